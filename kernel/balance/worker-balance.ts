@@ -1,0 +1,49 @@
+/** What the rest of the kernel and the plugins see of balancing on one thread. Implemented by `thread-balance.ts`. */
+import type { PolicyFactory } from '../contracts/policy.ts'
+import type { RequestContext } from '../contracts/request.ts'
+import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
+
+/** One worker chosen for one upstream attempt, counted as in flight until released. */
+export interface Attempt {
+  readonly worker: WorkerEntry
+  /** Takes the attempt out of the in-flight count; further calls do nothing. */
+  release(): void
+}
+
+export interface WorkerBalance {
+  /**
+   * Picks the worker for one attempt and counts it as in flight.
+   *
+   * @param model canonical model id; `unknown` takes any worker
+   * @param excluded slots already tried for this request; used again only when nobody else is left
+   * @throws no_workers (503) when none is registered, model_not_found (404) when none serves the model,
+   *   no_available_workers (503) when those that do are not ready
+   * @source routing facts 1.1, 1.2, 2.5; API spec 2.11 (priority), 7.1
+   */
+  pick(ctx: RequestContext, model: string, excluded?: readonly number[]): Attempt
+  /** Counts a worker as in flight without choosing, for work that names its worker. */
+  attempt(worker: WorkerEntry): Attempt
+  /** Canonical id of a model: itself, or what it is an alias of. */
+  canonicalModel(model: string): string
+
+  /** All registered workers in order of registration. */
+  readonly workers: readonly WorkerEntry[]
+  byId(id: string): WorkerEntry | undefined
+  /** First ready worker in order of registration that passes; for simple proxies. */
+  firstReady(accepts?: (worker: WorkerEntry) => boolean): WorkerEntry | undefined
+  status(slot: number): WorkerStatus
+  /** Requests in flight to one worker, over all threads. */
+  inFlight(slot: number): number
+
+  /** Control only. Seen by every thread's next pick. */
+  setStatus(slot: number, status: WorkerStatus): void
+  /** Control only: a free row, whose count is zero. @throws worker_limit (503) when all rows are taken */
+  allocateSlot(): number
+  /** Control only: gives the row back; it is used again once its count is zero. */
+  freeSlot(slot: number): void
+
+  /** Adds a policy by its wire name; the `policy` setting and the `policy` worker label may then name it. */
+  registerPolicy(name: string, factory: PolicyFactory): void
+  /** Names of all policies. */
+  policyNames(): readonly string[]
+}

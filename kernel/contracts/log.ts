@@ -1,0 +1,11 @@
+/** The logger that plugins get: structured, levelled, never given a secret. */
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
+
+export interface Logger {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+  /** The same logger with fields added to each line. */
+  child(fields: object): Logger
+}

@@ -1,0 +1,22 @@
+/** Where an answer is written: the upper layer that `upstream` calls through this contract. Implemented by `http/context.ts`. */
+import type { HeaderList } from './transport.ts'
+
+/** Told about the client while a reply is under way. */
+export interface SinkListener {
+  /** The client has taken what was buffered: go on. */
+  onClientDrain(): void
+  /** The client is gone: stop the work. */
+  onClientAbort(): void
+}
+
+export interface ReplySink {
+  /** One listener at a time; null removes it. */
+  setListener(listener: SinkListener | null): void
+  /** The whole reply at once. Header names lower-case, hop-by-hop ones already dropped. */
+  sendWhole(status: number, headers: HeaderList, body: Buffer): void
+  /** Begins a streamed reply; the head leaves with the first chunk. */
+  startStream(status: number, headers: HeaderList, isEventStream: boolean): void
+  /** Copies the chunk out before it returns. @returns false when the client is slow: wait for onClientDrain */
+  writeStream(chunk: Buffer): boolean
+  endStream(): void
+}

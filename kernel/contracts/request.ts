@@ -1,0 +1,97 @@
+/** What handlers and hooks see of one request. Implemented by `http/context.ts`. */
+import type { Validator } from '../schema/validate.ts'
+import type { Identity } from './auth.ts'
+import type { RouteDefinition } from './route.ts'
+
+/** Extra reply headers: [name, value, …], names lower-case. */
+export type ReplyHeaders = readonly string[]
+
+/** A whole answer, as `onRequest` hooks may give one. */
+export interface Reply {
+  readonly status: number
+  readonly headers?: ReplyHeaders
+  readonly contentType?: string
+  readonly body?: string | Buffer
+}
+
+/** Position of the values that routing needs, found on the bytes without parsing the body. */
+export interface RoutingPeek {
+  /** Top-level `model` when it is a string; null when absent or null. */
+  readonly model: string | null
+  /** Top-level `stream`; false when absent or null. */
+  readonly stream: boolean
+  /** Byte range of the model's JSON value, quotes included; both -1 when there is none. */
+  readonly modelStart: number
+  readonly modelEnd: number
+}
+
+/** Writes one event stream to the client. */
+export interface SseWriter {
+  /** One event, framing and all, such as `data: {}\n\n`. @returns false when the client is slow: wait for drain */
+  write(event: string | Buffer): boolean
+  /** Called each time the client has taken what was buffered. */
+  onDrain(resume: () => void): void
+  end(lastEvent?: string | Buffer): void
+}
+
+export interface RequestContext {
+  readonly route: RouteDefinition
+  /** Upper case. */
+  readonly method: string
+  /** As received, without the query. */
+  readonly path: string
+  /** Without the question mark; empty when there is none. */
+  readonly query: string
+  /** Sent back as `x-request-id` and on to the worker. @source routes facts "Request id" */
+  readonly requestId: string
+  /** `performance.now()` at arrival, milliseconds. */
+  readonly startedAtMs: number
+  /** Null on public routes. */
+  readonly identity: Identity | null
+  /** Status sent to the client; 0 until then. */
+  readonly status: number
+  /** Reply body bytes handed to the client's socket so far. */
+  readonly bytesOut: number
+  /** `performance.now()` at the first reply byte; 0 until then. */
+  readonly firstByteAtMs: number
+  /** The client went away before the reply was whole. */
+  readonly isAborted: boolean
+  /** The reply is whole or given up. */
+  readonly isDone: boolean
+  /** Code of the error reply, for logs and metrics; null when there was none. */
+  readonly errorCode: string | null
+
+  /** Path parameter by name, percent-decoded; empty when the route has none of that name. */
+  param(name: string): string
+  queryParam(name: string): string | null
+  /** A declared request header, name in lower case. */
+  header(name: string): string | undefined
+  /** Request body as received; empty when there is none. */
+  readonly bodyBytes: Buffer
+  /** Replaces the body for what comes after; used by hooks. */
+  setBody(bytes: Buffer): void
+  /**
+   * Parses and validates the body, once.
+   * @throws json_parse_error (400, with position) or invalid_field (400, naming the field)
+   */
+  body<T>(validator: Validator<T>): T
+  /** @throws json_parse_error (400) when the bytes are not one JSON object, invalid_field for a wrong model or stream */
+  peek(): RoutingPeek
+
+  json(status: number, value: unknown, headers?: ReplyHeaders): void
+  text(status: number, body: string, headers?: ReplyHeaders): void
+  /** Whole reply with a content type of its own. */
+  send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void
+  /** Starts an event stream with heartbeats. */
+  sse(status?: number, headers?: ReplyHeaders): SseWriter
+  /** Ends with the error reply of the route's format; after the first byte of an event stream, with an error event. */
+  fail(error: unknown): void
+  /** Called once if the client goes away before the reply is whole. */
+  onAbort(listener: () => void): void
+}
+
+/** A plugin's own value on each request: an array index, not a property added to the context. */
+export interface RequestSlot<T> {
+  get(ctx: RequestContext): T | undefined
+  set(ctx: RequestContext, value: T): void
+}

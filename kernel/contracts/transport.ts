@@ -1,0 +1,89 @@
+/** The transport contract: how one attempt is sent to a worker and how its answer comes back as events. */
+import type { WorkerEntry } from './worker.ts'
+
+/** Flat list of header names (lower-case) and values: [name, value, name, value, …]. */
+export type HeaderList = string[]
+
+export interface UpstreamRequest {
+  readonly method: string
+  /** Path and query on the worker, beginning with a slash. */
+  readonly path: string
+  /** Without host, connection, content-length and transfer-encoding: the transport writes those. */
+  readonly headers: HeaderList
+  /** Null sends no body. */
+  readonly body: Buffer | null
+}
+
+/** Why an attempt failed; decides status and whether another attempt may follow. */
+export type UpstreamFailureKind =
+  /** No connection within the connect limit, or it was refused. */
+  | 'connect'
+  /** Connected, but no response byte within the first-byte limit. */
+  | 'first_byte_timeout'
+  /** Silence between body bytes for longer than the idle limit. */
+  | 'idle_timeout'
+  /** The whole exchange took longer than the request limit. */
+  | 'request_timeout'
+  /** The connection broke before the response was whole. */
+  | 'reset'
+  /** The bytes were not HTTP/1.1 as RFC 9112 has it, or a limit on them was passed. */
+  | 'protocol'
+
+export class UpstreamFailure extends Error {
+  readonly kind: UpstreamFailureKind
+  /** True when any byte of a response had arrived: from then on no other attempt may be made. */
+  readonly responseStarted: boolean
+  constructor(kind: UpstreamFailureKind, message: string, responseStarted: boolean, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'UpstreamFailure'
+    this.kind = kind
+    this.responseStarted = responseStarted
+  }
+}
+
+/**
+ * Receives one answer, in this order: onResponseStart once, onResponseData any number of times, then
+ * exactly one of onResponseEnd and onResponseError. After `abort()` nothing more is called.
+ */
+export interface UpstreamHandler {
+  /**
+   * @param headers names lower-case, hop-by-hop headers still in
+   * @param contentLength body bytes to come, or -1 when not announced
+   */
+  onResponseStart(status: number, headers: HeaderList, contentLength: number): void
+  /** The chunk's memory is reused after the call returns: write it on or copy it. */
+  onResponseData(chunk: Buffer): void
+  onResponseEnd(): void
+  onResponseError(failure: UpstreamFailure): void
+}
+
+/** One exchange under way. */
+export interface Exchange {
+  /** Stops reading; at most one more `onResponseData` may follow. Idle and first-byte limits rest meanwhile. */
+  pause(): void
+  resume(): void
+  /** Gives up: the worker sees its connection closed at once. Safe at any time, also twice. */
+  abort(): void
+}
+
+/** Limits of one exchange, in milliseconds; 0 switches one off. */
+export interface UpstreamLimits {
+  readonly connectMs: number
+  readonly firstByteMs: number
+  readonly idleMs: number
+  readonly requestMs: number
+}
+
+/** One per connection mode; HTTP is built in, plugins register others. */
+export interface Transport {
+  readonly mode: string
+  send(
+    worker: WorkerEntry,
+    request: UpstreamRequest,
+    limits: UpstreamLimits,
+    handler: UpstreamHandler,
+  ): Exchange
+  /** The table changed: close idle connections to workers that left. */
+  onWorkersChanged(workers: readonly WorkerEntry[]): void
+  close(): void
+}

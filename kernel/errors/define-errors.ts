@@ -1,0 +1,53 @@
+/** Error tables: each room lists its errors once; a row becomes a function that makes the error. */
+import { type ErrorKind, type ErrorOptions, type ErrorSource, GatewayError } from './gateway-error.ts'
+
+export interface ErrorRow<Args extends readonly unknown[]> {
+  readonly kind: ErrorKind
+  readonly source: ErrorSource
+  /** `before-first-byte`: another worker may be tried while the client has seen nothing. Default: never. */
+  readonly retry?: 'before-first-byte'
+  /** The message: what is wrong, and what to do where that is not plain. */
+  readonly text: (...args: Args) => string
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the only way to say "a row with whatever arguments"
+type AnyRow = ErrorRow<any>
+
+export type ErrorTable<Rows extends Record<string, AnyRow>> = {
+  readonly [Code in keyof Rows]: Rows[Code] extends ErrorRow<infer Args> ? ErrorMaker<Args> : never
+}
+
+export interface ErrorMaker<Args extends readonly unknown[]> {
+  (...args: Args): GatewayError
+  /** The same error with a field name, a cause or extra headers. */
+  with(options: ErrorOptions, ...args: Args): GatewayError
+}
+
+/** Every row ever defined in this process, for the documentation check. */
+export const definedErrors: { room: string; code: string; kind: ErrorKind }[] = []
+
+/** Declares the errors of one room; the key of a row is its wire code. */
+export function defineErrors<const Rows extends Record<string, AnyRow>>(
+  room: string,
+  rows: Rows,
+): ErrorTable<Rows> {
+  const table: Record<string, ErrorMaker<readonly unknown[]>> = {}
+  for (const [code, row] of Object.entries(rows)) {
+    definedErrors.push({ room, code, kind: row.kind })
+    const make = (options: ErrorOptions | undefined, args: readonly unknown[]) =>
+      new GatewayError(
+        {
+          code,
+          kind: row.kind,
+          source: row.source,
+          isRetryable: row.retry !== undefined,
+          message: row.text(...args),
+        },
+        options,
+      )
+    table[code] = Object.assign((...args: readonly unknown[]) => make(undefined, args), {
+      with: (options: ErrorOptions, ...args: readonly unknown[]) => make(options, args),
+    })
+  }
+  return Object.freeze(table) as ErrorTable<Rows>
+}

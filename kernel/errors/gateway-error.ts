@@ -1,0 +1,96 @@
+/** The one error class: what went wrong, whose fault it is, and how it is shown. Made only by error tables. */
+
+/** What kind of failure; decides the HTTP status. */
+export type ErrorKind =
+  | 'bad_request'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'timeout'
+  | 'conflict'
+  | 'too_large'
+  | 'headers_too_large'
+  | 'rate_limited'
+  | 'internal'
+  | 'not_implemented'
+  | 'bad_gateway'
+  | 'unavailable'
+  | 'gateway_timeout'
+
+export const STATUS_OF_KIND: Readonly<Record<ErrorKind, number>> = Object.freeze({
+  bad_request: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  timeout: 408,
+  conflict: 409,
+  too_large: 413,
+  headers_too_large: 431,
+  rate_limited: 429,
+  internal: 500,
+  not_implemented: 501,
+  bad_gateway: 502,
+  unavailable: 503,
+  gateway_timeout: 504,
+})
+
+/** Where the fault lies: with the caller, with a worker, or here. */
+export type ErrorSource = 'client' | 'worker' | 'gateway'
+
+export interface ErrorOptions {
+  /** Name of the request field at fault, such as `sampling_params.top_p`. */
+  readonly param?: string
+  readonly cause?: unknown
+  /** Extra reply headers, such as `['allow', 'GET, HEAD']`. */
+  readonly headers?: readonly string[]
+}
+
+export interface ErrorFacts {
+  readonly code: string
+  readonly kind: ErrorKind
+  readonly source: ErrorSource
+  /** Another attempt on another worker may help, as long as the client has seen no byte. */
+  readonly isRetryable: boolean
+  readonly message: string
+}
+
+export class GatewayError extends Error {
+  readonly code: string
+  readonly kind: ErrorKind
+  readonly source: ErrorSource
+  readonly isRetryable: boolean
+  readonly param: string | null
+  readonly headers: readonly string[]
+
+  constructor(facts: ErrorFacts, options: ErrorOptions = {}) {
+    super(facts.message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'GatewayError'
+    this.code = facts.code
+    this.kind = facts.kind
+    this.source = facts.source
+    this.isRetryable = facts.isRetryable
+    this.param = options.param ?? null
+    this.headers = options.headers ?? []
+  }
+
+  get status(): number {
+    return STATUS_OF_KIND[this.kind]
+  }
+}
+
+/** A GatewayError as plain data, to cross a thread border. */
+export interface PlainError extends ErrorFacts {
+  readonly param: string | null
+  readonly headers: readonly string[]
+}
+
+export function toPlainError(error: GatewayError): PlainError {
+  const { code, kind, source, isRetryable, message, param, headers } = error
+  return { code, kind, source, isRetryable, message, param, headers }
+}
+
+export function fromPlainError(plain: PlainError): GatewayError {
+  return new GatewayError(plain, { param: plain.param ?? undefined, headers: plain.headers })
+}

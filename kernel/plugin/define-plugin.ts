@@ -1,0 +1,127 @@
+/** The plugin contract: what a plugin is, and the host through which it reaches everything else. */
+import type { Static, TSchema } from 'typebox'
+import type { WorkerBalance } from '../balance/worker-balance.ts'
+import type { KernelConfig } from '../config/kernel-config.ts'
+import type { HookName, HookOptions, HookSignatures } from '../contracts/hook.ts'
+import type { Logger } from '../contracts/log.ts'
+import type { Metrics } from '../contracts/metric.ts'
+import type { RequestSlot } from '../contracts/request.ts'
+import type { RouteDefinition } from '../contracts/route.ts'
+import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
+import type { Transport } from '../contracts/transport.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+
+/** Plain data about a plugin; tools read it without running anything. */
+export interface PluginManifest<Config extends TSchema = TSchema> {
+  /** Equals the folder's name. */
+  readonly name: string
+  readonly version: string
+  readonly description: string
+  /** Plugins that must be enabled too and start earlier. */
+  readonly dependencies?: readonly string[]
+  /** Plugins that start earlier when they are enabled, and are not missed when they are not. */
+  readonly optionalDependencies?: readonly string[]
+  /** Schema with defaults of the plugin's section; unknown keys are refused. */
+  readonly config: Config
+}
+
+/** The steps of a plugin's life after `register`; each has a deadline. All may be left out. */
+export interface PluginLifecycle {
+  /** Open files and connections; a failure stops the boot. */
+  start?(): void | Promise<void>
+  /** Begin background work: every plugin has started. */
+  ready?(): void | Promise<void>
+  /** Refuse new work, finish what runs. */
+  drain?(deadlineMs: number): void | Promise<void>
+  /** Release everything; safe to call twice. */
+  stop?(): void | Promise<void>
+}
+
+export interface Plugin<Config extends TSchema = TSchema> {
+  readonly manifest: PluginManifest<Config>
+  /** Declares routes, hooks, commands and services. Synchronous, no I/O. Runs on every thread. */
+  register(host: Host, config: Static<Config>): PluginLifecycle | void
+}
+
+/** Checks the shape at compile time; gives back what it got. */
+export function definePlugin<Config extends TSchema>(plugin: Plugin<Config>): Plugin<Config> {
+  return plugin
+}
+
+/** A value that control publishes, as this thread sees it. */
+export interface ReplicaView<T> {
+  readonly current: T
+  /** 0 before the first publish. */
+  readonly version: number
+  /** Called after each swap, on this thread. */
+  onChange(listener: (next: T) => void): void
+}
+
+/** An HTTP listener of a plugin's own, such as the simulated engine's. */
+export interface ListenOptions {
+  readonly host: string
+  /** 0 takes any free port. */
+  readonly port: number
+  /** Routes with `access: 'public'` only. */
+  readonly routes: readonly RouteDefinition[]
+}
+
+export interface Listener {
+  readonly host: string
+  readonly port: number
+  close(): void
+}
+
+export interface Host {
+  /** Name of the plugin that this host serves. */
+  readonly plugin: string
+  /** True on the thread that decides: commands, publishing, background work belong there. */
+  readonly isControl: boolean
+  /** True on threads that serve requests. With `threads: 0` one thread is both. */
+  readonly isData: boolean
+  /** 0 for control, 1-based for data threads; with `threads: 0` it is 0. */
+  readonly threadIndex: number
+  readonly kernelConfig: KernelConfig
+  readonly log: Logger
+  readonly metrics: Metrics
+
+  /** Adds a route; only in `register`. */
+  route(definition: RouteDefinition): void
+  /** Every route declared so far by all plugins; complete from `start` on. */
+  routes(): readonly RouteDefinition[]
+  /** Adds a hook; only in `register`. */
+  hook<Name extends HookName>(name: Name, hook: HookSignatures[Name], options?: HookOptions): void
+  /** A place for a value of this plugin on each request; only in `register`. */
+  slot<T>(): RequestSlot<T>
+
+  provide<T>(token: Token<T>, service: T): void
+  /** @throws a boot error naming both plugins when nobody provides it */
+  use<T>(token: Token<T>): T
+  /** Like `use`, undefined when nobody provides it. */
+  find<T>(token: Token<T>): T | undefined
+
+  /** Sends a request to control's handler; resolves with its result, rejects with its error. */
+  command<Payload, Result>(token: CommandToken<Payload, Result>, payload: Payload): Promise<Result>
+  /** The one handler of a command; kept on control only, ignored on other threads. */
+  onCommand<Payload, Result>(
+    token: CommandToken<Payload, Result>,
+    handler: (payload: Payload) => Result | Promise<Result>,
+  ): void
+  replica<T>(token: ReplicaToken<T>): ReplicaView<T>
+  /** Control only: swaps the value everywhere; resolves when every thread has acknowledged. */
+  publish<T>(token: ReplicaToken<T>, next: T): Promise<void>
+
+  /** Choosing workers, and their shared counters. */
+  readonly balance: WorkerBalance
+  /** Sending requests to workers. */
+  readonly upstream: Upstream
+  /** Registers a way to reach workers of one connection mode; only in `register`. */
+  transport(transport: Transport): void
+  /** Opens a listener of the plugin's own; from `start` on. Closed by the host at stop. */
+  listen(options: ListenOptions): Promise<Listener>
+
+  /** Adds a reason why the gateway is not ready; null when it is. Asked by readiness probes. */
+  readiness(check: () => string | null): void
+  /** True from the first shutdown signal on. */
+  readonly isDraining: boolean
+}

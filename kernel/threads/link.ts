@@ -1,0 +1,27 @@
+/**
+ * The link between threads as one thread sees it: commands go up to control, replicas come down from it.
+ * Control and data threads, and the single thread of `threads: 0`, hold the same interface.
+ */
+
+/** One replicated value on this thread. */
+export interface ReplicaCell {
+  current: unknown
+  /** 0 until the first publish. */
+  version: number
+  readonly listeners: ((next: unknown) => void)[]
+}
+
+export interface ThreadLink {
+  readonly isControl: boolean
+  readonly isData: boolean
+  /** 0 for control, 1-based for data threads. */
+  readonly index: number
+  /** Sends to control's handler and resolves with its result. GatewayErrors arrive as GatewayErrors. */
+  command(name: string, payload: unknown): Promise<unknown>
+  /** Control keeps the one handler per name and refuses a second; other threads ignore the call. */
+  onCommand(name: string, handler: (payload: unknown) => unknown): void
+  /** The cell of a replica, made with its initial value when new. */
+  replica(name: string, initial: unknown): ReplicaCell
+  /** Control only: next version on every thread; resolves when all that live have acknowledged. */
+  publish(name: string, value: unknown): Promise<void>
+}

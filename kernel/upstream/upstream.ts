@@ -1,0 +1,45 @@
+/** What plugins see of the way to workers: relay an answer, collect one, or make a control call. */
+import type { RequestContext } from '../contracts/request.ts'
+import type { HeaderList } from '../contracts/transport.ts'
+import type { WorkerEntry } from '../contracts/worker.ts'
+
+export interface RelayOptions {
+  /** As the client sent it; aliases are resolved here and rewritten in the body. Null takes any worker. */
+  readonly model: string | null
+  /** The client asked for a stream; only a label, the worker's content type decides how the answer is relayed. */
+  readonly stream: boolean
+  /** Path on the worker, with a leading slash. */
+  readonly path: string
+  readonly method?: string
+}
+
+/** A whole answer of a worker. */
+export interface WorkerReply {
+  readonly status: number
+  readonly headers: HeaderList
+  readonly body: Buffer
+  header(name: string): string | undefined
+  /** @throws when the body is not JSON */
+  json(): unknown
+}
+
+export interface WorkerCall {
+  readonly method: string
+  /** Appended to the worker's base URL. */
+  readonly path: string
+  readonly headers?: HeaderList
+  readonly body?: string | Buffer
+  /** For the whole call, in milliseconds. */
+  readonly timeoutMs: number
+  /** Longer bodies fail. Default 16 MiB. */
+  readonly maxBodyBytes?: number
+}
+
+export interface Upstream {
+  /** Sends the request's body to a picked worker and streams the answer to the client. Never throws after its first step. */
+  relay(ctx: RequestContext, options: RelayOptions): void
+  /** Like relay up to the answer, which is collected instead of sent; for routes that rebuild it. */
+  collect(ctx: RequestContext, options: RelayOptions): Promise<WorkerReply>
+  /** A call outside the hot path: probes, discovery, fan-outs. Any status resolves; transport trouble rejects with UpstreamFailure. */
+  call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>
+}

@@ -1,0 +1,30 @@
+/** Test projects: unit tests beside the code, and the suites under test/ that use real sockets and threads. */
+import { defineConfig } from 'vitest/config'
+
+const source = { resolve: { conditions: ['source'] }, ssr: { resolve: { conditions: ['source'] } } }
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        ...source,
+        test: {
+          name: 'unit',
+          include: [
+            'kernel/**/*.test.ts',
+            'plugins/**/*.test.ts',
+            'wasm-sdk/**/*.test.ts',
+            'bench/**/*.test.ts',
+          ],
+        },
+      },
+      { ...source, test: { name: 'architecture', include: ['test/architecture/**/*.test.ts'] } },
+      { ...source, test: { name: 'contract', include: ['test/contract/**/*.test.ts'] } },
+      {
+        ...source,
+        test: { name: 'api', include: ['test/api/**/*.test.ts'], pool: 'forks', testTimeout: 20_000 },
+      },
+      { test: { name: 'flows', include: ['test/flows/**/*.test.ts'], pool: 'forks', testTimeout: 60_000 } },
+    ],
+  },
+})
