@@ -86,6 +86,8 @@ export interface RequestContext {
   sse(status?: number, headers?: ReplyHeaders): SseWriter
   /** Ends with the error reply of the route's format; after the first byte of an event stream, with an error event. */
   fail(error: unknown): void
+  /** Closes the client's connection at once, whatever was sent. */
+  destroy(): void
   /** Called once if the client goes away before the reply is whole. */
   onAbort(listener: () => void): void
 }

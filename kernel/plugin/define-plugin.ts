@@ -122,6 +122,8 @@ export interface Host {
 
   /** Adds a reason why the gateway is not ready; null when it is. Asked by readiness probes. */
   readiness(check: () => string | null): void
+  /** The first reason given, `draining` before all others; null when ready. */
+  readinessReason(): string | null
   /** True from the first shutdown signal on. */
   readonly isDraining: boolean
 }

@@ -1,0 +1,39 @@
+/** Errors of the HTTP layer itself: framing, headers, bodies, unknown routes. */
+import { defineErrors } from '../errors/define-errors.ts'
+
+export const httpErrors = defineErrors('http', {
+  route_not_found: { kind: 'not_found', source: 'client', text: (path: string) => `no route ${path}` },
+  method_not_allowed: {
+    kind: 'method_not_allowed',
+    source: 'client',
+    text: (method: string, path: string, allow: string) =>
+      `${path} does not take ${method}; allowed: ${allow}`,
+  },
+  payload_too_large: {
+    kind: 'too_large',
+    source: 'client',
+    text: (limitBytes: number) => `the request body is larger than the limit of ${limitBytes} bytes`,
+  },
+  headers_too_large: {
+    kind: 'headers_too_large',
+    source: 'client',
+    text: (limit: string) => `the request headers are more than ${limit}`,
+  },
+  bad_framing: { kind: 'bad_request', source: 'client', text: (what: string) => what },
+  json_parse_error: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (problem: string) => `the request body is not valid JSON: ${problem}`,
+  },
+  invalid_field: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (field: string, problem: string) => `field '${field}' ${problem}`,
+  },
+  internal_error: { kind: 'internal', source: 'gateway', text: () => 'internal error' },
+  shutting_down: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: () => 'the gateway is shutting down; try another one or try again later',
+  },
+})
