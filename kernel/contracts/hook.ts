@@ -44,3 +44,6 @@ export interface HookOptions {
   /** Place among the hooks of one name; without it, dependency order. */
   readonly order?: 'early' | 'late'
 }
+
+/** One folded function per hook; null when nobody hooked, so that an unhooked route pays one branch. */
+export type RouteHooks = { readonly [Name in HookName]: HookSignatures[Name] | null }

@@ -1,4 +1,6 @@
 /** Where an answer is written: the upper layer that `upstream` calls through this contract. Implemented by `http/context.ts`. */
+import type { RouteHooks } from './hook.ts'
+import type { RequestContext } from './request.ts'
 import type { HeaderList } from './transport.ts'
 
 /** Told about the client while a reply is under way. */
@@ -19,4 +21,13 @@ export interface ReplySink {
   /** Copies the chunk out before it returns. @returns false when the client is slow: wait for onClientDrain */
   writeStream(chunk: Buffer): boolean
   endStream(): void
+}
+
+/** A request as the relay needs it: what was copied for the worker, the route's hooks, and the way back. */
+export interface RelayContext extends RequestContext, ReplySink {
+  /** Request headers of the allow-list, without authorization and x-request-id. */
+  readonly forwardedHeaders: HeaderList
+  readonly hooks: RouteHooks
+  /** URL of the worker that was chosen last, for the access line; never shown to clients. */
+  workerUrl: string | null
 }

@@ -12,7 +12,7 @@ let used = pool.length
 /** @returns the prefix and 24 random characters of A-Z, a-z, 0-9 */
 export function makeRequestId(prefix: string): string {
   if (used === pool.length) refill()
-  const id = prefix + pool.latin1Slice(used, used + ID_CHARS)
+  const id = prefix + pool.toString('latin1', used, used + ID_CHARS)
   used += ID_CHARS
   return id
 }

@@ -211,5 +211,5 @@ function plainString(body: Buffer, from: number, to: number): string | null {
     const byte = body[at]
     if (byte < 0x20 || byte > 0x7e || byte === BACKSLASH) return null
   }
-  return body.latin1Slice(from, to)
+  return body.toString('latin1', from, to)
 }

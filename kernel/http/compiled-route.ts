@@ -1,0 +1,27 @@
+/** A route with everything decided at ready: its hook chains, its access check, its metrics. */
+import type { AuthService } from '../contracts/auth.ts'
+import type { RouteHooks } from '../contracts/hook.ts'
+import type { RouteDefinition } from '../contracts/route.ts'
+import type { RouteMetrics } from '../observe/http-metrics.ts'
+
+export interface CompiledRoute {
+  readonly definition: RouteDefinition
+  readonly paramNames: readonly string[]
+  readonly readsBody: boolean
+  readonly requestIdPrefix: string
+  readonly hooks: RouteHooks
+  /** Null where no check is needed: public routes, and all routes when auth is off. */
+  readonly auth: AuthService | null
+  /** Null when metrics are off. */
+  readonly metrics: RouteMetrics | null
+}
+
+export const NO_HOOKS: RouteHooks = Object.freeze({
+  onRequest: null,
+  onPick: null,
+  onUpstreamRequest: null,
+  onResponse: null,
+  onChunk: null,
+  onError: null,
+  onDone: null,
+})

@@ -1,0 +1,60 @@
+/** Cross-origin rules: which origins may read replies, and the answers to preflights. @source routes facts 4.3 */
+import type { ReplyHeaders } from '../contracts/request.ts'
+
+const PREFLIGHT_SECONDS = '3600'
+
+export interface Cors {
+  /** Headers for a reply to a request with this Origin. */
+  replyHeaders(origin: string): ReplyHeaders
+  /** Headers for a preflight of this Origin. */
+  preflightHeaders(origin: string): ReplyHeaders
+}
+
+/** @param origins `['*']` allows any, a list only those, `[]` none */
+export function createCors(origins: readonly string[]): Cors {
+  if (origins.includes('*')) return anyOrigin
+  const allowed = new Set(origins)
+  return {
+    replyHeaders: (origin) =>
+      allowed.has(origin)
+        ? [
+            'access-control-allow-origin',
+            origin,
+            'access-control-expose-headers',
+            'x-request-id',
+            'vary',
+            'origin',
+          ]
+        : ['vary', 'origin'],
+    preflightHeaders: (origin) =>
+      allowed.has(origin)
+        ? [
+            'access-control-allow-origin',
+            origin,
+            'access-control-allow-methods',
+            'GET, POST, PUT, PATCH, DELETE, OPTIONS',
+            'access-control-allow-headers',
+            'content-type, authorization, x-api-key, x-request-id, anthropic-version, anthropic-beta',
+            'access-control-max-age',
+            PREFLIGHT_SECONDS,
+            'vary',
+            'origin',
+          ]
+        : ['vary', 'origin'],
+  }
+}
+
+const anyOrigin: Cors = {
+  replyHeaders: () => ['access-control-allow-origin', '*', 'access-control-expose-headers', '*'],
+  preflightHeaders: () => [
+    'access-control-allow-origin',
+    '*',
+    'access-control-allow-methods',
+    '*',
+    'access-control-allow-headers',
+    // The wildcard does not cover authorization (Fetch standard), so it is named.
+    '*, authorization',
+    'access-control-max-age',
+    PREFLIGHT_SECONDS,
+  ],
+}

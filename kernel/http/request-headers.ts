@@ -1,0 +1,133 @@
+/**
+ * Copies the request headers that somebody declared, and refuses what the server library lets through.
+ * @hot @source RFC 9112 sections 5, 6.3, 3.2; routes facts 4.7
+ */
+import type { HttpRequest } from 'uWebSockets.js'
+import type { HeaderList } from '../contracts/transport.ts'
+import type { GatewayError } from '../errors/gateway-error.ts'
+import { httpErrors } from './http-errors.ts'
+import { isUsableRequestId } from './request-id.ts'
+
+/** What to do with a header: keep it for handlers, send it on to the worker, watch its framing. */
+const KEEP = 1
+const FORWARD = 2
+const FRAMING = 4
+
+export interface HeaderRules {
+  readonly actions: ReadonlyMap<string, number>
+  readonly requestIdHeaders: readonly string[]
+  readonly maxCount: number
+  readonly maxBytes: number
+}
+
+export interface CopiedHeaders {
+  /** Declared headers as received: [name, value, …]. */
+  readonly kept: string[]
+  /** Those of the allow-list, for the worker; authorization and x-request-id are left to the relay. */
+  readonly forwarded: HeaderList
+  /** -1 when absent. */
+  readonly contentLength: number
+  /** From the first configured header that has a usable one; empty otherwise. */
+  readonly requestId: string
+  readonly problem: GatewayError | null
+}
+
+export function headerRules(options: {
+  declared: Iterable<string>
+  forwarded: readonly string[]
+  requestIdHeaders: readonly string[]
+  maxCount: number
+  maxBytes: number
+}): HeaderRules {
+  const actions = new Map<string, number>()
+  const add = (name: string, action: number) => actions.set(name, (actions.get(name) ?? 0) | action)
+  for (const name of options.declared) add(name, KEEP)
+  for (const name of options.requestIdHeaders) add(name, KEEP)
+  for (const name of options.forwarded)
+    add(name, name === 'authorization' || name === 'x-request-id' ? KEEP : FORWARD | KEEP)
+  for (const name of ['authorization', 'x-api-key', 'origin', 'content-type']) add(name, KEEP)
+  for (const name of ['host', 'content-length', 'transfer-encoding']) add(name, FRAMING | KEEP)
+  return {
+    actions,
+    requestIdHeaders: options.requestIdHeaders,
+    maxCount: options.maxCount,
+    maxBytes: options.maxBytes,
+  }
+}
+
+/** State of the copy under way; one at a time, since the copy is synchronous. Saves a closure a request. */
+let rules: HeaderRules
+let kept: string[]
+let forwarded: string[]
+let count = 0
+let bytes = 0
+let contentLength = -1
+let hosts = 0
+let problem: GatewayError | null
+
+export function copyHeaders(req: HttpRequest, headerRules: HeaderRules): CopiedHeaders {
+  rules = headerRules
+  kept = []
+  forwarded = []
+  count = 0
+  bytes = 0
+  contentLength = -1
+  hosts = 0
+  problem = null
+  req.forEach(visit)
+  if (count > rules.maxCount) problem = httpErrors.headers_too_large(`${rules.maxCount} lines`)
+  else if (bytes > rules.maxBytes) problem = httpErrors.headers_too_large(`${rules.maxBytes} bytes`)
+  return { kept, forwarded, contentLength, requestId: findRequestId(), problem }
+}
+
+function visit(name: string, value: string): void {
+  count++
+  bytes += name.length + value.length + 4
+  const action = rules.actions.get(name)
+  if (action === undefined) {
+    if (name.startsWith('x-request-id-')) forwarded.push(name, value)
+    return
+  }
+  if ((action & KEEP) !== 0) kept.push(name, value)
+  if ((action & FORWARD) !== 0) forwarded.push(name, value)
+  if ((action & FRAMING) !== 0) checkFraming(name, value)
+}
+
+function checkFraming(name: string, value: string): void {
+  if (name === 'content-length') {
+    const length = toLength(value)
+    if (contentLength !== -1) problem = httpErrors.bad_framing('content-length must be sent once')
+    else if (length < 0) problem = httpErrors.bad_framing('content-length must be a whole number')
+    contentLength = length
+  } else if (name === 'host') {
+    if (++hosts > 1) problem = httpErrors.bad_framing('host must be sent once')
+  } else if (value !== 'chunked') {
+    problem = httpErrors.bad_framing("transfer-encoding must be exactly 'chunked'")
+  }
+}
+
+/** Digits only; -1 for anything else. */
+function toLength(value: string): number {
+  if (value.length === 0 || value.length > 15) return -1
+  let length = 0
+  for (let i = 0; i < value.length; i++) {
+    const digit = value.charCodeAt(i) - 48
+    if (digit < 0 || digit > 9) return -1
+    length = length * 10 + digit
+  }
+  return length
+}
+
+function findRequestId(): string {
+  for (const name of rules.requestIdHeaders) {
+    const value = headerValue(kept, name)
+    if (value !== undefined && isUsableRequestId(value)) return value
+  }
+  return ''
+}
+
+/** First value of a name in a flat header list. */
+export function headerValue(headers: readonly string[], name: string): string | undefined {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
+  return undefined
+}

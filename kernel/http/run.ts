@@ -1,0 +1,103 @@
+/** Runs one request: hooks, handler, the one catch, and the end that happens exactly once. */
+import type { Reply } from '../contracts/request.ts'
+import { toErrorBody, toErrorEvent } from '../errors/error-body.ts'
+import { GatewayError } from '../errors/gateway-error.ts'
+import type { HttpContext } from './context.ts'
+import { httpErrors } from './http-errors.ts'
+
+/** After the access check, with the body read. */
+export function runRequest(ctx: HttpContext): void {
+  try {
+    const { onRequest } = ctx.compiled.hooks
+    if (onRequest !== null) {
+      const early = onRequest(ctx)
+      if (early instanceof Promise) {
+        early.then((reply) => answerOrHandle(ctx, reply)).catch((error: unknown) => failRequest(ctx, error))
+        return
+      }
+      answerOrHandle(ctx, early)
+      return
+    }
+    handle(ctx)
+  } catch (error) {
+    failRequest(ctx, error)
+  }
+}
+
+function answerOrHandle(ctx: HttpContext, early: Reply | undefined | void): void {
+  if (ctx.isDone) return
+  if (early) ctx.send(early.status, early.contentType ?? null, early.body ?? '', early.headers)
+  else handle(ctx)
+}
+
+function handle(ctx: HttpContext): void {
+  const pending = ctx.compiled.definition.handler(ctx)
+  if (pending instanceof Promise) pending.catch((error: unknown) => failRequest(ctx, error))
+}
+
+/** Answers with the error in the route's format; inside an event stream, with an error event and the end. */
+export function failRequest(ctx: HttpContext, cause: unknown): void {
+  if (ctx.isDone) return
+  const error = toGatewayError(ctx, cause)
+  const { onError } = ctx.compiled.hooks
+  if (onError === null) {
+    sendError(ctx, error)
+    return
+  }
+  try {
+    const changed = onError(ctx, error)
+    if (changed instanceof Promise) {
+      changed.then(
+        (next) => sendError(ctx, next),
+        (failure: unknown) => {
+          sendError(ctx, toGatewayError(ctx, failure))
+        },
+      )
+    } else sendError(ctx, changed)
+  } catch (failure) {
+    sendError(ctx, toGatewayError(ctx, failure))
+  }
+}
+
+/** What has no row in a table is a bug: logged whole, shown bare. */
+function toGatewayError(ctx: HttpContext, cause: unknown): GatewayError {
+  if (cause instanceof GatewayError) return cause
+  ctx.server.log.error(
+    { err: cause, request_id: ctx.requestId, method: ctx.method, path: ctx.path },
+    'unexpected error while serving a request',
+  )
+  return httpErrors.internal_error.with({ cause })
+}
+
+function sendError(ctx: HttpContext, error: GatewayError): void {
+  if (ctx.isDone) return
+  ctx.errorCode = error.code
+  const format = ctx.compiled.definition.errors
+  if (ctx.isStreaming && ctx.firstByteAtMs !== 0) {
+    // The status is gone: an event stream says what broke, any other body is visibly cut.
+    if (ctx.isEventStream) {
+      ctx.writeStream(toErrorEvent(error, format))
+      ctx.endStream()
+    } else ctx.destroy()
+    return
+  }
+  ctx.json(error.status, toErrorBody(error, format), [...error.headers, 'x-weir-error-code', error.code])
+}
+
+/** Exactly once per request, whatever happened. */
+export function finishRequest(ctx: HttpContext): void {
+  const { server, compiled } = ctx
+  server.requestEnded(ctx)
+  const { onDone } = compiled.hooks
+  if (onDone !== null) {
+    try {
+      onDone(ctx)
+    } catch (error) {
+      server.log.error({ err: error, request_id: ctx.requestId }, 'an onDone hook threw')
+    }
+  }
+  if (compiled.metrics === null && server.access === null) return
+  const durationMs = performance.now() - ctx.startedAtMs
+  compiled.metrics?.onDone(ctx.status, ctx.errorCode, durationMs / 1000)
+  server.access?.(ctx, durationMs)
+}

@@ -1,0 +1,248 @@
+/** The uWebSockets.js server: routes in, contexts out. The only importer of the library. @hot */
+import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
+import type { Identity } from '../contracts/auth.ts'
+import type { Logger } from '../contracts/log.ts'
+import type { Method, RouteDefinition } from '../contracts/route.ts'
+import type { GatewayError } from '../errors/gateway-error.ts'
+import { readBody } from './body.ts'
+import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
+import { HttpContext } from './context.ts'
+import type { Cors } from './cors.ts'
+import { Heartbeats } from './heartbeat.ts'
+import { httpErrors } from './http-errors.ts'
+import { copyHeaders, type HeaderRules } from './request-headers.ts'
+import { makeRequestId } from './request-id.ts'
+import { runRequest } from './run.ts'
+
+export interface HttpServerOptions {
+  readonly routes: readonly CompiledRoute[]
+  /** Serves paths that no route has; made by `compileRoute`, so that it is counted like any other. */
+  readonly unmatched: CompiledRoute
+  readonly headerRules: HeaderRules
+  readonly maxBodyBytes: number
+  readonly heartbeatMs: number
+  readonly cors: Cors
+  readonly log: Logger
+  /** Null when access lines are off. */
+  readonly access: ((ctx: HttpContext, durationMs: number) => void) | null
+}
+
+type Handler = (res: HttpResponse, req: HttpRequest) => void
+
+export class HttpServer {
+  readonly heartbeats: Heartbeats
+  readonly cors: Cors
+  readonly log: Logger
+  readonly access: HttpServerOptions['access']
+  /** From the end of the settle time on: every reply closes its connection. */
+  closesConnections = false
+  readonly #app: TemplatedApp = App()
+  readonly #options: HttpServerOptions
+  readonly #open = new Set<HttpContext>()
+  #listenSocket: us_listen_socket | null = null
+  #isClosed = false
+  #onIdle: (() => void) | null = null
+
+  constructor(options: HttpServerOptions) {
+    this.#options = options
+    this.heartbeats = new Heartbeats(options.heartbeatMs)
+    this.cors = options.cors
+    this.log = options.log
+    this.access = options.access
+    this.#addRoutes()
+  }
+
+  /** Requests being served. */
+  get openRequests(): ReadonlySet<HttpContext> {
+    return this.#open
+  }
+
+  /** @returns the port taken @throws when the address cannot be had */
+  listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#app.listen(host, port, (socket) => {
+        if (socket === false) {
+          reject(new Error(`cannot listen on ${host}:${port}: the address is in use or not on this machine`))
+          return
+        }
+        this.#listenSocket = socket
+        resolve(us_socket_local_port(socket))
+      })
+    })
+  }
+
+  /** Takes no new connections; those that are open go on. */
+  stopListening(): void {
+    this.closesConnections = true
+    if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)
+    this.#listenSocket = null
+  }
+
+  /** Resolves when no request is open. */
+  whenIdle(): Promise<void> {
+    if (this.#open.size === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#onIdle = resolve
+    })
+  }
+
+  /** Cuts every connection. Must come before the thread ends: the library aborts the process otherwise. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.heartbeats.close()
+    this.#listenSocket = null
+    this.#app.close()
+  }
+
+  requestEnded(ctx: HttpContext): void {
+    this.#open.delete(ctx)
+    if (this.#open.size === 0 && this.#onIdle !== null) {
+      this.#onIdle()
+      this.#onIdle = null
+    }
+  }
+
+  #addRoutes(): void {
+    const byPath = new Map<string, CompiledRoute[]>()
+    for (const route of this.#options.routes) {
+      const path = route.definition.path
+      byPath.set(path, [...(byPath.get(path) ?? []), route])
+    }
+    for (const [path, routes] of byPath) this.#addPath(path, routes)
+    const { unmatched } = this.#options
+    this.#app.any('/*', (res, req) =>
+      this.#refuse(res, req, unmatched, httpErrors.route_not_found(req.getUrl())),
+    )
+  }
+
+  #addPath(path: string, routes: readonly CompiledRoute[]): void {
+    const methods = routes.map((route) => route.definition.method)
+    for (const route of routes) {
+      this.#add(route.definition.method, path, (res, req) => this.#onMatch(res, req, route))
+      if (route.definition.method === 'GET')
+        this.#app.head(path, (res, req) => this.#onMatch(res, req, route))
+    }
+    this.#app.options(path, (res, req) => this.#preflight(res, req, routes[0]))
+    const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+    const anyMethod = asRefusal(routes[0])
+    this.#app.any(path, (res, req) => {
+      const method = req.getCaseSensitiveMethod()
+      const error = httpErrors.method_not_allowed.with(
+        { headers: ['allow', allow] },
+        method,
+        req.getUrl(),
+        allow,
+      )
+      this.#refuse(res, req, anyMethod, error)
+    })
+  }
+
+  #add(method: Method, path: string, handler: Handler): void {
+    if (method === 'GET') this.#app.get(path, handler)
+    else if (method === 'POST') this.#app.post(path, handler)
+    else if (method === 'PUT') this.#app.put(path, handler)
+    else if (method === 'PATCH') this.#app.patch(path, handler)
+    else this.#app.del(path, handler)
+  }
+
+  /** Everything that needs `req` happens here: it is dead after this tick. */
+  #enter(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpContext {
+    const headers = copyHeaders(req, this.#options.headerRules)
+    const values: string[] = []
+    for (let i = 0; i < route.paramNames.length; i++) values.push(req.getParameter(i) ?? '')
+    const ctx = new HttpContext(
+      this,
+      route,
+      res,
+      req.getCaseSensitiveMethod(),
+      req.getUrl(),
+      req.getQuery() ?? '',
+      values,
+      headers,
+      headers.requestId === '' ? makeRequestId(route.requestIdPrefix) : headers.requestId,
+    )
+    this.#open.add(ctx)
+    route.metrics?.onRequest()
+    return ctx
+  }
+
+  #onMatch(res: HttpResponse, req: HttpRequest, route: CompiledRoute): void {
+    const ctx = this.#enter(res, req, route)
+    const { headers } = ctx
+    if (headers.problem !== null) {
+      this.#failAndClose(ctx, headers.problem)
+      return
+    }
+    if (headers.contentLength > this.#options.maxBodyBytes) {
+      this.#failAndClose(ctx, httpErrors.payload_too_large(this.#options.maxBodyBytes))
+      return
+    }
+    if (route.readsBody) readBody(ctx, res, this.#options.maxBodyBytes)
+    if (route.auth === null) ctx.isAdmitted = true
+    else this.#checkAccess(ctx, route)
+    if (!ctx.isDone && ctx.isAdmitted && !route.readsBody) runRequest(ctx)
+  }
+
+  #checkAccess(ctx: HttpContext, route: CompiledRoute): void {
+    const { access, errors } = route.definition
+    try {
+      const found = route.auth?.check(access === 'admin' ? 'admin' : 'api', {
+        authorization: ctx.header('authorization'),
+        apiKey: errors === 'messages' ? ctx.header('x-api-key') : undefined,
+      })
+      if (found instanceof Promise) this.#admitLater(ctx, found)
+      else this.#admit(ctx, found ?? null)
+    } catch (error) {
+      ctx.fail(error)
+    }
+  }
+
+  #admitLater(ctx: HttpContext, found: Promise<Identity>): void {
+    found.then(
+      (identity) => {
+        this.#admit(ctx, identity)
+        if (!ctx.isDone && (ctx.hasBody || !ctx.compiled.readsBody)) runRequest(ctx)
+      },
+      (error: unknown) => ctx.fail(error),
+    )
+  }
+
+  #admit(ctx: HttpContext, identity: Identity | null): void {
+    ctx.identity = identity
+    ctx.isAdmitted = true
+  }
+
+  /** For framing faults and refused bodies: what follows on the connection cannot be trusted or is not wanted. */
+  #failAndClose(ctx: HttpContext, error: GatewayError): void {
+    ctx.closesConnection = true
+    ctx.fail(error)
+  }
+
+  #refuse(res: HttpResponse, req: HttpRequest, route: CompiledRoute, error: GatewayError): void {
+    const ctx = this.#enter(res, req, route)
+    if (ctx.headers.problem === null) ctx.fail(error)
+    else this.#failAndClose(ctx, ctx.headers.problem)
+  }
+
+  #preflight(res: HttpResponse, req: HttpRequest, route: CompiledRoute): void {
+    const ctx = this.#enter(res, req, asRefusal(route))
+    if (ctx.headers.problem !== null) {
+      this.#failAndClose(ctx, ctx.headers.problem)
+      return
+    }
+    const origin = ctx.header('origin')
+    ctx.sendPreflight(origin === undefined ? [] : this.cors.preflightHeaders(origin))
+  }
+}
+
+/** The same path and error format without hooks: for answers that never reach the handler. */
+function asRefusal(route: CompiledRoute): CompiledRoute {
+  return { ...route, hooks: NO_HOOKS, auth: null, readsBody: false, paramNames: [] }
+}
+
+/** Names of the `:name` segments, in order. */
+export function paramNamesOf(definition: RouteDefinition): string[] {
+  return definition.path.split('/').flatMap((segment) => (segment.startsWith(':') ? [segment.slice(1)] : []))
+}

@@ -1,0 +1,13 @@
+/** Status lines by code, made once. @source RFC 9110 section 15 */
+import { STATUS_CODES } from 'node:http'
+
+const lines = new Map<number, string>()
+
+export function statusLine(status: number): string {
+  let line = lines.get(status)
+  if (line === undefined) {
+    line = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`
+    lines.set(status, line)
+  }
+  return line
+}

@@ -1,0 +1,191 @@
+/**
+ * Relays one answer: worker to client as events, no promise and no copy on the way. A slow client pauses the
+ * worker, a client that leaves aborts it, a worker that breaks becomes an error the client can see. @hot
+ */
+import type { Attempt } from '../balance/worker-balance.ts'
+import type { IncomingResponse } from '../contracts/hook.ts'
+import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
+import type {
+  Exchange,
+  HeaderList,
+  Transport,
+  UpstreamFailure,
+  UpstreamHandler,
+  UpstreamLimits,
+  UpstreamRequest,
+} from '../contracts/transport.ts'
+import { contentTypeOf, isEventStreamType, toClientHeaders } from './response-headers.ts'
+import { toUpstreamError } from './upstream-errors.ts'
+
+/** Announced bodies up to this size leave as one whole reply; longer ones and unannounced ones are streamed. */
+const MAX_WHOLE_BYTES = 1_048_576
+const NO_BYTES = Buffer.alloc(0)
+
+/** Told how an attempt went, for metrics. */
+export interface RelayObserver {
+  answered(ctx: RelayContext, attempt: Attempt, status: number): void
+  failed(ctx: RelayContext, attempt: Attempt, failure: UpstreamFailure): void
+}
+
+export class Relay implements UpstreamHandler, SinkListener {
+  readonly #ctx: RelayContext
+  readonly #attempt: Attempt
+  readonly #observer: RelayObserver
+  #exchange: Exchange | null = null
+  #isAnswering = false
+  #isOver = false
+  #status = 0
+  #headers: HeaderList = []
+  /** Bytes of a whole reply still to come; -1 while streaming. */
+  #missing = -1
+  #whole: Buffer | null = null
+  /** Chunks that came while an asynchronous hook held the head back; null when nothing is held. */
+  #held: Buffer[] | null = null
+  #endedWhileHeld = false
+
+  constructor(ctx: RelayContext, attempt: Attempt, observer: RelayObserver) {
+    this.#ctx = ctx
+    this.#attempt = attempt
+    this.#observer = observer
+    ctx.workerUrl = attempt.worker.url
+    ctx.setListener(this)
+  }
+
+  send(transport: Transport, request: UpstreamRequest, limits: UpstreamLimits): void {
+    if (this.#isOver) return
+    this.#exchange = transport.send(this.#attempt.worker, request, limits, this)
+  }
+
+  onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
+    this.#isAnswering = true
+    this.#status = status
+    this.#headers = toClientHeaders(headers)
+    this.#observer.answered(this.#ctx, this.#attempt, status)
+    const isEventStream = isEventStreamType(contentTypeOf(headers))
+    if (!isEventStream && contentLength >= 0 && contentLength <= MAX_WHOLE_BYTES) {
+      this.#missing = contentLength
+      return
+    }
+    const { onResponse } = this.#ctx.hooks
+    if (onResponse === null) this.#ctx.startStream(status, this.#headers, isEventStream)
+    else this.#hookStream(onResponse, isEventStream)
+  }
+
+  #hookStream(onResponse: NonNullable<RelayContext['hooks']['onResponse']>, isEventStream: boolean): void {
+    const response: IncomingResponse = { status: this.#status, headers: this.#headers, body: null }
+    const pending = onResponse(this.#ctx, response)
+    if (!(pending instanceof Promise)) {
+      this.#ctx.startStream(response.status, response.headers, isEventStream)
+      return
+    }
+    this.#held = []
+    this.#exchange?.pause()
+    pending.then(
+      () => this.#releaseHeld(response, isEventStream),
+      (error: unknown) => this.#giveUp(error),
+    )
+  }
+
+  #releaseHeld(response: IncomingResponse, isEventStream: boolean): void {
+    const held = this.#held ?? []
+    this.#held = null
+    if (this.#ctx.isDone) return
+    this.#ctx.startStream(response.status, response.headers, isEventStream)
+    let isWritable = true
+    for (const chunk of held) isWritable = this.#write(chunk)
+    if (this.#endedWhileHeld) this.onResponseEnd()
+    else if (isWritable) this.#exchange?.resume()
+  }
+
+  onResponseData(chunk: Buffer): void {
+    if (this.#missing >= 0) this.#collect(chunk)
+    else if (this.#held !== null) this.#held.push(Buffer.from(chunk))
+    else if (!this.#write(chunk)) this.#exchange?.pause()
+  }
+
+  #write(chunk: Buffer): boolean {
+    const { onChunk } = this.#ctx.hooks
+    if (onChunk === null) return this.#ctx.writeStream(chunk)
+    const changed = onChunk(this.#ctx, chunk)
+    return this.#ctx.writeStream(changed)
+  }
+
+  /** A body that came in one piece is sent straight from the read buffer. bench: relay-json */
+  #collect(chunk: Buffer): void {
+    if (this.#whole === null) {
+      if (chunk.length === this.#missing && this.#ctx.hooks.onResponse === null) {
+        this.#missing = -1
+        this.#over()
+        this.#ctx.sendWhole(this.#status, this.#headers, chunk)
+        return
+      }
+      this.#whole = Buffer.allocUnsafe(this.#missing)
+    }
+    chunk.copy(this.#whole, this.#whole.length - this.#missing)
+    this.#missing -= chunk.length
+  }
+
+  onResponseEnd(): void {
+    if (this.#held !== null) {
+      this.#endedWhileHeld = true
+      return
+    }
+    if (this.#isOver) return
+    if (this.#missing === -1) {
+      this.#over()
+      this.#ctx.endStream()
+      return
+    }
+    this.#over()
+    this.#sendCollected(this.#whole ?? NO_BYTES)
+  }
+
+  #sendCollected(body: Buffer): void {
+    const { onResponse } = this.#ctx.hooks
+    if (onResponse === null) {
+      this.#ctx.sendWhole(this.#status, this.#headers, body)
+      return
+    }
+    const response: IncomingResponse = { status: this.#status, headers: this.#headers, body }
+    const pending = onResponse(this.#ctx, response)
+    const send = () => this.#ctx.sendWhole(response.status, response.headers, response.body ?? NO_BYTES)
+    if (pending instanceof Promise) pending.then(send, (error: unknown) => this.#ctx.fail(error))
+    else send()
+  }
+
+  onResponseError(failure: UpstreamFailure): void {
+    if (this.#isOver) return
+    this.#held = null
+    this.#observer.failed(this.#ctx, this.#attempt, failure)
+    this.#giveUp(toUpstreamError(failure, this.#isAnswering))
+  }
+
+  onClientDrain(): void {
+    if (this.#held === null) this.#exchange?.resume()
+  }
+
+  onClientAbort(): void {
+    this.#exchange?.abort()
+    this.#over()
+  }
+
+  /** Before the request was sent, or when a hook threw. */
+  #giveUp(error: unknown): void {
+    this.#exchange?.abort()
+    this.#over()
+    this.#ctx.fail(error)
+  }
+
+  /** The attempt leaves the in-flight count, exactly once. */
+  #over(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#ctx.setListener(null)
+    this.#attempt.release()
+  }
+
+  /** A hook that ran before the request was sent failed. */
+  fail(error: unknown): void {
+    this.#giveUp(error)
+  }
+}

@@ -1,0 +1,125 @@
+/** The way to workers on one thread: picks, prepares the attempt, and hands it to the transport of its mode. */
+import type { Attempt, WorkerBalance } from '../balance/worker-balance.ts'
+import type { KernelConfig } from '../config/kernel-config.ts'
+import type { AuthService } from '../contracts/auth.ts'
+import type { Logger } from '../contracts/log.ts'
+import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { Transport, UpstreamFailure, UpstreamLimits, UpstreamRequest } from '../contracts/transport.ts'
+import type { WorkerEntry } from '../contracts/worker.ts'
+import { Collector } from './collect.ts'
+import { callWorker } from './control-call.ts'
+import { outgoingHeaders, withModel } from './outgoing.ts'
+import { Relay, type RelayObserver } from './relay.ts'
+import type { RelayOptions, Upstream, WorkerCall, WorkerReply } from './upstream.ts'
+import { upstreamErrors } from './upstream-errors.ts'
+
+/** Model id that stands for "any worker". @source routes facts 4.9 */
+const ANY_MODEL = 'unknown'
+
+export interface ThreadUpstreamOptions {
+  readonly balance: WorkerBalance
+  readonly config: KernelConfig['upstream']
+  readonly log: Logger
+  readonly observer: RelayObserver
+}
+
+export class ThreadUpstream implements Upstream {
+  /** Set once the auth plugin is known; null when there is none. */
+  auth: AuthService | null = null
+  readonly #balance: WorkerBalance
+  readonly #limits: UpstreamLimits
+  readonly #log: Logger
+  readonly #observer: RelayObserver
+  readonly #transports = new Map<string, Transport>()
+
+  constructor(options: ThreadUpstreamOptions) {
+    this.#balance = options.balance
+    this.#log = options.log
+    const { connectMs, firstByteMs, idleMs, requestMs } = options.config
+    this.#limits = { connectMs, firstByteMs, idleMs, requestMs }
+    this.#observer = {
+      answered: (ctx, attempt, status) => options.observer.answered(ctx, attempt, status),
+      failed: (ctx, attempt, failure) => {
+        this.#logFailure(ctx, attempt, failure)
+        options.observer.failed(ctx, attempt, failure)
+      },
+    }
+  }
+
+  /** One transport per connection mode. */
+  addTransport(transport: Transport): void {
+    this.#transports.set(transport.mode, transport)
+  }
+
+  onWorkersChanged(workers: readonly WorkerEntry[]): void {
+    for (const transport of this.#transports.values()) transport.onWorkersChanged(workers)
+  }
+
+  close(): void {
+    for (const transport of this.#transports.values()) transport.close()
+  }
+
+  relay(ctx: RelayContext, options: RelayOptions): void {
+    const model = this.#balance.canonicalModel(options.model ?? ANY_MODEL)
+    const attempt = this.#balance.pick(ctx, model)
+    const relay = new Relay(ctx, attempt, this.#observer)
+    try {
+      const transport = this.#transportFor(attempt.worker)
+      const request = this.#prepare(ctx, attempt, options, model)
+      const pending = ctx.hooks.onUpstreamRequest?.(ctx, { worker: attempt.worker, headers: request.headers })
+      if (pending instanceof Promise) {
+        pending.then(
+          () => relay.send(transport, request, this.#limits),
+          (error: unknown) => relay.fail(error),
+        )
+      } else relay.send(transport, request, this.#limits)
+    } catch (error) {
+      relay.fail(error)
+    }
+  }
+
+  async collect(ctx: RelayContext, options: RelayOptions): Promise<WorkerReply> {
+    const model = this.#balance.canonicalModel(options.model ?? ANY_MODEL)
+    const attempt = this.#balance.pick(ctx, model)
+    try {
+      const transport = this.#transportFor(attempt.worker)
+      const request = this.#prepare(ctx, attempt, options, model)
+      await ctx.hooks.onUpstreamRequest?.(ctx, { worker: attempt.worker, headers: request.headers })
+      return await new Collector(ctx, attempt, this.#observer).run(transport, request, this.#limits)
+    } finally {
+      attempt.release()
+    }
+  }
+
+  call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply> {
+    return callWorker(worker, call)
+  }
+
+  #transportFor(worker: WorkerEntry): Transport {
+    const transport = this.#transports.get(worker.connectionMode)
+    if (transport === undefined) throw upstreamErrors.unsupported_connection_mode(worker.connectionMode)
+    return transport
+  }
+
+  #prepare(ctx: RelayContext, attempt: Attempt, options: RelayOptions, model: string): UpstreamRequest {
+    const isAlias = options.model !== null && options.model !== model
+    return {
+      method: options.method ?? 'POST',
+      path: options.path,
+      headers: outgoingHeaders(ctx, attempt.worker, this.auth),
+      body: isAlias ? withModel(ctx.bodyBytes, ctx.peek(), model) : ctx.bodyBytes,
+    }
+  }
+
+  #logFailure(ctx: RelayContext, attempt: Attempt, failure: UpstreamFailure): void {
+    this.#log.warn(
+      {
+        request_id: ctx.requestId,
+        worker: attempt.worker.url,
+        failure: failure.kind,
+        reason: failure.message,
+      },
+      'an upstream attempt failed',
+    )
+  }
+}

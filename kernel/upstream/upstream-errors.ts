@@ -1,0 +1,64 @@
+/** What a client sees when a worker fails. Worker addresses stay in the log. @source routes facts 14.3, 20.2 */
+import type { UpstreamFailure } from '../contracts/transport.ts'
+import { defineErrors } from '../errors/define-errors.ts'
+import type { GatewayError } from '../errors/gateway-error.ts'
+
+export const upstreamErrors = defineErrors('upstream', {
+  call_upstream_connection_failed: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () => 'the worker could not be reached',
+  },
+  call_upstream_timeout: {
+    kind: 'gateway_timeout',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: (what: string) => `the worker took too long: ${what}`,
+  },
+  call_upstream_request_error: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () => 'the worker closed the connection before it answered',
+  },
+  call_upstream_decode_error: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () => 'the worker answered with something that is not HTTP/1.1',
+  },
+  read_response_body_failed: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    text: (what: string) => `the worker's answer broke off: ${what}`,
+  },
+  unsupported_connection_mode: {
+    kind: 'not_implemented',
+    source: 'gateway',
+    text: (mode: string) => `no enabled plugin can reach ${mode} workers`,
+  },
+})
+
+/** @param isAnswering true when the worker's status had arrived */
+export function toUpstreamError(failure: UpstreamFailure, isAnswering: boolean): GatewayError {
+  const cause = failure
+  if (isAnswering) {
+    const what = failure.kind === 'reset' ? 'connection lost' : failure.kind.replace('_', ' ')
+    return upstreamErrors.read_response_body_failed.with({ cause }, what)
+  }
+  switch (failure.kind) {
+    case 'connect':
+      return upstreamErrors.call_upstream_connection_failed.with({ cause })
+    case 'first_byte_timeout':
+      return upstreamErrors.call_upstream_timeout.with({ cause }, 'no answer within the first-byte limit')
+    case 'idle_timeout':
+      return upstreamErrors.call_upstream_timeout.with({ cause }, 'silence for longer than the idle limit')
+    case 'request_timeout':
+      return upstreamErrors.call_upstream_timeout.with({ cause }, 'no whole answer within the request limit')
+    case 'reset':
+      return upstreamErrors.call_upstream_request_error.with({ cause })
+    case 'protocol':
+      return upstreamErrors.call_upstream_decode_error.with({ cause })
+  }
+}
