@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import type { GatewayError, Logger, RequestContext } from '#kernel'
+import { auditDenial, auditSuccess } from './audit.ts'
+import { authErrors } from './errors.ts'
+
+function recorder() {
+  const lines: Record<string, unknown>[] = []
+  const log = { info: (fields: object) => lines.push({ ...fields }) } as unknown as Logger
+  return { lines, log }
+}
+
+function request(access: string, overrides: object = {}): RequestContext {
+  const identity = { tenant: 'auth:ops', role: 'admin' }
+  const base = { route: { access }, method: 'GET', path: '/workers', requestId: 'req-1', identity }
+  return { ...base, ...overrides } as unknown as RequestContext
+}
+
+test('a passed control-plane request leaves one line that names who did what', () => {
+  const { lines, log } = recorder()
+  auditSuccess(log, request('admin'))
+  expect(lines).toEqual([
+    {
+      audit: true,
+      principal: 'auth:ops',
+      role: 'admin',
+      method: 'GET',
+      path: '/workers',
+      request_id: 'req-1',
+      outcome: 'success',
+    },
+  ])
+})
+
+test('a refusal names the principal when the key was known', () => {
+  const { lines, log } = recorder()
+  const cause = { tenant: 'auth:dev', role: 'user' }
+  const denied: GatewayError = authErrors.insufficient_role.with({ cause })
+  auditDenial(log, request('admin', { identity: null }), denied)
+  auditDenial(log, request('admin', { identity: null }), authErrors.invalid_credential())
+  expect(lines.map((line) => [line.principal, line.outcome])).toEqual([
+    ['auth:dev', 'denied'],
+    [null, 'denied'],
+  ])
+})
+
+test('serving routes leave no audit line', () => {
+  const { lines, log } = recorder()
+  auditSuccess(log, request('api'))
+  auditDenial(log, request('api'), authErrors.invalid_credential())
+  expect(lines).toEqual([])
+})
+
+test('control characters are escaped and long values cut', () => {
+  const { lines, log } = recorder()
+  auditSuccess(log, request('admin', { path: `/workers/a\nb${'x'.repeat(2000)}`, requestId: 'a\u001bb' }))
+  expect(lines[0].path).toMatch(/^\/workers\/a\\u000abx+$/)
+  expect((lines[0].path as string).length).toBeLessThan(1100)
+  expect(lines[0].request_id).toBe('a\\u001bb')
+})

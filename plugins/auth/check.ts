@@ -1,0 +1,76 @@
+/** The Auth contract over configured keys: who may use serving routes, who may use the control plane. @hot */
+import type { Access, AuthService, Credentials, Identity } from '#kernel'
+import { authErrors } from './errors.ts'
+import { KeyTable } from './key-table.ts'
+import type { ConfiguredKeys } from './keys.ts'
+
+const ANONYMOUS: Identity = Object.freeze({ tenant: 'anonymous', role: null })
+const BEARER = 'Bearer '
+const CHALLENGE = ['www-authenticate', 'Bearer realm="control-plane"']
+
+/**
+ * Decides by configured keys alone.
+ *
+ * Serving routes take the shared key and tenant keys, and are open when neither is configured. The control plane
+ * takes control-plane keys of role admin when any is configured; else the shared key; else it is open, unless
+ * tenant keys exist: then nobody passes.
+ * @source API spec 5; routes facts 5.1, 5.2
+ */
+export class KeyAuth implements AuthService {
+  readonly #serving: KeyTable
+  readonly #admin: KeyTable
+  readonly #own: KeyTable
+  readonly #isServingOpen: boolean
+  readonly #isAdminOpen: boolean
+  readonly #adminNeedsRole: boolean
+
+  constructor(keys: ConfiguredKeys) {
+    const shared = keys.shared === null ? [] : [keys.shared]
+    this.#serving = new KeyTable(shared, keys.tenants)
+    this.#admin = keys.hasControlPlane ? new KeyTable(keys.controlPlane) : new KeyTable(shared)
+    this.#own = new KeyTable(shared, keys.tenants, keys.controlPlane)
+    this.#isServingOpen = this.#serving.size === 0
+    this.#isAdminOpen = this.#isServingOpen && !keys.hasControlPlane
+    this.#adminNeedsRole = keys.hasControlPlane
+  }
+
+  check(access: Exclude<Access, 'public'>, credentials: Credentials): Identity {
+    return access === 'api' ? this.#checkServing(credentials) : this.#checkAdmin(credentials)
+  }
+
+  isGatewayKey(authorization: string): boolean {
+    if (this.#own.size === 0) return false
+    // Wider than check: a key must not leak because its scheme word was misspelled or missing.
+    const isBearer = authorization.slice(0, BEARER.length).toLowerCase() === 'bearer '
+    return (
+      this.#own.find((isBearer ? authorization.slice(BEARER.length) : authorization).trim()) !== undefined
+    )
+  }
+
+  #checkServing(credentials: Credentials): Identity {
+    if (this.#isServingOpen) return ANONYMOUS
+    const found = findBearer(this.#serving, credentials.authorization)
+    if (found !== undefined) return found
+    if (credentials.apiKey !== undefined) {
+      const owner = this.#serving.find(credentials.apiKey)
+      if (owner !== undefined) return owner
+    }
+    throw authErrors.invalid_credential()
+  }
+
+  #checkAdmin(credentials: Credentials): Identity {
+    if (this.#isAdminOpen) return ANONYMOUS
+    const found = findBearer(this.#admin, credentials.authorization)
+    if (found === undefined) throw authErrors.invalid_credential.with({ headers: CHALLENGE })
+    if (this.#adminNeedsRole && found.role !== 'admin') {
+      // The cause tells the audit log who was refused; it is never shown to the caller.
+      throw authErrors.insufficient_role.with({ cause: found })
+    }
+    return found
+  }
+}
+
+function findBearer(table: KeyTable, authorization: string | undefined): Identity | undefined {
+  if (authorization === undefined || !authorization.startsWith(BEARER)) return undefined
+  return table.find(authorization.slice(BEARER.length))
+}

@@ -1,0 +1,29 @@
+/** The auth plugin: checks callers against configured keys and keeps the audit trail of the control plane. */
+import { Auth, definePlugin } from '#kernel'
+import { auditDenial, auditSuccess } from './audit.ts'
+import { KeyAuth } from './check.ts'
+import { authConfig } from './config.ts'
+import { readKeys } from './keys.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'auth',
+    version: '0.1.0',
+    description: 'Gateway keys for serving routes, tenants and the control plane.',
+    config: authConfig,
+  },
+  register(host, config) {
+    host.provide(Auth, new KeyAuth(readKeys(config, host.log)))
+    if (!config.auditLog || host.kernelConfig.auth === 'off') return
+    // Early: a decision counts even where another plugin's hook answers the request.
+    host.hook('onRequest', (ctx) => auditSuccess(host.log, ctx), { scope: 'all', order: 'early' })
+    host.hook(
+      'onError',
+      (ctx, error) => {
+        auditDenial(host.log, ctx, error)
+        return error
+      },
+      { scope: 'all', order: 'early' },
+    )
+  },
+})
