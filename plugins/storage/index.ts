@@ -1,0 +1,18 @@
+/** The storage plugin: provides the record store, kept in one directory on disk. */
+import { definePlugin, Store } from '#kernel'
+import { storageConfig } from './config.ts'
+import { LevelStore } from './level-store.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'storage',
+    version: '0.1.0',
+    description: 'Durable JSON records in a data directory.',
+    config: storageConfig,
+  },
+  register(host, config) {
+    const store = new LevelStore(config.dir)
+    host.provide(Store, store)
+    return { start: () => store.open(), stop: () => store.close() }
+  },
+})

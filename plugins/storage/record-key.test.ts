@@ -1,0 +1,39 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { checkCollectionName, recordKey, tenantRange } from './record-key.ts'
+
+const tenantText = fc.string({ unit: 'grapheme' }).filter((text) => !text.includes('\u0000'))
+const idText = fc.string({ unit: 'grapheme' })
+const bytes = (text: string) => Buffer.from(text)
+
+test('two records share a key only when collection, tenant and id are the same', () => {
+  fc.assert(
+    fc.property(tenantText, idText, tenantText, idText, (tenantA, idA, tenantB, idB) => {
+      const isSame = tenantA === tenantB && idA === idB
+      expect(recordKey('c', tenantA, idA) === recordKey('c', tenantB, idB)).toBe(isSame)
+    }),
+  )
+})
+
+test("a tenant's range holds all of its records and none of another's", () => {
+  fc.assert(
+    fc.property(tenantText, tenantText, idText, (tenant, other, id) => {
+      const { from, to } = tenantRange('c', tenant)
+      const isInside = (key: string) =>
+        bytes(key).compare(bytes(from)) >= 0 && bytes(key).compare(bytes(to)) < 0
+      expect(isInside(recordKey('c', tenant, id))).toBe(true)
+      expect(isInside(recordKey('c', other, id))).toBe(tenant === other)
+      expect(isInside(recordKey('c2', tenant, id))).toBe(false)
+    }),
+  )
+})
+
+test('a tenant with a NUL and text with a lone surrogate are refused', () => {
+  expect(() => recordKey('c', 'a\u0000b', 'x')).toThrow(/tenant/)
+  expect(() => recordKey('c', 'a', '\ud800')).toThrow(/id/)
+  expect(() => tenantRange('c', '\ud800')).toThrow(/tenant/)
+})
+
+test.each(['', 'a b', 'a/b', 'ä', 'a\u0000'])('%j is no collection name', (name) => {
+  expect(() => checkCollectionName(name)).toThrow(/letters, digits and hyphens/)
+})

@@ -1,0 +1,122 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { afterEach, expect, test } from 'vitest'
+import { LevelStore } from '../../plugins/storage/level-store.ts'
+import { storeContract } from './store-contract.ts'
+
+const dirs: string[] = []
+afterEach(async () => {
+  for (const dir of dirs.splice(0)) await rm(dir, { recursive: true, force: true })
+})
+
+async function makeDir(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'weir-store-'))
+  dirs.push(dir)
+  return dir
+}
+
+storeContract('LevelDB', async () => {
+  const store = new LevelStore(join(await makeDir(), 'data'))
+  await store.open()
+  return { store, close: () => store.close() }
+})
+
+test('records outlive a close', async () => {
+  const dir = await makeDir()
+  const first = new LevelStore(dir)
+  await first.open()
+  await first.collection<number>('notes').put('a', 'id', 1)
+  await first.close()
+  const second = new LevelStore(dir)
+  await second.open()
+  expect(await second.collection<number>('notes').get('a', 'id')).toBe(1)
+  await second.close()
+})
+
+test('a missing directory is made, with its parents, for its owner only', async () => {
+  const dir = join(await makeDir(), 'a', 'b')
+  const store = new LevelStore(dir)
+  await store.open()
+  expect((await stat(dir)).mode & 0o077).toBe(0)
+  await store.close()
+})
+
+test('open and close may be called twice', async () => {
+  const store = new LevelStore(await makeDir())
+  await store.open()
+  await store.open()
+  await store.close()
+  await store.close()
+})
+
+test('an unopened and a closed store say so', async () => {
+  const store = new LevelStore(await makeDir())
+  const notes = store.collection('notes')
+  await expect(notes.get('a', 'id')).rejects.toMatchObject({ code: 'storage_not_open', status: 503 })
+  await store.open()
+  await store.close()
+  await expect(notes.put('a', 'id', 1)).rejects.toMatchObject({ code: 'storage_not_open' })
+})
+
+test('a path that cannot be a directory is a clear error', async () => {
+  const file = join(await makeDir(), 'file')
+  await writeFile(file, '')
+  await expect(new LevelStore(file).open()).rejects.toMatchObject({
+    code: 'storage_unreadable',
+    message: expect.stringContaining(file),
+  })
+})
+
+test('a directory that another process holds is refused by name', async () => {
+  const dir = await makeDir()
+  const script = `
+    const { Level } = await import('level')
+    const db = new Level(process.argv[1])
+    await db.open()
+    console.log('open')
+    process.stdin.resume()
+    process.stdin.on('end', () => process.exit(0))`
+  const holder = spawn(process.execPath, ['--input-type=module', '--eval', script, dir], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  await once(holder.stdout, 'data')
+  await expect(new LevelStore(dir).open()).rejects.toMatchObject({
+    code: 'storage_locked',
+    message: expect.stringContaining(dir),
+  })
+  holder.stdin.end()
+  await once(holder, 'exit')
+  const store = new LevelStore(dir)
+  await store.open()
+  await store.close()
+})
+
+test('a thread of the same process sees what another has written, and the other way', async () => {
+  const dir = await makeDir()
+  const store = new LevelStore(dir)
+  await store.open()
+  const notes = store.collection<string>('notes')
+  await notes.put('a', 'from-main', 'hello')
+  const path = new URL('../../plugins/storage/level-store.ts', import.meta.url).href
+  const code = `
+    const { parentPort, workerData } = await import('node:worker_threads')
+    const { LevelStore } = await import(workerData.path)
+    const store = new LevelStore(workerData.dir)
+    await store.open()
+    const notes = store.collection('notes')
+    const seen = await notes.get('a', 'from-main')
+    await notes.put('a', 'from-thread', seen + ' back')
+    await store.close()
+    parentPort.postMessage('done')`
+  const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(code)}`), {
+    workerData: { dir, path },
+    execArgv: ['--conditions=source', '--disable-warning=ExperimentalWarning'],
+  })
+  await once(thread, 'message')
+  expect(await notes.get('a', 'from-thread')).toBe('hello back')
+  await store.close()
+})
