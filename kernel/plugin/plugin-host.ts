@@ -1,0 +1,175 @@
+/** The host of one plugin on one thread: the plugin's view of everything else. */
+
+import type { WorkerBalance } from '../balance/worker-balance.ts'
+import type { KernelConfig } from '../config/kernel-config.ts'
+import type { HookName, HookOptions, HookSignatures } from '../contracts/hook.ts'
+import type { Logger } from '../contracts/log.ts'
+import type { Metrics } from '../contracts/metric.ts'
+import type { RequestContext, RequestSlot } from '../contracts/request.ts'
+import type { RouteDefinition } from '../contracts/route.ts'
+import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
+import type { Transport } from '../contracts/transport.ts'
+import type { ThreadLink } from '../threads/link.ts'
+import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
+import type { Declarations } from './declarations.ts'
+import type { Host, Listener, ListenOptions, ReplicaView } from './define-plugin.ts'
+import type { Services } from './services.ts'
+
+/** What the hosts of all plugins on a thread share. */
+export interface HostParts {
+  readonly link: ThreadLink
+  readonly declarations: Declarations
+  readonly services: Services
+  readonly kernelConfig: KernelConfig
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly balance: WorkerBalance
+  readonly upstream: ThreadUpstream
+  listen(options: ListenOptions): Promise<Listener>
+  isDraining(): boolean
+}
+
+/** A request context as slots see it; plugins never do. */
+interface SlottedContext {
+  slots: unknown[] | null
+}
+
+export class PluginHost implements Host {
+  readonly plugin: string
+  readonly log: Logger
+  readonly #parts: HostParts
+
+  constructor(plugin: string, parts: HostParts) {
+    this.plugin = plugin
+    this.log = parts.log.child({ plugin })
+    this.#parts = parts
+  }
+
+  get isControl(): boolean {
+    return this.#parts.link.isControl
+  }
+
+  get isData(): boolean {
+    return this.#parts.link.isData
+  }
+
+  get threadIndex(): number {
+    return this.#parts.link.index
+  }
+
+  get kernelConfig(): KernelConfig {
+    return this.#parts.kernelConfig
+  }
+
+  get metrics(): Metrics {
+    return this.#parts.metrics
+  }
+
+  get balance(): WorkerBalance {
+    return this.#parts.balance
+  }
+
+  get upstream(): ThreadUpstream {
+    return this.#parts.upstream
+  }
+
+  get isDraining(): boolean {
+    return this.#parts.isDraining()
+  }
+
+  route(definition: RouteDefinition): void {
+    this.#parts.declarations.addRoute(this.plugin, definition)
+  }
+
+  routes(): readonly RouteDefinition[] {
+    return this.#parts.declarations.routes.map((route) => route.definition)
+  }
+
+  hook<Name extends HookName>(name: Name, hook: HookSignatures[Name], options: HookOptions = {}): void {
+    this.#parts.declarations.addHook(this.plugin, name, hook, options)
+  }
+
+  slot<T>(): RequestSlot<T> {
+    const index = this.#parts.declarations.addSlot(this.plugin)
+    return {
+      get: (ctx) => slotsOf(ctx).slots?.[index] as T | undefined,
+      set: (ctx, value) => {
+        const slotted = slotsOf(ctx)
+        slotted.slots ??= []
+        slotted.slots[index] = value
+      },
+    }
+  }
+
+  provide<T>(token: Token<T>, service: T): void {
+    this.#parts.services.provide(this.plugin, token, service)
+  }
+
+  use<T>(token: Token<T>): T {
+    return this.#parts.services.use(this.plugin, token)
+  }
+
+  find<T>(token: Token<T>): T | undefined {
+    return this.#parts.services.find(token)
+  }
+
+  command<Payload, Result>(token: CommandToken<Payload, Result>, payload: Payload): Promise<Result> {
+    return this.#parts.link.command(token.name, payload) as Promise<Result>
+  }
+
+  onCommand<Payload, Result>(
+    token: CommandToken<Payload, Result>,
+    handler: (payload: Payload) => Result | Promise<Result>,
+  ): void {
+    this.#parts.link.onCommand(token.name, handler as (payload: unknown) => unknown)
+  }
+
+  replica<T>(token: ReplicaToken<T>): ReplicaView<T> {
+    return openReplica(this.#parts.link, token)
+  }
+
+  publish<T>(token: ReplicaToken<T>, next: T): Promise<void> {
+    return this.#parts.link.publish(token.name, next)
+  }
+
+  transport(transport: Transport): void {
+    this.#parts.upstream.addTransport(transport)
+  }
+
+  listen(options: ListenOptions): Promise<Listener> {
+    return this.#parts.listen(options)
+  }
+
+  readiness(check: () => string | null): void {
+    this.#parts.declarations.readinessChecks.push(check)
+  }
+
+  readinessReason(): string | null {
+    if (this.isDraining) return 'draining'
+    for (const check of this.#parts.declarations.readinessChecks) {
+      const reason = check()
+      if (reason !== null) return reason
+    }
+    return null
+  }
+}
+
+/** A replica as its readers see it. */
+export function openReplica<T>(link: ThreadLink, token: ReplicaToken<T>): ReplicaView<T> {
+  const cell = link.replica(token.name, token.initial)
+  return {
+    get current() {
+      return cell.current as T
+    },
+    get version() {
+      return cell.version
+    },
+    onChange: (listener) => {
+      cell.listeners.push(listener as (next: unknown) => void)
+    },
+  }
+}
+
+function slotsOf(ctx: RequestContext): SlottedContext {
+  return ctx as unknown as SlottedContext
+}

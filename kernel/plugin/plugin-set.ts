@@ -1,0 +1,82 @@
+/** The plugins of one thread, taken through their steps in dependency order, and back in reverse. */
+import type { Logger } from '../contracts/log.ts'
+import type { Plugin, PluginLifecycle } from './define-plugin.ts'
+import { runStep } from './lifecycle.ts'
+import { BootError, pluginFailure } from './plugin-errors.ts'
+import { type HostParts, PluginHost } from './plugin-host.ts'
+
+interface Registered {
+  readonly name: string
+  readonly steps: PluginLifecycle
+}
+
+export class PluginSet {
+  readonly #plugins: readonly Plugin[]
+  readonly #stepMs: number
+  readonly #log: Logger
+  readonly #registered: Registered[] = []
+  readonly #started: Registered[] = []
+
+  /** @param plugins in dependency order */
+  constructor(plugins: readonly Plugin[], stepMs: number, log: Logger) {
+    this.#plugins = plugins
+    this.#stepMs = stepMs
+    this.#log = log
+  }
+
+  /** @throws BootError naming the plugin */
+  register(parts: HostParts, configOf: (plugin: Plugin) => unknown): void {
+    for (const plugin of this.#plugins) {
+      const { name } = plugin.manifest
+      try {
+        const steps: unknown = plugin.register(new PluginHost(name, parts), configOf(plugin))
+        if (steps instanceof Promise)
+          throw new BootError('it must be synchronous; what has to wait belongs in start')
+        this.#registered.push({ name, steps: (steps ?? {}) as PluginLifecycle })
+      } catch (cause) {
+        throw pluginFailure(name, 'register', cause)
+      }
+    }
+    parts.declarations.close()
+  }
+
+  /** A failed start stops what had started. */
+  async start(): Promise<void> {
+    for (const plugin of this.#registered) {
+      try {
+        await runStep(plugin.name, 'start', this.#stepMs, () => plugin.steps.start?.())
+        this.#started.push(plugin)
+      } catch (error) {
+        this.#started.push(plugin)
+        await this.stop()
+        throw error
+      }
+    }
+  }
+
+  async ready(): Promise<void> {
+    for (const plugin of this.#started)
+      await runStep(plugin.name, 'ready', this.#stepMs, () => plugin.steps.ready?.())
+  }
+
+  async drain(deadlineMs: number): Promise<void> {
+    for (const plugin of [...this.#started].reverse()) {
+      await this.#quietly(plugin.name, 'drain', deadlineMs, () => plugin.steps.drain?.(deadlineMs))
+    }
+  }
+
+  async stop(): Promise<void> {
+    for (const plugin of this.#started.splice(0).reverse()) {
+      await this.#quietly(plugin.name, 'stop', this.#stepMs, () => plugin.steps.stop?.())
+    }
+  }
+
+  /** Going down, one plugin's trouble must not keep the others from ending. */
+  async #quietly(name: string, step: string, limitMs: number, run: () => unknown): Promise<void> {
+    try {
+      await runStep(name, step, limitMs, run)
+    } catch (error) {
+      this.#log.error({ err: error, plugin: name, step }, 'a plugin failed while going down')
+    }
+  }
+}
