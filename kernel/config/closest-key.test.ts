@@ -1,0 +1,48 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { closestKey, editDistance } from './closest-key.ts'
+
+describe('editDistance', () => {
+  test('is zero only between equal words', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), (a, b) => {
+        expect(editDistance(a, b) === 0).toBe(a === b)
+      }),
+    )
+  })
+
+  test('is the same both ways and never longer than the longer word', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), (a, b) => {
+        const distance = editDistance(a, b)
+        expect(distance).toBe(editDistance(b, a))
+        expect(distance).toBeLessThanOrEqual(Math.max(a.length, b.length))
+        expect(distance).toBeGreaterThanOrEqual(Math.abs(a.length - b.length))
+      }),
+    )
+  })
+
+  test('counts one for a letter more and one for two letters swapped', () => {
+    expect(editDistance('port', 'ports')).toBe(1)
+    expect(editDistance('prot', 'port')).toBe(1)
+  })
+})
+
+describe('closestKey', () => {
+  test('finds each known name for itself, whatever its case and hyphens', () => {
+    const names = ['host', 'port', 'graceMs', 'maxBodyBytes']
+    for (const name of names) expect(closestKey(name, names)).toBe(name)
+    expect(closestKey('grace-ms', names)).toBe('graceMs')
+    expect(closestKey('MAX_BODY_BYTES', names)).toBe('maxBodyBytes')
+  })
+
+  test('prefers the nearest of several', () => {
+    expect(closestKey('prot', ['proto', 'port', 'host'])).toBe('proto')
+    expect(closestKey('hots', ['port', 'host'])).toBe('host')
+  })
+
+  test('names nothing when nothing is near', () => {
+    expect(closestKey('colour', ['host', 'port'])).toBeNull()
+    expect(closestKey('x', [])).toBeNull()
+  })
+})

@@ -1,0 +1,48 @@
+/** Finds the name that somebody most likely meant. */
+
+/**
+ * The known name nearest to what was written, or null when none is near. Case, hyphens and underscores do not
+ * count, so that `grace-ms` finds `graceMs`.
+ */
+export function closestKey(written: string, known: Iterable<string>): string | null {
+  const wanted = plain(written)
+  let closest: string | null = null
+  let least = allowedDistance(wanted.length) + 1
+  for (const name of known) {
+    const distance = editDistance(wanted, plain(name))
+    if (distance < least) {
+      least = distance
+      closest = name
+    }
+  }
+  return closest
+}
+
+/** Short names must be nearly right, or everything would resemble everything. */
+function allowedDistance(length: number): number {
+  if (length <= 3) return 1
+  return length <= 6 ? 2 : 3
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll(/[-_]/g, '')
+}
+
+/** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment), one each. */
+export function editDistance(a: string, b: string): number {
+  let beforeLast: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= b.length; column++) {
+      const isSame = a[row - 1] === b[column - 1]
+      let least = Math.min(last[column] + 1, current[column - 1] + 1, last[column - 1] + (isSame ? 0 : 1))
+      const isSwap = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]
+      if (isSwap) least = Math.min(least, beforeLast[column - 2] + 1)
+      current.push(least)
+    }
+    beforeLast = last
+    last = current
+  }
+  return last[b.length]
+}

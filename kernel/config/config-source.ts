@@ -1,0 +1,73 @@
+/** Reads YAML or JSON text and remembers where everything stood. The only user of the yaml package. */
+import { isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument, stringify } from 'yaml'
+import type { ConfigProblem } from './config-error.ts'
+
+export interface ConfigSource {
+  /** Plain data; undefined when there are problems. */
+  readonly value: unknown
+  /** Faults of the text itself. */
+  readonly problems: readonly ConfigProblem[]
+  /** `name:line:column` of a path, of its nearest written ancestor, or null when none of it was written. */
+  locate(path: readonly string[]): string | null
+}
+
+/** @param name the file's name as the operator gave it, for messages */
+export function parseSource(text: string, name: string): ConfigSource {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const at = (offset: number) => {
+    const { line, col } = lines.linePos(offset)
+    return `${name}:${line}:${col}`
+  }
+  const problems = [...document.errors, ...document.warnings].map((fault) => ({
+    path: '',
+    text: fault.message,
+    where: at(fault.pos[0]),
+  }))
+  const locate = (path: readonly string[]) => {
+    const offset = offsetOf(document.contents, path)
+    return offset === null ? null : at(offset)
+  }
+  if (problems.length > 0) return { value: undefined, problems, locate }
+  try {
+    return { value: document.toJS(), problems, locate }
+  } catch (error) {
+    // The library refuses aliases that would grow without bound only here.
+    const text = error instanceof Error ? error.message : String(error)
+    return { value: undefined, problems: [{ path: '', text, where: name }], locate }
+  }
+}
+
+/** Offset of the key that a path ends in, or of as much of it as was written. */
+function offsetOf(contents: unknown, path: readonly string[]): number | null {
+  let node: unknown = contents
+  let offset: number | null = null
+  for (const key of path) {
+    const step = stepInto(node, key)
+    if (step === null) break
+    node = step.value
+    offset = step.offset ?? offset
+  }
+  return offset
+}
+
+function stepInto(node: unknown, key: string): { value: unknown; offset: number | null } | null {
+  if (isMap(node)) {
+    const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === key)
+    return pair === undefined ? null : { value: pair.value, offset: startOf(pair.key) }
+  }
+  if (isSeq(node) && isNode(node.items[Number(key)])) {
+    const item = node.items[Number(key)] as Node
+    return { value: item, offset: startOf(item) }
+  }
+  return null
+}
+
+function startOf(node: unknown): number | null {
+  return isNode(node) && node.range ? node.range[0] : null
+}
+
+/** Plain data as YAML, for `weir config show`. */
+export function renderYaml(value: unknown): string {
+  return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false })
+}

@@ -1,0 +1,139 @@
+/** The table of settings that the command line and the environment can set: one row, two ways in, one path. */
+
+export interface ConfigFlag {
+  /** Long flag without the dashes. */
+  readonly flag: string
+  /** Environment variable, or null when only the flag exists. */
+  readonly env: string | null
+  /** Where the value goes, as in the file. */
+  readonly path: readonly string[]
+  /**
+   * `list` is repeatable as a flag and comma-separated in the environment; `switch` also has a `--no-` form;
+   * `constant` takes no value and sets the row's own.
+   */
+  readonly kind: 'text' | 'integer' | 'list' | 'switch' | 'constant'
+  readonly constant?: string | boolean
+  /** Name of the value in help texts. */
+  readonly placeholder?: string
+  readonly help: string
+  /** Never shown by `weir config show`. */
+  readonly isSecret?: boolean
+}
+
+/** Precedence: flag, then environment, then file, then default. @source routing facts 5.8, 5.1 for the names */
+export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
+  {
+    flag: 'host',
+    env: 'WEIR_HOST',
+    path: ['kernel', 'host'],
+    kind: 'text',
+    placeholder: 'address',
+    help: 'address to listen on; 0.0.0.0 for every interface',
+  },
+  {
+    flag: 'port',
+    env: 'WEIR_PORT',
+    path: ['kernel', 'port'],
+    kind: 'integer',
+    placeholder: 'port',
+    help: 'port of the API; 0 takes any free one',
+  },
+  {
+    flag: 'threads',
+    env: 'WEIR_THREADS',
+    path: ['kernel', 'threads'],
+    kind: 'integer',
+    placeholder: 'count',
+    help: 'threads that serve requests; 0 runs everything on the main thread (default: cores minus one)',
+  },
+  {
+    flag: 'policy',
+    env: 'WEIR_POLICY',
+    path: ['kernel', 'policy'],
+    kind: 'text',
+    placeholder: 'name',
+    help: 'load balancing policy of models whose workers name none',
+  },
+  {
+    flag: 'worker-url',
+    env: 'WEIR_WORKER_URLS',
+    path: ['plugins', 'workers', 'urls'],
+    kind: 'list',
+    placeholder: 'url',
+    help: 'worker to register at start; repeatable',
+  },
+  {
+    flag: 'api-key',
+    env: 'WEIR_API_KEY',
+    path: ['plugins', 'auth', 'apiKey'],
+    kind: 'text',
+    placeholder: 'key',
+    help: 'key that clients must present; better in the environment than here',
+    isSecret: true,
+  },
+  {
+    flag: 'tenant-api-key',
+    env: null,
+    path: ['plugins', 'auth', 'tenantKeys'],
+    kind: 'list',
+    placeholder: 'id:key',
+    help: 'key of one tenant; repeatable',
+    isSecret: true,
+  },
+  {
+    flag: 'control-plane-api-keys',
+    env: 'WEIR_CONTROL_PLANE_API_KEYS',
+    path: ['plugins', 'auth', 'controlPlaneKeys'],
+    kind: 'list',
+    placeholder: 'id:name:role:key',
+    help: 'key for administrative routes, role admin or user; repeatable',
+    isSecret: true,
+  },
+  {
+    flag: 'auth-off',
+    env: null,
+    path: ['kernel', 'auth'],
+    kind: 'constant',
+    constant: 'off',
+    help: 'ask nobody for a key',
+  },
+  {
+    flag: 'data-dir',
+    env: 'WEIR_DATA_DIR',
+    path: ['plugins', 'storage', 'dir'],
+    kind: 'text',
+    placeholder: 'folder',
+    help: 'keep records in this folder; enables the storage plugin',
+  },
+  {
+    flag: 'metrics-port',
+    env: 'WEIR_METRICS_PORT',
+    path: ['kernel', 'metrics', 'port'],
+    kind: 'integer',
+    placeholder: 'port',
+    help: 'port of the Prometheus listener; 0 takes any free one',
+  },
+  {
+    flag: 'log-level',
+    env: 'WEIR_LOG_LEVEL',
+    path: ['kernel', 'log', 'level'],
+    kind: 'text',
+    placeholder: 'level',
+    help: 'trace, debug, info, warn, error or silent',
+  },
+  {
+    flag: 'access-log',
+    env: null,
+    path: ['kernel', 'log', 'access'],
+    kind: 'switch',
+    help: 'one log line per request',
+  },
+  {
+    flag: 'grace-ms',
+    env: null,
+    path: ['kernel', 'shutdown', 'graceMs'],
+    kind: 'integer',
+    placeholder: 'ms',
+    help: 'time for running requests to end after a stop signal, in milliseconds',
+  },
+])

@@ -1,0 +1,243 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Type } from 'typebox'
+import { afterAll, describe, expect, test } from 'vitest'
+import { ConfigError } from './config-error.ts'
+import { type ConfigOverrides, type LoadOptions, loadConfig, type PluginSchemas } from './load.ts'
+import { importPlugin } from './plugin-source.ts'
+import { readFlags } from './settings.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'weir-config-'))
+afterAll(() => rmSync(dir, { recursive: true }))
+
+const schemas = {
+  auth: Type.Object({
+    apiKey: Type.Optional(Type.String({ secret: true })),
+    tenantKeys: Type.Array(Type.String(), { default: [], secret: true }),
+    controlPlaneKeys: Type.Array(Type.String(), { default: [], secret: true }),
+  }),
+  health: Type.Object({}),
+  openapi: Type.Object({}),
+  proxy: Type.Object({ maxTries: Type.Integer({ default: 3 }) }),
+  workers: Type.Object({ urls: Type.Array(Type.String(), { default: [] }) }),
+  storage: Type.Object({ dir: Type.String({ minLength: 1 }) }),
+}
+
+const pluginSchemas: PluginSchemas = {
+  names: Object.keys(schemas),
+  async find(name, section) {
+    if (typeof section.$path !== 'string') return schemas[name as keyof typeof schemas]
+    const plugin = await importPlugin<{ manifest: { config: ReturnType<typeof Type.Object> } }>(
+      name,
+      section,
+      {},
+    )
+    return plugin.manifest.config
+  },
+}
+
+function write(name: string, text: string): string {
+  const file = join(dir, name)
+  mkdirSync(join(file, '..'), { recursive: true })
+  writeFileSync(file, text)
+  return file
+}
+
+function load(options: Partial<LoadOptions> = {}) {
+  return loadConfig({ env: {}, pluginSchemas, ...options })
+}
+
+function flags(given: Record<string, unknown>, more: Partial<ConfigOverrides> = {}): ConfigOverrides {
+  return { ...readFlags(given), ...more }
+}
+
+async function problemsOf(options: Partial<LoadOptions>): Promise<string[]> {
+  const error = await load(options).catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(ConfigError)
+  return (error as ConfigError).message.split('\n')
+}
+
+describe('loadConfig', () => {
+  test('without a file enables the default plugins with every default filled in', async () => {
+    const config = await load()
+    expect(Object.keys(config.plugins)).toEqual(['auth', 'health', 'openapi', 'proxy', 'workers'])
+    expect(config.plugins.proxy).toEqual({ maxTries: 3 })
+    expect(config.kernel.port).toBe(30000)
+    expect(config.kernel.threads).toBeGreaterThanOrEqual(1)
+    expect(config.file).toBeNull()
+  })
+
+  test('is frozen to the last leaf and survives structuredClone', async () => {
+    const config = await load()
+    expect(Object.isFrozen(config.kernel.http.corsOrigins)).toBe(true)
+    expect(() => Object.assign(config.plugins.proxy, { maxTries: 9 })).toThrow(TypeError)
+    expect(structuredClone(config)).toEqual(config)
+  })
+
+  test('reads YAML and JSON alike', async () => {
+    const yaml = write('a.yaml', 'kernel: { port: 4000 }\nplugins:\n  proxy:\n  auth: {}\n  health: false\n')
+    const json = write('a.json', '{"kernel":{"port":4000},"plugins":{"proxy":null,"auth":{},"health":false}}')
+    const [first, second] = await Promise.all([load({ file: yaml }), load({ file: json })])
+    expect({ ...first, file: null }).toEqual({ ...second, file: null })
+    expect(Object.keys(first.plugins)).toEqual(['proxy', 'auth'])
+  })
+
+  test('an empty file means the defaults', async () => {
+    const config = await load({ file: write('empty.yaml', '') })
+    expect(config.plugins).toHaveProperty('proxy')
+  })
+
+  test('§5.8 a flag wins over the environment, that over the file, that over the default', async () => {
+    const file = write('order.yaml', 'kernel: { host: file, port: 1111, threads: 1, policy: file }\n')
+    const config = await load({
+      file,
+      env: { WEIR_PORT: '2222', WEIR_THREADS: '2', WEIR_HOST: '' },
+      overrides: flags({ threads: '3' }),
+    })
+    expect(config.kernel).toMatchObject({ host: 'file', port: 2222, threads: 3, policy: 'file' })
+    expect(config.kernel.metrics.port).toBe(29000)
+  })
+
+  test('lists come comma-separated from the environment and repeated from flags', async () => {
+    const env = {
+      WEIR_WORKER_URLS: 'http://a:1, http://b:2,',
+      WEIR_CONTROL_PLANE_API_KEYS: '1:ops:admin:k:1',
+    }
+    const config = await load({ env, overrides: flags({ 'tenant-api-key': ['t1:a', 't2:b'] }) })
+    expect(config.plugins.workers).toEqual({ urls: ['http://a:1', 'http://b:2'] })
+    expect(config.plugins.auth).toEqual({
+      controlPlaneKeys: ['1:ops:admin:k:1'],
+      tenantKeys: ['t1:a', 't2:b'],
+    })
+  })
+
+  test('flags that speak to a plugin enable it, --without has the last word', async () => {
+    const given = { 'data-dir': '/data', 'auth-off': true, 'access-log': false }
+    const config = await load({ overrides: flags(given, { without: ['auth', 'openapi'] }) })
+    expect(Object.keys(config.plugins)).toEqual(['health', 'proxy', 'workers', 'storage'])
+    expect(config.plugins.storage).toEqual({ dir: '/data' })
+    expect(config.kernel.auth).toBe('off')
+    expect(config.kernel.log.access).toBe(false)
+  })
+
+  test('reports every problem at once, each with its line and column', async () => {
+    const text =
+      'kernel:\n  prot: 1\n  log: { level: loud }\nplugins:\n  prxy: {}\n  proxy:\n    maxTries: many\nextra: 1\n'
+    const file = write('bad.yaml', text)
+    expect(
+      await problemsOf({ file, env: { WEIR_PORT: 'abc' }, overrides: flags({ threads: '1000' }) }),
+    ).toEqual([
+      'WEIR_PORT: kernel.port must be a whole number, got "abc"',
+      expect.stringMatching(/bad\.yaml:8:1: extra is not known; known here: kernel, plugins$/),
+      expect.stringMatching(/bad\.yaml:2:3: kernel\.prot is not known; did you mean kernel\.port\?$/),
+      expect.stringMatching(/bad\.yaml:3:10: kernel\.log\.level must be one of "trace", .* got "loud"$/),
+      '--threads: kernel.threads must be <= 128, got 1000',
+      expect.stringMatching(/bad\.yaml:5:3: plugins\.prxy is not known; did you mean plugins\.proxy\?$/),
+      expect.stringMatching(/bad\.yaml:7:5: plugins\.proxy\.maxTries must be integer, got "many"$/),
+    ])
+  })
+
+  test('says where the text itself is broken', async () => {
+    const [problem] = await problemsOf({ file: write('broken.yaml', 'kernel: {}\nkernel: {}\n') })
+    expect(problem).toMatch(/broken\.yaml:2:1: Map keys must be unique/)
+    expect(await problemsOf({ file: join(dir, 'none.yaml') })).toEqual([
+      expect.stringMatching(/none\.yaml: cannot be read: ENOENT/),
+    ])
+    expect(await problemsOf({ text: '- a\n' })).toEqual(['the file must hold kernel and plugins, got a list'])
+  })
+
+  test('a plugin section that is no section is refused', async () => {
+    expect(await problemsOf({ text: 'plugins: { proxy: 3 }' })).toEqual([
+      'configuration:1:12: plugins.proxy must be an object, null or false, got 3',
+    ])
+  })
+
+  test('two listeners on one port are refused', async () => {
+    expect(await problemsOf({ overrides: flags({ port: '9', 'metrics-port': '9' }) })).toEqual([
+      '--metrics-port: kernel.metrics.port must differ from kernel.port, got 9',
+    ])
+  })
+})
+
+describe('references to the environment', () => {
+  test('take the variable and its type, and are remembered as secret', async () => {
+    const text =
+      'kernel: { port: { $env: P } }\nplugins: { auth: { apiKey: { $env: K }, tenantKeys: [{ $env: T }] } }'
+    const config = await load({ text, env: { P: '4321', K: '0123', T: 't:k' } })
+    expect(config.kernel.port).toBe(4321)
+    expect(config.plugins.auth).toMatchObject({ apiKey: '0123', tenantKeys: ['t:k'] })
+    expect(config.secretPaths).toContain('["plugins","auth","tenantKeys","0"]')
+  })
+
+  test('to a missing variable are a problem that names field and variable', async () => {
+    expect(await problemsOf({ text: 'plugins:\n  storage: { dir: { $env: NOPE } }\n' })).toEqual([
+      'configuration:2:14: plugins.storage.dir refers to the environment variable NOPE, which is not set',
+    ])
+  })
+
+  test('with other keys beside them, or without a name, are a problem', async () => {
+    const text = 'plugins: { auth: { apiKey: { $env: K, fallback: x } }, storage: { dir: { $env: 3 } } }'
+    const problems = await problemsOf({ text, env: { K: 'k' } })
+    expect(problems[0]).toContain('plugins.auth.apiKey must have no other key beside $env')
+    expect(problems[1]).toContain('plugins.storage.dir must name an environment variable in $env')
+  })
+
+  test('never show the value when it is wrong', async () => {
+    const [problem] = await problemsOf({ text: 'kernel: { port: { $env: P } }', env: { P: 'hunter2' } })
+    expect(problem).toBe('configuration:1:11: kernel.port must be integer')
+  })
+})
+
+describe('plugins of third parties', () => {
+  const source = `export default {
+    manifest: { name: 'mine', version: '1.0.0', description: '',
+      config: { type: 'object', properties: { size: { type: 'integer', default: 5 } } } },
+    register() {},
+  }`
+
+  test('are found by a path relative to the file', async () => {
+    const path = write('sub/mine.js', source)
+    write('sub/package.json', '{"type":"module"}')
+    const file = write('sub/weir.yaml', 'plugins:\n  mine: { $path: ./mine.js }\n')
+    const config = await load({ file })
+    expect(config.plugins).toEqual({ mine: { $path: path, size: 5 } })
+  })
+
+  test('are found as packages installed near the file, whatever their exports', async () => {
+    write(
+      'pack/node_modules/@acme/tidy/package.json',
+      '{"type":"module","exports":{".":{"import":"./lib/a.js"}}}',
+    )
+    const path = write('pack/node_modules/@acme/tidy/lib/a.js', source)
+    const file = write('pack/deep/weir.yaml', 'plugins:\n  tidy: { $package: "@acme/tidy", size: 6 }\n')
+    expect((await load({ file })).plugins).toEqual({ tidy: { $path: path, size: 6 } })
+  })
+
+  test('are added by flag: a path gives its file name, an index its folder', async () => {
+    const path = write('flagged/index.js', source)
+    write('flagged/package.json', '{"type":"module"}')
+    const config = await load({ overrides: flags({}, { plugins: [path, 'storage'] }) }).catch(
+      (error) => error,
+    )
+    expect(config).toBeInstanceOf(ConfigError)
+    expect((config as ConfigError).message).toBe('plugins.storage.dir is required')
+    expect((await load({ overrides: flags({}, { plugins: [path] }) })).plugins.flagged).toEqual({
+      $path: path,
+      size: 5,
+    })
+  })
+
+  test('that are not there are named with the way to get them', async () => {
+    const file = write(
+      'missing.yaml',
+      'plugins:\n  a: { $path: ./no.js }\n  b: { $package: nowhere-at-all }\n',
+    )
+    expect(await problemsOf({ file })).toEqual([
+      expect.stringMatching(/:2:3: plugins\.a needs .*no\.js, which does not exist$/),
+      expect.stringMatching(
+        /:3:3: plugins\.b needs the package nowhere-at-all, .* npm install nowhere-at-all$/,
+      ),
+    ])
+  })
+})

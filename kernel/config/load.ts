@@ -1,0 +1,178 @@
+/** Reads the configuration once: file, environment and flags become one frozen, complete, checked object. */
+import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { dirname, resolve } from 'node:path'
+import type { TSchema } from 'typebox'
+import { checkSection, describeValue, type Finding, unknownKeyText } from './check-section.ts'
+import { ConfigError } from './config-error.ts'
+import { type ConfigSource, parseSource } from './config-source.ts'
+import { deepFreeze } from './deep-freeze.ts'
+import { applySetting, choosePlugins, openDraft, type PluginOverrides } from './draft.ts'
+import { resolveReferences } from './env-references.ts'
+import { type KernelConfig, KernelConfigSchema } from './kernel-config.ts'
+import { type PluginSection, resolvePluginSource, withoutSource } from './plugin-source.ts'
+import { ProblemList } from './problem-list.ts'
+import { isRecord, toNode } from './schema-node.ts'
+import { type Environment, readEnvironment, type SettingsResult } from './settings.ts'
+
+export type { PluginSection } from './plugin-source.ts'
+
+/** The whole configuration: complete, frozen, and plain data that crosses to other threads. */
+export interface LoadedConfig {
+  readonly kernel: KernelConfig
+  /** Enabled plugins only, defaults filled in. A third party's plugin has its file in `$path`. */
+  readonly plugins: Readonly<Record<string, PluginSection>>
+  /** Absolute path of the file; null when there was none. */
+  readonly file: string | null
+  /** Paths, as JSON arrays, of values that came from the environment or from a secret flag; never shown. */
+  readonly secretPaths: readonly string[]
+}
+
+/** How the loader learns what a plugin may be told. */
+export interface PluginSchemas {
+  /** Plugins that exist without a package or a file, for suggestions. */
+  readonly names: readonly string[]
+  /** The schema of a plugin's section. @throws when the plugin cannot be imported */
+  find(name: string, section: PluginSection): Promise<TSchema>
+}
+
+/** What the command line says. */
+export type ConfigOverrides = SettingsResult & PluginOverrides
+
+export interface LoadOptions {
+  /** Path of a YAML or JSON file; also names the place of problems. */
+  readonly file?: string
+  /** The file's content, when it is not to be read. */
+  readonly text?: string
+  readonly overrides?: ConfigOverrides
+  readonly env: Environment
+  readonly pluginSchemas: PluginSchemas
+}
+
+/**
+ * Precedence: flags, environment, file, defaults.
+ *
+ * @throws ConfigError with every problem, each with its line and column where it came from the file
+ * @source routing facts 5 (names), 5.9 (an invalid configuration stops the start)
+ */
+export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
+  const file = options.file === undefined ? null : resolve(options.file)
+  const source = openSource(options)
+  const environment = readEnvironment(options.env)
+  const settings = [...environment.settings, ...(options.overrides?.settings ?? [])]
+  const problems = new ProblemList(source, settings)
+  for (const found of [environment, options.overrides]) problems.keep(found?.problems ?? [])
+
+  const { pluginSchemas } = options
+  const overrides: PluginOverrides = options.overrides ?? {}
+  const draft = openDraft(source?.value ?? {}, problems)
+  const chosen = choosePlugins(draft, overrides, pluginSchemas.names, problems)
+  const sections: { kernel: unknown; plugins: Record<string, unknown> } = {
+    kernel: draft.kernel ?? {},
+    plugins: chosen,
+  }
+  for (const setting of settings) applySetting(sections, setting)
+  for (const name of overrides.without ?? []) delete sections.plugins[name]
+
+  const secrets = settings.filter((setting) => setting.isSecret).map(({ path }) => path)
+  const baseDir = file === null ? process.cwd() : dirname(file)
+  const kernel = loadKernel(sections.kernel, options.env, problems, secrets)
+  const plugins: Record<string, PluginSection> = {}
+  for (const [name, section] of Object.entries(sections.plugins)) {
+    const loaded = await loadPlugin(name, section, { ...options, baseDir, problems, secrets })
+    if (loaded !== null) plugins[name] = loaded
+  }
+  problems.throwIfAny()
+  const secretPaths = secrets.map((path) => JSON.stringify(path))
+  return deepFreeze({ kernel, plugins, file, secretPaths })
+}
+
+function openSource(options: LoadOptions): ConfigSource | null {
+  const { file, text } = options
+  if (file === undefined && text === undefined) return null
+  const name = file ?? 'configuration'
+  const source = parseSource(text ?? readText(name), name)
+  if (source.problems.length > 0) throw new ConfigError(source.problems)
+  return source
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new ConfigError([{ path: '', text: `cannot be read: ${reason}`, where: file }])
+  }
+}
+
+function loadKernel(
+  draft: unknown,
+  env: Environment,
+  problems: ProblemList,
+  secrets: (readonly string[])[],
+): KernelConfig {
+  const base = ['kernel']
+  if (!isRecord(draft)) problems.add({ path: base, text: 'must be an object', got: describeValue(draft) })
+  const resolved = resolveReferences(draft, env, toNode(KernelConfigSchema), base)
+  secrets.push(...resolved.secretPaths)
+  const section = isRecord(resolved.value) ? resolved.value : {}
+  const { value, findings } = checkSection(KernelConfigSchema, section, base)
+  addAll(problems, [...resolved.findings, ...findings], secrets)
+  const kernel = value as unknown as KernelConfig
+  kernel.threads ??= Math.max(1, availableParallelism() - 1)
+  const { metrics, port } = kernel
+  if (metrics?.enabled && port !== 0 && metrics.port === port)
+    problems.add({
+      path: ['kernel', 'metrics', 'port'],
+      text: 'must differ from kernel.port',
+      got: String(port),
+    })
+  return kernel
+}
+
+function addAll(
+  problems: ProblemList,
+  findings: readonly Finding[],
+  secrets: readonly (readonly string[])[],
+): void {
+  const hidden = new Set(secrets.map((path) => path.join('.')))
+  for (const finding of findings) problems.add(finding, hidden.has(finding.path.join('.')))
+}
+
+interface PluginLoad extends LoadOptions {
+  readonly baseDir: string
+  readonly problems: ProblemList
+  readonly secrets: (readonly string[])[]
+}
+
+async function loadPlugin(name: string, draft: unknown, load: PluginLoad): Promise<PluginSection | null> {
+  const { problems } = load
+  const base = ['plugins', name]
+  const section = isRecord(draft) ? draft : {}
+  const found = await findSchema(name, section, load)
+  if ('problem' in found) {
+    problems.add({ path: base, text: found.problem })
+    return null
+  }
+  const node = toNode(found.schema)
+  const resolved = resolveReferences(withoutSource(section), load.env, node, base)
+  load.secrets.push(...resolved.secretPaths)
+  const settings = isRecord(resolved.value) ? resolved.value : {}
+  const { value, findings } = checkSection(found.schema, settings, base)
+  addAll(problems, [...resolved.findings, ...findings], load.secrets)
+  return found.path === null ? value : { $path: found.path, ...value }
+}
+
+type FoundSchema = { readonly schema: TSchema; readonly path: string | null } | { readonly problem: string }
+
+async function findSchema(name: string, section: PluginSection, load: PluginLoad): Promise<FoundSchema> {
+  try {
+    const path = resolvePluginSource(section, load.baseDir)
+    const { names } = load.pluginSchemas
+    if (path === null && !names.includes(name)) return { problem: unknownKeyText(name, names, ['plugins']) }
+    const schema = await load.pluginSchemas.find(name, path === null ? section : { $path: path })
+    return { schema, path }
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) }
+  }
+}
