@@ -1,0 +1,18 @@
+/** Errors of the health routes. */
+import { defineErrors } from '#kernel'
+
+export const healthErrors = defineErrors('health', {
+  no_workers: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: () => 'no HTTP worker is ready',
+  },
+  no_engine_metrics: {
+    kind: 'unavailable',
+    source: 'worker',
+    text: (workerCount: number) =>
+      workerCount === 0
+        ? 'no HTTP worker is registered'
+        : `none of ${workerCount} workers gave readable metrics`,
+  },
+})

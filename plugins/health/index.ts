@@ -1,0 +1,23 @@
+/** The health plugin: liveness, readiness, a probe that generates, and the metrics of all workers. */
+import { definePlugin } from '#kernel'
+import { healthConfig } from './config.ts'
+import { aliveRoute, engineMetricsRoute, healthGenerateRoute, readinessRoute } from './routes.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'health',
+    version: '0.1.0',
+    description: 'Liveness, readiness and merged worker metrics.',
+    config: healthConfig,
+  },
+  register(host, config) {
+    const chosen = host.slot<number>()
+    // The first ready worker answers /health_generate, whatever the balancing policy would pick.
+    host.hook('onPick', (ctx) => chosen.get(ctx))
+    host.route(aliveRoute('/health'))
+    host.route(aliveRoute('/liveness'))
+    host.route(readinessRoute(host))
+    host.route(healthGenerateRoute(host, chosen))
+    host.route(engineMetricsRoute(host, config))
+  },
+})

@@ -1,0 +1,206 @@
+/** The Prometheus text format, version 0.0.4: text to samples and back. Knows nothing of workers or merging. */
+
+/** One sample line. Values stay text, so that no number loses digits on its way through. */
+export interface Sample {
+  readonly name: string
+  readonly labels: ReadonlyMap<string, string>
+  readonly value: string
+  /** Milliseconds since the epoch, as written; null when the line had none. */
+  readonly timestamp: string | null
+}
+
+/** What belongs together under one HELP and TYPE; a histogram's family holds its `_bucket`, `_sum` and `_count`. */
+export interface Family {
+  readonly name: string
+  type: string | null
+  help: string | null
+  readonly samples: Sample[]
+}
+
+/** The text is not of the format. */
+export class PrometheusSyntaxError extends Error {
+  constructor(line: number, problem: string) {
+    super(`line ${line}: ${problem}`)
+    this.name = 'PrometheusSyntaxError'
+  }
+}
+
+const METRIC_NAME = /[a-zA-Z_:][a-zA-Z0-9_:]*/y
+const LABEL_NAME = /[a-zA-Z_][a-zA-Z0-9_]*/y
+const BLANKS = /[ \t]*/y
+const LABEL_TEXT = /[^\\"]*/y
+const WORD = /[^ \t]+/y
+const NUMBER = /^[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)$/i
+const INTEGER = /^-?\d+$/
+const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
+  histogram: ['_bucket', '_sum', '_count'],
+  summary: ['_sum', '_count'],
+}
+
+/**
+ * Reads a whole exposition.
+ *
+ * @throws PrometheusSyntaxError at the first line that is not of the format
+ * @source Prometheus exposition formats, text format 0.0.4
+ */
+export function parsePrometheusText(text: string): Family[] {
+  const families = new Map<string, Family>()
+  let lineNumber = 0
+  for (const rawLine of text.split('\n')) {
+    lineNumber += 1
+    const line = rawLine.trim()
+    if (line === '') continue
+    if (line.startsWith('#')) {
+      readComment(line, families)
+      continue
+    }
+    const sample = new LineReader(line, lineNumber).readSample()
+    familyOf(sample.name, families).samples.push(sample)
+  }
+  return [...families.values()]
+}
+
+/** Writes families one after the other, each with its HELP and TYPE where known. */
+export function writePrometheusText(families: Iterable<Family>): string {
+  const lines: string[] = []
+  for (const { name, type, help, samples } of families) {
+    if (help !== null) lines.push(`# HELP ${name} ${escapeHelp(help)}`)
+    if (type !== null) lines.push(`# TYPE ${name} ${type}`)
+    for (const sample of samples) lines.push(writeSample(sample))
+  }
+  return lines.length === 0 ? '' : `${lines.join('\n')}\n`
+}
+
+function writeSample({ name, labels, value, timestamp }: Sample): string {
+  const pairs = [...labels].map(([label, text]) => `${label}="${escapeLabel(text)}"`)
+  const set = pairs.length === 0 ? '' : `{${pairs.join(',')}}`
+  return timestamp === null ? `${name}${set} ${value}` : `${name}${set} ${value} ${timestamp}`
+}
+
+/** Other comments than HELP and TYPE mean nothing and are dropped. */
+function readComment(line: string, families: Map<string, Family>): void {
+  const match = /^#[ \t]+(HELP|TYPE)[ \t]+([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]+(.*))?$/.exec(line)
+  if (match === null) return
+  const [, kind, name, rest = ''] = match
+  const family = ensureFamily(name, families)
+  if (kind === 'HELP') family.help ??= unescaped(rest)
+  else family.type ??= rest.trim()
+}
+
+function familyOf(sampleName: string, families: Map<string, Family>): Family {
+  for (const [type, suffixes] of Object.entries(SUFFIXES)) {
+    for (const suffix of suffixes) {
+      if (!sampleName.endsWith(suffix)) continue
+      const family = families.get(sampleName.slice(0, -suffix.length))
+      if (family?.type === type) return family
+    }
+  }
+  return ensureFamily(sampleName, families)
+}
+
+function ensureFamily(name: string, families: Map<string, Family>): Family {
+  let family = families.get(name)
+  if (family === undefined) {
+    family = { name, type: null, help: null, samples: [] }
+    families.set(name, family)
+  }
+  return family
+}
+
+/** Reads one sample line from left to right. */
+class LineReader {
+  readonly #line: string
+  readonly #lineNumber: number
+  #at = 0
+
+  constructor(line: string, lineNumber: number) {
+    this.#line = line
+    this.#lineNumber = lineNumber
+  }
+
+  readSample(): Sample {
+    const name = this.#take(METRIC_NAME, 'a metric name')
+    this.#skipBlanks()
+    const labels = this.#peek() === '{' ? this.#readLabels() : new Map<string, string>()
+    this.#skipBlanks()
+    const value = this.#take(WORD, 'a value')
+    if (!NUMBER.test(value)) this.#fail(`${JSON.stringify(value)} is no number`)
+    this.#skipBlanks()
+    const timestamp = this.#at < this.#line.length ? this.#take(WORD, 'a timestamp') : null
+    if (timestamp !== null && !INTEGER.test(timestamp)) this.#fail('the timestamp is no integer')
+    if (this.#at < this.#line.length) this.#fail('there is text after the sample')
+    return { name, labels, value, timestamp }
+  }
+
+  #readLabels(): Map<string, string> {
+    const labels = new Map<string, string>()
+    this.#expect('{')
+    this.#skipBlanks()
+    while (this.#peek() !== '}') {
+      const name = this.#take(LABEL_NAME, 'a label name')
+      this.#skipBlanks()
+      this.#expect('=')
+      this.#skipBlanks()
+      if (labels.has(name)) this.#fail(`label ${name} is there twice`)
+      labels.set(name, this.#readQuoted())
+      this.#skipBlanks()
+      if (this.#peek() !== ',') break
+      this.#expect(',')
+      this.#skipBlanks()
+    }
+    this.#expect('}')
+    return labels
+  }
+
+  #readQuoted(): string {
+    this.#expect('"')
+    const start = this.#at
+    for (;;) {
+      this.#take(LABEL_TEXT, 'a label value')
+      if (this.#peek() !== '\\') break
+      // Whatever is escaped cannot end the value.
+      this.#at += 2
+    }
+    const raw = this.#line.slice(start, this.#at)
+    this.#expect('"')
+    return unescaped(raw)
+  }
+
+  #take(pattern: RegExp, what: string): string {
+    pattern.lastIndex = this.#at
+    const match = pattern.exec(this.#line)
+    if (match === null) return this.#fail(`expected ${what} at column ${this.#at + 1}`)
+    this.#at = pattern.lastIndex
+    return match[0]
+  }
+
+  #skipBlanks(): void {
+    this.#take(BLANKS, 'blanks')
+  }
+
+  #peek(): string | undefined {
+    return this.#line[this.#at]
+  }
+
+  #expect(char: string): void {
+    if (this.#peek() !== char) this.#fail(`expected ${char} at column ${this.#at + 1}`)
+    this.#at += 1
+  }
+
+  #fail(problem: string): never {
+    throw new PrometheusSyntaxError(this.#lineNumber, problem)
+  }
+}
+
+function escapeHelp(text: string): string {
+  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
+}
+
+function escapeLabel(text: string): string {
+  return escapeHelp(text).replaceAll('"', '\\"')
+}
+
+function unescaped(text: string): string {
+  // An unknown escape stays as it is, backslash and all.
+  return text.replaceAll(/\\([\\n"])/g, (_whole, char: string) => (char === 'n' ? '\n' : char))
+}

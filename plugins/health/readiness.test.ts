@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import type { Host, WorkerStatus, WorkerType } from '#kernel'
+import { readReadiness } from './readiness.ts'
+
+type Fleet = [WorkerType, WorkerStatus][]
+
+function host(fleet: Fleet, rest: { isDraining?: boolean; reason?: string } = {}) {
+  return {
+    isDraining: rest.isDraining ?? false,
+    readinessReason: () => rest.reason ?? null,
+    balance: {
+      workers: fleet.map(([workerType], slot) => ({ slot, workerType })),
+      status: (slot: number) => fleet[slot][1],
+    },
+  } as unknown as Host
+}
+
+const tooFew = { status: 'not ready', reason: 'insufficient healthy workers' }
+
+test('§4.8 ready with the counts when one worker is ready', () => {
+  const fleet: Fleet = [
+    ['regular', 'ready'],
+    ['regular', 'not_ready'],
+    ['regular', 'ready'],
+  ]
+  expect(readReadiness(host(fleet))).toEqual({ status: 'ready', healthy_workers: 2, total_workers: 3 })
+})
+
+test.each<[string, Fleet]>([
+  ['no workers', []],
+  ['only a pending worker', [['regular', 'pending']]],
+  ['only a draining worker', [['regular', 'draining']]],
+  ['prefill without decode', [['prefill', 'ready']]],
+  [
+    'decode that is not ready',
+    [
+      ['prefill', 'ready'],
+      ['decode', 'failed'],
+    ],
+  ],
+])('§4.8 %s is not enough', (_name, fleet) => {
+  expect(readReadiness(host(fleet))).toEqual(tooFew)
+})
+
+test('§4.8 one ready worker of each half is enough where prefill and decode are split', () => {
+  const fleet: Fleet = [
+    ['prefill', 'ready'],
+    ['decode', 'ready'],
+  ]
+  expect(readReadiness(host(fleet))).toMatchObject({ status: 'ready', healthy_workers: 2 })
+})
+
+test('§4.8 draining is named before any other reason', () => {
+  expect(readReadiness(host([], { isDraining: true, reason: 'x' }))).toEqual({
+    status: 'not ready',
+    reason: 'draining',
+  })
+})
+
+test('§4.8 the reason of a plugin is shown when workers are there', () => {
+  const reason = 'tokenizer not yet registered'
+  expect(readReadiness(host([['regular', 'ready']], { reason }))).toEqual({ status: 'not ready', reason })
+})

@@ -1,0 +1,99 @@
+/** The health routes: what comes in and goes out. All are public. */
+import type { Host, RequestContext, RequestSlot, RouteDefinition } from '#kernel'
+import type { HealthConfig } from './config.ts'
+import { healthErrors } from './errors.ts'
+import { mergeMetrics } from './merge-metrics.ts'
+import { writePrometheusText } from './prometheus-text.ts'
+import { readReadiness } from './readiness.ts'
+import { scrapeTargets, scrapeWorkers } from './scrape.ts'
+import { NotReadyReply, ReadyReply } from './wire.ts'
+
+const TAG = 'Health'
+const PLAIN_TEXT = 'text/plain; charset=utf-8'
+
+/** Answers whether or not workers exist, and while draining. @source routes facts 6.1 */
+export function aliveRoute(path: '/health' | '/liveness'): RouteDefinition {
+  return {
+    method: 'GET',
+    path,
+    access: 'public',
+    errors: 'api',
+    handler: (ctx) => ctx.text(200, 'OK'),
+    docs: {
+      summary: 'Is the process alive',
+      tag: TAG,
+      responses: { 200: { description: 'Always.', contentType: 'text/plain' } },
+    },
+  }
+}
+
+export function readinessRoute(host: Host): RouteDefinition {
+  return {
+    method: 'GET',
+    path: '/readiness',
+    access: 'public',
+    errors: 'api',
+    handler(ctx) {
+      const readiness = readReadiness(host)
+      ctx.json(readiness.status === 'ready' ? 200 : 503, readiness)
+    },
+    docs: {
+      summary: 'Can the gateway serve requests',
+      tag: TAG,
+      responses: {
+        200: { description: 'At least one worker is ready.', schema: ReadyReply },
+        503: { description: 'Not ready, with the reason.', schema: NotReadyReply },
+      },
+    },
+  }
+}
+
+/** @param chosen tells the plugin's `onPick` hook which worker this request is for */
+export function healthGenerateRoute(host: Host, chosen: RequestSlot<number>): RouteDefinition {
+  return {
+    method: 'GET',
+    path: '/health_generate',
+    access: 'public',
+    errors: 'api',
+    handler(ctx) {
+      const worker = host.balance.firstReady(({ connectionMode }) => connectionMode === 'http')
+      if (worker === undefined) throw healthErrors.no_workers()
+      chosen.set(ctx, worker.slot)
+      host.upstream.relay(ctx, { method: 'GET', path: '/health_generate', model: null, stream: false })
+    },
+    docs: {
+      summary: 'Let the first ready worker generate a token',
+      tag: TAG,
+      responses: {
+        200: { description: "The worker's own answer; its status and headers pass through." },
+        502: { description: 'The worker could not be reached.' },
+        503: { description: 'No HTTP worker is ready.' },
+        504: { description: 'The worker took too long.' },
+      },
+    },
+  }
+}
+
+export function engineMetricsRoute(host: Host, config: HealthConfig): RouteDefinition {
+  const options = { timeoutMs: config.scrapeMs, maxConcurrent: config.maxConcurrentScrapes }
+  return {
+    method: 'GET',
+    path: '/engine_metrics',
+    access: 'public',
+    errors: 'api',
+    async handler(ctx: RequestContext) {
+      const targets = scrapeTargets(host.balance.workers)
+      const answers = await scrapeWorkers(host.upstream, targets, options)
+      if (answers.length === 0) throw healthErrors.no_engine_metrics(targets.length)
+      ctx.send(200, PLAIN_TEXT, writePrometheusText(mergeMetrics(answers)))
+    },
+    docs: {
+      summary: 'Metrics of all workers in one Prometheus text',
+      tag: TAG,
+      responses: {
+        200: { description: 'Every sample carries the label `worker_addr`.', contentType: 'text/plain' },
+        503: { description: 'No worker gave readable metrics.' },
+      },
+    },
+  }
+}
