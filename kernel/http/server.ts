@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from '
 import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import type { Identity } from '../contracts/auth.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { Method, RouteDefinition } from '../contracts/route.ts'
+import type { Method } from '../contracts/route.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { readBody } from './body.ts'
 import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
@@ -240,9 +240,4 @@ export class HttpServer {
 /** The same path and error format without hooks: for answers that never reach the handler. */
 function asRefusal(route: CompiledRoute): CompiledRoute {
   return { ...route, hooks: NO_HOOKS, auth: null, readsBody: false, paramNames: [] }
-}
-
-/** Names of the `:name` segments, in order. */
-export function paramNamesOf(definition: RouteDefinition): string[] {
-  return definition.path.split('/').flatMap((segment) => (segment.startsWith(':') ? [segment.slice(1)] : []))
 }

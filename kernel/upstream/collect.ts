@@ -10,7 +10,8 @@ import type {
   UpstreamLimits,
   UpstreamRequest,
 } from '../contracts/transport.ts'
-import type { RelayObserver } from './relay.ts'
+import type { FailureListener } from './relay.ts'
+import type { RelayMeter } from './relay-meter.ts'
 import type { WorkerReply } from './upstream.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 import { toWorkerReply } from './worker-reply.ts'
@@ -21,19 +22,22 @@ const MAX_COLLECTED_BYTES = 67_108_864
 export class Collector implements UpstreamHandler {
   readonly #ctx: RelayContext
   readonly #attempt: Attempt
-  readonly #observer: RelayObserver
+  readonly #meter: RelayMeter | null
+  readonly #onFailure: FailureListener
   readonly #chunks: Buffer[] = []
   #bytes = 0
+  #isOver = false
   #status = 0
   #headers: HeaderList = []
   #exchange: Exchange | null = null
   #resolve: (reply: WorkerReply) => void = () => {}
   #reject: (error: unknown) => void = () => {}
 
-  constructor(ctx: RelayContext, attempt: Attempt, observer: RelayObserver) {
+  constructor(ctx: RelayContext, attempt: Attempt, meter: RelayMeter | null, onFailure: FailureListener) {
     this.#ctx = ctx
     this.#attempt = attempt
-    this.#observer = observer
+    this.#meter = meter
+    this.#onFailure = onFailure
     ctx.workerUrl = attempt.worker.url
   }
 
@@ -45,7 +49,7 @@ export class Collector implements UpstreamHandler {
       this.#exchange = transport.send(this.#attempt.worker, request, limits, this)
       this.#ctx.onAbort(() => {
         this.#exchange?.abort()
-        this.#attempt.release()
+        this.#over(0)
       })
     })
   }
@@ -53,14 +57,14 @@ export class Collector implements UpstreamHandler {
   onResponseStart(status: number, headers: HeaderList): void {
     this.#status = status
     this.#headers = headers
-    this.#observer.answered(this.#ctx, this.#attempt, status)
+    this.#meter?.answered(status)
   }
 
   onResponseData(chunk: Buffer): void {
     this.#bytes += chunk.length
     if (this.#bytes > MAX_COLLECTED_BYTES) {
       this.#exchange?.abort()
-      this.#attempt.release()
+      this.#over(502)
       this.#reject(upstreamErrors.read_response_body_failed('it is too long'))
       return
     }
@@ -68,13 +72,23 @@ export class Collector implements UpstreamHandler {
   }
 
   onResponseEnd(): void {
-    this.#attempt.release()
+    this.#over(this.#status)
     this.#resolve(toWorkerReply(this.#status, this.#headers, Buffer.concat(this.#chunks)))
   }
 
   onResponseError(failure: UpstreamFailure): void {
+    this.#meter?.failed(failure, this.#status)
+    this.#onFailure(this.#ctx, this.#attempt, failure)
+    const error = toUpstreamError(failure, this.#status !== 0)
+    this.#over(error.status)
+    this.#reject(error)
+  }
+
+  /** The attempt leaves the in-flight count, exactly once. */
+  #over(status: number): void {
+    if (this.#isOver) return
+    this.#isOver = true
     this.#attempt.release()
-    this.#observer.failed(this.#ctx, this.#attempt, failure)
-    this.#reject(toUpstreamError(failure, this.#status !== 0))
+    this.#meter?.done(this.#ctx, status)
   }
 }

@@ -14,6 +14,8 @@ import type {
   UpstreamLimits,
   UpstreamRequest,
 } from '../contracts/transport.ts'
+import { GatewayError } from '../errors/gateway-error.ts'
+import type { RelayMeter } from './relay-meter.ts'
 import { contentTypeOf, isEventStreamType, toClientHeaders } from './response-headers.ts'
 import { toUpstreamError } from './upstream-errors.ts'
 
@@ -21,16 +23,14 @@ import { toUpstreamError } from './upstream-errors.ts'
 const MAX_WHOLE_BYTES = 1_048_576
 const NO_BYTES = Buffer.alloc(0)
 
-/** Told how an attempt went, for metrics. */
-export interface RelayObserver {
-  answered(ctx: RelayContext, attempt: Attempt, status: number): void
-  failed(ctx: RelayContext, attempt: Attempt, failure: UpstreamFailure): void
-}
+/** Told why an attempt failed, for the log. */
+export type FailureListener = (ctx: RelayContext, attempt: Attempt, failure: UpstreamFailure) => void
 
 export class Relay implements UpstreamHandler, SinkListener {
   readonly #ctx: RelayContext
   readonly #attempt: Attempt
-  readonly #observer: RelayObserver
+  readonly #meter: RelayMeter | null
+  readonly #onFailure: FailureListener
   #exchange: Exchange | null = null
   #isAnswering = false
   #isOver = false
@@ -43,10 +43,11 @@ export class Relay implements UpstreamHandler, SinkListener {
   #held: Buffer[] | null = null
   #endedWhileHeld = false
 
-  constructor(ctx: RelayContext, attempt: Attempt, observer: RelayObserver) {
+  constructor(ctx: RelayContext, attempt: Attempt, meter: RelayMeter | null, onFailure: FailureListener) {
     this.#ctx = ctx
     this.#attempt = attempt
-    this.#observer = observer
+    this.#meter = meter
+    this.#onFailure = onFailure
     ctx.workerUrl = attempt.worker.url
     ctx.setListener(this)
   }
@@ -60,7 +61,7 @@ export class Relay implements UpstreamHandler, SinkListener {
     this.#isAnswering = true
     this.#status = status
     this.#headers = toClientHeaders(headers)
-    this.#observer.answered(this.#ctx, this.#attempt, status)
+    this.#meter?.answered(status)
     const isEventStream = isEventStreamType(contentTypeOf(headers))
     if (!isEventStream && contentLength >= 0 && contentLength <= MAX_WHOLE_BYTES) {
       this.#missing = contentLength
@@ -115,7 +116,7 @@ export class Relay implements UpstreamHandler, SinkListener {
     if (this.#whole === null) {
       if (chunk.length === this.#missing && this.#ctx.hooks.onResponse === null) {
         this.#missing = -1
-        this.#over()
+        this.#over(this.#status)
         this.#ctx.sendWhole(this.#status, this.#headers, chunk)
         return
       }
@@ -132,11 +133,11 @@ export class Relay implements UpstreamHandler, SinkListener {
     }
     if (this.#isOver) return
     if (this.#missing === -1) {
-      this.#over()
+      this.#over(this.#status)
       this.#ctx.endStream()
       return
     }
-    this.#over()
+    this.#over(this.#status)
     this.#sendCollected(this.#whole ?? NO_BYTES)
   }
 
@@ -156,7 +157,8 @@ export class Relay implements UpstreamHandler, SinkListener {
   onResponseError(failure: UpstreamFailure): void {
     if (this.#isOver) return
     this.#held = null
-    this.#observer.failed(this.#ctx, this.#attempt, failure)
+    this.#meter?.failed(failure, this.#status)
+    this.#onFailure(this.#ctx, this.#attempt, failure)
     this.#giveUp(toUpstreamError(failure, this.#isAnswering))
   }
 
@@ -166,22 +168,26 @@ export class Relay implements UpstreamHandler, SinkListener {
 
   onClientAbort(): void {
     this.#exchange?.abort()
-    this.#over()
+    this.#over(0)
   }
 
   /** Before the request was sent, or when a hook threw. */
   #giveUp(error: unknown): void {
     this.#exchange?.abort()
-    this.#over()
+    this.#over(error instanceof GatewayError ? error.status : 500)
     this.#ctx.fail(error)
   }
 
-  /** The attempt leaves the in-flight count, exactly once. */
-  #over(): void {
+  /**
+   * The attempt leaves the in-flight count, exactly once.
+   * @param status of the reply; 0 when the client left first
+   */
+  #over(status: number): void {
     if (this.#isOver) return
     this.#isOver = true
     this.#ctx.setListener(null)
     this.#attempt.release()
+    this.#meter?.done(this.#ctx, status)
   }
 
   /** A hook that ran before the request was sent failed. */

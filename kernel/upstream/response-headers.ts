@@ -14,6 +14,8 @@ const dropped = new Set([
   'upgrade',
   'host',
   'content-length',
+  // The server library writes its own.
+  'date',
   'x-request-id',
   'access-control-allow-origin',
   'access-control-expose-headers',

@@ -9,7 +9,8 @@ import type { WorkerEntry } from '../contracts/worker.ts'
 import { Collector } from './collect.ts'
 import { callWorker } from './control-call.ts'
 import { outgoingHeaders, withModel } from './outgoing.ts'
-import { Relay, type RelayObserver } from './relay.ts'
+import { type FailureListener, Relay } from './relay.ts'
+import type { RelayMeter, RelayMeters } from './relay-meter.ts'
 import type { RelayOptions, Upstream, WorkerCall, WorkerReply } from './upstream.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 
@@ -20,7 +21,8 @@ export interface ThreadUpstreamOptions {
   readonly balance: WorkerBalance
   readonly config: KernelConfig['upstream']
   readonly log: Logger
-  readonly observer: RelayObserver
+  /** Null when metrics are off. */
+  readonly meters: RelayMeters | null
 }
 
 export class ThreadUpstream implements Upstream {
@@ -29,7 +31,8 @@ export class ThreadUpstream implements Upstream {
   readonly #balance: WorkerBalance
   readonly #limits: UpstreamLimits
   readonly #log: Logger
-  readonly #observer: RelayObserver
+  readonly #meters: RelayMeters | null
+  readonly #onFailure: FailureListener
   readonly #transports = new Map<string, Transport>()
 
   constructor(options: ThreadUpstreamOptions) {
@@ -37,13 +40,8 @@ export class ThreadUpstream implements Upstream {
     this.#log = options.log
     const { connectMs, firstByteMs, idleMs, requestMs } = options.config
     this.#limits = { connectMs, firstByteMs, idleMs, requestMs }
-    this.#observer = {
-      answered: (ctx, attempt, status) => options.observer.answered(ctx, attempt, status),
-      failed: (ctx, attempt, failure) => {
-        this.#logFailure(ctx, attempt, failure)
-        options.observer.failed(ctx, attempt, failure)
-      },
-    }
+    this.#meters = options.meters
+    this.#onFailure = (ctx, attempt, failure) => this.#logFailure(ctx, attempt, failure)
   }
 
   /** One transport per connection mode. */
@@ -62,7 +60,7 @@ export class ThreadUpstream implements Upstream {
   relay(ctx: RelayContext, options: RelayOptions): void {
     const model = this.#balance.canonicalModel(options.model ?? ANY_MODEL)
     const attempt = this.#balance.pick(ctx, model)
-    const relay = new Relay(ctx, attempt, this.#observer)
+    const relay = new Relay(ctx, attempt, this.#meter(ctx, attempt, model, options), this.#onFailure)
     try {
       const transport = this.#transportFor(attempt.worker)
       const request = this.#prepare(ctx, attempt, options, model)
@@ -85,7 +83,8 @@ export class ThreadUpstream implements Upstream {
       const transport = this.#transportFor(attempt.worker)
       const request = this.#prepare(ctx, attempt, options, model)
       await ctx.hooks.onUpstreamRequest?.(ctx, { worker: attempt.worker, headers: request.headers })
-      return await new Collector(ctx, attempt, this.#observer).run(transport, request, this.#limits)
+      const meter = this.#meter(ctx, attempt, model, options)
+      return await new Collector(ctx, attempt, meter, this.#onFailure).run(transport, request, this.#limits)
     } finally {
       attempt.release()
     }
@@ -93,6 +92,11 @@ export class ThreadUpstream implements Upstream {
 
   call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply> {
     return callWorker(worker, call)
+  }
+
+  #meter(ctx: RelayContext, attempt: Attempt, model: string, options: RelayOptions): RelayMeter | null {
+    if (this.#meters === null) return null
+    return this.#meters.start(attempt.worker, model, ctx.route.endpoint ?? 'other', options.stream)
   }
 
   #transportFor(worker: WorkerEntry): Transport {

@@ -1,0 +1,274 @@
+/** One serving thread from its configuration to listening, and back: read it top to bottom. */
+import { performance } from 'node:perf_hooks'
+import { Counters } from './balance/counters.ts'
+import { ThreadBalance } from './balance/thread-balance.ts'
+import type { LoadedConfig } from './config/load.ts'
+import { resolvePluginConfig } from './config/plugin-config.ts'
+import { importPlugin } from './config/plugin-source.ts'
+import { Auth } from './contracts/auth.ts'
+import type { Logger } from './contracts/log.ts'
+import type { RelayContext } from './contracts/reply-sink.ts'
+import { WorkerTableReplica } from './contracts/worker.ts'
+import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
+import { NO_HOOKS } from './http/compiled-route.ts'
+import { createCors } from './http/cors.ts'
+import { openListener } from './http/listener.ts'
+import { headerRules } from './http/request-headers.ts'
+import { HttpServer } from './http/server.ts'
+import { writeAccessLine } from './observe/access-log.ts'
+import { HttpMetrics } from './observe/http-metrics.ts'
+import { modelLabelLimit } from './observe/label-limit.ts'
+import { createAccessLogger } from './observe/log.ts'
+import { ThreadMetrics } from './observe/metrics.ts'
+import type { MetricsSnapshot } from './observe/metrics-snapshot.ts'
+import { declareOpenRequestAges } from './observe/open-request-ages.ts'
+import { declareEventLoopMetrics, declareProcessMetrics } from './observe/process-metrics.ts'
+import { RouterMetrics } from './observe/router-metrics.ts'
+import { WorkerMetrics } from './observe/worker-metrics.ts'
+import { Declarations } from './plugin/declarations.ts'
+import type { Listener, ListenOptions, Plugin } from './plugin/define-plugin.ts'
+import { sortByDependency } from './plugin/graph.ts'
+import { compileHooks } from './plugin/hooks.ts'
+import { BootError } from './plugin/plugin-errors.ts'
+import { openReplica } from './plugin/plugin-host.ts'
+import { PluginSet } from './plugin/plugin-set.ts'
+import { Services } from './plugin/services.ts'
+import type { ThreadLink } from './threads/link.ts'
+import { HttpTransport } from './upstream/http-transport.ts'
+import { RelayMeters } from './upstream/relay-meter.ts'
+import { ThreadUpstream } from './upstream/thread-upstream.ts'
+
+/** Plugins by name, each imported only when it is enabled. */
+export type PluginCatalog = Readonly<Record<string, () => Promise<{ default: Plugin }>>>
+
+export interface ThreadBootOptions {
+  readonly config: LoadedConfig
+  readonly catalog: PluginCatalog
+  readonly link: ThreadLink
+  readonly counters: SharedArrayBuffer
+  readonly log: Logger
+}
+
+/** @throws BootError, ConfigError */
+export async function loadPlugins(config: LoadedConfig, catalog: PluginCatalog): Promise<Plugin[]> {
+  const names = Object.keys(config.plugins)
+  const plugins = await Promise.all(
+    names.map(async (name) => {
+      const plugin = await importPlugin(name, config.plugins[name], catalog)
+      if (plugin.manifest.name !== name) {
+        throw new BootError(
+          `the plugin enabled as ${name} calls itself ${plugin.manifest.name}; use that name under plugins`,
+        )
+      }
+      return plugin
+    }),
+  )
+  return sortByDependency(plugins)
+}
+
+export class GatewayThread {
+  readonly metrics: ThreadMetrics
+  readonly balance: ThreadBalance
+  readonly upstream: ThreadUpstream
+  isDraining = false
+  readonly #options: ThreadBootOptions
+  readonly #declarations = new Declarations()
+  readonly #services = new Services()
+  readonly #plugins: PluginSet
+  readonly #listeners: HttpServer[] = []
+  readonly #stopWatching: () => void
+  readonly #httpMetrics: HttpMetrics | null
+  #server: HttpServer | null = null
+
+  constructor(options: ThreadBootOptions, plugins: readonly Plugin[]) {
+    const { config, link, log } = options
+    const { kernel } = config
+    this.#options = options
+    this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'a metrics refresh failed'))
+    this.#stopWatching = kernel.metrics.enabled ? declareEventLoopMetrics(this.metrics, link.index) : () => {}
+    this.#httpMetrics = kernel.metrics.enabled && link.isData ? new HttpMetrics(this.metrics) : null
+    const counters = new Counters(options.counters, link.index)
+    const table = openReplica(link, WorkerTableReplica)
+    this.balance = new ThreadBalance({
+      counters,
+      table,
+      defaultPolicy: kernel.policy,
+      onPickHook: (ctx) => (ctx as RelayContext).hooks.onPick,
+      log,
+    })
+    this.upstream = new ThreadUpstream({
+      balance: this.balance,
+      config: kernel.upstream,
+      log,
+      meters: kernel.metrics.enabled ? this.#relayMeters() : null,
+    })
+    this.upstream.addTransport(new HttpTransport(kernel.upstream))
+    table.onChange((next) => this.upstream.onWorkersChanged(next.workers))
+    this.#plugins = new PluginSet(plugins, kernel.lifecycle.stepMs, log)
+    this.#plugins.register(
+      {
+        link,
+        declarations: this.#declarations,
+        services: this.#services,
+        kernelConfig: kernel,
+        log,
+        metrics: this.metrics,
+        balance: this.balance,
+        upstream: this.upstream,
+        listen: (listen) => this.#listen(listen),
+        isDraining: () => this.isDraining,
+      },
+      (plugin) =>
+        resolvePluginConfig(
+          plugin.manifest.name,
+          plugin.manifest.config,
+          config.plugins[plugin.manifest.name],
+        ),
+    )
+    this.balance.checkDefaultPolicy()
+    this.upstream.auth = this.#services.find(Auth) ?? null
+    if (link.isData) this.#server = this.#createServer()
+  }
+
+  /** Opens what the plugins open; a failure has stopped what had started. */
+  start(): Promise<void> {
+    return this.#plugins.start()
+  }
+
+  /** @returns the port taken */
+  async listen(port: number): Promise<number> {
+    if (this.#server === null) throw new BootError('this thread serves no requests')
+    return this.#server.listen(this.#options.config.kernel.host, port)
+  }
+
+  ready(): Promise<void> {
+    return this.#plugins.ready()
+  }
+
+  /**
+   * Readiness turns at once; the listener closes after the settle time; running requests end or the grace is over.
+   *
+   * @source routing facts 3.7
+   */
+  async drain(graceMs: number, settleMs: number): Promise<void> {
+    this.isDraining = true
+    const endsAtMs = performance.now() + graceMs
+    if (this.#server !== null) {
+      await pauseUnless(
+        this.#server.openRequests.size === 0 && settleMs === 0,
+        Math.min(settleMs, graceMs / 2),
+      )
+      this.#server.stopListening()
+      await withinMs(this.#server.whenIdle(), endsAtMs - performance.now())
+      const left = this.#server.openRequests.size
+      if (left > 0)
+        this.#options.log.warn(
+          { open_requests: left },
+          'requests still open at the end of the grace period are cut',
+        )
+    }
+    await this.#plugins.drain(Math.max(1, endsAtMs - performance.now()))
+  }
+
+  async stop(): Promise<void> {
+    this.closeServers()
+    await this.#plugins.stop()
+    this.upstream.close()
+    this.#stopWatching()
+  }
+
+  /** At once and synchronously; safe to call twice. Every app must be closed before its thread ends. */
+  closeServers(): void {
+    this.#server?.close()
+    for (const server of this.#listeners.splice(0)) server.close()
+  }
+
+  collect(): MetricsSnapshot {
+    return this.metrics.snapshot()
+  }
+
+  #relayMeters(): RelayMeters {
+    const models = modelLabelLimit()
+    const workers = new WorkerMetrics(this.metrics, models)
+    if (this.#options.link.isControl) {
+      declareProcessMetrics(this.metrics)
+      workers.watch(() =>
+        this.balance.workers.map((worker) => ({
+          url: worker.url,
+          workerType: worker.workerType,
+          connectionMode: worker.connectionMode,
+          models: worker.models.map((model) => model.id),
+          inFlight: this.balance.inFlight(worker.slot),
+          isReady: this.balance.status(worker.slot) === 'ready',
+        })),
+      )
+    }
+    return new RelayMeters(new RouterMetrics(this.metrics, models), workers)
+  }
+
+  #createServer(): HttpServer {
+    const { kernel } = this.#options.config
+    const auth = kernel.auth === 'off' ? null : (this.#services.find(Auth) ?? null)
+    const httpMetrics = this.#httpMetrics
+    const routes = this.#declarations.routes.map(({ plugin, definition }) => {
+      if (definition.access !== 'public' && auth === null && kernel.auth !== 'off') {
+        throw new BootError(
+          `plugin ${plugin} declares ${definition.method} ${definition.path} for ${definition.access} callers, but no plugin ` +
+            'checks keys; enable plugin auth, or set kernel.auth to off to leave every route open',
+        )
+      }
+      return compileRoute(definition, {
+        hooks: compileHooks(this.#declarations.hooks, plugin),
+        auth,
+        metrics: httpMetrics?.forRoute(definition.method, definition.path) ?? null,
+      })
+    })
+    const accessLog =
+      kernel.log.access && kernel.log.level !== 'silent'
+        ? createAccessLogger({ level: kernel.log.level, thread: this.#options.link.index })
+        : null
+    const server = new HttpServer({
+      routes,
+      unmatched: { ...unmatchedRoute(httpMetrics?.forRoute('OTHER', null) ?? null), hooks: NO_HOOKS },
+      headerRules: headerRules({
+        declared: this.#declarations.routes.flatMap((route) => route.definition.headers ?? []),
+        forwarded: kernel.upstream.forwardHeaders,
+        requestIdHeaders: kernel.http.requestIdHeaders,
+        maxCount: kernel.http.maxHeaderCount,
+        maxBytes: kernel.http.maxHeaderBytes,
+      }),
+      maxBodyBytes: kernel.http.maxBodyBytes,
+      heartbeatMs: kernel.http.heartbeatMs,
+      cors: createCors(kernel.http.corsOrigins),
+      log: this.#options.log,
+      access:
+        accessLog === null
+          ? null
+          : (ctx, durationMs) => writeAccessLine(accessLog, ctx, durationMs, ctx.workerUrl),
+    })
+    if (httpMetrics !== null) {
+      declareOpenRequestAges(this.metrics, () => Array.from(server.openRequests, (ctx) => ctx.startedAtMs))
+    }
+    return server
+  }
+
+  async #listen(options: ListenOptions): Promise<Listener> {
+    const { server, port } = await openListener(options, this.#options.config.kernel.http, this.#options.log)
+    this.#listeners.push(server)
+    return { host: options.host, port, close: () => server.close() }
+  }
+}
+
+function pauseUnless(skip: boolean, ms: number): Promise<void> {
+  return skip || ms <= 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/** Resolves with the work or at the limit, whichever is first. */
+async function withinMs(work: Promise<void>, limitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, Math.max(0, limitMs))
+  })
+  await Promise.race([work, limit])
+  clearTimeout(timer)
+}

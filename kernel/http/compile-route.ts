@@ -1,0 +1,43 @@
+/** Makes the compiled form of routes: those of plugins, and the one that answers unknown paths. */
+import type { AuthService } from '../contracts/auth.ts'
+import type { RouteHooks } from '../contracts/hook.ts'
+import type { RouteDefinition } from '../contracts/route.ts'
+import type { RouteMetrics } from '../observe/http-metrics.ts'
+import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
+
+const DEFAULT_ID_PREFIX = 'req-'
+
+export interface RouteParts {
+  readonly hooks: RouteHooks
+  /** Ignored for public routes. */
+  readonly auth: AuthService | null
+  readonly metrics: RouteMetrics | null
+}
+
+export function compileRoute(definition: RouteDefinition, parts: RouteParts): CompiledRoute {
+  const { method, path, access } = definition
+  return {
+    definition,
+    paramNames: path.split('/').flatMap((segment) => (segment.startsWith(':') ? [segment.slice(1)] : [])),
+    readsBody: definition.readsBody ?? (method === 'POST' || method === 'PUT' || method === 'PATCH'),
+    requestIdPrefix: definition.requestIdPrefix ?? DEFAULT_ID_PREFIX,
+    hooks: parts.hooks,
+    auth: access === 'public' ? null : parts.auth,
+    metrics: parts.metrics,
+  }
+}
+
+/** Answers paths that no route has; every path looks the same in metrics. */
+export function unmatchedRoute(metrics: RouteMetrics | null): CompiledRoute {
+  return compileRoute(
+    {
+      method: 'GET',
+      path: '/*',
+      access: 'public',
+      errors: 'api',
+      handler: () => {},
+      docs: { summary: 'unknown path', tag: 'none', responses: {} },
+    },
+    { hooks: NO_HOOKS, auth: null, metrics },
+  )
+}

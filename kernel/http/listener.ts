@@ -1,0 +1,46 @@
+/** Opens a small listener of its own beside the API: the metrics port, a plugin's own port. */
+import type { KernelConfig } from '../config/kernel-config.ts'
+import type { Logger } from '../contracts/log.ts'
+import type { RouteDefinition } from '../contracts/route.ts'
+import { compileRoute, unmatchedRoute } from './compile-route.ts'
+import { NO_HOOKS } from './compiled-route.ts'
+import { createCors } from './cors.ts'
+import { headerRules } from './request-headers.ts'
+import { HttpServer } from './server.ts'
+
+/** @throws when a route is not public (nobody checks keys here) or the address cannot be had */
+export async function openListener(
+  options: { host: string; port: number; routes: readonly RouteDefinition[] },
+  http: KernelConfig['http'],
+  log: Logger,
+): Promise<{ server: HttpServer; port: number }> {
+  for (const route of options.routes) {
+    if (route.access !== 'public')
+      throw new Error(`${route.path} is not public; only public routes may have a listener of their own`)
+  }
+  const server = new HttpServer({
+    routes: options.routes.map((route) =>
+      compileRoute(route, { hooks: NO_HOOKS, auth: null, metrics: null }),
+    ),
+    unmatched: unmatchedRoute(null),
+    headerRules: headerRules({
+      declared: options.routes.flatMap((route) => route.headers ?? []),
+      forwarded: [],
+      requestIdHeaders: http.requestIdHeaders,
+      maxCount: http.maxHeaderCount,
+      maxBytes: http.maxHeaderBytes,
+    }),
+    maxBodyBytes: http.maxBodyBytes,
+    heartbeatMs: http.heartbeatMs,
+    cors: createCors(http.corsOrigins),
+    log,
+    access: null,
+  })
+  try {
+    const port = await server.listen(options.host, options.port)
+    return { server, port }
+  } catch (error) {
+    server.close()
+    throw error
+  }
+}

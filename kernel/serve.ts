@@ -1,0 +1,222 @@
+/** Runs the gateway: control on the main thread, data on the others. Imported by entry files only. */
+import { createServer } from 'node:net'
+import { Counters, createCounters } from './balance/counters.ts'
+import type { GatewayThread, PluginCatalog } from './boot.ts'
+import type { LoadedConfig } from './config/load.ts'
+import type { Logger } from './contracts/log.ts'
+import type { MetricsEndpoint } from './metrics-endpoint.ts'
+import { createLogger } from './observe/log.ts'
+import { BootError } from './plugin/plugin-errors.ts'
+import { ControlLink } from './threads/control-link.ts'
+import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
+import { DataThreads } from './threads/data-threads.ts'
+
+export type { PluginCatalog } from './boot.ts'
+
+/** The server library reads its header limit when it is loaded, so this comes before. bytes */
+const HEADER_BLOCK_BYTES = 65_536
+/** How long the data threads may take to end once they have drained. */
+const STOP_LIMIT_MS = 3_000
+
+export interface ServeInfo {
+  /** Base URL of the API; null without an API listener. */
+  readonly url: string | null
+  readonly metricsUrl: string | null
+  readonly bootMs: number
+  readonly plugins: readonly string[]
+}
+
+export interface ServeOptions {
+  readonly catalog: PluginCatalog
+  /** `import.meta.url` of the entry file that data threads run. */
+  readonly entry: string
+  /** Left out by the entry file itself: a data thread gets it from control. */
+  readonly config?: LoadedConfig
+  /** False opens no API listener: only what plugins open themselves. Default true. */
+  readonly apiListener?: boolean
+  readonly onReady?: (info: ServeInfo) => void
+  /** Ends the gateway like SIGTERM does; for tests and embedding. */
+  readonly signal?: AbortSignal
+}
+
+/** Resolves at the end of an orderly shutdown. @throws BootError, ConfigError */
+export async function serve(options: ServeOptions): Promise<void> {
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(HEADER_BLOCK_BYTES)
+  const seed = readThreadSeed()
+  if (seed !== null) await serveData(options)
+  else if (options.config !== undefined) await new Control(options, options.config).run()
+}
+
+async function serveData({ catalog }: ServeOptions): Promise<void> {
+  const seed = readThreadSeed()
+  if (seed === null) return
+  const config = seed.config as LoadedConfig
+  const log = createLogger({ level: config.kernel.log.level as 'info', thread: seed.index })
+  const link = connectDataLink(seed, log)
+  let thread: GatewayThread | null = null
+  runDataThread({
+    link,
+    log,
+    start: async () => {
+      const { GatewayThread, loadPlugins } = await import('./boot.ts')
+      const plugins = await loadPlugins(config, catalog)
+      thread = new GatewayThread({ config, catalog, link, counters: seed.counters, log }, plugins)
+      await thread.start()
+      const port = await thread.listen(seed.port)
+      await thread.ready()
+      return { port }
+    },
+    drain: (deadlineMs) => thread?.drain(deadlineMs, config.kernel.shutdown.settleMs) ?? Promise.resolve(),
+    stop: () => thread?.stop() ?? Promise.resolve(),
+    collect: () => thread?.collect() ?? [],
+    closeServer: () => thread?.closeServers(),
+  })
+}
+
+class Control {
+  readonly #options: ServeOptions
+  readonly #config: LoadedConfig
+  readonly #log: Logger
+  readonly #link: ControlLink
+  readonly #counters: SharedArrayBuffer
+  readonly #threadCount: number
+  #thread: GatewayThread | null = null
+  #threads: DataThreads | null = null
+  #metrics: MetricsEndpoint | null = null
+
+  constructor(options: ServeOptions, config: LoadedConfig) {
+    this.#options = options
+    this.#config = config
+    this.#log = createLogger({ level: config.kernel.log.level as 'info', thread: 0 })
+    this.#threadCount = options.apiListener === false ? 0 : config.kernel.threads
+    this.#link = new ControlLink({ log: this.#log, isData: this.#threadCount === 0 })
+    this.#counters = createCounters(config.kernel.limits.maxWorkers, this.#threadCount)
+  }
+
+  async run(): Promise<void> {
+    const shutdown = this.#watchSignals()
+    try {
+      const info = await this.#boot()
+      this.#options.onReady?.(info)
+    } catch (error) {
+      await this.#stop()
+      throw error
+    }
+    const settleMs = await shutdown.asked
+    await Promise.race([this.#drain(settleMs), shutdown.hurried])
+    await this.#stop()
+    shutdown.unwatch()
+  }
+
+  async #boot(): Promise<ServeInfo> {
+    const { kernel } = this.#config
+    const hasApi = this.#options.apiListener !== false
+    if (hasApi) await assertPortFree(kernel.host, kernel.port)
+    const { GatewayThread, loadPlugins } = await import('./boot.ts')
+    const plugins = await loadPlugins(this.#config, this.#options.catalog)
+    this.#thread = new GatewayThread(
+      {
+        config: this.#config,
+        catalog: this.#options.catalog,
+        link: this.#link,
+        counters: this.#counters,
+        log: this.#log,
+      },
+      plugins,
+    )
+    await this.#thread.start()
+    const port = hasApi ? await this.#listen(this.#thread) : null
+    if (kernel.metrics.enabled) await this.#openMetrics()
+    await this.#thread.ready()
+    return {
+      url: port === null ? null : `http://${urlHost(kernel.host)}:${port}`,
+      metricsUrl: this.#metrics?.url ?? null,
+      bootMs: performance.now(),
+      plugins: plugins.map((plugin) => plugin.manifest.name),
+    }
+  }
+
+  async #listen(thread: GatewayThread): Promise<number> {
+    const { kernel } = this.#config
+    if (this.#threadCount === 0) return thread.listen(kernel.port)
+    const column = new Counters(this.#counters, 0)
+    this.#threads = new DataThreads({
+      link: this.#link,
+      log: this.#log,
+      entry: new URL(this.#options.entry),
+      count: this.#threadCount,
+      port: kernel.port,
+      counters: this.#counters,
+      config: this.#config,
+      onExit: (index) => column.zeroColumn(index),
+    })
+    return (await this.#threads.start()).port
+  }
+
+  async #openMetrics(): Promise<void> {
+    const { openMetricsEndpoint } = await import('./metrics-endpoint.ts')
+    this.#metrics = await openMetricsEndpoint(this.#config.kernel, this.#log, async () => [
+      this.#thread?.collect() ?? [],
+      ...((await this.#threads?.collect()) ?? []),
+    ])
+  }
+
+  async #drain(settleMs: number): Promise<void> {
+    const { graceMs } = this.#config.kernel.shutdown
+    this.#log.info({ grace_ms: graceMs }, 'shutting down: running requests may finish')
+    await this.#threads?.drain(graceMs, settleMs)
+    await this.#thread?.drain(graceMs, settleMs)
+  }
+
+  async #stop(): Promise<void> {
+    const left = (await this.#threads?.stop(STOP_LIMIT_MS)) ?? 0
+    this.#metrics?.server.close()
+    await this.#thread?.stop()
+    if (left > 0) this.#log.error({ threads: left }, 'data threads that do not end keep the process alive')
+  }
+
+  /**
+   * The first signal drains, the second cuts. An interrupt from a keyboard does not wait for balancers to notice.
+   * @source routing facts 3.7
+   */
+  #watchSignals(): { asked: Promise<number>; hurried: Promise<void>; unwatch: () => void } {
+    const asked = Promise.withResolvers<number>()
+    const hurried = Promise.withResolvers<void>()
+    let isAsked = false
+    const ask = (settleMs: number) => {
+      if (isAsked) hurried.resolve()
+      isAsked = true
+      asked.resolve(settleMs)
+    }
+    const { settleMs } = this.#config.kernel.shutdown
+    const onTerm = () => ask(settleMs)
+    const onInterrupt = () => ask(0)
+    process.on('SIGTERM', onTerm)
+    process.on('SIGINT', onInterrupt)
+    this.#options.signal?.addEventListener('abort', onInterrupt)
+    const unwatch = () => {
+      process.off('SIGTERM', onTerm)
+      process.off('SIGINT', onInterrupt)
+    }
+    return { asked: asked.promise, hurried: hurried.promise, unwatch }
+  }
+}
+
+/** The listeners share their port between threads, which hides a port that another process holds. */
+async function assertPortFree(host: string, port: number): Promise<void> {
+  if (port === 0) return
+  const probe = createServer()
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', (error: NodeJS.ErrnoException) => {
+      const why =
+        error.code === 'EADDRINUSE' ? 'is taken by another process' : `cannot be used (${error.message})`
+      reject(new BootError(`${host}:${port} ${why}; choose another with --port, or 0 for any free one`))
+    })
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve()))
+  })
+}
+
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,12 @@
+/** Every plugin that comes with the gateway: the composition root. Nothing is imported before it is enabled. */
+import type { PluginCatalog } from '../kernel/serve.ts'
+
+export const catalog: PluginCatalog = {
+  auth: () => import('./auth/index.ts'),
+  health: () => import('./health/index.ts'),
+  openapi: () => import('./openapi/index.ts'),
+  proxy: () => import('./proxy/index.ts'),
+  sim: () => import('./sim/index.ts'),
+  storage: () => import('./storage/index.ts'),
+  workers: () => import('./workers/index.ts'),
+}

@@ -1,0 +1,5 @@
+/** What each data thread runs. */
+import { serve } from '../kernel/serve.ts'
+import { catalog } from './catalog.ts'
+
+await serve({ catalog, entry: import.meta.url })

@@ -1,0 +1,65 @@
+/** Starts a real gateway for tests: in this process on one thread, on free ports, silent, ended by the test. */
+import { loadConfig } from '../../kernel/config/load.ts'
+import { importPlugin } from '../../kernel/config/plugin-source.ts'
+import type { ServeInfo } from '../../kernel/serve.ts'
+import { serve } from '../../kernel/serve.ts'
+import { catalog } from '../../plugins/catalog.ts'
+
+export interface TestGateway {
+  /** Base URL of the API. */
+  readonly url: string
+  readonly port: number
+  readonly metricsUrl: string | null
+  stop(): Promise<void>
+}
+
+export interface TestGatewayOptions {
+  /** Sections of the kernel beyond what tests need anyway. */
+  readonly kernel?: Record<string, unknown>
+  /** Default: auth, health, openapi, proxy, workers. */
+  readonly plugins?: Record<string, unknown>
+}
+
+/** Quick checks, so that tests need not wait: workers settle at once and probes are fast. */
+export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const { metrics, log, shutdown, ...kernel } = (options.kernel ?? {}) as Record<string, object>
+  const text = JSON.stringify({
+    kernel: {
+      threads: 0,
+      port: 0,
+      log: { level: 'silent', ...log },
+      metrics: { port: 0, ...metrics },
+      shutdown: { graceMs: 500, settleMs: 0, ...shutdown },
+      ...kernel,
+    },
+    plugins: options.plugins ?? { auth: {}, health: {}, openapi: {}, proxy: {}, workers: {} },
+  })
+  const config = await loadConfig({
+    text,
+    env: {},
+    pluginSchemas: {
+      names: Object.keys(catalog),
+      find: async (name, section) => (await importPlugin(name, section, catalog)).manifest.config,
+    },
+  })
+  const ending = new AbortController()
+  const ready = Promise.withResolvers<ServeInfo>()
+  const ended = serve({
+    catalog,
+    entry: import.meta.url,
+    config,
+    signal: ending.signal,
+    onReady: ready.resolve,
+  })
+  ended.catch(ready.reject)
+  const { url, metricsUrl } = await ready.promise
+  return {
+    url: url as string,
+    port: Number(new URL(url as string).port),
+    metricsUrl,
+    stop: async () => {
+      ending.abort()
+      await ended
+    },
+  }
+}
