@@ -1,0 +1,27 @@
+/**
+ * power_of_two: the less loaded of two workers drawn at random; nearly as even as looking at all, at a fixed price.
+ * @hot
+ */
+import type { CandidateView, Policy } from '../../contracts/policy.ts'
+import type { RandomSource } from './random.ts'
+
+/** Fewer in flight wins, then lower cost, then the one drawn first. @source routing facts 1.2, 1.1 (12) */
+export class PowerOfTwo implements Policy {
+  readonly name = 'power_of_two'
+  readonly needsBody = false
+  private readonly random: RandomSource
+
+  constructor(random: RandomSource) {
+    this.random = random
+  }
+
+  pick(candidates: CandidateView): number {
+    const { length } = candidates
+    if (length === 1) return 0
+    const first = Math.floor(this.random() * length)
+    const second = (first + 1 + Math.floor(this.random() * (length - 1))) % length
+    const difference = candidates.inFlight(second) - candidates.inFlight(first)
+    if (difference !== 0) return difference < 0 ? second : first
+    return candidates.worker(second).cost < candidates.worker(first).cost ? second : first
+  }
+}

@@ -1,0 +1,52 @@
+/** The policies by name: the built-in ones and those that plugins add. A later policy is one file and one line here. */
+import type { Policy, PolicyFactory } from '../../contracts/policy.ts'
+import { balanceErrors } from '../balance-errors.ts'
+import { LeastLoad } from './least-load.ts'
+import { PowerOfTwo } from './power-of-two.ts'
+import { RandomChoice, type RandomSource } from './random.ts'
+import { RoundRobin } from './round-robin.ts'
+
+export class PolicyRegistry {
+  /** Folded name → wire name and factory. */
+  private readonly policies = new Map<string, { readonly name: string; readonly make: PolicyFactory }>()
+
+  /** @throws Error when the name is taken; two policies of one name would make the choice depend on boot order */
+  register(name: string, factory: PolicyFactory): void {
+    const key = fold(name)
+    if (this.policies.has(key)) throw new Error(`policy '${name}' is registered twice`)
+    this.policies.set(key, { name, make: factory })
+  }
+
+  has(name: string): boolean {
+    return this.policies.has(fold(name))
+  }
+
+  /** The wire name of a policy; letter case and underscores do not count. @source routing facts 1.1 (7) */
+  find(name: string): string | undefined {
+    return this.policies.get(fold(name))?.name
+  }
+
+  /** A new instance. @throws unknown_policy (500) */
+  make(name: string): Policy {
+    const entry = this.policies.get(fold(name))
+    if (entry === undefined) throw balanceErrors.unknown_policy(name, this.names())
+    return entry.make()
+  }
+
+  /** Wire names in order of registration. */
+  names(): readonly string[] {
+    return Array.from(this.policies.values(), (entry) => entry.name)
+  }
+}
+
+/** Adds the policies that need nothing but the counters. */
+export function registerBuiltInPolicies(registry: PolicyRegistry, random: RandomSource = Math.random): void {
+  registry.register('random', () => new RandomChoice(random))
+  registry.register('round_robin', () => new RoundRobin())
+  registry.register('least_load', () => new LeastLoad())
+  registry.register('power_of_two', () => new PowerOfTwo(random))
+}
+
+function fold(name: string): string {
+  return name.toLowerCase().replaceAll('_', '')
+}

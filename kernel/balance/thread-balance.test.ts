@@ -1,0 +1,423 @@
+/** Balancing as its callers see it: who is picked, what is refused, what is counted. */
+import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { workerEntry } from '../../test/support/worker-entry.ts'
+import type { Policy } from '../contracts/policy.ts'
+import type { RequestContext } from '../contracts/request.ts'
+import type { WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
+import type { GatewayError } from '../errors/gateway-error.ts'
+import { Counters, createCounters } from './counters.ts'
+import { ThreadBalance, type ThreadBalanceOptions } from './thread-balance.ts'
+
+const ctx = {
+  bodyBytes: Buffer.from('{}'),
+  header: (name: string) => (name === 'x-key' ? 'k1' : undefined),
+} as unknown as RequestContext
+
+/** The table as control would publish it. */
+class Table {
+  current: WorkerTable = { workers: [] }
+  private readonly listeners: ((next: WorkerTable) => void)[] = []
+
+  onChange(listener: (next: WorkerTable) => void): void {
+    this.listeners.push(listener)
+  }
+
+  publish(workers: readonly WorkerEntry[]): void {
+    this.current = { workers }
+    for (const listener of this.listeners) listener(this.current)
+  }
+}
+
+let table: Table
+let balance: ThreadBalance
+
+function open(options: Partial<ThreadBalanceOptions> = {}): ThreadBalance {
+  const counters = new Counters(createCounters(64, 0), 0)
+  return new ThreadBalance({ counters, table, defaultPolicy: 'least_load', ...options })
+}
+
+/** Publishes workers and makes them all ready. */
+function register(...workers: WorkerEntry[]): void {
+  table.publish(workers)
+  for (const { slot } of workers) balance.setStatus(slot, 'ready')
+}
+
+/** How often each slot is picked, every request finishing before the next. */
+function countPicks(times: number, model = 'm'): Record<number, number> {
+  const counts: Record<number, number> = {}
+  for (let i = 0; i < times; i++) {
+    const attempt = balance.pick(ctx, model)
+    counts[attempt.worker.slot] = (counts[attempt.worker.slot] ?? 0) + 1
+    attempt.release()
+  }
+  return counts
+}
+
+function errorOf(run: () => unknown): GatewayError {
+  try {
+    run()
+  } catch (error) {
+    return error as GatewayError
+  }
+  throw new Error('nothing was thrown')
+}
+
+beforeEach(() => {
+  table = new Table()
+  balance = open()
+})
+
+describe('what pick refuses', () => {
+  test('§7.1 no worker at all is 503 no_workers', () => {
+    expect(errorOf(() => balance.pick(ctx, 'm'))).toMatchObject({ code: 'no_workers', status: 503 })
+    expect(errorOf(() => balance.pick(ctx, 'unknown'))).toMatchObject({ code: 'no_workers', status: 503 })
+  })
+
+  test('§7.1 a model that nobody serves is 404 model_not_found and is named', () => {
+    register(workerEntry({ slot: 0, models: ['m'] }))
+    const error = errorOf(() => balance.pick(ctx, 'x'))
+    expect(error).toMatchObject({ code: 'model_not_found', status: 404 })
+    expect(error.message).toContain("no worker serves model 'x'")
+  })
+
+  test.each<WorkerStatus>(['pending', 'not_ready', 'failed', 'draining'])(
+    '§7.1 a model whose only worker is %s is 503 no_available_workers with retry-after',
+    (status) => {
+      register(workerEntry({ slot: 0, models: ['m'] }))
+      balance.setStatus(0, status)
+      expect(errorOf(() => balance.pick(ctx, 'm'))).toMatchObject({
+        code: 'no_available_workers',
+        status: 503,
+        isRetryable: true,
+        headers: ['retry-after', '1'],
+      })
+      expect(balance.inFlight(0)).toBe(0)
+    },
+  )
+
+  test('a very long model name is cut in the message', () => {
+    register(workerEntry({ slot: 0, models: ['m'] }))
+    expect(errorOf(() => balance.pick(ctx, 'x'.repeat(100_000))).message.length).toBeLessThan(300)
+  })
+})
+
+describe('who is picked', () => {
+  test('routing check 40: a wildcard worker serves any model, but those that list it come first', () => {
+    register(workerEntry({ slot: 0 }), workerEntry({ slot: 1, models: ['m'] }))
+    expect(countPicks(10, 'm')).toEqual({ 1: 10 })
+    expect(countPicks(10, 'x')).toEqual({ 0: 10 })
+    balance.setStatus(1, 'not_ready')
+    expect(countPicks(10, 'm')).toEqual({ 0: 10 })
+  })
+
+  test('routing check 28, §2.11: the highest tier with a ready worker takes all', () => {
+    register(
+      workerEntry({ slot: 0, models: ['m'], priority: 10 }),
+      workerEntry({ slot: 1, models: ['m'], priority: 60, cost: 9 }),
+    )
+    const held = Array.from({ length: 5 }, () => balance.pick(ctx, 'm'))
+    expect(held.map((attempt) => attempt.worker.slot)).toEqual([1, 1, 1, 1, 1])
+    balance.setStatus(1, 'draining')
+    expect(balance.pick(ctx, 'm').worker.slot).toBe(0)
+    expect(balance.inFlight(1)).toBe(5)
+  })
+
+  test('slots already tried are left out, over all tiers, until nobody else is left', () => {
+    register(
+      workerEntry({ slot: 0, models: ['m'], priority: 60 }),
+      workerEntry({ slot: 1, models: ['m'] }),
+      workerEntry({ slot: 2 }),
+    )
+    expect(balance.pick(ctx, 'm', [0]).worker.slot).toBe(1)
+    expect(balance.pick(ctx, 'm', [0, 1]).worker.slot).toBe(2)
+    expect(balance.pick(ctx, 'm', [0, 1, 2]).worker.slot).toBe(0)
+    balance.setStatus(0, 'failed')
+    expect(balance.pick(ctx, 'm', [0, 1, 2]).worker.slot).toBe(1)
+  })
+
+  test('an alias picks among the workers of the real model', () => {
+    register(workerEntry({ slot: 0, models: [{ id: 'm', aliases: ['a'] }] }), workerEntry({ slot: 1 }))
+    expect(balance.canonicalModel('a')).toBe('m')
+    expect(countPicks(5, 'a')).toEqual({ 0: 5 })
+  })
+
+  test('the next pick sees the next table', () => {
+    register(workerEntry({ slot: 0, models: ['m'] }))
+    countPicks(1)
+    register(workerEntry({ slot: 1, models: ['m'], url: 'http://new' }))
+    expect(balance.pick(ctx, 'm').worker.url).toBe('http://new')
+    expect(balance.byId('worker-0')).toBeUndefined()
+    expect(balance.workers).toHaveLength(1)
+  })
+
+  test('firstReady takes the first registered worker that is ready and accepted', () => {
+    register(workerEntry({ slot: 5 }), workerEntry({ slot: 2 }), workerEntry({ slot: 3, models: ['m'] }))
+    balance.setStatus(5, 'pending')
+    expect(balance.firstReady()?.slot).toBe(2)
+    expect(balance.firstReady((worker) => worker.models.length > 0)?.slot).toBe(3)
+    expect(balance.firstReady(() => false)).toBeUndefined()
+  })
+})
+
+describe('attempts', () => {
+  test.each(['random', 'round_robin', 'least_load', 'power_of_two'])(
+    'count as in flight until released once, under %s',
+    (policy) => {
+      balance = open({ defaultPolicy: policy })
+      register(workerEntry({ slot: 7, models: ['m'] }))
+      const first = balance.pick(ctx, 'm')
+      const second = balance.pick(ctx, 'm')
+      expect(balance.inFlight(7)).toBe(2)
+      first.release()
+      first.release()
+      expect(balance.inFlight(7)).toBe(1)
+      second.release()
+      expect(balance.inFlight(7)).toBe(0)
+    },
+  )
+
+  test('that name their worker count too', () => {
+    register(workerEntry({ slot: 1, models: ['m'] }))
+    const attempt = balance.attempt(balance.workers[0])
+    expect(balance.inFlight(1)).toBe(1)
+    attempt.release()
+    expect(balance.inFlight(1)).toBe(0)
+  })
+
+  test('outlive their worker: the count falls when the stream ends', () => {
+    register(workerEntry({ slot: 0, models: ['m'] }))
+    const attempt = balance.pick(ctx, 'm')
+    table.publish([])
+    expect(balance.inFlight(0)).toBe(1)
+    attempt.release()
+    expect(balance.inFlight(0)).toBe(0)
+  })
+})
+
+describe('policies', () => {
+  const three = [0, 1, 2].map((slot) => workerEntry({ slot, models: ['m'] }))
+
+  test('routing check 1: round_robin gives 3 workers exactly 100 of 300', () => {
+    balance = open({ defaultPolicy: 'round_robin' })
+    register(...three)
+    expect(countPicks(300)).toEqual({ 0: 100, 1: 100, 2: 100 })
+  })
+
+  test('round_robin shares evenly among those left when one drops out, and again when it is back', () => {
+    balance = open({ defaultPolicy: 'round_robin' })
+    register(...three)
+    countPicks(31)
+    balance.setStatus(1, 'not_ready')
+    expect(countPicks(200)).toEqual({ 0: 100, 2: 100 })
+    balance.setStatus(1, 'ready')
+    expect(countPicks(300)).toEqual({ 0: 100, 1: 100, 2: 100 })
+  })
+
+  test('round_robin turns of two models are independent', () => {
+    balance = open({ defaultPolicy: 'round_robin' })
+    register(...[0, 1].map((slot) => workerEntry({ slot, models: ['m', 'n'] })))
+    const slots = ['m', 'n', 'm', 'n'].map((model) => balance.pick(ctx, model).worker.slot)
+    expect(slots).toEqual([0, 0, 1, 1])
+  })
+
+  test('routing check 3: random keeps each of 4 workers within 15 % of 1000 in 4000', () => {
+    let state = 1
+    const random = () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+      return state / 2 ** 32
+    }
+    balance = open({ defaultPolicy: 'random', random })
+    register(...three, workerEntry({ slot: 3, models: ['m'] }))
+    const counts = Object.values(countPicks(4_000))
+    expect(counts).toHaveLength(4)
+    for (const count of counts) expect(Math.abs(count - 1_000)).toBeLessThanOrEqual(150)
+  })
+
+  test('routing check 5: power_of_two takes the one with fewer in flight', () => {
+    balance = open({ defaultPolicy: 'power_of_two' })
+    register(three[0], three[1])
+    const busy = balance.attempt(three[0])
+    for (let i = 0; i < 20; i++) {
+      const attempt = balance.pick(ctx, 'm')
+      expect(attempt.worker.slot).toBe(1)
+      attempt.release()
+    }
+    busy.release()
+  })
+
+  test('power_of_two draws two distinct workers and keeps the first on a full tie', () => {
+    const draws = [0.5, 0.99]
+    let next = 0
+    balance = open({ defaultPolicy: 'power_of_two', random: () => draws[next++ % 2] })
+    register(...three)
+    expect(balance.pick(ctx, 'm').worker.slot).toBe(1)
+    expect(balance.pick(ctx, 'm').worker.slot).toBe(0)
+  })
+
+  test('routing check 7: least_load joins the shortest queue', () => {
+    register(...three)
+    for (const [slot, load] of [3, 1, 2].entries()) {
+      for (let i = 0; i < load; i++) balance.attempt(three[slot])
+    }
+    expect(balance.pick(ctx, 'm').worker.slot).toBe(1)
+  })
+
+  test('least_load spreads sequential requests over an idle fleet', () => {
+    register(...three)
+    expect(countPicks(30)).toEqual({ 0: 10, 1: 10, 2: 10 })
+    const busy = balance.attempt(three[0])
+    expect(countPicks(20)).toEqual({ 1: 10, 2: 10 })
+    busy.release()
+  })
+
+  test('routing check 28: least_load prefers lower cost between equal loads only', () => {
+    register(workerEntry({ slot: 0, models: ['m'], cost: 2 }), workerEntry({ slot: 1, models: ['m'] }))
+    const slots = [0, 1, 2, 3].map(() => balance.pick(ctx, 'm').worker.slot)
+    expect(slots).toEqual([1, 0, 1, 0])
+  })
+
+  test('routing check 29: a label on the first worker sets the policy of that model alone, until its last worker leaves', () => {
+    const labelled = workerEntry({ slot: 0, models: ['m'], labels: { policy: 'RoundRobin' } })
+    const plain = workerEntry({ slot: 1, models: ['m'], priority: 50 })
+    const other = [2, 3].map((slot) => workerEntry({ slot, models: ['n'] }))
+    register(labelled, plain, ...other)
+    balance.attempt(plain)
+    balance.attempt(other[1])
+    expect(countPicks(10, 'm')).toEqual({ 0: 5, 1: 5 })
+    expect(countPicks(10, 'n')).toEqual({ 2: 10 })
+    register(...other)
+    register(...other, workerEntry({ slot: 0, models: ['m'] }), plain)
+    expect(countPicks(10, 'm')).toEqual({ 0: 10 })
+  })
+
+  test('a label of another worker than the first changes nothing', () => {
+    register(three[0], workerEntry({ slot: 1, models: ['m'], labels: { policy: 'round_robin' } }))
+    balance.attempt(three[0])
+    expect(countPicks(10)).toEqual({ 1: 10 })
+  })
+
+  test('an unknown label falls back to the default with one line in the log', () => {
+    const warn = vi.fn()
+    const log = { warn } as unknown as ThreadBalanceOptions['log']
+    balance = open({ log, defaultPolicy: 'round_robin' })
+    register(workerEntry({ slot: 0, models: ['m'], labels: { policy: 'fastest' } }), three[1])
+    expect(countPicks(10)).toEqual({ 0: 5, 1: 5 })
+    expect(warn).toHaveBeenCalledTimes(1)
+    expect(warn.mock.calls[0][0]).toMatchObject({ model: 'm', policy: 'fastest', used: 'round_robin' })
+  })
+
+  test('of a plugin see the request, are told who left, and are named like the others', () => {
+    const seen: unknown[] = []
+    const removed: number[] = []
+    const policy = (needsBody: boolean): Policy => ({
+      name: 'last_one',
+      needsBody,
+      pick(candidates, request) {
+        seen.push([request.model, request.body?.toString() ?? null, request.header('x-key')])
+        return candidates.length - 1
+      },
+      onWorkerRemoved: (slot) => removed.push(slot),
+    })
+    balance.registerPolicy('last_one', () => policy(true))
+    balance.registerPolicy('blind_one', () => policy(false))
+    expect(balance.policyNames()).toEqual([
+      'random',
+      'round_robin',
+      'least_load',
+      'power_of_two',
+      'last_one',
+      'blind_one',
+    ])
+    const first = workerEntry({ slot: 0, models: ['m'], labels: { policy: 'last_one' } })
+    const blind = workerEntry({ slot: 3, models: ['n'], labels: { policy: 'blind_one' } })
+    register(first, three[1], three[2], blind)
+    expect(countPicks(1, 'm')).toEqual({ 2: 1 })
+    expect(countPicks(1, 'n')).toEqual({ 3: 1 })
+    expect(seen).toEqual([
+      ['m', '{}', 'k1'],
+      ['n', null, 'k1'],
+    ])
+    register(first, three[1], blind)
+    expect(removed).toEqual([2, 2]) // both instances
+    expect(() => balance.registerPolicy('LastOne', () => policy(false))).toThrow('registered twice')
+  })
+
+  test.each([-1, 3, Number.NaN])('that answer %s make it 503 no_available_workers', (answer) => {
+    balance.registerPolicy('refusing', () => ({ name: 'refusing', needsBody: false, pick: () => answer }))
+    register(workerEntry({ slot: 0, models: ['m'], labels: { policy: 'refusing' } }))
+    expect(errorOf(() => balance.pick(ctx, 'm'))).toMatchObject({ code: 'no_available_workers' })
+    expect(balance.inFlight(0)).toBe(0)
+  })
+
+  test('a default policy that does not exist is named at boot', () => {
+    balance.checkDefaultPolicy()
+    const error = errorOf(() => open({ defaultPolicy: 'fastest' }).checkDefaultPolicy())
+    expect(error).toMatchObject({ code: 'unknown_policy' })
+    expect(error.message).toContain("'fastest'")
+    expect(error.message).toContain('least_load')
+  })
+})
+
+describe('onPick', () => {
+  test('chooses any registered ready worker, and other answers count as none', () => {
+    let answer: number | undefined
+    const asked: string[] = []
+    const onPickHook = () => (_ctx: RequestContext, model: string) => {
+      asked.push(model)
+      return answer
+    }
+    balance = open({ onPickHook })
+    register(
+      workerEntry({ slot: 0, models: [{ id: 'm', aliases: ['a'] }] }),
+      workerEntry({ slot: 1, models: ['other'] }),
+    )
+    expect(balance.pick(ctx, 'a').worker.slot).toBe(0)
+    answer = 1
+    const hooked = balance.pick(ctx, 'a')
+    expect(hooked.worker.slot).toBe(1)
+    expect(balance.inFlight(1)).toBe(1)
+    balance.setStatus(1, 'draining')
+    expect(balance.pick(ctx, 'a').worker.slot).toBe(0)
+    for (answer of [17, -1, 0.5, Number.NaN]) expect(balance.pick(ctx, 'a').worker.slot).toBe(0)
+    expect(new Set(asked)).toEqual(new Set(['m']))
+  })
+
+  test('is asked only on routes that have it', () => {
+    balance = open({ onPickHook: () => null })
+    register(workerEntry({ slot: 0, models: ['m'] }))
+    expect(balance.pick(ctx, 'm').worker.slot).toBe(0)
+  })
+})
+
+describe('slots', () => {
+  test('are given lowest first and begin pending', () => {
+    expect([balance.allocateSlot(), balance.allocateSlot(), balance.allocateSlot()]).toEqual([0, 1, 2])
+    balance.setStatus(1, 'ready')
+    balance.freeSlot(1)
+    expect(balance.status(1)).toBe('pending')
+    expect(balance.allocateSlot()).toBe(1)
+    expect(balance.allocateSlot()).toBe(3)
+  })
+
+  test('are not given again while a request of the former worker is in flight', () => {
+    const slot = balance.allocateSlot()
+    register(workerEntry({ slot, models: ['m'] }))
+    const attempt = balance.pick(ctx, 'm')
+    table.publish([])
+    balance.freeSlot(slot)
+    expect(balance.allocateSlot()).toBe(1)
+    attempt.release()
+    expect(balance.allocateSlot()).toBe(slot)
+  })
+
+  test('run out with 503 worker_limit', () => {
+    for (let i = 0; i < 64; i++) balance.allocateSlot()
+    expect(errorOf(() => balance.allocateSlot())).toMatchObject({ code: 'worker_limit', status: 503 })
+  })
+
+  test('are control’s to give', () => {
+    const data = open({ counters: new Counters(createCounters(4, 1), 1) })
+    expect(() => data.allocateSlot()).toThrow('only control')
+    expect(() => data.freeSlot(0)).toThrow('only control')
+  })
+})

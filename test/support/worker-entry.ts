@@ -1,0 +1,25 @@
+/** Worker entries for tests: say what matters to the test, the rest is the default of a registered worker. */
+import type { ModelCard, WorkerEntry } from '../../kernel/contracts/worker.ts'
+
+/** @param given members that differ from a ready-made HTTP worker; models may be given by id alone */
+export function workerEntry(
+  given: Partial<Omit<WorkerEntry, 'models' | 'slot'>> & {
+    slot: number
+    models?: readonly (string | ModelCard)[]
+  },
+): WorkerEntry {
+  return {
+    id: `worker-${given.slot}`,
+    url: `http://worker-${given.slot}:8000`,
+    workerType: 'regular',
+    connectionMode: 'http',
+    runtimeType: 'unspecified',
+    apiKey: null,
+    priority: 50,
+    cost: 1,
+    labels: {},
+    revision: 1,
+    ...given,
+    models: (given.models ?? []).map((model) => (typeof model === 'string' ? { id: model } : model)),
+  }
+}
