@@ -1,0 +1,96 @@
+/** @hot The connections to one worker origin: the idle ones on a stack, one exchange at a time on each of the others. */
+import { Connection, type ConnectionOwner, type ConnectionSettings } from './connection.ts'
+import type { HttpExchange } from './http-exchange.ts'
+import type { WorkerOrigin } from './worker-origin.ts'
+
+export interface PoolSettings extends ConnectionSettings {
+  /** Age at which an idle connection is closed, in milliseconds. */
+  readonly keepAliveMs: number
+  /** Idle connections that are kept at most. */
+  readonly maxIdlePerWorker: number
+}
+
+/** What the pools of one thread share. */
+export interface PoolOwner {
+  /** Connections that are not closed, idle ones and those being set up included. */
+  openConnectionCount: number
+  /** A connection has become idle. */
+  onConnectionIdle(): void
+}
+
+export class ConnectionPool implements ConnectionOwner {
+  private readonly origin: WorkerOrigin
+  private readonly settings: PoolSettings
+  private readonly owner: PoolOwner
+  /** The longest idle first. */
+  private readonly idle: Connection[] = []
+  private isClosed = false
+
+  constructor(origin: WorkerOrigin, settings: PoolSettings, owner: PoolOwner) {
+    this.origin = origin
+    this.settings = settings
+    this.owner = owner
+  }
+
+  get idleCount(): number {
+    return this.idle.length
+  }
+
+  /** Gives the exchange a connection: the one used last, or a new one. */
+  dispatch(exchange: HttpExchange): void {
+    const connection = this.idle.pop()
+    if (connection === undefined) {
+      this.dispatchFresh(exchange)
+    } else if (performance.now() - connection.idleSinceMs < this.settings.keepAliveMs) {
+      exchange.connection = connection
+      connection.reuse(exchange)
+    } else {
+      // The youngest is too old, so all are.
+      connection.destroy()
+      this.closeIdle()
+      this.dispatchFresh(exchange)
+    }
+  }
+
+  /** Gives the exchange a connection that nothing was sent on before. */
+  dispatchFresh(exchange: HttpExchange): void {
+    this.owner.openConnectionCount++
+    exchange.onConnecting()
+    exchange.connection = new Connection(this.origin, this.settings, this, exchange)
+  }
+
+  /** Takes back a connection whose exchange ended well. */
+  release(connection: Connection): void {
+    const isKept =
+      !this.isClosed && this.idle.length < this.settings.maxIdlePerWorker && this.settings.keepAliveMs > 0
+    if (!connection.becomeIdle() || !isKept) {
+      connection.destroy()
+      return
+    }
+    connection.idleSinceMs = performance.now()
+    this.idle.push(connection)
+    this.owner.onConnectionIdle()
+  }
+
+  onConnectionClosed(connection: Connection): void {
+    this.owner.openConnectionCount--
+    const place = this.idle.indexOf(connection)
+    if (place !== -1) this.idle.splice(place, 1)
+  }
+
+  /** Closes connections that have been idle for too long. @param nowMs `performance.now()` */
+  closeExpired(nowMs: number): void {
+    while (this.idle.length > 0 && nowMs - this.idle[0].idleSinceMs >= this.settings.keepAliveMs)
+      this.idle[0].destroy()
+  }
+
+  /** Closes idle connections now and busy ones when they become idle. */
+  close(): void {
+    this.isClosed = true
+    this.closeIdle()
+  }
+
+  private closeIdle(): void {
+    while (this.idle.length > 0) this.idle[this.idle.length - 1].destroy()
+  }
+}

@@ -1,0 +1,122 @@
+/** @hot One connection to a worker: writes a request, feeds the parser, and tells its exchange when it breaks. */
+import type { Socket } from 'node:net'
+import type { HttpExchange } from './http-exchange.ts'
+import { openSocket, type SocketListener, type TlsSettings } from './open-socket.ts'
+import { ResponseParser } from './response-parser.ts'
+import type { WorkerOrigin } from './worker-origin.ts'
+
+/** Larger bodies are not joined with the head: a second buffer in one write is cheaper than the copy. */
+const MAX_JOINED_BODY_BYTES = 16_384
+
+export interface ConnectionSettings {
+  /** Limit of a response's header block, in bytes. */
+  readonly maxResponseHeaderBytes: number
+  readonly tls?: TlsSettings
+}
+
+/** Who keeps the connection between exchanges. */
+export interface ConnectionOwner {
+  /** Once per connection: it is gone or about to be. */
+  onConnectionClosed(connection: Connection): void
+}
+
+export class Connection implements SocketListener {
+  /** `performance.now()` when the last exchange ended. */
+  idleSinceMs = 0
+  /** True from the second request on. */
+  isReused = false
+  isConnected = false
+  private isClosed = false
+  private exchange: HttpExchange | null = null
+  private readonly owner: ConnectionOwner
+  private readonly parser: ResponseParser
+  private readonly socket: Socket
+
+  /** Starts to connect; the exchange's request is written as soon as that is done. */
+  constructor(
+    origin: WorkerOrigin,
+    settings: ConnectionSettings,
+    owner: ConnectionOwner,
+    exchange: HttpExchange,
+  ) {
+    this.owner = owner
+    this.exchange = exchange
+    this.parser = new ResponseParser(settings.maxResponseHeaderBytes)
+    this.socket = openSocket(origin, settings.tls, this)
+  }
+
+  /** Carries the next exchange. Only on an idle connection. */
+  reuse(exchange: HttpExchange): void {
+    this.isReused = true
+    this.exchange = exchange
+    this.write(exchange)
+  }
+
+  /** The exchange is over and the response was whole. @returns false when the connection cannot carry another */
+  becomeIdle(): boolean {
+    this.exchange = null
+    if (this.isClosed || this.socket.writableLength > 0) return false
+    if (this.socket.isPaused()) this.socket.resume()
+    return true
+  }
+
+  pause(): void {
+    this.socket.pause()
+  }
+
+  resume(): void {
+    this.socket.resume()
+  }
+
+  /** Closes at once; its exchange is told nothing. */
+  destroy(): void {
+    this.exchange = null
+    if (this.isClosed) return
+    this.isClosed = true
+    this.parser.stop()
+    this.socket.destroy()
+    this.owner.onConnectionClosed(this)
+  }
+
+  onConnected(): void {
+    this.isConnected = true
+    if (this.exchange !== null) this.write(this.exchange)
+  }
+
+  private write(exchange: HttpExchange): void {
+    const { head, body } = exchange
+    this.parser.begin(exchange, exchange.isHeadRequest)
+    exchange.onRequestSent()
+    if (exchange.isPaused) this.socket.pause()
+    if (body === null || body.length === 0) {
+      this.socket.write(head, 'latin1')
+    } else if (body.length <= MAX_JOINED_BODY_BYTES) {
+      this.socket.write(head + body.toString('latin1'), 'latin1')
+    } else {
+      this.socket.cork()
+      this.socket.write(head, 'latin1')
+      this.socket.write(body)
+      this.socket.uncork()
+    }
+  }
+
+  onRead(buffer: Buffer, length: number): void {
+    if (this.exchange === null) {
+      // Bytes that nobody asked for: whatever they are, the next answer could not be told from them.
+      this.destroy()
+      return
+    }
+    this.exchange.onBytes()
+    this.parser.push(buffer, length)
+  }
+
+  onWorkerEnd(): void {
+    if (!this.parser.finish()) this.onLost(undefined)
+  }
+
+  onLost(cause: Error | undefined): void {
+    const exchange = this.exchange
+    this.destroy()
+    exchange?.onConnectionLost(this, cause)
+  }
+}

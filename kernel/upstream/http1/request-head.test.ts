@@ -1,0 +1,70 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { writeRequestHead } from './request-head.ts'
+import { readWorkerUrl } from './worker-origin.ts'
+
+const template = { pathPrefix: '', afterPath: ' HTTP/1.1\r\nhost: h\r\n' }
+const write = (method: string, path: string, headers: string[], body: Buffer | null = null) =>
+  writeRequestHead(template, { method, path, headers, body })
+
+test('lengths are announced where a worker may wait for one', () => {
+  expect(write('GET', '/', [])).toBe('GET / HTTP/1.1\r\nhost: h\r\n\r\n')
+  expect(write('POST', '/', [])).toBe('POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n')
+  expect(write('DELETE', '/', [], Buffer.alloc(3))).toContain('\r\ncontent-length: 3\r\n\r\n')
+})
+
+test('headers of the connection itself are left out', () => {
+  const own = ['host', 'connection', 'content-length', 'transfer-encoding', 'te', 'upgrade', 'expect']
+  expect(
+    write(
+      'GET',
+      '/',
+      own.flatMap((name) => [name, '1']),
+    ),
+  ).toBe(write('GET', '/', []))
+})
+
+test('no header name or value can end a line early', () => {
+  const text = fc.oneof(
+    fc.string(),
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom('a\r\nb: c', 'a\nb', '\0', '\u010a'),
+  )
+  fc.assert(
+    fc.property(fc.array(fc.tuple(text, text), { maxLength: 5 }), (pairs) => {
+      const head = write('GET', '/', pairs.flat()) ?? ''
+      const lines = Buffer.from(head, 'latin1').toString('latin1').split('\r\n')
+      expect(lines.join('')).not.toMatch(/[\r\n\0]/)
+      expect(lines.length).toBeLessThanOrEqual(pairs.length + 4)
+      expect(lines.slice(-2)).toEqual(['', ''])
+      for (const line of lines.slice(1, -2)) expect(line).toMatch(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+: /)
+    }),
+  )
+})
+
+test('an unsafe method or path gives no head at all', () => {
+  for (const path of ['', 'x', '/ ', '/\t', '/\r', '/\n', '/\0', '/\x7f', '/ü', '/\u010d\u010a'])
+    expect(write('GET', path, [])).toBeNull()
+  for (const method of ['', 'GET ', 'G\r\n', 'GÉT']) expect(write(method, '/', [])).toBeNull()
+})
+
+test('a worker URL says where to connect and what to write', () => {
+  expect(readWorkerUrl('http://[::1]:81/a/b/')).toEqual({
+    origin: { key: 'http://[::1]:81', isTls: false, host: '::1', port: 81, servername: undefined },
+    pathPrefix: '/a/b',
+    afterPath: ' HTTP/1.1\r\nhost: [::1]:81\r\n',
+  })
+  expect(readWorkerUrl('https://Worker.example')).toEqual({
+    origin: {
+      key: 'https://worker.example',
+      isTls: true,
+      host: 'worker.example',
+      port: 443,
+      servername: 'worker.example',
+    },
+    pathPrefix: '',
+    afterPath: ' HTTP/1.1\r\nhost: worker.example\r\n',
+  })
+  expect(readWorkerUrl('http://127.0.0.1/')?.origin.port).toBe(80)
+  for (const url of ['', 'worker:80', 'grpc://h:1', '//h']) expect(readWorkerUrl(url)).toBeNull()
+})

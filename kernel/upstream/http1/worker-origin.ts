@@ -1,0 +1,39 @@
+/** What a worker's URL says about reaching it. */
+import { isIP } from 'node:net'
+import type { HeadTemplate } from './request-head.ts'
+
+/** Where connections go; workers of one origin share them. */
+export interface WorkerOrigin {
+  /** Scheme, host and port, such as `http://127.0.0.1:8000`. */
+  readonly key: string
+  readonly isTls: boolean
+  /** Without the brackets of an IPv6 address. */
+  readonly host: string
+  readonly port: number
+  /** Name for the TLS handshake; undefined for addresses, which have none. @source RFC 6066 §3 */
+  readonly servername: string | undefined
+}
+
+/** A worker's URL, read. */
+export interface WorkerUrl extends HeadTemplate {
+  readonly origin: WorkerOrigin
+}
+
+/** Reads a worker's URL; null when it is not one of http or https. A trailing slash of its path is dropped. */
+export function readWorkerUrl(text: string): WorkerUrl | null {
+  const url = URL.parse(text)
+  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null
+  const isTls = url.protocol === 'https:'
+  const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
+  return {
+    origin: {
+      key: url.origin,
+      isTls,
+      host,
+      port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port),
+      servername: isIP(host) === 0 ? host : undefined,
+    },
+    pathPrefix: url.pathname.endsWith('/') ? url.pathname.slice(0, -1) : url.pathname,
+    afterPath: ` HTTP/1.1\r\nhost: ${url.host}\r\n`,
+  }
+}
