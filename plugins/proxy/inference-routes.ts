@@ -1,0 +1,146 @@
+/** The relayed inference routes, one row each: their bytes go to a worker and its answer comes back untouched. @hot */
+import {
+  defineValidator,
+  type Host,
+  type RequestContext,
+  type RouteDefinition,
+  type TSchema,
+  Type,
+} from '#kernel'
+import { checkChatRules } from './chat-rules.ts'
+import { checkCompletionRules } from './completion-rules.ts'
+import type { ProxyConfig } from './config.ts'
+import { proxyErrors } from './errors.ts'
+import { checkGenerateRules } from './generate-rules.ts'
+import { ChatReply, ChatRequest } from './wire/chat.ts'
+import { ClassifyReply, ClassifyRequest } from './wire/classify.ts'
+import { CompletionReply, CompletionRequest } from './wire/completion.ts'
+import { EmbeddingReply, EmbeddingRequest } from './wire/embedding.ts'
+import { GenerateReply, GenerateRequest } from './wire/generate.ts'
+
+interface InferenceRow {
+  readonly path: string
+  /** Label in metrics. */
+  readonly endpoint: string
+  /** Of generated request ids. @source routes facts 4.2 */
+  readonly requestIdPrefix: string
+  readonly needsModel: boolean
+  readonly summary: string
+  readonly body: TSchema
+  readonly reply: TSchema
+  readonly streams: boolean
+  /** Everything that `validate: full` checks. @throws 400 naming the field or the rule */
+  readonly checkAll: (ctx: RequestContext) => void
+}
+
+/** A schema, and the rules that a schema cannot say. */
+function checker<T>(schema: TSchema, checkRules?: (request: T) => void): (ctx: RequestContext) => void {
+  const validator = defineValidator(schema)
+  return (ctx) => {
+    const request = ctx.body(validator) as T
+    checkRules?.(request)
+  }
+}
+
+const rows: readonly InferenceRow[] = [
+  {
+    path: '/v1/chat/completions',
+    endpoint: 'chat',
+    requestIdPrefix: 'chatcmpl-',
+    needsModel: true,
+    summary: 'Complete a chat',
+    body: ChatRequest,
+    reply: ChatReply,
+    streams: true,
+    checkAll: checker(ChatRequest, checkChatRules),
+  },
+  {
+    path: '/v1/completions',
+    endpoint: 'completions',
+    requestIdPrefix: 'cmpl-',
+    needsModel: true,
+    summary: 'Complete a text',
+    body: CompletionRequest,
+    reply: CompletionReply,
+    streams: true,
+    checkAll: checker(CompletionRequest, checkCompletionRules),
+  },
+  {
+    path: '/generate',
+    endpoint: 'generate',
+    requestIdPrefix: 'gnt-',
+    needsModel: false,
+    summary: 'Generate in the native format of the engine',
+    body: GenerateRequest,
+    reply: Type.Union([GenerateReply, Type.Array(GenerateReply)]),
+    streams: true,
+    checkAll: checker(GenerateRequest, checkGenerateRules),
+  },
+  {
+    path: '/v1/embeddings',
+    endpoint: 'embeddings',
+    requestIdPrefix: 'req-',
+    needsModel: true,
+    summary: 'Embed texts',
+    body: EmbeddingRequest,
+    reply: EmbeddingReply,
+    streams: false,
+    checkAll: checker(EmbeddingRequest),
+  },
+  {
+    path: '/v1/classify',
+    endpoint: 'classify',
+    requestIdPrefix: 'req-',
+    needsModel: true,
+    summary: 'Classify texts',
+    body: ClassifyRequest,
+    reply: ClassifyReply,
+    streams: false,
+    checkAll: checker(ClassifyRequest),
+  },
+]
+
+export function inferenceRoutes(host: Host, config: ProxyConfig): RouteDefinition[] {
+  return rows.map((row) => toRoute(row, relayHandler(host, row, config.validate === 'full')))
+}
+
+function relayHandler(host: Host, row: InferenceRow, checksAll: boolean): (ctx: RequestContext) => void {
+  const { path, needsModel, checkAll } = row
+  return (ctx) => {
+    const { model, stream } = ctx.peek()
+    if (needsModel && (model === null || model === ''))
+      throw proxyErrors.missing_model.with({ param: 'model' })
+    if (checksAll) checkAll(ctx)
+    host.upstream.relay(ctx, { model: model === '' ? null : model, stream, path })
+  }
+}
+
+function toRoute(row: InferenceRow, handler: RouteDefinition['handler']): RouteDefinition {
+  const { path, endpoint, requestIdPrefix, summary, body, reply, streams } = row
+  const description = streams ? 'The answer; with `stream`, server-sent events.' : 'The answer.'
+  return {
+    method: 'POST',
+    path,
+    access: 'api',
+    errors: 'api',
+    endpoint,
+    requestIdPrefix,
+    handler,
+    docs: {
+      summary,
+      tag: 'Inference',
+      body,
+      responses: { 200: { description, schema: reply }, ...failures },
+    },
+  }
+}
+
+/** @source API spec 7.1; routes facts 4.9, 14.3 */
+export const failures: RouteDefinition['docs']['responses'] = {
+  400: { description: 'The body is no JSON object, or a field is missing or wrong.' },
+  404: { description: 'No worker serves the model.' },
+  413: { description: 'The body is too large.' },
+  502: { description: 'The worker could not be reached, or its answer broke off.' },
+  503: { description: 'No worker that serves the model is ready.' },
+  504: { description: 'The worker took too long.' },
+}

@@ -1,0 +1,116 @@
+/** The public routes about models and servers: what comes in and goes out. */
+import {
+  Auth,
+  type Host,
+  type RequestContext,
+  type RequestSlot,
+  type RouteDefinition,
+  type WorkerEntry,
+} from '#kernel'
+import type { ProxyConfig } from './config.ts'
+import { proxyErrors } from './errors.ts'
+import { listModels } from './model-list.ts'
+import { sendReply } from './send-reply.ts'
+import { ModelInfo, ModelList, ServerInfo } from './wire/models.ts'
+import { withModelInfo, withServerInfo } from './worker-info.ts'
+
+const TAG = 'Models'
+
+export function modelsRoute(host: Host, config: ProxyConfig): RouteDefinition {
+  return {
+    method: 'GET',
+    path: '/v1/models',
+    access: 'public',
+    errors: 'api',
+    headers: ['authorization', 'x-api-key'],
+    async handler(ctx) {
+      const data = await listModels(ctx, {
+        upstream: host.upstream,
+        workers: host.balance.workers,
+        isReady: ({ slot }) => host.balance.status(slot) === 'ready',
+        auth: host.find(Auth) ?? null,
+        timeoutMs: config.modelListMs,
+      })
+      ctx.json(200, { object: 'list', data })
+    },
+    docs: {
+      summary: 'List the models that are served',
+      tag: TAG,
+      responses: {
+        200: { description: 'Models of all registered workers.', schema: ModelList },
+        503: { description: 'No worker names a model.' },
+      },
+    },
+  }
+}
+
+/** @param chosen tells the plugin's `onPick` hook which worker this request is for */
+export function infoRoutes(host: Host, chosen: RequestSlot<number>): RouteDefinition[] {
+  const askFirst = (ctx: RequestContext, complete: Complete) => askFirstReady(host, ctx, chosen, complete)
+  return [
+    {
+      method: 'GET',
+      path: '/get_model_info',
+      access: 'public',
+      errors: 'api',
+      handler: (ctx) => askFirst(ctx, withModelInfo),
+      docs: {
+        summary: 'What the first ready worker says of its model',
+        tag: TAG,
+        responses: { 200: { description: "The worker's answer.", schema: ModelInfo }, ...failures },
+      },
+    },
+    {
+      method: 'GET',
+      path: '/get_server_info',
+      access: 'public',
+      errors: 'api',
+      handler: (ctx) => askFirst(ctx, withServerInfo),
+      docs: {
+        summary: 'What the first ready worker says of itself',
+        tag: TAG,
+        responses: { 200: { description: "The worker's answer.", schema: ServerInfo }, ...failures },
+      },
+    },
+  ]
+}
+
+type Complete = (info: Record<string, unknown>, worker: WorkerEntry) => Record<string, unknown>
+
+const failures: RouteDefinition['docs']['responses'] = {
+  502: { description: 'The worker could not be reached.' },
+  503: { description: 'No HTTP worker is ready.' },
+  504: { description: 'The worker took too long.' },
+}
+
+/** Answers with the worker's object, completed; anything that is not a JSON object passes as it came. */
+async function askFirstReady(
+  host: Host,
+  ctx: RequestContext,
+  chosen: RequestSlot<number>,
+  complete: Complete,
+): Promise<void> {
+  const worker = host.balance.firstReady(({ connectionMode }) => connectionMode === 'http')
+  if (worker === undefined) throw proxyErrors.no_workers()
+  chosen.set(ctx, worker.slot)
+  const reply = await host.upstream.collect(ctx, {
+    method: 'GET',
+    path: ctx.path,
+    model: null,
+    stream: false,
+  })
+  const info = reply.status === 200 ? readObject(reply.body) : null
+  if (info === null) sendReply(ctx, reply)
+  else ctx.json(200, complete(info, worker))
+}
+
+function readObject(body: Buffer): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(body.toString('utf8'))
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,156 @@
+/** Payloads of chat completions. Unknown fields are allowed everywhere: the worker may know them. */
+import { type Static, Type } from '#kernel'
+import { choiceBy, optional, Range, stringOrList, U32 } from './fields.ts'
+import { commonFields, engineFields, Usage } from './sampling.ts'
+
+const text = { type: Type.Literal('text'), text: Type.String() }
+
+const UserPart = choiceBy('type', {
+  text: Type.Object(text),
+  image_url: Type.Object({
+    type: Type.Literal('image_url'),
+    image_url: Type.Object({ url: Type.String(), detail: optional(Type.String()) }),
+  }),
+  audio_url: Type.Object({
+    type: Type.Literal('audio_url'),
+    audio_url: Type.Object({ url: Type.String() }),
+  }),
+  input_audio: Type.Object({
+    type: Type.Literal('input_audio'),
+    input_audio: Type.Object({ data: Type.String(), format: Type.String() }),
+  }),
+  video_url: Type.Object({
+    type: Type.Literal('video_url'),
+    video_url: Type.Object({ url: Type.String() }),
+  }),
+})
+type UserPart = Static<typeof UserPart>
+
+const Content = stringOrList<UserPart>({ items: UserPart })
+const UserContent = stringOrList<UserPart>({ items: UserPart, minItems: 1, minLength: 1 })
+const OptionalContent = stringOrList<UserPart>({ items: UserPart, allowsNull: true })
+
+const ToolCall = Type.Object({
+  id: Type.String(),
+  type: Type.Literal('function'),
+  function: Type.Object({ name: Type.String(), arguments: optional(Type.String()) }),
+})
+
+/** @source routes facts 10.1 */
+export const ChatMessage = choiceBy('role', {
+  system: Type.Object({ role: Type.Literal('system'), content: Content, name: optional(Type.String()) }),
+  developer: Type.Object({
+    role: Type.Literal('developer'),
+    content: Content,
+    name: optional(Type.String()),
+  }),
+  user: Type.Object({ role: Type.Literal('user'), content: UserContent, name: optional(Type.String()) }),
+  assistant: Type.Object({
+    role: Type.Literal('assistant'),
+    content: Type.Optional(OptionalContent),
+    tool_calls: optional(Type.Array(ToolCall)),
+    reasoning_content: optional(Type.String()),
+    name: optional(Type.String()),
+  }),
+  tool: Type.Object({ role: Type.Literal('tool'), content: Content, tool_call_id: Type.String() }),
+  function: Type.Object({ role: Type.Literal('function'), content: Type.String(), name: Type.String() }),
+})
+
+const FunctionDefinition = Type.Object({
+  name: Type.String(),
+  description: optional(Type.String()),
+  parameters: optional(Type.Record(Type.String(), Type.Unknown())),
+  strict: optional(Type.Boolean()),
+})
+
+const ToolReference = Type.Object({
+  type: Type.String(),
+  function: Type.Optional(Type.Object({ name: Type.String() })),
+})
+
+/** Modes and references beyond these are left to the semantic rules, which have names for them. */
+const ToolChoice = Type.Unsafe<
+  | 'auto'
+  | 'none'
+  | 'required'
+  | { type: 'function'; function: { name: string } }
+  | { type: 'allowed_tools'; mode: string; tools: Static<typeof ToolReference>[] }
+  | null
+>({
+  if: { type: 'object' },
+  // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
+  then: choiceBy('type', {
+    function: Type.Object({
+      type: Type.Literal('function'),
+      function: Type.Object({ name: Type.String() }),
+    }),
+    allowed_tools: Type.Object({
+      type: Type.Literal('allowed_tools'),
+      mode: Type.String(),
+      tools: Type.Array(ToolReference),
+    }),
+  }),
+  else: { enum: ['auto', 'none', 'required', null] },
+})
+
+const ResponseFormat = choiceBy('type', {
+  text: Type.Object({ type: Type.Literal('text') }),
+  json_object: Type.Object({ type: Type.Literal('json_object') }),
+  json_schema: Type.Object({
+    type: Type.Literal('json_schema'),
+    json_schema: Type.Object({
+      name: Type.String(),
+      schema: Type.Record(Type.String(), Type.Unknown()),
+      strict: optional(Type.Boolean()),
+    }),
+  }),
+})
+
+/** @source routes facts 10.1, 10.2 */
+export const ChatRequest = Type.Object({
+  ...commonFields,
+  ...engineFields,
+  messages: Type.Array(ChatMessage, { minItems: 1 }),
+  max_completion_tokens: optional(U32(1)),
+  max_tokens: optional(U32(1), 'Older name of max_completion_tokens; forwarded as it came.'),
+  n: optional(Type.Integer({ minimum: 1, maximum: 10 })),
+  logprobs: optional(Type.Boolean(), 'Null means false.'),
+  top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 }), 'Only with logprobs.'),
+  tools: optional(Type.Array(Type.Object({ type: Type.Literal('function'), function: FunctionDefinition }))),
+  tool_choice: Type.Optional(ToolChoice),
+  functions: optional(Type.Array(FunctionDefinition), 'Older form of tools.'),
+  function_call: Type.Optional(Type.Unknown({ description: 'Older form of tool_choice.' })),
+  response_format: optional(ResponseFormat),
+  parallel_tool_calls: optional(Type.Boolean()),
+  metadata: optional(Type.Record(Type.String(), Type.String())),
+  modalities: optional(Type.Array(Type.String())),
+  reasoning_effort: optional(Type.Union([Type.String(), Range(0, 1_000_000)])),
+  service_tier: optional(Type.String()),
+  prompt_cache_key: optional(Type.String()),
+  safety_identifier: optional(Type.String()),
+  verbosity: optional(Type.String()),
+  return_audio: optional(Type.Boolean()),
+})
+
+export type ChatRequest = Static<typeof ChatRequest>
+
+/** What workers answer; passed through, never checked. @source routes facts 10.4 */
+export const ChatReply = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('chat.completion'),
+  created: Type.Integer({ description: 'Unix time in seconds.' }),
+  model: Type.String(),
+  choices: Type.Array(
+    Type.Object({
+      index: Type.Integer(),
+      message: Type.Object({
+        role: Type.Literal('assistant'),
+        content: optional(Type.String()),
+        reasoning_content: optional(Type.String()),
+        tool_calls: optional(Type.Array(ToolCall)),
+      }),
+      finish_reason: optional(Type.String()),
+    }),
+  ),
+  usage: optional(Usage),
+})

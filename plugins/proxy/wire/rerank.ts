@@ -1,0 +1,62 @@
+/** Payloads of reranking. */
+import { type Static, Type } from '#kernel'
+import { optional, stringOrList } from './fields.ts'
+
+const query = Type.String({ minLength: 1, description: 'Not blank.' })
+const documents = Type.Array(Type.String(), { minItems: 1 })
+
+/** @source API spec 4.8; routes facts 14.1 */
+export const RerankRequest = Type.Object({
+  query,
+  documents,
+  model: Type.String({ minLength: 1, description: 'Model id or alias.' }),
+  top_k: optional(Type.Integer({ minimum: 1 }), 'Default: all documents.'),
+  return_documents: optional(Type.Boolean(), 'Default true.'),
+  rid: Type.Optional(stringOrList<string>({ items: Type.String(), allowsNull: true })),
+  user: optional(Type.String()),
+})
+
+export type RerankRequest = Static<typeof RerankRequest>
+
+/** The plain form: other fields mean nothing here. @source API spec 4.8; routes facts 14.2 */
+export const V1RerankRequest = Type.Object({
+  query,
+  documents,
+  model: optional(Type.String(), 'Absent: any worker.'),
+})
+
+export type V1RerankRequest = Static<typeof V1RerankRequest>
+
+/** One scored document. */
+export const RerankResult = Type.Object({
+  score: Type.Number(),
+  document: Type.Optional(Type.String()),
+  index: Type.Integer({ minimum: 0, description: 'Place in the request, 0-based.' }),
+})
+
+export type RerankResult = Static<typeof RerankResult>
+
+/** What a worker must answer, best first. */
+export const WorkerRerankReply = Type.Array(
+  Type.Object({
+    score: Type.Number(),
+    document: optional(Type.String()),
+    index: Type.Integer({ minimum: 0 }),
+  }),
+)
+
+/** @source routes facts 14.2 */
+export const RerankReply = Type.Object({
+  results: Type.Array(RerankResult, { description: 'Best first.' }),
+  model: Type.String(),
+  usage: Type.Null(),
+  object: Type.Literal('rerank'),
+  id: Type.Unsafe<string | string[] | null>({
+    type: ['string', 'array', 'null'],
+    items: { type: 'string' },
+    description: 'The rid of the request.',
+  }),
+  created: Type.Integer({ description: 'Unix time in seconds.' }),
+})
+
+export type RerankReply = Static<typeof RerankReply>

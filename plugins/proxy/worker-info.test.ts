@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import type { WorkerEntry } from '#kernel'
+import { withModelInfo, withServerInfo } from './worker-info.ts'
+
+const worker = (models: object[] = [], runtimeType = 'sglang') =>
+  ({ models, runtimeType }) as unknown as WorkerEntry
+
+test.each<[object, object]>([
+  [
+    { model_name: 'a', max_tokens: 1, vocab_size: 2 },
+    { model_name: 'a', max_tokens: 1, vocab_size: 2 },
+  ],
+  [
+    { served_model_name: 'b', model_path: '/p', context_length: 3 },
+    { model_name: 'b', max_tokens: 3, vocab_size: 0 },
+  ],
+  [
+    { model_path: '/p', max_model_len: 4, is_generation: true },
+    { model_name: '/p', max_tokens: 4, vocab_size: 0, is_generation: true },
+  ],
+  [{}, { model_name: 'unknown', max_tokens: 0, vocab_size: 0 }],
+])('§2.13 model info of %j has the documented fields', (info, expected) => {
+  expect(withModelInfo({ ...info }, worker())).toMatchObject(expected)
+})
+
+test('§2.13 what the worker does not say is taken from its model card', () => {
+  expect(withModelInfo({}, worker([{ id: 'card', context_length: 9 }]))).toEqual({
+    model_name: 'card',
+    max_tokens: 9,
+    vocab_size: 0,
+  })
+})
+
+test.each<[object, object]>([
+  [
+    { version: '1', backend: 'x', gpu_count: 3 },
+    { version: '1', backend: 'x', gpu_count: 3 },
+  ],
+  [
+    { tp_size: 4, pp_size: 2 },
+    { version: 'unknown', backend: 'sglang', gpu_count: 8, tp_size: 4 },
+  ],
+  [{ sglang_version: '0.5' }, { version: '0.5', gpu_count: 1 }],
+  [{}, { version: 'unknown', backend: 'sglang', gpu_count: 1 }],
+])('§2.13 server info of %j has the documented fields', (info, expected) => {
+  expect(withServerInfo({ ...info }, worker())).toMatchObject(expected)
+})
