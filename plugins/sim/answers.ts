@@ -1,0 +1,33 @@
+/** Answers laid out beforehand, used up in the order they came. */
+import { simErrors } from './errors.ts'
+import type { ScriptedAnswer } from './wire.ts'
+
+export class AnswerBook {
+  #answers: ScriptedAnswer[] = []
+
+  /** @throws empty_answer (400) when it says nothing */
+  add(answer: ScriptedAnswer): void {
+    if (answer.text === undefined && answer.tool_calls === undefined && answer.body === undefined) {
+      throw simErrors.empty_answer()
+    }
+    this.#answers.push({ ...answer })
+  }
+
+  /** The next answer for the path, or null. */
+  take(path: string): ScriptedAnswer | null {
+    if (this.#answers.length === 0) return null
+    const found = this.#answers.find(({ match }) => match.path === undefined || match.path === path)
+    if (found === undefined) return null
+    found.count -= 1
+    if (found.count === 0) this.#answers = this.#answers.filter((other) => other !== found)
+    return found
+  }
+
+  list(): readonly ScriptedAnswer[] {
+    return this.#answers
+  }
+
+  clear(): void {
+    this.#answers = []
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * Chat completions, whole and streamed, as OpenAI clients expect them. Log probabilities are not simulated:
+ * `logprobs` is always null.
+ */
+import { type Draft, draftGiven } from './draft.ts'
+import {
+  DONE_EVENT,
+  draftAnswer,
+  type Generation,
+  limitsOf,
+  randomFor,
+  roomFor,
+  type Setting,
+  type StreamEvent,
+  usageOf,
+} from './generation.ts'
+import { chatPrompt, type PromptText } from './prompt.ts'
+import { sampleOfSchema } from './schema-sample.ts'
+import { countTokens } from './tokens.ts'
+import { argumentFragments, chooseToolCalls, type ToolCall, toolCallTokens } from './tool-call.ts'
+import type { ChatRequest } from './wire.ts'
+
+interface Choice {
+  /** Null when the answer is tool calls. */
+  readonly draft: Draft | null
+  readonly calls: readonly ToolCall[]
+  readonly tokens: number
+  readonly finishReason: 'stop' | 'length' | 'tool_calls'
+}
+
+/** One delta of one choice, and when it leaves. */
+interface Delta {
+  readonly tokens: number
+  readonly json: string
+}
+
+/** @throws context_length_exceeded (400) */
+export function generateChat(request: ChatRequest, setting: Setting): Generation {
+  const prompt = chatPrompt(request.messages)
+  const choices = Array.from({ length: request.n ?? 1 }, (_, index) =>
+    makeChoice(request, setting, prompt, index),
+  )
+  const completionTokens = choices.reduce((sum, choice) => sum + choice.tokens, 0)
+  return {
+    promptTokens: prompt.tokens,
+    completionTokens,
+    body: () => wholeBody(setting, choices, prompt.tokens, completionTokens),
+    events: () => chatEvents(setting, choices, prompt.tokens, request.stream_options?.include_usage ?? false),
+  }
+}
+
+function makeChoice(request: ChatRequest, setting: Setting, prompt: PromptText, index: number): Choice {
+  const calls = chooseToolCalls(request, setting.script, randomFor(setting, prompt, index))
+  if (calls.length > 0) {
+    roomFor(setting, prompt.tokens)
+    return { draft: null, calls, tokens: toolCallTokens(calls), finishReason: 'tool_calls' }
+  }
+  const limits = limitsOf(request, request.max_completion_tokens ?? request.max_tokens)
+  const json = setting.script === null ? structuredText(request, setting, prompt, index) : null
+  const draft =
+    json === null
+      ? draftAnswer(setting, prompt, index, limits)
+      : draftGiven(json, roomFor(setting, prompt.tokens), limits)
+  return { draft, calls, tokens: draft.completionTokens, finishReason: draft.finishReason }
+}
+
+/** JSON that fits the response format; null when plain text is asked for. */
+function structuredText(
+  request: ChatRequest,
+  setting: Setting,
+  prompt: PromptText,
+  index: number,
+): string | null {
+  const format = request.response_format
+  if (format?.type === 'json_schema')
+    return JSON.stringify(sampleOfSchema(format.json_schema?.schema ?? {}) ?? {})
+  if (format?.type !== 'json_object') return null
+  const words = draftAnswer({ ...setting, tokens: 8 }, prompt, index, limitsOf({}, null))
+  return JSON.stringify({ answer: words.text })
+}
+
+function wholeBody(
+  setting: Setting,
+  choices: readonly Choice[],
+  promptTokens: number,
+  completionTokens: number,
+): string {
+  return JSON.stringify({
+    id: setting.id,
+    object: 'chat.completion',
+    created: setting.createdSec,
+    model: setting.model,
+    choices: choices.map((choice, index) => ({
+      index,
+      message: {
+        role: 'assistant',
+        content: choice.draft?.text ?? null,
+        ...(choice.calls.length > 0 && { tool_calls: choice.calls.map(toWireCall) }),
+      },
+      logprobs: null,
+      finish_reason: choice.finishReason,
+    })),
+    usage: usageOf(promptTokens, completionTokens),
+  })
+}
+
+function toWireCall(call: ToolCall) {
+  return { id: call.id, type: 'function', function: { name: call.name, arguments: call.arguments } }
+}
+
+/** Choices take turns: all first tokens, then all second tokens, and so on. */
+function* chatEvents(
+  setting: Setting,
+  choices: readonly Choice[],
+  promptTokens: number,
+  withUsage: boolean,
+): Generator<StreamEvent> {
+  const head = `data: {"id":${JSON.stringify(setting.id)},"object":"chat.completion.chunk","created":${setting.createdSec},"model":${JSON.stringify(setting.model)},"choices":[`
+  const tail = withUsage ? '],"usage":null}\n\n' : ']}\n\n'
+  const chunk = (index: number, delta: string, finish: string | null) =>
+    `${head}{"index":${index},"delta":${delta},"logprobs":null,"finish_reason":${finish === null ? 'null' : `"${finish}"`}}${tail}`
+
+  for (const index of choices.keys()) {
+    yield { tick: 0, tokens: 0, data: chunk(index, '{"role":"assistant","content":""}', null) }
+  }
+  const deltas = choices.map(deltasOf)
+  const longest = Math.max(...deltas.map((list) => list.length))
+  for (let tick = 0; tick < longest; tick += 1) {
+    for (const [index, list] of deltas.entries()) {
+      if (tick < list.length) {
+        yield { tick, tokens: list[tick].tokens, data: chunk(index, list[tick].json, null) }
+      }
+    }
+  }
+  const lastTick = Math.max(0, longest - 1)
+  for (const [index, choice] of choices.entries()) {
+    yield { tick: lastTick, tokens: 0, data: chunk(index, '{}', choice.finishReason) }
+  }
+  if (withUsage) {
+    const tokens = choices.reduce((sum, choice) => sum + choice.tokens, 0)
+    const usage = JSON.stringify(usageOf(promptTokens, tokens))
+    yield { tick: lastTick, tokens: 0, data: `${head}],"usage":${usage}}\n\n` }
+  }
+  yield { tick: lastTick, tokens: 0, data: DONE_EVENT }
+}
+
+function deltasOf(choice: Choice): Delta[] {
+  if (choice.draft !== null) {
+    return choice.draft.pieces.map((piece) => ({ tokens: 1, json: `{"content":${JSON.stringify(piece)}}` }))
+  }
+  return choice.calls.flatMap((call, index) => {
+    const opening = { index, id: call.id, type: 'function', function: { name: call.name, arguments: '' } }
+    return [
+      { tokens: countTokens(call.name), json: JSON.stringify({ tool_calls: [opening] }) },
+      ...argumentFragments(call).map((fragment) => ({
+        tokens: 1,
+        json: JSON.stringify({ tool_calls: [{ index, function: { arguments: fragment } }] }),
+      })),
+    ]
+  })
+}

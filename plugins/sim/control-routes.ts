@@ -1,0 +1,88 @@
+/** Routes that steer and watch the simulation; no engine has them. */
+import type { Method, RequestContext, RouteDefinition, TSchema } from '#kernel'
+import type { Engine } from './engine.ts'
+import { validators } from './wire.ts'
+
+export function controlRoutes(engine: Engine): RouteDefinition[] {
+  const { faults, answers, log, stats } = engine
+  const { faultRule, scriptedAnswer } = validators
+  const showFaults = (ctx: RequestContext) => ctx.json(200, { faults: faults.list() })
+  const showAnswers = (ctx: RequestContext) => ctx.json(200, { answers: answers.list() })
+  const showRequests = (ctx: RequestContext) => ctx.json(200, { requests: log?.list() ?? [] })
+  const route = (
+    method: Method,
+    path: string,
+    summary: string,
+    handler: (ctx: RequestContext) => void,
+    body?: TSchema,
+  ) => controlRoute(engine, { method, path, summary, handler, body })
+
+  return [
+    route('GET', '/sim/faults', 'Faults that are laid out', showFaults),
+    route(
+      'POST',
+      '/sim/faults',
+      'Lay out a fault for the next requests',
+      (ctx) => {
+        faults.add(ctx.body(faultRule))
+        showFaults(ctx)
+      },
+      faultRule.schema,
+    ),
+    route('DELETE', '/sim/faults', 'Forget all faults', (ctx) => {
+      faults.clear()
+      showFaults(ctx)
+    }),
+    route('GET', '/sim/answers', 'Answers that are laid out', showAnswers),
+    route(
+      'POST',
+      '/sim/answers',
+      'Lay out an answer for the next requests',
+      (ctx) => {
+        answers.add(ctx.body(scriptedAnswer))
+        showAnswers(ctx)
+      },
+      scriptedAnswer.schema,
+    ),
+    route('DELETE', '/sim/answers', 'Forget all answers', (ctx) => {
+      answers.clear()
+      showAnswers(ctx)
+    }),
+    route('GET', '/sim/requests', 'The last 1,000 requests, oldest first', showRequests),
+    route('DELETE', '/sim/requests', 'Forget all requests', (ctx) => {
+      log?.clear()
+      showRequests(ctx)
+    }),
+    route('GET', '/sim/stats', 'What the engine counted', (ctx) => ctx.json(200, stats)),
+  ]
+}
+
+function controlRoute(
+  engine: Engine,
+  facts: {
+    method: Method
+    path: string
+    summary: string
+    handler: (ctx: RequestContext) => void
+    body?: TSchema
+  },
+): RouteDefinition {
+  const { method, path, summary, handler, body } = facts
+  return {
+    method,
+    path,
+    access: 'public',
+    errors: 'api',
+    headers: ['authorization'],
+    handler: (ctx) => {
+      engine.checkKey(ctx)
+      handler(ctx)
+    },
+    docs: {
+      summary,
+      tag: 'sim',
+      body,
+      responses: { 200: { description: 'What is now laid out or recorded.' } },
+    },
+  }
+}

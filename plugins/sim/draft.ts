@@ -1,0 +1,103 @@
+/** Plans one answer before its first byte: which tokens, how many count, and why it ends. */
+import type { Random } from './random.ts'
+import { writeProse } from './text.ts'
+import { splitTokens } from './tokens.ts'
+
+/** What a request says about the length of its answer. */
+export interface Limits {
+  /** Null: as long as the engine likes. */
+  readonly maxTokens: number | null
+  readonly minTokens: number
+  /** Go on until the limit, as load tests ask. Without a limit it changes nothing. */
+  readonly ignoreEos: boolean
+  readonly stop: readonly string[]
+  /** Leave the stop string in the text. */
+  readonly keepStop: boolean
+}
+
+export interface Draft {
+  readonly text: string
+  /** The text in the pieces that a stream sends, one a token; the last one may be cut by a stop string. */
+  readonly pieces: readonly string[]
+  /** Tokens produced, those that were cut away included. */
+  readonly completionTokens: number
+  readonly finishReason: 'stop' | 'length'
+  readonly matchedStop: string | null
+}
+
+export const NO_LIMITS: Limits = {
+  maxTokens: null,
+  minTokens: 0,
+  ignoreEos: false,
+  stop: [],
+  keepStop: false,
+}
+
+/**
+ * An answer in prose.
+ * @param naturalTokens length when nobody limits it
+ * @param roomTokens what the context still holds
+ */
+export function draftProse(random: Random, naturalTokens: number, roomTokens: number, limits: Limits): Draft {
+  const ceiling = Math.min(limits.maxTokens ?? Number.POSITIVE_INFINITY, roomTokens)
+  const isEndless = limits.ignoreEos && limits.maxTokens !== null
+  const wanted = isEndless ? Number.POSITIVE_INFINITY : Math.max(naturalTokens, limits.minTokens)
+  return endDraft(writeProse(random, Math.min(wanted, ceiling)), wanted <= ceiling, limits)
+}
+
+/** A given text, cut where the limits say. */
+export function draftGiven(text: string, roomTokens: number, limits: Limits): Draft {
+  const tokens = splitTokens(text)
+  const ceiling = Math.min(limits.maxTokens ?? Number.POSITIVE_INFINITY, roomTokens)
+  return endDraft(tokens.slice(0, ceiling), tokens.length <= ceiling, limits)
+}
+
+function endDraft(tokens: string[], isWhole: boolean, limits: Limits): Draft {
+  const text = tokens.join('')
+  const found = firstStop(text, limits.stop)
+  if (found === null) {
+    return {
+      text,
+      pieces: tokens,
+      completionTokens: tokens.length,
+      finishReason: isWhole ? 'stop' : 'length',
+      matchedStop: null,
+    }
+  }
+  const matchEnd = found.at + found.stop.length
+  const shown = text.slice(0, limits.keepStop ? matchEnd : found.at)
+  return {
+    text: shown,
+    pieces: firstCharacters(tokens, shown.length),
+    completionTokens: tokensWithin(tokens, matchEnd),
+    finishReason: 'stop',
+    matchedStop: found.stop,
+  }
+}
+
+function firstStop(text: string, stops: readonly string[]): { at: number; stop: string } | null {
+  let found: { at: number; stop: string } | null = null
+  for (const stop of stops) {
+    const at = stop === '' ? -1 : text.indexOf(stop)
+    if (at >= 0 && (found === null || at < found.at)) found = { at, stop }
+  }
+  return found
+}
+
+function firstCharacters(tokens: readonly string[], length: number): string[] {
+  const pieces: string[] = []
+  let left = length
+  for (const token of tokens) {
+    if (left <= 0) break
+    pieces.push(token.slice(0, left))
+    left -= token.length
+  }
+  return pieces
+}
+
+/** How many tokens it took to produce that many characters. */
+function tokensWithin(tokens: readonly string[], length: number): number {
+  let count = 0
+  for (let left = length; left > 0; count += 1) left -= tokens[count].length
+  return count
+}

@@ -1,0 +1,36 @@
+/** What the simulated engine refuses. */
+import { defineErrors } from '#kernel'
+
+export const simErrors = defineErrors('sim', {
+  invalid_api_key: {
+    kind: 'unauthorized',
+    source: 'client',
+    text: () => 'the Authorization header must be Bearer with the key of this engine',
+  },
+  sim_model_not_found: {
+    kind: 'not_found',
+    source: 'client',
+    text: (model: string) => `the model '${model}' does not exist`,
+  },
+  context_length_exceeded: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (promptTokens: number, maxModelLen: number) =>
+      `the prompt has ${promptTokens} tokens, but the context holds ${maxModelLen}`,
+  },
+  unknown_fault: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (word: string) => `'${word}' is no fault this engine knows`,
+  },
+  missing_prompt: {
+    kind: 'bad_request',
+    source: 'client',
+    text: () => 'give either text or input_ids',
+  },
+  empty_answer: {
+    kind: 'bad_request',
+    source: 'client',
+    text: () => 'a scripted answer needs one of text, tool_calls and body',
+  },
+})

@@ -1,0 +1,154 @@
+/** One request to the engine from arrival to end: recorded, counted, delayed, spoilt by faults, answered. */
+import type { RequestContext } from '#kernel'
+import type { Engine } from './engine.ts'
+import type { Fault } from './faults.ts'
+import { NO_FAULT } from './faults.ts'
+import type { Generation } from './generation.ts'
+import { DRIPPED_BYTES, PacedStream } from './paced-stream.ts'
+import type { Outcome, RequestRecord } from './request-log.ts'
+
+const FIRST_ERROR_STATUS = 400
+
+export class Exchange {
+  readonly ctx: RequestContext
+  readonly #engine: Engine
+  readonly #record: RequestRecord | null
+  /** Counted as running; probes and control calls are not. */
+  readonly #isServing: boolean
+  #heldTokens = 0
+  #timer: NodeJS.Timeout | null = null
+  #stream: PacedStream | null = null
+  #isClosed = false
+
+  constructor(engine: Engine, ctx: RequestContext, isServing: boolean) {
+    this.ctx = ctx
+    this.#engine = engine
+    this.#isServing = isServing
+    this.#record = engine.log === null ? null : engine.log.open(ctx)
+    if (isServing) {
+      engine.stats.running += 1
+      engine.stats.total += 1
+    }
+    ctx.onAbort(() => this.#close('aborted'))
+  }
+
+  /** Lets the fault have its way, then answers if it leaves anything to answer. */
+  run(fault: Fault, answer: () => void): void {
+    if (fault === NO_FAULT) answer()
+    else this.#later(fault.delayMs, () => this.#meet(fault, answer))
+  }
+
+  /** An answer that is ready. */
+  json(status: number, value: unknown): void {
+    this.ctx.json(status, value)
+    this.#close('completed')
+  }
+
+  text(status: number, body: string): void {
+    this.ctx.text(status, body)
+    this.#close('completed')
+  }
+
+  /** @param error shown in the route's error format */
+  fail(error: unknown): void {
+    this.ctx.fail(error)
+    this.#close('failed')
+  }
+
+  /** Sends a generated answer at the engine's pace. */
+  deliver(generation: Generation, isStream: boolean, fault: Fault): void {
+    const { stats } = this.#engine
+    stats.promptTokens += generation.promptTokens
+    this.#hold(generation.promptTokens)
+    if (isStream) this.#deliverEvents(generation, fault)
+    else this.#deliverWhole(generation, fault)
+  }
+
+  #deliverWhole(generation: Generation, fault: Fault): void {
+    const { ttftMs, itlMs } = this.#engine.config
+    if (fault.hangAfter !== null) return
+    const dripMs = fault.dripMs * DRIPPED_BYTES
+    this.#later(ttftMs + generation.completionTokens * itlMs + dripMs, () => {
+      this.#produced(generation.completionTokens)
+      if (fault.dropAfter === null) this.#sendBody(generation.body(), fault)
+      else this.#drop()
+    })
+  }
+
+  #sendBody(body: string | Buffer, fault: Fault): void {
+    this.ctx.send(200, 'application/json', fault.isMalformed ? firstHalf(body) : body)
+    this.#close('completed')
+  }
+
+  #deliverEvents(generation: Generation, fault: Fault): void {
+    this.#stream = new PacedStream(this.ctx.sse(), generation.events(), this.#engine.config, fault, {
+      onTokens: (count) => this.#produced(count),
+      onEnd: () => this.#close('completed'),
+      onDrop: () => this.#drop(),
+    })
+  }
+
+  #meet(fault: Fault, answer: () => void): void {
+    if (fault.isDropped) this.#drop()
+    else if (fault.status !== null) this.#refuse(fault.status, fault.retryAfterSec)
+    else if (!fault.isHanging) answer()
+  }
+
+  #refuse(status: number, retryAfterSec: string | null): void {
+    const headers = retryAfterSec === null ? [] : ['retry-after', retryAfterSec]
+    const error = { message: `scripted status ${status}`, type: 'simulated_fault', code: 'simulated_fault' }
+    this.ctx.json(status, { error }, headers)
+    this.#close(status >= FIRST_ERROR_STATUS ? 'failed' : 'completed')
+  }
+
+  /** At once when there is nothing to wait for, so that an engine without delays uses no timer. */
+  #later(waitMs: number, work: () => void): void {
+    if (waitMs <= 0) {
+      work()
+      return
+    }
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      try {
+        work()
+      } catch (error) {
+        // Nobody is above a timer: what the handler's caller would have caught ends here.
+        this.fail(error)
+      }
+    }, waitMs)
+  }
+
+  #produced(tokens: number): void {
+    this.#engine.stats.generatedTokens += tokens
+    this.#hold(tokens)
+  }
+
+  #hold(tokens: number): void {
+    this.#heldTokens += tokens
+    this.#engine.stats.usedTokens += tokens
+  }
+
+  #drop(): void {
+    this.#close('dropped')
+    this.ctx.destroy()
+  }
+
+  #close(outcome: Outcome): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#stream?.stop()
+    const { stats, log } = this.#engine
+    stats.usedTokens -= this.#heldTokens
+    if (this.#isServing) {
+      stats.running -= 1
+      if (outcome === 'aborted' || outcome === 'dropped') stats.aborted += 1
+    }
+    if (this.#record !== null) log?.close(this.#record, outcome)
+  }
+}
+
+function firstHalf(body: string | Buffer): string | Buffer {
+  const half = Math.floor(body.length / 2)
+  return typeof body === 'string' ? body.slice(0, half) : body.subarray(0, half)
+}

@@ -1,0 +1,124 @@
+/** The shape that every generated answer has, whatever its format: a whole body, or events with their times. */
+import type { Draft, Limits } from './draft.ts'
+import { draftGiven, draftProse } from './draft.ts'
+import { simErrors } from './errors.ts'
+import type { PromptText } from './prompt.ts'
+import { Random, seedOf } from './random.ts'
+import type { ScriptedAnswer } from './wire.ts'
+
+/** One event of a stream. */
+export interface StreamEvent {
+  /** 0 leaves with the first token, 1 with the second, and so on. */
+  readonly tick: number
+  /** Tokens that this event brings. */
+  readonly tokens: number
+  /** Framing and all. */
+  readonly data: string | Buffer
+}
+
+export interface Generation {
+  readonly promptTokens: number
+  readonly completionTokens: number
+  /** JSON text of the whole answer. */
+  body(): string | Buffer
+  /** The last event is `[DONE]`. */
+  events(): Iterator<StreamEvent>
+}
+
+/** What one generation is made of besides its request. */
+export interface Setting {
+  readonly seed: number
+  readonly model: string
+  /** Id of the answer. */
+  readonly id: string
+  readonly createdSec: number
+  /** `performance.now()` at arrival, milliseconds. */
+  readonly startedAtMs: number
+  /** Length of an answer that nobody limits, in tokens. */
+  readonly tokens: number
+  readonly maxModelLen: number
+  readonly script: ScriptedAnswer | null
+}
+
+export const DONE_EVENT = 'data: [DONE]\n\n'
+
+/** The random numbers of one choice: a function of seed, model, prompt and position. */
+export function randomFor(setting: Setting, prompt: PromptText, index: number): Random {
+  return new Random(seedOf(setting.seed, setting.model, index, prompt.text))
+}
+
+/** @throws context_length_exceeded (400) when the prompt leaves no room for one token */
+export function roomFor(setting: Setting, promptTokens: number): number {
+  if (promptTokens >= setting.maxModelLen) {
+    throw simErrors.context_length_exceeded(promptTokens, setting.maxModelLen)
+  }
+  return setting.maxModelLen - promptTokens
+}
+
+/** The scripted text when there is one, else prose. */
+export function draftAnswer(setting: Setting, prompt: PromptText, index: number, limits: Limits): Draft {
+  const room = roomFor(setting, prompt.tokens)
+  const given = setting.script?.text
+  if (given !== undefined) return draftGiven(given, room, limits)
+  return draftProse(randomFor(setting, prompt, index), setting.tokens, room, limits)
+}
+
+/** Limits in the names of the two OpenAI formats. */
+export function limitsOf(
+  request: {
+    min_tokens?: number | null
+    ignore_eos?: boolean | null
+    no_stop_trim?: boolean | null
+    stop?: string | string[] | null
+  },
+  maxTokens: number | null | undefined,
+): Limits {
+  return {
+    maxTokens: maxTokens ?? null,
+    minTokens: request.min_tokens ?? 0,
+    ignoreEos: request.ignore_eos ?? false,
+    stop: typeof request.stop === 'string' ? [request.stop] : (request.stop ?? []),
+    keepStop: request.no_stop_trim ?? false,
+  }
+}
+
+export interface Usage {
+  readonly prompt_tokens: number
+  readonly completion_tokens: number
+  readonly total_tokens: number
+}
+
+export function usageOf(promptTokens: number, completionTokens: number): Usage {
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+  }
+}
+
+/** A reply given word for word by a script. */
+export function scriptedBody(body: unknown): Generation {
+  const events = Array.isArray(body) ? body : [body]
+  return {
+    promptTokens: 0,
+    completionTokens: 0,
+    body: () => JSON.stringify(body),
+    *events() {
+      for (const [tick, event] of events.entries()) {
+        yield { tick, tokens: 0, data: `data: ${JSON.stringify(event)}\n\n` }
+      }
+      yield { tick: events.length - 1, tokens: 0, data: DONE_EVENT }
+    },
+  }
+}
+
+/** A reply that is no text and has no stream, such as embeddings. */
+export function wholeOnly(promptTokens: number, value: unknown): Generation {
+  const body = JSON.stringify(value)
+  return {
+    promptTokens,
+    completionTokens: 0,
+    body: () => body,
+    events: () => [{ tick: 0, tokens: 0, data: `data: ${body}\n\n` }].values(),
+  }
+}

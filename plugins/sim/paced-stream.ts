@@ -1,0 +1,147 @@
+/** Sends the events of one answer at their times, no faster than the client takes them, with whatever fault is due. */
+import type { SseWriter } from '#kernel'
+import type { Fault } from './faults.ts'
+import type { StreamEvent } from './generation.ts'
+
+export interface Pace {
+  /** Milliseconds before the first token. */
+  readonly ttftMs: number
+  /** Milliseconds between tokens. */
+  readonly itlMs: number
+}
+
+/** Told how the stream goes. */
+export interface StreamListener {
+  onTokens(count: number): void
+  /** All was handed to the client. */
+  onEnd(): void
+  /** A fault wants the connection closed. */
+  onDrop(): void
+}
+
+/** Bytes that leave one at a time under `drip`. */
+export const DRIPPED_BYTES = 64
+
+const BROKEN_EVENT = 'data: {"id":"broken","choices":[{"index":0,"delta":{"cont\n\n'
+const BROKEN_AT = 1
+
+export class PacedStream {
+  readonly #writer: SseWriter
+  readonly #events: Iterator<StreamEvent>
+  readonly #pace: Pace
+  readonly #fault: Fault
+  readonly #listener: StreamListener
+  readonly #startedAtMs: number
+  #next: IteratorResult<StreamEvent>
+  #sent = 0
+  #drippedBytes = 0
+  #timer: NodeJS.Timeout | null = null
+  #isOver = false
+  /** The client's socket is full. */
+  #isBlocked = false
+
+  constructor(
+    writer: SseWriter,
+    events: Iterator<StreamEvent>,
+    pace: Pace,
+    fault: Fault,
+    listener: StreamListener,
+  ) {
+    this.#writer = writer
+    this.#events = events
+    this.#pace = pace
+    this.#fault = fault
+    this.#listener = listener
+    this.#startedAtMs = performance.now()
+    this.#next = events.next()
+    writer.onDrain(() => this.#resume())
+    this.#advanceSoon()
+  }
+
+  /** The client is gone: nothing more is made or written. */
+  stop(): void {
+    this.#isOver = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+  }
+
+  /** The server library joins the writes of one of its callbacks, and breaks them when the client is slow. */
+  #advanceSoon(): void {
+    setImmediate(() => this.#advance())
+  }
+
+  #resume(): void {
+    if (!this.#isBlocked) return
+    this.#isBlocked = false
+    this.#advanceSoon()
+  }
+
+  /** Writes what is due, then waits for time or client. */
+  #advance(): void {
+    while (!this.#isOver && !this.#isBlocked && this.#next.done !== true) {
+      const event = this.#next.value
+      const waitMs = this.#msUntil(event.tick)
+      if (this.#sent === this.#fault.hangAfter) break
+      if (this.#sent === this.#fault.dropAfter) this.#drop()
+      else if (waitMs > 0) {
+        this.#timer = setTimeout(() => this.#advance(), Math.ceil(waitMs))
+        break
+      } else if (this.#fault.dripMs > 0 && this.#drippedBytes < DRIPPED_BYTES) {
+        this.#drip(bytesOf(event.data), 0)
+        break
+      } else this.#send(event)
+    }
+  }
+
+  #msUntil(tick: number): number {
+    const dueInMs = this.#pace.ttftMs + tick * this.#pace.itlMs
+    // Without any delay the clock need not be read.
+    return dueInMs === 0 ? 0 : this.#startedAtMs + dueInMs - performance.now()
+  }
+
+  #send(event: StreamEvent): void {
+    const isBroken = this.#fault.isMalformed && this.#sent === BROKEN_AT
+    const data = isBroken ? BROKEN_EVENT : event.data
+    this.#count(event)
+    if (this.#next.done === true) this.#end(data)
+    else if (!this.#writer.write(data)) this.#isBlocked = true
+  }
+
+  /** One byte, then a pause; when the share of single bytes is used up, the rest of the event at once. */
+  #drip(bytes: Buffer, from: number): void {
+    if (this.#isOver) return
+    const isLastByte = from >= bytes.length - 1
+    if (this.#drippedBytes >= DRIPPED_BYTES || isLastByte) {
+      this.#drippedBytes += 1
+      this.#send({ ...(this.#next.value as StreamEvent), data: bytes.subarray(from) })
+      if (!this.#isOver) this.#timer = setTimeout(() => this.#advance(), this.#fault.dripMs)
+      return
+    }
+    this.#drippedBytes += 1
+    // A byte is no burden for a slow client, so its answer may be left aside.
+    this.#writer.write(bytes.subarray(from, from + 1))
+    this.#timer = setTimeout(() => this.#drip(bytes, from + 1), this.#fault.dripMs)
+  }
+
+  #count(event: StreamEvent): void {
+    this.#sent += 1
+    this.#next = this.#events.next()
+    if (event.tokens > 0) this.#listener.onTokens(event.tokens)
+  }
+
+  #end(lastEvent: string | Buffer): void {
+    this.#isOver = true
+    this.#writer.end(lastEvent)
+    this.#listener.onEnd()
+  }
+
+  #drop(): void {
+    this.#isOver = true
+    // What was written leaves this process at the end of the turn; the connection must live until then.
+    setImmediate(() => this.#listener.onDrop())
+  }
+}
+
+function bytesOf(data: string | Buffer): Buffer {
+  return typeof data === 'string' ? Buffer.from(data) : data
+}

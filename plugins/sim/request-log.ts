@@ -1,0 +1,100 @@
+/** Remembers the last requests, so that tests can see what reached the engine. */
+import { hash } from 'node:crypto'
+import type { RequestContext } from '#kernel'
+
+/** Headers that are kept; the kernel copies no others. */
+export const RECORDED_HEADERS = [
+  'authorization',
+  'cookie',
+  'x-custom',
+  'x-request-id',
+  'x-request-id-hop',
+  'x-correlation-id',
+  'traceparent',
+  'tracestate',
+  'x-weir-routing-key',
+  'x-smg-routing-key',
+  'user-agent',
+  'accept',
+  'content-type',
+  'x-api-key',
+] as const
+
+const CAPACITY = 1000
+/** Longer bodies are known by size and hash alone. */
+const KEPT_BODY_BYTES = 16_384
+
+export type Outcome = 'open' | 'completed' | 'failed' | 'aborted' | 'dropped'
+
+/** One recorded request. Times are Unix milliseconds. */
+export interface RequestRecord {
+  readonly number: number
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly bodyBytes: number
+  readonly bodySha256: string
+  readonly startedAtMs: number
+  finishedAtMs: number | null
+  abortedAtMs: number | null
+  outcome: Outcome
+}
+
+interface Entry {
+  readonly record: RequestRecord
+  readonly body: Buffer | null
+}
+
+export class RequestLog {
+  /** A ring: entry n is in place n modulo its length. */
+  readonly #entries: (Entry | undefined)[] = new Array(CAPACITY)
+  #next = 0
+  #first = 0
+
+  open(ctx: RequestContext): RequestRecord {
+    const headers: Record<string, string> = {}
+    for (const name of RECORDED_HEADERS) {
+      const value = ctx.header(name)
+      if (value !== undefined) headers[name] = value
+    }
+    const body = ctx.bodyBytes
+    const record: RequestRecord = {
+      number: this.#next,
+      method: ctx.method,
+      path: ctx.path,
+      query: ctx.query,
+      headers,
+      bodyBytes: body.length,
+      bodySha256: hash('sha256', body, 'hex'),
+      startedAtMs: Date.now(),
+      finishedAtMs: null,
+      abortedAtMs: null,
+      outcome: 'open',
+    }
+    this.#entries[this.#next % CAPACITY] = { record, body: body.length <= KEPT_BODY_BYTES ? body : null }
+    this.#next += 1
+    return record
+  }
+
+  close(record: RequestRecord, outcome: Outcome): void {
+    record.outcome = outcome
+    if (outcome === 'aborted') record.abortedAtMs = Date.now()
+    else record.finishedAtMs = Date.now()
+  }
+
+  /** Oldest first. `body` is null where it was too long to keep. */
+  list(): (RequestRecord & { body: string | null })[] {
+    const list = []
+    for (let index = Math.max(this.#first, this.#next - CAPACITY); index < this.#next; index += 1) {
+      const entry = this.#entries[index % CAPACITY]
+      if (entry !== undefined) list.push({ ...entry.record, body: entry.body?.toString('utf8') ?? null })
+    }
+    return list
+  }
+
+  clear(): void {
+    this.#entries.fill(undefined)
+    this.#first = this.#next
+  }
+}

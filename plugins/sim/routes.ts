@@ -1,0 +1,228 @@
+/** The engine's HTTP surface: serving, discovery and probes. Control of the simulation is in control-routes.ts. */
+import type { RequestContext, RouteDefinition, TSchema, Validator } from '#kernel'
+import { generateChat } from './chat.ts'
+import { generateCompletion } from './completion.ts'
+import { controlRoutes } from './control-routes.ts'
+import { classify, embed, rerank } from './embedding.ts'
+import type { Engine } from './engine.ts'
+import { loadReport, metricsText, modelInfo, modelList, serverInfo, versionInfo } from './engine-info.ts'
+import { Exchange } from './exchange.ts'
+import { FixedReplies } from './fixed-reply.ts'
+import { generateNative } from './generate.ts'
+import { type Generation, type Setting, scriptedBody, wholeOnly } from './generation.ts'
+import { RECORDED_HEADERS } from './request-log.ts'
+import { validators } from './wire.ts'
+
+const HEADERS = [...RECORDED_HEADERS, 'x-sim-fault', 'x-sim-fixed']
+
+/** Members that every serving request may have. */
+interface ServingRequest {
+  readonly model?: string | null
+  readonly stream?: boolean | null
+  readonly sim_fault?: string | null
+}
+
+interface Serving<T extends ServingRequest> {
+  readonly path: string
+  readonly summary: string
+  readonly validator: Validator<T>
+  readonly idPrefix: string
+  readonly generate: (request: T, setting: Setting) => Generation
+  /** Request whose answer is prepared for load tests; null where there is none. */
+  readonly fixed: T | null
+}
+
+export function simRoutes(engine: Engine): RouteDefinition[] {
+  return [...servingRoutes(engine), ...infoRoutes(engine), ...runtimeRoutes(engine), ...controlRoutes(engine)]
+}
+
+function servingRoutes(engine: Engine): RouteDefinition[] {
+  const { embeddingDimensions } = engine.config
+  return [
+    servingRoute(engine, {
+      path: '/v1/chat/completions',
+      summary: 'Chat completion',
+      validator: validators.chat,
+      idPrefix: 'chatcmpl-',
+      generate: generateChat,
+      fixed: { messages: [{ role: 'user', content: 'Say something.' }] },
+    }),
+    servingRoute(engine, {
+      path: '/v1/completions',
+      summary: 'Text completion',
+      validator: validators.completion,
+      idPrefix: 'cmpl-',
+      generate: generateCompletion,
+      fixed: { prompt: 'Say something.' },
+    }),
+    servingRoute(engine, {
+      path: '/generate',
+      summary: 'Native generation',
+      validator: validators.generate,
+      idPrefix: 'gnt-',
+      generate: generateNative,
+      fixed: { text: 'Say something.' },
+    }),
+    servingRoute(engine, {
+      path: '/v1/embeddings',
+      summary: 'Embeddings',
+      validator: validators.embedding,
+      idPrefix: 'embd-',
+      generate: (request, { model, seed }) => {
+        const value = embed(request, model, seed, embeddingDimensions)
+        return wholeOnly(value.usage.prompt_tokens, value)
+      },
+      fixed: null,
+    }),
+    servingRoute(engine, {
+      path: '/v1/rerank',
+      summary: 'Rerank scores, best first',
+      validator: validators.rerank,
+      idPrefix: 'rerank-',
+      generate: (request, { id }) => wholeOnly(0, rerank(request, id)),
+      fixed: null,
+    }),
+    servingRoute(engine, {
+      path: '/v1/classify',
+      summary: 'Class probabilities',
+      validator: validators.classify,
+      idPrefix: 'classify-',
+      generate: (request, setting) => {
+        const value = classify(request, setting)
+        return wholeOnly(value.usage.prompt_tokens, value)
+      },
+      fixed: null,
+    }),
+  ]
+}
+
+function servingRoute<T extends ServingRequest>(engine: Engine, serving: Serving<T>): RouteDefinition {
+  const { path, summary, validator, idPrefix, generate, fixed } = serving
+  const replies =
+    fixed === null
+      ? null
+      : new FixedReplies(engine.config, (model) =>
+          generate({ ...fixed, model }, engine.setting(model, idPrefix, performance.now(), null)),
+        )
+
+  const serveFixed = (exchange: Exchange, prepared: FixedReplies) => {
+    const { ctx } = exchange
+    const { model, stream } = ctx.peek()
+    const fault = engine.faultFor(ctx, true, null)
+    exchange.run(fault, () => exchange.deliver(prepared.find(model), stream, fault))
+  }
+
+  const serve = (exchange: Exchange) => {
+    const { ctx } = exchange
+    const request = ctx.body(validator)
+    const fault = engine.faultFor(ctx, true, request.sim_fault)
+    exchange.run(fault, () => {
+      const script = engine.answers.take(path)
+      const generation =
+        script?.body !== undefined
+          ? scriptedBody(script.body)
+          : generate(request, engine.setting(request.model, idPrefix, ctx.startedAtMs, script))
+      exchange.deliver(generation, request.stream ?? false, fault)
+    })
+  }
+
+  return simRoute({ method: 'POST', path, summary, body: validator.schema }, (ctx) => {
+    const isFixed = replies !== null && (engine.config.fixedReply || ctx.header('x-sim-fixed') === '1')
+    guard(engine, ctx, true, isFixed ? (exchange) => serveFixed(exchange, replies) : serve)
+  })
+}
+
+/** Routes that every runtime has. */
+function infoRoutes(engine: Engine): RouteDefinition[] {
+  const { config, stats } = engine
+  return [
+    infoRoute(engine, 'GET', '/health', 'Liveness; no key needed', (exchange) => exchange.text(200, 'OK')),
+    infoRoute(engine, 'GET', '/health_generate', 'Health by a trial generation', (exchange) =>
+      exchange.text(200, 'OK'),
+    ),
+    infoRoute(engine, 'GET', '/v1/models', 'Models', (exchange) =>
+      exchange.json(200, modelList(config, engine.createdSec)),
+    ),
+    infoRoute(engine, 'GET', '/metrics', 'Prometheus text; no key needed', (exchange) =>
+      exchange.text(200, metricsText(config, stats)),
+    ),
+    infoRoute(engine, 'POST', '/flush_cache', 'Empty the cache, which there is none', (exchange) =>
+      exchange.text(200, 'Cache flushed.\n'),
+    ),
+  ]
+}
+
+/** Routes by which a gateway tells runtimes apart. @source routing facts 2.2 steps 3 and 4 */
+function runtimeRoutes(engine: Engine): RouteDefinition[] {
+  const { config, stats } = engine
+  if (config.runtime === 'vllm') {
+    return [infoRoute(engine, 'GET', '/version', 'Version', (exchange) => exchange.json(200, versionInfo()))]
+  }
+  const loads = infoRoute(engine, 'GET', '/v1/loads', 'Load report', (exchange) =>
+    exchange.json(200, loadReport(stats)),
+  )
+  if (config.runtime !== 'sglang') return [loads]
+  const server = (exchange: Exchange) => exchange.json(200, serverInfo(config))
+  const model = (exchange: Exchange) => exchange.json(200, modelInfo(config))
+  return [
+    loads,
+    infoRoute(engine, 'GET', '/server_info', 'Server facts', server),
+    infoRoute(engine, 'GET', '/get_server_info', 'Server facts, older name', server),
+    infoRoute(engine, 'GET', '/model_info', 'Model facts', model),
+    infoRoute(engine, 'GET', '/get_model_info', 'Model facts, older name', model),
+  ]
+}
+
+/** Open to anyone even when a key is set, as engines leave their probes. */
+const KEYLESS_PATHS: ReadonlySet<string> = new Set(['/health', '/metrics'])
+
+function infoRoute(
+  engine: Engine,
+  method: 'GET' | 'POST',
+  path: string,
+  summary: string,
+  answer: (exchange: Exchange) => void,
+): RouteDefinition {
+  return simRoute({ method, path, summary }, (ctx) =>
+    guard(engine, ctx, false, (exchange) => {
+      exchange.run(engine.faultFor(ctx, false, null), () => answer(exchange))
+    }),
+  )
+}
+
+/** Opens the exchange, checks the key, and sees to it that whatever is thrown also ends the record. */
+function guard(
+  engine: Engine,
+  ctx: RequestContext,
+  isServing: boolean,
+  serve: (exchange: Exchange) => void,
+): void {
+  const exchange = new Exchange(engine, ctx, isServing)
+  try {
+    if (!KEYLESS_PATHS.has(ctx.path)) engine.checkKey(ctx)
+    serve(exchange)
+  } catch (error) {
+    exchange.fail(error)
+  }
+}
+
+function simRoute(
+  facts: { method: 'GET' | 'POST'; path: string; summary: string; body?: TSchema },
+  handler: (ctx: RequestContext) => void,
+): RouteDefinition {
+  const { method, path, summary, body } = facts
+  return {
+    method,
+    path,
+    access: 'public',
+    errors: 'api',
+    headers: HEADERS,
+    handler,
+    docs: {
+      summary,
+      tag: 'sim',
+      body,
+      responses: { 200: { description: 'As the imitated engine answers.' } },
+    },
+  }
+}

@@ -1,0 +1,99 @@
+/** Decides whether the model calls a tool, which one, and with what arguments. */
+import { messageText } from './prompt.ts'
+import type { Random } from './random.ts'
+import { sampleOfSchema } from './schema-sample.ts'
+import { countTokens, splitTokens } from './tokens.ts'
+import type { ChatRequest, ScriptedAnswer, Tool } from './wire.ts'
+
+export interface ToolCall {
+  readonly id: string
+  readonly name: string
+  /** JSON text. */
+  readonly arguments: string
+}
+
+/** Words in the last user message that make the model call a tool by itself. */
+const INVITATION = 'call tool'
+
+/**
+ * The calls of one answer; empty when it is text.
+ * A tool is called when the request demands one, or when its last message invites to; a tool's result is
+ * answered with text, so that a loop of calls ends.
+ */
+export function chooseToolCalls(
+  request: ChatRequest,
+  script: ScriptedAnswer | null,
+  random: Random,
+): ToolCall[] {
+  const scripted = script?.tool_calls
+  if (scripted !== undefined) return scripted.map((call) => toToolCall(call.name, call.arguments, random))
+  if (script !== null) return []
+  const tool = chooseTool(request)
+  return tool === undefined ? [] : [toToolCall(nameOf(tool), sampleArguments(tool), random)]
+}
+
+/** Tokens that the calls cost. */
+export function toolCallTokens(calls: readonly ToolCall[]): number {
+  return calls.reduce((sum, call) => sum + countTokens(call.name) + countTokens(call.arguments), 0)
+}
+
+/** The arguments in the fragments that a stream sends; joined they are the arguments. */
+export function argumentFragments(call: ToolCall): string[] {
+  return splitTokens(call.arguments)
+}
+
+function chooseTool(request: ChatRequest): Tool | undefined {
+  const tools = (request.tools ?? []).filter((tool) => nameOf(tool) !== '')
+  const choice = request.tool_choice
+  if (tools.length === 0 || choice === 'none') return undefined
+  if (choice === 'required') return mentioned(tools, request)
+  if (isRecord(choice)) {
+    const named = nameIn(choice)
+    if (named !== undefined) return tools.find((tool) => nameOf(tool) === named)
+    // Allowed tools stand either in the choice itself or one level down.
+    const allowed = isRecord(choice.allowed_tools) ? choice.allowed_tools : choice
+    const names = Array.isArray(allowed.tools) ? allowed.tools.filter(isRecord).map(nameIn) : []
+    const subset = tools.filter((tool) => names.includes(nameOf(tool)))
+    return allowed.mode === 'required' || isInvited(request) ? mentioned(subset, request) : undefined
+  }
+  return isInvited(request) ? mentioned(tools, request) : undefined
+}
+
+function isInvited(request: ChatRequest): boolean {
+  const last = request.messages.at(-1)
+  return last?.role === 'user' && messageText(last).toLowerCase().includes(INVITATION)
+}
+
+/** The first tool that the last message names, else the first. */
+function mentioned(tools: readonly Tool[], request: ChatRequest): Tool | undefined {
+  const last = request.messages.at(-1)
+  const text = last === undefined ? '' : messageText(last)
+  return tools.find((tool) => text.includes(nameOf(tool))) ?? tools[0]
+}
+
+function sampleArguments(tool: Tool): unknown {
+  const parameters = tool.function?.parameters
+  const value = sampleOfSchema(parameters)
+  return isRecord(value) ? value : {}
+}
+
+function toToolCall(name: string, args: unknown, random: Random): ToolCall {
+  return {
+    id: `call_${random.hex(24)}`,
+    name,
+    arguments: typeof args === 'string' ? args : JSON.stringify(args),
+  }
+}
+
+function nameOf(tool: Tool): string {
+  return tool.function?.name ?? ''
+}
+
+function nameIn(choice: Record<string, unknown>): string | undefined {
+  const place = isRecord(choice.function) ? choice.function.name : choice.name
+  return typeof place === 'string' ? place : undefined
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,205 @@
+/** What the simulated engine reads: request bodies of its serving routes, and of its own control routes. */
+import { defineValidator, type Static, type TSchema, Type } from '#kernel'
+
+const open = { additionalProperties: true } as const
+
+/** Absent and null mean the same. */
+function maybe<S extends TSchema>(schema: S) {
+  return Type.Optional(Type.Union([schema, Type.Null()]))
+}
+
+const count = (minimum: number) => Type.Integer({ minimum })
+
+const sampling = {
+  min_tokens: maybe(count(0)),
+  ignore_eos: maybe(Type.Boolean()),
+  no_stop_trim: maybe(Type.Boolean()),
+  stop: maybe(Type.Union([Type.String(), Type.Array(Type.String())])),
+  n: maybe(count(1)),
+}
+
+const streaming = {
+  stream: maybe(Type.Boolean()),
+  stream_options: maybe(Type.Object({ include_usage: maybe(Type.Boolean()) }, open)),
+}
+
+const common = {
+  model: maybe(Type.String()),
+  rid: maybe(Type.Union([Type.String(), Type.Array(Type.String())])),
+  sim_fault: maybe(Type.String({ description: 'A fault for this request alone.' })),
+}
+
+export const ContentPartSchema = Type.Object({ type: Type.String(), text: maybe(Type.String()) }, open)
+
+export const ToolCallSchema = Type.Object(
+  { function: Type.Object({ name: Type.String(), arguments: Type.String() }, open) },
+  open,
+)
+
+export const ChatMessageSchema = Type.Object(
+  {
+    role: Type.String(),
+    content: maybe(Type.Union([Type.String(), Type.Array(ContentPartSchema)])),
+    tool_calls: maybe(Type.Array(ToolCallSchema)),
+  },
+  open,
+)
+
+export const ToolSchema = Type.Object(
+  {
+    type: Type.String(),
+    function: Type.Optional(
+      Type.Object({ name: Type.String(), parameters: Type.Optional(Type.Unknown()) }, open),
+    ),
+  },
+  open,
+)
+
+/** @source routes facts 10.1 */
+export const ChatRequestSchema = Type.Object(
+  {
+    ...common,
+    ...sampling,
+    ...streaming,
+    messages: Type.Array(ChatMessageSchema, { minItems: 1 }),
+    max_tokens: maybe(count(1)),
+    max_completion_tokens: maybe(count(1)),
+    tools: maybe(Type.Array(ToolSchema)),
+    tool_choice: Type.Optional(Type.Unknown()),
+    response_format: maybe(
+      Type.Object(
+        {
+          type: Type.String(),
+          json_schema: Type.Optional(Type.Object({ schema: Type.Optional(Type.Unknown()) }, open)),
+        },
+        open,
+      ),
+    ),
+  },
+  open,
+)
+
+const TokenIds = Type.Array(Type.Integer())
+
+/** Text or token ids, one or many. */
+const PromptSchema = Type.Union([Type.String(), Type.Array(Type.String()), TokenIds, Type.Array(TokenIds)])
+
+/** @source routes facts 11 */
+export const CompletionRequestSchema = Type.Object(
+  {
+    ...common,
+    ...sampling,
+    ...streaming,
+    prompt: PromptSchema,
+    max_tokens: maybe(count(1)),
+    echo: maybe(Type.Boolean()),
+    suffix: maybe(Type.String()),
+  },
+  open,
+)
+
+/** @source routes facts 9 */
+export const GenerateRequestSchema = Type.Object(
+  {
+    ...common,
+    stream: maybe(Type.Boolean()),
+    text: maybe(Type.Union([Type.String(), Type.Array(Type.String())])),
+    input_ids: maybe(Type.Union([TokenIds, Type.Array(TokenIds)])),
+    sampling_params: maybe(
+      Type.Object({ ...sampling, max_new_tokens: maybe(count(0)), min_new_tokens: maybe(count(0)) }, open),
+    ),
+  },
+  open,
+)
+
+/** @source routes facts 12 */
+export const EmbeddingRequestSchema = Type.Object(
+  {
+    ...common,
+    input: PromptSchema,
+    encoding_format: maybe(Type.Union([Type.Literal('float'), Type.Literal('base64')])),
+    dimensions: maybe(Type.Integer({ minimum: 1, maximum: 8192 })),
+  },
+  open,
+)
+
+/** @source routes facts 14.2 */
+export const RerankRequestSchema = Type.Object(
+  { ...common, query: Type.String(), documents: Type.Array(Type.String(), { minItems: 1 }) },
+  open,
+)
+
+/** @source routes facts 13 */
+export const ClassifyRequestSchema = Type.Object({ ...common, input: PromptSchema }, open)
+
+const matching = {
+  count: Type.Integer({ minimum: 1, default: 1, description: 'How many matching requests it is for.' }),
+  match: Type.Object(
+    {
+      path: Type.Optional(Type.String({ description: 'Exact path. Default: any POST of the serving API.' })),
+    },
+    { default: {}, additionalProperties: false },
+  ),
+}
+
+/** Body of POST /sim/faults. */
+export const FaultRuleSchema = Type.Object(
+  {
+    fault: Type.String({ minLength: 1, description: 'Such as `status=503`; see faults.ts for all.' }),
+    ...matching,
+    probability: Type.Number({
+      minimum: 0,
+      maximum: 1,
+      default: 1,
+      description:
+        'Chance that a matching request gets it. Requests that are spared do not use up the count.',
+    }),
+  },
+  { additionalProperties: false },
+)
+
+/** Body of POST /sim/answers: exactly one of text, tool_calls and body. */
+export const ScriptedAnswerSchema = Type.Object(
+  {
+    text: Type.Optional(Type.String({ description: 'What the model says.' })),
+    tool_calls: Type.Optional(
+      Type.Array(
+        Type.Object({ name: Type.String(), arguments: Type.Unknown() }, { additionalProperties: false }),
+        {
+          minItems: 1,
+          description: 'Tools that the model calls; chat only.',
+        },
+      ),
+    ),
+    body: Type.Optional(
+      Type.Unknown({
+        description: 'The reply itself. To a streamed request: one event, or one per member of an array.',
+      }),
+    ),
+    ...matching,
+  },
+  { additionalProperties: false },
+)
+
+export type ChatMessage = Static<typeof ChatMessageSchema>
+export type Tool = Static<typeof ToolSchema>
+export type ChatRequest = Static<typeof ChatRequestSchema>
+export type CompletionRequest = Static<typeof CompletionRequestSchema>
+export type GenerateRequest = Static<typeof GenerateRequestSchema>
+export type EmbeddingRequest = Static<typeof EmbeddingRequestSchema>
+export type RerankRequest = Static<typeof RerankRequestSchema>
+export type ClassifyRequest = Static<typeof ClassifyRequestSchema>
+export type FaultRule = Static<typeof FaultRuleSchema>
+export type ScriptedAnswer = Static<typeof ScriptedAnswerSchema>
+export type Prompt = Static<typeof PromptSchema>
+
+export const validators = {
+  chat: defineValidator(ChatRequestSchema),
+  completion: defineValidator(CompletionRequestSchema),
+  generate: defineValidator(GenerateRequestSchema),
+  embedding: defineValidator(EmbeddingRequestSchema),
+  rerank: defineValidator(RerankRequestSchema),
+  classify: defineValidator(ClassifyRequestSchema),
+  faultRule: defineValidator(FaultRuleSchema),
+  scriptedAnswer: defineValidator(ScriptedAnswerSchema),
+}
