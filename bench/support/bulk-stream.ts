@@ -1,0 +1,21 @@
+/** The long event stream of the slow-reader scenario: the same bytes on both ends, so that hashes can be compared. */
+import { createHash } from 'node:crypto'
+
+/** Bytes of one event, framing included. */
+const EVENT_BYTES = 16_384
+export const BULK_EVENTS = 4_096
+
+/** Event `index` of the stream, 0-based; every event differs. */
+export function bulkEvent(index: number): Buffer {
+  const event = Buffer.alloc(EVENT_BYTES, `${index} abcdefghijklmnopqrstuvwxyz0123456789 `)
+  event.write('data: ', 0)
+  event.write('\n\n', EVENT_BYTES - 2)
+  return event
+}
+
+/** SHA-256 of the whole stream, 64 MiB. */
+export function bulkSha256(): string {
+  const hash = createHash('sha256')
+  for (let index = 0; index < BULK_EVENTS; index++) hash.update(bulkEvent(index))
+  return hash.digest('hex')
+}

@@ -1,0 +1,46 @@
+/** What a scenario reports: one number per round, its target, and the verdict. */
+
+export interface Figure {
+  /** What was measured, of which subject. */
+  readonly name: string
+  readonly unit: string
+  /** One value per round. */
+  readonly values: readonly number[]
+  /** The median must not be above this. */
+  readonly target?: number
+  /** Why the figure is not shown; such a figure has no values. */
+  readonly withheld?: string
+  /** What a reader must know to read it right. */
+  readonly note?: string
+}
+
+export type Verdict = 'met' | 'missed' | 'withheld' | ''
+
+export interface Scenario {
+  /** As on the command line. */
+  readonly name: string
+  /** The one question that it answers. */
+  readonly question: string
+  run(options: RunOptions): Promise<Figure[]>
+}
+
+export interface RunOptions {
+  readonly rounds: number
+  /** Length of each measurement, in seconds. */
+  readonly seconds: number
+  /** Tells the reader that something goes on. */
+  progress(text: string): void
+}
+
+export function median(values: readonly number[]): number {
+  if (values.length === 0) return Number.NaN
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}
+
+export function verdict(figure: Figure): Verdict {
+  if (figure.withheld !== undefined) return 'withheld'
+  if (figure.target === undefined) return ''
+  return median(figure.values) <= figure.target ? 'met' : 'missed'
+}

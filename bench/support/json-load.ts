@@ -1,0 +1,46 @@
+/** Load client for whole answers at saturation, in a process of its own: autocannon, with its own CPU reported. */
+import { parseArgs } from 'node:util'
+import autocannon from 'autocannon'
+import { build } from 'hdr-histogram-js'
+import { announceReady } from './process.ts'
+import { chatBody, REQUEST_HEADERS } from './request-bytes.ts'
+
+const { values } = parseArgs({
+  options: {
+    port: { type: 'string', default: '0' },
+    connections: { type: 'string', default: '32' },
+    seconds: { type: 'string', default: '4' },
+    bytes: { type: 'string', default: '250' },
+  },
+})
+
+const histogram = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })
+const startedAtMs = performance.now()
+const cpuAtStart = process.cpuUsage()
+const finished = Promise.withResolvers<autocannon.Result>()
+const instance = autocannon(
+  {
+    url: `http://127.0.0.1:${values.port}/v1/chat/completions`,
+    method: 'POST',
+    headers: REQUEST_HEADERS,
+    body: chatBody({ stream: false, bodyBytes: Number(values.bytes) }),
+    connections: Number(values.connections),
+    duration: Number(values.seconds),
+  },
+  (error, result) => (error ? finished.reject(error) : finished.resolve(result)),
+)
+// Its own histogram counts whole milliseconds, which is too coarse here.
+instance.on('response', (_client, _status, _bytes, responseTimeMs) =>
+  histogram.recordValue(Math.max(1, Math.round(responseTimeMs * 1_000))),
+)
+const result = await finished.promise
+const elapsedMs = performance.now() - startedAtMs
+const cpu = process.cpuUsage(cpuAtStart)
+announceReady({
+  requests: result['2xx'],
+  failures: result.non2xx + result.errors,
+  perSecond: (result['2xx'] / elapsedMs) * 1_000,
+  p50Micros: histogram.getValueAtPercentile(50),
+  p99Micros: histogram.getValueAtPercentile(99),
+  clientCore: (cpu.user + cpu.system) / 1_000 / elapsedMs,
+})

@@ -1,0 +1,110 @@
+/**
+ * Load client at a fixed rate, in a process of its own. autocannon spends its rate at the start of each second, which
+ * measures the burst; here requests fall due evenly, and one that finds no free connection counts from when it was due.
+ * Rate 0 keeps every connection busy instead: the lightest way to saturate.
+ */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { parseArgs } from 'node:util'
+import { build } from 'hdr-histogram-js'
+import { announceReady } from './process.ts'
+import { chatBody, requestBytes } from './request-bytes.ts'
+
+const { values } = parseArgs({
+  options: {
+    port: { type: 'string', default: '0' },
+    connections: { type: 'string', default: '32' },
+    seconds: { type: 'string', default: '4' },
+    bytes: { type: 'string', default: '250' },
+    rate: { type: 'string', default: '0' },
+  },
+})
+const port = Number(values.port)
+const ratePerMs = Number(values.rate) / 1_000
+const request = requestBytes(port, chatBody({ stream: false, bodyBytes: Number(values.bytes) }))
+const histogram = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })
+const free: Connection[] = []
+const overdue: number[] = []
+let completed = 0
+let failures = 0
+let isOver = false
+
+/** One keep-alive connection with at most one request on it. */
+class Connection {
+  readonly #socket: Socket
+  #sentAtMs = 0
+  #left = -1
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+    socket.setNoDelay(true)
+    socket.on('data', (bytes) => this.#take(bytes))
+    socket.on('error', () => failures++)
+  }
+
+  send(dueAtMs: number): void {
+    this.#sentAtMs = dueAtMs
+    this.#socket.write(request)
+  }
+
+  #take(bytes: Buffer): void {
+    if (this.#left < 0) {
+      const end = bytes.indexOf('\r\n\r\n')
+      const head = bytes.toString('latin1', 0, end).toLowerCase()
+      const at = head.indexOf('content-length:')
+      if (end < 0 || at < 0) throw new Error(`not a reply with a length: ${bytes.toString('latin1', 0, 200)}`)
+      if (!head.startsWith('http/1.1 200')) failures++
+      this.#left = Number.parseInt(head.slice(at + 15), 10) - (bytes.length - end - 4)
+    } else this.#left -= bytes.length
+    if (this.#left > 0) return
+    this.#left = -1
+    completed++
+    histogram.recordValue(Math.max(1, Math.round((performance.now() - this.#sentAtMs) * 1_000)))
+    this.#next()
+  }
+
+  #next(): void {
+    if (isOver) this.#socket.destroy()
+    else if (ratePerMs === 0) this.send(performance.now())
+    else {
+      const dueAtMs = overdue.shift()
+      if (dueAtMs === undefined) free.push(this)
+      else this.send(dueAtMs)
+    }
+  }
+}
+
+for (let index = 0; index < Number(values.connections); index++) {
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  free.push(new Connection(socket))
+}
+const startedAtMs = performance.now()
+const cpuAtStart = process.cpuUsage()
+let issued = 0
+if (ratePerMs === 0) for (const connection of free.splice(0)) connection.send(startedAtMs)
+const pace = setInterval(() => {
+  const nowMs = performance.now()
+  const due = Math.floor((nowMs - startedAtMs) * ratePerMs)
+  for (; issued < due; issued++) {
+    const connection = free.pop()
+    if (connection === undefined) overdue.push(nowMs)
+    else connection.send(nowMs)
+  }
+}, 1)
+
+setTimeout(() => {
+  isOver = true
+  clearInterval(pace)
+  const elapsedMs = performance.now() - startedAtMs
+  const cpu = process.cpuUsage(cpuAtStart)
+  announceReady({
+    requests: completed,
+    failures,
+    perSecond: (completed / elapsedMs) * 1_000,
+    p50Micros: histogram.getValueAtPercentile(50),
+    p99Micros: histogram.getValueAtPercentile(99),
+    clientCore: (cpu.user + cpu.system) / 1_000 / elapsedMs,
+  })
+  process.exit(0)
+}, Number(values.seconds) * 1_000)

@@ -1,0 +1,119 @@
+/** Starting the processes of a benchmark, and reading from /proc what they cost. Linux only. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { createInterface } from 'node:readline'
+
+/** Microseconds per clock tick: USER_HZ is 100 on every Linux that Node runs on. */
+const TICK_MICROS = 10_000
+const PAGE_BYTES = 4_096
+
+/** A child process that reports by lines of JSON on its standard output. */
+export interface Child {
+  readonly pid: number
+  /** The next line it reports. @throws when it exits first */
+  report(): Promise<Record<string, unknown>>
+  /** The end of what it wrote to its error output. */
+  errors(): string
+  /** Ends it and waits until it is gone. */
+  stop(): Promise<void>
+}
+
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGTERM')
+})
+
+/** Starts a program; its error output is shown when it fails. */
+export function startChild(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Child {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
+  running.add(child)
+  let errors = ''
+  child.stderr.on('data', (bytes) => {
+    errors = (errors + String(bytes)).slice(-4_000)
+  })
+  const exited = once(child, 'close').then(() => running.delete(child))
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  return {
+    pid: child.pid ?? 0,
+    async report() {
+      for (;;) {
+        const { value, done } = await lines.next()
+        if (done) throw new Error(`${command} ${args.join(' ')} ended early:\n${errors}`)
+        if (value.startsWith('{"report":')) return JSON.parse(value).report
+      }
+    },
+    errors: () => errors,
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      child.kill('SIGTERM')
+      const hard = setTimeout(() => child.kill('SIGKILL'), 3_000)
+      await exited
+      clearTimeout(hard)
+    },
+  }
+}
+
+/** In a child: one report to the parent. */
+export function announceReady(report: Record<string, unknown>): void {
+  process.stdout.write(`${JSON.stringify({ report })}\n`)
+}
+
+/** Starts one of the harness's own TypeScript files. */
+export function startScript(url: URL, args: readonly string[]): Child {
+  return startChild(process.execPath, [url.pathname, ...args])
+}
+
+/** CPU time that a process has used so far, all threads, user and system, in microseconds. */
+export function cpuMicros(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MICROS
+}
+
+/** Resident memory of a process, in bytes. */
+export function rssBytes(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * PAGE_BYTES
+}
+
+/** Child processes of a process. */
+export function childPids(pid: number): number[] {
+  return readdirSync(`/proc/${pid}/task`)
+    .flatMap((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'latin1').trim().split(' '))
+    .filter(Boolean)
+    .map(Number)
+}
+
+/** Largest number of open files that this process and its children may have. */
+export function openFileLimit(): number {
+  const line = readFileSync('/proc/self/limits', 'latin1').match(/^Max open files\s+(\d+)/m)
+  return Number(line?.[1] ?? 1_024)
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+export function wait(delayMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, delayMs))
+}
+
+/** Resolves when the check holds. @throws naming `what` when it does not within the time */
+export async function waitUntil(
+  what: string,
+  timeoutMs: number,
+  check: () => Promise<boolean>,
+): Promise<void> {
+  const deadlineMs = performance.now() + timeoutMs
+  while (!(await check().catch(() => false))) {
+    if (performance.now() > deadlineMs) throw new Error(`${what}: not within ${timeoutMs} ms`)
+    await wait(5)
+  }
+}

@@ -1,0 +1,61 @@
+/** Figures as a table for people and as JSON for machines. */
+import { cpus, totalmem } from 'node:os'
+import { type Figure, median, verdict } from './figure.ts'
+
+export interface ScenarioResult {
+  readonly scenario: string
+  readonly question: string
+  readonly figures: readonly Figure[]
+}
+
+/** A number short enough to compare by eye. */
+function short(value: number): string {
+  if (!Number.isFinite(value)) return '-'
+  if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US')
+  return Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2)
+}
+
+function cells(figure: Figure): string[] {
+  const { values, target, unit, withheld } = figure
+  if (withheld !== undefined) return [figure.name, unit, '-', '', short(target ?? Number.NaN), 'withheld']
+  const spread = values.length > 1 ? `${short(Math.min(...values))} … ${short(Math.max(...values))}` : ''
+  return [
+    figure.name,
+    unit,
+    short(median(values)),
+    spread,
+    target === undefined ? '' : `≤ ${short(target)}`,
+    verdict(figure),
+  ]
+}
+
+export function renderTable(result: ScenarioResult): string {
+  const rows = [['figure', 'unit', 'median', 'spread', 'target', 'verdict'], ...result.figures.map(cells)]
+  const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)))
+  const lines = rows.map((row) => {
+    const padded = row.map((cell, column) =>
+      column === 2 || column === 4 ? cell.padStart(widths[column]) : cell.padEnd(widths[column]),
+    )
+    return `  ${padded.join('  ').trimEnd()}`
+  })
+  const notes = result.figures.flatMap((figure) => {
+    const text = figure.withheld ?? figure.note
+    return text === undefined ? [] : [`  ${figure.name}: ${text}`]
+  })
+  return [`${result.scenario}: ${result.question}`, ...lines, ...notes].join('\n')
+}
+
+export function toJson(results: readonly ScenarioResult[], rounds: number, seconds: number): string {
+  const scenarios = results.map(({ scenario, question, figures }) => ({
+    scenario,
+    question,
+    figures: figures.map((figure) => ({
+      ...figure,
+      median: figure.values.length > 0 ? median(figure.values) : null,
+      verdict: verdict(figure),
+    })),
+  }))
+  const machine = { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length, memoryBytes: totalmem() }
+  const takenAt = new Date().toISOString()
+  return `${JSON.stringify({ takenAt, node: process.version, machine, rounds, seconds, scenarios }, null, 2)}\n`
+}

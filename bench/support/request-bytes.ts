@@ -1,0 +1,32 @@
+/** The requests of the load clients, byte for byte the same for every subject. */
+import { BENCH_KEY } from './subject.ts'
+
+export interface ChatRequest {
+  readonly stream: boolean
+  /** Length of the whole JSON body, in bytes. */
+  readonly bodyBytes: number
+  /** `bulk` asks the worker for the long stream. */
+  readonly user?: string
+}
+
+/** A chat request of exactly that many bytes. */
+export function chatBody({ stream, bodyBytes, user }: ChatRequest): string {
+  const build = (content: string) =>
+    JSON.stringify({ model: 'bench', stream, user, messages: [{ role: 'user', content }] })
+  const padding = Math.max(0, bodyBytes - build('').length)
+  return build('How are you today? '.repeat(Math.ceil(padding / 19)).slice(0, padding))
+}
+
+export const REQUEST_HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'application/json',
+  accept: '*/*',
+  'user-agent': 'weir-bench/1',
+  authorization: `Bearer ${BENCH_KEY}`,
+}
+
+/** The whole request as it goes onto a socket. */
+export function requestBytes(port: number, body: string): Buffer {
+  const headers = Object.entries(REQUEST_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${headers.join('')}`
+  return Buffer.from(`${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+}

@@ -1,0 +1,49 @@
+/** Reads the long stream no faster than told, in a process of its own, and reports its hash. */
+import { createHash } from 'node:crypto'
+import { connect } from 'node:net'
+import { parseArgs } from 'node:util'
+import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
+import { announceReady } from './process.ts'
+import { chatBody, requestBytes } from './request-bytes.ts'
+
+const { values } = parseArgs({
+  options: {
+    port: { type: 'string', default: '0' },
+    /** Bytes per millisecond. */
+    'bytes-per-ms': { type: 'string', default: '8192' },
+  },
+})
+const port = Number(values.port)
+const bytesPerMs = Number(values['bytes-per-ms'])
+const hash = createHash('sha256')
+const startedAtMs = performance.now()
+let received = 0
+let decoder: ChunkedDecoder | null = null
+
+const socket = connect(port, '127.0.0.1')
+socket.write(requestBytes(port, chatBody({ stream: true, bodyBytes: 250, user: 'bulk' })))
+socket.on('data', (bytes) => {
+  if (decoder === null) {
+    decoder = new ChunkedDecoder((part) => {
+      hash.update(part)
+      received += part.length
+    })
+    decoder.push(bytes.subarray(bytes.indexOf('\r\n\r\n') + 4))
+  } else decoder.push(bytes)
+  if (decoder.isDone) finish()
+  const aheadMs = received / bytesPerMs - (performance.now() - startedAtMs)
+  if (aheadMs <= 1) return
+  socket.pause()
+  setTimeout(() => socket.resume(), aheadMs)
+})
+socket.on('close', finish)
+
+function finish(): void {
+  announceReady({
+    bytes: received,
+    sha256: hash.copy().digest('hex'),
+    isWhole: decoder?.isDone === true,
+    elapsedMs: performance.now() - startedAtMs,
+  })
+  process.exit(0)
+}

@@ -1,0 +1,127 @@
+/**
+ * Load client for event streams, in a process of its own, over bare sockets: time to first event, gaps between events,
+ * events received, and whether each stream was byte for byte what the worker sent.
+ */
+import { createHash, type Hash } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { parseArgs } from 'node:util'
+import { build } from 'hdr-histogram-js'
+import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
+import { announceReady } from './process.ts'
+import { chatBody, requestBytes } from './request-bytes.ts'
+import { sseSha256 } from './sse-workload.ts'
+
+const { values } = parseArgs({
+  options: {
+    port: { type: 'string', default: '0' },
+    streams: { type: 'string', default: '32' },
+    seconds: { type: 'string', default: '4' },
+  },
+})
+const port = Number(values.port)
+const request = requestBytes(port, chatBody({ stream: true, bodyBytes: 250 }))
+const expected = sseSha256()
+const firstEvents = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })
+const gaps = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })
+let events = 0
+let streams = 0
+let failures = 0
+let splitReads = 0
+let isOver = false
+let open = 0
+
+/** One keep-alive connection that runs one stream after another. */
+class StreamLoop {
+  readonly #socket: Socket
+  #decoder: ChunkedDecoder | null = null
+  #hash: Hash = createHash('sha256')
+  #previousAtMs = 0
+  #hasEvent = false
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+    socket.setNoDelay(true)
+    socket.on('data', (bytes) => this.#take(bytes))
+    socket.on('error', () => failures++)
+    socket.on('close', () => {
+      if (!isOver) failures++
+      if (--open === 0) finish()
+    })
+    this.#start()
+  }
+
+  #start(): void {
+    this.#decoder = null
+    this.#hash = createHash('sha256')
+    this.#previousAtMs = performance.now()
+    this.#hasEvent = false
+    this.#socket.write(request)
+  }
+
+  #take(bytes: Buffer): void {
+    if (this.#decoder === null) {
+      const end = bytes.indexOf('\r\n\r\n')
+      if (!bytes.toString('latin1', 0, 12).endsWith(' 200')) {
+        throw new Error(`not a stream: ${bytes.toString('latin1', 0, 300)}`)
+      }
+      this.#decoder = new ChunkedDecoder((part) => this.#takeBody(part))
+      this.#push(bytes.subarray(end + 4), this.#decoder)
+    } else this.#push(bytes, this.#decoder)
+  }
+
+  #push(bytes: Buffer, decoder: ChunkedDecoder): void {
+    decoder.push(bytes)
+    if (!decoder.isDone) return
+    streams++
+    if (this.#hash.digest('hex') !== expected) failures++
+    if (isOver) this.#socket.destroy()
+    else this.#start()
+  }
+
+  #takeBody(part: Buffer): void {
+    this.#hash.update(part)
+    let found = 0
+    for (let at = part.indexOf('\n\n'); at >= 0; at = part.indexOf('\n\n', at + 2)) found++
+    if (part[part.length - 1] !== 10) splitReads++
+    if (found === 0) return
+    const nowMs = performance.now()
+    const histogram = this.#hasEvent ? gaps : firstEvents
+    histogram.recordValue(Math.max(1, Math.round((nowMs - this.#previousAtMs) * 1_000)))
+    events += found
+    this.#hasEvent = true
+    this.#previousAtMs = nowMs
+  }
+}
+
+const startedAtMs = performance.now()
+const cpuAtStart = process.cpuUsage()
+
+function finish(): void {
+  const elapsedMs = performance.now() - startedAtMs
+  const cpu = process.cpuUsage(cpuAtStart)
+  announceReady({
+    events,
+    streams,
+    failures,
+    splitReads,
+    eventsPerSecond: (events / elapsedMs) * 1_000,
+    firstEventP50Micros: firstEvents.getValueAtPercentile(50),
+    firstEventP99Micros: firstEvents.getValueAtPercentile(99),
+    gapP50Micros: gaps.getValueAtPercentile(50),
+    gapP99Micros: gaps.getValueAtPercentile(99),
+    clientCore: (cpu.user + cpu.system) / 1_000 / elapsedMs,
+  })
+  process.exit(0)
+}
+
+open = Number(values.streams)
+for (let index = 0; index < Number(values.streams); index++) {
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  new StreamLoop(socket)
+}
+// Streams under way run to their end, so that every counted stream is whole.
+setTimeout(() => {
+  isOver = true
+}, Number(values.seconds) * 1_000)

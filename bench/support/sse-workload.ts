@@ -1,0 +1,21 @@
+/** The stream that relay-sse measures: what the worker sends and what the client must have received. */
+import { createHash } from 'node:crypto'
+
+/** Chunks of content per stream, 1 ms apart. */
+export const SSE_CHUNKS = 64
+
+/** One event, as large as a chat completion chunk usually is. */
+export const SSE_CHUNK = `data: ${JSON.stringify({
+  id: 'chatcmpl-bench',
+  object: 'chat.completion.chunk',
+  created: 1_700_000_000,
+  model: 'bench',
+  choices: [{ index: 0, delta: { content: ' token' }, logprobs: null, finish_reason: null }],
+})}\n\n`
+
+export const SSE_DONE = 'data: [DONE]\n\n'
+
+/** SHA-256 of one whole stream. */
+export function sseSha256(): string {
+  return createHash('sha256').update(SSE_CHUNK.repeat(SSE_CHUNKS)).update(SSE_DONE).digest('hex')
+}

@@ -1,0 +1,31 @@
+/** What is measured: something that listens in front of the simulated worker, or the worker itself. */
+import { type Child, startScript } from './process.ts'
+
+export interface Subject {
+  readonly name: 'direct' | 'nginx' | 'gateway'
+  readonly port: number
+  /** The process whose CPU and memory count. */
+  readonly pid: number
+  stop(): Promise<void>
+}
+
+/** Key that the load sends; every subject gets the same requests. */
+export const BENCH_KEY = 'bench-key-0123456789'
+
+export interface RunningWorker {
+  readonly port: number
+  readonly child: Child
+}
+
+export async function startWorker(
+  file: 'worker.ts' | 'silent-worker.ts' = 'worker.ts',
+): Promise<RunningWorker> {
+  const child = startScript(new URL(file, import.meta.url), [])
+  const { port } = await child.report()
+  return { port: Number(port), child }
+}
+
+/** The worker with nothing in front. */
+export function directSubject(worker: RunningWorker): Subject {
+  return { name: 'direct', port: worker.port, pid: worker.child.pid, stop: async () => {} }
+}
