@@ -1,7 +1,8 @@
 /** Starts a real gateway for tests: in this process on one thread, on free ports, silent, ended by the test. */
 import { loadConfig } from '../../kernel/config/load.ts'
 import { importPlugin } from '../../kernel/config/plugin-source.ts'
-import type { ServeInfo } from '../../kernel/serve.ts'
+import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
+import type { PluginCatalog, ServeInfo } from '../../kernel/serve.ts'
 import { serve } from '../../kernel/serve.ts'
 import { catalog } from '../../plugins/catalog.ts'
 
@@ -18,11 +19,18 @@ export interface TestGatewayOptions {
   readonly kernel?: Record<string, unknown>
   /** Default: auth, health, openapi, proxy, workers. */
   readonly plugins?: Record<string, unknown>
+  /** Plugins of the test's own, enabled with the section of their name or an empty one. */
+  readonly own?: readonly Plugin[]
 }
 
 /** Quick checks, so that tests need not wait: workers settle at once and probes are fast. */
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const { metrics, log, shutdown, ...kernel } = (options.kernel ?? {}) as Record<string, object>
+  const own = options.own ?? []
+  const all: PluginCatalog = {
+    ...catalog,
+    ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, async () => ({ default: plugin })])),
+  }
   const text = JSON.stringify({
     kernel: {
       threads: 0,
@@ -32,20 +40,23 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       shutdown: { graceMs: 500, settleMs: 0, ...shutdown },
       ...kernel,
     },
-    plugins: options.plugins ?? { auth: {}, health: {}, openapi: {}, proxy: {}, workers: {} },
+    plugins: {
+      ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, {}])),
+      ...(options.plugins ?? { auth: {}, health: {}, openapi: {}, proxy: {}, workers: {} }),
+    },
   })
   const config = await loadConfig({
     text,
     env: {},
     pluginSchemas: {
-      names: Object.keys(catalog),
-      find: async (name, section) => (await importPlugin(name, section, catalog)).manifest.config,
+      names: Object.keys(all),
+      find: async (name, section) => (await importPlugin(name, section, all)).manifest,
     },
   })
   const ending = new AbortController()
   const ready = Promise.withResolvers<ServeInfo>()
   const ended = serve({
-    catalog,
+    catalog: all,
     entry: import.meta.url,
     config,
     signal: ending.signal,

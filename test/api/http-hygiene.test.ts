@@ -1,0 +1,232 @@
+/** What the HTTP layer does with requests no good client sends. Raw bytes on real sockets. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { definePlugin, Type } from '#kernel'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { sendRaw } from '../support/raw-socket.ts'
+
+const echo = definePlugin({
+  manifest: {
+    name: 'echo',
+    version: '0.0.0',
+    description: 'answers with the body length',
+    config: Type.Object({}),
+  },
+  register(host) {
+    host.route({
+      method: 'POST',
+      path: '/echo',
+      access: 'public',
+      errors: 'api',
+      docs: { summary: 'echo', tag: 'test', responses: {} },
+      handler: (ctx) => ctx.text(200, String(ctx.bodyBytes.length)),
+    })
+    host.route({
+      method: 'GET',
+      path: '/items/:item_id',
+      access: 'public',
+      errors: 'admin',
+      docs: { summary: 'item', tag: 'test', responses: {} },
+      handler: (ctx) => ctx.json(200, { id: ctx.param('item_id'), q: ctx.queryParam('q') }),
+    })
+  },
+})
+
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await startGateway({ own: [echo], plugins: {}, kernel: { http: { maxBodyBytes: 1000 } } })
+})
+afterAll(() => gateway.stop())
+
+const post = (headers: string, body = '') => `POST /echo HTTP/1.1\r\nHost: a\r\n${headers}\r\n${body}`
+const answered = (text: string) => /\r\n\r\n[\s\S]+/.test(text)
+
+describe('framing faults are refused with 400 and the connection is closed (RFC 9112 §6.3)', () => {
+  test.each([
+    ['two different Content-Length', 'Content-Length: 2\r\nContent-Length: 3\r\n', '{}x'],
+    ['the same Content-Length twice', 'Content-Length: 2\r\nContent-Length: 2\r\n', '{}'],
+    ['two Host headers', 'Host: b\r\nContent-Length: 2\r\n', '{}'],
+    ['Transfer-Encoding: xchunked', 'Transfer-Encoding: xchunked\r\n', '2\r\n{}\r\n0\r\n\r\n'],
+    ['Transfer-Encoding: gzip, chunked', 'Transfer-Encoding: gzip, chunked\r\n', '2\r\n{}\r\n0\r\n\r\n'],
+    [
+      'Transfer-Encoding twice',
+      'Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n',
+      '2\r\n{}\r\n0\r\n\r\n',
+    ],
+  ])('%s', async (_name, headers, body) => {
+    const reply = await sendRaw(gateway.port, post(headers, body))
+    expect(reply.statuses).toEqual([400])
+    expect(reply.closed).toBe(true)
+    expect(reply.text).toContain('"type":"invalid_request_error"')
+  })
+})
+
+describe('faults that the server library itself refuses: no request is served', () => {
+  test.each([
+    [
+      'Content-Length with Transfer-Encoding',
+      'Content-Length: 2\r\nTransfer-Encoding: chunked\r\n',
+      '2\r\n{}\r\n0\r\n\r\n',
+    ],
+    ['a signed Content-Length', 'Content-Length: +2\r\n', '{}'],
+    ['an empty Content-Length', 'Content-Length: \r\n', '{}'],
+    ['a bad chunk size', 'Transfer-Encoding: chunked\r\n', 'zz\r\n{}\r\n0\r\n\r\n'],
+  ])('%s', async (_name, headers, body) => {
+    const reply = await sendRaw(gateway.port, post(headers, body))
+    expect(reply.text).not.toContain('200 OK')
+    expect(reply.closed).toBe(true)
+  })
+
+  test.each([
+    ['HTTP/1.0', 'GET /items/1 HTTP/1.0\r\nHost: a\r\n\r\n'],
+    ['bare line feeds', 'GET /items/1 HTTP/1.1\nHost: a\n\n'],
+    ['no Host', 'GET /items/1 HTTP/1.1\r\nX: y\r\n\r\n'],
+    ['a folded header line', 'GET /items/1 HTTP/1.1\r\nHost: a\r\nX: y\r\n z\r\n\r\n'],
+    ['a space before the colon', 'GET /items/1 HTTP/1.1\r\nHost: a\r\nContent-Length : 3\r\n\r\n'],
+    ['NUL in a value', 'GET /items/1 HTTP/1.1\r\nHost: a\r\nX: y\0z\r\n\r\n'],
+    ['more than 100 headers', `GET /items/1 HTTP/1.1\r\nHost: a\r\n${'X: y\r\n'.repeat(120)}\r\n`],
+  ])('%s', async (_name, bytes) => {
+    const reply = await sendRaw(gateway.port, bytes, { waitMs: 400 })
+    expect(reply.text).not.toContain('200 OK')
+  })
+})
+
+describe('header limits', () => {
+  test('more header lines than the limit get 431 and a closed connection', async () => {
+    const lines = Array.from({ length: 95 }, (_, i) => `X-${i}: y\r\n`).join('')
+    const reply = await sendRaw(gateway.port, `GET /items/1 HTTP/1.1\r\nHost: a\r\n${lines}\r\n`)
+    expect(reply.statuses).toEqual([431])
+    expect(reply.closed).toBe(true)
+    expect(reply.text).toContain('"code":"headers_too_large"')
+  })
+
+  test('a header block beyond the byte limit gets 431', async () => {
+    const reply = await sendRaw(
+      gateway.port,
+      `GET /items/1 HTTP/1.1\r\nHost: a\r\nX: ${'y'.repeat(40_000)}\r\n\r\n`,
+    )
+    expect(reply.statuses).toEqual([431])
+  })
+
+  test('a large token and cookies in several packets are taken', async () => {
+    const block = `GET /items/1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${'t'.repeat(8_000)}\r\nCookie: ${'c'.repeat(8_000)}\r\n\r\n`
+    const reply = await sendRaw(
+      gateway.port,
+      [block.slice(0, 5_000), block.slice(5_000, 12_000), block.slice(12_000)],
+      { until: answered },
+    )
+    expect(reply.statuses).toEqual([200])
+  })
+})
+
+describe('bodies', () => {
+  test('a body of exactly the limit passes, one byte more gets 413 (routing check 66)', async () => {
+    const exact = await fetch(`${gateway.url}/echo`, { method: 'POST', body: 'x'.repeat(1000) })
+    expect([exact.status, await exact.text()]).toEqual([200, '1000'])
+    const over = await fetch(`${gateway.url}/echo`, { method: 'POST', body: 'x'.repeat(1001) })
+    expect(over.status).toBe(413)
+    expect(await over.json()).toMatchObject({
+      error: { type: 'invalid_request_error', code: 'payload_too_large' },
+    })
+  })
+
+  test('a chunked body over the limit gets 413', async () => {
+    const chunk = `190\r\n${'x'.repeat(400)}\r\n`
+    const reply = await sendRaw(
+      gateway.port,
+      post('Transfer-Encoding: chunked\r\n', `${chunk.repeat(3)}0\r\n\r\n`),
+    )
+    expect(reply.statuses).toEqual([413])
+  })
+
+  test('a body in any number of packets arrives whole', async () => {
+    const reply = await sendRaw(gateway.port, [post('Content-Length: 9\r\n', 'abc'), 'def', 'ghi'], {
+      until: answered,
+    })
+    expect(reply.text.endsWith('\r\n\r\n9')).toBe(true)
+  })
+})
+
+describe('routes and methods (routes facts 4.6)', () => {
+  test('an unknown path gets 404 with a request id and CORS headers', async () => {
+    const reply = await fetch(`${gateway.url}/nope`, { headers: { origin: 'http://o' } })
+    expect(reply.status).toBe(404)
+    expect(await reply.json()).toMatchObject({ error: { type: 'not_found_error', code: 'route_not_found' } })
+    expect(reply.headers.get('x-request-id')).toMatch(/^req-[A-Za-z0-9]{24}$/)
+    expect(reply.headers.get('access-control-allow-origin')).toBe('*')
+  })
+
+  test('a trailing slash is another path', async () => {
+    expect((await fetch(`${gateway.url}/items/1/`)).status).toBe(404)
+  })
+
+  test('a wrong method gets 405 with Allow', async () => {
+    const reply = await fetch(`${gateway.url}/items/1`, { method: 'DELETE' })
+    expect(reply.status).toBe(405)
+    expect(reply.headers.get('allow')).toBe('GET, HEAD, OPTIONS')
+    expect(await reply.json()).toMatchObject({ error: { type: 'method_not_allowed' } })
+  })
+
+  test('HEAD answers like GET without the body', async () => {
+    const reply = await fetch(`${gateway.url}/items/1`, { method: 'HEAD' })
+    expect(reply.status).toBe(200)
+    expect(reply.headers.get('content-length')).toBe(String(JSON.stringify({ id: '1', q: null }).length))
+    expect(await reply.text()).toBe('')
+  })
+
+  test('percent-encoded ids are decoded, queries read', async () => {
+    const reply = await fetch(`${gateway.url}/items/a%2Fb%20c?q=1%202`)
+    expect(await reply.json()).toEqual({ id: 'a/b c', q: '1 2' })
+  })
+})
+
+describe('x-request-id (routes facts 4.2)', () => {
+  const idOf = async (headers: Record<string, string>) =>
+    (await fetch(`${gateway.url}/items/1`, { headers })).headers.get('x-request-id')
+
+  test('a sent id comes back; the first configured header wins', async () => {
+    expect(await idOf({ 'x-request-id': 'mine' })).toBe('mine')
+    expect(await idOf({ 'x-correlation-id': 'other' })).toBe('other')
+    expect(await idOf({ 'request-id': 'c', 'x-trace-id': 'b', 'x-correlation-id': 'a' })).toBe('a')
+  })
+
+  test('an empty value is skipped; made ids differ', async () => {
+    expect(await idOf({ 'x-request-id': '', 'x-trace-id': 'next' })).toBe('next')
+    const [one, two] = [await idOf({}), await idOf({})]
+    expect(one).toMatch(/^req-[A-Za-z0-9]{24}$/)
+    expect(one).not.toBe(two)
+  })
+})
+
+describe('CORS (routes facts 4.3)', () => {
+  test('without a list any origin may read, and preflights are answered 200', async () => {
+    const reply = await fetch(`${gateway.url}/echo`, {
+      method: 'OPTIONS',
+      headers: { origin: 'http://o', 'access-control-request-method': 'POST' },
+    })
+    expect([reply.status, await reply.text()]).toEqual([200, ''])
+    expect(reply.headers.get('access-control-allow-methods')).toBe('*')
+    expect(reply.headers.get('access-control-max-age')).toBe('3600')
+    expect((await fetch(`${gateway.url}/nope`, { method: 'OPTIONS' })).status).toBe(404)
+  })
+
+  test('with a list only those origins are named', async () => {
+    const strict = await startGateway({
+      own: [echo],
+      plugins: {},
+      kernel: { http: { corsOrigins: ['http://good'] } },
+    })
+    try {
+      const from = (origin: string, method: string) =>
+        fetch(`${strict.url}/items/1`, { method, headers: { origin } })
+      const good = await from('http://good', 'GET')
+      expect(good.headers.get('access-control-allow-origin')).toBe('http://good')
+      expect(good.headers.get('access-control-expose-headers')).toBe('x-request-id')
+      expect((await from('http://bad', 'GET')).headers.get('access-control-allow-origin')).toBeNull()
+      const preflight = await from('http://good', 'OPTIONS')
+      expect(preflight.headers.get('access-control-allow-methods')).toContain('PUT')
+      expect(preflight.headers.get('access-control-allow-headers')).toContain('x-api-key')
+    } finally {
+      await strict.stop()
+    }
+  })
+})
