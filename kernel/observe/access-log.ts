@@ -1,0 +1,43 @@
+/** @hot One log line per request. With the access log switched off the caller holds no logger and nothing here runs. */
+import type { Logger } from '../contracts/log.ts'
+import type { RequestContext } from '../contracts/request.ts'
+
+/**
+ * Writes the line of a finished request, at level error for 5xx, warn for 4xx and for clients that left before
+ * the reply began, otherwise info. No body, no header and no query string is ever part of it.
+ *
+ * @param durationMs from arrival to the last byte of the reply
+ * @param worker URL of the worker that answered; null when none did
+ * @source routing facts 6.4
+ */
+export function writeAccessLine(
+  log: Logger,
+  ctx: RequestContext,
+  durationMs: number,
+  worker: string | null,
+): void {
+  const status = ctx.status
+  const fields = {
+    request_id: ctx.requestId,
+    method: ctx.method,
+    path: ctx.path,
+    route: ctx.route.path,
+    status,
+    duration_ms: toHundredths(durationMs),
+    // Fields that are undefined do not show.
+    ttfb_ms: ctx.firstByteAtMs === 0 ? undefined : toHundredths(ctx.firstByteAtMs - ctx.startedAtMs),
+    bytes_out: ctx.bytesOut,
+    tenant: ctx.identity === null ? undefined : ctx.identity.tenant,
+    worker: worker ?? undefined,
+    error: ctx.errorCode ?? undefined,
+    aborted: ctx.isAborted ? true : undefined,
+  }
+  if (status >= 500) log.error(fields, 'request')
+  else if (status >= 400 || status === 0) log.warn(fields, 'request')
+  else log.info(fields, 'request')
+}
+
+/** A hundredth is as fine as anybody reads. */
+function toHundredths(ms: number): number {
+  return Math.round(ms * 100) / 100
+}

@@ -1,0 +1,36 @@
+/** Log lines through a real pipe, from a process with several threads. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { expect, test } from 'vitest'
+
+const LOG_MODULE = JSON.stringify(new URL('./log.ts', import.meta.url).href)
+const THREADS = 3
+const LINES = 2_000
+
+/** Each thread writes its lines and exits at once. */
+const PROGRAM = `
+const { Worker } = require('node:worker_threads')
+const body = \`import(${LOG_MODULE}).then(({ createAccessLogger, createLogger }) => {
+  const thread = THREAD
+  const log = createAccessLogger({ level: 'info', thread })
+  for (let n = 0; n < ${LINES}; n += 1) log.info({ n, pad: 'x'.repeat(300) }, 'request')
+  createLogger({ level: 'info', thread }).info({ n: -1 }, 'prompt')
+  END
+})\`
+for (let i = 1; i <= ${THREADS}; i += 1) {
+  new Worker(body.replace('THREAD', String(i)).replace('END', 'process.exit(0)'), { eval: true })
+}
+`
+
+test('lines of several threads arrive whole and complete, also when a thread exits right after', async () => {
+  const child = spawn(process.execPath, ['--conditions=source', '--no-warnings', '-e', PROGRAM], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const chunks: Buffer[] = []
+  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
+  const [exitCode] = await once(child, 'close')
+  expect(exitCode).toBe(0)
+  const lines = Buffer.concat(chunks).toString().trimEnd().split('\n')
+  const seen = new Set(lines.map((line) => JSON.parse(line)).map(({ thread, n }) => `${thread} ${n}`))
+  expect(seen.size).toBe(THREADS * (LINES + 1))
+})

@@ -1,0 +1,144 @@
+import { expect, test } from 'vitest'
+import type { Identity } from '../contracts/auth.ts'
+import type { RequestContext } from '../contracts/request.ts'
+import { writeAccessLine } from './access-log.ts'
+import { createAccessLogger, createLogger } from './log.ts'
+import { toTerminalLine } from './log-format.ts'
+
+function recorder() {
+  const lines: string[] = []
+  return { lines, destination: { write: (line: string) => void lines.push(line) } }
+}
+
+test('a line is one JSON object with level as a word, ISO time, thread and fields', () => {
+  const { lines, destination } = recorder()
+  const log = createLogger({ level: 'info', thread: 3, destination })
+  log.child({ plugin: 'proxy' }).warn({ count: 2, text: 'a\nb\u001b[31m' }, 'two\nlines')
+  log.debug({}, 'not written')
+  expect(lines).toHaveLength(1)
+  expect([lines[0].trimEnd().includes('\n'), lines[0].includes('\u001b')]).toEqual([false, false])
+  const line = JSON.parse(lines[0])
+  expect(line).toMatchObject({ level: 'warn', thread: 3, plugin: 'proxy', count: 2, msg: 'two\nlines' })
+  expect(new Date(line.time).toISOString()).toBe(line.time)
+})
+
+test('§6.4 fields that hold credentials are replaced, on top and one level down', () => {
+  const { lines, destination } = recorder()
+  const log = createLogger({ level: 'info', thread: 0, destination })
+  const secrets = {
+    authorization: 's3cret',
+    api_key: 's3cret',
+    apiKey: 's3cret',
+    'x-api-key': 's3cret',
+    key: 's3cret',
+  }
+  log.info({ ...secrets, worker: { ...secrets }, url: 'kept' }, 'oops')
+  log.child(secrets).info({}, 'oops again')
+  expect(lines.join()).not.toContain('s3cret')
+  expect(JSON.parse(lines[0])).toMatchObject({
+    url: 'kept',
+    apiKey: '[redacted]',
+    worker: { key: '[redacted]' },
+  })
+})
+
+test('an error is written with its stack', () => {
+  const { lines, destination } = recorder()
+  createLogger({ level: 'error', thread: 0, destination }).error({ err: new TypeError('bad') }, 'failed')
+  expect(JSON.parse(lines[0]).err).toMatchObject({ type: 'TypeError', message: 'bad' })
+})
+
+/** The members of a context that the access log reads. */
+function finished(over: Partial<RequestContext>): RequestContext {
+  const context = {
+    requestId: 'req-1',
+    method: 'POST',
+    path: '/workers/7',
+    route: { path: '/workers/:worker_id' },
+    status: 200,
+    startedAtMs: 100,
+    firstByteAtMs: 0,
+    bytesOut: 0,
+    identity: null,
+    errorCode: null,
+    isAborted: false,
+    query: 'token=s3cret',
+    ...over,
+  }
+  return context as unknown as RequestContext
+}
+
+test('§6.4 a request has one line with what is known of it, and no query', () => {
+  const { lines, destination } = recorder()
+  const identity: Identity = { tenant: 'auth:a', role: 'user' }
+  const ctx = finished({ identity, firstByteAtMs: 103.456, bytesOut: 12 })
+  writeAccessLine(createAccessLogger({ level: 'info', thread: 1, destination }), ctx, 7.0004, 'http://w')
+  const { time, ...line } = JSON.parse(lines[0])
+  expect(line).toEqual({
+    level: 'info',
+    thread: 1,
+    request_id: 'req-1',
+    method: 'POST',
+    path: '/workers/7',
+    route: '/workers/:worker_id',
+    status: 200,
+    duration_ms: 7,
+    ttfb_ms: 3.46,
+    bytes_out: 12,
+    tenant: 'auth:a',
+    worker: 'http://w',
+    msg: 'request',
+  })
+  expect(time).toMatch(/Z$/)
+})
+
+test('§6.4 the level follows from the status', () => {
+  const { lines, destination } = recorder()
+  const log = createAccessLogger({ level: 'info', thread: 1, destination })
+  for (const status of [200, 304, 404, 500, 503]) writeAccessLine(log, finished({ status }), 1, null)
+  writeAccessLine(log, finished({ status: 0, isAborted: true }), 1, null)
+  writeAccessLine(log, finished({ status: 502, errorCode: 'connect_failed' }), 1, null)
+  const written = lines.map((line) => JSON.parse(line))
+  expect(written.map(({ level }) => level)).toEqual([
+    'info',
+    'info',
+    'warn',
+    'error',
+    'error',
+    'warn',
+    'error',
+  ])
+  expect(written[5]).toMatchObject({ aborted: true })
+  expect(written[6]).toMatchObject({ error: 'connect_failed' })
+  expect(written[6]).not.toHaveProperty('worker')
+})
+
+test('at a terminal a line is readable and nothing in it can steer the terminal', () => {
+  const json = {
+    level: 'warn',
+    time: '2026-01-02T03:04:05.678Z',
+    thread: 1,
+    a: 'b c',
+    d: '\u001b[2J\u009b',
+    n: 1,
+  }
+  const line = toTerminalLine(JSON.stringify({ ...json, msg: 'hi\u001b[2J' }))
+  expect(line).toContain('03:04:05.678')
+  expect(line).toContain('[1] "hi\\u001b[2J" a="b c" d="\\u001b[2J?" n=1')
+  expect(line.endsWith('\n')).toBe(true)
+  expect(toTerminalLine('not JSON\n')).toBe('not JSON\n')
+})
+
+test('at a terminal an error shows its stack, line by line', () => {
+  const line = toTerminalLine(
+    JSON.stringify({
+      level: 'error',
+      time: '',
+      thread: 0,
+      msg: 'm',
+      err: { stack: 'Error: x\n  at y\u0007' },
+    }),
+  )
+  expect(line).toContain('\n    Error: x\n')
+  expect(line).not.toContain('\u0007')
+})

@@ -1,0 +1,48 @@
+/** Loggers: JSON lines for standard output, readable ones at a terminal. The only user of pino. */
+import { type LoggerOptions as PinoOptions, pino } from 'pino'
+import type { Logger, LogLevel } from '../contracts/log.ts'
+import { bufferedStdout, type LineSink, promptStdout } from './log-output.ts'
+
+export interface LoggerOptions {
+  /** Least level that is written. */
+  readonly level: LogLevel
+  /** 0 for control, 1-based for data threads; a field of each line. */
+  readonly thread: number
+  /** Where lines go. Default: standard output. */
+  readonly destination?: LineSink
+}
+
+/** Names of fields that hold credentials. Nobody should log them; whoever does gets `[redacted]`. */
+const SECRET_FIELDS = ['authorization', 'api_key', 'apiKey', 'x-api-key', 'key']
+
+const REDACTED = {
+  paths: SECRET_FIELDS.flatMap((name) => [`["${name}"]`, `*["${name}"]`]),
+  censor: '[redacted]',
+}
+
+/**
+ * The logger of one thread. Each line has `level` (a word), `time` (ISO 8601, UTC), `thread`, the fields and `msg`;
+ * an error goes in the field `err`. Secrets at the top of the fields or one level below are replaced.
+ * A line is written before the call returns, so that none is lost when the thread dies.
+ */
+export function createLogger(options: LoggerOptions): Logger {
+  return pino({ ...baseOptions(options), redact: REDACTED }, options.destination ?? promptStdout())
+}
+
+/**
+ * A logger for access lines; one per thread. It replaces no secrets, since their fields are a fixed list without
+ * any: looking for secrets would quadruple the cost of a line. Lines are written in the background, so that a slow
+ * reader of the log never holds up requests, and at the latest when the thread ends.
+ */
+export function createAccessLogger(options: LoggerOptions): Logger {
+  return pino(baseOptions(options), options.destination ?? bufferedStdout())
+}
+
+function baseOptions({ level, thread }: LoggerOptions): PinoOptions {
+  return {
+    level,
+    base: { thread },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+  }
+}

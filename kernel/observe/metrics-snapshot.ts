@@ -1,0 +1,109 @@
+/** Metrics as plain data that may cross a thread border, and how the values of several threads become one. */
+
+export type MetricType = 'counter' | 'gauge' | 'histogram'
+
+/** One child of a counter or gauge. */
+export interface ValueSeries {
+  /** In the order of the family's label names. */
+  readonly labels: readonly string[]
+  readonly value: number
+}
+
+/** One child of a histogram. */
+export interface HistogramSeries {
+  /** In the order of the family's label names. */
+  readonly labels: readonly string[]
+  /** Per bucket, not cumulative; one more than there are bounds. */
+  readonly buckets: Float64Array
+  readonly sum: number
+  readonly count: number
+}
+
+interface FamilyHead {
+  readonly name: string
+  readonly help: string
+  readonly labelNames: readonly string[]
+}
+
+export interface ValueFamily extends FamilyHead {
+  readonly type: 'counter' | 'gauge'
+  readonly series: readonly ValueSeries[]
+}
+
+export interface HistogramFamily extends FamilyHead {
+  readonly type: 'histogram'
+  /** Upper bounds, inclusive, ascending, without infinity. */
+  readonly bounds: readonly number[]
+  readonly series: readonly HistogramSeries[]
+}
+
+export type FamilySnapshot = ValueFamily | HistogramFamily
+
+/** All families of one thread at one moment; survives `structuredClone`. */
+export type MetricsSnapshot = readonly FamilySnapshot[]
+
+/** Joins label values to one key; the separator is no character of a label value that means anything. */
+export function labelKey(values: readonly string[]): string {
+  return values.length === 1 ? values[0] : values.join('\u0000')
+}
+
+/**
+ * Adds up counters, gauges and histograms of several threads, child by child.
+ * Families keep the order in which they first appear. A family whose type or bounds differ from the first one of
+ * its name is left out, so that one odd thread cannot spoil a scrape.
+ */
+export function mergeSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
+  const byName = new Map<string, FamilySnapshot[]>()
+  for (const snapshot of snapshots) {
+    for (const family of snapshot) {
+      const known = byName.get(family.name)
+      if (known === undefined) byName.set(family.name, [family])
+      else if (isSameShape(known[0], family)) known.push(family)
+    }
+  }
+  return [...byName.values()].map(mergeFamily)
+}
+
+/** What is kept of a thread that is gone: its sums, not its momentary values. */
+export function withoutGauges(snapshot: MetricsSnapshot): MetricsSnapshot {
+  return snapshot.filter((family) => family.type !== 'gauge')
+}
+
+function isSameShape(a: FamilySnapshot, b: FamilySnapshot): boolean {
+  if (a.type !== b.type || labelKey(a.labelNames) !== labelKey(b.labelNames)) return false
+  if (a.type !== 'histogram' || b.type !== 'histogram') return true
+  return a.bounds.length === b.bounds.length && a.bounds.every((bound, index) => bound === b.bounds[index])
+}
+
+function mergeFamily(families: readonly FamilySnapshot[]): FamilySnapshot {
+  const first = families[0]
+  if (families.length === 1) return first
+  if (first.type === 'histogram') {
+    const all = families.flatMap((family) => (family.type === 'histogram' ? family.series : []))
+    return { ...first, series: mergeSeries(all, addHistograms) }
+  }
+  const all = families.flatMap((family) => (family.type === 'histogram' ? [] : family.series))
+  return { ...first, series: mergeSeries(all, (a, b) => ({ labels: a.labels, value: a.value + b.value })) }
+}
+
+function mergeSeries<Series extends { readonly labels: readonly string[] }>(
+  all: readonly Series[],
+  add: (a: Series, b: Series) => Series,
+): Series[] {
+  const byLabels = new Map<string, Series>()
+  for (const series of all) {
+    const key = labelKey(series.labels)
+    const known = byLabels.get(key)
+    byLabels.set(key, known === undefined ? series : add(known, series))
+  }
+  return [...byLabels.values()]
+}
+
+function addHistograms(a: HistogramSeries, b: HistogramSeries): HistogramSeries {
+  return {
+    labels: a.labels,
+    buckets: a.buckets.map((count, index) => count + b.buckets[index]),
+    sum: a.sum + b.sum,
+    count: a.count + b.count,
+  }
+}

@@ -1,0 +1,183 @@
+/** The metrics of one thread: declares families, keeps their children, and takes snapshots for a scrape. */
+import type {
+  CounterHandle,
+  GaugeHandle,
+  HistogramHandle,
+  MetricFamily,
+  MetricOptions,
+  Metrics,
+} from '../contracts/metric.ts'
+import { Counter, Gauge, Histogram } from './metric-handles.ts'
+import { type FamilySnapshot, labelKey, type MetricsSnapshot, type MetricType } from './metrics-snapshot.ts'
+
+/** Upper bounds of durations, in seconds. @source routing facts 6.1 */
+export const DURATION_BUCKETS: readonly number[] = Object.freeze([
+  0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 45, 60, 90, 120, 180, 240, 300, 480,
+  900, 1200, 1800, 2700, 3600, 5400, 7200,
+])
+
+const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
+const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/
+
+interface Child<Handle> {
+  readonly values: readonly string[]
+  readonly handle: Handle
+}
+
+/** One declared metric of a thread. */
+class Family<Handle> implements MetricFamily<Handle> {
+  readonly name: string
+  readonly help: string
+  readonly type: MetricType
+  readonly labelNames: readonly string[]
+  readonly bounds: readonly number[]
+  readonly children = new Map<string, Child<Handle>>()
+  readonly #make: () => Handle
+
+  constructor(type: MetricType, options: MetricOptions, bounds: readonly number[], make: () => Handle) {
+    this.type = type
+    this.name = options.name
+    this.help = options.help
+    this.labelNames = options.labels ?? []
+    this.bounds = bounds
+    this.#make = make
+    // A metric without labels has exactly one child, which shows from the start as zero.
+    if (this.labelNames.length === 0) this.labels()
+  }
+
+  labels(...values: string[]): Handle {
+    const key = labelKey(values)
+    const known = this.children.get(key)
+    if (known !== undefined) return known.handle
+    if (values.length !== this.labelNames.length) {
+      throw new Error(`metric ${this.name} has ${this.labelNames.length} labels, got ${values.length} values`)
+    }
+    const child = { values, handle: this.#make() }
+    this.children.set(key, child)
+    return child.handle
+  }
+
+  remove(...values: string[]): void {
+    this.children.delete(labelKey(values))
+  }
+}
+
+type AnyFamily = Family<Counter> | Family<Gauge> | Family<Histogram>
+
+/** @source the contract in contracts/metric.ts */
+export class ThreadMetrics implements Metrics {
+  readonly #counters = new Map<string, Family<Counter>>()
+  readonly #gauges = new Map<string, Family<Gauge>>()
+  readonly #histograms = new Map<string, Family<Histogram>>()
+  /** In order of declaration. */
+  readonly #all = new Map<string, AnyFamily>()
+  readonly #refreshers: (() => void)[] = []
+  readonly #onRefreshError: (error: unknown) => void
+
+  /** @param onRefreshError told what an `onCollect` callback threw; the snapshot goes on without it */
+  constructor(onRefreshError: (error: unknown) => void = () => {}) {
+    this.#onRefreshError = onRefreshError
+  }
+
+  counter(options: MetricOptions): MetricFamily<CounterHandle> {
+    return this.#declare(this.#counters, options, [], () => new Family('counter', options, [], makeCounter))
+  }
+
+  gauge(options: MetricOptions): MetricFamily<GaugeHandle> {
+    return this.#declare(this.#gauges, options, [], () => new Family('gauge', options, [], makeGauge))
+  }
+
+  histogram(options: MetricOptions & { buckets?: readonly number[] }): MetricFamily<HistogramHandle> {
+    const bounds = checkedBounds(options.name, options.buckets ?? DURATION_BUCKETS)
+    return this.#declare(this.#histograms, options, bounds, () => {
+      const shared = Float64Array.from(bounds)
+      return new Family('histogram', options, bounds, () => new Histogram(shared))
+    })
+  }
+
+  onCollect(refresh: () => void): void {
+    this.#refreshers.push(refresh)
+  }
+
+  /** Refreshes the gauges of live state, then copies every value. */
+  snapshot(): MetricsSnapshot {
+    for (const refresh of this.#refreshers) {
+      try {
+        refresh()
+      } catch (error) {
+        this.#onRefreshError(error)
+      }
+    }
+    const families: FamilySnapshot[] = []
+    for (const family of this.#all.values()) families.push(toSnapshot(family))
+    return families
+  }
+
+  #declare<F extends AnyFamily>(
+    ofType: Map<string, F>,
+    options: MetricOptions,
+    bounds: readonly number[],
+    make: () => F,
+  ): F {
+    const known = ofType.get(options.name)
+    if (known !== undefined && isSame(known, options, bounds)) return known
+    if (this.#all.has(options.name)) {
+      throw new Error(
+        `metric ${options.name} is declared twice with another type, other labels or other buckets`,
+      )
+    }
+    checkNames(options)
+    const family = make()
+    if (family.type === 'histogram' && family.labelNames.includes('le')) {
+      throw new Error(`histogram ${options.name} may not have a label 'le'`)
+    }
+    ofType.set(options.name, family)
+    this.#all.set(options.name, family)
+    return family
+  }
+}
+
+const makeCounter = () => new Counter()
+const makeGauge = () => new Gauge()
+
+function isSame(family: AnyFamily, options: MetricOptions, bounds: readonly number[]): boolean {
+  return (
+    labelKey(family.labelNames) === labelKey(options.labels ?? []) && family.bounds.join() === bounds.join()
+  )
+}
+
+function checkNames(options: MetricOptions): void {
+  if (!METRIC_NAME.test(options.name)) throw new Error(`'${options.name}' is not a metric name`)
+  for (const label of options.labels ?? []) {
+    if (!LABEL_NAME.test(label)) throw new Error(`'${label}' of metric ${options.name} is not a label name`)
+  }
+}
+
+function checkedBounds(name: string, bounds: readonly number[]): readonly number[] {
+  const isAscending = bounds.every((bound, index) => index === 0 || bound > bounds[index - 1])
+  if (bounds.length === 0 || !isAscending || !bounds.every(Number.isFinite)) {
+    throw new Error(`buckets of metric ${name} must be finite and ascending`)
+  }
+  return bounds
+}
+
+function toSnapshot(family: AnyFamily): FamilySnapshot {
+  const { name, help, labelNames } = family
+  if (isHistogram(family)) {
+    const series = [...family.children.values()].map(({ values, handle }) => ({
+      labels: values,
+      buckets: handle.buckets.slice(),
+      sum: handle.sum,
+      count: handle.count,
+    }))
+    return { name, help, labelNames, type: 'histogram', bounds: family.bounds, series }
+  }
+  const series: { labels: readonly string[]; value: number }[] = []
+  for (const { values, handle } of family.children.values())
+    series.push({ labels: values, value: handle.value })
+  return { name, help, labelNames, type: family.type === 'gauge' ? 'gauge' : 'counter', series }
+}
+
+function isHistogram(family: AnyFamily): family is Family<Histogram> {
+  return family.type === 'histogram'
+}
