@@ -1,0 +1,134 @@
+/** The link as control holds it: runs command handlers and publishes replicas to the data threads attached to it. */
+import type { Logger } from '../contracts/log.ts'
+import { GatewayError } from '../errors/gateway-error.ts'
+import type { ReplicaCell, ThreadLink } from './link.ts'
+import type { LinkDownMessage, LinkUpMessage, ReplicaState } from './messages.ts'
+import { ReplicaCells } from './replica-cells.ts'
+import { threadErrors, toFailure } from './thread-errors.ts'
+
+export interface ControlLinkOptions {
+  readonly log: Logger
+  /** True with `threads: 0`, where this thread serves requests too. Default false. */
+  readonly isData?: boolean
+}
+
+/** A data thread as control's link sees it. */
+export interface Attachment {
+  /** Takes in one message of the thread. */
+  receive(message: LinkUpMessage): void
+  /** The thread is gone: it counts as having acknowledged everything. Safe to call twice. */
+  detach(): void
+}
+
+/** One publication under way. */
+interface Publication {
+  readonly waiting: Set<DataPort>
+  readonly resolve: () => void
+}
+
+interface DataPort {
+  readonly send: (message: LinkDownMessage) => void
+}
+
+export class ControlLink implements ThreadLink {
+  readonly isControl = true
+  readonly isData: boolean
+  readonly index = 0
+  readonly #log: Logger
+  readonly #cells: ReplicaCells
+  readonly #handlers = new Map<string, (payload: unknown) => unknown>()
+  readonly #ports = new Set<DataPort>()
+  /** By replica name and version. */
+  readonly #publications = new Map<string, Publication>()
+
+  constructor({ log, isData = false }: ControlLinkOptions) {
+    this.#log = log
+    this.isData = isData
+    this.#cells = new ReplicaCells(log)
+  }
+
+  async command(name: string, payload: unknown): Promise<unknown> {
+    const handler = this.#handlers.get(name)
+    if (handler === undefined) throw threadErrors.unknown_command(name)
+    return handler(payload)
+  }
+
+  /** @throws when the command has a handler already */
+  onCommand(name: string, handler: (payload: unknown) => unknown): void {
+    if (this.#handlers.has(name)) throw new Error(`the command ${name} has two handlers`)
+    this.#handlers.set(name, handler)
+  }
+
+  replica(name: string, initial: unknown): ReplicaCell {
+    return this.#cells.cell(name, initial)
+  }
+
+  /** @throws DataCloneError when the value cannot cross to another thread; nothing has changed then */
+  async publish(name: string, value: unknown): Promise<void> {
+    const state: ReplicaState = { value, version: this.#cells.version(name) + 1 }
+    const message: LinkDownMessage = { type: 'replica', name, state }
+    const waiting = new Set<DataPort>()
+    // Sent before the swap here: a value that cannot be cloned fails on the first port and no thread differs.
+    for (const port of this.#ports) {
+      port.send(message)
+      waiting.add(port)
+    }
+    const acknowledged = this.#allAcknowledged(publicationKey(name, state.version), waiting)
+    this.#cells.swap(name, state)
+    await acknowledged
+  }
+
+  /** Everything published so far; a thread that is attached in the same tick misses nothing. */
+  published(): Record<string, ReplicaState> {
+    return this.#cells.published()
+  }
+
+  /** @param send posts to the thread; messages to a dead thread vanish */
+  attach(send: (message: LinkDownMessage) => void): Attachment {
+    const port: DataPort = { send }
+    this.#ports.add(port)
+    return {
+      receive: (message) => this.#receive(port, message),
+      detach: () => {
+        this.#ports.delete(port)
+        for (const key of this.#publications.keys()) this.#acknowledge(key, port)
+      },
+    }
+  }
+
+  #allAcknowledged(key: string, waiting: Set<DataPort>): Promise<void> {
+    if (waiting.size === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#publications.set(key, { waiting, resolve })
+    })
+  }
+
+  #acknowledge(key: string, port: DataPort): void {
+    const publication = this.#publications.get(key)
+    if (publication === undefined) return
+    publication.waiting.delete(port)
+    if (publication.waiting.size > 0) return
+    this.#publications.delete(key)
+    publication.resolve()
+  }
+
+  #receive(port: DataPort, message: LinkUpMessage): void {
+    if (message.type === 'replica_ack') this.#acknowledge(publicationKey(message.name, message.version), port)
+    else void this.#runCommand(port, message.id, message.name, message.payload)
+  }
+
+  /** Never rejects: whatever goes wrong is the answer. */
+  async #runCommand(port: DataPort, id: number, name: string, payload: unknown): Promise<void> {
+    try {
+      const value = await this.command(name, payload)
+      port.send({ type: 'command_done', id, value })
+    } catch (err) {
+      if (!(err instanceof GatewayError)) this.#log.error({ err, command: name }, 'a command failed')
+      port.send({ type: 'command_failed', id, failure: toFailure(err) })
+    }
+  }
+}
+
+function publicationKey(name: string, version: number): string {
+  return `${version} ${name}`
+}

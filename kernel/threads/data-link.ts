@@ -1,0 +1,103 @@
+/** The link as a data thread holds it: sends commands to control and takes in the replicas that come back. */
+import type { MessagePort } from 'node:worker_threads'
+import type { Logger } from '../contracts/log.ts'
+import type { ReplicaCell, ThreadLink } from './link.ts'
+import type { DownMessage, LifeDownMessage, LifeUpMessage, ReplicaState, UpMessage } from './messages.ts'
+import { ReplicaCells } from './replica-cells.ts'
+import { fromFailure } from './thread-errors.ts'
+
+export interface DataLinkOptions {
+  /** The thread's `parentPort`. */
+  readonly port: MessagePort
+  /** 1-based. */
+  readonly index: number
+  /** Everything published before this thread began. */
+  readonly replicas: Readonly<Record<string, ReplicaState>>
+  readonly log: Logger
+}
+
+interface PendingCommand {
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: Error) => void
+}
+
+export class DataLink implements ThreadLink {
+  readonly isControl = false
+  readonly isData = true
+  readonly index: number
+  readonly #port: MessagePort
+  readonly #cells: ReplicaCells
+  readonly #pending = new Map<number, PendingCommand>()
+  #lastId = 0
+  #onLife: ((message: LifeDownMessage) => void) | null = null
+  /** Orders that came before anybody listened for them. */
+  readonly #earlyLife: LifeDownMessage[] = []
+
+  constructor({ port, index, replicas, log }: DataLinkOptions) {
+    this.index = index
+    this.#port = port
+    this.#cells = new ReplicaCells(log)
+    for (const [name, state] of Object.entries(replicas)) this.#cells.swap(name, state)
+    port.on('message', (message: DownMessage) => this.#receive(message))
+  }
+
+  command(name: string, payload: unknown): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#lastId += 1
+      const id = this.#lastId
+      this.#post({ type: 'command', id, name, payload })
+      this.#pending.set(id, { resolve, reject })
+    })
+  }
+
+  onCommand(): void {
+    // Handlers run on control only.
+  }
+
+  replica(name: string, initial: unknown): ReplicaCell {
+    return this.#cells.cell(name, initial)
+  }
+
+  async publish(name: string): Promise<void> {
+    throw new Error(`only control may publish ${name}`)
+  }
+
+  /** Reports to control about this thread's life. */
+  report(message: LifeUpMessage): void {
+    this.#post(message)
+  }
+
+  /** Hands control's orders to the one listener, those first that came before it. */
+  onLife(listener: (message: LifeDownMessage) => void): void {
+    this.#onLife = listener
+    for (const message of this.#earlyLife.splice(0)) listener(message)
+  }
+
+  #post(message: UpMessage): void {
+    this.#port.postMessage(message)
+  }
+
+  #receive(message: DownMessage): void {
+    switch (message.type) {
+      case 'replica':
+        this.#cells.swap(message.name, message.state)
+        this.#post({ type: 'replica_ack', name: message.name, version: message.state.version })
+        return
+      case 'command_done':
+        this.#settle(message.id)?.resolve(message.value)
+        return
+      case 'command_failed':
+        this.#settle(message.id)?.reject(fromFailure(message.failure))
+        return
+      default:
+        if (this.#onLife === null) this.#earlyLife.push(message)
+        else this.#onLife(message)
+    }
+  }
+
+  #settle(id: number): PendingCommand | undefined {
+    const pending = this.#pending.get(id)
+    this.#pending.delete(id)
+    return pending
+  }
+}

@@ -1,0 +1,62 @@
+/** The messages between control and a data thread. Nothing else crosses, besides the shared counters. */
+import type { PlainError } from '../errors/gateway-error.ts'
+import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
+
+/** A replica's value and the number of its publication, 1-based. */
+export interface ReplicaState {
+  readonly value: unknown
+  readonly version: number
+}
+
+/** How a command failed: an error of a table, or only the message of one that has no row. */
+export type CommandFailure =
+  | { readonly kind: 'gateway'; readonly error: PlainError }
+  | { readonly kind: 'internal'; readonly message: string }
+
+/** Link messages from a data thread to control. */
+export type LinkUpMessage =
+  | { readonly type: 'command'; readonly id: number; readonly name: string; readonly payload: unknown }
+  | { readonly type: 'replica_ack'; readonly name: string; readonly version: number }
+
+/** Link messages from control to a data thread. */
+export type LinkDownMessage =
+  | { readonly type: 'command_done'; readonly id: number; readonly value: unknown }
+  | { readonly type: 'command_failed'; readonly id: number; readonly failure: CommandFailure }
+  | { readonly type: 'replica'; readonly name: string; readonly state: ReplicaState }
+
+/** Reports of a data thread about its own life. */
+export type LifeUpMessage =
+  | { readonly type: 'listening'; readonly port: number }
+  | { readonly type: 'metrics'; readonly id: number; readonly snapshot: MetricsSnapshot }
+  | { readonly type: 'drained' }
+  /** The thread is about to end; its last metrics, null when they could not be taken. */
+  | { readonly type: 'fatal'; readonly message: string; readonly snapshot: MetricsSnapshot | null }
+
+/** Orders of control about a data thread's life. */
+export type LifeDownMessage =
+  | { readonly type: 'collect'; readonly id: number }
+  | { readonly type: 'drain'; readonly deadlineMs: number }
+  | { readonly type: 'stop' }
+
+export type UpMessage = LinkUpMessage | LifeUpMessage
+export type DownMessage = LinkDownMessage | LifeDownMessage
+
+/** What a data thread is born with. */
+export interface ThreadSeed {
+  /** 1-based; also the thread's column in the shared counters. */
+  readonly index: number
+  /** How many data threads there are. */
+  readonly count: number
+  /** Port to listen on, shared with the other threads; never 0. */
+  readonly port: number
+  readonly counters: SharedArrayBuffer
+  /** The whole configuration as plain JSON. */
+  readonly config: unknown
+  /** Everything published so far. */
+  readonly replicas: Readonly<Record<string, ReplicaState>>
+}
+
+/** `workerData` of a data thread. */
+export interface ThreadWorkerData {
+  readonly weirThread: ThreadSeed
+}

@@ -1,0 +1,123 @@
+/** One running data thread as control sees it: its port, its metrics, and its end. */
+import { Worker } from 'node:worker_threads'
+import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
+import type { Attachment, ControlLink } from './control-link.ts'
+import type { DownMessage, ThreadSeed, ThreadWorkerData, UpMessage } from './messages.ts'
+
+export interface ThreadHandleOptions {
+  readonly entry: URL
+  readonly execArgv: readonly string[] | undefined
+  readonly link: ControlLink
+  /** What the thread is born with; the replicas are added here. */
+  readonly seed: Omit<ThreadSeed, 'replicas'>
+}
+
+/** How a thread ended. */
+export interface ThreadEnd {
+  readonly exitCode: number
+  /** What it reported or what Node saw; null when it ended in order. */
+  readonly reason: string | null
+  readonly livedMs: number
+}
+
+export class ThreadHandle {
+  readonly index: number
+  /** The thread's port; rejects when it ends before it listens. */
+  readonly listening: Promise<number>
+  readonly ended: Promise<ThreadEnd>
+  /** The metrics last seen of it. */
+  lastSnapshot: MetricsSnapshot | null = null
+  hasEnded = false
+  readonly #worker: Worker
+  readonly #attachment: Attachment
+  readonly #collects = new Map<number, (snapshot: MetricsSnapshot | null) => void>()
+  readonly #listening = Promise.withResolvers<number>()
+  readonly #drained = Promise.withResolvers<void>()
+  #lastCollectId = 0
+  #reason: string | null = null
+
+  constructor({ entry, execArgv, link, seed }: ThreadHandleOptions) {
+    const startedAtMs = performance.now()
+    this.index = seed.index
+    const workerData: ThreadWorkerData = { weirThread: { ...seed, replicas: link.published() } }
+    this.#worker = new Worker(entry, { workerData, execArgv: execArgv?.slice(), name: `data-${seed.index}` })
+    // In the same tick as the copy of the replicas, so that no publication falls between the two.
+    this.#attachment = link.attach((message) => this.#post(message))
+    this.listening = this.#listening.promise
+    // Seen by whoever waits for it; a restart that nobody waits for must not bring the process down.
+    this.listening.catch(() => {})
+    this.ended = new Promise((resolve) => {
+      this.#worker.once('exit', (exitCode) => {
+        this.#release()
+        resolve({ exitCode, reason: this.#reason, livedMs: performance.now() - startedAtMs })
+      })
+    })
+    this.#worker.on('message', (message: UpMessage) => this.#receive(message))
+    this.#worker.on('error', (error) => {
+      this.#reason ??= error instanceof Error ? error.message : String(error)
+    })
+  }
+
+  /** Asks for metrics; null when the thread is silent for longer than the limit, or ends. */
+  collect(limitMs: number): Promise<MetricsSnapshot | null> {
+    if (this.hasEnded) return Promise.resolve(null)
+    this.#lastCollectId += 1
+    const id = this.#lastCollectId
+    return new Promise((resolve) => {
+      const settle = (snapshot: MetricsSnapshot | null) => {
+        clearTimeout(timer)
+        this.#collects.delete(id)
+        resolve(snapshot)
+      }
+      const timer = setTimeout(settle, limitMs, null)
+      this.#collects.set(id, settle)
+      this.#post({ type: 'collect', id })
+    })
+  }
+
+  /** Resolves when the thread has drained or ended. */
+  drain(deadlineMs: number): Promise<void> {
+    this.#post({ type: 'drain', deadlineMs })
+    return this.#drained.promise
+  }
+
+  /** Asks the thread to end; see `ended`. */
+  stop(): void {
+    this.#post({ type: 'stop' })
+  }
+
+  #post(message: DownMessage): void {
+    this.#worker.postMessage(message)
+  }
+
+  #receive(message: UpMessage): void {
+    switch (message.type) {
+      case 'listening':
+        this.#listening.resolve(message.port)
+        return
+      case 'metrics':
+        this.lastSnapshot = message.snapshot
+        this.#collects.get(message.id)?.(message.snapshot)
+        return
+      case 'drained':
+        this.#drained.resolve()
+        return
+      case 'fatal':
+        this.#reason = message.message
+        this.lastSnapshot = message.snapshot ?? this.lastSnapshot
+        return
+      default:
+        this.#attachment.receive(message)
+    }
+  }
+
+  #release(): void {
+    this.hasEnded = true
+    this.#attachment.detach()
+    this.#listening.reject(
+      new Error(`data thread ${this.index} ended before it listened: ${this.#reason ?? 'no reason given'}`),
+    )
+    this.#drained.resolve()
+    for (const settle of [...this.#collects.values()]) settle(null)
+  }
+}
