@@ -7,7 +7,6 @@ import { hashText } from './random.ts'
 
 const TOKEN_LENGTH = 4
 const SPACE = 0x20
-const ASCII_END = 0x80
 const FIRST_ID = 1000
 const VOCABULARY_SIZE = 32_000
 
@@ -48,16 +47,13 @@ function tokenEnd(text: string, start: number): number {
   return isLowSurrogate(text.charCodeAt(at)) && isHighSurrogate(text.charCodeAt(at - 1)) ? at + 1 : at
 }
 
-/** By ASCII code; a table, because prompts may be long. */
-const ASCII_KINDS: readonly Kind[] = Array.from({ length: ASCII_END }, (_, code) => {
-  if (code <= SPACE) return 'space'
-  return /[0-9A-Za-z]/.test(String.fromCharCode(code)) ? 'word' : 'other'
-})
-
 /** Beyond the end the code is NaN, which is of kind other. */
 function kindOf(code: number): Kind {
-  if (code >= ASCII_END) return 'word'
-  return ASCII_KINDS[code] ?? 'other'
+  if (code <= SPACE) return 'space'
+  if (code >= 0x80) return 'word'
+  const isDigit = code >= 0x30 && code <= 0x39
+  const isLetter = (code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a)
+  return isDigit || isLetter ? 'word' : 'other'
 }
 
 function isHighSurrogate(code: number): boolean {
