@@ -1,0 +1,25 @@
+/** What the routes ask of control: it alone holds the records and decides. */
+import { defineCommand } from '#kernel'
+import type { WorkerPatch, WorkerSpec } from './spec.ts'
+import type { WorkerList, WorkerRecord } from './wire.ts'
+
+/** A change that was taken on; it happens in the background. */
+export interface AcceptedChange {
+  readonly id: string
+  readonly url: string
+}
+
+/** @throws worker_already_exists, invalid_worker_url, job_queue_full, worker_limit_reached */
+export const RegisterWorker = defineCommand<WorkerSpec, AcceptedChange>('workers.register')
+/** @throws worker_not_found, url_change_unsupported, job_queue_full */
+export const ReplaceWorker = defineCommand<{ id: string; spec: WorkerSpec }, AcceptedChange>(
+  'workers.replace',
+)
+/** @throws worker_not_found, job_queue_full */
+export const PatchWorker = defineCommand<{ id: string; patch: WorkerPatch }, AcceptedChange>('workers.patch')
+/** @throws worker_not_found, job_queue_full */
+export const RemoveWorker = defineCommand<string, AcceptedChange>('workers.remove')
+/** Of those that serve the model, or of all. */
+export const ListWorkers = defineCommand<string | null, WorkerList>('workers.list')
+/** @throws worker_not_found */
+export const GetWorker = defineCommand<string, WorkerRecord>('workers.get')

@@ -1,0 +1,103 @@
+/** The workers section of the configuration file: which workers to start with, and how all are found and watched. */
+import { type Static, Type } from '#kernel'
+import { workerErrors } from './errors.ts'
+import { WorkerSpecSchema } from './wire.ts'
+import { parseWorkerUrl } from './worker-url.ts'
+
+const seconds = (value: number, description: string) =>
+  Type.Number({ exclusiveMinimum: 0, default: value, description })
+const secondsOrZero = (value: number, description: string) =>
+  Type.Number({ minimum: 0, default: value, description })
+const count = (value: number, description: string) =>
+  Type.Integer({ minimum: 1, default: value, description })
+
+/** @source routing facts 5.2, 5.3 */
+export const workersConfig = Type.Object(
+  {
+    urls: Type.Array(Type.String(), {
+      default: [],
+      description: 'Workers to register at start, by URL alone; engine and models are discovered.',
+    }),
+    workers: Type.Array(WorkerSpecSchema, {
+      default: [],
+      description:
+        'Workers to register at start, each as POST /workers takes it. A worker named here comes back at every start. Workers registered through the API are kept by the storage plugin where that is enabled, with their api_key as it is: the data directory then holds secrets and needs the file permissions of one.',
+    }),
+    healthCheck: Type.Object(
+      {
+        timeoutSecs: seconds(5, 'Per probe, seconds.'),
+        intervalSecs: seconds(60, 'Between probes of one worker, seconds; each wait varies by a tenth.'),
+        successThreshold: count(2, 'Consecutive good probes that make a worker ready.'),
+        failureThreshold: count(3, 'Consecutive bad probes that make a ready worker not_ready.'),
+        endpoint: Type.String({
+          pattern: '^/',
+          default: '/health',
+          description: 'Path of the probe on the worker; any 2xx status is good.',
+        }),
+        disabled: Type.Boolean({
+          default: false,
+          description: 'No worker is probed unless it asks for it; all count as ready.',
+        }),
+      },
+      { default: {}, additionalProperties: false },
+    ),
+    startupTimeoutSecs: seconds(1800, 'How long a registration waits for the worker to come up, seconds.'),
+    startupCheckIntervalSecs: seconds(
+      30,
+      'Longest wait between looks at a worker that is not up yet, seconds. The first looks follow each other faster.',
+    ),
+    startupDelaySecs: secondsOrZero(0, 'Wait before the first look at a new worker, seconds.'),
+    drainSettleSecs: secondsOrZero(
+      5,
+      'Longest time that a deleted worker stays listed for its running requests, seconds. 0 removes it at once; running streams are not cut either way.',
+    ),
+    removeUnhealthy: Type.Boolean({
+      default: false,
+      description: 'Remove workers whose checks have failed for good.',
+    }),
+    modelAliases: Type.Record(Type.String(), Type.String(), {
+      default: {},
+      description:
+        'Other names of models, alias: model id. Added to the cards of workers that serve the model.',
+    }),
+  },
+  { additionalProperties: false },
+)
+
+/** The section with every default filled in. */
+export type WorkersConfig = Static<typeof workersConfig>
+
+/**
+ * Checks what a schema cannot say.
+ * @throws invalid_workers_config, which stops the boot
+ * @source routing facts 5.9
+ */
+export function checkWorkersConfig(config: WorkersConfig): void {
+  for (const [index, url] of config.urls.entries()) checkUrl(`urls.${index}`, url)
+  for (const [index, worker] of config.workers.entries()) {
+    checkUrl(`workers.${index}.url`, worker.url)
+    if (worker.bootstrap_port === 0) refuse(`workers.${index}.bootstrap_port`, 'must be from 1 to 65535')
+    if (worker.runtime != null && worker.runtime_type != null) {
+      refuse(`workers.${index}.runtime`, 'is another name of runtime_type; give one of them')
+    }
+  }
+  const urls = [...config.urls, ...config.workers.map((worker) => worker.url)]
+  const twice = urls.find((url, index) => urls.indexOf(url) !== index)
+  if (twice !== undefined) refuse('urls', `and workers name ${twice} more than once`)
+  for (const [alias, model] of Object.entries(config.modelAliases)) {
+    if (alias === '' || model === '') refuse(`modelAliases.${alias}`, 'must have a name on both sides')
+    if (alias === model) refuse(`modelAliases.${alias}`, 'must differ from the model it stands for')
+  }
+}
+
+function checkUrl(path: string, url: string): void {
+  try {
+    parseWorkerUrl(url)
+  } catch (error) {
+    refuse(path, `is not usable: ${(error as Error).message}`)
+  }
+}
+
+function refuse(path: string, problem: string): never {
+  throw workerErrors.invalid_workers_config(path, problem)
+}

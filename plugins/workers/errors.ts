@@ -1,0 +1,80 @@
+/** The errors of the workers plugin: what the routes refuse, and why a background job can fail. */
+import { defineErrors } from '#kernel'
+
+/** @source API spec 4.4, 7.2; routes facts 16.4 to 16.10 */
+export const workerErrors = defineErrors('workers', {
+  worker_not_found: {
+    kind: 'not_found',
+    source: 'client',
+    text: (id: string) => `no worker has id ${id}`,
+  },
+  worker_already_exists: {
+    kind: 'conflict',
+    source: 'client',
+    text: (url: string, id: string) => `worker ${url} is already registered with id ${id}`,
+  },
+  invalid_worker_url: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (problem: string) => `the worker url ${problem}`,
+  },
+  invalid_worker_id: {
+    kind: 'bad_request',
+    source: 'client',
+    text: () => 'the worker id in the path must be a UUID',
+  },
+  duplicate_field: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (field: string, alias: string) => `'${alias}' is another name of '${field}'; send one of them`,
+  },
+  url_change_unsupported: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (url: string) =>
+      `the url of a worker cannot change from ${url}; delete the worker and register the new url`,
+  },
+  job_queue_full: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: (queued: number) => `${queued} worker changes are waiting already; try again shortly`,
+  },
+  worker_limit_reached: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: (max: number) =>
+      `the gateway holds at most ${max} workers; delete one or raise kernel.limits.maxWorkers`,
+  },
+  worker_changed: {
+    kind: 'conflict',
+    source: 'client',
+    text: () => 'the worker was changed or deleted while this replacement was prepared',
+  },
+  worker_unreachable: {
+    kind: 'unavailable',
+    source: 'worker',
+    text: (url: string, seconds: number, problem: string) =>
+      `${url} did not become healthy within ${seconds} s; last answer: ${problem}`,
+  },
+  model_discovery_failed: {
+    kind: 'unavailable',
+    source: 'worker',
+    text: (url: string, problem: string) => `${url} did not tell its models: ${problem}`,
+  },
+  transport_missing: {
+    kind: 'not_implemented',
+    source: 'gateway',
+    text: (mode: string) =>
+      `this gateway has no transport for ${mode} workers; register an http:// or https:// url`,
+  },
+  job_timed_out: {
+    kind: 'timeout',
+    source: 'gateway',
+    text: (seconds: number) => `the change was given up after ${seconds} s`,
+  },
+  invalid_workers_config: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (path: string, problem: string) => `plugins.workers.${path} ${problem}`,
+  },
+})

@@ -1,0 +1,120 @@
+/** Watches registered workers: probes each at its interval, moves its status, and says which have failed for good. */
+import type { CounterHandle, Logger, MetricFamily, WorkerBalance, WorkerStatus } from '#kernel'
+import { type HealthView, NO_PROBES, observeProbe } from './health-state.ts'
+import { MAX_DELAY_MS } from './pause.ts'
+import type { Worker } from './worker.ts'
+
+/** @source routes facts 16.6 */
+const MAX_CONCURRENT_PROBES = 128
+
+/** A wait is the interval give or take this share of it, so that workers registered together drift apart. */
+const JITTER = 0.1
+
+export interface HealthChecksParts {
+  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status'>
+  readonly log: Logger
+  /** Null when good, else why not; must not throw. */
+  readonly probe: (worker: Worker) => Promise<string | null>
+  /** By worker type and result. */
+  readonly counter: MetricFamily<CounterHandle>
+  /** The worker will not be probed any more. */
+  readonly onFailed: (worker: Worker) => void
+  /** Between 0 and 1. Default Math.random. */
+  readonly random?: () => number
+}
+
+/** One worker under watch, at one revision: a change of the worker is a new watch, and results of old ones are void. */
+interface Watch {
+  readonly worker: Worker
+  /** Status that the last probe left, with its counts. */
+  view: HealthView
+  timer: NodeJS.Timeout | null
+}
+
+export class HealthChecks {
+  readonly #parts: HealthChecksParts
+  readonly #watches = new Map<string, Watch>()
+  readonly #due: Watch[] = []
+  #running = 0
+
+  constructor(parts: HealthChecksParts) {
+    this.#parts = parts
+  }
+
+  /** Begins to watch a worker, or goes on with its new revision; the first probe goes out at once. */
+  watch(worker: Worker): void {
+    const status = this.#status(worker)
+    const view = this.#watches.get(worker.id)?.view ?? { status, counts: NO_PROBES }
+    this.unwatch(worker.id)
+    if (worker.health.isDisabled || status === 'failed' || status === 'draining') return
+    const watch: Watch = { worker, view, timer: null }
+    this.#watches.set(worker.id, watch)
+    this.#enqueue(watch)
+  }
+
+  unwatch(id: string): void {
+    const watch = this.#watches.get(id)
+    if (watch === undefined) return
+    this.#watches.delete(id)
+    if (watch.timer !== null) clearTimeout(watch.timer)
+  }
+
+  stop(): void {
+    for (const id of [...this.#watches.keys()]) this.unwatch(id)
+  }
+
+  #status(worker: Worker): WorkerStatus {
+    return this.#parts.balance.status(worker.entry.slot)
+  }
+
+  #isCurrent(watch: Watch): boolean {
+    return this.#watches.get(watch.worker.id) === watch
+  }
+
+  #enqueue(watch: Watch): void {
+    this.#due.push(watch)
+    this.#probeNext()
+  }
+
+  #probeNext(): void {
+    while (this.#running < MAX_CONCURRENT_PROBES) {
+      const watch = this.#due.shift()
+      if (watch === undefined) return
+      if (this.#isCurrent(watch)) void this.#probe(watch)
+    }
+  }
+
+  async #probe(watch: Watch): Promise<void> {
+    this.#running += 1
+    const problem = await this.#parts.probe(watch.worker)
+    this.#running -= 1
+    this.#parts.counter.labels(watch.worker.spec.workerType, problem === null ? 'success' : 'failure').inc()
+    if (this.#isCurrent(watch)) this.#apply(watch, problem)
+    this.#probeNext()
+  }
+
+  #apply(watch: Watch, problem: string | null): void {
+    const { worker } = watch
+    const status = this.#status(worker)
+    // A status that somebody else has set begins its counts anew.
+    const view = watch.view.status === status ? watch.view : { status, counts: NO_PROBES }
+    const next = observeProbe(view, problem === null, worker.health)
+    watch.view = next
+    if (next.status !== status) this.#move(worker, status, next.status, problem)
+    if (next.status === 'failed' || next.status === 'draining') {
+      this.unwatch(worker.id)
+      return
+    }
+    const random = (this.#parts.random ?? Math.random)()
+    const waitMs = worker.health.intervalSecs * 1000 * (1 + JITTER * (2 * random - 1))
+    watch.timer = setTimeout(() => this.#enqueue(watch), Math.min(waitMs, MAX_DELAY_MS)).unref()
+  }
+
+  #move(worker: Worker, from: WorkerStatus, to: WorkerStatus, problem: string | null): void {
+    this.#parts.balance.setStatus(worker.entry.slot, to)
+    const fields = { worker: worker.spec.url, from, to, reason: problem }
+    if (to === 'ready') this.#parts.log.info(fields, 'worker is healthy')
+    else this.#parts.log.warn(fields, 'worker is not healthy')
+    if (to === 'failed') this.#parts.onFailed(worker)
+  }
+}

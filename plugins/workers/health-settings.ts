@@ -1,0 +1,41 @@
+/** How one worker's health is checked: the gateway's defaults under the worker's own values. */
+import type { WorkersConfig } from './config.ts'
+import type { HealthOverrides, WorkerSpec } from './spec.ts'
+
+/** @source routes facts 16.2 */
+export interface HealthSettings {
+  /** Per probe, seconds. */
+  readonly timeoutSecs: number
+  /** Between probes, seconds. */
+  readonly intervalSecs: number
+  /** Consecutive good probes to become ready. */
+  readonly successThreshold: number
+  /** Consecutive bad probes to become not_ready. */
+  readonly failureThreshold: number
+  /** No probing; the worker counts as ready. */
+  readonly isDisabled: boolean
+  /** How long a deleted worker stays listed for its running requests, seconds. */
+  readonly drainSettleSecs: number
+}
+
+/** @param isExternal cloud services have no health route, so they are not checked unless the worker asks for it */
+export function effectiveHealth(
+  overrides: HealthOverrides,
+  config: WorkersConfig,
+  isExternal: boolean,
+): HealthSettings {
+  const defaults = config.healthCheck
+  return {
+    timeoutSecs: overrides.timeoutSecs ?? defaults.timeoutSecs,
+    intervalSecs: overrides.intervalSecs ?? defaults.intervalSecs,
+    successThreshold: Math.max(1, overrides.successThreshold ?? defaults.successThreshold),
+    failureThreshold: Math.max(1, overrides.failureThreshold ?? defaults.failureThreshold),
+    isDisabled: overrides.isDisabled ?? (isExternal || defaults.disabled),
+    drainSettleSecs: overrides.drainSettleSecs ?? config.drainSettleSecs,
+  }
+}
+
+/** Health of a worker that is not registered yet. */
+export function healthOfSpec(spec: WorkerSpec, config: WorkersConfig): HealthSettings {
+  return effectiveHealth(spec.health, config, spec.runtimeType === 'external')
+}

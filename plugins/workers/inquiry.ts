@@ -1,0 +1,102 @@
+/** Questions to a worker during its registration: JSON routes asked at most once each, trouble tried again. */
+import type { HeaderList } from '#kernel'
+import { workerErrors } from './errors.ts'
+import type { JobContext } from './jobs.ts'
+import { type CallWorker, describeFailure, isGoodStatus } from './probe.ts'
+
+/** @source routing facts 2.2, step 4 */
+const TRIES = 3
+const CALL_TIMEOUT_MS = 5_000
+const MAX_INFO_BYTES = 4_194_304
+
+export type Info = Readonly<Record<string, unknown>>
+
+export interface InquiryTarget {
+  readonly url: string
+  readonly apiKey: string | null
+  readonly headers?: HeaderList
+}
+
+export interface InquiryOptions {
+  /** Between tries, by number of the try, 1-based. Milliseconds. */
+  readonly retryDelayMs: (tried: number) => number
+  /** False asks once. */
+  readonly hasRetries: boolean
+}
+
+export class Inquiry {
+  readonly #call: CallWorker
+  readonly #target: InquiryTarget
+  readonly #job: JobContext
+  readonly #options: InquiryOptions
+  readonly #asked = new Map<string, Promise<Info | null>>()
+
+  constructor(call: CallWorker, target: InquiryTarget, job: JobContext, options: InquiryOptions) {
+    this.#call = call
+    this.#target = target
+    this.#job = job
+    this.#options = options
+  }
+
+  /**
+   * The JSON object of a route, or null when the worker has no such route.
+   * @throws model_discovery_failed when the worker cannot be reached or answers 5xx, also on further tries
+   */
+  require(path: string): Promise<Info | null> {
+    const asked = this.#asked.get(path) ?? this.#ask(path)
+    this.#asked.set(path, asked)
+    return asked
+  }
+
+  /** Like `require`, null for trouble of any kind; for what a registration can do without. */
+  async find(path: string): Promise<Info | null> {
+    try {
+      return await this.require(path)
+    } catch {
+      this.#job.signal.throwIfAborted()
+      return null
+    }
+  }
+
+  async #ask(path: string): Promise<Info | null> {
+    for (let tried = 1; ; tried++) {
+      const { info, problem } = await this.#askOnce(path)
+      this.#job.signal.throwIfAborted()
+      if (problem === null) return info
+      if (tried >= TRIES || !this.#options.hasRetries) {
+        throw workerErrors.model_discovery_failed(this.#target.url, problem)
+      }
+      await this.#job.wait(this.#options.retryDelayMs(tried))
+    }
+  }
+
+  async #askOnce(path: string): Promise<{ info: Info | null; problem: string | null }> {
+    try {
+      const { headers } = this.#target
+      const limits = { timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_INFO_BYTES }
+      const reply = await this.#call(this.#target, { method: 'GET', path, headers, ...limits })
+      if (reply.status >= 500 || reply.status === 401 || reply.status === 403) {
+        return { info: null, problem: `GET ${path} answered ${reply.status}` }
+      }
+      return { info: isGoodStatus(reply.status) ? toInfo(reply.body) : null, problem: null }
+    } catch (error) {
+      return { info: null, problem: describeFailure(error) }
+    }
+  }
+}
+
+/** The members of a JSON object; null for anything else, which is not an answer to any of our questions. */
+function toInfo(body: Buffer): Info | null {
+  try {
+    const value: unknown = JSON.parse(body.toString())
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Info) : null
+  } catch {
+    return null
+  }
+}
+
+/** The entries of a `/v1/models` answer that have an id. */
+export function modelEntries(models: Info | null): readonly (Info & { id: string })[] {
+  if (!Array.isArray(models?.data)) return []
+  return models.data.filter((entry) => typeof entry?.id === 'string' && entry.id !== '')
+}

@@ -1,0 +1,154 @@
+/** Decides about workers, on control: takes each change on or refuses it, and tells what there is. */
+import { isDeepStrictEqual } from 'node:util'
+import type { AcceptedChange } from './commands.ts'
+import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
+import { workerErrors } from './errors.ts'
+import { serves } from './model-card.ts'
+import { toList, toPendingRecord, toRecord } from './records.ts'
+import type { Registrations } from './registrations.ts'
+import type { Reservation } from './registry.ts'
+import type { Removals } from './removals.ts'
+import { specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
+import type { WorkerList, WorkerRecord } from './wire.ts'
+import { patchWorker, type Worker } from './worker.ts'
+import { parseWorkerUrl } from './worker-url.ts'
+
+export class WorkerManager {
+  readonly #parts: ControlParts
+  readonly #registrations: Registrations
+  readonly #removals: Removals
+
+  constructor(parts: ControlParts, registrations: Registrations, removals: Removals) {
+    this.#parts = parts
+    this.#registrations = registrations
+    this.#removals = removals
+  }
+
+  /** Lists the saved workers and registers those of the configuration; none of them is waited for. */
+  async start(): Promise<void> {
+    const { config, saved, registry } = this.#parts
+    const configured = [...config.urls.map(specOfUrl), ...config.workers.map(toWorkerSpec)]
+    const urls = new Set(configured.map((spec) => spec.url))
+    const restored = (await saved.load()).filter(({ spec }) => !urls.has(spec.url))
+    const workers = await Promise.all(
+      restored.map(({ id, spec, findings }) => registry.add({ id, spec, findings, origin: 'api' })),
+    )
+    for (const worker of workers) this.#registrations.restore(worker)
+    for (const spec of configured) this.#registrations.begin(registry.reserve(spec), 'config')
+  }
+
+  /** Stops all background work. Safe to call twice. */
+  stop(): void {
+    this.#parts.jobs.stop()
+    this.#parts.checks.stop()
+  }
+
+  /** @param model null lists all */
+  list(model: string | null): WorkerList {
+    const workers = this.#parts.registry.workers()
+    const chosen = model === null ? workers : workers.filter(({ entry }) => serves(entry.models, model))
+    return toList(chosen, this.#parts.balance)
+  }
+
+  /** @throws worker_not_found */
+  get(id: string): WorkerRecord {
+    const { registry, jobs, balance, config } = this.#parts
+    const worker = registry.byId(id)
+    if (worker !== undefined) return toRecord(worker, balance, jobs.status(worker.spec.url))
+    const reservation = registry.reservationById(id)
+    if (reservation === undefined) throw workerErrors.worker_not_found(id)
+    return toPendingRecord(reservation, config, jobs.status(reservation.spec.url))
+  }
+
+  /**
+   * Takes a registration on. While one of the same URL is under way the newest specification wins, with the same id.
+   * @throws invalid_worker_url, worker_already_exists, worker_limit_reached, job_queue_full
+   * @source routes facts 16.4
+   */
+  register(spec: WorkerSpec): AcceptedChange {
+    const { registry, jobs, maxWorkers } = this.#parts
+    parseWorkerUrl(spec.url)
+    const existing = registry.byUrl(spec.url)
+    if (existing !== undefined) throw workerErrors.worker_already_exists(spec.url, existing.id)
+    const known = registry.reservationOf(spec.url)
+    const isUnderWay = known !== undefined && this.#registrations.isUnderWay(spec.url)
+    if (isUnderWay && isDeepStrictEqual(known.spec, spec)) return accepted(known)
+    if (known === undefined && registry.size >= maxWorkers)
+      throw workerErrors.worker_limit_reached(maxWorkers)
+    jobs.requireRoom()
+    this.#registrations.cancel(spec.url)
+    const reservation = registry.reserve(spec)
+    this.#registrations.begin(reservation, 'api')
+    return accepted(reservation)
+  }
+
+  /**
+   * Takes a replacement on; it supersedes one that is still under way.
+   * @throws worker_not_found, url_change_unsupported, job_queue_full
+   * @source routes facts 16.9
+   */
+  replace(id: string, spec: WorkerSpec): AcceptedChange {
+    const worker = this.#require(id)
+    if (spec.url !== worker.spec.url) {
+      throw workerErrors.url_change_unsupported.with({ param: 'url' }, worker.spec.url)
+    }
+    this.#parts.jobs.requireRoom()
+    this.#registrations.cancel(spec.url)
+    this.#registrations.replace(worker, spec)
+    return accepted(worker)
+  }
+
+  /**
+   * Takes a change of single members on.
+   * @throws worker_not_found, job_queue_full
+   * @source routes facts 16.8
+   */
+  patch(id: string, patch: WorkerPatch): AcceptedChange {
+    const worker = this.#require(id)
+    const options = { kind: 'UpdateWorker', url: worker.spec.url, budgetMs: BUDGET_MARGIN_MS } as const
+    this.#parts.jobs.submit(options, () => this.#applyPatch(id, patch))
+    return accepted(worker)
+  }
+
+  /**
+   * Takes a removal on; of a registration that is not finished, cancels it. May be repeated while it lasts.
+   * @throws worker_not_found, job_queue_full
+   * @source routes facts 16.10
+   */
+  remove(id: string): AcceptedChange {
+    const { registry, jobs } = this.#parts
+    const reservation = registry.reservationById(id)
+    if (reservation === undefined) {
+      const worker = this.#require(id)
+      this.#removals.begin(worker)
+      return accepted(worker)
+    }
+    const { url } = reservation.spec
+    this.#registrations.cancel(url)
+    jobs.forget(url)
+    registry.dropReservation(url)
+    return accepted(reservation)
+  }
+
+  #require(id: string): Worker {
+    const worker = this.#parts.registry.byId(id)
+    if (worker === undefined) throw workerErrors.worker_not_found(id)
+    return worker
+  }
+
+  async #applyPatch(id: string, patch: WorkerPatch): Promise<void> {
+    const { registry, config, balance, checks, saved } = this.#parts
+    const worker = this.#require(id)
+    if (Object.keys(patch).length === 0) return
+    const next = patchWorker(worker, patch, config)
+    await registry.put(next)
+    if (!registry.isCurrent(next)) return
+    if (next.health.isDisabled) balance.setStatus(next.entry.slot, 'ready')
+    checks.watch(next)
+    await saved.save(next)
+  }
+}
+
+function accepted(worker: Worker | Reservation): AcceptedChange {
+  return { id: worker.id, url: worker.spec.url }
+}

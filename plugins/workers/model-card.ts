@@ -1,0 +1,59 @@
+/** Model cards as they are kept and shown: nothing empty, and always a list of what the model can do. */
+import type { ModelCard } from '#kernel'
+import type { ModelCardWire } from './wire.ts'
+
+/** Capability words; the place of each is its bit in the numeric form. @source routes facts 16.3 */
+const CAPABILITIES = [
+  'chat',
+  'completions',
+  'responses',
+  'embeddings',
+  'rerank',
+  'generate',
+  'vision',
+  'tools',
+  'reasoning',
+  'image_gen',
+  'audio',
+  'moderation',
+] as const
+
+export type Capability = (typeof CAPABILITIES)[number]
+
+/** What a language model can do when nobody says otherwise. */
+export const DEFAULT_CAPABILITIES: readonly Capability[] = Object.freeze([
+  'chat',
+  'completions',
+  'responses',
+  'tools',
+])
+
+/** Drops empty members, writes a numeric `model_type` as words, and adds the default one. */
+export function normalizeCard(card: ModelCardWire): ModelCard {
+  const { id, model_type: given, ...rest } = card
+  const members = Object.entries(rest).filter(([, value]) => !isEmpty(value))
+  return { id, model_type: toCapabilities(given), ...Object.fromEntries(members) }
+}
+
+/** Adds configured aliases: `aliases` maps alias → model id. */
+export function withAliases(card: ModelCard, aliases: Readonly<Record<string, string>>): ModelCard {
+  const own = Object.keys(aliases).filter((alias) => aliases[alias] === card.id && alias !== card.id)
+  if (own.length === 0) return card
+  return { ...card, aliases: [...new Set([...(card.aliases ?? []), ...own])] }
+}
+
+/** True when the worker's cards say that it serves the model; no cards at all serve any. @source routes facts 16.5 */
+export function serves(models: readonly ModelCard[], model: string): boolean {
+  return models.length === 0 || models.some((card) => card.id === model || card.aliases?.includes(model))
+}
+
+function toCapabilities(given: ModelCardWire['model_type']): readonly string[] {
+  const words = typeof given === 'number' ? CAPABILITIES.filter((_, bit) => (given >> bit) & 1) : given
+  return words != null && words.length > 0 ? words : DEFAULT_CAPABILITIES
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === null || value === undefined || value === '') return true
+  if (Array.isArray(value)) return value.length === 0
+  return typeof value === 'object' && Object.keys(value).length === 0
+}

@@ -1,0 +1,65 @@
+/** The registration workflow up to the finished findings; registering and activating them is the manager's. */
+import type { WorkersConfig } from './config.ts'
+import { cloudProvider, detectRuntime, isExternal, waitUntilHealthy } from './detect.ts'
+import { discover } from './discover.ts'
+import { discoverExternal, providerHeaders } from './discover-external.ts'
+import { workerErrors } from './errors.ts'
+import { effectiveHealth } from './health-settings.ts'
+import { Inquiry } from './inquiry.ts'
+import type { JobContext } from './jobs.ts'
+import { withAliases } from './model-card.ts'
+import type { CallWorker } from './probe.ts'
+import type { WorkerSpec } from './spec.ts'
+import type { Findings } from './worker.ts'
+import { parseWorkerUrl } from './worker-url.ts'
+
+export interface OnboardParts {
+  readonly call: CallWorker
+  readonly config: WorkersConfig
+}
+
+/**
+ * Delay, classify, wait until the worker is up, detect its engine, read its metadata and models.
+ *
+ * @throws transport_missing for modes that this build cannot reach, worker_unreachable, model_discovery_failed
+ * @source routing facts 2.2, routes facts 16.4
+ */
+export async function onboard(spec: WorkerSpec, job: JobContext, parts: OnboardParts): Promise<Findings> {
+  const { config } = parts
+  if (config.startupDelaySecs > 0) await job.wait(config.startupDelaySecs * 1000)
+  const { mode, host } = parseWorkerUrl(spec.url)
+  if (mode !== 'http') throw workerErrors.transport_missing(mode)
+  const found = isExternal(spec, host)
+    ? await onboardExternal(spec, host, job, parts)
+    : await onboardLocal(spec, job, parts)
+  return { ...found, models: found.models.map((card) => withAliases(card, config.modelAliases)) }
+}
+
+async function onboardLocal(spec: WorkerSpec, job: JobContext, parts: OnboardParts): Promise<Findings> {
+  const { call, config } = parts
+  const health = effectiveHealth(spec.health, config, false)
+  if (!health.isDisabled) await waitUntilHealthy(call, spec, health, config, job)
+  // Without health checks a worker is ready at once, so one that does not answer is not asked again.
+  const inquiry = new Inquiry(call, spec, job, { retryDelayMs: () => 1_000, hasRetries: !health.isDisabled })
+  const runtimeType = spec.runtimeType === 'unspecified' ? await detectRuntime(inquiry) : spec.runtimeType
+  const { labels, models } = await discover(inquiry, runtimeType, spec.labels, spec.models)
+  return { connectionMode: 'http', runtimeType, labels, models }
+}
+
+async function onboardExternal(
+  spec: WorkerSpec,
+  host: string,
+  job: JobContext,
+  { call }: OnboardParts,
+): Promise<Findings> {
+  const found = { connectionMode: 'http', runtimeType: 'external', labels: {} } as const
+  // Without a key of its own the worker gets the caller's, whose models we cannot know beforehand.
+  if (spec.models !== null || spec.apiKey === null) return { ...found, models: spec.models ?? [] }
+  const headers = providerHeaders(cloudProvider(host), spec.apiKey)
+  const target = headers === null ? spec : { url: spec.url, apiKey: null, headers }
+  const inquiry = new Inquiry(call, target, job, {
+    retryDelayMs: (tried) => Math.min(10_000, 1_000 * 2 ** (tried - 1)),
+    hasRetries: true,
+  })
+  return { ...found, models: await discoverExternal(inquiry) }
+}

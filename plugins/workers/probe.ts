@@ -1,0 +1,47 @@
+/** One health probe of an HTTP worker. */
+import type { Host, Upstream, WorkerEntry } from '#kernel'
+import { MAX_DELAY_MS } from './pause.ts'
+
+export type CallWorker = Upstream['call']
+
+/** The host's way to call a worker, as a function that can be handed on. */
+export function callOf(host: Pick<Host, 'upstream'>): CallWorker {
+  return (worker, options) => host.upstream.call(worker, options)
+}
+
+/** Health bodies are not read; more than this is no health route. */
+const MAX_HEALTH_BYTES = 1_048_576
+
+/**
+ * @param path health route on the worker
+ * @param timeoutMs for the whole probe
+ * @returns null when the worker answered 2xx, else why it counts as bad; never throws
+ * @source routes facts 16.6
+ */
+export async function probeWorker(
+  call: CallWorker,
+  worker: Pick<WorkerEntry, 'url' | 'apiKey'>,
+  path: string,
+  timeoutMs: number,
+): Promise<string | null> {
+  try {
+    const reply = await call(worker, {
+      method: 'GET',
+      path,
+      timeoutMs: Math.min(Math.ceil(timeoutMs), MAX_DELAY_MS),
+      maxBodyBytes: MAX_HEALTH_BYTES,
+    })
+    return isGoodStatus(reply.status) ? null : `GET ${path} answered ${reply.status}`
+  } catch (error) {
+    return describeFailure(error)
+  }
+}
+
+export function isGoodStatus(status: number): boolean {
+  return status >= 200 && status < 300
+}
+
+/** What a failed call says of itself, for statuses and replies. */
+export function describeFailure(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

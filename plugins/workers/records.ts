@@ -1,0 +1,98 @@
+/** Worker records as the routes return them. Written member by member, so that a secret cannot slip in. */
+import type { WorkerBalance } from '#kernel'
+import type { WorkersConfig } from './config.ts'
+import { type HealthSettings, healthOfSpec } from './health-settings.ts'
+import type { JobStatus } from './jobs.ts'
+import type { Reservation } from './registry.ts'
+import type { WorkerList, WorkerRecord } from './wire.ts'
+import type { Worker } from './worker.ts'
+import { parseWorkerUrl } from './worker-url.ts'
+
+type Live = Pick<WorkerBalance, 'status' | 'inFlight'>
+
+/** @source routes facts 16.5 */
+export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRecord {
+  const { entry, spec } = worker
+  const status = live.status(entry.slot)
+  return {
+    id: worker.id,
+    ...(entry.models.length > 0 && { model_id: entry.models[0].id, models: entry.models }),
+    url: entry.url,
+    worker_type: entry.workerType,
+    connection_mode: entry.connectionMode,
+    runtime_type: entry.runtimeType,
+    ...(Object.keys(entry.labels).length > 0 && { labels: { ...entry.labels } }),
+    priority: entry.priority,
+    cost: entry.cost,
+    max_connection_attempts: spec.maxConnectionAttempts,
+    health: toHealthWire(worker.health),
+    ...spec.carried,
+    is_healthy: status === 'ready',
+    status,
+    load: live.inFlight(entry.slot),
+    ...(job !== undefined && { job_status: toJobStatusWire(job) }),
+  }
+}
+
+/** A worker whose registration is not finished, or has failed. */
+export function toPendingRecord(
+  reservation: Reservation,
+  config: WorkersConfig,
+  job: JobStatus | undefined,
+): WorkerRecord {
+  const { id, spec } = reservation
+  const models = spec.models ?? []
+  return {
+    id,
+    ...(models.length > 0 && { model_id: models[0].id, models }),
+    url: spec.url,
+    worker_type: spec.workerType,
+    connection_mode: parseWorkerUrl(spec.url).mode,
+    runtime_type: spec.runtimeType,
+    ...(Object.keys(spec.labels).length > 0 && { labels: { ...spec.labels } }),
+    priority: spec.priority,
+    cost: spec.cost,
+    max_connection_attempts: spec.maxConnectionAttempts,
+    health: toHealthWire(healthOfSpec(spec, config)),
+    ...spec.carried,
+    is_healthy: false,
+    status: 'pending',
+    load: 0,
+    ...(job !== undefined && { job_status: toJobStatusWire(job) }),
+  }
+}
+
+/** @source routes facts 16.5 */
+export function toList(workers: readonly Worker[], live: Live): WorkerList {
+  const ofType = (type: string) => workers.filter((worker) => worker.spec.workerType === type).length
+  return {
+    workers: workers.map((worker) => toRecord(worker, live)),
+    total: workers.length,
+    stats: {
+      prefill_count: ofType('prefill'),
+      decode_count: ofType('decode'),
+      regular_count: ofType('regular'),
+    },
+  }
+}
+
+function toHealthWire(health: HealthSettings): WorkerRecord['health'] {
+  return {
+    timeout_secs: health.timeoutSecs,
+    check_interval_secs: health.intervalSecs,
+    success_threshold: health.successThreshold,
+    failure_threshold: health.failureThreshold,
+    disable_health_check: health.isDisabled,
+    drain_settle_secs: health.drainSettleSecs,
+  }
+}
+
+function toJobStatusWire(job: JobStatus): NonNullable<WorkerRecord['job_status']> {
+  return {
+    job_type: job.kind,
+    worker_url: job.url,
+    status: job.state,
+    message: job.message,
+    timestamp: job.atSec,
+  }
+}

@@ -1,0 +1,106 @@
+/** A worker as somebody asked for it: our own form of the wire's specification and patch, every default filled in. */
+import type { ModelCard, RuntimeType, WorkerType } from '#kernel'
+import { workerErrors } from './errors.ts'
+import type { HealthSettings } from './health-settings.ts'
+import { normalizeCard } from './model-card.ts'
+import type { HealthWire, WorkerPatchWire, WorkerSpecWire } from './wire.ts'
+
+/** Health values of one worker that differ from the gateway's. */
+export type HealthOverrides = Partial<HealthSettings>
+
+/** Members that are kept and shown but have no effect on how the gateway treats the worker. */
+const CARRIED_KEYS = [
+  'provider',
+  'bootstrap_port',
+  'http_pool',
+  'resilience',
+  'load_monitor_interval_secs',
+] as const satisfies readonly (keyof WorkerSpecWire)[]
+
+/** Survives `structuredClone` and JSON: it crosses threads and is stored. */
+export interface WorkerSpec {
+  readonly url: string
+  readonly workerType: WorkerType
+  /** `unspecified` asks for detection. */
+  readonly runtimeType: RuntimeType
+  /** Null asks for discovery; an empty list is a wildcard on purpose. */
+  readonly models: readonly ModelCard[] | null
+  readonly apiKey: string | null
+  readonly priority: number
+  readonly cost: number
+  readonly labels: Readonly<Record<string, string>>
+  readonly health: HealthOverrides
+  readonly maxConnectionAttempts: number
+  /** Wire names. */
+  readonly carried: Readonly<Record<string, unknown>>
+}
+
+/** What a PATCH changes; what is not there stays. */
+export interface WorkerPatch {
+  readonly priority?: number
+  readonly cost?: number
+  readonly labels?: Readonly<Record<string, string>>
+  readonly apiKey?: string
+  readonly health?: HealthOverrides
+}
+
+/** @throws duplicate_field (400) when both names of the runtime are given. @source routes facts 16.1 */
+export function toWorkerSpec(wire: WorkerSpecWire): WorkerSpec {
+  if (wire.runtime != null && wire.runtime_type != null) {
+    throw workerErrors.duplicate_field.with({ param: 'runtime' }, 'runtime_type', 'runtime')
+  }
+  const carried: Record<string, unknown> = {}
+  for (const key of CARRIED_KEYS) if (wire[key] != null) carried[key] = wire[key]
+  return {
+    url: wire.url,
+    workerType: wire.worker_type ?? 'regular',
+    runtimeType: wire.runtime_type ?? wire.runtime ?? 'unspecified',
+    models: wire.models?.map(normalizeCard) ?? null,
+    apiKey: wire.api_key ?? null,
+    priority: wire.priority ?? 50,
+    cost: wire.cost ?? 1,
+    labels: wire.labels ?? {},
+    health: toHealthOverrides(wire.health),
+    maxConnectionAttempts: wire.max_connection_attempts ?? 20,
+    carried,
+  }
+}
+
+/** Members that are absent or null are left out. @source routes facts 16.8 */
+export function toWorkerPatch(wire: WorkerPatchWire): WorkerPatch {
+  return {
+    ...(wire.priority != null && { priority: wire.priority }),
+    ...(wire.cost != null && { cost: wire.cost }),
+    ...(wire.labels != null && { labels: wire.labels }),
+    ...(wire.api_key != null && { apiKey: wire.api_key }),
+    ...(wire.health != null && { health: toHealthOverrides(wire.health) }),
+  }
+}
+
+/** A worker known by nothing but its URL, as flags give it. */
+export function specOfUrl(url: string): WorkerSpec {
+  return toWorkerSpec({ url })
+}
+
+/** The asked-for worker after a patch: labels and health merge key by key, the rest is replaced. */
+export function patchSpec(spec: WorkerSpec, patch: WorkerPatch): WorkerSpec {
+  return {
+    ...spec,
+    ...patch,
+    labels: { ...spec.labels, ...patch.labels },
+    health: { ...spec.health, ...patch.health },
+  }
+}
+
+/** Zero intervals and time limits mean the gateway's own. */
+function toHealthOverrides(wire: HealthWire | null | undefined): HealthOverrides {
+  if (wire == null) return {}
+  return {
+    ...(wire.timeout_secs ? { timeoutSecs: wire.timeout_secs } : {}),
+    ...(wire.check_interval_secs ? { intervalSecs: wire.check_interval_secs } : {}),
+    ...(wire.success_threshold != null && { successThreshold: wire.success_threshold }),
+    ...(wire.failure_threshold != null && { failureThreshold: wire.failure_threshold }),
+    ...(wire.disable_health_check != null && { isDisabled: wire.disable_health_check }),
+    ...(wire.drain_settle_secs != null && { drainSettleSecs: wire.drain_settle_secs }),
+  }
+}
