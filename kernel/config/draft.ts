@@ -58,24 +58,17 @@ export function choosePlugins(
   } else {
     problems.add({ path: ['plugins'], text: 'must be an object', got: describeValue(written) })
   }
-  for (const wanted of overrides.plugins ?? []) {
-    const { name, section } = toSection(wanted, known)
-    chosen[name] ??= section
-  }
+  for (const wanted of overrides.plugins ?? []) chosen[wanted] ??= toSection(wanted, known)
   return chosen
 }
 
 /** What `--plugin` names: the catalog's own first, then a path, then a package. */
-function toSection(wanted: string, known: readonly string[]): { name: string; section: PluginSection } {
-  if (known.includes(wanted)) return { name: wanted, section: {} }
-  if (/^(\.{0,2}\/|file:)|\.[cm]?[jt]s$/.test(wanted)) {
-    const parts = wanted.split('/').filter((part) => part !== '')
-    const last = parts.at(-1)?.replace(/\.[cm]?[jt]s$/, '') ?? wanted
-    const name = last === 'index' ? (parts.at(-2) ?? last) : last
-    // A flag is relative to where the command was typed, also when the configuration file is elsewhere.
-    return { name, section: { $path: wanted.startsWith('file:') ? wanted : resolve(wanted) } }
-  }
-  return { name: wanted, section: { $package: wanted } }
+function toSection(wanted: string, known: readonly string[]): PluginSection {
+  if (known.includes(wanted)) return {}
+  const isPath = /^(\.{0,2}\/|file:)|\.[cm]?[jt]s$/.test(wanted)
+  if (!isPath) return { $package: wanted }
+  // A flag is relative to where the command was typed, also when the configuration file is elsewhere.
+  return { $path: wanted.startsWith('file:') ? wanted : resolve(wanted) }
 }
 
 export function applySetting(sections: Record<string, unknown>, setting: Setting): void {

@@ -11,7 +11,7 @@ export interface ConfigFlag {
    * `list` is repeatable as a flag and comma-separated in the environment; `switch` also has a `--no-` form;
    * `constant` takes no value and sets the row's own.
    */
-  readonly kind: 'text' | 'integer' | 'list' | 'switch' | 'constant'
+  readonly kind: 'text' | 'integer' | 'number' | 'list' | 'switch' | 'constant'
   readonly constant?: string | boolean
   /** Name of the value in help texts. */
   readonly placeholder?: string

@@ -27,13 +27,13 @@ const schemas = {
 const pluginSchemas: PluginSchemas = {
   names: Object.keys(schemas),
   async find(name, section) {
-    if (typeof section.$path !== 'string') return schemas[name as keyof typeof schemas]
-    const plugin = await importPlugin<{ manifest: { config: ReturnType<typeof Type.Object> } }>(
+    if (typeof section.$path !== 'string') return { name, config: schemas[name as keyof typeof schemas] }
+    const plugin = await importPlugin<{ manifest: { name: string; config: ReturnType<typeof Type.Object> } }>(
       name,
       section,
       {},
     )
-    return plugin.manifest.config
+    return plugin.manifest
   },
 }
 
@@ -190,14 +190,14 @@ describe('references to the environment', () => {
 })
 
 describe('plugins of third parties', () => {
-  const source = `export default {
-    manifest: { name: 'mine', version: '1.0.0', description: '',
+  const source = (name: string) => `export default {
+    manifest: { name: '${name}', version: '1.0.0', description: '',
       config: { type: 'object', properties: { size: { type: 'integer', default: 5 } } } },
     register() {},
   }`
 
   test('are found by a path relative to the file', async () => {
-    const path = write('sub/mine.js', source)
+    const path = write('sub/mine.js', source('mine'))
     write('sub/package.json', '{"type":"module"}')
     const file = write('sub/weir.yaml', 'plugins:\n  mine: { $path: ./mine.js }\n')
     const config = await load({ file })
@@ -209,23 +209,34 @@ describe('plugins of third parties', () => {
       'pack/node_modules/@acme/tidy/package.json',
       '{"type":"module","exports":{".":{"import":"./lib/a.js"}}}',
     )
-    const path = write('pack/node_modules/@acme/tidy/lib/a.js', source)
+    const path = write('pack/node_modules/@acme/tidy/lib/a.js', source('tidy'))
     const file = write('pack/deep/weir.yaml', 'plugins:\n  tidy: { $package: "@acme/tidy", size: 6 }\n')
     expect((await load({ file })).plugins).toEqual({ tidy: { $path: path, size: 6 } })
   })
 
-  test('are added by flag: a path gives its file name, an index its folder', async () => {
-    const path = write('flagged/index.js', source)
+  test('are added by flag under the name of their own manifest', async () => {
+    const path = write('flagged/index.js', source('mine'))
     write('flagged/package.json', '{"type":"module"}')
-    const config = await load({ overrides: flags({}, { plugins: [path, 'storage'] }) }).catch(
-      (error) => error,
-    )
-    expect(config).toBeInstanceOf(ConfigError)
-    expect((config as ConfigError).message).toBe('plugins.storage.dir is required')
-    expect((await load({ overrides: flags({}, { plugins: [path] }) })).plugins.flagged).toEqual({
-      $path: path,
-      size: 5,
-    })
+    const config = await load({ overrides: flags({}, { plugins: [path, 'health'] }) })
+    expect(config.plugins.mine).toEqual({ $path: path, size: 5 })
+    expect(await problemsOf({ overrides: flags({}, { plugins: ['storage'] }) })).toEqual([
+      'plugins.storage.dir is required',
+    ])
+  })
+
+  test('with a name that is in use, or another one than the file says, are refused', async () => {
+    const path = write('twice/health.js', source('health'))
+    write('twice/package.json', '{"type":"module"}')
+    expect(await problemsOf({ overrides: flags({}, { plugins: [path] }) })).toEqual([
+      'plugins.health is enabled twice; disable the first with --without health',
+    ])
+    const config = await load({ overrides: flags({}, { plugins: [path], without: ['health'] }) })
+    expect(config.plugins.health).toEqual({ $path: path, size: 5 })
+    expect(
+      await problemsOf({ file: write('twice/w.yaml', 'plugins:\n  other: { $path: ./health.js }\n') }),
+    ).toEqual([
+      expect.stringMatching(/:2:3: plugins\.other is called health by its own manifest; use that name$/),
+    ])
   })
 
   test('that are not there are named with the way to get them', async () => {

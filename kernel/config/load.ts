@@ -28,12 +28,18 @@ export interface LoadedConfig {
   readonly secretPaths: readonly string[]
 }
 
+/** What the loader reads in a plugin's manifest. */
+export interface PluginFacts {
+  readonly name: string
+  readonly config: TSchema
+}
+
 /** How the loader learns what a plugin may be told. */
 export interface PluginSchemas {
   /** Plugins that exist without a package or a file, for suggestions. */
   readonly names: readonly string[]
-  /** The schema of a plugin's section. @throws when the plugin cannot be imported */
-  find(name: string, section: PluginSection): Promise<TSchema>
+  /** A plugin's own name and the schema of its section. @throws when the plugin cannot be imported */
+  find(name: string, section: PluginSection): Promise<PluginFacts>
 }
 
 /** What the command line says. */
@@ -80,7 +86,12 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const plugins: Record<string, PluginSection> = {}
   for (const [name, section] of Object.entries(sections.plugins)) {
     const loaded = await loadPlugin(name, section, { ...options, baseDir, problems, secrets })
-    if (loaded !== null) plugins[name] = loaded
+    if (loaded === null) continue
+    if (Object.hasOwn(plugins, loaded.name)) {
+      const text = `is enabled twice; disable the first with --without ${loaded.name}`
+      problems.add({ path: ['plugins', loaded.name], text })
+    }
+    plugins[loaded.name] = loaded.section
   }
   problems.throwIfAny()
   const secretPaths = secrets.map((path) => JSON.stringify(path))
@@ -145,34 +156,55 @@ interface PluginLoad extends LoadOptions {
   readonly secrets: (readonly string[])[]
 }
 
-async function loadPlugin(name: string, draft: unknown, load: PluginLoad): Promise<PluginSection | null> {
-  const { problems } = load
-  const base = ['plugins', name]
-  const section = isRecord(draft) ? draft : {}
-  const found = await findSchema(name, section, load)
-  if ('problem' in found) {
-    problems.add({ path: base, text: found.problem })
-    return null
-  }
-  const node = toNode(found.schema)
-  const resolved = resolveReferences(withoutSource(section), load.env, node, base)
-  load.secrets.push(...resolved.secretPaths)
-  const settings = isRecord(resolved.value) ? resolved.value : {}
-  const { value, findings } = checkSection(found.schema, settings, base)
-  addAll(problems, [...resolved.findings, ...findings], load.secrets)
-  return found.path === null ? value : { $path: found.path, ...value }
+interface LoadedPlugin {
+  readonly name: string
+  readonly section: PluginSection
 }
 
-type FoundSchema = { readonly schema: TSchema; readonly path: string | null } | { readonly problem: string }
+/** @param key name under `plugins`, or what `--plugin` said about a third party's plugin */
+async function loadPlugin(key: string, draft: unknown, load: PluginLoad): Promise<LoadedPlugin | null> {
+  const { problems } = load
+  const section = isRecord(draft) ? draft : {}
+  const found = await findPlugin(key, section, load)
+  if ('problem' in found) {
+    problems.add({ path: ['plugins', key], text: found.problem })
+    return null
+  }
+  const { name, config: schema } = found.facts
+  const base = ['plugins', name]
+  const resolved = resolveReferences(withoutSource(section), load.env, toNode(schema), base)
+  load.secrets.push(...resolved.secretPaths)
+  const settings = isRecord(resolved.value) ? resolved.value : {}
+  const { value, findings } = checkSection(schema, settings, base)
+  addAll(problems, [...resolved.findings, ...findings], load.secrets)
+  return { name, section: found.path === null ? value : { $path: found.path, ...value } }
+}
 
-async function findSchema(name: string, section: PluginSection, load: PluginLoad): Promise<FoundSchema> {
+type FoundPlugin =
+  | { readonly facts: PluginFacts; readonly path: string | null }
+  | { readonly problem: string }
+
+async function findPlugin(key: string, section: PluginSection, load: PluginLoad): Promise<FoundPlugin> {
+  const { names } = load.pluginSchemas
   try {
     const path = resolvePluginSource(section, load.baseDir)
-    const { names } = load.pluginSchemas
-    if (path === null && !names.includes(name)) return { problem: unknownKeyText(name, names, ['plugins']) }
-    const schema = await load.pluginSchemas.find(name, path === null ? section : { $path: path })
-    return { schema, path }
+    if (path === null && !names.includes(key)) return { problem: unknownKeyText(key, names, ['plugins']) }
+    const facts = await importFacts(key, path === null ? section : { $path: path }, load)
+    // A flag names a file or a package; what the plugin is called, only the plugin knows.
+    const isFromFlag = load.overrides?.plugins?.includes(key) === true
+    if (facts.name !== key && !isFromFlag)
+      return { problem: `is called ${facts.name} by its own manifest; use that name` }
+    return { facts, path }
   } catch (error) {
     return { problem: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+async function importFacts(key: string, section: PluginSection, load: PluginLoad): Promise<PluginFacts> {
+  try {
+    return await load.pluginSchemas.find(key, section)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`cannot be imported: ${reason}`, { cause: error })
   }
 }

@@ -15,7 +15,7 @@ const schemas = {
 }
 const pluginSchemas = {
   names: Object.keys(schemas),
-  find: async (name: string) => schemas[name as keyof typeof schemas],
+  find: async (name: string) => ({ name, config: schemas[name as keyof typeof schemas] }),
 }
 
 async function show(text: string, env: Record<string, string> = {}, given: Record<string, unknown> = {}) {

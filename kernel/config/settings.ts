@@ -19,34 +19,43 @@ export interface SettingsResult {
 
 /** Everything that the environment sets. An empty variable counts as unset, as compose files leave them. */
 export function readEnvironment(env: Environment): SettingsResult {
-  return collect((flag) => {
+  return collect(CONFIG_FLAGS, (flag) => {
     const raw = flag.env === null ? undefined : env[flag.env]
     if (flag.env === null || raw === undefined || raw === '') return null
     return { raw: flag.kind === 'list' ? splitList(raw) : raw, origin: flag.env }
   })
 }
 
-/** Everything that flags set. @param given values by long flag name; lists as arrays, switches as booleans */
-export function readFlags(given: Readonly<Record<string, unknown>>): SettingsResult {
-  return collect((flag) => {
+/**
+ * Everything that flags set.
+ *
+ * @param given values by long flag name; lists as arrays, switches as booleans
+ * @param table the flags there are; commands with flags of their own bring their own table
+ */
+export function readFlags(
+  given: Readonly<Record<string, unknown>>,
+  table: readonly ConfigFlag[] = CONFIG_FLAGS,
+): SettingsResult {
+  return collect(table, (flag) => {
     const raw = given[flag.flag]
     return raw === undefined ? null : { raw, origin: `--${flag.flag}` }
   })
 }
 
-function collect(read: (flag: ConfigFlag) => { raw: unknown; origin: string } | null): SettingsResult {
+function collect(
+  table: readonly ConfigFlag[],
+  read: (flag: ConfigFlag) => { raw: unknown; origin: string } | null,
+): SettingsResult {
   const settings: Setting[] = []
   const problems: ConfigProblem[] = []
-  for (const flag of CONFIG_FLAGS) {
+  for (const flag of table) {
     const found = read(flag)
     if (found === null) continue
     const { raw, origin } = found
-    if (flag.kind === 'integer' && !/^-?\d+$/.test(String(raw))) {
-      problems.push({
-        path: flag.path.join('.'),
-        text: `must be a whole number, got ${JSON.stringify(raw)}`,
-        where: origin,
-      })
+    const expected = expectedNumber(flag, raw)
+    if (expected !== null) {
+      const text = `must be ${expected}, got ${JSON.stringify(raw)}`
+      problems.push({ path: flag.path.join('.'), text, where: origin })
       continue
     }
     settings.push({ path: flag.path, value: toValue(flag, raw), origin, isSecret: flag.isSecret === true })
@@ -54,8 +63,16 @@ function collect(read: (flag: ConfigFlag) => { raw: unknown; origin: string } | 
   return { settings, problems }
 }
 
+/** What a number had to look like, or null when it does. */
+function expectedNumber(flag: ConfigFlag, raw: unknown): string | null {
+  const text = String(raw)
+  if (flag.kind === 'integer') return /^-?\d+$/.test(text) ? null : 'a whole number'
+  if (flag.kind === 'number') return /^-?\d+(\.\d+)?$/.test(text) ? null : 'a number'
+  return null
+}
+
 function toValue(flag: ConfigFlag, raw: unknown): unknown {
-  if (flag.kind === 'integer') return Number(raw)
+  if (flag.kind === 'integer' || flag.kind === 'number') return Number(raw)
   return flag.kind === 'constant' ? flag.constant : raw
 }
 
