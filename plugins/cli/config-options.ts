@@ -1,0 +1,69 @@
+/** Options made of the table of flags, and the configuration made of the options. */
+import { type Command, Option } from 'commander'
+import { CONFIG_FLAGS, type ConfigFlag } from '../../kernel/config/flags.ts'
+import type { LoadedConfig } from '../../kernel/config/load.ts'
+
+/** Adds one option for each row of a table. */
+export function addFlags(command: Command, table: readonly ConfigFlag[]): void {
+  for (const flag of table) for (const option of toOptions(flag)) command.addOption(option)
+}
+
+/** All options that choose or change a configuration. */
+export function addConfigOptions(command: Command): void {
+  command.option('-c, --config <file>', 'configuration file, YAML or JSON')
+  addFlags(command, CONFIG_FLAGS)
+  command.addOption(
+    repeatable(
+      '--plugin <name>',
+      'enable a plugin: a name, a path such as ./mine.ts, or a package; repeatable',
+    ),
+  )
+  command.addOption(repeatable('--without <name>', 'disable a plugin; repeatable'))
+}
+
+function toOptions(flag: ConfigFlag): Option[] {
+  const help = flag.env === null ? flag.help : `${flag.help} [${flag.env}]`
+  if (flag.kind === 'constant') return [new Option(`--${flag.flag}`, help)]
+  if (flag.kind === 'switch')
+    return [new Option(`--${flag.flag}`, help), new Option(`--no-${flag.flag}`, `turn --${flag.flag} off`)]
+  const syntax = `--${flag.flag} <${flag.placeholder ?? 'value'}>`
+  return flag.kind === 'list' ? [repeatable(syntax, help)] : [new Option(syntax, help)]
+}
+
+/** An option that may be given again and again; its value is a list. */
+export function repeatable(syntax: string, help: string): Option {
+  return new Option(syntax, help).argParser((value, before: unknown) =>
+    Array.isArray(before) ? [...before, value] : [value],
+  )
+}
+
+/** Values by long flag name, as the loader wants them. */
+export function valuesOf(command: Command, table: readonly ConfigFlag[]): Record<string, unknown> {
+  return Object.fromEntries(
+    table.map((flag) => [flag.flag, command.getOptionValue(new Option(`--${flag.flag}`).attributeName())]),
+  )
+}
+
+/**
+ * The configuration that a command line asks for.
+ * @param file stands in for `--config` where the command takes the file as an argument
+ * @throws ConfigError with every problem
+ */
+export async function loadFromOptions(command: Command, file?: string): Promise<LoadedConfig> {
+  const [{ loadConfig }, { readFlags }, { pluginSchemas }] = await Promise.all([
+    import('../../kernel/config/load.ts'),
+    import('../../kernel/config/settings.ts'),
+    import('./plugin-schemas.ts'),
+  ])
+  const { config, plugin, without } = command.opts<{
+    config?: string
+    plugin?: string[]
+    without?: string[]
+  }>()
+  return loadConfig({
+    file: file ?? config,
+    overrides: { ...readFlags(valuesOf(command, CONFIG_FLAGS)), plugins: plugin, without },
+    env: process.env,
+    pluginSchemas,
+  })
+}

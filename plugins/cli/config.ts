@@ -1,0 +1,82 @@
+/** `weir config`: checks and shows the configuration without starting anything. */
+import type { Command } from 'commander'
+import { addConfigOptions, loadFromOptions } from './config-options.ts'
+
+const EXAMPLES = `
+Examples:
+  weir config check weir.yaml
+  weir config show weir.yaml --port 8080
+  weir config show --json | jq .kernel
+  weir config schema > weir.schema.json`
+
+export function defineConfig(command: Command): void {
+  command.addHelpText('after', EXAMPLES)
+  command
+    .command('check <file>')
+    .description('Report every problem of a file; exit code 0 when there is none, else 2.')
+    .action((file: string, _options: unknown, self: Command) => checkFile(self, file))
+
+  const show = command
+    .command('show [file]')
+    .description(
+      'Print the effective configuration: file, environment, flags and defaults; secrets are masked.',
+    )
+  addConfigOptions(show)
+  show
+    .option('--json', 'print JSON instead of YAML')
+    .action((file: string | undefined, options: { json?: boolean }) =>
+      showConfig(show, file, options.json === true),
+    )
+
+  command
+    .command('schema')
+    .description('Print the JSON Schema of the file, for editors.')
+    .action(() => showSchema())
+}
+
+async function checkFile(command: Command, file: string): Promise<void> {
+  const config = await loadFromOptions(command, file)
+  const names = Object.keys(config.plugins)
+  console.log(`${file} is valid; plugins enabled: ${names.length === 0 ? 'none' : names.join(', ')}`)
+}
+
+async function showConfig(command: Command, file: string | undefined, asJson: boolean): Promise<void> {
+  const [{ maskSecrets }, { renderYaml }, { pluginSchemas }] = await Promise.all([
+    import('../../kernel/config/mask.ts'),
+    import('../../kernel/config/config-source.ts'),
+    import('./plugin-schemas.ts'),
+  ])
+  const config = await loadFromOptions(command, file)
+  const schemas = await Promise.all(
+    Object.entries(config.plugins).map(async ([name, section]) => [
+      name,
+      (await pluginSchemas.find(name, section)).config,
+    ]),
+  )
+  const shown = maskSecrets(config, Object.fromEntries(schemas))
+  process.stdout.write(asJson ? `${JSON.stringify(shown, null, 2)}\n` : renderYaml(shown))
+}
+
+async function showSchema(): Promise<void> {
+  const [{ KernelConfigSchema }, { pluginSchemas }] = await Promise.all([
+    import('../../kernel/config/kernel-config.ts'),
+    import('./plugin-schemas.ts'),
+  ])
+  const sections = await Promise.all(
+    pluginSchemas.names.map(async (name) => {
+      const { config: schema } = await pluginSchemas.find(name, {})
+      return [name, { anyOf: [schema, { type: 'null' }, { const: false }] }]
+    }),
+  )
+  const schema = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Weir configuration',
+    type: 'object',
+    properties: {
+      kernel: KernelConfigSchema,
+      plugins: { type: 'object', properties: Object.fromEntries(sections) },
+    },
+    additionalProperties: false,
+  }
+  console.log(JSON.stringify(schema, null, 2))
+}

@@ -1,0 +1,105 @@
+/** Calls a running gateway over HTTP and says in words what went wrong, with the next step. */
+import { CliError } from './cli-error.ts'
+
+export interface GatewayOptions {
+  /** Base URL, such as `http://127.0.0.1:30000`. */
+  readonly url: string
+  readonly apiKey: string | undefined
+}
+
+/** A refusal of the gateway; the status lets callers add what they know. */
+export class GatewayRefusal extends CliError {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.name = 'GatewayRefusal'
+    this.status = status
+  }
+}
+
+const CALL_LIMIT_MS = 30_000
+
+export class GatewayClient {
+  readonly #base: string
+  readonly #apiKey: string | undefined
+
+  constructor({ url, apiKey }: GatewayOptions) {
+    if (!/^https?:\/\//.test(url))
+      throw new CliError(`--gateway must begin with http:// or https://, got ${url}`)
+    this.#base = url.replace(/\/+$/, '')
+    this.#apiKey = apiKey
+  }
+
+  /**
+   * @returns the parsed reply
+   * @throws GatewayRefusal for a status from 400, CliError when no gateway answers
+   */
+  async call(method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
+    const headers: Record<string, string> = { accept: 'application/json' }
+    if (this.#apiKey !== undefined) headers.authorization = `Bearer ${this.#apiKey}`
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    const response = await this.#fetch(path, { method, headers, body: JSON.stringify(body) })
+    const text = await response.text()
+    if (!response.ok) throw this.#refusal(response.status, text)
+    try {
+      return JSON.parse(text)
+    } catch {
+      throw new CliError(`${this.#base}${path} did not answer with JSON; is this a Weir gateway?`)
+    }
+  }
+
+  async #fetch(path: string, init: RequestInit): Promise<Response> {
+    try {
+      return await fetch(`${this.#base}${path}`, { ...init, signal: AbortSignal.timeout(CALL_LIMIT_MS) })
+    } catch (error) {
+      throw new CliError(this.#explain(error), error)
+    }
+  }
+
+  #explain(error: unknown): string {
+    if (error instanceof Error && error.name === 'TimeoutError')
+      return `${this.#base} did not answer within ${CALL_LIMIT_MS / 1000} s`
+    const code = (error as { cause?: { code?: string } }).cause?.code
+    if (code === 'ECONNREFUSED')
+      return `no gateway listens at ${this.#base}; start one with 'weir serve', or name another with --gateway`
+    if (code === 'ENOTFOUND') return `the host of ${this.#base} is not known; check --gateway`
+    return `cannot reach ${this.#base}${code === undefined ? '' : ` (${code})`}; check --gateway`
+  }
+
+  #refusal(status: number, text: string): GatewayRefusal {
+    const { message, code } = readError(text)
+    const next = nextStep(status, code, this.#apiKey !== undefined)
+    return new GatewayRefusal(
+      status,
+      `the gateway says: ${message} (${status})${next === '' ? '' : `\n  ${next}`}`,
+    )
+  }
+}
+
+/** Message and code of either error format. @source API spec 7.1, 7.2 */
+function readError(text: string): { message: string; code: string | null } {
+  try {
+    const { error } = JSON.parse(text) as { error?: { message?: unknown; code?: unknown } }
+    if (typeof error?.message === 'string') {
+      return { message: error.message, code: typeof error.code === 'string' ? error.code : null }
+    }
+  } catch {
+    // Not the gateway's own body; what it said is all there is.
+  }
+  return { message: text.trim().slice(0, 200) || 'nothing', code: null }
+}
+
+function nextStep(status: number, code: string | null, hasKey: boolean): string {
+  if (code === 'route_not_found')
+    return 'its workers plugin is not enabled, or this is not the address of its API'
+  if (status === 401) {
+    return hasKey
+      ? 'the key is not one that this gateway takes for administration; check --api-key or WEIR_ADMIN_KEY'
+      : 'this gateway asks for a key: pass --api-key, or set WEIR_ADMIN_KEY'
+  }
+  if (status === 403)
+    return 'the key is valid, but its role is not admin; use a control-plane key with that role'
+  if (status === 503) return "try again shortly; 'weir workers list' shows the state of the workers"
+  return ''
+}

@@ -1,0 +1,97 @@
+/** Imports and registers one plugin in this fresh process and reports what that cost. Run by `weir plugins` only. */
+import { performance } from 'node:perf_hooks'
+import { KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
+import { resolvePluginConfig } from '../../kernel/config/plugin-config.ts'
+import { importPlugin, type PluginSection } from '../../kernel/config/plugin-source.ts'
+import type { Host, Plugin } from '../../kernel/plugin/define-plugin.ts'
+import { catalog } from '../catalog.ts'
+
+/** What importing and registering one plugin added to a process that had loaded the kernel's door. */
+export interface PluginCost {
+  /** Missing when the plugin could not be imported. */
+  readonly figures?: {
+    readonly bootMs: number
+    readonly heapBytes: number
+    readonly rssBytes: number
+    readonly routes: number
+    readonly hooks: number
+  }
+  /** Why the figures are missing, or leave out the time of register. */
+  readonly problem?: string
+}
+
+/** What to measure; comes as a message, because sections hold secrets and arguments are seen by everybody. */
+export interface MeasureRequest {
+  readonly name: string
+  readonly section: PluginSection
+}
+
+async function measure({ name, section }: MeasureRequest): Promise<PluginCost> {
+  await import('#kernel')
+  // The validator's own first steps belong to the kernel.
+  resolvePluginConfig('kernel', KernelConfigSchema, {})
+  const before = takeMemory()
+  const startedAtMs = performance.now()
+  const plugin = await importPlugin<Plugin>(name, section, catalog)
+  const declared = { routes: 0, hooks: 0 }
+  const problem = register(plugin, section, declared)
+  const bootMs = performance.now() - startedAtMs
+  const after = takeMemory()
+  const figures = {
+    bootMs,
+    heapBytes: after.heap - before.heap,
+    rssBytes: after.rss - before.rss,
+    ...declared,
+  }
+  return problem === null ? { figures } : { figures, problem }
+}
+
+function takeMemory(): { heap: number; rss: number } {
+  globalThis.gc?.()
+  const { heapUsed, rss } = process.memoryUsage()
+  return { heap: heapUsed, rss }
+}
+
+/** Registering only declares, so it runs against a host that counts and does nothing. */
+function register(
+  plugin: Plugin,
+  section: PluginSection,
+  declared: { routes: number; hooks: number },
+): string | null {
+  const host = new Proxy(standIn() as Host, {
+    get(target, key) {
+      if (key === 'route') return () => void declared.routes++
+      if (key === 'hook') return () => void declared.hooks++
+      if (key === 'plugin') return plugin.manifest.name
+      if (key === 'isControl' || key === 'isData') return true
+      return Reflect.get(target, key)
+    },
+  })
+  try {
+    const { name, config } = plugin.manifest
+    plugin.register(host, resolvePluginConfig(name, config, section))
+    return null
+  } catch (error) {
+    return `without register: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`
+  }
+}
+
+/** Anything: can be called, constructed and asked for any member, and answers with itself. */
+function standIn(): unknown {
+  const itself: unknown = new Proxy(function nothing() {}, {
+    get: (_, key) => {
+      if (key === Symbol.toPrimitive) return () => 0
+      if (key === Symbol.iterator) return () => [][Symbol.iterator]()
+      return key === 'then' ? undefined : itself
+    },
+    apply: () => itself,
+    construct: () => itself as object,
+  })
+  return itself
+}
+
+process.once('message', async (request: MeasureRequest) => {
+  const cost = await measure(request).catch((error: unknown) => ({ problem: String(error) }))
+  // What a plugin may have left running must not keep this process.
+  process.send?.(cost, () => process.exit(0))
+})

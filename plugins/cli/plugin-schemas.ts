@@ -1,0 +1,13 @@
+/** Schemas of plugins, from the manifests of those that a configuration names; the others are never imported. */
+import type { PluginSchemas } from '../../kernel/config/load.ts'
+import { importPlugin } from '../../kernel/config/plugin-source.ts'
+import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
+import { catalog } from '../catalog.ts'
+
+export const pluginSchemas: PluginSchemas = {
+  names: Object.keys(catalog),
+  async find(name, section) {
+    const plugin = await importPlugin<Plugin>(name, section, catalog)
+    return plugin.manifest
+  },
+}

@@ -1,0 +1,84 @@
+/** `weir plugins`: which plugins there are, which a configuration enables, and what each costs at boot. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import type { Command } from 'commander'
+import { addConfigOptions, loadFromOptions } from './config-options.ts'
+import type { MeasureRequest, PluginCost } from './measure-plugin.ts'
+import { renderTable } from './table.ts'
+
+interface PluginRow {
+  readonly name: string
+  readonly isEnabled: boolean
+  /** The file of a third party's plugin; null for the catalog's. */
+  readonly path: string | null
+  /** Null when it was not measured. */
+  readonly cost: PluginCost | null
+}
+
+const EXAMPLES = `
+Examples:
+  weir plugins
+  weir plugins --config weir.yaml --json
+  weir plugins --no-cost
+
+Each plugin is imported and registered in a process of its own, after the kernel; ms and MB are what it added.`
+
+export function definePlugins(command: Command): void {
+  addConfigOptions(command)
+  command
+    .option('--json', 'print JSON')
+    .option('--no-cost', 'do not measure')
+    .addHelpText('after', EXAMPLES)
+    .action((options: { json?: boolean; cost: boolean }) => runPlugins(command, options))
+}
+
+async function runPlugins(command: Command, options: { json?: boolean; cost: boolean }): Promise<void> {
+  const { pluginSchemas } = await import('./plugin-schemas.ts')
+  const config = await loadFromOptions(command)
+  const names = [...new Set([...pluginSchemas.names, ...Object.keys(config.plugins)])].sort()
+  const rows: PluginRow[] = []
+  // One after another: two at a time would measure each other.
+  for (const name of names) {
+    const section = config.plugins[name]
+    const path = typeof section?.$path === 'string' ? section.$path : null
+    const cost = options.cost ? await measure({ name, section: section ?? {} }) : null
+    rows.push({ name, isEnabled: section !== undefined, path, cost })
+  }
+  console.log(options.json === true ? JSON.stringify(rows, null, 2) : render(rows))
+}
+
+async function measure(request: MeasureRequest): Promise<PluginCost> {
+  const file = import.meta.url.endsWith('.ts') ? './measure-plugin.ts' : './measure-plugin.js'
+  const child = fork(new URL(file, import.meta.url), {
+    execArgv: [...process.execArgv, '--expose-gc'],
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  })
+  const closed = once(child, 'exit').then(() => null)
+  const message = once(child, 'message').then(([cost]) => cost as PluginCost)
+  child.send(request)
+  const cost = await Promise.race([message, closed])
+  await closed
+  return cost ?? { problem: 'the measuring process ended early' }
+}
+
+function render(rows: readonly PluginRow[]): string {
+  const isMeasured = rows.some(({ cost }) => cost !== null)
+  const headings = [
+    'PLUGIN',
+    'ENABLED',
+    ...(isMeasured ? ['BOOT MS', 'HEAP MB', 'RSS MB', 'ROUTES', 'HOOKS', ''] : []),
+  ]
+  const cells = rows.map(({ name, isEnabled, cost }) => [
+    name,
+    isEnabled ? 'yes' : 'no',
+    ...(cost === null ? [] : costCells(cost)),
+  ])
+  return renderTable(headings, cells)
+}
+
+function costCells(cost: PluginCost): (string | number)[] {
+  if (cost.figures === undefined) return ['-', '-', '-', '-', '-', cost.problem ?? '']
+  const { bootMs, heapBytes, rssBytes, routes, hooks } = cost.figures
+  const megabytes = (bytes: number) => (Math.max(0, bytes) / 1_048_576).toFixed(1)
+  return [bootMs.toFixed(1), megabytes(heapBytes), megabytes(rssBytes), routes, hooks, cost.problem ?? '']
+}

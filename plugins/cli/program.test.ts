@@ -1,0 +1,275 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+
+const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url))
+const dir = mkdtempSync(join(tmpdir(), 'weir-cli-'))
+afterAll(() => rmSync(dir, { recursive: true }))
+
+/** Runs the real command in a process of its own, with nothing of this one's environment. */
+async function weir(args: readonly string[], env: Record<string, string> = {}) {
+  const child: ChildProcess = spawn(process.execPath, ['--conditions=source', CLI, ...args], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    cwd: dir,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const exit = once(child, 'exit')
+  const [out, err] = await Promise.all([text(child.stdout!), text(child.stderr!)])
+  const [code] = await exit
+  return { code: code as number, out, err }
+}
+
+function write(name: string, content: string): string {
+  writeFileSync(join(dir, name), content)
+  return name
+}
+
+describe('the command line', () => {
+  test('prints help with examples, and the version of the package', async () => {
+    const help = await weir(['--help'])
+    expect(help.code).toBe(0)
+    for (const part of ['serve', 'sim', 'workers', 'plugins', 'config', 'Examples:'])
+      expect(help.out).toContain(part)
+    expect((await weir(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/)
+  })
+
+  test.each(['serve', 'sim', 'workers', 'plugins', 'config'])('%s has help with examples', async (name) => {
+    const { code, out } = await weir([name, '--help'])
+    expect(code).toBe(0)
+    expect(out).toContain(`Usage: weir ${name}`)
+    expect(out).toContain('Examples:')
+  })
+
+  test('suggests the nearest command and the nearest flag', async () => {
+    const command = await weir(['serv'])
+    expect(command).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean serve?') })
+    const flag = await weir(['serve', '--prot', '1'])
+    expect(flag).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean --port?') })
+  })
+})
+
+describe('weir config', () => {
+  test('check says that a good file is good', async () => {
+    const file = write('good.yaml', 'kernel: { port: 4000 }\nplugins: { auth: {}, sim: {} }\n')
+    const { code, out } = await weir(['config', 'check', file])
+    expect(out).toBe('good.yaml is valid; plugins enabled: auth, sim\n')
+    expect(code).toBe(0)
+  })
+
+  test('check prints every problem with its place, no stack, and exits with 2', async () => {
+    const file = write(
+      'bad.yaml',
+      'kernel:\n  prot: 1\nplugins:\n  atuh: {}\n  auth: { apiKey: { $env: NOPE } }\n',
+    )
+    const { code, out, err } = await weir(['config', 'check', file])
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err.split('\n')).toEqual([
+      'weir: the configuration has 3 problems',
+      '  bad.yaml:2:3: kernel.prot is not known; did you mean kernel.port?',
+      '  bad.yaml:4:3: plugins.atuh is not known; did you mean plugins.auth?',
+      '  bad.yaml:5:11: plugins.auth.apiKey refers to the environment variable NOPE, which is not set',
+      '',
+    ])
+  })
+
+  test('show prints what applies, with every secret masked', async () => {
+    const file = write('show.json', '{"kernel":{"port":1},"plugins":{"auth":{"apiKey":{"$env":"K"}}}}')
+    const args = ['config', 'show', file, '--json', '--port', '3', '--tenant-api-key', 'team:hunter3']
+    const { code, out } = await weir(args, { K: 'hunter2', WEIR_PORT: '2', WEIR_LOG_LEVEL: 'warn' })
+    expect(code).toBe(0)
+    expect(out).not.toContain('hunter')
+    const shown = JSON.parse(out)
+    expect(shown.kernel).toMatchObject({ port: 3, log: { level: 'warn' }, metrics: { port: 29000 } })
+    expect(shown.plugins.auth).toMatchObject({ apiKey: '***', tenantKeys: ['***'] })
+  })
+
+  test('show prints YAML that check takes back', async () => {
+    const shown = await weir(['config', 'show', '--no-access-log', '--without', 'auth'])
+    expect(shown.out).toContain('access: false')
+    expect((await weir(['config', 'check', write('round.yaml', shown.out)])).code).toBe(0)
+  })
+
+  test('schema prints the sections of every plugin', async () => {
+    const { properties } = JSON.parse((await weir(['config', 'schema'])).out)
+    expect(properties.kernel.properties).toHaveProperty('port')
+    expect(properties.plugins.properties).toHaveProperty('auth')
+  })
+})
+
+describe('weir plugins', () => {
+  test('lists every plugin, with those of the configuration as enabled', async () => {
+    const { out } = await weir([
+      'plugins',
+      '--config',
+      write('one.yaml', 'plugins: { auth: {} }\n'),
+      '--no-cost',
+    ])
+    expect(out).toMatch(/^PLUGIN +ENABLED\n/)
+    expect(out).toMatch(/^auth +yes$/m)
+    expect(out).toMatch(/^sim +no$/m)
+  })
+})
+
+describe('weir serve', () => {
+  test('refuses a metrics port that is taken, naming the port and the flag', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    const { code, err } = await weir(['serve', '--port', '0', '--metrics-port', String(port)])
+    other.close()
+    expect(code).toBe(1)
+    expect(err).toContain(
+      `port ${port} of 127.0.0.1 is taken by another program; choose another one with --metrics-port`,
+    )
+  })
+})
+
+describe('weir workers', () => {
+  const ID = '0198f0c2-5a7e-7c31-9b42-0d6f7b1e2a90'
+  const record = {
+    id: ID,
+    url: 'http://10.0.0.1:8000',
+    status: 'ready',
+    models: [{ id: 'llama' }],
+    worker_type: 'regular',
+    runtime_type: 'vllm',
+    priority: 50,
+    load: 3,
+  }
+  const seen: { line: string; authorization: string | undefined; body: string }[] = []
+  let answers: { status: number; body: unknown }[] = []
+  let gateway: Server
+  let url = ''
+
+  beforeAll(async () => {
+    gateway = createServer(async (request, reply) => {
+      const { authorization } = request.headers
+      seen.push({ line: `${request.method} ${request.url}`, authorization, body: await text(request) })
+      const answer = answers.length > 1 ? answers.shift() : answers[0]
+      reply.writeHead(answer?.status ?? 500, { 'content-type': 'application/json' })
+      reply.end(JSON.stringify(answer?.body))
+    }).listen(0, '127.0.0.1')
+    await once(gateway, 'listening')
+    url = `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`
+  })
+  afterAll(() => gateway.close())
+  afterEach(() => seen.splice(0))
+
+  function workers(...args: string[]) {
+    return weir(['workers', ...args, '--gateway', url], { WEIR_ADMIN_KEY: 'adm' })
+  }
+
+  const accepted = { status: 202, body: { status: 'accepted', worker_id: ID, url: record.url } }
+  const refusal = (status: number, message: string, code = 'some_code') => ({
+    status,
+    body: { error: { message, type: 'x', code } },
+  })
+
+  test('§4.4 list asks with the key and prints a table', async () => {
+    answers = [{ status: 200, body: { workers: [record], total: 1 } }]
+    const { code, out } = await workers('list', '--model', 'llama')
+    expect(seen[0]).toMatchObject({ line: 'GET /workers?model=llama', authorization: 'Bearer adm' })
+    expect(code).toBe(0)
+    expect(out.split('\n')[1]).toMatch(/^0198f0c2\S+ {2}http:\/\/10\.0\.0\.1:8000 {2}ready {3}llama/)
+  })
+
+  test('§4.4 add sends only what was given', async () => {
+    answers = [accepted]
+    const given = [
+      '--model',
+      'a',
+      '--model',
+      'b',
+      '--priority',
+      '80',
+      '--type',
+      'prefill',
+      '--runtime',
+      'vllm',
+    ]
+    const { code, out } = await workers(
+      'add',
+      record.url,
+      ...given,
+      '--label',
+      'zone=a=b',
+      '--worker-api-key',
+      'wk',
+    )
+    expect(code).toBe(0)
+    expect(out).toContain(`being registered as ${ID}`)
+    expect(JSON.parse(seen[0].body)).toEqual({
+      url: record.url,
+      models: [{ id: 'a' }, { id: 'b' }],
+      priority: 80,
+      worker_type: 'prefill',
+      runtime_type: 'vllm',
+      labels: { zone: 'a=b' },
+      api_key: 'wk',
+    })
+    await workers('add', record.url)
+    expect(JSON.parse(seen[1].body)).toEqual({ url: record.url })
+  })
+
+  test('add --wait shows how it goes and returns when the worker is ready', async () => {
+    const pending = { ...record, status: 'pending', job_status: { status: 'processing', message: null } }
+    answers = [accepted, { status: 200, body: pending }, { status: 200, body: record }]
+    const { code, err, out } = await workers('add', record.url, '--wait')
+    expect(code).toBe(0)
+    expect(err).toMatch(/pending, registration processing \(.* s\)\n.*: ready \(/)
+    expect(out).toContain(ID)
+  })
+
+  test('add --wait fails with the reason of a failed registration', async () => {
+    const failed = {
+      ...record,
+      status: 'pending',
+      job_status: { status: 'failed', message: 'cannot reach it' },
+    }
+    answers = [accepted, { status: 200, body: failed }]
+    const { code, err } = await workers('add', record.url, '--wait')
+    expect(code).toBe(1)
+    expect(err).toContain('did not become ready: cannot reach it')
+  })
+
+  test('§4.4 remove takes an id or a url', async () => {
+    answers = [{ status: 200, body: { workers: [record], total: 1 } }, accepted]
+    expect((await workers('remove', record.url)).code).toBe(0)
+    expect(seen.map(({ line }) => line)).toEqual(['GET /workers', `DELETE /workers/${ID}`])
+    answers = [accepted]
+    expect((await workers('remove', ID)).code).toBe(0)
+  })
+
+  test.each([
+    [401, 'no key', ['list'], /no key \(401\)\n.*check --api-key or WEIR_ADMIN_KEY/],
+    [403, 'not you', ['list'], /not you \(403\)\n.*role is not admin/],
+    [409, 'already there', ['add', record.url], /already there \(409\)\n.*weir workers remove/],
+    [400, 'bad url', ['add', 'localhost:8000'], /bad url \(400\)\n.*did you mean http:\/\/localhost:8000/],
+    [404, 'no such id', ['remove', ID], /no such id \(404\)\n.*weir workers list/],
+  ])('§7.2 a %i is said in words with the next step', async (status, message, args, expected) => {
+    answers = [refusal(status, message)]
+    const { code, err } = await workers(...args)
+    expect(code).toBe(1)
+    expect(err).toMatch(expected)
+  })
+
+  test('says so when the other side is no gateway, or none is there', async () => {
+    answers = [refusal(404, 'no route', 'route_not_found')]
+    expect((await workers('list')).err).toContain('its workers plugin is not enabled')
+    const gone = createServer().listen(0, '127.0.0.1')
+    await once(gone, 'listening')
+    const deadUrl = `http://127.0.0.1:${(gone.address() as AddressInfo).port}`
+    gone.close()
+    await once(gone, 'close')
+    const { code, err } = await weir(['workers', 'list', '--gateway', deadUrl])
+    expect(code).toBe(1)
+    expect(err).toContain(`no gateway listens at ${deadUrl}; start one with 'weir serve'`)
+  })
+})

@@ -1,0 +1,103 @@
+/** The command tree: names every subcommand, loads only the one that was asked for, and turns failures into exit codes. */
+import { Command, CommanderError } from 'commander'
+import { CliError } from './cli-error.ts'
+import { readVersion } from './version.ts'
+
+interface Subcommand {
+  readonly name: string
+  readonly summary: string
+  /** Adds options, examples and the action. */
+  readonly load: () => Promise<(command: Command) => void>
+}
+
+const SUBCOMMANDS: readonly Subcommand[] = [
+  {
+    name: 'serve',
+    summary: 'run the gateway',
+    load: async () => (await import('./serve.ts')).defineServe,
+  },
+  {
+    name: 'sim',
+    summary: 'run a simulated engine, to try the gateway without a GPU',
+    load: async () => (await import('./sim.ts')).defineSim,
+  },
+  {
+    name: 'workers',
+    summary: 'list, add and remove workers of a running gateway',
+    load: async () => (await import('./workers.ts')).defineWorkers,
+  },
+  {
+    name: 'plugins',
+    summary: 'list plugins: which there are, which are enabled, what each costs',
+    load: async () => (await import('./plugins.ts')).definePlugins,
+  },
+  {
+    name: 'config',
+    summary: 'check and show the configuration',
+    load: async () => (await import('./config.ts')).defineConfig,
+  },
+]
+
+const EXAMPLES = `
+Examples:
+  weir sim --model demo                                  a simulated engine on port 9001
+  weir serve --worker-url http://127.0.0.1:9001          a gateway in front of it
+  weir serve --config weir.yaml                          everything from a file
+  weir workers list                                      what the gateway knows
+  weir config check weir.yaml                            find mistakes before a restart does
+
+Run 'weir <command> --help' for the options of a command.`
+
+/** Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
+export async function runCommand(args: readonly string[]): Promise<void> {
+  // A reader such as `head` may leave early; that is no failure.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+  })
+  try {
+    const program = await buildProgram(args)
+    await program.parseAsync(args, { from: 'user' })
+  } catch (error) {
+    process.exitCode = report(error)
+  }
+}
+
+async function buildProgram(args: readonly string[]): Promise<Command> {
+  const program = new Command('weir')
+    .description('Weir, an inference gateway: one address in front of many model servers.')
+    .version(readVersion(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .showHelpAfterError("(run 'weir --help' for what there is)")
+    .exitOverride()
+    .addHelpText('after', EXAMPLES)
+  const wanted = args.find((arg) => SUBCOMMANDS.some(({ name }) => name === arg))
+  for (const { name, summary, load } of SUBCOMMANDS) {
+    const command = program.command(name).summary(summary).description(sentence(summary))
+    command.helpOption('-h, --help', 'print help')
+    command.showHelpAfterError(`(run 'weir ${name} --help' for what there is)`)
+    if (name === wanted) (await load())(command)
+  }
+  return program
+}
+
+function sentence(summary: string): string {
+  return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
+}
+
+/** Says what went wrong; only what nobody foresaw comes with a stack. */
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+  if (!(error instanceof Error)) {
+    console.error(`weir: ${String(error)}`)
+    return 1
+  }
+  if (error.name === 'ConfigError') {
+    const lines = error.message.split('\n')
+    const count = lines.length === 1 ? 'a problem' : `${lines.length} problems`
+    console.error(`weir: the configuration has ${count}\n${lines.map((line) => `  ${line}`).join('\n')}`)
+    return 2
+  }
+  const isForeseen = error instanceof CliError || ['BootError', 'GatewayError'].includes(error.name)
+  console.error(`weir: ${isForeseen ? error.message : (error.stack ?? error.message)}`)
+  return 1
+}

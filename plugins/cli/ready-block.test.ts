@@ -1,0 +1,76 @@
+import { execFileSync } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
+import { type LoadedConfig, loadConfig } from '../../kernel/config/load.ts'
+import { pluginSchemas } from './plugin-schemas.ts'
+import { exposureWarning, isLoopback, quickStart, readyBlock } from './ready-block.ts'
+
+function load(config: object): Promise<LoadedConfig> {
+  return loadConfig({ text: JSON.stringify(config), env: {}, pluginSchemas })
+}
+
+const URL_ = 'http://127.0.0.1:30000'
+const info = { url: URL_, metricsUrl: null, bootMs: 12.4, plugins: ['auth', 'sim'] }
+
+describe('readyBlock', () => {
+  test('says where the gateway listens and what is on', async () => {
+    const config = await load({ kernel: { threads: 2 }, plugins: { auth: {}, sim: {} } })
+    expect(readyBlock(config, info, '1.2.3').split('\n')).toEqual([
+      'Weir 1.2.3 is ready after 12 ms, serving on 2 threads',
+      '  API      http://127.0.0.1:30000',
+      '  metrics  off',
+      '  plugins  auth, sim',
+      '',
+    ])
+  })
+
+  test('says how to add a worker when there is none', async () => {
+    const none = await load({ plugins: { workers: {} } })
+    expect(readyBlock(none, info, '1')).toContain('weir workers add http://HOST:PORT\n')
+    expect(readyBlock(none, { ...info, url: 'http://127.0.0.1:8' }, '1')).toContain(
+      '--gateway http://127.0.0.1:8',
+    )
+    const one = await load({ plugins: { workers: { urls: ['http://a:1'] } } })
+    expect(readyBlock(one, info, '1')).toContain('1 in the configuration')
+  })
+})
+
+describe('quickStart', () => {
+  test('names the model of the simulated engine and the key, so that it works as it stands', async () => {
+    const config = await load({ plugins: { auth: { apiKey: "it's" }, sim: { models: ['demo'] } } })
+    const shown = quickStart(config, URL_)
+    const curl = shown.split('\n').find((line) => line.includes('curl')) ?? ''
+    const args = execFileSync('sh', ['-c', `printf '%s\\n' ${curl.replace('curl', '')}`], {
+      encoding: 'utf8',
+    }).split('\n')
+    expect(args).toContain("authorization: Bearer it's")
+    expect(args).toContain(`${URL_}/v1/chat/completions`)
+    expect(JSON.parse(args.find((arg) => arg.startsWith('{')) ?? '')).toMatchObject({ model: 'demo' })
+    expect(shown).toContain(`baseURL: '${URL_}/v1', apiKey: 'it\\'s'`)
+  })
+
+  test('sends no key when none is asked for, and takes a tenant key when there is no other', async () => {
+    const off = await load({ kernel: { auth: 'off' }, plugins: { auth: { apiKey: 'k' } } })
+    expect(quickStart(off, URL_)).not.toContain('authorization')
+    const tenant = await load({ plugins: { auth: { tenantKeys: ['team:a:b'] } } })
+    expect(quickStart(tenant, URL_)).toContain('Bearer a:b')
+  })
+})
+
+describe('exposureWarning', () => {
+  test('warns when strangers can reach a gateway that asks for no key', async () => {
+    const open = { host: '0.0.0.0', auth: 'off' }
+    expect(exposureWarning(await load({ kernel: open, plugins: {} }))).toContain('kernel.auth is off')
+    expect(exposureWarning(await load({ kernel: { host: '10.0.0.1' } }))).toContain('no key is configured')
+  })
+
+  test('is silent on loopback and where there are keys', async () => {
+    expect(exposureWarning(await load({ kernel: { auth: 'off' } }))).toBeNull()
+    const keyed = { kernel: { host: '0.0.0.0' }, plugins: { auth: { apiKey: 'k' } } }
+    expect(exposureWarning(await load(keyed))).toBeNull()
+  })
+
+  test('knows loopback addresses', () => {
+    expect(['127.0.0.1', '127.8.0.1', '::1', 'localhost'].every(isLoopback)).toBe(true)
+    expect(['0.0.0.0', '::', '10.0.0.1', '127.evil.example'].some(isLoopback)).toBe(false)
+  })
+})

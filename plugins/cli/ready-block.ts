@@ -1,0 +1,96 @@
+/** What `weir serve` says once it runs: where it listens, and with `--quick-start` how to talk to it. */
+import type { LoadedConfig } from '../../kernel/config/load.ts'
+import type { ServeInfo } from '../../kernel/serve.ts'
+
+export function readyBlock(config: LoadedConfig, info: ServeInfo, version: string): string {
+  const { threads } = config.kernel
+  const serving = threads === 0 ? 'on the main thread' : `on ${threads} thread${threads === 1 ? '' : 's'}`
+  const lines = [
+    `Weir ${version} is ready after ${Math.round(info.bootMs)} ms, serving ${serving}`,
+    `  API      ${info.url ?? 'off'}`,
+    `  metrics  ${info.metricsUrl ?? 'off'}`,
+    `  plugins  ${info.plugins.join(', ')}`,
+  ]
+  if (config.plugins.workers !== undefined) lines.push(`  workers  ${workersLine(config, info)}`)
+  return `${lines.join('\n')}\n`
+}
+
+function workersLine(config: LoadedConfig, info: ServeInfo): string {
+  const { urls, workers } = config.plugins.workers
+  const count = lengthOf(urls) + lengthOf(workers)
+  if (count > 0) return `${count} in the configuration`
+  const gateway = info.url === 'http://127.0.0.1:30000' ? '' : ` --gateway ${info.url ?? 'URL'}`
+  return `none in the configuration; add one with: weir workers add http://HOST:PORT${gateway}`
+}
+
+function lengthOf(value: unknown): number {
+  return Array.isArray(value) ? value.length : 0
+}
+
+/** Two ways to a first answer; both work as they stand. */
+export function quickStart(config: LoadedConfig, url: string): string {
+  const base = reachable(url)
+  const model = firstModel(config)
+  const apiKey = config.kernel.auth === 'off' ? null : clientKey(config)
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], stream: true })
+  const headers = apiKey === null ? '' : ` -H ${shellQuote(`authorization: Bearer ${apiKey}`)}`
+  return `
+Try it:
+  curl -N ${base}/v1/chat/completions -H 'content-type: application/json'${headers} -d ${shellQuote(body)}
+
+With the OpenAI client (npm install openai):
+  import OpenAI from 'openai'
+  const client = new OpenAI({ baseURL: ${literal(`${base}/v1`)}, apiKey: ${literal(apiKey ?? 'none')} })
+  const answer = await client.chat.completions.create({
+    model: ${literal(model)},
+    messages: [{ role: 'user', content: 'Hello' }],
+  })
+  console.log(answer.choices[0].message.content)
+`
+}
+
+/** An address that listens on every interface is no address to call. */
+function reachable(url: string): string {
+  return url.replace('//0.0.0.0', '//127.0.0.1').replace('//[::]', '//[::1]')
+}
+
+function firstModel(config: LoadedConfig): string {
+  const models = config.plugins.sim?.models
+  return Array.isArray(models) && typeof models[0] === 'string' ? models[0] : 'YOUR-MODEL'
+}
+
+/** A key that opens the serving routes; null when none is asked for. */
+function clientKey(config: LoadedConfig): string | null {
+  const { apiKey, tenantKeys } = config.plugins.auth ?? {}
+  if (typeof apiKey === 'string') return apiKey
+  const tenantKey = Array.isArray(tenantKeys) ? tenantKeys[0] : undefined
+  return typeof tenantKey === 'string' ? tenantKey.slice(tenantKey.indexOf(':') + 1) : null
+}
+
+function shellQuote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+}
+
+/** What an operator should know before strangers do; null when there is nothing. */
+export function exposureWarning(config: LoadedConfig): string | null {
+  const { host, auth } = config.kernel
+  if (isLoopback(host)) return null
+  if (auth === 'off')
+    return `kernel.auth is off and ${host} is reachable from outside: anybody may use this gateway`
+  const section = config.plugins.auth
+  if (section === undefined) return null
+  const hasKey = [section.apiKey, section.tenantKeys, section.controlPlaneKeys].some(
+    (value) => typeof value === 'string' || lengthOf(value) > 0,
+  )
+  return hasKey
+    ? null
+    : `no key is configured and ${host} is reachable from outside: anybody may use this gateway. Set WEIR_API_KEY`
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}

@@ -1,0 +1,41 @@
+/** `weir serve`: runs the gateway until a signal stops it. */
+import type { Command } from 'commander'
+import { addConfigOptions, loadFromOptions } from './config-options.ts'
+
+const EXAMPLES = `
+Examples:
+  weir serve --worker-url http://10.0.0.1:8000 --worker-url http://10.0.0.2:8000
+  WEIR_API_KEY=secret weir serve --host 0.0.0.0 --data-dir ./data
+  weir serve --config weir.yaml --port 8080
+  weir serve --plugin sim --worker-url http://127.0.0.1:9001 --quick-start
+
+A flag wins over its environment variable, in brackets above; that wins over the file.`
+
+export function defineServe(command: Command): void {
+  addConfigOptions(command)
+  command
+    .option('--quick-start', 'print a curl line and a client snippet that work as they stand')
+    .addHelpText('after', EXAMPLES)
+    .action((options: { quickStart?: boolean }) => runServe(command, options.quickStart === true))
+}
+
+async function runServe(command: Command, showQuickStart: boolean): Promise<void> {
+  const [{ checkPort }, { exposureWarning, quickStart, readyBlock }, { readVersion }] = await Promise.all([
+    import('./port-check.ts'),
+    import('./ready-block.ts'),
+    import('./version.ts'),
+  ])
+  const config = await loadFromOptions(command)
+  const { metrics } = config.kernel
+  if (metrics.enabled) await checkPort({ host: metrics.host, port: metrics.port, flag: '--metrics-port' })
+  const warning = exposureWarning(config)
+  if (warning !== null) console.error(`weir: warning: ${warning}`)
+
+  const { runGateway } = await import('./run-gateway.ts')
+  await runGateway(config, {
+    onReady(info) {
+      process.stderr.write(readyBlock(config, info, readVersion()))
+      if (showQuickStart && info.url !== null) process.stderr.write(quickStart(config, info.url))
+    },
+  })
+}

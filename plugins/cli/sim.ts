@@ -1,0 +1,159 @@
+/** `weir sim`: runs the simulated engine alone, without a gateway around it. */
+import type { Command } from 'commander'
+import type { ConfigFlag } from '../../kernel/config/flags.ts'
+import { addFlags, valuesOf } from './config-options.ts'
+
+const setting = (name: string) => ['plugins', 'sim', name]
+
+const SIM_FLAGS: readonly ConfigFlag[] = [
+  {
+    flag: 'host',
+    env: null,
+    path: ['plugins', 'sim', 'listen', 'host'],
+    kind: 'text',
+    placeholder: 'address',
+    help: 'address to listen on (default: 127.0.0.1)',
+  },
+  {
+    flag: 'port',
+    env: null,
+    path: ['plugins', 'sim', 'listen', 'port'],
+    kind: 'integer',
+    placeholder: 'port',
+    help: 'port to listen on; 0 takes any free one (default: 9001)',
+  },
+  {
+    flag: 'model',
+    env: null,
+    path: setting('models'),
+    kind: 'list',
+    placeholder: 'id',
+    help: 'model to serve; repeatable',
+  },
+  {
+    flag: 'ttft-ms',
+    env: null,
+    path: setting('ttftMs'),
+    kind: 'number',
+    placeholder: 'ms',
+    help: 'time to the first token, milliseconds',
+  },
+  {
+    flag: 'itl-ms',
+    env: null,
+    path: setting('itlMs'),
+    kind: 'number',
+    placeholder: 'ms',
+    help: 'time between tokens, milliseconds',
+  },
+  {
+    flag: 'tokens',
+    env: null,
+    path: setting('tokens'),
+    kind: 'integer',
+    placeholder: 'count',
+    help: 'length of an answer, unless the request asks for less',
+  },
+  {
+    flag: 'seed',
+    env: null,
+    path: setting('seed'),
+    kind: 'integer',
+    placeholder: 'number',
+    help: 'same seed, same text',
+  },
+  {
+    flag: 'runtime',
+    env: null,
+    path: setting('runtime'),
+    kind: 'text',
+    placeholder: 'name',
+    help: 'engine to imitate: sglang, vllm, trtllm or mlx',
+  },
+  {
+    flag: 'api-key',
+    env: null,
+    path: setting('apiKey'),
+    kind: 'text',
+    placeholder: 'key',
+    help: 'key that requests must carry',
+    isSecret: true,
+  },
+  {
+    flag: 'embedding-dimensions',
+    env: null,
+    path: setting('embeddingDimensions'),
+    kind: 'integer',
+    placeholder: 'count',
+    help: 'length of embedding vectors',
+  },
+  {
+    flag: 'max-model-len',
+    env: null,
+    path: setting('maxModelLen'),
+    kind: 'integer',
+    placeholder: 'tokens',
+    help: 'longest prompt and answer together, tokens',
+  },
+  {
+    flag: 'fixed-reply',
+    env: null,
+    path: setting('fixedReply'),
+    kind: 'switch',
+    help: 'prepared answers without a look at the request, for load tests',
+  },
+  {
+    flag: 'log-level',
+    env: null,
+    path: ['kernel', 'log', 'level'],
+    kind: 'text',
+    placeholder: 'level',
+    help: 'trace, debug, info, warn, error or silent (default: info)',
+  },
+]
+
+/** What stays of a kernel around an engine that has its own listener. */
+const BASE = {
+  kernel: { auth: 'off', threads: 0, log: { access: false }, metrics: { enabled: false } },
+  plugins: { sim: {} },
+}
+
+const EXAMPLES = `
+Examples:
+  weir sim --model demo --port 9001
+  weir sim --model llama --model qwen --ttft-ms 200 --itl-ms 20
+  weir sim --runtime vllm --api-key engine-secret
+
+Then, in front of it: weir serve --worker-url http://127.0.0.1:9001`
+
+export function defineSim(command: Command): void {
+  addFlags(command, SIM_FLAGS)
+  command.addHelpText('after', EXAMPLES).action(() => runSim(command))
+}
+
+async function runSim(command: Command): Promise<void> {
+  const [{ loadConfig }, { readFlags }, { pluginSchemas }, { checkPort }] = await Promise.all([
+    import('../../kernel/config/load.ts'),
+    import('../../kernel/config/settings.ts'),
+    import('./plugin-schemas.ts'),
+    import('./port-check.ts'),
+  ])
+  const overrides = readFlags(valuesOf(command, SIM_FLAGS), SIM_FLAGS)
+  const config = await loadConfig({ text: JSON.stringify(BASE), overrides, env: {}, pluginSchemas })
+  const { listen, models } = config.plugins.sim as {
+    listen: { host: string; port: number }
+    models: string[]
+  }
+  await checkPort({ ...listen, flag: '--port' })
+
+  const { runGateway } = await import('./run-gateway.ts')
+  await runGateway(config, {
+    apiListener: false,
+    onReady({ bootMs }) {
+      const place =
+        listen.port === 0 ? 'on the port in the log line above' : `at http://${listen.host}:${listen.port}`
+      const took = `ready after ${Math.round(bootMs)} ms`
+      process.stderr.write(`Weir's simulated engine is ${took} ${place}, serving ${models.join(', ')}\n`)
+    },
+  })
+}

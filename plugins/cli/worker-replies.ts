@@ -1,0 +1,24 @@
+/** What the command reads in the gateway's replies about workers. @source API spec 4.4, routes facts 16.5 */
+export interface WorkerRecord {
+  readonly id: string
+  readonly url: string
+  readonly status: string
+  readonly models?: readonly { readonly id: string }[]
+  readonly worker_type: string
+  readonly runtime_type: string
+  readonly priority: number
+  /** Requests in flight. */
+  readonly load: number
+  readonly job_status?: { readonly status: string; readonly message: string | null }
+}
+
+export interface WorkerListing {
+  readonly workers: readonly WorkerRecord[]
+  readonly total: number
+}
+
+/** Reply of POST: the work goes on in the background. */
+export interface Accepted {
+  readonly worker_id: string
+  readonly url: string
+}
