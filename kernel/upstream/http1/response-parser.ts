@@ -6,6 +6,7 @@
  * together inside the pushed buffer, so an event that arrived whole is never split.
  */
 import type { HeaderList } from '../../contracts/transport.ts'
+import { hasCloseOption, isChunkedCoding, toContentLength } from './framing-headers.ts'
 import { HEX_DIGIT, headerName, TOKEN_BYTE, VALUE_BYTE } from './header-bytes.ts'
 
 /** Told about one response. May call `stop()` or `begin()` of the parser from inside any call. */
@@ -51,7 +52,6 @@ const SEMICOLON = 59
 const STATUS_SHAPE = Buffer.from('HTTP/0.0 000', 'latin1')
 /** Twelve hexadecimal digits stay exact in a double; a longer size is no size of ours. */
 const MAX_CHUNK_SIZE_DIGITS = 12
-const MAX_CONTENT_LENGTH_DIGITS = 15
 
 /** Stands in between two responses; never written to. */
 const NO_HEADERS: HeaderList = []
@@ -303,7 +303,7 @@ export class ResponseParser {
       }
       this.isChunked = true
     } else if (name === 'connection') {
-      if (value !== 'keep-alive' && hasClose(value)) this.isKeptAlive = false
+      if (value !== 'keep-alive' && hasCloseOption(value)) this.isKeptAlive = false
     }
     this.headers.push(name, value)
     return true
@@ -337,27 +337,4 @@ export class ResponseParser {
     this.sink?.onHead(this.status, headers, contentLength)
     return true
   }
-}
-
-/** Digits only; -1 for anything else. */
-function toContentLength(value: string): number {
-  if (value.length === 0 || value.length > MAX_CONTENT_LENGTH_DIGITS) return -1
-  let length = 0
-  for (let at = 0; at < value.length; at++) {
-    const digit = value.charCodeAt(at) - ZERO
-    if (digit < 0 || digit > 9) return -1
-    length = length * 10 + digit
-  }
-  return length
-}
-
-function isChunkedCoding(value: string): boolean {
-  return value === 'chunked' || value.toLowerCase() === 'chunked'
-}
-
-/** Whether a Connection header names the option `close`. */
-function hasClose(value: string): boolean {
-  if (value === 'close') return true
-  for (const option of value.split(',')) if (option.trim().toLowerCase() === 'close') return true
-  return false
 }
