@@ -7,7 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+
+// Each test starts processes, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 30_000 })
 
 const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url))
 const dir = mkdtempSync(join(tmpdir(), 'weir-cli-'))
