@@ -66,7 +66,7 @@ async function serveData({ catalog }: ServeOptions): Promise<void> {
       await thread.ready()
       return { port }
     },
-    drain: (deadlineMs) => thread?.drain(deadlineMs, config.kernel.shutdown.settleMs) ?? Promise.resolve(),
+    drain: (deadlineMs, settleMs) => thread?.drain(deadlineMs, settleMs) ?? Promise.resolve(),
     stop: () => thread?.stop() ?? Promise.resolve(),
     collect: () => thread?.collect() ?? [],
     closeServer: () => thread?.closeServers(),
@@ -145,6 +145,7 @@ class Control {
       log: this.#log,
       entry: new URL(this.#options.entry),
       count: this.#threadCount,
+      host: kernel.host,
       port: kernel.port,
       counters: this.#counters,
       config: this.#config,

@@ -20,7 +20,8 @@ export interface ReplySink {
   startStream(status: number, headers: HeaderList, isEventStream: boolean): void
   /** Copies the chunk out before it returns. @returns false when the client is slow: wait for onClientDrain */
   writeStream(chunk: Buffer): boolean
-  endStream(): void
+  /** @param last written before the end */
+  endStream(last?: Buffer): void
 }
 
 /** A request as the relay needs it: what was copied for the worker, the route's hooks, and the way back. */

@@ -174,7 +174,7 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
     const res = this.#res
     this.status = status
     this.firstByteAtMs = performance.now()
-    this.bytesOut = body.length
+    this.bytesOut = typeof body === 'string' ? Buffer.byteLength(body) : body.length
     res.cork(() => {
       res.writeStatus(statusLine(status))
       this.#writeOwnHeaders()
@@ -249,7 +249,7 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
     this.#isWritable = this.#res.write(chunk)
     this.#chunk = EMPTY
     const length = chunk.length
-    this.bytesOut += length
+    this.bytesOut += typeof chunk === 'string' ? Buffer.byteLength(chunk) : length
     this.lastWriteMs = this.server.heartbeats.nowMs
     this.#lastButOne = length > 1 ? byteAt(chunk, length - 2) : this.#lastByte
     this.#lastByte = byteAt(chunk, length - 1)
@@ -275,11 +275,12 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
     })
   }
 
-  endStream(): void {
+  endStream(last: Buffer | string = EMPTY): void {
     if (this.isDone) return
+    this.bytesOut += Buffer.byteLength(last)
     this.#res.cork(() => {
       if (!this.#isHeadSent) this.#writeStreamHead()
-      this.#res.end(undefined, this.closesConnection || this.server.closesConnections)
+      this.#res.end(last, this.closesConnection || this.server.closesConnections)
     })
     this.#done()
   }

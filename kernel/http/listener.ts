@@ -10,7 +10,7 @@ import { HttpServer } from './server.ts'
 
 /** @throws when a route is not public (nobody checks keys here) or the address cannot be had */
 export async function openListener(
-  options: { host: string; port: number; routes: readonly RouteDefinition[] },
+  options: { host: string; port: number; routes: readonly RouteDefinition[]; heartbeatMs?: number },
   http: KernelConfig['http'],
   log: Logger,
 ): Promise<{ server: HttpServer; port: number }> {
@@ -31,7 +31,7 @@ export async function openListener(
       maxBytes: http.maxHeaderBytes,
     }),
     maxBodyBytes: http.maxBodyBytes,
-    heartbeatMs: http.heartbeatMs,
+    heartbeatMs: options.heartbeatMs ?? http.heartbeatMs,
     cors: createCors(http.corsOrigins),
     log,
     access: null,

@@ -76,8 +76,7 @@ function sendError(ctx: HttpContext, error: GatewayError): void {
   if (ctx.isStreaming && ctx.firstByteAtMs !== 0) {
     // The status is gone: an event stream says what broke, any other body is visibly cut.
     if (ctx.isEventStream) {
-      ctx.writeStream(toErrorEvent(error, format))
-      ctx.endStream()
+      ctx.endStream(toErrorEvent(error, format))
     } else ctx.destroy()
     return
   }

@@ -64,6 +64,8 @@ export interface ListenOptions {
   readonly port: number
   /** Routes with `access: 'public'` only. */
   readonly routes: readonly RouteDefinition[]
+  /** As `kernel.http.heartbeatMs`, which is the default. */
+  readonly heartbeatMs?: number
 }
 
 export interface Listener {

@@ -12,7 +12,7 @@ export interface DataThreadOptions {
   /** Starts the plugins and listens. @returns the port listened on */
   start(): Promise<{ port: number }>
   /** Refuses new work and finishes what runs, within the deadline. Called at most once, never before `start` has ended. */
-  drain(deadlineMs: number): Promise<void>
+  drain(deadlineMs: number, settleMs: number): Promise<void>
   /** Releases everything, `closeServer` included. Called at most once, never before `start` has ended. */
   stop(): Promise<void>
   collect(): MetricsSnapshot
@@ -67,10 +67,10 @@ export function runDataThread(options: DataThreadOptions): void {
     closeQuietly(options)
     process.exit(0)
   }
-  const drain = async (deadlineMs: number) => {
+  const drain = async (deadlineMs: number, settleMs: number) => {
     await started
     await options
-      .drain(deadlineMs)
+      .drain(deadlineMs, settleMs)
       .catch((err: unknown) => log.error({ err }, 'a data thread did not drain in order'))
     link.report({ type: 'drained' })
   }
@@ -78,7 +78,7 @@ export function runDataThread(options: DataThreadOptions): void {
 }
 
 interface Steps {
-  drain(deadlineMs: number): Promise<void>
+  drain(deadlineMs: number, settleMs: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -89,7 +89,7 @@ function obey(
   die: (err: unknown) => void,
 ): void {
   if (message.type === 'collect') link.report({ type: 'metrics', id: message.id, snapshot: collect() })
-  else if (message.type === 'drain') steps.drain(message.deadlineMs).catch(die)
+  else if (message.type === 'drain') steps.drain(message.deadlineMs, message.settleMs).catch(die)
   else steps.stop().catch(die)
 }
 

@@ -189,7 +189,7 @@ test('counters of a dead thread are kept, its gauges are not', async () => {
 test('drain reaches every thread with its deadline, and afterwards no thread is replaced', async () => {
   const { threads, reports, exits, act } = setUp()
   await threads.start()
-  await threads.drain(500)
+  await threads.drain(500, 0)
   expect(reports.all.filter(({ event }) => event === 'drain')).toMatchObject([
     { deadlineMs: 500 },
     { deadlineMs: 500 },

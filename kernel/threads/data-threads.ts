@@ -87,9 +87,9 @@ export class DataThreads {
    * Tells every thread to refuse new work and finish what runs. From here on no thread is replaced.
    * Resolves when all have drained or ended, at the latest one second after the deadline.
    */
-  async drain(deadlineMs: number): Promise<void> {
+  async drain(deadlineMs: number, settleMs: number): Promise<void> {
     this.#close()
-    const drained = Promise.all(this.#live().map((thread) => thread.drain(deadlineMs)))
+    const drained = Promise.all(this.#live().map((thread) => thread.drain(deadlineMs, settleMs)))
     const isInTime = await within(drained, deadlineMs + DRAIN_MARGIN_MS)
     if (!isInTime) this.#options.log.warn({ deadlineMs }, 'some data threads did not drain in time')
   }

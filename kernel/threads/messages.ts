@@ -35,7 +35,7 @@ export type LifeUpMessage =
 /** Orders of control about a data thread's life. */
 export type LifeDownMessage =
   | { readonly type: 'collect'; readonly id: number }
-  | { readonly type: 'drain'; readonly deadlineMs: number }
+  | { readonly type: 'drain'; readonly deadlineMs: number; readonly settleMs: number }
   | { readonly type: 'stop' }
 
 export type UpMessage = LinkUpMessage | LifeUpMessage

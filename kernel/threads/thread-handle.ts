@@ -76,8 +76,8 @@ export class ThreadHandle {
   }
 
   /** Resolves when the thread has drained or ended. */
-  drain(deadlineMs: number): Promise<void> {
-    this.#post({ type: 'drain', deadlineMs })
+  drain(deadlineMs: number, settleMs: number): Promise<void> {
+    this.#post({ type: 'drain', deadlineMs, settleMs })
     return this.#drained.promise
   }
 

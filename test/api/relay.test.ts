@@ -58,6 +58,8 @@ const ask = (gateway: TestGateway, body: unknown = { model: 'm' }, headers: Reco
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
 
+const errorCode = async (reply: Response) => ((await reply.json()) as { error: { code: string } }).error.code
+
 /** In-flight counts fall a moment after the client sees the end. */
 async function idle(workers: StaticWorkers, withinMs = 1000): Promise<number> {
   const until = performance.now() + withinMs
@@ -223,14 +225,14 @@ describe('when something breaks', () => {
   test('a worker that closes without a word: 502', async () => {
     const { gateway, workers } = await setup(dropAnswer())
     const reply = await ask(gateway)
-    expect([reply.status, (await reply.json()).error.code]).toEqual([502, 'call_upstream_request_error'])
+    expect([reply.status, await errorCode(reply)]).toEqual([502, 'call_upstream_request_error'])
     expect(await idle(workers)).toBe(0)
   })
 
   test('a worker that does not speak HTTP: 502', async () => {
     const { gateway } = await setup(bytesAnswer('SSH-2.0-x\r\n\r\n'))
     const reply = await ask(gateway)
-    expect([reply.status, (await reply.json()).error.code]).toEqual([502, 'call_upstream_decode_error'])
+    expect([reply.status, await errorCode(reply)]).toEqual([502, 'call_upstream_decode_error'])
   })
 
   test('a hanging worker meets the request limit: 504, in-flight back to 0 (routing check 59)', async () => {
@@ -238,7 +240,7 @@ describe('when something breaks', () => {
       kernel: { upstream: { requestMs: 300 } },
     })
     const reply = await ask(gateway)
-    expect([reply.status, (await reply.json()).error.code]).toEqual([504, 'call_upstream_timeout'])
+    expect([reply.status, await errorCode(reply)]).toEqual([504, 'call_upstream_timeout'])
     expect(await idle(workers)).toBe(0)
     await worker.requestsTo(ECHO)[0].closed
   })
