@@ -29,16 +29,23 @@ interface InferenceRow {
   readonly body: TSchema
   readonly reply: TSchema
   readonly streams: boolean
-  /** Everything that `validate: full` checks. @throws 400 naming the field or the rule */
-  readonly checkAll: (ctx: RequestContext) => void
+  /** Makes the check of `validate: full`. */
+  readonly makeCheck: () => FullCheck
 }
 
+/** Everything that is documented about a body. @throws 400 naming the field or the rule */
+type FullCheck = (ctx: RequestContext) => void
+
 /** A schema, and the rules that a schema cannot say. */
-function checker<T>(schema: TSchema, checkRules?: (request: T) => void): (ctx: RequestContext) => void {
-  const validator = defineValidator(schema)
-  return (ctx) => {
-    const request = ctx.body(validator) as T
-    checkRules?.(request)
+function fullCheck<T>(schema: TSchema, checkRules?: (request: T) => void): () => FullCheck {
+  return () => {
+    const validator = defineValidator(schema)
+    // Compiles it now: the chat schema takes some 100 ms, which no request should wait for.
+    validator.problem(null)
+    return (ctx) => {
+      const request = ctx.body(validator) as T
+      checkRules?.(request)
+    }
   }
 }
 
@@ -52,7 +59,7 @@ const rows: readonly InferenceRow[] = [
     body: ChatRequest,
     reply: ChatReply,
     streams: true,
-    checkAll: checker(ChatRequest, checkChatRules),
+    makeCheck: fullCheck(ChatRequest, checkChatRules),
   },
   {
     path: '/v1/completions',
@@ -63,7 +70,7 @@ const rows: readonly InferenceRow[] = [
     body: CompletionRequest,
     reply: CompletionReply,
     streams: true,
-    checkAll: checker(CompletionRequest, checkCompletionRules),
+    makeCheck: fullCheck(CompletionRequest, checkCompletionRules),
   },
   {
     path: '/generate',
@@ -74,7 +81,7 @@ const rows: readonly InferenceRow[] = [
     body: GenerateRequest,
     reply: Type.Union([GenerateReply, Type.Array(GenerateReply)]),
     streams: true,
-    checkAll: checker(GenerateRequest, checkGenerateRules),
+    makeCheck: fullCheck(GenerateRequest, checkGenerateRules),
   },
   {
     path: '/v1/embeddings',
@@ -85,7 +92,7 @@ const rows: readonly InferenceRow[] = [
     body: EmbeddingRequest,
     reply: EmbeddingReply,
     streams: false,
-    checkAll: checker(EmbeddingRequest),
+    makeCheck: fullCheck(EmbeddingRequest),
   },
   {
     path: '/v1/classify',
@@ -96,21 +103,23 @@ const rows: readonly InferenceRow[] = [
     body: ClassifyRequest,
     reply: ClassifyReply,
     streams: false,
-    checkAll: checker(ClassifyRequest),
+    makeCheck: fullCheck(ClassifyRequest),
   },
 ]
 
 export function inferenceRoutes(host: Host, config: ProxyConfig): RouteDefinition[] {
-  return rows.map((row) => toRoute(row, relayHandler(host, row, config.validate === 'full')))
+  return rows.map((row) =>
+    toRoute(row, relayHandler(host, row, config.validate === 'full' ? row.makeCheck() : null)),
+  )
 }
 
-function relayHandler(host: Host, row: InferenceRow, checksAll: boolean): (ctx: RequestContext) => void {
-  const { path, needsModel, checkAll } = row
+function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): RouteDefinition['handler'] {
+  const { path, needsModel } = row
   return (ctx) => {
     const { model, stream } = ctx.peek()
     if (needsModel && (model === null || model === ''))
       throw proxyErrors.missing_model.with({ param: 'model' })
-    if (checksAll) checkAll(ctx)
+    if (check !== null) check(ctx)
     host.upstream.relay(ctx, { model: model === '' ? null : model, stream, path })
   }
 }

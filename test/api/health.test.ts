@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest'
+import { dropAnswer, jsonAnswer, rawAnswer } from '../support/scripted-worker.ts'
+import { openFleet } from './fleet.ts'
+
+const none = { workers: [] }
+
+test.each(['/health', '/liveness'])('§4.8 GET %s is 200 OK, with and without workers', async (path) => {
+  for (const options of [none, {}]) {
+    const reply = await (await openFleet(options)).get(path)
+    expect(reply.status).toBe(200)
+    expect(reply.headers.get('content-type')).toMatch(/^text\/plain/)
+    expect(await reply.text()).toBe('OK')
+  }
+})
+
+test('§4.8 GET /readiness is 503 with a reason while no worker is ready', async () => {
+  const reply = await (await openFleet(none)).get('/readiness')
+  expect(reply.status).toBe(503)
+  expect(await reply.json()).toEqual({ status: 'not ready', reason: 'insufficient healthy workers' })
+})
+
+test('§4.8 GET /readiness counts workers, and turns 503 when the last one is deleted', async () => {
+  const fleet = await openFleet({ workers: [{}, {}] })
+  const ready = await fleet.get('/readiness')
+  expect(ready.status).toBe(200)
+  expect(await ready.json()).toEqual({ status: 'ready', healthy_workers: 2, total_workers: 2 })
+  const { workers } = (await (await fleet.get('/workers')).json()) as { workers: { id: string }[] }
+  for (const { id } of workers) await fetch(`${fleet.gateway.url}/workers/${id}`, { method: 'DELETE' })
+  await expect.poll(async () => (await fleet.get('/readiness')).status, { timeout: 8_000 }).toBe(503)
+  expect((await fleet.get('/health')).status).toBe(200)
+})
+
+test('§4.8 GET /health_generate passes the answer of the first ready worker through', async () => {
+  const fleet = await openFleet({ workers: [{}, {}] })
+  const answer = jsonAnswer({ ok: 1 }, { status: 202, headers: { 'x-engine': 'yes' } })
+  fleet.workers[0].script('GET /health_generate', answer)
+  for (let turn = 0; turn < 3; turn += 1) {
+    const reply = await fleet.get('/health_generate')
+    expect(reply.status).toBe(202)
+    expect(reply.headers.get('x-engine')).toBe('yes')
+    expect(await reply.json()).toEqual({ ok: 1 })
+  }
+  expect(fleet.workers[1].requests).toEqual([])
+})
+
+test('§4.8 GET /health_generate shows the failure of a worker with its status', async () => {
+  const fleet = await openFleet()
+  fleet.workers[0].script('GET /health_generate', rawAnswer('sick', { status: 503 }))
+  const reply = await fleet.get('/health_generate')
+  expect(reply.status).toBe(503)
+  expect(await reply.text()).toBe('sick')
+})
+
+test('§7.1 GET /health_generate is 503 no_workers without workers, 502 when the worker breaks off', async () => {
+  const empty = await (await openFleet(none)).get('/health_generate')
+  expect(empty.status).toBe(503)
+  expect(await empty.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
+  const fleet = await openFleet()
+  fleet.workers[0].script('GET /health_generate', dropAnswer())
+  expect((await fleet.get('/health_generate')).status).toBe(502)
+})
+
+test('§4.8 GET /engine_metrics merges all workers into one text with a label for each', async () => {
+  const fleet = await openFleet({ workers: [{ spec: { api_key: 'worker-key' } }, {}, {}] })
+  const text = '# TYPE vllm:running gauge\nvllm:running{model="m"} 2\n'
+  fleet.workers[0].script('GET /metrics', rawAnswer(text))
+  fleet.workers[1].script('GET /metrics', rawAnswer('# TYPE vllm:running gauge\nvllm:running 3\n'))
+  fleet.workers[2].script('GET /metrics', rawAnswer('<html>'))
+  const reply = await fleet.get('/engine_metrics')
+  expect(reply.status).toBe(200)
+  expect(reply.headers.get('content-type')).toBe('text/plain; charset=utf-8')
+  expect(await reply.text()).toBe(
+    [
+      '# TYPE vllm_running gauge',
+      `vllm_running{model="m",worker_addr="${fleet.workers[0].url}"} 2`,
+      `vllm_running{model="",worker_addr="${fleet.workers[1].url}"} 3`,
+      '',
+    ].join('\n'),
+  )
+  expect(fleet.workers[0].requestsTo('GET /metrics')[0].header('authorization')).toBe('Bearer worker-key')
+})
+
+test('§7.1 GET /engine_metrics is 503 when no worker gives readable metrics', async () => {
+  for (const options of [none, {}]) {
+    const reply = await (await openFleet(options)).get('/engine_metrics')
+    expect(reply.status).toBe(503)
+    expect(await reply.json()).toMatchObject({ error: { type: 'service_unavailable' } })
+  }
+})
+
+test('§5 the health routes ask for no key, whatever is configured', async () => {
+  const fleet = await openFleet({ plugins: { auth: { apiKey: 'k', controlPlaneKeys: ['a:b:admin:c'] } } })
+  fleet.workers[0].script('GET /metrics', rawAnswer('up 1\n'))
+  for (const path of ['/health', '/liveness', '/readiness', '/health_generate', '/engine_metrics']) {
+    expect((await fleet.get(path)).status).toBe(200)
+  }
+})

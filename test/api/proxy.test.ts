@@ -1,0 +1,302 @@
+import { describe, expect, test } from 'vitest'
+import {
+  chatCompletion,
+  chatStream,
+  dropAnswer,
+  jsonAnswer,
+  rawAnswer,
+  streamAnswer,
+} from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
+import { openFleet } from './fleet.ts'
+
+const chat = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
+const CHAT = '/v1/chat/completions'
+
+const ROUTES: [string, object, RegExp][] = [
+  [CHAT, chat, /^chatcmpl-[A-Za-z0-9]{24}$/],
+  ['/v1/completions', { model: 'test-model', prompt: 'hi' }, /^cmpl-[A-Za-z0-9]{24}$/],
+  ['/generate', { text: 'hi' }, /^gnt-[A-Za-z0-9]{24}$/],
+  ['/v1/embeddings', { model: 'test-model', input: 'hi' }, /^req-[A-Za-z0-9]{24}$/],
+  ['/v1/classify', { model: 'test-model', input: 'hi' }, /^req-[A-Za-z0-9]{24}$/],
+]
+
+describe('§4.8 every relayed route', () => {
+  test.each(ROUTES)('POST %s: bytes go through untouched both ways', async (path, body, requestId) => {
+    const fleet = await openFleet()
+    const answer = '{ "any":  "thing", "n": 1.0 }\n'
+    fleet.workers[0].script(
+      `POST ${path}`,
+      rawAnswer(answer, { headers: { 'content-type': 'application/json', 'x-from-worker': 'yes' } }),
+    )
+    const sent = JSON.stringify({ ...body, unknown_field: { 'näh ': [1, 2.5e3, null] } }, null, 3)
+    const reply = await fleet.post(path, sent)
+    expect(reply.status).toBe(200)
+    expect(await reply.text()).toBe(answer)
+    expect(reply.headers.get('x-from-worker')).toBe('yes')
+    expect(reply.headers.get('content-type')).toBe('application/json')
+    expect(reply.headers.get('x-request-id')).toMatch(requestId)
+    const [received] = fleet.workers[0].requestsTo(`POST ${path}`)
+    expect(received.body.toString()).toBe(sent)
+    expect(received.header('x-request-id')).toBe(reply.headers.get('x-request-id'))
+  })
+
+  test.each(ROUTES)('POST %s: refuses what is not one JSON object', async (path) => {
+    const fleet = await openFleet()
+    for (const body of ['', '{', '[]', '"x"', '{"model":"m"} x', '{"model":"m",}']) {
+      const reply = await fleet.post(path, body)
+      expect(reply.status).toBe(400)
+      expect(await reply.json()).toMatchObject({
+        error: { type: 'invalid_request_error', code: 'json_parse_error' },
+      })
+    }
+    expect(fleet.workers[0].requests).toEqual([])
+  })
+
+  test.each(ROUTES)('POST %s: a model or stream of the wrong type is refused by name', async (path, body) => {
+    const fleet = await openFleet()
+    for (const [field, value] of [
+      ['model', 7],
+      ['stream', 'yes'],
+    ]) {
+      const reply = await fleet.post(path, { ...body, [field as string]: value })
+      expect(reply.status).toBe(400)
+      expect(await reply.json()).toMatchObject({ error: { type: 'invalid_request_error', param: field } })
+    }
+  })
+
+  test.each(ROUTES)('POST %s: an unknown model is 404, GET is 405', async (path, body) => {
+    const fleet = await openFleet()
+    const unknown = await fleet.post(path, { ...body, model: 'nobody-serves-this' })
+    expect(unknown.status).toBe(404)
+    expect(await unknown.json()).toMatchObject({
+      error: { type: 'not_found_error', code: 'model_not_found' },
+    })
+    const wrongMethod = await fleet.get(path)
+    expect(wrongMethod.status).toBe(405)
+    expect(wrongMethod.headers.get('allow')).toContain('POST')
+  })
+
+  test.each(ROUTES)('POST %s: no worker registered is 503', async (path, body) => {
+    const reply = await (await openFleet({ workers: [] })).post(path, body)
+    expect(reply.status).toBe(503)
+    expect(await reply.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
+  })
+
+  test.each(ROUTES)('POST %s: a status and body of the worker pass through', async (path, body) => {
+    const fleet = await openFleet()
+    fleet.workers[0].script(`POST ${path}`, jsonAnswer({ detail: 'too long' }, { status: 422 }))
+    const reply = await fleet.post(path, body)
+    expect(reply.status).toBe(422)
+    expect(await reply.json()).toEqual({ detail: 'too long' })
+  })
+})
+
+test.each(ROUTES.filter(([path]) => path !== '/generate'))(
+  '§4.8 POST %s without a model is 400 naming the field',
+  async (path, body) => {
+    const fleet = await openFleet()
+    for (const model of [undefined, null, '']) {
+      const reply = await fleet.post(path, { ...body, model })
+      expect(reply.status).toBe(400)
+      expect(await reply.json()).toMatchObject({
+        error: { type: 'invalid_request_error', code: 'missing_model', param: 'model' },
+      })
+    }
+  },
+)
+
+test('§4.8 POST /generate goes to any worker without a model and with the model unknown', async () => {
+  const fleet = await openFleet()
+  fleet.workers[0].script('POST /generate', jsonAnswer({ text: 'x', output_ids: [1], meta_info: {} }))
+  for (const model of [undefined, null, '', 'unknown', 'test-model']) {
+    expect((await fleet.post('/generate', { text: 'hi', model })).status).toBe(200)
+  }
+})
+
+test('§4.8 a null stream means false', async () => {
+  expect((await (await openFleet()).post(CHAT, { ...chat, stream: null })).status).toBe(200)
+})
+
+test('§4.8 a streamed chat arrives event by event, as the worker wrote it', async () => {
+  const fleet = await openFleet()
+  fleet.workers[0].script(`POST ${CHAT}`, chatStream('test-model', ['Hel', 'lo']))
+  const stream = await openSse(fleet.gateway.url + CHAT, { body: { ...chat, stream: true } })
+  await stream.done
+  expect(stream.status).toBe(200)
+  expect(stream.headers.get('content-type')).toMatch(/^text\/event-stream/)
+  expect(stream.isWhole).toBe(true)
+  expect(stream.events.at(-1)?.data).toBe('[DONE]')
+  expect(stream.events).toHaveLength(5)
+})
+
+test('§4.8 a worker error keeps its content type although a stream was asked for', async () => {
+  const fleet = await openFleet()
+  fleet.workers[0].script(`POST ${CHAT}`, jsonAnswer({ detail: 'no' }, { status: 400 }))
+  const reply = await fleet.post(CHAT, { ...chat, stream: true })
+  expect(reply.status).toBe(400)
+  expect(reply.headers.get('content-type')).toBe('application/json')
+})
+
+test('§7.1 a worker that breaks off before any byte is 502, in mid-stream the client sees an error', async () => {
+  const fleet = await openFleet()
+  fleet.workers[0].script(`POST ${CHAT}`, dropAnswer())
+  const dropped = await fleet.post(CHAT, chat)
+  expect(dropped.status).toBe(502)
+  expect(await dropped.json()).toMatchObject({ error: { type: 'internal_error' } })
+  fleet.workers[0].script(
+    `POST ${CHAT}`,
+    streamAnswer(['data: {"a":1}\n\n', { drop: 'close' }], {
+      headers: { 'content-type': 'text/event-stream' },
+    }),
+  )
+  const stream = await openSse(fleet.gateway.url + CHAT, { body: { ...chat, stream: true } })
+  await stream.done
+  expect(stream.events[0].data).toBe('{"a":1}')
+  expect(JSON.parse(stream.events[1].data)).toHaveProperty('error.type', 'internal_error')
+})
+
+test('§7.1 a worker that says nothing within the limit is 504', async () => {
+  const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 100 } } })
+  fleet.workers[0].script(`POST ${CHAT}`, { kind: 'hang' })
+  const reply = await fleet.post(CHAT, chat)
+  expect(reply.status).toBe(504)
+  expect(await reply.json()).toMatchObject({ error: { code: 'call_upstream_timeout' } })
+})
+
+test('§4.8 an alias is resolved: the worker sees the canonical id, and nothing else changes', async () => {
+  const spec = { models: [{ id: 'test-model', aliases: ['short'] }] }
+  const fleet = await openFleet({ workers: [{ spec }] })
+  expect((await fleet.post(CHAT, '{ "x": 1, "model" : "short" , "messages":[] }')).status).toBe(200)
+  expect(fleet.workers[0].requests[0].body.toString()).toBe(
+    '{ "x": 1, "model" : "test-model" , "messages":[] }',
+  )
+})
+
+describe('§4.8 validation', () => {
+  const wrong = { ...chat, temperature: 9, top_logprobs: 1 }
+  test('is left to the worker by default', async () => {
+    const fleet = await openFleet()
+    expect((await fleet.post(CHAT, wrong)).status).toBe(200)
+  })
+
+  test('full: fields and rules are refused by name, and what passes is forwarded byte for byte', async () => {
+    const fleet = await openFleet({ plugins: { proxy: { validate: 'full' } } })
+    const field = await fleet.post(CHAT, wrong)
+    expect(field.status).toBe(400)
+    expect(await field.json()).toMatchObject({
+      error: { type: 'invalid_request_error', code: 'invalid_field', param: 'temperature' },
+    })
+    const rule = await fleet.post(CHAT, { ...chat, top_logprobs: 1 })
+    expect(rule.status).toBe(400)
+    expect(await rule.json()).toMatchObject({ error: { code: 'top_logprobs_requires_logprobs' } })
+    const noMessages = await fleet.post(CHAT, { model: 'test-model' })
+    expect(await noMessages.json()).toMatchObject({ error: { param: 'messages' } })
+    expect(fleet.workers[0].requests).toEqual([])
+    const sent = JSON.stringify({ ...chat, max_tokens: 5, made_up: [1] }, null, 2)
+    expect((await fleet.post(CHAT, sent)).status).toBe(200)
+    expect(fleet.workers[0].requests[0].body.toString()).toBe(sent)
+  })
+
+  test.each([
+    ['/v1/completions', { model: 'test-model', prompt: [] }, 'prompt_empty'],
+    ['/generate', { text: 'a', input_ids: [1] }, 'text_or_input_ids_required'],
+    ['/v1/embeddings', { model: 'test-model' }, 'invalid_field'],
+    ['/v1/classify', { model: 'test-model', input: 7 }, 'invalid_field'],
+  ])('full: POST %s with %j is %s', async (path, body, code) => {
+    const fleet = await openFleet({ plugins: { proxy: { validate: 'full' } } })
+    const reply = await fleet.post(path, body)
+    expect(reply.status).toBe(400)
+    expect(await reply.json()).toMatchObject({ error: { type: 'invalid_request_error', code } })
+  })
+})
+
+describe('§4.6 GET /v1/models', () => {
+  test('lists each registered model once', async () => {
+    const fleet = await openFleet({ workers: [{ models: ['a', 'b'] }, { models: ['b'] }] })
+    const reply = await fleet.get('/v1/models')
+    expect(reply.status).toBe(200)
+    const entry = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'self_hosted' })
+    expect(await reply.json()).toEqual({ object: 'list', data: [entry('a'), entry('b')] })
+  })
+
+  test('is 503 with nothing to list', async () => {
+    const reply = await (await openFleet({ workers: [] })).get('/v1/models')
+    expect(reply.status).toBe(503)
+    expect(await reply.json()).toMatchObject({ error: { type: 'service_unavailable' } })
+  })
+
+  test('asks external workers with a foreign key, and never with a gateway key', async () => {
+    const fleet = await openFleet({
+      workers: [{ models: ['local'] }, { models: ['gpt'], spec: { runtime_type: 'external', api_key: 'w' } }],
+      plugins: { auth: { apiKey: 'shared', tenantKeys: ['t:tenant'] } },
+    })
+    const [, external] = fleet.workers
+    const ids = async (headers?: Record<string, string>) => {
+      const { data } = (await (await fleet.get('/v1/models', headers)).json()) as { data: { id: string }[] }
+      return data.map(({ id }) => id)
+    }
+    expect(await ids()).toEqual(['local'])
+    expect(await ids({ authorization: 'Bearer shared' })).toEqual(['local'])
+    expect(await ids({ authorization: 'bearer tenant' })).toEqual(['local'])
+    expect(external.requestsTo('GET /v1/models')).toEqual([])
+    expect(await ids({ authorization: 'Bearer theirs' })).toEqual(['gpt'])
+    expect(external.requestsTo('GET /v1/models')[0].header('authorization')).toBe('Bearer theirs')
+    external.script('GET /v1/models', rawAnswer('', { status: 401 }))
+    expect(await ids({ authorization: 'Bearer theirs' })).toEqual(['local'])
+  })
+})
+
+describe('§4.6 model and server info', () => {
+  test('come from the first ready worker, with the documented fields always there', async () => {
+    const fleet = await openFleet({ workers: [{}, {}] })
+    const model = await fleet.get('/get_model_info')
+    expect(model.status).toBe(200)
+    expect(await model.json()).toMatchObject({
+      model_name: 'test-model',
+      max_tokens: expect.any(Number),
+      vocab_size: expect.any(Number),
+      is_generation: true,
+    })
+    const server = await fleet.get('/get_server_info')
+    expect(await server.json()).toMatchObject({
+      version: '0.5.3',
+      backend: 'sglang',
+      gpu_count: 1,
+      tp_size: 1,
+    })
+    expect(fleet.workers[1].requests).toEqual([])
+  })
+
+  test.each(['/get_model_info', '/get_server_info'])('GET %s passes other answers through', async (path) => {
+    const fleet = await openFleet()
+    fleet.workers[0].script(
+      `GET ${path}`,
+      jsonAnswer({ detail: 'x' }, { status: 418, headers: { 'x-a': 'b' } }),
+    )
+    const reply = await fleet.get(path)
+    expect(reply.status).toBe(418)
+    expect(reply.headers.get('x-a')).toBe('b')
+    expect(await reply.json()).toEqual({ detail: 'x' })
+    fleet.workers[0].script(`GET ${path}`, rawAnswer('plain', { headers: { 'content-type': 'text/plain' } }))
+    expect(await (await fleet.get(path)).text()).toBe('plain')
+  })
+
+  test.each(['/get_model_info', '/get_server_info'])('§7.1 GET %s failures', async (path) => {
+    const empty = await (await openFleet({ workers: [] })).get(path)
+    expect(empty.status).toBe(503)
+    expect(await empty.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
+    const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 100 } } })
+    fleet.workers[0].script(`GET ${path}`, dropAnswer())
+    expect((await fleet.get(path)).status).toBe(502)
+    fleet.workers[0].script(`GET ${path}`, { kind: 'hang' })
+    expect((await fleet.get(path)).status).toBe(504)
+  })
+})
+
+test('§4.8 requests under way on one worker do not keep another model waiting', async () => {
+  const fleet = await openFleet({ workers: [{ models: ['a'] }, { models: ['b'] }] })
+  fleet.workers[1].script(`POST ${CHAT}`, jsonAnswer(chatCompletion('b')))
+  expect((await fleet.post(CHAT, { ...chat, model: 'b' })).status).toBe(200)
+  expect(fleet.workers[0].requests).toEqual([])
+})

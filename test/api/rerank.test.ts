@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest'
+import { dropAnswer, jsonAnswer, rawAnswer } from '../support/scripted-worker.ts'
+import { openFleet } from './fleet.ts'
+
+const ranked = [
+  { score: 0.91, document: 'b', index: 1, meta_info: {} },
+  { score: 0.12, document: 'a', index: 0, meta_info: {} },
+]
+const request = { query: 'q', documents: ['a', 'b'], model: 'test-model' }
+
+async function openRanking() {
+  const fleet = await openFleet()
+  fleet.workers[0].script('POST /v1/rerank', jsonAnswer(ranked))
+  return fleet
+}
+
+test('§4.8 POST /rerank wraps the list of the worker', async () => {
+  const fleet = await openRanking()
+  const reply = await fleet.post('/rerank', request)
+  expect(reply.status).toBe(200)
+  expect(await reply.json()).toEqual({
+    results: [
+      { score: 0.91, document: 'b', index: 1 },
+      { score: 0.12, document: 'a', index: 0 },
+    ],
+    model: 'test-model',
+    usage: null,
+    object: 'rerank',
+    id: null,
+    created: expect.any(Number),
+  })
+  expect(fleet.workers[0].requestsTo('POST /v1/rerank')[0].json()).toEqual(request)
+})
+
+test('§4.8 POST /rerank cuts to top_k, hides documents and echoes the rid', async () => {
+  const fleet = await openRanking()
+  const post = async (fields: object) =>
+    (await (await fleet.post('/rerank', { ...request, ...fields })).json()) as {
+      results: object[]
+      id: unknown
+    }
+  expect((await post({ top_k: 1 })).results).toEqual([{ score: 0.91, document: 'b', index: 1 }])
+  expect((await post({ top_k: 99 })).results).toHaveLength(2)
+  expect((await post({ return_documents: false })).results).toEqual([
+    { score: 0.91, index: 1 },
+    { score: 0.12, index: 0 },
+  ])
+  expect((await post({ rid: 'r-1' })).id).toBe('r-1')
+  expect((await post({ rid: ['r-1', 'r-2'] })).id).toEqual(['r-1', 'r-2'])
+})
+
+test('§4.8 POST /v1/rerank reads query, documents and model only', async () => {
+  const fleet = await openRanking()
+  const reply = await fleet.post('/v1/rerank', {
+    query: 'q',
+    documents: ['a', 'b'],
+    top_k: 1,
+    return_documents: false,
+    rid: 'r',
+  })
+  expect(reply.status).toBe(200)
+  expect(await reply.json()).toMatchObject({
+    results: [{ document: 'b' }, { document: 'a' }],
+    model: 'unknown',
+    id: null,
+  })
+  expect(await (await fleet.post('/v1/rerank', request)).json()).toMatchObject({ model: 'test-model' })
+  expect((await fleet.post('/v1/rerank', { ...request, model: 'nobody' })).status).toBe(404)
+})
+
+describe.each(['/rerank', '/v1/rerank'])('§7.1 POST %s', (path) => {
+  test.each<[object, string]>([
+    [{ query: '' }, 'query'],
+    [{ query: ' \n ' }, 'query'],
+    [{ query: undefined }, 'query'],
+    [{ documents: [] }, 'documents'],
+    [{ documents: undefined }, 'documents'],
+    [{ documents: ['a', 7] }, 'documents.1'],
+  ])('with %j is 400 naming %s', async (fields, param) => {
+    const reply = await (await openRanking()).post(path, { ...request, ...fields })
+    expect(reply.status).toBe(400)
+    expect(await reply.json()).toMatchObject({ error: { type: 'invalid_request_error', param } })
+  })
+
+  test('a body that is no JSON is 400 json_parse_error', async () => {
+    const reply = await (await openRanking()).post(path, '{')
+    expect(reply.status).toBe(400)
+    expect(await reply.json()).toMatchObject({ error: { code: 'json_parse_error' } })
+  })
+
+  test('an error of the worker passes through', async () => {
+    const fleet = await openRanking()
+    fleet.workers[0].script(
+      'POST /v1/rerank',
+      jsonAnswer({ detail: 'x' }, { status: 500, headers: { 'x-a': 'b' } }),
+    )
+    const reply = await fleet.post(path, request)
+    expect(reply.status).toBe(500)
+    expect(reply.headers.get('x-a')).toBe('b')
+    expect(await reply.json()).toEqual({ detail: 'x' })
+  })
+
+  test.each(['{"results":[]}', 'no json', '[{"score":"x"}]'])('an answer of %j is 500', async (body) => {
+    const fleet = await openRanking()
+    fleet.workers[0].script('POST /v1/rerank', rawAnswer(body))
+    const reply = await fleet.post(path, request)
+    expect(reply.status).toBe(500)
+    expect(await reply.json()).toMatchObject({
+      error: { type: 'internal_error', code: 'rerank_response_build_failed' },
+    })
+  })
+
+  test('a worker that breaks off is 502, no worker 503, an unknown model 404', async () => {
+    const fleet = await openRanking()
+    fleet.workers[0].script('POST /v1/rerank', dropAnswer())
+    expect((await fleet.post(path, request)).status).toBe(502)
+    expect((await fleet.post(path, { ...request, model: 'nobody' })).status).toBe(404)
+    expect((await (await openFleet({ workers: [] })).post(path, request)).status).toBe(503)
+  })
+})
+
+test.each<[object, string]>([
+  [{ model: undefined }, 'model'],
+  [{ top_k: 0 }, 'top_k'],
+  [{ top_k: 1.5 }, 'top_k'],
+  [{ return_documents: 'no' }, 'return_documents'],
+  [{ rid: 7 }, 'rid'],
+])('§7.1 POST /rerank with %j is 400 naming %s', async (fields, param) => {
+  const reply = await (await openRanking()).post('/rerank', { ...request, ...fields })
+  expect(reply.status).toBe(400)
+  expect(await reply.json()).toMatchObject({ error: { type: 'invalid_request_error', param } })
+})
