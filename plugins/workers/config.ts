@@ -1,5 +1,5 @@
 /** The workers section of the configuration file: which workers to start with, and how all are found and watched. */
-import { type Static, Type } from '#kernel'
+import { defineValidator, type Static, Type } from '#kernel'
 import { workerErrors } from './errors.ts'
 import { WorkerSpecSchema } from './wire.ts'
 import { parseWorkerUrl } from './worker-url.ts'
@@ -66,6 +66,11 @@ export const workersConfig = Type.Object(
 
 /** The section with every default filled in. */
 export type WorkersConfig = Static<typeof workersConfig>
+
+/** The section of a file that says nothing. */
+export function defaultConfig(): WorkersConfig {
+  return defineValidator(workersConfig).parse({})
+}
 
 /**
  * Checks what a schema cannot say.

@@ -1,6 +1,7 @@
 /** Worker records as the routes return them. Written member by member, so that a secret cannot slip in. */
 import type { WorkerBalance } from '#kernel'
 import type { WorkersConfig } from './config.ts'
+import { cloudProvider } from './detect.ts'
 import { type HealthSettings, healthOfSpec } from './health-settings.ts'
 import type { JobStatus } from './jobs.ts'
 import type { Reservation } from './registry.ts'
@@ -26,6 +27,7 @@ export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRec
     cost: entry.cost,
     max_connection_attempts: spec.maxConnectionAttempts,
     health: toHealthWire(worker.health),
+    ...providerOf(worker),
     ...spec.carried,
     is_healthy: status === 'ready',
     status,
@@ -74,6 +76,12 @@ export function toList(workers: readonly Worker[], live: Live): WorkerList {
       regular_count: ofType('regular'),
     },
   }
+}
+
+/** Cloud services are named by their host unless the specification names them. @source routes facts 16.1 */
+function providerOf({ entry }: Worker): { provider?: string } {
+  const provider = entry.runtimeType === 'external' ? cloudProvider(parseWorkerUrl(entry.url).host) : null
+  return provider === null ? {} : { provider }
 }
 
 function toHealthWire(health: HealthSettings): WorkerRecord['health'] {

@@ -149,6 +149,7 @@ export const WorkerRecordSchema = Type.Object(
       disable_health_check: Type.Boolean(),
       drain_settle_secs: Type.Number(),
     }),
+    provider: Type.Optional(Type.String({ description: 'Cloud service behind an external worker.' })),
     is_healthy: Type.Boolean({ description: 'True exactly when status is ready.' }),
     status: WorkerStatus,
     load: Type.Integer({ description: 'Requests of this gateway in flight.' }),

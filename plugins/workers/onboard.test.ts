@@ -1,0 +1,266 @@
+import { describe, expect, test } from 'vitest'
+import { UpstreamFailure, type WorkerCall, type WorkerReply } from '#kernel'
+import { defaultConfig } from './config.ts'
+import { cloudProvider, isExternal, nextLookDelayMs } from './detect.ts'
+import { groupDated } from './discover-external.ts'
+import type { JobContext } from './jobs.ts'
+import { onboard } from './onboard.ts'
+import { specOfUrl, toWorkerSpec } from './spec.ts'
+
+type Routes = Record<string, unknown>
+
+/** A worker that answers these routes with 200 and JSON, a number as a status, and anything else with 404. */
+function fakeWorker(routes: Routes) {
+  const asked: { path: string; key: string | null; headers: readonly string[] }[] = []
+  const call = async (
+    worker: { apiKey: string | null },
+    { path, headers }: WorkerCall,
+  ): Promise<WorkerReply> => {
+    asked.push({ path, key: worker.apiKey, headers: headers ?? [] })
+    const answer = routes[path]
+    if (answer instanceof Error) throw answer
+    const status = answer === undefined ? 404 : typeof answer === 'number' ? answer : 200
+    const body = Buffer.from(JSON.stringify(typeof answer === 'object' ? answer : {}))
+    return { status, headers: [], body, header: () => undefined, json: () => JSON.parse(body.toString()) }
+  }
+  return { call, asked, paths: () => asked.map(({ path }) => path) }
+}
+
+/** Waits take no time. */
+const job: JobContext = { signal: new AbortController().signal, wait: async () => {} }
+const UP = { '/health': {} }
+const list = (...data: object[]) => ({ object: 'list', data })
+const run = (spec: object, worker: ReturnType<typeof fakeWorker>, config = {}) =>
+  onboard(toWorkerSpec({ url: 'http://w:1', ...spec }), job, {
+    call: worker.call,
+    config: { ...defaultConfig(), ...config },
+  })
+
+describe('engines', () => {
+  test('§2.11 sglang tells itself by the owner of its models, and its server info becomes labels and card', async () => {
+    const worker = fakeWorker({
+      ...UP,
+      '/v1/models': list({ id: 'demo-7b', owned_by: 'sglang', max_model_len: 8192 }),
+      '/server_info': {
+        served_model_name: 'demo-7b',
+        tp_size: 2,
+        version: '0.5',
+        tool_call_parser: 'hermes',
+        x: {},
+      },
+      '/model_info': { model_path: '/models/demo', is_generation: true, has_image_understanding: true },
+    })
+    expect(await run({}, worker)).toEqual({
+      connectionMode: 'http',
+      runtimeType: 'sglang',
+      labels: {
+        served_model_name: 'demo-7b',
+        tp_size: '2',
+        version: '0.5',
+        tool_call_parser: 'hermes',
+        model_path: '/models/demo',
+        is_generation: 'true',
+        has_image_understanding: 'true',
+        max_model_len: '8192',
+      },
+      models: [
+        {
+          id: 'demo-7b',
+          model_type: ['chat', 'completions', 'responses', 'tools', 'vision'],
+          context_length: 8192,
+          tool_parser: 'hermes',
+        },
+      ],
+    })
+    expect(worker.paths().filter((path) => path === '/v1/models').length).toBe(1)
+  })
+
+  test('older sglang releases are asked by the older names', async () => {
+    const worker = fakeWorker({
+      ...UP,
+      '/get_server_info': { served_model_name: 'old', max_total_tokens: 100 },
+    })
+    const found = await run({ runtime_type: 'sglang' }, worker)
+    expect(found.models).toMatchObject([{ id: 'old', context_length: 100 }])
+  })
+
+  test('§2.11 vllm tells every model that it serves, adapters too', async () => {
+    const worker = fakeWorker({
+      ...UP,
+      '/v1/models': list(
+        { id: 'base', owned_by: 'vllm', root: '/models/base', max_model_len: 4096 },
+        { id: 'adapter', owned_by: 'vllm', parent: 'base', max_model_len: 2048 },
+      ),
+      '/version': { version: '0.11.0' },
+    })
+    const found = await run({}, worker)
+    expect(found.runtimeType).toBe('vllm')
+    expect(found.labels).toMatchObject({ version: '0.11.0', model_path: '/models/base' })
+    expect(found.models).toMatchObject([
+      { id: 'base', context_length: 4096 },
+      { id: 'adapter', context_length: 2048 },
+    ])
+  })
+
+  test.each([
+    [{ '/v1/models': list({ id: 'm', owned_by: 'nvidia' }) }, 'sglang'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'tensorrt_llm' }) }, 'trtllm'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'mlx-lm' }) }, 'mlx'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/version': { version: '1' } }, 'vllm'],
+    [{ '/server_info': {} }, 'sglang'],
+    [{}, 'sglang'],
+  ])('§2.11 %j is %s', async (routes, runtime) => {
+    expect((await run({}, fakeWorker({ ...UP, ...routes }))).runtimeType).toBe(runtime)
+  })
+
+  test('a runtime that is named is not looked for', async () => {
+    const worker = fakeWorker({ ...UP, '/v1/models': list({ id: 'm', owned_by: 'vllm' }) })
+    expect((await run({ runtime: 'trtllm' }, worker)).runtimeType).toBe('trtllm')
+    expect(worker.paths()).not.toContain('/version')
+  })
+
+  test('an embedding engine is not offered for chat', async () => {
+    const worker = fakeWorker({
+      ...UP,
+      '/v1/models': list({ id: 'e' }),
+      '/model_info': { is_generation: false },
+    })
+    expect((await run({}, worker)).models).toMatchObject([{ id: 'e', model_type: ['embeddings'] }])
+  })
+})
+
+describe('models', () => {
+  const worker = () => fakeWorker({ ...UP, '/v1/models': list({ id: 'm', max_model_len: 10 }) })
+
+  test('§2.11 cards that are given are kept and completed', async () => {
+    const { models } = await run({ models: [{ id: 'mine' }, { id: 'two', context_length: 5 }] }, worker())
+    expect(models).toMatchObject([
+      { id: 'mine', context_length: 10 },
+      { id: 'two', context_length: 5 },
+    ])
+  })
+
+  test('§2.11 an empty list asked for is a wildcard, and so is a worker that tells nothing', async () => {
+    expect((await run({ models: [] }, worker())).models).toEqual([])
+    expect((await run({}, fakeWorker(UP))).models).toEqual([])
+  })
+
+  test('labels of the specification decide the model id', async () => {
+    expect((await run({ labels: { model_id: 'own' } }, fakeWorker(UP))).models).toMatchObject([{ id: 'own' }])
+  })
+
+  test('configured aliases reach discovered cards', async () => {
+    const { models } = await run({}, worker(), { modelAliases: { short: 'm' } })
+    expect(models[0].aliases).toEqual(['short'])
+  })
+})
+
+describe('waiting for the worker', () => {
+  test('a worker that comes up late is found without another request', async () => {
+    const routes: Routes = { '/health': 503 }
+    const worker = fakeWorker(routes)
+    let waits = 0
+    const late: JobContext = {
+      ...job,
+      wait: async () => {
+        waits += 1
+        if (waits === 3) routes['/health'] = {}
+      },
+    }
+    await onboard(specOfUrl('http://w:1'), late, { call: worker.call, config: defaultConfig() })
+    expect(worker.paths().filter((path) => path === '/health').length).toBe(4)
+  })
+
+  test('a worker that never comes up is reported with its last answer', async () => {
+    const worker = fakeWorker({ '/health': new UpstreamFailure('connect', 'connection refused', false) })
+    await expect(run({}, worker, { startupTimeoutSecs: 0.001 })).rejects.toThrow(
+      'http://w:1 did not become healthy within 0.001 s; last answer: connection refused',
+    )
+  })
+
+  test('looks follow each other fast at first and never slower than the interval', () => {
+    expect([0, 400, 2_000, 20_000, 600_000].map((elapsedMs) => nextLookDelayMs(elapsedMs, 30_000))).toEqual([
+      250, 250, 500, 5_000, 30_000,
+    ])
+    expect(nextLookDelayMs(0, 100)).toBe(100)
+  })
+
+  test('§2.11 a worker without health checks is not probed', async () => {
+    const worker = fakeWorker({})
+    await run({ health: { disable_health_check: true } }, worker)
+    expect(worker.paths()).not.toContain('/health')
+  })
+
+  test('the start-up delay comes before the first look', async () => {
+    const order: string[] = []
+    const worker = fakeWorker(UP)
+    const delayed: JobContext = {
+      ...job,
+      wait: async (waitMs) => void order.push(`${waitMs} before ${worker.asked.length}`),
+    }
+    await onboard(specOfUrl('http://w:1'), delayed, {
+      call: worker.call,
+      config: { ...defaultConfig(), startupDelaySecs: 3 },
+    })
+    expect(order[0]).toBe('3000 before 0')
+  })
+
+  test('§2.11 a gRPC worker fails with the name of what is missing', async () => {
+    await expect(run({ url: 'grpc://w:1' }, fakeWorker({}))).rejects.toMatchObject({
+      code: 'transport_missing',
+    })
+  })
+})
+
+describe('cloud services', () => {
+  test('they are known by their domain or by name', () => {
+    expect([cloudProvider('api.openai.com'), cloudProvider('x.ai'), cloudProvider('notx.ai')]).toEqual([
+      'openai',
+      'xai',
+      null,
+    ])
+    expect(isExternal(specOfUrl('https://api.anthropic.com'), 'api.anthropic.com')).toBe(true)
+    expect(isExternal({ ...specOfUrl('https://api.x.ai'), runtimeType: 'vllm' }, 'api.x.ai')).toBe(false)
+    expect(isExternal({ ...specOfUrl('http://w'), runtimeType: 'external' }, 'w')).toBe(true)
+  })
+
+  test('without a key they are wildcards, and nobody asks them anything', async () => {
+    const worker = fakeWorker({})
+    const found = await run({ url: 'https://api.openai.com' }, worker)
+    expect(found).toMatchObject({ runtimeType: 'external', models: [] })
+    expect(worker.asked).toEqual([])
+  })
+
+  test('with a key their models are read, dated names as aliases', async () => {
+    const worker = fakeWorker({
+      '/v1/models': list({ id: 'gpt-x-2025-01-02' }, { id: 'gpt-x' }, { id: 'embed-1' }),
+    })
+    const { models } = await run({ url: 'https://api.openai.com', api_key: 'k' }, worker)
+    expect(models).toMatchObject([
+      { id: 'gpt-x', aliases: ['gpt-x-2025-01-02'] },
+      { id: 'embed-1', model_type: ['embeddings'] },
+    ])
+  })
+
+  test('a vendor with a key header of its own gets it there only', async () => {
+    const worker = fakeWorker({ '/v1/models': list({ id: 'c' }) })
+    await run({ url: 'https://api.anthropic.com', api_key: 'k' }, worker)
+    expect(worker.asked[0].key).toBe(null)
+    expect(worker.asked[0].headers.slice(0, 2)).toEqual(['x-api-key', 'k'])
+  })
+
+  test('a service that lists no models is a wildcard; one that refuses the key fails', async () => {
+    const spec = { runtime_type: 'external', api_key: 'k' }
+    expect((await run(spec, fakeWorker({}))).models).toEqual([])
+    const refused = fakeWorker({ '/v1/models': 401 })
+    await expect(run(spec, refused)).rejects.toMatchObject({ code: 'model_discovery_failed' })
+    expect(refused.asked.length).toBe(3)
+  })
+
+  test('names that differ by more than a date stay apart', () => {
+    expect(groupDated(['a-20250101', 'a-20250202', 'b']).map(({ id, aliases }) => [id, aliases])).toEqual([
+      ['a-20250101', ['a-20250202']],
+      ['b', undefined],
+    ])
+  })
+})

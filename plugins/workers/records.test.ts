@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import { defaultConfig } from './config.ts'
+import { toList, toPendingRecord, toRecord } from './records.ts'
+import { toWorkerSpec } from './spec.ts'
+import { buildWorker } from './worker.ts'
+
+const config = defaultConfig()
+const live = { status: () => 'ready' as const, inFlight: () => 3 }
+const secret = 'wk-secret'
+const spec = (more = {}) => toWorkerSpec({ url: 'https://api.openai.com', api_key: secret, ...more })
+const worker = (more = {}) =>
+  buildWorker(
+    {
+      id: 'id',
+      spec: spec(more),
+      findings: { connectionMode: 'http', runtimeType: 'external', models: [], labels: {} },
+      origin: 'api',
+    },
+    0,
+    1,
+    config,
+  )
+
+test('§2.11 no record has the key of a worker', () => {
+  const records = [
+    toRecord(worker(), live),
+    toPendingRecord({ id: 'id', spec: spec() }, config, undefined),
+    toList([worker()], live),
+  ]
+  for (const record of records) expect(JSON.stringify(record)).not.toContain(secret)
+})
+
+test('§2.11 empty members are left out, and what the gateway does not act on is shown as it came', () => {
+  const { labels, models, model_id, job_status, ...record } = toRecord(
+    worker({ http_pool: { timeout_secs: 5 } }),
+    live,
+  )
+  expect([labels, models, model_id, job_status]).toEqual([undefined, undefined, undefined, undefined])
+  expect(record).toMatchObject({ http_pool: { timeout_secs: 5 }, is_healthy: true, status: 'ready', load: 3 })
+})
+
+test('§2.11 a cloud service is named by its host unless the specification names it, and is not health-checked', () => {
+  expect(toRecord(worker(), live)).toMatchObject({
+    provider: 'openai',
+    health: { disable_health_check: true },
+  })
+  expect(toRecord(worker({ provider: 'mine' }), live)).toMatchObject({ provider: 'mine' })
+  const checked = worker({
+    health: { disable_health_check: false, check_interval_secs: 0, success_threshold: 0 },
+  })
+  expect(toRecord(checked, live).health).toMatchObject({
+    disable_health_check: false,
+    check_interval_secs: 60,
+    success_threshold: 1,
+  })
+})

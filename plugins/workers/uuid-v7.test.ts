@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest'
+import { isUuid, uuidV7 } from './uuid-v7.ts'
+
+test('ids are version 7 UUIDs whose order as text is the order of their making', () => {
+  const nowMs = Date.now()
+  const ids = Array.from({ length: 10_000 }, (_, index) => uuidV7(nowMs - (index % 7)))
+  expect(ids.every((id) => isUuid(id) && id[14] === '7' && '89ab'.includes(id[19]))).toBe(true)
+  expect(ids.toSorted()).toEqual(ids)
+  expect(new Set(ids).size).toBe(ids.length)
+})
+
+test('anything that is not a UUID is told apart', () => {
+  expect(isUuid('0198F0C2-5A7E-7C31-9B42-0D6F7B1E2A90')).toBe(true)
+  for (const text of ['', 'x', '0198f0c2', '0198f0c25a7e7c319b420d6f7b1e2a90x', '../etc'])
+    expect(isUuid(text)).toBe(false)
+})

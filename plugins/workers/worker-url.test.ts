@@ -1,0 +1,46 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parseWorkerUrl } from './worker-url.ts'
+
+test('§2.11 the scheme decides the connection', () => {
+  expect(parseWorkerUrl('http://10.1.2.3:8000')).toEqual({ mode: 'http', host: '10.1.2.3' })
+  expect(parseWorkerUrl('https://Api.Example.com/base')).toEqual({ mode: 'http', host: 'api.example.com' })
+  expect(parseWorkerUrl('grpc://w:9')).toEqual({ mode: 'grpc', host: 'w' })
+  expect(parseWorkerUrl('grpcs://[::1]:9')).toEqual({ mode: 'grpc', host: '[::1]' })
+})
+
+test.each([
+  '',
+  'host:8000',
+  'HTTP://host',
+  'Grpc://host',
+  'ftp://host',
+  'http://',
+  'http:///path',
+  'grpc://',
+  'http://host:99999',
+  'http://ho st',
+  ' http://host',
+  'http://host\\x',
+  'http://user:pw@host',
+  'http://key@host',
+  'http://host?x=1',
+  'http://host#x',
+  'ipc://x',
+])('§4.4 %j is refused with 400', (url) => {
+  expect(() => parseWorkerUrl(url)).toThrow(
+    expect.objectContaining({ code: 'invalid_worker_url', status: 400, param: 'url' }),
+  )
+})
+
+test('any text is either taken or refused as a bad url', () => {
+  fc.assert(
+    fc.property(fc.string(), fc.constantFrom('http://', 'https://', 'grpc://', ''), (text, scheme) => {
+      try {
+        expect(parseWorkerUrl(scheme + text).host).not.toBe('')
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'invalid_worker_url' })
+      }
+    }),
+  )
+})

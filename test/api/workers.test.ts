@@ -1,0 +1,677 @@
+/** The /workers resource over real sockets. @source API spec 2.11, 4.4, 7.2 */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import {
+  chatCompletion,
+  jsonAnswer,
+  rawAnswer,
+  type ScriptedWorker,
+  type ScriptedWorkerOptions,
+  sseAnswer,
+  startScriptedWorker,
+} from '../support/scripted-worker.ts'
+
+const KEY = 'wk-secret-1'
+const UNKNOWN_ID = '0198f0c2-5a7e-7c31-9b42-0d6f7b1e2a90'
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+async function openWorker(options: ScriptedWorkerOptions = {}): Promise<ScriptedWorker> {
+  const worker = await startScriptedWorker(options)
+  closers.push(() => worker.close())
+  return worker
+}
+
+interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks wherever it wants
+  readonly json: any
+}
+
+class Api {
+  readonly gateway: TestGateway
+  constructor(gateway: TestGateway) {
+    this.gateway = gateway
+  }
+
+  async send(method: string, path: string, body?: unknown): Promise<Reply> {
+    const response = await fetch(this.gateway.url + path, {
+      method,
+      ...(body !== undefined && {
+        headers: { 'content-type': 'application/json' },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      }),
+    })
+    const text = await response.text()
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: text === '' ? null : JSON.parse(text),
+    }
+  }
+
+  get = (path: string) => this.send('GET', path)
+  post = (spec: unknown) => this.send('POST', '/workers', spec)
+
+  /** Asks again until the record passes. */
+  async until(id: string, passes: (reply: Reply) => boolean): Promise<Reply> {
+    const endsAtMs = performance.now() + 8_000
+    for (;;) {
+      const reply = await this.get(`/workers/${id}`)
+      if (passes(reply)) return reply
+      if (performance.now() > endsAtMs) throw new Error(`the record stays ${reply.text}`)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+
+  async register(spec: object): Promise<string> {
+    const { json } = await this.post(spec)
+    await this.until(
+      json.worker_id,
+      (reply) => reply.json.status === 'ready' && reply.json.job_status === undefined,
+    )
+    return json.worker_id
+  }
+
+  /** Resolves when no change is under way. */
+  settled = (id: string) => this.until(id, (reply) => reply.json.job_status === undefined)
+  gone = (id: string) => this.until(id, (reply) => reply.status === 404)
+}
+
+/** @param workers the plugin's section */
+async function openApi(workers: object = {}, plugins: object = {}): Promise<Api> {
+  const gateway = await startGateway({
+    kernel: { auth: 'off' },
+    plugins: { health: {}, proxy: {}, workers, ...plugins },
+  })
+  closers.push(() => gateway.stop())
+  return new Api(gateway)
+}
+
+/** A port on which nothing listens. */
+async function deadUrl(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return `http://127.0.0.1:${port}`
+}
+
+const chat = (model: string) => ({ model, messages: [{ role: 'user', content: 'hi' }] })
+const errorOf = (reply: Reply) => ({
+  status: reply.status,
+  type: reply.json.error.type,
+  code: reply.json.error.code,
+})
+
+describe('POST /workers', () => {
+  test('§4.4 answers 202 at once with id, url and location, and the record is pending until the work is done', async () => {
+    const worker = await openWorker()
+    const gate = Promise.withResolvers<void>()
+    worker.script('GET /health', async () => {
+      await gate.promise
+      return rawAnswer('')
+    })
+    const api = await openApi()
+    const startedAtMs = performance.now()
+    const reply = await api.post({ url: worker.url, priority: 70 })
+    expect(performance.now() - startedAtMs).toBeLessThan(100)
+    const { worker_id: id } = reply.json
+    expect(reply.status).toBe(202)
+    expect(reply.json).toEqual({
+      status: 'accepted',
+      worker_id: id,
+      url: worker.url,
+      location: `/workers/${id}`,
+      message: expect.any(String),
+    })
+    expect(reply.headers.get('location')).toBe(`/workers/${id}`)
+    const pending = await api.get(`/workers/${id}`)
+    expect(pending.json).toMatchObject({
+      id,
+      url: worker.url,
+      status: 'pending',
+      is_healthy: false,
+      load: 0,
+      job_status: {
+        job_type: 'AddWorker',
+        worker_url: worker.url,
+        status: 'processing',
+        message: null,
+        timestamp: expect.any(Number),
+      },
+    })
+    expect((await api.get('/workers')).json.total).toBe(0)
+    gate.resolve()
+    await api.settled(id)
+    expect((await api.get('/workers')).json.workers[0].id).toBe(id)
+  })
+
+  test('§2.11 engine, models and context length are discovered; the record has no secret', async () => {
+    const worker = await openWorker({ shape: 'vllm', models: ['demo-7b'] })
+    const api = await openApi()
+    const id = await api.register({ url: worker.url, api_key: KEY, labels: { zone: 'a' } })
+    const record = await api.get(`/workers/${id}`)
+    expect(record.json).toEqual({
+      id,
+      model_id: 'demo-7b',
+      url: worker.url,
+      models: [
+        {
+          id: 'demo-7b',
+          model_type: ['chat', 'completions', 'responses', 'tools'],
+          context_length: 32768,
+        },
+      ],
+      worker_type: 'regular',
+      connection_mode: 'http',
+      runtime_type: 'vllm',
+      labels: expect.objectContaining({ zone: 'a', version: '0.11.0' }),
+      priority: 50,
+      cost: 1,
+      max_connection_attempts: 20,
+      health: {
+        timeout_secs: 5,
+        check_interval_secs: 60,
+        success_threshold: 2,
+        failure_threshold: 3,
+        disable_health_check: false,
+        drain_settle_secs: 5,
+      },
+      is_healthy: true,
+      status: 'ready',
+      load: 0,
+    })
+    expect(record.text).not.toContain(KEY)
+    expect(worker.requestsTo('GET /v1/models')[0].header('authorization')).toBe(`Bearer ${KEY}`)
+  })
+
+  test('§4.4 a worker that comes up later is registered without another request', async () => {
+    const api = await openApi()
+    const url = await deadUrl()
+    const { worker_id: id } = (await api.post({ url })).json
+    expect((await api.get(`/workers/${id}`)).json.status).toBe('pending')
+    await openWorker({ port: Number(new URL(url).port) })
+    expect((await api.settled(id)).json.status).toBe('ready')
+  })
+
+  test('§4.4 a worker that does not come up leaves a failed job with the reason, and the id stays the url’s', async () => {
+    const api = await openApi({ startupTimeoutSecs: 0.2 })
+    const url = await deadUrl()
+    const { worker_id: id } = (await api.post({ url, api_key: KEY })).json
+    const failed = await api.until(id, (reply) => reply.json.job_status.status === 'failed')
+    expect(failed.json).toMatchObject({ status: 'pending', is_healthy: false })
+    expect(failed.json.job_status.message).toContain(`${url} did not become healthy within 0.2 s`)
+    expect(failed.text).not.toContain(KEY)
+    expect((await api.post({ url })).json.worker_id).toBe(id)
+  })
+
+  test('§4.4 a second POST while the first is under way gets the same id, and the newest specification wins', async () => {
+    const worker = await openWorker()
+    const gate = Promise.withResolvers<void>()
+    worker.once('GET /health', async () => {
+      await gate.promise
+      return rawAnswer('')
+    })
+    const api = await openApi()
+    const first = await api.post({ url: worker.url, priority: 1 })
+    const second = await api.post({ url: worker.url, priority: 2 })
+    expect(second.status).toBe(202)
+    expect(second.json.worker_id).toBe(first.json.worker_id)
+    const record = await api.settled(first.json.worker_id)
+    gate.resolve()
+    expect(record.json).toMatchObject({ status: 'ready', priority: 2 })
+  })
+
+  test('§7.2 a url that is registered is a conflict that names url and id', async () => {
+    const worker = await openWorker()
+    const api = await openApi()
+    const id = await api.register({ url: worker.url, api_key: KEY })
+    const reply = await api.post({ url: worker.url, api_key: KEY })
+    expect(errorOf(reply)).toEqual({ status: 409, type: 'conflict', code: 'worker_already_exists' })
+    expect(reply.json.error.message).toContain(worker.url)
+    expect(reply.json.error.message).toContain(id)
+    expect(reply.text).not.toContain(KEY)
+  })
+
+  test.each([
+    ['{}', 'invalid_field'],
+    ['{"url":', 'json_parse_error'],
+    ['', 'json_parse_error'],
+    ['[]', 'invalid_field'],
+    ['{"url":7}', 'invalid_field'],
+    ['{"url":""}', 'invalid_worker_url'],
+    ['{"url":"host:8000"}', 'invalid_worker_url'],
+    ['{"url":"HTTP://host:8000"}', 'invalid_worker_url'],
+    ['{"url":"ftp://host"}', 'invalid_worker_url'],
+    ['{"url":"http://h","worker_type":"Regular"}', 'invalid_field'],
+    ['{"url":"http://h","runtime_type":"tensorrt-llm"}', 'invalid_field'],
+    ['{"url":"http://h","runtime_type":"vllm","runtime":"vllm"}', 'duplicate_field'],
+    ['{"url":"http://h","priority":-1}', 'invalid_field'],
+    ['{"url":"http://h","priority":1.5}', 'invalid_field'],
+    ['{"url":"http://h","labels":{"a":1}}', 'invalid_field'],
+    ['{"url":"http://h","models":[{}]}', 'invalid_field'],
+    ['{"url":"http://h","health":{"timeout_secs":-1}}', 'invalid_field'],
+    ['{"url":"http://h","health":{"timeout_secs":0.5}}', 'invalid_field'],
+    [`{"url":"http://h","api_key":"${KEY} \\n"}`, 'invalid_field'],
+  ])('§7.2 %s is a bad request', async (body, code) => {
+    const api = await openApi()
+    const reply = await api.post(body)
+    expect(errorOf(reply)).toEqual({ status: 400, type: 'bad_request', code })
+    expect(reply.text).not.toContain(KEY)
+    expect((await api.get('/workers')).json.total).toBe(0)
+  })
+
+  test('§2.11 null members count as absent, unknown ones are ignored, and both names of the runtime work', async () => {
+    const worker = await openWorker()
+    const api = await openApi()
+    const id = await api.register({
+      url: worker.url,
+      runtime: 'mlx',
+      priority: null,
+      labels: null,
+      models: null,
+      health: null,
+      api_key: null,
+      some_day: { x: 1 },
+    })
+    const { json } = await api.get(`/workers/${id}`)
+    expect(json).toMatchObject({ runtime_type: 'mlx', priority: 50, model_id: 'test-model' })
+    expect(json).not.toHaveProperty('some_day')
+  })
+
+  test('§2.11 the scheme decides the connection; a gRPC worker is accepted and says what is missing', async () => {
+    const api = await openApi()
+    const reply = await api.post({ url: 'grpc://127.0.0.1:9', connection_mode: 'http' })
+    expect(reply.status).toBe(202)
+    const record = await api.until(reply.json.worker_id, ({ json }) => json.job_status?.status === 'failed')
+    expect(record.json.connection_mode).toBe('grpc')
+    expect(record.json.job_status.message).toContain('no transport for grpc workers')
+  })
+
+  test('§2.11 a worker without health checks is ready at once and never probed', async () => {
+    const worker = await openWorker()
+    const api = await openApi({ healthCheck: { intervalSecs: 0.05 } })
+    await api.register({ url: worker.url, health: { disable_health_check: true } })
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    expect(worker.requestsTo('GET /health')).toEqual([])
+  })
+})
+
+describe('GET /workers', () => {
+  test('§4.4 lists in order of registration with counts; the model filter knows aliases and wildcards', async () => {
+    const api = await openApi({ modelAliases: { short: 'm-a' } })
+    const workers = await Promise.all(['m-a', 'm-b', 'm-c'].map((model) => openWorker({ models: [model] })))
+    const specs = [
+      { url: workers[0].url },
+      { url: workers[1].url, worker_type: 'prefill' },
+      { url: workers[2].url, models: [] },
+    ]
+    for (const spec of specs) await api.register(spec)
+    const all = (await api.get('/workers')).json
+    expect(all.workers.map((record: { url: string }) => record.url)).toEqual(specs.map((spec) => spec.url))
+    expect(all.total).toBe(3)
+    expect(all.stats).toEqual({ prefill_count: 1, decode_count: 0, regular_count: 2 })
+    expect(all.workers[2]).not.toHaveProperty('models')
+    expect(all.workers[2]).not.toHaveProperty('model_id')
+    const ofA = (await api.get('/workers?model=short')).json
+    expect(ofA.workers.map((record: { url: string }) => record.url)).toEqual([specs[0].url, specs[2].url])
+    expect(ofA.stats).toEqual({ prefill_count: 0, decode_count: 0, regular_count: 2 })
+    expect((await api.get('/workers?model=m-b')).json.total).toBe(2)
+  })
+
+  test('§4.4 no workers is an empty list', async () => {
+    const api = await openApi()
+    expect(await api.get('/workers')).toMatchObject({
+      status: 200,
+      json: { workers: [], total: 0, stats: { prefill_count: 0, decode_count: 0, regular_count: 0 } },
+    })
+  })
+})
+
+describe('ids', () => {
+  test.each(['GET', 'PATCH', 'PUT', 'DELETE'])(
+    '§7.2 %s: not a UUID is 400, unknown is 404',
+    async (method) => {
+      const api = await openApi()
+      const body = method === 'PUT' ? { url: 'http://h' } : method === 'PATCH' ? {} : undefined
+      const bad = await api.send(method, '/workers/not-a-uuid', body)
+      expect(errorOf(bad)).toEqual({ status: 400, type: 'bad_request', code: 'invalid_worker_id' })
+      const unknown = await api.send(method, `/workers/${UNKNOWN_ID}`, body)
+      expect(errorOf(unknown)).toEqual({ status: 404, type: 'not_found', code: 'worker_not_found' })
+    },
+  )
+})
+
+describe('PATCH /workers/{worker_id}', () => {
+  test('§4.4 changes only what it names: labels and health merge, the rest stays', async () => {
+    const worker = await openWorker()
+    const api = await openApi()
+    const id = await api.register({
+      url: worker.url,
+      bootstrap_port: 9000,
+      labels: { zone: 'a', rack: '1' },
+      health: { failure_threshold: 7 },
+    })
+    const before = (await api.get(`/workers/${id}`)).json
+    const reply = await api.send('PATCH', `/workers/${id}`, {
+      priority: 9,
+      cost: 2.5,
+      labels: { rack: '2', row: 'x' },
+      api_key: KEY,
+      health: { timeout_secs: 2 },
+      unknown: true,
+    })
+    expect(reply.status).toBe(202)
+    expect(reply.json).toEqual({ status: 'accepted', worker_id: id, message: expect.any(String) })
+    const after = await api.settled(id)
+    expect(after.json).toEqual({
+      ...before,
+      priority: 9,
+      cost: 2.5,
+      labels: { ...before.labels, rack: '2', row: 'x' },
+      health: { ...before.health, timeout_secs: 2 },
+    })
+    expect(after.text + reply.text).not.toContain(KEY)
+    expect((await api.send('PATCH', `/workers/${id}`, { priority: null })).status).toBe(202)
+    expect((await api.send('PATCH', `/workers/${id}`, {})).status).toBe(202)
+    expect((await api.settled(id)).json).toEqual(after.json)
+  })
+
+  test('§5 a rotated key is the one that the next request carries', async () => {
+    const worker = await openWorker()
+    const api = await openApi()
+    const id = await api.register({ url: worker.url, api_key: 'old-key' })
+    await api.send('PATCH', `/workers/${id}`, { api_key: KEY })
+    await api.settled(id)
+    expect((await api.send('POST', '/v1/chat/completions', chat('test-model'))).status).toBe(200)
+    const [request] = worker.requestsTo('POST /v1/chat/completions')
+    expect(request.header('authorization')).toBe(`Bearer ${KEY}`)
+  })
+
+  test('§7.2 wrong types are a bad request and change nothing', async () => {
+    const worker = await openWorker()
+    const api = await openApi()
+    const id = await api.register({ url: worker.url })
+    for (const body of [
+      '{',
+      '{"priority":"high"}',
+      '{"labels":{"a":null}}',
+      '{"health":{"success_threshold":1.5}}',
+    ]) {
+      expect(await api.send('PATCH', `/workers/${id}`, body)).toMatchObject({ status: 400 })
+    }
+    expect((await api.get(`/workers/${id}`)).json.priority).toBe(50)
+  })
+
+  test('§2.11 switching health checks off makes a worker ready that was not', async () => {
+    const worker = await openWorker()
+    const api = await openApi({ healthCheck: { intervalSecs: 0.02 } })
+    const id = await api.register({ url: worker.url })
+    worker.script('GET /health', rawAnswer('', { status: 500 }))
+    await api.until(id, ({ json }) => json.status === 'not_ready')
+    await api.send('PATCH', `/workers/${id}`, { health: { disable_health_check: true } })
+    expect((await api.settled(id)).json.status).toBe('ready')
+  })
+})
+
+describe('PUT /workers/{worker_id}', () => {
+  test('§4.4 resets what it does not name, discovers again, and keeps id and requests in flight', async () => {
+    const worker = await openWorker({ models: ['first'] })
+    const api = await openApi()
+    const id = await api.register({ url: worker.url, priority: 9, labels: { zone: 'a' }, api_key: KEY })
+    const gate = Promise.withResolvers<void>()
+    worker.once('POST /v1/chat/completions', async () => {
+      await gate.promise
+      return jsonAnswer(chatCompletion('first'))
+    })
+    const running = api.send('POST', '/v1/chat/completions', chat('first'))
+    await worker.received('POST /v1/chat/completions')
+    worker.script('GET /v1/models', jsonAnswer({ data: [{ id: 'second', owned_by: 'vllm' }] }))
+    const reply = await api.send('PUT', `/workers/${id}`, { url: worker.url })
+    expect(reply.json).toEqual({ status: 'accepted', worker_id: id, message: expect.any(String) })
+    const record = (await api.settled(id)).json
+    expect(record).toMatchObject({
+      id,
+      priority: 50,
+      model_id: 'second',
+      runtime_type: 'vllm',
+      status: 'ready',
+      load: 1,
+    })
+    expect(record.labels).not.toHaveProperty('zone')
+    gate.resolve()
+    expect((await running).status).toBe(200)
+    await api.until(id, ({ json }) => json.load === 0)
+    await api.send('POST', '/v1/chat/completions', chat('second'))
+    const [, last] = worker.requestsTo('POST /v1/chat/completions')
+    expect(last.header('authorization')).toBeUndefined()
+  })
+
+  test('§4.4 PUT with another url is refused and changes nothing', async () => {
+    const worker = await openWorker()
+    const api = await openApi()
+    const id = await api.register({ url: worker.url, priority: 9 })
+    for (const url of [`${worker.url}/`, 'http://127.0.0.1:1']) {
+      const reply = await api.send('PUT', `/workers/${id}`, { url })
+      expect(errorOf(reply)).toEqual({ status: 400, type: 'bad_request', code: 'url_change_unsupported' })
+    }
+    expect((await api.get(`/workers/${id}`)).json.priority).toBe(9)
+  })
+
+  test('§4.4 PUT on a registration that is not finished is 404', async () => {
+    const api = await openApi()
+    const url = await deadUrl()
+    const { worker_id: id } = (await api.post({ url })).json
+    expect((await api.send('PUT', `/workers/${id}`, { url })).status).toBe(404)
+    expect((await api.send('PATCH', `/workers/${id}`, {})).status).toBe(404)
+  })
+
+  test('§4.4 PUT on a worker that does not answer fails in the job and leaves the old record', async () => {
+    const worker = await openWorker()
+    const api = await openApi({ startupTimeoutSecs: 0.2 })
+    const id = await api.register({ url: worker.url, priority: 9 })
+    worker.script('GET /health', rawAnswer('', { status: 500 }))
+    await api.send('PUT', `/workers/${id}`, { url: worker.url })
+    const { json } = await api.until(id, (reply) => reply.json.job_status?.status === 'failed')
+    expect(json).toMatchObject({ priority: 9, status: 'ready', job_status: { job_type: 'AddWorker' } })
+  })
+
+  test('§4.4 PUT loses against a change that landed while it was prepared', async () => {
+    const worker = await openWorker()
+    const api = await openApi()
+    const id = await api.register({ url: worker.url })
+    const gate = Promise.withResolvers<void>()
+    worker.script('GET /health', async () => {
+      await gate.promise
+      return rawAnswer('')
+    })
+    await api.send('PUT', `/workers/${id}`, { url: worker.url, priority: 3 })
+    await api.send('PATCH', `/workers/${id}`, { priority: 4 })
+    await api.until(id, ({ json }) => json.priority === 4)
+    gate.resolve()
+    const { json } = await api.until(id, (reply) => reply.json.job_status?.status === 'failed')
+    expect(json.priority).toBe(4)
+    expect(json.job_status.message).toContain('changed')
+  })
+})
+
+describe('DELETE /workers/{worker_id}', () => {
+  test('§4.4 no new request reaches the worker, a running stream finishes, and the worker leaves when it is idle', async () => {
+    const worker = await openWorker()
+    const api = await openApi()
+    const id = await api.register({ url: worker.url })
+    const gate = Promise.withResolvers<void>()
+    worker.script('POST /v1/chat/completions', sseAnswer(['{"a":1}', { until: gate.promise }, '[DONE]']))
+    const stream = fetch(`${api.gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...chat('test-model'), stream: true }),
+    }).then((response) => response.text())
+    await worker.received('POST /v1/chat/completions')
+    const reply = await api.send('DELETE', `/workers/${id}`)
+    expect(reply.status).toBe(202)
+    expect(reply.json).toEqual({ status: 'accepted', worker_id: id, message: expect.any(String) })
+    expect((await api.get(`/workers/${id}`)).json).toMatchObject({
+      status: 'draining',
+      is_healthy: false,
+      load: 1,
+      job_status: { job_type: 'RemoveWorker' },
+    })
+    expect((await api.send('DELETE', `/workers/${id}`)).status).toBe(202)
+    expect((await api.send('POST', '/v1/chat/completions', chat('test-model'))).status).toBe(503)
+    expect((await api.get('/readiness')).status).toBe(503)
+    gate.resolve()
+    expect(await stream).toContain('[DONE]')
+    await api.gone(id)
+    expect((await api.send('DELETE', `/workers/${id}`)).status).toBe(404)
+    expect((await api.get('/workers')).json.total).toBe(0)
+    expect(worker.requestsTo('POST /v1/chat/completions').length).toBe(1)
+  })
+
+  test('§4.4 a worker leaves at the drain deadline though it is busy, and its stream still finishes', async () => {
+    const worker = await openWorker()
+    const api = await openApi({ drainSettleSecs: 0.2 })
+    const id = await api.register({ url: worker.url })
+    const gate = Promise.withResolvers<void>()
+    worker.script('POST /v1/chat/completions', async () => {
+      await gate.promise
+      return jsonAnswer(chatCompletion('test-model'))
+    })
+    const running = api.send('POST', '/v1/chat/completions', chat('test-model'))
+    await worker.received('POST /v1/chat/completions')
+    await api.send('DELETE', `/workers/${id}`)
+    await api.gone(id)
+    gate.resolve()
+    expect((await running).status).toBe(200)
+  })
+
+  test('§4.4 the url is free again after the removal and gets a new id', async () => {
+    const worker = await openWorker()
+    const api = await openApi({ drainSettleSecs: 0 })
+    const id = await api.register({ url: worker.url })
+    await api.send('DELETE', `/workers/${id}`)
+    await api.gone(id)
+    expect(await api.register({ url: worker.url })).not.toBe(id)
+  })
+
+  test('§4.4 DELETE cancels a registration that is not finished', async () => {
+    const api = await openApi()
+    const url = await deadUrl()
+    const { worker_id: id } = (await api.post({ url })).json
+    expect((await api.send('DELETE', `/workers/${id}`)).status).toBe(202)
+    expect((await api.get(`/workers/${id}`)).status).toBe(404)
+    const worker = await openWorker({ port: Number(new URL(url).port) })
+    await new Promise((resolve) => setTimeout(resolve, 600))
+    expect(worker.requests).toEqual([])
+  })
+})
+
+describe('health', () => {
+  test('§2.11 three bad probes make a worker not_ready, two good ones ready again', async () => {
+    const worker = await openWorker()
+    const api = await openApi({ healthCheck: { intervalSecs: 0.03 } })
+    const id = await api.register({ url: worker.url })
+    worker.script('GET /health', rawAnswer('', { status: 503 }))
+    await api.until(id, ({ json }) => json.status === 'not_ready' && json.is_healthy === false)
+    expect((await api.send('POST', '/v1/chat/completions', chat('test-model'))).status).toBe(503)
+    worker.script('GET /health', rawAnswer(''))
+    await api.until(id, ({ json }) => json.status === 'ready' && json.is_healthy === true)
+    expect((await api.send('POST', '/v1/chat/completions', chat('test-model'))).status).toBe(200)
+  })
+
+  test('§2.11 a worker that fails for good stays listed, or disappears where that is asked for', async () => {
+    for (const removeUnhealthy of [false, true]) {
+      const worker = await openWorker()
+      const api = await openApi({ removeUnhealthy, healthCheck: { intervalSecs: 0.02, failureThreshold: 1 } })
+      const id = await api.register({ url: worker.url })
+      worker.script('GET /health', rawAnswer('', { status: 503 }))
+      if (removeUnhealthy) await api.gone(id)
+      else await api.until(id, ({ json }) => json.status === 'failed')
+    }
+  })
+
+  test('§2.11 the worker’s own probe is authenticated with its key', async () => {
+    const worker = await openWorker()
+    const api = await openApi()
+    await api.register({ url: worker.url, api_key: KEY })
+    const probe = await worker.received('GET /health', 2)
+    expect(probe.header('authorization')).toBe(`Bearer ${KEY}`)
+  })
+})
+
+describe('routing', () => {
+  test('§2.11 a wildcard worker serves any model, and one that lists the model is preferred', async () => {
+    const wildcard = await openWorker({ models: ['w'] })
+    const holder = await openWorker({ models: ['held'] })
+    const api = await openApi()
+    await api.register({ url: wildcard.url, models: [] })
+    await api.register({ url: holder.url })
+    expect((await api.send('POST', '/v1/chat/completions', chat('anything'))).status).toBe(200)
+    expect((await api.send('POST', '/v1/chat/completions', chat('held'))).status).toBe(200)
+    expect(wildcard.requestsTo('POST /v1/chat/completions').length).toBe(1)
+    expect(holder.requestsTo('POST /v1/chat/completions').length).toBe(1)
+  })
+})
+
+describe('start', () => {
+  test('§4.4 workers of the configuration are registered without a request, with all they name', async () => {
+    const [one, two] = [await openWorker({ models: ['one'] }), await openWorker({ models: ['two'] })]
+    const api = await openApi({
+      urls: [one.url],
+      workers: [{ url: two.url, priority: 60, labels: { zone: 'b' } }],
+    })
+    const endsAtMs = performance.now() + 5_000
+    let list = (await api.get('/workers')).json
+    while (list.total < 2 && performance.now() < endsAtMs) list = (await api.get('/workers')).json
+    expect(list.workers).toMatchObject([
+      { url: one.url, model_id: 'one', priority: 50 },
+      { url: two.url, model_id: 'two', priority: 60, labels: { zone: 'b' } },
+    ])
+  })
+
+  test.each([
+    [{ urls: ['host:1'] }, 'urls.0'],
+    [{ urls: ['http://h:1', 'http://h:1'] }, 'more than once'],
+    [{ workers: [{ url: 'http://h', bootstrap_port: 0 }] }, 'bootstrap_port'],
+    [{ modelAliases: { a: 'a' } }, 'modelAliases.a'],
+    [{ modelAliases: { a: '' } }, 'modelAliases.a'],
+    [{ startupTimeoutSecs: 0 }, 'startupTimeoutSecs'],
+    [{ workers: [{ url: 'http://h', prioritty: 1 }] }, 'prioritty'],
+  ])('a configuration of %j does not start', async (workers, named) => {
+    await expect(startGateway({ kernel: { auth: 'off' }, plugins: { workers } })).rejects.toThrow(named)
+  })
+
+  test('with storage, workers of the API survive a restart as they were; removed ones do not come back', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'weir-workers-'))
+    closers.push(() => rm(dir, { recursive: true, force: true }))
+    const [kept, removed] = [await openWorker({ models: ['kept'] }), await openWorker()]
+    const first = await openApi({}, { storage: { dir } })
+    const id = await first.register({ url: kept.url, api_key: KEY, priority: 7 })
+    const removedId = await first.register({ url: removed.url })
+    await first.send('PATCH', `/workers/${id}`, { labels: { zone: 'a' } })
+    await first.settled(id)
+    await first.send('DELETE', `/workers/${removedId}`)
+    await first.gone(removedId)
+    await (closers.pop() as () => Promise<unknown>)()
+
+    const second = await openApi({}, { storage: { dir } })
+    const list = (await second.get('/workers')).json
+    expect(list.workers).toMatchObject([
+      { id, url: kept.url, priority: 7, model_id: 'kept', labels: { zone: 'a' } },
+    ])
+    await second.until(id, ({ json }) => json.status === 'ready')
+    await second.send('POST', '/v1/chat/completions', chat('kept'))
+    expect(kept.requestsTo('POST /v1/chat/completions')[0].header('authorization')).toBe(`Bearer ${KEY}`)
+  })
+})
