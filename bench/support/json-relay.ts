@@ -5,6 +5,8 @@ import type { Subject } from './subject.ts'
 import { withSubjects } from './subjects.ts'
 
 const CONNECTIONS = 32
+/** A direct path slower than this, at half load, waited for the processor and not for the worker. */
+const QUIET_P99_MS = 5
 
 export interface JsonRelay {
   /** Length of each request body, in bytes. */
@@ -26,10 +28,11 @@ export function measureJsonRelay(relay: JsonRelay, options: RunOptions): Promise
       bottleneck === undefined
         ? await runRounds(`${rate}/s`, 'paced-load.ts', subjects, { ...load, rate }, options)
         : null
+    const refusal = bottleneck ?? busyMachine(paced)
     return [
       ...cpuFigures(saturated, relay.cpuTarget),
       ...throughputFigures(saturated),
-      ...latencyFigures(paced, rate, bottleneck),
+      ...latencyFigures(refusal === undefined ? paced : null, rate, refusal),
     ]
   })
 }
@@ -78,6 +81,13 @@ function throughputFigures(results: Rounds): Figure[] {
       withheld,
     }
   })
+}
+
+/** Why differences of latency mean nothing, or undefined when they do. */
+function busyMachine(paced: Rounds | null): string | undefined {
+  const directMs = median((paced?.direct ?? []).map((result) => result.report.p99Micros / 1_000))
+  if (paced === null || directMs <= QUIET_P99_MS) return undefined
+  return `the machine was busy: p99 of the direct path alone was ${directMs.toFixed(1)} ms`
 }
 
 function latencyFigures(paced: Rounds | null, rate: number, withheld: string | undefined): Figure[] {
