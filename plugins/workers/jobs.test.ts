@@ -100,7 +100,7 @@ describe('places', () => {
     expect(jobs.status('http://w1:1')).toMatchObject({ state: 'processing' })
     expect(jobs.status('http://w4:1')).toMatchObject({ state: 'pending' })
     expect(() => add('http://w5:1', never)).toThrow(
-      expect.objectContaining({ code: 'job_queue_full', status: 503 }),
+      expect.objectContaining({ code: 'job_queue_full', status: 503, headers: ['retry-after', '1'] }),
     )
     add('http://w5:1', never, { isExempt: true })
     expect(jobs.status('http://w5:1')).toMatchObject({ state: 'pending' })

@@ -50,6 +50,9 @@ export const JOB_LIMITS: JobLimits = Object.freeze({
   sweepMs: 60_000,
 })
 
+/** Jobs take well under a second each, so there is room again soon. */
+const RETRY_SOON = Object.freeze({ headers: ['retry-after', '1'] })
+
 interface Job {
   readonly options: JobOptions
   readonly work: (context: JobContext) => Promise<void>
@@ -83,7 +86,7 @@ export class JobRunner {
   /** @throws job_queue_full (503) when one more could only be refused */
   requireRoom(): void {
     if (this.#running < this.#limits.maxRunning || this.#queue.length < this.#limits.maxQueued) return
-    throw workerErrors.job_queue_full(this.#queue.length)
+    throw workerErrors.job_queue_full.with(RETRY_SOON, this.#queue.length)
   }
 
   /**
