@@ -1,0 +1,46 @@
+/** Error tables: codes are unique, well formed, and explained in the README. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { definedErrors } from '../../kernel/errors/define-errors.ts'
+import { ROOT, readSource, scan, sourceFiles } from './source-scan.ts'
+
+beforeAll(async () => {
+  const tables = sourceFiles(['{kernel,plugins}/**/*.ts']).filter(
+    (file) =>
+      file !== 'kernel/errors/define-errors.ts' && /\bdefineErrors\(/.test(scan(readSource(file)).code),
+  )
+  for (const file of tables) await import(join(ROOT, file))
+})
+
+test('there are tables to check', () => {
+  expect(new Set(definedErrors.map(({ room }) => room)).size).toBeGreaterThan(5)
+})
+
+test('a code stands once in its room', () => {
+  const seen = new Set<string>()
+  const twice = definedErrors
+    .map(({ room, code }) => `${room}: ${code}`)
+    .filter((row) => seen.size === seen.add(row).size)
+  expect(twice).toEqual([])
+})
+
+test('a code means one kind of failure, whatever the room', () => {
+  const kinds = Map.groupBy(definedErrors, ({ code }) => code)
+  const mixed = [...kinds]
+    .filter(([, rows]) => new Set(rows.map(({ kind }) => kind)).size > 1)
+    .map(([code]) => code)
+  expect(mixed).toEqual([])
+})
+
+test('codes are snake_case', () => {
+  expect(
+    definedErrors.map(({ code }) => code).filter((code) => !/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(code)),
+  ).toEqual([])
+})
+
+test('every code is documented in the README', () => {
+  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+  const missing = definedErrors.map(({ code }) => code).filter((code) => !readme.includes(`\`${code}\``))
+  expect([...new Set(missing)]).toEqual([])
+})

@@ -1,0 +1,162 @@
+/** Who may import what: arrows point from plugins through the door into the kernel, and downward inside it. */
+import { posix } from 'node:path'
+import { expect, test } from 'vitest'
+import { importsOf, readSource, sourceFiles } from './source-scan.ts'
+
+interface Arrow {
+  readonly from: string
+  /** Path of a source file, or the name of a package. */
+  readonly to: string
+  readonly isType: boolean
+  readonly line: number
+}
+
+const arrows: readonly Arrow[] = sourceFiles(
+  ['{kernel,plugins,wasm-sdk,bench,test,examples}/**/*.{ts,mjs}'],
+  {
+    tests: true,
+  },
+).flatMap((from) =>
+  importsOf(readSource(from)).map(({ specifier, isType, line }) => {
+    const to = specifier.startsWith('.') ? posix.join(posix.dirname(from), specifier) : specifier
+    return { from, to, isType, line }
+  }),
+)
+
+const isTest = (file: string) => file.endsWith('.test.ts') || file.includes('/fixtures/')
+const isPackage = (to: string) => /^[@a-zA-Z]/.test(to) && !/\.(ts|mjs|js)$/.test(to)
+const room = (file: string) => file.split('/').slice(0, 2).join('/')
+const show = (arrow: Arrow) => `${arrow.from}:${arrow.line} imports ${arrow.to}`
+
+function breaches(isBreach: (arrow: Arrow) => boolean, among: readonly Arrow[] = arrows): string[] {
+  return among.filter(isBreach).map(show)
+}
+
+/** Layers of the kernel from bottom to top; a layer imports only what stands before it. */
+const LAYERS: readonly (readonly string[])[] = [
+  ['contracts', 'wire'],
+  ['errors'],
+  ['schema'],
+  ['observe', 'config'],
+  ['threads'],
+  ['balance'],
+  ['upstream'],
+  ['http'],
+  ['plugin'],
+]
+
+/** Contracts hold no behaviour, but name two types of the layers right above; each is a type and nothing is loaded. */
+const UPWARD_TYPES: Readonly<Record<string, string>> = {
+  'kernel/contracts/hook.ts': 'kernel/errors/gateway-error.ts', // onError takes and gives the one error class
+  'kernel/contracts/request.ts': 'kernel/schema/validate.ts', // ctx.body(validator)
+}
+
+/** Files of the command that work on the configuration without starting a gateway. */
+const isEntryFile = (file: string) => /^plugins\/(cli|serve|catalog)(\.ts$|\/)/.test(file)
+
+/** Each package has one owner, who alone can swap it. */
+const OWNERS: Readonly<Record<string, readonly string[]>> = {
+  // The simulated worker of the benchmarks must cost less than what it stands behind.
+  'uWebSockets.js': ['kernel/http', 'bench/support'],
+  undici: ['kernel/upstream'],
+  ajv: ['kernel/schema'],
+  pino: ['kernel/observe'],
+  'prom-client': ['kernel/observe'],
+  yaml: ['kernel/config'],
+  level: ['plugins/storage'],
+  commander: ['plugins/cli'],
+  autocannon: ['bench/support'],
+  'hdr-histogram-js': ['bench/support'],
+  openai: ['examples/openai-client', 'examples/real-engine', 'test/api', 'test/flows'],
+  weir: ['examples/custom-plugin', 'test/flows'],
+}
+
+const layerOf = (file: string) => LAYERS.findIndex((names) => names.includes(file.split('/')[1]))
+
+test('the kernel never imports a plugin, the wasm SDK, a test or a benchmark', () => {
+  const kernel = arrows.filter(({ from }) => from.startsWith('kernel/') && !isTest(from))
+  expect(breaches(({ to }) => /^(plugins|wasm-sdk|proto|test|bench|examples)\//.test(to), kernel)).toEqual([])
+})
+
+test('kernel layers import downward only', () => {
+  const inside = arrows.filter(({ from, to }) => {
+    return layerOf(from) >= 0 && to.startsWith('kernel/') && !isTest(from) && room(from) !== room(to)
+  })
+  // Boot and serve have no layer: they stand on top, so nothing below may reach them.
+  const isUpward = ({ from, to }: Arrow) => layerOf(to) < 0 || layerOf(to) >= layerOf(from)
+  const isAllowed = ({ from, to, isType }: Arrow) => isType && UPWARD_TYPES[from] === to
+  expect(breaches((arrow) => isUpward(arrow) && !isAllowed(arrow), inside)).toEqual([])
+})
+
+test('the list of upward types holds nothing that is no longer needed', () => {
+  const isUsed = ([from, to]: [string, string]) =>
+    arrows.some((arrow) => arrow.from === from && arrow.to === to && arrow.isType)
+  expect(Object.entries(UPWARD_TYPES).filter((entry) => !isUsed(entry))).toEqual([])
+})
+
+test('only entry files import boot and serve', () => {
+  const isTop = ({ to }: Arrow) => /^kernel\/(boot|serve)\.ts$/.test(to)
+  const mayImport = ({ from }: Arrow) =>
+    /^kernel\/[^/]+\.ts$/.test(from) || isEntryFile(from) || from.startsWith('test/')
+  expect(breaches((arrow) => isTop(arrow) && !mayImport(arrow))).toEqual([])
+})
+
+test('a plugin imports the door, its own folder and packages, and nothing else', () => {
+  const plugins = arrows.filter(
+    ({ from }) => from.startsWith('plugins/') && !isEntryFile(from) && !isTest(from),
+  )
+  const isForeign = ({ from, to }: Arrow) => to.includes('/') && !isPackage(to) && room(to) !== room(from)
+  expect(
+    breaches(
+      isForeign,
+      plugins.filter(({ to }) => !to.startsWith('node:')),
+    ),
+  ).toEqual([])
+})
+
+test('tests of a plugin reach into the kernel and test/support, never into another plugin', () => {
+  const tests = arrows.filter(({ from }) => from.startsWith('plugins/') && isTest(from) && !isEntryFile(from))
+  expect(breaches(({ from, to }) => to.startsWith('plugins/') && room(to) !== room(from), tests)).toEqual([])
+})
+
+test('kernel files do not go through the door', () => {
+  expect(breaches(({ from, to }) => from.startsWith('kernel/') && to === '#kernel')).toEqual([])
+})
+
+test('each package has one owner', () => {
+  const isStranger = ({ from, to }: Arrow) =>
+    to in OWNERS && !OWNERS[to].some((owner) => from.startsWith(`${owner}/`)) && !isOwnTest(from, to)
+  expect(breaches(isStranger)).toEqual([])
+})
+
+/** Kernel and plugin tests may talk to what they test with the package itself, such as a stub server. */
+function isOwnTest(from: string, to: string): boolean {
+  return isTest(from) && OWNERS[to].some((owner) => owner.split('/')[0] === from.split('/')[0])
+}
+
+test('TypeBox is the kernel’s; plugins get it through the door', () => {
+  expect(breaches(({ from, to }) => to === 'typebox' && !from.startsWith('kernel/'))).toEqual([])
+})
+
+test('a package that nobody owns is not imported', () => {
+  const known = new Set([
+    ...Object.keys(OWNERS),
+    'typebox',
+    'vitest',
+    'vitest/config',
+    'fast-check',
+    '#kernel',
+  ])
+  expect(breaches(({ to }) => isPackage(to) && !to.startsWith('node:') && !known.has(to))).toEqual([])
+})
+
+test('nothing imports test/, except benchmarks, which may use test/support', () => {
+  const mayImport = ({ from, to }: Arrow) =>
+    from.startsWith('test/') || isTest(from) || (from.startsWith('bench/') && to.startsWith('test/support/'))
+  expect(breaches((arrow) => arrow.to.startsWith('test/') && !mayImport(arrow))).toEqual([])
+})
+
+test('benchmarks and examples know the product only as it is built', () => {
+  const outside = arrows.filter(({ from }) => /^(bench|examples)\//.test(from))
+  expect(breaches(({ to }) => /^(kernel|plugins)\//.test(to), outside)).toEqual([])
+})

@@ -1,0 +1,83 @@
+/** Every route of every plugin that comes with the gateway says who may call it, how errors look, and what it is for. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { definePlugin, type RouteDefinition, Type } from '#kernel'
+import { catalog } from '../../plugins/catalog.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+
+/** Open to anyone: each is a choice that this list makes visible. */
+const PUBLIC_ROUTES: readonly string[] = [
+  'GET /engine_metrics',
+  'GET /get_model_info',
+  'GET /get_server_info',
+  'GET /health',
+  'GET /health_generate',
+  'GET /liveness',
+  'GET /openapi.json',
+  'GET /readiness',
+  'GET /v1/models',
+]
+
+let routes: readonly RouteDefinition[] = []
+let gateway: TestGateway
+const dataDir = mkdtempSync(join(tmpdir(), 'weir-routes-'))
+
+const reader = definePlugin({
+  manifest: {
+    name: 'route-reader',
+    version: '0.0.0',
+    description: 'Shows the test what was declared.',
+    dependencies: Object.keys(catalog),
+    config: Type.Object({}),
+  },
+  register: (host) => ({
+    start: () => {
+      routes = host.routes()
+    },
+  }),
+})
+
+beforeAll(async () => {
+  const all = Object.fromEntries(Object.keys(catalog).map((name) => [name, {}]))
+  const plugins = { ...all, sim: { listen: { port: 0 } }, storage: { dir: dataDir }, auth: { apiKey: 'key' } }
+  gateway = await startGateway({ own: [reader], plugins: { ...plugins, 'route-reader': {} } })
+})
+afterAll(async () => {
+  await gateway.stop()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+const nameOf = ({ method, path }: RouteDefinition) => `${method} ${path}`
+
+test('every route states access and errors', () => {
+  const vague = routes.filter(
+    ({ access, errors }) =>
+      !['public', 'api', 'admin'].includes(access) || !['api', 'admin', 'messages'].includes(errors),
+  )
+  expect(routes.length).toBeGreaterThan(20)
+  expect(vague.map(nameOf)).toEqual([])
+})
+
+test('§5 the routes open to anyone are the ones on the list', () => {
+  expect(
+    routes
+      .filter(({ access }) => access === 'public')
+      .map(nameOf)
+      .sort(),
+  ).toEqual(PUBLIC_ROUTES)
+})
+
+test('every route has a summary, a tag and at least one documented reply', () => {
+  const silent = routes.filter(
+    ({ docs }) => docs.summary === '' || docs.tag === '' || Object.keys(docs.responses).length === 0,
+  )
+  expect(silent.map(nameOf)).toEqual([])
+})
+
+test('§7.2 control-plane routes show control-plane errors', () => {
+  expect(routes.filter(({ access, errors }) => access === 'admin' && errors !== 'admin').map(nameOf)).toEqual(
+    [],
+  )
+})
