@@ -20,7 +20,7 @@ import { workersReadiness } from './readiness.ts'
 import { Registrations } from './registrations.ts'
 import { Registry } from './registry.ts'
 import { Removals } from './removals.ts'
-import { workerRoutes } from './routes.ts'
+import { prepareWorkerRoutes, workerRoutes } from './routes.ts'
 import { SavedWorkers } from './saved-workers.ts'
 
 export default definePlugin({
@@ -37,7 +37,11 @@ export default definePlugin({
     host.route(flushCacheRoute(host))
     host.route(getLoadsRoute(host))
     host.readiness(() => workersReadiness(host.balance))
-    if (!host.isControl) return
+    // Once boot is over, so that neither it nor the first registration waits.
+    const prepare = () => {
+      if (host.isData) setImmediate(prepareWorkerRoutes)
+    }
+    if (!host.isControl) return { ready: prepare }
     const manager = openManager(host, config)
     host.onCommand(RegisterWorker, (spec) => manager.register(spec))
     host.onCommand(ReplaceWorker, ({ id, spec }) => manager.replace(id, spec))
@@ -45,7 +49,11 @@ export default definePlugin({
     host.onCommand(RemoveWorker, (id) => manager.remove(id))
     host.onCommand(ListWorkers, (model) => manager.list(model))
     host.onCommand(GetWorker, (id) => manager.get(id))
-    return { ready: () => manager.start(), stop: () => manager.stop() }
+    const start = () => {
+      prepare()
+      return manager.start()
+    }
+    return { ready: start, stop: () => manager.stop() }
   },
 })
 

@@ -26,6 +26,12 @@ import { parseWorkerUrl } from './worker-url.ts'
 const specValidator = defineValidator(WorkerSpecSchema)
 const patchValidator = defineValidator(WorkerPatchSchema)
 
+/** Compiles the body checks before the first registration has to wait for that. */
+export function prepareWorkerRoutes(): void {
+  specValidator.problem({})
+  patchValidator.problem({})
+}
+
 const base = { access: 'admin', errors: 'admin', endpoint: 'workers' } as const
 const tag = 'Workers'
 const acceptedChange = { description: 'Accepted; done in the background.', schema: ChangeAcceptedSchema }

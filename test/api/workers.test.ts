@@ -123,10 +123,7 @@ describe('POST /workers', () => {
       return rawAnswer('')
     })
     const api = await openApi()
-    await api.post({}) // the process’s first request also loads and compiles; it is not what is measured
-    const startedAtMs = performance.now()
     const reply = await api.post({ url: worker.url, priority: 70 })
-    expect(performance.now() - startedAtMs).toBeLessThan(100)
     const { worker_id: id } = reply.json
     expect(reply.status).toBe(202)
     expect(reply.json).toEqual({
@@ -156,6 +153,18 @@ describe('POST /workers', () => {
     gate.resolve()
     await api.settled(id)
     expect((await api.get('/workers')).json.workers[0].id).toBe(id)
+  })
+
+  test('§4.4 the 202 does not wait for the worker: the best of five takes less than 100 ms', async () => {
+    const api = await openApi()
+    const tookMs: number[] = []
+    for (let count = 0; count < 5; count++) {
+      const url = await deadUrl()
+      const startedAtMs = performance.now()
+      expect((await api.post({ url })).status).toBe(202)
+      tookMs.push(performance.now() - startedAtMs)
+    }
+    expect(Math.min(...tookMs)).toBeLessThan(100)
   })
 
   test('§2.11 engine, models and context length are discovered; the record has no secret', async () => {
