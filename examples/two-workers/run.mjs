@@ -1,0 +1,48 @@
+/** Starts two simulated engines and a gateway, sends requests, and shows how many each engine got. */
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+const REQUESTS = 20
+const ENGINE_PORTS = [9011, 9012]
+const gateway = 'http://127.0.0.1:30001'
+const command = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
+const config = fileURLToPath(new URL('weir.yaml', import.meta.url))
+
+function weir(...args) {
+  return spawn(process.execPath, [command, ...args], { stdio: ['ignore', 'ignore', 'inherit'] })
+}
+
+async function waitForWorkers(count) {
+  const deadline = Date.now() + 15_000
+  for (;;) {
+    const response = await fetch(`${gateway}/readiness`).catch(() => null)
+    if (response?.ok && (await response.json()).healthy_workers === count) return
+    if (Date.now() > deadline) throw new Error('the gateway is not ready')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+const processes = [
+  ...ENGINE_PORTS.map((port) =>
+    weir('sim', '--port', String(port), '--model', 'demo', '--log-level', 'warn'),
+  ),
+  weir('serve', '--config', config, '--log-level', 'warn'),
+]
+try {
+  await waitForWorkers(ENGINE_PORTS.length)
+  for (let sent = 0; sent < REQUESTS; sent++) {
+    const response = await fetch(`${gateway}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer weir-demo-key', 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'demo', messages: [{ role: 'user', content: `Hello ${sent}` }] }),
+    })
+    if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`)
+  }
+  for (const port of ENGINE_PORTS) {
+    const { requests } = await (await fetch(`http://127.0.0.1:${port}/sim/requests`)).json()
+    const count = requests.filter((request) => request.path === '/v1/chat/completions').length
+    console.log(`engine on port ${port}: ${count} of ${REQUESTS} requests`)
+  }
+} finally {
+  for (const child of processes) child.kill('SIGTERM')
+}
