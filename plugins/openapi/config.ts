@@ -1,5 +1,5 @@
 /** The openapi section of the configuration file: what the document says of the gateway itself. */
-import { type Static, Type } from '#kernel'
+import { Type } from '#kernel'
 
 export const openapiConfig = Type.Object(
   {
@@ -11,5 +11,3 @@ export const openapiConfig = Type.Object(
   },
   { additionalProperties: false },
 )
-
-export type OpenapiConfig = Static<typeof openapiConfig>

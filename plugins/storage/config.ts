@@ -1,5 +1,5 @@
 /** The storage section of the configuration file: where records are kept. */
-import { type Static, Type } from '#kernel'
+import { Type } from '#kernel'
 
 export const storageConfig = Type.Object(
   {
@@ -11,5 +11,3 @@ export const storageConfig = Type.Object(
   },
   { additionalProperties: false },
 )
-
-export type StorageConfig = Static<typeof storageConfig>
