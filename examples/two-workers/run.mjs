@@ -34,7 +34,11 @@ try {
     const response = await fetch(`${gateway}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: 'Bearer weir-demo-key', 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'demo', messages: [{ role: 'user', content: `Hello ${sent}` }] }),
+      body: JSON.stringify({
+        model: 'demo',
+        max_tokens: 8,
+        messages: [{ role: 'user', content: `Hello ${sent}` }],
+      }),
     })
     if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`)
   }

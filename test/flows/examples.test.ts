@@ -1,0 +1,140 @@
+/** Every example runs as its README says, from the build, on ports of the test's choosing. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, test } from 'vitest'
+
+const run = promisify(execFile)
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const COMMAND = join(ROOT, 'dist/plugins/cli.js')
+const example = (path: string) => join(ROOT, 'examples', path)
+
+const started: ChildProcess[] = []
+const folders: string[] = []
+afterEach(async () => {
+  for (const child of started.splice(0).reverse()) {
+    if (child.exitCode !== null || child.signalCode !== null) continue
+    const closed = once(child, 'close')
+    child.kill('SIGTERM')
+    await closed
+  }
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+/** Starts `weir serve` on free ports and gives the API's address and all it said until it was ready. */
+async function startGateway(config: string, ...flags: string[]): Promise<{ url: string; said: string[] }> {
+  const ports = ['--port', '0', '--metrics-port', '0', '--grace-ms', '0']
+  const child = spawn(process.execPath, [COMMAND, 'serve', '--config', config, ...ports, ...flags], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  started.push(child)
+  const said: string[] = []
+  let url: string | undefined
+  for await (const line of createInterface({ input: child.stderr })) {
+    said.push(line)
+    url ??= line.match(/^ {2}API\s+(http\S+)/)?.[1]
+    // The last line of the ready block, or of the quick start where that was asked for.
+    if (flags.includes('--quick-start') ? line.includes('console.log') : /^ {2}plugins/.test(line)) break
+  }
+  if (url === undefined) throw new Error(`the gateway did not start:\n${said.join('\n')}`)
+  child.stderr.resume()
+  return { url, said }
+}
+
+async function waitUntilReady(url: string): Promise<void> {
+  await expect.poll(async () => (await fetch(`${url}/readiness`)).status, { timeout: 30_000 }).toBe(200)
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+/** The minimal example with its engine on a free port. */
+async function minimalConfig(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-example-'))
+  folders.push(folder)
+  const file = join(folder, 'weir.yaml')
+  const text = readFileSync(example('minimal/weir.yaml'), 'utf8')
+  expect(text).toContain('9001')
+  writeFileSync(file, text.replaceAll('9001', String(await freePort())))
+  return file
+}
+
+test('minimal: the curl line of the quick start streams an answer', async () => {
+  const { url, said } = await startGateway(await minimalConfig(), '--quick-start')
+  await waitUntilReady(url)
+  const curl = said.find((line) => line.trim().startsWith('curl '))
+  const { stdout } = await run('sh', ['-c', `${curl} --silent --show-error --fail`])
+  expect(stdout).toContain('data: [DONE]')
+})
+
+test('openai-client: the official client lists, asks, streams, calls a tool, aborts and embeds', async () => {
+  const { url } = await startGateway(await minimalConfig())
+  await waitUntilReady(url)
+  const { stdout } = await run(process.execPath, [example('openai-client/client.mjs')], {
+    env: { ...process.env, WEIR_URL: `${url}/v1` },
+  })
+  expect(stdout).toMatch(/^models: sim-1$/m)
+  expect(stdout).toMatch(/^whole: \S+/m)
+  expect(stdout).toMatch(/^streamed: [1-9]\d* chunks$/m)
+  expect(stdout).toMatch(/^tool call: get_weather \{"city":/m)
+  expect(stdout).toMatch(/^aborted: true$/m)
+  expect(stdout).toMatch(/^embedding: 64 dimensions$/m)
+})
+
+test('two-workers: round robin gives each engine half of the requests', async () => {
+  const { stdout } = await run(process.execPath, [example('two-workers/run.mjs')])
+  expect(stdout.match(/: 10 of 20 requests$/gm)).toHaveLength(2)
+})
+
+test('custom-plugin: its hook counts and its route tells', async () => {
+  const { url } = await startGateway(example('custom-plugin/weir.yaml'))
+  await fetch(`${url}/health`)
+  const response = await fetch(`${url}/visits/ada`)
+  expect(await response.json()).toEqual({ message: 'Welcome, ada: 2 requests so far' })
+  expect(response.headers.get('x-visits')).toBe('2')
+})
+
+test('every example has a README, and its code is at most 60 lines', () => {
+  for (const folder of globSync('*', { cwd: example('') }))
+    expect(existsSync(example(`${folder}/README.md`))).toBe(true)
+  for (const file of globSync('*/*.{ts,mjs,sh,yaml}', { cwd: example('') })) {
+    expect({ file, isShort: readFileSync(example(file), 'utf8').split('\n').length <= 61 }).toEqual({
+      file,
+      isShort: true,
+    })
+  }
+})
+
+const hasRealEngine = existsSync(example('real-engine/.venv'))
+if (!hasRealEngine)
+  console.info('real-engine is not tested: examples/real-engine/setup.sh has not been run here')
+
+describe.runIf(hasRealEngine)('real-engine', () => {
+  test('a real model streams its answer through the gateway', { timeout: 120_000 }, async () => {
+    const port = await freePort()
+    const env = { ...process.env, ENGINE_PORT: String(port) }
+    started.push(spawn(example('real-engine/serve.sh'), { env, stdio: 'ignore' }))
+    const { url } = await startGateway(
+      example('real-engine/weir.yaml'),
+      '--worker-url',
+      `http://127.0.0.1:${port}`,
+    )
+    await waitUntilReady(url)
+    const { stdout } = await run(process.execPath, [example('real-engine/chat.mjs'), 'Say hello.'], {
+      env: { ...process.env, WEIR_URL: `${url}/v1` },
+    })
+    expect(stdout.trim().length).toBeGreaterThan(5)
+  })
+})
