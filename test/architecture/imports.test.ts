@@ -68,7 +68,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   autocannon: ['bench/support'],
   'hdr-histogram-js': ['bench/support'],
   openai: ['examples/openai-client', 'examples/real-engine', 'test/api', 'test/flows'],
-  weir: ['examples/custom-plugin', 'test/flows'],
+  weir: ['examples/custom-plugin', 'examples/real-engine'],
 }
 
 const layerOf = (file: string) => LAYERS.findIndex((names) => names.includes(file.split('/')[1]))
