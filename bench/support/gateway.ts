@@ -20,6 +20,7 @@ function configText(port: number, workerPort: number): string {
   threads: 1
   log: { level: warn, access: false }
   metrics: { enabled: true, port: 0 }
+  shutdown: { graceMs: 0, settleMs: 0 }
 plugins:
   auth: { apiKey: ${BENCH_KEY} }
   health: {}
