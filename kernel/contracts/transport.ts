@@ -77,6 +77,7 @@ export interface UpstreamLimits {
 /** One per connection mode; HTTP is built in, plugins register others. */
 export interface Transport {
   readonly mode: string
+  /** Never calls the handler before it has returned. A handler must not throw. */
   send(
     worker: WorkerEntry,
     request: UpstreamRequest,

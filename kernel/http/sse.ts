@@ -5,12 +5,17 @@
 import type { SseWriter } from '../contracts/request.ts'
 import type { HttpContext } from './context.ts'
 
+/** Events of one turn beyond this make `write` say so: the handler waits for the drain. */
+const MAX_WAITING_BYTES = 65_536
+
 export class ContextSseWriter implements SseWriter {
   readonly #ctx: HttpContext
   #waiting: Buffer[] = []
   #isScheduled = false
   #isEnded = false
   #isWritable = true
+  #waitingBytes = 0
+  #resume: (() => void) | null = null
 
   constructor(ctx: HttpContext) {
     this.#ctx = ctx
@@ -18,19 +23,17 @@ export class ContextSseWriter implements SseWriter {
 
   write(event: string | Buffer): boolean {
     if (this.#isEnded) return this.#isWritable
-    this.#waiting.push(typeof event === 'string' ? Buffer.from(event) : event)
+    const bytes = typeof event === 'string' ? Buffer.from(event) : event
+    this.#waiting.push(bytes)
+    this.#waitingBytes += bytes.length
+    if (this.#waitingBytes > MAX_WAITING_BYTES) this.#isWritable = false
     this.#schedule()
     return this.#isWritable
   }
 
   onDrain(resume: () => void): void {
-    this.#ctx.setListener({
-      onClientDrain: () => {
-        this.#isWritable = true
-        resume()
-      },
-      onClientAbort: () => {},
-    })
+    this.#resume = resume
+    this.#ctx.setListener({ onClientDrain: () => this.#drained(), onClientAbort: () => {} })
   }
 
   end(lastEvent?: string | Buffer): void {
@@ -48,8 +51,16 @@ export class ContextSseWriter implements SseWriter {
   #flush(): void {
     this.#isScheduled = false
     const bytes = this.#waiting.length === 1 ? this.#waiting[0] : Buffer.concat(this.#waiting)
+    const wasWritable = this.#isWritable
     this.#waiting = []
+    this.#waitingBytes = 0
     if (this.#isEnded) this.#ctx.endStream(bytes)
-    else this.#isWritable = this.#ctx.writeStream(bytes)
+    else if (!this.#ctx.writeStream(bytes)) this.#isWritable = false
+    else if (!wasWritable) this.#drained()
+  }
+
+  #drained(): void {
+    this.#isWritable = true
+    this.#resume?.()
   }
 }

@@ -34,7 +34,7 @@ export function defineValidator<S extends TSchema>(schema: S): Validator<Static<
   const problem = (value: unknown) => {
     compiled ??= ajv.compile(schema)
     if (compiled(value)) return null
-    return explain(compiled.errors?.[0])
+    return explain(compiled.errors ?? [])
   }
   return {
     schema,
@@ -48,32 +48,60 @@ export function defineValidator<S extends TSchema>(schema: S): Validator<Static<
   }
 }
 
-function explain(error: ErrorObject | undefined): { field: string; text: string } {
-  if (error === undefined) return { field: '', text: 'is not valid' }
-  const base = error.instancePath.slice(1).split('/').filter(Boolean).map(unescapePointer).join('.')
+function explain(errors: readonly ErrorObject[]): { field: string; text: string } {
+  // Of a union that nothing fits, the branches come first and the union last.
+  const last = errors.at(-1)
+  if (last === undefined) return { field: '', text: 'is not valid' }
+  if (last.keyword !== 'anyOf' && last.keyword !== 'oneOf') return explainOne(last)
+  const options = unionNames(last)
+  if (options !== null) return { field: fieldOf(last), text: `must be one of ${options.join(', ')}` }
+  // The branch that got furthest is the one that was meant.
+  const deepest = errors.reduce((best, error) =>
+    error.instancePath.length > best.instancePath.length ? error : best,
+  )
+  return explainOne(deepest)
+}
+
+interface UnionMember {
+  readonly const?: unknown
+  readonly type?: string
+}
+
+/** Names of a union's members for a value that is none of them; null when a member is an object that may be meant. */
+function unionNames(error: ErrorObject): string[] | null {
+  const schema = error.parentSchema as { anyOf?: UnionMember[]; oneOf?: UnionMember[] } | undefined
+  const members = schema?.anyOf ?? schema?.oneOf ?? []
+  const isObject = typeof error.data === 'object' && error.data !== null
+  if (isObject && members.some((member) => member.type === 'object' || member.type === 'array')) return null
+  const names = members.map((member) =>
+    member.const === undefined ? member.type : JSON.stringify(member.const),
+  )
+  const known = names.filter((name) => name !== undefined)
+  return known.length === names.length && known.length > 0 ? known : null
+}
+
+function explainOne(error: ErrorObject): { field: string; text: string } {
+  const field = fieldOf(error)
   const params = error.params as Record<string, unknown>
-  if (error.keyword === 'required')
-    return { field: join(base, String(params.missingProperty)), text: 'is required' }
-  if (error.keyword === 'additionalProperties') {
-    return { field: join(base, String(params.additionalProperty)), text: 'is not known' }
-  }
-  if (error.keyword === 'enum') {
-    const allowed = (params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(', ')
-    return { field: base, text: `must be one of ${allowed}` }
-  }
-  if (error.keyword === 'const')
-    return { field: base, text: `must be ${JSON.stringify(params.allowedValue)}` }
-  if (error.keyword === 'anyOf' || error.keyword === 'oneOf') {
-    const options =
-      (error.parentSchema as { anyOf?: { const?: unknown; type?: string }[] } | undefined)?.anyOf ?? []
-    const names = options.map((option) =>
-      option.const === undefined ? option.type : JSON.stringify(option.const),
-    )
-    if (names.length > 0 && names.every((name) => name !== undefined)) {
-      return { field: base, text: `must be one of ${names.join(', ')}` }
+  switch (error.keyword) {
+    case 'required':
+      return { field: join(field, String(params.missingProperty)), text: 'is required' }
+    case 'additionalProperties':
+      return { field: join(field, String(params.additionalProperty)), text: 'is not known' }
+    case 'enum': {
+      const allowed = (params.allowedValues as unknown[]).map((value) => JSON.stringify(value))
+      return { field, text: `must be one of ${allowed.join(', ')}` }
     }
+    case 'const':
+      return { field, text: `must be ${JSON.stringify(params.allowedValue)}` }
+    default:
+      return { field, text: error.message ?? 'is not valid' }
   }
-  return { field: base, text: error.message ?? 'is not valid' }
+}
+
+/** Dotted path of the value at fault; empty for the whole. */
+function fieldOf(error: ErrorObject): string {
+  return error.instancePath.slice(1).split('/').filter(Boolean).map(unescapePointer).join('.')
 }
 
 function join(base: string, key: string): string {

@@ -23,6 +23,8 @@ import { toUpstreamError } from './upstream-errors.ts'
 const MAX_WHOLE_BYTES = 1_048_576
 const NO_BYTES = Buffer.alloc(0)
 
+type OnResponse = NonNullable<RelayContext['hooks']['onResponse']>
+
 /** Told why an attempt failed, for the log. */
 export type FailureListener = (ctx: RelayContext, attempt: Attempt, failure: UpstreamFailure) => void
 
@@ -72,9 +74,9 @@ export class Relay implements UpstreamHandler, SinkListener {
     else this.#hookStream(onResponse, isEventStream)
   }
 
-  #hookStream(onResponse: NonNullable<RelayContext['hooks']['onResponse']>, isEventStream: boolean): void {
+  #hookStream(onResponse: OnResponse, isEventStream: boolean): void {
     const response: IncomingResponse = { status: this.#status, headers: this.#headers, body: null }
-    const pending = onResponse(this.#ctx, response)
+    const pending = this.#runOnResponse(onResponse, response)
     if (!(pending instanceof Promise)) {
       this.#ctx.startStream(response.status, response.headers, isEventStream)
       return
@@ -85,6 +87,15 @@ export class Relay implements UpstreamHandler, SinkListener {
       () => this.#releaseHeld(response, isEventStream),
       (error: unknown) => this.#giveUp(error),
     )
+  }
+
+  /** What a hook throws is this request's error, not the thread's end. */
+  #runOnResponse(onResponse: OnResponse, response: IncomingResponse): void | Promise<void> {
+    try {
+      return onResponse(this.#ctx, response)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   #releaseHeld(response: IncomingResponse, isEventStream: boolean): void {
@@ -107,8 +118,12 @@ export class Relay implements UpstreamHandler, SinkListener {
   #write(chunk: Buffer): boolean {
     const { onChunk } = this.#ctx.hooks
     if (onChunk === null) return this.#ctx.writeStream(chunk)
-    const changed = onChunk(this.#ctx, chunk)
-    return this.#ctx.writeStream(changed)
+    try {
+      return this.#ctx.writeStream(onChunk(this.#ctx, chunk))
+    } catch (error) {
+      this.#giveUp(error)
+      return true
+    }
   }
 
   /** A body that came in one piece is sent straight from the read buffer. bench: relay-json */
@@ -148,7 +163,7 @@ export class Relay implements UpstreamHandler, SinkListener {
       return
     }
     const response: IncomingResponse = { status: this.#status, headers: this.#headers, body }
-    const pending = onResponse(this.#ctx, response)
+    const pending = this.#runOnResponse(onResponse, response)
     const send = () => this.#ctx.sendWhole(response.status, response.headers, response.body ?? NO_BYTES)
     if (pending instanceof Promise) pending.then(send, (error: unknown) => this.#ctx.fail(error))
     else send()

@@ -7,7 +7,7 @@ import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { Transport, UpstreamFailure, UpstreamLimits, UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { Collector } from './collect.ts'
-import { callWorker } from './control-call.ts'
+import { callWorker, closeControlCalls } from './control-call.ts'
 import { outgoingHeaders, withModel } from './outgoing.ts'
 import { type FailureListener, Relay } from './relay.ts'
 import type { RelayMeter, RelayMeters } from './relay-meter.ts'
@@ -55,6 +55,7 @@ export class ThreadUpstream implements Upstream {
 
   close(): void {
     for (const transport of this.#transports.values()) transport.close()
+    void closeControlCalls()
   }
 
   relay(ctx: RelayContext, options: RelayOptions): void {

@@ -19,6 +19,9 @@ const TIMEOUT_TEXT: Readonly<Record<DeadlineKind, string>> = {
   request_timeout: 'the exchange took longer than the request limit',
 }
 
+/** Milliseconds after which a broken connection is a failure of the worker, not of the keep-alive. */
+const RESEND_WITHIN_MS = 1_000
+
 /** What is sent. */
 export interface RequestBytes {
   /** For the latin1 encoding. */
@@ -131,13 +134,23 @@ export class HttpExchange extends TimedExchange implements Exchange, ResponseSin
     const reason = cause === undefined ? 'the worker closed it' : describe(cause)
     if (!connection.isConnected) {
       this.fail('connect', `cannot connect to the worker: ${reason}`, cause)
-    } else if (connection.isReused && !this.hasResponseStarted && !this.wasSentAgain) {
+    } else if (
+      connection.isReused &&
+      !this.hasResponseStarted &&
+      !this.wasSentAgain &&
+      this.isFreshlySent()
+    ) {
       // The worker closed an idle connection while the request was on its way: it has not read it.
       this.wasSentAgain = true
       this.pool.dispatchFresh(this)
     } else {
       this.fail('reset', `the connection broke before the response was whole: ${reason}`, cause)
     }
+  }
+
+  /** Later than this it is no keep-alive race: the worker may have begun the work, and must not do it twice. */
+  private isFreshlySent(): boolean {
+    return this.deadlines.stampMs - this.phaseSinceMs <= RESEND_WITHIN_MS
   }
 
   override onDeadline(kind: DeadlineKind): void {
