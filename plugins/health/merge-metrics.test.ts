@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { parsePrometheusText, writePrometheusText } from '#kernel'
 import { mergeMetrics } from './merge-metrics.ts'
-import { parsePrometheusText, writePrometheusText } from './prometheus-text.ts'
 
 const merge = (...texts: string[]) =>
   writePrometheusText(

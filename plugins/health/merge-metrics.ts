@@ -1,10 +1,10 @@
 /** Merges the metrics of several workers into one exposition in which every sample says whose it is. */
-import type { Family, Sample } from './prometheus-text.ts'
+import type { PrometheusFamily, PrometheusSample } from '#kernel'
 
 export interface WorkerFamilies {
   /** Base URL, the value of the added label. */
   readonly url: string
-  readonly families: readonly Family[]
+  readonly families: readonly PrometheusFamily[]
 }
 
 const WORKER_LABEL = 'worker_addr'
@@ -15,8 +15,8 @@ const WORKER_LABEL = 'worker_addr'
  *
  * @source routes facts 6.4
  */
-export function mergeMetrics(workers: readonly WorkerFamilies[]): Family[] {
-  const merged = new Map<string, Family>()
+export function mergeMetrics(workers: readonly WorkerFamilies[]): PrometheusFamily[] {
+  const merged = new Map<string, PrometheusFamily>()
   for (const { url, families } of workers) {
     for (const family of families) {
       const name = withoutColons(family.name)
@@ -33,7 +33,7 @@ export function mergeMetrics(workers: readonly WorkerFamilies[]): Family[] {
   return [...merged.values()].filter(({ samples }) => samples.length > 0).map(padLabels)
 }
 
-function labelled(sample: Sample, url: string): Sample {
+function labelled(sample: PrometheusSample, url: string): PrometheusSample {
   const labels = new Map(sample.labels)
   labels.delete(WORKER_LABEL)
   labels.set(WORKER_LABEL, url)
@@ -41,7 +41,7 @@ function labelled(sample: Sample, url: string): Sample {
 }
 
 /** By sample name, not by family: a histogram's buckets carry `le`, its sum and count must not. */
-function padLabels(family: Family): Family {
+function padLabels(family: PrometheusFamily): PrometheusFamily {
   const names = new Map<string, Set<string>>()
   for (const { name, labels } of family.samples) {
     const known = names.get(name) ?? new Set()

@@ -1,9 +1,14 @@
 /** The health routes: what comes in and goes out. All are public. */
-import type { Host, RequestContext, RequestSlot, RouteDefinition } from '#kernel'
+import {
+  type Host,
+  type RequestContext,
+  type RequestSlot,
+  type RouteDefinition,
+  writePrometheusText,
+} from '#kernel'
 import type { HealthConfig } from './config.ts'
 import { healthErrors } from './errors.ts'
 import { mergeMetrics } from './merge-metrics.ts'
-import { writePrometheusText } from './prometheus-text.ts'
 import { readReadiness } from './readiness.ts'
 import { scrapeTargets, scrapeWorkers } from './scrape.ts'
 import { NotReadyReply, ReadyReply } from './wire.ts'

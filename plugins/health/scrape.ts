@@ -1,7 +1,6 @@
 /** Asks workers for their metrics, some at a time; those that fail or speak gibberish are left out. */
-import type { Upstream, WorkerEntry } from '#kernel'
+import { parsePrometheusText, type Upstream, type WorkerEntry } from '#kernel'
 import type { WorkerFamilies } from './merge-metrics.ts'
-import { parsePrometheusText } from './prometheus-text.ts'
 
 export interface ScrapeOptions {
   /** For each worker, in milliseconds. */

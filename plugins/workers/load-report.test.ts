@@ -65,3 +65,7 @@ test('gauges of sglang in either spelling; a missing usage gauge is -1, not 0', 
 test('a page of something else is no report', () => {
   expect(readGauges('process_cpu_seconds_total 1\n', NOW)).toBe(null)
 })
+
+test('a page that is not of the metrics format is refused, not half read', () => {
+  expect(() => readGauges('vllm:num_requests_running 1\n<html>', NOW)).toThrow(/line 2/)
+})

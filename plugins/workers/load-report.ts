@@ -1,6 +1,6 @@
 /** The load of one worker as it tells it: its own report, or gauges of its metrics page. */
-import { type Static, Type } from '#kernel'
-import { meanOf, readSamples, type Samples, sumOf } from './prometheus-text.ts'
+import { parsePrometheusText, type Static, Type } from '#kernel'
+import { meanOf, type SeriesValues, sumOf, toSeriesValues } from './series-values.ts'
 
 /** @source API spec 2.12 */
 export const RankLoadSchema = Type.Object({
@@ -85,26 +85,27 @@ const GAUGES = [
 /**
  * Reads a metrics page: counts are summed over its series, ratios averaged. It knows no token counts.
  * @returns null when it has none of the engines' gauges
+ * @throws PrometheusSyntaxError when the page is not of the format
  */
 export function readGauges(page: string, nowIso: string): LoadDetails | null {
-  const samples = readSamples(page)
-  const names = GAUGES.find(({ running, usage }) => [...running, ...usage].some((name) => samples.has(name)))
+  const series = toSeriesValues(parsePrometheusText(page))
+  const names = GAUGES.find(({ running, usage }) => [...running, ...usage].some((name) => series.has(name)))
   if (names === undefined) return null
-  const running = sumOf(samples, names.running)
-  const waiting = sumOf(samples, names.waiting)
+  const running = sumOf(series, names.running)
+  const waiting = sumOf(series, names.waiting)
   const load: RankLoad = {
     ...NO_LOAD,
     num_running_reqs: Math.round(running),
     num_waiting_reqs: Math.round(waiting),
     num_total_reqs: Math.round(running + waiting),
-    token_usage: usageOf(samples, names.usage),
-    cache_hit_rate: meanOf(samples, names.hitRate) ?? 0,
-    gen_throughput: sumOf(samples, names.throughput),
+    token_usage: usageOf(series, names.usage),
+    cache_hit_rate: meanOf(series, names.hitRate) ?? 0,
+    gen_throughput: sumOf(series, names.throughput),
   }
   return { timestamp: nowIso, dp_rank_count: 1, loads: [load] }
 }
 
 /** No gauge is not the same as an empty cache. */
-function usageOf(samples: Samples, names: readonly string[]): number {
-  return meanOf(samples, names) ?? -1
+function usageOf(series: SeriesValues, names: readonly string[]): number {
+  return meanOf(series, names) ?? -1
 }

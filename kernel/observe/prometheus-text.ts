@@ -1,7 +1,7 @@
 /** The Prometheus text format, version 0.0.4: text to samples and back. Knows nothing of workers or merging. */
 
 /** One sample line. Values stay text, so that no number loses digits on its way through. */
-export interface Sample {
+export interface PrometheusSample {
   readonly name: string
   readonly labels: ReadonlyMap<string, string>
   readonly value: string
@@ -10,11 +10,11 @@ export interface Sample {
 }
 
 /** What belongs together under one HELP and TYPE; a histogram's family holds its `_bucket`, `_sum` and `_count`. */
-export interface Family {
+export interface PrometheusFamily {
   readonly name: string
   type: string | null
   help: string | null
-  readonly samples: Sample[]
+  readonly samples: PrometheusSample[]
 }
 
 /** The text is not of the format. */
@@ -43,8 +43,8 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
  * @throws PrometheusSyntaxError at the first line that is not of the format
  * @source Prometheus exposition formats, text format 0.0.4
  */
-export function parsePrometheusText(text: string): Family[] {
-  const families = new Map<string, Family>()
+export function parsePrometheusText(text: string): PrometheusFamily[] {
+  const families = new Map<string, PrometheusFamily>()
   let lineNumber = 0
   for (const rawLine of text.split('\n')) {
     lineNumber += 1
@@ -61,7 +61,7 @@ export function parsePrometheusText(text: string): Family[] {
 }
 
 /** Writes families one after the other, each with its HELP and TYPE where known. */
-export function writePrometheusText(families: Iterable<Family>): string {
+export function writePrometheusText(families: Iterable<PrometheusFamily>): string {
   const lines: string[] = []
   for (const { name, type, help, samples } of families) {
     if (help !== null) lines.push(`# HELP ${name} ${escapeHelp(help)}`)
@@ -71,14 +71,14 @@ export function writePrometheusText(families: Iterable<Family>): string {
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`
 }
 
-function writeSample({ name, labels, value, timestamp }: Sample): string {
+function writeSample({ name, labels, value, timestamp }: PrometheusSample): string {
   const pairs = [...labels].map(([label, text]) => `${label}="${escapeLabel(text)}"`)
   const set = pairs.length === 0 ? '' : `{${pairs.join(',')}}`
   return timestamp === null ? `${name}${set} ${value}` : `${name}${set} ${value} ${timestamp}`
 }
 
 /** Other comments than HELP and TYPE mean nothing and are dropped. */
-function readComment(line: string, families: Map<string, Family>): void {
+function readComment(line: string, families: Map<string, PrometheusFamily>): void {
   const match = /^#[ \t]+(HELP|TYPE)[ \t]+([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]+(.*))?$/.exec(line)
   if (match === null) return
   const [, kind, name, rest = ''] = match
@@ -87,7 +87,7 @@ function readComment(line: string, families: Map<string, Family>): void {
   else family.type ??= rest.trim()
 }
 
-function familyOf(sampleName: string, families: Map<string, Family>): Family {
+function familyOf(sampleName: string, families: Map<string, PrometheusFamily>): PrometheusFamily {
   for (const [type, suffixes] of Object.entries(SUFFIXES)) {
     for (const suffix of suffixes) {
       if (!sampleName.endsWith(suffix)) continue
@@ -98,7 +98,7 @@ function familyOf(sampleName: string, families: Map<string, Family>): Family {
   return ensureFamily(sampleName, families)
 }
 
-function ensureFamily(name: string, families: Map<string, Family>): Family {
+function ensureFamily(name: string, families: Map<string, PrometheusFamily>): PrometheusFamily {
   let family = families.get(name)
   if (family === undefined) {
     family = { name, type: null, help: null, samples: [] }
@@ -118,7 +118,7 @@ class LineReader {
     this.#lineNumber = lineNumber
   }
 
-  readSample(): Sample {
+  readSample(): PrometheusSample {
     const name = this.#take(METRIC_NAME, 'a metric name')
     this.#skipBlanks()
     const labels = this.#peek() === '{' ? this.#readLabels() : new Map<string, string>()

@@ -1,6 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Family, parsePrometheusText, type Sample, writePrometheusText } from './prometheus-text.ts'
+import {
+  type PrometheusFamily,
+  type PrometheusSample,
+  parsePrometheusText,
+  writePrometheusText,
+} from './prometheus-text.ts'
 
 const labelName = fc.stringMatching(/^[a-zA-Z_][a-zA-Z0-9_]{0,8}$/)
 const metricName = fc.stringMatching(/^[a-zA-Z_:][a-zA-Z0-9_:]{0,12}x$/)
@@ -14,7 +19,7 @@ const value = fc.oneof(
 )
 const timestamp = fc.option(fc.integer().map(String))
 
-const family: fc.Arbitrary<Family> = fc
+const family: fc.Arbitrary<PrometheusFamily> = fc
   .record({
     name: metricName,
     type: fc.option(fc.constantFrom('counter', 'gauge', 'untyped', 'histogram')),
@@ -29,7 +34,7 @@ const family: fc.Arbitrary<Family> = fc
     type,
     help,
     samples: samples.map(
-      (sample): Sample => ({ ...sample, name, labels: new Map(Object.entries(sample.labels)) }),
+      (sample): PrometheusSample => ({ ...sample, name, labels: new Map(Object.entries(sample.labels)) }),
     ),
   }))
 const exposition = fc.uniqueArray(family, { selector: ({ name }) => name, maxLength: 5 })
