@@ -60,7 +60,7 @@ export class ThreadUpstream implements Upstream {
 
   relay(ctx: RelayContext, options: RelayOptions): void {
     const model = this.#balance.canonicalModel(options.model ?? ANY_MODEL)
-    const attempt = this.#balance.pick(ctx, model)
+    const attempt = this.#attempt(ctx, options, model)
     const relay = new Relay(ctx, attempt, this.#meter(ctx, attempt, model, options), this.#onFailure)
     try {
       const transport = this.#transportFor(attempt.worker)
@@ -79,7 +79,7 @@ export class ThreadUpstream implements Upstream {
 
   async collect(ctx: RelayContext, options: RelayOptions): Promise<WorkerReply> {
     const model = this.#balance.canonicalModel(options.model ?? ANY_MODEL)
-    const attempt = this.#balance.pick(ctx, model)
+    const attempt = this.#attempt(ctx, options, model)
     try {
       const transport = this.#transportFor(attempt.worker)
       const request = this.#prepare(ctx, attempt, options, model)
@@ -93,6 +93,10 @@ export class ThreadUpstream implements Upstream {
 
   call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply> {
     return callWorker(worker, call)
+  }
+
+  #attempt(ctx: RelayContext, { worker }: RelayOptions, model: string): Attempt {
+    return worker === undefined ? this.#balance.pick(ctx, model) : this.#balance.attempt(worker)
   }
 
   #meter(ctx: RelayContext, attempt: Attempt, model: string, options: RelayOptions): RelayMeter | null {

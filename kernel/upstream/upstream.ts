@@ -10,7 +10,10 @@ export interface RelayOptions {
   readonly stream: boolean
   /** Path on the worker, with a leading slash. */
   readonly path: string
+  /** Default POST. */
   readonly method?: string
+  /** Sends to exactly this worker: no policy and no hook chooses. Default: the balance picks by `model`. */
+  readonly worker?: WorkerEntry
 }
 
 /** A whole answer of a worker. */

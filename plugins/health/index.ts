@@ -11,13 +11,10 @@ export default definePlugin({
     config: healthConfig,
   },
   register(host, config) {
-    const chosen = host.slot<number>()
-    // The first ready worker answers /health_generate, whatever the balancing policy would pick.
-    host.hook('onPick', (ctx) => chosen.get(ctx))
     host.route(aliveRoute('/health'))
     host.route(aliveRoute('/liveness'))
     host.route(readinessRoute(host))
-    host.route(healthGenerateRoute(host, chosen))
+    host.route(healthGenerateRoute(host))
     host.route(engineMetricsRoute(host, config))
   },
 })

@@ -1,11 +1,5 @@
 /** The health routes: what comes in and goes out. All are public. */
-import {
-  type Host,
-  type RequestContext,
-  type RequestSlot,
-  type RouteDefinition,
-  writePrometheusText,
-} from '#kernel'
+import { type Host, type RequestContext, type RouteDefinition, writePrometheusText } from '#kernel'
 import type { HealthConfig } from './config.ts'
 import { healthErrors } from './errors.ts'
 import { mergeMetrics } from './merge-metrics.ts'
@@ -53,8 +47,8 @@ export function readinessRoute(host: Host): RouteDefinition {
   }
 }
 
-/** @param chosen tells the plugin's `onPick` hook which worker this request is for */
-export function healthGenerateRoute(host: Host, chosen: RequestSlot<number>): RouteDefinition {
+/** The first ready worker answers, whatever the balancing policy would pick. */
+export function healthGenerateRoute(host: Host): RouteDefinition {
   return {
     method: 'GET',
     path: '/health_generate',
@@ -63,8 +57,13 @@ export function healthGenerateRoute(host: Host, chosen: RequestSlot<number>): Ro
     handler(ctx) {
       const worker = host.balance.firstReady(({ connectionMode }) => connectionMode === 'http')
       if (worker === undefined) throw healthErrors.no_workers()
-      chosen.set(ctx, worker.slot)
-      host.upstream.relay(ctx, { method: 'GET', path: '/health_generate', model: null, stream: false })
+      host.upstream.relay(ctx, {
+        method: 'GET',
+        path: '/health_generate',
+        model: null,
+        stream: false,
+        worker,
+      })
     },
     docs: {
       summary: 'Let the first ready worker generate a token',

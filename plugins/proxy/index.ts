@@ -14,12 +14,9 @@ export default definePlugin({
     config: proxyConfig,
   },
   register(host, config) {
-    const chosen = host.slot<number>()
-    // The first ready worker answers the information routes; all other routes leave the slot empty.
-    host.hook('onPick', (ctx) => chosen.get(ctx))
     for (const route of inferenceRoutes(host, config)) host.route(route)
     for (const route of rerankRoutes(host)) host.route(route)
-    for (const route of infoRoutes(host, chosen)) host.route(route)
+    for (const route of infoRoutes(host)) host.route(route)
     host.route(modelsRoute(host, config))
   },
 })

@@ -1,12 +1,5 @@
 /** The public routes about models and servers: what comes in and goes out. */
-import {
-  Auth,
-  type Host,
-  type RequestContext,
-  type RequestSlot,
-  type RouteDefinition,
-  type WorkerEntry,
-} from '#kernel'
+import { Auth, type Host, type RequestContext, type RouteDefinition, type WorkerEntry } from '#kernel'
 import type { ProxyConfig } from './config.ts'
 import { proxyErrors } from './errors.ts'
 import { listModels } from './model-list.ts'
@@ -44,9 +37,9 @@ export function modelsRoute(host: Host, config: ProxyConfig): RouteDefinition {
   }
 }
 
-/** @param chosen tells the plugin's `onPick` hook which worker this request is for */
-export function infoRoutes(host: Host, chosen: RequestSlot<number>): RouteDefinition[] {
-  const askFirst = (ctx: RequestContext, complete: Complete) => askFirstReady(host, ctx, chosen, complete)
+/** The first ready worker answers, whatever the balancing policy would pick. */
+export function infoRoutes(host: Host): RouteDefinition[] {
+  const askFirst = (ctx: RequestContext, complete: Complete) => askFirstReady(host, ctx, complete)
   return [
     {
       method: 'GET',
@@ -84,20 +77,15 @@ const failures: RouteDefinition['docs']['responses'] = {
 }
 
 /** Answers with the worker's object, completed; anything that is not a JSON object passes as it came. */
-async function askFirstReady(
-  host: Host,
-  ctx: RequestContext,
-  chosen: RequestSlot<number>,
-  complete: Complete,
-): Promise<void> {
+async function askFirstReady(host: Host, ctx: RequestContext, complete: Complete): Promise<void> {
   const worker = host.balance.firstReady(({ connectionMode }) => connectionMode === 'http')
   if (worker === undefined) throw proxyErrors.no_workers()
-  chosen.set(ctx, worker.slot)
   const reply = await host.upstream.collect(ctx, {
     method: 'GET',
     path: ctx.path,
     model: null,
     stream: false,
+    worker,
   })
   const info = reply.status === 200 ? readObject(reply.body) : null
   if (info === null) sendReply(ctx, reply)
