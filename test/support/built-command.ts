@@ -1,0 +1,283 @@
+/** Runs the built `weir` command as child processes on free ports, and ends every one of them, whatever the test did. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+
+const COMMAND = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
+const START_LIMIT_MS = 20_000
+/** How long an interrupted process may take before the second signal, and again before it is killed. */
+const STOP_LIMIT_MS = 4_000
+
+const running = new Set<RunningCommand>()
+const folders: string[] = []
+/** A test run that is itself cut short leaves nothing behind. */
+process.once('exit', () => {
+  for (const command of running) command.child.kill('SIGKILL')
+})
+
+/** How a process ended. */
+export interface CommandEnd {
+  /** Null when a signal ended it. */
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+  /** `performance.now()` */
+  readonly atMs: number
+}
+
+/** One process of the command. */
+export class RunningCommand {
+  readonly child: ChildProcess
+  readonly pid: number
+  readonly ended: Promise<CommandEnd>
+  /** Lines of both outputs in the order they came. */
+  readonly lines: string[] = []
+  hasEnded = false
+  readonly #outputs = { stdout: '', stderr: '' }
+  #watchers: (() => void)[] = []
+
+  /** Use `runCommand`. */
+  constructor(child: ChildProcess) {
+    this.child = child
+    this.pid = child.pid as number
+    this.#read(child.stdout as Readable, 'stdout')
+    this.#read(child.stderr as Readable, 'stderr')
+    running.add(this)
+    this.ended = once(child, 'close').then(([code, signal]) => {
+      this.hasEnded = true
+      running.delete(this)
+      this.#wake()
+      return { code, signal, ...this.#outputs, atMs: performance.now() }
+    })
+  }
+
+  /** Resolves with the first line that matches, also one that has come already. @throws with all output when none comes */
+  async line(pattern: RegExp, limitMs = START_LIMIT_MS): Promise<RegExpMatchArray> {
+    const until = performance.now() + limitMs
+    const timer = setTimeout(() => this.#wake(), limitMs)
+    try {
+      for (;;) {
+        for (const line of this.lines) {
+          const match = line.match(pattern)
+          if (match !== null) return match
+        }
+        if (this.hasEnded || performance.now() >= until)
+          throw new Error(`no line like ${pattern} in:\n${this.lines.join('\n')}`)
+        await new Promise<void>((resolve) => this.#watchers.push(resolve))
+      }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** @returns `performance.now()` of the signal */
+  signal(signal: NodeJS.Signals): number {
+    this.child.kill(signal)
+    return performance.now()
+  }
+
+  /** An interrupt, a second one, and then the hard way, which is a failure of the test. */
+  async stop(): Promise<CommandEnd> {
+    for (const signal of ['SIGINT', 'SIGINT', 'SIGKILL'] as const) {
+      if (this.hasEnded) break
+      this.child.kill(signal)
+      await Promise.race([this.ended, pause(STOP_LIMIT_MS)])
+      if (signal === 'SIGKILL')
+        throw new Error(`process ${this.pid} had to be killed:\n${this.lines.join('\n')}`)
+    }
+    return this.ended
+  }
+
+  /** Files and sockets that the process has open. Linux only. */
+  openFiles(): number {
+    return readdirSync(`/proc/${this.pid}/fd`).length
+  }
+
+  #read(stream: Readable, name: 'stdout' | 'stderr'): void {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      this.#outputs[name] += text
+    })
+    createInterface({ input: stream }).on('line', (line) => {
+      this.lines.push(line)
+      this.#wake()
+    })
+  }
+
+  #wake(): void {
+    for (const watcher of this.#watchers.splice(0)) watcher()
+  }
+}
+
+/** Starts `weir` with these arguments; settings of the environment that belong to the gateway are not passed on. */
+export function runCommand(args: readonly string[], env: Record<string, string> = {}): RunningCommand {
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !/^(WEIR_|NODE_OPTIONS$|VITEST)/.test(name),
+  )
+  const child = spawn(process.execPath, [COMMAND, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...Object.fromEntries(inherited), ...env },
+  })
+  return new RunningCommand(child)
+}
+
+/** Ends every process that was started here, the last one first, and removes the folders. Call it after each test. */
+export async function stopCommands(): Promise<void> {
+  const ends = await Promise.allSettled([...running].reverse().map((command) => command.stop()))
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+  const failed = ends.find((end) => end.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+}
+
+/** A folder of the test's own. */
+export function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-flow-'))
+  folders.push(folder)
+  return folder
+}
+
+export interface BuiltSim {
+  readonly url: string
+  readonly command: RunningCommand
+}
+
+/** `weir sim` on a free port. */
+export async function startSim(...flags: string[]): Promise<BuiltSim> {
+  const command = runCommand(['sim', '--port', '0', ...flags])
+  const [, port] = await command.line(/"port":(\d+).*"simulated engine listens"/)
+  return { url: `http://127.0.0.1:${port}`, command }
+}
+
+export interface BuiltGatewayOptions {
+  /** Sections of the kernel beyond what tests need anyway. */
+  readonly kernel?: Record<string, unknown>
+  /** Added to auth, health, proxy and workers. */
+  readonly plugins?: Record<string, unknown>
+  /** Workers of the configuration, as POST /workers takes them. */
+  readonly workers?: readonly Record<string, unknown>[]
+  readonly flags?: readonly string[]
+}
+
+/** `weir serve` as its clients see it. */
+export class BuiltGateway {
+  readonly url: string
+  readonly port: number
+  readonly metricsUrl: string
+  readonly command: RunningCommand
+
+  /** Use `startBuiltGateway`. */
+  constructor(command: RunningCommand, url: string, metricsUrl: string) {
+    this.command = command
+    this.url = url
+    this.port = Number(new URL(url).port)
+    this.metricsUrl = metricsUrl
+  }
+
+  /** Each call on a connection of its own, so that any of the threads may get it. */
+  get(path: string, headers: Record<string, string> = {}): Promise<Response> {
+    return fetch(this.url + path, { headers: { connection: 'close', ...headers } })
+  }
+
+  /** As `get`; with a body of JSON. */
+  send(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Response> {
+    return fetch(this.url + path, {
+      method,
+      headers: { connection: 'close', 'content-type': 'application/json', ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    })
+  }
+
+  /** Every sample of the metrics listener by name and labels, as they are written. */
+  async metrics(): Promise<Map<string, number>> {
+    const text = await (await fetch(this.metricsUrl, { headers: { connection: 'close' } })).text()
+    const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+    return new Map(
+      lines.map((line) => {
+        const space = line.lastIndexOf(' ')
+        return [line.slice(0, space), Number(line.slice(space + 1))]
+      }),
+    )
+  }
+
+  /** Requests in flight by worker URL, as GET /workers tells. */
+  async loads(headers: Record<string, string> = {}): Promise<Record<string, number>> {
+    const { workers } = (await (await this.get('/workers', headers)).json()) as {
+      workers: { url: string; load: number }[]
+    }
+    return Object.fromEntries(workers.map(({ url, load }) => [url, load]))
+  }
+}
+
+/** Two data threads on a free port, no probes; resolves when every worker of the configuration is ready. */
+export async function startBuiltGateway(options: BuiltGatewayOptions = {}): Promise<BuiltGateway> {
+  const { workers = [], plugins = {}, flags = [] } = options
+  const { log, ...kernel } = (options.kernel ?? {}) as Record<string, object>
+  const file = join(makeFolder(), 'weir.json')
+  const config = {
+    kernel: { threads: 2, port: 0, metrics: { port: 0 }, log: { level: 'warn', ...log }, ...kernel },
+    plugins: {
+      auth: { auditLog: false },
+      health: {},
+      proxy: {},
+      ...plugins,
+      workers: { workers, healthCheck: { disabled: true }, ...(plugins.workers as object) },
+    },
+  }
+  writeFileSync(file, JSON.stringify(config))
+  const command = runCommand(['serve', '--config', file, ...flags])
+  const gateway = await readyGateway(command)
+  await until(
+    async () => (await readiness(gateway)).healthy_workers === workers.length || workers.length === 0,
+  )
+  return gateway
+}
+
+/** The gateway of a command that says where it listens. */
+export async function readyGateway(command: RunningCommand): Promise<BuiltGateway> {
+  const [, url] = await command.line(/^ {2}API\s+(http\S+)/)
+  const [, metricsUrl] = await command.line(/^ {2}metrics\s+(http\S+)/)
+  await command.line(/^ {2}workers/)
+  return new BuiltGateway(command, url, metricsUrl)
+}
+
+async function readiness(gateway: BuiltGateway): Promise<{ healthy_workers?: number }> {
+  return (await (await gateway.get('/readiness')).json()) as { healthy_workers?: number }
+}
+
+/** Asks again and again, without haste, until the answer is yes. @throws when it is not within the limit */
+export async function until(
+  check: () => boolean | Promise<boolean>,
+  limitMs = 10_000,
+  what: () => string = () => check.toString(),
+): Promise<void> {
+  const endsAtMs = performance.now() + limitMs
+  while (!(await check())) {
+    if (performance.now() > endsAtMs) throw new Error(`not within ${limitMs} ms: ${what()}`)
+    await pause(10)
+  }
+}
+
+/** A port that is free now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
