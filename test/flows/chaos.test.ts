@@ -1,0 +1,204 @@
+/** A thousand requests at once on two data threads while workers fail in every way they can: all end, nothing leaks. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  type BuiltGateway,
+  type BuiltSim,
+  startBuiltGateway,
+  startSim,
+  stopCommands,
+  until,
+} from '../support/built-command.ts'
+import { type ScriptedWorker, startScriptedWorker, streamAnswer } from '../support/scripted-worker.ts'
+import { openSse, type SseStream } from '../support/sse-client.ts'
+
+const REQUESTS = 1_000
+const REQUEST_LIMIT_MS = 7_000
+const IDLE_LIMIT_MS = 1_500
+
+interface Kind {
+  readonly path: string
+  readonly body: object
+  readonly isStream: boolean
+}
+
+const chat = { model: 'demo', messages: [{ role: 'user', content: 'Hello' }] }
+const kinds: readonly Kind[] = [
+  { path: '/v1/chat/completions', body: chat, isStream: false },
+  { path: '/v1/chat/completions', body: { ...chat, stream: true }, isStream: true },
+  { path: '/v1/embeddings', body: { model: 'demo', input: ['one', 'two'] }, isStream: false },
+  { path: '/generate', body: { model: 'demo', text: 'Hello' }, isStream: false },
+  { path: '/generate', body: { model: 'demo', text: 'Hello', stream: true }, isStream: true },
+  { path: '/rerank', body: { model: 'demo', query: 'q', documents: ['a', 'b'] }, isStream: false },
+]
+
+/** How a request must end, in words that a failure shows. */
+type Ending = string
+
+const COMPLETE = '200, whole'
+/** A fault and the ending that it must lead to. @source routes facts 14.3, 20.2; routing checks 48, 59 */
+const faults: readonly { readonly fault: string | null; readonly ending: (kind: Kind) => Ending }[] = [
+  { fault: null, ending: () => COMPLETE },
+  { fault: null, ending: () => COMPLETE },
+  { fault: null, ending: () => COMPLETE },
+  { fault: 'status=500', ending: () => '500 simulated_fault' },
+  { fault: 'status=503', ending: () => '503 simulated_fault' },
+  { fault: 'status=429,retry-after=1', ending: () => '429 simulated_fault' },
+  { fault: 'drop', ending: () => '502 call_upstream_request_error' },
+  {
+    fault: 'drop-after=3',
+    ending: ({ isStream }) =>
+      isStream ? '200, whole, error event read_response_body_failed' : '502 call_upstream_request_error',
+  },
+  { fault: 'hang', ending: () => '504 call_upstream_timeout' },
+  {
+    fault: 'hang-after=2',
+    ending: ({ isStream }) =>
+      isStream ? '200, whole, error event read_response_body_failed' : '504 call_upstream_timeout',
+  },
+  { fault: 'delay=300', ending: () => COMPLETE },
+  { fault: 'drip=5', ending: () => COMPLETE },
+  {
+    fault: 'malformed',
+    ending: ({ path, isStream }) => {
+      if (isStream) return '200, whole, one event that is not JSON'
+      // The only one of these routes that reads the answer.
+      return path === '/rerank' ? '500 rerank_response_build_failed' : '200, whole, not JSON'
+    },
+  },
+]
+
+let sims: readonly BuiltSim[]
+let torn: ScriptedWorker
+let gateway: BuiltGateway
+
+beforeAll(async () => {
+  const flags = ['--model', 'demo', '--tokens', '16', '--ttft-ms', '5', '--itl-ms', '1']
+  sims = await Promise.all(Array.from({ length: 4 }, () => startSim(...flags)))
+  torn = await startScriptedWorker({ models: ['torn'] })
+  const head = { headers: { 'content-type': 'application/json' } }
+  torn.script('POST /v1/chat/completions', streamAnswer(['{"choices":', { drop: 'close' }], head))
+  gateway = await startBuiltGateway({
+    kernel: {
+      log: { level: 'error' },
+      upstream: { requestMs: REQUEST_LIMIT_MS, idleMs: IDLE_LIMIT_MS, keepAliveMs: 1_000 },
+    },
+    workers: [
+      ...sims.map(({ url }) => ({ url, runtime_type: 'sglang', models: [{ id: 'demo' }] })),
+      { url: torn.url, runtime_type: 'sglang', models: [{ id: 'torn' }] },
+    ],
+  })
+}, 30_000)
+
+afterAll(async () => {
+  await stopCommands()
+  await torn?.close()
+})
+
+interface Sent {
+  readonly label: string
+  readonly expected: Ending
+  readonly stream: SseStream
+}
+
+function send(number: number): Sent {
+  if (number % 50 === 49) {
+    const stream = openSse(`${gateway.url}/v1/chat/completions`, { body: { ...chat, model: 'torn' } })
+    return { label: 'torn', expected: '200, cut', stream }
+  }
+  const kind = kinds[number % kinds.length]
+  const { fault, ending } = faults[Math.floor(number / kinds.length) % faults.length]
+  const body = fault === null ? kind.body : { ...kind.body, sim_fault: fault }
+  const stream = openSse(gateway.url + kind.path, { body })
+  const label = `${kind.path}${kind.isStream ? ' streamed' : ''} ${fault ?? 'no fault'}`
+  if (number % 11 !== 5) return { label, expected: ending(kind), stream }
+  // Some go before the answer, some in its middle, some never get so far as to leave.
+  if (number % 2 === 0) setTimeout(() => stream.close(), number % 40)
+  else stream.receive(2).then(() => stream.close(), stream.close.bind(stream))
+  return { label, expected: 'left', stream }
+}
+
+function endingOf({ stream, expected }: Sent): Ending {
+  if (expected === 'left') return 'left'
+  if (stream.status !== 200) return `${stream.status} ${errorCode(stream.text())}`
+  if (!stream.isWhole) return '200, cut'
+  if (stream.headers.get('content-type')?.startsWith('text/event-stream') !== true)
+    return isJson(stream.text()) ? COMPLETE : '200, whole, not JSON'
+  return `${COMPLETE}${eventsEnding(stream.events.map(({ data }) => data))}`
+}
+
+function eventsEnding(events: readonly string[]): string {
+  const last = events.at(-1) ?? ''
+  const broken = events.slice(0, -1).filter((data) => !isJson(data)).length
+  const code = errorCode(last)
+  if (code !== null) return `, error event ${code}`
+  if (last !== '[DONE]') return `, without an end: ${last}`
+  return broken === 0
+    ? ''
+    : broken === 1
+      ? ', one event that is not JSON'
+      : `, ${broken} events that are not JSON`
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function errorCode(text: string): string | null {
+  return isJson(text) ? ((JSON.parse(text) as { error?: { code?: string } }).error?.code ?? null) : null
+}
+
+/** What differs, with how often. */
+function tally(sent: readonly Sent[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const one of sent) {
+    const ending = endingOf(one)
+    if (ending === one.expected) continue
+    const line = `${one.label}: ${ending}, not ${one.expected}`
+    counts[line] = (counts[line] ?? 0) + 1
+  }
+  return counts
+}
+
+const sumOf = (samples: Map<string, number>, name: string) =>
+  [...samples].filter(([key]) => key.split('{')[0] === name).reduce((sum, [, value]) => sum + value, 0)
+
+test('§7.1 each of 1,000 concurrent requests ends complete or with its documented error (routing checks 48, 59), and nothing leaks (52)', async () => {
+  // Every route once, so that the baseline has all that a warm process holds.
+  await Promise.all(
+    kinds.map(({ path, body }) => gateway.send('POST', path, body).then((reply) => reply.text())),
+  )
+  const openBefore = gateway.command.openFiles()
+
+  const sent = Array.from({ length: REQUESTS }, (_, number) => send(number))
+  await Promise.all(sent.map(({ stream }) => stream.done))
+  expect(tally(sent)).toEqual({})
+  expect(new Set(sent.map(endingOf)).size).toBeGreaterThanOrEqual(11)
+
+  await expectNoLeak(openBefore)
+})
+
+async function expectNoLeak(openBefore: number): Promise<void> {
+  await until(async () => Object.values(await gateway.loads()).every((load) => load === 0), 5_000)
+  const samples = await gateway.metrics()
+  expect(sumOf(samples, 'weir_http_connections_active')).toBe(0)
+  expect(sumOf(samples, 'weir_worker_requests_active')).toBe(0)
+  expect(sumOf(samples, 'weir_worker_connections_active')).toBe(0)
+  for (const { url } of sims) {
+    const stats = (await (await fetch(`${url}/sim/stats`)).json()) as { running: number; total: number }
+    expect(stats.running).toBe(0)
+    // The load was shared: each of four got something like a quarter.
+    expect(stats.total).toBeGreaterThan(REQUESTS / 10)
+  }
+  await until(
+    () => gateway.command.openFiles() <= openBefore + 10,
+    10_000,
+    () => `${gateway.command.openFiles()} open files, ${openBefore} before`,
+  )
+  expect(gateway.command.hasEnded).toBe(false)
+  expect((await gateway.send('POST', '/v1/chat/completions', chat)).status).toBe(200)
+}
