@@ -1,7 +1,9 @@
 /** Runs one request: hooks, handler, the one catch, and the end that happens exactly once. */
 import type { Reply } from '../contracts/request.ts'
+import { UpstreamFailure } from '../contracts/transport.ts'
 import { toErrorBody, toErrorEvent } from '../errors/error-body.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { toUpstreamError } from '../upstream/upstream-errors.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
 
@@ -59,9 +61,16 @@ export function failRequest(ctx: HttpContext, cause: unknown): void {
   }
 }
 
-/** What has no row in a table is a bug: logged whole, shown bare. */
+/** What has no row in a table is a bug: logged whole, shown bare. A worker's failure is none. */
 function toGatewayError(ctx: HttpContext, cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause
+  if (cause instanceof UpstreamFailure) {
+    ctx.server.log.warn(
+      { request_id: ctx.requestId, path: ctx.path, failure: cause.kind, reason: cause.message },
+      'a call to a worker failed',
+    )
+    return toUpstreamError(cause, cause.responseStarted)
+  }
   ctx.server.log.error(
     { err: cause, request_id: ctx.requestId, method: ctx.method, path: ctx.path },
     'unexpected error while serving a request',

@@ -22,6 +22,8 @@ export interface WorkerReply {
   readonly headers: HeaderList
   readonly body: Buffer
   header(name: string): string | undefined
+  /** Those that may be sent on to a client: without hop-by-hop headers and those that the gateway writes itself. */
+  clientHeaders(): HeaderList
   /** @throws when the body is not JSON */
   json(): unknown
 }
@@ -43,6 +45,9 @@ export interface Upstream {
   relay(ctx: RequestContext, options: RelayOptions): void
   /** Like relay up to the answer, which is collected instead of sent; for routes that rebuild it. */
   collect(ctx: RequestContext, options: RelayOptions): Promise<WorkerReply>
-  /** A call outside the hot path: probes, discovery, fan-outs. Any status resolves; transport trouble rejects with UpstreamFailure. */
+  /**
+   * A call outside the hot path: probes, discovery, fan-outs. Any status resolves; transport trouble rejects with
+   * UpstreamFailure, which a handler may leave uncaught: the client then gets the documented 502 or 504.
+   */
   call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>
 }

@@ -3,7 +3,6 @@ import { Auth, type Host, type RequestContext, type RouteDefinition, type Worker
 import type { ProxyConfig } from './config.ts'
 import { proxyErrors } from './errors.ts'
 import { listModels } from './model-list.ts'
-import { sendReply } from './send-reply.ts'
 import { ModelInfo, ModelList, ServerInfo } from './wire/models.ts'
 import { withModelInfo, withServerInfo } from './worker-info.ts'
 
@@ -88,7 +87,7 @@ async function askFirstReady(host: Host, ctx: RequestContext, complete: Complete
     worker,
   })
   const info = reply.status === 200 ? readObject(reply.body) : null
-  if (info === null) sendReply(ctx, reply)
+  if (info === null) ctx.send(reply.status, null, reply.body, reply.clientHeaders())
   else ctx.json(200, complete(info, worker))
 }
 

@@ -1,7 +1,6 @@
 /** Reranking: asks a worker for scores and wraps its list into the gateway's own reply. */
 import { defineValidator, type RequestContext, type Upstream, type WorkerReply } from '#kernel'
 import { proxyErrors } from './errors.ts'
-import { sendReply } from './send-reply.ts'
 import {
   type RerankReply,
   RerankRequest,
@@ -71,8 +70,8 @@ async function answer(
   shape: RerankShape,
 ): Promise<void> {
   const reply = await host.upstream.collect(ctx, { model, stream: false, path: WORKER_PATH })
-  if (reply.status < 200 || reply.status > 299) sendReply(ctx, reply)
-  else ctx.json(200, buildRerankReply(reply, shape, Date.now()))
+  if (reply.status >= 200 && reply.status <= 299) ctx.json(200, buildRerankReply(reply, shape, Date.now()))
+  else ctx.send(reply.status, null, reply.body, reply.clientHeaders())
 }
 
 /**

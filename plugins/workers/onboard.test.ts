@@ -21,7 +21,14 @@ function fakeWorker(routes: Routes) {
     if (answer instanceof Error) throw answer
     const status = answer === undefined ? 404 : typeof answer === 'number' ? answer : 200
     const body = Buffer.from(JSON.stringify(typeof answer === 'object' ? answer : {}))
-    return { status, headers: [], body, header: () => undefined, json: () => JSON.parse(body.toString()) }
+    return {
+      status,
+      headers: [],
+      body,
+      header: () => undefined,
+      clientHeaders: () => [],
+      json: () => JSON.parse(body.toString()),
+    }
   }
   return { call, asked, paths: () => asked.map(({ path }) => path) }
 }
