@@ -2,9 +2,9 @@
 import { performance } from 'node:perf_hooks'
 import { Counters } from './balance/counters.ts'
 import { ThreadBalance } from './balance/thread-balance.ts'
+import { deepFreeze } from './config/deep-freeze.ts'
 import type { LoadedConfig } from './config/load.ts'
-import { resolvePluginConfig } from './config/plugin-config.ts'
-import { importPlugin } from './config/plugin-source.ts'
+import { importPlugin, withoutSource } from './config/plugin-source.ts'
 import { Auth } from './contracts/auth.ts'
 import type { Logger } from './contracts/log.ts'
 import type { RelayContext } from './contracts/reply-sink.ts'
@@ -118,12 +118,8 @@ export class GatewayThread {
         listen: (listen) => this.#listen(listen),
         isDraining: () => this.isDraining,
       },
-      (plugin) =>
-        resolvePluginConfig(
-          plugin.manifest.name,
-          plugin.manifest.config,
-          config.plugins[plugin.manifest.name],
-        ),
+      // Complete and checked when it was loaded.
+      (plugin) => deepFreeze(withoutSource(config.plugins[plugin.manifest.name])),
     )
     this.balance.checkDefaultPolicy()
     this.upstream.auth = this.#services.find(Auth) ?? null

@@ -138,8 +138,12 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
   }
 
   body<T>(validator: Validator<T>): T {
+    return validator.parse(this.bodyJson())
+  }
+
+  bodyJson(): unknown {
     if (this.#parsed === undefined) this.#parsed = parseJson(this.bodyBytes)
-    return validator.parse(this.#parsed)
+    return this.#parsed
   }
 
   peek(): RoutingPeek {

@@ -1,5 +1,6 @@
 /** Validation with ajv: a TypeBox schema becomes a function that says which field is wrong. The only user of ajv. */
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { createRequire } from 'node:module'
+import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import type { Static, TSchema } from 'typebox'
 import { defineErrors } from '../errors/define-errors.ts'
 
@@ -20,19 +21,28 @@ export interface Validator<T> {
   problem(value: unknown): { field: string; text: string } | null
 }
 
-const ajv = new Ajv({
-  useDefaults: true,
-  allErrors: false,
-  strict: false,
-  allowUnionTypes: true,
-  verbose: true,
-})
+const require = createRequire(import.meta.url)
+let ajv: Ajv | null = null
+
+/** Loaded with the first schema that is compiled: 10 MB that a thread without validated requests never takes. */
+function openAjv(): Ajv {
+  if (ajv !== null) return ajv
+  const library = require('ajv') as typeof import('ajv')
+  ajv = new library.Ajv({
+    useDefaults: true,
+    allErrors: false,
+    strict: false,
+    allowUnionTypes: true,
+    verbose: true,
+  })
+  return ajv
+}
 
 /** Compiled on first use, so that a schema costs nothing until a request needs it. */
 export function defineValidator<S extends TSchema>(schema: S): Validator<Static<S>> {
   let compiled: ValidateFunction | null = null
   const problem = (value: unknown) => {
-    compiled ??= ajv.compile(schema)
+    compiled ??= openAjv().compile(schema)
     if (compiled(value)) return null
     return explain(compiled.errors ?? [])
   }

@@ -2,14 +2,20 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
 import { afterAll, afterEach, expect, test } from 'vitest'
-import { callWorker, closeControlCalls } from './control-call.ts'
+import { CONTROL_POOL, callWorker as callOver } from './control-call.ts'
+import { HttpTransport } from './http-transport.ts'
+
+let transport = new HttpTransport(CONTROL_POOL)
+const callWorker = (worker: Parameters<typeof callOver>[1], call: Parameters<typeof callOver>[2]) =>
+  callOver(transport, worker, call)
 
 const servers: Server[] = []
-afterEach(async () => {
-  await closeControlCalls()
+afterEach(() => {
+  transport.close()
+  transport = new HttpTransport(CONTROL_POOL)
   for (const server of servers.splice(0)) server.close()
 })
-afterAll(() => closeControlCalls())
+afterAll(() => transport.close())
 
 async function listen(server: Server): Promise<string> {
   servers.push(server)

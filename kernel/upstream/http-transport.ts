@@ -59,7 +59,7 @@ export class HttpTransport implements Transport {
 
   /** Failures are told to the handler, never thrown, and never before this returns. */
   send(
-    worker: WorkerEntry,
+    worker: Pick<WorkerEntry, 'url'>,
     request: UpstreamRequest,
     limits: UpstreamLimits,
     handler: UpstreamHandler,
@@ -81,7 +81,7 @@ export class HttpTransport implements Transport {
     return exchange
   }
 
-  onWorkersChanged(workers: readonly WorkerEntry[]): void {
+  onWorkersChanged(workers: readonly Pick<WorkerEntry, 'url'>[]): void {
     const urls = new Set<string>()
     for (const worker of workers) urls.add(worker.url)
     const poolsInUse = new Set<ConnectionPool>()

@@ -7,8 +7,9 @@ import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { Transport, UpstreamFailure, UpstreamLimits, UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { Collector } from './collect.ts'
-import { callWorker, closeControlCalls } from './control-call.ts'
-import { outgoingHeaders, withModel } from './outgoing.ts'
+import { CONTROL_POOL, callWorker } from './control-call.ts'
+import { HttpTransport } from './http-transport.ts'
+import { OutgoingHeaders, withModel } from './outgoing.ts'
 import { type FailureListener, Relay } from './relay.ts'
 import type { RelayMeter, RelayMeters } from './relay-meter.ts'
 import type { RelayOptions, Upstream, WorkerCall, WorkerReply } from './upstream.ts'
@@ -26,22 +27,29 @@ export interface ThreadUpstreamOptions {
 }
 
 export class ThreadUpstream implements Upstream {
-  /** Set once the auth plugin is known; null when there is none. */
-  auth: AuthService | null = null
   readonly #balance: WorkerBalance
+  readonly #outgoing: OutgoingHeaders
   readonly #limits: UpstreamLimits
   readonly #log: Logger
   readonly #meters: RelayMeters | null
   readonly #onFailure: FailureListener
+  /** For control calls: probes must not wait behind, or share connections with, the traffic. */
+  readonly #control = new HttpTransport(CONTROL_POOL)
   readonly #transports = new Map<string, Transport>()
 
   constructor(options: ThreadUpstreamOptions) {
     this.#balance = options.balance
     this.#log = options.log
+    this.#outgoing = new OutgoingHeaders(options.config.forwardHeaders)
     const { connectMs, firstByteMs, idleMs, requestMs } = options.config
     this.#limits = { connectMs, firstByteMs, idleMs, requestMs }
     this.#meters = options.meters
     this.#onFailure = (ctx, attempt, failure) => this.#logFailure(ctx, attempt, failure)
+  }
+
+  /** Set once the auth plugin is known; null when there is none. */
+  set auth(auth: AuthService | null) {
+    this.#outgoing.auth = auth
   }
 
   /** One transport per connection mode. */
@@ -51,11 +59,12 @@ export class ThreadUpstream implements Upstream {
 
   onWorkersChanged(workers: readonly WorkerEntry[]): void {
     for (const transport of this.#transports.values()) transport.onWorkersChanged(workers)
+    this.#control.onWorkersChanged(workers)
   }
 
   close(): void {
     for (const transport of this.#transports.values()) transport.close()
-    void closeControlCalls()
+    this.#control.close()
   }
 
   relay(ctx: RelayContext, options: RelayOptions): void {
@@ -92,7 +101,7 @@ export class ThreadUpstream implements Upstream {
   }
 
   call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply> {
-    return callWorker(worker, call)
+    return callWorker(this.#control, worker, call)
   }
 
   #attempt(ctx: RelayContext, { worker }: RelayOptions, model: string): Attempt {
@@ -115,7 +124,7 @@ export class ThreadUpstream implements Upstream {
     return {
       method: options.method ?? 'POST',
       path: options.path,
-      headers: outgoingHeaders(ctx, attempt.worker, this.auth),
+      headers: this.#outgoing.of(ctx, attempt.worker),
       body: isAlias ? withModel(ctx.bodyBytes, ctx.peek(), model) : ctx.bodyBytes,
     }
   }

@@ -1,6 +1,5 @@
 /** What the routes ask of control: it alone holds the records and decides. */
 import { defineCommand } from '#kernel'
-import type { WorkerPatch, WorkerSpec } from './spec.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 
 /** A change that was taken on; it happens in the background. */
@@ -9,14 +8,12 @@ export interface AcceptedChange {
   readonly url: string
 }
 
-/** @throws worker_already_exists, invalid_worker_url, job_queue_full, worker_limit_reached */
-export const RegisterWorker = defineCommand<WorkerSpec, AcceptedChange>('workers.register')
+/** The request body as sent; checked on control, so that data threads load no validator. @throws invalid_field, worker_already_exists, invalid_worker_url, job_queue_full, worker_limit_reached */
+export const RegisterWorker = defineCommand<unknown, AcceptedChange>('workers.register')
 /** @throws worker_not_found, url_change_unsupported, job_queue_full */
-export const ReplaceWorker = defineCommand<{ id: string; spec: WorkerSpec }, AcceptedChange>(
-  'workers.replace',
-)
+export const ReplaceWorker = defineCommand<{ id: string; body: unknown }, AcceptedChange>('workers.replace')
 /** @throws worker_not_found, job_queue_full */
-export const PatchWorker = defineCommand<{ id: string; patch: WorkerPatch }, AcceptedChange>('workers.patch')
+export const PatchWorker = defineCommand<{ id: string; body: unknown }, AcceptedChange>('workers.patch')
 /** @throws worker_not_found, job_queue_full */
 export const RemoveWorker = defineCommand<string, AcceptedChange>('workers.remove')
 /** Of those that serve the model, or of all. */

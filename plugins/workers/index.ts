@@ -16,11 +16,12 @@ import { HealthChecks } from './health-checks.ts'
 import { JobRunner } from './jobs.ts'
 import { WorkerManager } from './manager.ts'
 import { callOf, probeWorker } from './probe.ts'
+import { prepareBodyChecks, readPatch, readSpec } from './read-body.ts'
 import { workersReadiness } from './readiness.ts'
 import { Registrations } from './registrations.ts'
 import { Registry } from './registry.ts'
 import { Removals } from './removals.ts'
-import { prepareWorkerRoutes, workerRoutes } from './routes.ts'
+import { workerRoutes } from './routes.ts'
 import { SavedWorkers } from './saved-workers.ts'
 
 export default definePlugin({
@@ -37,20 +38,17 @@ export default definePlugin({
     host.route(flushCacheRoute(host))
     host.route(getLoadsRoute(host))
     host.readiness(() => workersReadiness(host.balance))
-    // Once boot is over, so that neither it nor the first registration waits.
-    const prepare = () => {
-      if (host.isData) setImmediate(prepareWorkerRoutes)
-    }
-    if (!host.isControl) return { ready: prepare }
+    if (!host.isControl) return
     const manager = openManager(host, config)
-    host.onCommand(RegisterWorker, (spec) => manager.register(spec))
-    host.onCommand(ReplaceWorker, ({ id, spec }) => manager.replace(id, spec))
-    host.onCommand(PatchWorker, ({ id, patch }) => manager.patch(id, patch))
+    host.onCommand(RegisterWorker, (body) => manager.register(readSpec(body)))
+    host.onCommand(ReplaceWorker, ({ id, body }) => manager.replace(id, readSpec(body)))
+    host.onCommand(PatchWorker, ({ id, body }) => manager.patch(id, readPatch(body)))
     host.onCommand(RemoveWorker, (id) => manager.remove(id))
     host.onCommand(ListWorkers, (model) => manager.list(model))
     host.onCommand(GetWorker, (id) => manager.get(id))
     const start = () => {
-      prepare()
+      // Once boot is over, so that neither it nor the first registration waits.
+      setImmediate(prepareBodyChecks)
       return manager.start()
     }
     return { ready: start, stop: () => manager.stop() }

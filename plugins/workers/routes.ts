@@ -1,5 +1,5 @@
 /** The worker routes: HTTP in and out only; what they ask is decided on control. */
-import { defineValidator, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import {
   GetWorker,
   ListWorkers,
@@ -9,28 +9,15 @@ import {
   ReplaceWorker,
 } from './commands.ts'
 import { workerErrors } from './errors.ts'
-import { toWorkerPatch, toWorkerSpec } from './spec.ts'
 import { isUuid } from './uuid-v7.ts'
 import {
   ChangeAcceptedSchema,
   WorkerAcceptedSchema,
   WorkerListSchema,
   WorkerPatchSchema,
-  type WorkerPatchWire,
   WorkerRecordSchema,
   WorkerSpecSchema,
-  type WorkerSpecWire,
 } from './wire.ts'
-import { parseWorkerUrl } from './worker-url.ts'
-
-const specValidator = defineValidator(WorkerSpecSchema)
-const patchValidator = defineValidator(WorkerPatchSchema)
-
-/** Compiles the body checks before the first registration has to wait for that. */
-export function prepareWorkerRoutes(): void {
-  specValidator.problem({})
-  patchValidator.problem({})
-}
 
 const base = { access: 'admin', errors: 'admin', endpoint: 'workers' } as const
 const tag = 'Workers'
@@ -47,9 +34,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       method: 'POST',
       path: '/workers',
       handler: async (ctx) => {
-        const spec = toWorkerSpec(ctx.body(specValidator) as WorkerSpecWire)
-        parseWorkerUrl(spec.url)
-        const { id, url } = await host.command(RegisterWorker, spec)
+        const { id, url } = await host.command(RegisterWorker, ctx.bodyJson())
         const location = `/workers/${id}`
         const message = 'registration accepted; GET the location to see how it fares'
         ctx.json(202, { status: 'accepted', worker_id: id, url, location, message }, ['location', location])
@@ -99,8 +84,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       path: '/workers/:worker_id',
       handler: async (ctx) => {
         const id = workerId(ctx)
-        const patch = toWorkerPatch(ctx.body(patchValidator) as WorkerPatchWire)
-        accept(ctx, (await host.command(PatchWorker, { id, patch })).id, 'update accepted')
+        accept(ctx, (await host.command(PatchWorker, { id, body: ctx.bodyJson() })).id, 'update accepted')
       },
       docs: {
         summary: 'Change single members of a worker',
@@ -114,9 +98,12 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       method: 'PUT',
       path: '/workers/:worker_id',
       handler: async (ctx) => {
-        const spec = toWorkerSpec(ctx.body(specValidator) as WorkerSpecWire)
         const id = workerId(ctx)
-        accept(ctx, (await host.command(ReplaceWorker, { id, spec })).id, 'replacement accepted')
+        accept(
+          ctx,
+          (await host.command(ReplaceWorker, { id, body: ctx.bodyJson() })).id,
+          'replacement accepted',
+        )
       },
       docs: {
         summary: 'Register a worker of the same URL anew, discovery included',

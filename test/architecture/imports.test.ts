@@ -58,7 +58,6 @@ const isEntryFile = (file: string) => /^plugins\/(cli|serve|catalog)(\.ts$|\/)/.
 const OWNERS: Readonly<Record<string, readonly string[]>> = {
   // The simulated worker of the benchmarks must cost less than what it stands behind.
   'uWebSockets.js': ['kernel/http', 'bench/support'],
-  undici: ['kernel/upstream'],
   ajv: ['kernel/schema'],
   pino: ['kernel/observe'],
   'prom-client': ['kernel/observe'],
@@ -68,7 +67,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   autocannon: ['bench/support'],
   'hdr-histogram-js': ['bench/support'],
   openai: ['examples/openai-client', 'examples/real-engine', 'test/api', 'test/flows'],
-  weir: ['examples/custom-plugin', 'examples/real-engine'],
+  weir: ['examples/custom-plugin'],
 }
 
 const layerOf = (file: string) => LAYERS.findIndex((names) => names.includes(file.split('/')[1]))
