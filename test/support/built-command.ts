@@ -198,16 +198,22 @@ export class BuiltGateway {
     })
   }
 
-  /** Every sample of the metrics listener by name and labels, as they are written. */
-  async metrics(): Promise<Map<string, number>> {
+  /**
+   * Samples of the metrics listener by name and labels, as they are written.
+   *
+   * @param types only families of these types, such as counter; default all
+   */
+  async metrics(...types: readonly string[]): Promise<Map<string, number>> {
     const text = await (await fetch(this.metricsUrl, { headers: { connection: 'close' } })).text()
-    const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-    return new Map(
-      lines.map((line) => {
-        const space = line.lastIndexOf(' ')
-        return [line.slice(0, space), Number(line.slice(space + 1))]
-      }),
-    )
+    const samples = new Map<string, number>()
+    let type = ''
+    for (const line of text.split('\n')) {
+      if (line.startsWith('# TYPE ')) type = line.split(' ')[3]
+      if (line === '' || line.startsWith('#') || (types.length > 0 && !types.includes(type))) continue
+      const space = line.lastIndexOf(' ')
+      samples.set(line.slice(0, space), Number(line.slice(space + 1)))
+    }
+    return samples
   }
 
   /** Requests in flight by worker URL, as GET /workers tells. */
