@@ -111,7 +111,7 @@ export const KernelConfigSchema = Type.Object(
             'x-smg-routing-key',
           ],
           description:
-            'Request headers that reach the worker; everything else is dropped. Names beginning with x-request-id- always pass.',
+            "Request headers that reach the worker; everything else is dropped, the gateway's own request id too when x-request-id is not listed. Names beginning with x-request-id- always pass.",
         }),
       },
       { default: {}, additionalProperties: false },

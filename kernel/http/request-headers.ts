@@ -12,6 +12,20 @@ import { isUsableRequestId } from './request-id.ts'
 const KEEP = 1
 const FORWARD = 2
 const FRAMING = 4
+/** Never copied to workers: the relay or the transport writes them itself, or they are about one connection only. */
+const WRITTEN_ELSEWHERE = new Set([
+  'authorization',
+  'x-request-id',
+  'content-type',
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'upgrade',
+])
 
 export interface HeaderRules {
   readonly actions: ReadonlyMap<string, number>
@@ -42,14 +56,16 @@ export function headerRules(options: {
   const actions = new Map<string, number>()
   const add = (name: string, action: number) => actions.set(name, (actions.get(name) ?? 0) | action)
   for (const name of options.declared) add(name, KEEP)
-  for (const name of options.requestIdHeaders) add(name, KEEP)
-  for (const name of options.forwarded)
-    add(name, name === 'authorization' || name === 'x-request-id' ? KEEP : FORWARD | KEEP)
+  for (const name of options.requestIdHeaders) add(name.toLowerCase(), KEEP)
+  for (const given of options.forwarded) {
+    const name = given.toLowerCase()
+    add(name, WRITTEN_ELSEWHERE.has(name) ? KEEP : FORWARD | KEEP)
+  }
   for (const name of ['authorization', 'x-api-key', 'origin', 'content-type']) add(name, KEEP)
   for (const name of ['host', 'content-length', 'transfer-encoding']) add(name, FRAMING | KEEP)
   return {
     actions,
-    requestIdHeaders: options.requestIdHeaders,
+    requestIdHeaders: options.requestIdHeaders.map((name) => name.toLowerCase()),
     maxCount: options.maxCount,
     maxBytes: options.maxBytes,
   }

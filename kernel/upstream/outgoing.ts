@@ -1,28 +1,41 @@
-/** Makes the request for one attempt: body with the canonical model, headers with the worker's key. */
+/** Makes the request for one attempt: body with the canonical model, headers with the worker's key. @hot */
 import type { AuthService } from '../contracts/auth.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { RoutingPeek } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 
-/**
- * The worker's key replaces the client's; the client's own goes on only when the worker has none and it is
- * not one of the gateway's. @source routes facts 4.7
- */
-export function outgoingHeaders(
-  ctx: RelayContext,
-  worker: WorkerEntry,
-  auth: AuthService | null,
-): HeaderList {
-  const headers = ctx.forwardedHeaders.slice()
-  headers.push('content-type', 'application/json', 'x-request-id', ctx.requestId)
-  if (worker.apiKey !== null) {
-    headers.push('authorization', `Bearer ${worker.apiKey}`)
+/** Which of the headers that are not simply copied may reach workers: worked out once. */
+export class OutgoingHeaders {
+  /** Tells the gateway's own keys apart, which stay here; null when nobody can. */
+  auth: AuthService | null = null
+  readonly #sendsRequestId: boolean
+  readonly #sendsAuthorization: boolean
+
+  /** @param forwardHeaders the setting `kernel.upstream.forwardHeaders` */
+  constructor(forwardHeaders: readonly string[]) {
+    const names = forwardHeaders.map((name) => name.toLowerCase())
+    this.#sendsRequestId = names.includes('x-request-id')
+    this.#sendsAuthorization = names.includes('authorization')
+  }
+
+  /**
+   * The worker's key replaces the client's; the client's own goes on only when the worker has none and it is
+   * not one of the gateway's. @source routes facts 4.7
+   */
+  of(ctx: RelayContext, worker: WorkerEntry): HeaderList {
+    const headers = ctx.forwardedHeaders.slice()
+    headers.push('content-type', 'application/json')
+    if (this.#sendsRequestId) headers.push('x-request-id', ctx.requestId)
+    if (worker.apiKey !== null) {
+      headers.push('authorization', `Bearer ${worker.apiKey}`)
+      return headers
+    }
+    if (!this.#sendsAuthorization) return headers
+    const own = ctx.header('authorization')
+    if (own !== undefined && !this.auth?.isGatewayKey(own)) headers.push('authorization', own)
     return headers
   }
-  const own = ctx.header('authorization')
-  if (own !== undefined && (auth === null || !auth.isGatewayKey(own))) headers.push('authorization', own)
-  return headers
 }
 
 /** The same body with another model; everything else stays byte for byte. */

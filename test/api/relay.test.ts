@@ -105,6 +105,40 @@ describe('towards the worker (routes facts 4.7)', () => {
     expect(request.header('content-type')).toBe('application/json')
   })
 
+  test("the request id and the client's key pass only where they are listed", async () => {
+    const { gateway, worker } = await setup(jsonAnswer({}), {
+      kernel: { upstream: { forwardHeaders: ['TraceParent', 'content-type'] } },
+    })
+    const reply = await ask(
+      gateway,
+      {},
+      {
+        authorization: 'Bearer mine',
+        traceparent: 't',
+        'x-request-id': 'id-1',
+        'content-type': 'text/plain',
+      },
+    )
+    expect(reply.headers.get('x-request-id')).toBe('id-1')
+    const [request] = worker.requestsTo(ECHO)
+    expect(request.rawHeaders.map(([name]) => name.toLowerCase()).sort()).toEqual([
+      'content-length',
+      'content-type',
+      'host',
+      'traceparent',
+    ])
+    expect(request.header('content-type')).toBe('application/json')
+  })
+
+  test("a worker's own key is sent although authorization is not forwarded", async () => {
+    const { gateway, worker } = await setup(jsonAnswer({}), {
+      entry: { apiKey: 'worker-key' },
+      kernel: { upstream: { forwardHeaders: [] } },
+    })
+    await ask(gateway, {}, { authorization: 'Bearer mine' })
+    expect(worker.requestsTo(ECHO)[0].header('authorization')).toBe('Bearer worker-key')
+  })
+
   test("the worker's key replaces the client's: exactly one Authorization arrives (routing check 62)", async () => {
     const { gateway, worker } = await setup(jsonAnswer({}), {
       entry: { apiKey: 'worker-key' },
