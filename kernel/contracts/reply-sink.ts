@@ -29,6 +29,10 @@ export interface RelayContext extends RequestContext, ReplySink {
   /** Request headers of the allow-list, without authorization and x-request-id. */
   readonly forwardedHeaders: HeaderList
   readonly hooks: RouteHooks
+  /** The body, for sending only: its memory is used again when the request is over. */
+  readonly rawBody: Buffer
+  /** The worker answers: a long stream need not hold the body. Later readers see it empty. */
+  forgetBody(): void
   /** URL of the worker that was chosen last, for the access line; never shown to clients. */
   workerUrl: string | null
 }

@@ -1,16 +1,14 @@
 /** Reads a request body into one buffer, up to the limit. @hot */
 import type { HttpResponse } from 'uWebSockets.js'
+import { MAX_POOLED_BYTES } from './body-pool.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
 import { runRequest } from './run.ts'
 
-/** Announced bodies up to this size are collected in a buffer of their size; longer ones in parts. */
-const MAX_EXACT_BYTES = 1_048_576
-
 /** Runs the request once its body is whole and its caller admitted. */
 export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number): void {
   const announced = ctx.headers.contentLength
-  let exact: Buffer | null = null
+  let whole: Buffer | null = null
   let parts: Buffer[] | null = null
   let length = 0
   res.onData((data, isLast) => {
@@ -22,22 +20,27 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
       return
     }
     // The library takes the memory back after this call: everything is copied, once.
-    if (isLast && length === 0) {
-      const whole = Buffer.allocUnsafe(size)
-      whole.set(new Uint8Array(data))
-      ctx.bodyBytes = whole
-    } else if (announced >= 0 && announced <= MAX_EXACT_BYTES) {
-      exact ??= Buffer.allocUnsafe(announced)
-      exact.set(new Uint8Array(data), length)
-      ctx.bodyBytes = exact
-    } else {
+    const bytes = new Uint8Array(data)
+    if (length === 0 && (isLast || (announced >= 0 && announced <= MAX_POOLED_BYTES))) {
+      whole = takeMemory(ctx, isLast ? size : announced)
+    }
+    if (whole !== null) whole.set(bytes, length)
+    else {
       parts ??= []
-      parts.push(Buffer.from(new Uint8Array(data)))
-      if (isLast) ctx.bodyBytes = Buffer.concat(parts)
+      parts.push(Buffer.from(bytes))
+      if (isLast) ctx.takeBody(Buffer.concat(parts), null)
     }
     length += size
     if (!isLast) return
     ctx.hasBody = true
     if (ctx.isAdmitted) runRequest(ctx)
   })
+}
+
+/** Memory of exactly that size, from the pool where it is large. */
+function takeMemory(ctx: HttpContext, bytes: number): Buffer {
+  const block = ctx.server.bodies.take(bytes)
+  const whole = block === null ? Buffer.allocUnsafe(bytes) : block.subarray(0, bytes)
+  ctx.takeBody(whole, block)
+  return whole
 }

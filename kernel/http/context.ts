@@ -34,7 +34,6 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
   readonly requestId: string
   readonly startedAtMs: number
   identity: Identity | null = null
-  bodyBytes: Buffer = EMPTY
   status = 0
   bytesOut = 0
   firstByteAtMs = 0
@@ -54,6 +53,9 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
 
   readonly #res: HttpResponse
   readonly #pathValues: readonly string[]
+  #body: Buffer = EMPTY
+  /** The pooled block under the body, given back at the end; null when there is none or somebody may keep it. */
+  #bodyBlock: Buffer | null = null
   #listener: SinkListener | null = null
   #abortListeners: (() => void)[] | null = null
   #peek: RoutingPeek | null = null
@@ -98,6 +100,10 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
     res.onAborted(() => this.#clientLeft())
   }
 
+  get #closesConnection(): boolean {
+    return this.closesConnection || this.server.closesConnections
+  }
+
   get route() {
     return this.compiled.definition
   }
@@ -131,8 +137,37 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
     return headerValue(this.headers.kept, name)
   }
 
+  /** Whoever asks may keep it: its memory is not used again. */
+  get bodyBytes(): Buffer {
+    this.#bodyBlock = null
+    return this.#body
+  }
+
+  get rawBody(): Buffer {
+    return this.#body
+  }
+
+  /** @param block the pooled block under it, or null */
+  takeBody(bytes: Buffer, block: Buffer | null): void {
+    this.#body = bytes
+    this.#bodyBlock = block
+  }
+
+  forgetBody(): void {
+    this.#body = EMPTY
+    this.#bodyBlock = null
+  }
+
+  /** At the very end, when nobody writes it to a worker any more. */
+  recycleBody(): void {
+    const block = this.#bodyBlock
+    this.forgetBody()
+    if (block !== null) this.server.bodies.give(block)
+  }
+
   setBody(bytes: Buffer): void {
-    this.bodyBytes = bytes
+    this.#body = bytes
+    this.#bodyBlock = null
     this.#peek = null
     this.#parsed = undefined
   }
@@ -142,12 +177,12 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
   }
 
   bodyJson(): unknown {
-    if (this.#parsed === undefined) this.#parsed = parseJson(this.bodyBytes)
+    if (this.#parsed === undefined) this.#parsed = parseJson(this.#body)
     return this.#parsed
   }
 
   peek(): RoutingPeek {
-    this.#peek ??= peekRouting(this.bodyBytes)
+    this.#peek ??= peekRouting(this.#body)
     return this.#peek
   }
 
@@ -185,7 +220,7 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
       if (contentType !== null) res.writeHeader('content-type', contentType)
       if (headers !== null)
         for (let i = 0; i < headers.length; i += 2) res.writeHeader(headers[i], headers[i + 1])
-      const close = this.closesConnection || this.server.closesConnections
+      const close = this.#closesConnection
       if (this.method === 'HEAD')
         res.endWithoutBody(typeof body === 'string' ? Buffer.byteLength(body) : body.length, close)
       else if (status === 204 || status === 304) res.endWithoutBody(undefined, close)
@@ -249,7 +284,11 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
 
   #writeChunk(): void {
     const chunk = this.#chunk
-    if (!this.#isHeadSent) this.#writeStreamHead()
+    if (!this.#isHeadSent) {
+      this.#writeStreamHead()
+      // The library cannot close after a stream; a client that is told to does.
+      if (this.#closesConnection) this.#res.writeHeader('connection', 'close')
+    }
     this.#isWritable = this.#res.write(chunk)
     this.#chunk = EMPTY
     const length = chunk.length
@@ -282,9 +321,11 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
   endStream(last: Buffer | string = EMPTY): void {
     if (this.isDone) return
     this.bytesOut += Buffer.byteLength(last)
+    // After the first chunk the library would write its close header into the body.
+    const close = !this.#isHeadSent && this.#closesConnection
     this.#res.cork(() => {
       if (!this.#isHeadSent) this.#writeStreamHead()
-      this.#res.end(last, this.closesConnection || this.server.closesConnections)
+      this.#res.end(last, close)
     })
     this.#done()
   }

@@ -104,6 +104,7 @@ export function finishRequest(ctx: HttpContext): void {
       server.log.error({ err: error, request_id: ctx.requestId }, 'an onDone hook threw')
     }
   }
+  ctx.recycleBody()
   if (compiled.metrics === null && server.access === null) return
   const durationMs = performance.now() - ctx.startedAtMs
   compiled.metrics?.onDone(ctx.status, ctx.errorCode, durationMs / 1000)

@@ -6,6 +6,7 @@ import type { Logger } from '../contracts/log.ts'
 import type { Method } from '../contracts/route.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { readBody } from './body.ts'
+import { BodyPool } from './body-pool.ts'
 import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
@@ -32,6 +33,7 @@ type Handler = (res: HttpResponse, req: HttpRequest) => void
 
 export class HttpServer {
   readonly heartbeats: Heartbeats
+  readonly bodies = new BodyPool()
   readonly cors: Cors
   readonly log: Logger
   readonly access: HttpServerOptions['access']

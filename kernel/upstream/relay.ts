@@ -69,6 +69,7 @@ export class Relay implements UpstreamHandler, SinkListener {
       this.#missing = contentLength
       return
     }
+    this.#ctx.forgetBody()
     const { onResponse } = this.#ctx.hooks
     if (onResponse === null) this.#ctx.startStream(status, this.#headers, isEventStream)
     else this.#hookStream(onResponse, isEventStream)

@@ -125,7 +125,7 @@ export class ThreadUpstream implements Upstream {
       method: options.method ?? 'POST',
       path: options.path,
       headers: this.#outgoing.of(ctx, attempt.worker),
-      body: isAlias ? withModel(ctx.bodyBytes, ctx.peek(), model) : ctx.bodyBytes,
+      body: isAlias ? withModel(ctx.rawBody, ctx.peek(), model) : ctx.rawBody,
     }
   }
 
