@@ -1,5 +1,6 @@
 /** One serving thread from its configuration to listening, and back: read it top to bottom. */
 import { performance } from 'node:perf_hooks'
+import { assertPortFree } from './assert-port-free.ts'
 import { Counters } from './balance/counters.ts'
 import { ThreadBalance } from './balance/thread-balance.ts'
 import { deepFreeze } from './config/deep-freeze.ts'
@@ -115,7 +116,7 @@ export class GatewayThread {
         metrics: this.metrics,
         balance: this.balance,
         upstream: this.upstream,
-        listen: (listen) => this.#listen(listen),
+        listen: (plugin, listen) => this.#listen(plugin, listen),
         isDraining: () => this.isDraining,
       },
       // Complete and checked when it was loaded.
@@ -248,10 +249,13 @@ export class GatewayThread {
     return server
   }
 
-  async #listen(options: ListenOptions): Promise<Listener> {
+  async #listen(plugin: string, options: ListenOptions): Promise<Listener> {
+    const { host, port: wanted, portSetting = `the settings of plugin ${plugin}` } = options
+    // Data threads share the port that the first of them has taken.
+    if (this.#options.link.isControl) await assertPortFree(host, wanted, portSetting)
     const { server, port } = await openListener(options, this.#options.config.kernel.http, this.#options.log)
     this.#listeners.push(server)
-    return { host: options.host, port, close: () => server.close() }
+    return { host, port, close: () => server.close() }
   }
 }
 

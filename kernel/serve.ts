@@ -1,12 +1,12 @@
 /** Runs the gateway: control on the main thread, data on the others. Imported by entry files only. */
-import { createServer } from 'node:net'
+import { assertPortFree } from './assert-port-free.ts'
 import { Counters, createCounters } from './balance/counters.ts'
 import type { GatewayThread, PluginCatalog } from './boot.ts'
+import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/load.ts'
 import type { Logger } from './contracts/log.ts'
 import type { MetricsEndpoint } from './metrics-endpoint.ts'
 import { createLogger } from './observe/log.ts'
-import { BootError } from './plugin/plugin-errors.ts'
 import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
 import { DataThreads } from './threads/data-threads.ts'
@@ -111,7 +111,7 @@ class Control {
   async #boot(): Promise<ServeInfo> {
     const { kernel } = this.#config
     const hasApi = this.#options.apiListener !== false
-    if (hasApi) await assertPortFree(kernel.host, kernel.port)
+    await assertPortsFree(kernel, hasApi)
     const { GatewayThread, loadPlugins } = await import('./boot.ts')
     const plugins = await loadPlugins(this.#config, this.#options.catalog)
     this.#thread = new GatewayThread(
@@ -203,18 +203,10 @@ class Control {
   }
 }
 
-/** The listeners share their port between threads, which hides a port that another process holds. */
-async function assertPortFree(host: string, port: number): Promise<void> {
-  if (port === 0) return
-  const probe = createServer()
-  await new Promise<void>((resolve, reject) => {
-    probe.once('error', (error: NodeJS.ErrnoException) => {
-      const why =
-        error.code === 'EADDRINUSE' ? 'is taken by another process' : `cannot be used (${error.message})`
-      reject(new BootError(`${host}:${port} ${why}; choose another with --port, or 0 for any free one`))
-    })
-    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve()))
-  })
+/** @throws BootError */
+async function assertPortsFree({ host, port, metrics }: KernelConfig, hasApi: boolean): Promise<void> {
+  if (hasApi) await assertPortFree(host, port, '--port')
+  if (metrics.enabled) await assertPortFree(metrics.host, metrics.port, '--metrics-port')
 }
 
 function urlHost(host: string): string {

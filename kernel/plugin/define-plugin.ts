@@ -62,6 +62,8 @@ export interface ListenOptions {
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
+  /** What changes the port, for the message when it is taken, such as `plugins.sim.listen.port`. */
+  readonly portSetting?: string
   /** Routes with `access: 'public'` only. */
   readonly routes: readonly RouteDefinition[]
   /** As `kernel.http.heartbeatMs`, which is the default. */

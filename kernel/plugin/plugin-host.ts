@@ -25,7 +25,7 @@ export interface HostParts {
   readonly metrics: Metrics
   readonly balance: WorkerBalance
   readonly upstream: ThreadUpstream
-  listen(options: ListenOptions): Promise<Listener>
+  listen(plugin: string, options: ListenOptions): Promise<Listener>
   isDraining(): boolean
 }
 
@@ -137,7 +137,7 @@ export class PluginHost implements Host {
   }
 
   listen(options: ListenOptions): Promise<Listener> {
-    return this.#parts.listen(options)
+    return this.#parts.listen(this.plugin, options)
   }
 
   readiness(check: () => string | null): void {

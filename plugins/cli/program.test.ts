@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -120,17 +121,42 @@ describe('weir plugins', () => {
   })
 })
 
-describe('weir serve', () => {
-  test('refuses a metrics port that is taken, naming the port and the flag', async () => {
-    const other = createServer().listen(0, '127.0.0.1')
+describe('a port that is taken', () => {
+  let other: Server
+  let port = 0
+  beforeAll(async () => {
+    other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
-    const { port } = other.address() as AddressInfo
-    const { code, err } = await weir(['serve', '--port', '0', '--metrics-port', String(port)])
-    other.close()
+    port = (other.address() as AddressInfo).port
+  })
+  afterAll(() => other.close())
+
+  test.each([
+    [['serve', '--metrics-port', '0', '--port'], '--port'],
+    [['serve', '--port', '0', '--metrics-port'], '--metrics-port'],
+    [['sim', '--port'], 'plugins.sim.listen.port (--port of weir sim)'],
+  ])('weir %j names the port and what changes it, without a stack', async (args, setting) => {
+    const { code, err } = await weir([...args, String(port), '--log-level', 'error'])
     expect(code).toBe(1)
     expect(err).toContain(
-      `port ${port} of 127.0.0.1 is taken by another program; choose another one with --metrics-port`,
+      `port ${port} of 127.0.0.1 is taken by another program; choose another one with ${setting},`,
     )
+    expect(err).not.toContain('    at ')
+  })
+})
+
+describe('weir sim', () => {
+  test('ends soon after SIGTERM', async () => {
+    const child = spawn(process.execPath, ['--conditions=source', CLI, 'sim', '--port', '0'], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const exit = once(child, 'exit')
+    for await (const line of createInterface({ input: child.stderr })) if (line.includes('ready')) break
+    child.stderr.resume()
+    const askedAtMs = performance.now()
+    child.kill('SIGTERM')
+    expect((await exit)[0]).toBe(0)
+    expect(performance.now() - askedAtMs).toBeLessThan(2_000)
   })
 })
 

@@ -20,14 +20,11 @@ export function defineServe(command: Command): void {
 }
 
 async function runServe(command: Command, showQuickStart: boolean): Promise<void> {
-  const [{ checkPort }, { exposureWarning, quickStart, readyBlock }, { readVersion }] = await Promise.all([
-    import('./port-check.ts'),
+  const [{ exposureWarning, quickStart, readyBlock }, { readVersion }] = await Promise.all([
     import('./ready-block.ts'),
     import('./version.ts'),
   ])
   const config = await loadFromOptions(command)
-  const { metrics } = config.kernel
-  if (metrics.enabled) await checkPort({ host: metrics.host, port: metrics.port, flag: '--metrics-port' })
   const warning = exposureWarning(config)
   if (warning !== null) console.error(`weir: warning: ${warning}`)
 

@@ -114,7 +114,14 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
 
 /** What stays of a kernel around an engine that has its own listener. */
 const BASE = {
-  kernel: { auth: 'off', threads: 0, log: { access: false }, metrics: { enabled: false } },
+  kernel: {
+    auth: 'off',
+    threads: 0,
+    log: { access: false },
+    metrics: { enabled: false },
+    // No balancer watches a simulated engine: it ends at once.
+    shutdown: { settleMs: 0 },
+  },
   plugins: { sim: {} },
 }
 
@@ -132,11 +139,10 @@ export function defineSim(command: Command): void {
 }
 
 async function runSim(command: Command): Promise<void> {
-  const [{ loadConfig }, { readFlags }, { pluginSchemas }, { checkPort }] = await Promise.all([
+  const [{ loadConfig }, { readFlags }, { pluginSchemas }] = await Promise.all([
     import('../../kernel/config/load.ts'),
     import('../../kernel/config/settings.ts'),
     import('./plugin-schemas.ts'),
-    import('./port-check.ts'),
   ])
   const overrides = readFlags(valuesOf(command, SIM_FLAGS), SIM_FLAGS)
   const config = await loadConfig({ text: JSON.stringify(BASE), overrides, env: {}, pluginSchemas })
@@ -144,7 +150,6 @@ async function runSim(command: Command): Promise<void> {
     listen: { host: string; port: number }
     models: string[]
   }
-  await checkPort({ ...listen, flag: '--port' })
 
   const { runGateway } = await import('./run-gateway.ts')
   await runGateway(config, {

@@ -17,7 +17,12 @@ export default definePlugin({
         // One engine per process: its counters and its script would mean nothing if each thread had its own.
         if (!host.isControl) return
         const { host: address, port } = config.listen
-        const listener = await host.listen({ host: address, port, routes: simRoutes(new Engine(config)) })
+        const listener = await host.listen({
+          host: address,
+          port,
+          portSetting: 'plugins.sim.listen.port (--port of weir sim)',
+          routes: simRoutes(new Engine(config)),
+        })
         host.log.info(
           { host: listener.host, port: listener.port, models: config.models, runtime: config.runtime },
           'simulated engine listens',

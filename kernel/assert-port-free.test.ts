@@ -1,0 +1,35 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { expect, test } from 'vitest'
+import { assertPortFree } from './assert-port-free.ts'
+import { findFreePort } from './threads/free-port.ts'
+
+const HOST = '127.0.0.1'
+
+test('a free port passes and is free afterwards', async () => {
+  const port = await findFreePort(HOST)
+  await assertPortFree(HOST, port, '--port')
+  await assertPortFree(HOST, port, '--port')
+})
+
+test('a port that is held is named with what changes it', async () => {
+  const server = createServer().listen(0, HOST)
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  await expect(assertPortFree(HOST, port, '--port')).rejects.toMatchObject({
+    name: 'BootError',
+    message: `port ${port} of ${HOST} is taken by another program; choose another one with --port, or 0 for any free one`,
+  })
+  server.close()
+  await once(server, 'close')
+})
+
+test('an address of another machine is said to be one', async () => {
+  await expect(assertPortFree('192.0.2.1', 4000, '--port')).rejects.toThrow(
+    '192.0.2.1 is not an address of this machine',
+  )
+})
+
+test('port 0 is any port, which is always free', async () => {
+  await assertPortFree('192.0.2.1', 0, '--port')
+})

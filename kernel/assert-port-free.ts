@@ -1,0 +1,34 @@
+/** Finds out before listening whether a port is free, and says what to change when it is not. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { BootError } from './plugin/plugin-errors.ts'
+
+/**
+ * Listeners of the server library share their port, so that a second process would join unnoticed; an ordinary
+ * listener is refused instead. Another process may still take the port before it is used.
+ *
+ * @param port 0 takes any free one, so there is nothing to check
+ * @param setting what changes the port, such as `--port`
+ * @throws BootError naming the port and the setting
+ */
+export async function assertPortFree(host: string, port: number, setting: string): Promise<void> {
+  if (port === 0) return
+  const probe = createServer()
+  probe.listen({ host, port, exclusive: true })
+  try {
+    await once(probe, 'listening')
+  } catch (error) {
+    throw new BootError(explain((error as NodeJS.ErrnoException).code, host, port, setting), error)
+  }
+  probe.close()
+  await once(probe, 'close')
+}
+
+function explain(code: string | undefined, host: string, port: number, setting: string): string {
+  if (code === 'EADDRINUSE')
+    return `port ${port} of ${host} is taken by another program; choose another one with ${setting}, or 0 for any free one`
+  if (code === 'EACCES') return `port ${port} needs privileges; choose one above 1023 with ${setting}`
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return `${host} is not an address of this machine; listen on one that is, such as 127.0.0.1 or 0.0.0.0`
+  return `cannot listen on ${host}:${port} (${code ?? 'unknown reason'}); change it with ${setting}`
+}
