@@ -90,19 +90,24 @@ export class GatewayThread {
     this.#httpMetrics = kernel.metrics.enabled && link.isData ? new HttpMetrics(this.metrics) : null
     const counters = new Counters(options.counters, link.index)
     const table = openReplica(link, WorkerTableReplica)
+    const models = modelLabelLimit()
+    const workerMetrics = kernel.metrics.enabled ? new WorkerMetrics(this.metrics, models) : null
     this.balance = new ThreadBalance({
       counters,
       table,
       defaultPolicy: kernel.policy,
       onPickHook: (ctx) => (ctx as RelayContext).hooks.onPick,
+      onSelected:
+        workerMetrics && ((worker, model, policy) => workerMetrics.onSelection(worker, model, policy)),
       log,
     })
     this.upstream = new ThreadUpstream({
       balance: this.balance,
       config: kernel.upstream,
       log,
-      meters: kernel.metrics.enabled ? this.#relayMeters() : null,
+      meters: workerMetrics && new RelayMeters(new RouterMetrics(this.metrics, models), workerMetrics),
     })
+    if (workerMetrics !== null && link.isControl) this.#watchProcess(workerMetrics)
     this.upstream.addTransport(new HttpTransport(kernel.upstream))
     table.onChange((next) => this.upstream.onWorkersChanged(next.workers))
     this.#plugins = new PluginSet(plugins, kernel.lifecycle.stepMs, log)
@@ -184,23 +189,19 @@ export class GatewayThread {
     return this.metrics.snapshot()
   }
 
-  #relayMeters(): RelayMeters {
-    const models = modelLabelLimit()
-    const workers = new WorkerMetrics(this.metrics, models)
-    if (this.#options.link.isControl) {
-      declareProcessMetrics(this.metrics)
-      workers.watch(() =>
-        this.balance.workers.map((worker) => ({
-          url: worker.url,
-          workerType: worker.workerType,
-          connectionMode: worker.connectionMode,
-          models: worker.models.map((model) => model.id),
-          inFlight: this.balance.inFlight(worker.slot),
-          isReady: this.balance.status(worker.slot) === 'ready',
-        })),
-      )
-    }
-    return new RelayMeters(new RouterMetrics(this.metrics, models), workers)
+  /** What belongs to the process as a whole is told by control alone: gauges of several threads add up. */
+  #watchProcess(workerMetrics: WorkerMetrics): void {
+    declareProcessMetrics(this.metrics)
+    workerMetrics.watch(() =>
+      this.balance.workers.map((worker) => ({
+        url: worker.url,
+        workerType: worker.workerType,
+        connectionMode: worker.connectionMode,
+        models: worker.models.map((model) => model.id),
+        inFlight: this.balance.inFlight(worker.slot),
+        status: this.balance.status(worker.slot),
+      })),
+    )
   }
 
   #createServer(): HttpServer {

@@ -15,6 +15,10 @@ import type { ModelPolicies } from './model-policies.ts'
 /** The `onPick` chain of the request's route, compiled at ready; null when nobody hooked. */
 export type OnPickResolver = (ctx: RequestContext) => HookSignatures['onPick'] | null
 
+/** Told of each choice: the model as it is counted, and the policy's wire name or `hook`. */
+export type SelectionListener = (worker: WorkerEntry, model: string, policy: string) => void
+
+const CHOSEN_BY_HOOK = 'hook'
 const NOT_TRIED: readonly number[] = Object.freeze([])
 
 /** What a policy sees of the request; one per thread, pointed at each request in turn. */
@@ -37,17 +41,24 @@ export class Picker {
   private readonly counters: Counters
   private readonly policies: ModelPolicies
   private readonly onPick: OnPickResolver | null
+  private readonly onSelected: SelectionListener | null
   private readonly candidates: Candidates
   private readonly request = new CurrentRequest()
 
   constructor(
     table: CompiledTable,
-    parts: { counters: Counters; policies: ModelPolicies; onPick: OnPickResolver | null },
+    parts: {
+      counters: Counters
+      policies: ModelPolicies
+      onPick: OnPickResolver | null
+      onSelected: SelectionListener | null
+    },
   ) {
     this.table = table
     this.counters = parts.counters
     this.policies = parts.policies
     this.onPick = parts.onPick
+    this.onSelected = parts.onSelected
     this.candidates = new Candidates(parts.counters)
     this.candidates.reserve(table.largestTier)
   }
@@ -62,7 +73,9 @@ export class Picker {
   pick(ctx: RequestContext, model: string, tried: readonly number[] = NOT_TRIED): WorkerEntry {
     const canonical = this.table.canonicalModel(model)
     const hooked = this.onPick === null ? null : this.pickByHook(this.onPick, ctx, canonical)
-    return hooked ?? this.pickByPolicy(ctx, canonical, tried)
+    if (hooked === null) return this.pickByPolicy(ctx, canonical, tried)
+    this.selected(hooked, canonical, CHOSEN_BY_HOOK)
+    return hooked
   }
 
   /** Hooks may send a request to any registered worker that is ready; any other answer counts as none. */
@@ -73,6 +86,10 @@ export class Picker {
     if (typeof slot !== 'number') return null
     const worker = this.table.bySlot.get(slot)
     return worker !== undefined && this.counters.isReady(slot) ? worker : null
+  }
+
+  private selected(worker: WorkerEntry, model: string, policy: string): void {
+    if (this.onSelected !== null) this.onSelected(worker, model === '' ? UNKNOWN_MODEL : model, policy)
   }
 
   private pickByPolicy(ctx: RequestContext, model: string, tried: readonly number[]): WorkerEntry {
@@ -92,6 +109,8 @@ export class Picker {
     if (!(index >= 0 && index < candidates.length)) {
       throw balanceErrors.no_available_workers.with(RETRY_SOON, model)
     }
-    return candidates.worker(index)
+    const worker = candidates.worker(index)
+    this.selected(worker, model, policy.name)
+    return worker
   }
 }

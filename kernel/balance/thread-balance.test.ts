@@ -389,6 +389,30 @@ describe('onPick', () => {
   })
 })
 
+describe('each pick is told once', () => {
+  test('with the canonical model and the policy, or hook where one chose; failed picks and named workers are none', () => {
+    let answer: number | undefined
+    const told: string[] = []
+    balance = open({
+      onPickHook: () => () => answer,
+      onSelected: (worker, model, policy) => told.push(`${worker.slot} ${model} ${policy}`),
+    })
+    register(
+      workerEntry({ slot: 0, models: [{ id: 'm', aliases: ['a'] }], labels: { policy: 'round_robin' } }),
+      workerEntry({ slot: 1, models: ['other'] }),
+    )
+    balance.pick(ctx, 'a')
+    balance.pick(ctx, 'other')
+    balance.pick(ctx, 'unknown')
+    answer = 1
+    balance.pick(ctx, 'm')
+    answer = undefined
+    expect(() => balance.pick(ctx, 'nobody')).toThrow()
+    balance.attempt(balance.workers[0])
+    expect(told).toEqual(['0 m round_robin', '1 other least_load', '0 unknown least_load', '1 m hook'])
+  })
+})
+
 describe('slots', () => {
   test('are given lowest first and begin pending', () => {
     expect([balance.allocateSlot(), balance.allocateSlot(), balance.allocateSlot()]).toEqual([0, 1, 2])

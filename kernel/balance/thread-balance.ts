@@ -6,7 +6,7 @@ import type { WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker
 import { CompiledTable } from './compiled-table.ts'
 import type { Counters } from './counters.ts'
 import { ModelPolicies } from './model-policies.ts'
-import { type OnPickResolver, Picker } from './pick.ts'
+import { type OnPickResolver, Picker, type SelectionListener } from './pick.ts'
 import type { RandomSource } from './policies/random.ts'
 import { PolicyRegistry, registerBuiltInPolicies } from './policies/registry.ts'
 import { SlotAllocator } from './slot-allocator.ts'
@@ -27,6 +27,8 @@ export interface ThreadBalanceOptions {
   readonly defaultPolicy: string
   /** Finds the compiled `onPick` chain of a request's route. Default: no hooks. */
   readonly onPickHook?: OnPickResolver | null
+  /** Told of each pick, for metrics. */
+  readonly onSelected?: SelectionListener | null
   /** Told when a worker names an unknown policy. */
   readonly log?: Logger
   /** For tests that need the same draws each time. Default Math.random. */
@@ -72,6 +74,7 @@ export class ThreadBalance implements WorkerBalance {
       counters: this.counters,
       policies: this.policies,
       onPick: options.onPickHook ?? null,
+      onSelected: options.onSelected ?? null,
     })
     options.table.onChange((next) => this.swapTable(next))
   }

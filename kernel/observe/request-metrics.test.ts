@@ -151,12 +151,12 @@ test('§6.1 worker gauges follow the table and forget workers that left', () => 
     connectionMode: 'http',
     models: ['llama'],
     inFlight: 2,
-    isReady: true,
+    status: 'ready',
     ...more,
   })
   let table = [
     sample('http://a'),
-    sample('http://b', { inFlight: 5, isReady: false }),
+    sample('http://b', { inFlight: 5, status: 'draining' }),
     sample('http://c', { models: [] }),
   ]
   workers.watch(() => table)
@@ -164,25 +164,38 @@ test('§6.1 worker gauges follow the table and forget workers that left', () => 
   expect(values(metrics, 'weir_worker_connections_active')).toEqual(['regular,http 9'])
   expect(values(metrics, 'weir_worker_requests_active')).toEqual(['http://a 2', 'http://b 5', 'http://c 2'])
   expect(values(metrics, 'weir_worker_health')).toEqual(['http://a 1', 'http://c 1'])
+  expect(values(metrics, 'weir_worker_state')).toEqual(['http://a 1', 'http://b 4', 'http://c 1'])
   table = [sample('http://b')]
   expect(values(metrics, 'weir_worker_requests_active')).toEqual(['http://b 2'])
   const health = metrics.snapshot().find(({ name }) => name === 'weir_worker_health') as ValueFamily
   expect(health.series).toEqual([{ labels: ['http://b'], value: 1 }])
 })
 
-test('§6.2 choices, probes and failures of workers are counted', () => {
+test('§6.2 choices and failures of workers are counted', () => {
   const metrics = new ThreadMetrics()
   const workers = new WorkerMetrics(metrics, modelLabelLimit())
-  workers.selection('regular', 'http', 'llama', 'round_robin').value += 1
-  workers.onHealthCheck('regular', true)
-  workers.onHealthCheck('regular', false)
+  const chosen = { workerType: 'regular', connectionMode: 'http' } as const
+  workers.onSelection(chosen, 'llama', 'round_robin')
+  workers.onSelection(chosen, 'llama', 'round_robin')
+  workers.onSelection(chosen, 'llama', 'hook')
+  workers.onSelection({ ...chosen, connectionMode: 'grpc' }, 'llama', 'hook')
   workers.onError('regular', 'http', 'connect')
-  expect(values(metrics, 'weir_worker_selection_total')).toEqual(['regular,http,llama,round_robin 1'])
-  expect(values(metrics, 'weir_worker_health_checks_total')).toEqual([
-    'regular,success 1',
-    'regular,failure 1',
+  expect(values(metrics, 'weir_worker_selection_total')).toEqual([
+    'regular,http,llama,round_robin 2',
+    'regular,http,llama,hook 1',
+    'regular,grpc,llama,hook 1',
   ])
   expect(values(metrics, 'weir_worker_errors_total')).toEqual(['regular,http,connect 1'])
+})
+
+test('choices for models that clients invent end up in one series', () => {
+  const metrics = new ThreadMetrics()
+  const workers = new WorkerMetrics(metrics, modelLabelLimit())
+  const chosen = { workerType: 'regular', connectionMode: 'http' } as const
+  for (let i = 0; i < 1_500; i++) workers.onSelection(chosen, `model-${i}`, 'random')
+  const counted = values(metrics, 'weir_worker_selection_total')
+  expect(counted).toHaveLength(1_001)
+  expect(counted).toContain('regular,http,other,random 500')
 })
 
 test('the process and its event loops report themselves', () => {

@@ -1,7 +1,12 @@
 /** Metrics about workers: gauges filled from the live table by control, counters wherever the event happens. */
 import type { CounterHandle, GaugeHandle, MetricFamily, Metrics } from '../contracts/metric.ts'
-import type { ConnectionMode, WorkerType } from '../contracts/worker.ts'
-import type { LabelLimit } from './label-limit.ts'
+import {
+  type ConnectionMode,
+  WORKER_STATUS_CODE,
+  type WorkerStatus,
+  type WorkerType,
+} from '../contracts/worker.ts'
+import { type LabelLimit, OTHER } from './label-limit.ts'
 import { labelKey } from './metrics-snapshot.ts'
 
 /** One registered worker at the moment of a scrape. */
@@ -14,19 +19,32 @@ export interface WorkerSample {
   readonly models: readonly string[]
   /** Requests in flight to it, over all threads. */
   readonly inFlight: number
-  readonly isReady: boolean
+  readonly status: WorkerStatus
 }
 
 /** Why work with a worker failed, such as `connect` or `idle_timeout`: a fixed set, never a message. */
 export type WorkerErrorType = string
+
+/** What of a chosen worker its choice is counted under. */
+export interface SelectedWorker {
+  readonly workerType: WorkerType
+  readonly connectionMode: ConnectionMode
+}
+
+/** Choices of one policy among workers of one kind, for one model. */
+interface Selection extends SelectedWorker {
+  readonly policy: string
+  readonly count: CounterHandle
+}
 
 /** Declares the worker metrics of one thread. @source routing facts 6.2 */
 export class WorkerMetrics {
   readonly #metrics: Metrics
   readonly #models: LabelLimit
   readonly #selections: MetricFamily<CounterHandle>
-  readonly #checks: MetricFamily<CounterHandle>
   readonly #errors: MetricFamily<CounterHandle>
+  /** Few per model, so a list is searched faster than a joined key is built. */
+  readonly #byModel = new Map<string, Selection[]>()
 
   /** @param models shared by all metrics with a `model` label, see `modelLabelLimit` */
   constructor(metrics: Metrics, models: LabelLimit) {
@@ -36,11 +54,6 @@ export class WorkerMetrics {
       name: 'weir_worker_selection_total',
       help: 'Choices of a worker.',
       labels: ['worker_type', 'connection_mode', 'model', 'policy'],
-    })
-    this.#checks = metrics.counter({
-      name: 'weir_worker_health_checks_total',
-      help: 'Health probes by result.',
-      labels: ['worker_type', 'result'],
     })
     this.#errors = metrics.counter({
       name: 'weir_worker_errors_total',
@@ -79,7 +92,13 @@ export class WorkerMetrics {
       '1 when the worker is ready, otherwise 0.',
       ['worker'],
     )
-    const gauges = [poolSize, connections, requests, health]
+    const state = new LiveGauge(
+      this.#metrics,
+      'weir_worker_state',
+      'Lifecycle: 0 pending, 1 ready, 2 not ready, 3 failed, 4 draining.',
+      ['worker'],
+    )
+    const gauges = [poolSize, connections, requests, health, state]
     this.#metrics.onCollect(() => {
       for (const gauge of gauges) gauge.begin()
       for (const worker of workers()) {
@@ -88,24 +107,48 @@ export class WorkerMetrics {
         for (const model of models) poolSize.add(1, workerType, connectionMode, this.#models.admit(model))
         connections.add(worker.inFlight, workerType, connectionMode)
         requests.add(worker.inFlight, url)
-        health.add(worker.isReady ? 1 : 0, url)
+        health.add(worker.status === 'ready' ? 1 : 0, url)
+        state.add(WORKER_STATUS_CODE[worker.status], url)
       }
       for (const gauge of gauges) gauge.end()
     })
   }
 
-  /** The counter of one choice; keep it where candidates are compiled, and add 1 to its `value` per pick. */
-  selection(
-    workerType: WorkerType,
-    connectionMode: ConnectionMode,
-    model: string,
-    policy: string,
-  ): CounterHandle {
-    return this.#selections.labels(workerType, connectionMode, this.#models.admit(model), policy)
+  /**
+   * A worker was chosen: one lookup and one addition per pick.
+   *
+   * @param model canonical id, or `unknown`; beyond 1,000 of them `other`
+   * @param policy wire name of the policy, or `hook` when a hook chose
+   */
+  onSelection(worker: SelectedWorker, model: string, policy: string): void {
+    const known = this.#byModel.get(model)
+    if (known !== undefined) {
+      for (const selection of known) {
+        if (
+          selection.policy === policy &&
+          selection.workerType === worker.workerType &&
+          selection.connectionMode === worker.connectionMode
+        ) {
+          selection.count.value += 1
+          return
+        }
+      }
+    }
+    this.#addSelection(worker, model, policy)
   }
 
-  onHealthCheck(workerType: WorkerType, isSuccess: boolean): void {
-    this.#checks.labels(workerType, isSuccess ? 'success' : 'failure').inc()
+  #addSelection(worker: SelectedWorker, model: string, policy: string): void {
+    if (this.#models.admit(model) !== model) {
+      this.onSelection(worker, OTHER, policy)
+      return
+    }
+    const { workerType, connectionMode } = worker
+    const count = this.#selections.labels(workerType, connectionMode, model, policy)
+    count.value += 1
+    const selection = { workerType, connectionMode, policy, count }
+    const known = this.#byModel.get(model)
+    if (known === undefined) this.#byModel.set(model, [selection])
+    else known.push(selection)
   }
 
   onError(workerType: WorkerType, connectionMode: ConnectionMode, errorType: WorkerErrorType): void {
