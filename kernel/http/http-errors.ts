@@ -31,9 +31,4 @@ export const httpErrors = defineErrors('http', {
     text: (field: string, problem: string) => `field '${field}' ${problem}`,
   },
   internal_error: { kind: 'internal', source: 'gateway', text: () => 'internal error' },
-  shutting_down: {
-    kind: 'unavailable',
-    source: 'gateway',
-    text: () => 'the gateway is shutting down; try another one or try again later',
-  },
 })
