@@ -260,8 +260,9 @@ export class GatewayThread {
   }
 }
 
+/** Open listeners keep the process alive meanwhile; when a second signal has closed them, nothing should. */
 function pauseUnless(skip: boolean, ms: number): Promise<void> {
-  return skip || ms <= 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, ms))
+  return skip || ms <= 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, ms).unref())
 }
 
 /** Resolves with the work or at the limit, whichever is first. */
