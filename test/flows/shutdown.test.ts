@@ -1,0 +1,256 @@
+/** How the gateway ends: what still works while it drains, what is cut, and how long all of it takes. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import {
+  type BuiltGateway,
+  freePort,
+  isFree,
+  startBuiltGateway,
+  stopCommands,
+  until,
+} from '../support/built-command.ts'
+import {
+  chatChunks,
+  type ScriptedWorker,
+  sseAnswer,
+  startScriptedWorker,
+} from '../support/scripted-worker.ts'
+import { openSse, type SseStream } from '../support/sse-client.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const chunks = chatChunks('test-model', ['a', 'b', 'c', 'd'])
+const body = { model: 'test-model', messages: [{ role: 'user', content: 'Hello' }], stream: true }
+
+const workers: ScriptedWorker[] = []
+afterEach(async () => {
+  await stopCommands()
+  for (const worker of workers.splice(0)) await worker.close()
+})
+
+interface Setup {
+  readonly gateway: BuiltGateway
+  readonly worker: ScriptedWorker
+  /** Lets the worker finish its streams. */
+  readonly finish: () => void
+}
+
+async function setUp(shutdown: { graceMs: number; settleMs: number }, kernel: object = {}): Promise<Setup> {
+  const release = Promise.withResolvers<void>()
+  const worker = await startScriptedWorker()
+  workers.push(worker)
+  worker.script(CHAT, sseAnswer([...chunks.slice(0, 2), { until: release.promise }, ...chunks.slice(2)]))
+  const gateway = await startBuiltGateway({
+    kernel: { shutdown, ...kernel },
+    workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'test-model' }] }],
+  })
+  return { gateway, worker, finish: release.resolve }
+}
+
+async function openStream(gateway: BuiltGateway): Promise<SseStream> {
+  const stream = openSse(`${gateway.url}/v1/chat/completions`, { body })
+  await stream.receive(2)
+  return stream
+}
+
+async function isRefused(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
+  } finally {
+    socket.destroy()
+  }
+}
+
+interface KeptConnection {
+  readonly socket: Socket
+  /** All that came since the last request. */
+  text(): string
+  /** Sends a request and waits for some text of its answer. */
+  ask(line: string, content: string, awaited: string): Promise<string>
+}
+
+/** A connection that has served one request already. */
+async function keptConnection(port: number): Promise<KeptConnection> {
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  let text = ''
+  socket.setEncoding('utf8').on('data', (part) => {
+    text += part
+  })
+  const ask = async (line: string, content: string, awaited: string) => {
+    text = ''
+    socket.write(`${line} HTTP/1.1\r\nhost: x\r\ncontent-length: ${content.length}\r\n\r\n${content}`)
+    await until(() => text.includes(awaited))
+    return text
+  }
+  await ask('GET /liveness', '', 'OK')
+  return { socket, text: () => text, ask }
+}
+
+/** Takes one read at a time and rests, so that the buffers before it stay full to the end. */
+async function sip(stream: SseStream): Promise<void> {
+  let seen = -1
+  const sips = setInterval(() => {
+    if (stream.reads.length === seen) return
+    seen = stream.reads.length
+    stream.resume()
+    setImmediate(() => stream.pause())
+  }, 60)
+  await stream.done
+  clearInterval(sips)
+}
+
+const isAlive = (pid: number) => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+describe('SIGTERM (routing check 58)', () => {
+  test('readiness turns at once, liveness stays, the stream ends whole, new connections end with the settle time, exit 0', async () => {
+    const settleMs = 1_500
+    const { gateway, finish } = await setUp({ graceMs: 20_000, settleMs })
+    const streams = await Promise.all(Array.from({ length: 6 }, () => openStream(gateway)))
+    expect((await gateway.get('/readiness')).status).toBe(200)
+
+    const signalledAtMs = gateway.command.signal('SIGTERM')
+    await until(async () => (await gateway.get('/readiness')).status === 503, 1_000)
+    // Every thread has turned: the probe may reach either.
+    for (let probes = 0; probes < 20; probes += 1) {
+      const readiness = await gateway.get('/readiness')
+      expect([readiness.status, await readiness.json()]).toEqual([
+        503,
+        { status: 'not ready', reason: 'draining' },
+      ])
+      const liveness = await gateway.get('/liveness')
+      expect([liveness.status, await liveness.text()]).toEqual([200, 'OK'])
+    }
+    // A balancer that has not noticed yet is still served.
+    const late = await openStream(gateway)
+    expect(performance.now() - signalledAtMs).toBeLessThan(settleMs)
+
+    await until(() => isRefused(gateway.port), settleMs + 2_000)
+    const refusedAfterMs = performance.now() - signalledAtMs
+    expect(refusedAfterMs).toBeGreaterThan(settleMs - 50)
+    expect(refusedAfterMs).toBeLessThan(settleMs + 1_500)
+
+    expect(gateway.command.hasEnded).toBe(false)
+    finish()
+    for (const stream of [...streams, late]) {
+      await stream.done
+      expect(stream.isWhole).toBe(true)
+      expect(stream.events.map(({ data }) => data)).toEqual(chunks)
+    }
+    const finishedAtMs = performance.now()
+    const end = await gateway.command.ended
+    expect([end.code, end.signal]).toEqual([0, null])
+    expect(end.atMs - finishedAtMs).toBeLessThan(2_000)
+  })
+
+  test('kept connections are told to close, by whole replies and by streams, and no stream is spoilt by it', async () => {
+    const { gateway, finish } = await setUp({ graceMs: 20_000, settleMs: 100 })
+    const sockets = await Promise.all([keptConnection(gateway.port), keptConnection(gateway.port)])
+    const stream = await openStream(gateway)
+    gateway.command.signal('SIGTERM')
+    await until(() => isRefused(gateway.port))
+
+    const [whole, streamed] = sockets
+    const closed = once(whole.socket, 'close')
+    expect(await whole.ask('GET /liveness', '', 'OK')).toMatch(/\r\nconnection: close\r\n/i)
+    await closed
+    const reply = await streamed.ask('POST /v1/chat/completions', JSON.stringify(body), '"a"')
+    expect(reply.slice(0, reply.indexOf('\r\n\r\n'))).toMatch(/\r\nconnection: close$/im)
+    finish()
+    await until(() => streamed.text().endsWith('0\r\n\r\n'))
+    expect(streamed.text().match(/connection/gi)).toHaveLength(1)
+    streamed.socket.destroy()
+    await stream.done
+    expect([stream.isWhole, stream.events.length]).toEqual([true, chunks.length])
+    expect((await gateway.command.ended).code).toBe(0)
+  })
+
+  test('a slow reader gets the last byte of its stream before the gateway ends', async () => {
+    const { gateway, worker } = await setUp({ graceMs: 20_000, settleMs: 0 })
+    const events = Array.from({ length: 200 }, (_, place) => `${place} ${'x'.repeat(65_536)}`)
+    worker.script(CHAT, sseAnswer([...events, '[DONE]']))
+    const streams = Array.from({ length: 4 }, () => openSse(`${gateway.url}/v1/chat/completions`, { body }))
+    await Promise.all(streams.map((stream) => stream.receive(1)))
+    for (const stream of streams) stream.pause()
+    gateway.command.signal('SIGTERM')
+    await until(() => isRefused(gateway.port))
+    await Promise.all(streams.map(sip))
+    for (const stream of streams) {
+      expect([stream.isWhole, stream.events.length]).toEqual([true, events.length + 1])
+    }
+    expect((await gateway.command.ended).code).toBe(0)
+  })
+
+  test('§3.7 streams that are longer than the grace period are cut, their worker is told, and the exit is orderly', async () => {
+    const graceMs = 800
+    const { gateway, worker } = await setUp({ graceMs, settleMs: 100 })
+    const streams = await Promise.all(Array.from({ length: 4 }, () => openStream(gateway)))
+    const signalledAtMs = gateway.command.signal('SIGTERM')
+    await Promise.all(streams.map(({ done }) => done))
+    const cutAfterMs = performance.now() - signalledAtMs
+    expect(cutAfterMs).toBeGreaterThan(graceMs - 50)
+    expect(cutAfterMs).toBeLessThan(graceMs + 1_500)
+    expect(streams.map(({ isWhole }) => isWhole)).toEqual([false, false, false, false])
+    const end = await gateway.command.ended
+    expect([end.code, end.signal]).toEqual([0, null])
+    expect(end.atMs - signalledAtMs).toBeLessThan(graceMs + 3_000)
+    expect(end.stdout).toContain('requests still open at the end of the grace period are cut')
+    const requests = worker.requestsTo(CHAT)
+    await Promise.all(requests.map(({ closed }) => closed))
+    expect(requests.every(({ isAborted }) => isAborted)).toBe(true)
+  })
+
+  for (const threads of [2, 0]) {
+    test(`a second signal cuts at once, with ${threads} data threads`, async () => {
+      const { gateway } = await setUp({ graceMs: 60_000, settleMs: 5_000 }, { threads })
+      const stream = await openStream(gateway)
+      gateway.command.signal('SIGTERM')
+      await until(async () => (await gateway.get('/readiness')).status === 503)
+      const secondAtMs = gateway.command.signal('SIGTERM')
+      const end = await gateway.command.ended
+      expect(end.atMs - secondAtMs).toBeLessThan(1_500)
+      expect([end.code, end.signal]).toEqual([0, null])
+      await stream.done
+      expect(stream.isWhole).toBe(false)
+    })
+  }
+})
+
+describe('SIGINT', () => {
+  for (const threads of [2, 0]) {
+    test(`with nothing open ends at once whatever the settle time, with ${threads} data threads`, async () => {
+      const [port, metricsPort] = [await freePort(), await freePort()]
+      const kernel = { threads, port, metrics: { port: metricsPort } }
+      const { gateway } = await setUp({ graceMs: 180_000, settleMs: 5_000 }, kernel)
+      // A kept idle connection is nothing that is open.
+      await (await fetch(`${gateway.url}/liveness`)).text()
+      const signalledAtMs = gateway.command.signal('SIGINT')
+      const end = await gateway.command.ended
+      expect([end.code, end.signal]).toEqual([0, null])
+      expect(end.atMs - signalledAtMs).toBeLessThan(1_500)
+      expect(isAlive(gateway.command.pid)).toBe(false)
+      expect([await isFree(port), await isFree(metricsPort)]).toEqual([true, true])
+    })
+  }
+
+  test('§3.7 lets a running stream finish', async () => {
+    const { gateway, finish } = await setUp({ graceMs: 20_000, settleMs: 5_000 })
+    const stream = await openStream(gateway)
+    gateway.command.signal('SIGINT')
+    await until(() => isRefused(gateway.port), 1_000)
+    finish()
+    await stream.done
+    expect(stream.events.map(({ data }) => data)).toEqual(chunks)
+    expect((await gateway.command.ended).code).toBe(0)
+  })
+})
