@@ -1,7 +1,6 @@
 /** Makes the request for one attempt: body with the canonical model, headers with the worker's key. @hot */
 import type { AuthService } from '../contracts/auth.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
-import type { RoutingPeek } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 
@@ -36,11 +35,4 @@ export class OutgoingHeaders {
     if (own !== undefined && !this.auth?.isGatewayKey(own)) headers.push('authorization', own)
     return headers
   }
-}
-
-/** The same body with another model; everything else stays byte for byte. */
-export function withModel(body: Buffer, peek: RoutingPeek, model: string): Buffer {
-  if (peek.modelStart < 0) return body
-  const value = Buffer.from(JSON.stringify(model))
-  return Buffer.concat([body.subarray(0, peek.modelStart), value, body.subarray(peek.modelEnd)])
 }
