@@ -1,0 +1,191 @@
+/** The built command as an operator types it: what it prints, what it refuses, and with which exit code. */
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, test } from 'vitest'
+import {
+  type BuiltGateway,
+  type CommandEnd,
+  freePort,
+  makeFolder,
+  readyGateway,
+  runCommand,
+  startBuiltGateway,
+  startSim,
+  stopCommands,
+  until,
+} from '../support/built-command.ts'
+
+const ADMIN_KEY = 'operator-key'
+const version = (JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version
+
+afterEach(stopCommands)
+
+/** Runs to the end. */
+const weir = (args: readonly string[], env?: Record<string, string>): Promise<CommandEnd> =>
+  runCommand(args, env).ended
+
+describe('weir serve', () => {
+  test('on a taken port fails at once and names the flag', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as { port: number }
+    try {
+      for (const flag of ['--port', '--metrics-port']) {
+        const ports = { '--port': '0', '--metrics-port': '0', [flag]: String(port) }
+        const end = await weir(['serve', ...Object.entries(ports).flat()])
+        expect(end.code).toBe(1)
+        expect(end.stderr).toContain(String(port))
+        expect(end.stderr).toContain(`choose another one with ${flag}`)
+        expect(end.stderr).not.toMatch(/\n\s+at /)
+      }
+    } finally {
+      other.close()
+    }
+  })
+
+  test('on the port of another gateway is refused, although its listeners could share it', async () => {
+    const gateway = await startBuiltGateway()
+    const end = await weir(['serve', '--port', String(gateway.port), '--metrics-port', '0'])
+    expect([end.code, end.stderr.includes(String(gateway.port))]).toEqual([1, true])
+    expect((await gateway.get('/health')).status).toBe(200)
+  })
+
+  test('the curl line of its quick start works as it stands, key and streaming included', async () => {
+    const port = await freePort()
+    const file = join(makeFolder(), 'weir.yaml')
+    const plugins = {
+      auth: {},
+      health: {},
+      proxy: {},
+      sim: { listen: { port }, models: ["it's"] },
+      workers: {},
+    }
+    writeFileSync(file, JSON.stringify({ plugins }))
+    const flags = ['--port', '0', '--metrics-port', '0', '--threads', '2', '--quick-start']
+    const command = runCommand(
+      ['serve', '--config', file, '--worker-url', `http://127.0.0.1:${port}`, ...flags],
+      { WEIR_API_KEY: "it's a key" },
+    )
+    const [curl] = await command.line(/^ {2}curl .*/)
+    const gateway = await readyGateway(command)
+    await until(async () => (await gateway.get('/readiness')).status === 200)
+    const line = `${curl} --silent --show-error --fail`
+    const { stdout } = await promisify(execFile)('sh', ['-c', line])
+    expect(stdout).toMatch(/^data: \{/)
+    expect(stdout.trimEnd().endsWith('data: [DONE]')).toBe(true)
+  })
+
+  test('flags win over the environment', async () => {
+    const port = await freePort()
+    const command = runCommand(['serve', '--port', String(port), '--metrics-port', '0', '--threads', '0'], {
+      WEIR_PORT: '1',
+    })
+    expect((await readyGateway(command)).port).toBe(port)
+  })
+})
+
+describe('weir workers', () => {
+  const start = () =>
+    startBuiltGateway({
+      plugins: { auth: { controlPlaneKeys: [`op:Op:admin:${ADMIN_KEY}`] }, workers: { healthCheck: {} } },
+    })
+  const run = (gateway: BuiltGateway, ...args: string[]) =>
+    weir(['workers', ...args], { WEIR_GATEWAY: gateway.url, WEIR_ADMIN_KEY: ADMIN_KEY })
+
+  test('§4.4 adds a worker and waits for it, lists it, and removes it by its url', async () => {
+    const sim = await startSim('--model', 'demo')
+    const gateway = await start()
+    expect((await run(gateway, 'list')).stdout).toContain('no workers; add one with: weir workers add')
+
+    const added = await run(
+      gateway,
+      'add',
+      sim.url,
+      '--wait',
+      '--priority',
+      '80',
+      '--label',
+      'zone=a',
+      '--json',
+    )
+    expect([added.code, added.stderr.includes('ready')]).toEqual([0, true])
+    const worker = JSON.parse(added.stdout) as { id: string }
+    expect(worker).toMatchObject({
+      url: sim.url,
+      status: 'ready',
+      priority: 80,
+      runtime_type: 'sglang',
+      labels: { zone: 'a' },
+      models: [{ id: 'demo' }],
+    })
+
+    const listed = await run(gateway, 'list')
+    expect(listed.code).toBe(0)
+    const [heading, row] = listed.stdout.trimEnd().split('\n')
+    expect(heading).toMatch(/^ID\s+URL\s+STATUS/)
+    for (const cell of [worker.id, sim.url, 'ready', 'demo', 'sglang', '80']) expect(row).toContain(cell)
+
+    const twice = await run(gateway, 'add', sim.url)
+    expect([twice.code, twice.stderr.includes('weir workers remove')]).toEqual([1, true])
+
+    const removed = await run(gateway, 'remove', sim.url)
+    expect([removed.code, removed.stdout.includes('is being removed')]).toEqual([0, true])
+    await until(async () => (await run(gateway, 'list')).stdout.startsWith('no workers'))
+  })
+
+  test('add --wait fails with the reason and the way out when the worker does not come up in time', async () => {
+    const gateway = await start()
+    const url = `http://127.0.0.1:${await freePort()}`
+    const end = await run(gateway, 'add', url, '--wait', '--wait-ms', '600')
+    expect(end.code).toBe(1)
+    expect(end.stderr).toContain(`${url} is not ready after 600 ms`)
+  })
+
+  test('§5 a missing key, a wrong address and an unknown worker are said in words', async () => {
+    const gateway = await start()
+    const keyless = await weir(['workers', 'list', '--gateway', gateway.url])
+    expect([keyless.code, keyless.stderr.includes('WEIR_ADMIN_KEY')]).toEqual([1, true])
+    const nobody = await weir(['workers', 'list', '--gateway', `http://127.0.0.1:${await freePort()}`])
+    expect([nobody.code, nobody.stderr.includes('no gateway listens at')]).toEqual([1, true])
+    const unknown = await run(gateway, 'remove', 'http://127.0.0.1:1')
+    expect([unknown.code, unknown.stderr.includes('no worker has the url')]).toEqual([1, true])
+  })
+})
+
+describe('weir', () => {
+  test('plugins lists every plugin with what it costs', async () => {
+    const end = await weir(['plugins', '--json'])
+    expect([end.code, end.stderr]).toEqual([0, ''])
+    const rows = JSON.parse(end.stdout) as {
+      name: string
+      isEnabled: boolean
+      cost: { problem?: string; figures?: { bootMs: number; routes: number } }
+    }[]
+    expect(rows.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['auth', 'proxy', 'sim', 'storage', 'workers']),
+    )
+    expect(rows.filter(({ isEnabled }) => isEnabled).map(({ name }) => name)).not.toContain('storage')
+    expect(rows.filter(({ cost }) => cost.figures === undefined)).toEqual([])
+    expect(rows.find(({ name }) => name === 'proxy')?.cost.figures?.routes).toBeGreaterThan(5)
+  })
+
+  test('--version prints the version of the package', async () => {
+    const end = await weir(['--version'])
+    expect([end.code, end.stdout.trim(), end.stderr]).toEqual([0, version, ''])
+  })
+
+  test('an unknown flag, an unknown command and an unknown setting come with a suggestion and exit code 2', async () => {
+    const flag = await weir(['serve', '--prot', '1'])
+    expect([flag.code, flag.stderr.includes('Did you mean --port?')]).toEqual([2, true])
+    const command = await weir(['worker', 'list'])
+    expect([command.code, command.stderr.includes('Did you mean workers?')]).toEqual([2, true])
+    const file = join(makeFolder(), 'weir.yaml')
+    writeFileSync(file, 'plugins:\n  storrage: {}\n')
+    const setting = await weir(['serve', '--config', file])
+    expect([setting.code, setting.stderr.includes('did you mean plugins.storage?')]).toEqual([2, true])
+  })
+})
