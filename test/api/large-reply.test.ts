@@ -1,0 +1,82 @@
+/** Large whole replies to slow clients: every byte arrives, and the request counts as open until it has. */
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import { definePlugin, Type } from '#kernel'
+import { startGateway } from '../support/gateway.ts'
+
+let stop = async () => {}
+afterEach(() => stop())
+
+const BODY = Buffer.alloc(24_000_000, 'abcdefghij\n')
+const big = definePlugin({
+  manifest: { name: 'big', version: '0.0.0', description: 'answers much', config: Type.Object({}) },
+  register(host) {
+    host.route({
+      method: 'GET',
+      path: '/big',
+      access: 'public',
+      errors: 'api',
+      docs: { summary: 'big', tag: 'test', responses: {} },
+      handler: (ctx) => ctx.send(200, 'text/plain', BODY),
+    })
+  },
+})
+
+async function readSlowly(port: number, onFirst: () => void): Promise<{ hash: string; bytes: number }> {
+  const socket = connect(port, '127.0.0.1')
+  socket.write('GET /big HTTP/1.1\r\nhost: a\r\n\r\n')
+  const hash = createHash('sha256')
+  let bytes = 0
+  let head = Buffer.alloc(0)
+  let inBody = false
+  const done = Promise.withResolvers<void>()
+  socket.on('data', (data) => {
+    if (!inBody) {
+      head = Buffer.concat([head, data])
+      const end = head.indexOf('\r\n\r\n')
+      if (end < 0) return
+      inBody = true
+      onFirst()
+      data = head.subarray(end + 4)
+    }
+    hash.update(data)
+    bytes += data.length
+    socket.pause()
+    setTimeout(() => socket.resume(), 1)
+    if (bytes >= BODY.length) done.resolve()
+  })
+  socket.on('close', () => done.resolve())
+  await done.promise
+  socket.destroy()
+  if (!socket.closed) await once(socket, 'close')
+  return { hash: hash.digest('hex'), bytes }
+}
+
+test('a slow client gets every byte, also when the gateway shuts down meanwhile', async () => {
+  const gateway = await startGateway({ own: [big], plugins: {}, kernel: { shutdown: { graceMs: 15_000 } } })
+  let stopped: Promise<void> | null = null
+  stop = async () => {
+    await stopped
+  }
+  const reply = await readSlowly(gateway.port, () => {
+    stopped = gateway.stop()
+  })
+  expect(reply.bytes).toBe(BODY.length)
+  expect(reply.hash).toBe(createHash('sha256').update(BODY).digest('hex'))
+})
+
+test('a client that leaves in the middle ends the request', async () => {
+  const gateway = await startGateway({ own: [big], plugins: {} })
+  stop = () => gateway.stop()
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write('GET /big HTTP/1.1\r\nhost: a\r\n\r\n')
+  await once(socket, 'data')
+  socket.destroy()
+  const active = async () => {
+    const text = await (await fetch(gateway.metricsUrl as string)).text()
+    return Number(/^weir_http_connections_active (\d+)$/m.exec(text)?.[1])
+  }
+  await expect.poll(active).toBe(0)
+})
