@@ -32,8 +32,8 @@ export interface HookSignatures {
   onChunk: (ctx: RequestContext, chunk: Buffer) => Buffer
   /** Series: error to error. Once, before the error body is made. */
   onError: (ctx: RequestContext, error: GatewayError) => GatewayError | Promise<GatewayError>
-  /** Observe: exactly once per request, whatever happened; what it throws is logged. */
-  onDone: (ctx: RequestContext) => void
+  /** Observe: exactly once per request, whatever happened; what it throws or rejects with is logged, and nobody waits for it. */
+  onDone: (ctx: RequestContext) => void | Promise<void>
 }
 
 export type HookName = keyof HookSignatures

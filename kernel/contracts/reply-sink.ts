@@ -3,12 +3,12 @@ import type { RouteHooks } from './hook.ts'
 import type { RequestContext } from './request.ts'
 import type { HeaderList } from './transport.ts'
 
-/** Told about the client while a reply is under way. */
+/** Who writes the reply that is under way. */
 export interface SinkListener {
   /** The client has taken what was buffered: go on. */
   onClientDrain(): void
-  /** The client is gone: stop the work. */
-  onClientAbort(): void
+  /** Stop the work: the client is gone, or somebody else has ended the reply. */
+  onCancel(): void
 }
 
 export interface ReplySink {

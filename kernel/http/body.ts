@@ -12,7 +12,8 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
   let parts: Buffer[] | null = null
   let length = 0
   res.onData((data, isLast) => {
-    if (ctx.isDone) return
+    // A refusal may still be waiting for a hook when more bytes come.
+    if (ctx.isDone || ctx.isFailing) return
     const size = data.byteLength
     if (length + size > maxBytes) {
       ctx.closesConnection = true

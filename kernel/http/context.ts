@@ -42,6 +42,8 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
   errorCode: string | null = null
   /** The body is whole. */
   hasBody = false
+  /** An error reply is being made. */
+  isFailing = false
   /** The access check has passed. */
   isAdmitted = false
   /** The reply closes the connection. */
@@ -154,14 +156,17 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
   }
 
   forgetBody(): void {
-    this.#body = EMPTY
+    const { onResponse, onChunk, onError, onDone } = this.compiled.hooks
+    // Hooks that are still to come may read it.
+    if (onResponse === null && onChunk === null && onError === null && onDone === null) this.#body = EMPTY
     this.#bodyBlock = null
   }
 
   /** At the very end, when nobody writes it to a worker any more. */
   recycleBody(): void {
     const block = this.#bodyBlock
-    this.forgetBody()
+    this.#body = EMPTY
+    this.#bodyBlock = null
     if (block !== null) this.server.bodies.give(block)
   }
 
@@ -220,13 +225,27 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
       if (contentType !== null) res.writeHeader('content-type', contentType)
       if (headers !== null)
         for (let i = 0; i < headers.length; i += 2) res.writeHeader(headers[i], headers[i + 1])
-      const close = this.#closesConnection
-      if (this.method === 'HEAD')
-        res.endWithoutBody(typeof body === 'string' ? Buffer.byteLength(body) : body.length, close)
-      else if (status === 204 || status === 304) res.endWithoutBody(undefined, close)
-      else res.end(body, close)
+      if (this.method === 'HEAD') this.#endWithoutBody(this.bytesOut)
+      else if (status === 204 || status === 304) this.#endWithoutBody(null)
+      else res.end(body, this.#closesConnection)
     })
     this.#done()
+  }
+
+  /**
+   * Given a length, the library never takes the response for ended, and cuts the connection at the next request.
+   * So it is told one only when it is to close anyway. @param length null when it is not known or there is none
+   */
+  #endWithoutBody(length: number | null): void {
+    const res = this.#res
+    this.bytesOut = 0
+    if (length !== null && this.#closesConnection) {
+      res.endWithoutBody(length, true)
+      return
+    }
+    if (length !== null) res.writeHeader('content-length', String(length))
+    if (this.#closesConnection) res.writeHeader('connection', 'close')
+    res.endWithoutBody()
   }
 
   /** 200 without a body and with nothing but the given headers. @source routes facts 4.3 */
@@ -263,19 +282,34 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
     this.#listener = listener
   }
 
+  /** The reply to HEAD ends with its head, however long the body would go on. */
+  #sendHeadOnly(): void {
+    this.#res.cork(() => {
+      this.#writeStreamHead()
+      this.#endWithoutBody(null)
+    })
+    this.#done()
+  }
+
   startStream(status: number, headers: HeaderList, isEventStream: boolean): void {
     if (this.isDone) return
     this.status = status
     this.#isStreaming = true
     this.#isEventStream = isEventStream
     this.#streamHeaders = headers
+    if (this.method === 'HEAD') {
+      this.#sendHeadOnly()
+      return
+    }
     this.#writeCorked = () => this.#writeChunk()
     if (isEventStream) this.server.heartbeats.add(this)
   }
 
   /** Exactly one write per cork: several corrupt the stream when the client is slow (platform fact). bench: relay-sse */
   writeStream(chunk: Buffer | string): boolean {
-    if (this.isDone || chunk.length === 0) return this.#isWritable
+    // After the end there is nothing to wait for.
+    if (this.isDone) return true
+    if (chunk.length === 0) return this.#isWritable
     this.#chunk = chunk
     this.#res.cork(this.#writeCorked as () => void)
     if (!this.#isWritable && !this.#watchesDrain) this.#watchDrain()
@@ -359,18 +393,28 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
     if (this.isDone) return
     this.isAborted = true
     if (this.status === 0) this.status = CLIENT_CLOSED_REQUEST
-    const listener = this.#listener
     const listeners = this.#abortListeners
     this.#done()
-    listener?.onClientAbort()
-    if (listeners !== null) for (const abort of listeners) abort()
+    if (listeners !== null) for (const abort of listeners) this.#callAbort(abort)
+  }
+
+  /** What a listener throws has no caller who could catch it, and must not end the thread. */
+  #callAbort(abort: () => void): void {
+    try {
+      abort()
+    } catch (error) {
+      this.server.log.error({ err: error, request_id: this.requestId }, 'an abort listener threw')
+    }
   }
 
   #done(): void {
     this.isDone = true
+    const listener = this.#listener
     this.#listener = null
     this.#abortListeners = null
     if (this.#isEventStream) this.server.heartbeats.remove(this)
+    // Whoever has ended its own reply has taken its leave before: this one must stop.
+    listener?.onCancel()
     finishRequest(this)
   }
 }

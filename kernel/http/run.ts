@@ -9,6 +9,7 @@ import { httpErrors } from './http-errors.ts'
 
 /** After the access check, with the body read. */
 export function runRequest(ctx: HttpContext): void {
+  if (ctx.isDone || ctx.isFailing) return
   try {
     const { onRequest } = ctx.compiled.hooks
     if (onRequest !== null) {
@@ -27,7 +28,7 @@ export function runRequest(ctx: HttpContext): void {
 }
 
 function answerOrHandle(ctx: HttpContext, early: Reply | undefined | void): void {
-  if (ctx.isDone) return
+  if (ctx.isDone || ctx.isFailing) return
   if (early) ctx.send(early.status, early.contentType ?? null, early.body ?? '', early.headers)
   else handle(ctx)
 }
@@ -39,7 +40,9 @@ function handle(ctx: HttpContext): void {
 
 /** Answers with the error in the route's format; inside an event stream, with an error event and the end. */
 export function failRequest(ctx: HttpContext, cause: unknown): void {
-  if (ctx.isDone) return
+  // The first error is the one that is told; its hooks run once.
+  if (ctx.isDone || ctx.isFailing) return
+  ctx.isFailing = true
   const error = toGatewayError(ctx, cause)
   const { onError } = ctx.compiled.hooks
   if (onError === null) {
@@ -49,13 +52,11 @@ export function failRequest(ctx: HttpContext, cause: unknown): void {
   try {
     const changed = onError(ctx, error)
     if (changed instanceof Promise) {
-      changed.then(
-        (next) => sendError(ctx, next),
-        (failure: unknown) => {
-          sendError(ctx, toGatewayError(ctx, failure))
-        },
-      )
-    } else sendError(ctx, changed)
+      changed
+        .then((next) => toGatewayError(ctx, next))
+        .catch((failure: unknown) => toGatewayError(ctx, failure))
+        .then((next) => sendError(ctx, next))
+    } else sendError(ctx, toGatewayError(ctx, changed))
   } catch (failure) {
     sendError(ctx, toGatewayError(ctx, failure))
   }
@@ -98,10 +99,13 @@ export function finishRequest(ctx: HttpContext): void {
   server.requestEnded(ctx)
   const { onDone } = compiled.hooks
   if (onDone !== null) {
-    try {
-      onDone(ctx)
-    } catch (error) {
+    const onThrow = (error: unknown) =>
       server.log.error({ err: error, request_id: ctx.requestId }, 'an onDone hook threw')
+    try {
+      const pending = onDone(ctx)
+      if (pending instanceof Promise) pending.catch(onThrow)
+    } catch (error) {
+      onThrow(error)
     }
   }
   ctx.recycleBody()

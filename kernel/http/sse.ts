@@ -33,7 +33,7 @@ export class ContextSseWriter implements SseWriter {
 
   onDrain(resume: () => void): void {
     this.#resume = resume
-    this.#ctx.setListener({ onClientDrain: () => this.#drained(), onClientAbort: () => {} })
+    this.#ctx.setListener({ onClientDrain: () => this.#drained(), onCancel: () => {} })
   }
 
   end(lastEvent?: string | Buffer): void {
@@ -59,8 +59,13 @@ export class ContextSseWriter implements SseWriter {
     else if (!wasWritable) this.#drained()
   }
 
+  /** What a handler throws here has no caller who could catch it, and must not end the thread. */
   #drained(): void {
     this.#isWritable = true
-    this.#resume?.()
+    try {
+      this.#resume?.()
+    } catch (error) {
+      this.#ctx.fail(error)
+    }
   }
 }

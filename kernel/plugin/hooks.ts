@@ -84,10 +84,16 @@ function errorToError(hook: OnError, rest: OnError): OnError {
 type OnDone = HookSignatures['onDone']
 function everyObserver(hook: OnDone, rest: OnDone): OnDone {
   return (ctx) => {
+    let mine: void | Promise<void>
+    let others: void | Promise<void>
     try {
-      hook(ctx)
+      mine = hook(ctx)
     } finally {
-      rest(ctx)
+      others = rest(ctx)
     }
+    // Nobody waits for them, but what they reject with must reach the log.
+    if (mine instanceof Promise && others instanceof Promise)
+      return Promise.all([mine, others]).then(() => {})
+    return mine instanceof Promise ? mine : others
   }
 }

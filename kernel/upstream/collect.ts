@@ -1,14 +1,14 @@
 /** Collects one whole answer for routes that rebuild it; the rest of the exchange is as in the relay. */
 import type { Attempt } from '../balance/worker-balance.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
-import type {
-  Exchange,
-  HeaderList,
-  Transport,
+import {
+  type Exchange,
+  type HeaderList,
+  type Transport,
   UpstreamFailure,
-  UpstreamHandler,
-  UpstreamLimits,
-  UpstreamRequest,
+  type UpstreamHandler,
+  type UpstreamLimits,
+  type UpstreamRequest,
 } from '../contracts/transport.ts'
 import type { FailureListener } from './relay.ts'
 import type { RelayMeter } from './relay-meter.ts'
@@ -18,6 +18,11 @@ import { toWorkerReply } from './worker-reply.ts'
 
 /** Longer answers of a route that rebuilds them are refused. */
 const MAX_COLLECTED_BYTES = 67_108_864
+
+/** The failure of an answer that nobody waits for any more; its reply goes nowhere. */
+export function clientLeft(): UpstreamFailure {
+  return new UpstreamFailure('reset', 'the client left before the answer', false)
+}
 
 export class Collector implements UpstreamHandler {
   readonly #ctx: RelayContext
@@ -41,7 +46,7 @@ export class Collector implements UpstreamHandler {
     ctx.workerUrl = attempt.worker.url
   }
 
-  /** Never settles when the client left: nobody waits for the answer then. */
+  /** @throws UpstreamFailure when the client leaves, so that the handler comes to its end */
   run(transport: Transport, request: UpstreamRequest, limits: UpstreamLimits): Promise<WorkerReply> {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -50,6 +55,7 @@ export class Collector implements UpstreamHandler {
       this.#ctx.onAbort(() => {
         this.#exchange?.abort()
         this.#over(0)
+        reject(clientLeft())
       })
     })
   }

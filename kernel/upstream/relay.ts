@@ -16,7 +16,7 @@ import type {
 } from '../contracts/transport.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { RelayMeter } from './relay-meter.ts'
-import { contentTypeOf, isEventStreamType, toClientHeaders } from './response-headers.ts'
+import { isPlainEventStream, toClientHeaders } from './response-headers.ts'
 import { toUpstreamError } from './upstream-errors.ts'
 
 /** Announced bodies up to this size leave as one whole reply; longer ones and unannounced ones are streamed. */
@@ -64,7 +64,7 @@ export class Relay implements UpstreamHandler, SinkListener {
     this.#status = status
     this.#headers = toClientHeaders(headers)
     this.#meter?.answered(status)
-    const isEventStream = isEventStreamType(contentTypeOf(headers))
+    const isEventStream = isPlainEventStream(headers)
     if (!isEventStream && contentLength >= 0 && contentLength <= MAX_WHOLE_BYTES) {
       this.#missing = contentLength
       return
@@ -84,16 +84,17 @@ export class Relay implements UpstreamHandler, SinkListener {
     }
     this.#held = []
     this.#exchange?.pause()
-    pending.then(
-      () => this.#releaseHeld(response, isEventStream),
-      (error: unknown) => this.#giveUp(error),
-    )
+    pending
+      .then(() => this.#releaseHeld(response, isEventStream))
+      .catch((error: unknown) => this.#giveUp(error))
   }
 
   /** What a hook throws is this request's error, not the thread's end. */
   #runOnResponse(onResponse: OnResponse, response: IncomingResponse): void | Promise<void> {
     try {
-      return onResponse(this.#ctx, response)
+      const pending = onResponse(this.#ctx, response)
+      if (pending instanceof Promise) return pending.then(() => assertSendable(response))
+      assertSendable(response)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -102,10 +103,13 @@ export class Relay implements UpstreamHandler, SinkListener {
   #releaseHeld(response: IncomingResponse, isEventStream: boolean): void {
     const held = this.#held ?? []
     this.#held = null
-    if (this.#ctx.isDone) return
+    if (this.#isOver) return
     this.#ctx.startStream(response.status, response.headers, isEventStream)
     let isWritable = true
-    for (const chunk of held) isWritable = this.#write(chunk)
+    for (const chunk of held) {
+      isWritable = this.#write(chunk)
+      if (this.#isOver) return
+    }
     if (this.#endedWhileHeld) this.onResponseEnd()
     else if (isWritable) this.#exchange?.resume()
   }
@@ -166,7 +170,7 @@ export class Relay implements UpstreamHandler, SinkListener {
     const response: IncomingResponse = { status: this.#status, headers: this.#headers, body }
     const pending = this.#runOnResponse(onResponse, response)
     const send = () => this.#ctx.sendWhole(response.status, response.headers, response.body ?? NO_BYTES)
-    if (pending instanceof Promise) pending.then(send, (error: unknown) => this.#ctx.fail(error))
+    if (pending instanceof Promise) pending.then(send).catch((error: unknown) => this.#ctx.fail(error))
     else send()
   }
 
@@ -182,7 +186,7 @@ export class Relay implements UpstreamHandler, SinkListener {
     if (this.#held === null) this.#exchange?.resume()
   }
 
-  onClientAbort(): void {
+  onCancel(): void {
     this.#exchange?.abort()
     this.#over(0)
   }
@@ -210,4 +214,14 @@ export class Relay implements UpstreamHandler, SinkListener {
   fail(error: unknown): void {
     this.#giveUp(error)
   }
+}
+
+/** What a hook left behind is checked before it is sent, since half of a head cannot be taken back. */
+function assertSendable({ status, headers, body }: IncomingResponse): void {
+  if (!Number.isInteger(status) || status < 200 || status > 599)
+    throw new TypeError(`an onResponse hook set the status to ${status}`)
+  if (headers.length % 2 !== 0 || !headers.every((text) => typeof text === 'string'))
+    throw new TypeError('an onResponse hook left headers that are no list of names and values')
+  if (body !== null && !Buffer.isBuffer(body))
+    throw new TypeError('an onResponse hook set a body that is no Buffer')
 }

@@ -30,12 +30,15 @@ export function toClientHeaders(headers: HeaderList): HeaderList {
   return kept
 }
 
-/** Value of the content-type header; empty when absent. */
-export function contentTypeOf(headers: HeaderList): string {
-  for (let i = 0; i < headers.length; i += 2) if (headers[i] === 'content-type') return headers[i + 1]
-  return ''
-}
-
-export function isEventStreamType(contentType: string): boolean {
-  return contentType.startsWith('text/event-stream')
+/**
+ * True when events stand in the body as they are, so that lines may be added between them. In a compressed one the
+ * same bytes mean something else.
+ */
+export function isPlainEventStream(headers: HeaderList): boolean {
+  let isEventStream = false
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i] === 'content-type') isEventStream = headers[i + 1].startsWith('text/event-stream')
+    else if (headers[i] === 'content-encoding' && headers[i + 1] !== 'identity') return false
+  }
+  return isEventStream
 }

@@ -6,7 +6,7 @@ import type { Logger } from '../contracts/log.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { Transport, UpstreamFailure, UpstreamLimits, UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { Collector } from './collect.ts'
+import { Collector, clientLeft } from './collect.ts'
 import { CONTROL_POOL, callWorker } from './control-call.ts'
 import { HttpTransport } from './http-transport.ts'
 import { OutgoingHeaders } from './outgoing.ts'
@@ -69,18 +69,19 @@ export class ThreadUpstream implements Upstream {
   }
 
   relay(ctx: RelayContext, options: RelayOptions): void {
+    // The client may have left while the handler waited for something: no worker need be troubled.
+    if (ctx.isDone) return
     const model = this.#balance.canonicalModel(options.model ?? ANY_MODEL)
     const attempt = this.#attempt(ctx, options, model)
     const relay = new Relay(ctx, attempt, this.#meter(ctx, attempt, model, options), this.#onFailure)
     try {
       const transport = this.#transportFor(attempt.worker)
-      const request = this.#prepare(ctx, attempt, options, model)
+      const request = this.#prepare(ctx, attempt, options, model, ctx.rawBody)
       const pending = ctx.hooks.onUpstreamRequest?.(ctx, { worker: attempt.worker, headers: request.headers })
       if (pending instanceof Promise) {
-        pending.then(
-          () => relay.send(transport, request, this.#limits),
-          (error: unknown) => relay.fail(error),
-        )
+        pending
+          .then(() => relay.send(transport, request, this.#limits))
+          .catch((error: unknown) => relay.fail(error))
       } else relay.send(transport, request, this.#limits)
     } catch (error) {
       relay.fail(error)
@@ -88,12 +89,15 @@ export class ThreadUpstream implements Upstream {
   }
 
   async collect(ctx: RelayContext, options: RelayOptions): Promise<WorkerReply> {
+    if (ctx.isAborted) throw clientLeft()
     const model = this.#balance.canonicalModel(options.model ?? ANY_MODEL)
     const attempt = this.#attempt(ctx, options, model)
     try {
       const transport = this.#transportFor(attempt.worker)
-      const request = this.#prepare(ctx, attempt, options, model)
+      // The handler may answer before the worker has, so the body's memory must not be used again by then.
+      const request = this.#prepare(ctx, attempt, options, model, ctx.bodyBytes)
       await ctx.hooks.onUpstreamRequest?.(ctx, { worker: attempt.worker, headers: request.headers })
+      if (ctx.isAborted) throw clientLeft()
       const meter = this.#meter(ctx, attempt, model, options)
       return await new Collector(ctx, attempt, meter, this.#onFailure).run(transport, request, this.#limits)
     } finally {
@@ -120,13 +124,19 @@ export class ThreadUpstream implements Upstream {
     return transport
   }
 
-  #prepare(ctx: RelayContext, attempt: Attempt, options: RelayOptions, model: string): UpstreamRequest {
+  #prepare(
+    ctx: RelayContext,
+    attempt: Attempt,
+    options: RelayOptions,
+    model: string,
+    body: Buffer,
+  ): UpstreamRequest {
     const isAlias = options.model !== null && options.model !== model
     return {
       method: options.method ?? 'POST',
       path: options.path,
       headers: this.#outgoing.of(ctx, attempt.worker),
-      body: isAlias ? withModel(ctx.rawBody, ctx.peek(), model) : ctx.rawBody,
+      body: isAlias ? withModel(body, ctx.peek(), model) : body,
     }
   }
 

@@ -43,7 +43,11 @@ export interface WorkerCall {
 export interface Upstream {
   /** Sends the request's body to a picked worker and streams the answer to the client. Never throws after its first step. */
   relay(ctx: RequestContext, options: RelayOptions): void
-  /** Like relay up to the answer, which is collected instead of sent; for routes that rebuild it. */
+  /**
+   * Like relay up to the answer, which is collected instead of sent; for routes that rebuild it.
+   *
+   * @throws an upstream error (502, 504); UpstreamFailure when the client leaves
+   */
   collect(ctx: RequestContext, options: RelayOptions): Promise<WorkerReply>
   /**
    * A call outside the hot path: probes, discovery, fan-outs. Any status resolves; transport trouble rejects with

@@ -166,6 +166,14 @@ describe('routes and methods (routes facts 4.6)', () => {
     expect(await reply.json()).toMatchObject({ error: { type: 'method_not_allowed' } })
   })
 
+  test('after a HEAD the connection goes on (RFC 9112 section 9.3)', async () => {
+    const head = 'HEAD /items/1 HTTP/1.1\r\nhost: x\r\n\r\n'
+    const reply = await sendRaw(gateway.port, [head, head, head], { waitMs: 300, betweenPartsMs: 50 })
+    expect(reply.statuses).toEqual([200, 200, 200])
+    expect(reply.closed).toBe(false)
+    expect(reply.text.match(/content-length: (\d+)/gi)).toHaveLength(3)
+  })
+
   test('HEAD answers like GET without the body', async () => {
     const reply = await fetch(`${gateway.url}/items/1`, { method: 'HEAD' })
     expect(reply.status).toBe(200)
