@@ -1,5 +1,5 @@
 /** A gateway before one scripted worker, with a plugin of the test's own that may hook and route as it likes. */
-import { definePlugin, type Host, type Plugin, Type } from '#kernel'
+import { definePlugin, type Host, type Plugin, type PluginLifecycle, Type } from '#kernel'
 import { startGateway, type TestGateway } from './gateway.ts'
 import { type Script, type ScriptedWorker, startScriptedWorker } from './scripted-worker.ts'
 import { type StaticWorkers, staticWorkers } from './static-workers.ts'
@@ -28,7 +28,7 @@ export interface HookedOptions {
 }
 
 /** A plugin that is nothing but its `register`. */
-export function plugin(name: string, register: (host: Host) => void): Plugin {
+export function plugin(name: string, register: (host: Host) => PluginLifecycle | void): Plugin {
   return definePlugin({
     manifest: { name, version: '0.0.0', description: 'of a test', config: Type.Object({}) },
     register: (host) => register(host),

@@ -1,0 +1,188 @@
+/** The life of plugins on one thread: registering, the steps with their deadlines, and going down. */
+import { Type } from 'typebox'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Logger } from '../contracts/log.ts'
+import type { RouteDefinition } from '../contracts/route.ts'
+import { token } from '../contracts/token.ts'
+import { Declarations } from './declarations.ts'
+import { definePlugin, type Host, type Plugin, type PluginLifecycle } from './define-plugin.ts'
+import type { HostParts } from './plugin-host.ts'
+import { PluginSet } from './plugin-set.ts'
+import { Services } from './services.ts'
+
+const STEP_MS = 1_000
+
+let logged: object[] = []
+const log: Logger = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: (fields) => void logged.push(fields),
+  child: () => log,
+}
+
+beforeEach(() => {
+  logged = []
+  vi.useFakeTimers()
+})
+afterEach(() => vi.useRealTimers())
+
+function plugin(name: string, register: (host: Host) => PluginLifecycle | void): Plugin {
+  return definePlugin({
+    manifest: { name, version: '0.0.0', description: 'of a test', config: Type.Object({}) },
+    register,
+  })
+}
+
+/** Registered already; what registering never touches is left out. */
+function open(...plugins: Plugin[]): PluginSet {
+  const set = new PluginSet(plugins, STEP_MS, log)
+  const parts = { declarations: new Declarations(), services: new Services(), log } as unknown as HostParts
+  set.register(parts, () => ({}))
+  return set
+}
+
+const route = (path: string): RouteDefinition => ({
+  method: 'GET',
+  path,
+  access: 'public',
+  errors: 'api',
+  handler: () => {},
+  docs: { summary: 'own', tag: 'test', responses: {} },
+})
+
+const never = () => new Promise<void>(() => {})
+function careless(): never {
+  throw new Error('no disk')
+}
+
+describe('registering', () => {
+  test('what a plugin throws names it and the step', () => {
+    expect(() => open(plugin('a', careless))).toThrow('plugin a failed in register: no disk')
+  })
+
+  test('an asynchronous register is refused', () => {
+    expect(() => open(plugin('a', (async () => {}) as never))).toThrow(
+      'plugin a failed in register: it must be synchronous; what has to wait belongs in start',
+    )
+  })
+
+  test('a route that two plugins declare names both, whatever the parameters are called', () => {
+    const first = plugin('a', (host) => host.route(route('/items/:id')))
+    expect(() =>
+      open(
+        first,
+        plugin('b', (host) => host.route(route('/items/:name'))),
+      ),
+    ).toThrow('plugins a and b both declare GET /items/:name')
+    open(
+      first,
+      plugin('b', (host) => host.route(route('/items'))),
+    )
+  })
+
+  test('a service that two plugins provide names both', () => {
+    const Clock = token<object>('clock')
+    const provider = (name: string) => plugin(name, (host) => host.provide(Clock, {}))
+    expect(() => open(provider('a'), provider('b'))).toThrow(
+      'plugins a and b both provide clock; enable one of them',
+    )
+  })
+
+  test('a service that nobody provides names who uses it; one that is only looked for may be missing', () => {
+    const Clock = token<object>('clock')
+    expect(() => open(plugin('a', (host) => void host.use(Clock)))).toThrow(
+      'plugin a uses the service clock, which no enabled plugin provides',
+    )
+    open(plugin('a', (host) => expect(host.find(Clock)).toBeUndefined()))
+  })
+
+  test.each([
+    ['a route', (host: Host) => host.route(route('/late'))],
+    ['a hook', (host: Host) => host.hook('onDone', () => {})],
+    ['a request slot', (host: Host) => void host.slot()],
+  ])('%s is refused afterwards', async (what, declare) => {
+    const set = open(plugin('a', (host) => ({ start: () => declare(host) })))
+    await expect(set.start()).rejects.toThrow(
+      `plugin a failed in start: plugin a may declare ${what} only in register`,
+    )
+  })
+})
+
+describe('a step', () => {
+  test.each(['start', 'ready'] as const)(
+    '%s that does not end in time names plugin, step and limit',
+    async (step) => {
+      const set = open(plugin('slow', () => ({ [step]: never })))
+      const run = async () => {
+        await set.start()
+        await set.ready()
+      }
+      const failed = expect(run()).rejects.toThrow(
+        `plugin slow failed in ${step}: it did not finish within 1000 ms`,
+      )
+      await vi.advanceTimersByTimeAsync(STEP_MS)
+      await failed
+    },
+  )
+
+  test('leaves no timer behind', async () => {
+    const set = open(plugin('a', () => ({ start: async () => {} })))
+    await set.start()
+    await set.stop()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+describe('going up and down', () => {
+  const noting = (name: string, calls: string[], steps: PluginLifecycle = {}) =>
+    plugin(name, () => ({
+      start: () => void calls.push(`${name} start`),
+      ready: () => void calls.push(`${name} ready`),
+      drain: (limitMs) => void calls.push(`${name} drain ${limitMs}`),
+      stop: () => void calls.push(`${name} stop`),
+      ...steps,
+    }))
+
+  test('is in order, and back in reverse', async () => {
+    const calls: string[] = []
+    const set = open(noting('a', calls), noting('b', calls))
+    await set.start()
+    await set.ready()
+    await set.drain(500)
+    await set.stop()
+    await set.stop()
+    expect(calls).toEqual([
+      'a start',
+      'b start',
+      'a ready',
+      'b ready',
+      'b drain 500',
+      'a drain 500',
+      'b stop',
+      'a stop',
+    ])
+  })
+
+  test('a start that fails stops what had begun, itself included, and nothing else', async () => {
+    const calls: string[] = []
+    const set = open(noting('a', calls), noting('b', calls, { start: careless }), noting('c', calls))
+    await expect(set.start()).rejects.toThrow('plugin b failed in start: no disk')
+    expect(calls).toEqual(['a start', 'b stop', 'a stop'])
+  })
+
+  test('the trouble of one plugin while going down is logged and keeps no other from ending', async () => {
+    const calls: string[] = []
+    const set = open(noting('a', calls), noting('b', calls, { drain: never, stop: careless }))
+    await set.start()
+    const drained = set.drain(500)
+    await vi.advanceTimersByTimeAsync(500)
+    await drained
+    await set.stop()
+    expect(calls).toEqual(['a start', 'b start', 'a drain 500', 'a stop'])
+    expect(logged).toMatchObject([
+      { plugin: 'b', step: 'drain' },
+      { plugin: 'b', step: 'stop' },
+    ])
+  })
+})
