@@ -44,10 +44,10 @@ describe('checkSection', () => {
     expect(found).toEqual([
       { at: 'prot', text: 'is not known; did you mean plugins.demo.port?' },
       { at: 'limits.brust', text: 'is not known; did you mean plugins.demo.limits.burst?' },
-      { at: 'port', text: 'must be integer', got: '"x"' },
+      { at: 'port', text: 'must be an integer', got: '"x"' },
       { at: 'level', text: 'must be one of "info", "warn"', got: '"loud"' },
-      { at: 'limits.rate', text: 'must be number', got: 'true' },
-      { at: 'urls.1', text: 'must be string', got: '7' },
+      { at: 'limits.rate', text: 'must be a number', got: 'true' },
+      { at: 'urls.1', text: 'must be a string', got: '7' },
     ])
   })
 
@@ -70,7 +70,9 @@ describe('checkSection', () => {
 
   test('takes any key of a record but checks its values', () => {
     expect(check({ labels: { zone: 'a', 'x-y.z': 'b' } })).toEqual([])
-    expect(check({ labels: { zone: 3 } })).toEqual([{ at: 'labels.zone', text: 'must be string', got: '3' }])
+    expect(check({ labels: { zone: 3 } })).toEqual([
+      { at: 'labels.zone', text: 'must be a string', got: '3' },
+    ])
   })
 
   test('looks into unions of objects and takes the keys of each branch', () => {

@@ -122,19 +122,8 @@ function judge(node: SchemaNode, value: unknown, path: readonly string[], findin
   const problem = defineValidator(node as TSchema).problem(value)
   if (problem === null) return
   const deeper = problem.field === '' ? [] : problem.field.split('.')
-  const text = expectationOf(node) ?? problem.text
   const got = isSecret(node) ? undefined : describeValue(valueAt(value, deeper))
-  findings.push({ path: [...path, ...deeper], text, got })
-}
-
-/** What a union expects, in words; the validator would name its first branch only. */
-function expectationOf(node: SchemaNode): string | null {
-  if (node.anyOf === undefined) return null
-  const names = branches(node).map((branch) =>
-    branch.const === undefined ? branch.type : JSON.stringify(branch.const),
-  )
-  if (names.some((name) => typeof name !== 'string')) return null
-  return `must be one of ${[...new Set(names)].join(', ')}`
+  findings.push({ path: [...path, ...deeper], text: problem.text, got })
 }
 
 function valueAt(value: unknown, path: readonly string[]): unknown {

@@ -11,6 +11,9 @@ export interface ResolvedReferences {
   readonly findings: readonly Finding[]
 }
 
+/** How other programs write references. */
+const SHELL_STYLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
+
 /**
  * @param schema decides whether the text becomes a number or a boolean; null leaves text
  * @param base path of the value in the file
@@ -25,11 +28,23 @@ export function resolveReferences(
   const findings: Finding[] = []
   const visit = (current: unknown, path: readonly string[]): unknown => {
     if (Array.isArray(current)) return current.map((item, index) => visit(item, [...path, String(index)]))
+    if (typeof current === 'string') refuseShellStyle(current, path)
     if (!isRecord(current)) return current
     if (Object.hasOwn(current, '$env')) return replace(current, path)
     return Object.fromEntries(
       Object.entries(current).map(([key, member]) => [key, visit(member, [...path, key])]),
     )
+  }
+  const refuseShellStyle = (text: string, path: readonly string[]): void => {
+    const name = SHELL_STYLE.exec(text)?.[1]
+    // Taken as it stands it could become a key that anybody can guess.
+    if (name !== undefined) {
+      findings.push({
+        path: [...base, ...path],
+        text: `is not replaced here; write { $env: ${name} }`,
+        got: text,
+      })
+    }
   }
   const replace = (reference: Record<string, unknown>, path: readonly string[]): unknown => {
     const problem = faultOf(reference, env)

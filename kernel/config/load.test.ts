@@ -134,7 +134,7 @@ describe('loadConfig', () => {
       expect.stringMatching(/bad\.yaml:3:10: kernel\.log\.level must be one of "trace", .* got "loud"$/),
       '--threads: kernel.threads must be <= 128, got 1000',
       expect.stringMatching(/bad\.yaml:5:3: plugins\.prxy is not known; did you mean plugins\.proxy\?$/),
-      expect.stringMatching(/bad\.yaml:7:5: plugins\.proxy\.maxTries must be integer, got "many"$/),
+      expect.stringMatching(/bad\.yaml:7:5: plugins\.proxy\.maxTries must be an integer, got "many"$/),
     ])
   })
 
@@ -170,6 +170,19 @@ describe('references to the environment', () => {
     expect(config.secretPaths).toContain('["plugins","auth","tenantKeys","0"]')
   })
 
+  // biome-ignore-start lint/suspicious/noTemplateCurlyInString: what operators write
+  test('a reference as shells write it is refused, not taken for the key itself', async () => {
+    const text = 'plugins:\n  auth:\n    apiKey: ${WEIR_KEY}\n    tenantKeys: ["${A}", "t:${B}"]\n'
+    expect(await problemsOf({ text, env: { WEIR_KEY: 'k' } })).toEqual([
+      expect.stringMatching(
+        /^configuration:3:\d+: plugins\.auth\.apiKey is not replaced here; write \{ \$env: WEIR_KEY \}/,
+      ),
+      expect.stringMatching(/plugins\.auth\.tenantKeys\.0 is not replaced here; write \{ \$env: A \}/),
+    ])
+  })
+
+  // biome-ignore-end lint/suspicious/noTemplateCurlyInString: what operators write
+
   test('to a missing variable are a problem that names field and variable', async () => {
     expect(await problemsOf({ text: 'plugins:\n  storage: { dir: { $env: NOPE } }\n' })).toEqual([
       'configuration:2:14: plugins.storage.dir refers to the environment variable NOPE, which is not set',
@@ -185,7 +198,7 @@ describe('references to the environment', () => {
 
   test('never show the value when it is wrong', async () => {
     const [problem] = await problemsOf({ text: 'kernel: { port: { $env: P } }', env: { P: 'hunter2' } })
-    expect(problem).toBe('configuration:1:11: kernel.port must be integer')
+    expect(problem).toBe('configuration:1:11: kernel.port must be an integer')
   })
 })
 

@@ -51,6 +51,6 @@ test('resolvePluginConfig gives a frozen section without the keys that name its 
   expect(config).toEqual({ note: 'n', other: '' })
   expect(Object.isFrozen(config)).toBe(true)
   expect(() => resolvePluginConfig('plain', schemas.plain, { nota: 1, other: 2 })).toThrow(
-    'plugins.plain.nota is not known; did you mean plugins.plain.note?\nplugins.plain.other must be string, got 2',
+    'plugins.plain.nota is not known; did you mean plugins.plain.note?\nplugins.plain.other must be a string, got 2',
   )
 })

@@ -8,6 +8,8 @@ const validator = defineValidator(
     name: Type.String({ minLength: 1 }),
     kind: Type.Optional(Type.Union([Type.Literal('a'), Type.Literal('b')])),
     stop: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+    count: Type.Optional(Type.Union([Type.Integer({ minimum: 1, maximum: 9 }), Type.Null()])),
+    tags: Type.Optional(Type.Union([Type.Array(Type.String(), { minItems: 1, maxItems: 2 }), Type.Null()])),
     limits: Type.Object({ top_p: Type.Number({ maximum: 1, default: 0.5 }) }, { default: {} }),
     part: Type.Optional(
       Type.Union([Type.String(), Type.Object({ text: Type.Object({ value: Type.String() }) })]),
@@ -21,12 +23,20 @@ test('a fitting value passes, defaults filled in', () => {
 
 test.each([
   [{}, 'name', 'is required'],
-  [{ name: 1 }, 'name', 'must be string'],
+  [{ name: 1 }, 'name', 'must be a string'],
   [{ name: 'x', kind: 'c' }, 'kind', 'must be one of "a", "b"'],
   [{ name: 'x', stop: 3 }, 'stop', 'must be one of string, array'],
   [{ name: 'x', limits: { top_p: 2 } }, 'limits.top_p', 'must be <= 1'],
-  [{ name: 'x', part: { text: { value: 1 } } }, 'part.text.value', 'must be string'],
-  [[], '', 'must be object'],
+  [{ name: 'x', part: { text: { value: 1 } } }, 'part.text.value', 'must be a string'],
+  [{ name: '' }, 'name', 'must not be empty'],
+  [{ name: 'x', count: 0 }, 'count', 'must be >= 1'],
+  [{ name: 'x', count: 10 }, 'count', 'must be <= 9'],
+  [{ name: 'x', count: 1.5 }, 'count', 'must be an integer'],
+  [{ name: 'x', count: 'y' }, 'count', 'must be an integer'],
+  [{ name: 'x', tags: [] }, 'tags', 'must not be empty'],
+  [{ name: 'x', tags: ['a', 'b', 'c'] }, 'tags', 'must have at most 2 items'],
+  [{ name: 'x', tags: ['a', 2] }, 'tags.1', 'must be a string'],
+  [[], '', 'must be an object'],
 ])('%j is refused naming the field', (value, field, text) => {
   expect(validator.problem(value)).toEqual({ field, text })
 })

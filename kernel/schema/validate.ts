@@ -63,14 +63,37 @@ function explain(errors: readonly ErrorObject[]): { field: string; text: string 
   const last = errors.at(-1)
   if (last === undefined) return { field: '', text: 'is not valid' }
   if (last.keyword !== 'anyOf' && last.keyword !== 'oneOf') return explainOne(last)
-  const options = unionNames(last)
-  if (options !== null) return { field: fieldOf(last), text: `must be one of ${options.join(', ')}` }
-  // The branch that got furthest is the one that was meant.
+  // A branch that complains of something else than the type is the one that was meant.
+  const meant = errors.find((error) => error.instancePath === last.instancePath && isBeyondType(error))
+  const options = meant === undefined ? unionNames(last) : null
+  if (options !== null) return { field: fieldOf(last), text: expectedText(options) }
+  // Failing that, the branch that got furthest.
   const deepest = errors.reduce((best, error) =>
     error.instancePath.length > best.instancePath.length ? error : best,
   )
-  return explainOne(deepest)
+  const isDeeper = deepest.instancePath.length > last.instancePath.length
+  return explainOne(isDeeper ? deepest : (meant ?? deepest))
 }
+
+/** The type was right and a limit was not: such as 0 where 1 is the least. */
+function isBeyondType(error: ErrorObject): boolean {
+  return LIMITS.has(error.keyword)
+}
+
+const LIMITS = new Set([
+  'minimum',
+  'maximum',
+  'exclusiveMinimum',
+  'exclusiveMaximum',
+  'multipleOf',
+  'minLength',
+  'maxLength',
+  'pattern',
+  'minItems',
+  'maxItems',
+  'minProperties',
+  'maxProperties',
+])
 
 interface UnionMember {
   readonly const?: unknown
@@ -83,11 +106,24 @@ function unionNames(error: ErrorObject): string[] | null {
   const members = schema?.anyOf ?? schema?.oneOf ?? []
   const isObject = typeof error.data === 'object' && error.data !== null
   if (isObject && members.some((member) => member.type === 'object' || member.type === 'array')) return null
-  const names = members.map((member) =>
+  // Null stands for absent: nobody who sent a wrong value looks for it.
+  const wanted = members.filter((member) => member.type !== 'null')
+  const names = wanted.map((member) =>
     member.const === undefined ? member.type : JSON.stringify(member.const),
   )
   const known = names.filter((name) => name !== undefined)
-  return known.length === names.length && known.length > 0 ? known : null
+  return known.length === names.length && known.length > 0 ? [...new Set(known)] : null
+}
+
+function expectedText(names: readonly string[]): string {
+  const [only = ''] = names
+  return names.length === 1 ? `must be ${withArticle(only)}` : `must be one of ${names.join(', ')}`
+}
+
+/** A type's name in a sentence; anything else stays as it is. */
+function withArticle(name: string): string {
+  if (name === 'string' || name === 'number' || name === 'boolean') return `a ${name}`
+  return name === 'integer' || name === 'object' || name === 'array' ? `an ${name}` : name
 }
 
 function explainOne(error: ErrorObject): { field: string; text: string } {
@@ -104,9 +140,23 @@ function explainOne(error: ErrorObject): { field: string; text: string } {
     }
     case 'const':
       return { field, text: `must be ${JSON.stringify(params.allowedValue)}` }
+    case 'type':
+      return { field, text: expectedText([params.type].flat().map(String)) }
+    case 'minItems':
+      return { field, text: countText('least', params.limit, 'items') }
+    case 'maxItems':
+      return { field, text: countText('most', params.limit, 'items') }
+    case 'minLength':
+      return { field, text: countText('least', params.limit, 'characters') }
+    case 'maxLength':
+      return { field, text: countText('most', params.limit, 'characters') }
     default:
       return { field, text: error.message ?? 'is not valid' }
   }
+}
+
+function countText(bound: 'least' | 'most', limit: unknown, what: string): string {
+  return bound === 'least' && limit === 1 ? 'must not be empty' : `must have at ${bound} ${limit} ${what}`
 }
 
 /** Dotted path of the value at fault; empty for the whole. */

@@ -1,0 +1,45 @@
+/** What a refusal tells the client: the limit that was broken, in words, not the shape of a schema. @source API spec 7 */
+import { afterEach, expect, test } from 'vitest'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+
+let gateway: TestGateway | null = null
+afterEach(async () => {
+  await gateway?.stop()
+  gateway = null
+})
+
+async function refusal(path: string, body: object): Promise<string> {
+  gateway ??= await startGateway({
+    plugins: { auth: {}, proxy: { validate: 'full' }, workers: {} },
+  })
+  const reply = await fetch(gateway.url + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  expect(reply.status).toBe(400)
+  return ((await reply.json()) as { error: { message: string } }).error.message
+}
+
+const chat = { model: 'm', messages: [{ role: 'user', content: 'x' }] }
+const rank = { model: 'm', query: 'q', documents: ['a'] }
+const worker = { url: 'http://127.0.0.1:1' }
+
+test.each<[string, object, string]>([
+  ['/v1/chat/completions', { ...chat, temperature: 9 }, "field 'temperature' must be <= 2"],
+  ['/v1/chat/completions', { ...chat, top_p: 0 }, "field 'top_p' must be > 0"],
+  ['/v1/chat/completions', { ...chat, n: 'two' }, "field 'n' must be an integer"],
+  ['/v1/chat/completions', { ...chat, messages: [] }, "field 'messages' must not be empty"],
+  [
+    '/v1/chat/completions',
+    { ...chat, stop: ['a', 'b', 'c', 'd', 'e'] },
+    "field 'stop' must have at most 4 items",
+  ],
+  ['/rerank', { ...rank, top_k: 0 }, "field 'top_k' must be >= 1"],
+  ['/rerank', { ...rank, documents: [] }, "field 'documents' must not be empty"],
+  ['/workers', { ...worker, priority: -1 }, "field 'priority' must be >= 0"],
+  ['/workers', { ...worker, cost: 'low' }, "field 'cost' must be a number"],
+  ['/workers', { ...worker, models: 'm' }, "field 'models' must be an array"],
+])('§7.1, §7.2 POST %s with %j says what is wrong', async (path, body, message) => {
+  expect(await refusal(path, body)).toBe(message)
+})
