@@ -1,5 +1,8 @@
 /** `weir config`: checks and shows the configuration without starting anything. */
 import type { Command } from 'commander'
+import { ConfigError } from '../../kernel/config/config-error.ts'
+import { GatewayError } from '../../kernel/errors/gateway-error.ts'
+import { BootError } from '../../kernel/plugin/plugin-errors.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
 
 const EXAMPLES = `
@@ -36,6 +39,12 @@ export function defineConfig(command: Command): void {
 
 async function checkFile(command: Command, file: string): Promise<void> {
   const config = await loadFromOptions(command, file)
+  const { dryBoot } = await import('./dry-boot.ts')
+  await dryBoot(config).catch((error: unknown) => {
+    if (!(error instanceof BootError || error instanceof GatewayError)) throw error
+    // Exit code 2, like any other mistake in the file.
+    throw new ConfigError([{ path: '', text: error.message, where: file }])
+  })
   const names = Object.keys(config.plugins)
   console.log(`${file} is valid; plugins enabled: ${names.length === 0 ? 'none' : names.join(', ')}`)
 }

@@ -83,6 +83,19 @@ describe('weir config', () => {
     ])
   })
 
+  test.each([
+    ['kernel: { policy: nearest }\n', "there is no load balancing policy 'nearest'"],
+    ['plugins: { proxy: {} }\n', 'no plugin checks keys; enable plugin auth'],
+    ['plugins: { auth: { tenantKeys: [hunter2] } }\n', 'auth.tenantKeys[0] is not of the form'],
+    ['plugins: { auth: {}, workers: { urls: [localhost] } }\n', 'plugins.workers.urls.0 is not usable'],
+  ])('§5.9 check refuses what a start would refuse: %j', async (text, problem) => {
+    const { code, out, err } = await weir(['config', 'check', write('boot.yaml', text)])
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toMatch(/^weir: the configuration has a problem\n {2}boot\.yaml: .+\n$/)
+    expect(err).toContain(problem)
+    expect(err).not.toContain('hunter2')
+  })
+
   test('show prints what applies, with every secret masked', async () => {
     const file = write('show.json', '{"kernel":{"port":1},"plugins":{"auth":{"apiKey":{"$env":"K"}}}}')
     const args = ['config', 'show', file, '--json', '--port', '3', '--tenant-api-key', 'team:hunter3']
@@ -95,7 +108,7 @@ describe('weir config', () => {
   })
 
   test('show prints YAML that check takes back', async () => {
-    const shown = await weir(['config', 'show', '--no-access-log', '--without', 'auth'])
+    const shown = await weir(['config', 'show', '--no-access-log', '--without', 'openapi'])
     expect(shown.out).toContain('access: false')
     expect((await weir(['config', 'check', write('round.yaml', shown.out)])).code).toBe(0)
   })
