@@ -22,6 +22,7 @@ test('a passed control-plane request leaves one line that names who did what', (
     {
       audit: true,
       principal: 'auth:ops',
+      auth_method: 'api_key',
       role: 'admin',
       method: 'GET',
       path: '/workers',
@@ -37,9 +38,9 @@ test('a refusal names the principal when the key was known', () => {
   const denied: GatewayError = authErrors.insufficient_role.with({ cause })
   auditDenial(log, request('admin', { identity: null }), denied)
   auditDenial(log, request('admin', { identity: null }), authErrors.invalid_credential())
-  expect(lines.map((line) => [line.principal, line.outcome])).toEqual([
-    ['auth:dev', 'denied'],
-    [null, 'denied'],
+  expect(lines.map((line) => [line.principal, line.auth_method, line.outcome])).toEqual([
+    ['auth:dev', 'api_key', 'denied'],
+    [null, null, 'denied'],
   ])
 })
 
@@ -56,4 +57,10 @@ test('control characters are escaped and long values cut', () => {
   expect(lines[0].path).toMatch(/^\/workers\/a\\u000abx+$/)
   expect((lines[0].path as string).length).toBeLessThan(1100)
   expect(lines[0].request_id).toBe('a\\u001bb')
+})
+
+test('§6.4 a caller without a key, where none is configured, used no method', () => {
+  const { lines, log } = recorder()
+  auditSuccess(log, request('admin', { identity: { tenant: 'anonymous', role: null } }))
+  expect(lines[0]).toMatchObject({ principal: 'anonymous', auth_method: null, outcome: 'success' })
 })

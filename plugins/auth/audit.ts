@@ -27,6 +27,7 @@ function write(
     {
       audit: true,
       principal: identity?.tenant ?? null,
+      auth_method: identity === null || identity.tenant === 'anonymous' ? null : 'api_key',
       role: identity?.role ?? null,
       method: ctx.method,
       path: clean(ctx.path),

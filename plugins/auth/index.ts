@@ -13,7 +13,9 @@ export default definePlugin({
     config: authConfig,
   },
   register(host, config) {
-    host.provide(Auth, new KeyAuth(readKeys(config, host.log)))
+    // Every thread reads the keys; one of them speaks about mistakes.
+    const log = host.isControl ? host.log : { warn() {} }
+    host.provide(Auth, new KeyAuth(readKeys(config, log)))
     if (!config.auditLog || host.kernelConfig.auth === 'off') return
     // Early: a decision counts even where another plugin's hook answers the request.
     host.hook('onRequest', (ctx) => auditSuccess(host.log, ctx), { scope: 'all', order: 'early' })
