@@ -4,7 +4,7 @@ import type { RequestContext } from '../contracts/request.ts'
 
 /**
  * Writes the line of a finished request, at level error for 5xx, warn for 4xx and for clients that left before
- * the reply began, otherwise info. No body, no header and no query string is ever part of it.
+ * the reply began, error too for a stream that broke after its 200, otherwise info. No body, no header and no query string is ever part of it.
  *
  * @param durationMs from arrival to the last byte of the reply
  * @param worker URL of the worker that answered; null when none did
@@ -32,7 +32,8 @@ export function writeAccessLine(
     error: ctx.errorCode ?? undefined,
     aborted: ctx.isAborted ? true : undefined,
   }
-  if (status >= 500) log.error(fields, 'request')
+  const isBroken = status > 0 && status < 400 && ctx.errorCode !== null
+  if (status >= 500 || isBroken) log.error(fields, 'request')
   else if (status >= 400 || status === 0) log.warn(fields, 'request')
   else log.info(fields, 'request')
 }

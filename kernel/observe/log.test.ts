@@ -92,12 +92,13 @@ test('§6.4 a request has one line with what is known of it, and no query', () =
   expect(time).toMatch(/Z$/)
 })
 
-test('§6.4 the level follows from the status', () => {
+test('§6.4 the level follows from the status, and a stream that broke after its 200 is an error', () => {
   const { lines, destination } = recorder()
   const log = createAccessLogger({ level: 'info', thread: 1, destination })
   for (const status of [200, 304, 404, 500, 503]) writeAccessLine(log, finished({ status }), 1, null)
   writeAccessLine(log, finished({ status: 0, isAborted: true }), 1, null)
   writeAccessLine(log, finished({ status: 502, errorCode: 'connect_failed' }), 1, null)
+  writeAccessLine(log, finished({ status: 200, errorCode: 'read_response_body_failed' }), 1, null)
   const written = lines.map((line) => JSON.parse(line))
   expect(written.map(({ level }) => level)).toEqual([
     'info',
@@ -106,6 +107,7 @@ test('§6.4 the level follows from the status', () => {
     'error',
     'error',
     'warn',
+    'error',
     'error',
   ])
   expect(written[5]).toMatchObject({ aborted: true })
