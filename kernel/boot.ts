@@ -129,6 +129,7 @@ export class GatewayThread {
     )
     this.balance.checkDefaultPolicy()
     this.upstream.auth = this.#services.find(Auth) ?? null
+    this.#requireAuth()
     if (link.isData) this.#server = this.#createServer()
   }
 
@@ -204,23 +205,29 @@ export class GatewayThread {
     )
   }
 
+  /** On every thread, so that control says it before any data thread is started. */
+  #requireAuth(): void {
+    if (this.#options.config.kernel.auth === 'off' || this.#services.find(Auth) !== undefined) return
+    const open = this.#declarations.routes.find(({ definition }) => definition.access !== 'public')
+    if (open === undefined) return
+    const { method, path, access } = open.definition
+    throw new BootError(
+      `plugin ${open.plugin} declares ${method} ${path} for ${access} callers, but no plugin checks keys; ` +
+        'enable plugin auth, or set kernel.auth to off to leave every route open',
+    )
+  }
+
   #createServer(): HttpServer {
     const { kernel } = this.#options.config
     const auth = kernel.auth === 'off' ? null : (this.#services.find(Auth) ?? null)
     const httpMetrics = this.#httpMetrics
-    const routes = this.#declarations.routes.map(({ plugin, definition }) => {
-      if (definition.access !== 'public' && auth === null && kernel.auth !== 'off') {
-        throw new BootError(
-          `plugin ${plugin} declares ${definition.method} ${definition.path} for ${definition.access} callers, but no plugin ` +
-            'checks keys; enable plugin auth, or set kernel.auth to off to leave every route open',
-        )
-      }
-      return compileRoute(definition, {
+    const routes = this.#declarations.routes.map(({ plugin, definition }) =>
+      compileRoute(definition, {
         hooks: compileHooks(this.#declarations.hooks, plugin),
         auth,
         metrics: httpMetrics?.forRoute(definition.method, definition.path) ?? null,
-      })
-    })
+      }),
+    )
     const accessLog =
       kernel.log.access && kernel.log.level !== 'silent'
         ? createAccessLogger({ level: kernel.log.level, thread: this.#options.link.index })

@@ -20,6 +20,11 @@ import { statusLine } from './status-line.ts'
 
 const EMPTY = Buffer.alloc(0)
 const LINE_FEED = 0x0a
+/**
+ * Whole replies up to this size are handed over at once, and the server library copies what the client does not take.
+ * Must not be less than the read buffer of `upstream`, whose bytes the relay sends without a copy of its own.
+ */
+const MAX_BUFFERED_BYTES = 65_536
 /** Status noted for a request whose client left before an answer; never sent. */
 const CLIENT_CLOSED_REQUEST = 499
 const EVENT_STREAM = 'text/event-stream'
@@ -62,6 +67,8 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
   #abortListeners: (() => void)[] | null = null
   #peek: RoutingPeek | null = null
   #parsed: unknown = undefined
+
+  #isSendingInSteps = false
 
   // Streamed replies only.
   #isStreaming = false
@@ -200,12 +207,12 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
   }
 
   send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void {
-    if (this.isDone) return
+    if (this.isDone || this.#isSendingInSteps) return
     this.#sendAll(status, contentType, headers ?? null, body)
   }
 
   sendWhole(status: number, headers: HeaderList, body: Buffer): void {
-    if (this.isDone) return
+    if (this.isDone || this.#isSendingInSteps) return
     this.#sendAll(status, null, headers, body)
   }
 
@@ -227,9 +234,27 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
         for (let i = 0; i < headers.length; i += 2) res.writeHeader(headers[i], headers[i + 1])
       if (this.method === 'HEAD') this.#endWithoutBody(this.bytesOut)
       else if (status === 204 || status === 304) this.#endWithoutBody(null)
+      else if (body.length > MAX_BUFFERED_BYTES)
+        this.#sendInSteps(typeof body === 'string' ? Buffer.from(body) : body)
       else res.end(body, this.#closesConnection)
     })
-    this.#done()
+    if (!this.#isSendingInSteps) this.#done()
+  }
+
+  /** A large body goes out as the client takes it: the request lasts as long, also for a shutdown that waits for it. */
+  #sendInSteps(body: Buffer): void {
+    this.#isSendingInSteps = true
+    const res = this.#res
+    const [, isWhole] = res.tryEnd(body, body.length)
+    if (isWhole) {
+      this.#isSendingInSteps = false
+      return
+    }
+    res.onWritable((sentBytes) => {
+      const [isTaken, isNowWhole] = res.tryEnd(body.subarray(sentBytes), body.length)
+      if (isNowWhole && !this.isDone) this.#done()
+      return isTaken
+    })
   }
 
   /**

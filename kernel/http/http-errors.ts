@@ -1,13 +1,24 @@
 /** Errors of the HTTP layer itself: framing, headers, bodies, unknown routes. */
 import { defineErrors } from '../errors/define-errors.ts'
 
+const MAX_SHOWN_PATH = 200
+
+/** Nobody needs a long path told back whole. */
+function shorten(path: string): string {
+  return path.length <= MAX_SHOWN_PATH ? path : `${path.slice(0, MAX_SHOWN_PATH)}…`
+}
+
 export const httpErrors = defineErrors('http', {
-  route_not_found: { kind: 'not_found', source: 'client', text: (path: string) => `no route ${path}` },
+  route_not_found: {
+    kind: 'not_found',
+    source: 'client',
+    text: (path: string) => `no route ${shorten(path)}`,
+  },
   method_not_allowed: {
     kind: 'method_not_allowed',
     source: 'client',
     text: (method: string, path: string, allow: string) =>
-      `${path} does not take ${method}; allowed: ${allow}`,
+      `${shorten(path)} does not take ${method}; allowed: ${allow}`,
   },
   payload_too_large: {
     kind: 'too_large',

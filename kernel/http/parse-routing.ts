@@ -19,8 +19,9 @@ export function parseJson(body: Buffer): unknown {
 /** V8 names a position only for some faults; for the others the structure scan finds it. */
 function describe(body: Buffer, message: string): string {
   const found = /position (\d+)/.exec(message)
-  if (found === null) scanRouting(body)
-  const position = found === null ? doubtPosition() : Number(found[1])
+  const endsEarly = message.startsWith('Unexpected end')
+  if (found === null && !endsEarly) scanRouting(body)
+  const position = found !== null ? Number(found[1]) : endsEarly ? body.length : doubtPosition()
   const before = body.toString('utf8', 0, position)
   const line = before.split('\n').length
   const column = before.length - before.lastIndexOf('\n')

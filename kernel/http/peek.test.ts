@@ -61,6 +61,7 @@ describe('peekRouting', () => {
       expect(() => peek(text), text).toThrowError(/not valid JSON/)
     }
     expect(() => peek('{"model": oops}')).toThrowError(/position 10/)
+    expect(() => peek('{"a":[[[')).toThrowError(/position 8/)
   })
 
   test('refuses a body that is no object, and a model or stream of another type', () => {

@@ -16,6 +16,9 @@ const dropped = new Set([
   'content-length',
   // The server library writes its own.
   'date',
+  'uwebsockets',
+  // Only this gateway's own errors may look like its own.
+  'x-weir-error-code',
   'x-request-id',
   'access-control-allow-origin',
   'access-control-expose-headers',

@@ -75,6 +75,9 @@ const failures: RouteDefinition['docs']['responses'] = {
   504: { description: 'The worker took too long.' },
 }
 
+/** What engines without the route answer; the gateway then tells what it knows of the worker. */
+const NO_SUCH_ROUTE = new Set([404, 405, 501])
+
 /** Answers with the worker's object, completed; anything that is not a JSON object passes as it came. */
 async function askFirstReady(host: Host, ctx: RequestContext, complete: Complete): Promise<void> {
   const worker = host.balance.firstReady(({ connectionMode }) => connectionMode === 'http')
@@ -86,7 +89,7 @@ async function askFirstReady(host: Host, ctx: RequestContext, complete: Complete
     stream: false,
     worker,
   })
-  const info = reply.status === 200 ? readObject(reply.body) : null
+  const info = NO_SUCH_ROUTE.has(reply.status) ? {} : reply.status === 200 ? readObject(reply.body) : null
   if (info === null) ctx.send(reply.status, null, reply.body, reply.clientHeaders())
   else ctx.json(200, complete(info, worker))
 }
