@@ -13,7 +13,7 @@ const { schema: anySchema } = fc.letrec<{ schema: Record<string, unknown> }>((ti
     { maxDepth: 4 },
     fc.record({ type: fc.constant('boolean') }),
     fc.record({ type: fc.constant('null') }),
-    fc.record({ enum: fc.array(fc.oneof(fc.string(), fc.integer()), { minLength: 1, maxLength: 3 }) }),
+    fc.record({ enum: fc.uniqueArray(fc.oneof(fc.string(), fc.integer()), { minLength: 1, maxLength: 3 }) }),
     fc.record({ const: fc.oneof(fc.string(), fc.boolean()) }),
     bounds.map((range) => ({ type: 'integer', ...range })),
     bounds.map((range) => ({ type: 'number', ...range })),
