@@ -14,7 +14,7 @@ import { parseJson } from './parse-routing.ts'
 import { peekRouting } from './peek.ts'
 import { type CopiedHeaders, headerValue } from './request-headers.ts'
 import { failRequest, finishRequest } from './run.ts'
-import type { HttpServer } from './server.ts'
+import type { ServerParts } from './server-parts.ts'
 import { ContextSseWriter } from './sse.ts'
 import { statusLine } from './status-line.ts'
 
@@ -30,7 +30,7 @@ const CLIENT_CLOSED_REQUEST = 499
 const EVENT_STREAM = 'text/event-stream'
 
 export class HttpContext implements RelayContext, HeartbeatTarget {
-  readonly server: HttpServer
+  readonly server: ServerParts
   readonly compiled: CompiledRoute
   readonly method: string
   readonly path: string
@@ -86,7 +86,7 @@ export class HttpContext implements RelayContext, HeartbeatTarget {
   heartbeatPrevious: HeartbeatTarget | null = null
 
   constructor(
-    server: HttpServer,
+    server: ServerParts,
     compiled: CompiledRoute,
     res: HttpResponse,
     method: string,

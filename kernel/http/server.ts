@@ -15,6 +15,7 @@ import { httpErrors } from './http-errors.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
+import type { ServerParts } from './server-parts.ts'
 
 export interface HttpServerOptions {
   readonly routes: readonly CompiledRoute[]
@@ -31,7 +32,7 @@ export interface HttpServerOptions {
 
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 
-export class HttpServer {
+export class HttpServer implements ServerParts {
   readonly heartbeats: Heartbeats
   readonly bodies = new BodyPool()
   readonly cors: Cors
