@@ -9,9 +9,9 @@ import { importPlugin, withoutSource } from './config/plugin-source.ts'
 import { Auth } from './contracts/auth.ts'
 import type { Logger } from './contracts/log.ts'
 import type { RelayContext } from './contracts/reply-sink.ts'
-import { WorkerTableReplica } from './contracts/worker.ts'
+import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
 import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
-import { NO_HOOKS } from './http/compiled-route.ts'
+import { type CompiledRoute, NO_HOOKS } from './http/compiled-route.ts'
 import { createCors } from './http/cors.ts'
 import { openListener } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'
@@ -35,6 +35,7 @@ import { openReplica } from './plugin/plugin-host.ts'
 import { PluginSet } from './plugin/plugin-set.ts'
 import { Services } from './plugin/services.ts'
 import type { ThreadLink } from './threads/link.ts'
+import type { SharedMemory } from './threads/shared-memory.ts'
 import { HttpTransport } from './upstream/http-transport.ts'
 import { RelayMeters } from './upstream/relay-meter.ts'
 import { ThreadUpstream } from './upstream/thread-upstream.ts'
@@ -47,6 +48,7 @@ export interface ThreadBootOptions {
   readonly catalog: PluginCatalog
   readonly link: ThreadLink
   readonly counters: SharedArrayBuffer
+  readonly shared: SharedMemory
   readonly log: Logger
 }
 
@@ -97,6 +99,9 @@ export class GatewayThread {
       table,
       defaultPolicy: kernel.policy,
       onPickHook: (ctx) => (ctx as RelayContext).hooks.onPick,
+      metrics: this.metrics,
+      shared: (name, bytes) => options.shared.block(name, bytes),
+      loads: openReplica(link, EngineLoadsReplica),
       onSelected:
         workerMetrics && ((worker, model, policy) => workerMetrics.onSelection(worker, model, policy)),
       log,
@@ -121,6 +126,7 @@ export class GatewayThread {
         metrics: this.metrics,
         balance: this.balance,
         upstream: this.upstream,
+        shared: options.shared,
         listen: (plugin, listen) => this.#listen(plugin, listen),
         isDraining: () => this.isDraining,
       },
@@ -223,11 +229,12 @@ export class GatewayThread {
     const httpMetrics = this.#httpMetrics
     const routes = this.#declarations.routes.map(({ plugin, definition }) =>
       compileRoute(definition, {
-        hooks: compileHooks(this.#declarations.hooks, plugin),
+        hooks: compileHooks(this.#declarations.hooks, plugin, definition),
         auth,
         metrics: httpMetrics?.forRoute(definition.method, definition.path) ?? null,
       }),
     )
+    this.#declarations.onHooksChanged = () => this.#recompileHooks(routes)
     const accessLog =
       kernel.log.access && kernel.log.level !== 'silent'
         ? createAccessLogger({ level: kernel.log.level, thread: this.#options.link.index })
@@ -255,6 +262,13 @@ export class GatewayThread {
       declareOpenRequestAges(this.metrics, () => Array.from(server.openRequests, (ctx) => ctx.startedAtMs))
     }
     return server
+  }
+
+  /** A hook was switched on or off on this thread. */
+  #recompileHooks(routes: readonly CompiledRoute[]): void {
+    this.#declarations.routes.forEach(({ plugin, definition }, index) => {
+      routes[index].hooks = compileHooks(this.#declarations.hooks, plugin, definition)
+    })
   }
 
   async #listen(plugin: string, options: ListenOptions): Promise<Listener> {

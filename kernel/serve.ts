@@ -10,6 +10,7 @@ import { createLogger } from './observe/log.ts'
 import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
 import { DataThreads } from './threads/data-threads.ts'
+import { SharedMemory } from './threads/shared-memory.ts'
 
 export type { PluginCatalog } from './boot.ts'
 
@@ -60,7 +61,8 @@ async function serveData({ catalog }: ServeOptions): Promise<void> {
     start: async () => {
       const { GatewayThread, loadPlugins } = await import('./boot.ts')
       const plugins = await loadPlugins(config, catalog)
-      thread = new GatewayThread({ config, catalog, link, counters: seed.counters, log }, plugins)
+      const shared = new SharedMemory(seed.shared)
+      thread = new GatewayThread({ config, catalog, link, counters: seed.counters, shared, log }, plugins)
       await thread.start()
       const port = await thread.listen(seed.port)
       await thread.ready()
@@ -79,6 +81,7 @@ class Control {
   readonly #log: Logger
   readonly #link: ControlLink
   readonly #counters: SharedArrayBuffer
+  readonly #shared = new SharedMemory()
   readonly #threadCount: number
   #thread: GatewayThread | null = null
   #threads: DataThreads | null = null
@@ -120,6 +123,7 @@ class Control {
         catalog: this.#options.catalog,
         link: this.#link,
         counters: this.#counters,
+        shared: this.#shared,
         log: this.#log,
       },
       plugins,
@@ -148,6 +152,7 @@ class Control {
       host: kernel.host,
       port: kernel.port,
       counters: this.#counters,
+      shared: this.#shared,
       config: this.#config,
       onExit: (index) => column.zeroColumn(index),
     })

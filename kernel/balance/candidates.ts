@@ -4,7 +4,7 @@
  * @hot
  */
 import type { CandidateView } from '../contracts/policy.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
+import type { EngineLoad, WorkerEntry } from '../contracts/worker.ts'
 import type { Tier } from './compiled-table.ts'
 import type { Counters } from './counters.ts'
 
@@ -44,6 +44,23 @@ export class Candidates implements CandidateView {
 
   worker(index: number): WorkerEntry {
     return this.tier.workers[this.positions[index]]
+  }
+
+  slot(index: number): number {
+    return this.tier.slots[this.positions[index]]
+  }
+
+  load(): EngineLoad | null {
+    return null
+  }
+
+  indexOfSlot(slot: number): number {
+    for (let i = 0; i < this.length; i++) if (this.slot(i) === slot) return i
+    return -1
+  }
+
+  get members(): readonly WorkerEntry[] {
+    return this.tier.workers
   }
 
   inFlight(index: number): number {

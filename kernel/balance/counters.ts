@@ -1,82 +1,50 @@
 /**
- * The shared counters of all workers in one SharedArrayBuffer: a row per worker slot, a column per thread, and two
- * columns that all share. Nothing else touches the buffer.
+ * Status and requests in flight of all workers, over all threads, in shared memory.
  * @hot
  *
- * ```
- * header | status | in flight, total | thread 0: in flight | thread 1: in flight | …
- * ```
  * A thread counts twice, in its own column and in the total: reading costs one load however many threads there are,
- * and what a crashed thread had in flight can still be taken out again. All cells are Int32, and each column begins
- * on a cache line of its own. A new kind of column (failures, breaker state) is one more name in SharedColumn, or
- * one more in THREAD_COLUMNS when each thread keeps its own.
+ * and what a crashed thread had in flight can still be taken out again.
  */
 import { WORKER_STATUS_CODE, type WorkerStatus } from '../contracts/worker.ts'
-
-const HEADER_CELLS = 16
-const MAX_WORKERS_AT = 0
-const COLUMN_COUNT_AT = 1
-const LINE_CELLS = 16
-/** Columns that exist once. Status is written by control only. */
-const SharedColumn = { status: 0, inFlightTotal: 1 } as const
-const SHARED_COLUMNS = 2
-/** Columns of each thread: in flight. */
-const THREAD_COLUMNS = 1
-const CELL_BYTES = Int32Array.BYTES_PER_ELEMENT
+import { CounterLayout, SharedColumn, ThreadColumn } from './counter-layout.ts'
 
 const READY = WORKER_STATUS_CODE.ready
 const STATUS_OF_CODE = (Object.keys(WORKER_STATUS_CODE) as WorkerStatus[]).sort(
   (a, b) => WORKER_STATUS_CODE[a] - WORKER_STATUS_CODE[b],
 )
 
-/** Cells from one column to the next: whole cache lines. */
-function columnStride(maxWorkers: number): number {
-  return Math.ceil(maxWorkers / LINE_CELLS) * LINE_CELLS
-}
-
 /**
- * Makes the buffer, all zero: every worker `pending`, nothing in flight. Control makes it once and hands it to all.
+ * Makes the buffer, all zero: every worker `pending`, nothing in flight, every breaker closed. Control makes it once
+ * and hands it to all.
  *
  * @param maxWorkers rows
- * @param threadCount data threads; column 0, for control, comes on top
+ * @param threadCount data threads; control comes on top
  */
 export function createCounters(maxWorkers: number, threadCount: number): SharedArrayBuffer {
-  const columnCount = threadCount + 1
-  const columns = SHARED_COLUMNS + columnCount * THREAD_COLUMNS
-  const buffer = new SharedArrayBuffer((HEADER_CELLS + columns * columnStride(maxWorkers)) * CELL_BYTES)
-  const header = new Int32Array(buffer, 0, HEADER_CELLS)
-  header[MAX_WORKERS_AT] = maxWorkers
-  header[COLUMN_COUNT_AT] = columnCount
-  return buffer
+  return CounterLayout.createBuffer(maxWorkers, threadCount + 1)
 }
 
 /** The counters as one thread sees them: it reads every column and writes its own. */
 export class Counters {
+  readonly layout: CounterLayout
   readonly maxWorkers: number
   /** 0 for control, 1-based for data threads. */
   readonly threadIndex: number
   private readonly cells: Int32Array
-  private readonly columnCount: number
   private readonly statusAt: number
   private readonly totalAt: number
-  private readonly threadsAt: number
   private readonly ownAt: number
-  private readonly threadStride: number
 
   /** @throws RangeError when the buffer has no column for the thread */
   constructor(buffer: SharedArrayBuffer, threadIndex: number) {
-    const cells = new Int32Array(buffer)
-    this.cells = cells
-    this.maxWorkers = cells[MAX_WORKERS_AT]
-    this.columnCount = cells[COLUMN_COUNT_AT]
+    const layout = new CounterLayout(buffer)
+    this.layout = layout
+    this.cells = layout.cells
+    this.maxWorkers = layout.maxWorkers
     this.threadIndex = threadIndex
-    const stride = columnStride(this.maxWorkers)
-    this.statusAt = HEADER_CELLS + SharedColumn.status * stride
-    this.totalAt = HEADER_CELLS + SharedColumn.inFlightTotal * stride
-    this.threadsAt = HEADER_CELLS + SHARED_COLUMNS * stride
-    this.threadStride = THREAD_COLUMNS * stride
-    this.requireThread(threadIndex)
-    this.ownAt = this.threadsAt + threadIndex * this.threadStride
+    this.statusAt = layout.shared(SharedColumn.status)
+    this.totalAt = layout.shared(SharedColumn.inFlightTotal)
+    this.ownAt = layout.ofThread(threadIndex, ThreadColumn.inFlight)
   }
 
   /**
@@ -105,7 +73,7 @@ export class Counters {
     return this.cells[this.totalAt + slot]
   }
 
-  /** True when the worker takes new requests. */
+  /** True when the worker takes new requests, as far as its health goes. */
   isReady(slot: number): boolean {
     return this.cells[this.statusAt + slot] === READY
   }
@@ -129,8 +97,8 @@ export class Counters {
   /** True when no thread counts anything for the row, so that it may serve another worker. */
   isIdle(slot: number): boolean {
     if (Atomics.load(this.cells, this.totalAt + slot) !== 0) return false
-    for (let thread = 0; thread < this.columnCount; thread++) {
-      if (Atomics.load(this.cells, this.threadsAt + thread * this.threadStride + slot) !== 0) return false
+    for (let thread = 0; thread < this.layout.columnCount; thread++) {
+      if (Atomics.load(this.cells, this.layout.ofThread(thread, ThreadColumn.inFlight) + slot) !== 0) return false
     }
     return true
   }
@@ -147,15 +115,15 @@ export class Counters {
     Atomics.store(this.cells, this.statusAt + slot, WORKER_STATUS_CODE[status])
   }
 
-  /** Control only: forgets what a thread had in flight, once that thread is gone and before its successor starts. */
+  /**
+   * Control only: forgets what a thread had in flight, probes of breakers among it, once that thread is gone and
+   * before its successor starts.
+   */
   zeroColumn(thread: number): void {
     this.requireControl()
-    this.requireThread(thread)
-    const columnAt = this.threadsAt + thread * this.threadStride
-    for (let slot = 0; slot < this.maxWorkers; slot++) {
-      const lost = Atomics.exchange(this.cells, columnAt + slot, 0)
-      if (lost !== 0) Atomics.sub(this.cells, this.totalAt + slot, lost)
-    }
+    const { layout } = this
+    this.takeOut(layout.ofThread(thread, ThreadColumn.inFlight), this.totalAt)
+    this.takeOut(layout.ofThread(thread, ThreadColumn.probes), layout.shared(SharedColumn.probesTotal))
   }
 
   /** @throws Error on a data thread: one writer keeps the shared columns free of races */
@@ -163,12 +131,14 @@ export class Counters {
     if (this.threadIndex !== 0) throw new Error('only control may change worker rows')
   }
 
-  private requireSlot(slot: number): void {
-    if (!(slot >= 0 && slot < this.maxWorkers)) throw new RangeError(`there is no worker slot ${slot}`)
+  private takeOut(columnAt: number, totalAt: number): void {
+    for (let slot = 0; slot < this.maxWorkers; slot++) {
+      const lost = Atomics.exchange(this.cells, columnAt + slot, 0)
+      if (lost !== 0) Atomics.sub(this.cells, totalAt + slot, lost)
+    }
   }
 
-  private requireThread(thread: number): void {
-    if (!(thread >= 0 && thread < this.columnCount))
-      throw new RangeError(`there is no thread column ${thread}`)
+  private requireSlot(slot: number): void {
+    if (!(slot >= 0 && slot < this.maxWorkers)) throw new RangeError(`there is no worker slot ${slot}`)
   }
 }

@@ -1,6 +1,6 @@
 /** The policy instance of each model on this thread: made at the first pick, dropped when the model's last worker leaves. */
 import type { Logger } from '../contracts/log.ts'
-import type { Policy } from '../contracts/policy.ts'
+import type { Policy, PolicyParts } from '../contracts/policy.ts'
 import type { CompiledTable, ModelRoute } from './compiled-table.ts'
 import type { PolicyRegistry } from './policies/registry.ts'
 
@@ -18,9 +18,16 @@ export class ModelPolicies {
   private readonly registry: PolicyRegistry
   private readonly defaultPolicy: string
   private readonly log: Logger | null
+  private readonly parts: Omit<PolicyParts, 'model' | 'leg'>
   private readonly instances = new Map<string, Instance>()
 
-  constructor(registry: PolicyRegistry, defaultPolicy: string, log: Logger | null) {
+  constructor(
+    registry: PolicyRegistry,
+    defaultPolicy: string,
+    log: Logger | null,
+    parts: Omit<PolicyParts, 'model' | 'leg'>,
+  ) {
+    this.parts = parts
     this.registry = registry
     this.defaultPolicy = defaultPolicy
     this.log = log
@@ -49,7 +56,7 @@ export class ModelPolicies {
 
   private make(route: ModelRoute): Policy {
     const name = this.nameFor(route)
-    const policy = this.registry.make(name)
+    const policy = this.registry.make(name, { ...this.parts, model: route.key, leg: 'whole' })
     const label = route.policyLabel
     if (label !== undefined && !this.registry.has(label)) {
       this.log?.warn({ model: route.key, policy: label, used: name }, 'worker names an unknown policy')

@@ -4,6 +4,7 @@
  */
 import type { HookSignatures } from '../contracts/hook.ts'
 import type { PickRequest } from '../contracts/policy.ts'
+import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { balanceErrors, RETRY_SOON } from './balance-errors.ts'
@@ -23,12 +24,15 @@ const NOT_TRIED: readonly number[] = Object.freeze([])
 
 /** What a policy sees of the request; one per thread, pointed at each request in turn. */
 class CurrentRequest implements PickRequest {
+  readonly leg = 'whole'
+  readonly tokenIds = null
   model = ''
   ctx: RequestContext | null = null
   showsBody = false
 
   get body(): Buffer | null {
-    return this.showsBody && this.ctx !== null ? this.ctx.bodyBytes : null
+    // Policies look at it during the pick only, so its memory may be used again afterwards.
+    return this.showsBody && this.ctx !== null ? (this.ctx as RelayContext).rawBody : null
   }
 
   header(name: string): string | undefined {

@@ -1,6 +1,7 @@
 /** Random lives of a fleet on three threads, against what must hold after every step. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { balanceParts } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
@@ -27,7 +28,12 @@ class Fleet {
       onChange: (listener: (next: WorkerTable) => void) => void this.listeners.push(listener),
     }
     this.threads = [0, 1, 2].map(
-      (thread) => new ThreadBalance({ counters: new Counters(buffer, thread), table, defaultPolicy: policy }),
+      (thread) => new ThreadBalance({
+          ...balanceParts(),
+          counters: new Counters(buffer, thread),
+          table,
+          defaultPolicy: policy,
+        }),
     )
   }
 
@@ -79,7 +85,7 @@ class Fleet {
     const isReady = (worker: WorkerEntry) => this.control.status(worker.slot) === 'ready'
     let attempt: Attempt
     try {
-      attempt = this.threads[thread].pick(ctx, model, tried)
+      attempt = this.threads[thread].pick(ctx, model, { excluded: tried })
     } catch (error) {
       expect(['no_workers', 'model_not_found', 'no_available_workers']).toContain(
         (error as { code: string }).code,

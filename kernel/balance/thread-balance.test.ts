@@ -1,5 +1,6 @@
 /** Balancing as its callers see it: who is picked, what is refused, what is counted. */
 import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { balanceParts } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { Policy } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
@@ -33,7 +34,7 @@ let balance: ThreadBalance
 
 function open(options: Partial<ThreadBalanceOptions> = {}): ThreadBalance {
   const counters = new Counters(createCounters(64, 0), 0)
-  return new ThreadBalance({ counters, table, defaultPolicy: 'least_load', ...options })
+  return new ThreadBalance({ ...balanceParts(), counters, table, defaultPolicy: 'least_load', ...options })
 }
 
 /** Publishes workers and makes them all ready. */
@@ -128,11 +129,11 @@ describe('who is picked', () => {
       workerEntry({ slot: 1, models: ['m'] }),
       workerEntry({ slot: 2 }),
     )
-    expect(balance.pick(ctx, 'm', [0]).worker.slot).toBe(1)
-    expect(balance.pick(ctx, 'm', [0, 1]).worker.slot).toBe(2)
-    expect(balance.pick(ctx, 'm', [0, 1, 2]).worker.slot).toBe(0)
+    expect(balance.pick(ctx, 'm', { excluded: [0] }).worker.slot).toBe(1)
+    expect(balance.pick(ctx, 'm', { excluded: [0, 1] }).worker.slot).toBe(2)
+    expect(balance.pick(ctx, 'm', { excluded: [0, 1, 2] }).worker.slot).toBe(0)
     balance.setStatus(0, 'failed')
-    expect(balance.pick(ctx, 'm', [0, 1, 2]).worker.slot).toBe(1)
+    expect(balance.pick(ctx, 'm', { excluded: [0, 1, 2] }).worker.slot).toBe(1)
   })
 
   test('an alias picks among the workers of the real model', () => {

@@ -1,16 +1,16 @@
 /** Balancing on one thread: keeps the compiled table current, picks, and counts every attempt exactly once. */
 import type { Logger } from '../contracts/log.ts'
-import type { PolicyFactory } from '../contracts/policy.ts'
+import type { Metrics } from '../contracts/metric.ts'
+import type { PolicyFactory, PolicyParts, RandomSource } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
-import type { WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
+import type { EngineLoads, WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
 import { CompiledTable } from './compiled-table.ts'
 import type { Counters } from './counters.ts'
 import { ModelPolicies } from './model-policies.ts'
 import { type OnPickResolver, Picker, type SelectionListener } from './pick.ts'
-import type { RandomSource } from './policies/random.ts'
 import { PolicyRegistry, registerBuiltInPolicies } from './policies/registry.ts'
 import { SlotAllocator } from './slot-allocator.ts'
-import type { Attempt, WorkerBalance } from './worker-balance.ts'
+import type { Attempt, PickOptions, WorkerBalance } from './worker-balance.ts'
 
 /** The worker table as this thread sees it: a replica view fits. */
 export interface TableSource {
@@ -27,6 +27,11 @@ export interface ThreadBalanceOptions {
   readonly defaultPolicy: string
   /** Finds the compiled `onPick` chain of a request's route. Default: no hooks. */
   readonly onPickHook?: OnPickResolver | null
+  /** For the counters of policies. */
+  readonly metrics: Metrics
+  readonly shared: PolicyParts['shared']
+  /** This thread's view of what engines report. */
+  readonly loads: { readonly current: EngineLoads }
   /** Told of each pick, for metrics. */
   readonly onSelected?: SelectionListener | null
   /** Told when a worker names an unknown policy. */
@@ -38,14 +43,20 @@ export interface ThreadBalanceOptions {
 /** An attempt that is in the count until its first `release`. */
 class CountedAttempt implements Attempt {
   readonly worker: WorkerEntry
+  readonly policy: string
   private readonly counters: Counters
   private isReleased = false
 
-  constructor(worker: WorkerEntry, counters: Counters) {
+  constructor(worker: WorkerEntry, policy: string, counters: Counters) {
     this.worker = worker
+    this.policy = policy
     this.counters = counters
     counters.increment(worker.slot)
   }
+
+  succeeded(): void {}
+
+  failed(): void {}
 
   release(): void {
     if (this.isReleased) return
@@ -66,8 +77,13 @@ export class ThreadBalance implements WorkerBalance {
   constructor(options: ThreadBalanceOptions) {
     this.counters = options.counters
     this.defaultPolicy = options.defaultPolicy
-    registerBuiltInPolicies(this.registry, options.random)
-    this.policies = new ModelPolicies(this.registry, options.defaultPolicy, options.log ?? null)
+    registerBuiltInPolicies(this.registry)
+    const { metrics, shared, random = Math.random } = options
+    this.policies = new ModelPolicies(this.registry, options.defaultPolicy, options.log ?? null, {
+      metrics,
+      shared,
+      random,
+    })
     this.slots = new SlotAllocator(options.counters)
     this.table = new CompiledTable(options.table.current)
     this.picker = new Picker(this.table, {
@@ -83,12 +99,16 @@ export class ThreadBalance implements WorkerBalance {
     return this.table.workers
   }
 
-  pick(ctx: RequestContext, model: string, excluded?: readonly number[]): Attempt {
-    return new CountedAttempt(this.picker.pick(ctx, model, excluded), this.counters)
+  pick(ctx: RequestContext, model: string, options?: PickOptions): Attempt {
+    return new CountedAttempt(this.picker.pick(ctx, model, options?.excluded), 'policy', this.counters)
   }
 
   attempt(worker: WorkerEntry): Attempt {
-    return new CountedAttempt(worker, this.counters)
+    return new CountedAttempt(worker, 'fixed', this.counters)
+  }
+
+  usesPair(_model: string): boolean {
+    return false
   }
 
   canonicalModel(model: string): string {
@@ -135,7 +155,7 @@ export class ThreadBalance implements WorkerBalance {
 
   /** For boot, once every plugin has registered its policies. @throws unknown_policy naming those that exist */
   checkDefaultPolicy(): void {
-    this.registry.make(this.defaultPolicy)
+    this.registry.require(this.defaultPolicy)
   }
 
   private swapTable(next: WorkerTable): void {

@@ -1,13 +1,25 @@
 /** What the rest of the kernel and the plugins see of balancing on one thread. Implemented by `thread-balance.ts`. */
-import type { PolicyFactory } from '../contracts/policy.ts'
+import type { PickLeg, PolicyFactory } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
 
 /** One worker chosen for one upstream attempt, counted as in flight until released. */
 export interface Attempt {
   readonly worker: WorkerEntry
+  /** Wire name of the policy that chose, `hook`, or `fixed`. */
+  readonly policy: string
+  /** Tells the worker's breaker, once; an attempt that is released without a word counts as neither. */
+  succeeded(): void
+  failed(): void
   /** Takes the attempt out of the in-flight count; further calls do nothing. */
   release(): void
+}
+
+export interface PickOptions {
+  /** Slots already tried for this request; used again only when nobody else is left. */
+  readonly excluded?: readonly number[]
+  /** Default `whole`: workers that take whole requests. */
+  readonly leg?: PickLeg
 }
 
 export interface WorkerBalance {
@@ -15,12 +27,13 @@ export interface WorkerBalance {
    * Picks the worker for one attempt and counts it as in flight.
    *
    * @param model canonical model id; `unknown` takes any worker
-   * @param excluded slots already tried for this request; used again only when nobody else is left
    * @throws no_workers (503) when none is registered, model_not_found (404) when none serves the model,
    *   no_available_workers (503) when those that do are not ready
    * @source routing facts 1.1, 1.2, 2.5; API spec 2.11 (priority), 7.1
    */
-  pick(ctx: RequestContext, model: string, excluded?: readonly number[]): Attempt
+  pick(ctx: RequestContext, model: string, options?: PickOptions): Attempt
+  /** True when the model is to be served by a prefill/decode pair: it has both kinds (drawn by number where it has whole workers too). */
+  usesPair(model: string): boolean
   /** Counts a worker as in flight without choosing, for work that names its worker. */
   attempt(worker: WorkerEntry): Attempt
   /** Canonical id of a model: itself, or what it is an alias of. */

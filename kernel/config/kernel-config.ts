@@ -1,5 +1,8 @@
 /** The kernel's own section of the configuration file: types, schema, defaults. */
 import { type Static, Type } from 'typebox'
+import { BreakerConfigSchema } from './breaker-config.ts'
+import { PoliciesConfigSchema } from './policies-config.ts'
+import { RetryConfigSchema } from './retry-config.ts'
 
 const milliseconds = (value: number, description: string) =>
   Type.Integer({ minimum: 0, default: value, description })
@@ -22,6 +25,12 @@ export const KernelConfigSchema = Type.Object(
       default: 'least_load',
       description: 'Load balancing policy of models whose workers name none.',
     }),
+    prefillPolicy: Type.Optional(
+      Type.String({ description: 'Policy of prefill workers. Default: as policy.' }),
+    ),
+    decodePolicy: Type.Optional(
+      Type.String({ description: 'Policy of decode workers. Default: as policy.' }),
+    ),
     auth: Type.Union([Type.Literal('required'), Type.Literal('off')], {
       default: 'required',
       description: 'off: no route asks for a key, and protected routes may exist without an auth plugin.',
@@ -116,6 +125,9 @@ export const KernelConfigSchema = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    retry: RetryConfigSchema,
+    breaker: BreakerConfigSchema,
+    policies: PoliciesConfigSchema,
     shutdown: Type.Object(
       {
         graceMs: milliseconds(180_000, 'From the signal to the end; streams still open then are cut.'),

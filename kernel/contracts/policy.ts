@@ -1,24 +1,42 @@
 /** The policy contract: given the available workers of one tier, which one takes this request. */
-import type { WorkerEntry } from './worker.ts'
+import type { Metrics } from './metric.ts'
+import type { EngineLoad, WorkerEntry } from './worker.ts'
+
+/** Which half of the work a pick is for: all of it, or one leg of a prefill/decode pair. */
+export type PickLeg = 'whole' | 'prefill' | 'decode'
 
 /**
- * The available workers that a policy may choose from: all ready, all of one priority tier, in order of
- * registration. The view is reused between picks: read it during `pick`, keep nothing.
+ * The available workers that a policy may choose from: all ready, breaker not open, all of one priority tier, in
+ * order of registration. The view is reused between picks: read it during `pick`, keep nothing.
  */
 export interface CandidateView {
   readonly length: number
   /** The worker at a position, 0-based. */
   worker(index: number): WorkerEntry
+  /** Row of the worker at a position in the shared counters: the key under which a policy keeps what it knows. */
+  slot(index: number): number
   /** Requests in flight to that worker, over all threads. */
   inFlight(index: number): number
+  /** The engine's last report; null when there is none or it is older than three poll periods. */
+  load(index: number): EngineLoad | null
+  /** Position of a worker among the candidates; -1 when it is not one of them. */
+  indexOfSlot(slot: number): number
+  /**
+   * All workers of the tier, available or not, in order of registration. The same array until the table changes:
+   * what is built from it (a hash ring) may be kept as long as it is the same.
+   */
+  readonly members: readonly WorkerEntry[]
 }
 
 /** What a policy may know about the request. */
 export interface PickRequest {
   /** Canonical model id; `unknown` when the request named none. */
   readonly model: string
-  /** Body as received; only policies that set `needsBody` may look at it. */
+  readonly leg: PickLeg
+  /** Body as received, valid during `pick` only; null unless the policy sets `needsBody`. */
   readonly body: Buffer | null
+  /** Prompt as token ids where the gateway has tokenised it; null otherwise. */
+  readonly tokenIds: Uint32Array | null
   /** A declared request header, lower-case name; undefined when absent. */
   header(name: string): string | undefined
 }
@@ -32,7 +50,25 @@ export interface Policy {
   pick(candidates: CandidateView, request: PickRequest): number
   /** A worker left; drop what is kept about it. */
   onWorkerRemoved?(slot: number): void
+  /** Releases timers and the like: the model's last worker left, or the gateway ends. */
+  close?(): void
+  /** Why the last pick went as it did, in a few words, such as `prefix 0.82 on slot 3`; asked only while debugging. */
+  explain?(): string
 }
 
-/** Makes one instance; each model has its own, so that counters are not shared between models. */
-export type PolicyFactory = () => Policy
+/** Uniform numbers from 0 up to but not including 1, like Math.random. */
+export type RandomSource = () => number
+
+/** What an instance of a policy may use. */
+export interface PolicyParts {
+  /** Model that the instance belongs to; empty for the one that serves unknown models. */
+  readonly model: string
+  readonly leg: PickLeg
+  readonly random: RandomSource
+  readonly metrics: Metrics
+  /** Memory that all threads share, by name; made, zeroed, on first use at boot. */
+  shared(name: string, bytes: number): SharedArrayBuffer
+}
+
+/** Makes one instance; each model and leg has its own, so that counters are not shared between models. */
+export type PolicyFactory = (parts: PolicyParts) => Policy

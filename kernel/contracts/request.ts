@@ -2,6 +2,7 @@
 import type { Validator } from '../schema/validate.ts'
 import type { Identity } from './auth.ts'
 import type { RouteDefinition } from './route.ts'
+import type { HeaderList } from './transport.ts'
 
 /** Extra reply headers: [name, value, …], names lower-case. */
 export type ReplyHeaders = readonly string[]
@@ -64,8 +65,18 @@ export interface RequestContext {
   /** Path parameter by name, percent-decoded; empty when the route has none of that name. */
   param(name: string): string
   queryParam(name: string): string | null
+  /** Address of the connection's other end, such as `10.0.0.7`; empty once the request is done. */
+  readonly clientAddress: string
   /** A declared request header, name in lower case. */
   header(name: string): string | undefined
+  /** Headers as received, [name, value, …], repeated names repeated; complete only where a hook `readsAllHeaders`. */
+  readonly requestHeaders: HeaderList
+  /**
+   * Changes a request header for what comes after: `set` replaces every value of the name, `add` appends one, `remove`
+   * drops all (value ignored). What a hook sets or adds reaches the worker, whatever the allow-list says; framing
+   * headers cannot be changed.
+   */
+  changeHeader(change: 'set' | 'add' | 'remove', name: string, value: string): void
   /** Request body as received; empty when there is none. */
   readonly bodyBytes: Buffer
   /** Replaces the body for what comes after; used by hooks. */

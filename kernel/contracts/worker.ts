@@ -25,13 +25,48 @@ export interface ModelCard {
   readonly [key: string]: unknown
 }
 
+/** What one worker overrides of the kernel's retry and breaker settings. @source routing facts 2.11, 3.1, 3.2 */
+export interface WorkerResilience {
+  /** Attempts in all, the first included. */
+  readonly maxAttempts?: number
+  readonly initialBackoffMs?: number
+  readonly maxBackoffMs?: number
+  readonly backoffMultiplier?: number
+  /** 0 to 1. */
+  readonly jitterFactor?: number
+  readonly disableRetry?: boolean
+  readonly failureThreshold?: number
+  readonly successThreshold?: number
+  readonly openMs?: number
+  readonly disableBreaker?: boolean
+  /** Statuses of this worker that count as failures and may be tried again elsewhere. */
+  readonly retryableStatuses?: readonly number[]
+}
+
+/** What one worker overrides of the kernel's connection settings. @source routing facts 2.11 */
+export interface WorkerHttpPool {
+  readonly maxIdle?: number
+  readonly idleMs?: number
+  readonly requestMs?: number
+  readonly connectMs?: number
+}
+
+/** Which data-parallel rank of an engine this worker stands for; requests go to the engine's own URL. @source routing facts 2.4 */
+export interface DataParallelRank {
+  /** URL without `@rank`. */
+  readonly baseUrl: string
+  /** 0-based. */
+  readonly rank: number
+  readonly size: number
+}
+
 /** One registered worker as the routing threads see it. Immutable; a change is a new entry of the same slot. */
 export interface WorkerEntry {
   /** Row in the shared counters, 0-based. Kept for the worker's whole life. */
   readonly slot: number
   /** UUID given at registration. */
   readonly id: string
-  /** Exactly as registered. */
+  /** Exactly as registered; of a data-parallel rank, the base URL, `@` and the rank. */
   readonly url: string
   readonly workerType: WorkerType
   readonly connectionMode: ConnectionMode
@@ -45,6 +80,15 @@ export interface WorkerEntry {
   /** Lower wins between workers that a policy holds equal. Default 1. */
   readonly cost: number
   readonly labels: Readonly<Record<string, string>>
+  /** Port of the hand-over of KV blocks from prefill to decode workers; null when unset. */
+  readonly bootstrapPort: number | null
+  /** Host for the same; null stands for the host of the URL. */
+  readonly bootstrapHost: string | null
+  /** Null unless data-parallel expansion made this worker. */
+  readonly dataParallel: DataParallelRank | null
+  /** Null where the kernel's settings hold. */
+  readonly resilience: WorkerResilience | null
+  readonly httpPool: WorkerHttpPool | null
   /** Grows with each change of this worker. */
   readonly revision: number
 }
@@ -56,3 +100,27 @@ export interface WorkerTable {
 
 /** The worker table on every thread: published by control, compiled for picking by `balance`. */
 export const WorkerTableReplica = defineReplica<WorkerTable>('kernel.workers', { workers: [] })
+
+/** What an engine said of itself when it was last asked. @source routing facts 1.9; API spec 2.12 */
+export interface EngineLoad {
+  /** Prompt tokens waiting for prefill, over all ranks; -1 when not told. */
+  readonly queuedTokens: number
+  /** Tokens in KV memory, over all ranks; -1 when not told. */
+  readonly usedTokens: number
+  /** KV memory in use, mean over ranks, 0 to 1; -1 when not told. */
+  readonly kvUsage: number
+  /** Tokens generated a second, over all ranks; 0 when not told. */
+  readonly tokensPerSecond: number
+  /** Used tokens by rank, where the engine tells ranks apart. */
+  readonly usedTokensByRank: readonly number[]
+  /** `Date.now()` at the answer, milliseconds. */
+  readonly atMs: number
+}
+
+/** Reports by worker slot; a slot without a fresh report has null or is beyond the end. */
+export interface EngineLoads {
+  readonly bySlot: readonly (EngineLoad | null)[]
+}
+
+/** Engine reports on every thread: published by the load monitor, read by load-aware policies. */
+export const EngineLoadsReplica = defineReplica<EngineLoads>('kernel.engine-loads', { bySlot: [] })

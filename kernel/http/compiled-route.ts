@@ -9,7 +9,8 @@ export interface CompiledRoute {
   readonly paramNames: readonly string[]
   readonly readsBody: boolean
   readonly requestIdPrefix: string
-  readonly hooks: RouteHooks
+  /** Put anew when a hook is switched; requests keep those they began with. */
+  hooks: RouteHooks
   /** Null where no check is needed: public routes, and all routes when auth is off. */
   readonly auth: AuthService | null
   /** Null when metrics are off. */
@@ -19,9 +20,13 @@ export interface CompiledRoute {
 export const NO_HOOKS: RouteHooks = Object.freeze({
   onRequest: null,
   onPick: null,
+  onAttempt: null,
+  onEvents: null,
   onUpstreamRequest: null,
   onResponse: null,
   onChunk: null,
   onError: null,
   onDone: null,
+  maxReplyBytes: 0,
+  readsAllHeaders: false,
 })

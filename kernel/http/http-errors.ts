@@ -30,6 +30,11 @@ export const httpErrors = defineErrors('http', {
     source: 'client',
     text: (limit: string) => `the request headers are more than ${limit}`,
   },
+  event_too_large: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    text: (limitBytes: number) => `an event of the stream is larger than the limit of ${limitBytes} bytes`,
+  },
   bad_framing: { kind: 'bad_request', source: 'client', text: (what: string) => what },
   json_parse_error: {
     kind: 'bad_request',

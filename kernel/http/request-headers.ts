@@ -27,6 +27,8 @@ const WRITTEN_ELSEWHERE = new Set([
   'upgrade',
 ])
 
+const FRAMING_NAMES = new Set(['host', 'content-length', 'transfer-encoding', 'connection'])
+
 export interface HeaderRules {
   readonly actions: ReadonlyMap<string, number>
   readonly requestIdHeaders: readonly string[]
@@ -73,6 +75,7 @@ export function headerRules(options: {
 
 /** State of the copy under way; one at a time, since the copy is synchronous. Saves a closure a request. */
 let rules: HeaderRules
+let keepAll = false
 let kept: string[]
 let forwarded: string[]
 let count = 0
@@ -81,8 +84,10 @@ let contentLength = -1
 let hosts = 0
 let problem: GatewayError | null
 
-export function copyHeaders(req: HttpRequest, headerRules: HeaderRules): CopiedHeaders {
+/** @param keepsAll keep every header, not only those that somebody declared */
+export function copyHeaders(req: HttpRequest, headerRules: HeaderRules, keepsAll: boolean): CopiedHeaders {
   rules = headerRules
+  keepAll = keepsAll
   kept = []
   forwarded = []
   count = 0
@@ -101,10 +106,11 @@ function visit(name: string, value: string): void {
   bytes += name.length + value.length + 4
   const action = rules.actions.get(name)
   if (action === undefined) {
+    if (keepAll) kept.push(name, value)
     if (name.startsWith('x-request-id-')) forwarded.push(name, value)
     return
   }
-  if ((action & KEEP) !== 0) kept.push(name, value)
+  if (keepAll || (action & KEEP) !== 0) kept.push(name, value)
   if ((action & FORWARD) !== 0) forwarded.push(name, value)
   if ((action & FRAMING) !== 0) checkFraming(name, value)
 }
@@ -140,6 +146,30 @@ function findRequestId(): string {
     if (value !== undefined && isUsableRequestId(value)) return value
   }
   return ''
+}
+
+/**
+ * Changes what handlers see and what the worker gets; headers that others write are changed for handlers only, and the
+ * framing of the message not at all.
+ */
+export function changeHeader(
+  { kept, forwarded }: CopiedHeaders,
+  change: 'set' | 'add' | 'remove',
+  name: string,
+  value: string,
+): void {
+  if (FRAMING_NAMES.has(name)) return
+  if (change !== 'add') {
+    removeHeader(kept, name)
+    removeHeader(forwarded, name)
+  }
+  if (change === 'remove') return
+  kept.push(name, value)
+  if (!WRITTEN_ELSEWHERE.has(name)) forwarded.push(name, value)
+}
+
+function removeHeader(headers: string[], name: string): void {
+  for (let i = headers.length - 2; i >= 0; i -= 2) if (headers[i] === name) headers.splice(i, 2)
 }
 
 /** First value of a name in a flat header list. */

@@ -11,7 +11,7 @@ import { httpErrors } from './http-errors.ts'
 export function runRequest(ctx: HttpContext): void {
   if (ctx.isDone || ctx.isFailing) return
   try {
-    const { onRequest } = ctx.compiled.hooks
+    const { onRequest } = ctx.hooks
     if (onRequest !== null) {
       const early = onRequest(ctx)
       if (early instanceof Promise) {
@@ -29,8 +29,10 @@ export function runRequest(ctx: HttpContext): void {
 
 function answerOrHandle(ctx: HttpContext, early: Reply | undefined | void): void {
   if (ctx.isDone || ctx.isFailing) return
-  if (early) ctx.send(early.status, early.contentType ?? null, early.body ?? '', early.headers)
-  else handle(ctx)
+  if (early) {
+    ctx.bypassReplyHooks()
+    ctx.send(early.status, early.contentType ?? null, early.body ?? '', early.headers)
+  } else handle(ctx)
 }
 
 function handle(ctx: HttpContext): void {
@@ -44,7 +46,7 @@ export function failRequest(ctx: HttpContext, cause: unknown): void {
   if (ctx.isDone || ctx.isFailing) return
   ctx.isFailing = true
   const error = toGatewayError(ctx, cause)
-  const { onError } = ctx.compiled.hooks
+  const { onError } = ctx.hooks
   if (onError === null) {
     sendError(ctx, error)
     return
@@ -53,13 +55,38 @@ export function failRequest(ctx: HttpContext, cause: unknown): void {
     const changed = onError(ctx, error)
     if (changed instanceof Promise) {
       changed
-        .then((next) => toGatewayError(ctx, next))
         .catch((failure: unknown) => toGatewayError(ctx, failure))
-        .then((next) => sendError(ctx, next))
-    } else sendError(ctx, toGatewayError(ctx, changed))
+        .then((next) => sendChanged(ctx, error, next))
+    } else sendChanged(ctx, error, changed)
   } catch (failure) {
     sendError(ctx, toGatewayError(ctx, failure))
   }
+}
+
+/** What the hooks made of an error: another error, or a reply of their own. */
+function sendChanged(ctx: HttpContext, error: GatewayError, changed: GatewayError | Reply): void {
+  if (changed instanceof GatewayError || !isReply(changed)) {
+    sendError(ctx, toGatewayError(ctx, changed))
+    return
+  }
+  if (ctx.isDone) return
+  ctx.errorCode = error.code
+  // What was streamed cannot be taken back: the reply comes too late.
+  if (ctx.isStreaming && ctx.firstByteAtMs !== 0) sendError(ctx, error)
+  else ctx.send(changed.status, changed.contentType ?? null, changed.body ?? '', changed.headers)
+}
+
+function isReply(value: unknown): value is Reply {
+  return typeof value === 'object' && value !== null && Number.isInteger((value as Reply).status)
+}
+
+/** A hook of the reply failed, or an error that had to wait for one is due: no hook sees what follows. */
+export function failHookedReply(ctx: HttpContext, cause: unknown): void {
+  if (ctx.isDone) return
+  ctx.bypassReplyHooks()
+  // It was an error reply that the hook failed on: its own hooks have run.
+  if (ctx.isFailing) sendError(ctx, toGatewayError(ctx, cause))
+  else failRequest(ctx, cause)
 }
 
 /** What has no row in a table is a bug: logged whole, shown bare. A worker's failure is none. */
@@ -85,9 +112,9 @@ function sendError(ctx: HttpContext, error: GatewayError): void {
   const format = ctx.compiled.definition.errors
   if (ctx.isStreaming && ctx.firstByteAtMs !== 0) {
     // The status is gone: an event stream says what broke, any other body is visibly cut.
-    if (ctx.isEventStream) {
-      ctx.endStream(toErrorEvent(error, format))
-    } else ctx.destroy()
+    ctx.bypassReplyHooks()
+    if (ctx.isEventStream) ctx.endStream(toErrorEvent(error, format))
+    else ctx.destroy()
     return
   }
   ctx.json(error.status, toErrorBody(error, format), [...error.headers, 'x-weir-error-code', error.code])
@@ -95,9 +122,9 @@ function sendError(ctx: HttpContext, error: GatewayError): void {
 
 /** Exactly once per request, whatever happened. */
 export function finishRequest(ctx: HttpContext): void {
-  const { server, compiled } = ctx
+  const { server, compiled, hooks } = ctx
   server.requestEnded(ctx)
-  const { onDone } = compiled.hooks
+  const { onDone } = hooks
   if (onDone !== null) {
     const onThrow = (error: unknown) =>
       server.log.error({ err: error, request_id: ctx.requestId }, 'an onDone hook threw')

@@ -152,7 +152,7 @@ export class HttpServer implements ServerParts {
 
   /** Everything that needs `req` happens here: it is dead after this tick. */
   #enter(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpContext {
-    const headers = copyHeaders(req, this.#options.headerRules)
+    const headers = copyHeaders(req, this.#options.headerRules, route.hooks.readsAllHeaders)
     const values: string[] = []
     for (let i = 0; i < route.paramNames.length; i++) values.push(req.getParameter(i) ?? '')
     const ctx = new HttpContext(

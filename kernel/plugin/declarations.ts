@@ -1,7 +1,7 @@
 /** What all plugins of one thread have declared; closed when registering ends. */
-import type { HookName, HookOptions, HookSignatures } from '../contracts/hook.ts'
+import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
-import type { DeclaredHook } from './hooks.ts'
+import { type DeclaredHook, declareHook } from './hooks.ts'
 import { BootError } from './plugin-errors.ts'
 
 export interface DeclaredRoute {
@@ -13,6 +13,8 @@ export class Declarations {
   readonly routes: DeclaredRoute[] = []
   readonly hooks: DeclaredHook[] = []
   readonly readinessChecks: (() => string | null)[] = []
+  /** Called when a hook was switched; set by boot once routes are compiled. */
+  onHooksChanged: () => void = () => {}
   #slots = 0
   #isClosed = false
 
@@ -38,9 +40,16 @@ export class Declarations {
     name: Name,
     hook: HookSignatures[Name],
     options: HookOptions,
-  ): void {
+  ): HookSwitch {
     this.#assertOpen(plugin, 'a hook')
-    this.hooks.push({ plugin, name, hook, options })
+    const declared = declareHook(plugin, name, hook, options)
+    this.hooks.push(declared)
+    return {
+      update: (change) => {
+        Object.assign(declared, change)
+        this.onHooksChanged()
+      },
+    }
   }
 
   addSlot(plugin: string): number {

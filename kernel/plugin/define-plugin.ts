@@ -2,7 +2,7 @@
 import type { Static, TSchema } from 'typebox'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
-import type { HookName, HookOptions, HookSignatures } from '../contracts/hook.ts'
+import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { RequestSlot } from '../contracts/request.ts'
@@ -94,7 +94,7 @@ export interface Host {
   /** Every route declared so far by all plugins; complete from `start` on. */
   routes(): readonly RouteDefinition[]
   /** Adds a hook; only in `register`. */
-  hook<Name extends HookName>(name: Name, hook: HookSignatures[Name], options?: HookOptions): void
+  hook<Name extends HookName>(name: Name, hook: HookSignatures[Name], options?: HookOptions): HookSwitch
   /** A place for a value of this plugin on each request; only in `register`. */
   slot<T>(): RequestSlot<T>
 
@@ -114,6 +114,12 @@ export interface Host {
   replica<T>(token: ReplicaToken<T>): ReplicaView<T>
   /** Control only: swaps the value everywhere; resolves when every thread has acknowledged. */
   publish<T>(token: ReplicaToken<T>, next: T): Promise<void>
+
+  /**
+   * Memory that all threads see, zeroed at boot and kept when a data thread is replaced; only in `register`, where every
+   * thread asks for the same blocks. The name is the plugin's own. Use `Atomics` on it.
+   */
+  shared(name: string, bytes: number): SharedArrayBuffer
 
   /** Choosing workers, and their shared counters. */
   readonly balance: WorkerBalance

@@ -1,5 +1,10 @@
 /** Folds the hooks of a route into one function per place, once, at ready. No hook: null, and the route pays one branch. */
 import type { HookName, HookOptions, HookSignatures, OutgoingAttempt, RouteHooks } from '../contracts/hook.ts'
+import type { RouteDefinition } from '../contracts/route.ts'
+import { GatewayError } from '../errors/gateway-error.ts'
+
+/** Unless a hook says otherwise. @source contracts/hook.ts */
+const DEFAULT_REPLY_BYTES = 1_048_576
 
 /** One declared hook. */
 export interface DeclaredHook<Name extends HookName = HookName> {
@@ -7,11 +12,41 @@ export interface DeclaredHook<Name extends HookName = HookName> {
   readonly name: Name
   readonly hook: HookSignatures[Name]
   readonly options: HookOptions
+  /** What its switch has made of it. */
+  isOn: boolean
+  maxReplyBytes: number
+  readsAllHeaders: boolean
+}
+
+export function declareHook<Name extends HookName>(
+  plugin: string,
+  name: Name,
+  hook: HookSignatures[Name],
+  options: HookOptions,
+): DeclaredHook<Name> {
+  return {
+    plugin,
+    name,
+    hook,
+    options,
+    isOn: options.startsOff !== true,
+    maxReplyBytes: options.maxReplyBytes ?? DEFAULT_REPLY_BYTES,
+    readsAllHeaders: options.readsAllHeaders === true,
+  }
 }
 
 /** The hooks that run on a plugin's routes: its own and those of scope `all`, early ones first, late ones last. */
-export function compileHooks(declared: readonly DeclaredHook[], routePlugin: string): RouteHooks {
-  const relevant = declared.filter((one) => one.options.scope === 'all' || one.plugin === routePlugin)
+export function compileHooks(
+  declared: readonly DeclaredHook[],
+  routePlugin: string,
+  route: RouteDefinition,
+): RouteHooks {
+  const relevant = declared.filter(
+    (one) =>
+      one.isOn &&
+      (one.options.scope === 'all' || one.plugin === routePlugin) &&
+      (one.options.routes?.(route) ?? true),
+  )
   const list = <Name extends HookName>(name: Name): HookSignatures[Name][] =>
     (['early', undefined, 'late'] as const).flatMap((order) =>
       relevant
@@ -20,12 +55,19 @@ export function compileHooks(declared: readonly DeclaredHook[], routePlugin: str
     )
   return {
     onRequest: fold(list('onRequest'), firstReply),
+    onAttempt: fold(list('onAttempt'), everyAttempt),
+    onEvents: fold(list('onEvents'), eventsToEvents),
     onPick: fold(list('onPick'), firstSlot),
     onUpstreamRequest: fold(list('onUpstreamRequest'), eachAttempt),
     onResponse: fold(list('onResponse'), eachResponse),
     onChunk: fold(list('onChunk'), bytesToBytes),
     onError: fold(list('onError'), errorToError),
     onDone: fold(list('onDone'), everyObserver),
+    maxReplyBytes: Math.max(
+      0,
+      ...relevant.filter(({ name }) => name === 'onResponse').map((one) => one.maxReplyBytes),
+    ),
+    readsAllHeaders: relevant.some((one) => one.readsAllHeaders),
   }
 }
 
@@ -73,11 +115,37 @@ function bytesToBytes(hook: OnChunk, rest: OnChunk): OnChunk {
   }
 }
 
+type OnEvents = HookSignatures['onEvents']
+function eventsToEvents(hook: OnEvents, rest: OnEvents): OnEvents {
+  return (ctx, events, isLast) => {
+    const changed = hook(ctx, events, isLast)
+    const passOn = (next: Buffer) => (next.length > 0 || isLast ? rest(ctx, next, isLast) : next)
+    return changed instanceof Promise ? changed.then(passOn) : passOn(changed)
+  }
+}
+
+type OnAttempt = HookSignatures['onAttempt']
+function everyAttempt(hook: OnAttempt, rest: OnAttempt): OnAttempt {
+  return (ctx, attempt) => {
+    try {
+      hook(ctx, attempt)
+    } finally {
+      rest(ctx, attempt)
+    }
+  }
+}
+
 type OnError = HookSignatures['onError']
 function errorToError(hook: OnError, rest: OnError): OnError {
   return (ctx, error) => {
     const changed = hook(ctx, error)
-    return changed instanceof Promise ? changed.then((next) => rest(ctx, next)) : rest(ctx, changed)
+    if (changed instanceof Promise) return changed.then((next) => passOn(next))
+    return passOn(changed)
+
+    // A reply in place of the error is final.
+    function passOn(next: Awaited<ReturnType<OnError>>): ReturnType<OnError> {
+      return next instanceof GatewayError ? rest(ctx, next) : next
+    }
   }
 }
 

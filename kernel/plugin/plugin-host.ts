@@ -2,7 +2,7 @@
 
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
-import type { HookName, HookOptions, HookSignatures } from '../contracts/hook.ts'
+import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { RequestContext, RequestSlot } from '../contracts/request.ts'
@@ -10,6 +10,7 @@ import type { RouteDefinition } from '../contracts/route.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { ThreadLink } from '../threads/link.ts'
+import type { SharedMemory } from '../threads/shared-memory.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { Declarations } from './declarations.ts'
 import type { Host, Listener, ListenOptions, ReplicaView } from './define-plugin.ts'
@@ -25,6 +26,7 @@ export interface HostParts {
   readonly metrics: Metrics
   readonly balance: WorkerBalance
   readonly upstream: ThreadUpstream
+  readonly shared: SharedMemory
   listen(plugin: string, options: ListenOptions): Promise<Listener>
   isDraining(): boolean
 }
@@ -85,8 +87,8 @@ export class PluginHost implements Host {
     return this.#parts.declarations.routes.map((route) => route.definition)
   }
 
-  hook<Name extends HookName>(name: Name, hook: HookSignatures[Name], options: HookOptions = {}): void {
-    this.#parts.declarations.addHook(this.plugin, name, hook, options)
+  hook<Name extends HookName>(name: Name, hook: HookSignatures[Name], options: HookOptions = {}): HookSwitch {
+    return this.#parts.declarations.addHook(this.plugin, name, hook, options)
   }
 
   slot<T>(): RequestSlot<T> {
@@ -130,6 +132,10 @@ export class PluginHost implements Host {
 
   publish<T>(token: ReplicaToken<T>, next: T): Promise<void> {
     return this.#parts.link.publish(token.name, next)
+  }
+
+  shared(name: string, bytes: number): SharedArrayBuffer {
+    return this.#parts.shared.block(`${this.plugin}.${name}`, bytes)
   }
 
   transport(transport: Transport): void {

@@ -7,6 +7,7 @@ import { mergeSnapshots } from '../observe/metrics-snapshot.ts'
 import { ControlLink } from './control-link.ts'
 import { DataThreads, type DataThreadsOptions } from './data-threads.ts'
 import type { Script } from './fixtures/scripted-thread.ts'
+import { SharedMemory } from './shared-memory.ts'
 
 const errors = defineErrors('threads-test', {
   too_many: { kind: 'conflict', source: 'client', text: (count: number) => `${count} are too many` },
@@ -60,6 +61,7 @@ function setUp(options: Partial<DataThreadsOptions> = {}) {
     host: '127.0.0.1',
     port: 4321,
     counters: new SharedArrayBuffer(8),
+    shared: new SharedMemory(),
     config: {},
     onExit: (index) => exits.push(index),
     execArgv: ['--conditions=source', '--no-warnings'],

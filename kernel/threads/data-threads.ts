@@ -4,6 +4,7 @@ import { type MetricsSnapshot, mergeSnapshots, withoutGauges } from '../observe/
 import type { ControlLink } from './control-link.ts'
 import { findFreePort } from './free-port.ts'
 import { RestartBackOff } from './restart-back-off.ts'
+import type { SharedMemory } from './shared-memory.ts'
 import { type ThreadEnd, ThreadHandle } from './thread-handle.ts'
 
 /** A thread that does not answer a scrape within this counts with what it said last. */
@@ -23,6 +24,7 @@ export interface DataThreadsOptions {
   /** Port that all of them listen on; 0 takes any free one, found before the threads start. */
   readonly port: number
   readonly counters: SharedArrayBuffer
+  readonly shared: SharedMemory
   /** Plain JSON, handed to each thread as it is. */
   readonly config: unknown
   /** Called when a thread has ended, before it is replaced: the place to zero its column in the counters. 1-based. */
@@ -119,8 +121,8 @@ export class DataThreads {
   }
 
   #spawn(index: number): ThreadHandle {
-    const { entry, execArgv, link, count, counters, config } = this.#options
-    const seed = { index, count, port: this.#port, counters, config }
+    const { entry, execArgv, link, count, counters, shared, config } = this.#options
+    const seed = { index, count, port: this.#port, counters, shared: shared.blocks, config }
     const thread = new ThreadHandle({ entry, execArgv, link, seed })
     this.#threads.set(index, thread)
     void thread.ended.then((end) => this.#onEnd(thread, end))

@@ -1,6 +1,7 @@
-/** The messages between control and a data thread. Nothing else crosses, besides the shared counters. */
+/** The messages between control and a data thread. Nothing else crosses, besides shared memory. */
 import type { PlainError } from '../errors/gateway-error.ts'
 import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
+import type { SharedBlocks } from './shared-memory.ts'
 
 /** A replica's value and the number of its publication, 1-based. */
 export interface ReplicaState {
@@ -50,6 +51,8 @@ export interface ThreadSeed {
   /** Port to listen on, shared with the other threads; never 0. */
   readonly port: number
   readonly counters: SharedArrayBuffer
+  /** What control made at boot for all threads. */
+  readonly shared: SharedBlocks
   /** The whole configuration as plain JSON. */
   readonly config: unknown
   /** Everything published so far. */

@@ -125,6 +125,11 @@ function entry(url: string): WorkerEntry {
     priority: 50,
     cost: 1,
     labels: {},
+    bootstrapPort: null,
+    bootstrapHost: null,
+    dataParallel: null,
+    resilience: null,
+    httpPool: null,
     revision: 1,
   }
 }

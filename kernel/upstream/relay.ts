@@ -3,7 +3,6 @@
  * worker, a client that leaves aborts it, a worker that breaks becomes an error the client can see. @hot
  */
 import type { Attempt } from '../balance/worker-balance.ts'
-import type { IncomingResponse } from '../contracts/hook.ts'
 import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
 import type {
   Exchange,
@@ -23,8 +22,6 @@ import { toUpstreamError } from './upstream-errors.ts'
 const MAX_WHOLE_BYTES = 1_048_576
 const NO_BYTES = Buffer.alloc(0)
 
-type OnResponse = NonNullable<RelayContext['hooks']['onResponse']>
-
 /** Told why an attempt failed, for the log. */
 export type FailureListener = (ctx: RelayContext, attempt: Attempt, failure: UpstreamFailure) => void
 
@@ -41,9 +38,9 @@ export class Relay implements UpstreamHandler, SinkListener {
   /** Bytes of a whole reply still to come; -1 while streaming. */
   #missing = -1
   #whole: Buffer | null = null
-  /** Chunks that came while an asynchronous hook held the head back; null when nothing is held. */
-  #held: Buffer[] | null = null
-  #endedWhileHeld = false
+  /** The body so far, held back because a hook may want to see it whole; null when it is not. */
+  #gathered: Buffer[] | null = null
+  #gatheredBytes = 0
 
   constructor(ctx: RelayContext, attempt: Attempt, meter: RelayMeter | null, onFailure: FailureListener) {
     this.#ctx = ctx
@@ -70,71 +67,36 @@ export class Relay implements UpstreamHandler, SinkListener {
       return
     }
     this.#ctx.forgetBody()
-    const { onResponse } = this.#ctx.hooks
-    if (onResponse === null) this.#ctx.startStream(status, this.#headers, isEventStream)
-    else this.#hookStream(onResponse, isEventStream)
+    if (this.#mayBeHeldBack(isEventStream, contentLength)) this.#gathered = []
+    else this.#ctx.startStream(status, this.#headers, isEventStream)
   }
 
-  #hookStream(onResponse: OnResponse, isEventStream: boolean): void {
-    const response: IncomingResponse = { status: this.#status, headers: this.#headers, body: null }
-    const pending = this.#runOnResponse(onResponse, response)
-    if (!(pending instanceof Promise)) {
-      this.#ctx.startStream(response.status, response.headers, isEventStream)
-      return
-    }
-    this.#held = []
-    this.#exchange?.pause()
-    pending
-      .then(() => this.#releaseHeld(response, isEventStream))
-      .catch((error: unknown) => this.#giveUp(error))
-  }
-
-  /** What a hook throws is this request's error, not the thread's end. */
-  #runOnResponse(onResponse: OnResponse, response: IncomingResponse): void | Promise<void> {
-    try {
-      const pending = onResponse(this.#ctx, response)
-      if (pending instanceof Promise) return pending.then(() => assertSendable(response))
-      assertSendable(response)
-    } catch (error) {
-      return Promise.reject(error)
-    }
-  }
-
-  #releaseHeld(response: IncomingResponse, isEventStream: boolean): void {
-    const held = this.#held ?? []
-    this.#held = null
-    if (this.#isOver) return
-    this.#ctx.startStream(response.status, response.headers, isEventStream)
-    let isWritable = true
-    for (const chunk of held) {
-      isWritable = this.#write(chunk)
-      if (this.#isOver) return
-    }
-    if (this.#endedWhileHeld) this.onResponseEnd()
-    else if (isWritable) this.#exchange?.resume()
+  /** A hook wants to see bodies whose length is not announced, or that are longer than what is sent whole anyway. */
+  #mayBeHeldBack(isEventStream: boolean, contentLength: number): boolean {
+    const { onResponse, maxReplyBytes } = this.#ctx.hooks
+    return onResponse !== null && !isEventStream && maxReplyBytes > 0 && contentLength <= maxReplyBytes
   }
 
   onResponseData(chunk: Buffer): void {
     if (this.#missing >= 0) this.#collect(chunk)
-    else if (this.#held !== null) this.#held.push(Buffer.from(chunk))
-    else if (!this.#write(chunk)) this.#exchange?.pause()
+    else if (this.#gathered !== null) this.#gather(this.#gathered, chunk)
+    else if (!this.#ctx.writeStream(chunk)) this.#exchange?.pause()
   }
 
-  #write(chunk: Buffer): boolean {
-    const { onChunk } = this.#ctx.hooks
-    if (onChunk === null) return this.#ctx.writeStream(chunk)
-    try {
-      return this.#ctx.writeStream(onChunk(this.#ctx, chunk))
-    } catch (error) {
-      this.#giveUp(error)
-      return true
-    }
+  /** Holds back what may still be shown to a hook; more than it wants to see is streamed after all. */
+  #gather(gathered: Buffer[], chunk: Buffer): void {
+    gathered.push(Buffer.from(chunk))
+    this.#gatheredBytes += chunk.length
+    if (this.#gatheredBytes <= this.#ctx.hooks.maxReplyBytes) return
+    this.#gathered = null
+    this.#ctx.startStream(this.#status, this.#headers, false)
+    if (!this.#ctx.writeStream(Buffer.concat(gathered))) this.#exchange?.pause()
   }
 
   /** A body that came in one piece is sent straight from the read buffer. bench: relay-json */
   #collect(chunk: Buffer): void {
     if (this.#whole === null) {
-      if (chunk.length === this.#missing && this.#ctx.hooks.onResponse === null) {
+      if (chunk.length === this.#missing) {
         this.#missing = -1
         this.#over(this.#status)
         this.#ctx.sendWhole(this.#status, this.#headers, chunk)
@@ -147,43 +109,23 @@ export class Relay implements UpstreamHandler, SinkListener {
   }
 
   onResponseEnd(): void {
-    if (this.#held !== null) {
-      this.#endedWhileHeld = true
-      return
-    }
     if (this.#isOver) return
-    if (this.#missing === -1) {
-      this.#over(this.#status)
-      this.#ctx.endStream()
-      return
-    }
     this.#over(this.#status)
-    this.#sendCollected(this.#whole ?? NO_BYTES)
-  }
-
-  #sendCollected(body: Buffer): void {
-    const { onResponse } = this.#ctx.hooks
-    if (onResponse === null) {
-      this.#ctx.sendWhole(this.#status, this.#headers, body)
-      return
-    }
-    const response: IncomingResponse = { status: this.#status, headers: this.#headers, body }
-    const pending = this.#runOnResponse(onResponse, response)
-    const send = () => this.#ctx.sendWhole(response.status, response.headers, response.body ?? NO_BYTES)
-    if (pending instanceof Promise) pending.then(send).catch((error: unknown) => this.#ctx.fail(error))
-    else send()
+    if (this.#gathered !== null)
+      this.#ctx.sendWhole(this.#status, this.#headers, Buffer.concat(this.#gathered))
+    else if (this.#missing === -1) this.#ctx.endStream()
+    else this.#ctx.sendWhole(this.#status, this.#headers, this.#whole ?? NO_BYTES)
   }
 
   onResponseError(failure: UpstreamFailure): void {
     if (this.#isOver) return
-    this.#held = null
     this.#meter?.failed(failure, this.#status)
     this.#onFailure(this.#ctx, this.#attempt, failure)
     this.#giveUp(toUpstreamError(failure, this.#isAnswering))
   }
 
   onClientDrain(): void {
-    if (this.#held === null) this.#exchange?.resume()
+    this.#exchange?.resume()
   }
 
   onCancel(): void {
@@ -214,14 +156,4 @@ export class Relay implements UpstreamHandler, SinkListener {
   fail(error: unknown): void {
     this.#giveUp(error)
   }
-}
-
-/** What a hook left behind is checked before it is sent, since half of a head cannot be taken back. */
-function assertSendable({ status, headers, body }: IncomingResponse): void {
-  if (!Number.isInteger(status) || status < 200 || status > 599)
-    throw new TypeError(`an onResponse hook set the status to ${status}`)
-  if (headers.length % 2 !== 0 || !headers.every((text) => typeof text === 'string'))
-    throw new TypeError('an onResponse hook left headers that are no list of names and values')
-  if (body !== null && !Buffer.isBuffer(body))
-    throw new TypeError('an onResponse hook set a body that is no Buffer')
 }

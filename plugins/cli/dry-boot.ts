@@ -4,6 +4,7 @@ import { GatewayThread, loadPlugins } from '../../kernel/boot.ts'
 import type { LoadedConfig } from '../../kernel/config/load.ts'
 import { createLogger } from '../../kernel/observe/log.ts'
 import { ControlLink } from '../../kernel/threads/control-link.ts'
+import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
 import { catalog } from '../catalog.ts'
 
 /**
@@ -17,6 +18,6 @@ export async function dryBoot(config: LoadedConfig): Promise<void> {
   const plugins = await loadPlugins(config, catalog)
   const link = new ControlLink({ log, isData: true })
   const counters = createCounters(config.kernel.limits.maxWorkers, 0)
-  const thread = new GatewayThread({ config, catalog, link, counters, log }, plugins)
+  const thread = new GatewayThread({ config, catalog, link, counters, shared: new SharedMemory(), log }, plugins)
   await thread.stop()
 }

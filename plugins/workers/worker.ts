@@ -58,6 +58,11 @@ export function buildWorker(
       priority: spec.priority,
       cost: spec.cost,
       labels: { ...findings.labels, ...spec.labels },
+      bootstrapPort: null,
+      bootstrapHost: null,
+      dataParallel: null,
+      resilience: null,
+      httpPool: null,
       revision,
     },
   }

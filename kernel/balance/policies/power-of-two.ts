@@ -2,8 +2,7 @@
  * power_of_two: the less loaded of two workers drawn at random; nearly as even as looking at all, at a fixed price.
  * @hot
  */
-import type { CandidateView, Policy } from '../../contracts/policy.ts'
-import type { RandomSource } from './random.ts'
+import type { CandidateView, Policy, RandomSource } from '../../contracts/policy.ts'
 
 /** Fewer in flight wins, then lower cost, then the one drawn first. @source routing facts 1.2, 1.1 (12) */
 export class PowerOfTwo implements Policy {

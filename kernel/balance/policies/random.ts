@@ -2,10 +2,7 @@
  * random: every available worker is equally likely.
  * @hot
  */
-import type { CandidateView, Policy } from '../../contracts/policy.ts'
-
-/** Uniform numbers from 0 up to but not including 1, like Math.random. */
-export type RandomSource = () => number
+import type { CandidateView, Policy, RandomSource } from '../../contracts/policy.ts'
 
 /** @source routing facts 1.2 */
 export class RandomChoice implements Policy {

@@ -1,9 +1,9 @@
 /** The policies by name: the built-in ones and those that plugins add. A later policy is one file and one line here. */
-import type { Policy, PolicyFactory } from '../../contracts/policy.ts'
+import type { Policy, PolicyFactory, PolicyParts } from '../../contracts/policy.ts'
 import { balanceErrors } from '../balance-errors.ts'
 import { LeastLoad } from './least-load.ts'
 import { PowerOfTwo } from './power-of-two.ts'
-import { RandomChoice, type RandomSource } from './random.ts'
+import { RandomChoice } from './random.ts'
 import { RoundRobin } from './round-robin.ts'
 
 export class PolicyRegistry {
@@ -26,11 +26,16 @@ export class PolicyRegistry {
     return this.policies.get(fold(name))?.name
   }
 
+  /** @throws unknown_policy (500) */
+  require(name: string): void {
+    if (!this.has(name)) throw balanceErrors.unknown_policy(name, this.names())
+  }
+
   /** A new instance. @throws unknown_policy (500) */
-  make(name: string): Policy {
+  make(name: string, parts: PolicyParts): Policy {
     const entry = this.policies.get(fold(name))
     if (entry === undefined) throw balanceErrors.unknown_policy(name, this.names())
-    return entry.make()
+    return entry.make(parts)
   }
 
   /** Wire names in order of registration. */
@@ -40,11 +45,11 @@ export class PolicyRegistry {
 }
 
 /** Adds the policies that need nothing but the counters. */
-export function registerBuiltInPolicies(registry: PolicyRegistry, random: RandomSource = Math.random): void {
-  registry.register('random', () => new RandomChoice(random))
+export function registerBuiltInPolicies(registry: PolicyRegistry): void {
+  registry.register('random', ({ random }) => new RandomChoice(random))
   registry.register('round_robin', () => new RoundRobin())
   registry.register('least_load', () => new LeastLoad())
-  registry.register('power_of_two', () => new PowerOfTwo(random))
+  registry.register('power_of_two', ({ random }) => new PowerOfTwo(random))
 }
 
 function fold(name: string): string {

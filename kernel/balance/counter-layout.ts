@@ -1,0 +1,74 @@
+/**
+ * Where each figure stands in the shared buffer of the counters: a row per worker slot, columns that exist once, and
+ * columns that each thread has of its own. `counters.ts` and `breakers.ts` read and write them; nothing else does.
+ *
+ * ```
+ * header | status | in flight | breaker … | thread 0: in flight, probes | thread 1: in flight, probes | …
+ * ```
+ * All cells are Int32, and each column begins on a cache line of its own.
+ */
+
+/** Columns that all threads share. Status is written by control only. */
+export const SharedColumn = {
+  status: 0,
+  inFlightTotal: 1,
+  /** State, run and epoch of the circuit breaker, see `breakers.ts`. */
+  breaker: 2,
+  /** When the breaker opened, and when it let the last probe through: milliseconds, low 32 bits. */
+  openedAt: 3,
+  probedAt: 4,
+  probesTotal: 5,
+} as const
+const SHARED_COLUMNS = 6
+
+/** Columns that each thread has: what it would take with it if it died. */
+export const ThreadColumn = { inFlight: 0, probes: 1 } as const
+const THREAD_COLUMNS = 2
+
+const HEADER_CELLS = 16
+const MAX_WORKERS_AT = 0
+const COLUMN_COUNT_AT = 1
+const LINE_CELLS = 16
+const CELL_BYTES = Int32Array.BYTES_PER_ELEMENT
+
+/** Cells from one column to the next: whole cache lines. */
+function columnStride(maxWorkers: number): number {
+  return Math.ceil(maxWorkers / LINE_CELLS) * LINE_CELLS
+}
+
+/** The buffer's cells, and the index of the first row of each column. */
+export class CounterLayout {
+  readonly cells: Int32Array
+  readonly maxWorkers: number
+  /** Control's and one for each data thread. */
+  readonly columnCount: number
+  private readonly stride: number
+
+  /** @param columnCount control and the data threads */
+  static createBuffer(maxWorkers: number, columnCount: number): SharedArrayBuffer {
+    const columns = SHARED_COLUMNS + columnCount * THREAD_COLUMNS
+    const buffer = new SharedArrayBuffer((HEADER_CELLS + columns * columnStride(maxWorkers)) * CELL_BYTES)
+    const header = new Int32Array(buffer, 0, HEADER_CELLS)
+    header[MAX_WORKERS_AT] = maxWorkers
+    header[COLUMN_COUNT_AT] = columnCount
+    return buffer
+  }
+
+  constructor(buffer: SharedArrayBuffer) {
+    this.cells = new Int32Array(buffer)
+    this.maxWorkers = this.cells[MAX_WORKERS_AT]
+    this.columnCount = this.cells[COLUMN_COUNT_AT]
+    this.stride = columnStride(this.maxWorkers)
+  }
+
+  shared(column: number): number {
+    return HEADER_CELLS + column * this.stride
+  }
+
+  /** @throws RangeError when the buffer has no columns for the thread */
+  ofThread(thread: number, column: number): number {
+    if (!(thread >= 0 && thread < this.columnCount))
+      throw new RangeError(`there is no thread column ${thread}`)
+    return HEADER_CELLS + (SHARED_COLUMNS + thread * THREAD_COLUMNS + column) * this.stride
+  }
+}

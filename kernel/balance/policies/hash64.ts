@@ -1,0 +1,67 @@
+/**
+ * A hash of 64 bits in two 32-bit lanes, for prefixes, keys and rings: fast, stable over threads and restarts of one
+ * release, and not cryptographic. A collision only ever sends a request to a less suitable worker.
+ * @hot
+ */
+
+/** Result of the last call: two lanes, each any 32-bit integer. Read them at once. */
+export let hashLow = 0
+export let hashHigh = 0
+
+/** Odd constants of the 32-bit xxHash and of murmur3, public domain. */
+const P1 = 0x9e3779b1 | 0
+const P2 = 0x85ebca77 | 0
+const P3 = 0xc2b2ae3d | 0
+const P4 = 0x27d4eb2f | 0
+
+/** Spreads every input bit over the word. */
+export function mix(word: number): number {
+  let mixed = word ^ (word >>> 16)
+  mixed = Math.imul(mixed, 0x85ebca6b)
+  mixed ^= mixed >>> 13
+  mixed = Math.imul(mixed, 0xc2b2ae35)
+  return mixed ^ (mixed >>> 16)
+}
+
+/** Hashes a text, by its UTF-16 code units, from a seed of two lanes. */
+export function hashText(text: string, seedLow = 0, seedHigh = 0): void {
+  let low = seedLow ^ P3
+  let high = seedHigh ^ P4
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    low = Math.imul(low ^ unit, P1)
+    low ^= low >>> 15
+    high = Math.imul(high + unit, P2)
+    high ^= high >>> 13
+  }
+  finish(low, high, text.length)
+}
+
+/** Goes on with a hash over words, without the final mixing: feed the lanes of one call to the next. */
+export function hashWords(
+  words: Int32Array | Uint32Array,
+  from: number,
+  to: number,
+  low: number,
+  high: number,
+): void {
+  let a = low
+  let b = high
+  for (let i = from; i < to; i++) {
+    const word = words[i] | 0
+    a = Math.imul(a ^ word, P1)
+    a ^= a >>> 15
+    b = Math.imul(b + word, P2)
+    b ^= b >>> 13
+  }
+  hashLow = a
+  hashHigh = b
+}
+
+/** Ends a hash over words: the lanes take each other's bits and the length. */
+export function finish(low: number, high: number, length: number): void {
+  const a = mix(low ^ Math.imul(length, P4))
+  const b = mix(high + Math.imul(a, P1))
+  hashLow = mix(a ^ b)
+  hashHigh = b
+}

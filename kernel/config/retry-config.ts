@@ -1,0 +1,30 @@
+/** Settings of retries: further attempts on other workers, before the client has seen a byte. @source routing facts 3.1 */
+import { Type } from 'typebox'
+
+export const RetryConfigSchema = Type.Object(
+  {
+    maxAttempts: Type.Integer({
+      minimum: 1,
+      default: 5,
+      description: 'Attempts in all, the first included; 1 switches retries off.',
+    }),
+    initialBackoffMs: Type.Integer({
+      minimum: 1,
+      default: 50,
+      description: 'Wait before the second attempt.',
+    }),
+    maxBackoffMs: Type.Integer({ minimum: 1, default: 30_000, description: 'Longest wait.' }),
+    backoffMultiplier: Type.Number({ minimum: 1, default: 1.5, description: 'Growth from wait to wait.' }),
+    jitterFactor: Type.Number({
+      minimum: 0,
+      maximum: 1,
+      default: 0.2,
+      description: 'Each wait varies by up to this share, both ways.',
+    }),
+    statuses: Type.Array(Type.Integer({ minimum: 400, maximum: 599 }), {
+      default: [408, 429, 500, 502, 503, 504],
+      description: 'Statuses of workers that are tried again and count as failures.',
+    }),
+  },
+  { default: {}, additionalProperties: false },
+)

@@ -1,0 +1,12 @@
+/** What a balance needs besides its table, for tests: real metrics, memory of its own, no engine reports. */
+import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
+import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
+
+/** @param memory shared by the balances of one test that stand for threads of one gateway */
+export function balanceParts(memory = new SharedMemory()) {
+  return {
+    metrics: new ThreadMetrics(() => {}),
+    shared: (name: string, bytes: number) => memory.block(name, bytes),
+    loads: { current: { bySlot: [] } },
+  }
+}

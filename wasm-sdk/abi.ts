@@ -1,0 +1,205 @@
+/**
+ * The interface between the gateway and a WASM module, version 1: export names, envelopes, host functions. Both sides,
+ * the tools and the tests take it from here; `ABI.md` says the same in prose.
+ */
+
+/** Grows only when a module built for the version before would no longer work. */
+export const ABI_VERSION = 1
+
+/** Where a module may be attached, and the export that is called there. */
+export const EXPORT_OF_ATTACH_POINT = Object.freeze({
+  OnRequest: 'on_request',
+  OnResponse: 'on_response',
+  OnError: 'on_error',
+  /** Extension: each whole server-sent event of a streamed answer. */
+  OnStreamEvent: 'on_stream_event',
+} as const)
+
+export type AttachPoint = keyof typeof EXPORT_OF_ATTACH_POINT
+export const ATTACH_POINTS = Object.freeze(Object.keys(EXPORT_OF_ATTACH_POINT) as AttachPoint[])
+
+/** Optional export that says what the module needs; called once, at registration. */
+export const DESCRIBE_EXPORT = 'describe'
+
+/** Import namespace of the host functions below; those of the Extism kernel are in `extism:host/env`. */
+export const HOST_NAMESPACE = 'extism:host/user'
+
+/**
+ * Host functions by name. Every parameter and result is one i64; `bytes` and `text` are offsets of Extism memory
+ * blocks, 0 for nothing. They never trap: what goes wrong gives 0 (kv_incr: the smallest i64).
+ */
+export const HOST_FUNCTIONS = Object.freeze({
+  /** (key text) → value bytes, 0 when absent or expired. Values belong to the module and the tenant of the call. */
+  kv_get: { parameters: ['text'], result: 'bytes' },
+  /** (key text, value bytes, ttl ms, 0 for the longest allowed) → 1 when stored */
+  kv_set: { parameters: ['text', 'bytes', 'i64'], result: 'i64' },
+  /** (key text) → 1 when there was one */
+  kv_delete: { parameters: ['text'], result: 'i64' },
+  /** (key text, delta, ttl ms counted from the first increment) → the new value; atomic over all threads */
+  kv_incr: { parameters: ['text', 'i64', 'i64'], result: 'i64' },
+  /** () → milliseconds since 1970 */
+  now_ms: { parameters: [], result: 'i64' },
+  /** (count, at most 1024) → bytes from a cryptographic source */
+  random_bytes: { parameters: ['i64'], result: 'bytes' },
+  /** (data bytes) → 32 bytes */
+  sha256: { parameters: ['bytes'], result: 'bytes' },
+  /** (key bytes, data bytes) → 32 bytes */
+  hmac_sha256: { parameters: ['bytes', 'bytes'], result: 'bytes' },
+  /** (name text, delta) → 1 when counted; a Prometheus series of the module, few names only */
+  metric_inc: { parameters: ['text', 'i64'], result: 'i64' },
+} as const satisfies Record<string, HostFunction>)
+
+export interface HostFunction {
+  readonly parameters: readonly ('text' | 'bytes' | 'i64')[]
+  readonly result: 'text' | 'bytes' | 'i64'
+}
+
+export type HostFunctionName = keyof typeof HOST_FUNCTIONS
+
+/**
+ * An envelope is a frame: the length of the head as unsigned 32-bit little-endian, the head as JSON in UTF-8, then the
+ * body as it is. Input and output have the same form; a module that outputs nothing continues.
+ */
+export const FRAME_HEAD_BYTES = 4
+
+export type HeaderPair = readonly [name: string, value: string]
+export type Phase = 'request' | 'response' | 'error' | 'stream_event'
+
+/** What a module asks to be given; nothing else is copied for it. */
+export interface ModuleNeeds {
+  /** Request headers: all, none, or those named (lower case). Default true. */
+  readonly headers?: boolean | readonly string[]
+  /** Default false. */
+  readonly request_body?: boolean
+  /** Headers of the answer, in the response, error and stream phases. Default true. */
+  readonly response_headers?: boolean | readonly string[]
+  /** Body of unstreamed answers, in the response and error phases. Default false. */
+  readonly response_body?: boolean
+}
+
+/** JSON output of `describe` (no frame), and what POST /wasm may say in its place. Members left out have defaults. */
+export interface ModuleDescription {
+  readonly abi: number
+  readonly needs?: ModuleNeeds
+  /** `reuse` keeps one warm instance per thread: only for modules that keep nothing between calls. Default fresh. */
+  readonly instance?: 'fresh' | 'reuse'
+  /** What a failed call does to the request: `open` goes on as if the module were not there. Default open. */
+  readonly on_failure?: 'open' | 'closed'
+}
+
+/** Head of the input. Only what the phase has and the module needs is there. */
+export interface GuestInput {
+  readonly abi: number
+  readonly phase: Phase
+  /** Milliseconds since 1970. */
+  readonly now_ms: number
+  readonly request: {
+    readonly id: string
+    readonly method: string
+    readonly path: string
+    /** Without the question mark; empty when there is none. */
+    readonly query: string
+    /** Path as the route declares it, such as `/v1/responses/:response_id`. */
+    readonly route: string
+    /** `auth:team-a` and the like; null for callers without a key. */
+    readonly tenant: string | null
+    readonly client_ip: string
+    readonly headers?: readonly HeaderPair[]
+  }
+  /** Response and error phases, and streams. */
+  readonly response?: {
+    readonly status: number
+    readonly headers?: readonly HeaderPair[]
+    /** True when the answer is an event stream, whose body no response handler sees. */
+    readonly is_stream: boolean
+  }
+  /** Error phase. */
+  readonly error?: {
+    readonly code: string
+    readonly message: string
+    readonly type: string
+    readonly status: number
+  }
+  /** Stream phase; the body of the frame is the event's data, its lines joined by a line feed. */
+  readonly event?: {
+    /** 0-based in the stream. */
+    readonly index: number
+    /** Value of the `event:` field; null when there is none. */
+    readonly name: string | null
+    /** The stream has ended: no data comes with it, but events may still be added. */
+    readonly is_end: boolean
+  }
+  /** Stream phase: what the previous call of this stream gave back; empty at first. */
+  readonly state?: string
+}
+
+/** Go on with everything as it is. */
+export interface ContinueAction {
+  readonly action: 'continue'
+}
+
+/** Answer at once: no later module and no handler sees the request. The body of the frame is the reply's. */
+export interface RejectAction {
+  readonly action: 'reject'
+  /** A number that is no status counts as 400. */
+  readonly status: number
+  readonly headers?: readonly HeaderPair[]
+}
+
+/** Change what goes on; the body of the frame replaces the body when `replaces_body` is set. */
+export interface ModifyAction {
+  readonly action: 'modify'
+  /** Response and error phases; a number that is no status is ignored. */
+  readonly status?: number
+  /** Applied in this order: set, add, remove. */
+  readonly headers_set?: readonly HeaderPair[]
+  readonly headers_add?: readonly HeaderPair[]
+  readonly headers_remove?: readonly string[]
+  readonly replaces_body?: boolean
+}
+
+/** Stream phase. Without `events` the event passes byte for byte; an empty list drops it. */
+export interface StreamAction {
+  readonly events?: readonly { readonly name?: string | null; readonly data: string }[]
+  /** Given to the next call of this stream; left out keeps what there was. At most 64 KiB. */
+  readonly state?: string
+}
+
+export type GuestAction = ContinueAction | RejectAction | ModifyAction
+
+/** Headers that no module may set, add or remove: they belong to one connection or to the framing. */
+export const PROTECTED_HEADERS: readonly string[] = Object.freeze([
+  'connection',
+  'content-length',
+  'host',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** @param body sent as it is; empty when left out */
+export function encodeFrame(head: unknown, body: Uint8Array = new Uint8Array(0)): Buffer {
+  const text = JSON.stringify(head)
+  const headBytes = Buffer.byteLength(text)
+  const frame = Buffer.allocUnsafeSlow(FRAME_HEAD_BYTES + headBytes + body.length)
+  frame.writeUInt32LE(headBytes, 0)
+  frame.write(text, FRAME_HEAD_BYTES, 'utf8')
+  frame.set(body, FRAME_HEAD_BYTES + headBytes)
+  return frame
+}
+
+/**
+ * The parts of a frame; `body` is a view of the frame's memory.
+ * @throws RangeError when the frame is shorter than its head says, SyntaxError when the head is no JSON
+ */
+export function decodeFrame(frame: Uint8Array): { head: unknown; body: Buffer } {
+  const bytes = Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength)
+  if (bytes.length < FRAME_HEAD_BYTES) throw new RangeError('the frame is shorter than its length field')
+  const end = FRAME_HEAD_BYTES + bytes.readUInt32LE(0)
+  if (end > bytes.length) throw new RangeError('the frame is shorter than its head')
+  return { head: JSON.parse(bytes.toString('utf8', FRAME_HEAD_BYTES, end)), body: bytes.subarray(end) }
+}
