@@ -463,6 +463,54 @@ describe('keeping connections', () => {
     expect(worker.peers).toHaveLength(1)
   })
 
+  test("a worker's own limit of idle connections holds, and a change of it takes effect", async () => {
+    const worker = await startWorker()
+    const transport = openTransport()
+    const own = { ...entryOf(worker), httpPool: { maxIdle: 0 } }
+    for (const index of [0, 1]) {
+      const client = send(transport, own)
+      const peer = await worker.peer(index)
+      await peer.request()
+      peer.socket.write(OK)
+      await client.done
+      expect(transport.openConnections()).toBe(0)
+    }
+    transport.onWorkersChanged([entryOf(worker)])
+    await exchange(transport, worker, 2)
+    expect(transport.openConnections()).toBe(1)
+    transport.onWorkersChanged([own])
+    expect(transport.openConnections()).toBe(0)
+  })
+
+  test("a worker's own idle time closes its connections, not those of its neighbour", async () => {
+    const worker = await startWorker()
+    const transport = openTransport()
+    await exchange(transport, worker, 0)
+    const client = send(transport, { ...entryOf(worker, '/other'), httpPool: { idleMs: 40 } })
+    const peer = await worker.peer(1)
+    await peer.request()
+    peer.socket.write(OK)
+    await client.done
+    await once(peer.socket, 'close')
+    expect(transport.openConnections()).toBe(1)
+  })
+
+  test('the ranks of one engine are reached at its own URL, over the same connections', async () => {
+    const worker = await startWorker()
+    const transport = openTransport()
+    for (const rank of [0, 1]) {
+      const baseUrl = entryOf(worker).url
+      const client = send(transport, {
+        ...entry(`${baseUrl}@${rank}`),
+        dataParallel: { baseUrl, rank, size: 2 },
+      })
+      const peer = await worker.peer(0)
+      expect(await peer.request()).toContain(`\r\nhost: 127.0.0.1:${worker.port}\r\n`)
+      peer.socket.write(OK)
+      expect((await client.done).body).toBe('ok')
+    }
+  })
+
   test('close fails what is running, closes what is idle and refuses what comes', async () => {
     const worker = await startWorker()
     const transport = openTransport()

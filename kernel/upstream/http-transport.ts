@@ -12,16 +12,21 @@ import { Deadlines } from './deadlines.ts'
 import { ConnectionPool, type PoolOwner, type PoolSettings } from './http1/connection-pool.ts'
 import { HttpExchange } from './http1/http-exchange.ts'
 import { type HeadTemplate, writeRequestHead } from './http1/request-head.ts'
-import { readWorkerUrl } from './http1/worker-origin.ts'
+import { readWorkerUrl, type WorkerUrl } from './http1/worker-origin.ts'
 
 /** `maxResponseHeaderBytes`, `keepAliveMs` and `maxIdlePerWorker` of the `upstream` configuration. */
 export type HttpTransportOptions = PoolSettings
 
 /** How a worker is reached: worked out once per URL. */
 interface Target {
+  /** Of its pool. */
+  readonly key: string
   readonly pool: ConnectionPool
   readonly template: HeadTemplate
 }
+
+/** What of a worker says how to reach it; control calls know the URL alone. */
+export type Destination = Pick<WorkerEntry, 'url'> & Partial<Pick<WorkerEntry, 'dataParallel' | 'httpPool'>>
 
 /** Looks for idle connections that are too old happen at least this often, in milliseconds. */
 const MAX_SWEEP_MS = 500
@@ -40,7 +45,7 @@ export class HttpTransport implements Transport {
   readonly #deadlines = new Deadlines()
   /** By worker URL. */
   readonly #targets = new Map<string, Target>()
-  /** By origin. */
+  /** By origin, and by what workers there override. */
   readonly #pools = new Map<string, ConnectionPool>()
   readonly #poolOwner: PoolOwner = {
     openConnectionCount: 0,
@@ -59,13 +64,13 @@ export class HttpTransport implements Transport {
 
   /** Failures are told to the handler, never thrown, and never before this returns. */
   send(
-    worker: Pick<WorkerEntry, 'url'>,
+    worker: Destination,
     request: UpstreamRequest,
     limits: UpstreamLimits,
     handler: UpstreamHandler,
   ): Exchange {
     if (this.#isClosed) return failSoon(handler, 'connect', 'the gateway has closed its connections')
-    const target = this.#targets.get(worker.url) ?? this.#openTarget(worker.url)
+    const target = this.#targets.get(worker.url) ?? this.#openTarget(worker)
     if (target === null) return failSoon(handler, 'connect', 'the worker has no http or https URL')
     const head = writeRequestHead(target.template, request)
     if (head === null)
@@ -81,12 +86,14 @@ export class HttpTransport implements Transport {
     return exchange
   }
 
-  onWorkersChanged(workers: readonly Pick<WorkerEntry, 'url'>[]): void {
-    const urls = new Set<string>()
-    for (const worker of workers) urls.add(worker.url)
+  onWorkersChanged(workers: readonly Destination[]): void {
+    const keys = new Map<string, string | undefined>()
+    for (const worker of workers) {
+      if (this.#targets.has(worker.url)) keys.set(worker.url, this.#route(worker)?.key)
+    }
     const poolsInUse = new Set<ConnectionPool>()
     for (const [url, target] of this.#targets) {
-      if (urls.has(url)) poolsInUse.add(target.pool)
+      if (keys.get(url) === target.key) poolsInUse.add(target.pool)
       else this.#targets.delete(url)
     }
     for (const [key, pool] of this.#pools) {
@@ -113,18 +120,32 @@ export class HttpTransport implements Transport {
     this.#sweepTimer = null
   }
 
-  #openTarget(url: string): Target | null {
-    const workerUrl = readWorkerUrl(url)
-    if (workerUrl === null) return null
-    const { origin } = workerUrl
-    let pool = this.#pools.get(origin.key)
+  #openTarget(worker: Destination): Target | null {
+    const route = this.#route(worker)
+    if (route === null) return null
+    const { key, settings, workerUrl } = route
+    let pool = this.#pools.get(key)
     if (pool === undefined) {
-      pool = new ConnectionPool(origin, this.#options, this.#poolOwner)
-      this.#pools.set(origin.key, pool)
+      pool = new ConnectionPool(workerUrl.origin, settings, this.#poolOwner)
+      this.#pools.set(key, pool)
     }
-    const target = { pool, template: workerUrl }
-    this.#targets.set(url, target)
+    const target = { key, pool, template: workerUrl }
+    this.#targets.set(worker.url, target)
     return target
+  }
+
+  /** Null when the worker has no http or https URL. */
+  #route(worker: Destination): { key: string; settings: PoolSettings; workerUrl: WorkerUrl } | null {
+    const workerUrl = readWorkerUrl(worker.dataParallel?.baseUrl ?? worker.url)
+    if (workerUrl === null) return null
+    const { httpPool } = worker
+    const maxIdlePerWorker = httpPool?.maxIdle ?? this.#options.maxIdlePerWorker
+    const keepAliveMs = httpPool?.idleMs ?? this.#options.keepAliveMs
+    return {
+      key: `${workerUrl.origin.key} ${maxIdlePerWorker} ${keepAliveMs}`,
+      settings: { ...this.#options, maxIdlePerWorker, keepAliveMs },
+      workerUrl,
+    }
   }
 
   #sweep(): void {

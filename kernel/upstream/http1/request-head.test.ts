@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { writeRequestHead } from './request-head.ts'
 import { readWorkerUrl } from './worker-origin.ts'
 
-const template = { pathPrefix: '', afterPath: ' HTTP/1.1\r\nhost: h\r\n' }
+const template = { pathPrefix: '', hasVersion: false, afterPath: ' HTTP/1.1\r\nhost: h\r\n' }
 const write = (method: string, path: string, headers: string[], body: Buffer | null = null) =>
   writeRequestHead(template, { method, path, headers, body })
 
@@ -52,6 +52,7 @@ test('a worker URL says where to connect and what to write', () => {
   expect(readWorkerUrl('http://[::1]:81/a/b/')).toEqual({
     origin: { key: 'http://[::1]:81', isTls: false, host: '::1', port: 81, servername: undefined },
     pathPrefix: '/a/b',
+    hasVersion: false,
     afterPath: ' HTTP/1.1\r\nhost: [::1]:81\r\n',
   })
   expect(readWorkerUrl('https://Worker.example')).toEqual({
@@ -63,8 +64,23 @@ test('a worker URL says where to connect and what to write', () => {
       servername: 'worker.example',
     },
     pathPrefix: '',
+    hasVersion: false,
     afterPath: ' HTTP/1.1\r\nhost: worker.example\r\n',
   })
   expect(readWorkerUrl('http://127.0.0.1/')?.origin.port).toBe(80)
   for (const url of ['', 'worker:80', 'grpc://h:1', '//h']) expect(readWorkerUrl(url)).toBeNull()
+})
+
+test.each([
+  ['https://h/openai/v1', '/v1/chat/completions', '/openai/v1/chat/completions'],
+  ['https://h/v1/', '/v1/models', '/v1/models'],
+  ['https://h/v1', '/health', '/v1/health'],
+  ['https://h/api', '/v1/models', '/api/v1/models'],
+  ['https://h/av1', '/v1/models', '/av1/v1/models'],
+  ['https://h', '/v1/models', '/v1/models'],
+])('a base URL %s asked for %s gets %s: the version stands there once', (url, path, target) => {
+  const read = readWorkerUrl(url)
+  expect(read && writeRequestHead(read, { method: 'GET', path, headers: [], body: null })).toMatch(
+    `GET ${target} HTTP/1.1\r\n`,
+  )
 })

@@ -6,6 +6,8 @@ import { TOKEN_BYTE, VALUE_BYTE } from './header-bytes.ts'
 export interface HeadTemplate {
   /** Put before the path; without a trailing slash, often empty. */
   readonly pathPrefix: string
+  /** The prefix ends with `/v1`: paths that begin with it lose theirs. */
+  readonly hasVersion: boolean
   /** From after the path to the end of the host header, such as ` HTTP/1.1\r\nhost: h:1\r\n`. */
   readonly afterPath: string
 }
@@ -33,7 +35,8 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 export function writeRequestHead(template: HeadTemplate, request: UpstreamRequest): string | null {
   const { method, path, headers, body } = request
   if (!isToken(method) || !isTarget(path)) return null
-  let head = `${method} ${template.pathPrefix}${path}${template.afterPath}`
+  const ownPath = template.hasVersion && path.startsWith('/v1/') ? path.slice(3) : path
+  let head = `${method} ${template.pathPrefix}${ownPath}${template.afterPath}`
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at]
     const value = headers[at + 1]

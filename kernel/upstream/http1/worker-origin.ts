@@ -19,12 +19,16 @@ export interface WorkerUrl extends HeadTemplate {
   readonly origin: WorkerOrigin
 }
 
-/** Reads a worker's URL; null when it is not one of http or https. A trailing slash of its path is dropped. */
+/**
+ * Reads a worker's URL; null when it is not one of http or https. A trailing slash of its path is dropped. A last
+ * segment `v1`, as vendors write their base URLs, is the one that paths of ours begin with, and not put twice.
+ */
 export function readWorkerUrl(text: string): WorkerUrl | null {
   const url = URL.parse(text)
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null
   const isTls = url.protocol === 'https:'
   const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
+  const pathPrefix = url.pathname.endsWith('/') ? url.pathname.slice(0, -1) : url.pathname
   return {
     origin: {
       key: url.origin,
@@ -33,7 +37,8 @@ export function readWorkerUrl(text: string): WorkerUrl | null {
       port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port),
       servername: isIP(host) === 0 ? host : undefined,
     },
-    pathPrefix: url.pathname.endsWith('/') ? url.pathname.slice(0, -1) : url.pathname,
+    pathPrefix,
+    hasVersion: pathPrefix.endsWith('/v1'),
     afterPath: ` HTTP/1.1\r\nhost: ${url.host}\r\n`,
   }
 }
