@@ -71,6 +71,37 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
     help: 'engine to imitate: sglang, vllm, trtllm or mlx',
   },
   {
+    flag: 'engine',
+    env: null,
+    path: [...setting('engine'), 'model'],
+    kind: 'text',
+    placeholder: 'model',
+    help: 'paced (default), or batched: queue, prefill, decode and prefix cache as engines have them',
+  },
+  {
+    flag: 'count',
+    env: null,
+    path: setting('count'),
+    kind: 'integer',
+    placeholder: 'number',
+    help: 'engines in this process, on consecutive ports (default: 1)',
+  },
+  {
+    flag: 'role',
+    env: null,
+    path: setting('role'),
+    kind: 'text',
+    placeholder: 'role',
+    help: 'regular, prefill or decode (default: regular)',
+  },
+  {
+    flag: 'record',
+    env: null,
+    path: setting('record'),
+    kind: 'switch',
+    help: 'remember the last requests for GET /sim/requests (default: on)',
+  },
+  {
     flag: 'api-key',
     env: null,
     path: setting('apiKey'),
@@ -130,6 +161,7 @@ Examples:
   weir sim --model demo --port 9001
   weir sim --model llama --model qwen --ttft-ms 200 --itl-ms 20
   weir sim --runtime vllm --api-key engine-secret
+  weir sim --engine batched --count 8                    eight engines with queue and prefix cache
 
 Then, in front of it: weir serve --worker-url http://127.0.0.1:9001`
 

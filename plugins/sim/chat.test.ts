@@ -13,6 +13,8 @@ const setting: Setting = {
   startedAtMs: 0,
   tokens: 16,
   maxModelLen: 1000,
+  mostTokens: Number.POSITIVE_INFINITY,
+  cache: { tokens: null },
   script: null,
 }
 const hello: ChatRequest = { messages: [{ role: 'user', content: 'Hello there.' }] }

@@ -42,8 +42,11 @@ export function generateChat(request: ChatRequest, setting: Setting): Generation
   )
   const completionTokens = choices.reduce((sum, choice) => sum + choice.tokens, 0)
   return {
+    prompts: [prompt],
     promptTokens: prompt.tokens,
     completionTokens,
+    steps: Math.max(...choices.map((choice) => choice.tokens)),
+    cache: setting.cache,
     body: () => wholeBody(setting, choices, prompt.tokens, completionTokens),
     events: () => chatEvents(setting, choices, prompt.tokens, request.stream_options?.include_usage ?? false),
   }
@@ -100,7 +103,7 @@ function wholeBody(
       logprobs: null,
       finish_reason: choice.finishReason,
     })),
-    usage: usageOf(promptTokens, completionTokens),
+    usage: usageOf(promptTokens, completionTokens, setting.cache),
   })
 }
 
@@ -138,7 +141,7 @@ function* chatEvents(
   }
   if (withUsage) {
     const tokens = choices.reduce((sum, choice) => sum + choice.tokens, 0)
-    const usage = JSON.stringify(usageOf(promptTokens, tokens))
+    const usage = JSON.stringify(usageOf(promptTokens, tokens, setting.cache))
     yield { tick: lastTick, tokens: 0, data: `${head}],"usage":${usage}}\n\n` }
   }
   yield { tick: lastTick, tokens: 0, data: DONE_EVENT }

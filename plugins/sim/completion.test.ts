@@ -13,6 +13,8 @@ const setting: Setting = {
   startedAtMs: 0,
   tokens: 8,
   maxModelLen: 1000,
+  mostTokens: Number.POSITIVE_INFINITY,
+  cache: { tokens: null },
   script: null,
 }
 

@@ -7,9 +7,10 @@ import {
   limitsOf,
   type Setting,
   type StreamEvent,
+  type Usage,
   usageOf,
 } from './generation.ts'
-import { promptsOf } from './prompt.ts'
+import { promptsOf, tokensOf } from './prompt.ts'
 import type { CompletionRequest } from './wire.ts'
 
 interface Choice {
@@ -30,12 +31,15 @@ export function generateCompletion(request: CompletionRequest, setting: Setting)
       after: request.suffix ?? '',
     })),
   )
-  const promptTokens = prompts.reduce((sum, prompt) => sum + prompt.tokens, 0)
+  const promptTokens = tokensOf(prompts)
   const completionTokens = choices.reduce((sum, choice) => sum + choice.draft.completionTokens, 0)
-  const usage = usageOf(promptTokens, completionTokens)
+  const usage = () => usageOf(promptTokens, completionTokens, setting.cache)
   return {
+    prompts,
     promptTokens,
     completionTokens,
+    steps: Math.max(0, ...choices.map(({ draft }) => draft.completionTokens)),
+    cache: setting.cache,
     body: () =>
       JSON.stringify({
         id: setting.id,
@@ -48,14 +52,9 @@ export function generateCompletion(request: CompletionRequest, setting: Setting)
           logprobs: null,
           finish_reason: choice.draft.finishReason,
         })),
-        usage,
+        usage: usage(),
       }),
-    events: () =>
-      completionEvents(
-        setting,
-        choices,
-        request.stream_options?.include_usage ? JSON.stringify(usage) : null,
-      ),
+    events: () => completionEvents(setting, choices, request.stream_options?.include_usage ? usage : null),
   }
 }
 
@@ -63,7 +62,7 @@ export function generateCompletion(request: CompletionRequest, setting: Setting)
 function* completionEvents(
   setting: Setting,
   choices: readonly Choice[],
-  usage: string | null,
+  usage: (() => Usage) | null,
 ): Generator<StreamEvent> {
   const head = `data: {"id":${JSON.stringify(setting.id)},"object":"text_completion","created":${setting.createdSec},"model":${JSON.stringify(setting.model)},"choices":[`
   const tail = usage === null ? ']}\n\n' : '],"usage":null}\n\n'
@@ -86,6 +85,7 @@ function* completionEvents(
     if (choice.after !== '') yield { tick: lastTick, tokens: 0, data: piece(index, choice.after, null) }
     yield { tick: lastTick, tokens: 0, data: piece(index, '', choice.draft.finishReason) }
   }
-  if (usage !== null) yield { tick: lastTick, tokens: 0, data: `${head}],"usage":${usage}}\n\n` }
+  if (usage !== null)
+    yield { tick: lastTick, tokens: 0, data: `${head}],"usage":${JSON.stringify(usage())}}\n\n` }
   yield { tick: lastTick, tokens: 0, data: DONE_EVENT }
 }

@@ -1,6 +1,54 @@
 /** The simulated engine's section of the configuration file. */
 import { type Static, Type } from '#kernel'
 
+const engineConfig = Type.Object(
+  {
+    model: Type.Union([Type.Literal('paced'), Type.Literal('batched')], {
+      default: 'paced',
+      description:
+        'paced: every request gets ttftMs and itlMs whatever else runs. batched: queue, prefill, decode and prefix cache as engines have them; ttftMs and itlMs do not count, the settings below do.',
+    }),
+    prefillTokensPerSecond: Type.Number({
+      exclusiveMinimum: 0,
+      default: 8000,
+      description: 'Prompt tokens computed per second.',
+    }),
+    prefillChunkTokens: Type.Integer({
+      minimum: 1,
+      default: 2048,
+      description: 'Most prompt tokens computed between two decode steps.',
+    }),
+    decodeBaseMs: Type.Number({
+      minimum: 0,
+      default: 6,
+      description: 'Length of a decode step of an empty batch, milliseconds.',
+    }),
+    decodePerRunningMs: Type.Number({
+      minimum: 0,
+      default: 0.35,
+      description: 'What each request of the batch adds to a decode step, milliseconds.',
+    }),
+    maxRunning: Type.Integer({ minimum: 1, default: 256, description: 'Requests in the batch; more wait.' }),
+    maxWaiting: Type.Integer({
+      minimum: 1,
+      default: 4096,
+      description: 'Requests that may wait; more are refused with 503.',
+    }),
+    kvTokens: Type.Integer({
+      minimum: 1,
+      default: 524_288,
+      description: 'Tokens that the key-value cache holds, in use or kept for their content.',
+    }),
+    blockTokens: Type.Integer({
+      minimum: 1,
+      maximum: 1024,
+      default: 16,
+      description: 'Tokens per block of the cache; only full blocks are found again.',
+    }),
+  },
+  { default: {}, additionalProperties: false },
+)
+
 export const simConfig = Type.Object(
   {
     listen: Type.Object(
@@ -15,6 +63,13 @@ export const simConfig = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    count: Type.Integer({
+      minimum: 1,
+      maximum: 4096,
+      default: 1,
+      description:
+        'Engines in this process, each with a listener of its own on the ports from `listen.port` on.',
+    }),
     models: Type.Array(Type.String({ minLength: 1 }), {
       minItems: 1,
       default: ['sim-1'],
@@ -48,6 +103,12 @@ export const simConfig = Type.Object(
         description: 'Engine that is imitated: owner of models, routes and metric names.',
       },
     ),
+    role: Type.Union([Type.Literal('regular'), Type.Literal('prefill'), Type.Literal('decode')], {
+      default: 'regular',
+      description:
+        'prefill: answers are one token long, as of the first half of a pair. decode: as regular. Either records the bootstrap room of a request.',
+    }),
+    engine: engineConfig,
     apiKey: Type.Union([Type.Null(), Type.String({ minLength: 1 })], {
       default: null,
       secret: true,
@@ -78,4 +139,5 @@ export const simConfig = Type.Object(
 )
 
 export type SimConfig = Static<typeof simConfig>
+export type EngineConfig = SimConfig['engine']
 export type SimRuntime = SimConfig['runtime']

@@ -1,7 +1,7 @@
 /** Embeddings, rerank scores and classes. Texts that share tokens get vectors and scores that are near each other. */
 
 import { usageOf } from './generation.ts'
-import { type PromptText, promptsOf } from './prompt.ts'
+import { promptsOf, tokensOf } from './prompt.ts'
 import { Random, seedOf } from './random.ts'
 import { splitTokens } from './tokens.ts'
 import type { ClassifyRequest, EmbeddingRequest, RerankRequest } from './wire.ts'
@@ -97,8 +97,4 @@ function overlap(wanted: ReadonlySet<string>, words: readonly string[]): number 
   const found = new Set(words.filter((word) => wanted.has(word)))
   const density = words.filter((word) => wanted.has(word)).length / words.length
   return 0.9 * (found.size / wanted.size) + 0.1 * density
-}
-
-function tokensOf(prompts: readonly PromptText[]): number {
-  return prompts.reduce((sum, prompt) => sum + prompt.tokens, 0)
 }

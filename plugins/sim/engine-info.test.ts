@@ -10,12 +10,25 @@ const config = (fields: Partial<SimConfig> = {}): SimConfig => defineValidator(s
 test('an empty section gets every default', () => {
   expect(config()).toEqual({
     listen: { host: '127.0.0.1', port: 9001 },
+    count: 1,
     models: ['sim-1'],
     ttftMs: 20,
     itlMs: 5,
     tokens: 64,
     seed: 1,
     runtime: 'sglang',
+    role: 'regular',
+    engine: {
+      model: 'paced',
+      prefillTokensPerSecond: 8000,
+      prefillChunkTokens: 2048,
+      decodeBaseMs: 6,
+      decodePerRunningMs: 0.35,
+      maxRunning: 256,
+      maxWaiting: 4096,
+      kvTokens: 524_288,
+      blockTokens: 16,
+    },
     apiKey: null,
     embeddingDimensions: 64,
     maxModelLen: 32_768,
@@ -37,7 +50,11 @@ describe('what the engine says about itself', () => {
   )
 
   test('§2.13 server and model facts have the members that a gateway reports', () => {
-    expect(serverInfo(config())).toMatchObject({ backend: 'sglang', gpu_count: 0, max_running_requests: 256 })
+    expect(serverInfo(config(), new EngineStats().load())).toMatchObject({
+      backend: 'sglang',
+      gpu_count: 0,
+      max_running_requests: 256,
+    })
     expect(modelInfo(config())).toMatchObject({ model_name: 'sim-1', max_tokens: 32_768, vocab_size: 32_000 })
   })
 
@@ -61,6 +78,7 @@ describe('what the engine says about itself', () => {
         gen_throughput: 0,
         cache_hit_rate: 0,
         utilization: 3 / 256,
+        num_waiting_uncached_tokens: 0,
       },
     ])
   })

@@ -1,12 +1,8 @@
 /** What the engine says about itself: models, server facts, load, metrics; each runtime in its own way. */
 import type { SimConfig, SimRuntime } from './config.ts'
-import type { EngineStats } from './stats.ts'
+import type { EngineLoad, EngineStats } from './stats.ts'
 import { vocabularySize } from './tokens.ts'
 
-/** Requests that run at once, as reported; more are not refused. */
-const MAX_RUNNING_REQUESTS = 256
-/** Size of the imagined key-value cache, in tokens. */
-const CACHE_TOKENS = 524_288
 const VERSION = '0.1.0-sim'
 
 /** @source API spec 2.13; routes facts 6.5; routing facts 2.2 step 3 for the owner */
@@ -31,7 +27,7 @@ export function versionInfo() {
 }
 
 /** Answer of /server_info, with the members that gateways look for. @source API spec 2.13, routing facts 2.2 step 4 */
-export function serverInfo(config: SimConfig) {
+export function serverInfo(config: SimConfig, load: EngineLoad) {
   return {
     version: VERSION,
     backend: config.runtime,
@@ -43,10 +39,20 @@ export function serverInfo(config: SimConfig) {
     tp_size: 1,
     dp_size: 1,
     load_balance_method: 'round_robin',
-    max_running_requests: MAX_RUNNING_REQUESTS,
-    max_total_num_tokens: CACHE_TOKENS,
+    max_running_requests: load.maxRunning,
+    max_total_num_tokens: load.kvTokens,
     context_length: config.maxModelLen,
-    internal_states: [],
+    disaggregation_mode: config.role === 'regular' ? 'null' : config.role,
+    page_size: config.engine.blockTokens,
+    internal_states: [
+      {
+        running: load.running,
+        waiting: load.waiting,
+        token_usage: usageOfCache(load),
+        cache_hit_rate: load.hitRate,
+        last_gen_throughput: load.tokensPerSec,
+      },
+    ],
     status: 'ready',
   }
 }
@@ -67,9 +73,14 @@ export function modelInfo(config: SimConfig) {
   }
 }
 
+/** Share of the cache that requests hold, 0 to 1. */
+function usageOfCache({ usedTokens, kvTokens }: EngineLoad): number {
+  return usedTokens / kvTokens
+}
+
 /** Answer of /v1/loads: one rank. @source API spec 2.12, routes facts 17.2 */
 export function loadReport(stats: EngineStats) {
-  const usage = stats.usedTokens / CACHE_TOKENS
+  const load = stats.load()
   return {
     timestamp: new Date().toISOString(),
     version: VERSION,
@@ -77,16 +88,17 @@ export function loadReport(stats: EngineStats) {
     loads: [
       {
         dp_rank: 0,
-        num_running_reqs: stats.running,
-        num_waiting_reqs: 0,
-        num_total_reqs: stats.running,
-        num_used_tokens: stats.usedTokens,
-        max_total_num_tokens: CACHE_TOKENS,
-        max_running_requests: MAX_RUNNING_REQUESTS,
-        token_usage: usage,
-        gen_throughput: stats.tokensPerSec(),
-        cache_hit_rate: 0,
-        utilization: stats.running / MAX_RUNNING_REQUESTS,
+        num_running_reqs: load.running,
+        num_waiting_reqs: load.waiting,
+        num_total_reqs: load.running + load.waiting,
+        num_used_tokens: load.usedTokens,
+        max_total_num_tokens: load.kvTokens,
+        max_running_requests: load.maxRunning,
+        token_usage: usageOfCache(load),
+        gen_throughput: load.tokensPerSec,
+        cache_hit_rate: load.hitRate,
+        utilization: load.running / load.maxRunning,
+        num_waiting_uncached_tokens: load.waitingUncachedTokens,
       },
     ],
   }
@@ -96,51 +108,56 @@ interface Sample {
   readonly name: string
   readonly type: 'gauge' | 'counter'
   readonly help: string
-  readonly read: (stats: EngineStats) => number
+  readonly read: (load: EngineLoad, stats: EngineStats) => number
 }
 
-const running = (stats: EngineStats) => stats.running
-const none = () => 0
-const usage = (stats: EngineStats) => stats.usedTokens / CACHE_TOKENS
-const rate = (stats: EngineStats) => stats.tokensPerSec()
+const running = (load: EngineLoad) => load.running
+const waiting = (load: EngineLoad) => load.waiting
+const hitRate = (load: EngineLoad) => load.hitRate
+const rate = (load: EngineLoad) => load.tokensPerSec
 
 const FAMILIES: Readonly<Record<SimRuntime, readonly Sample[]>> = {
   sglang: [
     { name: 'sglang:num_running_reqs', type: 'gauge', help: 'Requests running.', read: running },
-    { name: 'sglang:num_queue_reqs', type: 'gauge', help: 'Requests waiting.', read: none },
+    { name: 'sglang:num_queue_reqs', type: 'gauge', help: 'Requests waiting.', read: waiting },
     {
       name: 'sglang:num_used_tokens',
       type: 'gauge',
       help: 'Tokens in use.',
-      read: (stats) => stats.usedTokens,
+      read: (load) => load.usedTokens,
     },
-    { name: 'sglang:token_usage', type: 'gauge', help: 'Share of tokens in use.', read: usage },
+    { name: 'sglang:token_usage', type: 'gauge', help: 'Share of tokens in use.', read: usageOfCache },
     { name: 'sglang:gen_throughput', type: 'gauge', help: 'Tokens per second.', read: rate },
-    { name: 'sglang:cache_hit_rate', type: 'gauge', help: 'Prefix cache hit rate.', read: none },
+    { name: 'sglang:cache_hit_rate', type: 'gauge', help: 'Prefix cache hit rate.', read: hitRate },
     ...counters('sglang:'),
   ],
   vllm: [
     { name: 'vllm:num_requests_running', type: 'gauge', help: 'Requests running.', read: running },
-    { name: 'vllm:num_requests_waiting', type: 'gauge', help: 'Requests waiting.', read: none },
+    { name: 'vllm:num_requests_waiting', type: 'gauge', help: 'Requests waiting.', read: waiting },
     {
       name: 'vllm:kv_cache_usage_perc',
       type: 'gauge',
       help: 'Share of the cache in use, 0 to 1.',
-      read: usage,
+      read: usageOfCache,
     },
-    { name: 'vllm:gpu_prefix_cache_hit_rate', type: 'gauge', help: 'Prefix cache hit rate.', read: none },
+    { name: 'vllm:gpu_prefix_cache_hit_rate', type: 'gauge', help: 'Prefix cache hit rate.', read: hitRate },
     ...counters('vllm:'),
   ],
   trtllm: [
     { name: 'trtllm_num_requests_running', type: 'gauge', help: 'Requests running.', read: running },
-    { name: 'trtllm_num_requests_waiting', type: 'gauge', help: 'Requests waiting.', read: none },
-    { name: 'trtllm_kv_cache_utilization', type: 'gauge', help: 'Share of the cache in use.', read: usage },
+    { name: 'trtllm_num_requests_waiting', type: 'gauge', help: 'Requests waiting.', read: waiting },
+    {
+      name: 'trtllm_kv_cache_utilization',
+      type: 'gauge',
+      help: 'Share of the cache in use.',
+      read: usageOfCache,
+    },
     ...counters('trtllm_'),
   ],
   mlx: [
     { name: 'mlx_num_requests_running', type: 'gauge', help: 'Requests running.', read: running },
-    { name: 'mlx_num_requests_waiting', type: 'gauge', help: 'Requests waiting.', read: none },
-    { name: 'mlx_token_usage', type: 'gauge', help: 'Share of tokens in use.', read: usage },
+    { name: 'mlx_num_requests_waiting', type: 'gauge', help: 'Requests waiting.', read: waiting },
+    { name: 'mlx_token_usage', type: 'gauge', help: 'Share of tokens in use.', read: usageOfCache },
     ...counters('mlx_'),
   ],
 }
@@ -151,25 +168,25 @@ function counters(prefix: string): Sample[] {
       name: `${prefix}prompt_tokens_total`,
       type: 'counter',
       help: 'Prompt tokens.',
-      read: (stats) => stats.promptTokens,
+      read: (_load, stats) => stats.promptTokens,
     },
     {
       name: `${prefix}generation_tokens_total`,
       type: 'counter',
       help: 'Generated tokens.',
-      read: (stats) => stats.generatedTokens,
+      read: (_load, stats) => stats.generatedTokens,
     },
     {
       name: `${prefix}num_requests_total`,
       type: 'counter',
       help: 'Serving requests.',
-      read: (stats) => stats.total,
+      read: (_load, stats) => stats.total,
     },
     {
       name: `${prefix}num_aborted_requests_total`,
       type: 'counter',
       help: 'Serving requests that ended early.',
-      read: (stats) => stats.aborted,
+      read: (_load, stats) => stats.aborted,
     },
   ]
 }
@@ -177,9 +194,10 @@ function counters(prefix: string): Sample[] {
 /** Prometheus text, format 0.0.4. */
 export function metricsText(config: SimConfig, stats: EngineStats): string {
   const label = `{model_name="${config.models[0].replace(/[\\"\n]/g, '_')}"}`
+  const load = stats.load()
   let text = ''
   for (const { name, type, help, read } of FAMILIES[config.runtime]) {
-    text += `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${name}${label} ${read(stats)}\n`
+    text += `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${name}${label} ${read(load, stats)}\n`
   }
   return text
 }

@@ -1,6 +1,7 @@
 /** One simulated engine: its settings, what it remembers, and the faults and answers laid out for it. */
 import type { RequestContext } from '#kernel'
 import { AnswerBook } from './answers.ts'
+import { Batch } from './batch.ts'
 import type { SimConfig } from './config.ts'
 import { simErrors } from './errors.ts'
 import { type Fault, FaultBook, NO_FAULT, parseFault } from './faults.ts'
@@ -12,7 +13,9 @@ import type { ScriptedAnswer } from './wire.ts'
 
 export class Engine {
   readonly config: SimConfig
-  readonly stats = new EngineStats()
+  readonly stats: EngineStats
+  /** Null when the engine paces each request by itself. */
+  readonly batch: Batch | null
   readonly faults: FaultBook
   readonly answers = new AnswerBook()
   /** Null when nothing is recorded. */
@@ -25,6 +28,8 @@ export class Engine {
 
   constructor(config: SimConfig) {
     this.config = config
+    this.batch = config.engine.model === 'batched' ? new Batch(config.engine) : null
+    this.stats = new EngineStats(this.batch)
     this.faults = new FaultBook(config.seed)
     this.log = config.record ? new RequestLog() : null
   }
@@ -55,7 +60,7 @@ export class Engine {
     startedAtMs: number,
     script: ScriptedAnswer | null,
   ): Setting {
-    const { models, runtime, seed, tokens, maxModelLen } = this.config
+    const { models, runtime, seed, tokens, maxModelLen, role } = this.config
     if (runtime === 'vllm' && model != null && !models.includes(model))
       throw simErrors.sim_model_not_found(model)
     this.#answersGiven += 1
@@ -67,6 +72,8 @@ export class Engine {
       startedAtMs,
       tokens,
       maxModelLen,
+      mostTokens: role === 'prefill' ? 1 : Number.POSITIVE_INFINITY,
+      cache: { tokens: null },
       script,
     }
   }

@@ -28,6 +28,17 @@ export const simErrors = defineErrors('sim', {
     source: 'client',
     text: () => 'give either text or input_ids',
   },
+  engine_queue_full: {
+    kind: 'unavailable',
+    source: 'client',
+    text: (maxWaiting: number) => `${maxWaiting} requests wait already`,
+  },
+  request_exceeds_cache: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (tokens: number, cacheTokens: number) =>
+      `prompt and answers need ${tokens} tokens, but the cache holds ${cacheTokens}`,
+  },
   empty_answer: {
     kind: 'bad_request',
     source: 'client',

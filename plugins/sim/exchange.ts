@@ -1,10 +1,12 @@
 /** One request to the engine from arrival to end: recorded, counted, delayed, spoilt by faults, answered. */
 import type { RequestContext } from '#kernel'
+import type { Batch, BatchTicket } from './batch.ts'
+import { blockHashes } from './block-hashes.ts'
 import type { Engine } from './engine.ts'
 import type { Fault } from './faults.ts'
 import { NO_FAULT } from './faults.ts'
 import type { Generation } from './generation.ts'
-import { DRIPPED_BYTES, PacedStream } from './paced-stream.ts'
+import { DRIPPED_BYTES, type Pace, PacedStream, STEPPED } from './paced-stream.ts'
 import type { Outcome, RequestRecord } from './request-log.ts'
 
 const FIRST_ERROR_STATUS = 400
@@ -18,6 +20,8 @@ export class Exchange {
   #heldTokens = 0
   #timer: NodeJS.Timeout | null = null
   #stream: PacedStream | null = null
+  /** Its place in the batch of an engine that has one. */
+  #ticket: BatchTicket | null = null
   #isClosed = false
 
   constructor(engine: Engine, ctx: RequestContext, isServing: boolean) {
@@ -57,18 +61,40 @@ export class Exchange {
 
   /** Sends a generated answer at the engine's pace. */
   deliver(generation: Generation, isStream: boolean, fault: Fault): void {
-    const { stats } = this.#engine
+    const { stats, batch } = this.#engine
     stats.promptTokens += generation.promptTokens
     this.#hold(generation.promptTokens)
-    if (isStream) this.#deliverEvents(generation, fault)
+    if (batch !== null) this.#join(batch, generation, isStream, fault)
+    else if (isStream) this.#openStream(generation, this.#engine.config, fault)
     else this.#deliverWhole(generation, fault)
+  }
+
+  /** Takes its turn in the batch; the engine says when each token is there. */
+  #join(batch: Batch, generation: Generation, isStream: boolean, fault: Fault): void {
+    const { prompts, promptTokens, completionTokens, steps, cache } = generation
+    const blocks = blockHashes(prompts, this.#engine.config.engine.blockTokens)
+    const job = { promptTokens, blocks, outputTokens: completionTokens, steps }
+    this.#ticket = batch.submit(job, {
+      onAdmit: (cachedTokens) => {
+        cache.tokens = cachedTokens
+      },
+      onToken: (index) => this.#stream?.release(index),
+      onEnd: () => {
+        if (isStream) this.#stream?.release(Number.POSITIVE_INFINITY)
+        else this.#finishWhole(0, generation, fault)
+      },
+    })
+    if (isStream) this.#openStream(generation, STEPPED, fault)
   }
 
   #deliverWhole(generation: Generation, fault: Fault): void {
     const { ttftMs, itlMs } = this.#engine.config
+    this.#finishWhole(ttftMs + generation.completionTokens * itlMs, generation, fault)
+  }
+
+  #finishWhole(waitMs: number, generation: Generation, fault: Fault): void {
     if (fault.hangAfter !== null) return
-    const dripMs = fault.dripMs * DRIPPED_BYTES
-    this.#later(ttftMs + generation.completionTokens * itlMs + dripMs, () => {
+    this.#later(waitMs + fault.dripMs * DRIPPED_BYTES, () => {
       this.#produced(generation.completionTokens)
       if (fault.dropAfter === null) this.#sendBody(generation.body(), fault)
       else this.#drop()
@@ -80,8 +106,8 @@ export class Exchange {
     this.#close('completed')
   }
 
-  #deliverEvents(generation: Generation, fault: Fault): void {
-    this.#stream = new PacedStream(this.ctx.sse(), generation.events(), this.#engine.config, fault, {
+  #openStream(generation: Generation, pace: Pace | typeof STEPPED, fault: Fault): void {
+    this.#stream = new PacedStream(this.ctx.sse(), generation.events(), pace, fault, {
       onTokens: (count) => this.#produced(count),
       onEnd: () => this.#close('completed'),
       onDrop: () => this.#drop(),
@@ -138,6 +164,7 @@ export class Exchange {
     this.#isClosed = true
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#stream?.stop()
+    this.#ticket?.cancel()
     const { stats, log } = this.#engine
     stats.usedTokens -= this.#heldTokens
     if (this.#isServing) {

@@ -39,8 +39,11 @@ function freeze(generation: Generation): Generation {
     events.push({ tick, tokens, data: Buffer.from(data) })
   }
   return {
+    prompts: generation.prompts,
     promptTokens: generation.promptTokens,
     completionTokens: generation.completionTokens,
+    steps: generation.steps,
+    cache: generation.cache,
     body: () => body,
     events: () => events.values(),
   }

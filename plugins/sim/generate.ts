@@ -9,7 +9,7 @@ import {
   type Setting,
   type StreamEvent,
 } from './generation.ts'
-import { type PromptText, promptsOf } from './prompt.ts'
+import { type PromptText, promptsOf, tokensOf } from './prompt.ts'
 import { tokenId } from './tokens.ts'
 import type { GenerateRequest } from './wire.ts'
 
@@ -43,8 +43,11 @@ export function generateNative(request: GenerateRequest, setting: Setting): Gene
     })),
   )
   return {
-    promptTokens: prompts.reduce((sum, prompt) => sum + prompt.tokens, 0),
+    prompts,
+    promptTokens: tokensOf(prompts),
     completionTokens: outputs.reduce((sum, output) => sum + output.draft.completionTokens, 0),
+    steps: Math.max(0, ...outputs.map(({ draft }) => draft.completionTokens)),
+    cache: setting.cache,
     body: () => {
       const whole = outputs.map((output) => wholeOutput(output, setting))
       return JSON.stringify(isSingle ? whole[0] : whole)
@@ -64,7 +67,7 @@ function wholeOutput({ id, prompt, draft }: Output, setting: Setting) {
     text: draft.text,
     output_ids: draft.pieces.map(tokenId),
     meta_info: {
-      ...metaInfo(id, prompt.tokens, draft.completionTokens),
+      ...metaInfo(setting, id, prompt.tokens, draft.completionTokens),
       finish_reason: finishReason(draft),
       e2e_latency: latencySec(setting),
     },
@@ -86,7 +89,7 @@ function* generateEvents(outputs: readonly Output[], setting: Setting): Generato
         text: texts[index],
         output_ids: piece === '' ? [] : [tokenId(piece)],
         meta_info: {
-          ...metaInfo(id, prompt.tokens, isLast ? draft.completionTokens : tick + 1),
+          ...metaInfo(setting, id, prompt.tokens, isLast ? draft.completionTokens : tick + 1),
           finish_reason: isLast ? finishReason(draft) : null,
           ...(isLast && { e2e_latency: latencySec(setting) }),
         },
@@ -98,12 +101,12 @@ function* generateEvents(outputs: readonly Output[], setting: Setting): Generato
   yield { tick: Math.max(0, longest - 1), tokens: 0, data: DONE_EVENT }
 }
 
-function metaInfo(id: string, promptTokens: number, completionTokens: number) {
+function metaInfo(setting: Setting, id: string, promptTokens: number, completionTokens: number) {
   return {
     id,
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
-    cached_tokens: 0,
+    cached_tokens: setting.cache.tokens ?? 0,
     weight_version: 'default',
   }
 }

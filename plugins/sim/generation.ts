@@ -2,7 +2,7 @@
 import type { Draft, Limits } from './draft.ts'
 import { draftGiven, draftProse } from './draft.ts'
 import { simErrors } from './errors.ts'
-import type { PromptText } from './prompt.ts'
+import { type PromptText, tokensOf } from './prompt.ts'
 import { Random, seedOf } from './random.ts'
 import type { ScriptedAnswer } from './wire.ts'
 
@@ -17,12 +17,22 @@ export interface StreamEvent {
 }
 
 export interface Generation {
+  readonly prompts: readonly PromptText[]
   readonly promptTokens: number
   readonly completionTokens: number
+  /** Tokens of the longest of its answers. */
+  readonly steps: number
+  readonly cache: CacheTally
   /** JSON text of the whole answer. */
   body(): string | Buffer
   /** The last event is `[DONE]`. */
   events(): Iterator<StreamEvent>
+}
+
+/** How much of the prompt the engine had in its cache; known when the engine takes the request. */
+export interface CacheTally {
+  /** Null: the engine keeps no account. */
+  tokens: number | null
 }
 
 /** What one generation is made of besides its request. */
@@ -37,6 +47,9 @@ export interface Setting {
   /** Length of an answer that nobody limits, in tokens. */
   readonly tokens: number
   readonly maxModelLen: number
+  /** No answer is longer, whatever is asked for. */
+  readonly mostTokens: number
+  readonly cache: CacheTally
   readonly script: ScriptedAnswer | null
 }
 
@@ -52,7 +65,7 @@ export function roomFor(setting: Setting, promptTokens: number): number {
   if (promptTokens >= setting.maxModelLen) {
     throw simErrors.context_length_exceeded(promptTokens, setting.maxModelLen)
   }
-  return setting.maxModelLen - promptTokens
+  return Math.min(setting.maxModelLen - promptTokens, setting.mostTokens)
 }
 
 /** The scripted text when there is one, else prose. */
@@ -86,13 +99,21 @@ export interface Usage {
   readonly prompt_tokens: number
   readonly completion_tokens: number
   readonly total_tokens: number
+  readonly prompt_tokens_details?: { readonly cached_tokens: number }
 }
 
-export function usageOf(promptTokens: number, completionTokens: number): Usage {
+/** @param cache null where no account is kept, such as for vectors */
+export function usageOf(
+  promptTokens: number,
+  completionTokens: number,
+  cache: CacheTally | null = null,
+): Usage {
+  const cached = cache?.tokens ?? null
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
+    ...(cached !== null && { prompt_tokens_details: { cached_tokens: cached } }),
   }
 }
 
@@ -100,8 +121,11 @@ export function usageOf(promptTokens: number, completionTokens: number): Usage {
 export function scriptedBody(body: unknown): Generation {
   const events = Array.isArray(body) ? body : [body]
   return {
+    prompts: [],
     promptTokens: 0,
     completionTokens: 0,
+    steps: events.length,
+    cache: { tokens: null },
     body: () => JSON.stringify(body),
     *events() {
       for (const [tick, event] of events.entries()) {
@@ -113,11 +137,14 @@ export function scriptedBody(body: unknown): Generation {
 }
 
 /** A reply that is no text and has no stream, such as embeddings. */
-export function wholeOnly(promptTokens: number, value: unknown): Generation {
+export function wholeOnly(prompts: readonly PromptText[], value: unknown): Generation {
   const body = JSON.stringify(value)
   return {
-    promptTokens,
+    prompts,
+    promptTokens: tokensOf(prompts),
     completionTokens: 0,
+    steps: 0,
+    cache: { tokens: null },
     body: () => body,
     events: () => [{ tick: 0, tokens: 0, data: `data: ${body}\n\n` }].values(),
   }

@@ -1,6 +1,6 @@
 /** A simulated inference engine behind a listener of its own: a real HTTP worker that needs no GPU. */
-import { definePlugin } from '#kernel'
-import { simConfig } from './config.ts'
+import { definePlugin, type Host, type Listener } from '#kernel'
+import { type SimConfig, simConfig } from './config.ts'
 import { Engine } from './engine.ts'
 import { simRoutes } from './routes.ts'
 
@@ -16,18 +16,27 @@ export default definePlugin({
       async start() {
         // One engine per process: its counters and its script would mean nothing if each thread had its own.
         if (!host.isControl) return
-        const { host: address, port } = config.listen
-        const listener = await host.listen({
-          host: address,
-          port,
-          portSetting: 'plugins.sim.listen.port (--port of weir sim)',
-          routes: simRoutes(new Engine(config)),
-        })
-        host.log.info(
-          { host: listener.host, port: listener.port, models: config.models, runtime: config.runtime },
-          'simulated engine listens',
-        )
+        const { models, runtime, count } = config
+        for (let index = 0; index < count; index += 1) {
+          const { port } = await listenOne(host, config, index)
+          if (index === 0 || config.listen.port === 0) {
+            host.log.info({ host: config.listen.host, port, models, runtime }, 'simulated engine listens')
+          }
+        }
+        if (count > 1)
+          host.log.info({ count, first_port: config.listen.port }, 'all simulated engines listen')
       },
     }
   },
 })
+
+/** Each engine has counters, faults and a cache of its own. */
+function listenOne(host: Host, config: SimConfig, index: number): Promise<Listener> {
+  const { host: address, port } = config.listen
+  return host.listen({
+    host: address,
+    port: port === 0 ? 0 : port + index,
+    portSetting: 'plugins.sim.listen.port (--port of weir sim)',
+    routes: simRoutes(new Engine(config)),
+  })
+}

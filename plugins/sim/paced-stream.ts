@@ -10,6 +10,9 @@ export interface Pace {
   readonly itlMs: number
 }
 
+/** The pace of an engine that says itself when each token is there, by `release`. */
+export const STEPPED = 'stepped'
+
 /** Told how the stream goes. */
 export interface StreamListener {
   onTokens(count: number): void
@@ -24,15 +27,20 @@ export const DRIPPED_BYTES = 64
 
 const BROKEN_EVENT = 'data: {"id":"broken","choices":[{"index":0,"delta":{"cont\n\n'
 const BROKEN_AT = 1
+/** Wait for `release`, not for the clock. */
+const NEVER = Number.POSITIVE_INFINITY
 
 export class PacedStream {
   readonly #writer: SseWriter
   readonly #events: Iterator<StreamEvent>
-  readonly #pace: Pace
+  readonly #pace: Pace | typeof STEPPED
   readonly #fault: Fault
   readonly #listener: StreamListener
   readonly #startedAtMs: number
-  #next: IteratorResult<StreamEvent>
+  /** Null: not asked for yet. */
+  #next: IteratorResult<StreamEvent> | null = null
+  /** Stepped: events up to this tick may leave. */
+  #released = -1
   #sent = 0
   #drippedBytes = 0
   #timer: NodeJS.Timeout | null = null
@@ -43,7 +51,7 @@ export class PacedStream {
   constructor(
     writer: SseWriter,
     events: Iterator<StreamEvent>,
-    pace: Pace,
+    pace: Pace | typeof STEPPED,
     fault: Fault,
     listener: StreamListener,
   ) {
@@ -53,9 +61,14 @@ export class PacedStream {
     this.#fault = fault
     this.#listener = listener
     this.#startedAtMs = performance.now()
-    this.#next = events.next()
     writer.onDrain(() => this.#resume())
-    this.#advanceSoon()
+    if (pace !== STEPPED) this.#advanceSoon()
+  }
+
+  /** Stepped: the token of that tick is there. Not to be called from a callback of the server library. */
+  release(tick: number): void {
+    this.#released = tick
+    this.#advance()
   }
 
   /** The client is gone: nothing more is made or written. */
@@ -78,13 +91,16 @@ export class PacedStream {
 
   /** Writes what is due, then waits for time or client. */
   #advance(): void {
-    while (!this.#isOver && !this.#isBlocked && this.#next.done !== true) {
+    while (!this.#isOver && !this.#isBlocked) {
+      // Not made before it is asked for: only then is all known that it tells.
+      this.#next ??= this.#events.next()
+      if (this.#next.done === true) break
       const event = this.#next.value
       const waitMs = this.#msUntil(event.tick)
       if (this.#sent === this.#fault.hangAfter) break
       if (this.#sent === this.#fault.dropAfter) this.#drop()
       else if (waitMs > 0) {
-        this.#timer = setTimeout(() => this.#advance(), Math.ceil(waitMs))
+        if (waitMs !== NEVER) this.#timer = setTimeout(() => this.#advance(), Math.ceil(waitMs))
         break
       } else if (this.#fault.dripMs > 0 && this.#drippedBytes < DRIPPED_BYTES) {
         this.#drip(bytesOf(event.data), 0)
@@ -94,6 +110,7 @@ export class PacedStream {
   }
 
   #msUntil(tick: number): number {
+    if (this.#pace === STEPPED) return tick <= this.#released ? 0 : NEVER
     const dueInMs = this.#pace.ttftMs + tick * this.#pace.itlMs
     // Without any delay the clock need not be read.
     return dueInMs === 0 ? 0 : this.#startedAtMs + dueInMs - performance.now()
@@ -103,7 +120,7 @@ export class PacedStream {
     const isBroken = this.#fault.isMalformed && this.#sent === BROKEN_AT
     const data = isBroken ? BROKEN_EVENT : event.data
     this.#count(event)
-    if (this.#next.done === true) this.#end(data)
+    if (this.#next?.done === true) this.#end(data)
     else if (!this.#writer.write(data)) this.#isBlocked = true
   }
 
@@ -113,7 +130,7 @@ export class PacedStream {
     const isLastByte = from >= bytes.length - 1
     if (this.#drippedBytes >= DRIPPED_BYTES || isLastByte) {
       this.#drippedBytes += 1
-      this.#send({ ...(this.#next.value as StreamEvent), data: bytes.subarray(from) })
+      this.#send({ ...(this.#next?.value as StreamEvent), data: bytes.subarray(from) })
       if (!this.#isOver) this.#timer = setTimeout(() => this.#advance(), this.#fault.dripMs)
       return
     }

@@ -5,6 +5,15 @@ import type { ChatMessage, Prompt } from './wire.ts'
 export interface PromptText {
   readonly text: string
   readonly tokens: number
+  /** What the tokens are made of, in order. */
+  readonly segments: readonly PromptSegment[]
+}
+
+/** A message, a text, or token ids. */
+export interface PromptSegment {
+  /** Tells messages of the same text apart; costs no token. */
+  readonly role: string
+  readonly content: string | readonly number[]
 }
 
 /** One entry per prompt. Token ids count one token each; as text they are their numbers. */
@@ -21,12 +30,14 @@ export function promptsOf(prompt: Prompt): PromptText[] {
 export function chatPrompt(messages: readonly ChatMessage[]): PromptText {
   let text = ''
   let tokens = 0
+  const segments: PromptSegment[] = []
   for (const message of messages) {
     const said = messageText(message)
     text += `${message.role}\n${said}\n`
     tokens += countTokens(said)
+    segments.push({ role: message.role, content: said })
   }
-  return { text, tokens }
+  return { text, tokens, segments }
 }
 
 /** The text of one message: its text parts, and the calls that it makes. */
@@ -40,9 +51,13 @@ export function messageText(message: ChatMessage): string {
 }
 
 function textPrompt(text: string): PromptText {
-  return { text, tokens: countTokens(text) }
+  return { text, tokens: countTokens(text), segments: [{ role: '', content: text }] }
 }
 
 function idsPrompt(ids: readonly number[]): PromptText {
-  return { text: ids.join(' '), tokens: ids.length }
+  return { text: ids.join(' '), tokens: ids.length, segments: [{ role: '', content: ids }] }
+}
+
+export function tokensOf(prompts: readonly PromptText[]): number {
+  return prompts.reduce((sum, prompt) => sum + prompt.tokens, 0)
 }

@@ -35,6 +35,8 @@ export interface RequestRecord {
   readonly headers: Readonly<Record<string, string>>
   readonly bodyBytes: number
   readonly bodySha256: string
+  /** Digits of the room where prefill and decode meet, or the array of them, as they came. */
+  readonly bootstrapRoom: string | null
   readonly startedAtMs: number
   finishedAtMs: number | null
   abortedAtMs: number | null
@@ -67,6 +69,7 @@ export class RequestLog {
       headers,
       bodyBytes: body.length,
       bodySha256: hash('sha256', body, 'hex'),
+      bootstrapRoom: findRoom(body),
       startedAtMs: Date.now(),
       finishedAtMs: null,
       abortedAtMs: null,
@@ -97,4 +100,12 @@ export class RequestLog {
     this.#entries.fill(undefined)
     this.#first = this.#next
   }
+}
+
+/** Rooms have 63 bits, which a parsed number would not keep. */
+const ROOM = /"bootstrap_room"\s*:\s*(\d+|\[[\d,\s]*\])/
+
+function findRoom(body: Buffer): string | null {
+  if (!body.includes('"bootstrap_room"')) return null
+  return ROOM.exec(body.toString('utf8'))?.[1] ?? null
 }

@@ -10,6 +10,7 @@ import { Exchange } from './exchange.ts'
 import { FixedReplies } from './fixed-reply.ts'
 import { generateNative } from './generate.ts'
 import { type Generation, type Setting, scriptedBody, wholeOnly } from './generation.ts'
+import { promptsOf } from './prompt.ts'
 import { RECORDED_HEADERS } from './request-log.ts'
 import { validators } from './wire.ts'
 
@@ -70,7 +71,7 @@ function servingRoutes(engine: Engine): RouteDefinition[] {
       idPrefix: 'embd-',
       generate: (request, { model, seed }) => {
         const value = embed(request, model, seed, embeddingDimensions)
-        return wholeOnly(value.usage.prompt_tokens, value)
+        return wholeOnly(promptsOf(request.input), value)
       },
       fixed: null,
     }),
@@ -79,7 +80,8 @@ function servingRoutes(engine: Engine): RouteDefinition[] {
       summary: 'Rerank scores, best first',
       validator: validators.rerank,
       idPrefix: 'rerank-',
-      generate: (request, { id }) => wholeOnly(0, rerank(request, id)),
+      generate: (request, { id }) =>
+        wholeOnly(promptsOf([request.query, ...request.documents]), rerank(request, id)),
       fixed: null,
     }),
     servingRoute(engine, {
@@ -89,7 +91,7 @@ function servingRoutes(engine: Engine): RouteDefinition[] {
       idPrefix: 'classify-',
       generate: (request, setting) => {
         const value = classify(request, setting)
-        return wholeOnly(value.usage.prompt_tokens, value)
+        return wholeOnly(promptsOf(request.input), value)
       },
       fixed: null,
     }),
@@ -146,9 +148,10 @@ function infoRoutes(engine: Engine): RouteDefinition[] {
     infoRoute(engine, 'GET', '/metrics', 'Prometheus text; no key needed', (exchange) =>
       exchange.text(200, metricsText(config, stats)),
     ),
-    infoRoute(engine, 'POST', '/flush_cache', 'Empty the cache, which there is none', (exchange) =>
-      exchange.text(200, 'Cache flushed.\n'),
-    ),
+    infoRoute(engine, 'POST', '/flush_cache', 'Forget the content of the prefix cache', (exchange) => {
+      engine.batch?.kv.flush()
+      exchange.text(200, 'Cache flushed.\n')
+    }),
   ]
 }
 
@@ -162,7 +165,7 @@ function runtimeRoutes(engine: Engine): RouteDefinition[] {
     exchange.json(200, loadReport(stats)),
   )
   if (config.runtime !== 'sglang') return [loads]
-  const server = (exchange: Exchange) => exchange.json(200, serverInfo(config))
+  const server = (exchange: Exchange) => exchange.json(200, serverInfo(config, stats.load()))
   const model = (exchange: Exchange) => exchange.json(200, modelInfo(config))
   return [
     loads,

@@ -15,7 +15,7 @@ type Kind = 'space' | 'word' | 'other'
 /** @returns how many tokens the text has */
 export function countTokens(text: string): number {
   let count = 0
-  for (let at = 0; at < text.length; at = tokenEnd(text, at)) count += 1
+  for (let at = 0; at < text.length; at = nextTokenEnd(text, at)) count += 1
   return count
 }
 
@@ -23,7 +23,7 @@ export function splitTokens(text: string): string[] {
   const tokens: string[] = []
   let start = 0
   while (start < text.length) {
-    const end = tokenEnd(text, start)
+    const end = nextTokenEnd(text, start)
     tokens.push(text.slice(start, end))
     start = end
   }
@@ -38,7 +38,8 @@ export function tokenId(token: string): number {
 /** Reported as the model's vocabulary. */
 export const vocabularySize = VOCABULARY_SIZE
 
-function tokenEnd(text: string, start: number): number {
+/** @returns where the token that begins at `start` ends */
+export function nextTokenEnd(text: string, start: number): number {
   let at = start
   if (text.charCodeAt(at) === SPACE && kindOf(text.charCodeAt(at + 1)) === 'word') at += 1
   const kind = kindOf(text.charCodeAt(at))

@@ -1,0 +1,301 @@
+/**
+ * Continuous batching, as serving engines do it, in imagined time: requests wait in one queue, join the batch when
+ * there is room, have their prompt computed in chunks, and then get one token per decode step together with all
+ * others. A prefill step and a decode step take turns while both have work. One timer serves the whole engine.
+ */
+import type { EngineConfig } from './config.ts'
+import { simErrors } from './errors.ts'
+import { KvCache } from './kv-cache.ts'
+
+/** What a request asks of the engine. */
+export interface BatchJob {
+  readonly promptTokens: number
+  /** Names of the prompt's full blocks. */
+  readonly blocks: readonly number[]
+  /** Tokens of all answers together: room that they take in the cache. */
+  readonly outputTokens: number
+  /** Tokens of the longest answer; 0 when the prompt alone is wanted. */
+  readonly steps: number
+}
+
+/** Told how the request goes, always from the engine's timer but for `onAdmit`. */
+export interface BatchListener {
+  /** It left the queue; so many tokens of its prompt were in the cache. May come before `submit` returns. */
+  onAdmit(cachedTokens: number): void
+  /** Token `index` of the answer is there, 0-based. */
+  onToken(index: number): void
+  onEnd(): void
+}
+
+export interface BatchClock {
+  nowMs(): number
+  /** @returns ends the wait */
+  after(delayMs: number, work: () => void): () => void
+}
+
+export interface BatchLoad {
+  readonly running: number
+  readonly waiting: number
+  /** Prompt tokens of waiting requests that the cache does not have now. */
+  readonly waitingUncachedTokens: number
+  readonly usedTokens: number
+  readonly cachedTokens: number
+  readonly hitRate: number
+}
+
+export type BatchTicket = { cancel(): void }
+
+const systemClock: BatchClock = {
+  nowMs: () => performance.now(),
+  after(delayMs, work) {
+    const timer = setTimeout(work, delayMs)
+    return () => clearTimeout(timer)
+  },
+}
+
+/** A process that slept longer than this has no steps made up for. */
+const LONGEST_LAG_MS = 1000
+
+interface Sequence {
+  readonly job: BatchJob
+  readonly listener: BatchListener
+  /** Prompt tokens that need no more work. */
+  prefilled: number
+  produced: number
+  /** Names that it holds in the cache: the hits, then its own. */
+  readonly shared: number[]
+  privateBlocks: number
+  /** Blocks of the prompt that are computed and were offered to others. */
+  published: number
+  state: 'waiting' | 'prefill' | 'decode' | 'over'
+}
+
+interface Step {
+  readonly kind: 'prefill' | 'decode'
+  readonly endsAtMs: number
+  /** In a prefill step: who gets how many prompt tokens computed. */
+  readonly shares: readonly { readonly sequence: Sequence; readonly tokens: number }[]
+}
+
+export class Batch {
+  readonly kv: KvCache
+  readonly #config: EngineConfig
+  readonly #clock: BatchClock
+  readonly #waiting = new Set<Sequence>()
+  readonly #prefilling = new Set<Sequence>()
+  readonly #decoding = new Set<Sequence>()
+  #step: Step | null = null
+  #lastKind: Step['kind'] = 'decode'
+  #isArmed = false
+  #promptTokens = 0
+  #hitTokens = 0
+
+  constructor(config: EngineConfig, clock: BatchClock = systemClock) {
+    this.#config = config
+    this.#clock = clock
+    this.kv = new KvCache(Math.max(1, Math.floor(config.kvTokens / config.blockTokens)))
+  }
+
+  get running(): number {
+    return this.#prefilling.size + this.#decoding.size
+  }
+
+  get maxRunning(): number {
+    return this.#config.maxRunning
+  }
+
+  /** What the cache holds, in tokens. */
+  get kvTokens(): number {
+    return this.kv.capacity * this.#config.blockTokens
+  }
+
+  /** Prompt tokens of all requests that left the queue, and those of them that were in the cache. */
+  toJSON() {
+    return {
+      waiting: this.#waiting.size,
+      admitted_prompt_tokens: this.#promptTokens,
+      cached_prompt_tokens: this.#hitTokens,
+      kv_used_blocks: this.kv.used,
+      kv_idle_blocks: this.kv.idle,
+      kv_evictions: this.kv.evictions,
+    }
+  }
+
+  load(): BatchLoad {
+    const { blockTokens } = this.#config
+    let waitingUncachedTokens = 0
+    for (const { job } of this.#waiting) waitingUncachedTokens += job.promptTokens - this.#cached(job)
+    return {
+      running: this.running,
+      waiting: this.#waiting.size,
+      waitingUncachedTokens,
+      usedTokens: this.kv.used * blockTokens,
+      cachedTokens: this.kv.idle * blockTokens,
+      hitRate: this.#promptTokens === 0 ? 0 : this.#hitTokens / this.#promptTokens,
+    }
+  }
+
+  /**
+   * @throws request_exceeds_cache (400) when even an empty cache could not hold it
+   * @throws engine_queue_full (503)
+   */
+  submit(job: BatchJob, listener: BatchListener): BatchTicket {
+    const { maxWaiting } = this.#config
+    if (this.#blocksOf(job) > this.kv.capacity) {
+      throw simErrors.request_exceeds_cache(job.promptTokens + job.outputTokens, this.kvTokens)
+    }
+    if (this.#waiting.size >= maxWaiting) throw simErrors.engine_queue_full(maxWaiting)
+    const sequence: Sequence = {
+      job,
+      listener,
+      prefilled: 0,
+      produced: 0,
+      shared: [],
+      privateBlocks: 0,
+      published: 0,
+      state: 'waiting',
+    }
+    this.#waiting.add(sequence)
+    if (this.#step === null) {
+      this.#begin(this.#clock.nowMs())
+      this.#arm()
+    }
+    return { cancel: () => this.#end(sequence) }
+  }
+
+  /** Finishes every step whose time has come. A late timer changes when tokens leave, not how fast they are made. */
+  #advance(): void {
+    const nowMs = this.#clock.nowMs()
+    while (this.#step !== null && this.#step.endsAtMs <= nowMs) {
+      const { endsAtMs } = this.#step
+      this.#finish(this.#step)
+      this.#begin(Math.max(endsAtMs, nowMs - LONGEST_LAG_MS))
+    }
+    this.#arm()
+  }
+
+  #arm(): void {
+    if (this.#step === null || this.#isArmed) return
+    this.#isArmed = true
+    this.#clock.after(Math.ceil(Math.max(0, this.#step.endsAtMs - this.#clock.nowMs())), () => {
+      this.#isArmed = false
+      this.#advance()
+    })
+  }
+
+  #begin(atMs: number): void {
+    this.#admit()
+    const mayPrefill = this.#prefilling.size > 0
+    const mayDecode = this.#decoding.size > 0
+    if (mayPrefill && (!mayDecode || this.#lastKind === 'decode')) this.#step = this.#planPrefill(atMs)
+    else if (mayDecode) this.#step = this.#planDecode(atMs)
+    else this.#step = null
+    if (this.#step !== null) this.#lastKind = this.#step.kind
+  }
+
+  /** First come, first served: one that does not fit holds up those behind it, so that it is not passed over for ever. */
+  #admit(): void {
+    for (const sequence of this.#waiting) {
+      if (this.running >= this.#config.maxRunning) return
+      const { job } = sequence
+      const cachedTokens = this.#cached(job)
+      const hits = cachedTokens / this.#config.blockTokens
+      const fresh = this.#blocksOf(job) - hits
+      if (!this.kv.claim(job.blocks, hits, fresh)) return
+      sequence.shared.push(...job.blocks.slice(0, hits))
+      sequence.privateBlocks = fresh
+      sequence.published = hits
+      sequence.prefilled = cachedTokens
+      this.#promptTokens += job.promptTokens
+      this.#hitTokens += cachedTokens
+      this.#move(sequence, 'prefill')
+      sequence.listener.onAdmit(cachedTokens)
+    }
+  }
+
+  /** At least one token of a prompt is always computed: the first token of the answer comes from it. */
+  #cached(job: BatchJob): number {
+    const { blockTokens } = this.#config
+    const limit = Math.floor(Math.max(0, job.promptTokens - 1) / blockTokens)
+    return this.kv.match(job.blocks, limit) * blockTokens
+  }
+
+  #planPrefill(atMs: number): Step {
+    const { prefillChunkTokens, prefillTokensPerSecond } = this.#config
+    let left = prefillChunkTokens
+    const shares: { sequence: Sequence; tokens: number }[] = []
+    for (const sequence of this.#prefilling) {
+      if (left === 0) break
+      const tokens = Math.min(left, sequence.job.promptTokens - sequence.prefilled)
+      shares.push({ sequence, tokens })
+      left -= tokens
+    }
+    const computed = prefillChunkTokens - left
+    return { kind: 'prefill', endsAtMs: atMs + (computed / prefillTokensPerSecond) * 1000, shares }
+  }
+
+  #planDecode(atMs: number): Step {
+    const { decodeBaseMs, decodePerRunningMs } = this.#config
+    const tookMs = decodeBaseMs + decodePerRunningMs * this.#decoding.size
+    return { kind: 'decode', endsAtMs: atMs + tookMs, shares: [] }
+  }
+
+  #finish(step: Step): void {
+    if (step.kind === 'decode') for (const sequence of this.#decoding) this.#produce(sequence)
+    for (const { sequence, tokens } of step.shares) {
+      if (sequence.state !== 'prefill') continue
+      sequence.prefilled += tokens
+      this.#publishBlocks(sequence)
+      if (sequence.prefilled < sequence.job.promptTokens) continue
+      this.#move(sequence, 'decode')
+      // The last prompt token brings the first token of the answer.
+      this.#produce(sequence)
+    }
+  }
+
+  /** From now on others may use what was computed. */
+  #publishBlocks(sequence: Sequence): void {
+    const { blocks } = sequence.job
+    const full = Math.min(blocks.length, Math.floor(sequence.prefilled / this.#config.blockTokens))
+    for (; sequence.published < full; sequence.published += 1) {
+      const name = blocks[sequence.published]
+      // Somebody else computed the same meanwhile: this copy stays private.
+      if (!this.kv.publish(name)) continue
+      sequence.shared.push(name)
+      sequence.privateBlocks -= 1
+    }
+  }
+
+  #produce(sequence: Sequence): void {
+    const { job, listener } = sequence
+    if (sequence.produced < job.steps) {
+      sequence.produced += 1
+      listener.onToken(sequence.produced - 1)
+    }
+    if (sequence.produced < job.steps || sequence.state === 'over') return
+    this.#end(sequence)
+    listener.onEnd()
+  }
+
+  #end(sequence: Sequence): void {
+    if (sequence.state === 'over') return
+    this.#move(sequence, 'over')
+    this.kv.release(sequence.shared, sequence.privateBlocks)
+  }
+
+  #move(sequence: Sequence, state: Sequence['state']): void {
+    this.#setOf(sequence.state)?.delete(sequence)
+    sequence.state = state
+    this.#setOf(state)?.add(sequence)
+  }
+
+  #setOf(state: Sequence['state']): Set<Sequence> | null {
+    if (state === 'waiting') return this.#waiting
+    if (state === 'prefill') return this.#prefilling
+    return state === 'decode' ? this.#decoding : null
+  }
+
+  #blocksOf(job: BatchJob): number {
+    return Math.max(1, Math.ceil((job.promptTokens + job.outputTokens) / this.#config.blockTokens))
+  }
+}

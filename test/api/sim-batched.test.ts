@@ -1,0 +1,191 @@
+/** The simulated engine with continuous batching, over real sockets: pace, prefix cache, load report, pairs. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { defineValidator, type Logger } from '#kernel'
+import { KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
+import { openListener } from '../../kernel/http/listener.ts'
+import type { HttpServer } from '../../kernel/http/server.ts'
+import { type SimConfig, simConfig } from '../../plugins/sim/config.ts'
+import { Engine } from '../../plugins/sim/engine.ts'
+import { simRoutes } from '../../plugins/sim/routes.ts'
+
+const silent: Logger = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  child: () => silent,
+}
+/** The body of a reply, free of types. */
+async function json(reply: Response | Promise<Response>) {
+  return JSON.parse(await (await reply).text())
+}
+
+const http = { ...defineValidator(KernelConfigSchema).parse({}).http, heartbeatMs: 0 }
+const servers: HttpServer[] = []
+
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close()
+})
+
+/** A batched engine that is fast unless the test says otherwise. */
+async function openBatched(engineFields: object = {}, fields: Partial<SimConfig> = {}) {
+  const fast = { prefillTokensPerSecond: 1_000_000, decodeBaseMs: 1, decodePerRunningMs: 0 }
+  const given = { engine: { model: 'batched', ...fast, ...engineFields }, tokens: 4, ...fields }
+  const engine = new Engine(defineValidator(simConfig).parse(given))
+  const options = { host: '127.0.0.1', port: 0, routes: simRoutes(engine) }
+  const { server, port } = await openListener(options, http, silent)
+  servers.push(server)
+  const url = `http://127.0.0.1:${port}`
+  return {
+    engine,
+    read: async (path: string) => (await fetch(url + path)).text(),
+    get: (path: string) => json(fetch(url + path)),
+    post: (path: string, body: object | string, signal?: AbortSignal) =>
+      fetch(url + path, {
+        method: 'POST',
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+        signal,
+      }),
+    /** Resolves when so many requests wait. */
+    async untilWaiting(count: number) {
+      while (engine.stats.load().waiting !== count) await new Promise((resolve) => setImmediate(resolve))
+    },
+  }
+}
+
+const systemText = 'red '.repeat(200)
+const ask = (question: string) => ({
+  messages: [
+    { role: 'system', content: systemText },
+    { role: 'user', content: question },
+  ],
+})
+
+async function eventsOf(reply: Response) {
+  const lines = (await reply.text()).split('\n').filter((line) => line.startsWith('data: {'))
+  return lines.map((line) => JSON.parse(line.slice(6)))
+}
+
+describe('cached tokens in the usage', () => {
+  test('§1.9 the second prompt with the same beginning is told as cached, whole and streamed', async () => {
+    const { post } = await openBatched()
+    const first = await json(post('/v1/chat/completions', ask('one')))
+    expect(first.usage.prompt_tokens_details).toEqual({ cached_tokens: 0 })
+    const second = await json(post('/v1/chat/completions', ask('two')))
+    expect(second.usage.prompt_tokens_details).toEqual({ cached_tokens: 192 })
+    expect(second.usage.completion_tokens).toBe(4)
+
+    const streamed = { ...ask('six'), stream: true, stream_options: { include_usage: true } }
+    const events = await eventsOf(await post('/v1/chat/completions', streamed))
+    expect(events.at(-1).usage.prompt_tokens_details).toEqual({ cached_tokens: 192 })
+    const text = events.map((event) => event.choices[0]?.delta?.content ?? '').join('')
+    expect(text.split(' ')).toHaveLength(4)
+  })
+
+  test('the native format tells them in every event, and a flush forgets them', async () => {
+    const { post } = await openBatched()
+    const native = { text: systemText, stream: true }
+    await (await post('/generate', native)).text()
+    const cached = async () =>
+      (await eventsOf(await post('/generate', native))).map((event) => event.meta_info.cached_tokens)
+    expect(await cached()).toEqual([192, 192, 192, 192])
+    await (await post('/flush_cache', {})).text()
+    expect((await cached())[0]).toBe(0)
+  })
+
+  test('an engine that paces keeps no account', async () => {
+    const { post } = await openBatched({ model: 'paced' }, { ttftMs: 0, itlMs: 0 })
+    const reply = await json(post('/v1/chat/completions', ask('one')))
+    expect(reply.usage).not.toHaveProperty('prompt_tokens_details')
+  })
+})
+
+describe('what a load monitor reads', () => {
+  test('§1.9 running, waiting, usage, throughput and hit rate, as report and as gauges', async () => {
+    const { post, get, read, untilWaiting } = await openBatched(
+      { maxRunning: 1, decodeBaseMs: 50 },
+      { tokens: 100 },
+    )
+    const leave = new AbortController()
+    const replies = ['one', 'two'].map((question) =>
+      post('/v1/chat/completions', { ...ask(question), stream: true }, leave.signal),
+    )
+    await untilWaiting(1)
+    const { loads } = await get('/v1/loads')
+    expect(loads[0]).toMatchObject({
+      num_running_reqs: 1,
+      num_waiting_reqs: 1,
+      num_total_reqs: 2,
+      max_total_num_tokens: 524_288,
+    })
+    expect(loads[0].num_used_tokens).toBeGreaterThan(300)
+    expect(loads[0].token_usage).toBeCloseTo(loads[0].num_used_tokens / 524_288)
+    const metrics = await read('/metrics')
+    expect(metrics).toContain('sglang:num_running_reqs{model_name="sim-1"} 1\n')
+    expect(metrics).toContain('sglang:num_queue_reqs{model_name="sim-1"} 1\n')
+    expect((await get('/server_info')).internal_states[0]).toMatchObject({ running: 1, waiting: 1 })
+    leave.abort()
+    await Promise.allSettled(replies)
+  })
+
+  test('clients that leave give back their place in queue and batch', async () => {
+    const { engine, post, untilWaiting } = await openBatched(
+      { maxRunning: 1, decodeBaseMs: 50 },
+      { tokens: 1000 },
+    )
+    const leave = new AbortController()
+    const left = ['one', 'two', 'three'].map((question) =>
+      post('/v1/chat/completions', { ...ask(question), stream: true }, leave.signal).then((reply) =>
+        reply.text(),
+      ),
+    )
+    await untilWaiting(2)
+    leave.abort()
+    for (const { status } of await Promise.allSettled(left)) expect(status).toBe('rejected')
+    const stayed = await post('/v1/chat/completions', { ...ask('four'), max_tokens: 2 })
+    expect((await json(stayed)).usage.completion_tokens).toBe(2)
+    expect(engine.stats.load()).toMatchObject({ running: 0, waiting: 0, usedTokens: 0 })
+    expect(engine.stats.aborted).toBe(3)
+  })
+})
+
+test('requests that can never run are refused with the reason', async () => {
+  const { post } = await openBatched({ kvTokens: 128 })
+  const reply = await post('/v1/chat/completions', ask('one'))
+  expect(reply.status).toBe(400)
+  expect((await json(reply)).error.message).toContain('but the cache holds 128')
+})
+
+test('vectors wait for their prefill only', async () => {
+  const { post } = await openBatched()
+  const reply = await json(post('/v1/embeddings', { input: systemText }))
+  expect(reply.usage).toMatchObject({ prompt_tokens: 201, completion_tokens: 0 })
+})
+
+describe('pairs', () => {
+  const room = '9007199254740993001'
+  const withRoom = (value: string) =>
+    `{"messages":[{"role":"user","content":"hi"}],"max_tokens":8,"bootstrap_host":"127.0.0.1","bootstrap_port":8998,"bootstrap_room":${value}}`
+
+  test('a prefill engine answers one token and remembers every digit of the room', async () => {
+    const { post, get } = await openBatched({}, { role: 'prefill' })
+    const reply = await json(post('/v1/chat/completions', withRoom(room)))
+    expect(reply.usage.completion_tokens).toBe(1)
+    expect(reply.choices[0].finish_reason).toBe('length')
+    expect((await get('/sim/requests')).requests[0].bootstrapRoom).toBe(room)
+    expect((await get('/server_info')).disaggregation_mode).toBe('prefill')
+  })
+
+  test('a decode engine answers in full; rooms of a batch are kept as they came', async () => {
+    const { post, get } = await openBatched({}, { role: 'decode' })
+    for (const value of [room, `[1, ${room}]`]) {
+      const reply = await json(post('/v1/chat/completions', withRoom(value)))
+      expect(reply.usage.completion_tokens).toBe(4)
+    }
+    const { requests } = await get('/sim/requests')
+    expect(requests.map(({ bootstrapRoom }: { bootstrapRoom: string }) => bootstrapRoom)).toEqual([
+      room,
+      `[1, ${room}]`,
+    ])
+  })
+})
