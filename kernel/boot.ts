@@ -2,6 +2,7 @@
 import { performance } from 'node:perf_hooks'
 import { assertPortFree } from './assert-port-free.ts'
 import { Counters } from './balance/counters.ts'
+import { POLICY_HEADERS } from './balance/policy-headers.ts'
 import { ThreadBalance } from './balance/thread-balance.ts'
 import { deepFreeze } from './config/deep-freeze.ts'
 import type { LoadedConfig } from './config/load.ts'
@@ -98,6 +99,10 @@ export class GatewayThread {
       counters,
       table,
       defaultPolicy: kernel.policy,
+      prefillPolicy: kernel.prefillPolicy,
+      decodePolicy: kernel.decodePolicy,
+      stickyRoutingKeys: kernel.stickyRoutingKeys,
+      breaker: kernel.breaker,
       onPickHook: (ctx) => (ctx as RelayContext).hooks.onPick,
       metrics: this.metrics,
       shared: (name, bytes) => options.shared.block(name, bytes),
@@ -183,6 +188,7 @@ export class GatewayThread {
     this.closeServers()
     await this.#plugins.stop()
     this.upstream.close()
+    this.balance.close()
     this.#stopWatching()
   }
 
@@ -243,7 +249,10 @@ export class GatewayThread {
       routes,
       unmatched: { ...unmatchedRoute(httpMetrics?.forRoute('OTHER', null) ?? null), hooks: NO_HOOKS },
       headerRules: headerRules({
-        declared: this.#declarations.routes.flatMap((route) => route.definition.headers ?? []),
+        declared: [
+          ...POLICY_HEADERS,
+          ...this.#declarations.routes.flatMap((route) => route.definition.headers ?? []),
+        ],
         forwarded: kernel.upstream.forwardHeaders,
         requestIdHeaders: kernel.http.requestIdHeaders,
         maxCount: kernel.http.maxHeaderCount,

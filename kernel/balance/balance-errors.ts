@@ -1,4 +1,5 @@
 /** What can go wrong while a worker is chosen or a row of the counters is taken. */
+import type { PickLeg } from '../contracts/policy.ts'
 import { defineErrors } from '../errors/define-errors.ts'
 import type { ErrorOptions } from '../errors/gateway-error.ts'
 
@@ -24,6 +25,15 @@ export const balanceErrors = defineErrors('balance', {
     retry: 'before-first-byte',
     text: (model: string) => `no worker that serves model '${shorten(model)}' is ready; try again shortly`,
   },
+  server_selection_failed: {
+    kind: 'unavailable',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: (missing: PickLeg, model: string) =>
+      missing === 'whole'
+        ? `only pairs of prefill and decode workers serve model '${shorten(model)}', and they take no request of this kind`
+        : `no ${missing} worker that serves model '${shorten(model)}' is available; a pair needs one`,
+  },
   worker_limit: {
     kind: 'unavailable',
     source: 'gateway',
@@ -36,10 +46,18 @@ export const balanceErrors = defineErrors('balance', {
     text: (name: string, known: readonly string[]) =>
       `there is no load balancing policy '${name}'; known are ${known.join(', ')}`,
   },
+  policy_not_allowed: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (setting: string, name: string, leg: PickLeg) =>
+      `${setting} cannot be '${name}': ${name} does not work for ${leg} workers`,
+  },
 })
 
-/** Workers come back within health check intervals, so clients may ask again after one second. */
-export const RETRY_SOON: ErrorOptions = Object.freeze({ headers: Object.freeze(['retry-after', '1']) })
+/** When clients may ask again: at once is never wise, so after a second at least. @source routing facts 3.2 */
+export function retryAfter(waitMs: number): ErrorOptions {
+  return { headers: ['retry-after', String(Math.max(1, Math.ceil(waitMs / 1_000)))] }
+}
 
 function shorten(name: string): string {
   return name.length <= MAX_NAME_LENGTH ? name : `${name.slice(0, MAX_NAME_LENGTH)}…`

@@ -53,7 +53,6 @@ describe('candidates of a model', () => {
       workerEntry({ slot: 1, models: ['m'], workerType: 'decode' }),
     ]
     expect(slotsOf(workers, 'm')).toBeNull()
-    expect(new CompiledTable({ workers }).hasRoutes).toBe(false)
     expect(new CompiledTable({ workers }).byId.get('worker-1')).toBe(workers[1])
   })
 

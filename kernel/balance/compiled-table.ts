@@ -1,11 +1,19 @@
-/** Turns the published worker table into what a pick needs: for each model, its workers in tiers. Runs once per publish. */
-import type { WorkerEntry, WorkerTable } from '../contracts/worker.ts'
+/** Turns the published worker table into what a pick needs: for each model and leg, its workers in tiers. Runs once per publish. */
+import type { PickLeg } from '../contracts/policy.ts'
+import type { WorkerEntry, WorkerTable, WorkerType } from '../contracts/worker.ts'
 
 /** Model id of requests that name none; every worker may take them. @source routing facts 1.1 (6), routes facts 4.9 */
 export const UNKNOWN_MODEL = 'unknown'
 
 /** Key of the route of models that only wildcard workers serve. No model can have it: ids are not empty. */
 const WILDCARD_KEY = ''
+
+/** Whom each leg goes to: a prefill or decode worker does half a request, so it takes no whole one. */
+export const WORKER_TYPE_OF_LEG: Readonly<Record<PickLeg, WorkerType>> = Object.freeze({
+  whole: 'regular',
+  prefill: 'prefill',
+  decode: 'decode',
+})
 
 /** Workers of one priority, in order of registration. */
 export interface Tier {
@@ -15,18 +23,28 @@ export interface Tier {
   readonly slots: Int32Array
 }
 
-/** Where requests for one model may go. */
+/** Where requests for one model, or one leg of them, may go. */
 export interface ModelRoute {
   /**
    * Names the policy instance: the model's id. Models that nobody lists share the instance of the wildcard workers,
    * since their names are the clients' to invent and must not make the gateway remember each.
    */
   readonly key: string
-  /** The `policy` label of the first worker, as it was written. */
-  readonly policyLabel: string | undefined
+  readonly leg: PickLeg
+  /** The worker whose `policy` label speaks for the model: the first one; null where labels do not count. */
+  readonly first: WorkerEntry | null
   /** Best first: those that list the model by priority, then wildcard workers by priority. */
   readonly tiers: readonly Tier[]
+  /** How many workers list the model; of models that nobody lists, how many wildcard workers there are. */
+  readonly holderCount: number
 }
+
+/** False for the route of models that only wildcard workers serve. */
+export function isListed(route: ModelRoute): boolean {
+  return route.key !== WILDCARD_KEY
+}
+
+type LegRoutes = ReadonlyMap<string, ModelRoute>
 
 /** One published table, ready for picking. Immutable. */
 export class CompiledTable {
@@ -36,18 +54,23 @@ export class CompiledTable {
   readonly bySlot: ReadonlyMap<number, WorkerEntry>
   /** Workers of the largest tier. */
   readonly largestTier: number
-  private readonly routes: ReadonlyMap<string, ModelRoute>
+  /** True when there are prefill and decode workers. */
+  readonly hasPairs: boolean
+  private readonly routes: Readonly<Record<PickLeg, LegRoutes>>
   private readonly aliases: ReadonlyMap<string, string>
 
   constructor(table: WorkerTable) {
     this.workers = table.workers
     this.byId = new Map(table.workers.map((worker) => [worker.id, worker]))
     this.bySlot = new Map(table.workers.map((worker) => [worker.slot, worker]))
-    const regular = table.workers.filter(takesWholeRequests)
-    const holders = groupByModel(regular)
-    this.aliases = mapAliases(regular, holders)
-    this.routes = makeRoutes(regular, holders)
-    this.largestTier = largestTier(this.routes)
+    this.aliases = mapAliases(table.workers, groupByModel(table.workers))
+    this.routes = {
+      whole: makeRoutes(table.workers, 'whole'),
+      prefill: makeRoutes(table.workers, 'prefill'),
+      decode: makeRoutes(table.workers, 'decode'),
+    }
+    this.hasPairs = this.routes.prefill.size > 0 && this.routes.decode.size > 0
+    this.largestTier = Math.max(...Object.values(this.routes).map(largestTier))
   }
 
   /** The model's own id when `model` is an alias of it, else `model`. Case-sensitive. */
@@ -55,26 +78,22 @@ export class CompiledTable {
     return this.aliases.get(model) ?? model
   }
 
-  /** Where a canonical model goes; null when no worker serves it. */
-  routeOf(model: string): ModelRoute | null {
-    const route = this.routes.get(model === '' ? UNKNOWN_MODEL : model)
-    return route ?? this.routes.get(WILDCARD_KEY) ?? null
+  /** Where a canonical model, or one leg of it, goes; null when no worker serves it. */
+  routeOf(model: string, leg: PickLeg = 'whole'): ModelRoute | null {
+    const routes = this.routes[leg]
+    const route = routes.get(model === '' ? UNKNOWN_MODEL : model)
+    return route ?? routes.get(WILDCARD_KEY) ?? null
   }
 
   /** The route that a policy instance belongs to; undefined when its last worker has left. */
-  routeByKey(key: string): ModelRoute | undefined {
-    return this.routes.get(key)
+  routeByKey(key: string, leg: PickLeg): ModelRoute | undefined {
+    return this.routes[leg].get(key)
   }
 
-  /** False when there is nobody to send any request to. */
-  get hasRoutes(): boolean {
-    return this.routes.size > 0
+  /** All routes of one leg. */
+  routesOf(leg: PickLeg): Iterable<ModelRoute> {
+    return this.routes[leg].values()
   }
-}
-
-/** Prefill and decode workers do half a request each: they belong to pairs, which get groups of their own. */
-function takesWholeRequests(worker: WorkerEntry): boolean {
-  return worker.workerType === 'regular'
 }
 
 /** Model id → workers that list it, each once, in order of registration. */
@@ -108,26 +127,30 @@ function mapAliases(
   return aliases
 }
 
-/** @source routing facts 2.5: those that list the model first, wildcard workers after them */
-function makeRoutes(
-  regular: readonly WorkerEntry[],
-  holders: ReadonlyMap<string, readonly WorkerEntry[]>,
-): Map<string, ModelRoute> {
+/** @source routing facts 2.5: those that list the model first, wildcard workers after them; 1.12: one set per leg */
+function makeRoutes(all: readonly WorkerEntry[], leg: PickLeg): LegRoutes {
+  const workers = all.filter((worker) => worker.workerType === WORKER_TYPE_OF_LEG[leg])
   const routes = new Map<string, ModelRoute>()
-  const wildcards = regular.filter((worker) => worker.models.length === 0)
+  if (workers.length === 0) return routes
+  const wildcards = workers.filter((worker) => worker.models.length === 0)
   const wildcardTiers = toTiers(wildcards)
-  for (const [key, workers] of holders) {
-    const policyLabel = workers[0].labels.policy
-    routes.set(key, { key, policyLabel, tiers: [...toTiers(workers), ...wildcardTiers] })
+  for (const [key, holders] of groupByModel(workers)) {
+    const tiers = [...toTiers(holders), ...wildcardTiers]
+    routes.set(key, { key, leg, first: holders[0], tiers, holderCount: holders.length })
   }
   if (wildcards.length > 0) {
-    const policyLabel = wildcards[0].labels.policy
-    routes.set(WILDCARD_KEY, { key: WILDCARD_KEY, policyLabel, tiers: wildcardTiers })
+    const holderCount = wildcards.length
+    routes.set(WILDCARD_KEY, {
+      key: WILDCARD_KEY,
+      leg,
+      first: wildcards[0],
+      tiers: wildcardTiers,
+      holderCount,
+    })
   }
   // A label speaks for its model only, so requests without a model keep the default policy.
-  if (regular.length > 0) {
-    routes.set(UNKNOWN_MODEL, { key: UNKNOWN_MODEL, policyLabel: undefined, tiers: toTiers(regular) })
-  }
+  const holderCount = workers.length
+  routes.set(UNKNOWN_MODEL, { key: UNKNOWN_MODEL, leg, first: null, tiers: toTiers(workers), holderCount })
   return routes
 }
 
@@ -141,7 +164,7 @@ function toTiers(workers: readonly WorkerEntry[]): Tier[] {
   }))
 }
 
-function largestTier(routes: ReadonlyMap<string, ModelRoute>): number {
+function largestTier(routes: LegRoutes): number {
   let largest = 0
   for (const route of routes.values()) {
     for (const tier of route.tiers) largest = Math.max(largest, tier.slots.length)

@@ -98,7 +98,8 @@ export class Counters {
   isIdle(slot: number): boolean {
     if (Atomics.load(this.cells, this.totalAt + slot) !== 0) return false
     for (let thread = 0; thread < this.layout.columnCount; thread++) {
-      if (Atomics.load(this.cells, this.layout.ofThread(thread, ThreadColumn.inFlight) + slot) !== 0) return false
+      if (Atomics.load(this.cells, this.layout.ofThread(thread, ThreadColumn.inFlight) + slot) !== 0)
+        return false
     }
     return true
   }

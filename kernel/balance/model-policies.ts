@@ -1,8 +1,27 @@
-/** The policy instance of each model on this thread: made at the first pick, dropped when the model's last worker leaves. */
+/** The policy instance of each model and leg on this thread: made at the first pick, closed when the model's last worker leaves. */
 import type { Logger } from '../contracts/log.ts'
-import type { Policy, PolicyParts } from '../contracts/policy.ts'
+import type { PickLeg, Policy, PolicyParts } from '../contracts/policy.ts'
+import { balanceErrors } from './balance-errors.ts'
 import type { CompiledTable, ModelRoute } from './compiled-table.ts'
 import type { PolicyRegistry } from './policies/registry.ts'
+import { StickyOverlay } from './sticky-overlay.ts'
+
+const LEGS: readonly PickLeg[] = ['whole', 'prefill', 'decode']
+/** What legs do where the main policy is not for them. */
+const LEG_FALLBACK = 'least_load'
+/** Policies that read the routing key themselves. */
+const STICKY_POLICIES: readonly string[] = ['manual', 'consistent_hashing']
+
+/** Which policies the settings name; checked by `checkDefaultPolicy`. */
+export interface PolicyNames {
+  /** Of models whose workers name none. */
+  readonly defaultPolicy: string
+  /** Of prefill and decode workers; the default policy unless told otherwise. */
+  readonly prefillPolicy?: string
+  readonly decodePolicy?: string
+  /** Requests with a routing key stay with their worker, whatever the policy. @source routing facts 1.10 */
+  readonly stickyRoutingKeys?: boolean
+}
 
 interface Instance {
   /** Name under which the policy is registered. */
@@ -10,64 +29,149 @@ interface Instance {
   readonly policy: Policy
 }
 
+/** The worker whose label decides for a model, and the label as it was when that worker was seen last. */
+interface Decider {
+  readonly workerId: string
+  readonly label: string | undefined
+}
+
+type PerLeg<T> = Readonly<Record<PickLeg, Map<string, T>>>
+
 /**
  * Every thread has its own instances, so what a policy remembers, such as the turn of round_robin, is per thread.
- * Which policy a model has follows from the table alone, so that all threads agree, also one that started later.
+ *
+ * The `policy` label of a model's first worker decides, also after that worker has left, until the last one leaves.
+ * A thread that is replaced meanwhile takes the first worker that it finds.
+ *
+ * @source routing facts 1.11
  */
 export class ModelPolicies {
   private readonly registry: PolicyRegistry
-  private readonly defaultPolicy: string
+  private readonly names: PolicyNames
   private readonly log: Logger | null
   private readonly parts: Omit<PolicyParts, 'model' | 'leg'>
-  private readonly instances = new Map<string, Instance>()
+  private readonly instances: PerLeg<Instance> = perLeg()
+  private readonly deciders: PerLeg<Decider> = perLeg()
 
   constructor(
     registry: PolicyRegistry,
-    defaultPolicy: string,
+    names: PolicyNames,
     log: Logger | null,
     parts: Omit<PolicyParts, 'model' | 'leg'>,
   ) {
-    this.parts = parts
     this.registry = registry
-    this.defaultPolicy = defaultPolicy
+    this.names = names
     this.log = log
+    this.parts = parts
+  }
+
+  /** For boot, once every policy is registered. @throws unknown_policy, policy_not_allowed (500) */
+  check(): void {
+    const { defaultPolicy, prefillPolicy, decodePolicy } = this.names
+    this.registry.require(defaultPolicy)
+    this.checkLeg('kernel.prefillPolicy', prefillPolicy, 'prefill')
+    this.checkLeg('kernel.decodePolicy', decodePolicy, 'decode')
   }
 
   /** @throws unknown_policy (500) when the default policy is not registered */
   of(route: ModelRoute): Policy {
-    const instance = this.instances.get(route.key)
+    const instance = this.instances[route.leg].get(route.key)
     return instance === undefined ? this.make(route) : instance.policy
   }
 
   /**
-   * Adapts to the next table: drops the instances of models that nobody serves any more or whose first worker now
-   * names another policy, and tells the others who left.
+   * Adapts to the next table: closes the instances of models that nobody serves any more or whose deciding label has
+   * changed, and tells the others who left.
    */
   update(table: CompiledTable, leftSlots: readonly number[]): void {
-    for (const [key, { name, policy }] of this.instances) {
-      const route = table.routeByKey(key)
-      if (route === undefined || this.nameFor(route) !== name) {
-        this.instances.delete(key)
-        continue
+    for (const leg of LEGS) {
+      this.decide(table, leg)
+      for (const [key, { name, policy }] of this.instances[leg]) {
+        const route = table.routeByKey(key, leg)
+        if (route === undefined || this.nameFor(route) !== name) {
+          this.instances[leg].delete(key)
+          policy.close?.()
+          continue
+        }
+        for (const slot of leftSlots) policy.onWorkerRemoved?.(slot)
       }
-      for (const slot of leftSlots) policy.onWorkerRemoved?.(slot)
+    }
+  }
+
+  /** The gateway ends. */
+  close(): void {
+    for (const leg of LEGS) {
+      for (const { policy } of this.instances[leg].values()) policy.close?.()
+      this.instances[leg].clear()
+    }
+  }
+
+  private decide(table: CompiledTable, leg: PickLeg): void {
+    const deciders = this.deciders[leg]
+    for (const key of deciders.keys()) if (table.routeByKey(key, leg) === undefined) deciders.delete(key)
+    for (const { key, first } of table.routesOf(leg)) {
+      if (first === null) continue
+      const known = deciders.get(key)
+      if (known === undefined || known.workerId === first.id) {
+        deciders.set(key, { workerId: first.id, label: first.labels.policy })
+      }
     }
   }
 
   private make(route: ModelRoute): Policy {
+    const { key, leg } = route
     const name = this.nameFor(route)
-    const policy = this.registry.make(name, { ...this.parts, model: route.key, leg: 'whole' })
-    const label = route.policyLabel
-    if (label !== undefined && !this.registry.has(label)) {
-      this.log?.warn({ model: route.key, policy: label, used: name }, 'worker names an unknown policy')
+    const label = this.deciders[leg].get(key)?.label
+    if (label !== undefined && this.labelled(route) === undefined) {
+      this.log?.warn(
+        { model: key, leg, policy: label, used: name },
+        'worker names a policy that cannot be used',
+      )
     }
-    this.instances.set(route.key, { name, policy })
+    const parts: PolicyParts = { ...this.parts, model: key, leg }
+    const policy = this.withOverlay(this.registry.make(name, parts), name, parts)
+    this.instances[leg].set(key, { name, policy })
     return policy
   }
 
-  private nameFor(route: ModelRoute): string {
-    const label = route.policyLabel
-    const labelled = label === undefined ? undefined : this.registry.find(label)
-    return labelled ?? this.registry.find(this.defaultPolicy) ?? this.defaultPolicy
+  private withOverlay(policy: Policy, name: string, parts: PolicyParts): Policy {
+    if (this.names.stickyRoutingKeys !== true || STICKY_POLICIES.includes(name)) return policy
+    return new StickyOverlay(policy, this.registry.make('manual', parts))
   }
+
+  private nameFor(route: ModelRoute): string {
+    const name = this.labelled(route) ?? this.settingOf(route.leg)
+    return this.registry.find(name) ?? name
+  }
+
+  /** Wire name of the policy that the model's label names; undefined without a label that can be used. */
+  private labelled({ key, leg }: ModelRoute): string | undefined {
+    const label = this.deciders[leg].get(key)?.label
+    const name = label === undefined ? undefined : this.registry.find(label)
+    return name !== undefined && isAllowedFor(leg, name) ? name : undefined
+  }
+
+  private settingOf(leg: PickLeg): string {
+    const { defaultPolicy, prefillPolicy, decodePolicy } = this.names
+    const own = leg === 'prefill' ? prefillPolicy : leg === 'decode' ? decodePolicy : undefined
+    const name = own ?? defaultPolicy
+    return isAllowedFor(leg, this.registry.find(name) ?? name) ? name : LEG_FALLBACK
+  }
+
+  private checkLeg(setting: string, name: string | undefined, leg: PickLeg): void {
+    if (name === undefined) return
+    this.registry.require(name)
+    if (isAllowedFor(leg, this.registry.find(name) ?? name)) return
+    throw balanceErrors.policy_not_allowed(setting, name, leg)
+  }
+}
+
+/** @source routing facts 1.1 (8), 1.5 */
+function isAllowedFor(leg: PickLeg, name: string): boolean {
+  if (leg === 'whole') return true
+  return name !== 'passthrough' && !(name === 'bucket' && leg === 'decode')
+}
+
+function perLeg<T>(): PerLeg<T> {
+  return { whole: new Map(), prefill: new Map(), decode: new Map() }
 }

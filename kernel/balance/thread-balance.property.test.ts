@@ -28,7 +28,8 @@ class Fleet {
       onChange: (listener: (next: WorkerTable) => void) => void this.listeners.push(listener),
     }
     this.threads = [0, 1, 2].map(
-      (thread) => new ThreadBalance({
+      (thread) =>
+        new ThreadBalance({
           ...balanceParts(),
           counters: new Counters(buffer, thread),
           table,

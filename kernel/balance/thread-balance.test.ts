@@ -10,7 +10,7 @@ import { Counters, createCounters } from './counters.ts'
 import { ThreadBalance, type ThreadBalanceOptions } from './thread-balance.ts'
 
 const ctx = {
-  bodyBytes: Buffer.from('{}'),
+  rawBody: Buffer.from('{}'),
   header: (name: string) => (name === 'x-key' ? 'k1' : undefined),
 } as unknown as RequestContext
 

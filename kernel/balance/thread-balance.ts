@@ -1,16 +1,25 @@
 /** Balancing on one thread: keeps the compiled table current, picks, and counts every attempt exactly once. */
+import type { BreakerConfig } from '../config/breaker-config.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { PolicyFactory, PolicyParts, RandomSource } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { EngineLoads, WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
+import { type BreakerListener, Breakers } from './breakers.ts'
 import { CompiledTable } from './compiled-table.ts'
+import { type AttemptBooks, CountedAttempt } from './counted-attempt.ts'
 import type { Counters } from './counters.ts'
-import { ModelPolicies } from './model-policies.ts'
+import { ModelPolicies, type PolicyNames } from './model-policies.ts'
+import { drawsPair } from './pairing.ts'
 import { type OnPickResolver, Picker, type SelectionListener } from './pick.ts'
 import { PolicyRegistry, registerBuiltInPolicies } from './policies/registry.ts'
 import { SlotAllocator } from './slot-allocator.ts'
-import type { Attempt, PickOptions, WorkerBalance } from './worker-balance.ts'
+import type { Attempt, BreakerState, PickOptions, WorkerBalance } from './worker-balance.ts'
+
+/** Period in which engines are asked for their load unless told otherwise. @source routing facts 1.9 */
+const LOAD_POLL_MS = 10_000
+/** A report older than this many periods says nothing any more. @source routing facts 1.2 */
+const LOAD_PERIODS = 3
 
 /** The worker table as this thread sees it: a replica view fits. */
 export interface TableSource {
@@ -19,12 +28,11 @@ export interface TableSource {
   onChange(listener: (next: WorkerTable) => void): void
 }
 
-export interface ThreadBalanceOptions {
+export interface ThreadBalanceOptions extends PolicyNames {
   /** This thread's view of the shared counters. */
   readonly counters: Counters
   readonly table: TableSource
-  /** Policy of models whose first worker names none; checked by `checkDefaultPolicy`. */
-  readonly defaultPolicy: string
+  readonly breaker: BreakerConfig
   /** Finds the compiled `onPick` chain of a request's route. Default: no hooks. */
   readonly onPickHook?: OnPickResolver | null
   /** For the counters of policies. */
@@ -32,63 +40,52 @@ export interface ThreadBalanceOptions {
   readonly shared: PolicyParts['shared']
   /** This thread's view of what engines report. */
   readonly loads: { readonly current: EngineLoads }
+  /** How often engines are asked; a report older than three periods counts as none. Default 10,000. milliseconds */
+  readonly loadPollMs?: number
   /** Told of each pick, for metrics. */
   readonly onSelected?: SelectionListener | null
-  /** Told when a worker names an unknown policy. */
+  /** Told what this thread's breakers record and change, for metrics. */
+  readonly onBreaker?: BreakerListener | null
+  /** Told when a worker names a policy that cannot be used. */
   readonly log?: Logger
   /** For tests that need the same draws each time. Default Math.random. */
   readonly random?: RandomSource
+  /** Wall clock in milliseconds, the same on all threads. Default Date.now. */
+  readonly now?: () => number
 }
 
-/** An attempt that is in the count until its first `release`. */
-class CountedAttempt implements Attempt {
-  readonly worker: WorkerEntry
-  readonly policy: string
-  private readonly counters: Counters
-  private isReleased = false
-
-  constructor(worker: WorkerEntry, policy: string, counters: Counters) {
-    this.worker = worker
-    this.policy = policy
-    this.counters = counters
-    counters.increment(worker.slot)
-  }
-
-  succeeded(): void {}
-
-  failed(): void {}
-
-  release(): void {
-    if (this.isReleased) return
-    this.isReleased = true
-    this.counters.decrement(this.worker.slot)
-  }
-}
+const BY_ROUTE = Object.freeze({ policy: 'fixed', choice: null })
 
 export class ThreadBalance implements WorkerBalance {
   private readonly counters: Counters
+  private readonly breakers: Breakers
+  private readonly books: AttemptBooks
   private readonly registry = new PolicyRegistry()
-  private readonly defaultPolicy: string
   private readonly policies: ModelPolicies
   private readonly slots: SlotAllocator
   private readonly picker: Picker
+  private readonly random: RandomSource
   private table: CompiledTable
 
   constructor(options: ThreadBalanceOptions) {
-    this.counters = options.counters
-    this.defaultPolicy = options.defaultPolicy
+    const { counters, metrics, shared, random = Math.random, now = Date.now } = options
+    this.counters = counters
+    this.random = random
+    this.breakers = new Breakers(counters, options.breaker, options.onBreaker ?? null, now)
+    this.books = { counters, breakers: this.breakers }
     registerBuiltInPolicies(this.registry)
-    const { metrics, shared, random = Math.random } = options
-    this.policies = new ModelPolicies(this.registry, options.defaultPolicy, options.log ?? null, {
-      metrics,
-      shared,
-      random,
-    })
-    this.slots = new SlotAllocator(options.counters)
+    const parts = { metrics, shared, random }
+    this.policies = new ModelPolicies(this.registry, options, options.log ?? null, parts)
+    this.slots = new SlotAllocator(counters)
     this.table = new CompiledTable(options.table.current)
+    this.policies.update(this.table, [])
     this.picker = new Picker(this.table, {
-      counters: this.counters,
+      counters,
+      breakers: this.breakers,
       policies: this.policies,
+      loads: options.loads,
+      maxLoadAgeMs: LOAD_PERIODS * (options.loadPollMs ?? LOAD_POLL_MS),
+      now,
       onPick: options.onPickHook ?? null,
       onSelected: options.onSelected ?? null,
     })
@@ -100,15 +97,16 @@ export class ThreadBalance implements WorkerBalance {
   }
 
   pick(ctx: RequestContext, model: string, options?: PickOptions): Attempt {
-    return new CountedAttempt(this.picker.pick(ctx, model, options?.excluded), 'policy', this.counters)
+    return this.picker.pick(ctx, model, options)
   }
 
   attempt(worker: WorkerEntry): Attempt {
-    return new CountedAttempt(worker, 'fixed', this.counters)
+    return new CountedAttempt(this.books, worker, BY_ROUTE, this.breakers.pass(worker))
   }
 
-  usesPair(_model: string): boolean {
-    return false
+  usesPair(model: string): boolean {
+    const { table, breakers, random } = this
+    return drawsPair(table, table.canonicalModel(model), { breakers, random })
   }
 
   canonicalModel(model: string): string {
@@ -133,12 +131,27 @@ export class ThreadBalance implements WorkerBalance {
     return this.counters.inFlight(slot)
   }
 
+  breakerState(slot: number): BreakerState {
+    const worker = this.table.bySlot.get(slot)
+    return worker === undefined ? 'closed' : this.breakers.state(worker)
+  }
+
+  /** Lengths of the runs of the breaker in the row, for gauges. */
+  breakerRuns(slot: number): { failures: number; successes: number } {
+    return {
+      failures: this.breakers.consecutiveFailures(slot),
+      successes: this.breakers.consecutiveSuccesses(slot),
+    }
+  }
+
   setStatus(slot: number, status: WorkerStatus): void {
     this.counters.setStatus(slot, status)
   }
 
   allocateSlot(): number {
-    return this.slots.allocate()
+    const slot = this.slots.allocate()
+    this.breakers.reset(slot)
+    return slot
   }
 
   freeSlot(slot: number): void {
@@ -153,9 +166,17 @@ export class ThreadBalance implements WorkerBalance {
     return this.registry.names()
   }
 
-  /** For boot, once every plugin has registered its policies. @throws unknown_policy naming those that exist */
+  /**
+   * For boot, once every plugin has registered its policies.
+   * @throws unknown_policy naming those that exist, policy_not_allowed naming the setting
+   */
   checkDefaultPolicy(): void {
-    this.registry.require(this.defaultPolicy)
+    this.policies.check()
+  }
+
+  /** Releases what policies hold; the gateway ends. */
+  close(): void {
+    this.policies.close()
   }
 
   private swapTable(next: WorkerTable): void {

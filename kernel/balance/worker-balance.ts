@@ -1,13 +1,26 @@
 /** What the rest of the kernel and the plugins see of balancing on one thread. Implemented by `thread-balance.ts`. */
+import type { CandidateReport } from '../contracts/hook.ts'
 import type { PickLeg, PolicyFactory } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
+
+/** How a choice came about, for who debugs it. */
+export interface Choice {
+  /** The policy's own words; null when it has none. */
+  readonly explanation: string | null
+  /** The chosen tier at the moment of the choice, available or not, in order of registration; the first 64. */
+  readonly candidates: readonly CandidateReport[]
+}
+
+export type BreakerState = CandidateReport['breaker']
 
 /** One worker chosen for one upstream attempt, counted as in flight until released. */
 export interface Attempt {
   readonly worker: WorkerEntry
   /** Wire name of the policy that chose, `hook`, or `fixed`. */
   readonly policy: string
+  /** Null unless asked for, and where no policy chose. */
+  readonly choice: Choice | null
   /** Tells the worker's breaker, once; an attempt that is released without a word counts as neither. */
   succeeded(): void
   failed(): void
@@ -20,6 +33,10 @@ export interface PickOptions {
   readonly excluded?: readonly number[]
   /** Default `whole`: workers that take whole requests. */
   readonly leg?: PickLeg
+  /** The prompt where the gateway has tokenised it, for policies that look at it. */
+  readonly tokenIds?: Uint32Array | null
+  /** The attempt says how it was chosen; costs an object per candidate. */
+  readonly report?: boolean
 }
 
 export interface WorkerBalance {
@@ -28,11 +45,15 @@ export interface WorkerBalance {
    *
    * @param model canonical model id; `unknown` takes any worker
    * @throws no_workers (503) when none is registered, model_not_found (404) when none serves the model,
-   *   no_available_workers (503) when those that do are not ready
-   * @source routing facts 1.1, 1.2, 2.5; API spec 2.11 (priority), 7.1
+   *   no_available_workers (503, with retry-after) when those that do are not ready or their breakers are open,
+   *   server_selection_failed (503) naming the kind of worker that a pair lacks
+   * @source routing facts 1.1, 1.2, 1.12, 2.5, 3.2; API spec 2.11 (priority), 7.1
    */
   pick(ctx: RequestContext, model: string, options?: PickOptions): Attempt
-  /** True when the model is to be served by a prefill/decode pair: it has both kinds (drawn by number where it has whole workers too). */
+  /**
+   * True when a request for the model is to be served by a prefill/decode pair: both kinds are registered for it. Where
+   * whole workers are too, each request is drawn by their numbers, but never for a side that has nobody available.
+   */
   usesPair(model: string): boolean
   /** Counts a worker as in flight without choosing, for work that names its worker. */
   attempt(worker: WorkerEntry): Attempt
@@ -47,6 +68,8 @@ export interface WorkerBalance {
   status(slot: number): WorkerStatus
   /** Requests in flight to one worker, over all threads. */
   inFlight(slot: number): number
+  /** Circuit breaker of the worker in the row; `closed` where breakers are off or nobody has the row. */
+  breakerState(slot: number): BreakerState
 
   /** Control only. Seen by every thread's next pick. */
   setStatus(slot: number, status: WorkerStatus): void

@@ -31,6 +31,11 @@ export const KernelConfigSchema = Type.Object(
     decodePolicy: Type.Optional(
       Type.String({ description: 'Policy of decode workers. Default: as policy.' }),
     ),
+    stickyRoutingKeys: Type.Boolean({
+      default: false,
+      description:
+        'Requests with header x-weir-routing-key stay with one worker, whatever the policy; manual and consistent_hashing do so anyway.',
+    }),
     auth: Type.Union([Type.Literal('required'), Type.Literal('off')], {
       default: 'required',
       description: 'off: no route asks for a key, and protected routes may exist without an auth plugin.',

@@ -1,0 +1,289 @@
+/**
+ * One circuit breaker per worker, in shared memory, the same for all threads: it holds requests back from a worker
+ * that fails, and lets few through after a while to see whether it has recovered.
+ * @hot @source routing facts 3.2
+ *
+ * State, run and epoch share one cell and change by compare-and-swap. The epoch grows with each change of state, and
+ * an outcome counts only in the epoch of its choice: what began before a breaker opened says nothing about now.
+ */
+import type { BreakerConfig } from '../config/breaker-config.ts'
+import { WORKER_STATUS_CODE, type WorkerEntry } from '../contracts/worker.ts'
+import { SharedColumn, ThreadColumn } from './counter-layout.ts'
+import type { Counters } from './counters.ts'
+import type { BreakerState } from './worker-balance.ts'
+
+/** Told of what this thread records and changes, for metrics. */
+export interface BreakerListener {
+  onOutcome(worker: WorkerEntry, isSuccess: boolean): void
+  onTransition(worker: WorkerEntry, from: BreakerState, to: BreakerState): void
+}
+
+/** What `enter` answers when the breaker holds the request back. */
+export const REFUSED = -1
+
+const READY = WORKER_STATUS_CODE.ready
+const CLOSED = 0
+const OPEN = 1
+const HALF_OPEN = 2
+const STATES: readonly BreakerState[] = ['closed', 'open', 'half_open']
+
+/** Bits of the cell: 2 state, 16 run, 14 epoch. */
+const STATE_MASK = 0b11
+const RUN_SHIFT = 2
+const RUN_MASK = 0xffff
+const EPOCH_SHIFT = 18
+const EPOCH_MASK = 0x3fff
+
+/** A probe that runs longer no longer keeps the next one out: it may be a long stream, or lost. milliseconds */
+const PROBE_LIMIT_MS = 60_000
+/** Longer times would not fit the 32 bits that a cell has for them. milliseconds */
+const MAX_OPEN_MS = 0x7fff_ffff
+
+export class Breakers {
+  private readonly config: BreakerConfig
+  private readonly listener: BreakerListener | null
+  private readonly now: () => number
+  private readonly cells: Int32Array
+  private readonly statusAt: number
+  private readonly wordAt: number
+  private readonly openedAt: number
+  private readonly probedAt: number
+  private readonly probesAt: number
+  private readonly ownProbesAt: number
+
+  /** @param now milliseconds, the same on all threads */
+  constructor(
+    counters: Counters,
+    config: BreakerConfig,
+    listener: BreakerListener | null,
+    now: () => number,
+  ) {
+    const { layout } = counters
+    this.config = config
+    this.listener = listener
+    this.now = now
+    this.cells = layout.cells
+    this.statusAt = layout.shared(SharedColumn.status)
+    this.wordAt = layout.shared(SharedColumn.breaker)
+    this.openedAt = layout.shared(SharedColumn.openedAt)
+    this.probedAt = layout.shared(SharedColumn.probedAt)
+    this.probesAt = layout.shared(SharedColumn.probesTotal)
+    this.ownProbesAt = layout.ofThread(counters.threadIndex, ThreadColumn.probes)
+  }
+
+  /**
+   * Finds the available ones of many workers in one pass: ready, and not held back by their breakers.
+   *
+   * @param positions receives their positions, ascending; at least as long as `slots`
+   * @returns how many they are
+   */
+  collectAvailable(slots: Int32Array, workers: readonly WorkerEntry[], positions: Int32Array): number {
+    const { cells, statusAt, wordAt } = this
+    let nowMs = -1
+    let count = 0
+    for (let position = 0; position < slots.length; position++) {
+      const slot = slots[position]
+      if (cells[statusAt + slot] !== READY) continue
+      if ((cells[wordAt + slot] & STATE_MASK) !== CLOSED) {
+        if (nowMs < 0) nowMs = this.now()
+        if (!this.letsThrough(workers[position], nowMs)) continue
+      }
+      positions[count++] = position
+    }
+    return count
+  }
+
+  isAvailable(worker: WorkerEntry): boolean {
+    return this.cells[this.statusAt + worker.slot] === READY && this.letsThrough(worker, this.now())
+  }
+
+  /**
+   * Asks for passage for one attempt. An open breaker whose time is over becomes half-open, and a half-open one gives
+   * a probe's place if one is free.
+   *
+   * @returns what `leave`, `succeeded` and `failed` want back, or REFUSED
+   */
+  enter(worker: WorkerEntry): number {
+    const { slot } = worker
+    for (;;) {
+      const word = Atomics.load(this.cells, this.wordAt + slot)
+      const state = word & STATE_MASK
+      if (state === CLOSED || !this.isOn(worker)) return epochOf(word) << 1
+      const nowMs = this.now()
+      if (state === OPEN) {
+        if (!this.isOpenOver(worker, nowMs)) return REFUSED
+        this.change(worker, word, HALF_OPEN, 0)
+        continue
+      }
+      if (!this.takeProbe(slot, nowMs)) return REFUSED
+      if (epochOf(Atomics.load(this.cells, this.wordAt + slot)) === epochOf(word))
+        return (epochOf(word) << 1) | 1
+      this.giveProbeBack(slot)
+    }
+  }
+
+  /** Passage without asking, for work that names its worker; its outcome counts like any. */
+  pass({ slot }: WorkerEntry): number {
+    return epochOf(Atomics.load(this.cells, this.wordAt + slot)) << 1
+  }
+
+  /** The attempt is over or its outcome is known: a probe makes room for the next. Call it once. */
+  leave({ slot }: WorkerEntry, passage: number): void {
+    if ((passage & 1) === 1) this.giveProbeBack(slot)
+  }
+
+  succeeded(worker: WorkerEntry, passage: number): void {
+    this.listener?.onOutcome(worker, true)
+    if (!this.isOn(worker)) return
+    const at = this.wordAt + worker.slot
+    for (;;) {
+      const word = Atomics.load(this.cells, at)
+      const state = word & STATE_MASK
+      if (epochOf(word) !== passage >> 1 || state === OPEN) return
+      const run = runOf(word)
+      // The common case of a worker that does well only reads.
+      if (state === CLOSED && run === 0) return
+      if (state === HALF_OPEN && run + 1 >= this.successThreshold(worker)) {
+        if (this.change(worker, word, CLOSED, 0)) return
+        continue
+      }
+      const next = state === CLOSED ? withRun(word, 0) : withRun(word, run + 1)
+      if (Atomics.compareExchange(this.cells, at, word, next) === word) return
+    }
+  }
+
+  failed(worker: WorkerEntry, passage: number): void {
+    this.listener?.onOutcome(worker, false)
+    if (!this.isOn(worker)) return
+    const at = this.wordAt + worker.slot
+    for (;;) {
+      const word = Atomics.load(this.cells, at)
+      const state = word & STATE_MASK
+      if (epochOf(word) !== passage >> 1 || state === OPEN) return
+      const run = state === CLOSED ? runOf(word) + 1 : 1
+      if (state === HALF_OPEN || run >= this.failureThreshold(worker)) {
+        Atomics.store(this.cells, this.openedAt + worker.slot, this.now() | 0)
+        if (this.change(worker, word, OPEN, run)) return
+        continue
+      }
+      if (Atomics.compareExchange(this.cells, at, word, withRun(word, run)) === word) return
+    }
+  }
+
+  /** As a pick would find it: `half_open` as soon as the time of an open one is over. */
+  state(worker: WorkerEntry): BreakerState {
+    if (!this.isOn(worker)) return 'closed'
+    const state = this.cells[this.wordAt + worker.slot] & STATE_MASK
+    return state === OPEN && this.isOpenOver(worker, this.now()) ? 'half_open' : STATES[state]
+  }
+
+  /** Failures in a row since the last success; of an open breaker, those that opened it. */
+  consecutiveFailures(slot: number): number {
+    const word = this.cells[this.wordAt + slot]
+    return (word & STATE_MASK) === HALF_OPEN ? 0 : runOf(word)
+  }
+
+  /** Successes in a row of a half-open breaker; 0 in the other states. */
+  consecutiveSuccesses(slot: number): number {
+    const word = this.cells[this.wordAt + slot]
+    return (word & STATE_MASK) === HALF_OPEN ? runOf(word) : 0
+  }
+
+  /** Time until an open breaker lets a probe through, in milliseconds; 0 in the other states. */
+  waitMs(worker: WorkerEntry): number {
+    if (this.state(worker) !== 'open') return 0
+    const elapsedMs = (this.now() - this.cells[this.openedAt + worker.slot]) | 0
+    return Math.max(0, this.openMs(worker) - elapsedMs)
+  }
+
+  /** Control only: a worker that is new in its row begins closed. The epoch goes on, so nothing old counts for it. */
+  reset(slot: number): void {
+    const at = this.wordAt + slot
+    Atomics.store(this.cells, at, toWord(CLOSED, 0, epochOf(Atomics.load(this.cells, at)) + 1))
+    Atomics.store(this.cells, this.probesAt + slot, 0)
+  }
+
+  private letsThrough(worker: WorkerEntry, nowMs: number): boolean {
+    const state = this.cells[this.wordAt + worker.slot] & STATE_MASK
+    if (state === CLOSED || !this.isOn(worker)) return true
+    if (state === OPEN) return this.isOpenOver(worker, nowMs)
+    const { slot } = worker
+    if (this.cells[this.probesAt + slot] < this.config.halfOpenProbes) return true
+    return hasPassed(this.cells[this.probedAt + slot], PROBE_LIMIT_MS, nowMs)
+  }
+
+  /** @returns false when another thread changed the breaker meanwhile */
+  private change(worker: WorkerEntry, word: number, to: number, run: number): boolean {
+    const next = toWord(to, run, epochOf(word) + 1)
+    if (Atomics.compareExchange(this.cells, this.wordAt + worker.slot, word, next) !== word) return false
+    this.listener?.onTransition(worker, STATES[word & STATE_MASK], STATES[to])
+    return true
+  }
+
+  private takeProbe(slot: number, nowMs: number): boolean {
+    const { cells, probesAt, probedAt } = this
+    for (;;) {
+      const probes = Atomics.load(cells, probesAt + slot)
+      if (probes < this.config.halfOpenProbes) {
+        // The time goes first: who finds no place must not take the last one for an old one.
+        Atomics.store(cells, probedAt + slot, nowMs | 0)
+        if (Atomics.compareExchange(cells, probesAt + slot, probes, probes + 1) !== probes) continue
+      } else {
+        const at = Atomics.load(cells, probedAt + slot)
+        if (!hasPassed(at, PROBE_LIMIT_MS, nowMs)) return false
+        if (Atomics.compareExchange(cells, probedAt + slot, at, nowMs | 0) !== at) continue
+        Atomics.add(cells, probesAt + slot, 1)
+      }
+      Atomics.add(cells, this.ownProbesAt + slot, 1)
+      return true
+    }
+  }
+
+  private giveProbeBack(slot: number): void {
+    if (this.cells[this.ownProbesAt + slot] <= 0) return
+    Atomics.sub(this.cells, this.ownProbesAt + slot, 1)
+    Atomics.sub(this.cells, this.probesAt + slot, 1)
+  }
+
+  private isOpenOver(worker: WorkerEntry, nowMs: number): boolean {
+    return hasPassed(this.cells[this.openedAt + worker.slot], this.openMs(worker), nowMs)
+  }
+
+  private isOn({ resilience }: WorkerEntry): boolean {
+    return this.config.enabled && resilience?.disableBreaker !== true
+  }
+
+  private openMs({ resilience }: WorkerEntry): number {
+    return Math.min(resilience?.openMs ?? this.config.openMs, MAX_OPEN_MS)
+  }
+
+  private failureThreshold({ resilience }: WorkerEntry): number {
+    return Math.min(resilience?.failureThreshold ?? this.config.failureThreshold, RUN_MASK)
+  }
+
+  private successThreshold({ resilience }: WorkerEntry): number {
+    return Math.min(resilience?.successThreshold ?? this.config.successThreshold, RUN_MASK)
+  }
+}
+
+function toWord(state: number, run: number, epoch: number): number {
+  return ((epoch & EPOCH_MASK) << EPOCH_SHIFT) | (run << RUN_SHIFT) | state
+}
+
+function withRun(word: number, run: number): number {
+  return (word & ~(RUN_MASK << RUN_SHIFT)) | (run << RUN_SHIFT)
+}
+
+function runOf(word: number): number {
+  return (word >>> RUN_SHIFT) & RUN_MASK
+}
+
+function epochOf(word: number): number {
+  return word >>> EPOCH_SHIFT
+}
+
+/** Compares the low 32 bits of two times. A clock that was set back by more than `ms` counts as passed. */
+function hasPassed(at: number, ms: number, nowMs: number): boolean {
+  const elapsedMs = (nowMs - at) | 0
+  return elapsedMs >= ms || elapsedMs < -ms
+}
