@@ -8,5 +8,6 @@ export const catalog: PluginCatalog = {
   proxy: () => import('./proxy/index.ts'),
   sim: () => import('./sim/index.ts'),
   storage: () => import('./storage/index.ts'),
+  tracing: () => import('./tracing/index.ts'),
   workers: () => import('./workers/index.ts'),
 }

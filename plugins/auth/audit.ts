@@ -4,15 +4,13 @@ import type { GatewayError, Identity, Logger, RequestContext } from '#kernel'
 /** Longer values are cut, so that a caller cannot fill the log. Characters. @source routes facts 5.4 */
 const MAX_VALUE_LENGTH = 1024
 
-/** Logs that a control-plane request passed. Other routes are none of its business. */
+/** Logs that a control-plane request passed. */
 export function auditSuccess(log: Logger, ctx: RequestContext): void {
-  if (ctx.route.access !== 'admin') return
   write(log, ctx, ctx.identity, 'success')
 }
 
 /** Logs that a control-plane request was refused; errors of other rooms are none of its business. */
 export function auditDenial(log: Logger, ctx: RequestContext, error: GatewayError): void {
-  if (ctx.route.access !== 'admin') return
   if (error.code !== 'invalid_credential' && error.code !== 'insufficient_role') return
   write(log, ctx, isIdentity(error.cause) ? error.cause : null, 'denied')
 }

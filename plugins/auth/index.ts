@@ -1,5 +1,5 @@
 /** The auth plugin: checks callers against configured keys and keeps the audit trail of the control plane. */
-import { Auth, definePlugin } from '#kernel'
+import { Auth, definePlugin, type RouteDefinition } from '#kernel'
 import { auditDenial, auditSuccess } from './audit.ts'
 import { KeyAuth } from './check.ts'
 import { authConfig } from './config.ts'
@@ -18,14 +18,19 @@ export default definePlugin({
     host.provide(Auth, new KeyAuth(readKeys(config, log)))
     if (!config.auditLog || host.kernelConfig.auth === 'off') return
     // Early: a decision counts even where another plugin's hook answers the request.
-    host.hook('onRequest', (ctx) => auditSuccess(host.log, ctx), { scope: 'all', order: 'early' })
+    const controlPlane = {
+      scope: 'all',
+      order: 'early',
+      routes: (route: RouteDefinition) => route.access === 'admin',
+    } as const
+    host.hook('onRequest', (ctx) => auditSuccess(host.log, ctx), controlPlane)
     host.hook(
       'onError',
       (ctx, error) => {
         auditDenial(host.log, ctx, error)
         return error
       },
-      { scope: 'all', order: 'early' },
+      controlPlane,
     )
   },
 })

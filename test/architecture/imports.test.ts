@@ -67,6 +67,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@extism/extism': ['plugins/wasm'],
   '@kubernetes/client-node': ['plugins/kubernetes'],
   '@opentelemetry/api': ['plugins/tracing'],
+  '@opentelemetry/core': ['plugins/tracing'],
   '@opentelemetry/sdk-trace-base': ['plugins/tracing'],
   '@opentelemetry/exporter-trace-otlp-proto': ['plugins/tracing'],
   '@opentelemetry/resources': ['plugins/tracing'],

@@ -1,0 +1,96 @@
+/** One span per request and one per upstream attempt, with the trace context handed on to the worker. */
+import type { AttemptReport, Host, OutgoingAttempt, RequestContext, RequestSlot } from '#kernel'
+import type { OpenSpan, SpanPipeline } from './span-pipeline.ts'
+
+/** What is open of one request. */
+interface RequestTrace {
+  readonly server: OpenSpan
+  upstream: OpenSpan | null
+}
+
+export class RequestSpans {
+  readonly #slot: RequestSlot<RequestTrace>
+  readonly #pipeline: () => SpanPipeline | null
+
+  /** @param pipeline null until the plugin has started, and again when it has stopped */
+  constructor(host: Host, pipeline: () => SpanPipeline | null) {
+    this.#slot = host.slot()
+    this.#pipeline = pipeline
+  }
+
+  /** Names and attributes follow the HTTP conventions of OpenTelemetry; bodies and keys are never recorded. */
+  open(ctx: RequestContext): void {
+    const pipeline = this.#pipeline()
+    if (pipeline === null || this.#slot.get(ctx) !== undefined) return
+    const server = pipeline.openServerSpan(
+      `${ctx.method} ${ctx.route.path}`,
+      { traceparent: ctx.header('traceparent'), tracestate: ctx.header('tracestate') },
+      {
+        'http.request.method': ctx.method,
+        'http.route': ctx.route.path,
+        'url.path': ctx.path,
+        'client.address': ctx.clientAddress,
+        'weir.request_id': ctx.requestId,
+        'weir.tenant': ctx.identity?.tenant ?? 'anonymous',
+      },
+      ctx.startedAtMs,
+    )
+    this.#slot.set(ctx, { server, upstream: null })
+  }
+
+  beginAttempt(ctx: RequestContext, attempt: OutgoingAttempt): void {
+    const trace = this.#slot.get(ctx)
+    if (trace === undefined) return
+    // An attempt whose end was not told is closed by the next.
+    trace.upstream?.end('superseded', performance.now())
+    trace.upstream = trace.server.child(
+      `upstream ${ctx.route.endpoint ?? 'request'}`,
+      { 'server.address': attempt.worker.url, 'weir.worker_id': attempt.worker.id },
+      performance.now(),
+    )
+    const { traceparent, tracestate } = trace.upstream.headers()
+    replaceHeader(attempt.headers, 'traceparent', traceparent)
+    replaceHeader(attempt.headers, 'tracestate', tracestate)
+  }
+
+  endAttempt(ctx: RequestContext, report: AttemptReport): void {
+    const trace = this.#slot.get(ctx)
+    if (trace === undefined || trace.upstream === null) return
+    trace.upstream.set({
+      'http.response.status_code': report.status,
+      'weir.attempt': report.number,
+      'weir.policy': report.policy,
+      'weir.outcome': report.outcome,
+      ...(report.answeredAtMs > 0 && {
+        'weir.first_byte_ms': Math.round(report.answeredAtMs - report.startedAtMs),
+      }),
+    })
+    const isFailed = report.outcome === 'failure' || report.outcome === 'retried'
+    trace.upstream.end(isFailed ? (report.failure ?? `status ${report.status}`) : null, report.endedAtMs)
+    trace.upstream = null
+  }
+
+  close(ctx: RequestContext): void {
+    // Requests that were refused before any hook ran are traced too.
+    this.open(ctx)
+    const trace = this.#slot.get(ctx)
+    if (trace === undefined) return
+    const nowMs = performance.now()
+    trace.upstream?.end(ctx.isAborted ? 'client left' : null, nowMs)
+    trace.server.set({
+      'http.response.status_code': ctx.status,
+      'http.response.body.size': ctx.bytesOut,
+      ...(ctx.firstByteAtMs > 0 && {
+        'weir.first_byte_ms': Math.round(ctx.firstByteAtMs - ctx.startedAtMs),
+      }),
+      ...(ctx.errorCode !== null && { 'error.type': ctx.errorCode }),
+    })
+    const isFailed = ctx.status >= 500 || (ctx.errorCode !== null && ctx.status < 400)
+    trace.server.end(isFailed ? (ctx.errorCode ?? `status ${ctx.status}`) : null, nowMs)
+  }
+}
+
+function replaceHeader(headers: string[], name: string, value: string | undefined): void {
+  for (let i = headers.length - 2; i >= 0; i -= 2) if (headers[i] === name) headers.splice(i, 2)
+  if (value !== undefined) headers.push(name, value)
+}

@@ -1,0 +1,111 @@
+/** The OpenTelemetry SDK as this plugin uses it: sampling, batching, export. Loaded only by a gateway that traces. */
+import { type Attributes, type Context, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api'
+import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace-base'
+import type { TracingConfig } from './config.ts'
+
+/** The two headers of a trace context. @source W3C Trace Context, section 3 */
+export interface TraceHeaders {
+  readonly traceparent?: string
+  readonly tracestate?: string
+}
+
+/** A span that is open. */
+export interface OpenSpan {
+  set(attributes: Attributes): void
+  /** @param error short reason; null when it went well @param atMs `performance.now()` */
+  end(error: string | null, atMs: number): void
+  /** What the next hop is told. */
+  headers(): TraceHeaders
+  /** A span under this one, toward a worker. */
+  child(name: string, attributes: Attributes, atMs: number): OpenSpan
+}
+
+const propagator = new W3CTraceContextPropagator()
+
+export class SpanPipeline {
+  readonly #provider: BasicTracerProvider
+  readonly #tracer
+
+  constructor(config: TracingConfig, version: string, thread: number) {
+    this.#provider = new BasicTracerProvider({
+      resource: resourceFromAttributes({
+        'service.name': config.serviceName,
+        'service.version': version,
+        'weir.thread': thread,
+      }),
+      sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(config.sampleRatio) }),
+      spanProcessors: [
+        new BatchSpanProcessor(
+          new OTLPTraceExporter({
+            url: config.endpoint,
+            headers: config.headers,
+            timeoutMillis: config.exportTimeoutMs,
+          }),
+          {
+            maxExportBatchSize: Math.min(config.batchSpans, config.maxQueueSpans),
+            maxQueueSize: config.maxQueueSpans,
+            scheduledDelayMillis: config.intervalMs,
+            exportTimeoutMillis: config.exportTimeoutMs,
+          },
+        ),
+      ],
+    })
+    this.#tracer = this.#provider.getTracer('weir', version)
+  }
+
+  /** The span of one request, under the caller's when it sent a trace context. */
+  openServerSpan(name: string, caller: TraceHeaders, attributes: Attributes, atMs: number): OpenSpan {
+    const parent = propagator.extract(ROOT_CONTEXT, caller, {
+      keys: () => ['traceparent', 'tracestate'],
+      get: (headers, key) => headers[key as keyof TraceHeaders],
+    })
+    return this.#open(name, SpanKind.SERVER, parent, attributes, atMs)
+  }
+
+  #open(name: string, kind: SpanKind, parent: Context, attributes: Attributes, atMs: number): OpenSpan {
+    const span = this.#tracer.startSpan(name, { kind, attributes, startTime: toEpochMs(atMs) }, parent)
+    const context = trace.setSpan(parent, span)
+    return {
+      set: (more) => void span.setAttributes(more),
+      end: (error, endMs) => endSpan(span, error, endMs),
+      headers: () => headersOf(context),
+      child: (childName, childAttributes, childAtMs) =>
+        this.#open(childName, SpanKind.CLIENT, context, childAttributes, childAtMs),
+    }
+  }
+
+  /** Sends what waits; a collector that does not answer costs no more than the export's time limit. */
+  async close(): Promise<void> {
+    await this.#provider.shutdown()
+  }
+}
+
+/** @see SpanStatusCode of the API: 2 is error; written out, since importing the enum object loads nothing else */
+const STATUS_ERROR = 2
+
+function endSpan(span: Span, error: string | null, atMs: number): void {
+  if (error !== null) span.setStatus({ code: STATUS_ERROR, message: error })
+  span.end(toEpochMs(atMs))
+}
+
+function headersOf(context: Context): TraceHeaders {
+  const headers: { traceparent?: string; tracestate?: string } = {}
+  propagator.inject(context, headers, {
+    set: (carrier, key, value) => {
+      carrier[key as keyof TraceHeaders] = value
+    },
+  })
+  return headers
+}
+
+function toEpochMs(atMs: number): number {
+  return performance.timeOrigin + atMs
+}

@@ -1,0 +1,92 @@
+/** Traces as a collector receives them: client, gateway and worker in one. @source routing facts 6.3 */
+import { afterEach, expect, test } from 'vitest'
+import { openHooked } from '../support/hooked-gateway.ts'
+import { type CollectedSpan, startOtlpCollector } from '../support/otlp-collector.ts'
+import { dropAnswer, jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c'
+const CALLER = 'b7ad6b7169203331'
+
+const cleanups: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean()
+})
+
+async function open(answer: Script, tracing: Record<string, unknown> = {}) {
+  const collector = await startOtlpCollector()
+  cleanups.push(() => collector.close())
+  const hooked = await openHooked(() => {}, {
+    answer,
+    kernel: { retry: { maxAttempts: 1 } },
+    plugins: { auth: {}, proxy: {}, tracing: { endpoint: collector.url, intervalMs: 20, ...tracing } },
+  })
+  cleanups.push(() => hooked.close())
+  hooked.worker.script('POST /v1/chat/completions', answer)
+  const chat = (headers: Record<string, string> = {}) =>
+    fetch(`${hooked.gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'a secret' }] }),
+    })
+  const find = (kind: number) => collector.spans.find((span) => span.kind === kind) as CollectedSpan
+  return { collector, hooked, chat, find }
+}
+
+test('client, gateway and worker share one trace, each the child of the one before', async () => {
+  const { collector, hooked, chat, find } = await open(sseAnswer(['1', '2', '[DONE]']))
+  const reply = await chat({ traceparent: `00-${TRACE}-${CALLER}-01`, 'x-request-id': 'mine' })
+  expect(await reply.text()).toContain('[DONE]')
+  await expect.poll(() => collector.spans.length).toBe(2)
+  const server = find(2)
+  const upstream = find(3)
+  expect(server).toMatchObject({ traceId: TRACE, parentSpanId: CALLER, name: 'POST /v1/chat/completions' })
+  expect(upstream).toMatchObject({ traceId: TRACE, parentSpanId: server.spanId })
+  expect(server.attributes).toMatchObject({
+    'http.response.status_code': 200,
+    'weir.request_id': 'mine',
+    'client.address': '127.0.0.1',
+  })
+  expect(upstream.attributes['server.address']).toBe(hooked.worker.url)
+  const [request] = hooked.worker.requestsTo('POST /v1/chat/completions')
+  const sent = request.rawHeaders.filter(([name]) => name.toLowerCase() === 'traceparent')
+  expect(sent.map(([, value]) => value)).toEqual([`00-${TRACE}-${upstream.spanId}-01`])
+  expect(server.startMs).toBeLessThanOrEqual(upstream.startMs)
+  expect(upstream.endMs).toBeLessThanOrEqual(server.endMs)
+  expect(JSON.stringify(collector.spans)).not.toContain('a secret')
+})
+
+test('a caller that does not sample is obeyed, and the worker is told so', async () => {
+  const { collector, hooked, chat } = await open(jsonAnswer({}))
+  await chat({ traceparent: `00-${TRACE}-${CALLER}-00` })
+  await chat()
+  await expect.poll(() => collector.spans.length).toBe(2)
+  expect(collector.spans.every(({ traceId }) => traceId !== TRACE)).toBe(true)
+  const [first] = hooked.worker.requestsTo('POST /v1/chat/completions')
+  expect(first.header('traceparent')).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`))
+})
+
+test('a failed request is an error with its code', async () => {
+  const { collector, chat, find } = await open(dropAnswer())
+  expect((await chat()).status).toBe(502)
+  await expect.poll(() => collector.spans.length).toBe(2)
+  expect(find(2)).toMatchObject({
+    statusCode: 2,
+    attributes: { 'error.type': 'call_upstream_request_error', 'http.response.status_code': 502 },
+  })
+})
+
+test('a collector that is away changes nothing for requests, also at the end', async () => {
+  const { chat } = await open(jsonAnswer({ fine: true }), {
+    endpoint: 'http://127.0.0.1:9/v1/traces',
+    exportTimeoutMs: 100,
+  })
+  for (let i = 0; i < 3; i++) expect((await chat()).status).toBe(200)
+})
+
+test('spans that wait are sent when the gateway ends', async () => {
+  const { collector, hooked, chat } = await open(jsonAnswer({}), { intervalMs: 600_000 })
+  await chat()
+  expect(collector.spans).toEqual([])
+  await hooked.gateway.stop()
+  expect(collector.spans).toHaveLength(2)
+})
