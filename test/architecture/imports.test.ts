@@ -64,7 +64,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   yaml: ['kernel/config'],
   level: ['plugins/storage'],
   piscina: ['kernel/threads'],
-  '@extism/extism': ['plugins/wasm'],
+  '@extism/extism': ['plugins/wasm', 'wasm-sdk'],
   '@kubernetes/client-node': ['plugins/kubernetes'],
   '@opentelemetry/api': ['plugins/tracing'],
   '@opentelemetry/core': ['plugins/tracing'],
@@ -73,6 +73,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/resources': ['plugins/tracing'],
   // The command builds modules; the SDK's own tests do too.
   assemblyscript: ['plugins/cli', 'wasm-sdk'],
+  'assemblyscript/asc': ['wasm-sdk'],
   commander: ['plugins/cli'],
   autocannon: ['bench/support'],
   'hdr-histogram-js': ['bench/support'],

@@ -1,0 +1,77 @@
+/** What a module says about itself in its `describe` export. */
+import { ABI_VERSION } from './abi'
+import { toLowerAscii } from './ascii'
+import { JsonWriter } from './json-writer'
+import { outputBytes } from './output'
+
+/** `export function describe(): i32 { return new Description().needsRequestBody().send() }` */
+export class Description {
+  private requestBody: bool = false
+  private responseBody: bool = false
+  private requestHeaders: string[] | null = null
+  private responseHeaders: string[] | null = null
+  private reuse: bool = false
+  private closed: bool = false
+
+  needsRequestBody(): Description {
+    this.requestBody = true
+    return this
+  }
+
+  /** Bodies of unstreamed answers. */
+  needsResponseBody(): Description {
+    this.responseBody = true
+    return this
+  }
+
+  /** Only these headers of the request are given; none for an empty list. Left out, all are. */
+  needsHeaders(names: string[]): Description {
+    this.requestHeaders = names
+    return this
+  }
+
+  /** Only these headers of the answer are given; none for an empty list. Left out, all are. */
+  needsResponseHeaders(names: string[]): Description {
+    this.responseHeaders = names
+    return this
+  }
+
+  /** One instance serves many calls: faster, for modules that keep nothing between calls. Build with `minimal`. */
+  reusesInstance(): Description {
+    this.reuse = true
+    return this
+  }
+
+  /** A request is refused when the module fails; left out, it goes on as if the module were not there. */
+  failsClosed(): Description {
+    this.closed = true
+    return this
+  }
+
+  send(): i32 {
+    const json = new JsonWriter().beginObject()
+    json.key('abi').integer(ABI_VERSION)
+    json.key('needs').beginObject()
+    writeNames(json, 'headers', this.requestHeaders)
+    if (this.requestBody) json.key('request_body').bool(true)
+    writeNames(json, 'response_headers', this.responseHeaders)
+    if (this.responseBody) json.key('response_body').bool(true)
+    json.endObject()
+    json.key('instance').text(this.reuse ? 'reuse' : 'fresh')
+    json.key('on_failure').text(this.closed ? 'closed' : 'open')
+    outputBytes(json.endObject().toBytes())
+    return 0
+  }
+}
+
+function writeNames(json: JsonWriter, key: string, names: string[] | null): void {
+  if (names === null) return
+  json.key(key)
+  if (names.length == 0) {
+    json.bool(false)
+    return
+  }
+  json.beginArray()
+  for (let i = 0; i < names.length; i++) json.text(toLowerAscii(names[i]))
+  json.endArray()
+}

@@ -1,0 +1,44 @@
+/** Runs a handler in the body of an export: reads the input, calls it, hands its action to the host. */
+import { Action } from './action'
+import { ErrorInfo } from './error-info'
+import { Input } from './input'
+import { Request } from './request'
+import { Response } from './response'
+import { StreamAction } from './stream-action'
+import { StreamEvent } from './stream-event'
+
+export function handleRequest(handler: (request: Request) => Action): i32 {
+  handler(new Request(new Input())).send()
+  return end()
+}
+
+export function handleResponse(handler: (request: Request, response: Response) => Action): i32 {
+  const input = new Input()
+  handler(new Request(input), new Response(input)).send()
+  return end()
+}
+
+export function handleError(handler: (request: Request, response: Response, error: ErrorInfo) => Action): i32 {
+  const input = new Input()
+  handler(new Request(input), new Response(input), new ErrorInfo(input)).send()
+  return end()
+}
+
+export function handleStreamEvent(handler: (request: Request, event: StreamEvent) => StreamAction): i32 {
+  const input = new Input()
+  handler(new Request(input), new StreamEvent(input)).send()
+  return end()
+}
+
+/** Calls after which a used instance frees what they left behind. */
+const CALLS_PER_COLLECTION = 32
+/** Memory, in pages of 64 KiB, from which on it does so after each call. */
+const LARGE_PAGES = 32
+
+let calls = 0
+
+/** An instance that serves one call never pays for this. */
+function end(): i32 {
+  if (++calls % CALLS_PER_COLLECTION == 0 || memory.size() > LARGE_PAGES) __collect()
+  return 0
+}

@@ -1,0 +1,107 @@
+/** Writes JSON from left to right into UTF-8; commas are its own business, correct nesting the caller's. */
+import { ByteBuffer } from './byte-buffer'
+import { Json } from './json'
+import { fromUtf8 } from './memory'
+
+export class JsonWriter {
+  private needsComma: bool = false
+
+  constructor(readonly buffer: ByteBuffer = new ByteBuffer()) {}
+
+  beginObject(): JsonWriter {
+    return this.open(0x7b)
+  }
+
+  endObject(): JsonWriter {
+    return this.close(0x7d)
+  }
+
+  beginArray(): JsonWriter {
+    return this.open(0x5b)
+  }
+
+  endArray(): JsonWriter {
+    return this.close(0x5d)
+  }
+
+  key(name: string): JsonWriter {
+    this.quoted(name)
+    this.buffer.byte(0x3a)
+    this.needsComma = false
+    return this
+  }
+
+  text(value: string): JsonWriter {
+    this.quoted(value)
+    return this
+  }
+
+  /** Text, or null when there is none. */
+  textOrNull(value: string | null): JsonWriter {
+    return value === null ? this.word('null') : this.text(value)
+  }
+
+  integer(value: i64): JsonWriter {
+    return this.word(value.toString())
+  }
+
+  /** JSON has no infinities and no NaN: these are written as null. */
+  number(value: f64): JsonWriter {
+    return this.word(isFinite(value) ? value.toString() : 'null')
+  }
+
+  bool(value: bool): JsonWriter {
+    return this.word(value ? 'true' : 'false')
+  }
+
+  nil(): JsonWriter {
+    return this.word('null')
+  }
+
+  /** A value as it stands in another document, byte for byte; null when it is not there. */
+  copy(value: Json): JsonWriter {
+    if (!value.exists) return this.nil()
+    this.separate()
+    this.buffer.slice(value.source, value.start, value.end)
+    return this
+  }
+
+  toBytes(): Uint8Array {
+    return this.buffer.toBytes()
+  }
+
+  toString(): string {
+    return fromUtf8(this.buffer.toView())
+  }
+
+  private separate(): void {
+    if (this.needsComma) this.buffer.byte(0x2c)
+    this.needsComma = true
+  }
+
+  private open(bracket: u8): JsonWriter {
+    this.separate()
+    this.buffer.byte(bracket)
+    this.needsComma = false
+    return this
+  }
+
+  private close(bracket: u8): JsonWriter {
+    this.buffer.byte(bracket)
+    this.needsComma = true
+    return this
+  }
+
+  private quoted(text: string): void {
+    this.separate()
+    this.buffer.byte(0x22)
+    this.buffer.jsonText(text)
+    this.buffer.byte(0x22)
+  }
+
+  private word(ascii: string): JsonWriter {
+    this.separate()
+    this.buffer.text(ascii)
+    return this
+  }
+}

@@ -1,0 +1,122 @@
+/** Compiles an AssemblyScript project; the guest library comes from this installation unless the project has its own. */
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { BuildOptions, BuildResult, FailedBuild } from './build.ts'
+import { sdkFolder } from './sdk-folder.ts'
+
+type Compiler = typeof import('assemblyscript/asc')
+
+/** How authors import the guest library; also its path inside a `node_modules` folder. */
+const LIBRARY = 'weir/wasm-sdk/assembly'
+const RUNTIMES = ['stub', 'minimal', 'incremental']
+
+/** Settings under `weir` in the project's package.json. */
+interface ProjectSettings {
+  /** Garbage collection of the module; see `wasm-sdk/README.md`. Default minimal. */
+  readonly runtime: string
+}
+
+export async function buildAssemblyScript(options: BuildOptions): Promise<BuildResult> {
+  const begin = performance.now()
+  const directory = resolve(options.directory)
+  const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
+  const settings = readSettings(directory)
+  if ('isOk' in settings) return settings
+  const compiler = await loadCompiler(directory)
+  if (compiler === null) {
+    return failed(
+      'the AssemblyScript compiler is not installed',
+      'run `npm install --save-dev assemblyscript`',
+    )
+  }
+
+  const files = new Map<string, string | Uint8Array>()
+  const { error, stdout, stderr } = await compiler.main(flags(settings, options.isDebug ?? false), {
+    stdout: compiler.createMemoryStream(),
+    stderr: compiler.createMemoryStream(),
+    readFile: sourceReader(directory),
+    writeFile: (name, contents) => void files.set(name, contents),
+    listFiles: () => [],
+  })
+  const output = `${stdout.toString()}${stderr.toString()}`.trim()
+  const module = files.get('module.wasm')
+  if (error !== null || !(module instanceof Uint8Array)) {
+    return failed(error?.message ?? 'the compiler wrote no module', 'see what the compiler says', output)
+  }
+  await mkdir(dirname(file), { recursive: true })
+  await writeFile(file, module)
+  const elapsedMs = performance.now() - begin
+  return { isOk: true, language: 'assemblyscript', file, bytes: module.length, output, elapsedMs }
+}
+
+function flags(settings: ProjectSettings, isDebug: boolean): string[] {
+  const abort = `abort=~lib/${LIBRARY}/abort/weirAbort`
+  const effort = isDebug ? ['--debug'] : ['-O3', '--shrinkLevel', '1']
+  return [
+    'assembly/index.ts',
+    '--outFile',
+    'module.wasm',
+    '--runtime',
+    settings.runtime,
+    '--use',
+    abort,
+    // The project's own asconfig.json must not change what comes out: exports, memory and abort are the gateway's.
+    '--config',
+    'none.json',
+    ...effort,
+  ]
+}
+
+/** The project's compiler, or the one of this installation; null when there is neither. */
+async function loadCompiler(directory: string): Promise<Compiler | null> {
+  const own = findUpward(directory, 'node_modules/assemblyscript/dist/asc.js')
+  if (own !== null) return (await import(pathToFileURL(own).href)) as Compiler
+  try {
+    return await import('assemblyscript/asc')
+  } catch {
+    return null
+  }
+}
+
+/** Reads sources of the project, and the guest library from this installation when the project has none. */
+function sourceReader(directory: string): (name: string) => Promise<string | null> {
+  const hasOwn = findUpward(directory, `node_modules/${LIBRARY}/index.ts`) !== null
+  const marker = `node_modules/${LIBRARY}/`
+  return async (name) => {
+    const place = name.replaceAll('\\', '/')
+    const at = hasOwn ? -1 : place.indexOf(marker)
+    if (at >= 0) return readOrNull(join(sdkFolder(), 'assembly', place.slice(at + marker.length)))
+    return readOrNull(isAbsolute(name) ? name : join(directory, name))
+  }
+}
+
+function readOrNull(file: string): Promise<string | null> {
+  return readFile(file, 'utf8').catch(() => null)
+}
+
+function readSettings(directory: string): ProjectSettings | FailedBuild {
+  const file = join(directory, 'package.json')
+  if (!existsSync(file)) return { runtime: 'minimal' }
+  let runtime: unknown
+  try {
+    runtime = JSON.parse(readFileSync(file, 'utf8'))?.weir?.runtime ?? 'minimal'
+  } catch (cause) {
+    return failed(`${file} is no JSON: ${(cause as Error).message}`, 'correct the file')
+  }
+  if (typeof runtime === 'string' && RUNTIMES.includes(runtime)) return { runtime }
+  return failed(`weir.runtime in ${file} is no runtime`, `it is one of ${RUNTIMES.join(', ')}`)
+}
+
+function findUpward(directory: string, path: string): string | null {
+  for (let folder = directory; ; folder = dirname(folder)) {
+    const file = join(folder, path)
+    if (existsSync(file)) return file
+    if (dirname(folder) === folder) return null
+  }
+}
+
+function failed(problem: string, next: string, output = ''): FailedBuild {
+  return { isOk: false, problem, next, output }
+}

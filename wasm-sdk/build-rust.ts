@@ -1,0 +1,69 @@
+/** Compiles a Rust project with the cargo of the machine. */
+import { execFile } from 'node:child_process'
+import { copyFile, mkdir, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import type { BuildOptions, BuildResult, FailedBuild } from './build.ts'
+
+const run = promisify(execFile)
+const TARGET = 'wasm32-unknown-unknown'
+/** A first build fetches and compiles what the crate depends on. */
+const BUILD_LIMIT_MS = 600_000
+
+interface CargoFailure {
+  readonly code?: string | number
+  readonly stderr?: string
+}
+
+export async function buildRust(options: BuildOptions): Promise<BuildResult> {
+  const begin = performance.now()
+  const directory = resolve(options.directory)
+  const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
+  const profile = options.isDebug === true ? [] : ['--release']
+  const command = ['build', ...profile, '--target', TARGET, '--message-format', 'json-render-diagnostics']
+  let output: string
+  let built: string | null
+  try {
+    const { stdout, stderr } = await run('cargo', command, {
+      cwd: directory,
+      timeout: BUILD_LIMIT_MS,
+      maxBuffer: 64 * 1024 * 1024,
+    })
+    output = stderr.trim()
+    built = moduleOf(stdout)
+  } catch (cause) {
+    return explain(cause as CargoFailure)
+  }
+  if (built === null) {
+    return failed(
+      'cargo built no .wasm file',
+      'Cargo.toml needs `crate-type = ["cdylib"]` under [lib]',
+      output,
+    )
+  }
+  await mkdir(dirname(file), { recursive: true })
+  await copyFile(built, file)
+  const { size: bytes } = await stat(file)
+  return { isOk: true, language: 'rust', file, bytes, output, elapsedMs: performance.now() - begin }
+}
+
+/** Path of the module among the artifacts that cargo lists, one JSON message a line. */
+function moduleOf(stdout: string): string | null {
+  const files = stdout
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .flatMap((line) => (JSON.parse(line).filenames as string[] | undefined) ?? [])
+  return files.findLast((file) => file.endsWith('.wasm')) ?? null
+}
+
+function explain({ code, stderr = '' }: CargoFailure): FailedBuild {
+  if (code === 'ENOENT') return failed('cargo is not installed', 'install Rust from https://rustup.rs')
+  if (/target may not be installed/.test(stderr)) {
+    return failed(`the target ${TARGET} is not installed`, `run \`rustup target add ${TARGET}\``, stderr)
+  }
+  return failed('cargo could not build the project', 'see what cargo says', stderr.trim())
+}
+
+function failed(problem: string, next: string, output = ''): FailedBuild {
+  return { isOk: false, problem, next, output }
+}

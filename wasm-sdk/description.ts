@@ -1,0 +1,63 @@
+/** Reads what a module says about itself, and says what is wrong with it. */
+import { ABI_VERSION, type ModuleDescription, type ModuleNeeds } from './abi.ts'
+
+const MEMBERS = ['abi', 'needs', 'instance', 'on_failure']
+const FLAGS = ['request_body', 'response_body']
+const LISTS = ['headers', 'response_headers']
+
+/**
+ * @param bytes JSON in UTF-8
+ * @throws Error naming the member that is wrong; unknown members are wrong too
+ */
+export function readDescription(bytes: Uint8Array): ModuleDescription {
+  let found: unknown
+  try {
+    found = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch {
+    throw new Error('the output of describe is no JSON')
+  }
+  const { abi, needs, instance, on_failure } = object(found, 'the description', MEMBERS)
+  if (typeof abi !== 'number' || !Number.isInteger(abi) || abi < 1) {
+    throw new Error('abi of the description is no version')
+  }
+  if (abi > ABI_VERSION) throw new Error(`the module speaks ABI ${abi}, the gateway up to ${ABI_VERSION}`)
+  return {
+    abi,
+    ...(needs === undefined ? {} : { needs: readNeeds(needs) }),
+    ...(instance === undefined ? {} : { instance: oneOf(instance, 'instance', ['fresh', 'reuse'] as const) }),
+    ...(on_failure === undefined
+      ? {}
+      : { on_failure: oneOf(on_failure, 'on_failure', ['open', 'closed'] as const) }),
+  }
+}
+
+function readNeeds(value: unknown): ModuleNeeds {
+  const needs = object(value, 'needs', [...FLAGS, ...LISTS])
+  for (const name of FLAGS) {
+    if (needs[name] !== undefined && typeof needs[name] !== 'boolean')
+      throw new Error(`${name} is no boolean`)
+  }
+  for (const name of LISTS) {
+    const list = needs[name]
+    const isNames = Array.isArray(list) && list.every((item) => typeof item === 'string')
+    if (list !== undefined && typeof list !== 'boolean' && !isNames) {
+      throw new Error(`${name} is neither a boolean nor a list of names`)
+    }
+  }
+  return needs as ModuleNeeds
+}
+
+function object(value: unknown, what: string, members: readonly string[]): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Error(`${what} is no object`)
+  }
+  const stranger = Object.keys(value).find((name) => !members.includes(name))
+  if (stranger !== undefined) throw new Error(`${what} has no member ${stranger}`)
+  return value as Record<string, unknown>
+}
+
+function oneOf<T extends string>(value: unknown, name: string, choices: readonly T[]): T {
+  const found = choices.find((choice) => choice === value)
+  if (found === undefined) throw new Error(`${name} is neither ${choices.join(' nor ')}`)
+  return found
+}
