@@ -4,6 +4,7 @@ import type { PluginCatalog } from '../kernel/serve.ts'
 export const catalog: PluginCatalog = {
   auth: () => import('./auth/index.ts'),
   health: () => import('./health/index.ts'),
+  limits: () => import('./limits/index.ts'),
   openapi: () => import('./openapi/index.ts'),
   proxy: () => import('./proxy/index.ts'),
   sim: () => import('./sim/index.ts'),

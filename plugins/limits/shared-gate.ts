@@ -1,0 +1,177 @@
+/**
+ * The concurrency limit of all threads as numbers in shared memory: who may enter, who waits, whose turn is next.
+ * Knows no timers and no requests. @hot
+ *
+ * One word holds both counts, so that an entry is one compare-and-swap: permits in use below, waiting requests above.
+ * Each thread has a column of its own, so that what a dead thread held can be given back.
+ */
+
+/** Most permits and most waiting requests that the counting word can hold. */
+export const MAX_COUNT = 65_535
+/** A thread that has not looked at its queue for this long is passed over: it died or hangs. Milliseconds. */
+const STALE_MS = 2_000
+
+const STATE = 0
+const TICKETS = 1
+const FIRST_COLUMN = 2
+const COLUMN_CELLS = 5
+const USED = 0
+const WAITING = 1
+/** Oldest ticket that waits on the thread; 0 when none. */
+const HEAD = 2
+/** Grows when it may be the thread's turn; threads sleep on it. */
+const WAKE = 3
+/** When the thread last looked at its queue, in wrapping milliseconds. */
+const SEEN = 4
+const ONE_WAITING = 0x1_0000
+
+export type GateAnswer = 'entered' | 'queued' | 'full'
+
+export interface GateUse {
+  readonly inUse: number
+  readonly waiting: number
+}
+
+export class SharedGate {
+  readonly #cells: Int32Array
+  readonly #column: number
+  readonly #columns: number
+  readonly #nowMs: () => number
+
+  /** Bytes of shared memory for that many threads. */
+  static bytes(columns: number): number {
+    return (FIRST_COLUMN + columns * COLUMN_CELLS) * Int32Array.BYTES_PER_ELEMENT
+  }
+
+  /**
+   * @param column of this thread, 0-based
+   * @param nowMs a clock that all threads share, milliseconds
+   */
+  constructor(memory: SharedArrayBuffer, column: number, nowMs: () => number) {
+    this.#cells = new Int32Array(memory)
+    this.#columns = (this.#cells.length - FIRST_COLUMN) / COLUMN_CELLS
+    if (!(column < this.#columns)) throw new RangeError(`there is no thread column ${column}`)
+    this.#column = column
+    this.#nowMs = nowMs
+  }
+
+  /** Over all threads. */
+  get use(): GateUse {
+    const state = Atomics.load(this.#cells, STATE)
+    return { inUse: state & MAX_COUNT, waiting: state >>> 16 }
+  }
+
+  /**
+   * Takes a permit, or a place among those who wait. Nobody overtakes: while anyone waits, newcomers do too.
+   * After `queued` take a ticket, show it with `showHead` and try `takeNext`.
+   */
+  enter(limit: number, queueSize: number): GateAnswer {
+    const cells = this.#cells
+    for (;;) {
+      const state = Atomics.load(cells, STATE)
+      const waiting = state >>> 16
+      if (waiting === 0 && (state & MAX_COUNT) < limit) {
+        if (Atomics.compareExchange(cells, STATE, state, state + 1) !== state) continue
+        Atomics.add(cells, this.#cell(USED), 1)
+        return 'entered'
+      }
+      if (waiting >= queueSize) return 'full'
+      if (Atomics.compareExchange(cells, STATE, state, (state + ONE_WAITING) | 0) !== state) continue
+      Atomics.add(cells, this.#cell(WAITING), 1)
+      return 'queued'
+    }
+  }
+
+  /** A place in the order of arrival over all threads; never 0. */
+  takeTicket(): number {
+    return (Atomics.add(this.#cells, TICKETS, 1) + 1) | 0 || this.takeTicket()
+  }
+
+  /** Tells all threads the oldest ticket that waits here; 0 for none. */
+  showHead(ticket: number): void {
+    Atomics.store(this.#cells, this.#cell(SEEN), this.#nowMs() | 0)
+    Atomics.store(this.#cells, this.#cell(HEAD), ticket)
+  }
+
+  /** The oldest ticket here becomes a permit if it is the oldest of all and a permit is free. Show the next head then. */
+  takeNext(limit: number): boolean {
+    const cells = this.#cells
+    Atomics.store(cells, this.#cell(SEEN), this.#nowMs() | 0)
+    if (Atomics.load(cells, this.#cell(HEAD)) === 0 || this.#oldestColumn() !== this.#column) return false
+    for (;;) {
+      const state = Atomics.load(cells, STATE)
+      if ((state & MAX_COUNT) >= limit) return false
+      if (Atomics.compareExchange(cells, STATE, state, (state + 1 - ONE_WAITING) | 0) !== state) continue
+      Atomics.add(cells, this.#cell(USED), 1)
+      Atomics.sub(cells, this.#cell(WAITING), 1)
+      return true
+    }
+  }
+
+  /** A waiting request gives up. Show the head that is left, then pass the turn on. */
+  leave(): void {
+    Atomics.sub(this.#cells, STATE, ONE_WAITING)
+    Atomics.sub(this.#cells, this.#cell(WAITING), 1)
+  }
+
+  /** @returns whether somebody waits, so that the turn is to be passed on */
+  release(): boolean {
+    const before = Atomics.sub(this.#cells, STATE, 1)
+    Atomics.sub(this.#cells, this.#cell(USED), 1)
+    return before >>> 16 !== 0
+  }
+
+  /**
+   * Wakes the thread whose request is next, when a permit is free for it.
+   * @returns true when that thread is this one, which then looks at its own queue
+   */
+  passOn(limit: number): boolean {
+    const { inUse, waiting } = this.use
+    if (waiting === 0 || inUse >= limit) return false
+    const column = this.#oldestColumn()
+    if (column < 0) return false
+    if (column === this.#column) return true
+    const cell = FIRST_COLUMN + column * COLUMN_CELLS + WAKE
+    Atomics.add(this.#cells, cell, 1)
+    Atomics.notify(this.#cells, cell)
+    return false
+  }
+
+  /** Resolves when it may be this thread's turn; null when that happened while this was asked. Look at the queue afterwards. */
+  nextWake(): Promise<unknown> | null {
+    const seen = Atomics.load(this.#cells, this.#cell(WAKE))
+    const wait = Atomics.waitAsync(this.#cells, this.#cell(WAKE), seen)
+    return wait.async ? wait.value : null
+  }
+
+  /** Gives back what a thread of this column held when it died. Before this thread serves. */
+  reset(): void {
+    const cells = this.#cells
+    Atomics.store(cells, this.#cell(HEAD), 0)
+    const used = Atomics.exchange(cells, this.#cell(USED), 0)
+    const waiting = Atomics.exchange(cells, this.#cell(WAITING), 0)
+    if (used !== 0 || waiting !== 0) Atomics.sub(cells, STATE, used + waiting * ONE_WAITING)
+  }
+
+  #cell(which: number): number {
+    return FIRST_COLUMN + this.#column * COLUMN_CELLS + which
+  }
+
+  /** Column with the oldest head; -1 when none shows one. Tickets wrap, so their distance decides. */
+  #oldestColumn(): number {
+    const cells = this.#cells
+    const nowMs = this.#nowMs() | 0
+    let oldest = -1
+    let ticket = 0
+    for (let column = 0; column < this.#columns; column++) {
+      const start = FIRST_COLUMN + column * COLUMN_CELLS
+      const head = Atomics.load(cells, start + HEAD)
+      if (head === 0) continue
+      if (oldest >= 0 && ((head - ticket) | 0) > 0) continue
+      if (column !== this.#column && ((nowMs - Atomics.load(cells, start + SEEN)) | 0) > STALE_MS) continue
+      oldest = column
+      ticket = head
+    }
+    return oldest
+  }
+}

@@ -1,0 +1,197 @@
+/** Limits of tenants: what a request may cost, taken from every bucket that applies or from none, settled at its end. */
+
+import {
+  type BucketSize,
+  bucketPerMinute,
+  bucketWaitNs,
+  chargeTokens,
+  takeTokens,
+  tokensLeft,
+  toRetryAfterSec,
+} from './bucket.ts'
+import { type BucketKey, type BucketTable, bucketKey } from './bucket-table.ts'
+import type { LimitsConfig, ModelRule, TenantLimits } from './config.ts'
+import { limitsErrors, retryAfter } from './errors.ts'
+
+/** Tenants and models whose buckets are remembered; all are forgotten when there are more. */
+const MAX_KNOWN = 4_096
+const MINUTE_SEC = 60
+
+/** One bucket that applies to a request. */
+interface Scope {
+  readonly key: BucketKey
+  readonly size: BucketSize
+  readonly unit: 'requests' | 'tokens'
+  /** Null for the limit of the whole tenant. */
+  readonly ruleId: string | null
+}
+
+/** What one request has taken. */
+export interface Reservation {
+  readonly scopes: readonly Scope[]
+  readonly tokens: number
+}
+
+export interface BucketState {
+  readonly unit: 'requests' | 'tokens'
+  readonly ruleId: string | null
+  readonly perMinute: number
+  /** Below 0 in debt. */
+  readonly left: number
+}
+
+type TenantsConfig = LimitsConfig['tenants']
+
+export class TenantLimiter {
+  readonly #table: BucketTable
+  readonly #known = new Map<string, readonly Scope[]>()
+  #config: TenantsConfig
+  #overrides: ReadonlyMap<string, TenantLimits> = new Map()
+
+  constructor(table: BucketTable, config: TenantsConfig) {
+    this.#table = table
+    this.#config = config
+    this.update(config)
+  }
+
+  update(config: TenantsConfig): void {
+    this.#config = config
+    this.#overrides = new Map(config.overrides.map((one) => [one.tenant, one]))
+    this.#known.clear()
+  }
+
+  /** The model matters only where a rule names one. */
+  hasModelRules(tenant: string): boolean {
+    return this.#limitsOf(tenant).modelRules.length > 0
+  }
+
+  /**
+   * Takes one request and its tokens from all buckets that apply, or nothing.
+   *
+   * @param tokens estimate of the prompt's
+   * @returns null when the tenant has no limits
+   * @throws tenant_rate_limit_exceeded (429) with Retry-After
+   * @source routing facts 3.6
+   */
+  reserve(tenant: string, model: string | null, tokens: number, nowNs: bigint): Reservation | null {
+    const scopes = this.#scopes(tenant, model)
+    if (scopes.length === 0) return null
+    for (let taken = 0; taken < scopes.length; taken++) {
+      const { key, size, unit } = scopes[taken]
+      const wait = takeTokens(
+        this.#table.words,
+        this.#table.find(key, nowNs),
+        size,
+        costOf(unit, tokens),
+        nowNs,
+      )
+      if (wait === 0n) continue
+      this.#giveBack(scopes.slice(0, taken), tokens, nowNs)
+      throw this.#refusal(scopes, tokens, nowNs)
+    }
+    return { scopes, tokens }
+  }
+
+  /** The request is over: what it used in truth replaces the estimate; more than that becomes debt. */
+  settle({ scopes, tokens }: Reservation, usedTokens: number, nowNs: bigint): void {
+    if (usedTokens === tokens) return
+    for (const { key, size, unit } of scopes) {
+      if (unit === 'tokens')
+        chargeTokens(this.#table.words, this.#table.find(key, nowNs), size, usedTokens - tokens, nowNs)
+    }
+  }
+
+  /** The request was not let in after all. */
+  refund({ scopes, tokens }: Reservation, nowNs: bigint): void {
+    this.#giveBack(scopes, tokens, nowNs)
+  }
+
+  /** The limits of a tenant and what is left of them. */
+  show(tenant: string, model: string | null, nowNs: bigint): BucketState[] {
+    return this.#scopes(tenant, model).map(({ key, size, unit, ruleId }) => ({
+      unit,
+      ruleId,
+      perMinute: size.capacity,
+      left: tokensLeft(this.#table.peek(key), size, nowNs),
+    }))
+  }
+
+  #limitsOf(tenant: string): TenantLimits {
+    return this.#overrides.get(tenant) ?? this.#config.default
+  }
+
+  #scopes(tenant: string, model: string | null): readonly Scope[] {
+    const limits = this.#limitsOf(tenant)
+    const rule = model === null ? undefined : findRule(limits.modelRules, model)
+    const name = rule === undefined ? tenant : `${rule.ruleId} ${tenant}`
+    const known = this.#known.get(name)
+    if (known !== undefined) return known
+    const scopes = [...scopesOf(tenant, null, limits), ...(rule ? scopesOf(tenant, rule.ruleId, rule) : [])]
+    if (this.#known.size >= MAX_KNOWN) this.#known.clear()
+    this.#known.set(name, scopes)
+    return scopes
+  }
+
+  #giveBack(scopes: readonly Scope[], tokens: number, nowNs: bigint): void {
+    for (const { key, size, unit } of scopes)
+      chargeTokens(this.#table.words, this.#table.find(key, nowNs), size, -costOf(unit, tokens), nowNs)
+  }
+
+  /** Names the bucket that takes longest. */
+  #refusal(scopes: readonly Scope[], tokens: number, nowNs: bigint): Error {
+    const impossible = scopes.find(({ size, unit }) => costOf(unit, tokens) > size.capacity)
+    if (impossible !== undefined) {
+      // The header keeps clients that know it from trying again in vain.
+      const headers = ['retry-after', String(MINUTE_SEC), 'x-should-retry', 'false']
+      return limitsErrors.tenant_rate_limit_exceeded.with({ headers }, tooLargeText(impossible, tokens))
+    }
+    let longest = scopes[0]
+    let wait = 0n
+    for (const scope of scopes) {
+      const moment = this.#table.peek(scope.key)
+      const own = bucketWaitNs(moment, scope.size, costOf(scope.unit, tokens), nowNs)
+      if (own < wait) continue
+      longest = scope
+      wait = own
+    }
+    const seconds = toRetryAfterSec(wait)
+    const text = `the limit ${limitText(longest)} is used up; try again in ${seconds} s`
+    return limitsErrors.tenant_rate_limit_exceeded.with(retryAfter(seconds), text)
+  }
+}
+
+/** Exact beats prefix, longer beats shorter. */
+export function findRule(rules: readonly ModelRule[], model: string): ModelRule | undefined {
+  let best: ModelRule | undefined
+  for (const rule of rules) {
+    if (rule.match === 'exact' && rule.model === model) return rule
+    if (rule.match === 'exact' || !model.startsWith(rule.model)) continue
+    if (best === undefined || rule.model.length > best.model.length) best = rule
+  }
+  return best
+}
+
+function scopesOf(
+  tenant: string,
+  ruleId: string | null,
+  limits: Pick<TenantLimits, 'requestsPerMinute' | 'tokensPerMinute'>,
+): Scope[] {
+  const scope = (unit: Scope['unit'], perMinute: number | null) =>
+    perMinute === null
+      ? []
+      : [{ key: bucketKey(tenant, ruleId ?? '', unit), size: bucketPerMinute(perMinute), unit, ruleId }]
+  return [...scope('requests', limits.requestsPerMinute), ...scope('tokens', limits.tokensPerMinute)]
+}
+
+function costOf(unit: Scope['unit'], tokens: number): number {
+  return unit === 'requests' ? 1 : tokens
+}
+
+function limitText({ size, unit, ruleId }: Scope): string {
+  const whose = ruleId === null ? 'of this tenant' : `of rule ${ruleId}`
+  return `${whose}, ${size.capacity} ${unit} a minute,`
+}
+
+function tooLargeText(scope: Scope, tokens: number): string {
+  return `the request is taken for ${tokens} tokens, more than the limit ${limitText(scope)} holds; it cannot pass, make it smaller`
+}

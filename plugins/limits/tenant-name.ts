@@ -1,0 +1,28 @@
+/** Who a request counts for: the owner of its key, a trusted header, its address, or nobody in particular. */
+import type { RequestContext } from '#kernel'
+
+const ANONYMOUS = 'anonymous'
+const AUTHENTICATED = 'auth:'
+/** Longer names in a header are no names. */
+const MAX_NAME_LENGTH = 256
+
+export interface TenantNaming {
+  readonly trustTenantHeader: boolean
+  readonly tenantHeaderName: string
+}
+
+/** @source routing facts 3.6, the order of sources */
+export function tenantOf(ctx: RequestContext, naming: TenantNaming): string {
+  const known = ctx.identity?.tenant
+  if (known?.startsWith(AUTHENTICATED)) return known
+  if (naming.trustTenantHeader) {
+    const name = ctx.header(naming.tenantHeaderName)
+    if (name !== undefined && name !== '' && name.length <= MAX_NAME_LENGTH) return `header:${name}`
+  }
+  return ctx.clientAddress === '' ? ANONYMOUS : `ip:${ctx.clientAddress}`
+}
+
+/** Of the form that `tenantOf` gives. */
+export function isTenantName(name: string): boolean {
+  return name === ANONYMOUS || /^(auth|header|ip):./.test(name)
+}

@@ -1,0 +1,156 @@
+/** Puts the parts of admission together on one thread, over memory that all threads share. */
+import type { Host } from '#kernel'
+import { Admission, rateOf } from './admission.ts'
+import { tokensLeft } from './bucket.ts'
+import { BucketTable } from './bucket-table.ts'
+import type { LimitsConfig } from './config.ts'
+import { GateQueue } from './gate-queue.ts'
+import { declareGateGauges, LimitsMetrics } from './limits-metrics.ts'
+import { Scheduler } from './scheduler.ts'
+import { SchedulerBoard } from './scheduler-board.ts'
+import { PRIORITIES } from './scheduler-config.ts'
+import { declareSchedulerGauges, SchedulerMetrics } from './scheduler-metrics.ts'
+import { SchedulerQueue } from './scheduler-queue.ts'
+import { sampleCapacity, type ThreadShare, threadRules } from './scheduler-rules.ts'
+import { SharedGate } from './shared-gate.ts'
+import type { Stay } from './stay.ts'
+import { TenantLimiter } from './tenant-limiter.ts'
+import { Turnstile } from './turnstile.ts'
+
+/** Two buckets of the tenant and two of a model rule. */
+const BUCKETS_PER_TENANT = 4
+/** How often the slots of workers are added up. @source routing facts 3.5 */
+const SAMPLE_MS = 5_000
+
+export class ThreadLimits {
+  readonly admission: Admission
+  readonly #host: Host
+  readonly #gate: SharedGate
+  readonly #queue: GateQueue
+  readonly #rate: BigInt64Array
+  readonly #tenants: TenantLimiter
+  readonly #scheduler: Scheduler
+  readonly #scheduled: SchedulerQueue
+  readonly #board: SchedulerBoard
+  readonly #share: ThreadShare
+  #settings: LimitsConfig
+  #capacity: number
+  #timer: NodeJS.Timeout | null = null
+
+  /** Only in `register`. */
+  constructor(host: Host, config: LimitsConfig) {
+    const { threadIndex, kernelConfig } = host
+    const columns = kernelConfig.threads + 1
+    this.#host = host
+    this.#settings = config
+    this.#share = { position: Math.max(0, threadIndex - 1), count: Math.max(1, kernelConfig.threads) }
+    this.#gate = new SharedGate(host.shared('gate', SharedGate.bytes(columns)), threadIndex, nowMs)
+    this.#queue = new GateQueue(this.#gate, config, nowMs)
+    this.#rate = new BigInt64Array(host.shared('rate', BigInt64Array.BYTES_PER_ELEMENT))
+    const rows = config.tenants.maxTenants * BUCKETS_PER_TENANT
+    const table = new BucketTable(host.shared('tenants', BucketTable.bytes(rows)))
+    this.#tenants = new TenantLimiter(table, config.tenants)
+    this.#board = new SchedulerBoard(host.shared('scheduler', SchedulerBoard.bytes(columns)), threadIndex)
+    const metrics = new LimitsMetrics(host)
+    const schedulerMetrics = new SchedulerMetrics(host)
+    this.#capacity = this.#sample()
+    this.#scheduler = new Scheduler(threadRules(config.scheduler, this.#capacity, this.#share), {
+      onPreemption: (victim, by) => schedulerMetrics.preempted(victim, by),
+      onStarvation: (priority) => schedulerMetrics.starved(priority),
+    })
+    this.#scheduled = new SchedulerQueue(this.#scheduler, nowMs, () => this.#board.show(this.#scheduler))
+    const turnstile = new Turnstile(
+      { gate: this.#queue, scheduler: this.#scheduler, queue: this.#scheduled, metrics, schedulerMetrics },
+      config,
+    )
+    const slot = host.slot<Stay>()
+    this.admission = new Admission(
+      { slot, rate: this.#rate, tenants: this.#tenants, turnstile, metrics, nowNs: process.hrtime.bigint },
+      config,
+    )
+    if (host.isControl) this.#declareGauges()
+  }
+
+  get settings(): LimitsConfig {
+    return this.#settings
+  }
+
+  /** What a thread of this index held when it died is free again. */
+  start(): void {
+    this.#gate.reset()
+    this.#board.reset()
+    this.#followCapacity()
+  }
+
+  stop(): void {
+    this.#queue.close()
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  setLimits(settings: LimitsConfig): void {
+    this.#settings = settings
+    this.admission.setLimits(settings)
+    this.#followCapacity()
+  }
+
+  /** The settings that hold, and what is in use. */
+  show(tenant: string | null, model: string | null): unknown {
+    const nowNs = process.hrtime.bigint()
+    const rate = rateOf(this.#settings)
+    const { capacity, classes } = this.#board.total
+    return {
+      limits: this.#settings,
+      use: {
+        ...this.#gate.use,
+        rateLeft: rate === null ? null : tokensLeft(Atomics.load(this.#rate, 0), rate, nowNs),
+        scheduler: this.#settings.scheduler.enabled
+          ? { capacity, classes: Object.fromEntries(PRIORITIES.map((name, index) => [name, classes[index]])) }
+          : null,
+        ...(tenant === null ? {} : { tenant: this.#tenants.show(tenant, model, nowNs) }),
+      },
+    }
+  }
+
+  #declareGauges(): void {
+    declareGateGauges(this.#host, () => this.#gate.use)
+    declareSchedulerGauges(this.#host, this.#board, () =>
+      this.#settings.scheduler.enabled ? this.#settings.scheduler : null,
+    )
+  }
+
+  /** The clock runs only while the scheduler is on. */
+  #followCapacity(): void {
+    const { enabled } = this.#settings.scheduler
+    if (!this.#host.isData) return
+    if (enabled) {
+      this.#applyCapacity()
+      this.#timer ??= setInterval(() => this.#applyCapacity(), SAMPLE_MS).unref()
+    } else if (this.#timer !== null) {
+      clearInterval(this.#timer)
+      this.#timer = null
+    }
+  }
+
+  #applyCapacity(): void {
+    this.#capacity = this.#sample()
+    this.#scheduled.setRules(threadRules(this.#settings.scheduler, this.#capacity, this.#share))
+  }
+
+  #sample(): number {
+    const { balance } = this.#host
+    const { scheduler, maxConcurrentRequests } = this.#settings
+    return sampleCapacity({
+      capacity: scheduler.capacity,
+      maxConcurrentRequests,
+      workers: balance.workers,
+      status: (slot) => balance.status(slot),
+    })
+  }
+}
+
+/** Monotonic and the same on all threads. */
+function nowMs(): number {
+  const [seconds, nanos] = process.hrtime()
+  return seconds * 1_000 + nanos / 1e6
+}

@@ -1,0 +1,57 @@
+/** Finds the token counts in the bytes of a reply without parsing it, and counts events where it tells none. @hot */
+
+/** How far before the prompt's count the other may stand, in bytes. */
+const WINDOW_BYTES = 256
+const PROMPT_NAMES = [Buffer.from('"prompt_tokens":'), Buffer.from('"input_tokens":')]
+const OUTPUT_NAMES = [Buffer.from('"completion_tokens":'), Buffer.from('"output_tokens":')]
+const EVENT_END = Buffer.from('\n\n')
+const SPACE = 0x20
+
+/** What is known of one reply so far. */
+export class ReplyUsage {
+  /** Prompt and completion; -1 until the reply said so. */
+  tokens = -1
+  events = 0
+
+  /** One piece of an event stream. The names cannot come from generated text: quotes inside text are escaped. */
+  readEvents(chunk: Buffer): void {
+    this.read(chunk)
+    for (let at = chunk.indexOf(EVENT_END); at >= 0; at = chunk.indexOf(EVENT_END, at + EVENT_END.length))
+      this.events++
+  }
+
+  /** A piece of a reply; the last counts in it stand. */
+  read(bytes: Buffer): void {
+    const prompt = lastCount(bytes, PROMPT_NAMES, 0)
+    const near = prompt < 0 ? 0 : Math.max(0, foundAt - WINDOW_BYTES)
+    const output = lastCount(bytes, OUTPUT_NAMES, near)
+    if (prompt < 0 && output < 0) return
+    this.tokens = Math.max(0, prompt) + Math.max(0, output)
+  }
+}
+
+let foundAt = 0
+
+/** Value of the last of the names at or after `from`; -1 when there is none. */
+function lastCount(bytes: Buffer, names: readonly Buffer[], from: number): number {
+  for (let i = 0; i < names.length; i++) {
+    const at = bytes.lastIndexOf(names[i])
+    if (at < from) continue
+    foundAt = at
+    const count = readInteger(bytes, at + names[i].length)
+    if (count >= 0) return count
+  }
+  return -1
+}
+
+function readInteger(bytes: Buffer, start: number): number {
+  let at = start
+  while (bytes[at] === SPACE) at++
+  let value = -1
+  for (; at < bytes.length && at < start + 16; at++) {
+    const digit = bytes[at] - 48
+    if (digit < 0 || digit > 9) break
+    value = Math.max(0, value) * 10 + digit
+  }
+  return value
+}

@@ -1,0 +1,223 @@
+/** The concurrency limit, its queue and the rate over a real gateway: who runs, who waits, who is told to come back. */
+import { describe, expect, test } from 'vitest'
+import { type Answer, dropAnswer, jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
+import { type Fleet, openFleet } from './fleet.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const BODY = { model: 'test-model', messages: [{ role: 'user', content: 'hello' }] }
+const OK = jsonAnswer({ id: 'chat-1', choices: [] })
+
+interface Use {
+  inUse: number
+  waiting: number
+}
+
+/** A worker that answers when the test says so. */
+function held(answer: Answer = OK): { script: Script; release: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { script: () => promise.then(() => answer), release: resolve }
+}
+
+async function open(limits: Record<string, unknown>, script?: Script): Promise<Fleet> {
+  const fleet = await openFleet({ plugins: { limits } })
+  fleet.workers[0].script(CHAT, script ?? OK)
+  return fleet
+}
+
+const chat = (fleet: Fleet, headers?: Record<string, string>) =>
+  fleet.post('/v1/chat/completions', BODY, headers)
+
+const stream = (fleet: Fleet) =>
+  openSse(`${fleet.gateway.url}/v1/chat/completions`, { body: { ...BODY, stream: true } })
+
+async function useOf(fleet: Fleet): Promise<Use> {
+  return ((await (await fleet.get('/limits')).json()) as { use: Use }).use
+}
+
+/** Resolves once the gateway says so. */
+async function reaches(fleet: Fleet, wanted: Partial<Use>): Promise<void> {
+  await expect.poll(() => useOf(fleet), { timeout: 5_000, interval: 5 }).toMatchObject(wanted)
+}
+
+async function codeOf(reply: Response): Promise<[number, string | undefined]> {
+  return [reply.status, ((await reply.json()) as { error?: { code: string } }).error?.code]
+}
+
+describe('the concurrency limit', () => {
+  test('51: of four requests at once two run, one waits and one gets 429', async () => {
+    const hold = held()
+    const fleet = await open({ maxConcurrentRequests: 2, queueSize: 1 }, hold.script)
+    const first = [chat(fleet), chat(fleet)]
+    await reaches(fleet, { inUse: 2 })
+    const waiter = chat(fleet)
+    await reaches(fleet, { inUse: 2, waiting: 1 })
+    const refused = await chat(fleet)
+    expect(refused.headers.get('retry-after')).toBe('1')
+    expect(refused.headers.get('x-weir-error-code')).toBe('queue_full')
+    expect(await refused.json()).toMatchObject({ error: { type: 'rate_limit_error', code: 'queue_full' } })
+    expect(fleet.workers[0].requestsTo(CHAT)).toHaveLength(2)
+    hold.release()
+    const replies = await Promise.all([...first, waiter])
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200])
+    await reaches(fleet, { inUse: 0, waiting: 0 })
+  })
+
+  test('51: who waited longer than the queue timeout gets 408', async () => {
+    const hold = held()
+    const fleet = await open({ maxConcurrentRequests: 1, queueSize: 1, queueTimeoutMs: 200 }, hold.script)
+    const running = chat(fleet)
+    await reaches(fleet, { inUse: 1 })
+    const late = await chat(fleet)
+    expect(late.status).toBe(408)
+    expect(await late.json()).toMatchObject({ error: { type: 'timeout_error', code: 'queue_timeout' } })
+    await reaches(fleet, { inUse: 1, waiting: 0 })
+    hold.release()
+    expect((await running).status).toBe(200)
+  })
+
+  test('a queue of size 0 refuses at once', async () => {
+    const hold = held()
+    const fleet = await open({ maxConcurrentRequests: 1, queueSize: 0 }, hold.script)
+    const running = chat(fleet)
+    await reaches(fleet, { inUse: 1 })
+    expect(await codeOf(await chat(fleet))).toEqual([429, 'queue_full'])
+    hold.release()
+    await running
+  })
+
+  test.each([-1, 0])('52: %i means no limit', async (maxConcurrentRequests) => {
+    const hold = held()
+    const fleet = await open({ maxConcurrentRequests, queueSize: 0 }, hold.script)
+    const replies = Array.from({ length: 20 }, () => chat(fleet))
+    await fleet.workers[0].received(CHAT, 20)
+    hold.release()
+    expect((await Promise.all(replies)).every(({ status }) => status === 200)).toBe(true)
+  })
+
+  test('52: a permit comes back at the end of a stream, and not before', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const fleet = await open({ maxConcurrentRequests: 1 }, sseAnswer(['{}', { until: promise }, '[DONE]']))
+    const reply = stream(fleet)
+    await reply.receive(1)
+    expect(await useOf(fleet)).toMatchObject({ inUse: 1 })
+    const waiter = stream(fleet)
+    await reaches(fleet, { waiting: 1 })
+    resolve()
+    await Promise.all([reply.done, waiter.done])
+    expect(waiter.status).toBe(200)
+    await reaches(fleet, { inUse: 0, waiting: 0 })
+  })
+
+  test('52: a permit comes back when the client goes away in mid-stream', async () => {
+    const fleet = await open({ maxConcurrentRequests: 1 }, sseAnswer(['{}', { hang: true }]))
+    const reply = stream(fleet)
+    await reply.receive(1)
+    reply.close()
+    await reaches(fleet, { inUse: 0 })
+    fleet.workers[0].script(CHAT, OK)
+    expect((await chat(fleet)).status).toBe(200)
+  })
+
+  test('52: a permit comes back when the worker fails', async () => {
+    const fleet = await open({ maxConcurrentRequests: 1 }, dropAnswer())
+    for (let i = 0; i < 3; i++) expect((await chat(fleet)).status).toBeGreaterThanOrEqual(500)
+    await reaches(fleet, { inUse: 0 })
+    fleet.workers[0].script(CHAT, OK)
+    expect((await chat(fleet)).status).toBe(200)
+  })
+
+  test('a client that goes away leaves the queue at once', async () => {
+    const hold = held()
+    const fleet = await open({ maxConcurrentRequests: 1, queueSize: 1 }, hold.script)
+    const running = chat(fleet)
+    await reaches(fleet, { inUse: 1 })
+    const waiter = stream(fleet)
+    await reaches(fleet, { waiting: 1 })
+    waiter.close()
+    await reaches(fleet, { inUse: 1, waiting: 0 })
+    hold.release()
+    await running
+    expect(fleet.workers[0].requestsTo(CHAT)).toHaveLength(1)
+    await reaches(fleet, { inUse: 0, waiting: 0 })
+  })
+
+  test('health, models and the control plane are not limited', async () => {
+    const hold = held()
+    const fleet = await open({ maxConcurrentRequests: 1, queueSize: 0 }, hold.script)
+    const running = chat(fleet)
+    await reaches(fleet, { inUse: 1 })
+    const paths = ['/health', '/readiness', '/v1/models', '/workers', '/limits']
+    const replies = await Promise.all(paths.map((path) => fleet.get(path)))
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+    hold.release()
+    await running
+  })
+})
+
+describe('the rate', () => {
+  test('a burst passes, the next request is told when to come back', async () => {
+    const fleet = await open({ requestsPerSecond: 0.1, burst: 2 })
+    expect((await chat(fleet)).status).toBe(200)
+    expect((await chat(fleet)).status).toBe(200)
+    const refused = await chat(fleet)
+    expect(Number(refused.headers.get('retry-after'))).toBe(10)
+    expect(await codeOf(refused)).toEqual([429, 'rate_limit_exceeded'])
+  })
+})
+
+describe('the limits routes', () => {
+  test('a change holds at once for requests that come and that wait', async () => {
+    const hold = held()
+    const fleet = await open({ maxConcurrentRequests: 1, queueSize: 5 }, hold.script)
+    const replies = [chat(fleet), chat(fleet), chat(fleet)]
+    await reaches(fleet, { inUse: 1, waiting: 2 })
+    const changed = await send(fleet, 'PATCH', { maxConcurrentRequests: 2 })
+    expect(await changed.json()).toMatchObject({ limits: { maxConcurrentRequests: 2, queueSize: 5 } })
+    await reaches(fleet, { inUse: 2, waiting: 1 })
+    await send(fleet, 'PATCH', { maxConcurrentRequests: 0 })
+    await reaches(fleet, { waiting: 0 })
+    hold.release()
+    expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([200, 200, 200])
+    await reaches(fleet, { inUse: 0 })
+  })
+
+  test('limits can be switched on while the gateway runs, and off again', async () => {
+    const fleet = await open({})
+    expect((await chat(fleet)).status).toBe(200)
+    await send(fleet, 'PATCH', { requestsPerSecond: 0.01 })
+    expect((await chat(fleet)).status).toBe(200)
+    expect((await chat(fleet)).status).toBe(429)
+    await send(fleet, 'PUT', {})
+    expect((await chat(fleet)).status).toBe(200)
+  })
+
+  test.each([
+    ['maxConcurrent', { maxConcurrent: 1 }],
+    ['queueSize', { queueSize: -1 }],
+    ['tenants.maxTenants', { tenants: { maxTenants: 16 } }],
+    ['tenants.overrides.0.tenant', { tenants: { overrides: [{ tenant: 'team-a' }] } }],
+    ['scheduler.classes.bulk.floor', { scheduler: { classes: { bulk: { floor: -1 } } } }],
+  ])('a change with a wrong %s is refused and changes nothing', async (param, change) => {
+    const fleet = await open({ maxConcurrentRequests: 3 })
+    const reply = await send(fleet, 'PATCH', change)
+    expect(reply.status).toBe(400)
+    expect(await reply.json()).toMatchObject({ error: { type: 'bad_request', param } })
+    expect(await (await fleet.get('/limits')).json()).toMatchObject({ limits: { maxConcurrentRequests: 3 } })
+  })
+
+  test('metrics tell who was let in and who was not', async () => {
+    const fleet = await open({ requestsPerSecond: 0.01 })
+    await chat(fleet)
+    await chat(fleet)
+    const text = await (await fetch(fleet.gateway.metricsUrl as string)).text()
+    expect(text).toContain('weir_http_rate_limit_total{result="allowed"} 1')
+    expect(text).toContain('weir_http_rate_limit_total{result="rejected"} 1')
+    expect(text).toContain('weir_limits_rejections_total{reason="rate_limit_exceeded"} 1')
+    expect(text).toContain('weir_limits_queue_depth 0')
+  })
+})
+
+function send(fleet: Fleet, method: string, body: unknown): Promise<Response> {
+  return fetch(`${fleet.gateway.url}/limits`, { method, body: JSON.stringify(body) })
+}
