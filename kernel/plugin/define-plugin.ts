@@ -9,6 +9,7 @@ import type { RequestSlot } from '../contracts/request.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Transport } from '../contracts/transport.ts'
+import type { TaskPool, TaskPoolOptions } from '../threads/task-pool.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 
 /** Plain data about a plugin; tools read it without running anything. */
@@ -120,6 +121,8 @@ export interface Host {
    * thread asks for the same blocks. The name is the plugin's own. Use `Atomics` on it.
    */
   shared(name: string, bytes: number): SharedArrayBuffer
+  /** Threads of the plugin's own, for work that may loop or crash; from `start` on. The plugin closes the pool. */
+  taskPool(options: TaskPoolOptions): TaskPool
 
   /** Choosing workers, and their shared counters. */
   readonly balance: WorkerBalance

@@ -11,6 +11,7 @@ import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
+import { TaskPool, type TaskPoolOptions } from '../threads/task-pool.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { Declarations } from './declarations.ts'
 import type { Host, Listener, ListenOptions, ReplicaView } from './define-plugin.ts'
@@ -136,6 +137,10 @@ export class PluginHost implements Host {
 
   shared(name: string, bytes: number): SharedArrayBuffer {
     return this.#parts.shared.block(`${this.plugin}.${name}`, bytes)
+  }
+
+  taskPool(options: TaskPoolOptions): TaskPool {
+    return new TaskPool(options)
   }
 
   transport(transport: Transport): void {

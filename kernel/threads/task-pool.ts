@@ -1,0 +1,144 @@
+/**
+ * A pool of threads for work that may loop, crash or eat memory: a task is stopped by ending its thread, and the thread
+ * is replaced. The only importer of piscina.
+ */
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import type { Piscina } from 'piscina'
+
+export interface TaskPoolOptions {
+  /** Module that every thread loads; its export `runTask` gets each task and gives back the result. */
+  readonly file: URL
+  readonly threads: number
+  /** Tasks that may wait while every thread is busy; one more is refused. */
+  readonly queueLimit: number
+  /** `workerData` of the threads. Their environment is empty. */
+  readonly workerData?: unknown
+  /** Most JavaScript heap of one thread, MiB; a thread that needs more ends. */
+  readonly heapMiB: number
+  /** MiB */
+  readonly stackMiB: number
+  /** What a thread posts on its `parentPort` while a task runs. */
+  readonly onMessage?: (message: unknown) => void
+  /** A thread has ended, whatever the reason; nothing of it runs any more. */
+  readonly onThreadEnd?: (threadId: number) => void
+}
+
+/** Why a task gave no result: no place in the queue, stopped by its caller, its thread ended, or the pool was closed. */
+export type TaskFailureKind = 'full' | 'stopped' | 'crashed' | 'closed'
+
+export class TaskFailure extends Error {
+  readonly kind: TaskFailureKind
+  constructor(kind: TaskFailureKind, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'TaskFailure'
+    this.kind = kind
+  }
+}
+
+/** Stops one task. An AbortController does the same at ten times the cost. */
+export class TaskStop {
+  aborted = false
+  #listener: (() => void) | null = null
+
+  stop(): void {
+    if (this.aborted) return
+    this.aborted = true
+    this.#listener?.()
+  }
+
+  /** Called by the pool. */
+  once(_event: 'abort', listener: () => void): void {
+    this.#listener = listener
+  }
+
+  /** Called by the pool. */
+  removeListener(): void {
+    this.#listener = null
+  }
+}
+
+export interface TaskRun {
+  /** Moved to the thread: unusable here afterwards. */
+  readonly transfer?: readonly ArrayBuffer[]
+  readonly stop: TaskStop
+}
+
+const require = createRequire(import.meta.url)
+
+export class TaskPool {
+  readonly #options: TaskPoolOptions
+  readonly #pool: Piscina
+  #open = 0
+  #isClosed = false
+
+  /** Starts the threads; the package is loaded with the first pool. */
+  constructor(options: TaskPoolOptions) {
+    const { file, threads, workerData, heapMiB, stackMiB, onMessage } = options
+    this.#options = options
+    const library = require('piscina') as typeof import('piscina')
+    this.#pool = new library.Piscina({
+      filename: fileURLToPath(file),
+      name: 'runTask',
+      minThreads: threads,
+      maxThreads: threads,
+      idleTimeout: Number.POSITIVE_INFINITY,
+      recordTiming: false,
+      workerData,
+      execArgv: [],
+      // No secret of the gateway's environment gets there.
+      env: { NODE_NO_WARNINGS: '1' },
+      resourceLimits: { maxOldGenerationSizeMb: heapMiB, stackSizeMb: stackMiB },
+    })
+    // Threads that end without a task are replaced like others; there is nobody to tell.
+    this.#pool.on('error', () => {})
+    if (onMessage !== undefined) this.#pool.on('message', onMessage)
+    this.#pool.on('workerCreate', ({ id }: { id: number }) => this.#watch(id))
+  }
+
+  /** Threads that are up or starting. */
+  get threads(): number {
+    return this.#pool.threads.length
+  }
+
+  /** Tasks that run or wait. */
+  get open(): number {
+    return this.#open
+  }
+
+  /** @throws TaskFailure */
+  async run<R>(task: unknown, { transfer = [], stop }: TaskRun): Promise<R> {
+    if (this.#isClosed) throw new TaskFailure('closed', 'the task pool is closed')
+    const { threads, queueLimit } = this.#options
+    // Counted here: piscina never counts tasks that can be stopped against its own limit.
+    if (this.#open >= threads + queueLimit) throw new TaskFailure('full', 'the task queue is full')
+    this.#open++
+    try {
+      return await this.#pool.run(task, { transferList: [...transfer], signal: stop as never })
+    } catch (error) {
+      throw this.#toFailure(error, stop)
+    } finally {
+      this.#open--
+    }
+  }
+
+  /** Ends every thread at once; safe to call twice. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#pool.destroy()
+  }
+
+  #toFailure(error: unknown, stop: TaskStop): TaskFailure {
+    if (this.#isClosed) return new TaskFailure('closed', 'the task pool was closed', error)
+    if (stop.aborted) return new TaskFailure('stopped', 'the task was stopped', error)
+    const reason = error instanceof Error ? error.message : String(error)
+    return new TaskFailure('crashed', `the thread of the task ended: ${reason}`, error)
+  }
+
+  #watch(id: number): void {
+    const { onThreadEnd } = this.#options
+    if (onThreadEnd === undefined) return
+    const thread = this.#pool.threads.find(({ threadId }) => threadId === id)
+    thread?.once('exit', () => onThreadEnd(id))
+  }
+}
