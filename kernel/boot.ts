@@ -18,6 +18,7 @@ import { openListener } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'
 import { HttpServer } from './http/server.ts'
 import { writeAccessLine } from './observe/access-log.ts'
+import { BreakerMetrics } from './observe/breaker-metrics.ts'
 import { HttpMetrics } from './observe/http-metrics.ts'
 import { modelLabelLimit } from './observe/label-limit.ts'
 import { createAccessLogger } from './observe/log.ts'
@@ -95,6 +96,7 @@ export class GatewayThread {
     const table = openReplica(link, WorkerTableReplica)
     const models = modelLabelLimit()
     const workerMetrics = kernel.metrics.enabled ? new WorkerMetrics(this.metrics, models) : null
+    const breakerMetrics = kernel.metrics.enabled ? new BreakerMetrics(this.metrics) : null
     this.balance = new ThreadBalance({
       counters,
       table,
@@ -103,6 +105,7 @@ export class GatewayThread {
       decodePolicy: kernel.decodePolicy,
       stickyRoutingKeys: kernel.stickyRoutingKeys,
       breaker: kernel.breaker,
+      onBreaker: breakerMetrics,
       onPickHook: (ctx) => (ctx as RelayContext).hooks.onPick,
       metrics: this.metrics,
       shared: (name, bytes) => options.shared.block(name, bytes),
@@ -118,6 +121,7 @@ export class GatewayThread {
       meters: workerMetrics && new RelayMeters(new RouterMetrics(this.metrics, models), workerMetrics),
     })
     if (workerMetrics !== null && link.isControl) this.#watchProcess(workerMetrics)
+    if (link.isControl) breakerMetrics?.watch(this.balance)
     this.upstream.addTransport(new HttpTransport(kernel.upstream))
     table.onChange((next) => this.upstream.onWorkersChanged(next.workers))
     this.#plugins = new PluginSet(plugins, kernel.lifecycle.stepMs, log)
@@ -252,6 +256,7 @@ export class GatewayThread {
         declared: [
           ...POLICY_HEADERS,
           ...this.#declarations.routes.flatMap((route) => route.definition.headers ?? []),
+          ...this.#declarations.hooks.flatMap((hook) => hook.options.headers ?? []),
         ],
         forwarded: kernel.upstream.forwardHeaders,
         requestIdHeaders: kernel.http.requestIdHeaders,

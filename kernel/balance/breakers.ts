@@ -14,6 +14,8 @@ import type { BreakerState } from './worker-balance.ts'
 
 /** Told of what this thread records and changes, for metrics. */
 export interface BreakerListener {
+  /** Those that are registered now. */
+  onWorkers(workers: readonly WorkerEntry[]): void
   onOutcome(worker: WorkerEntry, isSuccess: boolean): void
   onTransition(worker: WorkerEntry, from: BreakerState, to: BreakerState): void
 }

@@ -65,6 +65,7 @@ export class ThreadBalance implements WorkerBalance {
   private readonly slots: SlotAllocator
   private readonly picker: Picker
   private readonly random: RandomSource
+  private readonly onBreaker: BreakerListener | null
   private table: CompiledTable
 
   constructor(options: ThreadBalanceOptions) {
@@ -79,6 +80,8 @@ export class ThreadBalance implements WorkerBalance {
     this.slots = new SlotAllocator(counters)
     this.table = new CompiledTable(options.table.current)
     this.policies.update(this.table, [])
+    this.onBreaker = options.onBreaker ?? null
+    this.onBreaker?.onWorkers(this.table.workers)
     this.picker = new Picker(this.table, {
       counters,
       breakers: this.breakers,
@@ -188,5 +191,6 @@ export class ThreadBalance implements WorkerBalance {
       if (this.table.bySlot.get(slot)?.id !== id) leftSlots.push(slot)
     }
     this.policies.update(this.table, leftSlots)
+    this.onBreaker?.onWorkers(this.table.workers)
   }
 }

@@ -157,7 +157,7 @@ export class WorkerMetrics {
 }
 
 /** A gauge whose children are exactly what one pass added: begin, add any number of times, end. */
-class LiveGauge {
+export class LiveGauge {
   readonly #family: MetricFamily<GaugeHandle>
   /** Children of the pass before the one under way, by key; what is not added again is removed. */
   #stale = new Map<string, string[]>()

@@ -1,9 +1,14 @@
-/** What a balance needs besides its table, for tests: real metrics, memory of its own, no engine reports, breakers as by default. */
+/** Balancing for tests: a published table, and a balance with real metrics, memory of its own and breakers as by default. */
+import { Counters, createCounters } from '../../kernel/balance/counters.ts'
+import { ThreadBalance, type ThreadBalanceOptions } from '../../kernel/balance/thread-balance.ts'
 import type { BreakerConfig } from '../../kernel/config/breaker-config.ts'
+import type { RequestContext } from '../../kernel/contracts/request.ts'
+import type { WorkerEntry, WorkerTable } from '../../kernel/contracts/worker.ts'
+import type { GatewayError } from '../../kernel/errors/gateway-error.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
 
-const breaker: BreakerConfig = {
+export const defaultBreaker: BreakerConfig = {
   enabled: true,
   failureThreshold: 10,
   successThreshold: 3,
@@ -11,12 +16,64 @@ const breaker: BreakerConfig = {
   halfOpenProbes: 1,
 }
 
-/** @param memory shared by the balances of one test that stand for threads of one gateway */
+/**
+ * What a balance needs besides its counters and its table; no engine reports.
+ *
+ * @param memory shared by the balances of one test that stand for threads of one gateway
+ */
 export function balanceParts(memory = new SharedMemory()) {
   return {
     metrics: new ThreadMetrics(() => {}),
     shared: (name: string, bytes: number) => memory.block(name, bytes),
     loads: { current: { bySlot: [] } },
-    breaker,
+    breaker: defaultBreaker,
   }
+}
+
+/** The table as control would publish it. */
+export class TestTable {
+  current: WorkerTable = { workers: [] }
+  private readonly listeners: ((next: WorkerTable) => void)[] = []
+
+  onChange(listener: (next: WorkerTable) => void): void {
+    this.listeners.push(listener)
+  }
+
+  publish(workers: readonly WorkerEntry[]): void {
+    this.current = { workers }
+    for (const listener of this.listeners) listener(this.current)
+  }
+}
+
+/** A balance on control alone, with the table it reads and a request to pick for. */
+export class TestBalance {
+  readonly table = new TestTable()
+  readonly balance: ThreadBalance
+
+  constructor(options: Partial<ThreadBalanceOptions> = {}) {
+    const counters = new Counters(createCounters(64, 0), 0)
+    const parts = { ...balanceParts(), counters, table: this.table, defaultPolicy: 'least_load' }
+    this.balance = new ThreadBalance({ ...parts, ...options })
+  }
+
+  /** Publishes workers and makes them all ready. */
+  register(...workers: WorkerEntry[]): void {
+    this.table.publish(workers)
+    for (const { slot } of workers) this.balance.setStatus(slot, 'ready')
+  }
+}
+
+/** A request as policies see it. */
+export function pickContext(headers: Readonly<Record<string, string>> = {}): RequestContext {
+  const ctx = { rawBody: Buffer.from('{}'), header: (name: string) => headers[name] }
+  return ctx as unknown as RequestContext
+}
+
+export function errorOf(run: () => unknown): GatewayError {
+  try {
+    run()
+  } catch (error) {
+    return error as GatewayError
+  }
+  throw new Error('nothing was thrown')
 }
