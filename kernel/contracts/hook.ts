@@ -86,6 +86,8 @@ export interface HookOptions {
   readonly order?: 'early' | 'late'
   /** Which routes of the scope; default: all of them. Asked once, at ready. */
   readonly routes?: (route: RouteDefinition) => boolean
+  /** Request headers that the hook reads, lower-case; only headers that somebody declared are copied. */
+  readonly headers?: readonly string[]
   /** The hook begins switched off and costs nothing until its switch turns it on. */
   readonly startsOff?: boolean
   /**

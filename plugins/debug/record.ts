@@ -1,0 +1,82 @@
+/** Notes what happens to each request on this thread and makes the record of it when it is over. */
+import type { AttemptReport, Host, RequestContext, RequestSlot } from '#kernel'
+import type { AttemptView, RequestView } from './wire.ts'
+
+/** Longer paths are cut: a client must not fill the memory of control. Characters. */
+const MAX_PATH_LENGTH = 500
+
+export class RequestRecorder {
+  readonly #attempts: RequestSlot<AttemptReport[]>
+  readonly #thread: number
+
+  constructor(host: Host) {
+    this.#attempts = host.slot()
+    this.#thread = host.threadIndex
+  }
+
+  noteAttempt(ctx: RequestContext, report: AttemptReport): void {
+    const known = this.#attempts.get(ctx)
+    if (known === undefined) this.#attempts.set(ctx, [report])
+    else known.push(report)
+  }
+
+  /** In `onDone`. */
+  toView(ctx: RequestContext): RequestView {
+    const nowMs = performance.now()
+    return {
+      request_id: ctx.requestId,
+      method: ctx.method,
+      path: ctx.path.slice(0, MAX_PATH_LENGTH),
+      route: ctx.route.path,
+      tenant: ctx.identity?.tenant ?? 'anonymous',
+      model: modelOf(ctx),
+      status: ctx.status,
+      error_code: ctx.errorCode,
+      is_aborted: ctx.isAborted,
+      started_at: new Date(performance.timeOrigin + ctx.startedAtMs).toISOString(),
+      first_byte_ms: ctx.firstByteAtMs === 0 ? null : round(ctx.firstByteAtMs - ctx.startedAtMs),
+      duration_ms: round(nowMs - ctx.startedAtMs),
+      bytes_out: ctx.bytesOut,
+      thread: this.#thread,
+      attempts: (this.#attempts.get(ctx) ?? []).map((attempt) => attemptView(attempt, ctx.startedAtMs)),
+    }
+  }
+}
+
+function attemptView(attempt: AttemptReport, arrivedAtMs: number): AttemptView {
+  return {
+    number: attempt.number,
+    worker_id: attempt.worker.id,
+    worker_url: attempt.worker.url,
+    policy: attempt.policy,
+    explanation: attempt.explanation,
+    candidates:
+      attempt.candidates?.map((candidate) => ({
+        worker_id: candidate.workerId,
+        url: candidate.url,
+        in_flight: candidate.inFlight,
+        breaker: candidate.breaker,
+        is_available: candidate.isAvailable,
+      })) ?? null,
+    start_ms: round(attempt.startedAtMs - arrivedAtMs),
+    first_byte_ms: attempt.answeredAtMs === 0 ? null : round(attempt.answeredAtMs - attempt.startedAtMs),
+    duration_ms: round(attempt.endedAtMs - attempt.startedAtMs),
+    status: attempt.status === 0 ? null : attempt.status,
+    failure: attempt.failure,
+    outcome: attempt.outcome,
+  }
+}
+
+/** Found while the request was served; a body that was never looked at is not looked at now. */
+function modelOf(ctx: RequestContext): string | null {
+  try {
+    return ctx.peek().model
+  } catch {
+    return null
+  }
+}
+
+/** Microseconds are enough. */
+function round(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000
+}

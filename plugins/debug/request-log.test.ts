@@ -1,0 +1,46 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { RequestLog } from './request-log.ts'
+import type { RequestView } from './wire.ts'
+
+const view = (request_id: string, bytes_out = 0) => ({ request_id, bytes_out }) as RequestView
+
+test('the last requests are remembered, the oldest goes first', () => {
+  const log = new RequestLog(3, 1_000, () => 0)
+  log.add(['a', 'b', 'c', 'd'].map((id) => view(id)))
+  expect(log.find('a')).toEqual([])
+  expect(log.find('d')).toEqual([view('d')])
+  expect(log.size).toBe(3)
+})
+
+test('what is older than the limit is gone', () => {
+  let nowMs = 0
+  const log = new RequestLog(10, 1_000, () => nowMs)
+  log.add([view('a')])
+  nowMs = 1_000
+  expect(log.find('a')).toHaveLength(1)
+  nowMs = 1_001
+  expect(log.find('a')).toEqual([])
+  expect(log.size).toBe(0)
+})
+
+test('requests with one id are shown latest first', () => {
+  const log = new RequestLog(10, 1_000, () => 0)
+  log.add([view('a', 1), view('b'), view('a', 2)])
+  expect(log.find('a').map(({ bytes_out }) => bytes_out)).toEqual([2, 1])
+})
+
+test('whatever comes, exactly the last requests are found', () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(8), { maxLength: 200 }), fc.integer({ min: 1, max: 9 }), (ids, keep) => {
+      const log = new RequestLog(keep, 1_000, () => 0)
+      for (const [index, id] of ids.entries()) log.add([view(String(id), index)])
+      const kept = ids.map((id, index) => ({ id, index })).slice(-keep)
+      for (let id = 0; id <= 8; id++) {
+        const expected = kept.filter((one) => one.id === id).map(({ index }) => index)
+        expect(log.find(String(id)).map(({ bytes_out }) => bytes_out)).toEqual(expected.reverse())
+      }
+      expect(log.size).toBe(kept.length)
+    }),
+  )
+})

@@ -1,0 +1,67 @@
+/** Remembers the last requests of all threads, on control, within bounds of number and age. */
+import type { RequestView } from './wire.ts'
+
+/** Requests with one id that are shown at most. */
+const MAX_PER_ID = 10
+
+interface Remembered {
+  readonly view: RequestView
+  readonly atMs: number
+}
+
+export class RequestLog {
+  readonly #byId = new Map<string, Remembered[]>()
+  readonly #inOrder: Remembered[] = []
+  /** Where the oldest is: the front of the list is cut off only now and then. */
+  #first = 0
+  readonly #keep: number
+  readonly #keepMs: number
+  readonly #nowMs: () => number
+
+  constructor(keep: number, keepMs: number, nowMs: () => number = () => performance.now()) {
+    this.#keep = keep
+    this.#keepMs = keepMs
+    this.#nowMs = nowMs
+  }
+
+  get size(): number {
+    return this.#inOrder.length - this.#first
+  }
+
+  add(views: readonly RequestView[]): void {
+    const atMs = this.#nowMs()
+    for (const view of views) {
+      const remembered = { view, atMs }
+      this.#inOrder.push(remembered)
+      const same = this.#byId.get(view.request_id)
+      if (same === undefined) this.#byId.set(view.request_id, [remembered])
+      else same.push(remembered)
+    }
+    this.#forget()
+  }
+
+  /** The latest first; empty when none is remembered. */
+  find(requestId: string): RequestView[] {
+    this.#forget()
+    const found = this.#byId.get(requestId) ?? []
+    return found
+      .slice(-MAX_PER_ID)
+      .reverse()
+      .map(({ view }) => view)
+  }
+
+  #forget(): void {
+    const due = this.#nowMs() - this.#keepMs
+    while (this.size > this.#keep || (this.size > 0 && this.#inOrder[this.#first].atMs < due)) {
+      const { view } = this.#inOrder[this.#first++]
+      const same = this.#byId.get(view.request_id)
+      // The oldest of an id is the first of its list.
+      if (same !== undefined && same.length > 1) same.shift()
+      else this.#byId.delete(view.request_id)
+    }
+    // The forgotten front is cut off in one go when it is as long as what is kept.
+    if (this.#first <= this.#keep) return
+    this.#inOrder.splice(0, this.#first)
+    this.#first = 0
+  }
+}

@@ -1,0 +1,57 @@
+/** Payload of GET /debug/requests/{request_id}. */
+import { type Static, Type } from '#kernel'
+
+const Milliseconds = (description: string) => Type.Number({ description: `${description}, in milliseconds.` })
+const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =>
+  Type.Union([type, Type.Null()])
+
+export const CandidateView = Type.Object({
+  worker_id: Type.String(),
+  url: Type.String(),
+  in_flight: Type.Integer({ description: 'Requests under way when the choice was made.' }),
+  breaker: Type.String({ description: 'closed, open or half_open.' }),
+  is_available: Type.Boolean(),
+})
+
+export const AttemptView = Type.Object({
+  number: Type.Integer({ description: '1-based.' }),
+  worker_id: Type.String(),
+  worker_url: Type.String(),
+  policy: Type.String({
+    description: 'Policy that chose, `hook`, or `fixed` where the route named the worker.',
+  }),
+  explanation: Nullable(Type.String({ description: 'Why it chose so.' })),
+  candidates: Nullable(Type.Array(CandidateView)),
+  start_ms: Milliseconds('From the arrival of the request to the start of this attempt'),
+  first_byte_ms: Nullable(Milliseconds('From the start of this attempt to the worker’s first byte')),
+  duration_ms: Milliseconds('From the start of this attempt to its end'),
+  status: Nullable(Type.Integer({ description: 'Status of the worker; null when none came.' })),
+  failure: Nullable(Type.String({ description: 'What broke, such as `connect` or `reset`.' })),
+  outcome: Type.String({ description: 'success, failure, retried or cancelled.' }),
+})
+
+export const RequestView = Type.Object({
+  request_id: Type.String(),
+  method: Type.String(),
+  path: Type.String(),
+  route: Type.String(),
+  tenant: Type.String(),
+  model: Nullable(Type.String({ description: 'As the client named it.' })),
+  status: Type.Integer({ description: 'Sent to the client; 499 when it left before.' }),
+  error_code: Nullable(Type.String()),
+  is_aborted: Type.Boolean({ description: 'The client left before the reply was whole.' }),
+  started_at: Type.String({ description: 'ISO 8601.' }),
+  first_byte_ms: Nullable(Milliseconds('From arrival to the first byte to the client')),
+  duration_ms: Milliseconds('From arrival to the end'),
+  bytes_out: Type.Integer(),
+  thread: Type.Integer({ description: 'Data thread that served it.' }),
+  attempts: Type.Array(AttemptView),
+})
+
+/** One past request. */
+export type RequestView = Static<typeof RequestView>
+export type AttemptView = Static<typeof AttemptView>
+
+/** The latest first: an id that clients chose may come again. */
+export const RequestsReply = Type.Object({ requests: Type.Array(RequestView) })
+export type RequestsReply = Static<typeof RequestsReply>

@@ -1,0 +1,117 @@
+/** What an operator learns of a past request, and the Server-Timing header. */
+import { afterEach, expect, test } from 'vitest'
+import { type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
+import { dropAnswer, jsonAnswer, sseAnswer, startScriptedWorker } from '../support/scripted-worker.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const cleanups: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean()
+})
+
+async function open(debug: Record<string, unknown> = {}, options: HookedOptions = {}) {
+  const hooked = await openHooked(() => {}, {
+    ...options,
+    plugins: { auth: {}, proxy: {}, debug, ...options.plugins },
+  })
+  cleanups.push(() => hooked.close())
+  hooked.worker.script(CHAT, jsonAnswer({ fine: true }))
+  const chat = (headers: Record<string, string> = {}) =>
+    fetch(`${hooked.gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'a secret' }] }),
+    })
+  const ask = (id: string) => fetch(`${hooked.gateway.url}/debug/requests/${id}`)
+  return { hooked, chat, ask }
+}
+
+interface Shown {
+  requests: { attempts: Record<string, unknown>[] }[]
+}
+
+test('a served request shows its worker, the choice and its times', async () => {
+  const { hooked, chat, ask } = await open({}, { kernel: { policy: 'least_load' } })
+  await (await chat({ 'x-request-id': 'one' })).text()
+  const reply = await ask('one')
+  expect(reply.status).toBe(200)
+  const text = await reply.text()
+  const { requests } = JSON.parse(text) as Shown
+  expect(requests[0]).toMatchObject({
+    request_id: 'one',
+    method: 'POST',
+    route: '/v1/chat/completions',
+    model: 'm',
+    status: 200,
+    error_code: null,
+    is_aborted: false,
+  })
+  const [attempt] = requests[0].attempts
+  expect(attempt).toMatchObject({
+    number: 1,
+    worker_url: hooked.worker.url,
+    policy: 'least_load',
+    status: 200,
+    outcome: 'success',
+  })
+  expect(attempt.candidates).toMatchObject([
+    { url: hooked.worker.url, breaker: 'closed', is_available: true },
+  ])
+  expect(text).not.toContain('a secret')
+})
+
+test('a retried request shows each attempt and why it failed', async () => {
+  const other = await startScriptedWorker()
+  cleanups.push(() => other.close())
+  other.script(CHAT, jsonAnswer({ from: 'other' }))
+  const { hooked, chat, ask } = await open(
+    {},
+    {
+      others: [{ url: other.url }],
+      kernel: { policy: 'round_robin', retry: { initialBackoffMs: 1 } },
+    },
+  )
+  hooked.worker.script(CHAT, dropAnswer())
+  expect((await chat({ 'x-request-id': 'two' })).status).toBe(200)
+  const { requests } = (await (await ask('two')).json()) as Shown
+  expect(requests[0].attempts).toMatchObject([
+    { number: 1, worker_url: hooked.worker.url, status: null, outcome: 'retried' },
+    { number: 2, worker_url: other.url, status: 200, failure: null, outcome: 'success' },
+  ])
+})
+
+test('an unknown id is 404 in the administrative format', async () => {
+  const { ask } = await open()
+  const reply = await ask('nobody')
+  expect([reply.status, await reply.json()]).toMatchObject([404, { error: { code: 'request_not_found' } }])
+})
+
+test('only operators may ask', async () => {
+  const { hooked, ask } = await open(
+    {},
+    { plugins: { auth: { apiKey: 'k', controlPlaneKeys: ['1:op:admin:boss', '2:eye:user:look'] } } },
+  )
+  const as = async (key: string) =>
+    (await fetch(`${hooked.gateway.url}/debug/requests/x`, { headers: { authorization: `Bearer ${key}` } }))
+      .status
+  expect([(await ask('x')).status, await as('k'), await as('look'), await as('boss')]).toEqual([
+    401, 401, 403, 404,
+  ])
+})
+
+test('Server-Timing comes when it is asked for, on streams too', async () => {
+  const { hooked, chat } = await open()
+  expect((await chat()).headers.get('server-timing')).toBeNull()
+  const pattern = /^gateway;dur=[\d.]+, total;dur=[\d.]+, upstream;dur=[\d.]+$/
+  expect((await chat({ 'x-weir-server-timing': '1' })).headers.get('server-timing')).toMatch(pattern)
+  hooked.worker.script(CHAT, sseAnswer(['1', '[DONE]']))
+  const stream = await chat({ 'x-weir-server-timing': '1' })
+  expect(stream.headers.get('server-timing')).toMatch(pattern)
+  expect(await stream.text()).toBe('data: 1\n\ndata: [DONE]\n\n')
+})
+
+test('Server-Timing may be on for all or off for all', async () => {
+  expect((await (await open({ serverTiming: 'always' })).chat()).headers.get('server-timing')).not.toBeNull()
+  const off = await open({ serverTiming: 'off' })
+  expect((await off.chat({ 'x-weir-server-timing': '1' })).headers.get('server-timing')).toBeNull()
+})
