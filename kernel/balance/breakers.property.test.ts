@@ -1,0 +1,200 @@
+/** Random lives of a breaker on three threads, against a model that keeps plain objects. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { defaultBreaker } from '../../test/support/balance-parts.ts'
+import { workerEntry } from '../../test/support/worker-entry.ts'
+import type { BreakerConfig } from '../config/breaker-config.ts'
+import type { WorkerEntry } from '../contracts/worker.ts'
+import { Breakers, REFUSED } from './breakers.ts'
+import { Counters, createCounters } from './counters.ts'
+import type { BreakerState } from './worker-balance.ts'
+
+const THREADS = 3
+const PROBE_LIMIT_MS = 60_000
+
+interface Held {
+  readonly thread: number
+  readonly passage: number
+  /** Changes of state that the model had seen at the choice. */
+  readonly changes: number
+  readonly isProbe: boolean
+}
+
+/** One breaker as the facts describe it. */
+class Model {
+  state: BreakerState = 'closed'
+  run = 0
+  changes = 0
+  openedAtMs = 0
+  probedAtMs = 0
+  readonly config: BreakerConfig
+
+  constructor(config: BreakerConfig) {
+    this.config = config
+  }
+
+  isOver(nowMs: number): boolean {
+    return this.state === 'open' && nowMs - this.openedAtMs >= this.config.openMs
+  }
+
+  /** @returns undefined when refused, else whether it is a probe */
+  enter(nowMs: number, probes: number): boolean | undefined {
+    if (this.state === 'closed') return false
+    if (this.isOver(nowMs)) this.change('half_open', 0)
+    if (this.state === 'open') return undefined
+    if (probes >= this.config.halfOpenProbes && nowMs - this.probedAtMs < PROBE_LIMIT_MS) return undefined
+    this.probedAtMs = nowMs
+    return true
+  }
+
+  end(isSuccess: boolean, changes: number, nowMs: number): void {
+    if (changes !== this.changes || this.state === 'open') return
+    if (isSuccess) this.succeed()
+    else this.fail(nowMs)
+  }
+
+  private succeed(): void {
+    if (this.state === 'closed') this.run = 0
+    else if (++this.run >= this.config.successThreshold) this.change('closed', 0)
+  }
+
+  private fail(nowMs: number): void {
+    const run = this.state === 'closed' ? this.run + 1 : 1
+    if (this.state === 'closed' && run < this.config.failureThreshold) {
+      this.run = run
+      return
+    }
+    this.openedAtMs = nowMs
+    this.change('open', run)
+  }
+
+  change(to: BreakerState, run: number): void {
+    this.state = to
+    this.run = run
+    this.changes++
+  }
+}
+
+/** The real one over three threads, beside the model. */
+class Pair {
+  nowMs = Date.UTC(2026, 0, 1)
+  readonly worker: WorkerEntry = workerEntry({ slot: 2 })
+  readonly model: Model
+  readonly held: Held[] = []
+  readonly counters: readonly Counters[]
+  readonly threads: readonly Breakers[]
+  readonly transitions: string[] = []
+  modelChanges = 0
+
+  constructor(config: BreakerConfig) {
+    this.model = new Model(config)
+    const buffer = createCounters(4, THREADS - 1)
+    this.counters = Array.from({ length: THREADS }, (_, thread) => new Counters(buffer, thread))
+    const listener = {
+      onWorkers: () => {},
+      onOutcome: () => {},
+      onTransition: (_: WorkerEntry, from: string, to: string) => this.transitions.push(`${from} ${to}`),
+    }
+    this.threads = this.counters.map((view) => new Breakers(view, config, listener, () => this.nowMs))
+    this.counters[0].setStatus(this.worker.slot, 'ready')
+  }
+
+  get probes(): number {
+    return this.held.filter(({ isProbe }) => isProbe).length
+  }
+
+  enter(thread: number): void {
+    const wasAvailable = this.threads[thread].isAvailable(this.worker)
+    const expected = this.model.enter(this.nowMs, this.probes)
+    const passage = this.threads[thread].enter(this.worker)
+    expect(wasAvailable).toBe(expected !== undefined)
+    expect(passage !== REFUSED).toBe(expected !== undefined)
+    if (expected === undefined) return
+    this.held.push({ thread, passage, changes: this.model.changes, isProbe: expected })
+  }
+
+  end(at: number, outcome: 'succeeded' | 'failed' | 'none'): void {
+    const [attempt] = this.held.splice(at % Math.max(this.held.length, 1), 1)
+    if (attempt === undefined) return
+    const breakers = this.threads[attempt.thread]
+    if (outcome !== 'none') {
+      breakers[outcome](this.worker, attempt.passage)
+      this.model.end(outcome === 'succeeded', attempt.changes, this.nowMs)
+    }
+    breakers.leave(this.worker, attempt.passage)
+  }
+
+  /** The thread dies with all that it had in flight. */
+  crash(thread: number): void {
+    this.counters[0].zeroColumn(thread)
+    for (let at = this.held.length - 1; at >= 0; at--) {
+      if (this.held[at].thread === thread) this.held.splice(at, 1)
+    }
+  }
+
+  /** The row goes to a new worker, once nothing is in flight any more. */
+  reset(): void {
+    while (this.held.length > 0) this.end(0, 'none')
+    this.threads[0].reset(this.worker.slot)
+    this.model.change('closed', 0)
+  }
+
+  check(): void {
+    const { model, worker } = this
+    const state = model.isOver(this.nowMs) ? 'half_open' : model.state
+    for (const breakers of this.threads) {
+      expect(breakers.state(worker)).toBe(state)
+      expect(breakers.consecutiveSuccesses(worker.slot)).toBe(model.state === 'half_open' ? model.run : 0)
+      expect(breakers.consecutiveFailures(worker.slot)).toBe(model.state === 'half_open' ? 0 : model.run)
+    }
+  }
+}
+
+const thread = fc.nat({ max: THREADS - 1 })
+const step = fc.oneof(
+  { weight: 8, arbitrary: thread.map((on) => (pair: Pair) => pair.enter(on)) },
+  {
+    weight: 8,
+    arbitrary: fc.tuple(fc.nat({ max: 9 }), fc.constantFrom('succeeded', 'failed', 'failed', 'none')).map(
+      ([at, outcome]) =>
+        (pair: Pair) =>
+          pair.end(at, outcome as 'none'),
+    ),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom(1, 400, 999, 1_000, 30_000, 60_000).map((ms) => (pair: Pair) => {
+      pair.nowMs += ms
+    }),
+  },
+  { weight: 1, arbitrary: fc.constantFrom(1, 2).map((on) => (pair: Pair) => pair.crash(on)) },
+  { weight: 1, arbitrary: fc.constant((pair: Pair) => pair.reset()) },
+)
+
+test('whatever happens on whichever thread: state, runs and who may pass are those of the model, and no place of a probe is lost', () => {
+  const config = fc.record({
+    failureThreshold: fc.integer({ min: 1, max: 3 }),
+    successThreshold: fc.integer({ min: 1, max: 3 }),
+    halfOpenProbes: fc.integer({ min: 1, max: 3 }),
+  })
+  fc.assert(
+    fc.property(config, fc.array(step, { minLength: 50, maxLength: 250, size: 'max' }), (settings, steps) => {
+      const pair = new Pair({ ...defaultBreaker, openMs: 1_000, ...settings })
+      for (const run of steps) {
+        run(pair)
+        pair.check()
+      }
+      for (let i = 1; i < pair.transitions.length; i++) {
+        // A reset is no transition: it may stand between two.
+        const [from] = pair.transitions[i].split(' ')
+        expect(['closed', pair.transitions[i - 1].split(' ')[1]]).toContain(from)
+      }
+      while (pair.held.length > 0) pair.end(0, 'none')
+      pair.nowMs += 2_000
+      const free = pair.model.state === 'closed' ? 0 : settings.halfOpenProbes
+      for (let i = 0; i < free; i++) pair.enter(i % THREADS)
+      expect(pair.probes).toBe(free)
+    }),
+    { numRuns: 200 },
+  )
+})
