@@ -1,28 +1,39 @@
 /** The benchmark command: runs scenarios, prints their figures beside their targets, and writes them as JSON. */
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { boot } from './scenarios/boot.ts'
-import { idleStreams } from './scenarios/idle-streams.ts'
-import { relayJson } from './scenarios/relay-json.ts'
-import { relayJson100k } from './scenarios/relay-json-100k.ts'
-import { relaySse } from './scenarios/relay-sse.ts'
-import { slowReader } from './scenarios/slow-reader.ts'
-import { type Scenario, verdict } from './support/figure.ts'
+import { SCENARIOS } from './scenarios/catalog.ts'
+import { type RunOptions, type Scenario, verdict } from './support/figure.ts'
 import { renderTable, type ScenarioResult, toJson } from './support/report.ts'
 
-const SCENARIOS: readonly Scenario[] = [boot, relayJson, relayJson100k, relaySse, idleStreams, slowReader]
+const USAGE = `Usage: npm run bench -- [name …] [--rounds 5] [--seconds 4] [--json out.json]
+                        [--policy round_robin …] [--shared 0.7]
 
-const USAGE = `Usage: npm run bench -- [scenario …] [--rounds 5] [--seconds 4] [--json out.json]
+${SCENARIOS.map(({ name, question }) => `  ${name.padEnd(18)} ${question}`).join('\n')}
 
-${SCENARIOS.map(({ name, question }) => `  ${name.padEnd(16)} ${question}`).join('\n')}
-
-Without a scenario, all run. Load clients, worker, nginx and gateway are processes of their own on this machine:
-compare figures of one run only. The exit code is 1 when a target is missed.`
+A name may be the beginning of several: "wasm" runs all of wasm-*. A whole name is that scenario alone.
+Without a name, all run. --policy (repeatable) and --shared belong to policy-sim.
+Load clients, workers, nginx and gateway are processes of their own on this machine: compare figures of one run only.
+The exit code is 1 when a target is missed.`
 
 function chosen(names: readonly string[]): Scenario[] {
-  const unknown = names.find((name) => SCENARIOS.every((scenario) => scenario.name !== name))
-  if (unknown !== undefined) throw new Error(`no scenario is called ${unknown}\n\n${USAGE}`)
-  return SCENARIOS.filter((scenario) => names.length === 0 || names.includes(scenario.name))
+  if (names.length === 0) return [...SCENARIOS]
+  const found = new Set(names.flatMap(matching))
+  return SCENARIOS.filter((scenario) => found.has(scenario))
+}
+
+/** A whole name wins over longer ones that begin like it, as relay-json does over relay-json-100k. */
+function matching(name: string): Scenario[] {
+  const whole = SCENARIOS.filter((scenario) => scenario.name === name)
+  const found = whole.length > 0 ? whole : SCENARIOS.filter((scenario) => scenario.name.startsWith(name))
+  if (found.length === 0) throw new Error(`no scenario is called ${name}\n\n${USAGE}`)
+  return found
+}
+
+/** @throws naming the option */
+function numberOf(option: string, text: string, least: number, most: number): number {
+  const value = Number(text)
+  if (Number.isFinite(value) && value >= least && value <= most) return value
+  throw new Error(`--${option} must be a number from ${least} to ${most}, not "${text}"`)
 }
 
 async function main(): Promise<void> {
@@ -31,23 +42,29 @@ async function main(): Promise<void> {
     options: {
       rounds: { type: 'string', default: '5' },
       seconds: { type: 'string', default: '4' },
+      policy: { type: 'string', multiple: true, default: [] },
+      shared: { type: 'string', default: '0.7' },
       json: { type: 'string' },
       help: { type: 'boolean', short: 'h' },
     },
   })
   if (values.help === true) return console.log(USAGE)
   if (process.platform !== 'linux') throw new Error('benchmarks read /proc and run on Linux only')
-  const rounds = Number(values.rounds)
-  const seconds = Number(values.seconds)
+  const options: Omit<RunOptions, 'progress'> = {
+    rounds: Math.round(numberOf('rounds', values.rounds, 1, 100)),
+    seconds: numberOf('seconds', values.seconds, 1, 3_600),
+    policies: values.policy,
+    shared: numberOf('shared', values.shared, 0, 1),
+  }
   const results: ScenarioResult[] = []
   for (const scenario of chosen(positionals)) {
     const progress = (text: string) => process.stderr.write(`${scenario.name}: ${text}\n`)
-    const figures = await scenario.run({ rounds, seconds, progress })
+    const figures = await scenario.run({ ...options, progress })
     const result = { scenario: scenario.name, question: scenario.question, figures }
     results.push(result)
     console.log(`\n${renderTable(result)}\n`)
   }
-  if (values.json !== undefined) writeFileSync(values.json, toJson(results, rounds, seconds))
+  if (values.json !== undefined) writeFileSync(values.json, toJson(results, options.rounds, options.seconds))
   if (results.some((result) => result.figures.some((figure) => verdict(figure) === 'missed')))
     process.exitCode = 1
 }

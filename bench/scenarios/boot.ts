@@ -13,7 +13,7 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
   try {
     for (let round = 0; round < rounds; round++) {
       progress(`round ${round + 1}/${rounds}`)
-      const gateway = await startGateway(worker.port)
+      const gateway = await startGateway({ workerPorts: [worker.port] })
       try {
         bootMs.push(gateway.bootMs)
         await wait(SETTLE_MS)

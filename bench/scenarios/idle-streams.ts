@@ -35,7 +35,7 @@ async function openStreams(gateway: Subject, streams: number, holdMs: number) {
 async function run({ progress }: RunOptions): Promise<Figure[]> {
   const streams = affordableStreams()
   const worker = await startWorker('silent-worker.ts')
-  const gateway = await startGateway(worker.port)
+  const gateway = await startGateway({ workerPorts: [worker.port] })
   try {
     // The first streams also pay for compiled code and for the heap's first growth.
     await openStreams(gateway, 100, 200)

@@ -35,7 +35,7 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
   try {
     for (let round = 0; round < rounds; round++) {
       progress(`round ${round + 1}/${rounds}`)
-      const gateway = await startGateway(worker.port)
+      const gateway = await startGateway({ workerPorts: [worker.port] })
       try {
         // Short streams first: code is compiled and the heap has its working size.
         await runLoad('sse-load.ts', gateway, { streams: 8, seconds: 1 })

@@ -8,6 +8,8 @@ export interface Figure {
   readonly values: readonly number[]
   /** The median must not be above this. */
   readonly target?: number
+  /** The median must not be below this. */
+  readonly atLeast?: number
   /** Why the figure is not shown; such a figure has no values. */
   readonly withheld?: string
   /** What a reader must know to read it right. */
@@ -28,6 +30,10 @@ export interface RunOptions {
   readonly rounds: number
   /** Length of each measurement, in seconds. */
   readonly seconds: number
+  /** policy-sim: the policies to compare; empty for all. */
+  readonly policies: readonly string[]
+  /** policy-sim: share of prompts that begin with a common system prompt, 0 to 1. */
+  readonly shared: number
   /** Tells the reader that something goes on. */
   progress(text: string): void
 }
@@ -41,6 +47,15 @@ export function median(values: readonly number[]): number {
 
 export function verdict(figure: Figure): Verdict {
   if (figure.withheld !== undefined) return 'withheld'
-  if (figure.target === undefined) return ''
-  return median(figure.values) <= figure.target ? 'met' : 'missed'
+  const { target, atLeast } = figure
+  if (target === undefined && atLeast === undefined) return ''
+  const value = median(figure.values)
+  return value <= (target ?? Number.POSITIVE_INFINITY) && value >= (atLeast ?? Number.NEGATIVE_INFINITY)
+    ? 'met'
+    : 'missed'
+}
+
+/** A figure that could not be taken, and why. */
+export function withheldFigure(name: string, reason: string): Figure {
+  return { name, unit: '', values: [], withheld: reason }
 }

@@ -3,56 +3,98 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { freePort, startChild, waitUntil } from './process.ts'
+import { type Child, freePort, StopWaiting, startChild, waitUntil } from './process.ts'
 import { BENCH_KEY, type Subject } from './subject.ts'
 
 const COMMAND = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
+const START_LIMIT_MS = 15_000
 
 /** The gateway, and how long it took from its start to the first request it said it was ready for. */
 export interface GatewaySubject extends Subject {
   readonly bootMs: number
 }
 
-function configText(port: number, workerPort: number): string {
-  return `kernel:
-  host: 127.0.0.1
-  port: ${port}
-  threads: 1
-  log: { level: warn, access: false }
-  metrics: { enabled: true, port: 0 }
-  shutdown: { graceMs: 0, settleMs: 0 }
-plugins:
-  auth: { apiKey: ${BENCH_KEY} }
-  health: {}
-  openapi: {}
-  proxy: {}
-  workers: { urls: ['http://127.0.0.1:${workerPort}'] }
-`
+export interface GatewayOptions {
+  /** Workers that are there from the start. */
+  readonly workerPorts: readonly number[]
+  /** Members of the `kernel` section beside the usual ones. */
+  readonly kernel?: Readonly<Record<string, unknown>>
+  /** Sections of plugins beside the usual ones; a plugin is enabled by having one. */
+  readonly plugins?: Readonly<Record<string, unknown>>
 }
 
-/** @throws when the gateway is not built or not ready in time */
-export async function startGateway(workerPort: number): Promise<GatewaySubject> {
-  if (!existsSync(COMMAND)) throw new Error('dist is missing: run "npm run build" first')
-  const directory = mkdtempSync(join(tmpdir(), 'weir-bench-gateway-'))
-  const port = await freePort()
-  const file = join(directory, 'weir.yaml')
-  writeFileSync(file, configText(port, workerPort))
-  const startedAtMs = performance.now()
-  const child = startChild(process.execPath, [COMMAND, 'serve', '--config', file])
-  await waitUntil('the gateway is ready', 15_000, async () => {
-    return (await fetch(`http://127.0.0.1:${port}/readiness`)).ok
-  }).catch(async (error: Error) => {
-    await child.stop()
-    throw new Error(`${error.message}\n${child.errors()}`)
-  })
+/** The whole configuration as a file would have it; JSON is YAML too. */
+function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions): object {
   return {
-    name: 'gateway',
-    port,
-    pid: child.pid,
-    bootMs: performance.now() - startedAtMs,
-    async stop() {
-      await child.stop()
-      rmSync(directory, { recursive: true, force: true })
+    kernel: {
+      host: '127.0.0.1',
+      port,
+      threads: 1,
+      log: { level: 'warn', access: false },
+      metrics: { enabled: true, port: 0 },
+      shutdown: { graceMs: 0, settleMs: 0 },
+      ...kernel,
+    },
+    plugins: {
+      auth: { apiKey: BENCH_KEY },
+      health: {},
+      openapi: {},
+      proxy: {},
+      workers: { urls: workerPorts.map((workerPort) => `http://127.0.0.1:${workerPort}`) },
+      ...plugins,
     },
   }
+}
+
+/** The built `weir` command. @throws when it is not built */
+export function startWeir(args: readonly string[]): Child {
+  if (!existsSync(COMMAND)) throw new Error('dist is missing: run "npm run build" first')
+  return startChild(process.execPath, [COMMAND, ...args])
+}
+
+/** Ready means: takes requests, and knows all of its first workers. @throws when that is not so in time */
+export async function startGateway(options: GatewayOptions): Promise<GatewaySubject> {
+  const directory = mkdtempSync(join(tmpdir(), 'weir-bench-gateway-'))
+  const port = await freePort()
+  const file = join(directory, 'weir.json')
+  writeFileSync(file, JSON.stringify(configOf(port, options)))
+  const startedAtMs = performance.now()
+  const child = startWeir(['serve', '--config', file])
+  const stop = async () => {
+    await child.stop()
+    rmSync(directory, { recursive: true, force: true })
+  }
+  try {
+    // Without workers there is nothing to be ready for.
+    const path = options.workerPorts.length === 0 ? '/liveness' : '/readiness'
+    await waitUntil('the gateway is ready', START_LIMIT_MS, async () => {
+      if (!child.isRunning()) throw new StopWaiting(child.errors())
+      return (await fetch(`http://127.0.0.1:${port}${path}`)).ok
+    })
+    const bootMs = performance.now() - startedAtMs
+    await waitUntil('every worker is ready', START_LIMIT_MS, async () => {
+      return (await readyWorkers(port)) >= options.workerPorts.length
+    })
+    return { name: 'gateway', port, pid: child.pid, bootMs, stop }
+  } catch (error) {
+    await stop()
+    throw new Error(`${(error as Error).message}\n${child.errors()}`)
+  }
+}
+
+const ADMIN_HEADERS = { authorization: `Bearer ${BENCH_KEY}`, 'content-type': 'application/json' }
+
+/** A call of the gateway's own API. */
+export function callGateway(port: number, method: string, path: string, body?: unknown): Promise<Response> {
+  return fetch(`http://127.0.0.1:${port}${path}`, {
+    method,
+    headers: ADMIN_HEADERS,
+    body: body === undefined ? undefined : JSON.stringify(body),
+  })
+}
+
+async function readyWorkers(port: number): Promise<number> {
+  const reply = await callGateway(port, 'GET', '/workers')
+  const { workers } = (await reply.json()) as { workers: { status: string }[] }
+  return workers.filter(({ status }) => status === 'ready').length
 }

@@ -16,6 +16,7 @@ export interface Child {
   report(): Promise<Record<string, unknown>>
   /** The end of what it wrote to its error output. */
   errors(): string
+  isRunning(): boolean
   /** Ends it and waits until it is gone. */
   stop(): Promise<void>
 }
@@ -33,6 +34,7 @@ export function startChild(command: string, args: readonly string[], env: NodeJS
   child.stderr.on('data', (bytes) => {
     errors = (errors + String(bytes)).slice(-4_000)
   })
+  const isRunning = () => child.exitCode === null && child.signalCode === null
   const exited = once(child, 'close').then(() => running.delete(child))
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return {
@@ -45,8 +47,9 @@ export function startChild(command: string, args: readonly string[], env: NodeJS
       }
     },
     errors: () => errors,
+    isRunning,
     async stop() {
-      if (child.exitCode !== null || child.signalCode !== null) return
+      if (!isRunning()) return
       child.kill('SIGTERM')
       const hard = setTimeout(() => child.kill('SIGKILL'), 3_000)
       await exited
@@ -105,6 +108,9 @@ export function wait(delayMs: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, delayMs))
 }
 
+/** Thrown by a check that can never hold any more. */
+export class StopWaiting extends Error {}
+
 /** Resolves when the check holds. @throws naming `what` when it does not within the time */
 export async function waitUntil(
   what: string,
@@ -112,7 +118,12 @@ export async function waitUntil(
   check: () => Promise<boolean>,
 ): Promise<void> {
   const deadlineMs = performance.now() + timeoutMs
-  while (!(await check().catch(() => false))) {
+  const holds = () =>
+    check().catch((error) => {
+      if (error instanceof StopWaiting) throw error
+      return false
+    })
+  while (!(await holds())) {
     if (performance.now() > deadlineMs) throw new Error(`${what}: not within ${timeoutMs} ms`)
     await wait(5)
   }

@@ -15,18 +15,16 @@ function short(value: number): string {
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2)
 }
 
+function limit({ target, atLeast }: Figure): string {
+  if (target !== undefined) return `≤ ${short(target)}`
+  return atLeast === undefined ? '' : `≥ ${short(atLeast)}`
+}
+
 function cells(figure: Figure): string[] {
-  const { values, target, unit, withheld } = figure
-  if (withheld !== undefined) return [figure.name, unit, '-', '', short(target ?? Number.NaN), 'withheld']
+  const { values, unit, withheld } = figure
+  if (withheld !== undefined) return [figure.name, unit, '-', '', limit(figure), 'withheld']
   const spread = values.length > 1 ? `${short(Math.min(...values))} … ${short(Math.max(...values))}` : ''
-  return [
-    figure.name,
-    unit,
-    short(median(values)),
-    spread,
-    target === undefined ? '' : `≤ ${short(target)}`,
-    verdict(figure),
-  ]
+  return [figure.name, unit, short(median(values)), spread, limit(figure), verdict(figure)]
 }
 
 export function renderTable(result: ScenarioResult): string {

@@ -9,7 +9,7 @@ export async function withSubjects<T>(use: (subjects: readonly Subject[]) => Pro
   const subjects: Subject[] = [directSubject(worker)]
   try {
     subjects.push(await startNginx(worker.port))
-    subjects.push(await startGateway(worker.port))
+    subjects.push(await startGateway({ workerPorts: [worker.port] }))
     return await use(subjects)
   } finally {
     for (const subject of subjects.reverse()) await subject.stop()
