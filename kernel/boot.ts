@@ -105,6 +105,7 @@ export class GatewayThread {
       decodePolicy: kernel.decodePolicy,
       stickyRoutingKeys: kernel.stickyRoutingKeys,
       breaker: kernel.breaker,
+      policySettings: kernel.policies,
       onBreaker: breakerMetrics,
       onPickHook: (ctx) => (ctx as RelayContext).hooks.onPick,
       metrics: this.metrics,

@@ -1,5 +1,6 @@
 /** Balancing on one thread: keeps the compiled table current, picks, and counts every attempt exactly once. */
 import type { BreakerConfig } from '../config/breaker-config.ts'
+import { DEFAULT_POLICIES, type PoliciesConfig } from '../config/policies-config.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { PolicyFactory, PolicyParts, RandomSource } from '../contracts/policy.ts'
@@ -12,6 +13,7 @@ import type { Counters } from './counters.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
 import { drawsPair } from './pairing.ts'
 import { type OnPickResolver, Picker, type SelectionListener } from './pick.ts'
+import { PolicyState } from './policies/policy-state.ts'
 import { PolicyRegistry, registerBuiltInPolicies } from './policies/registry.ts'
 import { SlotAllocator } from './slot-allocator.ts'
 import type { Attempt, BreakerState, PickOptions, WorkerBalance } from './worker-balance.ts'
@@ -33,6 +35,8 @@ export interface ThreadBalanceOptions extends PolicyNames {
   readonly counters: Counters
   readonly table: TableSource
   readonly breaker: BreakerConfig
+  /** Default: what holds without a configuration file. */
+  readonly policySettings?: PoliciesConfig
   /** Finds the compiled `onPick` chain of a request's route. Default: no hooks. */
   readonly onPickHook?: OnPickResolver | null
   /** For the counters of policies. */
@@ -74,8 +78,10 @@ export class ThreadBalance implements WorkerBalance {
     this.random = random
     this.breakers = new Breakers(counters, options.breaker, options.onBreaker ?? null, now)
     this.books = { counters, breakers: this.breakers }
-    registerBuiltInPolicies(this.registry)
-    const parts = { metrics, shared, random }
+    const { policySettings: config = DEFAULT_POLICIES, log } = options
+    const state = new PolicyState({ config, shared, metrics, maxWorkers: counters.maxWorkers })
+    registerBuiltInPolicies(this.registry, state)
+    const parts = { metrics, shared, random, log }
     this.policies = new ModelPolicies(this.registry, options, options.log ?? null, parts)
     this.slots = new SlotAllocator(counters)
     this.table = new CompiledTable(options.table.current)

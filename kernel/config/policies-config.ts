@@ -1,5 +1,5 @@
-/** Settings of the load balancing policies. @source routing facts 1.2 to 1.10, 5.2, 5.9 */
-import { type Static, type TProperties, Type } from 'typebox'
+/** Settings of the load balancing policies. @source routing facts 1.2 to 1.8, 5.2, 5.9 */
+import { type Static, type TProperties, type TSchema, Type } from 'typebox'
 
 /** All members have defaults, so a policy that the file does not name is complete too. */
 const settings = <P extends TProperties>(members: P) =>
@@ -48,6 +48,7 @@ const CacheAware = settings({
   }),
   evictionIntervalSecs: Type.Number({
     exclusiveMinimum: 0,
+    maximum: 86_400,
     default: 120,
     description: 'Between sweeps that bring workers back under maxTreeSize.',
   }),
@@ -74,6 +75,7 @@ const LeastLoad = settings({
 const Bucket = settings({
   adjustIntervalSecs: Type.Number({
     exclusiveMinimum: 0,
+    maximum: 86_400,
     default: 5,
     description: 'Between adjustments of the size borders, and how long a request counts.',
   }),
@@ -98,6 +100,7 @@ const Manual = settings({
   }),
   sweepIntervalSecs: Type.Number({
     exclusiveMinimum: 0,
+    maximum: 86_400,
     default: 60,
     description: 'Between sweeps that drop idle sessions.',
   }),
@@ -110,7 +113,8 @@ const Manual = settings({
     minimum: 1024,
     maximum: 16_777_216,
     default: 131_072,
-    description: 'Sessions remembered, 32 bytes each; beyond that those longest idle are forgotten first.',
+    description:
+      'Sessions remembered, 21 bytes each, rounded up to a power of two; new ones push out those longest idle.',
   }),
 })
 
@@ -144,14 +148,19 @@ export const PoliciesConfigSchema = settings({
   manual: Manual,
   consistentHashing: ConsistentHashing,
   prefixHash: PrefixHash,
-  routingKeyOverride: Type.Boolean({
-    default: false,
-    description:
-      'Requests with a routing key header stick to a worker whatever the policy, by the settings of manual.',
-  }),
 })
 
 export type PoliciesConfig = Static<typeof PoliciesConfigSchema>
+
+/** What holds without a configuration file. */
+export const DEFAULT_POLICIES = defaultsOf(PoliciesConfigSchema) as PoliciesConfig
+
+function defaultsOf(schema: TSchema & { properties?: TProperties; default?: unknown }): unknown {
+  if (schema.properties === undefined) return schema.default
+  const members = Object.entries(schema.properties)
+  return Object.fromEntries(members.map(([name, member]) => [name, defaultsOf(member)]))
+}
+
 export type CacheAwareConfig = PoliciesConfig['cacheAware']
 export type LeastLoadConfig = PoliciesConfig['leastLoad']
 export type BucketConfig = PoliciesConfig['bucket']

@@ -1,4 +1,5 @@
 /** The policy contract: given the available workers of one tier, which one takes this request. */
+import type { Logger } from './log.ts'
 import type { Metrics } from './metric.ts'
 import type { EngineLoad, WorkerEntry } from './worker.ts'
 
@@ -66,6 +67,8 @@ export interface PolicyParts {
   readonly leg: PickLeg
   readonly random: RandomSource
   readonly metrics: Metrics
+  /** For what an operator should know; not for requests. */
+  readonly log?: Logger
   /** Memory that all threads share, by name; made, zeroed, on first use at boot. */
   shared(name: string, bytes: number): SharedArrayBuffer
 }

@@ -1,38 +1,113 @@
 /**
- * least_load: join the shortest queue, by requests in flight over all threads.
+ * least_load: shortest estimated wait by what engines report, requests in flight where they report nothing.
  * @hot
  */
-import type { CandidateView, Policy } from '../../contracts/policy.ts'
+import type { LeastLoadConfig } from '../../config/policies-config.ts'
+import type { CandidateView, PickRequest, Policy } from '../../contracts/policy.ts'
+import type { EngineLoad } from '../../contracts/worker.ts'
+import type { SlotLedger } from './slot-ledger.ts'
+
+/** KV memory counts as no fuller than this: at 1 the pressure would be infinite. */
+const FULLEST = 0.999
 
 /**
- * Fewest in flight wins, then lower cost. Workers equal in both take turns: always taking the earliest would send all
+ * The lowest score wins, then lower cost. Workers equal in both take turns: always taking the earliest would send all
  * of a quiet fleet's requests to its first worker, since each has finished before the next comes.
  *
- * @source routing facts 1.1 (12), 1.3 (no engine reports)
+ * @source routing facts 1.1 (12), 1.3
  */
 export class LeastLoad implements Policy {
   readonly name = 'least_load'
   readonly needsBody = false
+  private readonly config: LeastLoadConfig
+  private readonly ledger: SlotLedger
   /** Where the search begins: behind the worker chosen last, so that ties go round. */
   private start = 0
+  /** Of the last pick: tokens a second of a worker that told none; 0 when nobody has reported. */
+  private nominal = 0
+  private bestScore = 0
+  private slot = -1
 
-  pick(candidates: CandidateView): number {
+  constructor(config: LeastLoadConfig, ledger: SlotLedger) {
+    this.config = config
+    this.ledger = ledger
+  }
+
+  pick(candidates: CandidateView, request: PickRequest): number {
     const { length } = candidates
+    this.nominal = length === 1 ? 0 : this.nominalThroughput(candidates)
     let index = this.start < length ? this.start : 0
     let best = index
-    let bestLoad = candidates.inFlight(index)
+    let bestScore = this.score(candidates, index)
     let bestCost = candidates.worker(index).cost
     for (let left = length - 1; left > 0; left--) {
       index = index + 1 === length ? 0 : index + 1
-      const load = candidates.inFlight(index)
-      if (load > bestLoad) continue
+      const score = this.score(candidates, index)
+      if (score > bestScore) continue
       const cost = candidates.worker(index).cost
-      if (load === bestLoad && cost >= bestCost) continue
+      if (score === bestScore && cost >= bestCost) continue
       best = index
-      bestLoad = load
+      bestScore = score
       bestCost = cost
     }
     this.start = best + 1
+    this.bestScore = bestScore
+    this.slot = candidates.slot(best)
+    if (this.nominal > 0) this.giveCredit(candidates, best, request)
     return best
+  }
+
+  explain(): string {
+    const score = this.nominal > 0 ? `${this.bestScore.toFixed(3)} s` : `${this.bestScore} in flight`
+    return `${score} on slot ${this.slot}`
+  }
+
+  /** The mean of those that told theirs; 0 when no worker has reported anything. */
+  private nominalThroughput(candidates: CandidateView): number {
+    let sum = 0
+    let told = 0
+    let hasReport = false
+    for (let i = 0; i < candidates.length; i++) {
+      const load = candidates.load(i)
+      if (load === null) continue
+      hasReport = true
+      if (load.tokensPerSecond <= 0) continue
+      sum += load.tokensPerSecond
+      told++
+    }
+    if (told > 0) return sum / told
+    return hasReport ? this.config.defaultThroughput : 0
+  }
+
+  /** Seconds that a request would wait; where nobody has reported, requests in flight. */
+  private score(candidates: CandidateView, index: number): number {
+    const { nominal } = this
+    if (nominal === 0) return candidates.inFlight(index)
+    const load = candidates.load(index)
+    if (load === null) return this.inFlightTokens(candidates, index) / nominal
+    const throughput = load.tokensPerSecond > 0 ? load.tokensPerSecond : this.config.defaultThroughput
+    // An engine that does not tell its queue is judged by what is in flight, which has the sent ones in it.
+    const queued =
+      load.queuedTokens < 0
+        ? this.inFlightTokens(candidates, index)
+        : load.queuedTokens + this.ledger.credit(candidates.slot(index), load.atMs)
+    return queued / throughput + this.pressure(load)
+  }
+
+  private inFlightTokens(candidates: CandidateView, index: number): number {
+    return candidates.inFlight(index) * this.config.meanPrefillTokens
+  }
+
+  private pressure(load: EngineLoad): number {
+    if (load.kvUsage <= 0) return 0
+    const used = Math.min(load.kvUsage, FULLEST)
+    return (this.config.kvPressureWeight * used) / (1 - used)
+  }
+
+  /** What was sent since the report is not in it: without this, all would run to one worker until the next. */
+  private giveCredit(candidates: CandidateView, index: number, request: PickRequest): void {
+    if (candidates.load(index) === null) return
+    const tokens = request.tokenIds === null ? this.config.meanPrefillTokens : request.tokenIds.length
+    this.ledger.addCredit(candidates.slot(index), tokens)
   }
 }

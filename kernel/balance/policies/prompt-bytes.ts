@@ -16,6 +16,8 @@ const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 const SPACE = 0x20
+/** How far behind the prompt, and behind the bytes looked at, the native search goes. */
+const SEARCH_BYTES = 1_048_576
 /** Strings up to this are walked; longer ones are left to the native search. bench: micro/cache-aware */
 const SHORT_STRING = 32
 
@@ -96,9 +98,9 @@ function findPrompt(body: Buffer): boolean {
       stopAt = Math.min(body.length, start + MAX_PROMPT_BYTES)
       mainStart = start
       mainEnd = skipValue(body, start)
-      // Cut off: what is left of the body stands for what is left of the prompt.
-      if (mainEnd >= stopAt) mainEnd = body.length
       if (leadEnd === 0) findLateLead(body, mainEnd)
+      // Cut off: what is left of the body stands for what is left of the prompt.
+      if (mainEnd - start >= MAX_PROMPT_BYTES) mainEnd = body.length
       return true
     }
     const end = skipValue(body, start)
@@ -116,14 +118,20 @@ function findPrompt(body: Buffer): boolean {
  * a key wherever it stands, at whatever depth. A deeper one of that name does no harm: it is as stable as the prompt.
  */
 function findLateLead(body: Buffer, from: number): void {
+  const searched = within(body, from)
   for (let i = 0; i < LEAD_PATTERNS.length; i++) {
-    const found = body.indexOf(LEAD_PATTERNS[i], from)
+    const found = searched.indexOf(LEAD_PATTERNS[i], from)
     if (found < 0) continue
     leadStart = skipSpace(body, found + LEAD_PATTERNS[i].length)
     stopAt = Math.min(body.length, leadStart + MAX_PROMPT_BYTES)
     leadEnd = skipValue(body, leadStart)
     return
   }
+}
+
+/** Keeps a native search from running through a body of many megabytes. */
+function within(body: Buffer, from: number): Buffer {
+  return body.length - from > SEARCH_BYTES ? body.subarray(0, from + SEARCH_BYTES) : body
 }
 
 function isMain(body: Buffer, start: number, length: number, valueStart: number): boolean {
@@ -193,7 +201,7 @@ function skipString(body: Buffer, from: number): number {
     if (byte === BACKSLASH) at++
   }
   while (at < stopAt) {
-    const quote = body.indexOf(QUOTE, at)
+    const quote = within(body, stopAt).indexOf(QUOTE, at)
     if (quote < 0 || quote >= stopAt) return stopAt
     let slashes = 0
     while (quote - 1 - slashes >= at && body[quote - 1 - slashes] === BACKSLASH) slashes++

@@ -1,8 +1,15 @@
 /** The policies by name: the built-in ones and those that plugins add. A later policy is one file and one line here. */
 import type { Policy, PolicyFactory, PolicyParts } from '../../contracts/policy.ts'
 import { balanceErrors } from '../balance-errors.ts'
+import { Bucket } from './bucket.ts'
+import { CacheAware } from './cache-aware.ts'
+import { ConsistentHashing } from './consistent-hashing.ts'
 import { LeastLoad } from './least-load.ts'
+import { Manual } from './manual.ts'
+import { Passthrough } from './passthrough.ts'
+import type { PolicyState } from './policy-state.ts'
 import { PowerOfTwo } from './power-of-two.ts'
+import { PrefixHash } from './prefix-hash.ts'
 import { RandomChoice } from './random.ts'
 import { RoundRobin } from './round-robin.ts'
 
@@ -44,12 +51,24 @@ export class PolicyRegistry {
   }
 }
 
-/** Adds the policies that need nothing but the counters. */
-export function registerBuiltInPolicies(registry: PolicyRegistry): void {
+/** Adds the policies that come with the gateway. @param state of this thread, see `policy-state.ts` */
+export function registerBuiltInPolicies(registry: PolicyRegistry, state: PolicyState): void {
+  const { config, ledger, sessions } = state
+  const { virtualNodes } = config.consistentHashing
   registry.register('random', ({ random }) => new RandomChoice(random))
   registry.register('round_robin', () => new RoundRobin())
-  registry.register('least_load', () => new LeastLoad())
+  registry.register('passthrough', ({ model, log }) => new Passthrough(model, log ?? null))
   registry.register('power_of_two', ({ random }) => new PowerOfTwo(random))
+  registry.register('least_load', () => new LeastLoad(config.leastLoad, ledger))
+  registry.register('cache_aware', (parts) => new CacheAware(config.cacheAware, state.cacheAwareParts(parts)))
+  registry.register('bucket', () => new Bucket(config.bucket))
+  registry.register('manual', ({ random, metrics, leg }) => {
+    return new Manual(config.manual.assignmentMode, { random, metrics, leg, sessions, ledger })
+  })
+  registry.register('consistent_hashing', (parts) => new ConsistentHashing(virtualNodes, parts))
+  registry.register('prefix_hash', ({ metrics }) => {
+    return new PrefixHash(config.prefixHash, { metrics, virtualNodes, ledger })
+  })
 }
 
 function fold(name: string): string {

@@ -1,0 +1,60 @@
+/**
+ * What the built-in policies of one thread have in common: views of the memory that all threads share, and the sweeps
+ * over it. Made once a thread while it boots, since memory can be reserved only then.
+ */
+import type { PoliciesConfig } from '../../config/policies-config.ts'
+import type { Metrics } from '../../contracts/metric.ts'
+import type { PolicyParts } from '../../contracts/policy.ts'
+import { KvIndexes } from '../kv-index/kv-indexes.ts'
+import type { CacheAwareParts } from './cache-aware.ts'
+import { beginPrefixSweep } from './prefix-sweep.ts'
+import { PrefixTable } from './prefix-table.ts'
+import { SlotLedger } from './slot-ledger.ts'
+import { StickySessions } from './sticky-sessions.ts'
+import { SlicedSweep } from './time-slices.ts'
+
+export interface PolicyStateOptions {
+  readonly config: PoliciesConfig
+  readonly shared: PolicyParts['shared']
+  readonly metrics: Metrics
+  /** Rows of the worker counters. */
+  readonly maxWorkers: number
+}
+
+export class PolicyState {
+  readonly config: PoliciesConfig
+  readonly ledger: SlotLedger
+  readonly prefixes: PrefixTable
+  readonly sessions: StickySessions
+  readonly kvIndexes = new KvIndexes()
+  private readonly prefixSweep: SlicedSweep
+
+  constructor({ config, shared, metrics, maxWorkers }: PolicyStateOptions) {
+    const { maxBytes, maxTreeSize, evictionIntervalSecs } = config.cacheAware
+    const { maxSessions, maxIdleSecs, sweepIntervalSecs } = config.manual
+    this.config = config
+    const ledger = new SlotLedger(shared, maxWorkers)
+    const table = new PrefixTable(shared, maxBytes, ledger)
+    this.ledger = ledger
+    this.prefixes = table
+    this.sessions = new StickySessions({
+      shared,
+      metrics,
+      ledger,
+      maxSessions,
+      maxIdleSecs,
+      sweepIntervalSecs,
+    })
+    const intervalMs = evictionIntervalSecs * 1000
+    this.prefixSweep = new SlicedSweep(intervalMs, () =>
+      beginPrefixSweep({ table, ledger, maxWorkers, maxPerWorker: maxTreeSize, intervalMs }),
+    )
+  }
+
+  /** For one instance of cache_aware: sweeps run while there is any. */
+  cacheAwareParts({ metrics, leg }: PolicyParts): CacheAwareParts {
+    this.prefixSweep.open()
+    const { prefixes: table, ledger, kvIndexes } = this
+    return { metrics, leg, table, ledger, kvIndexes, onClose: () => this.prefixSweep.close() }
+  }
+}

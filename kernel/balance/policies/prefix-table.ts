@@ -1,0 +1,179 @@
+/**
+ * Which workers were sent which prompt prefixes: one table of fixed size for all models, in memory that all threads
+ * share, so that a session keeps its worker whichever thread takes its connection.
+ * @hot
+ *
+ * ```
+ * header | key (low lane) of each entry | record of each entry: high lane, stamp, bytes, four holders
+ * ```
+ * Eight neighbouring entries make a bucket; a new prefix takes an empty entry of its bucket or the one used longest ago.
+ * Only the counting is atomic. Threads may write one entry at once: what comes of it matches no prefix, or names a
+ * holder that does not hold it, and each costs one less suitable choice; whoever reads a holder checks that it is a
+ * candidate.
+ */
+import type { PolicyParts } from '../../contracts/policy.ts'
+import { MAX_PREFIXES, prefixEnds, prefixHighs, prefixLows } from './prefix-hashes.ts'
+import type { SlotLedger } from './slot-ledger.ts'
+
+/** Workers remembered for one prefix. */
+export const HOLDERS = 4
+
+const ENTRY_BYTES = 32
+const HEADER_CELLS = 16
+const BUCKET = 8
+/** Cells of a record. */
+const HIGH = 0
+const STAMP = 1
+const SPAN = 2
+const HOLDER = 3
+const RECORD_CELLS = HOLDER + HOLDERS
+
+/** Header cells: the logical clock, one tick a pick, and when the last sweep began. */
+const CLOCK = 0
+export const SWEEP_ROUND = 1
+
+const NONE = -1
+
+export class PrefixTable {
+  readonly cells: Int32Array
+  readonly entryCount: number
+  private readonly ledger: SlotLedger
+  private readonly recordsAt: number
+  private readonly bucketMask: number
+  /** Entries of the prefixes of the last `find`; NONE where there is none. */
+  private readonly found = new Int32Array(MAX_PREFIXES)
+
+  /** @param maxBytes of the table; the next lower power of two is used */
+  constructor(shared: PolicyParts['shared'], maxBytes: number, ledger: SlotLedger) {
+    this.entryCount = 1 << Math.floor(Math.log2(maxBytes / ENTRY_BYTES))
+    const headerBytes = HEADER_CELLS * Int32Array.BYTES_PER_ELEMENT
+    this.cells = new Int32Array(
+      shared('kernel.policies.prefixes', headerBytes + this.entryCount * ENTRY_BYTES),
+    )
+    this.ledger = ledger
+    this.recordsAt = HEADER_CELLS + this.entryCount
+    this.bucketMask = this.entryCount / BUCKET - 1
+  }
+
+  get clock(): number {
+    return this.cells[CLOCK]
+  }
+
+  /** Looks up the first `count` prefixes of `prefix-hashes.ts`, for the two calls below. */
+  find(count: number): void {
+    for (let i = 0; i < count; i++) this.found[i] = this.entryOf(prefixLows[i] || 1, prefixHighs[i])
+  }
+
+  /** Name of a holder of a prefix that was found; 0 for none. @param place 0 to HOLDERS - 1 */
+  holder(prefix: number, place: number): number {
+    const entry = this.found[prefix]
+    return entry === NONE ? 0 : this.cells[this.recordsAt + entry * RECORD_CELLS + HOLDER + place]
+  }
+
+  /** Notes that a worker is sent a prompt with these prefixes; call it after `find`, with the same count. */
+  insert(count: number, name: number): void {
+    const stamp = Atomics.add(this.cells, CLOCK, 1) + 1
+    let start = 0
+    for (let i = 0; i < count; i++) {
+      const span = prefixEnds[i] - start
+      start = prefixEnds[i]
+      const low = prefixLows[i] || 1
+      const entry = this.found[i]
+      if (entry !== NONE && this.cells[HEADER_CELLS + entry] === low) this.addHolder(entry, stamp, name)
+      else this.replace(low, prefixHighs[i], stamp, span, name)
+    }
+  }
+
+  /** For sweeps: true when the entry holds a prefix. */
+  isUsed(entry: number): boolean {
+    return this.cells[HEADER_CELLS + entry] !== 0
+  }
+
+  /** For sweeps: picks since the entry was last used. */
+  age(entry: number, clock: number): number {
+    return (clock - this.cells[this.recordsAt + entry * RECORD_CELLS + STAMP]) >>> 0
+  }
+
+  span(entry: number): number {
+    return this.cells[this.recordsAt + entry * RECORD_CELLS + SPAN]
+  }
+
+  holderAt(entry: number, place: number): number {
+    return this.cells[this.recordsAt + entry * RECORD_CELLS + HOLDER + place]
+  }
+
+  /** For sweeps: forgets that a worker holds the prefix, and the prefix when nobody else does. */
+  dropHolder(entry: number, place: number, name: number): void {
+    const record = this.recordsAt + entry * RECORD_CELLS
+    const cell = record + HOLDER + place
+    if (Atomics.compareExchange(this.cells, cell, name, 0) !== name) return
+    this.ledger.addCached(name, -this.cells[record + SPAN])
+    for (let other = 0; other < HOLDERS; other++) if (this.cells[record + HOLDER + other] !== 0) return
+    this.cells[HEADER_CELLS + entry] = 0
+  }
+
+  private entryOf(low: number, high: number): number {
+    const { cells, recordsAt } = this
+    const bucket = (low & this.bucketMask) * BUCKET
+    for (let entry = bucket; entry < bucket + BUCKET; entry++) {
+      if (cells[HEADER_CELLS + entry] === low && cells[recordsAt + entry * RECORD_CELLS + HIGH] === high) {
+        return entry
+      }
+    }
+    return NONE
+  }
+
+  /** Takes a free place, failing that one of a worker that left, failing that any: all four still hold it. */
+  private addHolder(entry: number, stamp: number, name: number): void {
+    const { cells } = this
+    const record = this.recordsAt + entry * RECORD_CELLS
+    cells[record + STAMP] = stamp
+    let place = NONE
+    for (let i = 0; i < HOLDERS; i++) {
+      const other = cells[record + HOLDER + i]
+      if (other === name) return
+      if (place === NONE && (other === 0 || !this.ledger.isCurrent(other))) place = i
+    }
+    if (place === NONE) place = stamp & (HOLDERS - 1)
+    const span = cells[record + SPAN]
+    const old = Atomics.exchange(cells, record + HOLDER + place, name)
+    if (old !== 0) this.ledger.addCached(old, -span)
+    this.ledger.addCached(name, span)
+  }
+
+  private replace(low: number, high: number, stamp: number, span: number, name: number): void {
+    const { cells } = this
+    const entry = this.victim(low, stamp)
+    const record = this.recordsAt + entry * RECORD_CELLS
+    // Nobody may match it while it changes.
+    cells[HEADER_CELLS + entry] = 0
+    const oldSpan = cells[record + SPAN]
+    for (let i = 0; i < HOLDERS; i++) {
+      const old = cells[record + HOLDER + i]
+      if (old === 0) continue
+      cells[record + HOLDER + i] = 0
+      this.ledger.addCached(old, -oldSpan)
+    }
+    cells[record + HIGH] = high
+    cells[record + STAMP] = stamp
+    cells[record + SPAN] = span
+    cells[record + HOLDER] = name
+    cells[HEADER_CELLS + entry] = low
+    this.ledger.addCached(name, span)
+  }
+
+  /** An empty entry of the bucket, or the one used longest ago. */
+  private victim(low: number, clock: number): number {
+    const bucket = (low & this.bucketMask) * BUCKET
+    let oldest = bucket
+    let oldestAge = -1
+    for (let entry = bucket; entry < bucket + BUCKET; entry++) {
+      if (this.cells[HEADER_CELLS + entry] === 0) return entry
+      const age = this.age(entry, clock)
+      if (age <= oldestAge) continue
+      oldest = entry
+      oldestAge = age
+    }
+    return oldest
+  }
+}
