@@ -2,7 +2,7 @@
 import { defineValidator, type Static, Type } from '#kernel'
 import { workerErrors } from './errors.ts'
 import { WorkerSpecSchema } from './wire.ts'
-import { parseWorkerUrl } from './worker-url.ts'
+import { parseWorkerUrl, workerKey } from './worker-url.ts'
 
 const seconds = (value: number, description: string) =>
   Type.Number({ exclusiveMinimum: 0, default: value, description })
@@ -11,7 +11,17 @@ const secondsOrZero = (value: number, description: string) =>
 const count = (value: number, description: string) =>
   Type.Integer({ minimum: 1, default: value, description })
 
-/** @source routing facts 5.2, 5.3 */
+const adminKey = (variable: string) =>
+  Type.Optional(
+    Type.String({
+      minLength: 1,
+      pattern: '^[\\x21-\\x7e]+$',
+      secret: true,
+      description: `Default: the environment variable ${variable}.`,
+    }),
+  )
+
+/** @source routing facts 1.9, 2.3, 2.4, 5.2, 5.3 */
 export const workersConfig = Type.Object(
   {
     urls: Type.Array(Type.String(), {
@@ -55,6 +65,35 @@ export const workersConfig = Type.Object(
       default: false,
       description: 'Remove workers whose checks have failed for good.',
     }),
+    dpAware: Type.Boolean({
+      default: false,
+      description:
+        'Each data-parallel rank of an engine becomes a worker of its own, with the URL of the engine, @ and the rank. Workers cannot be replaced (PUT) then.',
+    }),
+    loadMonitorIntervalSecs: Type.Number({
+      minimum: 1,
+      default: 10,
+      description:
+        'How often ready workers are asked for their load, seconds; only while a policy reads it or engineMetrics is on.',
+    }),
+    engineMetrics: Type.Boolean({
+      default: false,
+      description: 'Ask all ready workers for their load, and show what they say as weir_engine_… metrics.',
+    }),
+    adminKeys: Type.Object(
+      {
+        openai: adminKey('OPENAI_ADMIN_KEY'),
+        xai: adminKey('XAI_ADMIN_KEY'),
+        anthropic: adminKey('ANTHROPIC_ADMIN_KEY'),
+        gemini: adminKey('GEMINI_ADMIN_KEY'),
+      },
+      {
+        default: {},
+        additionalProperties: false,
+        description:
+          'Keys for the model lists of cloud services, in place of the worker’s own. Sent only to the service’s hosts, and to workers of this file whose provider names the service. Never used for requests of clients.',
+      },
+    ),
     modelAliases: Type.Record(Type.String(), Type.String(), {
       default: {},
       description:
@@ -85,10 +124,16 @@ export function checkWorkersConfig(config: WorkersConfig): void {
     if (worker.runtime != null && worker.runtime_type != null) {
       refuse(`workers.${index}.runtime`, 'is another name of runtime_type; give one of them')
     }
+    const { initial_backoff_ms: initialMs, max_backoff_ms: maxMs } = worker.resilience ?? {}
+    if (initialMs != null && maxMs != null && maxMs < initialMs) {
+      refuse(`workers.${index}.resilience.max_backoff_ms`, 'must not be less than initial_backoff_ms')
+    }
   }
-  const urls = [...config.urls, ...config.workers.map((worker) => worker.url)]
-  const twice = urls.find((url, index) => urls.indexOf(url) !== index)
-  if (twice !== undefined) refuse('urls', `and workers name ${twice} more than once`)
+  const seen = new Set<string>()
+  for (const url of [...config.urls, ...config.workers.map((worker) => worker.url)]) {
+    if (seen.has(workerKey(url))) refuse('urls', `and workers name ${url} more than once`)
+    seen.add(workerKey(url))
+  }
   for (const [alias, model] of Object.entries(config.modelAliases)) {
     if (alias === '' || model === '') refuse(`modelAliases.${alias}`, 'must have a name on both sides')
     if (alias === model) refuse(`modelAliases.${alias}`, 'must differ from the model it stands for')

@@ -3,6 +3,7 @@ import type { Logger, WorkerBalance } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import type { HealthChecks } from './health-checks.ts'
 import type { JobRunner } from './jobs.ts'
+import type { LoadMonitor } from './load-monitor.ts'
 import type { CallWorker } from './probe.ts'
 import type { Registry } from './registry.ts'
 import type { SavedWorkers } from './saved-workers.ts'
@@ -11,6 +12,7 @@ export interface ControlParts {
   readonly registry: Registry
   readonly jobs: JobRunner
   readonly checks: HealthChecks
+  readonly loads: LoadMonitor
   readonly saved: SavedWorkers
   readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'inFlight'>
   readonly call: CallWorker

@@ -1,6 +1,6 @@
 /** The models of a cloud service: its list, with dated names of one model put together. */
 import type { ModelCard } from '#kernel'
-import { type Inquiry, modelEntries } from './inquiry.ts'
+import { type Info, type Inquiry, type InquiryTarget, modelEntries } from './inquiry.ts'
 import { type Capability, DEFAULT_CAPABILITIES, normalizeCard } from './model-card.ts'
 
 const DATE_SUFFIX = /[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/
@@ -14,9 +14,13 @@ const CAPABILITIES_OF_NAME: readonly (readonly [pattern: RegExp, capabilities: r
   [/whisper|tts|transcribe|audio|realtime/, ['audio']],
 ]
 
-/** Headers of services that do not take a bearer token. @source routing facts 2.3 */
-export function providerHeaders(provider: string | null, apiKey: string): string[] | null {
-  return provider === 'anthropic' ? ['x-api-key', apiKey, 'anthropic-version', '2023-06-01'] : null
+/** Whom to ask for the list, and with which key in which header. @source routing facts 2.3, 4.8 */
+export function listTarget(url: string, provider: string | null, key: string): InquiryTarget {
+  if (provider === 'anthropic') {
+    return { url, apiKey: null, headers: ['x-api-key', key, 'anthropic-version', '2023-06-01'] }
+  }
+  if (provider === 'gemini') return { url, apiKey: null, headers: ['x-goog-api-key', key] }
+  return { url, apiKey: key }
 }
 
 /**
@@ -24,8 +28,16 @@ export function providerHeaders(provider: string | null, apiKey: string): string
  * @throws model_discovery_failed when it cannot be asked
  */
 export async function discoverExternal(inquiry: Inquiry): Promise<readonly ModelCard[]> {
-  const entries = modelEntries(await inquiry.require('/v1/models'))
-  return groupDated(entries.map((entry) => entry.id.replace(/^models\//, '')))
+  // Some services have the list beside /v1, or beside what they have in its place.
+  const list = (await inquiry.require('/v1/models')) ?? (await inquiry.find('/models'))
+  return groupDated(modelNames(list).map((name) => name.replace(/^models\//, '')))
+}
+
+/** Names in a list of the common form, or of gemini's own. */
+function modelNames(list: Info | null): readonly string[] {
+  if (!Array.isArray(list?.models)) return modelEntries(list).map((entry) => entry.id)
+  const names = list.models.map((entry: Info | null) => entry?.name)
+  return names.filter((name): name is string => typeof name === 'string' && name !== '')
 }
 
 /** One card per model: the shortest name is its id, the others are aliases. @source routing facts 2.3 */

@@ -57,7 +57,7 @@ export async function discover(
 ): Promise<Discovered> {
   const [models, ...infos] = await Promise.all([
     inquiry.find('/v1/models'),
-    ...(runtime === 'sglang' ? [sglangInfo(inquiry, 'server_info'), sglangInfo(inquiry, 'model_info')] : []),
+    ...(runtime === 'sglang' ? [serverInfo(inquiry), sglangInfo(inquiry, 'model_info')] : []),
     ...(runtime === 'vllm' ? [inquiry.find('/version')] : []),
   ])
   const entries = modelEntries(models)
@@ -65,6 +65,11 @@ export async function discover(
   const all = { ...labels, ...given }
   if (configured !== null) return { labels, models: configured.map((card) => complete(card, all)) }
   return { labels, models: toCards(entries, all) }
+}
+
+/** What an sglang engine says about how it runs; null when it does not. */
+export function serverInfo(inquiry: Inquiry): Promise<Info | null> {
+  return sglangInfo(inquiry, 'server_info')
 }
 
 /** Older releases have the route under another name. */

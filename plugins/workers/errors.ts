@@ -28,6 +28,16 @@ export const workerErrors = defineErrors('workers', {
     source: 'client',
     text: (field: string, alias: string) => `'${alias}' is another name of '${field}'; send one of them`,
   },
+  invalid_resilience: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (field: string, problem: string) => `field '${field}' ${problem}`,
+  },
+  replace_unsupported: {
+    kind: 'bad_request',
+    source: 'client',
+    text: () => 'workers cannot be replaced while dpAware is on; delete the worker and register it again',
+  },
   url_change_unsupported: {
     kind: 'bad_request',
     source: 'client',
@@ -60,6 +70,11 @@ export const workerErrors = defineErrors('workers', {
     kind: 'unavailable',
     source: 'worker',
     text: (url: string, problem: string) => `${url} did not tell its models: ${problem}`,
+  },
+  rank_discovery_failed: {
+    kind: 'unavailable',
+    source: 'worker',
+    text: (url: string, problem: string) => `${url} did not tell its data-parallel ranks: ${problem}`,
   },
   transport_missing: {
     kind: 'not_implemented',

@@ -1,12 +1,10 @@
 /** POST /flush_cache: empties the KV cache of every HTTP worker. */
 import { type Host, type RouteDefinition, type Static, Type, type WorkerEntry } from '#kernel'
-import { fanOut } from './fan-out.ts'
-import { type CallWorker, callOf, describeFailure, isGoodStatus } from './probe.ts'
+import { callEngines, FailedCallSchema } from './call-engines.ts'
+import { type CallWorker, callOf } from './probe.ts'
 
 /** @source routes facts 17.1 */
 const CALL_TIMEOUT_MS = 45_000
-const MAX_PARALLEL = 32
-const MAX_REPLY_BYTES = 1_048_576
 
 const counts = {
   message: Type.String(),
@@ -20,7 +18,7 @@ const PartlyFlushedSchema = Type.Object({
   status: Type.Literal('partial_success'),
   ...counts,
   successful: Type.Array(Type.String({ description: 'Worker URL.' })),
-  failed: Type.Array(Type.Object({ worker: Type.String(), error: Type.String() })),
+  failed: Type.Array(FailedCallSchema),
 })
 
 /** The reply; 206 when it is partial. @source API spec 4.5 */
@@ -29,8 +27,10 @@ export type FlushReport = Static<typeof FlushedSchema> | Static<typeof PartlyFlu
 /** @param workers all registered workers, healthy or not */
 export async function flushCaches(call: CallWorker, workers: readonly WorkerEntry[]): Promise<FlushReport> {
   const targets = workers.filter((worker) => worker.connectionMode === 'http')
-  const problems = await fanOut(targets, MAX_PARALLEL, (worker) => flushOne(call, worker))
-  const successful = targets.filter((_, index) => problems[index] === null).map((worker) => worker.url)
+  const { successful, failed } = await callEngines(call, targets, {
+    path: '/flush_cache',
+    timeoutMs: CALL_TIMEOUT_MS,
+  })
   const totals = {
     workers_flushed: successful.length,
     total_http_workers: targets.length,
@@ -41,27 +41,8 @@ export async function flushCaches(call: CallWorker, workers: readonly WorkerEntr
       targets.length === 0 ? 'there are no HTTP workers to flush' : 'all HTTP workers are flushed'
     return { status: 'success', message, ...totals }
   }
-  const failed = targets.flatMap((worker, index) => {
-    const error = problems[index]
-    return error === null ? [] : [{ worker: worker.url, error }]
-  })
   const message = `${failed.length} of ${targets.length} HTTP workers could not be flushed`
   return { status: 'partial_success', message, ...totals, successful, failed }
-}
-
-/** Null when flushed, else why not. */
-async function flushOne(call: CallWorker, worker: WorkerEntry): Promise<string | null> {
-  try {
-    const reply = await call(worker, {
-      method: 'POST',
-      path: '/flush_cache',
-      timeoutMs: CALL_TIMEOUT_MS,
-      maxBodyBytes: MAX_REPLY_BYTES,
-    })
-    return isGoodStatus(reply.status) ? null : `the worker answered ${reply.status}`
-  } catch (error) {
-    return describeFailure(error)
-  }
 }
 
 export function flushCacheRoute(host: Host): RouteDefinition {

@@ -2,13 +2,10 @@
 import { type Host, type RouteDefinition, type Static, Type, type WorkerEntry } from '#kernel'
 import { fanOut } from './fan-out.ts'
 import { type LoadDetails, LoadDetailsSchema, readGauges, readLoads } from './load-report.ts'
-import { type CallWorker, callOf, isGoodStatus } from './probe.ts'
+import { askLoads, askMetricsPage, jsonOf } from './load-sources.ts'
+import { type CallWorker, callOf, engineUrl, isGoodStatus } from './probe.ts'
 
-/** @source routes facts 17.2 */
-const CALL_TIMEOUT_MS = 5_000
 const MAX_PARALLEL = 32
-const MAX_REPLY_BYTES = 8_388_608
-const LOADS_PATH = '/v1/loads?include=core,disagg,queues,memory'
 
 const WorkerLoadSchema = Type.Object({
   worker: Type.String({ description: 'Worker URL.' }),
@@ -18,60 +15,61 @@ const WorkerLoadSchema = Type.Object({
 const LoadsSchema = Type.Object({ workers: Type.Array(WorkerLoadSchema) })
 type WorkerLoad = Static<typeof WorkerLoadSchema>
 
-/** @source API spec 2.12, 4.5 */
+/** One call per engine: its data-parallel ranks share the answer. @source API spec 2.12, 4.5 */
 export async function readWorkerLoads(
   call: CallWorker,
   workers: readonly WorkerEntry[],
 ): Promise<Static<typeof LoadsSchema>> {
-  return { workers: await fanOut(workers, MAX_PARALLEL, (worker) => readWorkerLoad(call, worker)) }
+  const engines = [...Map.groupBy(workers, engineUrl).values()]
+  const details = await fanOut(engines, MAX_PARALLEL, ([first]) => readDetails(call, first))
+  const ofEngine = new Map(engines.map(([first], place) => [engineUrl(first), details[place]]))
+  return { workers: workers.map((worker) => toWorkerLoad(worker, ofEngine.get(engineUrl(worker)) ?? null)) }
 }
 
-/** Gauges tell a ratio but no token count, so their details come with load -1. */
-async function readWorkerLoad(call: CallWorker, entry: WorkerEntry): Promise<WorkerLoad> {
-  const worker = entry.url
+interface Answer {
+  readonly details: LoadDetails
+  /** Gauges tell a ratio but no token count. */
+  readonly hasTokens: boolean
+}
+
+function toWorkerLoad({ url, dataParallel }: WorkerEntry, answer: Answer | null): WorkerLoad {
+  if (answer === null) return { worker: url, load: -1 }
+  const details = dataParallel === null ? answer.details : ofRank(answer.details, dataParallel.rank)
+  return { worker: url, load: answer.hasTokens ? usedTokens(details) : -1, details }
+}
+
+/** The part of one rank; all of it where the engine does not tell its ranks apart. */
+function ofRank(details: LoadDetails, rank: number): LoadDetails {
+  const loads = details.loads.filter((load) => load.dp_rank === rank)
+  return loads.length === 0 ? details : { ...details, dp_rank_count: 1, loads }
+}
+
+/** @returns null when the worker does not tell */
+async function readDetails(call: CallWorker, entry: WorkerEntry): Promise<Answer | null> {
+  // This build has no load call for gRPC workers.
+  if (entry.connectionMode !== 'http') return null
   try {
-    const own = await readOwnReport(call, entry)
-    if (own !== null) return { worker, load: usedTokens(own), details: own }
+    const own = await askLoads(call, entry)
+    const details = isGoodStatus(own.status) ? readLoads(jsonOf(own), new Date().toISOString()) : null
+    if (details !== null) return { details, hasTokens: true }
     const gauges = hasGauges(entry) ? await readMetricsPage(call, entry) : null
-    return gauges === null ? { worker, load: -1 } : { worker, load: -1, details: gauges }
+    return gauges === null ? null : { details: gauges, hasTokens: false }
   } catch {
-    return { worker, load: -1 }
+    return null
   }
 }
 
-/** This build has no load call for gRPC workers, so theirs is not known. */
-async function readOwnReport(call: CallWorker, worker: WorkerEntry): Promise<LoadDetails | null> {
-  if (worker.connectionMode !== 'http') return null
-  const reply = await get(call, worker, LOADS_PATH)
-  if (!isGoodStatus(reply.status)) return null
-  return readLoads(parseJson(reply.body), new Date().toISOString())
-}
-
-function hasGauges(worker: WorkerEntry): boolean {
-  return (
-    worker.connectionMode === 'http' && (worker.runtimeType === 'vllm' || worker.runtimeType === 'sglang')
-  )
+function hasGauges({ runtimeType }: WorkerEntry): boolean {
+  return runtimeType === 'vllm' || runtimeType === 'sglang'
 }
 
 async function readMetricsPage(call: CallWorker, worker: WorkerEntry): Promise<LoadDetails | null> {
-  const reply = await get(call, worker, '/metrics')
+  const reply = await askMetricsPage(call, worker)
   return isGoodStatus(reply.status) ? readGauges(reply.body.toString(), new Date().toISOString()) : null
-}
-
-function get(call: CallWorker, worker: WorkerEntry, path: string) {
-  return call(worker, { method: 'GET', path, timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_REPLY_BYTES })
 }
 
 function usedTokens(details: LoadDetails): number {
   return details.loads.reduce((sum, rank) => sum + rank.num_used_tokens, 0)
-}
-
-function parseJson(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString())
-  } catch {
-    return null
-  }
 }
 
 export function getLoadsRoute(host: Host): RouteDefinition {

@@ -29,6 +29,7 @@ beforeEach(() => {
       setStatus: (slot, status) => void statuses.set(slot, status),
     },
     log: silent,
+    engineOf: (worker) => [worker],
     counter: {
       labels: (type, result) => ({ value: 0, inc: () => void results.push(`${type} ${result}`) }),
       remove() {},
@@ -50,7 +51,12 @@ afterEach(() => {
 function worker(slot: number, health = {}, revision = 1): Worker {
   const spec = { ...specOfUrl(`http://w${slot}:1`), health }
   const findings = { connectionMode: 'http', runtimeType: 'vllm', models: [], labels: {} } as const
-  return buildWorker({ id: `id-${slot}`, spec, findings, origin: 'api' }, slot, revision, defaultConfig())
+  return buildWorker(
+    { id: `id-${slot}`, spec, findings, origin: 'api', rank: null },
+    slot,
+    revision,
+    defaultConfig(),
+  )
 }
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
 

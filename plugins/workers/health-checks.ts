@@ -12,6 +12,8 @@ const JITTER = 0.1
 
 export interface HealthChecksParts {
   readonly balance: Pick<WorkerBalance, 'setStatus' | 'status'>
+  /** The workers that share a worker's engine, and so its health; the first of them is the one to probe. */
+  readonly engineOf: (worker: Worker) => readonly Worker[]
   readonly log: Logger
   /** Null when good, else why not; must not throw. */
   readonly probe: (worker: Worker) => Promise<string | null>
@@ -41,7 +43,10 @@ export class HealthChecks {
     this.#parts = parts
   }
 
-  /** Begins to watch a worker, or goes on with its new revision; the first probe goes out at once. */
+  /**
+   * Begins to watch a worker and with it all of its engine, or goes on with its new revision; the first probe goes
+   * out at once. Data-parallel ranks are watched through rank 0.
+   */
   watch(worker: Worker): void {
     const status = this.#status(worker)
     const view = this.#watches.get(worker.id)?.view ?? { status, counts: NO_PROBES }
@@ -111,7 +116,7 @@ export class HealthChecks {
   }
 
   #move(worker: Worker, from: WorkerStatus, to: WorkerStatus, problem: string | null): void {
-    this.#parts.balance.setStatus(worker.entry.slot, to)
+    for (const { entry } of this.#parts.engineOf(worker)) this.#parts.balance.setStatus(entry.slot, to)
     const fields = { worker: worker.spec.url, from, to, reason: problem }
     if (to === 'ready') this.#parts.log.info(fields, 'worker is healthy')
     else this.#parts.log.warn(fields, 'worker is not healthy')

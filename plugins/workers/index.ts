@@ -1,5 +1,5 @@
 /** The workers plugin: registers, watches and removes workers, and publishes the table that all threads route by. */
-import { definePlugin, type Host, Store, WorkerTableReplica } from '#kernel'
+import { definePlugin } from '#kernel'
 import {
   GetWorker,
   ListWorkers,
@@ -8,21 +8,14 @@ import {
   RemoveWorker,
   ReplaceWorker,
 } from './commands.ts'
-import { checkWorkersConfig, type WorkersConfig, workersConfig } from './config.ts'
-import type { ControlParts } from './control-parts.ts'
+import { checkWorkersConfig, workersConfig } from './config.ts'
 import { flushCacheRoute } from './flush-cache.ts'
 import { getLoadsRoute } from './get-loads.ts'
-import { HealthChecks } from './health-checks.ts'
-import { JobRunner } from './jobs.ts'
-import { WorkerManager } from './manager.ts'
-import { callOf, probeWorker } from './probe.ts'
+import { openManager } from './open-manager.ts'
+import { profileRoutes } from './profile.ts'
 import { prepareBodyChecks, readPatch, readSpec } from './read-body.ts'
 import { workersReadiness } from './readiness.ts'
-import { Registrations } from './registrations.ts'
-import { Registry } from './registry.ts'
-import { Removals } from './removals.ts'
 import { workerRoutes } from './routes.ts'
-import { SavedWorkers } from './saved-workers.ts'
 
 export default definePlugin({
   manifest: {
@@ -37,6 +30,7 @@ export default definePlugin({
     for (const route of workerRoutes(host)) host.route(route)
     host.route(flushCacheRoute(host))
     host.route(getLoadsRoute(host))
+    for (const route of profileRoutes(host)) host.route(route)
     host.readiness(() => workersReadiness(host.balance))
     if (!host.isControl) return
     const manager = openManager(host, config)
@@ -54,32 +48,3 @@ export default definePlugin({
     return { ready: start, stop: () => manager.stop() }
   },
 })
-
-/** Puts control's parts together. */
-function openManager(host: Host, config: WorkersConfig): WorkerManager {
-  const { balance, log } = host
-  const call = callOf(host)
-  const registry = new Registry({
-    balance,
-    config,
-    publish: (table) => host.publish(WorkerTableReplica, table),
-  })
-  const checks = new HealthChecks({
-    balance,
-    log,
-    probe: ({ entry, health }) =>
-      probeWorker(call, entry, config.healthCheck.endpoint, health.timeoutSecs * 1000),
-    counter: host.metrics.counter({
-      name: 'weir_worker_health_checks_total',
-      help: 'Health probes of registered workers.',
-      labels: ['worker_type', 'result'],
-    }),
-    onFailed: (worker) => removals.removeFailed(worker),
-  })
-  const jobs = new JobRunner(log, (url) => registry.dropReservation(url))
-  const saved = new SavedWorkers(host.find(Store), log)
-  const maxWorkers = host.kernelConfig.limits.maxWorkers
-  const parts: ControlParts = { registry, jobs, checks, saved, balance, call, config, maxWorkers, log }
-  const removals = new Removals(parts)
-  return new WorkerManager(parts, new Registrations(parts), removals)
-}

@@ -30,12 +30,18 @@ export class Inquiry {
   readonly #job: JobContext
   readonly #options: InquiryOptions
   readonly #asked = new Map<string, Promise<Info | null>>()
+  #refusal: string | null = null
 
   constructor(call: CallWorker, target: InquiryTarget, job: JobContext, options: InquiryOptions) {
     this.#call = call
     this.#target = target
     this.#job = job
     this.#options = options
+  }
+
+  /** The first answer that asked for a key, or another one; null when there was none. */
+  get refusal(): string | null {
+    return this.#refusal
   }
 
   /**
@@ -75,8 +81,11 @@ export class Inquiry {
       const { headers } = this.#target
       const limits = { timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_INFO_BYTES }
       const reply = await this.#call(this.#target, { method: 'GET', path, headers, ...limits })
-      if (reply.status >= 500 || reply.status === 401 || reply.status === 403) {
-        return { info: null, problem: `GET ${path} answered ${reply.status}` }
+      const isRefused = reply.status === 401 || reply.status === 403
+      if (reply.status >= 500 || isRefused) {
+        const problem = `GET ${path} answered ${reply.status}`
+        if (isRefused) this.#refusal ??= problem
+        return { info: null, problem }
       }
       return { info: isGoodStatus(reply.status) ? toInfo(reply.body) : null, problem: null }
     } catch (error) {

@@ -8,6 +8,7 @@ export type JobKind = 'AddWorker' | 'UpdateWorker' | 'RemoveWorker'
 
 export interface JobStatus {
   readonly kind: JobKind
+  /** As in the options. */
   readonly url: string
   readonly state: 'pending' | 'processing' | 'failed'
   /** Why it failed; null before. */
@@ -26,7 +27,7 @@ export interface JobContext {
 
 export interface JobOptions {
   readonly kind: JobKind
-  /** URL of the worker; its newest job is the one whose status is shown. */
+  /** URL of the worker as `workerKey` writes it; its newest job is the one whose status is shown. */
   readonly url: string
   /** For the whole job from its start, milliseconds. */
   readonly budgetMs: number
@@ -67,7 +68,8 @@ export class JobRunner {
   readonly #onExpired: (url: string) => void
   /** Newest job of each URL, until it succeeds or its failure is old. */
   readonly #newest = new Map<string, Job>()
-  readonly #unfinished = new Set<Job>()
+  /** Jobs that are queued or run, by URL: a burst of registrations must not search all of them. */
+  readonly #unfinished = new Map<string, Set<Job>>()
   readonly #queue: Job[] = []
   /** Jobs whose wait is over and which want a place again; they go before new ones. */
   readonly #returning: (() => void)[] = []
@@ -104,14 +106,16 @@ export class JobRunner {
     }
     const job: Job = { options, work, controller: new AbortController(), status, hasPlace: false }
     this.#newest.set(options.url, job)
-    this.#unfinished.add(job)
+    const others = this.#unfinished.get(options.url)
+    if (others === undefined) this.#unfinished.set(options.url, new Set([job]))
+    else others.add(job)
     this.#queue.push(job)
     this.#startNext()
   }
 
   /** Status of the URL's newest job that has not succeeded and was not cancelled; undefined when there is none. */
   status(url: string): JobStatus | undefined {
-    const job = this.#newest.get(url) ?? [...this.#unfinished].find((other) => other.options.url === url)
+    const job = this.#newest.get(url) ?? this.#unfinished.get(url)?.values().next().value
     return job?.status
   }
 
@@ -134,11 +138,11 @@ export class JobRunner {
   /** Cancels everything. Safe to call twice. */
   stop(): void {
     clearInterval(this.#sweeper)
-    for (const job of [...this.#unfinished]) this.#giveUp(job)
+    for (const job of [...this.#unfinished.values()].flatMap((jobs) => [...jobs])) this.#giveUp(job)
   }
 
   #unfinishedOf(url: string, kind: JobKind): Job[] {
-    return [...this.#unfinished].filter((job) => job.options.url === url && job.options.kind === kind)
+    return [...(this.#unfinished.get(url) ?? [])].filter((job) => job.options.kind === kind)
   }
 
   /** A job that waits at once comes back here while the loop runs: the flag keeps that from nesting. */
@@ -170,10 +174,10 @@ export class JobRunner {
       await job.work({ signal: job.controller.signal, wait: (waitMs) => this.#wait(job, waitMs) })
       if (this.#newest.get(job.options.url) === job) this.#newest.delete(job.options.url)
     } catch (error) {
-      if (this.#unfinished.has(job)) this.#fail(job, error)
+      if (this.#unfinished.get(job.options.url)?.has(job) === true) this.#fail(job, error)
     } finally {
       clearTimeout(timer)
-      this.#unfinished.delete(job)
+      this.#dropUnfinished(job)
       this.#leavePlace(job)
     }
   }
@@ -185,8 +189,14 @@ export class JobRunner {
     this.#log.warn({ job: job.options.kind, worker: job.options.url, reason: message }, 'worker job failed')
   }
 
+  #dropUnfinished(job: Job): void {
+    const { url } = job.options
+    const jobs = this.#unfinished.get(url)
+    if (jobs?.delete(job) === true && jobs.size === 0) this.#unfinished.delete(url)
+  }
+
   #giveUp(job: Job): void {
-    this.#unfinished.delete(job)
+    this.#dropUnfinished(job)
     if (this.#newest.get(job.options.url) === job) this.#newest.delete(job.options.url)
     const place = this.#queue.indexOf(job)
     if (place >= 0) this.#queue.splice(place, 1)

@@ -11,7 +11,7 @@ import type { Removals } from './removals.ts'
 import { specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import { patchWorker, type Worker } from './worker.ts'
-import { parseWorkerUrl } from './worker-url.ts'
+import { parseWorkerUrl, workerKey } from './worker-url.ts'
 
 export class WorkerManager {
   readonly #parts: ControlParts
@@ -26,21 +26,26 @@ export class WorkerManager {
 
   /** Lists the saved workers and registers those of the configuration; none of them is waited for. */
   async start(): Promise<void> {
-    const { config, saved, registry } = this.#parts
+    const { config, saved, registry, loads } = this.#parts
     const configured = [...config.urls.map(specOfUrl), ...config.workers.map(toWorkerSpec)]
-    const urls = new Set(configured.map((spec) => spec.url))
-    const restored = (await saved.load()).filter(({ spec }) => !urls.has(spec.url))
-    const workers = await Promise.all(
-      restored.map(({ id, spec, findings }) => registry.add({ id, spec, findings, origin: 'api' })),
+    const keys = new Set(configured.map((spec) => workerKey(spec.url)))
+    const restored = (await saved.load()).filter(([{ spec }]) => !keys.has(workerKey(spec.url)))
+    const engines = await Promise.all(
+      restored.map((workers) => {
+        const [{ spec, findings }] = workers
+        return registry.add({ ids: workers.map(({ id }) => id), spec, findings, origin: 'api' })
+      }),
     )
-    for (const worker of workers) this.#registrations.restore(worker)
+    for (const [worker] of engines) this.#registrations.restore(worker)
     for (const spec of configured) this.#registrations.begin(registry.reserve(spec), 'config')
+    loads.start()
   }
 
   /** Stops all background work. Safe to call twice. */
   stop(): void {
     this.#parts.jobs.stop()
     this.#parts.checks.stop()
+    this.#parts.loads.stop()
   }
 
   /** @param model null lists all */
@@ -54,10 +59,10 @@ export class WorkerManager {
   get(id: string): WorkerRecord {
     const { registry, jobs, balance, config } = this.#parts
     const worker = registry.byId(id)
-    if (worker !== undefined) return toRecord(worker, balance, jobs.status(worker.spec.url))
+    if (worker !== undefined) return toRecord(worker, balance, jobs.status(workerKey(worker.spec.url)))
     const reservation = registry.reservationById(id)
     if (reservation === undefined) throw workerErrors.worker_not_found(id)
-    return toPendingRecord(reservation, config, jobs.status(reservation.spec.url))
+    return toPendingRecord(reservation, config, jobs.status(workerKey(reservation.spec.url)))
   }
 
   /**
@@ -69,7 +74,7 @@ export class WorkerManager {
     const { registry, jobs, maxWorkers } = this.#parts
     parseWorkerUrl(spec.url)
     const existing = registry.byUrl(spec.url)
-    if (existing !== undefined) throw workerErrors.worker_already_exists(spec.url, existing.id)
+    if (existing !== undefined) throw workerErrors.worker_already_exists(existing.spec.url, existing.id)
     const known = registry.reservationOf(spec.url)
     const isUnderWay = known !== undefined && this.#registrations.isUnderWay(spec.url)
     if (isUnderWay && isDeepStrictEqual(known.spec, spec)) return accepted(known)
@@ -84,11 +89,12 @@ export class WorkerManager {
 
   /**
    * Takes a replacement on; it supersedes one that is still under way.
-   * @throws worker_not_found, url_change_unsupported, job_queue_full
-   * @source routes facts 16.9
+   * @throws worker_not_found, replace_unsupported, url_change_unsupported, job_queue_full
+   * @source routes facts 16.9, routing facts 2.4
    */
   replace(id: string, spec: WorkerSpec): AcceptedChange {
     const worker = this.#require(id)
+    if (this.#parts.config.dpAware) throw workerErrors.replace_unsupported()
     if (spec.url !== worker.spec.url) {
       throw workerErrors.url_change_unsupported.with({ param: 'url' }, worker.spec.url)
     }
@@ -99,19 +105,21 @@ export class WorkerManager {
   }
 
   /**
-   * Takes a change of single members on.
+   * Takes a change of single members on; it holds for all workers of the engine.
    * @throws worker_not_found, job_queue_full
    * @source routes facts 16.8
    */
   patch(id: string, patch: WorkerPatch): AcceptedChange {
     const worker = this.#require(id)
-    const options = { kind: 'UpdateWorker', url: worker.spec.url, budgetMs: BUDGET_MARGIN_MS } as const
+    const url = workerKey(worker.spec.url)
+    const options = { kind: 'UpdateWorker', url, budgetMs: BUDGET_MARGIN_MS } as const
     this.#parts.jobs.submit(options, () => this.#applyPatch(id, patch))
     return accepted(worker)
   }
 
   /**
-   * Takes a removal on; of a registration that is not finished, cancels it. May be repeated while it lasts.
+   * Takes a removal on, of all workers of the engine; of a registration that is not finished, cancels it. May be
+   * repeated while it lasts.
    * @throws worker_not_found, job_queue_full
    * @source routes facts 16.10
    */
@@ -125,7 +133,7 @@ export class WorkerManager {
     }
     const { url } = reservation.spec
     this.#registrations.cancel(url)
-    jobs.forget(url)
+    jobs.forget(workerKey(url))
     registry.dropReservation(url)
     return accepted(reservation)
   }
@@ -140,12 +148,13 @@ export class WorkerManager {
     const { registry, config, balance, checks, saved } = this.#parts
     const worker = this.#require(id)
     if (Object.keys(patch).length === 0) return
-    const next = patchWorker(worker, patch, config)
-    await registry.put(next)
-    if (!registry.isCurrent(next)) return
-    if (next.health.isDisabled) balance.setStatus(next.entry.slot, 'ready')
-    checks.watch(next)
-    await saved.save(next)
+    const engine = registry.engineOf(worker).map((member) => patchWorker(member, patch, config))
+    await registry.put(engine)
+    const [first] = engine
+    if (!registry.isCurrent(first)) return
+    if (first.health.isDisabled) for (const { entry } of engine) balance.setStatus(entry.slot, 'ready')
+    checks.watch(first)
+    await saved.save(engine)
   }
 }
 

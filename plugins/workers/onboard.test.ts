@@ -37,10 +37,17 @@ function fakeWorker(routes: Routes) {
 const job: JobContext = { signal: new AbortController().signal, wait: async () => {} }
 const UP = { '/health': {} }
 const list = (...data: object[]) => ({ object: 'list', data })
-const run = (spec: object, worker: ReturnType<typeof fakeWorker>, config = {}) =>
-  onboard(toWorkerSpec({ url: 'http://w:1', ...spec }), job, {
+const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
+const run = (
+  spec: object,
+  worker: ReturnType<typeof fakeWorker>,
+  config = {},
+  origin: 'api' | 'config' = 'api',
+) =>
+  onboard(toWorkerSpec({ url: 'http://w:1', ...spec }), origin, job, {
     call: worker.call,
     config: { ...defaultConfig(), ...config },
+    log: silent,
   })
 
 describe('engines', () => {
@@ -174,7 +181,11 @@ describe('waiting for the worker', () => {
         if (waits === 3) routes['/health'] = {}
       },
     }
-    await onboard(specOfUrl('http://w:1'), late, { call: worker.call, config: defaultConfig() })
+    await onboard(specOfUrl('http://w:1'), 'api', late, {
+      call: worker.call,
+      config: defaultConfig(),
+      log: silent,
+    })
     expect(worker.paths().filter((path) => path === '/health').length).toBe(4)
   })
 
@@ -205,7 +216,8 @@ describe('waiting for the worker', () => {
       ...job,
       wait: async (waitMs) => void order.push(`${waitMs} before ${worker.asked.length}`),
     }
-    await onboard(specOfUrl('http://w:1'), delayed, {
+    await onboard(specOfUrl('http://w:1'), 'api', delayed, {
+      log: silent,
       call: worker.call,
       config: { ...defaultConfig(), startupDelaySecs: 3 },
     })

@@ -4,9 +4,20 @@ import { MAX_DELAY_MS } from './pause.ts'
 
 export type CallWorker = Upstream['call']
 
-/** The host's way to call a worker, as a function that can be handed on. */
+/** Whom a call goes to. */
+export type CallTarget = Pick<WorkerEntry, 'url' | 'apiKey'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
+
+/** The host's way to call a worker, as a function that can be handed on; a data-parallel rank is called at its engine. */
 export function callOf(host: Pick<Host, 'upstream'>): CallWorker {
-  return (worker, options) => host.upstream.call(worker, options)
+  return (worker: CallTarget, options) => {
+    const { apiKey } = worker
+    return host.upstream.call({ url: engineUrl(worker), apiKey }, options)
+  }
+}
+
+/** URL of the engine behind a worker, which several ranks may share. */
+export function engineUrl({ url, dataParallel }: Omit<CallTarget, 'apiKey'>): string {
+  return dataParallel?.baseUrl ?? url
 }
 
 /** Health bodies are not read; more than this is no health route. */

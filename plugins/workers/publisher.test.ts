@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Publisher } from './publisher.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
 
 test('changes during a publish share the one after it, which shows them all', async () => {
   const gates: PromiseWithResolvers<void>[] = []
@@ -19,11 +22,32 @@ test('changes during a publish share the one after it, which shows them all', as
   expect(sent).toEqual([1])
   gates[0].resolve()
   await first
-  await Promise.resolve()
+  await vi.advanceTimersByTimeAsync(0)
   expect(sent).toEqual([1, 3])
   gates[1].resolve()
   await Promise.all([second, third])
   expect(sent).toEqual([1, 3])
+})
+
+test('a publish that took long is followed by a rest, and all changes of the rest go out together', async () => {
+  const sentAtMs: number[] = []
+  const publisher = new Publisher(() => {
+    sentAtMs.push(performance.now())
+    return new Promise((resolve) => setTimeout(resolve, 10))
+  })
+  const startedAtMs = performance.now()
+  const first = publisher.publish()
+  await vi.advanceTimersByTimeAsync(10)
+  await first
+  const changes = Array.from({ length: 100 }, () => publisher.publish())
+  await vi.advanceTimersByTimeAsync(29)
+  expect(sentAtMs.length).toBe(1)
+  await vi.advanceTimersByTimeAsync(11)
+  await Promise.all(changes)
+  expect(sentAtMs.map((atMs) => atMs - startedAtMs)).toEqual([0, 40])
+  await vi.advanceTimersByTimeAsync(50)
+  void publisher.publish()
+  expect(sentAtMs.length).toBe(3)
 })
 
 test('a publish that fails does not hold up the next', async () => {

@@ -1,9 +1,16 @@
 /** Publishes the newest state of something that changes faster than all threads can acknowledge. */
 
+/** How much longer than a publish took the next one waits, so that a burst costs a few tables and not one a change. */
+const REST_FACTOR = 3
+const MAX_REST_MS = 50
+/** A shorter rest is none: timers are no finer. */
+const MIN_REST_MS = 1
+
 export class Publisher {
   readonly #publish: () => Promise<void>
   #current: Promise<void> | null = null
   #next: Promise<void> | null = null
+  #restsUntilMs = 0
 
   /** @param publish sends the state as it is when called; resolves when everybody has it */
   constructor(publish: () => Promise<void>) {
@@ -12,18 +19,32 @@ export class Publisher {
 
   /** Resolves when every thread has a state at least as new as the present one. */
   publish(): Promise<void> {
-    if (this.#current === null) return this.#start()
-    // Whoever comes while one publish runs shares the one after it: a thousand changes cost two tables, not a thousand.
-    this.#next ??= this.#current.catch(() => {}).then(() => this.#start())
+    if (this.#next !== null) return this.#next
+    if (this.#current === null && performance.now() >= this.#restsUntilMs) return this.#start()
+    // Whoever comes while one publish runs or rests shares the one after it.
+    this.#next = this.#startLater(this.#current)
     return this.#next
   }
 
-  #start(): Promise<void> {
+  async #startLater(current: Promise<void> | null): Promise<void> {
+    await current?.catch(() => {})
+    const restMs = this.#restsUntilMs - performance.now()
+    if (restMs > 0) await new Promise((resolve) => setTimeout(resolve, restMs))
     this.#next = null
-    const run = this.#publish().finally(() => {
-      if (this.#current === run) this.#current = null
-    })
+    await this.#start()
+  }
+
+  async #start(): Promise<void> {
+    const startedAtMs = performance.now()
+    const run = this.#publish()
     this.#current = run
-    return run
+    try {
+      await run
+    } finally {
+      this.#current = null
+      const nowMs = performance.now()
+      const restMs = Math.min(MAX_REST_MS, REST_FACTOR * (nowMs - startedAtMs))
+      if (restMs >= MIN_REST_MS) this.#restsUntilMs = nowMs + restMs
+    }
   }
 }

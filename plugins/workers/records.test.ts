@@ -15,6 +15,7 @@ const worker = (more = {}) =>
       spec: spec(more),
       findings: { connectionMode: 'http', runtimeType: 'external', models: [], labels: {} },
       origin: 'api',
+      rank: null,
     },
     0,
     1,

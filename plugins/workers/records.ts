@@ -1,5 +1,5 @@
 /** Worker records as the routes return them. Written member by member, so that a secret cannot slip in. */
-import type { WorkerBalance } from '#kernel'
+import type { DataParallelRank, WorkerBalance } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import { cloudProvider } from './detect.ts'
 import { type HealthSettings, healthOfSpec } from './health-settings.ts'
@@ -29,10 +29,11 @@ export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRec
     health: toHealthWire(worker.health),
     ...providerOf(worker),
     ...spec.carried,
+    ...toRankWire(entry.dataParallel),
     is_healthy: status === 'ready',
     status,
     load: live.inFlight(entry.slot),
-    ...(job !== undefined && { job_status: toJobStatusWire(job) }),
+    ...(job !== undefined && { job_status: toJobStatusWire(job, spec.url) }),
   }
 }
 
@@ -60,7 +61,7 @@ export function toPendingRecord(
     is_healthy: false,
     status: 'pending',
     load: 0,
-    ...(job !== undefined && { job_status: toJobStatusWire(job) }),
+    ...(job !== undefined && { job_status: toJobStatusWire(job, spec.url) }),
   }
 }
 
@@ -95,10 +96,15 @@ function toHealthWire(health: HealthSettings): WorkerRecord['health'] {
   }
 }
 
-function toJobStatusWire(job: JobStatus): NonNullable<WorkerRecord['job_status']> {
+/** @source routing facts 2.4 */
+function toRankWire(rank: DataParallelRank | null): Partial<WorkerRecord> {
+  return rank === null ? {} : { dp_base_url: rank.baseUrl, dp_rank: rank.rank, dp_size: rank.size }
+}
+
+function toJobStatusWire(job: JobStatus, url: string): NonNullable<WorkerRecord['job_status']> {
   return {
     job_type: job.kind,
-    worker_url: job.url,
+    worker_url: url,
     status: job.state,
     message: job.message,
     timestamp: job.atSec,

@@ -3,9 +3,11 @@ import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
 import type { JobContext, JobOptions } from './jobs.ts'
 import { onboard } from './onboard.ts'
+import { pairDisagreements } from './pair-peers.ts'
 import type { Reservation } from './registry.ts'
 import type { WorkerSpec } from './spec.ts'
-import { buildWorker, type Origin, type Worker } from './worker.ts'
+import type { Origin, Worker } from './worker.ts'
+import { workerKey } from './worker-url.ts'
 
 export class Registrations {
   readonly #parts: ControlParts
@@ -18,9 +20,9 @@ export class Registrations {
   begin(reservation: Reservation, origin: Origin): void {
     const { id, spec } = reservation
     this.#submit(spec.url, origin === 'config', async (job) => {
-      const findings = await onboard(spec, job, this.#parts)
+      const findings = await onboard(spec, origin, job, this.#parts)
       job.signal.throwIfAborted()
-      const worker = await this.#parts.registry.add({ id, spec, findings, origin })
+      const [worker] = await this.#parts.registry.add({ ids: [id], spec, findings, origin })
       await this.#activate(worker.id)
     })
   }
@@ -43,42 +45,51 @@ export class Registrations {
   }
 
   isUnderWay(url: string): boolean {
-    return this.#parts.jobs.isUnfinished(url, 'AddWorker')
+    return this.#parts.jobs.isUnfinished(workerKey(url), 'AddWorker')
   }
 
   cancel(url: string): void {
-    this.#parts.jobs.cancel(url, 'AddWorker')
+    this.#parts.jobs.cancel(workerKey(url), 'AddWorker')
   }
 
   #submit(url: string, isExempt: boolean, work: (job: JobContext) => Promise<void>): void {
     const { startupDelaySecs, startupTimeoutSecs } = this.#parts.config
     const budgetMs = (startupDelaySecs + startupTimeoutSecs) * 1000 + BUDGET_MARGIN_MS
-    const options: JobOptions = { kind: 'AddWorker', url, budgetMs, isExempt }
+    const options: JobOptions = { kind: 'AddWorker', url: workerKey(url), budgetMs, isExempt }
     this.#parts.jobs.submit(options, work)
   }
 
-  /** @throws worker_changed when another change landed first */
+  /** @param seen the first worker of its engine @throws worker_changed when another change landed first */
   async #onboardAgain(seen: Worker, spec: WorkerSpec, job: JobContext): Promise<void> {
-    const { registry, config } = this.#parts
-    const findings = await onboard(spec, job, this.#parts)
+    const { registry, loads, saved } = this.#parts
+    const findings = await onboard(spec, seen.origin, job, this.#parts)
     job.signal.throwIfAborted()
     if (!registry.isCurrent(seen)) throw workerErrors.worker_changed()
-    const { slot, revision } = seen.entry
-    await registry.put(buildWorker({ ...seen, spec, findings }, slot, revision + 1, config))
+    const before = registry.engineOf(seen)
+    const left = before.slice(findings.rankCount ?? 1)
+    await Promise.all([loads.forget(left), registry.reshape(before, spec, findings), saved.drop(left)])
     await this.#activate(seen.id)
   }
 
   /**
-   * The last step: the workflow has just seen the worker answer, so it is ready. A patch that landed while the table
-   * was under way is as good; a removal is not.
+   * The last step: the workflow has just seen the worker answer, so it is ready, and all of its engine. A patch that
+   * landed while the table was under way is as good; a removal is not.
    */
   async #activate(id: string): Promise<void> {
     const { registry, balance, checks, saved, log } = this.#parts
     const worker = registry.byId(id)
     if (worker === undefined || !registry.isCurrent(worker)) return
-    balance.setStatus(worker.entry.slot, 'ready')
+    const engine = registry.engineOf(worker)
+    for (const { entry } of engine) balance.setStatus(entry.slot, 'ready')
     checks.watch(worker)
-    log.info({ worker: worker.spec.url, id, runtime: worker.entry.runtimeType }, 'worker is ready')
-    await saved.save(worker)
+    const { url } = worker.spec
+    const { runtimeType: runtime } = worker.entry
+    log.info(
+      { worker: url, id, runtime, ...(engine.length > 1 && { ranks: engine.length }) },
+      'worker is ready',
+    )
+    for (const disagreement of pairDisagreements(worker, registry.workers()))
+      log.warn({ worker: url, ...disagreement }, 'prefill and decode workers of one model disagree')
+    await saved.save(engine)
   }
 }

@@ -4,7 +4,8 @@ import type { WorkersConfig } from './config.ts'
 import { Publisher } from './publisher.ts'
 import type { WorkerSpec } from './spec.ts'
 import { uuidV7 } from './uuid-v7.ts'
-import { buildWorker, type Worker, type WorkerParts } from './worker.ts'
+import { buildWorker, type Findings, type Origin, type Worker } from './worker.ts'
+import { workerKey } from './worker-url.ts'
 
 /** A URL that has its id but is not registered. */
 export interface Reservation {
@@ -19,13 +20,27 @@ export interface RegistryParts {
   readonly publish: (table: WorkerTable) => Promise<void>
 }
 
+/** An engine to register: one worker, or one for each of its data-parallel ranks. */
+export interface EngineParts {
+  /** Of its workers, in order of their ranks; those that are missing are made. */
+  readonly ids: readonly string[]
+  readonly spec: WorkerSpec
+  readonly findings: Findings
+  readonly origin: Origin
+}
+
+/**
+ * Workers of one engine share its URL: they are registered, changed and removed together. Most engines have one
+ * worker, those with data-parallel ranks one for each. URLs that differ in spelling only are one, see `workerKey`.
+ */
 export class Registry {
   readonly #parts: RegistryParts
   readonly #publisher: Publisher
   readonly #workers = new Map<string, Worker>()
-  readonly #idOfUrl = new Map<string, string>()
+  /** Ids of an engine's workers in order of their ranks, by key of its URL. */
+  readonly #engines = new Map<string, readonly string[]>()
   readonly #reservations = new Map<string, Reservation>()
-  readonly #reservedUrl = new Map<string, string>()
+  readonly #reservedKey = new Map<string, string>()
   #inOrder: readonly Worker[] | null = null
 
   constructor(parts: RegistryParts) {
@@ -51,66 +66,88 @@ export class Registry {
   }
 
   byUrl(url: string): Worker | undefined {
-    const id = this.#idOfUrl.get(url)
-    return id === undefined ? undefined : this.#workers.get(id)
+    return this.#ofKey(workerKey(url)).at(0)
+  }
+
+  /** All workers of a worker's engine in order of their ranks, itself included; none once it has been removed. */
+  engineOf(worker: Worker): readonly Worker[] {
+    return this.#workers.has(worker.id) ? this.#ofKey(workerKey(worker.spec.url)) : []
   }
 
   reservationOf(url: string): Reservation | undefined {
-    return this.#reservations.get(url)
+    return this.#reservations.get(workerKey(url))
   }
 
   reservationById(id: string): Reservation | undefined {
-    const url = this.#reservedUrl.get(id)
-    return url === undefined ? undefined : this.#reservations.get(url)
+    const key = this.#reservedKey.get(id)
+    return key === undefined ? undefined : this.#reservations.get(key)
   }
 
   /** Gives a URL its id; the same one again while it is not registered. @source routes facts 16.4 */
   reserve(spec: WorkerSpec): Reservation {
-    const id = this.#reservations.get(spec.url)?.id ?? uuidV7()
+    const key = workerKey(spec.url)
+    const id = this.#reservations.get(key)?.id ?? uuidV7()
     const reservation = { id, spec }
-    this.#reservations.set(spec.url, reservation)
-    this.#reservedUrl.set(id, spec.url)
+    this.#reservations.set(key, reservation)
+    this.#reservedKey.set(id, key)
     return reservation
   }
 
   dropReservation(url: string): void {
-    const reservation = this.#reservations.get(url)
+    const key = workerKey(url)
+    const reservation = this.#reservations.get(key)
     if (reservation === undefined) return
-    this.#reservations.delete(url)
-    this.#reservedUrl.delete(reservation.id)
+    this.#reservations.delete(key)
+    this.#reservedKey.delete(reservation.id)
   }
 
   /**
-   * Registers a worker in state pending and lets go of its reservation.
-   * @returns the worker, once every thread has it
-   * @throws worker_limit (503) when every row is taken
+   * Registers the workers of an engine in state pending and lets go of its reservation.
+   * @returns them in order of their ranks, once every thread has them
+   * @throws worker_limit (503) when there are not enough rows; nothing is registered then
    */
-  async add(parts: WorkerParts): Promise<Worker> {
-    const slot = this.#parts.balance.allocateSlot()
-    this.#parts.balance.setStatus(slot, 'pending')
-    const worker = buildWorker(parts, slot, 1, this.#parts.config)
+  async add(parts: EngineParts): Promise<readonly Worker[]> {
+    const workers = this.#shape(parts, [])
     this.dropReservation(parts.spec.url)
-    await this.put(worker)
-    return worker
+    this.#keep(workers)
+    await this.#publisher.publish()
+    return workers
   }
 
-  /** Puts a worker in the place of its former revision, or in its own. Visible here at once. */
-  async put(worker: Worker): Promise<void> {
-    this.#workers.set(worker.id, worker)
-    this.#idOfUrl.set(worker.spec.url, worker.id)
+  /**
+   * Gives a registered engine another specification and findings. Its workers keep ids and rows; where it has more
+   * ranks than before, workers are added, and where it has fewer, the last ones leave.
+   * @throws worker_limit (503); nothing has changed then
+   */
+  async reshape(engine: readonly Worker[], spec: WorkerSpec, findings: Findings): Promise<readonly Worker[]> {
+    const [{ origin }] = engine
+    const workers = this.#shape({ ids: engine.map(({ id }) => id), spec, findings, origin }, engine)
+    const left = engine.slice(workers.length)
+    for (const { id, entry } of left) {
+      this.#workers.delete(id)
+      this.#parts.balance.setStatus(entry.slot, 'draining')
+    }
+    this.#keep(workers)
+    await this.#publisher.publish()
+    for (const { entry } of left) this.#parts.balance.freeSlot(entry.slot)
+    return workers
+  }
+
+  /** Puts workers of one engine in the place of their former revisions. Visible here at once. */
+  async put(workers: readonly Worker[]): Promise<void> {
+    for (const worker of workers) this.#workers.set(worker.id, worker)
     this.#inOrder = null
     await this.#publisher.publish()
   }
 
-  /** Takes a worker out; its row is free once no thread can pick it any more. */
-  async remove(id: string): Promise<void> {
-    const worker = this.#workers.get(id)
-    if (worker === undefined) return
-    this.#workers.delete(id)
-    this.#idOfUrl.delete(worker.spec.url)
+  /** Takes an engine's workers out; their rows are free once no thread can pick them any more. */
+  async remove(engine: readonly Worker[]): Promise<void> {
+    const known = engine.filter(({ id }) => this.#workers.delete(id))
+    if (known.length === 0) return
+    this.#engines.delete(workerKey(known[0].spec.url))
     this.#inOrder = null
     await this.#publisher.publish()
-    this.#parts.balance.freeSlot(worker.entry.slot)
+    for (const { entry } of known) this.#parts.balance.freeSlot(entry.slot)
   }
 
   /** False when the worker was changed, is being removed, or is gone since that revision. */
@@ -118,5 +155,45 @@ export class Registry {
     const { slot, revision } = worker.entry
     const isSame = this.#workers.get(worker.id)?.entry.revision === revision
     return isSame && this.#parts.balance.status(slot) !== 'draining'
+  }
+
+  #ofKey(key: string): readonly Worker[] {
+    const workers = (this.#engines.get(key) ?? []).map((id) => this.#workers.get(id))
+    return workers.filter((worker) => worker !== undefined)
+  }
+
+  #keep(workers: readonly Worker[]): void {
+    const [{ spec }] = workers
+    for (const worker of workers) this.#workers.set(worker.id, worker)
+    this.#engines.set(
+      workerKey(spec.url),
+      workers.map(({ id }) => id),
+    )
+    this.#inOrder = null
+  }
+
+  /** The workers that an engine is to have. @param known those it has, in order of their ranks */
+  #shape({ ids, ...shared }: EngineParts, known: readonly Worker[]): Worker[] {
+    const { rankCount } = shared.findings
+    const slots = this.#allocate((rankCount ?? 1) - known.length)
+    return Array.from({ length: rankCount ?? 1 }, (_, place) => {
+      const parts = { ...shared, id: ids[place] ?? uuidV7(), rank: rankCount === undefined ? null : place }
+      const { slot, revision } = known.at(place)?.entry ?? { slot: slots[place - known.length], revision: 0 }
+      return buildWorker(parts, slot, revision + 1, this.#parts.config)
+    })
+  }
+
+  /** All of them or none. */
+  #allocate(count: number): number[] {
+    const { balance } = this.#parts
+    const slots: number[] = []
+    try {
+      while (slots.length < count) slots.push(balance.allocateSlot())
+    } catch (error) {
+      for (const slot of slots) balance.freeSlot(slot)
+      throw error
+    }
+    for (const slot of slots) balance.setStatus(slot, 'pending')
+    return slots
   }
 }

@@ -3,6 +3,7 @@ import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { drainWorker } from './drain.ts'
 import type { JobOptions } from './jobs.ts'
 import type { Worker } from './worker.ts'
+import { workerKey } from './worker-url.ts'
 
 export class Removals {
   readonly #parts: ControlParts
@@ -15,51 +16,62 @@ export class Removals {
 
   /**
    * Stops new requests before it returns; the rest happens in the background. Does nothing the second time.
+   * All workers of the engine leave together.
    * @throws job_queue_full
    * @source routes facts 16.10, routing facts 2.9
    */
   begin(worker: Worker): void {
     if (this.#removing.has(worker.id)) return
-    const { jobs, balance } = this.#parts
-    const { slot } = worker.entry
+    const { jobs, balance, registry } = this.#parts
     jobs.requireRoom()
-    const settleSecs = balance.status(slot) === 'ready' ? worker.health.drainSettleSecs : 0
-    this.#leave(worker)
-    balance.setStatus(slot, 'draining')
+    const engine = registry.engineOf(worker)
+    const slots = engine.map(({ entry }) => entry.slot)
+    const isServing = slots.some((slot) => balance.status(slot) === 'ready')
+    const settleSecs = isServing ? worker.health.drainSettleSecs : 0
+    this.#leave(engine)
+    for (const slot of slots) balance.setStatus(slot, 'draining')
+    const inFlight = () => slots.reduce((sum, slot) => sum + balance.inFlight(slot), 0)
     jobs.submit(this.#options(worker, false), async (job) => {
-      if (settleSecs > 0) await drainWorker(() => balance.inFlight(slot), settleSecs, job)
-      await this.#takeOut(worker)
+      if (settleSecs > 0) await drainWorker(inFlight, settleSecs, job)
+      await this.#takeOut(engine)
     })
   }
 
-  /** Takes a worker out whose checks have failed for good, where the configuration wants that. */
+  /** Takes an engine out whose checks have failed for good, where the configuration wants that. */
   removeFailed(worker: Worker): void {
-    const { config, log, jobs } = this.#parts
+    const { config, log, jobs, registry } = this.#parts
     if (!config.removeUnhealthy || this.#removing.has(worker.id)) return
     log.warn({ worker: worker.spec.url }, 'failed worker is removed')
-    this.#leave(worker)
-    jobs.submit(this.#options(worker, true), () => this.#takeOut(worker))
+    const engine = registry.engineOf(worker)
+    this.#leave(engine)
+    jobs.submit(this.#options(worker, true), () => this.#takeOut(engine))
   }
 
   #options(worker: Worker, isExempt: boolean): JobOptions {
     const budgetMs = worker.health.drainSettleSecs * 1000 + BUDGET_MARGIN_MS
-    return { kind: 'RemoveWorker', url: worker.spec.url, budgetMs, isExempt }
+    return { kind: 'RemoveWorker', url: workerKey(worker.spec.url), budgetMs, isExempt }
   }
 
-  /** From here on nothing brings the worker back, not even a restart. */
-  #leave(worker: Worker): void {
+  /** From here on nothing brings the workers back, not even a restart. */
+  #leave(engine: readonly Worker[]): void {
     const { jobs, checks, saved } = this.#parts
-    this.#removing.add(worker.id)
-    jobs.cancel(worker.spec.url, 'AddWorker')
-    checks.unwatch(worker.id)
-    void saved.drop(worker)
+    for (const worker of engine) {
+      this.#removing.add(worker.id)
+      jobs.cancel(workerKey(worker.spec.url), 'AddWorker')
+      checks.unwatch(worker.id)
+    }
+    void saved.drop(engine)
   }
 
-  async #takeOut(worker: Worker): Promise<void> {
-    const { registry, checks, log } = this.#parts
-    checks.unwatch(worker.id)
-    await registry.remove(worker.id)
-    this.#removing.delete(worker.id)
-    log.info({ worker: worker.spec.url, id: worker.id }, 'worker is removed')
+  async #takeOut(engine: readonly Worker[]): Promise<void> {
+    const { registry, checks, loads, log } = this.#parts
+    for (const { id } of engine) checks.unwatch(id)
+    // Before their rows may serve others, to whom these reports would seem to belong.
+    await loads.forget(engine)
+    await registry.remove(engine)
+    for (const { id, entry } of engine) {
+      this.#removing.delete(id)
+      log.info({ worker: entry.url, id }, 'worker is removed')
+    }
   }
 }

@@ -2,12 +2,15 @@
 import { type Collection, GATEWAY_TENANT, type Logger, type StoreService } from '#kernel'
 import type { WorkerSpec } from './spec.ts'
 import type { Findings, Worker } from './worker.ts'
+import { workerKey } from './worker-url.ts'
 
 export interface SavedWorker {
   readonly id: string
   /** With its api_key: a secret at rest. */
   readonly spec: WorkerSpec
   readonly findings: Findings
+  /** Absent when the engine is one worker. */
+  readonly rank?: number
 }
 
 export class SavedWorkers {
@@ -22,19 +25,29 @@ export class SavedWorkers {
     this.#log = log
   }
 
-  async load(): Promise<readonly SavedWorker[]> {
-    return (await this.#collection?.list(GATEWAY_TENANT)) ?? []
+  /** The workers of each engine, in order of their ranks. */
+  async load(): Promise<readonly (readonly SavedWorker[])[]> {
+    const all = (await this.#collection?.list(GATEWAY_TENANT)) ?? []
+    const engines = Map.groupBy(all, ({ spec }) => workerKey(spec.url))
+    return [...engines.values()].map((workers) => workers.toSorted((a, b) => (a.rank ?? 0) - (b.rank ?? 0)))
   }
 
   /** Workers of the configuration are not kept: the configuration brings them back. */
-  save(worker: Worker): Promise<void> {
-    if (worker.origin === 'config') return Promise.resolve()
-    const { id, spec, findings } = worker
-    return this.#write(spec.url, (collection) => collection.put(GATEWAY_TENANT, id, { id, spec, findings }))
+  async save(workers: readonly Worker[]): Promise<void> {
+    const kept = workers.filter(({ origin }) => origin !== 'config')
+    const writes = kept.map(({ id, spec, findings, rank }) =>
+      this.#write(spec.url, (collection) =>
+        collection.put(GATEWAY_TENANT, id, { id, spec, findings, ...(rank !== null && { rank }) }),
+      ),
+    )
+    await Promise.all(writes)
   }
 
-  drop(worker: Worker): Promise<void> {
-    return this.#write(worker.spec.url, (collection) => collection.delete(GATEWAY_TENANT, worker.id))
+  async drop(workers: readonly Worker[]): Promise<void> {
+    const writes = workers.map(({ id, spec }) =>
+      this.#write(spec.url, (collection) => collection.delete(GATEWAY_TENANT, id)),
+    )
+    await Promise.all(writes)
   }
 
   /** A worker that is not saved still serves: the gateway says so and goes on. */

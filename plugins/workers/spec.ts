@@ -3,19 +3,26 @@ import type { ModelCard, RuntimeType, WorkerType } from '#kernel'
 import { workerErrors } from './errors.ts'
 import type { HealthSettings } from './health-settings.ts'
 import { normalizeCard } from './model-card.ts'
+import { checkResilience } from './resilience.ts'
 import type { HealthWire, WorkerPatchWire, WorkerSpecWire } from './wire.ts'
 
 /** Health values of one worker that differ from the gateway's. */
 export type HealthOverrides = Partial<HealthSettings>
 
-/** Members that are kept and shown but have no effect on how the gateway treats the worker. */
+/** Members that are kept and shown as they came; `buildWorker` reads what routing needs of them. */
 const CARRIED_KEYS = [
   'provider',
   'bootstrap_port',
+  'bootstrap_host',
   'http_pool',
   'resilience',
   'load_monitor_interval_secs',
 ] as const satisfies readonly (keyof WorkerSpecWire)[]
+
+/** Wire names and values, checked. */
+export type CarriedMembers = {
+  readonly [Key in (typeof CARRIED_KEYS)[number]]?: NonNullable<WorkerSpecWire[Key]>
+}
 
 /** Survives `structuredClone` and JSON: it crosses threads and is stored. */
 export interface WorkerSpec {
@@ -31,8 +38,7 @@ export interface WorkerSpec {
   readonly labels: Readonly<Record<string, string>>
   readonly health: HealthOverrides
   readonly maxConnectionAttempts: number
-  /** Wire names. */
-  readonly carried: Readonly<Record<string, unknown>>
+  readonly carried: CarriedMembers
 }
 
 /** What a PATCH changes; what is not there stays. */
@@ -44,13 +50,18 @@ export interface WorkerPatch {
   readonly health?: HealthOverrides
 }
 
-/** @throws duplicate_field (400) when both names of the runtime are given. @source routes facts 16.1 */
+/**
+ * @throws duplicate_field (400) when both names of the runtime are given, invalid_resilience (400)
+ * @source routes facts 16.1
+ */
 export function toWorkerSpec(wire: WorkerSpecWire): WorkerSpec {
   if (wire.runtime != null && wire.runtime_type != null) {
     throw workerErrors.duplicate_field.with({ param: 'runtime' }, 'runtime_type', 'runtime')
   }
-  const carried: Record<string, unknown> = {}
-  for (const key of CARRIED_KEYS) if (wire[key] != null) carried[key] = wire[key]
+  checkResilience(wire.resilience)
+  const carried = Object.fromEntries(
+    CARRIED_KEYS.map((key) => [key, wire[key]]).filter(([, value]) => value != null),
+  )
   return {
     url: wire.url,
     workerType: wire.worker_type ?? 'regular',

@@ -8,13 +8,15 @@ const u32 = (options: { description?: string } = {}) =>
 const wholeSeconds = (description: string) =>
   Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
 /** Null equals absent. @source routes facts 4.5 */
-const optional = <S extends TSchema>(schema: S, options: { description?: string } = {}) =>
+export const optional = <S extends TSchema>(schema: S, options: { description?: string } = {}) =>
   Type.Optional(Type.Union([schema, Type.Null()], options))
 
 const WorkerType = Type.Enum(['regular', 'prefill', 'decode'])
 const ConnectionMode = Type.Enum(['http', 'grpc'])
 const RuntimeType = Type.Enum(['sglang', 'vllm', 'trtllm', 'mlx', 'external', 'unspecified'])
 const WorkerStatus = Type.Enum(['pending', 'ready', 'not_ready', 'failed', 'draining'])
+/** JSON can write a number that is not finite, such as 1e999. */
+const Cost = Type.Number({ minimum: 0, maximum: Number.MAX_VALUE })
 const Labels = Type.Record(Type.String(), Type.String())
 const ApiKey = Type.String({
   minLength: 1,
@@ -58,27 +60,53 @@ export interface ModelCardWire {
   readonly [key: string]: unknown
 }
 
-const HttpPool = Type.Object({
-  pool_max_idle_per_host: optional(u32()),
-  pool_idle_timeout_secs: optional(u32()),
-  timeout_secs: optional(u32()),
-  connect_timeout_secs: optional(u32()),
-})
+/** Longest delay that timers take, in whole seconds. */
+const TIMER_SECS_MAX = 2_147_483
+const TIMER_MS_MAX = TIMER_SECS_MAX * 1_000
 
-const Resilience = Type.Object({
-  max_retries: optional(u32()),
-  initial_backoff_ms: optional(u32()),
-  max_backoff_ms: optional(u32()),
-  backoff_multiplier: optional(Type.Number()),
-  jitter_factor: optional(Type.Number()),
-  disable_retry: optional(Type.Boolean()),
-  cb_failure_threshold: optional(u32()),
-  cb_success_threshold: optional(u32()),
-  cb_timeout_secs: optional(u32()),
-  cb_window_secs: optional(u32()),
-  disable_circuit_breaker: optional(Type.Boolean()),
-  retryable_status_codes: optional(Type.Array(Type.Integer())),
+const timerSecs = (description: string, minimum = 0) =>
+  optional(Type.Integer({ minimum, maximum: TIMER_SECS_MAX }), { description })
+const timerMs = (description: string) =>
+  optional(Type.Integer({ minimum: 0, maximum: TIMER_MS_MAX }), { description })
+const threshold = (description: string) =>
+  optional(Type.Integer({ minimum: 1, maximum: U32_MAX }), { description })
+
+/** @source routing facts 2.11, 3.3 */
+export const HttpPoolSchema = Type.Object({
+  pool_max_idle_per_host: optional(u32(), { description: 'Idle connections kept per thread.' }),
+  pool_idle_timeout_secs: timerSecs('Idle connections are closed after this.'),
+  timeout_secs: timerSecs('The whole exchange, streamed body included. 0: no limit.'),
+  connect_timeout_secs: timerSecs('To connect. 0: no limit.'),
 })
+export type HttpPoolWire = Static<typeof HttpPoolSchema>
+
+/** @source routing facts 2.11, 3.1, 3.2 */
+export const ResilienceSchema = Type.Object({
+  max_retries: threshold('Attempts in all, the first included.'),
+  initial_backoff_ms: timerMs('Wait before the second attempt.'),
+  max_backoff_ms: timerMs('Longest wait between attempts; at least initial_backoff_ms.'),
+  backoff_multiplier: optional(Type.Number({ minimum: 1, maximum: 1_000 }), {
+    description: 'Each wait is this much longer than the one before.',
+  }),
+  jitter_factor: optional(Type.Number({ minimum: 0, maximum: 1 }), {
+    description: 'A wait varies by up to this share of it.',
+  }),
+  disable_retry: optional(Type.Boolean(), { description: 'One attempt only.' }),
+  cb_failure_threshold: threshold('Failures in a row that open the breaker.'),
+  cb_success_threshold: threshold('Successes in a row that close it.'),
+  cb_timeout_secs: timerSecs('How long it stays open before a request tries the worker.'),
+  cb_window_secs: optional(u32(), {
+    description: 'Kept and shown; failures count in a row, without a window.',
+  }),
+  disable_circuit_breaker: optional(Type.Boolean(), { description: 'The breaker never opens.' }),
+  retryable_status_codes: optional(
+    Type.Array(Type.Integer({ minimum: 400, maximum: 599 }), { maxItems: 200 }),
+    {
+      description: 'Statuses of this worker that count as failures and may be tried again.',
+    },
+  ),
+})
+export type ResilienceWire = Static<typeof ResilienceSchema>
 
 /** Body of POST and PUT, and an entry of `plugins.workers.workers`. @source API spec 2.11, routes facts 16.1 */
 export const WorkerSpecSchema = Type.Object({
@@ -94,15 +122,30 @@ export const WorkerSpecSchema = Type.Object({
   }),
   api_key: optional(ApiKey),
   priority: optional(u32({ description: 'Higher is preferred. Default 50.' })),
-  cost: optional(Type.Number({ description: 'Lower wins between equals. Default 1.' })),
+  cost: optional(Cost, { description: 'Lower wins between equals. Default 1.' }),
   labels: optional(Labels),
   health: optional(HealthSchema),
-  provider: optional(Type.String()),
-  bootstrap_port: optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
-  http_pool: optional(HttpPool, { description: 'Kept and shown; this build does not act on it.' }),
-  resilience: optional(Resilience, { description: 'Kept and shown; this build does not act on it.' }),
+  provider: optional(Type.String(), {
+    description:
+      'Cloud service behind an external worker: openai, anthropic, gemini, xai or another name. Default: by the host.',
+  }),
+  bootstrap_port: optional(Type.Integer({ minimum: 0, maximum: 65_535 }), {
+    description: 'Of a prefill worker: port where decode workers fetch KV blocks. 0: none.',
+  }),
+  bootstrap_host: optional(Type.String({ minLength: 1 }), {
+    description: 'Host for the same. Default: the host of the URL.',
+  }),
+  http_pool: optional(HttpPoolSchema, {
+    description: 'Connections to this worker; the rest is the gateway’s own.',
+  }),
+  resilience: optional(ResilienceSchema, {
+    description: 'Retries and breaker of this worker; the rest is the gateway’s own.',
+  }),
   max_connection_attempts: optional(u32({ description: 'Kept and shown. Default 20.' })),
-  load_monitor_interval_secs: optional(u32()),
+  load_monitor_interval_secs: optional(Type.Integer({ minimum: 0, maximum: TIMER_SECS_MAX }), {
+    description:
+      'How often the engine is asked for its load; the smallest of the workers of one model counts. 0: the gateway’s own.',
+  }),
 })
 export type WorkerSpecWire = Omit<Static<typeof WorkerSpecSchema>, 'models'> & {
   readonly models?: readonly ModelCardWire[] | null
@@ -111,7 +154,7 @@ export type WorkerSpecWire = Omit<Static<typeof WorkerSpecSchema>, 'models'> & {
 /** Body of PATCH: only what is there changes. @source API spec 4.4, routes facts 16.8 */
 export const WorkerPatchSchema = Type.Object({
   priority: optional(u32()),
-  cost: optional(Type.Number()),
+  cost: optional(Cost),
   labels: optional(Labels, { description: 'Merged key by key; a key cannot be removed.' }),
   api_key: optional(ApiKey, { description: 'Replaces the key; it cannot be cleared.' }),
   health: optional(HealthSchema, { description: 'Merged field by field.' }),
@@ -150,6 +193,16 @@ export const WorkerRecordSchema = Type.Object(
       drain_settle_secs: Type.Number(),
     }),
     provider: Type.Optional(Type.String({ description: 'Cloud service behind an external worker.' })),
+    bootstrap_port: Type.Optional(Type.Integer()),
+    bootstrap_host: Type.Optional(Type.String()),
+    http_pool: Type.Optional(HttpPoolSchema),
+    resilience: Type.Optional(ResilienceSchema),
+    load_monitor_interval_secs: Type.Optional(Type.Integer()),
+    dp_base_url: Type.Optional(
+      Type.String({ description: 'URL of the engine of which this is one data-parallel rank.' }),
+    ),
+    dp_rank: Type.Optional(Type.Integer({ description: '0-based.' })),
+    dp_size: Type.Optional(Type.Integer({ description: 'Ranks of that engine.' })),
     is_healthy: Type.Boolean({ description: 'True exactly when status is ready.' }),
     status: WorkerStatus,
     load: Type.Integer({ description: 'Requests of this gateway in flight.' }),

@@ -35,6 +35,17 @@ export function parseWorkerUrl(url: string): WorkerAddress {
   return { mode: scheme[1].startsWith('http') ? 'http' : 'grpc', host: parsed.hostname }
 }
 
+/**
+ * The same text for every spelling of one worker's URL: case of the host, a default port, a slash or `/v1` at the end
+ * make no other worker. Only for URLs that `parseWorkerUrl` takes.
+ */
+export function workerKey(url: string): string {
+  const [whole, scheme] = SCHEME.exec(url) ?? ['', '']
+  const parsed = URL.parse(`${scheme.endsWith('s') ? 'https' : 'http'}://${url.slice(whole.length)}`)
+  if (parsed === null) return url
+  return `${scheme}://${parsed.host}${parsed.pathname.replace(/(?:\/(?:v1)?)+$/, '')}`
+}
+
 function invalid(problem: string) {
   return workerErrors.invalid_worker_url.with({ param: 'url' }, problem)
 }

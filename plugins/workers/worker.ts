@@ -1,7 +1,8 @@
 /** A registered worker as control holds it: what was asked for, what was found, and its place in the table. */
-import type { ConnectionMode, ModelCard, RuntimeType, WorkerEntry } from '#kernel'
+import type { ConnectionMode, DataParallelRank, ModelCard, RuntimeType, WorkerEntry } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import { effectiveHealth, type HealthSettings } from './health-settings.ts'
+import { toHttpPool, toResilience } from './resilience.ts'
 import { patchSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
 
 /** What the registration workflow found out. Survives JSON. */
@@ -12,17 +13,15 @@ export interface Findings {
   readonly models: readonly ModelCard[]
   /** Without those that the specification sets. */
   readonly labels: Readonly<Record<string, string>>
+  /** Data-parallel ranks that become a worker each; absent where the engine is one worker. */
+  readonly rankCount?: number
 }
 
 /** Where a worker comes from; those of the configuration come back by themselves at the next start. */
 export type Origin = 'api' | 'config'
 
 /** Immutable: a change is a new object with the next revision. */
-export interface Worker {
-  readonly id: string
-  readonly spec: WorkerSpec
-  readonly findings: Findings
-  readonly origin: Origin
+export interface Worker extends WorkerParts {
   readonly health: HealthSettings
   /** As the routing threads get it; holds slot and revision. */
   readonly entry: WorkerEntry
@@ -30,9 +29,12 @@ export interface Worker {
 
 export interface WorkerParts {
   readonly id: string
+  /** Of a data-parallel rank, that of its whole engine: all ranks share it. */
   readonly spec: WorkerSpec
   readonly findings: Findings
   readonly origin: Origin
+  /** 0-based; null when the engine is one worker. */
+  readonly rank: number | null
 }
 
 /** Puts a worker together for one row of the table. */
@@ -42,14 +44,19 @@ export function buildWorker(
   revision: number,
   config: WorkersConfig,
 ): Worker {
-  const { id, spec, findings } = parts
+  const { id, spec, findings, origin, rank } = parts
+  const dataParallel = toDataParallel(parts)
   return {
-    ...parts,
+    id,
+    spec,
+    findings,
+    origin,
+    rank,
     health: effectiveHealth(spec.health, config, findings.runtimeType === 'external'),
     entry: {
       slot,
       id,
-      url: spec.url,
+      url: dataParallel === null ? spec.url : `${dataParallel.baseUrl}@${dataParallel.rank}`,
       workerType: spec.workerType,
       connectionMode: findings.connectionMode,
       runtimeType: findings.runtimeType,
@@ -58,14 +65,20 @@ export function buildWorker(
       priority: spec.priority,
       cost: spec.cost,
       labels: { ...findings.labels, ...spec.labels },
-      bootstrapPort: null,
-      bootstrapHost: null,
-      dataParallel: null,
-      resilience: null,
-      httpPool: null,
+      bootstrapPort: spec.carried.bootstrap_port || null,
+      bootstrapHost: spec.carried.bootstrap_host ?? null,
+      dataParallel,
+      resilience: toResilience(spec.carried.resilience),
+      httpPool: toHttpPool(spec.carried.http_pool),
       revision,
     },
   }
+}
+
+/** @source routing facts 2.4 */
+function toDataParallel({ spec, findings, rank }: WorkerParts): DataParallelRank | null {
+  if (rank === null) return null
+  return { baseUrl: spec.url, rank, size: findings.rankCount ?? 1 }
 }
 
 /** The worker after a PATCH: everything that the patch does not name is kept. @source routing facts 2.8 */

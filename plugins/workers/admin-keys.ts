@@ -1,0 +1,21 @@
+/** Which of the gateway's own keys for model lists a cloud service gets. */
+import type { WorkersConfig } from './config.ts'
+
+/**
+ * @param provider service that the worker stands for; null when nobody says
+ * @param isTrusted the key may go to the worker's host: it is the service's own, or the configuration names it.
+ *   Whoever may register workers could otherwise have the key sent anywhere.
+ * @source routing facts 2.3
+ */
+export function adminKeyOf(
+  keys: WorkersConfig['adminKeys'],
+  provider: string | null,
+  isTrusted: boolean,
+): string | null {
+  if (provider === null || !isTrusted || !isKnown(keys, provider)) return null
+  return keys[provider] ?? null
+}
+
+function isKnown(keys: object, provider: string): provider is keyof WorkersConfig['adminKeys'] {
+  return Object.hasOwn(keys, provider)
+}

@@ -1,0 +1,192 @@
+/** Asks ready engines for their load, some at a time, and publishes what they say to all threads. */
+import type { EngineLoad, EngineLoads, Logger, WorkerBalance } from '#kernel'
+import type { EngineMetrics } from './engine-metrics.ts'
+import { type RankReport, reportsOfRank, toEngineLoad } from './engine-report.ts'
+import { Limiter } from './limiter.ts'
+import { LoadSources } from './load-sources.ts'
+import type { CallWorker } from './probe.ts'
+import { Publisher } from './publisher.ts'
+import type { Worker } from './worker.ts'
+
+/** @source routing facts 1.9 */
+const MAX_PARALLEL = 128
+/** How often it is looked whose turn it is: the shortest period. */
+const LOOK_MS = 1_000
+/** A turn that comes this early counts, so that timers which drift cost no whole look. */
+const SLACK_MS = LOOK_MS / 2
+
+export interface LoadMonitorParts {
+  /** All registered workers. */
+  readonly workers: () => readonly Worker[]
+  readonly balance: Pick<WorkerBalance, 'status'>
+  readonly call: CallWorker
+  /** Of workers that name no period of their own. */
+  readonly intervalSecs: number
+  /** Whether anybody reads the reports now. */
+  readonly isWanted: () => boolean
+  /** Resolves when every thread has them. */
+  readonly publish: (loads: EngineLoads) => Promise<void>
+  /** Null where engine metrics are off. */
+  readonly metrics: EngineMetrics | null
+  readonly log: Logger
+}
+
+/** What is known of one engine, by the id of its first worker. */
+interface EngineState {
+  readonly sources: LoadSources
+  /** A changed worker is asked anew, also for what it lacked. */
+  readonly revision: number
+  /** Of the clock that only goes forward, milliseconds. */
+  askedAtMs: number
+  isBeingAsked: boolean
+}
+
+interface Reported {
+  readonly slot: number
+  readonly load: EngineLoad
+}
+
+export class LoadMonitor {
+  readonly #parts: LoadMonitorParts
+  readonly #publisher: Publisher
+  readonly #limiter = new Limiter(MAX_PARALLEL)
+  readonly #engines = new Map<string, EngineState>()
+  /** Last reports, by worker id. */
+  readonly #reports = new Map<string, Reported>()
+  #timer: NodeJS.Timeout | null = null
+  #hasNews = false
+
+  constructor(parts: LoadMonitorParts) {
+    this.#parts = parts
+    this.#publisher = new Publisher(() => {
+      this.#hasNews = false
+      return parts.publish({ bySlot: this.#bySlot() })
+    })
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => void this.#look(), LOOK_MS).unref()
+  }
+
+  /** Safe to call twice. */
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  /** Drops what these workers reported; resolves when no thread has it any more. */
+  async forget(workers: readonly Worker[]): Promise<void> {
+    for (const { id } of workers) {
+      this.#engines.delete(id)
+      this.#drop(id)
+    }
+    await this.#publishNews()
+  }
+
+  /** One round: those whose turn it is are asked together, and what they all say is published once. */
+  async #look(): Promise<void> {
+    const ready = this.#parts.isWanted() ? this.#readyEngines() : []
+    this.#dropAllBut(ready)
+    const due = this.#dueOf(ready)
+    if (this.#hasNews) void this.#publishNews()
+    // Taken before the first of them has to wait: the next look must not take them again.
+    for (const [first] of due) this.#stateOf(first).isBeingAsked = true
+    await Promise.all(due.map((engine) => this.#limiter.run(() => this.#ask(engine))))
+    await this.#publishNews()
+  }
+
+  /** Ready workers, those of one engine together, in order of their ranks. */
+  #readyEngines(): readonly (readonly Worker[])[] {
+    const { balance, workers } = this.#parts
+    const ready = workers().filter(({ entry }) => balance.status(entry.slot) === 'ready')
+    return [...Map.groupBy(ready, ({ spec }) => spec.url).values()]
+  }
+
+  #dueOf(engines: readonly (readonly Worker[])[]): readonly (readonly Worker[])[] {
+    const nowMs = performance.now()
+    const shortest = new Map<string, number>()
+    for (const [worker] of engines) {
+      const intervalMs = 1_000 * (worker.spec.carried.load_monitor_interval_secs || this.#parts.intervalSecs)
+      const key = groupOf(worker)
+      shortest.set(key, Math.min(intervalMs, shortest.get(key) ?? intervalMs))
+    }
+    return engines.filter(([worker]) => {
+      const { isBeingAsked, askedAtMs } = this.#stateOf(worker)
+      const periodMs = shortest.get(groupOf(worker)) ?? 0
+      return !isBeingAsked && nowMs - askedAtMs >= periodMs - SLACK_MS
+    })
+  }
+
+  #stateOf({ id, entry }: Worker): EngineState {
+    const known = this.#engines.get(id)
+    if (known !== undefined && known.revision === entry.revision) return known
+    const state = {
+      sources: new LoadSources(this.#parts.call),
+      revision: entry.revision,
+      askedAtMs: Number.NEGATIVE_INFINITY,
+      isBeingAsked: false,
+    }
+    this.#engines.set(id, state)
+    return state
+  }
+
+  async #ask(engine: readonly Worker[]): Promise<void> {
+    const [first] = engine
+    const state = this.#stateOf(first)
+    state.askedAtMs = performance.now()
+    const reports = await state.sources.read(first.entry, first.entry.runtimeType, state.askedAtMs)
+    state.isBeingAsked = false
+    // Changed or removed meanwhile: the answer may be of something else.
+    if (this.#engines.get(first.id) !== state) return
+    for (const worker of engine) {
+      if (reports === null) this.#drop(worker.id)
+      else this.#keep(worker, reports)
+    }
+  }
+
+  #keep({ id, entry }: Worker, engineReports: readonly RankReport[]): void {
+    const { dataParallel, slot } = entry
+    const reports =
+      dataParallel === null
+        ? engineReports
+        : reportsOfRank(engineReports, dataParallel.rank, dataParallel.size)
+    this.#reports.set(id, { slot, load: toEngineLoad(reports, Date.now()) })
+    this.#parts.metrics?.set(entry, reports)
+    this.#hasNews = true
+  }
+
+  #drop(id: string): void {
+    this.#parts.metrics?.remove(id)
+    if (this.#reports.delete(id)) this.#hasNews = true
+  }
+
+  /** A worker that left ready is no longer asked, so what it said would stay for ever. */
+  #dropAllBut(engines: readonly (readonly Worker[])[]): void {
+    const kept = new Set(engines.flatMap((engine) => engine.map(({ id }) => id)))
+    for (const id of this.#reports.keys()) if (!kept.has(id)) this.#drop(id)
+    for (const id of this.#engines.keys()) if (!kept.has(id)) this.#engines.delete(id)
+  }
+
+  async #publishNews(): Promise<void> {
+    if (!this.#hasNews) return
+    try {
+      await this.#publisher.publish()
+    } catch (error) {
+      this.#parts.log.error({ err: error }, 'engine loads are not published')
+    }
+  }
+
+  #bySlot(): (EngineLoad | null)[] {
+    const bySlot: (EngineLoad | null)[] = []
+    for (const { slot, load } of this.#reports.values()) {
+      while (bySlot.length <= slot) bySlot.push(null)
+      bySlot[slot] = load
+    }
+    return bySlot
+  }
+}
+
+/** Workers that share a period. @source routing facts 1.9 */
+function groupOf({ entry }: Worker): string {
+  return JSON.stringify([entry.models[0]?.id ?? 'unknown', entry.workerType, entry.connectionMode])
+}
