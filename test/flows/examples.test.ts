@@ -60,19 +60,19 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
-/** The minimal example with its engine on a free port. */
-async function minimalConfig(): Promise<string> {
+/** An example's configuration with its engine on a free port. */
+async function configOf(name: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-example-'))
   folders.push(folder)
   const file = join(folder, 'weir.yaml')
-  const text = readFileSync(example('minimal/weir.yaml'), 'utf8')
+  const text = readFileSync(example(`${name}/weir.yaml`), 'utf8')
   expect(text).toContain('9001')
   writeFileSync(file, text.replaceAll('9001', String(await freePort())))
   return file
 }
 
 test('minimal: the curl line of the quick start streams an answer', async () => {
-  const { url, said } = await startGateway(await minimalConfig(), '--quick-start')
+  const { url, said } = await startGateway(await configOf('minimal'), '--quick-start')
   await waitUntilReady(url)
   const curl = said.find((line) => line.trim().startsWith('curl '))
   const { stdout } = await run('sh', ['-c', `${curl} --silent --show-error --fail`])
@@ -80,7 +80,7 @@ test('minimal: the curl line of the quick start streams an answer', async () => 
 })
 
 test('openai-client: the official client lists, asks, streams, calls a tool, aborts and embeds', async () => {
-  const { url } = await startGateway(await minimalConfig())
+  const { url } = await startGateway(await configOf('minimal'))
   await waitUntilReady(url)
   const { stdout } = await run(process.execPath, [example('openai-client/client.mjs')], {
     env: { ...process.env, WEIR_URL: `${url}/v1` },
@@ -104,6 +104,22 @@ test('custom-plugin: its hook counts and its route tells', async () => {
   const response = await fetch(`${url}/visits/ada`)
   expect(await response.json()).toEqual({ message: 'Welcome, ada: 2 requests so far' })
   expect(response.headers.get('x-visits')).toBe('2')
+})
+
+test('observability: a request tells where its time went and what happened to it', async () => {
+  const { url } = await startGateway(await configOf('observability'))
+  await waitUntilReady(url)
+  const reply = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'x-request-id': 'try-1', 'x-weir-server-timing': '1' },
+    body: JSON.stringify({ model: 'sim-1', messages: [{ role: 'user', content: 'hello' }] }),
+  })
+  expect(reply.headers.get('server-timing')).toContain('upstream;dur=')
+  await reply.text()
+  const shown = (await (await fetch(`${url}/debug/requests/try-1`)).json()) as {
+    requests: { attempts: { outcome: string }[] }[]
+  }
+  expect(shown.requests[0].attempts.map(({ outcome }) => outcome)).toEqual(['success'])
 })
 
 test('every example has a README, and its code is at most 60 lines', () => {

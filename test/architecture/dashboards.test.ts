@@ -1,0 +1,41 @@
+/** The dashboard and the alerts speak of metrics that the gateway has. */
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { readSource, sourceFiles } from './source-scan.ts'
+
+const FOLDER = new URL('../../examples/observability/', import.meta.url)
+const read = (name: string) => readFileSync(new URL(name, FOLDER), 'utf8')
+
+const declared = new Set(
+  sourceFiles(['{kernel,plugins}/**/*.ts'])
+    .map((file) => readSource(file))
+    .flatMap((source) => [...source.matchAll(/'(weir_[a-z_]+)'/g)].map(([, name]) => name)),
+)
+
+const namesIn = (text: string) => [...new Set(text.match(/weir_[a-z_]+/g) ?? [])]
+const isKnown = (name: string) => declared.has(name) || declared.has(name.replace(/_(bucket|sum|count)$/, ''))
+
+test.each(['grafana-dashboard.json', 'alerts.yml'])('%s names metrics that exist', (file) => {
+  const names = namesIn(read(file))
+  expect(names.length).toBeGreaterThan(3)
+  expect(names.filter((name) => !isKnown(name))).toEqual([])
+})
+
+test('every panel of the dashboard asks for something and says what it shows', () => {
+  interface Panel {
+    type: string
+    title: string
+    description?: string
+    targets?: { expr: string }[]
+  }
+  const { panels } = JSON.parse(read('grafana-dashboard.json')) as { panels: Panel[] }
+  const graphs = panels.filter(({ type }) => type !== 'row')
+  expect(graphs.length).toBeGreaterThan(10)
+  for (const { title, description, targets } of graphs) {
+    expect(description, title).toBeTruthy()
+    expect(
+      targets?.every(({ expr }) => expr.includes('weir_')),
+      title,
+    ).toBe(true)
+  }
+})
