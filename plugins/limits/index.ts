@@ -22,7 +22,9 @@ export default definePlugin({
   },
   register(host, config) {
     checkLimits(config)
-    const limits = new ThreadLimits(host, config)
+    const replica = host.replica(LimitsReplica)
+    // A thread that replaces a dead one finds what was changed since the boot.
+    const limits = new ThreadLimits(host, replica.current ?? config)
     const { admission } = limits
     // Late: what other hooks answer themselves takes no place.
     const serving = {
@@ -51,7 +53,6 @@ export default definePlugin({
       for (const meter of meters) meter.update({ isOn: isCountingTokens(limits.settings) })
     }
     flip()
-    const replica = host.replica(LimitsReplica)
     replica.onChange((next) => {
       limits.setLimits(next ?? config)
       flip()
