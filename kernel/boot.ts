@@ -26,7 +26,6 @@ import { ThreadMetrics } from './observe/metrics.ts'
 import type { MetricsSnapshot } from './observe/metrics-snapshot.ts'
 import { declareOpenRequestAges } from './observe/open-request-ages.ts'
 import { declareEventLoopMetrics, declareProcessMetrics } from './observe/process-metrics.ts'
-import { RouterMetrics } from './observe/router-metrics.ts'
 import { WorkerMetrics } from './observe/worker-metrics.ts'
 import { Declarations } from './plugin/declarations.ts'
 import type { Listener, ListenOptions, Plugin } from './plugin/define-plugin.ts'
@@ -118,8 +117,9 @@ export class GatewayThread {
     this.upstream = new ThreadUpstream({
       balance: this.balance,
       config: kernel.upstream,
+      retry: kernel.retry,
       log,
-      meters: workerMetrics && new RelayMeters(new RouterMetrics(this.metrics, models), workerMetrics),
+      meters: workerMetrics && new RelayMeters(this.metrics, models, workerMetrics),
     })
     if (workerMetrics !== null && link.isControl) this.#watchProcess(workerMetrics)
     if (link.isControl) breakerMetrics?.watch(this.balance)

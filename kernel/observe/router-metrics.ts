@@ -17,6 +17,12 @@ export const HTTP_REGULAR: RouterKind = Object.freeze({
   backendType: 'regular',
   connectionMode: 'http',
 })
+/** Prefill and decode workers, which share the work of one request. */
+export const HTTP_PAIR: RouterKind = Object.freeze({
+  routerType: 'http',
+  backendType: 'pd',
+  connectionMode: 'http',
+})
 export const GRPC_REGULAR: RouterKind = Object.freeze({
   routerType: 'grpc',
   backendType: 'regular',

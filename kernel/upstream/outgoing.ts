@@ -1,8 +1,9 @@
-/** Makes the request for one attempt: body with the canonical model, headers with the worker's key. @hot */
+/** Makes the headers for one attempt: those of the client that may pass, and the worker's key. @hot */
 import type { AuthService } from '../contracts/auth.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
+import { addVendorHeaders, wantsApiKey } from './vendor-headers.ts'
 
 /** Which of the headers that are not simply copied may reach workers: worked out once. */
 export class OutgoingHeaders {
@@ -20,12 +21,16 @@ export class OutgoingHeaders {
 
   /**
    * The worker's key replaces the client's; the client's own goes on only when the worker has none and it is
-   * not one of the gateway's. @source routes facts 4.7
+   * not one of the gateway's. @source routes facts 4.7; routing facts 4.8 for cloud services
    */
   of(ctx: RelayContext, worker: WorkerEntry): HeaderList {
     const headers = ctx.forwardedHeaders.slice()
     headers.push('content-type', 'application/json')
     if (this.#sendsRequestId) headers.push('x-request-id', ctx.requestId)
+    if (worker.runtimeType === 'external' && wantsApiKey(worker)) {
+      addVendorHeaders(headers, ctx, worker, this.auth, this.#sendsAuthorization)
+      return headers
+    }
     if (worker.apiKey !== null) {
       headers.push('authorization', `Bearer ${worker.apiKey}`)
       return headers

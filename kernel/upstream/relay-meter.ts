@@ -1,45 +1,71 @@
 /** Counts one routed request: selection, the worker's answer, time to first byte, the end. @hot */
+import type { Metrics } from '../contracts/metric.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { UpstreamFailure } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
+import type { LabelLimit } from '../observe/label-limit.ts'
+import { RetryMetrics } from '../observe/retry-metrics.ts'
 import {
+  GRPC_REGULAR,
   HTTP_EXTERNAL,
+  HTTP_PAIR,
   HTTP_REGULAR,
   type RoutedMetrics,
   type RouterKind,
-  type RouterMetrics,
+  RouterMetrics,
   routerErrorType,
 } from '../observe/router-metrics.ts'
 import type { WorkerMetrics } from '../observe/worker-metrics.ts'
+import { PairMetrics } from './pair/pair-metrics.ts'
 
 export class RelayMeters {
   readonly router: RouterMetrics
   readonly workers: WorkerMetrics
+  readonly retries: RetryMetrics
+  readonly pairs: PairMetrics
 
-  constructor(router: RouterMetrics, workers: WorkerMetrics) {
-    this.router = router
+  constructor(metrics: Metrics, models: LabelLimit, workers: WorkerMetrics) {
+    this.router = new RouterMetrics(metrics, models)
     this.workers = workers
+    this.retries = new RetryMetrics(metrics)
+    this.pairs = new PairMetrics(metrics, models)
   }
 
-  /** @param endpoint short label of the route, such as `chat` */
-  start(worker: WorkerEntry, model: string, endpoint: string, streaming: boolean): RelayMeter {
-    const kind = worker.runtimeType === 'external' ? HTTP_EXTERNAL : HTTP_REGULAR
-    return new RelayMeter(this, worker, kind, this.router.forRequest(kind, model, endpoint, streaming))
+  /**
+   * @param endpoint short label of the route, such as `chat`
+   * @param startedAtMs `performance.now()` at the start of routing
+   */
+  start(
+    worker: WorkerEntry,
+    model: string,
+    endpoint: string,
+    streaming: boolean,
+    startedAtMs: number,
+  ): RelayMeter {
+    const kind = kindOf(worker)
+    const routed = this.router.forRequest(kind, model, endpoint, streaming)
+    return new RelayMeter(this, kind, routed, startedAtMs)
   }
+}
+
+/** Of a pair, the decode worker stands for both. */
+function kindOf(worker: WorkerEntry): RouterKind {
+  if (worker.workerType === 'decode') return HTTP_PAIR
+  if (worker.connectionMode === 'grpc') return GRPC_REGULAR
+  return worker.runtimeType === 'external' ? HTTP_EXTERNAL : HTTP_REGULAR
 }
 
 export class RelayMeter {
   readonly #meters: RelayMeters
-  readonly #worker: WorkerEntry
   readonly #kind: RouterKind
   readonly #routed: RoutedMetrics
-  readonly #startedAtMs = performance.now()
+  readonly #startedAtMs: number
 
-  constructor(meters: RelayMeters, worker: WorkerEntry, kind: RouterKind, routed: RoutedMetrics) {
+  constructor(meters: RelayMeters, kind: RouterKind, routed: RoutedMetrics, startedAtMs: number) {
     this.#meters = meters
-    this.#worker = worker
     this.#kind = kind
     this.#routed = routed
+    this.#startedAtMs = startedAtMs
     routed.onRequest()
   }
 
@@ -48,9 +74,10 @@ export class RelayMeter {
     this.#meters.router.onUpstreamResponse(this.#kind, status, null)
   }
 
-  failed(failure: UpstreamFailure, status: number): void {
+  /** @param worker at which the attempt failed */
+  failed(worker: WorkerEntry, failure: UpstreamFailure, status: number): void {
     this.#meters.router.onUpstreamResponse(this.#kind, status, failure.kind)
-    this.#meters.workers.onError(this.#worker.workerType, this.#worker.connectionMode, failure.kind)
+    this.#meters.workers.onError(worker.workerType, worker.connectionMode, failure.kind)
   }
 
   /** @param status of the reply to the client; 0 when the client left first */

@@ -45,3 +45,9 @@ export function isPlainEventStream(headers: HeaderList): boolean {
   }
   return isEventStream
 }
+
+/** First value of a name in a flat header list. */
+export function headerOf(headers: HeaderList, name: string): string | undefined {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
+  return undefined
+}

@@ -1,6 +1,5 @@
 /** When another attempt follows a failed one, and after how long. Numbers only: `dispatch.ts` acts on them. */
-import type { Static } from 'typebox'
-import type { RetryConfigSchema } from '../config/retry-config.ts'
+import type { KernelConfig } from '../config/kernel-config.ts'
 import type { RandomSource } from '../contracts/policy.ts'
 import type { WorkerResilience } from '../contracts/worker.ts'
 
@@ -25,7 +24,7 @@ export class RetryRules {
   /** Entries of the worker table are immutable, so what is merged once stays right. */
   readonly #byOverride = new WeakMap<WorkerResilience, RetrySettings>()
 
-  constructor(config: Static<typeof RetryConfigSchema>) {
+  constructor(config: KernelConfig['retry']) {
     this.kernel = { ...config, statuses: new Set(config.statuses) }
   }
 

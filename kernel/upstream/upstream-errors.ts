@@ -33,6 +33,16 @@ export const upstreamErrors = defineErrors('upstream', {
     source: 'worker',
     text: (what: string) => `the worker's answer broke off: ${what}`,
   },
+  stream_idle_timeout: {
+    kind: 'gateway_timeout',
+    source: 'worker',
+    text: () => "the worker's answer broke off: silence for longer than the idle limit",
+  },
+  stream_timeout: {
+    kind: 'gateway_timeout',
+    source: 'worker',
+    text: () => "the worker's answer broke off: it was not whole within the request limit",
+  },
   unsupported_connection_mode: {
     kind: 'not_implemented',
     source: 'gateway',
@@ -43,10 +53,7 @@ export const upstreamErrors = defineErrors('upstream', {
 /** @param isAnswering true when the worker's status had arrived */
 export function toUpstreamError(failure: UpstreamFailure, isAnswering: boolean): GatewayError {
   const cause = failure
-  if (isAnswering) {
-    const what = failure.kind === 'reset' ? 'connection lost' : failure.kind.replace('_', ' ')
-    return upstreamErrors.read_response_body_failed.with({ cause }, what)
-  }
+  if (isAnswering) return toBrokenAnswer(failure)
   switch (failure.kind) {
     case 'connect':
       return upstreamErrors.call_upstream_connection_failed.with({ cause })
@@ -60,5 +67,19 @@ export function toUpstreamError(failure: UpstreamFailure, isAnswering: boolean):
       return upstreamErrors.call_upstream_request_error.with({ cause })
     case 'protocol':
       return upstreamErrors.call_upstream_decode_error.with({ cause })
+  }
+}
+
+function toBrokenAnswer(failure: UpstreamFailure): GatewayError {
+  const cause = failure
+  switch (failure.kind) {
+    case 'idle_timeout':
+      return upstreamErrors.stream_idle_timeout.with({ cause })
+    case 'request_timeout':
+      return upstreamErrors.stream_timeout.with({ cause })
+    case 'protocol':
+      return upstreamErrors.read_response_body_failed.with({ cause }, 'it is not HTTP/1.1')
+    default:
+      return upstreamErrors.read_response_body_failed.with({ cause }, 'connection lost')
   }
 }

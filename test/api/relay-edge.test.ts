@@ -382,7 +382,7 @@ describe('errors on the way to an error', () => {
     expect(onError).toHaveBeenCalledTimes(1)
   })
 
-  test('an answer that meets its limit while onResponse holds the head back is 502, and the hook changes nothing more', async () => {
+  test('an answer that meets its limit while onResponse holds the head back is 504, and the hook changes nothing more', async () => {
     const hook = gate()
     const hooked = await open(
       (host) => {
@@ -400,8 +400,8 @@ describe('errors on the way to an error', () => {
       { answer: sseAnswer(['1', { hang: true }]), kernel: { upstream: { requestMs: 300 } } },
     )
     const reply = await hooked.relay()
-    expect(reply.status).toBe(502)
-    expect(await reply.json()).toMatchObject({ error: { code: 'read_response_body_failed' } })
+    expect(reply.status).toBe(504)
+    expect(await reply.json()).toMatchObject({ error: { code: 'stream_timeout' } })
     expect(await hooked.inFlight()).toBe(0)
   })
 
@@ -469,7 +469,7 @@ describe('HEAD on a route that relays', () => {
   ] as const)(
     'an answer that is %s is its head alone, and the connection goes on',
     async (_case, answer, status) => {
-      const hooked = await open(toEcho, { answer })
+      const hooked = await open(toEcho, { answer, kernel: { retry: { maxAttempts: 1 } } })
       hooked.worker.once(ECHO, answer)
       hooked.worker.script(ECHO, jsonAnswer({ next: true }))
       const reply = await sendRaw(hooked.gateway.port, [head, get], {

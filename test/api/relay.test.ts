@@ -291,7 +291,7 @@ describe('when something breaks', () => {
     const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm', stream: true } })
     await stream.done
     expect(stream.events.map((event) => event.data)[0]).toBe('1')
-    expect(JSON.parse(stream.events[1].data)).toMatchObject({ error: { code: 'read_response_body_failed' } })
+    expect(JSON.parse(stream.events[1].data)).toMatchObject({ error: { code: 'stream_idle_timeout' } })
     expect(stream.isWhole).toBe(true)
     expect(await idle(workers)).toBe(0)
   })

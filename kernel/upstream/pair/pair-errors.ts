@@ -13,11 +13,6 @@ const answered = (leg: PairLeg) => (status: number, said: string) =>
 const worker = { source: 'worker', retry: 'before-first-byte' } as const
 
 export const pairErrors = defineErrors('upstream/pair', {
-  server_selection_failed: {
-    ...worker,
-    kind: 'unavailable',
-    text: (leg: PairLeg) => `no ${leg} worker that serves the model is ready; try again shortly`,
-  },
   pd_request_failed: {
     ...worker,
     kind: 'bad_gateway',

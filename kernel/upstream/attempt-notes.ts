@@ -1,0 +1,40 @@
+/** What is noted about one attempt where a plugin hooked onAttempt; nowhere else does any of this exist. */
+import type { Attempt } from '../balance/worker-balance.ts'
+import type { AttemptReport } from '../contracts/hook.ts'
+import type { UpstreamFailureKind } from '../contracts/transport.ts'
+
+export class AttemptNotes {
+  /** `performance.now()`, like the times below; 0 for what has not come. */
+  readonly startedAtMs = performance.now()
+  answeredAtMs = 0
+  endedAtMs = 0
+  status = 0
+  failure: UpstreamFailureKind | null = null
+
+  answered(status: number): void {
+    this.status = status
+    this.answeredAtMs = performance.now()
+  }
+
+  ended(): void {
+    if (this.endedAtMs === 0) this.endedAtMs = performance.now()
+  }
+
+  /** @param number 1-based, of the attempt within its request */
+  toReport(attempt: Attempt, number: number, outcome: AttemptReport['outcome']): AttemptReport {
+    this.ended()
+    return {
+      worker: attempt.worker,
+      number,
+      policy: attempt.policy,
+      explanation: attempt.choice?.explanation ?? null,
+      candidates: attempt.choice?.candidates ?? null,
+      startedAtMs: this.startedAtMs,
+      answeredAtMs: this.answeredAtMs,
+      endedAtMs: this.endedAtMs,
+      status: this.status,
+      failure: this.failure,
+      outcome,
+    }
+  }
+}

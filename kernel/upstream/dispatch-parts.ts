@@ -1,0 +1,71 @@
+/** What every request on its way to a worker uses: the parts of one thread, and what is worked out once per worker. */
+import type { WorkerBalance } from '../balance/worker-balance.ts'
+import type { Logger } from '../contracts/log.ts'
+import type { Transport, UpstreamLimits } from '../contracts/transport.ts'
+import type { WorkerEntry, WorkerHttpPool } from '../contracts/worker.ts'
+import type { OutgoingHeaders } from './outgoing.ts'
+import type { RelayMeters } from './relay-meter.ts'
+import type { RetryRules } from './retry.ts'
+import { upstreamErrors } from './upstream-errors.ts'
+
+export interface DispatchParts {
+  readonly balance: WorkerBalance
+  readonly outgoing: OutgoingHeaders
+  readonly transports: Transports
+  readonly limits: WorkerLimits
+  readonly retry: RetryRules
+  /** Null when metrics are off. */
+  readonly meters: RelayMeters | null
+  readonly log: Logger
+}
+
+/** One transport per connection mode. */
+export class Transports {
+  readonly #byMode = new Map<string, Transport>()
+
+  add(transport: Transport): void {
+    this.#byMode.set(transport.mode, transport)
+  }
+
+  /** @throws unsupported_connection_mode (501) */
+  of(worker: WorkerEntry): Transport {
+    const transport = this.#byMode.get(worker.connectionMode)
+    if (transport === undefined) throw upstreamErrors.unsupported_connection_mode(worker.connectionMode)
+    return transport
+  }
+
+  all(): Iterable<Transport> {
+    return this.#byMode.values()
+  }
+}
+
+/** The time limits of an exchange with each worker. @source routing facts 2.11, 3.3 */
+export class WorkerLimits {
+  /** Of workers that override nothing. */
+  readonly kernel: UpstreamLimits
+  /** Entries of the worker table are immutable, so what is merged once stays right. */
+  readonly #byOverride = new WeakMap<WorkerHttpPool, UpstreamLimits>()
+
+  constructor(kernel: UpstreamLimits) {
+    const { connectMs, firstByteMs, idleMs, requestMs } = kernel
+    this.kernel = { connectMs, firstByteMs, idleMs, requestMs }
+  }
+
+  of({ httpPool }: WorkerEntry): UpstreamLimits {
+    if (httpPool === null) return this.kernel
+    let limits = this.#byOverride.get(httpPool)
+    if (limits === undefined) {
+      const { connectMs = this.kernel.connectMs, requestMs = this.kernel.requestMs } = httpPool
+      limits = { ...this.kernel, connectMs, requestMs }
+      this.#byOverride.set(httpPool, limits)
+    }
+    return limits
+  }
+}
+
+/** The same limits, of which some time has been used up by attempts before. */
+export function limitsAfter(limits: UpstreamLimits, usedMs: number): UpstreamLimits {
+  return limits.requestMs === 0
+    ? limits
+    : { ...limits, requestMs: Math.max(1, Math.round(limits.requestMs - usedMs)) }
+}

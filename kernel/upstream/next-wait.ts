@@ -1,0 +1,31 @@
+/** Whether another attempt follows a failed one, and how long it waits. @source routing facts 3.1 */
+import type { HeaderList } from '../contracts/transport.ts'
+import type { WorkerEntry } from '../contracts/worker.ts'
+import type { DispatchParts } from './dispatch-parts.ts'
+import { headerOf } from './response-headers.ts'
+import { backOffMs, retryAfterMs } from './retry.ts'
+
+/** No further attempt. */
+export const NO_MORE = -1
+
+export interface FailedAttempt {
+  /** Its settings decide; null when none could be picked: then the kernel's do. */
+  readonly worker: WorkerEntry | null
+  /** Of the worker's answer; null when there was none. */
+  readonly headers: HeaderList | null
+  /** 1-based. */
+  readonly number: number
+  /** Since the request was first routed. */
+  readonly usedMs: number
+}
+
+/** The wait in milliseconds; NO_MORE when the attempts, or the time for all of them, are used up. */
+export function nextWaitMs(parts: Pick<DispatchParts, 'retry' | 'limits'>, failed: FailedAttempt): number {
+  const { worker, headers, number, usedMs } = failed
+  const settings = worker === null ? parts.retry.kernel : parts.retry.of(worker.resilience)
+  if (number >= settings.maxAttempts) return NO_MORE
+  const askedMs = headers === null ? 0 : retryAfterMs(headerOf(headers, 'retry-after'), Date.now())
+  const waitMs = backOffMs(settings, number, askedMs, Math.random)
+  const { requestMs } = worker === null ? parts.limits.kernel : parts.limits.of(worker)
+  return requestMs === 0 || usedMs + waitMs < requestMs ? waitMs : NO_MORE
+}

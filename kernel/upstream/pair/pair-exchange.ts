@@ -1,0 +1,234 @@
+/**
+ * The exchange with both workers of a pair, seen from outside as one with the decode worker. Its answer is held back
+ * until the prefill worker has done its part, so that trouble of either can still be told as a status, or mended by
+ * another pair.
+ * @source routing facts 1.12, 4.5; grpc facts 4.4
+ */
+import {
+  type Exchange,
+  type HeaderList,
+  type Transport,
+  UpstreamFailure,
+  type UpstreamHandler,
+} from '../../contracts/transport.ts'
+import type { GatewayError } from '../../errors/gateway-error.ts'
+import { type DispatchParts, limitsAfter } from '../dispatch-parts.ts'
+import { toUpstreamError } from '../upstream-errors.ts'
+import { BodyExcerpt } from './body-excerpt.ts'
+import { type LogprobMerge, openMerge } from './merge-logprobs.ts'
+import type { PairAttempt } from './pair-attempt.ts'
+import { type PairLeg, pairErrors, spokenError, toLegError } from './pair-errors.ts'
+import type { PairTimes } from './pair-metrics.ts'
+import type { PairRequests } from './pair-requests.ts'
+import { isSuccess, MAX_REFUSAL_BYTES, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
+
+/** Why a pair failed before its answer began, or for the sake of the prefill worker later. */
+export interface LegFault {
+  readonly leg: PairLeg
+  /** What the client is told, if nobody else is tried. */
+  readonly error: GatewayError
+  /** Of the worker's answer; 0 when none came. */
+  readonly status: number
+  readonly headers: HeaderList | null
+  /** Null when the worker answered. */
+  readonly failure: UpstreamFailure | null
+}
+
+/** As with one worker, but what goes wrong with either before the answer begins is told by `onLegFailed`, and that is the last. */
+export interface PairHandler extends UpstreamHandler {
+  onLegFailed(fault: LegFault): void
+}
+
+interface Head {
+  readonly status: number
+  readonly headers: HeaderList
+  readonly contentLength: number
+}
+
+export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
+  readonly #attempt: PairAttempt
+  readonly #requests: PairRequests
+  readonly #handler: PairHandler
+  readonly #times: PairTimes | null
+  readonly #startedAtMs = performance.now()
+  #prefill: Exchange | null = null
+  #decode: Exchange | null = null
+  #isOver = false
+  #isPrefillDone = false
+  #prefillAnswer: { headers: HeaderList; body: Buffer } | null = null
+  /** Of the decode worker's answer; null until it comes. */
+  #head: Head | null = null
+  /** What has come of the decode worker's answer before it may go on; null once it does. */
+  #held: Buffer[] | null = []
+  #hasEndedWhileHeld = false
+  #isPausedByClient = false
+  /** The decode worker's own words when it refuses. */
+  #refusal: BodyExcerpt | null = null
+  #merge: LogprobMerge | null = null
+  #hasFirstByte = false
+
+  constructor(attempt: PairAttempt, requests: PairRequests, handler: PairHandler, times: PairTimes | null) {
+    this.#attempt = attempt
+    this.#requests = requests
+    this.#handler = handler
+    this.#times = times
+  }
+
+  /**
+   * Sends both requests at once.
+   *
+   * @param usedMs what attempts before have used of the request's time
+   * @throws unsupported_connection_mode (501); then nothing was sent
+   */
+  start(parts: Pick<DispatchParts, 'transports' | 'limits'>, usedMs: number): void {
+    const { prefill, decode } = this.#attempt
+    const toPrefill = parts.transports.of(prefill.worker)
+    const toDecode = parts.transports.of(decode.worker)
+    const send = (transport: Transport, leg: PairLeg, handler: UpstreamHandler) => {
+      const { worker } = this.#attempt.leg(leg)
+      const limits = limitsAfter(parts.limits.of(worker), usedMs)
+      return transport.send(worker, this.#requests[leg], limits, handler)
+    }
+    const leg = new PrefillLeg(this.#attempt, this, this.#requests.wantsPromptLogprobs)
+    this.#prefill = send(toPrefill, 'prefill', leg)
+    this.#decode = send(toDecode, 'decode', this)
+  }
+
+  pause(): void {
+    this.#isPausedByClient = true
+    this.#decode?.pause()
+  }
+
+  resume(): void {
+    this.#isPausedByClient = false
+    if (this.#held === null) this.#decode?.resume()
+  }
+
+  abort(): void {
+    this.#isOver = true
+    this.#prefill?.abort()
+    this.#decode?.abort()
+  }
+
+  onPrefillDone(answer: { headers: HeaderList; body: Buffer } | null): void {
+    this.#times?.prefill.observe((performance.now() - this.#startedAtMs) / 1000)
+    this.#isPrefillDone = true
+    this.#prefillAnswer = answer
+    if (this.#head !== null) this.#goOn(this.#head)
+  }
+
+  onPrefillRefusing(): void {
+    this.#decode?.abort()
+  }
+
+  onPrefillRefused(status: number, headers: HeaderList, body: Buffer): void {
+    this.#refused('prefill', status, headers, body)
+  }
+
+  onPrefillBroken(failure: UpstreamFailure): void {
+    this.#broken('prefill', failure)
+  }
+
+  onPrefillTooLong(): void {
+    this.#broken('prefill', new UpstreamFailure('protocol', 'the prefill answer does not end', true))
+  }
+
+  onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
+    this.#head = { status, headers, contentLength }
+    if (!isSuccess(status)) {
+      this.#refusal = new BodyExcerpt(MAX_REFUSAL_BYTES)
+      this.#prefill?.abort()
+    } else if (this.#isPrefillDone) this.#goOn(this.#head)
+    else this.#decode?.pause()
+  }
+
+  onResponseData(chunk: Buffer): void {
+    if (this.#refusal !== null) {
+      this.#refusal.push(chunk)
+      if (this.#refusal.isFull) this.#decodeRefused(this.#refusal)
+    } else if (this.#held !== null) this.#held.push(Buffer.from(chunk))
+    else this.#forward(chunk)
+  }
+
+  onResponseEnd(): void {
+    if (this.#refusal !== null) this.#decodeRefused(this.#refusal)
+    else if (this.#held !== null) this.#hasEndedWhileHeld = true
+    else this.#end()
+  }
+
+  onResponseError(failure: UpstreamFailure): void {
+    if (this.#refusal !== null) this.#decodeRefused(this.#refusal)
+    else if (this.#held !== null) this.#broken('decode', failure)
+    else {
+      this.#isOver = true
+      this.#handler.onResponseError(failure)
+    }
+  }
+
+  /** The prefill worker has done its part, and the decode worker's answer has begun. */
+  #goOn({ status, headers, contentLength }: Head): void {
+    const held = this.#held ?? []
+    this.#held = null
+    this.#merge = this.#prefillAnswer === null ? null : openMerge(this.#prefillAnswer, headers)
+    this.#prefillAnswer = null
+    // A JSON answer with more in it than the worker sent begins when all of it is known.
+    if (this.#merge === null || this.#merge.isStream)
+      this.#handler.onResponseStart(status, headers, this.#merge === null ? contentLength : -1)
+    for (const chunk of held) {
+      if (this.#isOver) return
+      this.#forward(chunk)
+    }
+    if (this.#isOver) return
+    if (this.#hasEndedWhileHeld) this.#end()
+    else if (!this.#isPausedByClient) this.#decode?.resume()
+  }
+
+  #forward(chunk: Buffer): void {
+    if (!this.#hasFirstByte) {
+      this.#hasFirstByte = true
+      this.#times?.firstToken.observe((performance.now() - this.#startedAtMs) / 1000)
+    }
+    if (this.#merge === null) {
+      this.#handler.onResponseData(chunk)
+      return
+    }
+    const merged = this.#merge.push(chunk)
+    if (merged.length > 0) this.#handler.onResponseData(merged)
+  }
+
+  #end(): void {
+    if (this.#merge !== null) this.#endMerge(this.#merge)
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#handler.onResponseEnd()
+  }
+
+  #endMerge(merge: LogprobMerge): void {
+    const rest = merge.end()
+    if (!merge.isStream && this.#head !== null)
+      this.#handler.onResponseStart(this.#head.status, this.#head.headers, rest.length)
+    if (rest.length > 0 && !this.#isOver) this.#handler.onResponseData(rest)
+  }
+
+  #decodeRefused(refusal: BodyExcerpt): void {
+    if (this.#head !== null) this.#refused('decode', this.#head.status, this.#head.headers, refusal.bytes())
+  }
+
+  #refused(leg: PairLeg, status: number, headers: HeaderList, body: Buffer): void {
+    this.#fail({ leg, error: toLegError(leg, status, spokenError(body)), status, headers, failure: null })
+  }
+
+  #broken(leg: PairLeg, failure: UpstreamFailure): void {
+    const isLimit = failure.kind.endsWith('_timeout')
+    const error = isLimit
+      ? toUpstreamError(failure, false)
+      : pairErrors.pd_request_failed.with({ cause: failure }, leg)
+    this.#fail({ leg, error, status: 0, headers: null, failure })
+  }
+
+  #fail(fault: LegFault): void {
+    if (this.#isOver) return
+    this.abort()
+    this.#handler.onLegFailed(fault)
+  }
+}

@@ -1,0 +1,35 @@
+/** Makes the request for one attempt: the worker's headers, and the body as this worker needs it. @hot */
+import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { UpstreamRequest } from '../contracts/transport.ts'
+import type { WorkerEntry } from '../contracts/worker.ts'
+import { withMembers } from './json-members.ts'
+import type { OutgoingHeaders } from './outgoing.ts'
+import { withModel } from './rewrite-model.ts'
+import type { RelayOptions } from './upstream.ts'
+
+/** The body with the canonical model in it. @param model what the client's model stands for */
+export function canonicalBody(ctx: RelayContext, options: RelayOptions, model: string, body: Buffer): Buffer {
+  const isAlias = options.model !== null && options.model !== model
+  return isAlias ? withModel(body, ctx.peek(), model) : body
+}
+
+/** @param body as every worker may have it */
+export function toWorkerRequest(
+  ctx: RelayContext,
+  options: RelayOptions,
+  outgoing: OutgoingHeaders,
+  worker: WorkerEntry,
+  body: Buffer,
+): UpstreamRequest {
+  return {
+    method: options.method ?? 'POST',
+    path: options.path,
+    headers: outgoing.of(ctx, worker),
+    body: worker.dataParallel === null ? body : withRank(body, worker.dataParallel.rank),
+  }
+}
+
+/** One engine serves all ranks at one URL: the body says which one is meant. @source routing facts 2.4 */
+function withRank(body: Buffer, rank: number): Buffer {
+  return withMembers(body, new Map([['data_parallel_rank', String(rank)]])) ?? body
+}
