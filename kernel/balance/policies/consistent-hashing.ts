@@ -57,8 +57,9 @@ export class ConsistentHashing implements Policy {
   }
 
   private pickByKey(candidates: CandidateView, key: string, branch: Branch): number {
+    const ring = this.rings.of(candidates.members) // before the key: a ring that is built hashes too
     hashText(key)
-    const index = this.rings.of(candidates.members).find(hashHigh, candidates)
+    const index = ring.find(hashHigh, candidates)
     return this.chosen(candidates, index, branch)
   }
 

@@ -48,9 +48,10 @@ export class PrefixHash implements Policy {
     // A token is a word of the prompt, and taken to be four bytes of text.
     const words = Math.min(this.config.prefixTokenCount, Math.ceil(readPrompt(request) / 4))
     if (words === 0) return this.leastLoaded(candidates, 'no_tokens')
+    const ring = this.rings.of(candidates.members) // before the prompt: a ring that is built hashes too
     hashWords(promptWords, 0, words, 0, 0)
     finish(hashLow, hashHigh, words)
-    const index = this.rings.of(candidates.members).find(hashHigh, candidates)
+    const index = ring.find(hashHigh, candidates)
     if (index < 0) return this.leastLoaded(candidates, 'fallback_least_load')
     const bound = this.bound(candidates)
     if (candidates.inFlight(index) <= bound) return this.chosen(candidates, index, 'ring_hit')
