@@ -8,7 +8,7 @@ import type { Choice } from './worker-balance.ts'
 /** Fleets may be large, and reports are kept and shown. */
 const MAX_CANDIDATES = 64
 
-/** Call it after the policy has chosen and before the attempt is counted. */
+/** Call it when the policy has chosen, before the breaker is asked and the attempt is counted. */
 export function reportChoice(policy: Policy, members: readonly WorkerEntry[], books: AttemptBooks): Choice {
   const { counters, breakers } = books
   const candidates = members.slice(0, MAX_CANDIDATES).map(

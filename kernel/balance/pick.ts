@@ -111,9 +111,9 @@ export class Picker {
       // A policy may find nobody good enough; an index outside the view is held to mean the same.
       if (!(index >= 0 && index < candidates.length)) break
       const worker = candidates.worker(index)
+      const choice = options.report === true ? reportChoice(policy, candidates.members, parts) : null
       const passage = parts.breakers.enter(worker)
       if (passage === REFUSED) continue
-      const choice = options.report === true ? reportChoice(policy, candidates.members, parts) : null
       this.selected(worker, model, policy.name)
       return new CountedAttempt(parts, worker, { policy: policy.name, choice }, passage)
     }

@@ -3,7 +3,7 @@
  * @hot @source routing facts 1.10
  */
 import type { CandidateView, PickRequest, Policy } from '../contracts/policy.ts'
-import { ROUTING_KEY_HEADERS } from './policy-headers.ts'
+import { routingKey } from './policies/routing-key.ts'
 
 /** Carries the name of the policy underneath, so that metrics keep counting under it. */
 export class StickyOverlay implements Policy {
@@ -23,7 +23,7 @@ export class StickyOverlay implements Policy {
   }
 
   pick(candidates: CandidateView, request: PickRequest): number {
-    this.last = hasRoutingKey(request) ? this.manual : this.inner
+    this.last = routingKey(request) !== '' ? this.manual : this.inner
     return this.last.pick(candidates, request)
   }
 
@@ -41,12 +41,4 @@ export class StickyOverlay implements Policy {
     const words = this.last.explain?.() ?? this.last.name
     return this.last === this.manual ? `sticky: ${words}` : words
   }
-}
-
-function hasRoutingKey(request: PickRequest): boolean {
-  for (let i = 0; i < ROUTING_KEY_HEADERS.length; i++) {
-    const key = request.header(ROUTING_KEY_HEADERS[i])
-    if (key !== undefined && key !== '') return true
-  }
-  return false
 }

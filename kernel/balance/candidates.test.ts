@@ -1,0 +1,160 @@
+/** What a policy sees of the candidates of one pick. */
+import { describe, expect, test } from 'vitest'
+import { pickContext, TestBalance } from '../../test/support/balance-parts.ts'
+import { workerEntry } from '../../test/support/worker-entry.ts'
+import type { CandidateView, PickRequest } from '../contracts/policy.ts'
+import type { EngineLoad, EngineLoads } from '../contracts/worker.ts'
+import type { ThreadBalanceOptions } from './thread-balance.ts'
+
+const ctx = pickContext()
+
+/** A balance whose policy does nothing but show the view to the test. */
+function openSeeing(
+  see: (view: CandidateView, request: PickRequest) => void,
+  options: Partial<ThreadBalanceOptions> = {},
+): TestBalance {
+  const fleet = new TestBalance({ defaultPolicy: 'seeing', ...options })
+  fleet.balance.registerPolicy('seeing', () => ({
+    name: 'seeing',
+    needsBody: false,
+    pick(view, request) {
+      see(view, request)
+      return 0
+    },
+  }))
+  return fleet
+}
+
+function report(atMs: number): EngineLoad {
+  return { queuedTokens: 1, usedTokens: 2, kvUsage: 0.5, tokensPerSecond: 9, usedTokensByRank: [], atMs }
+}
+
+describe('the view', () => {
+  const workers = [9, 3, 40, 12].map((slot) => workerEntry({ slot, models: ['m'] }))
+
+  test('gives slots, and positions of slots, of the candidates alone', () => {
+    const seen: unknown[] = []
+    const fleet = openSeeing((view) => {
+      const slots = Array.from({ length: view.length }, (_, index) => view.slot(index))
+      expect(slots.map((slot) => view.indexOfSlot(slot))).toEqual([...slots.keys()])
+      for (let slot = -2; slot < 70; slot++) {
+        if (!slots.includes(slot)) expect(view.indexOfSlot(slot)).toBe(-1)
+      }
+      seen.push(slots)
+    })
+    fleet.register(...workers)
+    fleet.balance.pick(ctx, 'm')
+    fleet.balance.setStatus(3, 'draining')
+    fleet.balance.pick(ctx, 'm')
+    fleet.balance.pick(ctx, 'm', { excluded: [9] })
+    fleet.balance.setStatus(3, 'ready')
+    fleet.balance.pick(ctx, 'm', { excluded: [40, 12] })
+    expect(seen).toEqual([
+      [9, 3, 40, 12],
+      [9, 40, 12],
+      [40, 12],
+      [9, 3],
+    ])
+  })
+
+  test('has all members of the tier, the same array until the table changes', () => {
+    const seen: (readonly unknown[])[] = []
+    const fleet = openSeeing((view) => seen.push(view.members))
+    fleet.register(...workers)
+    fleet.balance.setStatus(9, 'failed')
+    fleet.balance.pick(ctx, 'm')
+    fleet.balance.pick(ctx, 'm')
+    fleet.register(...workers.slice(1))
+    fleet.balance.pick(ctx, 'm')
+    expect(seen[0]).toEqual(workers)
+    expect(seen[1]).toBe(seen[0])
+    expect(seen[2]).toEqual(workers.slice(1))
+  })
+
+  test('shows what engines reported, but nothing older than three poll periods', () => {
+    let nowMs = 5_000_000
+    const loads: { current: EngineLoads } = { current: { bySlot: [] } }
+    const seen: (EngineLoad | null)[][] = []
+    const see = (view: CandidateView) =>
+      seen.push(Array.from({ length: view.length }, (_, i) => view.load(i)))
+    const fleet = openSeeing(see, { loads, now: () => nowMs, loadPollMs: 2_000 })
+    fleet.register(workerEntry({ slot: 0 }), workerEntry({ slot: 1 }), workerEntry({ slot: 2 }))
+    const [fresh, old] = [report(nowMs), report(nowMs - 4_000)]
+    fleet.balance.pick(ctx, 'm')
+    loads.current = { bySlot: [fresh, old] }
+    fleet.balance.pick(ctx, 'm')
+    nowMs += 2_001
+    fleet.balance.pick(ctx, 'm')
+    loads.current = { bySlot: [null, null, fresh] }
+    fleet.balance.pick(ctx, 'm')
+    expect(seen).toEqual([
+      [null, null, null],
+      [fresh, old, null],
+      [fresh, null, null],
+      [null, null, fresh],
+    ])
+  })
+})
+
+describe('the request', () => {
+  test('has leg and token ids for the length of one pick', () => {
+    let kept: PickRequest | undefined
+    const seen: unknown[] = []
+    const fleet = openSeeing((_, request) => {
+      kept = request
+      seen.push([request.leg, request.tokenIds, request.model])
+    })
+    fleet.register(workerEntry({ slot: 0, workerType: 'decode' }), workerEntry({ slot: 1 }))
+    const tokenIds = Uint32Array.of(1, 2, 3)
+    fleet.balance.pick(ctx, 'm', { leg: 'decode', tokenIds })
+    expect(kept?.tokenIds).toBeNull()
+    fleet.balance.pick(ctx, '')
+    expect(seen).toEqual([
+      ['decode', tokenIds, 'm'],
+      ['whole', null, 'unknown'],
+    ])
+  })
+})
+
+describe('the report of a choice', () => {
+  test('is made when asked for: the tier as it was, and the words of the policy', () => {
+    const fleet = new TestBalance({ defaultPolicy: 'wordy' })
+    fleet.balance.registerPolicy('wordy', () => ({
+      name: 'wordy',
+      needsBody: false,
+      pick: () => 1,
+      explain: () => 'the second',
+    }))
+    fleet.register(...[0, 1, 2].map((slot) => workerEntry({ slot, models: ['m'] })))
+    expect(fleet.balance.pick(ctx, 'm').choice).toBeNull()
+    fleet.balance.setStatus(0, 'draining')
+    const { choice } = fleet.balance.pick(ctx, 'm', { report: true })
+    const row = { breaker: 'closed', isAvailable: true, inFlight: 0 }
+    expect(choice).toEqual({
+      explanation: 'the second',
+      candidates: [
+        { ...row, workerId: 'worker-0', url: 'http://worker-0:8000', isAvailable: false },
+        { ...row, workerId: 'worker-1', url: 'http://worker-1:8000', inFlight: 1 },
+        { ...row, workerId: 'worker-2', url: 'http://worker-2:8000' },
+      ],
+    })
+  })
+
+  test('shows 64 workers at most, open breakers, and null for a policy without words', () => {
+    const fleet = new TestBalance({ defaultPolicy: 'random' })
+    const workers = Array.from({ length: 64 }, (_, slot) => workerEntry({ slot }))
+    fleet.register(...workers, { ...workerEntry({ slot: 63 }), id: 'one-too-many' })
+    for (let i = 0; i < 10; i++) fleet.balance.attempt(workers[5]).failed()
+    const { choice } = fleet.balance.pick(ctx, 'm', { report: true })
+    expect(choice?.explanation).toBeNull()
+    expect(choice?.candidates).toHaveLength(64)
+    expect(choice?.candidates[5]).toMatchObject({ breaker: 'open', isAvailable: false, inFlight: 10 })
+  })
+
+  test('is null where no policy chose', () => {
+    const fleet = new TestBalance({ onPickHook: () => () => 0 })
+    fleet.register(workerEntry({ slot: 0 }))
+    expect(fleet.balance.pick(ctx, 'm', { report: true })).toMatchObject({ policy: 'hook', choice: null })
+    expect(fleet.balance.attempt(fleet.balance.workers[0])).toMatchObject({ policy: 'fixed', choice: null })
+  })
+})
