@@ -1,0 +1,167 @@
+/** Limits of tenants over a real gateway: who is told apart, and what is settled after the reply. */
+import { describe, expect, test } from 'vitest'
+import { dropAnswer, jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
+import { type Fleet, openFleet } from './fleet.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const BODY = { model: 'test-model', messages: [{ role: 'user', content: 'hello' }] }
+const KEYS = { apiKey: 'admin-key', tenantKeys: ['a:key-a', 'b:key-b'] }
+const ADMIN = { authorization: 'Bearer admin-key' }
+const A = { authorization: 'Bearer key-a' }
+const B = { authorization: 'Bearer key-b' }
+/** What the gateway takes the body for. */
+const PROMPT_TOKENS = Math.ceil(JSON.stringify(BODY).length / 4)
+
+const usage = (prompt_tokens: number, completion_tokens: number) => ({
+  usage: { prompt_tokens, completion_tokens },
+})
+
+async function open(
+  tenants: object,
+  script: Script = jsonAnswer(usage(5, 5)),
+  auth: object = KEYS,
+): Promise<Fleet> {
+  const fleet = await openFleet({ plugins: { auth, limits: { tenants } } })
+  fleet.workers[0].script(CHAT, script)
+  return fleet
+}
+
+const chat = (fleet: Fleet, headers?: Record<string, string>, body: unknown = BODY) =>
+  fleet.post('/v1/chat/completions', body, headers)
+
+/** What is left to a tenant, in the order of its limits. */
+async function left(fleet: Fleet, tenant: string): Promise<number[]> {
+  const reply = await fleet.get(`/limits?tenant=${encodeURIComponent(tenant)}`, ADMIN)
+  const { use } = (await reply.json()) as { use: { tenant: { left: number }[] } }
+  return use.tenant.map((bucket) => bucket.left)
+}
+
+async function statuses(fleet: Fleet, each: readonly Record<string, string>[]): Promise<number[]> {
+  const seen: number[] = []
+  for (const headers of each) seen.push((await chat(fleet, headers)).status)
+  return seen
+}
+
+describe('requests a minute', () => {
+  test('55: the 61st request gets 429 with Retry-After, another tenant is served', async () => {
+    const fleet = await open({ default: { requestsPerMinute: 60 } })
+    const replies = await Promise.all(Array.from({ length: 60 }, () => chat(fleet, A)))
+    expect(replies.every(({ status }) => status === 200)).toBe(true)
+    const refused = await chat(fleet, A)
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(refused.headers.get('x-weir-error-code')).toBe('tenant_rate_limit_exceeded')
+    expect(await refused.json()).toMatchObject({
+      error: { type: 'rate_limit_error', code: 'tenant_rate_limit_exceeded' },
+    })
+    expect((await chat(fleet, B)).status).toBe(200)
+    expect(fleet.workers[0].requestsTo(CHAT)).toHaveLength(61)
+  })
+
+  test('a tenant of its own has limits of its own', async () => {
+    const fleet = await open({
+      default: { requestsPerMinute: 1 },
+      overrides: [{ tenant: 'auth:b', requestsPerMinute: 2 }],
+    })
+    expect(await statuses(fleet, [A, A, B, B, B])).toEqual([200, 429, 200, 200, 429])
+  })
+
+  test('a rule limits the models that it names', async () => {
+    const modelRules = [{ ruleId: 'tests', match: 'prefix', model: 'test-', requestsPerMinute: 1 }]
+    const fleet = await open({ default: { modelRules } })
+    expect((await chat(fleet, A)).status).toBe(200)
+    const refused = await chat(fleet, A)
+    expect(refused.status).toBe(429)
+    expect(await refused.text()).toContain('rule tests')
+    // Another model is not limited; nobody serves it.
+    expect((await chat(fleet, A, { ...BODY, model: 'other' })).status).toBe(404)
+  })
+
+  test('a request that the queue refuses costs its tenant nothing', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const fleet = await openFleet({
+      plugins: {
+        auth: KEYS,
+        limits: { maxConcurrentRequests: 1, queueSize: 0, tenants: { default: { requestsPerMinute: 10 } } },
+      },
+    })
+    fleet.workers[0].script(CHAT, () => promise.then(() => jsonAnswer({})))
+    const running = chat(fleet, A)
+    await fleet.workers[0].received(CHAT)
+    expect((await chat(fleet, A)).status).toBe(429)
+    expect(await left(fleet, 'auth:a')).toEqual([9])
+    resolve()
+    expect((await running).status).toBe(200)
+  })
+})
+
+describe('who a request counts for', () => {
+  test('the address of a caller without a key', async () => {
+    const fleet = await open({ default: { requestsPerMinute: 1 } }, undefined, {})
+    expect(await statuses(fleet, [{}, { 'x-weir-tenant-id': 'other' }])).toEqual([200, 429])
+    expect(await left(fleet, 'ip:127.0.0.1')).toEqual([0])
+  })
+
+  test('the tenant header, where it is trusted', async () => {
+    const fleet = await open({ default: { requestsPerMinute: 1 }, trustTenantHeader: true }, undefined, {})
+    const named = (name: string) => ({ 'x-weir-tenant-id': name })
+    expect(await statuses(fleet, [named('x'), named('y'), named('x'), {}])).toEqual([200, 200, 429, 200])
+    expect(await left(fleet, 'header:x')).toEqual([0])
+  })
+
+  test('its key rather than any header', async () => {
+    const fleet = await open({ default: { requestsPerMinute: 1 }, trustTenantHeader: true })
+    expect(await statuses(fleet, [{ ...A, 'x-weir-tenant-id': 'x' }, A])).toEqual([200, 429])
+  })
+})
+
+describe('55: tokens are settled after the reply', () => {
+  test('with what the reply says', async () => {
+    const fleet = await open({ default: { tokensPerMinute: 1_000 } }, jsonAnswer(usage(30, 70)))
+    await chat(fleet, A)
+    expect(await left(fleet, 'auth:a')).toEqual([900])
+  })
+
+  test('with what the last event of a stream says', async () => {
+    const events = ['{"choices":[]}', JSON.stringify(usage(30, 170)), '[DONE]']
+    const fleet = await open({ default: { tokensPerMinute: 1_000 } }, sseAnswer(events))
+    const stream = openSse(`${fleet.gateway.url}/v1/chat/completions`, {
+      headers: A,
+      body: { ...BODY, stream: true },
+    })
+    await stream.done
+    expect(stream.events.map(({ data }) => data)).toEqual(events)
+    expect(await left(fleet, 'auth:a')).toEqual([800])
+  })
+
+  test('with one token an event where the stream says nothing', async () => {
+    const fleet = await open({ default: { tokensPerMinute: 1_000 } }, sseAnswer(['1', '2', '3', '[DONE]']))
+    expect((await chat(fleet, A)).status).toBe(200)
+    expect(await left(fleet, 'auth:a')).toEqual([1_000 - PROMPT_TOKENS - 4])
+  })
+
+  test('to debt where the reply was longer than what was left, and the next request waits', async () => {
+    const fleet = await open({ default: { tokensPerMinute: 600 } }, jsonAnswer(usage(30, 870)))
+    expect((await chat(fleet, A)).status).toBe(200)
+    expect(await left(fleet, 'auth:a')).toEqual([-300])
+    const refused = await chat(fleet, A)
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(29)
+  })
+
+  test('to nothing where the worker failed', async () => {
+    const fleet = await open({ default: { tokensPerMinute: 1_000 } }, dropAnswer())
+    expect((await chat(fleet, A)).status).toBeGreaterThanOrEqual(500)
+    expect(await left(fleet, 'auth:a')).toEqual([1_000])
+  })
+
+  test('a prompt that no bucket holds is refused with advice not to try again', async () => {
+    const fleet = await open({ default: { tokensPerMinute: 5 } })
+    const refused = await chat(fleet, A)
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('x-should-retry')).toBe('false')
+    expect(await refused.text()).toContain('cannot pass')
+    expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
+  })
+})
