@@ -11,7 +11,8 @@ const USAGE = `Usage: npm run bench -- [name …] [--rounds 5] [--seconds 4] [--
 ${SCENARIOS.map(({ name, question }) => `  ${name.padEnd(18)} ${question}`).join('\n')}
 
 A name may be the beginning of several: "wasm" runs all of wasm-*. A whole name is that scenario alone.
-Without a name, all run. --policy (repeatable) and --shared belong to policy-sim.
+Without a name, all run. --policy (repeatable) belongs to policy-sim and
+fleet-2000, --shared (share of prompts with a common beginning) to policy-sim.
 Load clients, workers, nginx and gateway are processes of their own on this machine: compare figures of one run only.
 The exit code is 1 when a target is missed.`
 

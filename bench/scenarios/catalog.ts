@@ -1,6 +1,7 @@
 /** All scenarios in the order they run. */
 import type { Scenario } from '../support/figure.ts'
 import { boot } from './boot.ts'
+import { fleet2000 } from './fleet-2000.ts'
 import { idleStreams } from './idle-streams.ts'
 import { policySim } from './policy-sim.ts'
 import { relayJson } from './relay-json.ts'
@@ -16,4 +17,5 @@ export const SCENARIOS: readonly Scenario[] = [
   idleStreams,
   slowReader,
   policySim,
+  fleet2000,
 ]

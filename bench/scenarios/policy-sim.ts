@@ -1,6 +1,6 @@
 /** Routing policies side by side, before engines whose prefix caches and queues make a difference. */
 import { type Figure, type RunOptions, type Scenario, withheldFigure } from '../support/figure.ts'
-import { startGateway } from '../support/gateway.ts'
+import { isUnknownPolicy, startGateway } from '../support/gateway.ts'
 import { OUTPUT_TOKENS } from '../support/policy-workload.ts'
 import { startScript } from '../support/process.ts'
 import { startSimEngines } from '../support/sim-engines.ts'
@@ -80,13 +80,6 @@ async function run(options: RunOptions): Promise<Figure[]> {
     ...missing,
     ...comparisons(results, options.shared),
   ]
-}
-
-function isUnknownPolicy(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    /no (load balancing )?policy|unknown policy|policy '[^']*' is not/i.test(error.message)
-  )
 }
 
 function policyFigures(policy: string, reports: readonly Report[]): Figure[] {

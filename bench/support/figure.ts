@@ -30,7 +30,7 @@ export interface RunOptions {
   readonly rounds: number
   /** Length of each measurement, in seconds. */
   readonly seconds: number
-  /** policy-sim: the policies to compare; empty for all. */
+  /** policy-sim and fleet-2000: the policies to compare; empty for all. */
   readonly policies: readonly string[]
   /** policy-sim: share of prompts that begin with a common system prompt, 0 to 1. */
   readonly shared: number

@@ -82,6 +82,11 @@ export async function startGateway(options: GatewayOptions): Promise<GatewaySubj
   }
 }
 
+/** Whether a gateway did not start because its build lacks the policy it was given. */
+export function isUnknownPolicy(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('there is no load balancing policy')
+}
+
 const ADMIN_HEADERS = { authorization: `Bearer ${BENCH_KEY}`, 'content-type': 'application/json' }
 
 /** A call of the gateway's own API. */

@@ -14,15 +14,19 @@ export const BENCH_KEY = 'bench-key-0123456789'
 
 export interface RunningWorker {
   readonly port: number
+  /** All ports it listens on; `port` is the first. */
+  readonly ports: readonly number[]
   readonly child: Child
 }
 
+/** @param count ports to listen on; the silent worker has one */
 export async function startWorker(
   file: 'worker.ts' | 'silent-worker.ts' = 'worker.ts',
+  count = 1,
 ): Promise<RunningWorker> {
-  const child = startScript(new URL(file, import.meta.url), [])
-  const { port } = await child.report()
-  return { port: Number(port), child }
+  const child = startScript(new URL(file, import.meta.url), count > 1 ? ['--count', String(count)] : [])
+  const { port, ports } = await child.report()
+  return { port: Number(port), ports: (ports as number[] | undefined) ?? [Number(port)], child }
 }
 
 /** The worker with nothing in front. */

@@ -1,12 +1,16 @@
 /**
  * The simulated worker behind every subject of a benchmark, run as a process of its own. It is kept apart from the
- * product's simulated engine so that a figure never moves because the engine did.
+ * product's simulated engine so that a figure never moves because the engine did. With `--count` it listens on so
+ * many ports, each a worker of its own to a gateway.
  */
+
 import { App, type HttpRequest, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'
+import { parseArgs } from 'node:util'
 import { BULK_EVENTS, bulkEvent } from './bulk-stream.ts'
 import { announceReady } from './process.ts'
 import { SSE_CHUNK, SSE_CHUNKS, SSE_DONE } from './sse-workload.ts'
 
+const { values } = parseArgs({ options: { count: { type: 'string', default: '1' } } })
 const JSON_REPLY = JSON.stringify({
   id: 'chatcmpl-bench',
   object: 'chat.completion',
@@ -22,6 +26,7 @@ interface Ticking {
   sent: number
 }
 
+let probes = 0
 const ticking = new Set<Ticking>()
 
 /** One timer for all streams: a timer per stream would cost more than the streams. */
@@ -104,9 +109,13 @@ function sendJson(value: unknown): (response: HttpResponse) => void {
   return (response) => void response.writeHeader('content-type', 'application/json').end(text)
 }
 
-App()
+const app = App()
   .post('/v1/chat/completions', serveChat)
-  .get('/health', (response) => void response.end('ok'))
+  .get('/health', (response) => {
+    probes++
+    response.end('ok')
+  })
+  .get('/probes', (response) => void response.end(String(probes)))
   .get(
     '/v1/models',
     sendJson({ object: 'list', data: [{ id: 'bench', object: 'model', owned_by: 'sglang' }] }),
@@ -114,8 +123,14 @@ App()
   .get('/server_info', sendJson({ version: '0', model_path: 'bench' }))
   .get('/model_info', sendJson({ model_path: 'bench', is_generation: true }))
   .any('/*', (response) => void response.writeStatus('404 Not Found').end('{}'))
-  .listen('127.0.0.1', 0, (socket) => {
+
+const ports = Array.from({ length: Number(values.count) }, () => {
+  let port = 0
+  app.listen('127.0.0.1', 0, (socket) => {
     if (socket === false) throw new Error('the simulated worker cannot listen')
-    setInterval(tick, 1)
-    announceReady({ port: us_socket_local_port(socket) })
+    port = us_socket_local_port(socket)
   })
+  return port
+})
+setInterval(tick, 1)
+announceReady({ port: ports[0], ports })

@@ -1,0 +1,210 @@
+/**
+ * What one choice costs, policy by policy, and cache_aware in particular: time on one thread without any network, and
+ * memory of the prefix table. Run `npm run build`, then `node bench/micro/cache-aware.ts`.
+ */
+import { performance } from 'node:perf_hooks'
+import { parseArgs } from 'node:util'
+import { type Figure, verdict } from '../support/figure.ts'
+import { renderTable } from '../support/report.ts'
+
+const { values: flags } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    /** Measures the sources instead of dist. */
+    source: { type: 'boolean', default: false },
+  },
+})
+const ROUNDS = Number(flags.rounds)
+const PICKS = 4_000
+const CACHED_PROMPTS = 100_000
+const [ROOT, ENDING] = flags.source ? ['../..', 'ts'] : ['../../dist', 'js']
+
+/** What of the product this needs, as it is built. */
+interface Policy {
+  pick(candidates: View, request: object): number
+  close?(): void
+}
+interface Registry {
+  make(name: string, parts: object): Policy
+  names(): readonly string[]
+}
+interface Product {
+  readonly registry: Registry
+  readonly parts: object
+}
+
+async function load(file: string): Promise<Record<string, unknown>> {
+  return (await import(new URL(`${ROOT}/kernel/${file}.${ENDING}`, import.meta.url).href)) as Record<
+    string,
+    unknown
+  >
+}
+
+async function open(): Promise<Product> {
+  const { PolicyRegistry, registerBuiltInPolicies } = (await load('balance/policies/registry')) as {
+    PolicyRegistry: new () => Registry
+    registerBuiltInPolicies: (registry: Registry, state: object) => void
+  }
+  const { PolicyState } = (await load('balance/policies/policy-state')) as {
+    PolicyState: new (options: object) => object
+  }
+  const { DEFAULT_POLICIES } = await load('config/policies-config')
+  const { ThreadMetrics } = (await load('observe/metrics')) as { ThreadMetrics: new () => object }
+  const metrics = new ThreadMetrics()
+  const shared = (_name: string, bytes: number) => new SharedArrayBuffer(bytes)
+  const state = new PolicyState({ config: DEFAULT_POLICIES, shared, metrics, maxWorkers: 4_096 })
+  const registry = new PolicyRegistry()
+  registerBuiltInPolicies(registry, state)
+  return { registry, parts: { model: 'm', leg: 'whole', random: Math.random, metrics, shared } }
+}
+
+/** Candidates as balancing shows them, all available. */
+class View {
+  readonly length: number
+  readonly members: readonly { slot: number; id: string; url: string; cost: number }[]
+  private readonly load_: Int32Array
+
+  constructor(count: number) {
+    this.length = count
+    this.load_ = new Int32Array(count)
+    this.members = Array.from({ length: count }, (_, slot) => {
+      return { slot, id: `worker-${slot}`, url: `http://10.0.${slot >> 8}.${slot & 255}:8000`, cost: 1 }
+    })
+  }
+
+  worker(index: number) {
+    return this.members[index]
+  }
+
+  slot(index: number): number {
+    return this.members[index].slot
+  }
+
+  inFlight(index: number): number {
+    return this.load_[index]
+  }
+
+  load(): null {
+    return null
+  }
+
+  indexOfSlot(slot: number): number {
+    return slot < this.length ? slot : -1
+  }
+}
+
+const WORDS =
+  'a gateway sends every prompt where most of it has been before unless that engine is busy'.split(' ')
+
+/** A chat request whose prompt has about so many bytes, one of its own for each number. */
+function chatBody(number: number, bytes: number): Buffer {
+  const words = [`session ${number}`]
+  let length = words[0].length
+  for (let i = number; length < bytes; i = (Math.imul(i, 1_103_515_245) + 12_345) & 0x7fff_ffff) {
+    const word = WORDS[i % WORDS.length]
+    words.push(word)
+    length += word.length + 1
+  }
+  const content = words.join(' ').slice(0, bytes)
+  return Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content }], stream: true }))
+}
+
+const requestFor = (body: Buffer, key = '') => ({
+  model: 'm',
+  leg: 'whole',
+  body,
+  tokenIds: null,
+  header: (name: string) => (name === 'x-weir-routing-key' ? key : undefined),
+})
+
+/** Mean time of a pick in each round, in microseconds. */
+function time(policy: Policy, view: View, requests: readonly object[]): number[] {
+  const means: number[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    const startedMs = performance.now()
+    for (let i = 0; i < PICKS; i++) policy.pick(view, requests[i % requests.length])
+    means.push(((performance.now() - startedMs) * 1_000) / PICKS)
+  }
+  return means
+}
+
+const bodies = (from: number, count: number, bytes: number) =>
+  Array.from({ length: count }, (_, i) => requestFor(chatBody(from + i, bytes)))
+
+const rssMiB = () => process.memoryUsage.rss() / 1_048_576
+
+function cacheAwareFigures({ registry, parts }: Product): Figure[] {
+  const policy = registry.make('cache_aware', parts)
+  const hundred = new View(100)
+  const known = bodies(0, 1_000, 4_096)
+  time(policy, hundred, known)
+  const figures: Figure[] = []
+  const beforeMiB = rssMiB()
+  for (let i = 0; i < CACHED_PROMPTS; i++) policy.pick(hundred, requestFor(chatBody(i, 4_096)))
+  figures.push({
+    name: `memory of ${CACHED_PROMPTS} prompts of 4 KiB`,
+    unit: 'MiB',
+    values: [rssMiB() - beforeMiB],
+    target: 128,
+    note: 'resident, garbage of making the prompts included; the table itself stays within 64 MiB',
+  })
+  const recent = bodies(CACHED_PROMPTS - 1_000, 1_000, 4_096)
+  const figure = (name: string, values: number[], target: number) =>
+    figures.push({ name, unit: 'µs', values, target })
+  figure('pick, 4 KiB seen before, 100 workers', time(policy, hundred, recent), 20)
+  const fresh = bodies(1_000_000, ROUNDS * PICKS, 4_096)
+  const freshTimes = Array.from({ length: ROUNDS }, (_, round) => {
+    const startedMs = performance.now()
+    for (let i = 0; i < PICKS; i++) policy.pick(hundred, fresh[round * PICKS + i])
+    return ((performance.now() - startedMs) * 1_000) / PICKS
+  })
+  figure('pick, 4 KiB never seen, 100 workers', freshTimes, 20)
+  figure('pick, 300 bytes, 100 workers', time(policy, hundred, bodies(0, 1_000, 300)), 20)
+  figure('pick, 100 KiB, 100 workers', time(policy, hundred, bodies(0, 200, 102_400)), 200)
+  figure('pick, 4 KiB, 2000 workers', time(policy, new View(2_000), recent), 200)
+  policy.close?.()
+  return figures
+}
+
+function everyPolicy({ registry, parts }: Product): Figure[] {
+  const requests = Array.from({ length: 500 }, (_, i) => requestFor(chatBody(i, 4_096), `session-${i}`))
+  return registry.names().flatMap((name) =>
+    [100, 2_000].map((workers) => {
+      const policy = registry.make(name, parts)
+      const view = new View(workers)
+      time(policy, view, requests)
+      const values = time(policy, view, requests)
+      policy.close?.()
+      return { name: `${name}, ${workers} workers`, unit: 'µs', values, target: workers === 100 ? 20 : 200 }
+    }),
+  )
+}
+
+function ringFigure({ registry, parts }: Product): Figure {
+  const values = Array.from({ length: ROUNDS }, () => {
+    const policy = registry.make('consistent_hashing', parts)
+    const view = new View(2_000)
+    const startedMs = performance.now()
+    policy.pick(view, requestFor(Buffer.alloc(0), 'key'))
+    return performance.now() - startedMs
+  })
+  return { name: 'first pick on a ring of 2000 workers', unit: 'ms', values, target: 50 }
+}
+
+async function main(): Promise<void> {
+  const idleMiB = rssMiB()
+  const product = await open()
+  const reserved: Figure = {
+    name: 'memory reserved and not yet used',
+    unit: 'MiB',
+    values: [rssMiB() - idleMiB],
+    target: 16,
+    note: 'resident; loading the code included',
+  }
+  const figures = [reserved, ...cacheAwareFigures(product), ...everyPolicy(product), ringFigure(product)]
+  const question = 'what does one choice cost, and what does cache_aware remember?'
+  console.log(renderTable({ scenario: 'cache-aware', question, figures }))
+  if (figures.some((figure) => verdict(figure) === 'missed')) process.exitCode = 1
+}
+
+await main()
