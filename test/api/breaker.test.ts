@@ -1,0 +1,187 @@
+/** Circuit breakers in front of real workers: who gets requests, what the client is told, what metrics show. */
+import { describe, expect, test } from 'vitest'
+import { jsonAnswer, type ScriptedWorker, sseAnswer } from '../support/scripted-worker.ts'
+import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const body = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
+const broken = jsonAnswer({ error: 'out of memory' }, { status: 500 })
+const fine = jsonAnswer({ object: 'chat.completion', choices: [] })
+
+/** One attempt per request, so that each request is one word to one breaker. */
+function open(breaker: object, options: Omit<FleetOptions, 'kernel'> = {}): Promise<Fleet> {
+  const retry = { maxAttempts: 1 }
+  return openFleet({ ...options, kernel: { policy: 'round_robin', retry, breaker } })
+}
+
+const chat = async (fleet: Fleet, more: object = {}) => {
+  const response = await fleet.post('/v1/chat/completions', { ...body, ...more })
+  const text = await response.text()
+  return { status: response.status, text, retryAfter: response.headers.get('retry-after') }
+}
+
+/** Statuses of so many requests, one after the other. */
+async function statuses(fleet: Fleet, times: number): Promise<number[]> {
+  const seen: number[] = []
+  for (let i = 0; i < times; i++) seen.push((await chat(fleet)).status)
+  return seen
+}
+
+/** Resolves with the first request that reaches a worker again. */
+async function untilLetThrough(fleet: Fleet): Promise<{ status: number }> {
+  const deadline = performance.now() + 5_000
+  for (;;) {
+    const answer = await chat(fleet)
+    if (answer.status !== 503) return answer
+    if (performance.now() > deadline) throw new Error('the breaker lets nothing through')
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+/** Lines of the breaker metrics, without their common prefix. */
+async function breakerLines(fleet: Fleet, worker: ScriptedWorker): Promise<string[]> {
+  const text = await (await fetch(fleet.gateway.metricsUrl as string)).text()
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('weir_worker_cb_') && line.includes(worker.url))
+    .map((line) => line.replace('weir_worker_cb_', '').replace(`worker="${worker.url}"`, 'w'))
+    .sort()
+}
+
+describe('routing check 49', () => {
+  test('a worker that fails again and again gets nothing for a while, then a probe, and everything once it does well', async () => {
+    const fleet = await open({ failureThreshold: 3, successThreshold: 2, openMs: 400 })
+    const [worker] = fleet.workers
+    worker.script(CHAT, broken)
+    expect(await statuses(fleet, 3)).toEqual([500, 500, 500])
+    const refused = await chat(fleet)
+    expect(refused).toMatchObject({ status: 503, retryAfter: '1' })
+    expect(JSON.parse(refused.text).error.code).toBe('no_available_workers')
+    expect(worker.requestsTo(CHAT)).toHaveLength(3)
+    expect((await untilLetThrough(fleet)).status).toBe(500)
+    expect((await chat(fleet)).status).toBe(503)
+    worker.script(CHAT, fine)
+    expect((await untilLetThrough(fleet)).status).toBe(200)
+    expect(await breakerLines(fleet, worker)).toContain('state{w} 2')
+    expect(await statuses(fleet, 3)).toEqual([200, 200, 200])
+    expect(await breakerLines(fleet, worker)).toEqual([
+      'consecutive_failures{w} 0',
+      'consecutive_successes{w} 0',
+      'outcomes_total{w,outcome="failure"} 4',
+      'outcomes_total{w,outcome="success"} 4',
+      'state{w} 0',
+      'transitions_total{w,from="closed",to="open"} 1',
+      'transitions_total{w,from="half_open",to="closed"} 1',
+      'transitions_total{w,from="half_open",to="open"} 1',
+      'transitions_total{w,from="open",to="half_open"} 2',
+    ])
+  })
+
+  test('while a probe runs nobody else gets through', async () => {
+    const fleet = await open({ failureThreshold: 1, successThreshold: 1, openMs: 50 })
+    const [worker] = fleet.workers
+    worker.once(CHAT, broken)
+    expect((await chat(fleet)).status).toBe(500)
+    const answered = Promise.withResolvers<typeof fine>()
+    worker.script(CHAT, () => answered.promise)
+    const probe = untilLetThrough(fleet)
+    await worker.received(CHAT, 2)
+    expect(await statuses(fleet, 3)).toEqual([503, 503, 503])
+    answered.resolve(fine)
+    expect((await probe).status).toBe(200)
+    expect(await statuses(fleet, 3)).toEqual([200, 200, 200])
+  })
+
+  test('a request finds another worker while there is one, and the client sees no failure', async () => {
+    const fleet = await openFleet({
+      workers: [{}, {}],
+      kernel: { policy: 'round_robin', breaker: { failureThreshold: 2, openMs: 60_000 } },
+    })
+    const [bad, good] = fleet.workers
+    bad.script(CHAT, broken)
+    expect(await statuses(fleet, 10)).toEqual(Array(10).fill(200))
+    expect(bad.requestsTo(CHAT)).toHaveLength(2)
+    expect(good.requestsTo(CHAT)).toHaveLength(10)
+  })
+})
+
+describe('routing check 50', () => {
+  test('the breaker of one worker does not affect another', async () => {
+    const fleet = await open({ failureThreshold: 2 }, { workers: [{}, {}] })
+    const [bad, good] = fleet.workers
+    bad.script(CHAT, broken)
+    await statuses(fleet, 4)
+    expect(await statuses(fleet, 6)).toEqual([200, 200, 200, 200, 200, 200])
+    expect(bad.requestsTo(CHAT)).toHaveLength(2)
+    expect(await breakerLines(fleet, good)).toContain('state{w} 0')
+    expect(await breakerLines(fleet, bad)).toContain('state{w} 1')
+  })
+
+  test.each([
+    ['for the worker', {}, { resilience: { disable_circuit_breaker: true } }],
+    ['for all', { enabled: false }, {}],
+  ])('a breaker that is disabled %s never opens', async (_, breaker, spec) => {
+    const fleet = await open({ failureThreshold: 2, ...breaker }, { workers: [{ spec }] })
+    fleet.workers[0].script(CHAT, broken)
+    expect(new Set(await statuses(fleet, 12))).toEqual(new Set([500]))
+    expect(await breakerLines(fleet, fleet.workers[0])).toContain('state{w} 0')
+  })
+
+  test('a worker may have a threshold of its own', async () => {
+    const spec = { resilience: { cb_failure_threshold: 1 } }
+    const fleet = await open({}, { workers: [{ spec }] })
+    fleet.workers[0].script(CHAT, broken)
+    expect(await statuses(fleet, 2)).toEqual([500, 503])
+  })
+})
+
+describe('what counts', () => {
+  test('other 4xx are the client’s fault, and a client that leaves says nothing about the worker', async () => {
+    const fleet = await open({ failureThreshold: 2 })
+    const [worker] = fleet.workers
+    worker.script(CHAT, jsonAnswer({ error: 'no' }, { status: 400 }))
+    expect(new Set(await statuses(fleet, 5))).toEqual(new Set([400]))
+    worker.script(CHAT, { kind: 'hang' })
+    for (let nth = 6; nth < 10; nth++) {
+      const leaving = new AbortController()
+      const request = fetch(`${fleet.gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        body: JSON.stringify(body),
+        signal: leaving.signal,
+      }).catch(() => null)
+      const arrived = await worker.received(CHAT, nth)
+      leaving.abort()
+      await Promise.all([request, arrived.closed])
+    }
+    worker.script(CHAT, fine)
+    expect((await chat(fleet)).status).toBe(200)
+    expect(await breakerLines(fleet, worker)).toEqual([
+      'consecutive_failures{w} 0',
+      'consecutive_successes{w} 0',
+      'outcomes_total{w,outcome="success"} 6',
+      'state{w} 0',
+    ])
+  })
+
+  test('a stream that breaks is a failure, although it began well', async () => {
+    const fleet = await open({ failureThreshold: 2 })
+    fleet.workers[0].script(CHAT, sseAnswer(['{"choices":[]}', { drop: 'reset' }]))
+    for (let i = 0; i < 2; i++) expect((await chat(fleet, { stream: true })).status).toBe(200)
+    expect((await chat(fleet, { stream: true })).status).toBe(503)
+  })
+})
+
+test('the series of a worker leave with it', async () => {
+  const fleet = await open({ failureThreshold: 1 }, { workers: [{}, {}] })
+  const [gone, kept] = fleet.workers
+  gone.script(CHAT, broken)
+  await statuses(fleet, 2)
+  expect(await breakerLines(fleet, gone)).toHaveLength(5)
+  const { workers } = (await (await fleet.get('/workers')).json()) as {
+    workers: { id: string; url: string }[]
+  }
+  const id = workers.find(({ url }) => url === gone.url)?.id
+  await fetch(`${fleet.gateway.url}/workers/${id}`, { method: 'DELETE' })
+  await expect.poll(() => breakerLines(fleet, gone), { timeout: 15_000 }).toEqual([])
+  expect((await breakerLines(fleet, kept)).length).toBeGreaterThan(2)
+})
