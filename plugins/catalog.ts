@@ -6,10 +6,12 @@ export const catalog: PluginCatalog = {
   debug: () => import('./debug/index.ts'),
   health: () => import('./health/index.ts'),
   limits: () => import('./limits/index.ts'),
+  kubernetes: () => import('./kubernetes/index.ts'),
   openapi: () => import('./openapi/index.ts'),
   proxy: () => import('./proxy/index.ts'),
   sim: () => import('./sim/index.ts'),
   storage: () => import('./storage/index.ts'),
   tracing: () => import('./tracing/index.ts'),
+  wasm: () => import('./wasm/index.ts'),
   workers: () => import('./workers/index.ts'),
 }

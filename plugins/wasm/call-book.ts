@@ -1,0 +1,69 @@
+/** Keeps the books on calls of one serving thread: counts, series, the breaker, and the log lines of guests. */
+import type { Logger } from '#kernel'
+import type { AttachPoint } from '../../wasm-sdk/abi.ts'
+import type { CallReport, LoadedModule } from './guest-task.ts'
+import type { ModuleMetrics, Outcome, SkipReason } from './module-metrics.ts'
+import type { ModuleStats } from './module-stats.ts'
+
+export class CallBook {
+  readonly #stats: ModuleStats
+  readonly #metrics: ModuleMetrics
+  readonly #log: Logger
+
+  constructor(stats: ModuleStats, metrics: ModuleMetrics, log: Logger) {
+    this.#stats = stats
+    this.#metrics = metrics
+    this.#log = log
+  }
+
+  isSuspended(module: LoadedModule): boolean {
+    return this.#stats.isSuspended(module.row)
+  }
+
+  skip(module: LoadedModule, reason: SkipReason): void {
+    this.#metrics.skipped(module, reason)
+  }
+
+  /** @param outcome of a call that went well */
+  called(
+    module: LoadedModule,
+    point: AttachPoint,
+    report: CallReport & { readonly droppedHeaders?: number },
+    outcome: Outcome,
+    requestId: string,
+  ): void {
+    for (const [level, text] of report.logs)
+      this.#log[level]({ module: module.name, request_id: requestId }, text)
+    this.#metrics.counted(module, report.counted)
+    this.#metrics.droppedHeaders(module, report.droppedHeaders ?? 0)
+    const { failure, durationUs } = report
+    if (failure === null) this.#count(module, point, outcome, durationUs, true)
+    else this.failed(module, point, failure.kind, durationUs, failure.message, requestId)
+  }
+
+  failed(
+    module: LoadedModule,
+    point: AttachPoint,
+    outcome: Exclude<Outcome, 'continue' | 'modify' | 'reject'>,
+    durationUs: number,
+    reason: string,
+    requestId: string,
+  ): void {
+    const fields = { module: module.name, module_uuid: module.uuid, attach_point: point }
+    this.#log.warn({ ...fields, request_id: requestId, outcome, reason }, 'a call of a WASM module failed')
+    if (this.#count(module, point, outcome, durationUs, false))
+      this.#log.error(fields, 'a WASM module keeps failing and is suspended')
+  }
+
+  /** @returns true when the module is suspended from now on */
+  #count(
+    module: LoadedModule,
+    point: AttachPoint,
+    outcome: Outcome,
+    durationUs: number,
+    isSuccess: boolean,
+  ): boolean {
+    this.#metrics.executed(module, point, outcome, durationUs)
+    return this.#stats.count(module.row, durationUs, isSuccess)
+  }
+}

@@ -1,0 +1,73 @@
+/** The wasm section of the configuration file: which modules, from where, and what each may cost. */
+import { type Static, Type } from '#kernel'
+import { ModuleDescriptorSchema } from './wire.ts'
+
+const count = (value: number, minimum: number, maximum: number, description: string) =>
+  Type.Integer({ minimum, maximum, default: value, description })
+
+/** @source wasm facts 2, 15, 18 */
+export const wasmConfig = Type.Object(
+  {
+    roots: Type.Array(Type.String({ minLength: 1 }), {
+      default: [],
+      description:
+        'Folders that modules may be loaded from, absolute, symbolic links resolved. Empty: any folder but the system folders that are always refused.',
+    }),
+    modules: Type.Array(ModuleDescriptorSchema, {
+      default: [],
+      description:
+        'Modules to load at start, as POST /wasm takes them, before those registered through the API. One that cannot be loaded stops the start.',
+    }),
+    savedModules: Type.Union([Type.Literal('load'), Type.Literal('forget')], {
+      default: 'load',
+      description:
+        'Modules registered through the API are kept by the storage plugin where that is enabled: path and hash, not the bytes. forget drops them at start. A saved module whose file is gone or changed is left out with an error in the log; one that must not fail (on_failure closed) stops the start.',
+    }),
+    maxModules: count(64, 1, 1_024, 'Most modules at one time.'),
+    maxFileBytes: count(16_777_216, 8, 268_435_456, 'Largest module file, bytes.'),
+    allowWasi: Type.Boolean({
+      default: false,
+      description:
+        'Modules may ask for WASI preview 1 (wasi: true). They get a clock and random numbers, no files, no environment, no sockets.',
+    }),
+    timeoutMs: count(
+      1_000,
+      1,
+      300_000,
+      'Longest call of a guest that sets no limit of its own, milliseconds; waiting for a thread counts.',
+    ),
+    poolThreads: count(2, 1, 64, 'Threads that run guests, per data thread. Started with the first module.'),
+    queueLimit: count(
+      256,
+      0,
+      100_000,
+      'Calls that may wait for a thread, per data thread; more follow on_failure without a call.',
+    ),
+    memoryPages: count(1_024, 1, 65_536, 'Most memory of one guest, in pages of 64 KiB. 1024 is 64 MiB.'),
+    heapMiB: count(128, 16, 4_096, 'Most JavaScript heap of a guest thread, MiB.'),
+    stackMiB: count(4, 1, 16, 'Stack of a guest thread, MiB.'),
+    maxBodyBytes: count(
+      10_485_760,
+      1,
+      104_857_600,
+      'Largest body that is shown to a guest, bytes. Larger requests get 413 where a module needs the body; larger answers pass by those modules.',
+    ),
+    reuseCalls: count(1_000, 1, 5_000, 'Calls after which a warm instance is replaced.'),
+    stateBytes: count(
+      4_194_304,
+      65_536,
+      1_073_741_824,
+      'Memory for what all modules keep through kv_set and kv_incr, bytes. When it is full, the oldest entries go.',
+    ),
+    breaker: Type.Object(
+      {
+        failures: count(5, 1, 1_000_000, 'Failed calls in a row that suspend a module.'),
+        coolOffMs: count(30_000, 1, 86_400_000, 'How long it is suspended, milliseconds.'),
+      },
+      { default: {}, additionalProperties: false },
+    ),
+  },
+  { additionalProperties: false },
+)
+
+export type WasmConfig = Static<typeof wasmConfig>

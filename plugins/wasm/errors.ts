@@ -1,0 +1,21 @@
+/** Errors of the wasm plugin as clients see them. Why a registration failed is told in its reply instead. */
+import { defineErrors } from '#kernel'
+
+export const wasmErrors = defineErrors('wasm', {
+  payload_too_large: {
+    kind: 'too_large',
+    source: 'client',
+    text: (limitBytes: number) =>
+      `a middleware module needs the request body, which is larger than its limit of ${limitBytes} bytes`,
+  },
+  wasm_module_failed: {
+    kind: 'internal',
+    source: 'gateway',
+    text: () => 'a middleware module that must not fail did not run',
+  },
+  invalid_wasm_config: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (path: string, problem: string) => `plugins.wasm.${path} ${problem}`,
+  },
+})

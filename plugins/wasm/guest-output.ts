@@ -1,0 +1,124 @@
+/** Reads what a guest gave back: frames and their heads, checked member by member. Runs on pool threads. */
+import { decodeFrame, type HeaderPair, type ModifyAction } from '../../wasm-sdk/abi.ts'
+import type { PhaseResult, StreamEvent } from './guest-task.ts'
+import { EditList } from './header-edits.ts'
+
+/** Most text that a module may carry from one event of a stream to the next, bytes. */
+const MAX_STATE_BYTES = 65_536
+const LEAST_STATUS = 200
+const GREATEST_STATUS = 599
+
+/** What is no valid output; the message says what is wrong with it. */
+export class BadOutput extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'BadOutput'
+  }
+}
+
+export type PhaseOutput = Pick<PhaseResult, 'action' | 'status' | 'edits' | 'droppedHeaders' | 'body'>
+
+const CONTINUE: PhaseOutput = Object.freeze({
+  action: 'continue',
+  status: null,
+  edits: [],
+  droppedHeaders: 0,
+  body: null,
+})
+
+/** @param output null when the guest gave none: it continues @throws BadOutput @source wasm facts 16 */
+export function readPhaseOutput(output: Uint8Array | null, isRequestPhase: boolean): PhaseOutput {
+  if (output === null || output.length === 0) return CONTINUE
+  const { head, body } = readFrame(output)
+  if (head.action === 'continue') return CONTINUE
+  if (head.action === 'reject') return readReject(head, body)
+  if (head.action !== 'modify') throw new BadOutput(`the action ${JSON.stringify(head.action)} is not known`)
+  const list = new EditList(!isRequestPhase)
+  list.addAll(readEdits(head))
+  return {
+    action: 'modify',
+    status: !isRequestPhase && isStatus(head.status) ? head.status : null,
+    edits: list.edits,
+    droppedHeaders: list.dropped,
+    body: head.replaces_body === true ? Uint8Array.from(body) : null,
+  }
+}
+
+function readReject(head: Record<string, unknown>, body: Uint8Array): PhaseOutput {
+  const list = new EditList(true)
+  list.addReply(readPairs(head, 'headers'))
+  return {
+    action: 'reject',
+    status: isStatus(head.status) ? head.status : 400,
+    edits: list.edits,
+    droppedHeaders: list.dropped,
+    body: Uint8Array.from(body),
+  }
+}
+
+export interface StreamOutput {
+  /** Null lets the event pass as it is. */
+  readonly events: readonly StreamEvent[] | null
+  /** Null keeps what there was. */
+  readonly state: string | null
+}
+
+/** @throws BadOutput */
+export function readStreamOutput(output: Uint8Array | null): StreamOutput {
+  if (output === null || output.length === 0) return { events: null, state: null }
+  const { head } = readFrame(output)
+  const { events, state } = head
+  if (state !== undefined && typeof state !== 'string') throw new BadOutput('state is no string')
+  if (state !== undefined && Buffer.byteLength(state) > MAX_STATE_BYTES)
+    throw new BadOutput(`state has more than ${MAX_STATE_BYTES} bytes`)
+  return { events: events === undefined ? null : readEvents(events), state: state ?? null }
+}
+
+function readEvents(events: unknown): StreamEvent[] {
+  if (!Array.isArray(events)) throw new BadOutput('events is no list')
+  return events.map((event: { name?: unknown; data?: unknown } | null) => {
+    const { name = null, data } = event ?? {}
+    if (typeof data !== 'string') throw new BadOutput('an event has no data')
+    if (name !== null && (typeof name !== 'string' || /[\r\n]/.test(name)))
+      throw new BadOutput('the name of an event is no single line')
+    return { name, data }
+  })
+}
+
+function readFrame(output: Uint8Array): { head: Record<string, unknown>; body: Buffer } {
+  try {
+    const { head, body } = decodeFrame(output)
+    if (typeof head !== 'object' || head === null || Array.isArray(head))
+      throw new BadOutput('the head of the output is no object')
+    return { head: head as Record<string, unknown>, body }
+  } catch (error) {
+    if (error instanceof BadOutput) throw error
+    throw new BadOutput(`the output is no frame: ${(error as Error).message}`)
+  }
+}
+
+function readEdits(head: Record<string, unknown>): ModifyAction {
+  const removed = head.headers_remove ?? []
+  if (!Array.isArray(removed) || !removed.every((name) => typeof name === 'string'))
+    throw new BadOutput('headers_remove is no list of names')
+  return {
+    action: 'modify',
+    headers_set: readPairs(head, 'headers_set'),
+    headers_add: readPairs(head, 'headers_add'),
+    headers_remove: removed,
+  }
+}
+
+function readPairs(head: Record<string, unknown>, member: string): readonly HeaderPair[] {
+  const pairs = head[member] ?? []
+  const isPair = (pair: unknown) =>
+    Array.isArray(pair) && pair.length === 2 && pair.every((text) => typeof text === 'string')
+  if (!Array.isArray(pairs) || !pairs.every(isPair))
+    throw new BadOutput(`${member} is no list of [name, value]`)
+  return pairs as HeaderPair[]
+}
+
+/** Interim and made-up statuses cannot end an exchange. */
+function isStatus(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= LEAST_STATUS && Number(value) <= GREATEST_STATUS
+}

@@ -1,0 +1,214 @@
+/**
+ * The pool of guest threads as a serving thread uses it: hands tasks over, watches each call's deadline, and knows
+ * which call was running when a thread had to be ended.
+ */
+import { type Host, type Logger, TaskFailure, type TaskPool, TaskStop } from '#kernel'
+import type { WasmConfig } from './config.ts'
+import {
+  type GuestReply,
+  type GuestTask,
+  type GuestThreadData,
+  type LoadedModule,
+  type PartialResult,
+  type PhaseResult,
+  sharedClockMs,
+} from './guest-task.ts'
+import { SharedState } from './shared-state.ts'
+
+/** Any owner number that no thread has. */
+const NO_OWNER = -2
+
+/** How a task ended. `progress` is what was running, as the thread wrote it; 0 when no call had begun. */
+export type TaskEnd =
+  | { readonly kind: 'reply'; readonly reply: Exclude<GuestReply, { kind: 'missing' }> }
+  | { readonly kind: 'timeout' | 'crashed'; readonly progress: number }
+  /** No call was made: too many wait already, or the gateway is ending. */
+  | { readonly kind: 'refused' }
+
+/** The members that the pool itself fills in. */
+export type TaskDraft = GuestTask extends infer Task
+  ? Task extends GuestTask
+    ? Omit<Task, 'cell' | 'modules' | 'live'>
+    : never
+  : never
+
+export interface TaskRequest {
+  readonly draft: TaskDraft
+  readonly modules: readonly LoadedModule[]
+  /** Limit of the call that runs, milliseconds; of progress 0, the wait for the first call. */
+  limitMs(progress: number): number
+  /** Memory of bodies to move, made anew for each attempt. */
+  prepare?(): { draft: TaskDraft; transfer: ArrayBuffer[] }
+  onPartial?(place: number, result: PhaseResult): void
+}
+
+export interface GuestPoolOptions {
+  readonly host: Host
+  readonly config: WasmConfig
+  readonly state: SharedArrayBuffer
+  /** Modules registered now. */
+  readonly live: () => readonly LoadedModule[]
+}
+
+export class GuestPool {
+  readonly #options: GuestPoolOptions
+  readonly #log: Logger
+  readonly #cells: Int32Array
+  readonly #cellMemory: SharedArrayBuffer
+  readonly #freeCells: number[]
+  readonly #partials = new Map<number, (place: number, result: PhaseResult) => void>()
+  readonly #state: SharedState
+  #pool: TaskPool | null = null
+  #lastId = 0
+  #hasEnded = false
+
+  constructor(options: GuestPoolOptions) {
+    const { host, config, state } = options
+    this.#options = options
+    this.#log = host.log
+    const cells = config.poolThreads + config.queueLimit
+    this.#cellMemory = new SharedArrayBuffer(cells * 8)
+    this.#cells = new Int32Array(this.#cellMemory)
+    this.#freeCells = Array.from({ length: cells }, (_, index) => index)
+    this.#state = new SharedState(state, NO_OWNER)
+  }
+
+  get threads(): number {
+    return this.#pool?.threads ?? 0
+  }
+
+  /** A number that no other task of this thread has. */
+  nextId(): number {
+    this.#lastId++
+    return this.#lastId
+  }
+
+  /** Starts the threads, unless they run. */
+  open(): TaskPool {
+    if (this.#pool !== null) return this.#pool
+    const { host, config, state } = this.#options
+    const data: GuestThreadData = {
+      cells: this.#cellMemory,
+      state,
+      maxGuestBlockBytes: 8 * config.maxBodyBytes,
+      reuseCalls: config.reuseCalls,
+      logLevel: guestLogLevel(host.kernelConfig.log.level),
+    }
+    this.#pool = host.taskPool({
+      file: new URL(import.meta.url.endsWith('.ts') ? './guest-thread.ts' : './guest-thread.js', import.meta.url),
+      threads: config.poolThreads,
+      queueLimit: config.queueLimit,
+      workerData: data,
+      heapMiB: config.heapMiB,
+      stackMiB: config.stackMiB,
+      onMessage: (message) => this.#takePartial(message as PartialResult),
+      onThreadEnd: (threadId) => this.#state.releaseDead(threadId),
+    })
+    return this.#pool
+  }
+
+  /** For good: what is asked for from now on is refused. */
+  end(): Promise<void> {
+    this.#hasEnded = true
+    return this.close()
+  }
+
+  /** Ends the threads; the next task starts others. */
+  async close(): Promise<void> {
+    const pool = this.#pool
+    this.#pool = null
+    await pool?.close()
+  }
+
+  /** Runs one task, sending modules along where the thread lacks them. Never rejects. */
+  async run(request: TaskRequest): Promise<TaskEnd> {
+    const first = await this.#attempt(request, false)
+    return first ?? (await this.#attempt(request, true)) ?? { kind: 'refused' }
+  }
+
+  /** @returns null when the thread that got the task misses modules */
+  async #attempt(request: TaskRequest, withModules: boolean): Promise<TaskEnd | null> {
+    const cell = this.#freeCells.pop()
+    if (cell === undefined || this.#hasEnded) return { kind: 'refused' }
+    const pool = this.open()
+    Atomics.store(this.#cells, cell * 2, 0)
+    Atomics.store(this.#cells, cell * 2 + 1, sharedClockMs())
+    const { draft, transfer } = request.prepare?.() ?? { draft: request.draft, transfer: [] }
+    const { live } = this.#options
+    const task: GuestTask = {
+      ...draft,
+      cell,
+      modules: withModules ? request.modules : null,
+      live: withModules ? live().map(({ uuid }) => uuid) : null,
+    }
+    const id = task.kind === 'phase' ? task.id : 0
+    if (request.onPartial !== undefined) this.#partials.set(id, request.onPartial)
+    const stop = new TaskStop()
+    const watch = new Watch(this.#cells, cell, stop, request)
+    try {
+      const reply = await pool.run<GuestReply>(task, { transfer, stop })
+      return reply.kind === 'missing' ? null : { kind: 'reply', reply }
+    } catch (error) {
+      return this.#toEnd(error, watch.blamed ?? Atomics.load(this.#cells, cell * 2))
+    } finally {
+      watch.end()
+      this.#partials.delete(id)
+      this.#freeCells.push(cell)
+    }
+  }
+
+  #toEnd(error: unknown, progress: number): TaskEnd {
+    const kind = error instanceof TaskFailure ? error.kind : 'crashed'
+    if (kind === 'stopped') return { kind: 'timeout', progress }
+    if (kind === 'full' || kind === 'closed') return { kind: 'refused' }
+    this.#log.warn({ err: error }, 'a guest thread ended')
+    return { kind: 'crashed', progress }
+  }
+
+  #takePartial({ weirGuest, place, result }: PartialResult): void {
+    this.#partials.get(weirGuest)?.(place, result)
+  }
+}
+
+/** Stops a task when the call that runs has taken too long. */
+class Watch {
+  readonly #cells: Int32Array
+  readonly #cell: number
+  readonly #stop: TaskStop
+  readonly #request: TaskRequest
+  #timer: NodeJS.Timeout
+  /** The call that took too long, 0 when it was the wait before it; null while nothing was stopped. */
+  blamed: number | null = null
+
+  constructor(cells: Int32Array, cell: number, stop: TaskStop, request: TaskRequest) {
+    this.#cells = cells
+    this.#cell = cell
+    this.#stop = stop
+    this.#request = request
+    this.#timer = setTimeout(() => this.#look(), request.limitMs(0))
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** The first call's limit began when the task was handed over; the later ones' when they began. */
+  #look(): void {
+    const progress = Atomics.load(this.#cells, this.#cell * 2)
+    const sinceMs = (sharedClockMs() - Atomics.load(this.#cells, this.#cell * 2 + 1)) | 0
+    const limitMs = this.#request.limitMs(progress)
+    if (progress > 1 && sinceMs < limitMs) {
+      this.#timer = setTimeout(() => this.#look(), limitMs - sinceMs)
+      return
+    }
+    // A guest that had no more than half of its time is not to blame: the wait was too long.
+    this.blamed = sinceMs * 2 < limitMs ? 0 : progress
+    this.#stop.stop()
+  }
+}
+
+/** As guests get it: 1 debug, 2 info, 3 warn, 4 error, and beyond that none. */
+function guestLogLevel(level: string): number {
+  const place = ['trace', 'debug', 'info', 'warn', 'error'].indexOf(level)
+  return place < 0 ? 0x7fff_ffff : Math.max(1, place)
+}

@@ -1,0 +1,180 @@
+/** What crosses between a serving thread and the pool threads that run guests, and what both know of a module. */
+import type { AttachPoint, GuestInput, ModuleNeeds } from '../../wasm-sdk/abi.ts'
+
+/** A registered module as every thread has it. */
+export interface LoadedModule {
+  readonly uuid: string
+  readonly name: string
+  /** Its row in the shared statistics. */
+  readonly row: number
+  readonly module: WebAssembly.Module
+  readonly attachPoints: readonly AttachPoint[]
+  readonly needs: Required<ModuleNeeds>
+  readonly instance: 'fresh' | 'reuse'
+  readonly onFailure: 'open' | 'closed'
+  /** Of one call. */
+  readonly timeoutMs: number
+  readonly config: Readonly<Record<string, string>>
+  readonly usesWasi: boolean
+  /** Runs code when it is instantiated: never done ahead of a call, where no deadline watches. */
+  readonly hasStart: boolean
+}
+
+/** In order of registration. */
+export interface ModuleSet {
+  readonly modules: readonly LoadedModule[]
+}
+
+/** Flat list of header changes: [kind, name, value, …]; the value of a removal is empty. */
+export type HeaderEdits = readonly string[]
+export type EditKind = 'set' | 'add' | 'remove'
+
+export type LogLine = readonly [level: 'debug' | 'info' | 'warn' | 'error', text: string]
+
+/** Why a call failed: the guest trapped or reported an error, or gave what is no valid output. */
+export type GuestFailure = { readonly kind: 'error' | 'bad_output'; readonly message: string }
+
+/** How one call went, whatever its phase. */
+export interface CallReport {
+  /** Null when it went well. */
+  readonly failure: GuestFailure | null
+  /** Microseconds in the guest, instantiation included. */
+  readonly durationUs: number
+  readonly logs: readonly LogLine[]
+  /** What the guest counted: [name, delta, …]. */
+  readonly counted: readonly (string | number)[]
+}
+
+/** One module's part in the request, response or error phase. */
+export interface PhaseResult extends CallReport {
+  readonly action: 'continue' | 'modify' | 'reject'
+  /** Null leaves it as it is. */
+  readonly status: number | null
+  readonly edits: HeaderEdits
+  /** Edits of protected headers, and names and values that are none. */
+  readonly droppedHeaders: number
+  /** Null leaves it as it is. */
+  readonly body: Uint8Array | null
+}
+
+interface TaskBase {
+  /** Place of this task in the shared progress cells. */
+  readonly cell: number
+  /** Modules that the thread has to know for this task, in order. */
+  readonly chain: readonly string[]
+  /** Given when the thread has said that it misses some. */
+  readonly modules: readonly LoadedModule[] | null
+  /** With `modules`: those registered now; a thread forgets all others. */
+  readonly live: readonly string[] | null
+}
+
+/** One phase of one request through a chain of modules. */
+export interface PhaseTask extends TaskBase {
+  readonly kind: 'phase'
+  readonly id: number
+  readonly point: Exclude<AttachPoint, 'OnStreamEvent'>
+  /** Without headers. */
+  readonly input: GuestInput
+  /** Flat lists; null when no module of the chain needs them. */
+  readonly requestHeaders: readonly string[] | null
+  readonly responseHeaders: readonly string[] | null
+  /** Of the request, or of the answer; null when no module of the chain needs it. */
+  readonly body: Uint8Array | null
+}
+
+/** Events of one stream, with everything that its modules are told about the stream already written. */
+export interface StreamItem {
+  /** Positions in the task's chain. */
+  readonly modules: readonly number[]
+  /** Per module: the members `request` and `response` of the head as JSON, without braces. */
+  readonly prefixes: readonly string[]
+  readonly states: readonly string[]
+  readonly requestId: string
+  readonly tenant: string | null
+  /** Place of the first event in the stream, 0-based. */
+  readonly firstIndex: number
+  readonly events: readonly StreamEvent[]
+  /** After the events the stream has ended. */
+  readonly isEnd: boolean
+}
+
+export interface StreamEvent {
+  readonly name: string | null
+  readonly data: string
+}
+
+export interface StreamTask extends TaskBase {
+  readonly kind: 'stream'
+  readonly items: readonly StreamItem[]
+}
+
+/** Registration: instantiates the module once, and calls its `describe` when it has one. */
+export interface DescribeTask extends TaskBase {
+  readonly kind: 'describe'
+  readonly hasDescribe: boolean
+}
+
+export type GuestTask = PhaseTask | StreamTask | DescribeTask
+
+/** One event on its way out. */
+export interface OutEvent {
+  /** Place in the item's events of the one that it came from; their number for what the end of the stream brought. */
+  readonly source: number
+  /** Null when nothing touched the event that it came from. */
+  readonly written: StreamEvent | null
+}
+
+export interface StreamItemResult {
+  readonly out: readonly OutEvent[]
+  readonly states: readonly string[]
+  /** Position in the task's chain of a module that must not fail and did; -1 when none. */
+  readonly failedClosed: number
+}
+
+/** Calls of one module in a stream task, added up. */
+export interface StreamReport extends CallReport {
+  /** Position in the task's chain. */
+  readonly module: number
+  readonly requestId: string
+  readonly isChanged: boolean
+}
+
+export type GuestReply =
+  /** Modules of the chain that this thread does not know: send them along. */
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'phase'; readonly results: readonly PhaseResult[] }
+  | {
+      readonly kind: 'stream'
+      readonly items: readonly StreamItemResult[]
+      readonly reports: readonly StreamReport[]
+    }
+  | { readonly kind: 'describe'; readonly failure: string | null; readonly json: string | null }
+
+/** The result of a module that is not the last of its chain, posted at once: if a later one loops, it is not lost. */
+export interface PartialResult {
+  readonly weirGuest: number
+  readonly place: number
+  readonly result: PhaseResult
+}
+
+/** `workerData` of pool threads. */
+export interface GuestThreadData {
+  /** Two 32-bit numbers a task: which call runs, 1-based (0: none yet), and since when. */
+  readonly cells: SharedArrayBuffer
+  readonly state: SharedArrayBuffer
+  /** Of Extism memory that one call may hold. */
+  readonly maxGuestBlockBytes: number
+  /** Calls after which a warm instance is replaced. */
+  readonly reuseCalls: number
+  /** Least level that guests need to send: 1 debug, 2 info, 3 warn, 4 error, 5 none. */
+  readonly logLevel: number
+}
+
+/** Progress of a stream task: place of the item times this, plus place of the module in the chain, plus 1. */
+export const PROGRESS_BASE = 4_096
+
+/** Milliseconds of a clock that all threads share, as a 32-bit number that wraps: only differences mean something. */
+export function sharedClockMs(): number {
+  const [seconds, nanoseconds] = process.hrtime()
+  return (seconds * 1000 + Math.floor(nanoseconds / 1e6)) | 0
+}

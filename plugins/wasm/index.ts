@@ -1,0 +1,78 @@
+/** The wasm plugin: middleware modules of the operator's own, in WebAssembly, on requests, answers, errors and streams. */
+import { definePlugin, defineValidator, type Host, Store } from '#kernel'
+import { ListModules, ModulesReplica, RegisterModules, RemoveModule } from './commands.ts'
+import { type WasmConfig, wasmConfig } from './config.ts'
+import { GuestPool } from './guest-pool.ts'
+import { ModuleStats } from './module-stats.ts'
+import { Registry } from './registry.ts'
+import { wasmRoutes } from './routes.ts'
+import { SavedModules } from './saved-modules.ts'
+import { Serving } from './serving.ts'
+import { RegistrationSchema } from './wire.ts'
+
+const registrationValidator = defineValidator(RegistrationSchema)
+
+export default definePlugin({
+  manifest: {
+    name: 'wasm',
+    version: '0.1.0',
+    description: 'Middleware in WebAssembly, registered while the gateway runs.',
+    optionalDependencies: ['storage'],
+    config: wasmConfig,
+  },
+  register(host, config) {
+    for (const route of wasmRoutes(host)) host.route(route)
+    const memory = host.shared('stats', ModuleStats.bytes(config.maxModules))
+    const stats = new ModuleStats(memory, config.maxModules, config.breaker)
+    const state = host.shared('state', config.stateBytes)
+    const registry = host.isControl ? openRegistry(host, config, stats, state) : null
+    const serving = host.isData ? openServing(host, config, stats, state) : null
+    return {
+      start: async () => {
+        await registry?.start()
+        serving?.update(host.replica(ModulesReplica).current)
+      },
+      stop: async () => {
+        await registry?.close()
+        await serving?.close()
+      },
+    }
+  },
+})
+
+function openRegistry(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer): Registry {
+  // A thread of its own: what is tried there disturbs no request.
+  const pool = new GuestPool({ host, config: { ...config, poolThreads: 1 }, state, live: () => [] })
+  const registry = new Registry({
+    config,
+    stats,
+    pool,
+    saved: new SavedModules(host.find(Store)),
+    log: host.log,
+    publish: (set) => host.publish(ModulesReplica, set),
+  })
+  host.onCommand(RegisterModules, ({ body, asker }) =>
+    registry.register(registrationValidator.parse(body).modules, asker),
+  )
+  host.onCommand(ListModules, () => registry.list())
+  host.onCommand(RemoveModule, ({ uuid, asker }) => registry.remove(uuid, asker))
+  const suspended = host.metrics.gauge({
+    name: 'weir_wasm_suspended',
+    help: '1 while a WASM module is suspended because it kept failing.',
+    labels: ['module'],
+  })
+  let shown: readonly string[] = []
+  host.metrics.onCollect(() => {
+    for (const name of shown) suspended.remove(name)
+    for (const { name, row } of registry.modules)
+      suspended.labels(name).value = Math.max(suspended.labels(name).value, Number(stats.isSuspended(row)))
+    shown = registry.modules.map(({ name }) => name)
+  })
+  return registry
+}
+
+function openServing(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer): Serving {
+  const serving = new Serving(host, config, stats, state)
+  host.replica(ModulesReplica).onChange((set) => serving.update(set))
+  return serving
+}

@@ -1,0 +1,130 @@
+/** From a descriptor to a module that can run: reads, checks, limits, compiles and tries it. On control only. */
+import { createHash } from 'node:crypto'
+import { defineValidator, Type } from '#kernel'
+import { ABI_VERSION, type AttachPoint, type ModuleNeeds } from '../../wasm-sdk/abi.ts'
+import { checkExports, checkImports, hasDescribe } from './check-module.ts'
+import type { WasmConfig } from './config.ts'
+import type { GuestPool } from './guest-pool.ts'
+import type { LoadedModule } from './guest-task.ts'
+import { Refused, readModuleFile } from './module-file.ts'
+import { BadModule, hasStartSection, limitMemory, readSections } from './wasm-binary.ts'
+import { type ModuleDescriptor, ModuleNeedsSchema } from './wire.ts'
+
+const MAX_NAME_LENGTH = 128
+
+const DescriptionSchema = Type.Object({
+  abi: Type.Integer(),
+  needs: Type.Optional(ModuleNeedsSchema),
+  instance: Type.Optional(Type.Union([Type.Literal('fresh'), Type.Literal('reuse')])),
+  on_failure: Type.Optional(Type.Union([Type.Literal('open'), Type.Literal('closed')])),
+})
+const descriptionValidator = defineValidator(DescriptionSchema)
+
+export interface ModuleFile {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  /** Of the bytes, SHA-256, hexadecimal. */
+  readonly hash: string
+}
+
+/** @throws Refused */
+export async function readModule({ name, file_path }: ModuleDescriptor, config: WasmConfig): Promise<ModuleFile> {
+  if (name.trim() === '') throw new Refused('the name must not be empty')
+  if (name.length > MAX_NAME_LENGTH) throw new Refused(`the name has more than ${MAX_NAME_LENGTH} characters`)
+  const bytes = await readModuleFile(file_path, { roots: config.roots, maxBytes: config.maxFileBytes })
+  return { bytes, hash: createHash('sha256').update(bytes).digest('hex') }
+}
+
+export type Ready = Omit<LoadedModule, 'row'>
+
+/** @throws Refused, BadModule */
+export async function loadModule(
+  uuid: string,
+  descriptor: ModuleDescriptor,
+  { bytes }: ModuleFile,
+  config: WasmConfig,
+  pool: GuestPool,
+): Promise<Ready> {
+  const usesWasi = descriptor.wasi === true
+  if (usesWasi && !config.allowWasi)
+    throw new Refused('wasi: true needs plugins.wasm.allowWasi, which is off')
+  if ((descriptor.allowed_hosts ?? []).length > 0)
+    throw new Refused('allowed_hosts must be empty: modules have no outgoing HTTP in this gateway')
+  const attachPoints = [...new Set(descriptor.attach_points.map(({ Middleware }) => Middleware))]
+  if (attachPoints.length === 0) throw new Refused('attach_points must name at least one attach point')
+  readSections(bytes)
+  const module = await compile(limitMemory(bytes, config.memoryPages))
+  checkImports(module, usesWasi)
+  checkExports(module, attachPoints)
+  const trial: Ready = {
+    uuid,
+    name: descriptor.name,
+    module,
+    attachPoints: attachPoints as AttachPoint[],
+    needs: needsOf({}),
+    instance: 'fresh',
+    onFailure: 'open',
+    timeoutMs: descriptor.timeout_ms ?? config.timeoutMs,
+    config: descriptor.config ?? {},
+    usesWasi,
+    hasStart: hasStartSection(bytes),
+  }
+  const description = await tryModule(trial, pool)
+  return {
+    ...trial,
+    needs: needsOf({ ...description.needs, ...descriptor.needs }),
+    instance: descriptor.instance ?? description.instance ?? 'fresh',
+    onFailure: descriptor.on_failure ?? description.on_failure ?? 'open',
+  }
+}
+
+async function compile(bytes: Uint8Array<ArrayBuffer>): Promise<WebAssembly.Module> {
+  try {
+    return await WebAssembly.compile(bytes)
+  } catch (error) {
+    throw new BadModule(`invalid module: ${(error as Error).message}`)
+  }
+}
+
+/** Instantiates it once where it can do no harm, and asks what it needs. */
+async function tryModule(module: Ready, pool: GuestPool): Promise<Partial<typeof DescriptionSchema.static>> {
+  const { uuid, timeoutMs } = module
+  const end = await pool.run({
+    draft: { kind: 'describe', chain: [uuid], hasDescribe: hasDescribe(module.module) },
+    modules: [{ ...module, row: 0 }],
+    // The thread of the trial has to start first.
+    limitMs: () => Math.max(timeoutMs, START_LIMIT_MS),
+  })
+  if (end.kind === 'timeout') throw new Refused('the module did not start or describe itself in time')
+  if (end.kind !== 'reply' || end.reply.kind !== 'describe') throw new Refused('the module could not be tried')
+  const { failure, json } = end.reply
+  if (failure !== null) throw new Refused(`the module failed when it was tried: ${failure}`)
+  return json === null ? {} : readDescription(json)
+}
+
+const START_LIMIT_MS = 5_000
+
+function readDescription(json: string): typeof DescriptionSchema.static {
+  let value: unknown
+  try {
+    value = JSON.parse(json)
+  } catch {
+    throw new Refused('the description that the module gives of itself is no JSON')
+  }
+  const problem = descriptionValidator.problem(value)
+  if (problem !== null) throw new Refused(`the module's description of itself: ${problem.field} ${problem.text}`)
+  const description = value as typeof DescriptionSchema.static
+  if (description.abi !== ABI_VERSION)
+    throw new Refused(`the module is built for interface version ${description.abi}; this gateway has ${ABI_VERSION}`)
+  return description
+}
+
+function needsOf(given: ModuleNeeds): Required<ModuleNeeds> {
+  const lower = (needs: boolean | readonly string[]) =>
+    typeof needs === 'boolean' ? needs : needs.map((name) => name.toLowerCase())
+  return {
+    headers: lower(given.headers ?? true),
+    request_body: given.request_body ?? false,
+    response_headers: lower(given.response_headers ?? true),
+    response_body: given.response_body ?? false,
+  }
+}

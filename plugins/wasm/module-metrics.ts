@@ -1,0 +1,85 @@
+/** Prometheus series of modules, by name, attach point and outcome. @source wasm facts 10 */
+import type { Metrics } from '#kernel'
+import { ATTACH_POINTS, type AttachPoint } from '../../wasm-sdk/abi.ts'
+import type { LoadedModule } from './guest-task.ts'
+
+const OUTCOMES = ['continue', 'modify', 'reject', 'error', 'bad_output', 'timeout', 'crashed'] as const
+const SKIP_REASONS = ['suspended', 'saturated', 'reply_too_large'] as const
+
+export type Outcome = (typeof OUTCOMES)[number]
+export type SkipReason = (typeof SKIP_REASONS)[number]
+
+export class ModuleMetrics {
+  readonly #executions
+  readonly #durations
+  readonly #skipped
+  readonly #dropped
+  readonly #counted
+  /** Names that guests count under, by module name. */
+  readonly #countedNames = new Map<string, Set<string>>()
+
+  constructor(metrics: Metrics) {
+    this.#executions = metrics.counter({
+      name: 'weir_wasm_executions_total',
+      help: 'Calls of WASM modules.',
+      labels: ['module', 'attach_point', 'outcome'],
+    })
+    this.#durations = metrics.histogram({
+      name: 'weir_wasm_execution_duration_seconds',
+      help: 'Time in a guest, instantiation included.',
+      labels: ['module', 'attach_point'],
+      buckets: [0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
+    })
+    this.#skipped = metrics.counter({
+      name: 'weir_wasm_skipped_total',
+      help: 'Calls of WASM modules that were not made.',
+      labels: ['module', 'reason'],
+    })
+    this.#dropped = metrics.counter({
+      name: 'weir_wasm_dropped_headers_total',
+      help: 'Header changes of WASM modules that were refused.',
+      labels: ['module'],
+    })
+    this.#counted = metrics.counter({
+      name: 'weir_wasm_module_events_total',
+      help: 'What WASM modules count themselves.',
+      labels: ['module', 'name'],
+    })
+  }
+
+  executed({ name }: LoadedModule, point: AttachPoint, outcome: Outcome, durationUs: number): void {
+    this.#executions.labels(name, point, outcome).inc()
+    this.#durations.labels(name, point).observe(durationUs / 1e6)
+  }
+
+  skipped({ name }: LoadedModule, reason: SkipReason): void {
+    this.#skipped.labels(name, reason).inc()
+  }
+
+  droppedHeaders({ name }: LoadedModule, count: number): void {
+    if (count > 0) this.#dropped.labels(name).inc(count)
+  }
+
+  /** @param counted [name, delta, …] */
+  counted({ name }: LoadedModule, counted: readonly (string | number)[]): void {
+    if (counted.length === 0) return
+    const names = this.#countedNames.get(name) ?? new Set()
+    this.#countedNames.set(name, names)
+    for (let i = 0; i < counted.length; i += 2) {
+      names.add(String(counted[i]))
+      this.#counted.labels(name, String(counted[i])).inc(Number(counted[i + 1]))
+    }
+  }
+
+  /** The last module of that name is gone. */
+  forget(name: string): void {
+    for (const point of ATTACH_POINTS) {
+      this.#durations.remove(name, point)
+      for (const outcome of OUTCOMES) this.#executions.remove(name, point, outcome)
+    }
+    for (const reason of SKIP_REASONS) this.#skipped.remove(name, reason)
+    this.#dropped.remove(name)
+    for (const counted of this.#countedNames.get(name) ?? []) this.#counted.remove(name, counted)
+    this.#countedNames.delete(name)
+  }
+}

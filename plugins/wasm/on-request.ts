@@ -1,0 +1,54 @@
+/** The OnRequest attach point: before the handler, modules may change or answer the request. @source wasm facts 5 */
+import type { Reply, RequestContext } from '#kernel'
+import type { Chain } from './active-modules.ts'
+import { wasmErrors } from './errors.ts'
+import type { EditKind } from './guest-task.ts'
+import { applyEdits } from './header-edits.ts'
+import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
+import { guestInput } from './request-facts.ts'
+
+/** @throws payload_too_large (413) when a module needs a body that is too large to be shown, wasm_module_failed (500) */
+export async function runOnRequest(
+  phases: PhaseChain,
+  chain: Chain,
+  ctx: RequestContext,
+  maxBodyBytes: number,
+): Promise<Reply | undefined> {
+  // Asked for only where it is needed: who reads the body keeps its memory.
+  const body = chain.needsRequestBody ? ctx.bodyBytes : null
+  if (body !== null && body.length > maxBodyBytes) throw wasmErrors.payload_too_large(maxBodyBytes)
+  const end = await phases.run(chain.modules, {
+    point: 'OnRequest',
+    input: guestInput(ctx, 'request'),
+    requestHeaders: chain.needsRequestHeaders ? toText(ctx.requestHeaders) : null,
+    responseHeaders: null,
+    body,
+  })
+  if (ctx.isDone) return undefined
+  if (end.rejection !== null) return toReply(end.rejection)
+  for (let i = 0; i < end.edits.length; i += 3) {
+    const [kind, name, value] = [end.edits[i], end.edits[i + 1], end.edits[i + 2]]
+    ctx.changeHeader(kind as EditKind, name, toWire(value))
+  }
+  if (end.body !== null) ctx.setBody(Buffer.from(end.body))
+  return undefined
+}
+
+export function toReply({ status, edits, body }: NonNullable<PhaseEnd['rejection']>): Reply {
+  return { status, headers: applyEdits([], edits), body: Buffer.from(body) }
+}
+
+const NOT_ASCII = /[^\u0000-\u007f]/
+
+/** Header bytes are told apart by one character each; guests read and write them as UTF-8, where they are that. */
+function toText(headers: readonly string[]): string[] {
+  return headers.map((text) => {
+    if (!NOT_ASCII.test(text)) return text
+    const decoded = Buffer.from(text, 'latin1').toString('utf8')
+    return decoded.includes('\ufffd') ? text : decoded
+  })
+}
+
+function toWire(value: string): string {
+  return NOT_ASCII.test(value) ? Buffer.from(value, 'utf8').toString('latin1') : value
+}

@@ -1,0 +1,157 @@
+/**
+ * The OnResponse and OnError attach points: modules may change answers before the client's first byte. An error runs
+ * through OnError once, wherever it came from, and before OnResponse. @source wasm facts 5, 18.7
+ */
+import { type GatewayError, type IncomingResponse, type Reply, type RequestContext, toErrorBody } from '#kernel'
+import type { GuestInput } from '../../wasm-sdk/abi.ts'
+import type { ActiveModules, Chain } from './active-modules.ts'
+import type { CallBook } from './call-book.ts'
+import type { LoadedModule } from './guest-task.ts'
+import { applyEdits } from './header-edits.ts'
+import type { PhaseChain, PhaseEnd, PhaseMessage } from './phase-chain.ts'
+import { guestInput } from './request-facts.ts'
+
+const STREAM_TYPES = ['text/event-stream', 'application/x-ndjson']
+/** From here on an answer is an error to OnError modules. */
+const LEAST_ERROR_STATUS = 500
+
+export interface ResponseParts {
+  readonly phases: PhaseChain
+  readonly active: ActiveModules
+  readonly book: CallBook
+  /** Longer bodies are shown to no guest. */
+  readonly maxBodyBytes: number
+}
+
+export function isStream({ headers }: IncomingResponse): boolean {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i] === 'content-type') return STREAM_TYPES.some((type) => headers[i + 1].startsWith(type))
+  }
+  return false
+}
+
+/** @param errorSeen the request's error has been through OnError already */
+export function runOnResponse(
+  parts: ResponseParts,
+  ctx: RequestContext,
+  response: IncomingResponse,
+  errorSeen: boolean,
+): Promise<void> | undefined {
+  // Streams pass at once: a promise would hold back their first byte.
+  if (isStream(response)) return undefined
+  const isError = response.status >= LEAST_ERROR_STATUS && !errorSeen
+  const errors = isError ? parts.active.chain('OnError') : null
+  const responses = parts.active.chain('OnResponse')
+  const hasErrors = errors !== null && errors.modules.length > 0
+  if (!hasErrors && responses.modules.length === 0) return undefined
+  return passThrough(parts, ctx, response, hasErrors ? errors : null, responses)
+}
+
+async function passThrough(
+  parts: ResponseParts,
+  ctx: RequestContext,
+  response: IncomingResponse,
+  errors: Chain | null,
+  responses: Chain,
+): Promise<void> {
+  if (errors !== null) {
+    const { status } = response
+    const message = `the worker answered ${status}`
+    const error = { code: 'upstream_error', message, type: 'upstream_error', status }
+    await onePhase(parts, ctx, response, 'OnError', errors, error)
+  }
+  if (responses.modules.length > 0) await onePhase(parts, ctx, response, 'OnResponse', responses)
+}
+
+async function onePhase(
+  { phases, book, maxBodyBytes }: ResponseParts,
+  ctx: RequestContext,
+  response: IncomingResponse,
+  point: 'OnError' | 'OnResponse',
+  chain: Chain,
+  error?: GuestInput['error'],
+): Promise<void> {
+  const { status, headers, body } = response
+  const shown = body !== null && body.length <= maxBodyBytes ? body : null
+  const modules = shown === null ? withoutBodyReaders(chain.modules, book) : chain.modules
+  if (modules.length === 0) return
+  const phase = point === 'OnError' ? 'error' : 'response'
+  const end = await phases.run(modules, {
+    point,
+    input: guestInput(ctx, phase, { response: { status, is_stream: false }, error }),
+    ...shownHeaders(ctx, chain, headers),
+    body: chain.needsResponseBody ? shown : null,
+  })
+  applyEnd(response, end)
+}
+
+/** Modules that need a body that cannot be shown are passed by. */
+function withoutBodyReaders(modules: readonly LoadedModule[], book: CallBook): readonly LoadedModule[] {
+  return modules.filter((module) => {
+    if (!module.needs.response_body) return true
+    book.skip(module, 'reply_too_large')
+    return false
+  })
+}
+
+function shownHeaders(
+  ctx: RequestContext,
+  chain: Chain,
+  headers: readonly string[],
+): Pick<PhaseMessage, 'requestHeaders' | 'responseHeaders'> {
+  return {
+    requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
+    responseHeaders: chain.needsResponseHeaders ? [...headers] : null,
+  }
+}
+
+/** A rejection ends the chain; it has the last word on status, headers and, when it brings one, the body. */
+function applyEnd(response: IncomingResponse, { edits, status, body, rejection }: PhaseEnd): void {
+  response.headers = applyEdits(response.headers, edits)
+  if (status !== null) response.status = status
+  let replacement = body
+  if (rejection !== null) {
+    response.status = rejection.status
+    response.headers = applyEdits(response.headers, rejection.edits)
+    if (rejection.body.length > 0) replacement = rejection.body
+  }
+  if (replacement === null) return
+  response.body = Buffer.from(replacement)
+  const isEncodingSet = [...edits, ...(rejection?.edits ?? [])].includes('content-encoding')
+  // It was the encoding of the body that is no more.
+  if (!isEncodingSet) response.headers = applyEdits(response.headers, ['remove', 'content-encoding', ''])
+}
+
+/** An error of the gateway itself, before its reply is made. @returns the error, or the reply in its place */
+export async function runOnError(
+  { phases, active }: ResponseParts,
+  ctx: RequestContext,
+  error: GatewayError,
+): Promise<GatewayError | Reply> {
+  const chain = active.chain('OnError')
+  const body = Buffer.from(JSON.stringify(toErrorBody(error, ctx.route.errors)))
+  const { status, code, message, kind } = error
+  const headers = ['content-type', 'application/json', ...error.headers, 'x-weir-error-code', code]
+  const response: IncomingResponse = { status, headers, body }
+  const end = await phases.run(chain.modules, {
+    point: 'OnError',
+    input: guestInput(ctx, 'error', {
+      response: { status, is_stream: false },
+      error: { code, message, type: kind, status },
+    }),
+    ...shownHeaders(ctx, chain, headers),
+    body: chain.needsResponseBody ? body : null,
+  })
+  if (end.edits.length === 0 && end.status === null && end.body === null && end.rejection === null) return error
+  applyEnd(response, end)
+  return {
+    status: isAuthFailure(error) && response.status < 400 ? status : response.status,
+    headers: response.headers,
+    body: response.body ?? body,
+  }
+}
+
+/** Nobody who was refused may be let in by the error's way out. */
+function isAuthFailure({ kind }: GatewayError): boolean {
+  return kind === 'unauthorized' || kind === 'forbidden'
+}

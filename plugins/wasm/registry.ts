@@ -1,0 +1,243 @@
+/** The registered modules, on control: registers and removes them one after another, and publishes every change. */
+import type { Logger } from '#kernel'
+import type { Asker } from './commands.ts'
+import type { WasmConfig } from './config.ts'
+import { wasmErrors } from './errors.ts'
+import type { GuestPool } from './guest-pool.ts'
+import type { LoadedModule, ModuleSet } from './guest-task.ts'
+import { loadModule, type ModuleFile, readModule } from './load-module.ts'
+import { Refused } from './module-file.ts'
+import { type ModuleStats, toNanosecondTime, wallClockNs } from './module-stats.ts'
+import type { SavedModule, SavedModules } from './saved-modules.ts'
+import { uuidV7 } from './uuid-v7.ts'
+import { BadModule } from './wasm-binary.ts'
+import type { AddResult, ModuleDescriptor, ModuleList, ModuleRecord } from './wire.ts'
+
+export interface RegistryParts {
+  readonly config: WasmConfig
+  readonly stats: ModuleStats
+  readonly saved: SavedModules
+  readonly log: Logger
+  /** Where modules are tried; closed when nothing is left to try. */
+  readonly pool: GuestPool
+  publish(set: ModuleSet): Promise<void>
+}
+
+interface Registered {
+  readonly loaded: LoadedModule
+  readonly descriptor: ModuleDescriptor
+  readonly hash: string
+  readonly sizeBytes: number
+  readonly createdAtNs: bigint
+}
+
+export class Registry {
+  readonly #parts: RegistryParts
+  #modules: readonly Registered[] = []
+  /** Saved ones that could not be loaded: they may still be removed. */
+  readonly #leftOut = new Set<string>()
+  /** Changes happen one after another. */
+  #last: Promise<unknown> = Promise.resolve()
+  #nextRow = 0
+
+  constructor(parts: RegistryParts) {
+    this.#parts = parts
+  }
+
+  get modules(): readonly LoadedModule[] {
+    return this.#modules.map(({ loaded }) => loaded)
+  }
+
+  /** Modules of the configuration, then the saved ones. @throws invalid_wasm_config naming the one that cannot be loaded */
+  async start(): Promise<void> {
+    const { config, saved } = this.#parts
+    for (const [index, descriptor] of config.modules.entries()) {
+      try {
+        await this.#add(descriptor, null)
+      } catch (cause) {
+        const name = `modules.${index} (${descriptor.name})`
+        throw wasmErrors.invalid_wasm_config.with({ cause }, name, `cannot be loaded: ${textOf(cause)}`)
+      }
+    }
+    const kept = await saved.list()
+    for (const one of kept) {
+      if (config.savedModules === 'forget') await saved.remove(one.uuid)
+      else await this.#restore(one)
+    }
+    await this.#parts.pool.close()
+  }
+
+  async close(): Promise<void> {
+    await this.#last
+    await this.#parts.pool.end()
+  }
+
+  /** One after another, in order; one that fails stops none. */
+  register(descriptors: readonly ModuleDescriptor[], asker: Asker): Promise<AddResult[]> {
+    return this.#queue(async () => {
+      const results: AddResult[] = []
+      for (const descriptor of descriptors) results.push(await this.#registerOne(descriptor, asker))
+      await this.#parts.pool.close()
+      return results
+    })
+  }
+
+  remove(uuid: string, asker: Asker): Promise<{ isRemoved: boolean; text: string }> {
+    return this.#queue(async () => {
+      const found = this.#modules.find(({ loaded }) => loaded.uuid === uuid)
+      if (found === undefined && !this.#leftOut.has(uuid))
+        return { isRemoved: false, text: `no module has the uuid ${uuid}` }
+      await this.#parts.saved.remove(uuid)
+      this.#leftOut.delete(uuid)
+      this.#modules = this.#modules.filter((module) => module !== found)
+      await this.#publish()
+      this.#audit('removed', uuid, found?.loaded.name ?? null, found?.hash ?? null, asker)
+      return { isRemoved: true, text: `module ${uuid} was removed` }
+    })
+  }
+
+  list(): ModuleList {
+    const { total, successful, failed, timeUs, maxTimeUs } = this.#parts.stats.totals()
+    const totalMs = Math.floor(timeUs / 1_000)
+    return {
+      modules: this.#modules.map((module) => this.#record(module)),
+      metrics: {
+        total_executions: total,
+        successful_executions: successful,
+        failed_executions: failed,
+        total_execution_time_ms: totalMs,
+        // Rounded up, as the sum is rounded down: the longest is never below the average.
+        max_execution_time_ms: Math.ceil(maxTimeUs / 1_000),
+        average_execution_time_ms: total === 0 ? 0 : totalMs / total,
+      },
+    }
+  }
+
+  async #registerOne(descriptor: ModuleDescriptor, asker: Asker): Promise<AddResult> {
+    try {
+      const { loaded, hash } = await this.#add(descriptor, asker)
+      this.#audit('registered', loaded.uuid, loaded.name, hash, asker)
+      return { Success: loaded.uuid }
+    } catch (error) {
+      const isExpected = error instanceof Refused || error instanceof BadModule
+      if (!isExpected) this.#parts.log.error({ err: error, module: descriptor.name }, 'a registration failed')
+      return { Error: isExpected ? error.message : 'the module could not be registered; the log says why' }
+    }
+  }
+
+  /** @param asker null for modules of the configuration, which are not saved */
+  async #add(descriptor: ModuleDescriptor, asker: Asker | null): Promise<Registered> {
+    this.#checkRoom()
+    const file = await readModule(descriptor, this.#parts.config)
+    this.#checkDuplicate(file)
+    const registered = await this.#load(uuidV7(), descriptor, file, wallClockNs())
+    if (asker !== null) await this.#parts.saved.save(toSaved(registered))
+    await this.#take(registered)
+    return registered
+  }
+
+  #checkRoom(): void {
+    const { maxModules } = this.#parts.config
+    if (this.#modules.length >= maxModules) throw new Refused(`there are ${maxModules} modules already, the limit`)
+  }
+
+  #checkDuplicate({ hash }: ModuleFile): void {
+    const same = this.#modules.find((module) => module.hash === hash)
+    if (same !== undefined)
+      throw new Refused(`duplicate SHA256 hash: module ${same.loaded.uuid} has the same content`)
+  }
+
+  async #load(
+    uuid: string,
+    descriptor: ModuleDescriptor,
+    file: ModuleFile,
+    createdAtNs: bigint,
+  ): Promise<Registered> {
+    const { config, pool } = this.#parts
+    const ready = await loadModule(uuid, descriptor, file, config, pool)
+    const loaded: LoadedModule = { ...ready, row: this.#freeRow() }
+    return { loaded, descriptor, hash: file.hash, sizeBytes: file.bytes.length, createdAtNs }
+  }
+
+  async #take(registered: Registered): Promise<void> {
+    this.#parts.stats.begin(registered.loaded.row, registered.createdAtNs)
+    this.#modules = [...this.#modules, registered]
+    await this.#publish()
+  }
+
+  async #restore(one: SavedModule): Promise<void> {
+    try {
+      this.#checkRoom()
+      const file = await readModule(one.descriptor, this.#parts.config)
+      if (file.hash !== one.hash) throw new Refused('the file has changed since it was registered')
+      this.#checkDuplicate(file)
+      await this.#take(await this.#load(one.uuid, one.descriptor, file, BigInt(one.createdAtNs)))
+    } catch (cause) {
+      const fields = { module: one.descriptor.name, module_uuid: one.uuid, file: one.descriptor.file_path }
+      if (one.onFailure === 'closed') {
+        const problem = `names load, but module ${one.descriptor.name} (${one.descriptor.file_path}), which must not fail, cannot be loaded: ${textOf(cause)}; restore the file, or start once with forget`
+        throw wasmErrors.invalid_wasm_config.with({ cause }, 'savedModules', problem)
+      }
+      this.#leftOut.add(one.uuid)
+      this.#parts.log.error({ ...fields, reason: textOf(cause) }, 'a saved WASM module is left out')
+    }
+  }
+
+  /** Taken in turn, so that late counts of a removed module rarely meet its successor. */
+  #freeRow(): number {
+    const { maxModules } = this.#parts.config
+    const taken = new Set(this.#modules.map(({ loaded }) => loaded.row))
+    while (taken.has(this.#nextRow % maxModules)) this.#nextRow++
+    return this.#nextRow++ % maxModules
+  }
+
+  #publish(): Promise<void> {
+    return this.#parts.publish({ modules: this.modules })
+  }
+
+  #record({ loaded, descriptor, hash, sizeBytes, createdAtNs }: Registered): ModuleRecord {
+    const { stats } = this.#parts
+    return {
+      module_uuid: loaded.uuid,
+      module_meta: {
+        name: descriptor.name,
+        file_path: descriptor.file_path,
+        sha256_hash: hash,
+        size_bytes: sizeBytes,
+        created_at: toNanosecondTime(createdAtNs),
+        last_accessed_at: toNanosecondTime(stats.lastAccessedNs(loaded.row)),
+        access_count: stats.accessCount(loaded.row),
+        attach_points: descriptor.attach_points,
+      },
+    }
+  }
+
+  #audit(action: string, uuid: string, name: string | null, hash: string | null, asker: Asker): void {
+    this.#parts.log.info(
+      {
+        audit: true,
+        principal: asker.principal,
+        request_id: asker.requestId,
+        module_uuid: uuid,
+        module: name,
+        sha256: hash,
+      },
+      `a WASM module was ${action}`,
+    )
+  }
+
+  #queue<T>(act: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(act)
+    this.#last = result.catch(() => {})
+    return result
+  }
+}
+
+function toSaved({ loaded, descriptor, hash, createdAtNs }: Registered): SavedModule {
+  const { uuid, onFailure } = loaded
+  return { uuid, descriptor, hash, onFailure, createdAtNs: String(createdAtNs) }
+}
+
+function textOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause)
+}

@@ -1,0 +1,85 @@
+/** The /wasm routes: HTTP in and out only; what they ask is decided on control. @source API spec 4.7, wasm facts 4 */
+import { type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { type Asker, ListModules, RegisterModules, RemoveModule } from './commands.ts'
+import { isUuid } from './uuid-v7.ts'
+import { ModuleListSchema, RegistrationReplySchema, RegistrationSchema } from './wire.ts'
+
+const base = { access: 'admin', errors: 'admin', endpoint: 'wasm' } as const
+const tag = 'WASM modules'
+const plainText = { contentType: 'text/plain', schema: Type.String() }
+
+export function wasmRoutes(host: Host): readonly RouteDefinition[] {
+  return [
+    {
+      ...base,
+      method: 'POST',
+      path: '/wasm',
+      handler: (ctx) => register(host, ctx),
+      docs: {
+        summary: 'Register middleware modules',
+        tag,
+        body: RegistrationSchema,
+        responses: {
+          200: { description: 'All are registered and in use.', schema: RegistrationReplySchema },
+          400: {
+            description: 'Bad body, or at least one was refused; add_result says which and why.',
+            schema: RegistrationReplySchema,
+          },
+        },
+      },
+    },
+    {
+      ...base,
+      method: 'GET',
+      path: '/wasm',
+      handler: async (ctx) => ctx.json(200, await host.command(ListModules, null)),
+      docs: {
+        summary: 'List modules and what their calls took',
+        tag,
+        responses: { 200: { description: 'In order of registration.', schema: ModuleListSchema } },
+      },
+    },
+    {
+      ...base,
+      method: 'DELETE',
+      path: '/wasm/:module_uuid',
+      handler: (ctx) => remove(host, ctx),
+      docs: {
+        summary: 'Remove a module; calls under way finish',
+        tag,
+        responses: {
+          200: { description: 'Removed.', ...plainText },
+          400: { description: 'No such module, or no uuid.', ...plainText },
+        },
+      },
+    },
+  ]
+}
+
+async function register(host: Host, ctx: RequestContext): Promise<void> {
+  const body = ctx.bodyJson()
+  const results = await host.command(RegisterModules, { body, asker: askerOf(ctx) })
+  // Checked by now.
+  const { modules } = body as { modules: Record<string, unknown>[] }
+  const echoed = modules.map((module, index) => {
+    const { config: _secret, add_result: _theirs, ...shown } = module
+    return { ...shown, add_result: results[index] }
+  })
+  const isWhole = results.every((result) => 'Success' in result)
+  ctx.json(isWhole ? 200 : 400, { modules: echoed })
+}
+
+async function remove(host: Host, ctx: RequestContext): Promise<void> {
+  const uuid = ctx.param('module_uuid')
+  if (!isUuid(uuid)) {
+    ctx.text(400, 'invalid module uuid')
+    return
+  }
+  const asker = askerOf(ctx)
+  const { isRemoved, text } = await host.command(RemoveModule, { uuid: uuid.toLowerCase(), asker })
+  ctx.text(isRemoved ? 200 : 400, text)
+}
+
+function askerOf({ identity, requestId }: RequestContext): Asker {
+  return { principal: identity === null || identity.role === null ? null : identity.tenant, requestId }
+}

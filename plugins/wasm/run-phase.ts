@@ -1,0 +1,107 @@
+/** Runs one phase of one request through its chain of modules, each seeing what those before it changed. Pool threads. */
+import {
+  encodeFrame,
+  EXPORT_OF_ATTACH_POINT,
+  type GuestInput,
+  type HeaderPair,
+} from '../../wasm-sdk/abi.ts'
+import { readPhaseOutput } from './guest-output.ts'
+import type { GuestRunner } from './guest-runner.ts'
+import type { LoadedModule, PhaseResult, PhaseTask } from './guest-task.ts'
+import { applyEdits } from './header-edits.ts'
+
+const NO_BODY = new Uint8Array(0)
+
+/** What the phase has made of the message so far. */
+interface Working {
+  requestHeaders: readonly string[] | null
+  responseHeaders: readonly string[] | null
+  status: number
+  body: Uint8Array | null
+}
+
+/**
+ * @param onStart told before each call, with the place in the chain
+ * @param onResult told after each call but the last
+ */
+export async function runPhase(
+  runner: GuestRunner,
+  task: PhaseTask,
+  onStart: (place: number) => void,
+  onResult: (place: number, result: PhaseResult) => void,
+): Promise<PhaseResult[]> {
+  const isRequest = task.point === 'OnRequest'
+  const working: Working = {
+    requestHeaders: task.requestHeaders,
+    responseHeaders: task.responseHeaders,
+    status: task.input.response?.status ?? 0,
+    body: task.body,
+  }
+  const results: PhaseResult[] = []
+  for (const [place, uuid] of task.chain.entries()) {
+    onStart(place)
+    const module = runner.module(uuid)
+    const frame = encodeFrame(headFor(module, task.input, working), bodyFor(module, isRequest, working))
+    const { value, report } = await runner.call(
+      uuid,
+      EXPORT_OF_ATTACH_POINT[task.point],
+      frame,
+      task.input.request.tenant,
+      (output) => readPhaseOutput(output, isRequest),
+    )
+    const result: PhaseResult =
+      value === null ? { ...report, ...UNCHANGED } : { ...report, ...value }
+    results.push(result)
+    const isLast = place === task.chain.length - 1
+    if (!isLast) onResult(place, result)
+    if (result.action === 'reject' || (result.failure !== null && module.onFailure === 'closed')) break
+    if (!isLast) apply(working, result, isRequest)
+  }
+  return results
+}
+
+const UNCHANGED = { action: 'continue', status: null, edits: [], droppedHeaders: 0, body: null } as const
+
+function apply(working: Working, { edits, status, body }: PhaseResult, isRequest: boolean): void {
+  if (edits.length > 0) {
+    if (isRequest) working.requestHeaders = working.requestHeaders && applyEdits(working.requestHeaders, edits)
+    else working.responseHeaders = working.responseHeaders && applyEdits(working.responseHeaders, edits)
+  }
+  if (status !== null) working.status = status
+  if (body !== null) working.body = body
+}
+
+function headFor({ needs }: LoadedModule, input: GuestInput, working: Working): GuestInput {
+  const request = withHeaders(input.request, working.requestHeaders, needs.headers)
+  if (input.response === undefined) return { ...input, request }
+  const response = withHeaders(
+    { ...input.response, status: working.status },
+    working.responseHeaders,
+    needs.response_headers,
+  )
+  return { ...input, request, response }
+}
+
+function withHeaders<T extends object>(
+  message: T,
+  headers: readonly string[] | null,
+  needs: boolean | readonly string[],
+): T {
+  if (headers === null || needs === false) return message
+  return { ...message, headers: toPairs(headers, needs) }
+}
+
+/** @param needs true for all, or the names wanted */
+export function toPairs(headers: readonly string[], needs: boolean | readonly string[]): HeaderPair[] {
+  const pairs: HeaderPair[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    if (needs === true || (Array.isArray(needs) && needs.includes(headers[i])))
+      pairs.push([headers[i], headers[i + 1]])
+  }
+  return pairs
+}
+
+function bodyFor({ needs }: LoadedModule, isRequest: boolean, { body }: Working): Uint8Array {
+  const isWanted = isRequest ? needs.request_body : needs.response_body
+  return isWanted && body !== null ? body : NO_BODY
+}

@@ -1,0 +1,131 @@
+/** Runs events of streams through their modules, one after another; each event passes the whole chain. Pool threads. */
+import { ABI_VERSION, EXPORT_OF_ATTACH_POINT, FRAME_HEAD_BYTES } from '../../wasm-sdk/abi.ts'
+import { readStreamOutput } from './guest-output.ts'
+import type { GuestRunner } from './guest-runner.ts'
+import type { OutEvent, StreamEvent, StreamItem, StreamItemResult, StreamReport, StreamTask } from './guest-task.ts'
+
+/** An event on its way through the chain. */
+interface Travelling {
+  readonly source: number
+  readonly event: StreamEvent
+  readonly isWritten: boolean
+}
+
+/** @param onStart told before each call: place of the item in the task, and of the module in the task's chain */
+export async function runStream(
+  runner: GuestRunner,
+  task: StreamTask,
+  onStart: (item: number, module: number) => void,
+): Promise<{ items: StreamItemResult[]; reports: StreamReport[] }> {
+  const reports: StreamReport[] = []
+  const items: StreamItemResult[] = []
+  for (const [place, item] of task.items.entries()) {
+    const run = new ItemRun(runner, task, item, (module) => onStart(place, module), reports)
+    items.push(await run.all())
+  }
+  return { items, reports }
+}
+
+class ItemRun {
+  readonly #runner: GuestRunner
+  readonly #task: StreamTask
+  readonly #item: StreamItem
+  readonly #onStart: (module: number) => void
+  readonly #reports: StreamReport[]
+  readonly #states: string[]
+  #failedClosed = -1
+
+  constructor(
+    runner: GuestRunner,
+    task: StreamTask,
+    item: StreamItem,
+    onStart: (module: number) => void,
+    reports: StreamReport[],
+  ) {
+    this.#runner = runner
+    this.#task = task
+    this.#item = item
+    this.#onStart = onStart
+    this.#reports = reports
+    this.#states = [...item.states]
+  }
+
+  async all(): Promise<StreamItemResult> {
+    const { events, isEnd } = this.#item
+    const out: OutEvent[] = []
+    for (const [source, event] of events.entries()) {
+      out.push(...(await this.#through(0, [{ source, event, isWritten: false }], source)).map(toOut))
+      if (this.#failedClosed >= 0) break
+    }
+    if (isEnd && this.#failedClosed < 0) out.push(...(await this.#end()).map(toOut))
+    return { out, states: this.#states, failedClosed: this.#failedClosed }
+  }
+
+  /** Each module's last word goes through the modules behind it, before theirs. */
+  async #end(): Promise<Travelling[]> {
+    const index = this.#item.events.length
+    const out: Travelling[] = []
+    for (let place = 0; place < this.#item.modules.length && this.#failedClosed < 0; place++) {
+      const added = (await this.#call(place, null, index)) ?? []
+      const travelling = added.map((event) => ({ source: index, event, isWritten: true }))
+      out.push(...(await this.#through(place + 1, travelling, index)))
+    }
+    return out
+  }
+
+  async #through(from: number, given: readonly Travelling[], index: number): Promise<readonly Travelling[]> {
+    let current = given
+    for (let place = from; place < this.#item.modules.length && current.length > 0; place++) {
+      const next: Travelling[] = []
+      for (const one of current) {
+        const events = await this.#call(place, one.event, index)
+        if (this.#failedClosed >= 0) return []
+        if (events === null) next.push(one)
+        else for (const event of events) next.push({ source: one.source, event, isWritten: true })
+      }
+      current = next
+    }
+    return current
+  }
+
+  /** @param event null for the end of the stream @returns null when the event passes as it is */
+  async #call(place: number, event: StreamEvent | null, index: number): Promise<readonly StreamEvent[] | null> {
+    const { modules, prefixes, firstIndex, tenant, requestId } = this.#item
+    const module = modules[place]
+    const uuid = this.#task.chain[module]
+    this.#onStart(module)
+    const about = { index: firstIndex + index, name: event?.name ?? null, is_end: event === null }
+    const frame = streamFrame(prefixes[place], about, this.#states[place], event?.data ?? '')
+    const { value, report } = await this.#runner.call(
+      uuid,
+      EXPORT_OF_ATTACH_POINT.OnStreamEvent,
+      frame,
+      tenant,
+      readStreamOutput,
+    )
+    this.#reports.push({ ...report, module, requestId, isChanged: value !== null && value.events !== null })
+    if (value === null) {
+      if (this.#runner.module(uuid).onFailure === 'closed') this.#failedClosed = module
+      return null
+    }
+    if (value.state !== null) this.#states[place] = value.state
+    return value.events
+  }
+}
+
+function toOut({ source, event, isWritten }: Travelling): OutEvent {
+  return { source, written: isWritten ? event : null }
+}
+
+/** As `encodeFrame` makes it, of parts that are JSON already. */
+function streamFrame(prefix: string, event: object, state: string, data: string): Buffer {
+  const head =
+    `{"abi":${ABI_VERSION},"phase":"stream_event","now_ms":${Date.now()},${prefix},` +
+    `"event":${JSON.stringify(event)},"state":${JSON.stringify(state)}}`
+  const headBytes = Buffer.byteLength(head)
+  const frame = Buffer.allocUnsafeSlow(FRAME_HEAD_BYTES + headBytes + Buffer.byteLength(data))
+  frame.writeUInt32LE(headBytes, 0)
+  frame.write(head, FRAME_HEAD_BYTES, 'utf8')
+  frame.write(data, FRAME_HEAD_BYTES + headBytes, 'utf8')
+  return frame
+}

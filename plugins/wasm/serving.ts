@@ -1,0 +1,129 @@
+/** The serving side of the plugin, on each thread that takes requests: hooks that are on only while a module needs them. */
+import type { GatewayError, Host, HookSwitch, IncomingResponse, RequestContext, RouteDefinition } from '#kernel'
+import { ActiveModules } from './active-modules.ts'
+import { CallBook } from './call-book.ts'
+import type { WasmConfig } from './config.ts'
+import { GuestPool } from './guest-pool.ts'
+import type { ModuleSet } from './guest-task.ts'
+import { ModuleMetrics } from './module-metrics.ts'
+import type { ModuleStats } from './module-stats.ts'
+import { runOnRequest } from './on-request.ts'
+import { isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
+import { PhaseChain } from './phase-chain.ts'
+import { StreamBatcher } from './stream-batcher.ts'
+import { StreamSession } from './stream-session.ts'
+
+/** What this plugin notes on a request. */
+interface RequestNote {
+  /** Its error has been through the OnError modules. */
+  errorSeen: boolean
+  /** Of a streamed answer. */
+  responseHeaders: readonly string[]
+  session: StreamSession | null
+}
+
+export class Serving {
+  readonly #config: WasmConfig
+  readonly #active = new ActiveModules()
+  readonly #pool: GuestPool
+  readonly #metrics: ModuleMetrics
+  readonly #phases: PhaseChain
+  readonly #batcher: StreamBatcher
+  readonly #responses: ResponseParts
+  readonly #note
+  readonly #switches: Readonly<Record<'request' | 'response' | 'error' | 'events', HookSwitch>>
+
+  /** Declares the hooks; only in `register`. */
+  constructor(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer) {
+    this.#config = config
+    this.#pool = new GuestPool({ host, config, state, live: () => this.#active.all })
+    this.#metrics = new ModuleMetrics(host.metrics)
+    const book = new CallBook(stats, this.#metrics, host.log)
+    this.#phases = new PhaseChain(this.#pool, book)
+    this.#batcher = new StreamBatcher(this.#pool, book, config.poolThreads)
+    const { maxBodyBytes } = config
+    this.#responses = { phases: this.#phases, active: this.#active, book, maxBodyBytes }
+    this.#note = host.slot<RequestNote>()
+    const options = { scope: 'all', routes: isServed, startsOff: true } as const
+    this.#switches = {
+      request: host.hook(
+        'onRequest',
+        (ctx) => runOnRequest(this.#phases, this.#active.chain('OnRequest'), ctx, maxBodyBytes),
+        options,
+      ),
+      response: host.hook('onResponse', (ctx, response) => this.#onResponse(ctx, response), {
+        ...options,
+        maxReplyBytes: 0,
+      }),
+      error: host.hook('onError', (ctx, error) => this.#onError(ctx, error), options),
+      events: host.hook('onEvents', (ctx, events, isLast) => this.#onEvents(ctx, events, isLast), options),
+    }
+  }
+
+  /** Registered modules changed. The first one starts the threads. */
+  update(set: ModuleSet): void {
+    const names = new Set(set.modules.map(({ name }) => name))
+    for (const { name } of this.#active.all) if (!names.has(name)) this.#metrics.forget(name)
+    this.#active.update(set)
+    if (set.modules.length > 0) this.#pool.open()
+    const chain = (point: Parameters<ActiveModules['chain']>[0]) => this.#active.chain(point)
+    const [request, response] = [chain('OnRequest'), chain('OnResponse')]
+    const [error, stream] = [chain('OnError'), chain('OnStreamEvent')]
+    const readers = [response, error, stream]
+    this.#switches.request.update({
+      isOn: request.modules.length > 0,
+      readsAllHeaders: request.needsRequestHeaders,
+    })
+    this.#switches.response.update({
+      isOn: readers.some(({ modules }) => modules.length > 0),
+      readsAllHeaders: readers.some(({ needsRequestHeaders }) => needsRequestHeaders),
+      maxReplyBytes: response.needsResponseBody || error.needsResponseBody ? this.#config.maxBodyBytes : 0,
+    })
+    this.#switches.error.update({ isOn: error.modules.length > 0 })
+    this.#switches.events.update({ isOn: stream.modules.length > 0 })
+  }
+
+  close(): Promise<void> {
+    return this.#pool.end()
+  }
+
+  #onResponse(ctx: RequestContext, response: IncomingResponse): Promise<void> | undefined {
+    if (isStream(response)) {
+      if (this.#active.chain('OnStreamEvent').needsResponseHeaders)
+        this.#noteOf(ctx).responseHeaders = [...response.headers]
+      return undefined
+    }
+    return runOnResponse(this.#responses, ctx, response, this.#note.get(ctx)?.errorSeen === true)
+  }
+
+  #onError(ctx: RequestContext, error: GatewayError) {
+    this.#noteOf(ctx).errorSeen = true
+    // What the client has begun to read cannot be replaced; its stream ends with the error.
+    if (ctx.firstByteAtMs !== 0 || this.#active.chain('OnError').modules.length === 0) return error
+    return runOnError(this.#responses, ctx, error)
+  }
+
+  #onEvents(ctx: RequestContext, events: Buffer, isLast: boolean): Buffer | Promise<Buffer> {
+    const note = this.#noteOf(ctx)
+    note.session ??= new StreamSession(
+      this.#batcher,
+      this.#active.chain('OnStreamEvent').modules,
+      ctx,
+      note.responseHeaders,
+    )
+    return note.session.take(events, isLast)
+  }
+
+  #noteOf(ctx: RequestContext): RequestNote {
+    const known = this.#note.get(ctx)
+    if (known !== undefined) return known
+    const note: RequestNote = { errorSeen: false, responseHeaders: [], session: null }
+    this.#note.set(ctx, note)
+    return note
+  }
+}
+
+/** Inference routes; never the control plane, so that a module that refuses everything can be removed. */
+function isServed({ access }: RouteDefinition): boolean {
+  return access === 'api'
+}

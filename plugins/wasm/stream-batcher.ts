@@ -1,0 +1,169 @@
+/**
+ * Carries events of streams to the pool, those of many streams in one task: what arrives in one turn of the loop, or
+ * while all threads are busy, goes together.
+ */
+import type { CallBook } from './call-book.ts'
+import type { GuestPool, TaskEnd } from './guest-pool.ts'
+import {
+  type LoadedModule,
+  PROGRESS_BASE,
+  type StreamEvent,
+  type StreamItem,
+  type StreamItemResult,
+} from './guest-task.ts'
+
+/** Streams whose events go together at most: a longer batch would let each wait for all. */
+const MAX_BATCH = 64
+
+/** Events of one stream, and its modules. */
+export interface StreamWork {
+  readonly modules: readonly LoadedModule[]
+  /** Of each module; replaced by what the modules gave back. */
+  states: string[]
+  readonly prefixes: readonly string[]
+  readonly requestId: string
+  readonly tenant: string | null
+  readonly firstIndex: number
+  readonly events: readonly StreamEvent[]
+  readonly isEnd: boolean
+}
+
+interface Waiting {
+  readonly work: StreamWork
+  /** Places in the work's modules that are still to be called. */
+  readonly places: readonly number[]
+  readonly resolve: (out: StreamItemResult['out'] | null) => void
+}
+
+export class StreamBatcher {
+  readonly #pool: GuestPool
+  readonly #book: CallBook
+  readonly #maxUnderWay: number
+  #waiting: Waiting[] = []
+  #underWay = 0
+  #isScheduled = false
+
+  /** @param threads of the pool: as many batches are under way at most */
+  constructor(pool: GuestPool, book: CallBook, threads: number) {
+    this.#pool = pool
+    this.#book = book
+    this.#maxUnderWay = threads
+  }
+
+  /** @returns the events to send on; null when a module that must not fail did. Never rejects. */
+  run(work: StreamWork): Promise<StreamItemResult['out'] | null> {
+    const places: number[] = []
+    for (const [place, module] of work.modules.entries()) {
+      if (!this.#book.isSuspended(module)) places.push(place)
+      else {
+        this.#book.skip(module, 'suspended')
+        if (module.onFailure === 'closed') return Promise.resolve(null)
+      }
+    }
+    if (places.length === 0) return Promise.resolve(untouched(work))
+    return new Promise((resolve) => {
+      this.#waiting.push({ work, places, resolve })
+      this.#schedule()
+    })
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    while (this.#waiting.length > 0 && this.#underWay < this.#maxUnderWay) {
+      const idle = this.#maxUnderWay - this.#underWay
+      const count = Math.min(MAX_BATCH, Math.ceil(this.#waiting.length / idle))
+      this.#underWay++
+      void this.#send(this.#waiting.splice(0, count)).finally(() => {
+        this.#underWay--
+        this.#flush()
+      })
+    }
+  }
+
+  async #send(batch: readonly Waiting[]): Promise<void> {
+    const chain = [...new Set(batch.flatMap(({ work, places }) => places.map((place) => work.modules[place])))]
+    const ended = await this.#pool.run({
+      draft: {
+        kind: 'stream',
+        chain: chain.map(({ uuid }) => uuid),
+        items: batch.map((waiting) => toItem(waiting, chain)),
+      },
+      modules: chain,
+      limitMs: (progress) => chain[Math.max(0, progress - 1) % PROGRESS_BASE].timeoutMs,
+    })
+    if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
+    else if (ended.reply.kind === 'stream') {
+      for (const report of ended.reply.reports) {
+        const outcome = report.isChanged ? 'modify' : 'continue'
+        this.#book.called(chain[report.module], 'OnStreamEvent', report, outcome, report.requestId)
+      }
+      for (const [place, result] of ended.reply.items.entries()) finish(batch[place], result)
+    }
+  }
+
+  /** The thread is gone, and with it what the batch had come to: all start again, the culprit without its module. */
+  #recover(
+    batch: readonly Waiting[],
+    chain: readonly LoadedModule[],
+    ended: Exclude<TaskEnd, { kind: 'reply' }>,
+  ): void {
+    if (ended.kind === 'refused' || ended.progress === 0) {
+      for (const waiting of batch) this.#passBy(waiting)
+      return
+    }
+    const culprit = Math.floor((ended.progress - 1) / PROGRESS_BASE)
+    const module = chain[(ended.progress - 1) % PROGRESS_BASE]
+    const reason = ended.kind === 'timeout' ? `no answer within ${module.timeoutMs} ms` : 'its thread ended'
+    const { requestId } = batch[culprit].work
+    this.#book.failed(module, 'OnStreamEvent', ended.kind, module.timeoutMs * 1_000, reason, requestId)
+    for (const [place, waiting] of batch.entries()) {
+      if (place !== culprit) this.#waiting.push(waiting)
+      else this.#withoutModule(waiting, module)
+    }
+    this.#schedule()
+  }
+
+  #withoutModule({ work, places, resolve }: Waiting, module: LoadedModule): void {
+    const left = places.filter((place) => work.modules[place] !== module)
+    if (module.onFailure === 'closed') resolve(null)
+    else if (left.length === 0) resolve(untouched(work))
+    else this.#waiting.push({ work, places: left, resolve })
+  }
+
+  #passBy({ work, places, resolve }: Waiting): void {
+    for (const place of places) this.#book.skip(work.modules[place], 'saturated')
+    const isClosed = places.some((place) => work.modules[place].onFailure === 'closed')
+    resolve(isClosed ? null : untouched(work))
+  }
+}
+
+function toItem({ work, places }: Waiting, chain: readonly LoadedModule[]): StreamItem {
+  const { requestId, tenant, firstIndex, events, isEnd } = work
+  return {
+    modules: places.map((place) => chain.indexOf(work.modules[place])),
+    prefixes: places.map((place) => work.prefixes[place]),
+    states: places.map((place) => work.states[place]),
+    requestId,
+    tenant,
+    firstIndex,
+    events,
+    isEnd,
+  }
+}
+
+function finish({ work, places, resolve }: Waiting, { out, states, failedClosed }: StreamItemResult): void {
+  for (const [index, place] of places.entries()) work.states[place] = states[index]
+  resolve(failedClosed >= 0 ? null : out)
+}
+
+function untouched({ events }: StreamWork): StreamItemResult['out'] {
+  return events.map((_, source) => ({ source, written: null }))
+}

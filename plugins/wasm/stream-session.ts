@@ -1,0 +1,111 @@
+/** The OnStreamEvent attach point: one stream's events on their way through its modules. @source wasm facts 18.6 */
+import type { RequestContext } from '#kernel'
+import { wasmErrors } from './errors.ts'
+import type { LoadedModule, StreamItemResult } from './guest-task.ts'
+import { requestFacts } from './request-facts.ts'
+import { toPairs } from './run-phase.ts'
+import { type EventBlock, readBlocks, writeEvent } from './sse-events.ts'
+import type { StreamBatcher } from './stream-batcher.ts'
+
+export class StreamSession {
+  readonly #batcher: StreamBatcher
+  readonly #modules: readonly LoadedModule[]
+  readonly #prefixes: readonly string[]
+  readonly #tenant: string | null
+  readonly #requestId: string
+  #states: string[]
+  #nextIndex = 0
+  /** The modules have had their last word. */
+  #hasEnded = false
+
+  /** @param responseHeaders flat list; empty when no module needs them */
+  constructor(
+    batcher: StreamBatcher,
+    modules: readonly LoadedModule[],
+    ctx: RequestContext,
+    responseHeaders: readonly string[],
+  ) {
+    this.#batcher = batcher
+    this.#modules = modules
+    this.#states = modules.map(() => '')
+    const request = requestFacts(ctx)
+    this.#tenant = request.tenant
+    this.#requestId = request.id
+    // The same for every event, so it is written once. Shared where modules need the same.
+    const requestHeaders = [...ctx.requestHeaders]
+    this.#prefixes = modules.map(({ needs }) => {
+      const headers = needs.headers === false ? undefined : toPairs(requestHeaders, needs.headers)
+      const response = {
+        status: ctx.status,
+        is_stream: true,
+        headers: needs.response_headers === false ? undefined : toPairs(responseHeaders, needs.response_headers),
+      }
+      return `"request":${JSON.stringify({ ...request, headers })},"response":${JSON.stringify(response)}`
+    })
+  }
+
+  /** @param events whole events @throws wasm_module_failed when a module that must not fail did */
+  take(events: Buffer, isLast: boolean): Buffer | Promise<Buffer> {
+    if (this.#hasEnded || this.#modules.length === 0) return events
+    const blocks = readBlocks(events)
+    const done = blocks.findIndex(({ isDone }) => isDone)
+    const isEnd = isLast || done >= 0
+    // Behind [DONE] nothing is shown to anybody.
+    const shown = (done < 0 ? blocks : blocks.slice(0, done)).filter(({ event }) => event !== null)
+    if (shown.length === 0 && !isEnd) return events
+    this.#hasEnded = isEnd
+    return this.#transform(events, blocks, shown, done, isEnd)
+  }
+
+  async #transform(
+    events: Buffer,
+    blocks: readonly EventBlock[],
+    shown: readonly EventBlock[],
+    done: number,
+    isEnd: boolean,
+  ): Promise<Buffer> {
+    const work = {
+      modules: this.#modules,
+      states: this.#states,
+      prefixes: this.#prefixes,
+      requestId: this.#requestId,
+      tenant: this.#tenant,
+      firstIndex: this.#nextIndex,
+      events: shown.flatMap(({ event }) => event ?? []),
+      isEnd,
+    }
+    this.#nextIndex += shown.length
+    const out = await this.#batcher.run(work)
+    if (out === null) throw wasmErrors.wasm_module_failed()
+    this.#states = work.states
+    const isUntouched = out.length === shown.length && out.every(({ written }) => written === null)
+    return isUntouched ? events : assemble(blocks, shown, done, out)
+  }
+}
+
+/** Blocks that no guest saw stay where they were; what the end brought comes before [DONE]. */
+function assemble(
+  blocks: readonly EventBlock[],
+  shown: readonly EventBlock[],
+  done: number,
+  out: StreamItemResult['out'],
+): Buffer {
+  const bySource = Map.groupBy(out, ({ source }) => source)
+  const parts: Buffer[] = []
+  const write = (source: number, block: EventBlock | null) => {
+    let otherFields = block?.otherFields ?? ''
+    for (const { written } of bySource.get(source) ?? []) {
+      if (written === null) parts.push(block?.bytes ?? Buffer.alloc(0))
+      else parts.push(Buffer.from(writeEvent(written, otherFields)))
+      otherFields = ''
+    }
+  }
+  let next = 0
+  for (const [place, block] of blocks.entries()) {
+    if (place === done) write(shown.length, null)
+    if (next < shown.length && block === shown[next]) write(next++, block)
+    else parts.push(block.bytes)
+  }
+  if (done < 0) write(shown.length, null)
+  return Buffer.concat(parts)
+}

@@ -1,0 +1,106 @@
+/** Payloads of the /wasm routes. @source API spec 2.14, 4.7 */
+import { type Static, Type } from '#kernel'
+import { ATTACH_POINTS } from '../../wasm-sdk/abi.ts'
+
+const AttachPointSchema = Type.Object(
+  {
+    Middleware: Type.Union(
+      ATTACH_POINTS.map((point) => Type.Literal(point)),
+      { description: 'OnStreamEvent is an extension: each event of a streamed answer.' },
+    ),
+  },
+  { additionalProperties: false },
+)
+
+const HeaderNeeds = (what: string) =>
+  Type.Optional(
+    Type.Union([Type.Boolean(), Type.Array(Type.String(), { maxItems: 64 })], {
+      description: `${what}: all, none, or those named. Default true.`,
+    }),
+  )
+
+export const ModuleNeedsSchema = Type.Object(
+  {
+    headers: HeaderNeeds('Request headers'),
+    request_body: Type.Optional(Type.Boolean({ description: 'Default false.' })),
+    response_headers: HeaderNeeds('Headers of the answer'),
+    response_body: Type.Optional(Type.Boolean({ description: 'Default false.' })),
+  },
+  { additionalProperties: false, description: 'What the module is given; nothing else is copied for it.' },
+)
+
+/** What POST /wasm and the configuration say of one module. Members behind attach_points are extensions. */
+export const ModuleDescriptorSchema = Type.Object({
+  name: Type.String(),
+  file_path: Type.String({ description: 'Absolute path of a core module, as the gateway sees it.' }),
+  module_type: Type.Literal('Middleware'),
+  attach_points: Type.Array(AttachPointSchema, { maxItems: 16 }),
+  config: Type.Optional(
+    Type.Record(Type.String(), Type.String(), {
+      description: 'What the module reads as its configuration. Never shown again.',
+    }),
+  ),
+  needs: Type.Optional(ModuleNeedsSchema),
+  instance: Type.Optional(
+    Type.Union([Type.Literal('fresh'), Type.Literal('reuse')], {
+      description: 'reuse keeps a warm instance per thread: for modules that keep nothing between calls.',
+    }),
+  ),
+  on_failure: Type.Optional(
+    Type.Union([Type.Literal('open'), Type.Literal('closed')], {
+      description: 'What a failed call does: open goes on without the module, closed answers 500.',
+    }),
+  ),
+  timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 300_000 })),
+  allowed_hosts: Type.Optional(
+    Type.Array(Type.String(), { description: 'Must be empty: guests have no outgoing HTTP.' }),
+  ),
+  wasi: Type.Optional(Type.Boolean({ description: 'The module imports WASI preview 1. Default false.' })),
+})
+
+export type ModuleDescriptor = Static<typeof ModuleDescriptorSchema>
+
+export const RegistrationSchema = Type.Object({
+  modules: Type.Array(ModuleDescriptorSchema, { maxItems: 256 }),
+})
+
+const AddResultSchema = Type.Union([
+  Type.Object({ Success: Type.String({ format: 'uuid' }) }),
+  Type.Object({ Error: Type.String() }),
+])
+
+export const RegistrationReplySchema = Type.Object({
+  modules: Type.Array(Type.Intersect([ModuleDescriptorSchema, Type.Object({ add_result: AddResultSchema })])),
+})
+
+export const ModuleRecordSchema = Type.Object({
+  module_uuid: Type.String({ format: 'uuid' }),
+  module_meta: Type.Object({
+    name: Type.String(),
+    file_path: Type.String(),
+    sha256_hash: Type.String(),
+    size_bytes: Type.Integer(),
+    created_at: Type.String({ description: 'ISO 8601, nanoseconds.' }),
+    last_accessed_at: Type.String({ description: 'ISO 8601, nanoseconds.' }),
+    access_count: Type.Integer(),
+    attach_points: Type.Array(AttachPointSchema),
+  }),
+})
+
+export const ExecutionMetricsSchema = Type.Object({
+  total_executions: Type.Integer(),
+  successful_executions: Type.Integer(),
+  failed_executions: Type.Integer(),
+  total_execution_time_ms: Type.Integer(),
+  max_execution_time_ms: Type.Integer(),
+  average_execution_time_ms: Type.Number({ description: 'Total time by total executions; 0 before the first.' }),
+})
+
+export const ModuleListSchema = Type.Object({
+  modules: Type.Array(ModuleRecordSchema),
+  metrics: ExecutionMetricsSchema,
+})
+
+export type AddResult = Static<typeof AddResultSchema>
+export type ModuleRecord = Static<typeof ModuleRecordSchema>
+export type ModuleList = Static<typeof ModuleListSchema>
