@@ -55,12 +55,11 @@ export async function discover(
   given: Readonly<Record<string, string>>,
   configured: readonly ModelCard[] | null,
 ): Promise<Discovered> {
-  const [models, ...infos] = await Promise.all([
-    inquiry.find('/v1/models'),
-    ...(runtime === 'sglang' ? [serverInfo(inquiry), sglangInfo(inquiry, 'model_info')] : []),
-    ...(runtime === 'vllm' ? [inquiry.find('/version')] : []),
-  ])
-  const entries = modelEntries(models)
+  // One after the other over one connection: with thousands of workers, connecting is what costs.
+  const entries = modelEntries(await inquiry.find('/v1/models'))
+  const infos: (Info | null)[] = []
+  if (runtime === 'sglang') infos.push(await serverInfo(inquiry), await sglangInfo(inquiry, 'model_info'))
+  if (runtime === 'vllm') infos.push(await inquiry.find('/version'))
   const labels = toLabels([...infos, asInfo(entries[0])])
   const all = { ...labels, ...given }
   if (configured !== null) return { labels, models: configured.map((card) => complete(card, all)) }

@@ -24,6 +24,14 @@ export interface InquiryOptions {
   readonly hasRetries: boolean
 }
 
+interface Outcome {
+  readonly info: Info | null
+  /** Null for an answer, also one that says there is no such route. */
+  readonly problem: string | null
+  /** There was no answer at all. */
+  readonly isOutage?: boolean
+}
+
 export class Inquiry {
   readonly #call: CallWorker
   readonly #target: InquiryTarget
@@ -31,6 +39,8 @@ export class Inquiry {
   readonly #options: InquiryOptions
   readonly #asked = new Map<string, Promise<Info | null>>()
   #refusal: string | null = null
+  /** Why the worker cannot be reached; from then on it is not asked any more. */
+  #outage: string | null = null
 
   constructor(call: CallWorker, target: InquiryTarget, job: JobContext, options: InquiryOptions) {
     this.#call = call
@@ -66,17 +76,19 @@ export class Inquiry {
 
   async #ask(path: string): Promise<Info | null> {
     for (let tried = 1; ; tried++) {
-      const { info, problem } = await this.#askOnce(path)
+      const { info, problem, isOutage } = await this.#askOnce(path)
       this.#job.signal.throwIfAborted()
       if (problem === null) return info
-      if (tried >= TRIES || !this.#options.hasRetries) {
+      if (tried >= TRIES || !this.#options.hasRetries || this.#outage !== null) {
+        if (isOutage === true) this.#outage = problem
         throw workerErrors.model_discovery_failed(this.#target.url, problem)
       }
       await this.#job.wait(this.#options.retryDelayMs(tried))
     }
   }
 
-  async #askOnce(path: string): Promise<{ info: Info | null; problem: string | null }> {
+  async #askOnce(path: string): Promise<Outcome> {
+    if (this.#outage !== null) return { info: null, problem: this.#outage, isOutage: true }
     try {
       const { headers } = this.#target
       const limits = { timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_INFO_BYTES }
@@ -89,7 +101,7 @@ export class Inquiry {
       }
       return { info: isGoodStatus(reply.status) ? toInfo(reply.body) : null, problem: null }
     } catch (error) {
-      return { info: null, problem: describeFailure(error) }
+      return { info: null, problem: describeFailure(error), isOutage: true }
     }
   }
 }

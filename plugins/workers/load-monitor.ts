@@ -12,6 +12,9 @@ import type { Worker } from './worker.ts'
 const MAX_PARALLEL = 128
 /** How often it is looked whose turn it is: the shortest period. */
 const LOOK_MS = 1_000
+const NEVER_MS = -1e15
+/** How many more turns a look has than the periods ask for, so that those who wait catch up. */
+const ROOM_FACTOR = 1.25
 /** A turn that comes this early counts, so that timers which drift cost no whole look. */
 const SLACK_MS = LOOK_MS / 2
 
@@ -87,7 +90,7 @@ export class LoadMonitor {
   async #look(): Promise<void> {
     const ready = this.#parts.isWanted() ? this.#readyEngines() : []
     this.#dropAllBut(ready)
-    const due = this.#dueOf(ready)
+    const due = this.#turnsOf(ready)
     if (this.#hasNews) void this.#publishNews()
     // Taken before the first of them has to wait: the next look must not take them again.
     for (const [first] of due) this.#stateOf(first).isBeingAsked = true
@@ -102,7 +105,8 @@ export class LoadMonitor {
     return [...Map.groupBy(ready, ({ spec }) => spec.url).values()]
   }
 
-  #dueOf(engines: readonly (readonly Worker[])[]): readonly (readonly Worker[])[] {
+  /** Those whose turn it is. Of very many, those who wait longest: spread over their periods, so that none is a burst. */
+  #turnsOf(engines: readonly (readonly Worker[])[]): readonly (readonly Worker[])[] {
     const nowMs = performance.now()
     const shortest = new Map<string, number>()
     for (const [worker] of engines) {
@@ -110,11 +114,16 @@ export class LoadMonitor {
       const key = groupOf(worker)
       shortest.set(key, Math.min(intervalMs, shortest.get(key) ?? intervalMs))
     }
-    return engines.filter(([worker]) => {
+    let turnsALook = 0
+    const due = engines.filter(([worker]) => {
       const { isBeingAsked, askedAtMs } = this.#stateOf(worker)
-      const periodMs = shortest.get(groupOf(worker)) ?? 0
+      const periodMs = shortest.get(groupOf(worker)) ?? LOOK_MS
+      turnsALook += LOOK_MS / periodMs
       return !isBeingAsked && nowMs - askedAtMs >= periodMs - SLACK_MS
     })
+    if (due.length <= MAX_PARALLEL) return due
+    due.sort(([a], [b]) => this.#stateOf(a).askedAtMs - this.#stateOf(b).askedAtMs)
+    return due.slice(0, Math.max(MAX_PARALLEL, Math.ceil(turnsALook * ROOM_FACTOR)))
   }
 
   #stateOf({ id, entry }: Worker): EngineState {
@@ -123,7 +132,7 @@ export class LoadMonitor {
     const state = {
       sources: new LoadSources(this.#parts.call),
       revision: entry.revision,
-      askedAtMs: Number.NEGATIVE_INFINITY,
+      askedAtMs: NEVER_MS,
       isBeingAsked: false,
     }
     this.#engines.set(id, state)
