@@ -52,7 +52,6 @@ export async function buildAssemblyScript(options: BuildOptions): Promise<BuildR
 }
 
 function flags(settings: ProjectSettings, isDebug: boolean): string[] {
-  const abort = `abort=~lib/${LIBRARY}/abort/weirAbort`
   const effort = isDebug ? ['--debug'] : ['-O3', '--shrinkLevel', '1']
   return [
     'assembly/index.ts',
@@ -60,9 +59,7 @@ function flags(settings: ProjectSettings, isDebug: boolean): string[] {
     'module.wasm',
     '--runtime',
     settings.runtime,
-    '--use',
-    abort,
-    // The project's own asconfig.json must not change what comes out: exports, memory and abort are the gateway's.
+    // The project's own asconfig.json must not change what comes out: exports, memory and imports are agreed with the gateway.
     '--config',
     'none.json',
     ...effort,

@@ -14,8 +14,16 @@ export type HostFunctionTable = Record<
 
 type UserFunctions = Record<HostFunctionName, (context: CallContext, ...parameters: bigint[]) => bigint>
 
-/** What a guest asks for beyond the kernel of this Extism version, and the functions of the gateway. */
-export function hostFunctions(state: HostState, onTrace: (text: string) => void): HostFunctionTable {
+/**
+ * What a guest asks for beyond the kernel of this Extism version, and the functions of the gateway.
+ *
+ * @param memory that of the guest, once there is one
+ */
+export function hostFunctions(
+  state: HostState,
+  onTrace: (text: string) => void,
+  memory: () => ArrayBuffer | null,
+): HostFunctionTable {
   return {
     [HOST_NAMESPACE]: userFunctions(state),
     [KERNEL_NAMESPACE]: {
@@ -26,8 +34,8 @@ export function hostFunctions(state: HostState, onTrace: (text: string) => void)
       error_get: () => 0n,
     },
     [ABORT_NAMESPACE]: {
-      abort: () => {
-        throw new Error('the module called abort')
+      abort: (_: CallContext, message: number, file: number, line: number, column: number) => {
+        throw new Error(`${utf16At(memory(), message)} at ${utf16At(memory(), file)}:${line}:${column}`)
       },
     },
   }
@@ -67,4 +75,13 @@ function textOf(context: CallContext, offset: bigint): string {
 function toBlock(context: CallContext, bytes: Uint8Array | null): bigint {
   // A copy of its own: the host stores the whole buffer behind a view.
   return bytes === null ? 0n : context.store(Uint8Array.from(bytes))
+}
+
+/** A string of AssemblyScript: UTF-16, its length in bytes right before it. */
+function utf16At(memory: ArrayBuffer | null, pointer: number): string {
+  if (memory === null || pointer < 4 || pointer > memory.byteLength) return 'abort'
+  const bytes = new DataView(memory).getUint32(pointer - 4, true)
+  return bytes > memory.byteLength - pointer
+    ? 'abort'
+    : Buffer.from(memory, pointer, bytes).toString('utf16le')
 }

@@ -9,6 +9,7 @@ const { module, config, snapshot, seed } = workerData as ThreadData
 const state = new HostState(snapshot, seed)
 let logs: LogLine[] = []
 let warm: Plugin | null = null
+let memory: WebAssembly.Memory | null = null
 
 const logger = {
   trace: (text: string) => void logs.push({ level: 'trace', text }),
@@ -38,8 +39,7 @@ async function answer(call: ThreadCall): Promise<ThreadReply> {
       output = result === null ? null : Uint8Array.from(result.bytes())
     } finally {
       elapsedMs = performance.now() - begin
-      const { memory } = (await plugin.getInstance()).exports
-      if (memory instanceof WebAssembly.Memory) memoryBytes = memory.buffer.byteLength
+      memoryBytes = memory?.buffer.byteLength ?? 0
       // Blocks are only freed so; without it an instance breaks after some thousand calls.
       await plugin.reset()
     }
@@ -51,13 +51,17 @@ async function answer(call: ThreadCall): Promise<ThreadReply> {
   return { output, problem, logs, elapsedMs, memoryBytes, snapshot: state.snapshot() }
 }
 
-function open(): Promise<Plugin> {
-  const functions = hostFunctions(state, logger.trace)
-  return createPlugin({ wasm: [{ module }] }, {
+async function open(): Promise<Plugin> {
+  const functions = hostFunctions(state, logger.trace, () => memory?.buffer ?? null)
+  memory = null
+  const plugin = await createPlugin({ wasm: [{ module }] }, {
     functions,
     config: toExtismConfig(),
     logger,
   } as unknown as Parameters<typeof createPlugin>[1])
+  const exported = (await plugin.getInstance()).exports.memory
+  memory = exported instanceof WebAssembly.Memory ? exported : null
+  return plugin
 }
 
 /** Only the given names are visible, and an empty value is a value. */

@@ -34,9 +34,6 @@ export declare function input_load_u64(offset: u64): u64
 @external("extism:host/env", "output_set")
 export declare function output_set(offset: u64, length: u64): void
 // @ts-ignore: decorator
-@external("extism:host/env", "error_set")
-export declare function error_set(offset: u64): void
-// @ts-ignore: decorator
 @external("extism:host/env", "config_get")
 export declare function config_get(key: u64): u64
 // @ts-ignore: decorator

@@ -1,6 +1,6 @@
 /** Everything a module author uses: `import { Action, handleRequest } from 'weir/wasm-sdk/assembly'`. */
-export { weirAbort } from './abort'
 export { Action, ActionKind } from './action'
+export { toLowerAscii } from './ascii'
 export { config } from './config'
 export { crypto } from './crypto'
 export { Description } from './description'

@@ -1,6 +1,7 @@
 /** Changes values of a JSON document and leaves every other byte as it was: numbers, order of members, spaces. */
 import { ByteBuffer } from './byte-buffer'
 import { Json } from './json'
+import { fromUtf8 } from './memory'
 
 /** Edits are made from front to back, as a walk over the document meets the values. */
 export class JsonEdits {
@@ -36,6 +37,11 @@ export class JsonEdits {
     this.buffer.slice(this.source, this.copied, this.source.length)
     this.copied = this.source.length
     return this.buffer.toBytes()
+  }
+
+  /** Like `toBytes`, as text. */
+  toText(): string {
+    return fromUtf8(this.toBytes())
   }
 
   private copyUpTo(value: Json): void {

@@ -161,22 +161,28 @@ export function decodeString(at: usize, end: usize): string {
   let plain = at
   while (plain < end && load<u8>(plain) != 0x5c) plain++
   if (plain == end) return String.UTF8.decodeUnsafe(at, end - at)
-  let text = ''
+  // No byte becomes more than one unit, and no escape more than two.
+  const units = new StaticArray<u16>(<i32>(end - at))
+  const first = changetype<usize>(units)
+  let target = first
   while (at < end) {
-    let stop = at
-    while (stop < end && load<u8>(stop) != 0x5c) stop++
-    if (stop > at) text += String.UTF8.decodeUnsafe(at, stop - at)
-    if (stop >= end) break
-    const escape = load<u8>(stop + 1)
-    if (escape == 0x75) {
-      text += String.fromCharCode(hexUnit(stop + 2))
-      at = stop + 6
-    } else {
-      text += String.fromCharCode(unescape(escape))
-      at = stop + 2
+    if (load<u8>(at) != 0x5c) {
+      let stop = at
+      while (stop < end && load<u8>(stop) != 0x5c) stop++
+      const part = String.UTF8.decodeUnsafe(at, stop - at)
+      const bytes = <usize>part.length << 1
+      memory.copy(target, changetype<usize>(part), bytes)
+      target += bytes
+      at = stop
+      continue
     }
+    const escape = load<u8>(at + 1)
+    const isUnit = escape == 0x75
+    store<u16>(target, <u16>(isUnit ? hexUnit(at + 2) : unescape(escape)))
+    target += 2
+    at += isUnit ? 6 : 2
   }
-  return text
+  return String.UTF16.decodeUnsafe(first, target - first)
 }
 
 function hexUnit(at: usize): i32 {

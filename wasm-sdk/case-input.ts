@@ -1,0 +1,99 @@
+/** Makes the input of a call from a step of a case: fills in what the step leaves out, and keeps to what the module needs. */
+import {
+  ABI_VERSION,
+  type AttachPoint,
+  type GuestInput,
+  type HeaderPair,
+  type ModuleNeeds,
+  type Phase,
+} from './abi.ts'
+import type { CaseHeaders, CaseRequest, CaseResponse, CaseStep } from './module-case.ts'
+
+const PHASES: Readonly<Record<AttachPoint, Phase>> = {
+  OnRequest: 'request',
+  OnResponse: 'response',
+  OnError: 'error',
+  OnStreamEvent: 'stream_event',
+}
+
+export interface CallInput {
+  readonly head: GuestInput
+  readonly body: Uint8Array
+}
+
+/** Input of one call in the request, response or error phase; of a stream, what all its calls have in common. */
+export function toInput(step: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
+  const { on, request = {}, response = {}, error } = step
+  const isRequest = on === 'OnRequest'
+  const isStream = on === 'OnStreamEvent'
+  const carried = isRequest ? request.body : response.body
+  const isNeeded = isRequest ? needs.request_body : needs.response_body
+  return {
+    head: {
+      abi: ABI_VERSION,
+      phase: PHASES[on],
+      now_ms: nowMs,
+      request: toRequest(request, needs),
+      ...(isRequest ? {} : { response: toResponse(response, needs, isStream, on === 'OnError' ? 500 : 200) }),
+      ...(on === 'OnError' ? { error: toError(error ?? {}, response) } : {}),
+    },
+    body: isNeeded === true && !isStream ? toBytes(carried) : new Uint8Array(0),
+  }
+}
+
+/** Text as it is, anything else as JSON, nothing for undefined. */
+export function toBytes(value: unknown): Uint8Array {
+  if (value === undefined) return new Uint8Array(0)
+  return new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value))
+}
+
+export function toPairs(headers: CaseHeaders): readonly HeaderPair[] {
+  return Array.isArray(headers) ? headers : Object.entries(headers as Record<string, string>)
+}
+
+function toRequest(request: CaseRequest, needs: ModuleNeeds): GuestInput['request'] {
+  const path = request.path ?? '/v1/chat/completions'
+  const headers = pick(request.headers ?? {}, needs.headers ?? true)
+  return {
+    id: request.id ?? 'chatcmpl-test',
+    method: request.method ?? 'POST',
+    path,
+    query: request.query ?? '',
+    route: request.route ?? path,
+    tenant: request.tenant ?? null,
+    client_ip: request.client_ip ?? '127.0.0.1',
+    ...(headers === null ? {} : { headers }),
+  }
+}
+
+function toResponse(
+  response: CaseResponse,
+  needs: ModuleNeeds,
+  isStream: boolean,
+  usualStatus: number,
+): NonNullable<GuestInput['response']> {
+  const headers = pick(response.headers ?? {}, needs.response_headers ?? true)
+  return {
+    status: response.status ?? usualStatus,
+    ...(headers === null ? {} : { headers }),
+    is_stream: response.is_stream ?? isStream,
+  }
+}
+
+function toError(
+  error: NonNullable<CaseStep['error']>,
+  response: CaseResponse,
+): NonNullable<GuestInput['error']> {
+  return {
+    code: error.code ?? 'internal_error',
+    message: error.message ?? 'something went wrong',
+    type: error.type ?? 'server_error',
+    status: error.status ?? response.status ?? 500,
+  }
+}
+
+function pick(headers: CaseHeaders, needs: boolean | readonly string[]): readonly HeaderPair[] | null {
+  if (needs === false) return null
+  const pairs = toPairs(headers)
+  return needs === true ? pairs : pairs.filter(([name]) => needs.includes(name.toLowerCase()))
+}

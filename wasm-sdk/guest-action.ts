@@ -1,0 +1,157 @@
+/** Reads what a module answered as the gateway does, and says what of it the gateway would not do. */
+import { type AttachPoint, type HeaderPair, PROTECTED_HEADERS } from './abi.ts'
+
+/** An answer in the words of the ABI, with everything that was left out filled in. */
+export interface GuestAnswer {
+  readonly action: 'continue' | 'reject' | 'modify'
+  /** As the gateway takes it: null for none, 400 for a rejection whose status is none. */
+  readonly status: number | null
+  /** Of a rejection. */
+  readonly headers: readonly HeaderPair[]
+  readonly headers_set: readonly HeaderPair[]
+  readonly headers_add: readonly HeaderPair[]
+  readonly headers_remove: readonly string[]
+  /** The body that replaces the one there was, or that of a rejection; null when it stays as it is. */
+  readonly body: Buffer | null
+  /** Stream phase: null when the event passes as it is. */
+  readonly events: readonly OutgoingEvent[] | null
+  /** Stream phase: null keeps what there was. */
+  readonly state: string | null
+  /** What the gateway leaves out, in words. */
+  readonly ignored: readonly string[]
+}
+
+export interface OutgoingEvent {
+  readonly name: string | null
+  readonly data: string
+}
+
+export interface GuestOutput {
+  readonly head: unknown
+  readonly body: Buffer
+}
+
+const CONTINUE: GuestAnswer = Object.freeze({
+  action: 'continue',
+  status: null,
+  headers: [],
+  headers_set: [],
+  headers_add: [],
+  headers_remove: [],
+  body: null,
+  events: null,
+  state: null,
+  ignored: [],
+})
+
+const MAX_STATE_BYTES = 65_536
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what a header must not hold
+const UNSAFE_VALUE = /[\u0000-\u0008\u000a-\u001f\u007f]/
+
+/**
+ * @param output null when the module output nothing: it continues
+ * @throws Error naming the member that is wrong; the gateway counts such a call as failed
+ */
+export function readAnswer(output: GuestOutput | null, point: AttachPoint): GuestAnswer {
+  if (output === null) return CONTINUE
+  const { head, body } = output
+  if (typeof head !== 'object' || head === null || Array.isArray(head)) {
+    throw new Error('the head of the output is no object')
+  }
+  const members = head as Record<string, unknown>
+  if (point === 'OnStreamEvent') return readStreamAnswer(members)
+  if (members.action === 'continue') return CONTINUE
+  if (members.action === 'reject') return readReject(members, body)
+  if (members.action === 'modify') return readModify(members, body, point)
+  throw new Error(`the action ${JSON.stringify(members.action)} is neither continue, reject nor modify`)
+}
+
+function readReject(head: Record<string, unknown>, body: Buffer): GuestAnswer {
+  const ignored: string[] = []
+  if (!isStatus(head.status)) ignored.push(`${head.status} is no status: the reply has 400`)
+  const headers = allowed(readPairs(head, 'headers'), ignored)
+  return {
+    ...CONTINUE,
+    action: 'reject',
+    status: isStatus(head.status) ? head.status : 400,
+    headers,
+    body,
+    ignored,
+  }
+}
+
+function readModify(head: Record<string, unknown>, body: Buffer, point: AttachPoint): GuestAnswer {
+  const ignored: string[] = []
+  const takesStatus = point !== 'OnRequest' && isStatus(head.status)
+  if (head.status !== undefined && !takesStatus) ignored.push(`the status ${head.status} is not used`)
+  const headers_remove = head.headers_remove ?? []
+  if (!isList(headers_remove, (name) => typeof name === 'string')) {
+    throw new Error('headers_remove is no list of names')
+  }
+  const removable = allowed(
+    headers_remove.map((name) => [name, ''] as const),
+    ignored,
+  )
+  return {
+    ...CONTINUE,
+    action: 'modify',
+    status: takesStatus ? (head.status as number) : null,
+    headers_set: allowed(readPairs(head, 'headers_set'), ignored),
+    headers_add: allowed(readPairs(head, 'headers_add'), ignored),
+    headers_remove: removable.map(([name]) => name),
+    body: head.replaces_body === true ? body : null,
+    ignored,
+  }
+}
+
+function readStreamAnswer(head: Record<string, unknown>): GuestAnswer {
+  const { events, state } = head
+  if (state !== undefined && typeof state !== 'string') throw new Error('state is no text')
+  if (state !== undefined && Buffer.byteLength(state) > MAX_STATE_BYTES) {
+    throw new Error(`state has more than ${MAX_STATE_BYTES} bytes`)
+  }
+  if (events !== undefined && !Array.isArray(events)) throw new Error('events is no list')
+  return { ...CONTINUE, events: events?.map(readEvent) ?? null, state: state ?? null }
+}
+
+function readEvent(event: { name?: unknown; data?: unknown } | null): OutgoingEvent {
+  const { name = null, data } = event ?? {}
+  if (typeof data !== 'string') throw new Error('an event has no data')
+  if (name === null) return { name, data }
+  if (typeof name !== 'string' || /[\r\n]/.test(name))
+    throw new Error('the name of an event is no single line')
+  return { name, data }
+}
+
+function readPairs(head: Record<string, unknown>, member: string): readonly HeaderPair[] {
+  const pairs = head[member] ?? []
+  const isPair = (pair: unknown): pair is HeaderPair =>
+    Array.isArray(pair) && pair.length === 2 && pair.every((text) => typeof text === 'string')
+  if (!isList(pairs, isPair)) throw new Error(`${member} is no list of [name, value]`)
+  return pairs
+}
+
+function allowed(pairs: readonly HeaderPair[], ignored: string[]): HeaderPair[] {
+  return pairs.filter(([name, value]) => {
+    const reason = reasonAgainst(name, value)
+    if (reason !== null) ignored.push(`the header ${name} is left out: ${reason}`)
+    return reason === null
+  })
+}
+
+function reasonAgainst(name: string, value: string): string | null {
+  if (!HEADER_NAME.test(name)) return 'that is no name of a header'
+  if (PROTECTED_HEADERS.includes(name.toLowerCase())) return 'it belongs to the connection'
+  return UNSAFE_VALUE.test(value) ? 'its value has line ends or other control characters' : null
+}
+
+function isStatus(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 200 && Number(value) <= 599
+}
+
+function isList<T>(value: unknown, isItem: (item: unknown) => item is T): value is T[]
+function isList(value: unknown, isItem: (item: unknown) => boolean): value is string[]
+function isList(value: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(isItem)
+}
