@@ -41,8 +41,7 @@ export class Transports {
 
 /** The time limits of an exchange with each worker. @source routing facts 2.11, 3.3 */
 export class WorkerLimits {
-  /** Of workers that override nothing. */
-  readonly kernel: UpstreamLimits
+  private readonly kernel: UpstreamLimits
   /** Entries of the worker table are immutable, so what is merged once stays right. */
   readonly #byOverride = new WeakMap<WorkerHttpPool, UpstreamLimits>()
 
@@ -61,11 +60,20 @@ export class WorkerLimits {
     }
     return limits
   }
-}
 
-/** The same limits, of which some time has been used up by attempts before. */
-export function limitsAfter(limits: UpstreamLimits, usedMs: number): UpstreamLimits {
-  return limits.requestMs === 0
-    ? limits
-    : { ...limits, requestMs: Math.max(1, Math.round(limits.requestMs - usedMs)) }
+  /** Of all attempts together, in milliseconds: the kernel's limit, or the worker's own where that is longer; 0 for none. */
+  totalMs(worker: WorkerEntry | null): number {
+    const kernelMs = this.kernel.requestMs
+    const ownMs = worker === null ? kernelMs : this.of(worker).requestMs
+    return kernelMs === 0 || ownMs === 0 ? 0 : Math.max(kernelMs, ownMs)
+  }
+
+  /** Those of an attempt that begins late. @param usedMs what attempts before it have used of the time for all */
+  after(worker: WorkerEntry, usedMs: number): UpstreamLimits {
+    const limits = this.of(worker)
+    const totalMs = this.totalMs(worker)
+    if (totalMs === 0 || usedMs === 0) return limits
+    const leftMs = Math.max(1, Math.round(totalMs - usedMs))
+    return limits.requestMs <= leftMs ? limits : { ...limits, requestMs: leftMs }
+  }
 }

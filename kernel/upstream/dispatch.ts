@@ -16,7 +16,7 @@ import type {
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { AttemptNotes } from './attempt-notes.ts'
-import { type DispatchParts, limitsAfter } from './dispatch-parts.ts'
+import type { DispatchParts } from './dispatch-parts.ts'
 import { NO_MORE, nextWaitMs } from './next-wait.ts'
 import { PairAttempt } from './pair/pair-attempt.ts'
 import { type LegFault, PairExchange, type PairHandler } from './pair/pair-exchange.ts'
@@ -134,9 +134,7 @@ export abstract class Dispatch implements PairHandler {
 
   private send(transport: Transport, worker: WorkerEntry, request: UpstreamRequest): void {
     if (this.isOver) return
-    const limits = this.parts.limits.of(worker)
-    const left = this.attemptCount === 1 ? limits : limitsAfter(limits, performance.now() - this.startedAtMs)
-    this.exchange = transport.send(worker, request, left, this)
+    this.exchange = transport.send(worker, request, this.parts.limits.after(worker, this.usedMs), this)
   }
 
   private sendPair(attempt: PairAttempt): void {
@@ -150,11 +148,15 @@ export abstract class Dispatch implements PairHandler {
 
   private startPair(attempt: PairAttempt, requests: PairRequests): void {
     if (this.isOver) return
-    const usedMs = this.attemptCount === 1 ? 0 : performance.now() - this.startedAtMs
     const metrics = this.parts.meters?.pairs.of(attempt.prefill.worker, this.model) ?? null
     const exchange = new PairExchange(attempt, requests, this, metrics)
     this.exchange = exchange
-    exchange.start(this.parts, usedMs)
+    exchange.start(this.parts, this.usedMs)
+  }
+
+  /** Of the time for all attempts, by those before this one. */
+  private get usedMs(): number {
+    return this.attemptCount === 1 ? 0 : performance.now() - this.startedAtMs
   }
 
   /** Nobody could be picked, or a request could not be made. */

@@ -26,6 +26,6 @@ export function nextWaitMs(parts: Pick<DispatchParts, 'retry' | 'limits'>, faile
   if (number >= settings.maxAttempts) return NO_MORE
   const askedMs = headers === null ? 0 : retryAfterMs(headerOf(headers, 'retry-after'), Date.now())
   const waitMs = backOffMs(settings, number, askedMs, Math.random)
-  const { requestMs } = worker === null ? parts.limits.kernel : parts.limits.of(worker)
-  return requestMs === 0 || usedMs + waitMs < requestMs ? waitMs : NO_MORE
+  const totalMs = parts.limits.totalMs(worker)
+  return totalMs === 0 || usedMs + waitMs < totalMs ? waitMs : NO_MORE
 }

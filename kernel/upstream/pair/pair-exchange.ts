@@ -12,7 +12,7 @@ import {
   type UpstreamHandler,
 } from '../../contracts/transport.ts'
 import type { GatewayError } from '../../errors/gateway-error.ts'
-import { type DispatchParts, limitsAfter } from '../dispatch-parts.ts'
+import type { DispatchParts } from '../dispatch-parts.ts'
 import { toUpstreamError } from '../upstream-errors.ts'
 import { BodyExcerpt } from './body-excerpt.ts'
 import { type LogprobMerge, openMerge } from './merge-logprobs.ts'
@@ -86,7 +86,7 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
     const toDecode = parts.transports.of(decode.worker)
     const send = (transport: Transport, leg: PairLeg, handler: UpstreamHandler) => {
       const { worker } = this.#attempt.leg(leg)
-      const limits = limitsAfter(parts.limits.of(worker), usedMs)
+      const limits = parts.limits.after(worker, usedMs)
       return transport.send(worker, this.#requests[leg], limits, handler)
     }
     const leg = new PrefillLeg(this.#attempt, this, this.#requests.wantsPromptLogprobs)

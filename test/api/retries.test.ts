@@ -1,0 +1,494 @@
+/** Further attempts on other workers: when they follow, what they carry, and what ends them. Routing facts 3.1 to 3.3. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { AttemptReport, Host } from '#kernel'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { plugin } from '../support/hooked-gateway.ts'
+import {
+  bytesAnswer,
+  dropAnswer,
+  hangAnswer,
+  jsonAnswer,
+  type Script,
+  type ScriptedWorker,
+  sseAnswer,
+  startScriptedWorker,
+  streamAnswer,
+} from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
+import { type StaticWorker, type StaticWorkers, staticWorkers } from '../support/static-workers.ts'
+
+const ECHO = 'POST /echo'
+/** Waits that tests need not notice. */
+const QUICK = { initialBackoffMs: 1, maxBackoffMs: 5 }
+
+let cleanups: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const clean of cleanups.reverse()) await clean()
+  cleanups = []
+})
+
+interface Setup {
+  readonly gateway: TestGateway
+  readonly workers: readonly ScriptedWorker[]
+  readonly table: StaticWorkers
+  ask(body?: unknown, path?: string): Promise<Response>
+  attempts(): number[]
+  /** In-flight counts of all workers, once they are zero or a second is over. */
+  idle(): Promise<number[]>
+  metric(name: string): Promise<string[]>
+}
+
+interface SetupOptions {
+  readonly entries?: readonly Partial<StaticWorker>[]
+  readonly kernel?: Record<string, unknown>
+  readonly register?: (host: Host) => void
+}
+
+/** One worker an answer; the first is tried first, and so on. */
+async function setup(answers: readonly Script[], options: SetupOptions = {}): Promise<Setup> {
+  const workers = await Promise.all(answers.map(() => startScriptedWorker()))
+  for (const [index, worker] of workers.entries()) {
+    cleanups.push(() => worker.close())
+    worker.script(ECHO, answers[index])
+  }
+  const table = staticWorkers(
+    workers.map(({ url }, index) => ({ url, priority: 90 - index, ...options.entries?.[index] })),
+  )
+  const gateway = await startGateway({
+    own: [table.plugin, plugin('own', options.register ?? (() => {}))],
+    plugins: { auth: {} },
+    kernel: { retry: QUICK, ...options.kernel },
+  })
+  cleanups.push(() => gateway.stop())
+  const inFlight = () => table.balance().workers.map(({ slot }) => table.balance().inFlight(slot))
+  return {
+    gateway,
+    workers,
+    table,
+    ask: (body = { model: 'm' }, path = '/relay') =>
+      fetch(gateway.url + path, { method: 'POST', body: JSON.stringify(body) }),
+    attempts: () => workers.map((worker) => worker.requestsTo(ECHO).length),
+    idle: async () => {
+      const untilMs = performance.now() + 1_000
+      while (inFlight().some((count) => count > 0) && performance.now() < untilMs)
+        await new Promise((resolve) => setImmediate(resolve))
+      return inFlight()
+    },
+    metric: async (name) => {
+      const text = await (await fetch(`${gateway.metricsUrl}`)).text()
+      return text.split('\n').filter((line) => line.startsWith(name))
+    },
+  }
+}
+
+const errorCode = async (reply: Response) => ((await reply.json()) as { error: { code: string } }).error.code
+const refusal = (status: number, headers: Record<string, string> = {}) =>
+  jsonAnswer({ refused: status }, { status, headers })
+
+describe('what is tried again', () => {
+  test('first worker 503, second 200: the client sees 200, and one retry is counted (routing check 45)', async () => {
+    const { ask, attempts, metric, idle } = await setup([refusal(503), jsonAnswer({ ok: 1 })])
+    const reply = await ask()
+    expect([reply.status, await reply.json()]).toEqual([200, { ok: 1 }])
+    expect(attempts()).toEqual([1, 1])
+    expect(await idle()).toEqual([0, 0])
+    const labels = 'worker_type="regular",endpoint="other"'
+    expect(await metric('weir_worker_retries_total')).toEqual([`weir_worker_retries_total{${labels}} 1`])
+    expect(await metric('weir_worker_retries_exhausted_total')).toEqual([])
+    expect(await metric('weir_worker_retry_backoff_seconds_count')).toEqual([
+      'weir_worker_retry_backoff_seconds_count{attempt="2"} 1',
+    ])
+  })
+
+  test('all workers 500: exactly 5 attempts, the last answer returned as it came (routing check 46)', async () => {
+    let count = 0
+    const answer = () => jsonAnswer({ attempt: ++count }, { status: 500, headers: { 'x-worker': 'w' } })
+    const { ask, attempts, metric } = await setup([answer, answer])
+    const reply = await ask()
+    expect([reply.status, await reply.json()]).toEqual([500, { attempt: 5 }])
+    expect(reply.headers.get('x-worker')).toBe('w')
+    expect(reply.headers.get('x-weir-error-code')).toBeNull()
+    expect(attempts().reduce((sum, one) => sum + one)).toBe(5)
+    expect(await metric('weir_worker_retries_exhausted_total')).toEqual([
+      'weir_worker_retries_exhausted_total{worker_type="regular",endpoint="other"} 1',
+    ])
+  })
+
+  test('with retries switched off there is exactly one attempt (routing check 46)', async () => {
+    const { ask, attempts, metric } = await setup([refusal(500), jsonAnswer({})], {
+      kernel: { retry: { maxAttempts: 1 } },
+    })
+    expect((await ask()).status).toBe(500)
+    expect(attempts()).toEqual([1, 0])
+    expect(await metric('weir_worker_retries_exhausted_total')).toEqual([])
+  })
+
+  test.each([400, 401, 404, 422, 501])('%d is never tried again (routing check 47)', async (status) => {
+    const { ask, attempts } = await setup([refusal(status), jsonAnswer({})])
+    const reply = await ask()
+    expect([reply.status, await reply.json()]).toEqual([status, { refused: status }])
+    expect(attempts()).toEqual([1, 0])
+  })
+
+  test.each([
+    ['closes without a word', dropAnswer()],
+    ['resets', dropAnswer('reset')],
+  ] as const)('a worker that %s is replaced by another', async (_how, answer) => {
+    const { ask, attempts, idle } = await setup([answer, jsonAnswer({ ok: 1 })])
+    expect((await ask()).status).toBe(200)
+    expect(attempts()).toEqual([1, 1])
+    expect(await idle()).toEqual([0, 0])
+  })
+
+  test('so is one that does not take connections, or is silent for too long', async () => {
+    const { ask, workers } = await setup([hangAnswer(), hangAnswer(), jsonAnswer({ ok: 1 })], {
+      kernel: { retry: QUICK, upstream: { firstByteMs: 200 } },
+    })
+    await workers[0].close()
+    expect((await ask()).status).toBe(200)
+    await workers[1].requestsTo(ECHO)[0].closed
+  })
+
+  test('a worker that breaks after its first byte is not: the work may have begun', async () => {
+    const { ask, attempts } = await setup([bytesAnswer('HTTP/1.1 200 O', true), jsonAnswer({})])
+    const reply = await ask()
+    expect([reply.status, await errorCode(reply)]).toEqual([502, 'call_upstream_request_error'])
+    expect(attempts()).toEqual([1, 0])
+  })
+
+  test('a worker that dies after 3 events is not replaced, and it counts against it (routing check 48)', async () => {
+    const { gateway, attempts, table, idle } = await setup(
+      [sseAnswer(['1', '2', '3', { drop: 'reset' }]), sseAnswer(['x'])],
+      { kernel: { retry: QUICK, breaker: { failureThreshold: 1 } } },
+    )
+    const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm', stream: true } })
+    await stream.done
+    expect(stream.events.slice(0, 3).map((event) => event.data)).toEqual(['1', '2', '3'])
+    expect(JSON.parse(stream.events[3].data)).toMatchObject({ error: { code: 'read_response_body_failed' } })
+    expect([stream.events.length, stream.isWhole]).toEqual([4, true])
+    expect(attempts()).toEqual([1, 0])
+    expect(table.balance().breakerState(table.balance().workers[0].slot)).toBe('open')
+    expect(await idle()).toEqual([0, 0])
+  })
+
+  test('a streaming request that is refused before it streams goes elsewhere', async () => {
+    const { gateway } = await setup([refusal(429), sseAnswer(['1', '[DONE]'])])
+    const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm', stream: true } })
+    await stream.done
+    expect(stream.events.map((event) => event.data)).toEqual(['1', '[DONE]'])
+  })
+
+  test('a collected answer is tried again like a relayed one', async () => {
+    const { ask, attempts } = await setup([refusal(503), jsonAnswer({ ok: 1 })], {
+      register: (host) =>
+        host.route({
+          method: 'POST',
+          path: '/collect',
+          access: 'api',
+          errors: 'api',
+          docs: { summary: 'collects', tag: 'test', responses: {} },
+          handler: async (ctx) => {
+            const reply = await host.upstream.collect(ctx, { model: 'm', stream: false, path: '/echo' })
+            ctx.json(reply.status, { got: reply.json() })
+          },
+        }),
+    })
+    expect(await (await ask({ model: 'm' }, '/collect')).json()).toEqual({ got: { ok: 1 } })
+    expect(attempts()).toEqual([1, 1])
+  })
+
+  test('a route that names its worker asks nobody else', async () => {
+    const { ask, attempts } = await setup([refusal(503), jsonAnswer({})], {
+      register: (host) =>
+        host.route({
+          method: 'POST',
+          path: '/named',
+          access: 'api',
+          errors: 'api',
+          docs: { summary: 'names its worker', tag: 'test', responses: {} },
+          handler: (ctx) => {
+            const [worker] = host.balance.workers
+            host.upstream.relay(ctx, { model: null, stream: false, path: '/echo', worker })
+          },
+        }),
+    })
+    expect((await ask({ model: 'm' }, '/named')).status).toBe(503)
+    expect(attempts()).toEqual([1, 0])
+  })
+})
+
+describe('what another attempt carries', () => {
+  test('the same body, also a long one, to a worker that is not the one that failed', async () => {
+    const { ask, workers } = await setup([refusal(500), refusal(502), jsonAnswer({})])
+    const body = { model: 'm', text: 'ü'.repeat(100_000) }
+    expect((await ask(body)).status).toBe(200)
+    for (const worker of workers)
+      expect(worker.requestsTo(ECHO)[0].body.toString()).toBe(JSON.stringify(body))
+  })
+
+  test('headers of its own: each worker gets its key, and the hook runs once per attempt', async () => {
+    const seen: string[] = []
+    const { ask, workers } = await setup([refusal(500), jsonAnswer({})], {
+      entries: [{ apiKey: 'first' }, { apiKey: 'second' }],
+      register: (host) => {
+        host.hook(
+          'onUpstreamRequest',
+          async (_ctx, { worker, headers }) => {
+            seen.push(worker.url)
+            headers.push('x-hook', String(seen.length))
+          },
+          { scope: 'all' },
+        )
+      },
+    })
+    await ask()
+    expect(seen).toEqual(workers.map((worker) => worker.url))
+    const sent = workers.map((worker) => worker.requestsTo(ECHO)[0])
+    expect(sent.map((request) => request.header('authorization'))).toEqual(['Bearer first', 'Bearer second'])
+    expect(sent.map((request) => request.header('x-hook'))).toEqual(['1', '2'])
+  })
+})
+
+describe('the wait in between', () => {
+  const gapMs = ([first, second]: readonly ScriptedWorker[]) =>
+    second.requestsTo(ECHO)[0].receivedAtMs - first.requestsTo(ECHO)[0].receivedAtMs
+
+  test('is what the worker asks for, up to the cap', async () => {
+    const { ask, workers } = await setup([refusal(503, { 'retry-after': '60' }), jsonAnswer({})], {
+      kernel: { retry: { initialBackoffMs: 1, maxBackoffMs: 300 } },
+    })
+    expect((await ask()).status).toBe(200)
+    expect(gapMs(workers)).toBeGreaterThan(290)
+    expect(gapMs(workers)).toBeLessThan(2_000)
+  })
+
+  test('is not begun when the request has no time for it: the answer is passed on', async () => {
+    const { ask, attempts } = await setup([refusal(503, { 'retry-after': '5' }), jsonAnswer({})], {
+      kernel: { retry: { initialBackoffMs: 1 }, upstream: { requestMs: 2_000 } },
+    })
+    const reply = await ask()
+    expect([reply.status, reply.headers.get('retry-after')]).toEqual([503, '5'])
+    expect(attempts()).toEqual([1, 0])
+  })
+
+  test('ends with the client: no attempt follows', async () => {
+    const { gateway, ask, workers, attempts, idle } = await setup([refusal(503), jsonAnswer({})], {
+      kernel: { retry: { initialBackoffMs: 100, jitterFactor: 0 } },
+    })
+    const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm' } })
+    await (await workers[0].received(ECHO)).closed
+    stream.close()
+    // The wait of this request begins later than that of the one before, so its end is later too.
+    expect((await ask()).status).toBe(200)
+    expect(attempts()).toEqual([2, 1])
+    expect(await idle()).toEqual([0, 0])
+  })
+
+  test('does not keep the worker: a short answer is read to its end, an endless one is cut', async () => {
+    const endless = streamAnswer(['{', { hang: true }], { status: 503 })
+    const { ask, workers } = await setup([refusal(503), endless, jsonAnswer({})])
+    await ask()
+    await ask()
+    const connections = workers.map((worker) => worker.requestsTo(ECHO).map((request) => request.isAborted))
+    await workers[1].requestsTo(ECHO)[1].closed
+    expect(connections[0]).toEqual([false, false])
+    expect(workers[1].requestsTo(ECHO).map((request) => request.isAborted)).toEqual([true, true])
+    expect(workers[0].openConnections).toBe(1)
+  })
+})
+
+describe('time in all', () => {
+  test('a hanging worker meets the request limit: 504, in-flight back to 0 (routing check 59)', async () => {
+    const { ask, idle } = await setup([hangAnswer()], { kernel: { upstream: { requestMs: 1_000 } } })
+    const startedAtMs = performance.now()
+    const reply = await ask()
+    expect([reply.status, await errorCode(reply)]).toEqual([504, 'call_upstream_timeout'])
+    expect(performance.now() - startedAtMs).toBeLessThan(2_000)
+    expect(await idle()).toEqual([0])
+  })
+
+  test('attempts share it: hanging workers one after the other take no longer than one', async () => {
+    const { ask, attempts, idle } = await setup([hangAnswer(), hangAnswer(), hangAnswer()], {
+      kernel: { retry: QUICK, upstream: { firstByteMs: 300, requestMs: 900 } },
+    })
+    const startedAtMs = performance.now()
+    const reply = await ask()
+    expect([reply.status, await errorCode(reply)]).toEqual([504, 'call_upstream_timeout'])
+    expect(performance.now() - startedAtMs).toBeLessThan(1_600)
+    expect(attempts()[1]).toBe(1)
+    expect(await idle()).toEqual([0, 0, 0])
+  })
+
+  test("a worker's own limits hold for it alone", async () => {
+    const { ask, attempts } = await setup([hangAnswer(), jsonAnswer({ ok: 1 })], {
+      entries: [{ httpPool: { requestMs: 200 } }],
+    })
+    expect((await ask()).status).toBe(200)
+    expect(attempts()).toEqual([1, 1])
+  })
+})
+
+describe('when nobody can be picked', () => {
+  test('a worker that comes back in time answers: 503 of the pick is tried again', async () => {
+    const { ask, table } = await setup([jsonAnswer({ ok: 1 })], {
+      kernel: { retry: { initialBackoffMs: 200, maxBackoffMs: 200 } },
+    })
+    const { slot } = table.balance().workers[0]
+    table.balance().setStatus(slot, 'not_ready')
+    const asked = ask()
+    await pause(50)
+    table.balance().setStatus(slot, 'ready')
+    expect((await asked).status).toBe(200)
+  })
+
+  test('otherwise the client learns why', async () => {
+    const { ask, table } = await setup([jsonAnswer({})])
+    table.balance().setStatus(table.balance().workers[0].slot, 'not_ready')
+    const reply = await ask()
+    expect([reply.status, await errorCode(reply)]).toEqual([503, 'no_available_workers'])
+    expect(reply.headers.get('retry-after')).toBe('1')
+  })
+
+  test('a client that leaves meanwhile is not waited for', async () => {
+    const { gateway, table, ask, attempts } = await setup([jsonAnswer({})], {
+      kernel: { retry: { initialBackoffMs: 100, jitterFactor: 0 } },
+    })
+    const { slot } = table.balance().workers[0]
+    table.balance().setStatus(slot, 'not_ready')
+    const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm' } })
+    await pause(30)
+    stream.close()
+    const asked = ask()
+    await pause(30)
+    table.balance().setStatus(slot, 'ready')
+    expect((await asked).status).toBe(200)
+    expect(attempts()).toEqual([1])
+  })
+
+  test('a model that nobody serves is 404 at once', async () => {
+    const { ask, metric } = await setup([jsonAnswer({})], { entries: [{ models: ['other'] }] })
+    const reply = await ask()
+    expect([reply.status, await errorCode(reply)]).toEqual([404, 'model_not_found'])
+    expect(await metric('weir_worker_retries_total')).toEqual([])
+  })
+})
+
+describe("a worker's own settings", () => {
+  test('disableRetry: its failure is final', async () => {
+    const { ask, attempts } = await setup([refusal(503), jsonAnswer({})], {
+      entries: [{ resilience: { disableRetry: true } }],
+    })
+    expect((await ask()).status).toBe(503)
+    expect(attempts()).toEqual([1, 0])
+  })
+
+  test('retryableStatuses: what counts as its failure', async () => {
+    const { ask, attempts } = await setup([refusal(418), refusal(500), jsonAnswer({})], {
+      entries: [{ resilience: { retryableStatuses: [418] } }, { resilience: { retryableStatuses: [418] } }],
+    })
+    expect((await ask()).status).toBe(500)
+    expect(attempts()).toEqual([1, 1, 0])
+  })
+
+  test('maxAttempts: how many there may be once it has failed', async () => {
+    const { ask, attempts } = await setup([refusal(503), refusal(503), jsonAnswer({})], {
+      entries: [{}, { resilience: { maxAttempts: 2 } }],
+    })
+    expect((await ask()).status).toBe(503)
+    expect(attempts()).toEqual([1, 1, 0])
+  })
+})
+
+describe('what the breaker learns', () => {
+  const breaker = { failureThreshold: 2 }
+  const stateOf = ({ table }: Setup) => table.balance().breakerState(table.balance().workers[0].slot)
+
+  test('failures are counted per attempt, and an open breaker is passed over', async () => {
+    const all = await setup([refusal(503), jsonAnswer({})], { kernel: { retry: QUICK, breaker } })
+    for (let i = 0; i < 3; i++) expect((await all.ask()).status).toBe(200)
+    expect(stateOf(all)).toBe('open')
+    expect(all.attempts()).toEqual([2, 3])
+  })
+
+  test('a refusal that is the client’s fault is a success', async () => {
+    const answers = [refusal(503), refusal(400), refusal(503), jsonAnswer({})]
+    let count = 0
+    const all = await setup([() => answers[count++]], {
+      kernel: { retry: { maxAttempts: 1 }, breaker },
+    })
+    for (let i = 0; i < 4; i++) await all.ask()
+    expect(stateOf(all)).toBe('closed')
+  })
+
+  test('a client that leaves counts as neither', async () => {
+    const all = await setup([sseAnswer(['1', { hang: true }])], {
+      kernel: { breaker: { failureThreshold: 1 } },
+    })
+    for (let i = 0; i < 2; i++) {
+      const stream = openSse(`${all.gateway.url}/relay`, { body: { model: 'm', stream: true } })
+      await stream.receive(1)
+      stream.close()
+    }
+    expect(await all.idle()).toEqual([0])
+    expect(stateOf(all)).toBe('closed')
+    expect(await all.metric('weir_worker_cb_outcomes_total')).toEqual([])
+  })
+})
+
+describe('what plugins learn of attempts', () => {
+  const reports: AttemptReport[] = []
+  const observe = (host: Host) => {
+    reports.length = 0
+    host.hook('onAttempt', (_ctx, report) => void reports.push(report), { scope: 'all' })
+  }
+
+  test('each one is told with its worker, its number, its times and its outcome', async () => {
+    const { ask, workers } = await setup([refusal(503), dropAnswer(), jsonAnswer({})], { register: observe })
+    await ask()
+    expect(reports.map(({ worker }) => worker.url)).toEqual(workers.map(({ url }) => url))
+    expect(reports).toMatchObject([
+      { number: 1, status: 503, failure: null, outcome: 'retried', policy: 'least_load' },
+      { number: 2, status: 0, failure: 'reset', outcome: 'retried', answeredAtMs: 0 },
+      { number: 3, status: 200, failure: null, outcome: 'success' },
+    ])
+    for (const { startedAtMs, answeredAtMs, endedAtMs, candidates } of reports) {
+      expect(startedAtMs).toBeGreaterThan(0)
+      if (answeredAtMs !== 0) expect(answeredAtMs).toBeGreaterThanOrEqual(startedAtMs)
+      expect(endedAtMs).toBeGreaterThanOrEqual(Math.max(startedAtMs, answeredAtMs))
+      expect(candidates).not.toBeNull()
+    }
+  })
+
+  test('the last one failed, or the client left it', async () => {
+    const { ask, gateway, workers, idle } = await setup([refusal(500)], {
+      kernel: { retry: { ...QUICK, maxAttempts: 2 } },
+      register: observe,
+    })
+    await ask()
+    expect(reports.map(({ outcome }) => outcome)).toEqual(['retried', 'failure'])
+    workers[0].script(ECHO, hangAnswer())
+    const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm' } })
+    const request = await workers[0].received(ECHO, 3)
+    stream.close()
+    await request.closed
+    await idle()
+    expect(reports[2]).toMatchObject({ number: 1, outcome: 'cancelled', status: 0 })
+  })
+
+  test('a hook that throws harms nobody', async () => {
+    const { ask, idle } = await setup([refusal(500), jsonAnswer({})], {
+      register: (host) => {
+        host.hook(
+          'onAttempt',
+          () => {
+            throw new Error('no')
+          },
+          { scope: 'all' },
+        )
+      },
+    })
+    expect((await ask()).status).toBe(200)
+    expect(await idle()).toEqual([0, 0])
+  })
+})
