@@ -1,5 +1,5 @@
 /** The workers plugin: registers, watches and removes workers, and publishes the table that all threads route by. */
-import { definePlugin } from '#kernel'
+import { definePlugin, WorkerRegistry } from '#kernel'
 import {
   GetWorker,
   ListWorkers,
@@ -15,6 +15,7 @@ import { openManager } from './open-manager.ts'
 import { profileRoutes } from './profile.ts'
 import { prepareBodyChecks, readPatch, readSpec } from './read-body.ts'
 import { workersReadiness } from './readiness.ts'
+import { registryService } from './registry-service.ts'
 import { workerRoutes } from './routes.ts'
 
 export default definePlugin({
@@ -34,6 +35,7 @@ export default definePlugin({
     host.readiness(() => workersReadiness(host.balance))
     if (!host.isControl) return
     const manager = openManager(host, config)
+    host.provide(WorkerRegistry, registryService(manager))
     host.onCommand(RegisterWorker, (body) => manager.register(readSpec(body)))
     host.onCommand(ReplaceWorker, ({ id, body }) => manager.replace(id, readSpec(body)))
     host.onCommand(PatchWorker, ({ id, body }) => manager.patch(id, readPatch(body)))

@@ -1,0 +1,32 @@
+/** The registry as other plugins use it: discovery hands workers over and takes them back. */
+import { GatewayError, type KnownWorker, type WorkerRegistryService } from '#kernel'
+import type { WorkerManager } from './manager.ts'
+import { readSpec } from './read-body.ts'
+import type { WorkerRecord } from './wire.ts'
+
+export function registryService(manager: WorkerManager): WorkerRegistryService {
+  return {
+    register: (body) => manager.register(readSpec(body)),
+    remove: (id) => void manager.remove(id),
+    list: () => manager.list(null).workers.map(toKnown),
+    find: (id) => {
+      try {
+        return toKnown(manager.get(id))
+      } catch (error) {
+        if (error instanceof GatewayError && error.code === 'worker_not_found') return undefined
+        throw error
+      }
+    },
+  }
+}
+
+function toKnown(record: WorkerRecord): KnownWorker {
+  const { id, url, labels = {}, status, job_status: job, dp_base_url: baseUrl } = record
+  return {
+    id,
+    // All ranks of an engine are one worker to whoever found it.
+    url: baseUrl ?? url,
+    labels,
+    status: status === 'pending' && job?.status === 'failed' ? 'failed' : (status as KnownWorker['status']),
+  }
+}

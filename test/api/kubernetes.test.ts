@@ -1,0 +1,152 @@
+/** Pods become workers and stop being workers, seen through the routes. @source routing facts 2.12, check 43 */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { type FakePod, type KubernetesApi, startKubernetesApi } from '../support/kubernetes-api.ts'
+import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const WAIT = { timeout: 10_000 }
+
+let api: KubernetesApi
+let engine: ScriptedWorker
+let gateway: TestGateway
+const cleanups: (() => Promise<unknown>)[] = []
+
+beforeEach(async () => {
+  api = await startKubernetesApi()
+  engine = await startScriptedWorker()
+  engine.script(CHAT, jsonAnswer({}))
+  cleanups.push(
+    () => api.close(),
+    () => engine.close(),
+  )
+})
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean()
+})
+
+async function open(config: Record<string, unknown> = {}, workers: Record<string, unknown> = {}) {
+  gateway = await startGateway({
+    plugins: {
+      auth: {},
+      health: {},
+      proxy: {},
+      workers: { drainSettleSecs: 0, ...workers },
+      kubernetes: {
+        selector: { app: 'engine' },
+        kubeconfig: api.kubeconfig,
+        port: engine.port,
+        coalesceMs: 5,
+        resyncSecs: 1,
+        ...config,
+      },
+    },
+  })
+  cleanups.push(() => gateway.stop())
+}
+
+interface Worker {
+  id: string
+  url: string
+  status: string
+  worker_type: string
+  labels?: Record<string, string>
+}
+
+async function workers(): Promise<Worker[]> {
+  return ((await (await fetch(`${gateway.url}/workers`)).json()) as { workers: Worker[] }).workers
+}
+
+const uids = async () => (await workers()).map(({ labels }) => labels?.['weir/pod-uid'])
+
+function pod(change: Partial<FakePod> = {}): FakePod {
+  return { name: 'engine-0', uid: 'uid-0', ip: '127.0.0.1', labels: { app: 'engine' }, ...change }
+}
+
+test('a ready pod becomes a worker that serves; terminating, it is drained and removed', async () => {
+  await open()
+  api.put(pod())
+  await expect.poll(async () => (await workers()).map(({ status }) => status), WAIT).toEqual(['ready'])
+  const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    body: JSON.stringify({ model: 'test-model', messages: [{ role: 'user', content: 'x' }] }),
+  })
+  expect(reply.status).toBe(200)
+  api.put(pod({ isTerminating: true }))
+  await expect.poll(workers, WAIT).toEqual([])
+})
+
+test('a pod that is not ready waits; one that turns unready keeps its worker', async () => {
+  await open()
+  api.put(pod({ isReady: false }))
+  api.put(pod({ name: 'other', uid: 'uid-1', ip: '127.0.0.2', labels: { app: 'engine' }, isReady: false }))
+  await expect.poll(() => api.asked.length, WAIT).toBeGreaterThan(1)
+  expect(await workers()).toEqual([])
+  api.put(pod())
+  await expect.poll(uids, WAIT).toEqual(['uid-0'])
+  api.put(pod({ isReady: false }))
+  // The change of another pod shows that the first one has been seen.
+  api.put(pod({ name: 'third', uid: 'uid-2', annotations: { 'weir/worker-ports': String(engine.port) } }))
+  await expect.poll(uids, WAIT).toEqual(['uid-0'])
+})
+
+test('workers registered by hand are not touched', async () => {
+  await open({}, { urls: [engine.url] })
+  await expect.poll(async () => (await workers()).map(({ status }) => status), WAIT).toEqual(['ready'])
+  api.put(pod({ labels: { app: 'else' } }))
+  api.delete('engine-0')
+  await new Promise((resolve) => setTimeout(resolve, 1_500)) // longer than one resync
+  expect((await workers()).map(({ url }) => url)).toEqual([engine.url])
+})
+
+test('a new uid under the same address replaces the worker', async () => {
+  await open()
+  api.put(pod())
+  await expect.poll(uids, WAIT).toEqual(['uid-0'])
+  const [before] = await workers()
+  api.put(pod({ uid: 'uid-9' }))
+  await expect.poll(uids, WAIT).toEqual(['uid-9'])
+  expect((await workers())[0].id).not.toBe(before.id)
+})
+
+test('a changed port annotation moves the worker', async () => {
+  const second = await startScriptedWorker()
+  cleanups.push(() => second.close())
+  await open()
+  api.put(pod())
+  await expect.poll(async () => (await workers()).map(({ url }) => url), WAIT).toEqual([engine.url])
+  api.put(pod({ annotations: { 'weir/worker-ports': String(second.port) } }))
+  await expect.poll(async () => (await workers()).map(({ url }) => url), WAIT).toEqual([second.url])
+})
+
+test('after the watch was cut, changes are seen again', async () => {
+  await open()
+  api.put(pod())
+  await expect.poll(uids, WAIT).toEqual(['uid-0'])
+  api.cutWatches()
+  api.delete('engine-0')
+  await expect.poll(workers, WAIT).toEqual([])
+})
+
+describe('settings', () => {
+  test('the selector is sent to the API server', async () => {
+    await open()
+    await expect.poll(() => api.asked.join(' '), WAIT).toContain('labelSelector=app%3Dengine')
+  })
+
+  test('without any selector the gateway does not start, and says what to set', async () => {
+    await expect(open({ selector: {} })).rejects.toThrow(/plugins\.kubernetes needs a selector/)
+  })
+
+  test('role selectors make prefill and decode workers', async () => {
+    await open({
+      selector: {},
+      prefillSelector: { role: 'prefill' },
+      decodeSelector: { role: 'decode' },
+    })
+    api.put(pod({ labels: { role: 'prefill' } }))
+    await expect
+      .poll(async () => (await workers()).map(({ worker_type }) => worker_type), WAIT)
+      .toEqual(['prefill'])
+  })
+})

@@ -1,0 +1,124 @@
+/** A small API server that lists and watches pods as Kubernetes does, so that discovery meets the real client. */
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export interface FakePod {
+  name: string
+  uid: string
+  ip: string
+  labels: Record<string, string>
+  annotations?: Record<string, string>
+  isReady?: boolean
+  isTerminating?: boolean
+}
+
+export interface KubernetesApi {
+  /** Path of a kubeconfig that leads here. */
+  readonly kubeconfig: string
+  /** Paths and queries asked for. */
+  readonly asked: string[]
+  /** Adds or changes a pod and tells the watchers. */
+  put(pod: FakePod): void
+  delete(name: string): void
+  /** Cuts every watch, as a server that restarts does. */
+  cutWatches(): void
+  close(): Promise<void>
+}
+
+export async function startKubernetesApi(): Promise<KubernetesApi> {
+  const pods = new Map<string, FakePod>()
+  const watchers = new Set<ServerResponse>()
+  const asked: string[] = []
+  /** A watch that begins at an older version gets what it has missed. */
+  const history: { version: number; line: string }[] = []
+  let version = 1
+  const toObject = (pod: FakePod) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: pod.name,
+      namespace: 'default',
+      uid: pod.uid,
+      resourceVersion: String(version),
+      labels: pod.labels,
+      annotations: pod.annotations ?? {},
+      ...(pod.isTerminating === true && { deletionTimestamp: '2026-01-01T00:00:00Z' }),
+    },
+    status: {
+      phase: 'Running',
+      podIP: pod.ip,
+      conditions: [{ type: 'Ready', status: pod.isReady === false ? 'False' : 'True' }],
+    },
+  })
+  const tell = (type: string, pod: FakePod) => {
+    version++
+    const line = `${JSON.stringify({ type, object: toObject(pod) })}\n`
+    history.push({ version, line })
+    for (const watcher of watchers) watcher.write(line)
+  }
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? '')
+    const url = new URL(request.url ?? '/', 'http://localhost')
+    if (url.pathname !== '/api/v1/pods') {
+      response.writeHead(404).end()
+      return
+    }
+    response.writeHead(200, { 'content-type': 'application/json' })
+    if (url.searchParams.get('watch') === 'true') {
+      watchers.add(response)
+      response.flushHeaders()
+      const since = Number(url.searchParams.get('resourceVersion') ?? version)
+      for (const event of history) if (event.version > since) response.write(event.line)
+      response.on('close', () => watchers.delete(response))
+      return
+    }
+    const items = [...pods.values()].map(toObject)
+    const list = { apiVersion: 'v1', kind: 'PodList', metadata: { resourceVersion: String(version) }, items }
+    response.end(JSON.stringify(list))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const folder = mkdtempSync(join(tmpdir(), 'weir-kube-'))
+  const kubeconfig = join(folder, 'config')
+  const { port } = server.address() as AddressInfo
+  writeFileSync(
+    kubeconfig,
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'test',
+      clusters: [
+        { name: 'test', cluster: { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true } },
+      ],
+      users: [{ name: 'test', user: {} }],
+      contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+    }),
+  )
+  return {
+    kubeconfig,
+    asked,
+    put: (pod) => {
+      const type = pods.has(pod.name) ? 'MODIFIED' : 'ADDED'
+      pods.set(pod.name, pod)
+      tell(type, pod)
+    },
+    delete: (name) => {
+      const pod = pods.get(name)
+      pods.delete(name)
+      if (pod !== undefined) tell('DELETED', pod)
+    },
+    cutWatches: () => {
+      for (const watcher of watchers) watcher.destroy()
+    },
+    close: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
