@@ -1,67 +1,102 @@
 /** What every load balancing policy must hold to; each built-in one and each plugin's runs it. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { CandidateView, PickRequest, PolicyFactory } from '../../kernel/contracts/policy.ts'
-import { workerEntry } from '../support/worker-entry.ts'
+import type { PickRequest, Policy, PolicyParts } from '../../kernel/contracts/policy.ts'
+import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
+import {
+  chatRequest,
+  engineLoad,
+  type FleetWorker,
+  fleetWorker,
+  pickRequest,
+  type RequestParts,
+  viewOf,
+} from '../support/policy-fleet.ts'
 
 export interface PolicyPromises {
   /** Between workers equal in all else the cheapest is always taken. */
   readonly prefersLowerCost: boolean
+  /** Why it may find nobody although there are candidates; null when it never does. */
+  readonly refuses: ((request: PickRequest) => boolean) | null
 }
 
-interface Candidate {
-  readonly inFlight: number
-  readonly cost: number
-}
+/** Makes an instance from parts of which the contract gives some. */
+export type MakePolicy = (parts?: Partial<PolicyParts>) => Policy
 
-/** A view as balancing makes it; reading outside it fails the test. */
-export function candidateView(candidates: readonly Candidate[]): CandidateView {
-  const workers = candidates.map(({ cost }, slot) => workerEntry({ slot, cost, models: ['m'] }))
-  const requireInside = (index: number) => {
-    if (!(Number.isInteger(index) && index >= 0 && index < candidates.length)) {
-      throw new RangeError(`the policy read position ${index} of ${candidates.length}`)
-    }
-  }
+const loadArbitrary = fc.option(
+  fc.record({
+    queuedTokens: fc.integer({ min: -1, max: 100_000 }),
+    usedTokens: fc.integer({ min: -1, max: 100_000 }),
+    kvUsage: fc.constantFrom(-1, 0, 0.2, 0.9, 1, 1.3),
+    tokensPerSecond: fc.constantFrom(0, 1, 2_000),
+    usedTokensByRank: fc.constant([]),
+    atMs: fc.integer({ min: 0, max: 2_000_000_000_000 }),
+  }),
+)
+
+const fleetArbitrary = fc
+  .uniqueArray(
+    fc.record({
+      slot: fc.integer({ min: 0, max: 200 }),
+      inFlight: fc.integer({ min: 0, max: 200 }),
+      cost: fc.integer({ min: 0, max: 5 }),
+      isAvailable: fc.boolean(),
+      load: loadArbitrary,
+      id: fc.constantFrom('a', 'b', 'c'),
+    }),
+    { minLength: 1, maxLength: 30, selector: ({ slot }) => slot },
+  )
+  .map((workers) =>
+    workers.map(({ slot, id, ...given }) => fleetWorker(slot, { ...given, id: `${slot}-${id}` })),
+  )
+  .filter((fleet) => fleet.some(({ isAvailable }) => isAvailable))
+
+const bodyArbitrary = fc.oneof(
+  fc.string().map((content) => JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] })),
+  fc.integer({ min: 0, max: 70_000 }).map((length) => JSON.stringify({ prompt: 'ab"c'.repeat(length / 4) })),
+  fc.constantFrom('{}', '', '[', '{"messages":', '{"input":[1,2', '{"text":"\\', 'null'),
+)
+
+const requestArbitrary: fc.Arbitrary<RequestParts> = fc.record({
+  model: fc.constantFrom('m', 'n', 'unknown'),
+  body: bodyArbitrary,
+  tokenIds: fc.option(fc.uint32Array({ maxLength: 300 }).map((ids) => new Uint32Array(ids))),
+  headers: fc.dictionary(
+    fc.constantFrom(
+      'x-weir-routing-key',
+      'x-smg-routing-key',
+      'x-weir-target-worker',
+      'authorization',
+      'cookie',
+    ),
+    fc.oneof(fc.string(), fc.constantFrom('0', '1', '29', '-1', '1e3', '999999999999')),
+  ),
+})
+
+/** The request as the picker shows it: without the body where the policy does not ask for it. */
+function shownTo(policy: Policy, given: RequestParts): PickRequest {
+  const request = pickRequest(given)
+  if (policy.needsBody) return request
   return {
-    length: candidates.length,
-    worker(index) {
-      requireInside(index)
-      return workers[index]
-    },
-    inFlight(index) {
-      requireInside(index)
-      return candidates[index].inFlight
+    ...request,
+    get body(): Buffer | null {
+      throw new Error('the policy read the body without declaring needsBody')
     },
   }
 }
 
-const withBody: PickRequest = {
-  model: 'm',
-  body: Buffer.from('{"model":"m","messages":[{"role":"user","content":"hello"}]}'),
-  header: () => undefined,
-}
+export function policyContract(name: string, makePolicy: MakePolicy, promises: PolicyPromises): void {
+  const { prefersLowerCost, refuses } = promises
 
-const withoutBody: PickRequest = {
-  model: 'm',
-  get body(): Buffer | null {
-    throw new Error('the policy read the body without declaring needsBody')
-  },
-  header: () => undefined,
-}
+  function expectAnswer(policy: Policy, fleet: readonly FleetWorker[], request: PickRequest): void {
+    const view = viewOf(fleet)
+    const index = policy.pick(view, request)
+    expect(Number.isInteger(index)).toBe(true)
+    expect(index).toBeGreaterThanOrEqual(refuses?.(request) === true ? -1 : 0)
+    expect(index).toBeLessThan(view.length)
+  }
 
-const candidateArbitrary = fc.record({
-  inFlight: fc.integer({ min: 0, max: 100 }),
-  cost: fc.integer({ min: 0, max: 5 }),
-})
-const viewsArbitrary = fc.array(fc.array(candidateArbitrary, { minLength: 1, maxLength: 40 }), {
-  minLength: 1,
-  maxLength: 30,
-})
-
-export function policyContract(name: string, makePolicy: PolicyFactory, promises: PolicyPromises): void {
   describe(`policy ${name}`, () => {
-    const requestFor = (needsBody: boolean) => (needsBody ? withBody : withoutBody)
-
     test('carries its wire name', () => {
       expect(makePolicy().name).toBe(name)
       expect(name).toMatch(/^[a-z]+(_[a-z]+)*$/)
@@ -71,50 +106,84 @@ export function policyContract(name: string, makePolicy: PolicyFactory, promises
       expect(makePolicy()).not.toBe(makePolicy())
     })
 
-    test('answers at once with a position inside the view, whatever was picked before, and reads the body only if declared', () => {
+    test('answers at once with a position inside the view, whatever it is asked and was asked before', () => {
       fc.assert(
-        fc.property(viewsArbitrary, (views) => {
-          const policy = makePolicy()
-          for (const candidates of views) {
-            const index = policy.pick(candidateView(candidates), requestFor(policy.needsBody))
-            expect(Number.isInteger(index)).toBe(true)
-            expect(index).toBeGreaterThanOrEqual(0)
-            expect(index).toBeLessThan(candidates.length)
-          }
-        }),
+        fc.property(
+          fc.array(fc.tuple(fleetArbitrary, requestArbitrary), { minLength: 1, maxLength: 20 }),
+          (picks) => {
+            const policy = makePolicy()
+            for (const [fleet, given] of picks) expectAnswer(policy, fleet, shownTo(policy, given))
+            policy.close?.()
+          },
+        ),
+        { numRuns: 50 },
       )
     })
 
-    test('takes the only candidate', () => {
+    test('takes the only candidate, also when it is one of several workers', () => {
       const policy = makePolicy()
+      const alone = [fleetWorker(0)]
+      const left = [
+        fleetWorker(3, { isAvailable: false }),
+        fleetWorker(5),
+        fleetWorker(9, { isAvailable: false }),
+      ]
       for (let i = 0; i < 20; i++) {
-        expect(policy.pick(candidateView([{ inFlight: i, cost: 1 }]), requestFor(policy.needsBody))).toBe(0)
+        const request = shownTo(policy, { body: '{"prompt":"abc"}' })
+        expect(policy.pick(viewOf(alone), request)).toBe(0)
+        expect(policy.pick(viewOf(left), request)).toBe(0)
       }
+      policy.close?.()
     })
 
-    test('goes on after workers left, known to it or not', () => {
+    test('goes on after workers left, known to it or not, and when another worker has the slot', () => {
       const policy = makePolicy()
-      const view = candidateView([
-        { inFlight: 0, cost: 1 },
-        { inFlight: 0, cost: 1 },
-      ])
-      policy.pick(view, requestFor(policy.needsBody))
+      const request = shownTo(policy, { body: '{"prompt":"abc"}', headers: { 'x-weir-routing-key': 'k' } })
+      expectAnswer(policy, [fleetWorker(0), fleetWorker(1)], request)
       policy.onWorkerRemoved?.(0)
       policy.onWorkerRemoved?.(4_000)
-      expect([0, 1]).toContain(policy.pick(view, requestFor(policy.needsBody)))
+      expectAnswer(policy, [fleetWorker(1), fleetWorker(2)], request)
+      expectAnswer(policy, [fleetWorker(0, { id: 'another' }), fleetWorker(1)], request)
+      policy.close?.()
     })
 
-    if (promises.prefersLowerCost) {
+    test('goes on when engines start and stop to report', () => {
+      const policy = makePolicy()
+      const fleet = [fleetWorker(0, { inFlight: 2 }), fleetWorker(1, { inFlight: 1 }), fleetWorker(2)]
+      const request = shownTo(policy, { body: '{"prompt":"abc"}' })
+      expectAnswer(policy, fleet, request)
+      fleet[1].load = engineLoad({ kvUsage: 0.5 })
+      expectAnswer(policy, fleet, request)
+      fleet[0].load = engineLoad({ kvUsage: 0.1, queuedTokens: 7 })
+      fleet[2].load = engineLoad({})
+      expectAnswer(policy, fleet, request)
+      for (const worker of fleet) worker.load = null
+      expectAnswer(policy, fleet, request)
+      policy.close?.()
+    })
+
+    test('says why it chose in a few words, if at all', () => {
+      const policy = makePolicy({ metrics: new ThreadMetrics() })
+      policy.pick(viewOf([fleetWorker(0), fleetWorker(1)]), shownTo(policy, { body: '{"prompt":"abc"}' }))
+      const words = policy.explain?.()
+      if (words !== undefined) expect(words).toMatch(/^.{3,80}$/)
+      policy.close?.()
+    })
+
+    if (prefersLowerCost) {
       test('routing check 28: between two workers equal in load the cheaper one wins, in either order', () => {
         fc.assert(
           fc.property(fc.integer({ min: 0, max: 9 }), fc.boolean(), (inFlight, cheapFirst) => {
             const policy = makePolicy()
-            const cheap = { inFlight, cost: 1 }
-            const dear = { inFlight, cost: 2 }
-            const view = candidateView(cheapFirst ? [cheap, dear] : [dear, cheap])
+            const cheap = fleetWorker(0, { inFlight, cost: 1 })
+            const dear = fleetWorker(1, { inFlight, cost: 2 })
+            const view = viewOf(cheapFirst ? [cheap, dear] : [dear, cheap])
             for (let i = 0; i < 10; i++) {
-              expect(policy.pick(view, requestFor(policy.needsBody))).toBe(cheapFirst ? 0 : 1)
+              // Always another prompt: what was cached before would be a reason of its own.
+              const request = chatRequest(`${i}`.repeat(200))
+              expect(policy.pick(view, request)).toBe(cheapFirst ? 0 : 1)
             }
+            policy.close?.()
           }),
         )
       })

@@ -1,22 +1,31 @@
 /** Every built-in policy against the policy contract. */
 import { expect, test } from 'vitest'
-import { PolicyRegistry, registerBuiltInPolicies } from '../../kernel/balance/policies/registry.ts'
+import type { PickRequest } from '../../kernel/contracts/policy.ts'
+import { PolicyThread } from '../support/policy-fleet.ts'
 import { type PolicyPromises, policyContract } from './policy-contract.ts'
 
+const plain: PolicyPromises = { prefersLowerCost: false, refuses: null }
+const byLoad: PolicyPromises = { prefersLowerCost: true, refuses: null }
+/** Who asks for one worker by its number gets that one or none. */
+const namesWorker = (request: PickRequest) => request.header('x-weir-target-worker') !== undefined
+
 const promisesOf: Readonly<Record<string, PolicyPromises>> = {
-  random: { prefersLowerCost: false },
-  round_robin: { prefersLowerCost: false },
-  least_load: { prefersLowerCost: true },
-  power_of_two: { prefersLowerCost: true },
+  random: plain,
+  round_robin: plain,
+  passthrough: plain,
+  power_of_two: byLoad,
+  least_load: byLoad,
+  cache_aware: byLoad,
+  bucket: plain,
+  manual: plain,
+  consistent_hashing: { prefersLowerCost: false, refuses: namesWorker },
+  prefix_hash: plain,
 }
 
-const registry = new PolicyRegistry()
-registerBuiltInPolicies(registry)
-
 for (const [name, promises] of Object.entries(promisesOf)) {
-  policyContract(name, () => registry.make(name), promises)
+  policyContract(name, (parts) => new PolicyThread().policy(name, parts), promises)
 }
 
 test('no built-in policy goes without the contract', () => {
-  expect(registry.names()).toEqual(Object.keys(promisesOf))
+  expect(new PolicyThread().registry.names()).toEqual(Object.keys(promisesOf))
 })

@@ -4,9 +4,10 @@
  * @hot
  *
  * ```
- * header | key (low lane) of each entry | record of each entry: high lane, stamp, bytes, four holders
+ * header | buckets: eight keys (low lanes), eight stamps | record of each entry: high lane, bytes, four holders
  * ```
- * Eight neighbouring entries make a bucket; a new prefix takes an empty entry of its bucket or the one used longest ago.
+ * A bucket is one cache line, so most of a look-up, and finding the entry used longest ago, whose place a new prefix
+ * takes when there is no empty one, cost one memory access each.
  * Only the counting is atomic. Threads may write one entry at once: what comes of it matches no prefix, or names a
  * holder that does not hold it, and each costs one less suitable choice; whoever reads a holder checks that it is a
  * candidate.
@@ -21,11 +22,13 @@ export const HOLDERS = 4
 const ENTRY_BYTES = 32
 const HEADER_CELLS = 16
 const BUCKET = 8
+const BUCKET_BITS = 3
+/** Of an entry's key, to its stamp. */
+const TO_STAMP = BUCKET
 /** Cells of a record. */
 const HIGH = 0
-const STAMP = 1
-const SPAN = 2
-const HOLDER = 3
+const SPAN = 1
+const HOLDER = 2
 const RECORD_CELLS = HOLDER + HOLDERS
 
 /** Header cells: the logical clock, one tick a pick, and when the last sweep began. */
@@ -51,7 +54,7 @@ export class PrefixTable {
       shared('kernel.policies.prefixes', headerBytes + this.entryCount * ENTRY_BYTES),
     )
     this.ledger = ledger
-    this.recordsAt = HEADER_CELLS + this.entryCount
+    this.recordsAt = HEADER_CELLS + 2 * this.entryCount
     this.bucketMask = this.entryCount / BUCKET - 1
   }
 
@@ -74,24 +77,31 @@ export class PrefixTable {
   insert(count: number, name: number): void {
     const stamp = Atomics.add(this.cells, CLOCK, 1) + 1
     let start = 0
+    let added = 0
     for (let i = 0; i < count; i++) {
       const span = prefixEnds[i] - start
       start = prefixEnds[i]
       const low = prefixLows[i] || 1
       const entry = this.found[i]
-      if (entry !== NONE && this.cells[HEADER_CELLS + entry] === low) this.addHolder(entry, stamp, name)
-      else this.replace(low, prefixHighs[i], stamp, span, name)
+      if (entry === NONE || this.cells[keyAt(entry)] !== low) {
+        this.replace(low, prefixHighs[i], stamp, span, name)
+        added += span
+      } else {
+        this.cells[keyAt(entry) + TO_STAMP] = stamp
+        added += this.addHolder(entry, stamp, name)
+      }
     }
+    if (added > 0) this.ledger.addCached(name, added)
   }
 
   /** For sweeps: true when the entry holds a prefix. */
   isUsed(entry: number): boolean {
-    return this.cells[HEADER_CELLS + entry] !== 0
+    return this.cells[keyAt(entry)] !== 0
   }
 
   /** For sweeps: picks since the entry was last used. */
   age(entry: number, clock: number): number {
-    return (clock - this.cells[this.recordsAt + entry * RECORD_CELLS + STAMP]) >>> 0
+    return (clock - this.cells[keyAt(entry) + TO_STAMP]) >>> 0
   }
 
   span(entry: number): number {
@@ -109,44 +119,48 @@ export class PrefixTable {
     if (Atomics.compareExchange(this.cells, cell, name, 0) !== name) return
     this.ledger.addCached(name, -this.cells[record + SPAN])
     for (let other = 0; other < HOLDERS; other++) if (this.cells[record + HOLDER + other] !== 0) return
-    this.cells[HEADER_CELLS + entry] = 0
+    this.cells[keyAt(entry)] = 0
   }
 
   private entryOf(low: number, high: number): number {
-    const { cells, recordsAt } = this
-    const bucket = (low & this.bucketMask) * BUCKET
-    for (let entry = bucket; entry < bucket + BUCKET; entry++) {
-      if (cells[HEADER_CELLS + entry] === low && cells[recordsAt + entry * RECORD_CELLS + HIGH] === high) {
-        return entry
-      }
+    const { cells } = this
+    const bucket = low & this.bucketMask
+    const keys = HEADER_CELLS + bucket * 2 * BUCKET
+    for (let i = 0; i < BUCKET; i++) {
+      if (cells[keys + i] !== low) continue
+      const entry = bucket * BUCKET + i
+      if (cells[this.recordsAt + entry * RECORD_CELLS + HIGH] === high) return entry
     }
     return NONE
   }
 
-  /** Takes a free place, failing that one of a worker that left, failing that any: all four still hold it. */
-  private addHolder(entry: number, stamp: number, name: number): void {
+  /**
+   * Takes a free place, failing that one of a worker that left, failing that any: all four still hold it.
+   * @returns the bytes that the worker has more now
+   */
+  private addHolder(entry: number, stamp: number, name: number): number {
     const { cells } = this
     const record = this.recordsAt + entry * RECORD_CELLS
-    cells[record + STAMP] = stamp
     let place = NONE
     for (let i = 0; i < HOLDERS; i++) {
       const other = cells[record + HOLDER + i]
-      if (other === name) return
+      if (other === name) return 0
       if (place === NONE && (other === 0 || !this.ledger.isCurrent(other))) place = i
     }
     if (place === NONE) place = stamp & (HOLDERS - 1)
     const span = cells[record + SPAN]
     const old = Atomics.exchange(cells, record + HOLDER + place, name)
     if (old !== 0) this.ledger.addCached(old, -span)
-    this.ledger.addCached(name, span)
+    return span
   }
 
   private replace(low: number, high: number, stamp: number, span: number, name: number): void {
     const { cells } = this
     const entry = this.victim(low, stamp)
+    const key = keyAt(entry)
     const record = this.recordsAt + entry * RECORD_CELLS
     // Nobody may match it while it changes.
-    cells[HEADER_CELLS + entry] = 0
+    cells[key] = 0
     const oldSpan = cells[record + SPAN]
     for (let i = 0; i < HOLDERS; i++) {
       const old = cells[record + HOLDER + i]
@@ -155,25 +169,31 @@ export class PrefixTable {
       this.ledger.addCached(old, -oldSpan)
     }
     cells[record + HIGH] = high
-    cells[record + STAMP] = stamp
     cells[record + SPAN] = span
     cells[record + HOLDER] = name
-    cells[HEADER_CELLS + entry] = low
-    this.ledger.addCached(name, span)
+    cells[key + TO_STAMP] = stamp
+    cells[key] = low
   }
 
   /** An empty entry of the bucket, or the one used longest ago. */
   private victim(low: number, clock: number): number {
-    const bucket = (low & this.bucketMask) * BUCKET
-    let oldest = bucket
+    const { cells } = this
+    const bucket = low & this.bucketMask
+    const keys = HEADER_CELLS + bucket * 2 * BUCKET
+    let oldest = 0
     let oldestAge = -1
-    for (let entry = bucket; entry < bucket + BUCKET; entry++) {
-      if (this.cells[HEADER_CELLS + entry] === 0) return entry
-      const age = this.age(entry, clock)
+    for (let i = 0; i < BUCKET; i++) {
+      if (cells[keys + i] === 0) return bucket * BUCKET + i
+      const age = (clock - cells[keys + i + TO_STAMP]) >>> 0
       if (age <= oldestAge) continue
-      oldest = entry
+      oldest = i
       oldestAge = age
     }
-    return oldest
+    return bucket * BUCKET + oldest
   }
+}
+
+/** Cell of an entry's key. */
+function keyAt(entry: number): number {
+  return HEADER_CELLS + (((entry >>> BUCKET_BITS) << (BUCKET_BITS + 1)) | (entry & (BUCKET - 1)))
 }

@@ -57,7 +57,7 @@ export function readPrompt(request: PickRequest): number {
   append(body, leadStart, leadEnd)
   append(body, mainStart, mainEnd)
   // The last word is compared whole.
-  copy.fill(0, promptBytes, promptBytes + 4)
+  for (let at = promptBytes; at < promptBytes + 4; at++) copy[at] = 0
   return promptBytes
 }
 
