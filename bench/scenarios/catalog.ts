@@ -6,16 +6,30 @@ import { idleStreams } from './idle-streams.ts'
 import { policySim } from './policy-sim.ts'
 import { relayJson } from './relay-json.ts'
 import { relayJson100k } from './relay-json-100k.ts'
+import { relayJsonFull } from './relay-json-full.ts'
 import { relaySse } from './relay-sse.ts'
 import { slowReader } from './slow-reader.ts'
+import { wasmBody4k } from './wasm-body-4k.ts'
+import { wasmChain3 } from './wasm-chain-3.ts'
+import { wasmHeaders } from './wasm-headers.ts'
+import { wasmLoop } from './wasm-loop.ts'
+import { wasmNone } from './wasm-none.ts'
+import { wasmStreamEvent } from './wasm-stream-event.ts'
 
 export const SCENARIOS: readonly Scenario[] = [
   boot,
   relayJson,
   relayJson100k,
+  relayJsonFull,
   relaySse,
   idleStreams,
   slowReader,
   policySim,
   fleet2000,
+  wasmNone,
+  wasmHeaders,
+  wasmBody4k,
+  wasmChain3,
+  wasmStreamEvent,
+  wasmLoop,
 ]

@@ -1,7 +1,7 @@
 /** Two thousand workers: what do they cost beside four, in time, memory and administration? */
 import { type Figure, type RunOptions, type Scenario, withheldFigure } from '../support/figure.ts'
 import { type FleetGateway, startFleetGateway } from '../support/fleet.ts'
-import { isUnknownPolicy } from '../support/gateway.ts'
+import { isUnavailable } from '../support/gateway.ts'
 import { percentile, startProbe } from '../support/latency-probe.ts'
 import { type LoadResult, rotate, runLoad } from '../support/load.ts'
 import { cpuMicros, rssBytes, wait } from '../support/process.ts'
@@ -156,7 +156,7 @@ async function run(options: RunOptions): Promise<Figure[]> {
           figures.push(...(await measureAdministration(pair.many, options)))
         })
       } catch (error) {
-        if (!isUnknownPolicy(error)) throw error
+        if (!isUnavailable(error)) throw error
         figures.push(withheldFigure(policy, 'this build has no such policy'))
       }
     }

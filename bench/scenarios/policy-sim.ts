@@ -1,6 +1,6 @@
 /** Routing policies side by side, before engines whose prefix caches and queues make a difference. */
 import { type Figure, type RunOptions, type Scenario, withheldFigure } from '../support/figure.ts'
-import { isUnknownPolicy, startGateway } from '../support/gateway.ts'
+import { isUnavailable, startGateway } from '../support/gateway.ts'
 import { OUTPUT_TOKENS } from '../support/policy-workload.ts'
 import { startScript } from '../support/process.ts'
 import { startSimEngines } from '../support/sim-engines.ts'
@@ -69,7 +69,7 @@ async function run(options: RunOptions): Promise<Figure[]> {
       try {
         reports.push(await runOnce(policy, round + 1, { ...options, seconds }))
       } catch (error) {
-        if (!isUnknownPolicy(error)) throw error
+        if (!isUnavailable(error)) throw error
         results.delete(policy)
         missing.push(withheldFigure(policy, 'this build has no such policy'))
       }

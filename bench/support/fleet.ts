@@ -1,5 +1,5 @@
 /** Registers many workers with a gateway over its API. */
-import { callGateway, type GatewayOptions, type GatewaySubject, startGateway } from './gateway.ts'
+import { callGateway, type GatewayFeatures, type GatewaySubject, startGateway } from './gateway.ts'
 import { waitUntil } from './process.ts'
 
 /** Registrations under way at one time. */
@@ -15,7 +15,7 @@ export interface FleetGateway extends GatewaySubject {
 export async function startFleetGateway(
   ports: readonly number[],
   health: object,
-  options: Omit<GatewayOptions, 'workerPorts'> = {},
+  options: GatewayFeatures = {},
 ): Promise<FleetGateway> {
   const gateway = await startGateway({ ...options, workerPorts: [] })
   try {

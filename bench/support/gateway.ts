@@ -14,13 +14,17 @@ export interface GatewaySubject extends Subject {
   readonly bootMs: number
 }
 
-export interface GatewayOptions {
-  /** Workers that are there from the start. */
-  readonly workerPorts: readonly number[]
+/** What a gateway has on beside the usual. */
+export interface GatewayFeatures {
   /** Members of the `kernel` section beside the usual ones. */
   readonly kernel?: Readonly<Record<string, unknown>>
   /** Sections of plugins beside the usual ones; a plugin is enabled by having one. */
   readonly plugins?: Readonly<Record<string, unknown>>
+}
+
+export interface GatewayOptions extends GatewayFeatures {
+  /** Workers that are there from the start. */
+  readonly workerPorts: readonly number[]
 }
 
 /** The whole configuration as a file would have it; JSON is YAML too. */
@@ -82,9 +86,9 @@ export async function startGateway(options: GatewayOptions): Promise<GatewaySubj
   }
 }
 
-/** Whether a gateway did not start because its build lacks the policy it was given. */
-export function isUnknownPolicy(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('there is no load balancing policy')
+/** Whether a gateway did not start because its build lacks the policy or a plugin it was given. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof Error && /there is no (load balancing policy|plugin)/.test(error.message)
 }
 
 const ADMIN_HEADERS = { authorization: `Bearer ${BENCH_KEY}`, 'content-type': 'application/json' }

@@ -1,5 +1,6 @@
 /** The measurement that both whole-answer scenarios share: CPU at saturation, latency at half of it. */
 import { type Figure, median, type RunOptions } from './figure.ts'
+import type { GatewayFeatures } from './gateway.ts'
 import { clientBottleneck, type LoadResult, rotate, runLoad } from './load.ts'
 import type { Subject } from './subject.ts'
 import { withSubjects } from './subjects.ts'
@@ -13,6 +14,8 @@ export interface JsonRelay {
   readonly bodyBytes: number
   /** Most CPU time of the gateway per request, as a multiple of nginx's. */
   readonly cpuTarget: number
+  /** What the gateway has on beside the usual. */
+  readonly features?: GatewayFeatures
 }
 
 type Rounds = Record<Subject['name'], LoadResult[]>
@@ -34,7 +37,7 @@ export function measureJsonRelay(relay: JsonRelay, options: RunOptions): Promise
       ...throughputFigures(saturated),
       ...latencyFigures(refusal === undefined ? paced : null, rate, refusal),
     ]
-  })
+  }, relay.features)
 }
 
 async function runRounds(

@@ -1,0 +1,33 @@
+/** One module that adds a header: what does a module cost at least, warm and fresh? */
+import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
+import { commonFigures, measureModules, withTarget } from '../support/wasm-relay.ts'
+
+async function run(options: RunOptions): Promise<Figure[]> {
+  const use = { guest: 'header', point: 'OnRequest' } as const
+  const variants = { reuse: [{ ...use, instance: 'reuse' }], fresh: [{ ...use, instance: 'fresh' }] } as const
+  const measured = await measureModules(variants, 250, options)
+  const bare = measured.perSecond('bare')
+  const reuse = measured.addedCpu('reuse')
+  return [
+    ...withTarget(commonFigures(measured, ['reuse', 'fresh']), 'added p50, reuse', { target: 0.12 }),
+    {
+      name: 'throughput, reuse / bare',
+      unit: '×',
+      values: measured.perSecond('reuse').map((value, round) => value / bare[round]),
+      atLeast: 0.5,
+      note: 'stands for 10,000 requests/s where the bare gateway does 20,000, whatever the machine',
+    },
+    {
+      name: 'added CPU, fresh / reuse',
+      unit: '×',
+      values: measured.addedCpu('fresh').map((value, round) => value / reuse[round]),
+      atLeast: 2,
+    },
+  ]
+}
+
+export const wasmHeaders: Scenario = {
+  name: 'wasm-headers',
+  question: 'what does one module that adds a header cost?',
+  run,
+}

@@ -1,0 +1,10 @@
+/** Adds one header to a request and looks at nothing: the least a module can do. */
+import { Action, Description, handleRequest, Request } from 'weir/wasm-sdk/assembly'
+
+export function describe(): i32 {
+  return new Description().needsHeaders([]).send()
+}
+
+export function on_request(): i32 {
+  return handleRequest((_request: Request): Action => Action.modify().setHeader('x-bench', 'yes'))
+}

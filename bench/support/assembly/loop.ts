@@ -1,0 +1,14 @@
+/** Never ends for requests that carry the header `x-bench-loop`; lets all others pass. */
+import { Action, Description, handleRequest, Request } from 'weir/wasm-sdk/assembly'
+
+export function describe(): i32 {
+  return new Description().needsHeaders(['x-bench-loop']).send()
+}
+
+export function on_request(): i32 {
+  return handleRequest((request: Request): Action => {
+    let turns = 0
+    if (request.headers.has('x-bench-loop')) while (turns >= 0) turns = (turns + 1) & 0xff
+    return Action.pass()
+  })
+}

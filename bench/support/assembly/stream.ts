@@ -1,0 +1,12 @@
+/** Takes each event of a stream and sends the same one in its place: the whole way of a change. */
+import { Description, handleStreamEvent, Request, StreamAction, StreamEvent } from 'weir/wasm-sdk/assembly'
+
+export function describe(): i32 {
+  return new Description().needsHeaders([]).needsResponseHeaders([]).send()
+}
+
+export function on_stream_event(): i32 {
+  return handleStreamEvent((_request: Request, event: StreamEvent): StreamAction => {
+    return event.isEnd ? StreamAction.pass() : StreamAction.drop().emit(event.data, event.name)
+  })
+}
