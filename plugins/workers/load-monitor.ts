@@ -41,6 +41,8 @@ interface EngineState {
   readonly revision: number
   /** Of the clock that only goes forward, milliseconds. */
   askedAtMs: number
+  /** Between its turns. */
+  periodMs: number
   isBeingAsked: boolean
 }
 
@@ -116,10 +118,11 @@ export class LoadMonitor {
     }
     let turnsALook = 0
     const due = engines.filter(([worker]) => {
-      const { isBeingAsked, askedAtMs } = this.#stateOf(worker)
+      const state = this.#stateOf(worker)
       const periodMs = shortest.get(groupOf(worker)) ?? LOOK_MS
+      state.periodMs = periodMs
       turnsALook += LOOK_MS / periodMs
-      return !isBeingAsked && nowMs - askedAtMs >= periodMs - SLACK_MS
+      return !state.isBeingAsked && nowMs - state.askedAtMs >= periodMs - SLACK_MS
     })
     if (due.length <= MAX_PARALLEL) return due
     due.sort(([a], [b]) => this.#stateOf(a).askedAtMs - this.#stateOf(b).askedAtMs)
@@ -133,6 +136,7 @@ export class LoadMonitor {
       sources: new LoadSources(this.#parts.call),
       revision: entry.revision,
       askedAtMs: NEVER_MS,
+      periodMs: LOOK_MS,
       isBeingAsked: false,
     }
     this.#engines.set(id, state)
@@ -149,17 +153,17 @@ export class LoadMonitor {
     if (this.#engines.get(first.id) !== state) return
     for (const worker of engine) {
       if (reports === null) this.#drop(worker.id)
-      else this.#keep(worker, reports)
+      else this.#keep(worker, reports, state.periodMs)
     }
   }
 
-  #keep({ id, entry }: Worker, engineReports: readonly RankReport[]): void {
+  #keep({ id, entry }: Worker, engineReports: readonly RankReport[], periodMs: number): void {
     const { dataParallel, slot } = entry
     const reports =
       dataParallel === null
         ? engineReports
         : reportsOfRank(engineReports, dataParallel.rank, dataParallel.size)
-    this.#reports.set(id, { slot, load: toEngineLoad(reports, Date.now()) })
+    this.#reports.set(id, { slot, load: { ...toEngineLoad(reports, Date.now()), periodMs } })
     this.#parts.metrics?.set(entry, reports)
     this.#hasNews = true
   }

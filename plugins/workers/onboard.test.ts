@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { UpstreamFailure, type WorkerCall, type WorkerReply } from '#kernel'
 import { defaultConfig } from './config.ts'
 import { cloudProvider, isExternal, nextLookDelayMs } from './detect.ts'
@@ -37,7 +37,15 @@ function fakeWorker(routes: Routes) {
 const job: JobContext = { signal: new AbortController().signal, wait: async () => {} }
 const UP = { '/health': {} }
 const list = (...data: object[]) => ({ object: 'list', data })
-const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
+const warnings: string[] = []
+const silent = {
+  debug() {},
+  info() {},
+  warn: (_fields: unknown, text?: string) => void warnings.push(text ?? ''),
+  error() {},
+  child: () => silent,
+}
+beforeEach(() => void warnings.splice(0))
 const run = (
   spec: object,
   worker: ReturnType<typeof fakeWorker>,
@@ -159,6 +167,22 @@ describe('models', () => {
     expect((await run({}, fakeWorker(UP))).models).toEqual([])
   })
 
+  test('a worker that asks for a key becomes a wildcard with a warning, an open one without', async () => {
+    const refused = fakeWorker({ ...UP, '/v1/models': 401, '/server_info': 403 })
+    expect((await run({}, refused)).models).toEqual([])
+    expect(warnings).toEqual([expect.stringContaining('check its api_key')])
+    warnings.length = 0
+    await run({}, fakeWorker(UP))
+    await run({ models: [] }, fakeWorker({ ...UP, '/v1/models': 401 }))
+    expect(warnings).toEqual([])
+  })
+
+  test('a worker that cannot be reached any more is not asked for the rest', async () => {
+    const worker = fakeWorker({ '/v1/models': new UpstreamFailure('connect', 'refused', false) })
+    await run({ health: { disable_health_check: true } }, worker)
+    expect(worker.paths()).toEqual(['/v1/models'])
+  })
+
   test('labels of the specification decide the model id', async () => {
     expect((await run({ labels: { model_id: 'own' } }, fakeWorker(UP))).models).toMatchObject([{ id: 'own' }])
   })
@@ -276,10 +300,68 @@ describe('cloud services', () => {
     expect(refused.asked.length).toBe(3)
   })
 
+  test('check 40: the gateway’s key for model lists goes first, to the service’s own hosts', async () => {
+    const config = { adminKeys: { openai: 'admin' } }
+    const models = { '/v1/models': list({ id: 'c' }) }
+    const asked = async (spec: object, origin?: 'config') => {
+      const worker = fakeWorker(models)
+      await run(spec, worker, config, origin)
+      return worker.asked.map(({ key }) => key)
+    }
+    expect(await asked({ url: 'https://api.openai.com/v1', api_key: 'own' })).toEqual(['admin'])
+    expect(await asked({ url: 'https://api.x.ai', api_key: 'own' })).toEqual(['own'])
+    const elsewhere = { url: 'https://proxy.example/openai/v1', runtime_type: 'external', provider: 'openai' }
+    expect(await asked(elsewhere)).toEqual([])
+    expect(await asked({ ...elsewhere, api_key: 'own' })).toEqual(['own'])
+    expect(await asked(elsewhere, 'config')).toEqual(['admin'])
+  })
+
+  test('gemini has its own key header and its own form of the list', async () => {
+    const worker = fakeWorker({ '/v1/models': { models: [{ name: 'models/g-1' }, { name: '' }, null] } })
+    const { models } = await run({ url: 'https://generativelanguage.googleapis.com', api_key: 'k' }, worker)
+    expect(models.map(({ id }) => id)).toEqual(['g-1'])
+    expect(worker.asked[0]).toMatchObject({ key: null, headers: ['x-goog-api-key', 'k'] })
+  })
+
   test('names that differ by more than a date stay apart', () => {
     expect(groupDated(['a-20250101', 'a-20250202', 'b']).map(({ id, aliases }) => [id, aliases])).toEqual([
       ['a-20250101', ['a-20250202']],
       ['b', undefined],
     ])
+  })
+})
+
+describe('data-parallel ranks', () => {
+  const engine = (info: unknown, owner = 'sglang') =>
+    fakeWorker({ ...UP, '/v1/models': list({ id: 'm', owned_by: owner }), '/server_info': info })
+  const dpAware = { dpAware: true }
+
+  test('check 42: their number is what the server info says; one rank is a plain worker', async () => {
+    expect((await run({}, engine({ dp_size: 4 }), dpAware)).rankCount).toBe(4)
+    expect((await run({}, engine({ dp_size: '2' }), dpAware)).rankCount).toBe(2)
+    expect(await run({}, engine({ dp_size: 1 }), dpAware)).not.toHaveProperty('rankCount')
+    expect(await run({}, engine({ dp_size: 4 }))).not.toHaveProperty('rankCount')
+  })
+
+  test('check 42: the older route tells it too', async () => {
+    const worker = fakeWorker({
+      ...UP,
+      '/v1/models': list({ id: 'm', owned_by: 'sglang' }),
+      '/get_server_info': { dp_size: 3 },
+    })
+    expect((await run({}, worker, dpAware)).rankCount).toBe(3)
+  })
+
+  test.each([
+    [{}, 'sglang'],
+    [{ dp_size: 0 }, 'sglang'],
+    [{ dp_size: 1.5 }, 'sglang'],
+    [{ dp_size: 4_000_000 }, 'sglang'],
+    [500, 'sglang'],
+    [{ dp_size: 2 }, 'vllm'],
+  ])('check 42: a registration fails when the number is not to be found: %j of %s', async (info, owner) => {
+    await expect(run({}, engine(info, owner), dpAware)).rejects.toMatchObject({
+      code: 'rank_discovery_failed',
+    })
   })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseWorkerUrl } from './worker-url.ts'
+import { parseWorkerUrl, workerKey } from './worker-url.ts'
 
 test('§2.11 the scheme decides the connection', () => {
   expect(parseWorkerUrl('http://10.1.2.3:8000')).toEqual({ mode: 'http', host: '10.1.2.3' })
@@ -41,6 +41,36 @@ test('any text is either taken or refused as a bad url', () => {
       } catch (error) {
         expect(error).toMatchObject({ code: 'invalid_worker_url' })
       }
+    }),
+  )
+})
+
+test.each([
+  ['http://h:1', 'http://h:1/'],
+  ['http://h:1', 'http://H:1//'],
+  ['http://h', 'http://h:80'],
+  ['https://h', 'https://h:443/v1'],
+  ['http://h/a', 'http://h/a/v1/'],
+  ['http://[::1]:1', 'http://[0:0::1]:1/'],
+])('§7.2 %s and %s are one worker', (one, other) => {
+  expect(workerKey(one)).toBe(workerKey(other))
+})
+
+test.each([
+  ['http://h:1', 'http://h:2'],
+  ['http://h', 'https://h'],
+  ['http://h', 'grpc://h'],
+  ['http://h/a', 'http://h/A'],
+  ['http://h/a', 'http://h/av1'],
+  ['https://h:80', 'https://h'],
+])('§7.2 %s and %s are two workers', (one, other) => {
+  expect(workerKey(one)).not.toBe(workerKey(other))
+})
+
+test('the key of a key is itself', () => {
+  fc.assert(
+    fc.property(fc.webUrl(), (url) => {
+      expect(workerKey(workerKey(url))).toBe(workerKey(url))
     }),
   )
 })

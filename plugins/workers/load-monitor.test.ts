@@ -1,0 +1,185 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import {
+  type EngineLoads,
+  UpstreamFailure,
+  type WorkerCall,
+  type WorkerReply,
+  type WorkerStatus,
+} from '#kernel'
+import { defaultConfig } from './config.ts'
+import { LoadMonitor } from './load-monitor.ts'
+import type { CallTarget } from './probe.ts'
+import { toWorkerSpec } from './spec.ts'
+import { buildWorker, type Worker } from './worker.ts'
+
+const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
+
+let workers: Worker[]
+let statuses: Map<number, WorkerStatus>
+let asked: string[]
+let answer: (url: string, path: string) => WorkerReply | Promise<WorkerReply>
+let published: EngineLoads[]
+let isWanted: boolean
+let monitor: LoadMonitor
+
+function reply(status: number, body: unknown = {}): WorkerReply {
+  const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
+  const json = () => JSON.parse(bytes.toString())
+  return { status, headers: [], body: bytes, header: () => undefined, clientHeaders: () => [], json }
+}
+const used = (tokens: number) => reply(200, { loads: [{ num_used_tokens: tokens }] })
+
+function worker(
+  slot: number,
+  spec: object = {},
+  runtimeType: 'sglang' | 'vllm' | 'external' = 'sglang',
+): Worker {
+  statuses.set(slot, 'ready')
+  const parts = {
+    id: `id-${slot}`,
+    spec: toWorkerSpec({ url: `http://w${slot}:1`, ...spec }),
+    findings: { connectionMode: 'http', runtimeType, models: [{ id: 'm' }], labels: {} },
+    origin: 'api',
+    rank: null,
+  } as const
+  return buildWorker(parts, slot, 1, defaultConfig())
+}
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  workers = []
+  statuses = new Map()
+  asked = []
+  answer = () => used(1)
+  published = []
+  isWanted = true
+  monitor = new LoadMonitor({
+    workers: () => workers,
+    balance: { status: (slot) => statuses.get(slot) ?? 'pending' },
+    call: async ({ url }: CallTarget, { path }: WorkerCall) => {
+      asked.push(`${url}${path.split('?')[0]}`)
+      return answer(url, path)
+    },
+    intervalSecs: 10,
+    isWanted: () => isWanted,
+    publish: async (loads) => void published.push(loads),
+    metrics: null,
+    log: silent,
+  })
+  monitor.start()
+})
+afterEach(() => {
+  monitor.stop()
+  vi.useRealTimers()
+})
+
+const seconds = (count: number) => vi.advanceTimersByTimeAsync(count * 1_000)
+const lastUsed = () => published.at(-1)?.bySlot.map((load) => load?.usedTokens ?? null)
+
+test('all ready workers are asked each period, and a round is published once, by slot', async () => {
+  workers = [worker(0), worker(2), worker(1)]
+  statuses.set(1, 'not_ready')
+  answer = (url) => used(url === 'http://w0:1' ? 10 : 20)
+  await seconds(1)
+  expect(asked.length).toBe(2)
+  expect(published.length).toBe(1)
+  expect(lastUsed()).toEqual([10, null, 20])
+  await seconds(9)
+  expect(asked.length).toBe(2)
+  await seconds(1)
+  expect(asked.length).toBe(4)
+  expect(published.length).toBe(2)
+})
+
+test('the shortest period among the workers of one model is that of all of them', async () => {
+  workers = [worker(0, { load_monitor_interval_secs: 2 }), worker(1), worker(2, { worker_type: 'decode' })]
+  await seconds(5)
+  const count = (url: string) => asked.filter((path) => path.startsWith(url)).length
+  expect([count('http://w0:1'), count('http://w1:1'), count('http://w2:1')]).toEqual([3, 3, 1])
+})
+
+test('a worker that fails, leaves ready or leaves the gateway drops out', async () => {
+  workers = [worker(0), worker(1), worker(2)]
+  await seconds(1)
+  expect(lastUsed()).toEqual([1, 1, 1])
+  answer = (url) => {
+    if (url === 'http://w0:1') throw new UpstreamFailure('connect', 'refused', false)
+    return used(2)
+  }
+  await seconds(10)
+  expect(lastUsed()).toEqual([null, 2, 2])
+  statuses.set(1, 'draining')
+  await seconds(1)
+  expect(lastUsed()).toEqual([null, null, 2])
+  const left = workers.splice(2)
+  await monitor.forget(left)
+  expect(lastUsed()).toEqual([])
+})
+
+test('nobody is asked while nobody reads, and what was known is taken back', async () => {
+  workers = [worker(0)]
+  await seconds(1)
+  isWanted = false
+  await seconds(30)
+  expect(asked.length).toBe(1)
+  expect(lastUsed()).toEqual([])
+  isWanted = true
+  await seconds(1)
+  expect(lastUsed()).toEqual([1])
+})
+
+test('a route that a worker lacks is asked ever more seldom; a changed worker is asked anew', async () => {
+  workers = [worker(0)]
+  answer = () => reply(404)
+  await seconds(3_600)
+  const count = (path: string) => asked.filter((one) => one.endsWith(path)).length
+  expect(count('/v1/loads')).toBeLessThan(12)
+  expect(count('/v1/loads')).toBeGreaterThan(5)
+  expect(count('/metrics')).toBe(count('/v1/loads'))
+  asked.length = 0
+  workers = [{ ...workers[0], entry: { ...workers[0].entry, revision: 2 } }]
+  await seconds(1)
+  expect(asked).toEqual(['http://w0:1/v1/loads', 'http://w0:1/metrics'])
+})
+
+test('vllm is asked for its metrics page, sglang for it when it has no report, cloud services for nothing', async () => {
+  workers = [worker(0, {}, 'vllm'), worker(1), worker(2, {}, 'external')]
+  answer = (_, path) =>
+    path === '/metrics'
+      ? reply(200, 'vllm:num_requests_running 3\nvllm:kv_cache_usage_perc 0.25\nsglang:token_usage 0.5\n')
+      : reply(404)
+  await seconds(1)
+  expect(asked.toSorted()).toEqual(['http://w0:1/metrics', 'http://w1:1/metrics', 'http://w1:1/v1/loads'])
+  expect(published.at(-1)?.bySlot.map((load) => load?.kvUsage)).toEqual([0.25, 0.25])
+  await seconds(10)
+  expect(asked.filter((path) => path.endsWith('/v1/loads')).length).toBe(1)
+})
+
+test('one slow engine holds up nobody: the others are asked and published at their time', async () => {
+  workers = [worker(0, { load_monitor_interval_secs: 1 }), worker(1)]
+  const gate = Promise.withResolvers<WorkerReply>()
+  answer = (url) => (url === 'http://w0:1' ? gate.promise : used(asked.length))
+  await seconds(4)
+  expect(asked.filter((path) => path.startsWith('http://w0:1')).length).toBe(1)
+  expect(asked.length).toBe(5)
+  expect(lastUsed()).toEqual([null, 5])
+  gate.resolve(used(9))
+  await seconds(0)
+  expect(lastUsed()).toEqual([9, 5])
+})
+
+test('of 2,000 workers at most 128 are asked at once, and each has its turn in its period', async () => {
+  workers = Array.from({ length: 2_000 }, (_, slot) => worker(slot))
+  let running = 0
+  let most = 0
+  answer = async () => {
+    most = Math.max(most, ++running)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    running--
+    return used(1)
+  }
+  await seconds(12)
+  expect(most).toBeLessThanOrEqual(128)
+  expect(new Set(asked).size).toBe(2_000)
+  expect(published.length).toBeLessThan(30)
+})
