@@ -25,8 +25,16 @@ function openSeeing(
   return fleet
 }
 
-function report(atMs: number): EngineLoad {
-  return { queuedTokens: 1, usedTokens: 2, kvUsage: 0.5, tokensPerSecond: 9, usedTokensByRank: [], atMs }
+function report(atMs: number, periodMs?: number): EngineLoad {
+  return {
+    periodMs,
+    queuedTokens: 1,
+    usedTokens: 2,
+    kvUsage: 0.5,
+    tokensPerSecond: 9,
+    usedTokensByRank: [],
+    atMs,
+  }
 }
 
 describe('the view', () => {
@@ -71,27 +79,31 @@ describe('the view', () => {
     expect(seen[2]).toEqual(workers.slice(1))
   })
 
-  test('shows what engines reported, but nothing older than three poll periods', () => {
+  test('shows what engines reported, but nothing older than three poll periods of the engine', () => {
     let nowMs = 5_000_000
     const loads: { current: EngineLoads } = { current: { bySlot: [] } }
     const seen: (EngineLoad | null)[][] = []
     const see = (view: CandidateView) =>
       seen.push(Array.from({ length: view.length }, (_, i) => view.load(i)))
-    const fleet = openSeeing(see, { loads, now: () => nowMs, loadPollMs: 2_000 })
+    const fleet = openSeeing(see, { loads, now: () => nowMs })
     fleet.register(workerEntry({ slot: 0 }), workerEntry({ slot: 1 }), workerEntry({ slot: 2 }))
-    const [fresh, old] = [report(nowMs), report(nowMs - 4_000)]
+    const [fresh, old] = [report(nowMs), report(nowMs - 4_000, 2_000)]
     fleet.balance.pick(ctx, 'm')
     loads.current = { bySlot: [fresh, old] }
     fleet.balance.pick(ctx, 'm')
     nowMs += 2_001
     fleet.balance.pick(ctx, 'm')
+    nowMs += 30_000 - 2_001
     loads.current = { bySlot: [null, null, fresh] }
+    fleet.balance.pick(ctx, 'm')
+    nowMs += 1
     fleet.balance.pick(ctx, 'm')
     expect(seen).toEqual([
       [null, null, null],
       [fresh, old, null],
       [fresh, null, null],
       [null, null, fresh],
+      [null, null, null],
     ])
   })
 })

@@ -12,12 +12,15 @@ import type { Counters } from './counters.ts'
 const NOBODY: Tier = Object.freeze({ priority: 0, workers: [], slots: new Int32Array(0) })
 const NO_SLOTS: readonly number[] = Object.freeze([])
 
+/** How often an engine is asked whose report does not say, milliseconds. @source routing facts 1.9 */
+const LOAD_PERIOD_MS = 10_000
+/** A report that is older than this many periods says nothing any more. @source routing facts 1.2 (OURS) */
+const LOAD_PERIODS = 3
+
 export interface CandidateParts {
   readonly counters: Counters
   readonly breakers: Breakers
   readonly loads: { readonly current: EngineLoads }
-  /** Older reports of engines count as none. milliseconds */
-  readonly maxLoadAgeMs: number
   /** Wall clock, milliseconds. */
   readonly now: () => number
 }
@@ -75,11 +78,11 @@ export class Candidates implements CandidateView {
   }
 
   load(index: number): EngineLoad | null {
-    const { loads, maxLoadAgeMs } = this.parts
-    const load = loads.current.bySlot[this.tier.slots[this.positions[index]]]
+    const load = this.parts.loads.current.bySlot[this.tier.slots[this.positions[index]]]
     if (load === undefined || load === null) return null
     if (this.nowMs < 0) this.nowMs = this.parts.now()
-    return this.nowMs - load.atMs > maxLoadAgeMs ? null : load
+    const { atMs, periodMs = LOAD_PERIOD_MS } = load
+    return this.nowMs - atMs > LOAD_PERIODS * periodMs ? null : load
   }
 
   indexOfSlot(slot: number): number {

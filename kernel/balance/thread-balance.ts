@@ -18,11 +18,6 @@ import { PolicyRegistry, registerBuiltInPolicies } from './policies/registry.ts'
 import { SlotAllocator } from './slot-allocator.ts'
 import type { Attempt, BreakerState, PickOptions, WorkerBalance } from './worker-balance.ts'
 
-/** Period in which engines are asked for their load unless told otherwise. @source routing facts 1.9 */
-const LOAD_POLL_MS = 10_000
-/** A report older than this many periods says nothing any more. @source routing facts 1.2 */
-const LOAD_PERIODS = 3
-
 /** The worker table as this thread sees it: a replica view fits. */
 export interface TableSource {
   readonly current: WorkerTable
@@ -44,8 +39,6 @@ export interface ThreadBalanceOptions extends PolicyNames {
   readonly shared: PolicyParts['shared']
   /** This thread's view of what engines report. */
   readonly loads: { readonly current: EngineLoads }
-  /** How often engines are asked; a report older than three periods counts as none. Default 10,000. milliseconds */
-  readonly loadPollMs?: number
   /** Told of each pick, for metrics. */
   readonly onSelected?: SelectionListener | null
   /** Told what this thread's breakers record and change, for metrics. */
@@ -93,7 +86,6 @@ export class ThreadBalance implements WorkerBalance {
       breakers: this.breakers,
       policies: this.policies,
       loads: options.loads,
-      maxLoadAgeMs: LOAD_PERIODS * (options.loadPollMs ?? LOAD_POLL_MS),
       now,
       onPick: options.onPickHook ?? null,
       onSelected: options.onSelected ?? null,

@@ -115,6 +115,8 @@ export interface EngineLoad {
   readonly usedTokensByRank: readonly number[]
   /** `Date.now()` at the answer, milliseconds. */
   readonly atMs: number
+  /** How often this engine is asked, milliseconds; three of these later the report says nothing any more. Default 10,000. */
+  readonly periodMs?: number
 }
 
 /** Reports by worker slot; a slot without a fresh report has null or is beyond the end. */
