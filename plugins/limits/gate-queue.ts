@@ -115,7 +115,7 @@ export class GateQueue {
   }
 
   #watch(): void {
-    this.#timer ??= setInterval(() => this.#tick(), LOOK_MS)
+    this.#timer ??= setInterval(() => this.#tick(), LOOK_MS).unref()
     this.#listen()
   }
 

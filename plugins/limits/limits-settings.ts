@@ -108,10 +108,12 @@ function pickFixed({ tenants }: LimitsConfig): Record<string, unknown> {
 /** Members of objects one by one; lists and everything else are replaced. @source RFC 7396, without removal by null */
 function merge(current: unknown, change: unknown): unknown {
   if (!isObject(current) || !isObject(change)) return change
-  const merged: Record<string, unknown> = { ...current }
-  for (const [name, value] of Object.entries(change))
-    merged[name] = Object.hasOwn(current, name) ? merge(current[name], value) : value
-  return merged
+  const changed = Object.entries(change).map(([name, value]) => [
+    name,
+    Object.hasOwn(current, name) ? merge(current[name], value) : value,
+  ])
+  // Every name becomes a member, `__proto__` too, so that the check sees what was sent.
+  return Object.fromEntries([...Object.entries(current), ...changed])
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

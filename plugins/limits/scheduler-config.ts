@@ -116,4 +116,3 @@ export const schedulerConfig = Type.Object(
 )
 
 export type SchedulerConfig = Static<typeof schedulerConfig>
-export type ClassConfig = SchedulerConfig['classes']['system']

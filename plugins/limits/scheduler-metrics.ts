@@ -60,6 +60,7 @@ export class SchedulerMetrics {
   }
 
   preempted(victim: number, by: number): void {
+    this.outcome(victim, 'preempted')
     this.#preemptions.labels(PRIORITIES[victim], PRIORITIES[by]).inc()
   }
 

@@ -53,7 +53,7 @@ export class SchedulerQueue {
   enter(priority: number, owner: Preemptible): ScheduledRequest | null {
     const request = new ScheduledRequest(priority, owner, (turn) => this.end(turn))
     const answer = this.#scheduler.request(request.turn, this.#nowMs())
-    if (answer === 'waiting') this.#timer ??= setInterval(() => this.#tick(), LOOK_MS)
+    if (answer === 'waiting') this.#timer ??= setInterval(() => this.#tick(), LOOK_MS).unref()
     this.#onChange()
     return answer === 'full' ? null : request
   }

@@ -140,8 +140,8 @@ export class SharedGate {
   /** Resolves when it may be this thread's turn; null when that happened while this was asked. Look at the queue afterwards. */
   nextWake(): Promise<unknown> | null {
     const seen = Atomics.load(this.#cells, this.#cell(WAKE))
-    const wait = Atomics.waitAsync(this.#cells, this.#cell(WAKE), seen)
-    return wait.async ? wait.value : null
+    const { value } = Atomics.waitAsync(this.#cells, this.#cell(WAKE), seen)
+    return value instanceof Promise ? value : null
   }
 
   /** Gives back what a thread of this column held when it died. Before this thread serves. */

@@ -22,7 +22,10 @@ async function open(
   script: Script = jsonAnswer(usage(5, 5)),
   auth: object = KEYS,
 ): Promise<Fleet> {
-  const fleet = await openFleet({ plugins: { auth, limits: { tenants } } })
+  const fleet = await openFleet({
+    kernel: { retry: { maxAttempts: 1 } },
+    plugins: { auth, limits: { tenants } },
+  })
   fleet.workers[0].script(CHAT, script)
   return fleet
 }

@@ -19,8 +19,11 @@ function held(answer: Answer = OK): { script: Script; release: () => void } {
   return { script: () => promise.then(() => answer), release: resolve }
 }
 
+/** One attempt and no breaker: what fails here fails once, and for itself. */
+const KERNEL = { retry: { maxAttempts: 1 }, breaker: { enabled: false } }
+
 async function open(limits: Record<string, unknown>, script?: Script): Promise<Fleet> {
-  const fleet = await openFleet({ plugins: { limits } })
+  const fleet = await openFleet({ kernel: KERNEL, plugins: { limits } })
   fleet.workers[0].script(CHAT, script ?? OK)
   return fleet
 }
@@ -127,6 +130,32 @@ describe('the concurrency limit', () => {
     expect((await chat(fleet)).status).toBe(200)
   })
 
+  test('52: hundreds of mixed requests leave no permit behind', async () => {
+    let count = 0
+    const answers = [
+      OK,
+      dropAnswer(),
+      sseAnswer(['{}', { waitMs: 5 }, '[DONE]']),
+      jsonAnswer({}, { status: 500 }),
+    ]
+    const fleet = await open(
+      { maxConcurrentRequests: 4, queueSize: 20, queueTimeoutMs: 300 },
+      () => answers[count++ % answers.length],
+    )
+    const one = async (index: number) => {
+      if (index % 3 > 0) return (await chat(fleet)).text()
+      const reply = stream(fleet)
+      // Some leave while they wait, some in mid-stream, some stay.
+      if (index % 2 === 0) setTimeout(() => reply.close(), index % 17)
+      return reply.done
+    }
+    for (let round = 0; round < 10; round++)
+      await Promise.all(Array.from({ length: 40 }, (_, index) => one(index + round)))
+    await reaches(fleet, { inUse: 0, waiting: 0 })
+    fleet.workers[0].script(CHAT, OK)
+    expect((await chat(fleet)).status).toBe(200)
+  })
+
   test('a client that goes away leaves the queue at once', async () => {
     const hold = held()
     const fleet = await open({ maxConcurrentRequests: 1, queueSize: 1 }, hold.script)
@@ -185,6 +214,8 @@ describe('the limits routes', () => {
   test('limits can be switched on while the gateway runs, and off again', async () => {
     const fleet = await open({})
     expect((await chat(fleet)).status).toBe(200)
+    // Admission was not even asked.
+    expect(await metrics(fleet)).toContain('weir_http_rate_limit_total{result="allowed"} 0')
     await send(fleet, 'PATCH', { requestsPerSecond: 0.01 })
     expect((await chat(fleet)).status).toBe(200)
     expect((await chat(fleet)).status).toBe(429)
@@ -210,13 +241,24 @@ describe('the limits routes', () => {
     const fleet = await open({ requestsPerSecond: 0.01 })
     await chat(fleet)
     await chat(fleet)
-    const text = await (await fetch(fleet.gateway.metricsUrl as string)).text()
+    const text = await metrics(fleet)
     expect(text).toContain('weir_http_rate_limit_total{result="allowed"} 1')
     expect(text).toContain('weir_http_rate_limit_total{result="rejected"} 1')
     expect(text).toContain('weir_limits_rejections_total{reason="rate_limit_exceeded"} 1')
     expect(text).toContain('weir_limits_queue_depth 0')
   })
 })
+
+describe('at boot', () => {
+  test('settings that contradict each other are refused, with the name of the field', async () => {
+    const tenants = { overrides: [{ tenant: 'team-a', requestsPerMinute: 1 }] }
+    await expect(open({ tenants })).rejects.toThrow(/limits.*tenants\.overrides\.0\.tenant/)
+  })
+})
+
+async function metrics(fleet: Fleet): Promise<string> {
+  return (await fetch(fleet.gateway.metricsUrl as string)).text()
+}
 
 function send(fleet: Fleet, method: string, body: unknown): Promise<Response> {
   return fetch(`${fleet.gateway.url}/limits`, { method, body: JSON.stringify(body) })

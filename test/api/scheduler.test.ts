@@ -19,8 +19,9 @@ interface ClassUse {
   waiting: number
 }
 
-async function open(scheduler: Record<string, unknown>, script: Script = OK): Promise<Fleet> {
+async function open(scheduler: Record<string, unknown>, script: Script = OK, kernel = {}): Promise<Fleet> {
   const fleet = await openFleet({
+    kernel,
     plugins: {
       auth: AUTH,
       limits: {
@@ -95,6 +96,9 @@ describe('53: preemption', () => {
     expect((await interactive).status).toBe(200)
     await reaches(fleet, 'interactive', { running: 0, waiting: 0 })
     await reaches(fleet, 'bulk', { running: 0, waiting: 0 })
+    const text = await (await fetch(fleet.gateway.metricsUrl as string)).text()
+    expect(text).toContain('weir_scheduler_preemption_total{victim_class="bulk",by_class="interactive"} 1')
+    expect(text).toContain('weir_scheduler_admit_total{class="bulk",outcome="preempted"} 1')
   })
 
   test('it waits for a bulk request that has sent its first byte', async () => {
@@ -112,6 +116,26 @@ describe('53: preemption', () => {
     await bulk.done
     expect(bulk.events.at(-1)?.data).toBe('[DONE]')
     expect((await interactive).status).toBe(200)
+  })
+
+  test('a request that waits for its next attempt gives way too, and is not tried again', async () => {
+    const asked: string[] = []
+    const fleet = await open(
+      {},
+      (request) => {
+        const { user } = request.json() as { user: string }
+        asked.push(user)
+        return user === 'bulk' ? jsonAnswer({}, { status: 503 }) : OK
+      },
+      { retry: { initialBackoffMs: 100, jitterFactor: 0 } },
+    )
+    const bulk = chat(fleet, OPS, 'bulk')
+    await (await fleet.workers[0].received(CHAT)).closed
+    const seenAtMs = performance.now()
+    expect((await chat(fleet, OPS, 'interactive')).status).toBe(200)
+    expect(await codeOf(await bulk)).toEqual([503, 'scheduler_preempted'])
+    await expect.poll(() => performance.now() - seenAtMs, { interval: 10 }).toBeGreaterThan(200)
+    expect(asked).toEqual(['bulk', 'interactive'])
   })
 
   test('a default request preempts nobody', async () => {
@@ -218,6 +242,8 @@ describe('the queue of a class', () => {
     await reaches(fleet, 'default', { waiting: 1 })
     waiter.close()
     await reaches(fleet, 'default', { running: 1, waiting: 0 })
+    const text = await (await fetch(fleet.gateway.metricsUrl as string)).text()
+    expect(text).toContain('weir_scheduler_admit_total{class="default",outcome="client_cancelled"} 1')
     await worker.answer('first')
     await running
   })
