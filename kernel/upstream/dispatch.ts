@@ -149,9 +149,9 @@ export abstract class Dispatch implements PairHandler {
   private startPair(attempt: PairAttempt, requests: PairRequests): void {
     if (this.isOver) return
     const metrics = this.parts.meters?.pairs.of(attempt.prefill.worker, this.model) ?? null
-    const exchange = new PairExchange(attempt, requests, this, metrics)
+    const exchange = new PairExchange(attempt, this, metrics)
     this.exchange = exchange
-    exchange.start(this.parts, this.usedMs)
+    exchange.start(requests, this.parts, this.usedMs)
   }
 
   /** Of the time for all attempts, by those before this one. */
@@ -251,6 +251,10 @@ export abstract class Dispatch implements PairHandler {
       if (this.attemptCount > 1) parts.meters?.retries.onExhausted(workerType, endpoint)
       return false
     }
+    parts.log.debug(
+      { request_id: this.ctx.requestId, worker: worker?.url, attempt: this.attemptCount, wait_ms: waitMs },
+      'another attempt follows a failed one',
+    )
     this.retries ??= { excluded: [], timer: null }
     this.retries.timer = setTimeout(() => {
       parts.meters?.retries.onRetry(workerType, endpoint, this.attemptCount + 1, waitMs)

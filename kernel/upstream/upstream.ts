@@ -12,7 +12,7 @@ export interface RelayOptions {
   readonly path: string
   /** Default POST. */
   readonly method?: string
-  /** Sends to exactly this worker: no policy and no hook chooses. Default: the balance picks by `model`. */
+  /** Sends to exactly this worker: no policy and no hook chooses, and nobody else is tried. Default: the balance picks by `model`. */
   readonly worker?: WorkerEntry
 }
 
@@ -41,12 +41,17 @@ export interface WorkerCall {
 }
 
 export interface Upstream {
-  /** Sends the request's body to a picked worker and streams the answer to the client. Never throws after its first step. */
+  /**
+   * Sends the request's body to a picked worker, or to a pair of them, and streams the answer to the client. While the
+   * client has seen nothing, other workers are tried. Never throws: what goes wrong is the client's reply.
+   *
+   * @source routing facts 1.12, 3.1
+   */
   relay(ctx: RequestContext, options: RelayOptions): void
   /**
    * Like relay up to the answer, which is collected instead of sent; for routes that rebuild it.
    *
-   * @throws an upstream error (502, 504); UpstreamFailure when the client leaves
+   * @throws an upstream error (502, 504) or one of the choice (404, 503); UpstreamFailure when the client leaves
    */
   collect(ctx: RequestContext, options: RelayOptions): Promise<WorkerReply>
   /**

@@ -47,7 +47,6 @@ interface Head {
 
 export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   readonly #attempt: PairAttempt
-  readonly #requests: PairRequests
   readonly #handler: PairHandler
   readonly #times: PairTimes | null
   readonly #startedAtMs = performance.now()
@@ -67,9 +66,8 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   #merge: LogprobMerge | null = null
   #hasFirstByte = false
 
-  constructor(attempt: PairAttempt, requests: PairRequests, handler: PairHandler, times: PairTimes | null) {
+  constructor(attempt: PairAttempt, handler: PairHandler, times: PairTimes | null) {
     this.#attempt = attempt
-    this.#requests = requests
     this.#handler = handler
     this.#times = times
   }
@@ -77,19 +75,20 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   /**
    * Sends both requests at once.
    *
+   * @param requests not kept: a long stream need not hold two bodies
    * @param usedMs what attempts before have used of the request's time
    * @throws unsupported_connection_mode (501); then nothing was sent
    */
-  start(parts: Pick<DispatchParts, 'transports' | 'limits'>, usedMs: number): void {
+  start(requests: PairRequests, parts: Pick<DispatchParts, 'transports' | 'limits'>, usedMs: number): void {
     const { prefill, decode } = this.#attempt
     const toPrefill = parts.transports.of(prefill.worker)
     const toDecode = parts.transports.of(decode.worker)
     const send = (transport: Transport, leg: PairLeg, handler: UpstreamHandler) => {
       const { worker } = this.#attempt.leg(leg)
       const limits = parts.limits.after(worker, usedMs)
-      return transport.send(worker, this.#requests[leg], limits, handler)
+      return transport.send(worker, requests[leg], limits, handler)
     }
-    const leg = new PrefillLeg(this.#attempt, this, this.#requests.wantsPromptLogprobs)
+    const leg = new PrefillLeg(this.#attempt, this, requests.wantsPromptLogprobs)
     this.#prefill = send(toPrefill, 'prefill', leg)
     this.#decode = send(toDecode, 'decode', this)
   }

@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest'
+import { workerEntry } from '../../test/support/worker-entry.ts'
+import type { AuthService } from '../contracts/auth.ts'
+import type { RelayContext } from '../contracts/reply-sink.ts'
+import { OutgoingHeaders } from './outgoing.ts'
+import { toWorkerRequest } from './worker-request.ts'
+
+const local = workerEntry({ slot: 0 })
+const openAi = workerEntry({ slot: 1, url: 'https://api.openai.com/v1', runtimeType: 'external' })
+const anthropic = workerEntry({ slot: 2, url: 'https://api.anthropic.com', runtimeType: 'external' })
+
+/** What the relay sees of a request with these headers, all of them declared. */
+function context(headers: Record<string, string>, forwarded: readonly string[] = []): RelayContext {
+  const request: Pick<RelayContext, 'header' | 'forwardedHeaders' | 'requestId'> = {
+    header: (name) => headers[name],
+    forwardedHeaders: forwarded.flatMap((name) => (name in headers ? [name, headers[name]] : [])),
+    requestId: 'id-1',
+  }
+  return request as RelayContext
+}
+
+function headersOf(worker = local, given: Record<string, string> = {}, forwarded: readonly string[] = []) {
+  const outgoing = new OutgoingHeaders(['authorization'])
+  outgoing.auth = { isGatewayKey: (key) => key.includes('gate') } as AuthService
+  const list = outgoing.of(context(given, forwarded), worker)
+  const pairs = Array.from({ length: list.length / 2 }, (_, i) => [list[2 * i], list[2 * i + 1]])
+  expect(new Set(pairs.map(([name]) => name)).size).toBe(pairs.length)
+  const { 'content-type': _type, ...rest } = Object.fromEntries(pairs)
+  return rest
+}
+
+const keyed = (worker: typeof local) => ({ ...worker, apiKey: 'own' })
+
+describe('credentials (routes facts 4.7; routing facts 4.8)', () => {
+  test('engines and OpenAI-compatible services get a bearer token, the worker’s before the client’s', () => {
+    for (const worker of [local, openAi]) {
+      expect(headersOf(keyed(worker), { authorization: 'Bearer mine' })).toEqual({
+        authorization: 'Bearer own',
+      })
+      expect(headersOf(worker, { authorization: 'Bearer mine' })).toEqual({ authorization: 'Bearer mine' })
+      expect(headersOf(worker, { authorization: 'Bearer gate' })).toEqual({})
+      expect(headersOf(worker, { 'x-api-key': 'mine' })).toEqual({})
+    }
+  })
+
+  const version = { 'anthropic-version': '2023-06-01' }
+
+  test('Anthropic gets x-api-key and a version', () => {
+    expect(headersOf(keyed(anthropic))).toEqual({ ...version, 'x-api-key': 'own' })
+    const named = workerEntry({
+      slot: 3,
+      url: 'http://proxy:1',
+      runtimeType: 'external',
+      labels: { provider: 'anthropic' },
+    })
+    expect(headersOf(keyed(named))).toEqual({ ...version, 'x-api-key': 'own' })
+  })
+
+  test('the client’s key goes to Anthropic as it came, when the worker has none and it is not the gateway’s', () => {
+    expect(headersOf(anthropic, { 'x-api-key': 'mine' })).toEqual({ ...version, 'x-api-key': 'mine' })
+    expect(headersOf(anthropic, { authorization: 'Bearer mine' })).toEqual({
+      ...version,
+      authorization: 'Bearer mine',
+    })
+    expect(headersOf(anthropic, { 'x-api-key': 'gate', authorization: 'Bearer gate' })).toEqual(version)
+  })
+
+  test('the client’s own version and betas stay, once each, and no second key with them', () => {
+    const given = { 'anthropic-version': '2024-01-01', 'anthropic-beta': 'b', 'x-api-key': 'mine' }
+    const expected = { 'anthropic-version': '2024-01-01', 'anthropic-beta': 'b', 'x-api-key': 'own' }
+    expect(headersOf(keyed(anthropic), given)).toEqual(expected)
+    expect(headersOf(keyed(anthropic), given, Object.keys(given))).toEqual(expected)
+  })
+
+  test('an engine at a host of that name is an engine', () => {
+    const engine = workerEntry({ slot: 4, url: 'http://api.anthropic.com' })
+    expect(headersOf(keyed(engine))).toEqual({ authorization: 'Bearer own' })
+    const other = workerEntry({ slot: 5, url: 'https://notanthropic.com', runtimeType: 'external' })
+    expect(headersOf(keyed(other))).toEqual({ authorization: 'Bearer own' })
+  })
+})
+
+describe('the body for one worker', () => {
+  const options = { model: 'm', stream: false, path: '/generate' }
+  const bodyFor = (worker: typeof local, body: string) =>
+    toWorkerRequest(context({}), options, new OutgoingHeaders([]), worker, Buffer.from(body)).body?.toString()
+  const rank = { ...local, dataParallel: { baseUrl: 'http://h:1', rank: 2, size: 4 } }
+
+  test('says which data-parallel rank is meant, in place of what the client said (routing facts 2.4)', () => {
+    expect(bodyFor(rank, '{"text":"a", "data_parallel_rank":9}')).toBe('{"data_parallel_rank":2,"text":"a"}')
+    expect(bodyFor(local, '{"text":"a", "data_parallel_rank":9}')).toBe(
+      '{"text":"a", "data_parallel_rank":9}',
+    )
+  })
+
+  test('stays as it is when it is no JSON object', () => {
+    expect(bodyFor(rank, '')).toBe('')
+    expect(bodyFor(rank, '[1]')).toBe('[1]')
+  })
+})

@@ -1,0 +1,469 @@
+/** Requests that a prefill and a decode worker share: what both are told, whose answer it is, and what breaks a pair. */
+import { afterEach, describe, expect, test } from 'vitest'
+import type { AttemptReport, Host } from '#kernel'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { plugin } from '../support/hooked-gateway.ts'
+import {
+  type Answer,
+  dropAnswer,
+  hangAnswer,
+  jsonAnswer,
+  type RecordedRequest,
+  type Script,
+  type ScriptedWorker,
+  sseAnswer,
+  startScriptedWorker,
+  streamAnswer,
+} from '../support/scripted-worker.ts'
+import { openSse, type SseStream } from '../support/sse-client.ts'
+import { type StaticWorker, type StaticWorkers, staticWorkers } from '../support/static-workers.ts'
+
+const ECHO = 'POST /echo'
+const NO_RETRY = { retry: { maxAttempts: 1 } }
+const QUICK = { retry: { initialBackoffMs: 1, maxBackoffMs: 5 } }
+
+let cleanups: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const clean of cleanups.reverse()) await clean()
+  cleanups = []
+})
+
+interface Setup {
+  readonly gateway: TestGateway
+  readonly prefill: readonly ScriptedWorker[]
+  readonly decode: readonly ScriptedWorker[]
+  readonly table: StaticWorkers
+  ask(body?: unknown): Promise<Response>
+  stream(body?: object): SseStream
+  /** In-flight counts of all workers, once they are zero or a second is over. */
+  idle(): Promise<number[]>
+  inFlight(): number[]
+  metric(name: string): Promise<string[]>
+}
+
+interface SetupOptions {
+  readonly kernel?: Record<string, unknown>
+  readonly entry?: Partial<StaticWorker>
+  /** Each worker is rank 3 of 4 of its engine. */
+  readonly isRank?: boolean
+  readonly others?: readonly StaticWorker[]
+  readonly register?: (host: Host) => void
+  readonly auth?: Record<string, unknown>
+}
+
+/** One worker an answer; the first of each kind is taken first. */
+async function setup(
+  prefillAnswers: readonly Script[],
+  decodeAnswers: readonly Script[],
+  options: SetupOptions = {},
+): Promise<Setup> {
+  const open = (answers: readonly Script[]) =>
+    Promise.all(
+      answers.map(async (answer) => {
+        const worker = (await startScriptedWorker()).script(ECHO, answer)
+        cleanups.push(() => worker.close())
+        return worker
+      }),
+    )
+  const [prefill, decode] = [await open(prefillAnswers), await open(decodeAnswers)]
+  const entries = (workers: readonly ScriptedWorker[], workerType: 'prefill' | 'decode') =>
+    workers.map(({ url }, index) => ({
+      url,
+      workerType,
+      priority: 90 - index,
+      bootstrapPort: workerType === 'prefill' ? 9_000 + index : null,
+      ...(options.isRank ? { url: `${url}@3`, dataParallel: { baseUrl: url, rank: 3, size: 4 } } : {}),
+      ...options.entry,
+    }))
+  const table = staticWorkers([
+    ...entries(prefill, 'prefill'),
+    ...entries(decode, 'decode'),
+    ...(options.others ?? []),
+  ])
+  const gateway = await startGateway({
+    own: [table.plugin, plugin('own', options.register ?? (() => {}))],
+    plugins: { auth: options.auth ?? {} },
+    kernel: options.kernel ?? QUICK,
+  })
+  cleanups.push(() => gateway.stop())
+  const inFlight = () => table.balance().workers.map(({ slot }) => table.balance().inFlight(slot))
+  return {
+    gateway,
+    prefill,
+    decode,
+    table,
+    inFlight,
+    ask: (body = { model: 'm' }) =>
+      fetch(`${gateway.url}/relay`, {
+        method: 'POST',
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      }),
+    stream: (body = {}) => openSse(`${gateway.url}/relay`, { body: { model: 'm', stream: true, ...body } }),
+    idle: async () => {
+      const untilMs = performance.now() + 1_000
+      while (inFlight().some((count) => count > 0) && performance.now() < untilMs)
+        await new Promise((resolve) => setImmediate(resolve))
+      return inFlight()
+    },
+    metric: async (name) => {
+      const text = await (await fetch(`${gateway.metricsUrl}`)).text()
+      return text.split('\n').filter((line) => line.startsWith(name))
+    },
+  }
+}
+
+const errorOf = async (reply: Response) =>
+  ((await reply.json()) as { error: { code: string; message: string } }).error
+const only = (workers: readonly ScriptedWorker[], index = 0): RecordedRequest[] =>
+  workers[index].requestsTo(ECHO)
+const roomText = (request: RecordedRequest) =>
+  /"bootstrap_room":(\[[\d,]+\]|\d+)/.exec(request.body.toString())?.[1]
+
+/** An answer that the test lets go. */
+function gated(answer: Answer): { script: Script; open: () => void } {
+  const gate = Promise.withResolvers<void>()
+  return { script: () => gate.promise.then(() => answer), open: gate.resolve }
+}
+
+describe('what both workers are told (routing facts 1.12)', () => {
+  test('the same body with the same meeting point; the answer is the decode worker’s (routing check 30)', async () => {
+    const all = await setup(
+      [jsonAnswer({ from: 'prefill' })],
+      [jsonAnswer({ from: 'decode' }, { status: 201 })],
+    )
+    const reply = await all.ask('{"model":"m", "odd" : [1.0]}')
+    expect([reply.status, await reply.json()]).toEqual([201, { from: 'decode' }])
+    const [sent, alsoSent] = [only(all.prefill)[0], only(all.decode)[0]]
+    expect(sent.body.equals(alsoSent.body)).toBe(true)
+    expect(sent.body.toString()).toMatch(
+      /^\{"bootstrap_host":"127.0.0.1","bootstrap_port":9000,"bootstrap_room":\d+,"model":"m", "odd" : \[1.0\]\}$/,
+    )
+    expect(sent.path).toBe('/echo')
+    expect(await all.idle()).toEqual([0, 0])
+  })
+
+  test('every request has a room of its own, and for n = 2 an array of them (routing check 30)', async () => {
+    const all = await setup([jsonAnswer({})], [jsonAnswer({})])
+    for (let i = 0; i < 10; i++) await all.ask()
+    const rooms = only(all.prefill).map(roomText)
+    expect(new Set(rooms).size).toBe(10)
+    expect(only(all.decode).map(roomText)).toEqual(rooms)
+    await all.ask({ model: 'm', n: 2 })
+    const sent = only(all.decode)[10]
+    expect(sent.json()).toMatchObject({
+      bootstrap_host: Array(2).fill('127.0.0.1'),
+      bootstrap_port: [9000, 9000],
+    })
+    const [first, second] = (roomText(sent) ?? '').slice(1, -1).split(',')
+    expect(first).not.toBe(second)
+    expect(roomText(only(all.prefill)[10])).toBe(roomText(sent))
+  })
+
+  test('each gets its own key, and a member that the client made up is replaced', async () => {
+    const all = await setup([jsonAnswer({})], [jsonAnswer({})], {
+      entry: { apiKey: 'worker-key', bootstrapHost: 'boot', bootstrapPort: null },
+      auth: { apiKey: 'gate' },
+    })
+    await fetch(`${all.gateway.url}/relay`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer gate' },
+      body: '{"model":"m","bootstrap_host":"evil","bootstrap_room":1}',
+    })
+    for (const request of [...only(all.prefill), ...only(all.decode)]) {
+      expect(request.header('authorization')).toBe('Bearer worker-key')
+      expect(request.json()).toMatchObject({ bootstrap_host: 'boot', bootstrap_port: null })
+      expect(request.body.toString()).not.toContain('evil')
+    }
+  })
+
+  test('an alias reaches both as the canonical id, and the hook sees both requests', async () => {
+    const seen: string[] = []
+    const all = await setup([jsonAnswer({})], [jsonAnswer({})], {
+      entry: { models: [{ id: 'real', aliases: ['nick'] }] },
+      register: (host) => {
+        host.hook(
+          'onUpstreamRequest',
+          async (_ctx, { worker, headers }) => {
+            seen.push(worker.workerType)
+            headers.push('x-leg', worker.workerType)
+          },
+          { scope: 'all' },
+        )
+      },
+    })
+    await all.ask({ model: 'nick' })
+    expect(seen).toEqual(['prefill', 'decode'])
+    expect(only(all.prefill)[0].header('x-leg')).toBe('prefill')
+    expect(only(all.decode)[0].json()).toMatchObject({ model: 'real' })
+  })
+
+  test('ranks of data-parallel engines are asked at the engine, and told which one they are', async () => {
+    const all = await setup([jsonAnswer({})], [jsonAnswer({})], { isRank: true })
+    expect((await all.ask({ model: 'm', data_parallel_rank: 7 })).status).toBe(200)
+    for (const request of [...only(all.prefill), ...only(all.decode)]) {
+      expect(request.json()).toMatchObject({ data_parallel_rank: 3, bootstrap_host: '127.0.0.1' })
+      expect(request.body.toString().match(/data_parallel_rank/g)).toHaveLength(1)
+    }
+  })
+})
+
+describe('the answer', () => {
+  test('waits until prefill is done, then streams byte for byte', async () => {
+    const prefill = gated(jsonAnswer({}))
+    const all = await setup([prefill.script], [sseAnswer(['1', '2', '[DONE]'])])
+    const stream = all.stream()
+    await all.decode[0].received(ECHO)
+    await all.prefill[0].received(ECHO)
+    expect(stream.status).toBe(0)
+    expect(all.inFlight()).toEqual([1, 1])
+    prefill.open()
+    await stream.done
+    expect([stream.text(), stream.isWhole]).toEqual(['data: 1\n\ndata: 2\n\ndata: [DONE]\n\n', true])
+    expect(await all.idle()).toEqual([0, 0])
+  })
+
+  test('both workers stay in the count until the last byte', async () => {
+    const last = Promise.withResolvers<void>()
+    const all = await setup([jsonAnswer({})], [sseAnswer(['1', { until: last.promise }, '2'])])
+    const stream = all.stream()
+    await stream.receive(1)
+    expect(all.inFlight()).toEqual([1, 1])
+    last.resolve()
+    await stream.done
+    expect(await all.idle()).toEqual([0, 0])
+  })
+
+  test('a large one reaches a slow client whole: the decode worker is paused meanwhile', async () => {
+    const chunk = `data: ${'y'.repeat(60_000)}\n\n`
+    const all = await setup(
+      [jsonAnswer({})],
+      [streamAnswer(Array(300).fill(chunk), { headers: { 'content-type': 'text/event-stream' } })],
+    )
+    const stream = all.stream()
+    await stream.receive(1)
+    stream.pause()
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    stream.resume()
+    await stream.done
+    expect(stream.bodyLength).toBe(chunk.length * 300)
+  })
+
+  test('a client that leaves stops both workers', async () => {
+    const all = await setup([sseAnswer(['1', { hang: true }])], [hangAnswer()])
+    const stream = all.stream()
+    const sent = [await all.prefill[0].received(ECHO), await all.decode[0].received(ECHO)]
+    stream.close()
+    for (const request of sent) await request.closed
+    expect(await all.idle()).toEqual([0, 0])
+  })
+
+  test('times of both legs are measured', async () => {
+    const all = await setup([jsonAnswer({})], [jsonAnswer({})])
+    await all.ask()
+    const labels = '{backend_type="pd",model="unknown",runtime="unspecified"}'
+    const expected = (name: string) => [`${name}${labels.replace('unknown', 'm')} 1`]
+    for (const name of ['weir_pd_prefill_duration_seconds_count', 'weir_pd_ttft_seconds_count'])
+      expect(await all.metric(name)).toEqual(expected(name))
+    expect(await all.metric('weir_router_requests_total')).toEqual([
+      expect.stringContaining('router_type="http",backend_type="pd"'),
+    ])
+  })
+})
+
+describe('when a worker of the pair refuses', () => {
+  test.each([
+    [400, 400, 'decode_bad_request'],
+    [404, 404, 'decode_not_found'],
+    [422, 500, 'decode_error'],
+    [500, 500, 'decode_internal_error'],
+    [502, 502, 'decode_bad_gateway'],
+    [503, 503, 'decode_unavailable'],
+  ])('decode %d: the client gets %d %s, and prefill is stopped', async (status, sent, code) => {
+    const all = await setup([hangAnswer()], [jsonAnswer({ error: { message: 'too long' } }, { status })], {
+      kernel: NO_RETRY,
+    })
+    const reply = await all.ask({ model: 'm', stream: true })
+    const error = await errorOf(reply)
+    expect([reply.status, error.code]).toEqual([sent, code])
+    expect(error.message).toBe(`the decode worker answered with status ${status}: too long`)
+    await only(all.prefill)[0].closed
+    expect(await all.idle()).toEqual([0, 0])
+  })
+
+  test('prefill: the same, and decode is stopped', async () => {
+    const all = await setup([jsonAnswer({ message: 'no' }, { status: 400 })], [hangAnswer()])
+    const reply = await all.ask()
+    expect([reply.status, (await errorOf(reply)).code]).toEqual([400, 'prefill_bad_request'])
+    await only(all.decode)[0].closed
+    expect(only(all.prefill)).toHaveLength(1)
+    expect(await all.idle()).toEqual([0, 0])
+  })
+
+  test('another pair is tried, without the worker that failed', async () => {
+    const all = await setup(
+      [jsonAnswer({}), jsonAnswer({})],
+      [jsonAnswer({}, { status: 503 }), jsonAnswer({ ok: 1 })],
+    )
+    expect(await (await all.ask()).json()).toEqual({ ok: 1 })
+    expect([only(all.decode), only(all.decode, 1)].map(({ length }) => length)).toEqual([1, 1])
+    expect(roomText(only(all.decode)[0])).not.toBe(roomText(only(all.decode, 1)[0]))
+    expect(await all.metric('weir_worker_retries_total')).toEqual([
+      'weir_worker_retries_total{worker_type="decode",endpoint="other"} 1',
+    ])
+    expect(await all.idle()).toEqual([0, 0, 0, 0])
+  })
+
+  test('only the breaker of the one that failed learns of it', async () => {
+    const all = await setup([jsonAnswer({}, { status: 500 })], [hangAnswer()], {
+      kernel: { ...NO_RETRY, breaker: { failureThreshold: 1 } },
+    })
+    expect((await errorOf(await all.ask())).code).toBe('prefill_internal_error')
+    const states = all.table.balance().workers.map(({ slot }) => all.table.balance().breakerState(slot))
+    expect(states).toEqual(['open', 'closed'])
+    const reply = await all.ask()
+    expect([reply.status, (await errorOf(reply)).code]).toEqual([503, 'server_selection_failed'])
+  })
+})
+
+describe('when a connection breaks', () => {
+  test.each(['prefill', 'decode'] as const)(
+    'that of %s stops the other: 502 pd_request_failed',
+    async (broken) => {
+      const answers = { prefill: hangAnswer(), decode: hangAnswer(), [broken]: dropAnswer('reset') }
+      const all = await setup([answers.prefill], [answers.decode], { kernel: NO_RETRY })
+      const reply = await all.ask()
+      const error = await errorOf(reply)
+      expect([reply.status, error.code]).toEqual([502, 'pd_request_failed'])
+      expect(error.message).toContain(broken)
+      const other = broken === 'prefill' ? all.decode : all.prefill
+      if (only(other).length > 0) await only(other)[0].closed
+      expect(await all.idle()).toEqual([0, 0])
+    },
+  )
+
+  test('before the first byte, another pair is tried: also when decode had begun to answer', async () => {
+    const began = gated(dropAnswer('reset'))
+    const all = await setup(
+      [began.script, jsonAnswer({})],
+      [sseAnswer(['1', { hang: true }]), sseAnswer(['2'])],
+    )
+    const stream = all.stream()
+    await all.decode[0].received(ECHO)
+    all.decode[0].script(ECHO, sseAnswer(['again']))
+    began.open()
+    await stream.done
+    expect(stream.events.map(({ data }) => data)).toEqual(['again'])
+    expect(only(all.prefill, 1)).toHaveLength(1)
+  })
+
+  test('after it, the stream ends with an error event and nobody is asked again', async () => {
+    const all = await setup([jsonAnswer({})], [sseAnswer(['1', { drop: 'reset' }])])
+    const stream = all.stream()
+    await stream.done
+    expect(stream.events[0].data).toBe('1')
+    expect(JSON.parse(stream.events[1].data)).toMatchObject({ error: { code: 'read_response_body_failed' } })
+    expect(only(all.decode)).toHaveLength(1)
+    expect(await all.idle()).toEqual([0, 0])
+  })
+
+  test('a prefill worker that hangs meets the limit: 504, and both are let go', async () => {
+    const all = await setup([hangAnswer()], [sseAnswer(['1'])], {
+      kernel: { retry: { maxAttempts: 1 }, upstream: { requestMs: 300 } },
+    })
+    const reply = await all.ask()
+    expect([reply.status, (await errorOf(reply)).code]).toEqual([504, 'call_upstream_timeout'])
+    expect(await all.idle()).toEqual([0, 0])
+  })
+
+  test('a pair of which one side is missing: 503 that says which', async () => {
+    const all = await setup([jsonAnswer({})], [jsonAnswer({})])
+    all.table.balance().setStatus(all.table.balance().workers[1].slot, 'not_ready')
+    const reply = await all.ask()
+    const error = await errorOf(reply)
+    expect([reply.status, error.code]).toEqual([503, 'server_selection_failed'])
+    expect(error.message).toContain('decode')
+    expect(await all.idle()).toEqual([0, 0])
+  })
+
+  test('a batch without end is refused before anybody is asked', async () => {
+    const all = await setup([jsonAnswer({})], [jsonAnswer({})])
+    const reply = await all.ask({ model: 'm', n: 1_000_000 })
+    expect([reply.status, (await errorOf(reply)).code]).toEqual([400, 'pd_batch_too_large'])
+    expect(only(all.prefill)).toHaveLength(0)
+    expect(await all.idle()).toEqual([0, 0])
+  })
+})
+
+describe('log probabilities of the prompt', () => {
+  const wanted = { model: 'm', return_logprob: true }
+  const meta = (...input_token_logprobs: unknown[]) => ({ meta_info: { input_token_logprobs, n: 1 } })
+
+  test('come from prefill and stand before those of decode', async () => {
+    const all = await setup(
+      [jsonAnswer(meta([-1, 5], [-2, 6]))],
+      [jsonAnswer({ text: 'a', ...meta([-3, 7]) })],
+    )
+    const reply = await all.ask(wanted)
+    expect(await reply.json()).toEqual({ text: 'a', ...meta([-1, 5], [-2, 6], [-3, 7]) })
+  })
+
+  test('are merged by prompt in a batch, and a reply without them gets them', async () => {
+    const all = await setup(
+      [jsonAnswer([meta('a'), meta('b')])],
+      [jsonAnswer([{ meta_info: {} }, meta('c')])],
+    )
+    expect(await (await all.ask(wanted)).json()).toEqual([
+      { meta_info: { input_token_logprobs: ['a'] } },
+      meta('b', 'c'),
+    ])
+  })
+
+  test('are in every event of a stream, whatever its pieces; the end marker stays', async () => {
+    const events = [JSON.stringify(meta('b')), JSON.stringify({ text: 'x' }), '[DONE]']
+    const bytes = Buffer.from(events.map((event) => `data: ${event}\n\n`).join(''))
+    const pieces = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, i) =>
+      bytes.subarray(i * 7, i * 7 + 7),
+    )
+    const all = await setup(
+      [sseAnswer([JSON.stringify(meta('a')), '[DONE]'])],
+      [streamAnswer(pieces, { headers: { 'content-type': 'text/event-stream' } })],
+    )
+    const stream = all.stream(wanted)
+    await stream.done
+    expect(stream.events.map(({ data }) => data)).toEqual([
+      JSON.stringify(meta('a', 'b')),
+      ...events.slice(1),
+    ])
+    expect([stream.isWhole, stream.splitReads]).toEqual([true, 0])
+  })
+
+  test('an answer that nobody can read passes as it came', async () => {
+    const all = await setup([jsonAnswer('none')], [jsonAnswer(meta('c'))])
+    expect(await (await all.ask(wanted)).json()).toEqual(meta('c'))
+  })
+})
+
+test('plugins learn of both attempts of a pair', async () => {
+  const reports: AttemptReport[] = []
+  const all = await setup([jsonAnswer({})], [jsonAnswer({}, { status: 201 })], {
+    register: (host) => {
+      host.hook('onAttempt', (_ctx, report) => void reports.push(report), { scope: 'all' })
+    },
+  })
+  await all.ask()
+  expect(reports).toMatchObject([
+    { worker: { workerType: 'prefill' }, number: 1, status: 200, outcome: 'success' },
+    { worker: { workerType: 'decode' }, number: 1, status: 201, outcome: 'success' },
+  ])
+})
+
+test('whole workers of the same model take whole requests', async () => {
+  const whole = (await startScriptedWorker()).script(ECHO, jsonAnswer({ from: 'whole' }))
+  cleanups.push(() => whole.close())
+  const all = await setup([jsonAnswer({})], [jsonAnswer({ from: 'pair' })], { others: [{ url: whole.url }] })
+  const seen = new Set<string>()
+  for (let i = 0; i < 60 && seen.size < 2; i++)
+    seen.add(((await (await all.ask()).json()) as { from: string }).from)
+  expect([...seen].sort()).toEqual(['pair', 'whole'])
+  expect(whole.requestsTo(ECHO)[0].body.toString()).toBe('{"model":"m"}')
+})
