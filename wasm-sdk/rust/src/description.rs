@@ -1,0 +1,69 @@
+//! What a module says about itself in its `describe` export.
+
+use crate::host::output_bytes;
+use serde_json::{json, Map, Value};
+
+/// `weir_sdk::describe!(Description::new().needs_request_body());`
+pub struct Description {
+    needs: Map<String, Value>,
+    instance: &'static str,
+    on_failure: &'static str,
+}
+
+impl Description {
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Self { needs: Map::new(), instance: "fresh", on_failure: "open" }
+    }
+
+    pub fn needs_request_body(mut self) -> Self {
+        self.needs.insert("request_body".into(), true.into());
+        self
+    }
+
+    /// Bodies of unstreamed answers.
+    pub fn needs_response_body(mut self) -> Self {
+        self.needs.insert("response_body".into(), true.into());
+        self
+    }
+
+    /// Only these headers of the request are given; none for an empty list. Left out, all are.
+    pub fn needs_headers(mut self, names: &[&str]) -> Self {
+        self.needs.insert("headers".into(), names_of(names));
+        self
+    }
+
+    /// Only these headers of the answer are given; none for an empty list. Left out, all are.
+    pub fn needs_response_headers(mut self, names: &[&str]) -> Self {
+        self.needs.insert("response_headers".into(), names_of(names));
+        self
+    }
+
+    /// One instance serves many calls: faster, for modules that keep nothing between calls.
+    pub fn reuses_instance(mut self) -> Self {
+        self.instance = "reuse";
+        self
+    }
+
+    /// A request is refused when the module fails; left out, it goes on as if the module were not there.
+    pub fn fails_closed(mut self) -> Self {
+        self.on_failure = "closed";
+        self
+    }
+
+    #[doc(hidden)]
+    pub fn send(self) -> i32 {
+        let Self { needs, instance, on_failure } = self;
+        let description =
+            json!({ "abi": crate::ABI_VERSION, "needs": needs, "instance": instance, "on_failure": on_failure });
+        output_bytes(description.to_string().as_bytes());
+        0
+    }
+}
+
+fn names_of(names: &[&str]) -> Value {
+    if names.is_empty() {
+        return false.into();
+    }
+    names.iter().map(|name| name.to_ascii_lowercase()).collect::<Vec<_>>().into()
+}

@@ -1,0 +1,113 @@
+//! Runs a handler in the body of an export, and the macros that write these exports.
+
+use crate::host::{fail, log};
+use crate::input::Input;
+use crate::{Action, Error, ErrorInfo, Request, Response, Result, StreamAction, StreamEvent};
+
+/// Writes the export `on_request`; the handler is `fn(&Request) -> Result<Action>`.
+#[macro_export]
+macro_rules! on_request {
+    ($handler:expr) => {
+        #[no_mangle]
+        pub extern "C" fn on_request() -> i32 {
+            $crate::run_request($handler)
+        }
+    };
+}
+
+/// Writes the export `on_response`; the handler is `fn(&Request, &Response) -> Result<Action>`.
+#[macro_export]
+macro_rules! on_response {
+    ($handler:expr) => {
+        #[no_mangle]
+        pub extern "C" fn on_response() -> i32 {
+            $crate::run_response($handler)
+        }
+    };
+}
+
+/// Writes the export `on_error`; the handler is `fn(&Request, &Response, &ErrorInfo) -> Result<Action>`.
+#[macro_export]
+macro_rules! on_error {
+    ($handler:expr) => {
+        #[no_mangle]
+        pub extern "C" fn on_error() -> i32 {
+            $crate::run_error($handler)
+        }
+    };
+}
+
+/// Writes the export `on_stream_event`; the handler is `fn(&Request, &StreamEvent) -> Result<StreamAction>`.
+#[macro_export]
+macro_rules! on_stream_event {
+    ($handler:expr) => {
+        #[no_mangle]
+        pub extern "C" fn on_stream_event() -> i32 {
+            $crate::run_stream_event($handler)
+        }
+    };
+}
+
+/// Writes the export `describe` from a `Description`.
+#[macro_export]
+macro_rules! describe {
+    ($description:expr) => {
+        #[no_mangle]
+        pub extern "C" fn describe() -> i32 {
+            $description.send()
+        }
+    };
+}
+
+#[doc(hidden)]
+pub fn run_request(handler: impl Fn(&Request) -> Result<Action>) -> i32 {
+    run(|| {
+        let (head, body) = Input::read()?;
+        handler(&Request { head: head.request, body: Some(body), now_ms: head.now_ms })?.send()
+    })
+}
+
+#[doc(hidden)]
+pub fn run_response(handler: impl Fn(&Request, &Response) -> Result<Action>) -> i32 {
+    run(|| {
+        let (head, body) = Input::read()?;
+        let request = Request { head: head.request, body: None, now_ms: head.now_ms };
+        handler(&request, &Response { head: present(head.response)?, body })?.send()
+    })
+}
+
+#[doc(hidden)]
+pub fn run_error(handler: impl Fn(&Request, &Response, &ErrorInfo) -> Result<Action>) -> i32 {
+    run(|| {
+        let (head, body) = Input::read()?;
+        let request = Request { head: head.request, body: None, now_ms: head.now_ms };
+        handler(&request, &Response { head: present(head.response)?, body }, &present(head.error)?)?.send()
+    })
+}
+
+#[doc(hidden)]
+pub fn run_stream_event(handler: impl Fn(&Request, &StreamEvent) -> Result<StreamAction>) -> i32 {
+    run(|| {
+        let (head, body) = Input::read()?;
+        let request = Request { head: head.request, body: None, now_ms: head.now_ms };
+        let event =
+            StreamEvent { head: present(head.event)?, response: head.response, state: head.state, body };
+        handler(&request, &event)?.send()
+    })
+}
+
+/// An error fails the call with its text; a panic traps, and says in the log why.
+fn run(handler: impl FnOnce() -> Result<()>) -> i32 {
+    std::panic::set_hook(Box::new(|info| log::error(&info.to_string())));
+    match handler() {
+        Ok(()) => 0,
+        Err(error) => {
+            fail(&error.to_string());
+            1
+        }
+    }
+}
+
+fn present<T>(section: Option<T>) -> Result<T> {
+    section.ok_or_else(|| Error::msg("the input lacks what this phase has"))
+}

@@ -1,0 +1,96 @@
+//! One server-sent event of a streamed answer, and what goes on in its place.
+
+use crate::host::output_frame;
+use crate::input::{Body, EventHead, ResponseHead};
+use crate::{Headers, Result};
+use serde::Serialize;
+
+pub struct StreamEvent {
+    pub(crate) head: EventHead,
+    pub(crate) response: Option<ResponseHead>,
+    pub(crate) state: String,
+    pub(crate) body: Body,
+}
+
+impl StreamEvent {
+    /// 0-based in the stream.
+    pub fn index(&self) -> u64 {
+        self.head.index
+    }
+
+    /// Value of the `event:` field.
+    pub fn name(&self) -> Option<&str> {
+        self.head.name.as_deref()
+    }
+
+    /// The stream has ended: there is no data, but events may still be added.
+    pub fn is_end(&self) -> bool {
+        self.head.is_end
+    }
+
+    /// What the action of the event before kept; empty at first.
+    pub fn state(&self) -> &str {
+        &self.state
+    }
+
+    pub fn data(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.body.bytes())
+    }
+
+    /// The data as JSON.
+    pub fn json(&self) -> Result<serde_json::Value> {
+        Ok(serde_json::from_slice(self.body.bytes())?)
+    }
+
+    /// Headers of the answer, where the module needs them.
+    pub fn response_headers(&self) -> Option<&Headers> {
+        self.response.as_ref().map(ResponseHead::headers)
+    }
+}
+
+#[derive(Serialize)]
+struct OutgoingEvent {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    data: String,
+}
+
+#[derive(Serialize, Default)]
+pub struct StreamAction {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<Vec<OutgoingEvent>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+}
+
+impl StreamAction {
+    /// The event goes on byte for byte.
+    pub fn pass() -> Self {
+        Self::default()
+    }
+
+    /// The event does not go on; `emit` may put others in its place.
+    pub fn discard() -> Self {
+        Self { events: Some(Vec::new()), state: None }
+    }
+
+    /// Sends an event in place of the one that came; call it again for more.
+    pub fn emit(mut self, name: Option<&str>, data: impl Into<String>) -> Self {
+        let event = OutgoingEvent { name: name.map(str::to_owned), data: data.into() };
+        self.events.get_or_insert_with(Vec::new).push(event);
+        self
+    }
+
+    /// Text that the next call of this stream finds in `state()`, 64 KiB at most; without it the text stays.
+    pub fn keep(mut self, state: impl Into<String>) -> Self {
+        self.state = Some(state.into());
+        self
+    }
+
+    pub(crate) fn send(&self) -> Result<()> {
+        if self.events.is_none() && self.state.is_none() {
+            return Ok(());
+        }
+        output_frame(self, &[])
+    }
+}
