@@ -1,28 +1,35 @@
 /** Random lives of a fleet on three threads, against what must hold after every step. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { balanceParts } from '../../test/support/balance-parts.ts'
+import { balanceParts, defaultBreaker, pickContext } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
-import type { RequestContext } from '../contracts/request.ts'
+import type { PickLeg } from '../contracts/policy.ts'
 import type { WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
+import { SharedMemory } from '../threads/shared-memory.ts'
+import { WORKER_TYPE_OF_LEG } from './compiled-table.ts'
 import { Counters, createCounters } from './counters.ts'
 import { ThreadBalance } from './thread-balance.ts'
 import type { Attempt } from './worker-balance.ts'
 
 const MAX_WORKERS = 6
 const MODELS = ['m', 'n', 'alias-of-m', 'unlisted', 'unknown', '']
-const ctx = { bodyBytes: Buffer.alloc(0), header: () => undefined } as unknown as RequestContext
+const LEGS: readonly PickLeg[] = ['whole', 'whole', 'prefill', 'decode']
+const REFUSALS = ['no_workers', 'model_not_found', 'no_available_workers', 'server_selection_failed']
+const contexts = ['', 'a', 'b'].map((key) => pickContext({ 'x-weir-routing-key': key }))
 
 /** Control and two data threads over one buffer, with what a test must remember about them. */
 class Fleet {
   readonly threads: ThreadBalance[]
   readonly held: Attempt[] = []
+  nowMs = 1_000_000
   private table: WorkerTable = { workers: [] }
   private readonly listeners: ((next: WorkerTable) => void)[] = []
   private registered = 0
 
   constructor(policy: string) {
     const buffer = createCounters(MAX_WORKERS, 2)
+    const parts = balanceParts(new SharedMemory())
+    const breaker = { ...defaultBreaker, failureThreshold: 2, successThreshold: 1, openMs: 1_000 }
     const table = {
       current: this.table,
       onChange: (listener: (next: WorkerTable) => void) => void this.listeners.push(listener),
@@ -30,10 +37,12 @@ class Fleet {
     this.threads = [0, 1, 2].map(
       (thread) =>
         new ThreadBalance({
-          ...balanceParts(),
+          ...parts,
           counters: new Counters(buffer, thread),
           table,
           defaultPolicy: policy,
+          breaker,
+          now: () => this.nowMs,
         }),
     )
   }
@@ -63,9 +72,12 @@ class Fleet {
     }
     expect(this.heldOf(slot)).toBe(0)
     expect(this.workers.some((worker) => worker.slot === slot)).toBe(false)
-    const models = [[], ['n'], [{ id: 'm', aliases: ['alias-of-m'] }], ['m', 'n']][shape % 4]
+    const models = [[], ['n'], [{ id: 'm', aliases: ['alias-of-m'] }], ['m', 'n']][(shape >> 2) % 4]
     const id = `id-${this.registered++}`
-    const added = workerEntry({ slot, id, models, priority: 50 + (shape % 2), cost: shape })
+    expect(this.control.breakerState(slot)).toBe('closed')
+    const workerType = WORKER_TYPE_OF_LEG[LEGS[shape % 4]]
+    const url = `http://${id}`
+    const added = workerEntry({ slot, id, url, workerType, models, priority: 50 + (shape % 2), cost: shape })
     this.publish([...this.workers, added])
     if (shape % 5 !== 0) this.control.setStatus(slot, 'ready')
   }
@@ -82,35 +94,46 @@ class Fleet {
     if (worker !== undefined) this.control.setStatus(worker.slot, status)
   }
 
-  pick(thread: number, model: string, tried: readonly number[]): void {
-    const isReady = (worker: WorkerEntry) => this.control.status(worker.slot) === 'ready'
+  pick(thread: number, model: string, leg: PickLeg, tried: readonly number[]): void {
+    // Where nobody else wants a probe's place, what is not closed may still be full.
+    const states = this.workers.filter((worker) => this.serves(worker, model, leg)).map(this.stateOf)
+    const available = this.workers.filter((worker) => this.stateOf(worker) !== null)
     let attempt: Attempt
     try {
-      attempt = this.threads[thread].pick(ctx, model, { excluded: tried })
+      const ctx = contexts[tried.length % contexts.length]
+      attempt = this.threads[thread].pick(ctx, model, { excluded: tried, leg })
     } catch (error) {
-      expect(['no_workers', 'model_not_found', 'no_available_workers']).toContain(
-        (error as { code: string }).code,
-      )
-      expect(this.workers.some((worker) => isReady(worker) && this.serves(worker, model))).toBe(false)
+      expect(REFUSALS).toContain((error as { code: string }).code)
+      expect(states).not.toContain('closed')
       return
     }
+    const { worker } = attempt
     this.held.push(attempt)
-    expect(this.workers).toContain(attempt.worker)
-    expect(isReady(attempt.worker)).toBe(true)
-    expect(this.serves(attempt.worker, model)).toBe(true)
-    if (tried.includes(attempt.worker.slot)) {
-      const others = this.workers.filter((worker) => isReady(worker) && this.serves(worker, model))
-      expect(others.every((worker) => tried.includes(worker.slot))).toBe(true)
-    }
+    expect(available).toContain(worker)
+    expect(this.serves(worker, model, leg)).toBe(true)
+    if (!tried.includes(worker.slot)) return
+    const others = this.workers.filter(
+      (other) => this.serves(other, model, leg) && this.stateOf(other) === 'closed',
+    )
+    expect(others.every((other) => tried.includes(other.slot))).toBe(true)
   }
 
-  release(index: number): void {
+  end(index: number, outcome: Outcome): void {
     const [attempt] = this.held.splice(index % Math.max(this.held.length, 1), 1)
+    if (outcome !== 'none') attempt?.[outcome]()
     attempt?.release()
     attempt?.release()
   }
 
-  private serves(worker: WorkerEntry, model: string): boolean {
+  /** Of the worker's breaker; null when the worker may get nothing for certain. */
+  private readonly stateOf = ({ slot }: WorkerEntry): 'closed' | 'half_open' | null => {
+    if (this.control.status(slot) !== 'ready') return null
+    const state = this.control.breakerState(slot)
+    return state === 'open' ? null : state
+  }
+
+  private serves(worker: WorkerEntry, model: string, leg: PickLeg): boolean {
+    if (worker.workerType !== WORKER_TYPE_OF_LEG[leg]) return false
     if (model === '' || model === 'unknown' || worker.models.length === 0) return true
     return worker.models.some((card) => card.id === this.control.canonicalModel(model))
   }
@@ -120,6 +143,8 @@ class Fleet {
     for (const listener of this.listeners) listener(this.table)
   }
 }
+
+type Outcome = 'succeeded' | 'failed' | 'none'
 
 const index = fc.nat({ max: 20 })
 const step = fc.oneof(
@@ -144,19 +169,44 @@ const step = fc.oneof(
       .tuple(
         fc.nat({ max: 2 }),
         fc.constantFrom(...MODELS),
+        fc.constantFrom(...LEGS),
         fc.array(fc.nat({ max: MAX_WORKERS - 1 }), { maxLength: 3 }),
       )
       .map(
-        ([thread, model, tried]) =>
+        ([thread, model, leg, tried]) =>
           (fleet: Fleet) =>
-            fleet.pick(thread, model, tried),
+            fleet.pick(thread, model, leg, tried),
       ),
   },
-  { weight: 4, arbitrary: index.map((at) => (fleet: Fleet) => fleet.release(at)) },
+  {
+    weight: 5,
+    arbitrary: fc.tuple(index, fc.constantFrom<Outcome>('succeeded', 'failed', 'failed', 'none')).map(
+      ([at, outcome]) =>
+        (fleet: Fleet) =>
+          fleet.end(at, outcome),
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(300, 1_000).map((ms) => (fleet: Fleet) => {
+      fleet.nowMs += ms
+    }),
+  },
 )
 
-test.each(['random', 'round_robin', 'least_load', 'power_of_two'])(
-  'whatever happens in whatever order, under %s: counts equal the attempts held, only ready workers that serve the model are picked, and no row in use is given away',
+test.each([
+  'random',
+  'round_robin',
+  'passthrough',
+  'least_load',
+  'power_of_two',
+  'cache_aware',
+  'bucket',
+  'manual',
+  'consistent_hashing',
+  'prefix_hash',
+])(
+  'whatever happens in whatever order, under %s: counts equal the attempts held, only available workers that serve the leg of the model are picked, and no row in use is given away',
   (policy) => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 40, maxLength: 120, size: 'max' }), (steps) => {
@@ -167,10 +217,12 @@ test.each(['random', 'round_robin', 'least_load', 'power_of_two'])(
             for (const thread of fleet.threads) expect(thread.inFlight(slot)).toBe(fleet.heldOf(slot))
           }
         }
-        while (fleet.held.length > 0) fleet.release(0)
+        while (fleet.held.length > 0) fleet.end(0, 'none')
         for (let slot = 0; slot < MAX_WORKERS; slot++) expect(fleet.control.inFlight(slot)).toBe(0)
+        for (const thread of fleet.threads) thread.close()
       }),
-      { numRuns: 60 },
+      { numRuns: 25 },
     )
   },
+  20_000,
 )
