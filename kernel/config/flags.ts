@@ -63,6 +63,28 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
     help: 'worker to register at start; repeatable',
   },
   {
+    flag: 'dp-aware',
+    env: 'WEIR_DP_AWARE',
+    path: ['plugins', 'workers', 'dpAware'],
+    kind: 'switch',
+    help: 'each data-parallel rank of an engine is a worker of its own',
+  },
+  {
+    flag: 'engine-metrics',
+    env: null,
+    path: ['plugins', 'workers', 'engineMetrics'],
+    kind: 'switch',
+    help: 'show what engines say about their load as metrics',
+  },
+  {
+    flag: 'load-monitor-interval',
+    env: null,
+    path: ['plugins', 'workers', 'loadMonitorIntervalSecs'],
+    kind: 'number',
+    placeholder: 'seconds',
+    help: 'how often engines are asked for their load while somebody reads it',
+  },
+  {
     flag: 'api-key',
     env: 'WEIR_API_KEY',
     path: ['plugins', 'auth', 'apiKey'],
@@ -168,4 +190,21 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
     placeholder: 'ms',
     help: 'time for running requests to end after a stop signal, in milliseconds',
   },
+])
+
+/** A secret that other programs know under the same name. */
+export interface SharedVariable {
+  readonly env: string
+  readonly path: readonly string[]
+}
+
+/**
+ * Read from the environment only. They may be there for others, so they set what an enabled plugin has and enable none.
+ * @source routing facts 2.3
+ */
+export const SHARED_VARIABLES: readonly SharedVariable[] = Object.freeze([
+  { env: 'OPENAI_ADMIN_KEY', path: ['plugins', 'workers', 'adminKeys', 'openai'] },
+  { env: 'XAI_ADMIN_KEY', path: ['plugins', 'workers', 'adminKeys', 'xai'] },
+  { env: 'ANTHROPIC_ADMIN_KEY', path: ['plugins', 'workers', 'adminKeys', 'anthropic'] },
+  { env: 'GEMINI_ADMIN_KEY', path: ['plugins', 'workers', 'adminKeys', 'gemini'] },
 ])

@@ -99,6 +99,35 @@ describe('loadConfig', () => {
     expect(config.kernel.metrics.port).toBe(29000)
   })
 
+  test('switches of the environment are words; another word is refused', async () => {
+    const workers = { workers: Type.Object({ dpAware: Type.Boolean({ default: false }) }) }
+    const find = async (name: string) => ({ name, config: workers[name as 'workers'] })
+    const loaded = (value: string) =>
+      load({
+        text: 'plugins: {}',
+        env: { WEIR_DP_AWARE: value },
+        pluginSchemas: { names: ['workers'], find },
+      })
+    expect((await loaded('1')).plugins.workers).toEqual({ dpAware: true })
+    expect((await loaded('False')).plugins.workers).toEqual({ dpAware: false })
+    await expect(loaded('yes')).rejects.toThrow('plugins.workers.dpAware')
+  })
+
+  test('a secret that other programs share is taken by an enabled plugin, enables none, and is not shown', async () => {
+    const adminKeys = Type.Object({ openai: Type.Optional(Type.String()) }, { default: {} })
+    const config = Type.Object({ urls: Type.Array(Type.String(), { default: [] }), adminKeys })
+    const find = async (name: string) => ({ name, config })
+    const loaded = (options: Partial<LoadOptions>) =>
+      load({ env: { OPENAI_ADMIN_KEY: 'sk-1' }, pluginSchemas: { names: ['workers'], find }, ...options })
+    expect((await loaded({ text: 'plugins: {}' })).plugins).toEqual({})
+    const { plugins, secretPaths } = await loaded({
+      text: 'plugins: {}',
+      overrides: flags({ 'worker-url': ['http://w'] }),
+    })
+    expect(plugins.workers).toEqual({ urls: ['http://w'], adminKeys: { openai: 'sk-1' } })
+    expect(secretPaths).toEqual(['["plugins","workers","adminKeys","openai"]'])
+  })
+
   test('lists come comma-separated from the environment and repeated from flags', async () => {
     const env = {
       WEIR_WORKER_URLS: 'http://a:1, http://b:2,',

@@ -77,7 +77,11 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     kernel: draft.kernel ?? {},
     plugins: chosen,
   }
-  for (const setting of settings) applySetting(sections, setting)
+  for (const setting of settings) if (setting.enablesNothing !== true) applySetting(sections, setting)
+  for (const setting of settings) {
+    if (setting.enablesNothing === true && setting.path[1] in sections.plugins)
+      applySetting(sections, setting)
+  }
   for (const name of overrides.without ?? []) delete sections.plugins[name]
 
   const secrets = settings.filter((setting) => setting.isSecret).map(({ path }) => path)

@@ -1,6 +1,6 @@
 /** Single values from the command line and the environment, on their way into the configuration. */
 import type { ConfigProblem } from './config-error.ts'
-import { CONFIG_FLAGS, type ConfigFlag } from './flags.ts'
+import { CONFIG_FLAGS, type ConfigFlag, SHARED_VARIABLES } from './flags.ts'
 
 export interface Setting {
   readonly path: readonly string[]
@@ -8,9 +8,14 @@ export interface Setting {
   /** `--port` or `WEIR_PORT`; stands in messages where a file has line and column. */
   readonly origin: string
   readonly isSecret: boolean
+  /** Left out unless the plugin it belongs to is enabled. Default: it enables the plugin. */
+  readonly enablesNothing?: boolean
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
+
+/** What a switch is called in the environment; another word is refused by the schema. */
+const SWITCH_WORDS: Readonly<Record<string, boolean>> = { true: true, '1': true, false: false, '0': false }
 
 export interface SettingsResult {
   readonly settings: readonly Setting[]
@@ -19,10 +24,20 @@ export interface SettingsResult {
 
 /** Everything that the environment sets. An empty variable counts as unset, as compose files leave them. */
 export function readEnvironment(env: Environment): SettingsResult {
-  return collect(CONFIG_FLAGS, (flag) => {
+  const { settings, problems } = collect(CONFIG_FLAGS, (flag) => {
     const raw = flag.env === null ? undefined : env[flag.env]
     if (flag.env === null || raw === undefined || raw === '') return null
+    if (flag.kind === 'switch') return { raw: SWITCH_WORDS[raw.toLowerCase()] ?? raw, origin: flag.env }
     return { raw: flag.kind === 'list' ? splitList(raw) : raw, origin: flag.env }
+  })
+  return { settings: [...settings, ...readSharedVariables(env)], problems }
+}
+
+function readSharedVariables(env: Environment): Setting[] {
+  return SHARED_VARIABLES.flatMap(({ env: origin, path }) => {
+    const value = env[origin]
+    if (value === undefined || value === '') return []
+    return [{ path, value, origin, isSecret: true, enablesNothing: true }]
   })
 }
 
