@@ -24,6 +24,14 @@ test('§4.8 each base URL of an HTTP worker is scraped once', () => {
   expect(targets.map(({ url }) => url)).toEqual(['http://a:1', 'http://c:1'])
 })
 
+test('§4.8 data-parallel ranks share their engine', () => {
+  const ranks = [0, 1].map((rank) => ({
+    ...entry(`http://a:1@${rank}`),
+    dataParallel: { baseUrl: 'http://a:1', rank, size: 2 },
+  }))
+  expect(scrapeTargets(ranks).map(({ url }) => url)).toEqual(['http://a:1'])
+})
+
 test('§4.8 workers that fail, answer with an error or speak gibberish are left out', async () => {
   const upstream = upstreamOf(async (url) => {
     if (url === 'http://dead:1') throw new Error('refused')

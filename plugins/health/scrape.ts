@@ -13,8 +13,8 @@ export type ScrapeTarget = Pick<WorkerEntry, 'url' | 'apiKey'>
 /** One target per base URL of an HTTP worker, whatever its state, in order of registration. */
 export function scrapeTargets(workers: readonly WorkerEntry[]): ScrapeTarget[] {
   const targets = new Map<string, ScrapeTarget>()
-  for (const { url, apiKey, connectionMode } of workers) {
-    const baseUrl = url.replace(/\/+$/, '')
+  for (const { url, dataParallel, apiKey, connectionMode } of workers) {
+    const baseUrl = (dataParallel?.baseUrl ?? url).replace(/\/+$/, '')
     if (connectionMode === 'http' && !targets.has(baseUrl)) targets.set(baseUrl, { url: baseUrl, apiKey })
   }
   return [...targets.values()]
