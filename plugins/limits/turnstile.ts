@@ -6,7 +6,7 @@ import type { GateQueue } from './gate-queue.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
 import type { Scheduler } from './scheduler.ts'
 import { PRIORITIES } from './scheduler-config.ts'
-import type { SchedulerMetrics } from './scheduler-metrics.ts'
+import type { ScheduleOutcome, SchedulerMetrics } from './scheduler-metrics.ts'
 import type { SchedulerQueue } from './scheduler-queue.ts'
 import { findPriority, MaxClasses } from './scheduler-rules.ts'
 import type { Stay } from './stay.ts'
@@ -17,6 +17,12 @@ export const PRIORITY_HEADERS = ['x-weir-priority', 'x-smg-priority'] as const
 const DEFAULT_PRIORITY = PRIORITIES.indexOf('default')
 /** A guess: nobody knows when a request ends. */
 const RETRY_SOON = retryAfter(1)
+
+const OUTCOMES: Readonly<Record<WaitOutcome, ScheduleOutcome>> = Object.freeze({
+  entered: 'admitted',
+  timed_out: 'rejected_queue_timeout',
+  left: 'client_cancelled',
+})
 
 export interface TurnstileParts {
   readonly gate: GateQueue
@@ -76,6 +82,7 @@ export class Turnstile {
     if (answer === false) throw limitsErrors.queue_full.with(RETRY_SOON, maxConcurrentRequests, queueSize)
     return this.#wait(stay, answer, (outcome, waitedMs) => {
       metrics.waited(waitedMs)
+      if (outcome === 'left') return
       if (outcome === 'timed_out') throw limitsErrors.queue_timeout(queueTimeoutMs)
       stay.hasPermit = true
     })
@@ -97,12 +104,9 @@ export class Turnstile {
     }
     return this.#wait(stay, scheduled, (outcome, waitedMs) => {
       schedulerMetrics.waited(priority, waitedMs)
-      if (outcome === 'entered') {
-        schedulerMetrics.outcome(priority, 'admitted')
-        return
-      }
-      schedulerMetrics.outcome(priority, 'rejected_queue_timeout')
-      throw limitsErrors.scheduler_queue_timeout(PRIORITIES[priority], queueTimeoutMs)
+      schedulerMetrics.outcome(priority, OUTCOMES[outcome])
+      if (outcome === 'timed_out')
+        throw limitsErrors.scheduler_queue_timeout(PRIORITIES[priority], queueTimeoutMs)
     })
   }
 
@@ -110,18 +114,12 @@ export class Turnstile {
   async #wait(
     stay: Stay,
     waiting: Waiting,
-    onEnd: (outcome: Exclude<WaitOutcome, 'left'>, waitedMs: number) => void,
+    onEnd: (outcome: WaitOutcome, waitedMs: number) => void,
   ): Promise<undefined> {
     const sinceMs = performance.now()
     stay.waiting = waiting
     const outcome = await waiting.outcome
     stay.waiting = null
-    if (outcome === 'left') {
-      const { scheduled } = stay
-      if (scheduled !== null)
-        this.#parts.schedulerMetrics.outcome(scheduled.turn.priority, 'client_cancelled')
-      return
-    }
     onEnd(outcome, performance.now() - sinceMs)
     // It left in the moment between being let in and hearing of it.
     if (stay.isOver) this.leave(stay)
