@@ -1,6 +1,15 @@
 /** Compiles the modules of the wasm scenarios with the guest library of this repository, into a folder that goes away. */
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +21,8 @@ export type GuestName = 'header' | 'body' | 'stream' | 'loop'
 export interface Guests {
   /** Folder of the compiled modules; symbolic links resolved. */
   readonly directory: string
-  file(name: GuestName): string
+  /** @param copy copies differ in a note that does nothing: a gateway takes the same module once only */
+  file(name: GuestName, copy?: number): string
   remove(): void
 }
 
@@ -22,9 +32,20 @@ export function compileGuests(names: readonly GuestName[]): Guests {
   // Authors find the library below node_modules; here that is this repository.
   mkdirSync(join(directory, 'node_modules'))
   symlinkSync(ROOT, join(directory, 'node_modules', 'weir'))
-  const file = (name: GuestName) => join(directory, `${name}.wasm`)
-  for (const name of names) compile(directory, name, file(name))
+  const compiled = (name: GuestName) => join(directory, `${name}.wasm`)
+  for (const name of names) compile(directory, name, compiled(name))
+  const file = (name: GuestName, copy = 0) => {
+    if (copy === 0) return compiled(name)
+    const copied = join(directory, `${name}-${copy}.wasm`)
+    writeFileSync(copied, Buffer.concat([readFileSync(compiled(name)), note(`copy-${copy}`)]))
+    return copied
+  }
   return { directory, file, remove: () => rmSync(directory, { recursive: true, force: true }) }
+}
+
+/** A custom section, which has no meaning: id 0, length, name. */
+function note(text: string): Buffer {
+  return Buffer.from([0, text.length + 1, text.length, ...Buffer.from(text)])
 }
 
 function compile(directory: string, name: GuestName, outFile: string): void {

@@ -1,22 +1,43 @@
 /** Simulated engines that batch and cache prefixes, all in one process: the product's own `weir sim`. */
 import { startWeir } from './gateway.ts'
-import { freePort, waitUntil } from './process.ts'
+import { StopWaiting, waitUntil } from './process.ts'
 
 export interface SimEngines {
   readonly ports: readonly number[]
   stop(): Promise<void>
 }
 
+/** Below the ports that Linux gives to outgoing connections. */
+const FIRST_PORT = 12_000
+const LAST_PORT = 32_000
+const ATTEMPTS = 5
+
 /** @param tokens length of an answer that nobody limits */
 export async function startSimEngines(count: number, tokens: number): Promise<SimEngines> {
-  const first = await freePort()
-  const ports = Array.from({ length: count }, (_, index) => first + index)
+  for (let attempt = 1; ; attempt++) {
+    const first = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT - count))
+    try {
+      return await startOnPorts(
+        Array.from({ length: count }, (_, index) => first + index),
+        tokens,
+      )
+    } catch (error) {
+      // A row of ports that are all free has to be found by trying.
+      if (attempt === ATTEMPTS || !String(error).includes('is taken by another program')) throw error
+    }
+  }
+}
+
+async function startOnPorts(ports: readonly number[], tokens: number): Promise<SimEngines> {
   const child = startWeir([
     ...['sim', '--engine', 'batched', '--model', 'bench', '--no-record', '--log-level', 'warn'],
-    ...['--count', String(count), '--port', String(first), '--tokens', String(tokens)],
+    ...['--count', String(ports.length), '--port', String(ports[0]), '--tokens', String(tokens)],
   ])
-  const answers = async () => (await fetch(`http://127.0.0.1:${ports[count - 1]}/health`)).ok
-  await waitUntil('the simulated engines listen', 10_000, answers).catch(async (error: Error) => {
+  const last = `http://127.0.0.1:${ports[ports.length - 1]}/health`
+  await waitUntil('the simulated engines listen', 10_000, async () => {
+    if (!child.isRunning()) throw new StopWaiting('the simulated engines ended')
+    return (await fetch(last)).ok
+  }).catch(async (error: Error) => {
     await child.stop()
     throw new Error(`${error.message}\n${child.errors()}`)
   })

@@ -50,7 +50,7 @@ export async function startWasmGateway(options: WasmGatewayOptions): Promise<Was
 async function register(port: number, guests: Guests, use: ModuleUse, index: number): Promise<void> {
   const descriptor = {
     name: `${use.guest}-${index}`,
-    file_path: guests.file(use.guest),
+    file_path: guests.file(use.guest, index),
     module_type: 'Middleware',
     attach_points: [{ Middleware: use.point }],
     instance: use.instance,
