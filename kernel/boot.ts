@@ -8,6 +8,7 @@ import { deepFreeze } from './config/deep-freeze.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { importPlugin, withoutSource } from './config/plugin-source.ts'
 import { Auth } from './contracts/auth.ts'
+import { KvEvents } from './contracts/kv-events.ts'
 import type { Logger } from './contracts/log.ts'
 import type { RelayContext } from './contracts/reply-sink.ts'
 import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
@@ -160,8 +161,10 @@ export class GatewayThread {
     return this.#server.listen(this.#options.config.kernel.host, port)
   }
 
-  ready(): Promise<void> {
-    return this.#plugins.ready()
+  async ready(): Promise<void> {
+    const kvEvents = this.#services.find(KvEvents)
+    if (kvEvents !== undefined && this.#options.link.isData) this.balance.followKvEvents(kvEvents)
+    await this.#plugins.ready()
   }
 
   /**

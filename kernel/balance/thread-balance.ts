@@ -1,6 +1,7 @@
 /** Balancing on one thread: keeps the compiled table current, picks, and counts every attempt exactly once. */
 import type { BreakerConfig } from '../config/breaker-config.ts'
 import { DEFAULT_POLICIES, type PoliciesConfig } from '../config/policies-config.ts'
+import type { KvEventFeed } from '../contracts/kv-events.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { PolicyFactory, PolicyParts, RandomSource } from '../contracts/policy.ts'
@@ -10,6 +11,7 @@ import { type BreakerListener, Breakers } from './breakers.ts'
 import { CompiledTable } from './compiled-table.ts'
 import { type AttemptBooks, CountedAttempt } from './counted-attempt.ts'
 import type { Counters } from './counters.ts'
+import { KvEventMonitor } from './kv-index/kv-event-monitor.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
 import { drawsPair } from './pairing.ts'
 import { type OnPickResolver, Picker, type SelectionListener } from './pick.ts'
@@ -58,7 +60,11 @@ export class ThreadBalance implements WorkerBalance {
   private readonly breakers: Breakers
   private readonly books: AttemptBooks
   private readonly registry = new PolicyRegistry()
+  private readonly defaultPolicy: string
+  private readonly policyState: PolicyState
   private readonly policies: ModelPolicies
+  private readonly metrics: Metrics
+  private kvEvents: KvEventMonitor | null = null
   private readonly slots: SlotAllocator
   private readonly picker: Picker
   private readonly random: RandomSource
@@ -68,12 +74,14 @@ export class ThreadBalance implements WorkerBalance {
   constructor(options: ThreadBalanceOptions) {
     const { counters, metrics, shared, random = Math.random, now = Date.now } = options
     this.counters = counters
+    this.defaultPolicy = options.defaultPolicy
     this.random = random
     this.breakers = new Breakers(counters, options.breaker, options.onBreaker ?? null, now)
     this.books = { counters, breakers: this.breakers }
     const { policySettings: config = DEFAULT_POLICIES, log } = options
-    const state = new PolicyState({ config, shared, metrics, maxWorkers: counters.maxWorkers })
-    registerBuiltInPolicies(this.registry, state)
+    this.metrics = metrics
+    this.policyState = new PolicyState({ config, shared, metrics, maxWorkers: counters.maxWorkers })
+    registerBuiltInPolicies(this.registry, this.policyState)
     const parts = { metrics, shared, random, log }
     this.policies = new ModelPolicies(this.registry, options, options.log ?? null, parts)
     this.slots = new SlotAllocator(counters)
@@ -175,8 +183,22 @@ export class ThreadBalance implements WorkerBalance {
     this.policies.check()
   }
 
+  /**
+   * Subscribes to what engines say of their KV caches, from now on for every worker that may. Only where cache_aware is
+   * the main policy: nobody else reads it.
+   *
+   * @source routing facts 1.4 (KV event subscription)
+   */
+  followKvEvents(feed: KvEventFeed): void {
+    if (this.registry.find(this.defaultPolicy) !== 'cache_aware' || this.kvEvents !== null) return
+    const { kvIndexes: indexes } = this.policyState
+    this.kvEvents = new KvEventMonitor({ feed, indexes, metrics: this.metrics })
+    this.kvEvents.update(this.table.workers)
+  }
+
   /** Releases what policies hold; the gateway ends. */
   close(): void {
+    this.kvEvents?.close()
     this.policies.close()
   }
 
@@ -189,6 +211,7 @@ export class ThreadBalance implements WorkerBalance {
       if (this.table.bySlot.get(slot)?.id !== id) leftSlots.push(slot)
     }
     this.policies.update(this.table, leftSlots)
+    this.kvEvents?.update(this.table.workers)
     this.onBreaker?.onWorkers(this.table.workers)
   }
 }
