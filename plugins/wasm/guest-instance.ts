@@ -56,8 +56,6 @@ export class GuestInstance {
     const plugin = await createPlugin(module.module, {
       useWasi: module.usesWasi,
       functions: instance.#imports() as NonNullable<ExtismPluginOptions['functions']>,
-      // Without a prototype: `constructor` is no key of a guest's configuration.
-      config: Object.assign(Object.create(null), module.config),
       logger: instance.#logger() as Console,
       allowedPaths: {},
       allowedHosts: [],
@@ -98,6 +96,7 @@ export class GuestInstance {
     const isWarm = this.#module.instance === 'reuse'
     const kernel = {
       alloc: (context: CallContext, size: bigint) => this.#alloc(context, size),
+      config_get: (context: CallContext, key: bigint) => this.#setting(context, key),
       // What newer guest libraries import and this version of the SDK lacks.
       get_log_level: () => this.#surroundings.logLevel,
       log_trace: () => {},
@@ -124,6 +123,14 @@ export class GuestInstance {
     if (this.scope.blockBytes > this.#surroundings.maxGuestBlockBytes)
       throw new Error('the guest asked for more exchange memory than it may have')
     return context.alloc(size)
+  }
+
+  /** The SDK's own fails on empty values. */
+  #setting(context: CallContext, key: bigint): bigint {
+    const name = context.read(key)?.string() ?? ''
+    const { config } = this.#module
+    if (!Object.hasOwn(config, name)) return 0n
+    return config[name] === '' ? context.alloc(0) : context.store(config[name])
   }
 
   /** What AssemblyScript calls where something cannot go on. */

@@ -15,6 +15,9 @@ import {
 } from './guest-task.ts'
 import { SharedState } from './shared-state.ts'
 
+/** How long the first calls may wait for threads that are only starting, milliseconds. */
+const START_GRACE_MS = 5_000
+
 /** Any owner number that no thread has. */
 const NO_OWNER = -2
 
@@ -60,6 +63,8 @@ export class GuestPool {
   readonly #state: SharedState
   #pool: TaskPool | null = null
   #lastId = 0
+  /** A thread has answered: the pool has started. */
+  #isWarm = false
   #hasEnded = false
 
   constructor(options: GuestPoolOptions) {
@@ -94,8 +99,12 @@ export class GuestPool {
       reuseCalls: config.reuseCalls,
       logLevel: guestLogLevel(host.kernelConfig.log.level),
     }
+    this.#isWarm = false
     this.#pool = host.taskPool({
-      file: new URL(import.meta.url.endsWith('.ts') ? './guest-thread.ts' : './guest-thread.js', import.meta.url),
+      file: new URL(
+        import.meta.url.endsWith('.ts') ? './guest-thread.ts' : './guest-thread.js',
+        import.meta.url,
+      ),
       threads: config.poolThreads,
       queueLimit: config.queueLimit,
       workerData: data,
@@ -144,9 +153,10 @@ export class GuestPool {
     const id = task.kind === 'phase' ? task.id : 0
     if (request.onPartial !== undefined) this.#partials.set(id, request.onPartial)
     const stop = new TaskStop()
-    const watch = new Watch(this.#cells, cell, stop, request)
+    const watch = new Watch(this.#cells, cell, stop, request, this.#isWarm ? 0 : START_GRACE_MS)
     try {
       const reply = await pool.run<GuestReply>(task, { transfer, stop })
+      this.#isWarm = true
       return reply.kind === 'missing' ? null : { kind: 'reply', reply }
     } catch (error) {
       return this.#toEnd(error, watch.blamed ?? Atomics.load(this.#cells, cell * 2))
@@ -176,15 +186,19 @@ class Watch {
   readonly #cell: number
   readonly #stop: TaskStop
   readonly #request: TaskRequest
+  readonly #graceMs: number
+  readonly #begunAtMs = sharedClockMs()
   #timer: NodeJS.Timeout
   /** The call that took too long, 0 when it was the wait before it; null while nothing was stopped. */
   blamed: number | null = null
 
-  constructor(cells: Int32Array, cell: number, stop: TaskStop, request: TaskRequest) {
+  /** @param graceMs more time for the first call to begin */
+  constructor(cells: Int32Array, cell: number, stop: TaskStop, request: TaskRequest, graceMs: number) {
     this.#cells = cells
     this.#cell = cell
     this.#stop = stop
     this.#request = request
+    this.#graceMs = graceMs
     this.#timer = setTimeout(() => this.#look(), request.limitMs(0))
   }
 
@@ -192,18 +206,25 @@ class Watch {
     clearTimeout(this.#timer)
   }
 
-  /** The first call's limit began when the task was handed over; the later ones' when they began. */
   #look(): void {
     const progress = Atomics.load(this.#cells, this.#cell * 2)
-    const sinceMs = (sharedClockMs() - Atomics.load(this.#cells, this.#cell * 2 + 1)) | 0
     const limitMs = this.#request.limitMs(progress)
-    if (progress > 1 && sinceMs < limitMs) {
-      this.#timer = setTimeout(() => this.#look(), limitMs - sinceMs)
+    const nowMs = sharedClockMs()
+    const ranMs = (nowMs - Atomics.load(this.#cells, this.#cell * 2 + 1)) | 0
+    const leftMs = this.#leftMs(progress, limitMs, ranMs, (nowMs - this.#begunAtMs) | 0)
+    if (leftMs > 0) {
+      this.#timer = setTimeout(() => this.#look(), leftMs)
       return
     }
     // A guest that had no more than half of its time is not to blame: the wait was too long.
-    this.blamed = sinceMs * 2 < limitMs ? 0 : progress
+    this.blamed = progress > 0 && ranMs * 2 >= limitMs ? progress : 0
     this.#stop.stop()
+  }
+
+  /** The first call's limit begins when the task is handed over, unless the threads are only starting. */
+  #leftMs(progress: number, limitMs: number, ranMs: number, waitedMs: number): number {
+    if (progress > 1 || (progress === 1 && this.#graceMs > 0)) return limitMs - ranMs
+    return limitMs + this.#graceMs - waitedMs
   }
 }
 

@@ -2,8 +2,9 @@
  * The guests that one pool thread knows: takes care that each call gets the instance it may have, fresh or warm, and
  * that none is used again after a failure.
  */
-import { BadOutput } from './guest-output.ts'
+
 import { GuestInstance, type GuestSurroundings } from './guest-instance.ts'
+import { BadOutput } from './guest-output.ts'
 import type { CallReport, LoadedModule } from './guest-task.ts'
 
 /** What a call gave, read by the caller's own reader. */

@@ -40,7 +40,12 @@ export default definePlugin({
   },
 })
 
-function openRegistry(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer): Registry {
+function openRegistry(
+  host: Host,
+  config: WasmConfig,
+  stats: ModuleStats,
+  state: SharedArrayBuffer,
+): Registry {
   // A thread of its own: what is tried there disturbs no request.
   const pool = new GuestPool({ host, config: { ...config, poolThreads: 1 }, state, live: () => [] })
   const registry = new Registry({

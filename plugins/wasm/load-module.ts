@@ -1,6 +1,6 @@
 /** From a descriptor to a module that can run: reads, checks, limits, compiles and tries it. On control only. */
 import { createHash } from 'node:crypto'
-import { defineValidator, Type } from '#kernel'
+import { defineValidator, type Static, Type } from '#kernel'
 import { ABI_VERSION, type AttachPoint, type ModuleNeeds } from '../../wasm-sdk/abi.ts'
 import { checkExports, checkImports, hasDescribe } from './check-module.ts'
 import type { WasmConfig } from './config.ts'
@@ -18,6 +18,7 @@ const DescriptionSchema = Type.Object({
   instance: Type.Optional(Type.Union([Type.Literal('fresh'), Type.Literal('reuse')])),
   on_failure: Type.Optional(Type.Union([Type.Literal('open'), Type.Literal('closed')])),
 })
+type Description = Static<typeof DescriptionSchema>
 const descriptionValidator = defineValidator(DescriptionSchema)
 
 export interface ModuleFile {
@@ -27,7 +28,10 @@ export interface ModuleFile {
 }
 
 /** @throws Refused */
-export async function readModule({ name, file_path }: ModuleDescriptor, config: WasmConfig): Promise<ModuleFile> {
+export async function readModule(
+  { name, file_path }: ModuleDescriptor,
+  config: WasmConfig,
+): Promise<ModuleFile> {
   if (name.trim() === '') throw new Refused('the name must not be empty')
   if (name.length > MAX_NAME_LENGTH) throw new Refused(`the name has more than ${MAX_NAME_LENGTH} characters`)
   const bytes = await readModuleFile(file_path, { roots: config.roots, maxBytes: config.maxFileBytes })
@@ -85,9 +89,13 @@ async function compile(bytes: Uint8Array<ArrayBuffer>): Promise<WebAssembly.Modu
   }
 }
 
-/** Instantiates it once where it can do no harm, and asks what it needs. */
-async function tryModule(module: Ready, pool: GuestPool): Promise<Partial<typeof DescriptionSchema.static>> {
+/** Instantiates it once, where it can do no harm if code of the guest runs, and asks what it needs. */
+async function tryModule(module: Ready, pool: GuestPool): Promise<Partial<Description>> {
   const { uuid, timeoutMs } = module
+  if (!module.hasStart && !module.usesWasi && !hasDescribe(module.module)) {
+    await instantiate(module.module)
+    return {}
+  }
   const end = await pool.run({
     draft: { kind: 'describe', chain: [uuid], hasDescribe: hasDescribe(module.module) },
     modules: [{ ...module, row: 0 }],
@@ -95,7 +103,8 @@ async function tryModule(module: Ready, pool: GuestPool): Promise<Partial<typeof
     limitMs: () => Math.max(timeoutMs, START_LIMIT_MS),
   })
   if (end.kind === 'timeout') throw new Refused('the module did not start or describe itself in time')
-  if (end.kind !== 'reply' || end.reply.kind !== 'describe') throw new Refused('the module could not be tried')
+  if (end.kind !== 'reply' || end.reply.kind !== 'describe')
+    throw new Refused('the module could not be tried')
   const { failure, json } = end.reply
   if (failure !== null) throw new Refused(`the module failed when it was tried: ${failure}`)
   return json === null ? {} : readDescription(json)
@@ -103,7 +112,21 @@ async function tryModule(module: Ready, pool: GuestPool): Promise<Partial<typeof
 
 const START_LIMIT_MS = 5_000
 
-function readDescription(json: string): typeof DescriptionSchema.static {
+/** Without a start function this runs no code: it finds data that does not fit into the memory. */
+async function instantiate(module: WebAssembly.Module): Promise<void> {
+  const imports: Record<string, Record<string, () => void>> = {}
+  for (const { module: namespace, name } of WebAssembly.Module.imports(module)) {
+    imports[namespace] ??= {}
+    imports[namespace][name] = () => {}
+  }
+  try {
+    await WebAssembly.instantiate(module, imports)
+  } catch (error) {
+    throw new BadModule(`the module cannot be instantiated: ${(error as Error).message}`)
+  }
+}
+
+function readDescription(json: string): Description {
   let value: unknown
   try {
     value = JSON.parse(json)
@@ -111,10 +134,13 @@ function readDescription(json: string): typeof DescriptionSchema.static {
     throw new Refused('the description that the module gives of itself is no JSON')
   }
   const problem = descriptionValidator.problem(value)
-  if (problem !== null) throw new Refused(`the module's description of itself: ${problem.field} ${problem.text}`)
-  const description = value as typeof DescriptionSchema.static
+  if (problem !== null)
+    throw new Refused(`the module's description of itself: ${problem.field} ${problem.text}`)
+  const description = value as Description
   if (description.abi !== ABI_VERSION)
-    throw new Refused(`the module is built for interface version ${description.abi}; this gateway has ${ABI_VERSION}`)
+    throw new Refused(
+      `the module is built for interface version ${description.abi}; this gateway has ${ABI_VERSION}`,
+    )
   return description
 }
 

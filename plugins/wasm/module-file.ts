@@ -48,7 +48,8 @@ function checkPath(path: string): void {
   if (!isAbsolute(path)) throw new Refused('file_path must be absolute')
   const parts = path.split(sep)
   if (parts.includes('..')) throw new Refused('path traversal is not allowed: file_path has a .. segment')
-  if (parts.includes('.')) throw new Refused('file_path must not refer to the current directory with a . segment')
+  if (parts.includes('.'))
+    throw new Refused('file_path must not refer to the current directory with a . segment')
   if (extname(path).toLowerCase() !== '.wasm') throw new Refused('the file must have the extension .wasm')
   if (isBlocked(path)) throw new Refused('access to this directory is not allowed')
 }

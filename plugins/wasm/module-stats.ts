@@ -93,7 +93,13 @@ export class ModuleStats {
     const read = (cell: number) => Number(Atomics.load(this.#cells, this.#totals + cell))
     // The parts first: an execution that ends meanwhile must not make them more than the whole.
     const [successful, failed] = [read(SUCCESSFUL), read(FAILED)]
-    return { total: successful + failed, successful, failed, timeUs: read(TIME_US), maxTimeUs: read(MAX_TIME_US) }
+    return {
+      total: successful + failed,
+      successful,
+      failed,
+      timeUs: read(TIME_US),
+      maxTimeUs: read(MAX_TIME_US),
+    }
   }
 
   #raise(cell: number, value: bigint): void {

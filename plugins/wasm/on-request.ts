@@ -38,7 +38,7 @@ export function toReply({ status, edits, body }: NonNullable<PhaseEnd['rejection
   return { status, headers: applyEdits([], edits), body: Buffer.from(body) }
 }
 
-const NOT_ASCII = /[^\u0000-\u007f]/
+const NOT_ASCII = /[^\t -~]/
 
 /** Header bytes are told apart by one character each; guests read and write them as UTF-8, where they are that. */
 function toText(headers: readonly string[]): string[] {

@@ -2,7 +2,13 @@
  * The OnResponse and OnError attach points: modules may change answers before the client's first byte. An error runs
  * through OnError once, wherever it came from, and before OnResponse. @source wasm facts 5, 18.7
  */
-import { type GatewayError, type IncomingResponse, type Reply, type RequestContext, toErrorBody } from '#kernel'
+import {
+  type GatewayError,
+  type IncomingResponse,
+  type Reply,
+  type RequestContext,
+  toErrorBody,
+} from '#kernel'
 import type { GuestInput } from '../../wasm-sdk/abi.ts'
 import type { ActiveModules, Chain } from './active-modules.ts'
 import type { CallBook } from './call-book.ts'
@@ -142,7 +148,8 @@ export async function runOnError(
     ...shownHeaders(ctx, chain, headers),
     body: chain.needsResponseBody ? body : null,
   })
-  if (end.edits.length === 0 && end.status === null && end.body === null && end.rejection === null) return error
+  if (end.edits.length === 0 && end.status === null && end.body === null && end.rejection === null)
+    return error
   applyEnd(response, end)
   return {
     status: isAuthFailure(error) && response.status < 400 ? status : response.status,

@@ -43,11 +43,12 @@ export class PhaseChain {
   /** @throws wasm_module_failed (500) when a module that must not fail did */
   async run(chain: readonly LoadedModule[], message: PhaseMessage): Promise<PhaseEnd> {
     const end: PhaseEnd = { edits: [], status: null, body: null, rejection: null }
-    let rest = chain.filter((module) => this.#isUsable(module))
+    let rest: readonly LoadedModule[] = chain.filter((module) => this.#isUsable(module))
     while (rest.length > 0 && end.rejection === null) {
       const results: (PhaseResult | undefined)[] = []
       const ended = await this.#task(rest, message, end, results)
-      if (ended.kind === 'reply' && ended.reply.kind === 'phase') results.splice(0, results.length, ...ended.reply.results)
+      if (ended.kind === 'reply' && ended.reply.kind === 'phase')
+        results.splice(0, results.length, ...ended.reply.results)
       for (const [place, module] of rest.entries()) {
         const result = results[place]
         if (result === undefined) break

@@ -138,7 +138,8 @@ export class Registry {
 
   #checkRoom(): void {
     const { maxModules } = this.#parts.config
-    if (this.#modules.length >= maxModules) throw new Refused(`there are ${maxModules} modules already, the limit`)
+    if (this.#modules.length >= maxModules)
+      throw new Refused(`there are ${maxModules} modules already, the limit`)
   }
 
   #checkDuplicate({ hash }: ModuleFile): void {

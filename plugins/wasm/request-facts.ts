@@ -2,16 +2,22 @@
 import type { RequestContext } from '#kernel'
 import { ABI_VERSION, type GuestInput, type Phase } from '../../wasm-sdk/abi.ts'
 
+/** Tenant of callers without a key. */
+const ANONYMOUS = 'anonymous'
+
+/** Null for callers without a key. */
+export function tenantOf({ identity }: RequestContext): string | null {
+  return identity === null || identity.tenant === ANONYMOUS ? null : identity.tenant
+}
+
 export function requestFacts(ctx: RequestContext): GuestInput['request'] {
-  const { identity } = ctx
   return {
     id: ctx.requestId,
     method: ctx.method,
     path: ctx.path,
     query: ctx.query,
     route: ctx.route.path,
-    // Without a role nobody has shown a key: the routes are open.
-    tenant: identity === null || identity.role === null ? null : identity.tenant,
+    tenant: tenantOf(ctx),
     client_ip: ctx.clientAddress,
   }
 }

@@ -1,6 +1,7 @@
 /** The /wasm routes: HTTP in and out only; what they ask is decided on control. @source API spec 4.7, wasm facts 4 */
 import { type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { type Asker, ListModules, RegisterModules, RemoveModule } from './commands.ts'
+import { tenantOf } from './request-facts.ts'
 import { isUuid } from './uuid-v7.ts'
 import { ModuleListSchema, RegistrationReplySchema, RegistrationSchema } from './wire.ts'
 
@@ -80,6 +81,6 @@ async function remove(host: Host, ctx: RequestContext): Promise<void> {
   ctx.text(isRemoved ? 200 : 400, text)
 }
 
-function askerOf({ identity, requestId }: RequestContext): Asker {
-  return { principal: identity === null || identity.role === null ? null : identity.tenant, requestId }
+function askerOf(ctx: RequestContext): Asker {
+  return { principal: tenantOf(ctx), requestId: ctx.requestId }
 }

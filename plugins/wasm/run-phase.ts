@@ -1,10 +1,5 @@
 /** Runs one phase of one request through its chain of modules, each seeing what those before it changed. Pool threads. */
-import {
-  encodeFrame,
-  EXPORT_OF_ATTACH_POINT,
-  type GuestInput,
-  type HeaderPair,
-} from '../../wasm-sdk/abi.ts'
+import { EXPORT_OF_ATTACH_POINT, encodeFrame, type GuestInput, type HeaderPair } from '../../wasm-sdk/abi.ts'
 import { readPhaseOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
 import type { LoadedModule, PhaseResult, PhaseTask } from './guest-task.ts'
@@ -49,8 +44,7 @@ export async function runPhase(
       task.input.request.tenant,
       (output) => readPhaseOutput(output, isRequest),
     )
-    const result: PhaseResult =
-      value === null ? { ...report, ...UNCHANGED } : { ...report, ...value }
+    const result: PhaseResult = value === null ? { ...report, ...UNCHANGED } : { ...report, ...value }
     results.push(result)
     const isLast = place === task.chain.length - 1
     if (!isLast) onResult(place, result)
@@ -64,7 +58,8 @@ const UNCHANGED = { action: 'continue', status: null, edits: [], droppedHeaders:
 
 function apply(working: Working, { edits, status, body }: PhaseResult, isRequest: boolean): void {
   if (edits.length > 0) {
-    if (isRequest) working.requestHeaders = working.requestHeaders && applyEdits(working.requestHeaders, edits)
+    if (isRequest)
+      working.requestHeaders = working.requestHeaders && applyEdits(working.requestHeaders, edits)
     else working.responseHeaders = working.responseHeaders && applyEdits(working.responseHeaders, edits)
   }
   if (status !== null) working.status = status

@@ -2,7 +2,14 @@
 import { ABI_VERSION, EXPORT_OF_ATTACH_POINT, FRAME_HEAD_BYTES } from '../../wasm-sdk/abi.ts'
 import { readStreamOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
-import type { OutEvent, StreamEvent, StreamItem, StreamItemResult, StreamReport, StreamTask } from './guest-task.ts'
+import type {
+  OutEvent,
+  StreamEvent,
+  StreamItem,
+  StreamItemResult,
+  StreamReport,
+  StreamTask,
+} from './guest-task.ts'
 
 /** An event on its way through the chain. */
 interface Travelling {
@@ -89,7 +96,11 @@ class ItemRun {
   }
 
   /** @param event null for the end of the stream @returns null when the event passes as it is */
-  async #call(place: number, event: StreamEvent | null, index: number): Promise<readonly StreamEvent[] | null> {
+  async #call(
+    place: number,
+    event: StreamEvent | null,
+    index: number,
+  ): Promise<readonly StreamEvent[] | null> {
     const { modules, prefixes, firstIndex, tenant, requestId } = this.#item
     const module = modules[place]
     const uuid = this.#task.chain[module]

@@ -1,5 +1,12 @@
 /** The serving side of the plugin, on each thread that takes requests: hooks that are on only while a module needs them. */
-import type { GatewayError, Host, HookSwitch, IncomingResponse, RequestContext, RouteDefinition } from '#kernel'
+import type {
+  GatewayError,
+  HookSwitch,
+  Host,
+  IncomingResponse,
+  RequestContext,
+  RouteDefinition,
+} from '#kernel'
 import { ActiveModules } from './active-modules.ts'
 import { CallBook } from './call-book.ts'
 import type { WasmConfig } from './config.ts'

@@ -89,7 +89,9 @@ export class StreamBatcher {
   }
 
   async #send(batch: readonly Waiting[]): Promise<void> {
-    const chain = [...new Set(batch.flatMap(({ work, places }) => places.map((place) => work.modules[place])))]
+    const chain = [
+      ...new Set(batch.flatMap(({ work, places }) => places.map((place) => work.modules[place]))),
+    ]
     const ended = await this.#pool.run({
       draft: {
         kind: 'stream',

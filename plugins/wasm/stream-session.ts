@@ -38,7 +38,8 @@ export class StreamSession {
       const response = {
         status: ctx.status,
         is_stream: true,
-        headers: needs.response_headers === false ? undefined : toPairs(responseHeaders, needs.response_headers),
+        headers:
+          needs.response_headers === false ? undefined : toPairs(responseHeaders, needs.response_headers),
       }
       return `"request":${JSON.stringify({ ...request, headers })},"response":${JSON.stringify(response)}`
     })

@@ -1,11 +1,15 @@
 /** Payloads of the /wasm routes. @source API spec 2.14, 4.7 */
 import { type Static, Type } from '#kernel'
-import { ATTACH_POINTS } from '../../wasm-sdk/abi.ts'
 
 const AttachPointSchema = Type.Object(
   {
     Middleware: Type.Union(
-      ATTACH_POINTS.map((point) => Type.Literal(point)),
+      [
+        Type.Literal('OnRequest'),
+        Type.Literal('OnResponse'),
+        Type.Literal('OnError'),
+        Type.Literal('OnStreamEvent'),
+      ],
       { description: 'OnStreamEvent is an extension: each event of a streamed answer.' },
     ),
   },
@@ -37,6 +41,7 @@ export const ModuleDescriptorSchema = Type.Object({
   attach_points: Type.Array(AttachPointSchema, { maxItems: 16 }),
   config: Type.Optional(
     Type.Record(Type.String(), Type.String(), {
+      secret: true,
       description: 'What the module reads as its configuration. Never shown again.',
     }),
   ),
@@ -93,7 +98,9 @@ export const ExecutionMetricsSchema = Type.Object({
   failed_executions: Type.Integer(),
   total_execution_time_ms: Type.Integer(),
   max_execution_time_ms: Type.Integer(),
-  average_execution_time_ms: Type.Number({ description: 'Total time by total executions; 0 before the first.' }),
+  average_execution_time_ms: Type.Number({
+    description: 'Total time by total executions; 0 before the first.',
+  }),
 })
 
 export const ModuleListSchema = Type.Object({

@@ -28,11 +28,15 @@ export interface WasmFleet extends Fleet {
   metrics(): Promise<Map<string, number>>
 }
 
-/** @param config the plugin's section */
+/**
+ * @param config the plugin's section
+ * @param options `adminKey` opens the control plane where the test has keys
+ */
 export async function openWasmFleet(
   config: Record<string, unknown> = {},
-  options: FleetOptions = {},
+  { adminKey, ...options }: FleetOptions & { adminKey?: string } = {},
 ): Promise<WasmFleet> {
+  const admin: Record<string, string> = adminKey === undefined ? {} : { authorization: `Bearer ${adminKey}` }
   const folder = new GuestFolder()
   folders.push(folder)
   const fleet = await openFleet({ ...options, plugins: { wasm: config, ...options.plugins } })
@@ -41,7 +45,7 @@ export async function openWasmFleet(
     ...fleet,
     folder,
     register: async (...modules) => {
-      const response = await fleet.post('/wasm', { modules })
+      const response = await fleet.post('/wasm', { modules }, admin)
       const body = (await response.json()) as { modules?: { add_result: AddResult }[] }
       const results = (body.modules ?? []).map(({ add_result }) => add_result)
       return { status: response.status, results, body }
@@ -49,11 +53,11 @@ export async function openWasmFleet(
     attach: async (name, points, guestConfig = {}, more = {}) => {
       const module = await folder.module(name, [points].flat() as Point[], guestConfig, more)
       const { results } = await wasm.register(module)
-      if (!('Success' in results[0])) throw new Error(results[0].Error)
+      if (!('Success' in results[0])) throw new Error(`not registered: ${JSON.stringify(results)}`)
       return results[0].Success
     },
-    list: async () => (await (await fleet.get('/wasm')).json()) as ModuleList,
-    remove: (uuid) => fetch(`${url}/wasm/${uuid}`, { method: 'DELETE' }),
+    list: async () => (await (await fleet.get('/wasm', admin)).json()) as ModuleList,
+    remove: (uuid) => fetch(`${url}/wasm/${uuid}`, { method: 'DELETE', headers: admin }),
     chat: (body = { model: 'test-model', messages: [] }, headers = {}) =>
       fleet.post('/v1/chat/completions', body, headers),
     metrics: async () => {

@@ -73,7 +73,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/resources': ['plugins/tracing'],
   // The command builds modules; the SDK's own tests do too.
   assemblyscript: ['plugins/cli', 'wasm-sdk'],
-  'assemblyscript/asc': ['wasm-sdk'],
+  'assemblyscript/asc': ['wasm-sdk', 'test/fixtures'],
   commander: ['plugins/cli'],
   autocannon: ['bench/support'],
   'hdr-histogram-js': ['bench/support'],

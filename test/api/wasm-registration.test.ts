@@ -1,0 +1,322 @@
+/** The /wasm routes: registering, listing and removing modules. @source API spec 4.7, wasm facts 20 */
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { withSection } from '../fixtures/wasm/guest-build.ts'
+import { tinyModule } from '../fixtures/wasm/tiny-module.ts'
+import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const NANOSECONDS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/
+const noWorkers = { workers: [] }
+
+/** A descriptor for a file at a path of the test's choice. */
+const at = (file_path: string, more: object = {}) => ({
+  name: 'm',
+  file_path,
+  module_type: 'Middleware',
+  attach_points: [{ Middleware: 'OnRequest' }],
+  ...more,
+})
+
+const tiny = (fleet: WasmFleet, name = 'tiny.wasm') =>
+  fleet.folder.write(name, withSection(tinyModule({ exports: ['on_request'] }), name))
+
+async function refusal(fleet: WasmFleet, descriptor: object): Promise<string> {
+  const { status, results } = await fleet.register(descriptor)
+  expect(status).toBe(400)
+  expect(Object.keys(results[0])).toEqual(['Error'])
+  expect((await fleet.list()).modules).toEqual([])
+  return (results[0] as { Error: string }).Error
+}
+
+describe('registering', () => {
+  test('W01 a valid module gives its uuid, and nothing else', async () => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    const { status, results } = await fleet.register(at(tiny(fleet)))
+    expect(status).toBe(200)
+    expect(results).toEqual([{ Success: expect.stringMatching(UUID) }])
+  })
+
+  test('W02 W05 W06 W07 W08 W11 W12 W13 W14 W19 a path or file that will not do says why', async () => {
+    const fleet = await openWasmFleet({ maxFileBytes: 1_000 }, noWorkers)
+    const { folder } = fleet
+    const good = tiny(fleet)
+    expect(await refusal(fleet, at('/nowhere/at/all.wasm'))).toContain('cannot access the file')
+    expect(await refusal(fleet, at('modules/a.wasm'))).toContain('absolute')
+    // The file behind the dots is there: it is the segment that is refused.
+    expect(await refusal(fleet, at(`${folder.path}/x/../tiny.wasm`))).toContain('traversal')
+    expect(await refusal(fleet, at(`${folder.path}/./tiny.wasm`))).toContain('current directory')
+    expect(await refusal(fleet, at(folder.write('a.txt', 'x')))).toContain('.wasm')
+    for (const blocked of ['etc', 'proc', 'sys', 'dev', 'boot', 'root', 'var/log', 'var/run'])
+      expect(await refusal(fleet, at(`/${blocked}/a.wasm`))).toContain('not allowed')
+    expect(await refusal(fleet, at('//etc/a.wasm'))).toContain('not allowed')
+    expect(await refusal(fleet, at(folder.write('empty.wasm', '')))).toContain('size 0')
+    expect(await refusal(fleet, at(folder.write('large.wasm', Buffer.alloc(1_001))))).toContain(
+      'the limit is 1000',
+    )
+    expect(await refusal(fleet, at(folder.write('text.wasm', 'no module')))).toContain('invalid module')
+    const component = Buffer.from([0, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0])
+    expect(await refusal(fleet, at(folder.write('component.wasm', component)))).toContain(
+      'a core module is expected',
+    )
+    expect(await refusal(fleet, at(good, { name: '' }))).toContain('name must not be empty')
+    expect(await refusal(fleet, at(folder.path.concat('/folder.wasm')))).toContain('does not exist')
+    mkdirSync(join(folder.path, 'folder.wasm'))
+    expect(await refusal(fleet, at(join(folder.path, 'folder.wasm')))).toContain('regular file')
+    expect(await refusal(fleet, at(good, { attach_points: [] }))).toContain('at least one attach point')
+    expect(await refusal(fleet, at(good, { allowed_hosts: ['example.org'] }))).toContain('no outgoing HTTP')
+  })
+
+  test('W03 W21 one bad among good ones: 400, in order, each echoed as it was sent, the good ones in use', async () => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    const good = at(tiny(fleet), { extra: 'kept', config: { key: 'secret' } })
+    const bad = at('/nowhere.wasm', { add_result: { Success: 'mine' } })
+    const { status, body } = await fleet.register(good, bad)
+    expect(status).toBe(400)
+    expect(body).toEqual({
+      modules: [
+        { ...at(good.file_path), extra: 'kept', add_result: { Success: expect.stringMatching(UUID) } },
+        { ...at('/nowhere.wasm'), add_result: { Error: expect.any(String) } },
+      ],
+    })
+    expect(JSON.stringify([body, await fleet.list()])).not.toContain('secret')
+    expect((await fleet.list()).modules).toHaveLength(1)
+  })
+
+  test('W04 the same bytes under another name and path are refused', async () => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    const file = tiny(fleet)
+    await fleet.register(at(file))
+    const { status, results } = await fleet.register(
+      at(fleet.folder.write('copy.wasm', readFileSync(file)), { name: 'copy' }),
+    )
+    expect(status).toBe(400)
+    expect((results[0] as { Error: string }).Error).toMatch(/duplicate SHA256/)
+  })
+
+  test('W08 the extension may be in capitals', async () => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    expect((await fleet.register(at(tiny(fleet, 'LOUD.WASM')))).status).toBe(200)
+  })
+
+  test('W09 W10 a symbolic link may lead neither into a blocked folder nor to another kind of file', async () => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    const { folder } = fleet
+    const link = (name: string, target: string) => {
+      symlinkSync(target, join(folder.path, name))
+      return at(join(folder.path, name))
+    }
+    expect(await refusal(fleet, link('host.wasm', '/etc/hostname'))).toMatch(/\.wasm|blocked/)
+    expect(await refusal(fleet, link('note.wasm', folder.write('note.txt', 'x')))).toContain('symlink target')
+    mkdirSync(join(folder.path, 'real'))
+    symlinkSync('/proc/self', join(folder.path, 'self'))
+    expect(await refusal(fleet, at(join(folder.path, 'self', 'a.wasm')))).toMatch(/cannot access|blocked/)
+  })
+
+  test('modules come only from the folders of the configuration, links resolved', async () => {
+    const outside = await openWasmFleet({}, noWorkers)
+    const { folder } = outside
+    mkdirSync(join(folder.path, 'in'))
+    mkdirSync(join(folder.path, 'in-not'))
+    const fleet = await openWasmFleet({ roots: [join(folder.path, 'in')] }, noWorkers)
+    const bytes = (text: string) => withSection(tinyModule({ exports: ['on_request'] }), text)
+    expect((await fleet.register(at(folder.write('in/a.wasm', bytes('a'))))).status).toBe(200)
+    symlinkSync(folder.write('b.wasm', bytes('b')), join(folder.path, 'in', 'link.wasm'))
+    for (const name of ['b.wasm', 'in/link.wasm', 'in-not/c.wasm']) {
+      if (name.endsWith('c.wasm')) folder.write(name, bytes('c'))
+      const { results } = await fleet.register(at(join(folder.path, name)))
+      expect((results[0] as { Error: string }).Error).toContain('outside of the folders')
+    }
+  })
+
+  test('W15 W16 exports that are missing and imports that nobody offers are named', async () => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    const file = (name: string, module: Parameters<typeof tinyModule>[0]) =>
+      at(fleet.folder.write(name, tinyModule(module)))
+    const exports = ['on_request']
+    expect(await refusal(fleet, file('a.wasm', { exports: ['on_response'] }))).toContain('on_request')
+    expect(await refusal(fleet, file('b.wasm', { exports, imports: ['env.system'] }))).toContain('env.system')
+    expect(await refusal(fleet, file('c.wasm', { exports, imports: ['extism:host/user.exec'] }))).toContain(
+      'extism:host/user.exec',
+    )
+    expect(await refusal(fleet, file('d.wasm', { exports, importedMemory: 'env.memory' }))).toContain(
+      'the memory env.memory',
+    )
+    expect(
+      await refusal(fleet, file('e.wasm', { exports, imports: ['wasi_snapshot_preview1.fd_write'] })),
+    ).toContain('wasi: true')
+  })
+
+  test('a memory that begins above the limit, a shared one, and a start that never ends are refused', async () => {
+    const fleet = await openWasmFleet({ memoryPages: 16, timeoutMs: 100 }, noWorkers)
+    const file = (name: string, module: Parameters<typeof tinyModule>[0]) =>
+      at(fleet.folder.write(name, tinyModule({ exports: ['on_request'], ...module })))
+    expect(await refusal(fleet, file('a.wasm', { memory: { minimum: 17 } }))).toContain('the limit is 16')
+    expect(await refusal(fleet, file('b.wasm', { memory: { minimum: 1, maximum: 2, flags: 3 } }))).toContain(
+      'shared',
+    )
+    expect(await refusal(fleet, file('c.wasm', { start: true }))).toContain('in time')
+    expect((await fleet.register(file('d.wasm', { memory: { minimum: 16 } }))).status).toBe(200)
+  })
+
+  test.each([
+    ['W17 a module_type other than Middleware', { module_type: 'Filter' }, 'modules.0.module_type'],
+    [
+      'W18 an unknown attach point',
+      { attach_points: [{ Middleware: 'OnLunch' }] },
+      'modules.0.attach_points',
+    ],
+    ['a config value that is no string', { config: { a: 1 } }, 'modules.0.config.a'],
+    ['a timeout of 0', { timeout_ms: 0 }, 'modules.0.timeout_ms'],
+  ])('%s is a bad body that names the field, and registers nothing', async (_, more, field) => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    const { status, body } = await fleet.register(at(tiny(fleet)), at(tiny(fleet, 'b.wasm'), more))
+    expect(status).toBe(400)
+    // The first descriptor is fine: the second one is named.
+    const { error } = body as { error: { type: string; message: string; param: string } }
+    expect(error.type).toBe('bad_request')
+    expect(error.param.startsWith(field.replace('.0.', '.1.'))).toBe(true)
+    expect((await fleet.list()).modules).toEqual([])
+  })
+
+  test('a body that is no JSON is a bad request', async () => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    const response = await fleet.post('/wasm', '{"modules": [')
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: { type: 'bad_request' } })
+  })
+
+  test('W20 no modules at all is fine', async () => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    const response = await fleet.post('/wasm', { modules: [] })
+    expect([response.status, await response.json()]).toEqual([200, { modules: [] }])
+  })
+
+  test('no more modules than the limit', async () => {
+    const fleet = await openWasmFleet({ maxModules: 1 }, noWorkers)
+    const { results } = await fleet.register(at(tiny(fleet)), at(tiny(fleet, 'b.wasm')))
+    expect(results[1]).toEqual({ Error: expect.stringContaining('1 modules already') })
+  })
+})
+
+describe('listing', () => {
+  test('W22 W23 the fields of the specification, and no others', async () => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    const file = tiny(fleet)
+    const { results } = await fleet.register(at(file, { config: { a: 'b' } }))
+    expect((await fleet.list()).modules).toEqual([
+      {
+        module_uuid: (results[0] as { Success: string }).Success,
+        module_meta: {
+          name: 'm',
+          file_path: file,
+          sha256_hash: createHash('sha256').update(readFileSync(file)).digest('hex'),
+          size_bytes: readFileSync(file).length,
+          created_at: expect.stringMatching(NANOSECONDS),
+          last_accessed_at: expect.stringMatching(NANOSECONDS),
+          access_count: 0,
+          attach_points: [{ Middleware: 'OnRequest' }],
+        },
+      },
+    ])
+  })
+
+  test('W24 before any call every metric is zero', async () => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    expect((await fleet.list()).metrics).toEqual({
+      total_executions: 0,
+      successful_executions: 0,
+      failed_executions: 0,
+      total_execution_time_ms: 0,
+      max_execution_time_ms: 0,
+      average_execution_time_ms: 0,
+    })
+  })
+
+  test('W25 W26 calls are counted, timed and dated', async () => {
+    const fleet = await openWasmFleet()
+    await fleet.attach('a', 'OnRequest', { do: 'spin', ms: '3' })
+    const before = (await fleet.list()).modules[0].module_meta
+    for (let i = 0; i < 3; i++) await fleet.chat()
+    const { modules, metrics } = await fleet.list()
+    const after = modules[0].module_meta
+    expect(after.access_count).toBe(3)
+    expect(after.last_accessed_at > before.last_accessed_at).toBe(true)
+    expect(metrics).toMatchObject({ total_executions: 3, successful_executions: 3, failed_executions: 0 })
+    expect(metrics.total_execution_time_ms).toBeGreaterThanOrEqual(9)
+    expect(metrics.average_execution_time_ms).toBe(metrics.total_execution_time_ms / 3)
+    expect(metrics.max_execution_time_ms).toBeGreaterThanOrEqual(metrics.average_execution_time_ms)
+    for (const value of [metrics.total_execution_time_ms, metrics.max_execution_time_ms])
+      expect(Number.isInteger(value)).toBe(true)
+  })
+})
+
+describe('removing', () => {
+  test('W27 W29 answers in plain text; the next request is not intercepted; a second time is 400', async () => {
+    const fleet = await openWasmFleet()
+    const uuid = await fleet.attach('a', 'OnRequest', { head: '{"action":"reject","status":403}' })
+    expect((await fleet.chat()).status).toBe(403)
+    const removed = await fleet.remove(uuid.toUpperCase())
+    expect([removed.status, removed.headers.get('content-type')?.split(';')[0]]).toEqual([200, 'text/plain'])
+    const text = await removed.text()
+    expect(text).toContain(uuid)
+    expect(() => JSON.parse(text)).toThrow()
+    expect((await fleet.list()).modules).toEqual([])
+    expect((await fleet.chat()).status).toBe(200)
+    expect((await fleet.remove(uuid)).status).toBe(400)
+  })
+
+  test('W28 an unknown uuid and one that is none are 400 in plain text', async () => {
+    const fleet = await openWasmFleet({}, noWorkers)
+    const unknown = '00000000-0000-7000-8000-000000000000'
+    for (const [uuid, text] of [
+      [unknown, unknown],
+      ['abc', 'invalid module uuid'],
+    ]) {
+      const response = await fleet.remove(uuid)
+      expect([response.status, response.headers.get('content-type')?.split(';')[0]]).toEqual([
+        400,
+        'text/plain',
+      ])
+      expect(await response.text()).toContain(text)
+    }
+  })
+})
+
+test('W30 without a key 401, with the key of somebody who is no admin 403', async () => {
+  const auth = { controlPlaneKeys: ['ops:Ops:admin:admin-key', 'dev:Dev:user:user-key'] }
+  const fleet = await openWasmFleet({}, { ...noWorkers, plugins: { auth } })
+  const { url } = fleet.gateway
+  const statuses = async (authorization?: string) => {
+    const headers = { 'content-type': 'application/json', ...(authorization && { authorization }) }
+    const calls = [
+      fetch(`${url}/wasm`, { headers }),
+      fetch(`${url}/wasm`, { method: 'POST', headers, body: '{"modules":[]}' }),
+      fetch(`${url}/wasm/abc`, { method: 'DELETE', headers }),
+    ]
+    return (await Promise.all(calls)).map(({ status }) => status)
+  }
+  expect(await statuses()).toEqual([401, 401, 401])
+  expect(await statuses('Bearer user-key')).toEqual([403, 403, 403])
+  expect(await statuses('Bearer admin-key')).toEqual([200, 200, 400])
+})
+
+describe('modules of the configuration', () => {
+  test('are there from the start', async () => {
+    const other = await openWasmFleet({}, noWorkers)
+    const module = await other.folder.module('configured', ['OnRequest'], {
+      head: '{"action":"reject","status":418}',
+    })
+    const fleet = await openWasmFleet({ modules: [module] })
+    expect((await fleet.list()).modules.map(({ module_meta }) => module_meta.name)).toEqual(['configured'])
+    expect((await fleet.chat()).status).toBe(418)
+  })
+
+  test('that cannot be loaded stop the start, by name', async () => {
+    await expect(openWasmFleet({ modules: [at('/nowhere.wasm')] }, noWorkers)).rejects.toThrow(
+      /plugins\.wasm\.modules\.0 \(m\) cannot be loaded: cannot access the file \/nowhere\.wasm/,
+    )
+  })
+})

@@ -1,0 +1,279 @@
+/** What modules do to requests. @source wasm facts 5, 6, 7, 20 */
+import { describe, expect, test } from 'vitest'
+import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const reject = (status: unknown, more: object = {}) => JSON.stringify({ action: 'reject', status, ...more })
+const modify = (more: object) => JSON.stringify({ action: 'modify', ...more })
+
+/** The last request the worker got. */
+const sent = (fleet: WasmFleet) => fleet.workers[0].requestsTo(CHAT).at(-1)!
+
+async function executions(fleet: WasmFleet): Promise<number[]> {
+  return (await fleet.list()).modules.map(({ module_meta }) => module_meta.access_count)
+}
+
+test('W31 continue leaves method, path, query, headers and body as they were, byte for byte', async () => {
+  const fleet = await openWasmFleet()
+  const headers = { 'x-request-id-a': 'A  b', 'accept-language': 'de, en;q=0.5' }
+  const body = Buffer.from('{ "model":"test-model",  "messages": [], "é": "\\u00e9" }')
+  await fleet.chat(body, headers)
+  const without = sent(fleet)
+  await fleet.attach('a', 'OnRequest', { head: '{"action":"continue"}' }, { needs: { request_body: true } })
+  await fleet.attach('b', 'OnRequest')
+  await fleet.chat(body, headers)
+  const passed = sent(fleet)
+  expect(await executions(fleet)).toEqual([1, 1])
+  expect([passed.method, passed.path, passed.body]).toEqual([without.method, without.path, without.body])
+  const comparable = (headers: typeof passed.rawHeaders) =>
+    headers.filter(([name]) => name !== 'x-request-id').map(([name, value]) => `${name}: ${value}`)
+  expect(comparable(passed.rawHeaders)).toEqual(comparable(without.rawHeaders))
+})
+
+test('W32 a rejection is the answer: its status, headers and body; the worker is not called', async () => {
+  const fleet = await openWasmFleet()
+  const headers = [
+    ['WWW-Authenticate', 'Bearer'],
+    ['set-cookie', 'a=1'],
+    ['set-cookie', 'b=2'],
+    ['content-type', 'text/plain; charset=utf-8'],
+    ['content-length', '3'],
+  ]
+  await fleet.attach('a', 'OnRequest', { head: reject(401, { headers }), body: 'wér?' })
+  const response = await fleet.chat()
+  expect([response.status, await response.text()]).toEqual([401, 'wér?'])
+  expect(response.headers.get('www-authenticate')).toBe('Bearer')
+  expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8')
+  expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
+  expect(response.headers.get('content-length')).toBe('5')
+  expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
+})
+
+test('W33 header changes reach the worker: set, then add, then remove', async () => {
+  const fleet = await openWasmFleet()
+  const head = modify({
+    headers_remove: ['x-gone', 'Accept-Language'],
+    headers_add: [
+      ['x-both', '2'],
+      ['x-gone', 'no'],
+    ],
+    headers_set: [
+      ['X-Both', '1'],
+      ['x-gone', 'never'],
+      ['x-text', 'grün ✓'],
+    ],
+  })
+  await fleet.attach('a', 'OnRequest', { head })
+  await fleet.chat(undefined, { 'accept-language': 'de', 'x-both': '0' })
+  const { rawHeaders } = sent(fleet)
+  const values = (name: string) => rawHeaders.filter(([key]) => key === name).map(([, value]) => value)
+  expect(values('x-both')).toEqual(['1', '2'])
+  expect([...values('x-gone'), ...values('accept-language')]).toEqual([])
+  expect(Buffer.from(values('x-text')[0], 'latin1').toString()).toBe('grün ✓')
+})
+
+test('W34 a replaced body reaches the worker with its own length', async () => {
+  const fleet = await openWasmFleet()
+  const body = '{"model":"test-model","messages":[{"role":"user","content":"ünïcode"}]}'
+  await fleet.attach('a', 'OnRequest', { head: modify({ replaces_body: true }), body })
+  await fleet.chat()
+  expect(sent(fleet).body.toString()).toBe(body)
+  expect(sent(fleet).header('content-length')).toBe(String(Buffer.byteLength(body)))
+})
+
+test('W35 a guest is told the request as it came: repeated headers, query without its mark, route, tenant', async () => {
+  const auth = { apiKey: 'root', tenantKeys: ['team-a:key-a'] }
+  const fleet = await openWasmFleet({}, { plugins: { auth }, adminKey: 'root' })
+  await fleet.attach('a', 'OnRequest', { do: 'show' })
+  const { port } = fleet.gateway
+  const response = await new Promise<string>((resolve) => {
+    import('node:http').then(({ request }) => {
+      const headers = {
+        authorization: 'Bearer key-a',
+        'x-twice': ['1', '2'],
+        'x-text': Buffer.from('ä').toString('latin1'),
+      }
+      const call = request(
+        { port, method: 'POST', path: '/v1/chat/completions?a=1&b=%20', headers },
+        (reply) => {
+          let text = ''
+          reply.setEncoding('utf8').on('data', (part) => {
+            text += part
+          })
+          reply.on('end', () => resolve(text))
+        },
+      )
+      call.end('{"model":"test-model","messages":[]}')
+    })
+  })
+  const head = JSON.parse(response)
+  expect(head).toMatchObject({
+    abi: 1,
+    phase: 'request',
+    now_ms: expect.any(Number),
+    request: {
+      method: 'POST',
+      path: '/v1/chat/completions',
+      query: 'a=1&b=%20',
+      route: '/v1/chat/completions',
+      tenant: 'auth:team-a',
+      client_ip: '127.0.0.1',
+    },
+  })
+  const twice = head.request.headers.filter(([name]: string[]) => name === 'x-twice')
+  expect(twice).toEqual([
+    ['x-twice', '1'],
+    ['x-twice', '2'],
+  ])
+  expect(head.request.headers).toContainEqual(['x-text', 'ä'])
+}, 30_000)
+
+test('a guest is given only what it needs, and null for a tenant without a key', async () => {
+  const fleet = await openWasmFleet()
+  await fleet.attach('a', 'OnRequest', { do: 'show' }, { needs: { headers: ['X-Wanted'] } })
+  const { request } = (await (await fleet.chat({}, { 'x-wanted': '1', 'x-other': '2' })).json()) as {
+    request: Record<string, unknown>
+  }
+  expect(request.headers).toEqual([['x-wanted', '1']])
+  expect(request.tenant).toBeNull()
+})
+
+test('W36 the id of the request is the one the guest gets, given or made', async () => {
+  const fleet = await openWasmFleet()
+  await fleet.attach('a', 'OnRequest', { do: 'show' })
+  const idOf = async (response: Response) =>
+    ((await response.json()) as { request: { id: string } }).request.id
+  expect(await idOf(await fleet.chat({}, { 'x-request-id': 'mine-1' }))).toBe('mine-1')
+  const made = await fleet.chat()
+  expect(await idOf(made)).toBe(made.headers.get('x-request-id'))
+})
+
+test('W39 the second module sees what the first one did, in order of registration, a hundred times', async () => {
+  const fleet = await openWasmFleet()
+  const first = await fleet.attach('z', 'OnRequest', { head: modify({ headers_set: [['x-mark', 'first']] }) })
+  const second = await fleet.attach('a', 'OnRequest', { do: 'show', when: 'x-mark' })
+  const heads = await Promise.all(
+    Array.from(
+      { length: 100 },
+      async () => (await (await fleet.chat()).json()) as { request: { headers: string[][] } },
+    ),
+  )
+  for (const { request } of heads) expect(request.headers).toContainEqual(['x-mark', 'first'])
+  expect((await fleet.list()).modules.map(({ module_uuid }) => module_uuid)).toEqual([first, second])
+})
+
+test('a later module is given the body that an earlier one wrote', async () => {
+  const fleet = await openWasmFleet()
+  await fleet.attach('a', 'OnRequest', { head: modify({ replaces_body: true }), body: 'changed' })
+  await fleet.attach('b', 'OnRequest', { do: 'show-body' }, { needs: { request_body: true } })
+  expect(await (await fleet.chat()).text()).toBe('changed')
+})
+
+test('W40 after a rejection later modules are not called', async () => {
+  const fleet = await openWasmFleet()
+  await fleet.attach('a', 'OnRequest', { head: reject(403) })
+  await fleet.attach('b', 'OnRequest')
+  await fleet.chat()
+  expect(await executions(fleet)).toEqual([1, 0])
+})
+
+test('W46 tenants never read what another one wrote, nor does another module', async () => {
+  const auth = { apiKey: 'root', tenantKeys: ['a:key-a', 'b:key-b'] }
+  for (const instance of ['fresh', 'reuse'] as const) {
+    for (const what of ['kv', 'var']) {
+      const fleet = await openWasmFleet({ poolThreads: 1 }, { plugins: { auth }, adminKey: 'root' })
+      const post = async (tenant: string, value: string) => {
+        const headers = { authorization: `Bearer key-${tenant}` }
+        return (await fleet.post('/v1/chat/completions', value, headers)).text()
+      }
+      const more = { instance, needs: { request_body: true } }
+      await fleet.attach('m', 'OnRequest', { do: what }, more)
+      const read: string[] = []
+      for (let round = 0; round < 3; round++) {
+        read.push(await post('a', `a${round}`), await post('b', `b${round}`))
+      }
+      // Variables are not kept at all: the SDK would hand out another call's memory.
+      expect(read).toEqual(
+        what === 'kv'
+          ? ['none', 'none', 'a0', 'b0', 'a1', 'b1']
+          : ['none', 'none', 'none', 'none', 'none', 'none'],
+      )
+    }
+  }
+}, 60_000)
+
+test('W47 many calls at once each get their own answer', async () => {
+  const fleet = await openWasmFleet()
+  await fleet.attach(
+    'a',
+    'OnRequest',
+    { do: 'show-body' },
+    { needs: { request_body: true }, instance: 'reuse' },
+  )
+  const bodies = Array.from({ length: 100 }, (_, index) => `body ${index} ${'x'.repeat(index * 10)}`)
+  expect(await Promise.all(bodies.map(async (body) => (await fleet.chat(body)).text()))).toEqual(bodies)
+})
+
+describe('W48 a body above the limit', () => {
+  test('is 413 in the shape of the route where a module needs it, and no module is called', async () => {
+    const fleet = await openWasmFleet({ maxBodyBytes: 1_000 })
+    await fleet.attach('a', 'OnRequest', {}, { needs: { request_body: true } })
+    const response = await fleet.chat({ model: 'test-model', messages: [], pad: 'x'.repeat(1_000) })
+    expect(response.status).toBe(413)
+    expect(await response.json()).toMatchObject({
+      error: { type: 'invalid_request_error', code: 'payload_too_large' },
+    })
+    expect(await executions(fleet)).toEqual([0])
+    expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
+  })
+
+  test('passes where no module needs it', async () => {
+    const fleet = await openWasmFleet({ maxBodyBytes: 1_000 })
+    await fleet.attach('a', 'OnRequest')
+    expect((await fleet.chat({ model: 'test-model', messages: [], pad: 'x'.repeat(1_000) })).status).toBe(200)
+    expect(await executions(fleet)).toEqual([1])
+  })
+})
+
+test('W51 W52 public and control-plane routes are never intercepted, so the module can be removed', async () => {
+  const fleet = await openWasmFleet()
+  const uuid = await fleet.attach('a', ['OnRequest', 'OnResponse', 'OnError'], { head: reject(403) })
+  for (const path of ['/health', '/liveness', '/readiness', '/v1/models', '/workers', '/wasm', '/get_loads'])
+    expect([path, (await fleet.get(path)).status]).toEqual([path, 200])
+  expect((await fleet.chat()).status).toBe(403)
+  expect((await fleet.remove(uuid)).status).toBe(200)
+  expect((await fleet.chat()).status).toBe(200)
+})
+
+test('W61 a rejection with a status that is none is 400; on modify it is ignored', async () => {
+  const fleet = await openWasmFleet()
+  for (const status of [999, 99, 100, 'x', 401.5]) {
+    const uuid = await fleet.attach('a', 'OnRequest', { head: reject(status) })
+    expect((await fleet.chat()).status).toBe(400)
+    await fleet.remove(uuid)
+  }
+  await fleet.attach('b', ['OnRequest', 'OnResponse'], { head: modify({ status: 999 }) })
+  expect((await fleet.chat()).status).toBe(200)
+})
+
+test('W62 protected headers and values with line ends are dropped and counted', async () => {
+  const fleet = await openWasmFleet()
+  const head = modify({
+    headers_set: [
+      ['x-split', 'a\r\nx-evil: 1'],
+      ['x-ok', 'yes'],
+      ['host', 'evil'],
+      ['content-length', '1'],
+      ['transfer-encoding', 'chunked'],
+      ['bad name', 'x'],
+    ],
+    headers_remove: ['content-length'],
+  })
+  await fleet.attach('a', 'OnRequest', { head })
+  expect((await fleet.chat()).status).toBe(200)
+  const request = sent(fleet)
+  expect(request.header('x-ok')).toBe('yes')
+  for (const name of ['x-split', 'x-evil', 'transfer-encoding']) expect(request.header(name)).toBeUndefined()
+  expect(request.header('host')).not.toBe('evil')
+  expect((await fleet.metrics()).get('weir_wasm_dropped_headers_total{module="a"}')).toBe(6)
+})
