@@ -1,0 +1,152 @@
+/** What engines say about their load: read by policies, shown as metrics. @source routing facts 1.9, 6.2 */
+import { afterEach, expect, test } from 'vitest'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import {
+  jsonAnswer,
+  rawAnswer,
+  type ScriptedWorker,
+  type ScriptedWorkerOptions,
+  startScriptedWorker,
+} from '../support/scripted-worker.ts'
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+const CHAT = 'POST /v1/chat/completions'
+const LOADS = 'GET /v1/loads'
+
+async function openEngine(options: ScriptedWorkerOptions = {}): Promise<ScriptedWorker> {
+  const engine = await startScriptedWorker(options)
+  closers.push(() => engine.close())
+  return engine
+}
+
+/** @param policy default policy of the gateway */
+async function openGateway(
+  engines: readonly ScriptedWorker[],
+  policy: string,
+  section: object = {},
+  kernel: object = {},
+): Promise<TestGateway> {
+  const workers = engines.map(({ url }) => ({ url, models: [{ id: 'test-model' }] }))
+  const gateway = await startGateway({
+    kernel: { auth: 'off', policy, ...kernel },
+    plugins: { health: {}, proxy: {}, workers: { workers, loadMonitorIntervalSecs: 1, ...section } },
+  })
+  closers.push(() => gateway.stop())
+  return gateway
+}
+
+const tokens = (used: number) =>
+  jsonAnswer({ loads: [{ num_used_tokens: used, max_total_num_tokens: 1_000, num_running_reqs: 2 }] })
+
+async function chat({ url }: TestGateway): Promise<number> {
+  const body = JSON.stringify({ model: 'test-model', messages: [{ role: 'user', content: 'hi' }] })
+  return (await fetch(url + CHAT.slice(5), { method: 'POST', body })).status
+}
+
+async function metricsOf({ metricsUrl }: TestGateway): Promise<string[]> {
+  const text = await (await fetch(metricsUrl as string)).text()
+  return text.split('\n').filter((line) => line.startsWith('weir_engine_'))
+}
+
+/** Asks again until it passes. */
+async function until<T>(read: () => Promise<T>, passes: (value: T) => boolean): Promise<T> {
+  const endsAtMs = performance.now() + 10_000
+  for (;;) {
+    const value = await read()
+    if (passes(value)) return value
+    if (performance.now() > endsAtMs) throw new Error(`it stays ${JSON.stringify(value)}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+test('check 5: with reports of 0.9 and 0.1, power_of_two always picks the second', async () => {
+  const [full, free] = [await openEngine(), await openEngine()]
+  full.script(LOADS, tokens(900))
+  free.script(LOADS, tokens(100))
+  const gateway = await openGateway([full, free], 'power_of_two')
+  await Promise.all([full.received(LOADS, 2), free.received(LOADS, 2)])
+  for (let count = 0; count < 20; count++) expect(await chat(gateway)).toBe(200)
+  expect(free.requestsTo(CHAT).length).toBe(20)
+})
+
+test('a policy that reads no reports has nobody asked', async () => {
+  const [asked, unasked] = [await openEngine(), await openEngine()]
+  for (const engine of [asked, unasked]) engine.script(LOADS, tokens(1))
+  await openGateway([unasked], 'round_robin')
+  await openGateway(
+    [asked],
+    'cache_aware',
+    {},
+    { policies: { cacheAware: { balanceTokenUsageThreshold: 0.5 } } },
+  )
+  await asked.received(LOADS, 2)
+  expect(unasked.requestsTo(LOADS)).toEqual([])
+})
+
+test('engine metrics show what each engine says, and go with the worker', async () => {
+  const [one, two] = [await openEngine(), await openEngine({ shape: 'vllm' })]
+  one.script(
+    LOADS,
+    jsonAnswer({
+      loads: [
+        {
+          dp_rank: 0,
+          num_running_reqs: 3,
+          num_waiting_reqs: 4,
+          token_usage: 0.5,
+          gen_throughput: 60,
+          cache_hit_rate: 0.7,
+        },
+        { dp_rank: 1, num_running_reqs: 1, token_usage: 0.25 },
+      ],
+    }),
+  )
+  two.script('GET /metrics', rawAnswer('vllm:num_requests_running 5\nvllm:num_requests_waiting 6\n'))
+  const gateway = await openGateway([one, two], 'round_robin', { engineMetrics: true })
+  const lines = await until(
+    () => metricsOf(gateway),
+    (all) => all.some((line) => line.includes(one.url)) && all.some((line) => line.includes(two.url)),
+  )
+  const series = (name: string, engine: ScriptedWorker, rank: number, value: number) =>
+    `weir_engine_${name}{worker="${engine.url}",model="test-model",dp_rank="${rank}"} ${value}`
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      series('running_requests', one, 0, 3),
+      series('waiting_requests', one, 0, 4),
+      series('token_usage', one, 0, 0.5),
+      series('gen_throughput', one, 0, 60),
+      series('cache_hit_rate', one, 0, 0.7),
+      series('running_requests', one, 1, 1),
+      series('token_usage', one, 1, 0.25),
+      series('running_requests', two, 0, 5),
+      series('waiting_requests', two, 0, 6),
+    ]),
+  )
+  expect(lines.some((line) => line.startsWith('weir_engine_token_usage') && line.includes(two.url))).toBe(
+    false,
+  )
+
+  const list = (await (await fetch(`${gateway.url}/workers`)).json()) as {
+    workers: { id: string; url: string }[]
+  }
+  const id = list.workers.find(({ url }) => url === one.url)?.id
+  await fetch(`${gateway.url}/workers/${id}`, { method: 'DELETE' })
+  const left = await until(
+    () => metricsOf(gateway),
+    (all) => !all.some((line) => line.includes(one.url)),
+  )
+  expect(left.some((line) => line.includes(two.url))).toBe(true)
+})
+
+test('an engine without a report route is asked once and then left in peace for a while', async () => {
+  const [mute, talking] = [await openEngine(), await openEngine()]
+  talking.script(LOADS, tokens(1))
+  await openGateway([mute, talking], 'least_load')
+  await talking.received(LOADS, 4)
+  expect(mute.requestsTo(LOADS).length).toBe(1)
+  expect(mute.requestsTo('GET /metrics').length).toBe(1)
+})
