@@ -1,0 +1,84 @@
+/** One circuit breaker over two data threads: what one has seen counts for both, also when one of them dies. */
+import { fileURLToPath } from 'node:url'
+import { afterEach, expect, test } from 'vitest'
+import { type BuiltGateway, startBuiltGateway, stopCommands, sumOf, until } from '../support/built-command.ts'
+import {
+  jsonAnswer,
+  type ScriptedWorker,
+  sseAnswer,
+  startScriptedWorker,
+} from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const crash = { $path: fileURLToPath(new URL('../fixtures/crash-plugin.ts', import.meta.url)) }
+const body = { model: 'test-model', messages: [] }
+const broken = jsonAnswer({ error: 'out of memory' }, { status: 500 })
+
+const workers: ScriptedWorker[] = []
+afterEach(async () => {
+  await stopCommands()
+  for (const worker of workers.splice(0)) await worker.close()
+})
+
+async function setUp(breaker: object): Promise<{ gateway: BuiltGateway; worker: ScriptedWorker }> {
+  const worker = await startScriptedWorker()
+  workers.push(worker)
+  worker.script(CHAT, broken)
+  const gateway = await startBuiltGateway({
+    kernel: { log: { level: 'error' }, retry: { maxAttempts: 1 }, breaker },
+    plugins: { crash },
+    workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'test-model' }] }],
+  })
+  return { gateway, worker }
+}
+
+/** Status of one request on a connection of its own, and the thread that had it. */
+async function ask(gateway: BuiltGateway): Promise<{ status: number; thread: string | null }> {
+  const reply = await gateway.send('POST', '/v1/chat/completions', body)
+  await reply.text()
+  return { status: reply.status, thread: reply.headers.get('x-thread') }
+}
+
+test('failures that both threads see open it for both, at the number that is set', async () => {
+  const { gateway, worker } = await setUp({ failureThreshold: 7, openMs: 60_000 })
+  const answers = []
+  for (let i = 0; i < 7; i++) answers.push(await ask(gateway))
+  expect(answers.map(({ status }) => status)).toEqual(Array(7).fill(500))
+  const threads = new Set<string | null>()
+  await until(async () => {
+    const { status, thread } = await ask(gateway)
+    expect(status).toBe(503)
+    return threads.add(thread).size === 2
+  })
+  expect(worker.requestsTo(CHAT)).toHaveLength(7)
+  const samples = await gateway.metrics()
+  expect(sumOf(samples, 'weir_worker_cb_state')).toBe(1)
+  expect(sumOf(samples, 'weir_worker_cb_transitions_total')).toBe(1)
+})
+
+test('both threads together let one probe through, and a thread that dies with it makes room for the next', async () => {
+  const { gateway, worker } = await setUp({ failureThreshold: 1, successThreshold: 1, openMs: 1 })
+  expect((await ask(gateway)).status).toBe(500)
+  const hold = Promise.withResolvers<void>()
+  worker.script(CHAT, sseAnswer(['{"choices":[]}', { until: hold.promise }, '[DONE]']))
+  const probe = openSse(`${gateway.url}/v1/chat/completions`, { body: { ...body, stream: true } })
+  await probe.receive(1)
+  const others = await Promise.all(Array.from({ length: 30 }, () => ask(gateway)))
+  expect(others.map(({ status }) => status)).toEqual(Array(30).fill(503))
+  expect(new Set(others.map(({ thread }) => thread)).size).toBe(2)
+  expect(worker.requestsTo(CHAT)).toHaveLength(2)
+
+  await until(async () => {
+    const reply = await gateway.send('POST', `/crash/${probe.headers.get('x-thread')}`)
+    return ((await reply.json()) as { isMeant: boolean }).isMeant
+  })
+  await probe.done
+  worker.script(CHAT, jsonAnswer({ choices: [] }))
+  await until(async () => {
+    const answer = await ask(gateway).catch(() => null) // the dying thread may still have had the connection
+    return answer?.status === 200
+  })
+  expect((await ask(gateway)).status).toBe(200)
+  hold.resolve()
+})
