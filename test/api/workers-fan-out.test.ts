@@ -1,4 +1,4 @@
-/** POST /flush_cache and GET /get_loads over real sockets. @source API spec 2.12, 4.5 */
+/** POST /flush_cache, GET /get_loads and the profile routes over real sockets. @source API spec 2.12, 4.5; routes facts 17 */
 import { afterEach, describe, expect, test } from 'vitest'
 import { startGateway } from '../support/gateway.ts'
 import {
@@ -36,7 +36,7 @@ async function openGateway(workers: readonly ScriptedWorker[], spec: object = {}
 }
 
 describe('POST /flush_cache', () => {
-  test('§4.5 all flushed is 200 with exactly these members; any body is ignored', async () => {
+  test('§4.5, check 44: all flushed is 200 with exactly these members; any body is ignored', async () => {
     const workers = [await openWorker(), await openWorker()]
     for (const worker of workers) worker.script('POST /flush_cache', rawAnswer('flushed'))
     const url = await openGateway(workers, { api_key: 'wk-1' })
@@ -67,7 +67,7 @@ describe('POST /flush_cache', () => {
     })
   })
 
-  test('§4.5 some or all failed is 206 and says which', async () => {
+  test('§4.5, check 44: some or all failed is 206 and says which', async () => {
     const [good, bad, dead] = [await openWorker(), await openWorker(), await openWorker()]
     good.script('POST /flush_cache', rawAnswer(''))
     bad.script('POST /flush_cache', rawAnswer('no', { status: 500 }))
@@ -101,7 +101,7 @@ describe('GET /get_loads', () => {
     return ((await response.json()) as { workers: Record<string, unknown>[] }).workers
   }
 
-  test('§2.12 load is the sum of used tokens over ranks, and -1 without details for a dead worker', async () => {
+  test('§2.12, check 44: load is the sum of used tokens over ranks, and -1 without details for a dead worker', async () => {
     const [busy, dead] = [await openWorker(), await openWorker()]
     const timestamp = '2026-01-02T03:04:05Z'
     busy.script(
@@ -154,5 +154,68 @@ describe('GET /get_loads', () => {
 
   test('§4.5 no workers is an empty list', async () => {
     expect(await loads(await openGateway([]))).toEqual([])
+  })
+})
+
+describe('POST /start_profile and /stop_profile', () => {
+  const post = async (url: string, path: string, body?: string) => {
+    const response = await fetch(url + path, { method: 'POST', body })
+    return { status: response.status, json: await response.json() }
+  }
+
+  test('every engine gets the options as they came; stop needs no body', async () => {
+    const workers = [await openWorker(), await openWorker({ shape: 'vllm' })]
+    for (const worker of workers)
+      worker.script('POST /start_profile', rawAnswer('ok')).script('POST /stop_profile', rawAnswer('ok'))
+    const url = await openGateway(workers, { api_key: 'wk-1' })
+    const options = { num_steps: 5, activities: ['GPU'], with_stack: true, some_day: 1 }
+    expect(await post(url, '/start_profile', JSON.stringify(options))).toEqual({
+      status: 200,
+      json: { status: 'success', message: expect.any(String), workers_profiled: 2, total_workers: 2 },
+    })
+    expect(await post(url, '/stop_profile')).toMatchObject({ status: 200, json: { workers_profiled: 2 } })
+    for (const worker of workers) {
+      const [start] = worker.requestsTo('POST /start_profile')
+      expect(start.json()).toEqual(options)
+      expect(start.header('authorization')).toBe('Bearer wk-1')
+      expect(worker.requestsTo('POST /stop_profile')[0].body.length).toBe(0)
+    }
+  })
+
+  test('one worker is meant by its url, in any spelling; some that fail make 206, none that is meant 404', async () => {
+    const [one, two] = [await openWorker(), await openWorker()]
+    one.script('POST /start_profile', rawAnswer('ok'))
+    const url = await openGateway([one, two])
+    const start = (body?: object) => post(url, '/start_profile', body && JSON.stringify(body))
+    expect(await start({ url: `${one.url}/` })).toMatchObject({
+      status: 200,
+      json: { workers_profiled: 1, total_workers: 1 },
+    })
+    expect(await start()).toEqual({
+      status: 206,
+      json: {
+        status: 'partial_success',
+        message: expect.any(String),
+        workers_profiled: 1,
+        total_workers: 2,
+        successful: [one.url],
+        failed: [{ worker: two.url, error: expect.stringContaining('404') }],
+      },
+    })
+    expect(await start({ url: 'http://nobody:1' })).toEqual({
+      status: 404,
+      json: {
+        status: 'error',
+        message: expect.stringContaining('nobody'),
+        workers_profiled: 0,
+        total_workers: 0,
+      },
+    })
+    expect(await start({ num_steps: -1 })).toMatchObject({
+      status: 400,
+      json: { error: { code: 'invalid_field' } },
+    })
+    expect(await post(url, '/start_profile', '{')).toMatchObject({ status: 400 })
+    expect(await post(await openGateway([]), '/stop_profile')).toMatchObject({ status: 404 })
   })
 })

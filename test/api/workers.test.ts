@@ -115,7 +115,7 @@ const errorOf = (reply: Reply) => ({
 })
 
 describe('POST /workers', () => {
-  test('§4.4 answers 202 at once with id, url and location, and the record is pending until the work is done', async () => {
+  test('§4.4, check 31: answers 202 at once with id, url and location, and the record is pending until the work is done', async () => {
     const worker = await openWorker()
     const gate = Promise.withResolvers<void>()
     worker.script('GET /health', async () => {
@@ -155,7 +155,7 @@ describe('POST /workers', () => {
     expect((await api.get('/workers')).json.workers[0].id).toBe(id)
   })
 
-  test('§4.4 the 202 does not wait for the worker: the best of five takes less than 100 ms', async () => {
+  test('§4.4, check 31: the 202 does not wait for the worker: the best of five takes less than 100 ms', async () => {
     const api = await openApi()
     const tookMs: number[] = []
     for (let count = 0; count < 5; count++) {
@@ -167,7 +167,7 @@ describe('POST /workers', () => {
     expect(Math.min(...tookMs)).toBeLessThan(100)
   })
 
-  test('§2.11 engine, models and context length are discovered; the record has no secret', async () => {
+  test('§2.11, check 41: engine, models and context length of vllm are discovered; the record has no secret', async () => {
     const worker = await openWorker({ shape: 'vllm', models: ['demo-7b'] })
     const api = await openApi()
     const id = await api.register({ url: worker.url, api_key: KEY, labels: { zone: 'a' } })
@@ -206,7 +206,7 @@ describe('POST /workers', () => {
     expect(worker.requestsTo('GET /v1/models')[0].header('authorization')).toBe(`Bearer ${KEY}`)
   })
 
-  test('§4.4 a worker that comes up later is registered without another request', async () => {
+  test('§4.4, check 32: a worker that comes up later is registered without another request', async () => {
     const api = await openApi()
     const url = await deadUrl()
     const { worker_id: id } = (await api.post({ url })).json
@@ -243,7 +243,7 @@ describe('POST /workers', () => {
     expect(record.json).toMatchObject({ status: 'ready', priority: 2 })
   })
 
-  test('§7.2 a url that is registered is a conflict that names url and id', async () => {
+  test('§7.2, check 33: a url that is registered is a conflict that names url and id', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url, api_key: KEY })
@@ -252,6 +252,51 @@ describe('POST /workers', () => {
     expect(reply.json.error.message).toContain(worker.url)
     expect(reply.json.error.message).toContain(id)
     expect(reply.text).not.toContain(KEY)
+  })
+
+  test('§7.2, check 33: another spelling of a registered url is the same worker', async () => {
+    const worker = await openWorker()
+    const api = await openApi()
+    await api.register({ url: `${worker.url}/` })
+    for (const url of [worker.url, `${worker.url}/v1`, `${worker.url}//`])
+      expect(errorOf(await api.post({ url }))).toMatchObject({ status: 409, code: 'worker_already_exists' })
+  })
+
+  test('§2.11, check 41: engine, models and context length of sglang are discovered', async () => {
+    const worker = await openWorker({ shape: 'sglang', models: ['demo-7b'] })
+    const api = await openApi()
+    const id = await api.register({ url: worker.url })
+    expect((await api.get(`/workers/${id}`)).json).toMatchObject({
+      runtime_type: 'sglang',
+      model_id: 'demo-7b',
+      models: [{ id: 'demo-7b', context_length: 32768 }],
+      labels: { version: '0.5.3', tp_size: '1' },
+    })
+  })
+
+  test('§2.11 own connection, retry and bootstrap settings are kept and shown as they came', async () => {
+    const worker = await openWorker()
+    const api = await openApi()
+    const own = {
+      bootstrap_port: 8998,
+      bootstrap_host: '10.0.0.9',
+      load_monitor_interval_secs: 5,
+      http_pool: { pool_max_idle_per_host: 2, timeout_secs: 60 },
+      resilience: { max_retries: 2, cb_failure_threshold: 3, retryable_status_codes: [502] },
+    }
+    const id = await api.register({ url: worker.url, ...own })
+    expect((await api.get(`/workers/${id}`)).json).toMatchObject(own)
+    await api.send('PATCH', `/workers/${id}`, { priority: 2 })
+    expect((await api.settled(id)).json).toMatchObject({ ...own, priority: 2 })
+  })
+
+  test('§2.11 a base url that ends in /v1 gets no second one, in discovery and in requests', async () => {
+    const worker = await openWorker({ models: ['demo-7b'] })
+    const api = await openApi()
+    await api.register({ url: `${worker.url}/v1`, health: { disable_health_check: true } })
+    expect((await api.send('POST', '/v1/chat/completions', chat('demo-7b'))).status).toBe(200)
+    expect(worker.requestsTo('GET /v1/models').length).toBeGreaterThan(0)
+    expect(worker.requests.filter(({ path }) => path.includes('/v1/v1'))).toEqual([])
   })
 
   test.each([
@@ -269,6 +314,10 @@ describe('POST /workers', () => {
     ['{"url":"http://h","runtime_type":"vllm","runtime":"vllm"}', 'duplicate_field'],
     ['{"url":"http://h","priority":-1}', 'invalid_field'],
     ['{"url":"http://h","priority":1.5}', 'invalid_field'],
+    ['{"url":"http://h","cost":-0.1}', 'invalid_field'],
+    ['{"url":"http://h","cost":1e999}', 'invalid_field'],
+    ['{"url":"http://h","resilience":{"max_retries":0}}', 'invalid_field'],
+    ['{"url":"http://h","resilience":{"initial_backoff_ms":2,"max_backoff_ms":1}}', 'invalid_resilience'],
     ['{"url":"http://h","labels":{"a":1}}', 'invalid_field'],
     ['{"url":"http://h","models":[{}]}', 'invalid_field'],
     ['{"url":"http://h","health":{"timeout_secs":-1}}', 'invalid_field'],
@@ -309,7 +358,7 @@ describe('POST /workers', () => {
     expect(record.json.job_status.message).toContain('no transport for grpc workers')
   })
 
-  test('§2.11 a worker without health checks is ready at once and never probed', async () => {
+  test('§2.11, check 39: a worker without health checks is ready at once and never probed', async () => {
     const worker = await openWorker()
     const api = await openApi({ healthCheck: { intervalSecs: 0.05 } })
     await api.register({ url: worker.url, health: { disable_health_check: true } })
@@ -351,7 +400,7 @@ describe('GET /workers', () => {
 
 describe('ids', () => {
   test.each(['GET', 'PATCH', 'PUT', 'DELETE'])(
-    '§7.2 %s: not a UUID is 400, unknown is 404',
+    '§7.2, check 33: %s: not a UUID is 400, unknown is 404',
     async (method) => {
       const api = await openApi()
       const body = method === 'PUT' ? { url: 'http://h' } : method === 'PATCH' ? {} : undefined
@@ -364,7 +413,7 @@ describe('ids', () => {
 })
 
 describe('PATCH /workers/{worker_id}', () => {
-  test('§4.4 changes only what it names: labels and health merge, the rest stays', async () => {
+  test('§4.4, check 35: changes only what it names: labels and health merge, the rest stays', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({
@@ -398,7 +447,7 @@ describe('PATCH /workers/{worker_id}', () => {
     expect((await api.settled(id)).json).toEqual(after.json)
   })
 
-  test('§5 a rotated key is the one that the next request carries', async () => {
+  test('§5, check 35: a rotated key is the one that the next request carries', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url, api_key: 'old-key' })
@@ -417,6 +466,8 @@ describe('PATCH /workers/{worker_id}', () => {
       '{',
       '{"priority":"high"}',
       '{"labels":{"a":null}}',
+      '{"cost":-1}',
+      '{"cost":1e999}',
       '{"health":{"success_threshold":1.5}}',
     ]) {
       expect(await api.send('PATCH', `/workers/${id}`, body)).toMatchObject({ status: 400 })
@@ -436,7 +487,7 @@ describe('PATCH /workers/{worker_id}', () => {
 })
 
 describe('PUT /workers/{worker_id}', () => {
-  test('§4.4 resets what it does not name, discovers again, and keeps id and requests in flight', async () => {
+  test('§4.4, check 34: resets what it does not name, discovers again, and keeps id and requests in flight', async () => {
     const worker = await openWorker({ models: ['first'] })
     const api = await openApi()
     const id = await api.register({ url: worker.url, priority: 9, labels: { zone: 'a' }, api_key: KEY })
@@ -468,7 +519,7 @@ describe('PUT /workers/{worker_id}', () => {
     expect(last.header('authorization')).toBeUndefined()
   })
 
-  test('§4.4 PUT with another url is refused and changes nothing', async () => {
+  test('§4.4, check 34: PUT with another url is refused and changes nothing', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url, priority: 9 })
@@ -517,7 +568,7 @@ describe('PUT /workers/{worker_id}', () => {
 })
 
 describe('DELETE /workers/{worker_id}', () => {
-  test('§4.4 no new request reaches the worker, a running stream finishes, and the worker leaves when it is idle', async () => {
+  test('§4.4, check 36: no new request reaches the worker, a running stream finishes, and the worker leaves when it is idle', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url })
@@ -588,10 +639,10 @@ describe('DELETE /workers/{worker_id}', () => {
 })
 
 describe('health', () => {
-  test('§2.11 three bad probes make a worker not_ready, two good ones ready again', async () => {
+  test('§2.11, check 37: three bad probes make a worker not_ready, two good ones ready again', async () => {
     const worker = await openWorker()
-    const api = await openApi({ healthCheck: { intervalSecs: 0.03 } })
-    const id = await api.register({ url: worker.url })
+    const api = await openApi({ healthCheck: { intervalSecs: 0.2 } })
+    const id = await api.register({ url: worker.url, resilience: { disable_retry: true } })
     worker.script('GET /health', rawAnswer('', { status: 503 }))
     await api.until(id, ({ json }) => json.status === 'not_ready' && json.is_healthy === false)
     expect((await api.send('POST', '/v1/chat/completions', chat('test-model'))).status).toBe(503)
@@ -600,7 +651,7 @@ describe('health', () => {
     expect((await api.send('POST', '/v1/chat/completions', chat('test-model'))).status).toBe(200)
   })
 
-  test('§2.11 a worker that fails for good stays listed, or disappears where that is asked for', async () => {
+  test('§2.11, check 38: a worker that fails for good stays listed, or disappears where that is asked for', async () => {
     for (const removeUnhealthy of [false, true]) {
       const worker = await openWorker()
       const api = await openApi({ removeUnhealthy, healthCheck: { intervalSecs: 0.02, failureThreshold: 1 } })
@@ -621,7 +672,7 @@ describe('health', () => {
 })
 
 describe('routing', () => {
-  test('§2.11 a wildcard worker serves any model, and one that lists the model is preferred', async () => {
+  test('§2.11, check 40: a wildcard worker serves any model, and one that lists the model is preferred', async () => {
     const wildcard = await openWorker({ models: ['w'] })
     const holder = await openWorker({ models: ['held'] })
     const api = await openApi()
@@ -632,6 +683,81 @@ describe('routing', () => {
     expect(wildcard.requestsTo('POST /v1/chat/completions').length).toBe(1)
     expect(holder.requestsTo('POST /v1/chat/completions').length).toBe(1)
   })
+})
+
+describe('cloud services', () => {
+  test('the gateway’s key lists the models behind a path prefix, and clients’ requests go without it', async () => {
+    const service = await openWorker()
+    service.script('GET /openai/v1/models', jsonAnswer({ data: [{ id: 'm-2025-01-02' }, { id: 'm' }] }))
+    service.script('POST /openai/v1/chat/completions', jsonAnswer(chatCompletion('m')))
+    const url = `${service.url}/openai/v1`
+    const api = await openApi({
+      adminKeys: { openai: KEY },
+      workers: [{ url, runtime_type: 'external', provider: 'openai' }],
+    })
+    const endsAtMs = performance.now() + 5_000
+    let list = (await api.get('/workers')).json
+    while (list.total < 1 && performance.now() < endsAtMs) list = (await api.get('/workers')).json
+    expect(list.workers).toMatchObject([
+      { url, provider: 'openai', models: [{ id: 'm', aliases: ['m-2025-01-02'] }], status: 'ready' },
+    ])
+    expect(service.requests.map((request) => [request.path, request.header('authorization')])).toEqual([
+      ['/openai/v1/models', `Bearer ${KEY}`],
+    ])
+    const response = await fetch(`${api.gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer of-the-client' },
+      body: JSON.stringify(chat('m-2025-01-02')),
+    })
+    expect(response.status).toBe(200)
+    const [request] = service.requestsTo('POST /openai/v1/chat/completions')
+    expect(request.header('authorization')).toBe('Bearer of-the-client')
+    expect(request.json()).toMatchObject({ model: 'm' })
+  })
+})
+
+describe('many workers', () => {
+  const COUNT = 2_000
+  const best = async (measure: () => Promise<unknown>) => {
+    const tookMs: number[] = []
+    for (let round = 0; round < 8; round++) {
+      const startedAtMs = performance.now()
+      await measure()
+      tookMs.push(performance.now() - startedAtMs)
+    }
+    return Math.min(...tookMs)
+  }
+
+  test('check 70: 2,000 workers are registered in a burst, listed within 200 ms, and readiness stays quick', async () => {
+    const api = await openApi()
+    const base = await deadUrl()
+    const specs = Array.from({ length: COUNT }, (_, place) => ({
+      url: `${base}/w${place}`,
+      runtime_type: 'sglang',
+      models: [{ id: 'm' }],
+      health: { disable_health_check: true },
+    }))
+    const lane = async () => {
+      for (let spec = specs.pop(); spec !== undefined; spec = specs.pop()) {
+        let reply = await api.post(spec)
+        while (reply.status === 503) {
+          await new Promise((resolve) => setTimeout(resolve, 20))
+          reply = await api.post(spec)
+        }
+        expect(reply.status).toBe(202)
+      }
+    }
+    await Promise.all(Array.from({ length: 16 }, lane))
+    const endsAtMs = performance.now() + 10_000
+    const countReady = async () => {
+      const { workers } = (await api.get('/workers')).json
+      return workers.filter(({ status }: { status: string }) => status === 'ready').length
+    }
+    while ((await countReady()) < COUNT && performance.now() < endsAtMs);
+    expect(await countReady()).toBe(COUNT)
+    expect(await best(() => api.get('/workers'))).toBeLessThan(200)
+    expect(await best(() => api.get('/readiness'))).toBeLessThan(5)
+  }, 60_000)
 })
 
 describe('start', () => {
@@ -654,6 +780,14 @@ describe('start', () => {
     [{ urls: ['host:1'] }, 'urls.0'],
     [{ urls: ['http://h:1', 'http://h:1'] }, 'more than once'],
     [{ workers: [{ url: 'http://h', bootstrap_port: 0 }] }, 'bootstrap_port'],
+    [{ urls: ['http://h:1', 'http://H:1/'] }, 'more than once'],
+    [
+      { workers: [{ url: 'http://h', resilience: { initial_backoff_ms: 2, max_backoff_ms: 1 } }] },
+      'workers.0.resilience.max_backoff_ms',
+    ],
+    [{ workers: [{ url: 'http://h', resilience: { jitter_factor: 2 } }] }, 'jitter_factor'],
+    [{ loadMonitorIntervalSecs: 0.5 }, 'loadMonitorIntervalSecs'],
+    [{ adminKeys: { openia: 'k' } }, 'openia'],
     [{ modelAliases: { a: 'a' } }, 'modelAliases.a'],
     [{ modelAliases: { a: '' } }, 'modelAliases.a'],
     [{ startupTimeoutSecs: 0 }, 'startupTimeoutSecs'],
