@@ -1,35 +1,16 @@
 /** Balancing as its callers see it: who is picked, what is refused, what is counted. */
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { balanceParts } from '../../test/support/balance-parts.ts'
+import { balanceParts, errorOf, pickContext, TestTable } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { Policy } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
-import type { WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
-import type { GatewayError } from '../errors/gateway-error.ts'
+import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
 import { Counters, createCounters } from './counters.ts'
 import { ThreadBalance, type ThreadBalanceOptions } from './thread-balance.ts'
 
-const ctx = {
-  rawBody: Buffer.from('{}'),
-  header: (name: string) => (name === 'x-key' ? 'k1' : undefined),
-} as unknown as RequestContext
+const ctx = pickContext({ 'x-key': 'k1' })
 
-/** The table as control would publish it. */
-class Table {
-  current: WorkerTable = { workers: [] }
-  private readonly listeners: ((next: WorkerTable) => void)[] = []
-
-  onChange(listener: (next: WorkerTable) => void): void {
-    this.listeners.push(listener)
-  }
-
-  publish(workers: readonly WorkerEntry[]): void {
-    this.current = { workers }
-    for (const listener of this.listeners) listener(this.current)
-  }
-}
-
-let table: Table
+let table: TestTable
 let balance: ThreadBalance
 
 function open(options: Partial<ThreadBalanceOptions> = {}): ThreadBalance {
@@ -54,17 +35,8 @@ function countPicks(times: number, model = 'm'): Record<number, number> {
   return counts
 }
 
-function errorOf(run: () => unknown): GatewayError {
-  try {
-    run()
-  } catch (error) {
-    return error as GatewayError
-  }
-  throw new Error('nothing was thrown')
-}
-
 beforeEach(() => {
-  table = new Table()
+  table = new TestTable()
   balance = open()
 })
 
@@ -295,6 +267,31 @@ describe('policies', () => {
     register(three[0], workerEntry({ slot: 1, models: ['m'], labels: { policy: 'round_robin' } }))
     balance.attempt(three[0])
     expect(countPicks(10)).toEqual({ 1: 10 })
+  })
+
+  test('routing check 13: under cache_aware a prompt moves while its worker is away or its breaker open, and comes back', () => {
+    balance = open({ defaultPolicy: 'cache_aware' })
+    register(...three)
+    const messages = [{ role: 'user', content: 'a long prompt about routing '.repeat(50) }]
+    const rawBody = Buffer.from(JSON.stringify({ model: 'm', messages }))
+    const prompt = { ...ctx, rawBody } as unknown as RequestContext
+    const taker = () => {
+      const attempt = balance.pick(prompt, 'm')
+      attempt.release()
+      return attempt.worker.slot
+    }
+    const home = taker()
+    expect([taker(), taker()]).toEqual([home, home])
+    balance.setStatus(home, 'not_ready')
+    expect(taker()).not.toBe(home)
+    balance.setStatus(home, 'ready')
+    expect(taker()).toBe(home)
+    const failing = Array.from({ length: 10 }, () => balance.attempt(three[home]))
+    for (const attempt of failing) {
+      attempt.failed()
+      attempt.release()
+    }
+    expect(taker()).not.toBe(home)
   })
 
   test('an unknown label falls back to the default with one line in the log', () => {
