@@ -8,8 +8,10 @@
  */
 import type { BreakerConfig } from '../config/breaker-config.ts'
 import { WORKER_STATUS_CODE, type WorkerEntry } from '../contracts/worker.ts'
-import { SharedColumn, ThreadColumn } from './counter-layout.ts'
+import { CLOSED, epochOf, HALF_OPEN, MAX_RUN, OPEN, runOf, stateOf, toWord, withRun } from './breaker-word.ts'
+import { SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
+import { hasPassed, ProbePlaces } from './probe-places.ts'
 import type { BreakerState } from './worker-balance.ts'
 
 /** Told of what this thread records and changes, for metrics. */
@@ -24,20 +26,8 @@ export interface BreakerListener {
 export const REFUSED = -1
 
 const READY = WORKER_STATUS_CODE.ready
-const CLOSED = 0
-const OPEN = 1
-const HALF_OPEN = 2
 const STATES: readonly BreakerState[] = ['closed', 'open', 'half_open']
 
-/** Bits of the cell: 2 state, 16 run, 14 epoch. */
-const STATE_MASK = 0b11
-const RUN_SHIFT = 2
-const RUN_MASK = 0xffff
-const EPOCH_SHIFT = 18
-const EPOCH_MASK = 0x3fff
-
-/** A probe that runs longer no longer keeps the next one out: it may be a long stream, or lost. milliseconds */
-const PROBE_LIMIT_MS = 60_000
 /** Longer times would not fit the 32 bits that a cell has for them. milliseconds */
 const MAX_OPEN_MS = 0x7fff_ffff
 
@@ -49,9 +39,7 @@ export class Breakers {
   private readonly statusAt: number
   private readonly wordAt: number
   private readonly openedAt: number
-  private readonly probedAt: number
-  private readonly probesAt: number
-  private readonly ownProbesAt: number
+  private readonly probes: ProbePlaces
 
   /** @param now milliseconds, the same on all threads */
   constructor(
@@ -68,9 +56,7 @@ export class Breakers {
     this.statusAt = layout.shared(SharedColumn.status)
     this.wordAt = layout.shared(SharedColumn.breaker)
     this.openedAt = layout.shared(SharedColumn.openedAt)
-    this.probedAt = layout.shared(SharedColumn.probedAt)
-    this.probesAt = layout.shared(SharedColumn.probesTotal)
-    this.ownProbesAt = layout.ofThread(counters.threadIndex, ThreadColumn.probes)
+    this.probes = new ProbePlaces(counters, config.halfOpenProbes)
   }
 
   /**
@@ -86,7 +72,7 @@ export class Breakers {
     for (let position = 0; position < slots.length; position++) {
       const slot = slots[position]
       if (cells[statusAt + slot] !== READY) continue
-      if ((cells[wordAt + slot] & STATE_MASK) !== CLOSED) {
+      if (stateOf(cells[wordAt + slot]) !== CLOSED) {
         if (nowMs < 0) nowMs = this.now()
         if (!this.letsThrough(workers[position], nowMs)) continue
       }
@@ -109,7 +95,7 @@ export class Breakers {
     const { slot } = worker
     for (;;) {
       const word = Atomics.load(this.cells, this.wordAt + slot)
-      const state = word & STATE_MASK
+      const state = stateOf(word)
       if (state === CLOSED || !this.isOn(worker)) return epochOf(word) << 1
       const nowMs = this.now()
       if (state === OPEN) {
@@ -117,10 +103,10 @@ export class Breakers {
         this.change(worker, word, HALF_OPEN, 0)
         continue
       }
-      if (!this.takeProbe(slot, nowMs)) return REFUSED
+      if (!this.probes.take(slot, nowMs)) return REFUSED
       if (epochOf(Atomics.load(this.cells, this.wordAt + slot)) === epochOf(word))
         return (epochOf(word) << 1) | 1
-      this.giveProbeBack(slot)
+      this.probes.giveBack(slot)
     }
   }
 
@@ -131,7 +117,7 @@ export class Breakers {
 
   /** The attempt is over or its outcome is known: a probe makes room for the next. Call it once. */
   leave({ slot }: WorkerEntry, passage: number): void {
-    if ((passage & 1) === 1) this.giveProbeBack(slot)
+    if ((passage & 1) === 1) this.probes.giveBack(slot)
   }
 
   succeeded(worker: WorkerEntry, passage: number): void {
@@ -140,7 +126,7 @@ export class Breakers {
     const at = this.wordAt + worker.slot
     for (;;) {
       const word = Atomics.load(this.cells, at)
-      const state = word & STATE_MASK
+      const state = stateOf(word)
       if (epochOf(word) !== passage >> 1 || state === OPEN) return
       const run = runOf(word)
       // The common case of a worker that does well only reads.
@@ -160,7 +146,7 @@ export class Breakers {
     const at = this.wordAt + worker.slot
     for (;;) {
       const word = Atomics.load(this.cells, at)
-      const state = word & STATE_MASK
+      const state = stateOf(word)
       if (epochOf(word) !== passage >> 1 || state === OPEN) return
       const run = state === CLOSED ? runOf(word) + 1 : 1
       if (state === HALF_OPEN || run >= this.failureThreshold(worker)) {
@@ -175,20 +161,20 @@ export class Breakers {
   /** As a pick would find it: `half_open` as soon as the time of an open one is over. */
   state(worker: WorkerEntry): BreakerState {
     if (!this.isOn(worker)) return 'closed'
-    const state = this.cells[this.wordAt + worker.slot] & STATE_MASK
+    const state = stateOf(this.cells[this.wordAt + worker.slot])
     return state === OPEN && this.isOpenOver(worker, this.now()) ? 'half_open' : STATES[state]
   }
 
   /** Failures in a row since the last success; of an open breaker, those that opened it. */
   consecutiveFailures(slot: number): number {
     const word = this.cells[this.wordAt + slot]
-    return (word & STATE_MASK) === HALF_OPEN ? 0 : runOf(word)
+    return stateOf(word) === HALF_OPEN ? 0 : runOf(word)
   }
 
   /** Successes in a row of a half-open breaker; 0 in the other states. */
   consecutiveSuccesses(slot: number): number {
     const word = this.cells[this.wordAt + slot]
-    return (word & STATE_MASK) === HALF_OPEN ? runOf(word) : 0
+    return stateOf(word) === HALF_OPEN ? runOf(word) : 0
   }
 
   /** Time until an open breaker lets a probe through, in milliseconds; 0 in the other states. */
@@ -202,49 +188,22 @@ export class Breakers {
   reset(slot: number): void {
     const at = this.wordAt + slot
     Atomics.store(this.cells, at, toWord(CLOSED, 0, epochOf(Atomics.load(this.cells, at)) + 1))
-    Atomics.store(this.cells, this.probesAt + slot, 0)
+    this.probes.reset(slot)
   }
 
   private letsThrough(worker: WorkerEntry, nowMs: number): boolean {
-    const state = this.cells[this.wordAt + worker.slot] & STATE_MASK
+    const state = stateOf(this.cells[this.wordAt + worker.slot])
     if (state === CLOSED || !this.isOn(worker)) return true
     if (state === OPEN) return this.isOpenOver(worker, nowMs)
-    const { slot } = worker
-    if (this.cells[this.probesAt + slot] < this.config.halfOpenProbes) return true
-    return hasPassed(this.cells[this.probedAt + slot], PROBE_LIMIT_MS, nowMs)
+    return this.probes.isFree(worker.slot, nowMs)
   }
 
   /** @returns false when another thread changed the breaker meanwhile */
   private change(worker: WorkerEntry, word: number, to: number, run: number): boolean {
     const next = toWord(to, run, epochOf(word) + 1)
     if (Atomics.compareExchange(this.cells, this.wordAt + worker.slot, word, next) !== word) return false
-    this.listener?.onTransition(worker, STATES[word & STATE_MASK], STATES[to])
+    this.listener?.onTransition(worker, STATES[stateOf(word)], STATES[to])
     return true
-  }
-
-  private takeProbe(slot: number, nowMs: number): boolean {
-    const { cells, probesAt, probedAt } = this
-    for (;;) {
-      const probes = Atomics.load(cells, probesAt + slot)
-      if (probes < this.config.halfOpenProbes) {
-        // The time goes first: who finds no place must not take the last one for an old one.
-        Atomics.store(cells, probedAt + slot, nowMs | 0)
-        if (Atomics.compareExchange(cells, probesAt + slot, probes, probes + 1) !== probes) continue
-      } else {
-        const at = Atomics.load(cells, probedAt + slot)
-        if (!hasPassed(at, PROBE_LIMIT_MS, nowMs)) return false
-        if (Atomics.compareExchange(cells, probedAt + slot, at, nowMs | 0) !== at) continue
-        Atomics.add(cells, probesAt + slot, 1)
-      }
-      Atomics.add(cells, this.ownProbesAt + slot, 1)
-      return true
-    }
-  }
-
-  private giveProbeBack(slot: number): void {
-    if (this.cells[this.ownProbesAt + slot] <= 0) return
-    Atomics.sub(this.cells, this.ownProbesAt + slot, 1)
-    Atomics.sub(this.cells, this.probesAt + slot, 1)
   }
 
   private isOpenOver(worker: WorkerEntry, nowMs: number): boolean {
@@ -260,32 +219,10 @@ export class Breakers {
   }
 
   private failureThreshold({ resilience }: WorkerEntry): number {
-    return Math.min(resilience?.failureThreshold ?? this.config.failureThreshold, RUN_MASK)
+    return Math.min(resilience?.failureThreshold ?? this.config.failureThreshold, MAX_RUN)
   }
 
   private successThreshold({ resilience }: WorkerEntry): number {
-    return Math.min(resilience?.successThreshold ?? this.config.successThreshold, RUN_MASK)
+    return Math.min(resilience?.successThreshold ?? this.config.successThreshold, MAX_RUN)
   }
-}
-
-function toWord(state: number, run: number, epoch: number): number {
-  return ((epoch & EPOCH_MASK) << EPOCH_SHIFT) | (run << RUN_SHIFT) | state
-}
-
-function withRun(word: number, run: number): number {
-  return (word & ~(RUN_MASK << RUN_SHIFT)) | (run << RUN_SHIFT)
-}
-
-function runOf(word: number): number {
-  return (word >>> RUN_SHIFT) & RUN_MASK
-}
-
-function epochOf(word: number): number {
-  return word >>> EPOCH_SHIFT
-}
-
-/** Compares the low 32 bits of two times. A clock that was set back by more than `ms` counts as passed. */
-function hasPassed(at: number, ms: number, nowMs: number): boolean {
-  const elapsedMs = (nowMs - at) | 0
-  return elapsedMs >= ms || elapsedMs < -ms
 }

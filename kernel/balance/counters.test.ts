@@ -98,15 +98,6 @@ describe('status', () => {
     expect(() => first.setStatus(0, 'ready')).toThrow('only control')
     expect(() => first.zeroColumn(0)).toThrow('only control')
   })
-
-  test('ready workers are found by position among the slots asked for', () => {
-    const [control] = openAll(16, 0)
-    for (const slot of [2, 3, 9]) control.setStatus(slot, 'ready')
-    control.setStatus(4, 'draining')
-    const positions = new Int32Array(8)
-    expect(control.collectReady(Int32Array.of(9, 4, 2, 0), positions)).toBe(2)
-    expect([...positions.subarray(0, 2)]).toEqual([0, 2])
-  })
 })
 
 test('slots and threads outside the buffer are refused', () => {

@@ -78,22 +78,6 @@ export class Counters {
     return this.cells[this.statusAt + slot] === READY
   }
 
-  /**
-   * Finds the ready ones of many workers in one pass.
-   *
-   * @param slots whom to look at
-   * @param positions receives the positions in `slots` of the ready ones, ascending; at least as long as `slots`
-   * @returns how many are ready
-   */
-  collectReady(slots: Int32Array, positions: Int32Array): number {
-    const { cells, statusAt } = this
-    let count = 0
-    for (let position = 0; position < slots.length; position++) {
-      if (cells[statusAt + slots[position]] === READY) positions[count++] = position
-    }
-    return count
-  }
-
   /** True when no thread counts anything for the row, so that it may serve another worker. */
   isIdle(slot: number): boolean {
     if (Atomics.load(this.cells, this.totalAt + slot) !== 0) return false
