@@ -57,7 +57,7 @@ export class ByteBuffer {
       const unit = <u32>text.charCodeAt(i)
       if (unit < 0x80) {
         if (unit == 0x22 || unit == 0x5c) this.byte(0x5c)
-        if (unit < 0x20 || unit == 0x7f) this.escape(unit)
+        if (unit < 0x20) this.control(unit)
         else this.byte(<u8>unit)
       } else if (unit < 0x800) {
         this.byte(<u8>(0xc0 | (unit >> 6)))
@@ -77,6 +77,22 @@ export class ByteBuffer {
           i++
         } else this.escape(unit)
       }
+    }
+  }
+
+  /** The five that have a letter get it: line ends are frequent. */
+  private control(unit: u32): void {
+    let letter: u8 = 0
+    if (unit == 0x0a) letter = 0x6e
+    else if (unit == 0x0d) letter = 0x72
+    else if (unit == 0x09) letter = 0x74
+    else if (unit == 0x08) letter = 0x62
+    else if (unit == 0x0c) letter = 0x66
+    if (letter == 0) {
+      this.escape(unit)
+    } else {
+      this.byte(0x5c)
+      this.byte(letter)
     }
   }
 

@@ -101,7 +101,7 @@ export class Json {
     return equalsIgnoringCase(base + this.start + 1, base + this.end - 1, lowerName)
   }
 
-  /** NaN for what is no number. */
+  /** NaN for what is no number. The last digit may be off: copy numbers with `JsonWriter.copy` or leave them alone. */
   number(): f64 {
     return this.isNumber ? parseFloat(this.raw()) : NaN
   }

@@ -1,0 +1,122 @@
+/** Text of every alphabet goes through the library of each language as it came (W54). */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ABI_VERSION, type GuestInput } from './abi.ts'
+import { BUILD_LIMIT_MS, builtOrReason } from './fixtures/built-modules.ts'
+import { readAnswer } from './guest-action.ts'
+import { ModuleRunner } from './runner.ts'
+
+const TEXT = 'Grüße, Ελλάδα, 日本, 😀 "quoted" \\ \u0001 \u2028 end'
+const HEADER = 'Zürich 日本 😀'
+const request = {
+  id: 'chatcmpl-ü😀',
+  method: 'POST',
+  path: '/v1/größe/日本',
+  query: 'q=ä&r=%20',
+  route: '/v1/:x',
+  tenant: 'auth:größe',
+  client_ip: '::1',
+}
+
+function input(phase: GuestInput['phase'], more: Partial<GuestInput> = {}): GuestInput {
+  return { abi: ABI_VERSION, phase, now_ms: 1_767_225_600_123, request, ...more }
+}
+
+describe.each([
+  ['AssemblyScript', 'wasm-sdk/fixtures/echo'],
+  ['Rust', 'wasm-sdk/fixtures/echo-rust'],
+])('a module in %s', (language, project) => {
+  let runner: ModuleRunner | null = null
+  let reason = ''
+
+  beforeAll(async () => {
+    const built = await builtOrReason(project)
+    if (typeof built === 'string') reason = built
+    else runner = await ModuleRunner.open({ bytes: built, config: { grüße: HEADER } })
+    if (reason !== '') console.warn(`skipped for ${language}: ${reason}`)
+  }, BUILD_LIMIT_MS)
+  afterAll(() => runner?.close())
+
+  const echo = (name: string, act: (runner: ModuleRunner) => Promise<void>) =>
+    test(name, async ({ skip }) => {
+      if (runner === null) skip(reason)
+      else await act(runner)
+    })
+
+  const expectedHeaders = [
+    ['echo-id', request.id],
+    ['echo-path', request.path],
+    ['echo-query', request.query],
+    ['echo-config', HEADER],
+  ]
+
+  echo(
+    'W54 gives back body, headers, path, settings, stored values and log lines of a request',
+    async (open) => {
+      const headers = [
+        ['x-name', HEADER],
+        ['x-name', 'second'],
+        ['x-empty', ''],
+      ] as const
+      const result = await open.call(
+        'OnRequest',
+        input('request', { request: { ...request, headers } }),
+        Buffer.from(TEXT),
+      )
+      expect(result.problem).toBeNull()
+      const answer = readAnswer(result.output, 'OnRequest')
+      expect(answer.headers_set).toEqual(expectedHeaders)
+      expect(answer.headers_add).toEqual(headers.map(([name, value]) => [`echo-${name}`, value]))
+      expect(answer.body?.toString()).toBe(TEXT)
+      expect(answer.ignored).toEqual(['the header ünsafe is left out: that is no name of a header'])
+      expect(result.logs).toEqual([{ level: 'info', text: `größe 😀 ${request.path}` }])
+    },
+  )
+
+  echo('W54 gives back body and headers of an answer', async (open) => {
+    const response = { status: 201, is_stream: false, headers: [['x-name', HEADER]] as const }
+    const result = await open.call('OnResponse', input('response', { response }), Buffer.from(TEXT))
+    const answer = readAnswer(result.output, 'OnResponse')
+    expect(answer.status).toBe(201)
+    expect(answer.headers_add).toEqual([['echo-x-name', HEADER]])
+    expect(answer.body?.toString()).toBe(TEXT)
+  })
+
+  echo('W54 gives back what an error says', async (open) => {
+    const error = { code: 'größe', message: TEXT, type: 'server_error', status: 502 }
+    const response = { status: 502, is_stream: false }
+    const result = await open.call('OnError', input('error', { response, error }))
+    const answer = readAnswer(result.output, 'OnError')
+    expect(answer).toMatchObject({ action: 'reject', status: 502, headers: [['echo-code', 'größe']] })
+    expect(answer.body?.toString()).toBe(`server_error: ${TEXT}`)
+  })
+
+  echo('W54 gives back events and carries text from one to the next', async (open) => {
+    const response = { status: 200, is_stream: true }
+    const event = (index: number, is_end: boolean) => ({ index, name: is_end ? null : 'größe', is_end })
+    let state = ''
+    for (const [index, data] of [TEXT, '', '日本'].entries()) {
+      const head = input('stream_event', { response, event: event(index, false), state })
+      const answer = readAnswer(
+        (await open.call('OnStreamEvent', head, Buffer.from(data))).output,
+        'OnStreamEvent',
+      )
+      expect(answer.events).toEqual([{ name: 'größe', data }])
+      state = answer.state ?? state
+    }
+    const head = input('stream_event', { response, event: event(3, true), state })
+    const last = readAnswer((await open.call('OnStreamEvent', head)).output, 'OnStreamEvent')
+    expect(last.events).toEqual([{ name: 'ende', data: `${TEXT}日本` }])
+  })
+
+  echo('W54 a body of every length around the eight bytes of a host call comes back whole', async (open) => {
+    for (let length = 0; length <= 17; length++) {
+      const body = Buffer.from('ü'.repeat(length))
+      const result = await open.call(
+        'OnRequest',
+        input('request', { request: { ...request, headers: [] } }),
+        body,
+      )
+      expect(readAnswer(result.output, 'OnRequest').body?.toString()).toBe(body.toString())
+    }
+  })
+})
