@@ -189,6 +189,9 @@ export class GatewayThread {
           'requests still open at the end of the grace period are cut',
         )
     }
+    // What plugins serve comes after: the gateway's own requests may need it.
+    for (const listener of this.#listeners) listener.stopListening()
+    await withinMs(Promise.all(this.#listeners.map((one) => one.whenIdle())), endsAtMs - performance.now())
     await this.#plugins.drain(Math.max(1, endsAtMs - performance.now()))
   }
 
@@ -305,7 +308,7 @@ function pauseUnless(skip: boolean, ms: number): Promise<void> {
 }
 
 /** Resolves with the work or at the limit, whichever is first. */
-async function withinMs(work: Promise<void>, limitMs: number): Promise<void> {
+async function withinMs(work: Promise<unknown>, limitMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, Math.max(0, limitMs))

@@ -271,6 +271,12 @@ export abstract class ReplyWriter implements HeartbeatTarget {
     this.#done()
   }
 
+  /** What ends the event under way, so that another may follow; empty between two events. */
+  get eventBorder(): string {
+    if (this.#lastByte !== LINE_FEED) return '\n\n'
+    return this.#lastButOne === LINE_FEED ? '' : '\n'
+  }
+
   /** A comment line, only where a line or an event has just ended. @source WHATWG HTML, server-sent events */
   beat(): void {
     if (this.isDone || !this.#isWritable || this.#lastByte !== LINE_FEED) return

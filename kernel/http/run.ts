@@ -113,7 +113,8 @@ function sendError(ctx: HttpContext, error: GatewayError): void {
   if (ctx.isStreaming && ctx.firstByteAtMs !== 0) {
     // The status is gone: an event stream says what broke, any other body is visibly cut.
     ctx.bypassReplyHooks()
-    if (ctx.isEventStream) ctx.endStream(toErrorEvent(error, format))
+    // The worker may have stopped in the middle of an event, which must not swallow this one.
+    if (ctx.isEventStream) ctx.endStream(ctx.eventBorder + toErrorEvent(error, format))
     else ctx.destroy()
     return
   }

@@ -309,6 +309,21 @@ describe('a reply that somebody else gives', () => {
   })
 })
 
+test.each([
+  ['in a line', 'data: {"half'],
+  ['after a line', 'data: {"half"}\n'],
+])('a stream that stops %s of an event gets its error as an event of its own', async (_case, torn) => {
+  const hooked = await open(() => {}, {
+    answer: streamAnswer(['data: 1\n\n', torn, { drop: 'close' }], {
+      headers: { 'content-type': 'text/event-stream' },
+    }),
+  })
+  const stream = openSse(`${hooked.gateway.url}/relay`, { body: {} })
+  await stream.done
+  const last = stream.events.at(-1)?.data ?? ''
+  expect(JSON.parse(last)).toMatchObject({ error: { code: 'read_response_body_failed' } })
+})
+
 describe('errors on the way to an error', () => {
   test.each([
     [

@@ -6,8 +6,10 @@ import {
   startBuiltGateway,
   startSim,
   stopCommands,
+  sumOf,
   until,
 } from '../support/built-command.ts'
+import { COMPLETE, type Ending, endingOfStream } from '../support/request-ending.ts'
 import { type ScriptedWorker, startScriptedWorker, streamAnswer } from '../support/scripted-worker.ts'
 import { openSse, type SseStream } from '../support/sse-client.ts'
 
@@ -31,10 +33,6 @@ const kinds: readonly Kind[] = [
   { path: '/rerank', body: { model: 'demo', query: 'q', documents: ['a', 'b'] }, isStream: false },
 ]
 
-/** How a request must end, in words that a failure shows. */
-type Ending = string
-
-const COMPLETE = '200, whole'
 /** A fault and the ending that it must lead to. @source routes facts 14.3, 20.2; routing checks 48, 59 */
 const faults: readonly { readonly fault: string | null; readonly ending: (kind: Kind) => Ending }[] = [
   { fault: null, ending: () => COMPLETE },
@@ -53,7 +51,7 @@ const faults: readonly { readonly fault: string | null; readonly ending: (kind: 
   {
     fault: 'hang-after=2',
     ending: ({ isStream }) =>
-      isStream ? '200, whole, error event read_response_body_failed' : '504 call_upstream_timeout',
+      isStream ? '200, whole, error event stream_idle_timeout' : '504 call_upstream_timeout',
   },
   { fault: 'delay=300', ending: () => COMPLETE },
   { fault: 'drip=5', ending: () => COMPLETE },
@@ -80,6 +78,9 @@ beforeAll(async () => {
   gateway = await startBuiltGateway({
     kernel: {
       log: { level: 'error' },
+      // Each fault by itself: nothing is tried again, no worker is spared.
+      retry: { maxAttempts: 1 },
+      breaker: { enabled: false },
       upstream: { requestMs: REQUEST_LIMIT_MS, idleMs: IDLE_LIMIT_MS, keepAliveMs: 1_000 },
     },
     workers: [
@@ -117,40 +118,8 @@ function send(number: number): Sent {
   return { label, expected: 'left', stream }
 }
 
-function endingOf({ stream, expected }: Sent): Ending {
-  if (expected === 'left') return 'left'
-  if (stream.status !== 200) return `${stream.status} ${errorCode(stream.text())}`
-  if (!stream.isWhole) return '200, cut'
-  if (stream.headers.get('content-type')?.startsWith('text/event-stream') !== true)
-    return isJson(stream.text()) ? COMPLETE : '200, whole, not JSON'
-  return `${COMPLETE}${eventsEnding(stream.events.map(({ data }) => data))}`
-}
-
-function eventsEnding(events: readonly string[]): string {
-  const last = events.at(-1) ?? ''
-  const broken = events.slice(0, -1).filter((data) => !isJson(data)).length
-  const code = errorCode(last)
-  if (code !== null) return `, error event ${code}`
-  if (last !== '[DONE]') return `, without an end: ${last}`
-  return broken === 0
-    ? ''
-    : broken === 1
-      ? ', one event that is not JSON'
-      : `, ${broken} events that are not JSON`
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function errorCode(text: string): string | null {
-  return isJson(text) ? ((JSON.parse(text) as { error?: { code?: string } }).error?.code ?? null) : null
-}
+const endingOf = ({ stream, expected }: Sent): Ending =>
+  expected === 'left' ? 'left' : endingOfStream(stream)
 
 /** What differs, with how often. */
 function tally(sent: readonly Sent[]): Record<string, number> {
@@ -163,9 +132,6 @@ function tally(sent: readonly Sent[]): Record<string, number> {
   }
   return counts
 }
-
-const sumOf = (samples: Map<string, number>, name: string) =>
-  [...samples].filter(([key]) => key.split('{')[0] === name).reduce((sum, [, value]) => sum + value, 0)
 
 test('§7.1 each of 1,000 concurrent requests ends complete or with its documented error (routing checks 48, 59), and nothing leaks (52)', async () => {
   // Every route once, so that the baseline has all that a warm process holds.

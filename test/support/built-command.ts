@@ -225,6 +225,11 @@ export class BuiltGateway {
   }
 }
 
+/** Sum of the samples of one metric, whatever their labels. */
+export function sumOf(samples: ReadonlyMap<string, number>, name: string): number {
+  return [...samples].filter(([key]) => key.split('{')[0] === name).reduce((sum, [, value]) => sum + value, 0)
+}
+
 /** Two data threads on a free port, no probes; resolves when every worker of the configuration is ready. */
 export async function startBuiltGateway(options: BuiltGatewayOptions = {}): Promise<BuiltGateway> {
   const { workers = [], plugins = {}, flags = [] } = options
