@@ -20,7 +20,7 @@ export async function runOnRequest(
   const end = await phases.run(chain.modules, {
     point: 'OnRequest',
     input: guestInput(ctx, 'request'),
-    requestHeaders: chain.needsRequestHeaders ? toText(ctx.requestHeaders) : null,
+    requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
     responseHeaders: null,
     body,
   })
@@ -40,15 +40,7 @@ export function toReply({ status, edits, body }: NonNullable<PhaseEnd['rejection
 
 const NOT_ASCII = /[^\t -~]/
 
-/** Header bytes are told apart by one character each; guests read and write them as UTF-8, where they are that. */
-function toText(headers: readonly string[]): string[] {
-  return headers.map((text) => {
-    if (!NOT_ASCII.test(text)) return text
-    const decoded = Buffer.from(text, 'latin1').toString('utf8')
-    return decoded.includes('\ufffd') ? text : decoded
-  })
-}
-
+/** Workers are sent one byte a character: what a guest wrote leaves as UTF-8, the form in which clients send it. */
 function toWire(value: string): string {
   return NOT_ASCII.test(value) ? Buffer.from(value, 'utf8').toString('latin1') : value
 }

@@ -103,7 +103,8 @@ test('W35 a guest is told the request as it came: repeated headers, query withou
           reply.on('end', () => resolve(text))
         },
       )
-      call.end('{"model":"test-model","messages":[]}')
+      // Bytes: of text, node would write the headers as UTF-8 once more.
+      call.end(Buffer.from('{"model":"test-model","messages":[]}'))
     })
   })
   const head = JSON.parse(response)
