@@ -21,8 +21,11 @@ const FIRST = 2
 const SECOND = 3
 const RECORD_CELLS = 4
 const NONE = -1
-/** Tries for a lock: far longer than anybody holds one. Beyond that its thread must have died with it. */
-const MOST_SPINS = 20_000
+/** Tries for a lock before the thread sleeps: whoever holds it does so for a microsecond, unless it has no processor. */
+const SPINS = 200
+const SLEEP_MS = 1
+/** Sleeps before the lock is taken all the same: its holder must have died with it. */
+const MOST_SLEEPS = 100
 const ENTRIES_PER_STEP = 1_024
 
 export interface StickySessionsOptions {
@@ -92,9 +95,11 @@ export class StickySessions {
 
   /** Between `lock` and `unlock` no other thread gives a session of the same bucket a worker. */
   lock(low: number): void {
+    const { cells } = this
     const lock = HEADER_CELLS + ((low || 1) & this.bucketMask)
-    for (let spin = 0; spin < MOST_SPINS; spin++) {
-      if (Atomics.compareExchange(this.cells, lock, 0, 1) === 0) return
+    for (let sleeps = 0; sleeps < MOST_SLEEPS; sleeps++) {
+      for (let spin = 0; spin < SPINS; spin++) if (Atomics.compareExchange(cells, lock, 0, 1) === 0) return
+      Atomics.wait(cells, lock, 1, SLEEP_MS)
     }
   }
 
