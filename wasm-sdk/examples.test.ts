@@ -1,0 +1,57 @@
+/** Each example builds from its source, is a module the gateway takes (W64), and does what its cases say. */
+import { globSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { checkModule } from './conformance.ts'
+import { BUILD_LIMIT_MS, builtOrReason } from './fixtures/built-modules.ts'
+import { readCases, runCase } from './run-cases.ts'
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
+/** What a header module costs to load; the one in Rust carries more of its language with it. */
+const MAX_BYTES = 30 * 1024
+const MAX_RUST_BYTES = 400 * 1024
+
+const projects = globSync('examples/wasm-*', { cwd: ROOT }).sort()
+
+/** Settings without which an example rightly refuses to run. */
+const SETTINGS: Readonly<Record<string, Record<string, string>>> = {
+  'examples/wasm-auth': { jwt_secret: 'tell-nobody' },
+}
+
+test('there are six examples, and one of them in Rust too', () => {
+  expect(projects).toHaveLength(7)
+})
+
+describe.each(projects)('%s', (project) => {
+  let bytes: Uint8Array | null = null
+  let reason = ''
+
+  beforeAll(async () => {
+    const built = await builtOrReason(project)
+    if (typeof built === 'string') reason = built
+    else bytes = built
+    if (reason !== '') console.warn(`skipped: ${reason}`)
+  }, BUILD_LIMIT_MS)
+
+  test('W64 builds from source and passes the conformance check', async ({ skip }) => {
+    if (bytes === null) return skip(reason)
+    const report = await checkModule(bytes, { config: SETTINGS[project] })
+    expect(report.findings).toEqual([])
+    expect(report.module.imports.filter(({ module }) => module.startsWith('wasi'))).toEqual([])
+    expect(bytes.length).toBeLessThan(project.endsWith('-rust') ? MAX_RUST_BYTES : MAX_BYTES)
+  })
+
+  test('does what its cases say', async ({ skip }) => {
+    if (bytes === null) return skip(reason)
+    const cases = await readCases(join(ROOT, project, 'cases'))
+    expect(cases.length).toBeGreaterThan(0)
+    for (const { file, moduleCase } of cases) {
+      const { steps } = await runCase(moduleCase, { bytes })
+      expect(
+        steps.map(({ differences }) => differences),
+        file,
+      ).toEqual(steps.map(() => []))
+    }
+  }, 60_000)
+})
