@@ -463,6 +463,20 @@ describe('keeping connections', () => {
     expect(worker.peers).toHaveLength(1)
   })
 
+  test('workers of no table keep their idle connections when the unconnected are forgotten', async () => {
+    const worker = await startWorker()
+    const transport = openTransport()
+    await exchange(transport, worker, 0)
+    transport.forgetUnconnected()
+    await exchange(transport, worker, 0)
+    expect(worker.peers).toHaveLength(1)
+    worker.peers[0].socket.destroy()
+    while (transport.openConnections() > 0) await new Promise((resolve) => setImmediate(resolve))
+    transport.forgetUnconnected()
+    await exchange(transport, worker, 1)
+    expect(transport.openConnections()).toBe(1)
+  })
+
   test("a worker's own limit of idle connections holds, and a change of it takes effect", async () => {
     const worker = await startWorker()
     const transport = openTransport()

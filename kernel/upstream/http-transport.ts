@@ -103,6 +103,15 @@ export class HttpTransport implements Transport {
     }
   }
 
+  /**
+   * Forgets workers to whom no connection is open: for a transport that also calls workers which are not in the table
+   * yet, and would otherwise connect anew at each change of it.
+   */
+  forgetUnconnected(): void {
+    for (const [url, target] of this.#targets) if (target.pool.isUnconnected) this.#targets.delete(url)
+    for (const [key, pool] of this.#pools) if (pool.isUnconnected) this.#pools.delete(key)
+  }
+
   /** Connections open on this thread, idle ones and those being set up included. */
   openConnections(): number {
     return this.#poolOwner.openConnectionCount

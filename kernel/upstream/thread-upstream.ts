@@ -57,7 +57,7 @@ export class ThreadUpstream implements Upstream {
 
   onWorkersChanged(workers: readonly WorkerEntry[]): void {
     for (const transport of this.#parts.transports.all()) transport.onWorkersChanged(workers)
-    this.#control.onWorkersChanged(workers)
+    this.#control.forgetUnconnected()
   }
 
   close(): void {

@@ -25,6 +25,7 @@ export class ConnectionPool implements ConnectionOwner {
   /** The longest idle first. */
   private readonly idle: Connection[] = []
   private isClosed = false
+  private openCount = 0
 
   constructor(origin: WorkerOrigin, settings: PoolSettings, owner: PoolOwner) {
     this.origin = origin
@@ -34,6 +35,11 @@ export class ConnectionPool implements ConnectionOwner {
 
   get idleCount(): number {
     return this.idle.length
+  }
+
+  /** True when no connection is open, idle or being set up. */
+  get isUnconnected(): boolean {
+    return this.openCount === 0
   }
 
   /** Gives the exchange a connection: the one used last, or a new one. */
@@ -55,6 +61,7 @@ export class ConnectionPool implements ConnectionOwner {
   /** Gives the exchange a connection that nothing was sent on before. */
   dispatchFresh(exchange: HttpExchange): void {
     this.owner.openConnectionCount++
+    this.openCount++
     exchange.onConnecting()
     exchange.connection = new Connection(this.origin, this.settings, this, exchange)
   }
@@ -74,6 +81,7 @@ export class ConnectionPool implements ConnectionOwner {
 
   onConnectionClosed(connection: Connection): void {
     this.owner.openConnectionCount--
+    this.openCount--
     const place = this.idle.indexOf(connection)
     if (place !== -1) this.idle.splice(place, 1)
   }
