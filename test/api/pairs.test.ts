@@ -299,6 +299,16 @@ describe('when a worker of the pair refuses', () => {
     expect(await all.idle()).toEqual([0, 0])
   })
 
+  test('with a long story, only its beginning is told, and nobody waits for the rest', async () => {
+    const story = streamAnswer(['x'.repeat(100_000), { hang: true }], { status: 500 })
+    const all = await setup([jsonAnswer({})], [story], { kernel: NO_RETRY })
+    const error = await errorOf(await all.ask())
+    expect(error.code).toBe('decode_internal_error')
+    expect(error.message.length).toBeLessThan(1_100)
+    await only(all.decode)[0].closed
+    expect(only(all.decode)[0].isAborted).toBe(true)
+  })
+
   test('another pair is tried, without the worker that failed', async () => {
     const all = await setup(
       [jsonAnswer({}), jsonAnswer({})],
@@ -467,3 +477,31 @@ test('whole workers of the same model take whole requests', async () => {
   expect([...seen].sort()).toEqual(['pair', 'whole'])
   expect(whole.requestsTo(ECHO)[0].body.toString()).toBe('{"model":"m"}')
 })
+
+test('nothing stays behind: after hundreds of pairs of every fate, all counts are zero', async () => {
+  const fates: readonly Answer[] = [
+    jsonAnswer({ ok: 1 }),
+    sseAnswer(['1', '2']),
+    jsonAnswer({}, { status: 503 }),
+    jsonAnswer({}, { status: 400 }),
+    dropAnswer('reset'),
+    sseAnswer(['1', { drop: 'reset' }]),
+    streamAnswer(['{', { hang: true }], { status: 500 }),
+    hangAnswer(),
+  ]
+  let turn = 0
+  // Two strides without a common factor with the number of fates: every fate of one leg meets every one of the other.
+  const prefill = () => fates[Math.floor(turn++ / fates.length) % fates.length]
+  const decode = () => fates[(turn * 3) % fates.length]
+  const all = await setup([prefill, prefill], [decode, decode], {
+    kernel: { ...QUICK, breaker: { enabled: false }, upstream: { firstByteMs: 100, idleMs: 100 } },
+  })
+  const one = async (index: number) => {
+    const stream = all.stream()
+    const left = new Promise<void>((resolve) => setTimeout(resolve, index % 3 === 0 ? index : 10_000).unref())
+    await Promise.race([stream.done, left])
+    stream.close()
+  }
+  for (let round = 0; round < 10; round++) await Promise.all(Array.from({ length: 40 }, (_, i) => one(i)))
+  expect(await all.idle()).toEqual([0, 0, 0, 0])
+}, 60_000)

@@ -58,7 +58,7 @@ async function setup(answers: readonly Script[], options: SetupOptions = {}): Pr
   const gateway = await startGateway({
     own: [table.plugin, plugin('own', options.register ?? (() => {}))],
     plugins: { auth: {} },
-    kernel: { retry: QUICK, ...options.kernel },
+    kernel: { policy: 'least_load', retry: QUICK, ...options.kernel },
   })
   cleanups.push(() => gateway.stop())
   const inFlight = () => table.balance().workers.map(({ slot }) => table.balance().inFlight(slot))
@@ -492,3 +492,39 @@ describe('what plugins learn of attempts', () => {
     expect(await idle()).toEqual([0, 0])
   })
 })
+
+test('nothing stays behind: after a thousand requests of every fate, all counts are zero (routing check 52)', async () => {
+  const fates: readonly (() => Script)[] = [
+    () => jsonAnswer({ ok: 1 }),
+    () => refusal(503),
+    () => refusal(400),
+    () => dropAnswer(),
+    () => dropAnswer('reset'),
+    () => sseAnswer(['1', '2']),
+    () => sseAnswer(['1', { drop: 'reset' }]),
+    () => streamAnswer(['{', { hang: true }], { status: 500 }),
+    () => hangAnswer(),
+  ]
+  let draw = 1
+  // Numerical Recipes' generator: the same fates in every run.
+  const next = (below: number) => {
+    draw = (Math.imul(draw, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((draw / 2 ** 32) * below)
+  }
+  const anyFate: Script = (request) => {
+    const fate = fates[next(fates.length)]()
+    return typeof fate === 'function' ? fate(request) : fate
+  }
+  const { gateway, idle, table } = await setup([anyFate, anyFate, anyFate], {
+    kernel: { retry: QUICK, breaker: { enabled: false }, upstream: { firstByteMs: 100, idleMs: 100 } },
+  })
+  const one = async () => {
+    const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm', stream: true } })
+    const patience = [0, 5, 20, 10_000][next(4)]
+    await Promise.race([stream.done, pause(patience, undefined, { ref: false })])
+    stream.close()
+  }
+  for (let round = 0; round < 20; round++) await Promise.all(Array.from({ length: 50 }, one))
+  expect(await idle()).toEqual([0, 0, 0])
+  expect(table.balance().workers).toHaveLength(3)
+}, 60_000)
