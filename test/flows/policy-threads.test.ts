@@ -1,0 +1,90 @@
+/** What policies remember is shared by the data threads: sessions and prompts keep their worker whoever serves them. */
+import { fileURLToPath } from 'node:url'
+import { afterEach, expect, test } from 'vitest'
+import { type BuiltGateway, startBuiltGateway, stopCommands, sumOf, until } from '../support/built-command.ts'
+import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const SESSIONS = 12
+const crash = { $path: fileURLToPath(new URL('../fixtures/crash-plugin.ts', import.meta.url)) }
+
+const workers: ScriptedWorker[] = []
+afterEach(async () => {
+  await stopCommands()
+  for (const worker of workers.splice(0)) await worker.close()
+})
+
+async function setUp(policy: string): Promise<BuiltGateway> {
+  for (let i = 0; i < 4; i++) {
+    const worker = await startScriptedWorker()
+    worker.script(CHAT, jsonAnswer({ choices: [] }))
+    workers.push(worker)
+  }
+  const specs = workers.map(({ url }) => ({ url, runtime_type: 'sglang', models: [{ id: 'test-model' }] }))
+  return startBuiltGateway({
+    kernel: { policy, log: { level: 'error' } },
+    plugins: { crash },
+    workers: specs,
+  })
+}
+
+interface Served {
+  readonly worker: number
+  readonly thread: string | null
+}
+
+/** One request of a session on a connection of its own. */
+async function ask(gateway: BuiltGateway, session: number): Promise<Served> {
+  const before = workers.map((worker) => worker.requestsTo(CHAT).length)
+  const content = `${session} is the number of this session. `.repeat(40)
+  const body = { model: 'test-model', messages: [{ role: 'user', content }] }
+  const reply = await gateway.send('POST', CHAT.slice(5), body, {
+    'x-weir-routing-key': `session-${session}`,
+  })
+  expect(reply.status).toBe(200)
+  await reply.text()
+  const worker = workers.findIndex((candidate, index) => candidate.requestsTo(CHAT).length > before[index])
+  return { worker, thread: reply.headers.get('x-thread') }
+}
+
+/** Every session asks so often that both threads have had it. */
+async function homesOf(gateway: BuiltGateway): Promise<number[]> {
+  const homes: number[] = []
+  for (let session = 0; session < SESSIONS; session++) {
+    const threads = new Set<string | null>()
+    const taken = new Set<number>()
+    await until(async () => {
+      const { worker, thread } = await ask(gateway, session)
+      taken.add(worker)
+      return threads.add(thread).size === 2
+    })
+    expect([...taken]).toHaveLength(1)
+    homes.push(...taken)
+  }
+  return homes
+}
+
+test.each(['cache_aware', 'manual'])(
+  '%s: a session has one worker on both threads, also after one of them has died and been replaced',
+  async (policy) => {
+    const gateway = await setUp(policy)
+    const homes = await homesOf(gateway)
+    expect(new Set(homes).size).toBeGreaterThan(1)
+    await until(async () => {
+      const reply = await gateway.send('POST', '/crash/1')
+      return ((await reply.json()) as { isMeant: boolean }).isMeant
+    })
+    await until(async () => {
+      const reply = await gateway.get('/thread').catch(() => null) // the dying thread may still have had it
+      return ((await reply?.json()) as { thread?: number } | undefined)?.thread === 1
+    })
+    expect(await homesOf(gateway)).toEqual(homes)
+    const samples = await gateway.metrics()
+    if (policy === 'cache_aware') {
+      expect(sumOf(samples, 'weir_cache_aware_policy_branch_total')).toBeGreaterThan(2 * SESSIONS)
+      expect(samples.get('weir_cache_aware_policy_branch_total{branch="miss"}')).toBe(SESSIONS)
+    } else {
+      expect(samples.get('weir_manual_policy_branch_total{branch="vacant"}')).toBe(SESSIONS)
+    }
+  },
+)
