@@ -75,7 +75,11 @@ test.each([
   ['https://h/openai/v1', '/v1/chat/completions', '/openai/v1/chat/completions'],
   ['https://h/v1/', '/v1/models', '/v1/models'],
   ['https://h/v1', '/health', '/v1/health'],
+  ['https://h/v1beta/openai', '/v1/chat/completions', '/v1beta/openai/chat/completions'],
+  ['https://h/api/v3', '/v1/models', '/api/v3/models'],
   ['https://h/api', '/v1/models', '/api/v1/models'],
+  ['https://h/openai', '/v1/models', '/openai/v1/models'],
+  ['https://h/v1/models/llama', '/v1/models', '/v1/models/llama/v1/models'],
   ['https://h/av1', '/v1/models', '/av1/v1/models'],
   ['https://h', '/v1/models', '/v1/models'],
 ])('a base URL %s asked for %s gets %s: the version stands there once', (url, path, target) => {

@@ -6,7 +6,7 @@ import { TOKEN_BYTE, VALUE_BYTE } from './header-bytes.ts'
 export interface HeadTemplate {
   /** Put before the path; without a trailing slash, often empty. */
   readonly pathPrefix: string
-  /** The prefix ends with `/v1`: paths that begin with it lose theirs. */
+  /** The prefix ends with a version of the API: paths lose the `/v1` that they begin with. */
   readonly hasVersion: boolean
   /** From after the path to the end of the host header, such as ` HTTP/1.1\r\nhost: h:1\r\n`. */
   readonly afterPath: string

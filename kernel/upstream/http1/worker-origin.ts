@@ -19,9 +19,12 @@ export interface WorkerUrl extends HeadTemplate {
   readonly origin: WorkerOrigin
 }
 
+/** How vendors end their base URLs: `/v1`, `/api/v3`, `/v1beta/openai`. What follows has no version of its own. */
+const VERSION_AT_END = /\/v\d[a-z0-9]*(\/openai)?$/
+
 /**
- * Reads a worker's URL; null when it is not one of http or https. A trailing slash of its path is dropped. A last
- * segment `v1`, as vendors write their base URLs, is the one that paths of ours begin with, and not put twice.
+ * Reads a worker's URL; null when it is not one of http or https. A trailing slash of its path is dropped. A version at
+ * the end of it stands in place of the one that our paths begin with.
  */
 export function readWorkerUrl(text: string): WorkerUrl | null {
   const url = URL.parse(text)
@@ -38,7 +41,7 @@ export function readWorkerUrl(text: string): WorkerUrl | null {
       servername: isIP(host) === 0 ? host : undefined,
     },
     pathPrefix,
-    hasVersion: pathPrefix.endsWith('/v1'),
+    hasVersion: VERSION_AT_END.test(pathPrefix),
     afterPath: ` HTTP/1.1\r\nhost: ${url.host}\r\n`,
   }
 }
