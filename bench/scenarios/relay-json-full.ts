@@ -9,6 +9,8 @@ const LIMITS = {
   queueSize: 1_000,
   tenants: { default: { requestsPerMinute: 1_000_000_000, tokensPerMinute: 1_000_000_000 } },
 }
+/** One worker alone would leave a policy nothing to choose. */
+const WORKERS = 4
 /** Retries and breakers as they are by default: on. */
 const FEATURES = {
   kernel: { policy: 'cache_aware', retry: { maxAttempts: 5 }, breaker: { enabled: true } },
@@ -17,7 +19,10 @@ const FEATURES = {
 
 async function run(options: RunOptions): Promise<Figure[]> {
   try {
-    return await measureJsonRelay({ bodyBytes: 250, cpuTarget: 2.3, features: FEATURES }, options)
+    return await measureJsonRelay(
+      { bodyBytes: 250, cpuTarget: 2.3, features: FEATURES, workers: WORKERS },
+      options,
+    )
   } catch (error) {
     if (!isUnavailable(error)) throw error
     return [

@@ -22,6 +22,13 @@ test('one slow round among three does not miss a target', () => {
   expect(verdict(figure([1, 9, 9], 2))).toBe('missed')
 })
 
+test('a figure may have a least value in place of a most', () => {
+  const hitRate = (values: number[]) => ({ name: 'hit rate', unit: '', values, atLeast: 0.6 })
+  expect(verdict(hitRate([0.6, 0.7, 0.5]))).toBe('met')
+  expect(verdict(hitRate([0.59]))).toBe('missed')
+  expect(verdict(hitRate([Number.NaN]))).toBe('missed')
+})
+
 test('a withheld figure is neither met nor missed', () => {
   expect(verdict(figure([], 2, 'the load client was the bottleneck'))).toBe('withheld')
 })

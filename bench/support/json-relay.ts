@@ -16,6 +16,8 @@ export interface JsonRelay {
   readonly cpuTarget: number
   /** What the gateway has on beside the usual. */
   readonly features?: GatewayFeatures
+  /** Workers to choose from. Default 1. */
+  readonly workers?: number
 }
 
 type Rounds = Record<Subject['name'], LoadResult[]>
@@ -37,7 +39,7 @@ export function measureJsonRelay(relay: JsonRelay, options: RunOptions): Promise
       ...throughputFigures(saturated),
       ...latencyFigures(refusal === undefined ? paced : null, rate, refusal),
     ]
-  }, relay.features)
+  }, relay)
 }
 
 async function runRounds(

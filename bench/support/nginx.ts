@@ -1,4 +1,4 @@
-/** nginx as the yardstick: one worker process that passes everything on to the simulated worker. */
+/** nginx as the yardstick: one worker process that passes everything on to the simulated workers. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,8 @@ export function requireNginx(): void {
   }
 }
 
-function configText(directory: string, port: number, workerPort: number): string {
+function configText(directory: string, port: number, workerPorts: readonly number[]): string {
+  const servers = workerPorts.map((workerPort) => `server 127.0.0.1:${workerPort};`).join(' ')
   return `daemon off;
 worker_processes 1;
 worker_rlimit_nofile 20000;
@@ -33,7 +34,7 @@ http {
   client_max_body_size 64m;
   keepalive_requests 1000000000;
   upstream worker {
-    server 127.0.0.1:${workerPort};
+    ${servers}
     keepalive 512;
     keepalive_requests 1000000000;
   }
@@ -50,11 +51,11 @@ http {
 `
 }
 
-export async function startNginx(workerPort: number): Promise<Subject> {
+export async function startNginx(workerPorts: readonly number[]): Promise<Subject> {
   requireNginx()
   const directory = mkdtempSync(join(tmpdir(), 'weir-bench-nginx-'))
   const port = await freePort()
-  writeFileSync(join(directory, 'nginx.conf'), configText(directory, port, workerPort))
+  writeFileSync(join(directory, 'nginx.conf'), configText(directory, port, workerPorts))
   const master = startChild('nginx', ['-p', directory, '-c', join(directory, 'nginx.conf')])
   await waitUntil('nginx answers', 5_000, async () => (await fetch(`http://127.0.0.1:${port}/health`)).ok)
   return {

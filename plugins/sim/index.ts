@@ -4,6 +4,8 @@ import { type SimConfig, simConfig } from './config.ts'
 import { Engine } from './engine.ts'
 import { simRoutes } from './routes.ts'
 
+const LAST_PORT = 65_535
+
 export default definePlugin({
   manifest: {
     name: 'sim',
@@ -17,6 +19,7 @@ export default definePlugin({
         // One engine per process: its counters and its script would mean nothing if each thread had its own.
         if (!host.isControl) return
         const { models, runtime, count } = config
+        requirePorts(config)
         for (let index = 0; index < count; index += 1) {
           const { port } = await listenOne(host, config, index)
           if (index === 0 || config.listen.port === 0) {
@@ -29,6 +32,13 @@ export default definePlugin({
     }
   },
 })
+
+/** @throws when the ports would go beyond the last one */
+function requirePorts({ count, listen }: SimConfig): void {
+  const last = listen.port + count - 1
+  if (listen.port === 0 || last <= LAST_PORT) return
+  throw new Error(`plugins.sim.count: ${count} engines from port ${listen.port} on would end at ${last}`)
+}
 
 /** Each engine has counters, faults and a cache of its own. */
 function listenOne(host: Host, config: SimConfig, index: number): Promise<Listener> {

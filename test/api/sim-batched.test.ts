@@ -1,4 +1,8 @@
 /** The simulated engine with continuous batching, over real sockets: pace, prefix cache, load report, pairs. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { defineValidator, type Logger } from '#kernel'
 import { KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
@@ -22,6 +26,7 @@ async function json(reply: Response | Promise<Response>) {
 
 const http = { ...defineValidator(KernelConfigSchema).parse({}).http, heartbeatMs: 0 }
 const servers: HttpServer[] = []
+const CLI = fileURLToPath(new URL('../../plugins/cli.ts', import.meta.url))
 
 afterEach(() => {
   for (const server of servers.splice(0)) server.close()
@@ -160,6 +165,34 @@ test('vectors wait for their prefill only', async () => {
   const { post } = await openBatched()
   const reply = await json(post('/v1/embeddings', { input: systemText }))
   expect(reply.usage).toMatchObject({ prompt_tokens: 201, completion_tokens: 0 })
+})
+
+test('weir sim --count runs engines that know nothing of each other', async () => {
+  const args = ['sim', '--engine', 'batched', '--count', '3', '--port', '0', '--tokens', '2']
+  const child = spawn(process.execPath, ['--conditions=source', CLI, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ports: number[] = []
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      const { msg, port } = JSON.parse(line)
+      if (msg === 'simulated engine listens') ports.push(port)
+      if (ports.length === 3) break
+    }
+    child.stdout.resume()
+    expect(new Set(ports).size).toBe(3)
+    const body = JSON.stringify(ask('one'))
+    await json(fetch(`http://127.0.0.1:${ports[1]}/v1/chat/completions`, { method: 'POST', body }))
+    const stats = await Promise.all(ports.map((port) => json(fetch(`http://127.0.0.1:${port}/sim/stats`))))
+    expect(stats.map(({ total, kv_idle_blocks }) => [total, kv_idle_blocks])).toEqual([
+      [0, 0],
+      [1, 12],
+      [0, 0],
+    ])
+  } finally {
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+  }
 })
 
 describe('pairs', () => {
