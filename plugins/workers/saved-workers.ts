@@ -16,8 +16,8 @@ export interface SavedWorker {
 export class SavedWorkers {
   readonly #collection: Collection<SavedWorker> | null
   readonly #log: Logger
-  /** Writes go one after the other, so that the last change of a worker is the one that stays. */
-  #lastWrite: Promise<void> = Promise.resolve()
+  /** By worker id: writes of one worker go one after the other, so that its last change is the one that stays. */
+  readonly #lastWrites = new Map<string, Promise<void>>()
 
   /** @param store undefined keeps nothing */
   constructor(store: StoreService | undefined, log: Logger) {
@@ -36,7 +36,7 @@ export class SavedWorkers {
   async save(workers: readonly Worker[]): Promise<void> {
     const kept = workers.filter(({ origin }) => origin !== 'config')
     const writes = kept.map(({ id, spec, findings, rank }) =>
-      this.#write(spec.url, (collection) =>
+      this.#write(id, spec.url, (collection) =>
         collection.put(GATEWAY_TENANT, id, { id, spec, findings, ...(rank !== null && { rank }) }),
       ),
     )
@@ -45,18 +45,25 @@ export class SavedWorkers {
 
   async drop(workers: readonly Worker[]): Promise<void> {
     const writes = workers.map(({ id, spec }) =>
-      this.#write(spec.url, (collection) => collection.delete(GATEWAY_TENANT, id)),
+      this.#write(id, spec.url, (collection) => collection.delete(GATEWAY_TENANT, id)),
     )
     await Promise.all(writes)
   }
 
   /** A worker that is not saved still serves: the gateway says so and goes on. */
-  #write(url: string, write: (collection: Collection<SavedWorker>) => Promise<void>): Promise<void> {
+  async #write(
+    id: string,
+    url: string,
+    write: (collection: Collection<SavedWorker>) => Promise<void>,
+  ): Promise<void> {
     const collection = this.#collection
-    if (collection === null) return Promise.resolve()
-    this.#lastWrite = this.#lastWrite
+    if (collection === null) return
+    const before = this.#lastWrites.get(id) ?? Promise.resolve()
+    const done = before
       .then(() => write(collection))
       .catch((error: unknown) => this.#log.error({ worker: url, err: error }, 'worker is not saved'))
-    return this.#lastWrite
+    this.#lastWrites.set(id, done)
+    await done
+    if (this.#lastWrites.get(id) === done) this.#lastWrites.delete(id)
   }
 }
