@@ -17,6 +17,7 @@ import {
 } from '../support/scripted-worker.ts'
 import { openSse, type SseStream } from '../support/sse-client.ts'
 import { type StaticWorker, type StaticWorkers, staticWorkers } from '../support/static-workers.ts'
+import { openFleet } from './fleet.ts'
 
 const ECHO = 'POST /echo'
 const NO_RETRY = { retry: { maxAttempts: 1 } }
@@ -505,3 +506,23 @@ test('nothing stays behind: after hundreds of pairs of every fate, all counts ar
   for (let round = 0; round < 10; round++) await Promise.all(Array.from({ length: 40 }, (_, i) => one(i)))
   expect(await all.idle()).toEqual([0, 0, 0, 0])
 }, 60_000)
+
+test('workers registered as prefill and decode serve the inference routes together', async () => {
+  const { workers, post } = await openFleet({
+    workers: [
+      { spec: { worker_type: 'prefill', bootstrap_port: 8998 } },
+      { spec: { worker_type: 'decode' } },
+    ],
+  })
+  const [prefill, decode] = workers
+  const ranked = [{ score: 0.9, document: 'a', index: 0 }]
+  for (const worker of workers) worker.script('POST /v1/rerank', jsonAnswer(ranked))
+  const messages = [{ role: 'user', content: 'hi' }]
+  expect((await post('/v1/chat/completions', { model: 'test-model', messages, n: 2 })).status).toBe(200)
+  const [request] = decode.requestsTo('POST /v1/chat/completions')
+  expect(request.json()).toMatchObject({ bootstrap_port: [8998, 8998], n: 2 })
+  expect(prefill.requestsTo('POST /v1/chat/completions')[0].body.equals(request.body)).toBe(true)
+  const reranked = await post('/rerank', { model: 'test-model', query: 'q', documents: ['a'] })
+  expect([reranked.status, await reranked.json()]).toMatchObject([200, { results: ranked }])
+  expect(prefill.requestsTo('POST /v1/rerank')).toHaveLength(1)
+})
