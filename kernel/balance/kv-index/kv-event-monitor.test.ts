@@ -219,8 +219,11 @@ test('an engine without such events is not asked again', () => {
 test('only gRPC workers are asked; one that leaves is forgotten, and so is a model that nobody serves', () => {
   feed.send(0, 1, stored(4))
   feed.send(1, 1, stored(4))
+  feed.opened[0].listener.onEnd('closed')
   monitor.update([grpc(1), workerEntry({ slot: 5, models: ['m'] })])
+  expect(failures(0, 'closed')).toBe(0)
   expect(feed.opened.map(({ isClosed }) => isClosed)).toEqual([true, false, true])
+  expect(vi.getTimerCount()).toBe(1) // the sweep of the policy: nobody asks the worker that left again
   expect(thread.state.kvIndexes.find('m')?.blocksOf(0)).toBe(0)
   expect(thread.state.kvIndexes.find('m')?.blocksOf(1)).toBe(4)
   monitor.update([])

@@ -9,6 +9,10 @@ import type { KvIndexes } from './kv-indexes.ts'
 const FIRST_BACK_OFF_MS = 100
 const LONGEST_BACK_OFF_MS = 30_000
 
+/** Why a subscription failed; the `reason` label. */
+const FAILURES = ['gap', 'closed', 'failed', 'unsupported'] as const
+type Failure = (typeof FAILURES)[number]
+
 export interface KvEventMonitorParts {
   readonly feed: KvEventFeed
   readonly indexes: KvIndexes
@@ -38,6 +42,7 @@ export class KvEventMonitor {
       if (ids.has(id)) continue
       subscriber.close()
       this.subscribers.delete(id)
+      for (const reason of FAILURES) this.failures.remove(subscriber.worker.url, reason)
     }
     for (const worker of listed) {
       const known = this.subscribers.get(worker.id)
@@ -55,16 +60,16 @@ export class KvEventMonitor {
   }
 
   private open(worker: WorkerEntry): Subscriber {
-    const onFailure = (reason: string) => this.failures.labels(worker.url, reason).inc()
+    const onFailure = (reason: Failure) => this.failures.labels(worker.url, reason).inc()
     return new Subscriber(worker, this.parts.feed, this.parts.indexes.of(worker), onFailure)
   }
 }
 
 class Subscriber {
   readonly index: KvBlockIndex
-  private readonly worker: WorkerEntry
+  readonly worker: WorkerEntry
   private readonly feed: KvEventFeed
-  private readonly onFailure: (reason: string) => void
+  private readonly onFailure: (reason: Failure) => void
   private subscription: KvEventSubscription | null = null
   private timer: NodeJS.Timeout | null = null
   private isClosed = false
@@ -80,7 +85,7 @@ class Subscriber {
     worker: WorkerEntry,
     feed: KvEventFeed,
     index: KvBlockIndex,
-    onFailure: (reason: string) => void,
+    onFailure: (reason: Failure) => void,
   ) {
     this.worker = worker
     this.feed = feed

@@ -42,7 +42,7 @@ export class SlicedSweep {
   }
 
   close(): void {
-    if (--this.users > 0 || this.timer === null) return
+    if (this.users === 0 || --this.users > 0 || this.timer === null) return
     clearTimeout(this.timer)
     this.timer = null
   }
