@@ -96,6 +96,7 @@ test('the shortest period among the workers of one model is that of all of them'
   await seconds(5)
   const count = (url: string) => asked.filter((path) => path.startsWith(url)).length
   expect([count('http://w0:1'), count('http://w1:1'), count('http://w2:1')]).toEqual([3, 3, 1])
+  expect(published.at(-1)?.bySlot.map((load) => load?.periodMs)).toEqual([2_000, 2_000, 10_000])
 })
 
 test('a worker that fails, leaves ready or leaves the gateway drops out', async () => {

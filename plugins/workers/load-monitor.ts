@@ -100,10 +100,12 @@ export class LoadMonitor {
     await this.#publishNews()
   }
 
-  /** Ready workers, those of one engine together, in order of their ranks. */
+  /** Ready HTTP workers, those of one engine together, in order of their ranks. */
   #readyEngines(): readonly (readonly Worker[])[] {
     const { balance, workers } = this.#parts
-    const ready = workers().filter(({ entry }) => balance.status(entry.slot) === 'ready')
+    const ready = workers().filter(
+      ({ entry }) => entry.connectionMode === 'http' && balance.status(entry.slot) === 'ready',
+    )
     return [...Map.groupBy(ready, ({ spec }) => spec.url).values()]
   }
 
