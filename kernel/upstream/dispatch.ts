@@ -15,7 +15,8 @@ import type {
 } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { AttemptNotes } from './attempt-notes.ts'
+import type { AttemptNotes } from './attempt-notes.ts'
+import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import type { DispatchParts } from './dispatch-parts.ts'
 import { NO_MORE, nextWaitMs } from './next-wait.ts'
 import { PairAttempt } from './pair/pair-attempt.ts'
@@ -81,7 +82,7 @@ export abstract class Dispatch implements PairHandler {
       const attempt = this.pick()
       this.attempt = attempt
       this.ctx.workerUrl = attempt.worker.url
-      if (this.ctx.hooks.onAttempt !== null) this.beginNotes(attempt)
+      if (this.ctx.hooks.onAttempt !== null) this.notes = openNotes(attempt)
       this.startMeter(attempt.worker)
       if (attempt instanceof PairAttempt) this.sendPair(attempt)
       else this.sendOne(attempt)
@@ -99,11 +100,6 @@ export abstract class Dispatch implements PairHandler {
     const pickOptions: PickOptions | undefined = isPlain ? undefined : { excluded: retries?.excluded, report }
     if (balance.usesPair(model)) return PairAttempt.pick(balance, ctx, model, pickOptions)
     return balance.pick(ctx, model, pickOptions)
-  }
-
-  private beginNotes(attempt: Attempt): void {
-    this.notes = new AttemptNotes()
-    if (attempt instanceof PairAttempt) attempt.prefillNotes = new AttemptNotes()
   }
 
   /** Once per request, when it is known where it goes. */
@@ -321,18 +317,7 @@ export abstract class Dispatch implements PairHandler {
     attempt.release()
     if (notes === null) return
     this.notes = null
-    if (attempt instanceof PairAttempt && attempt.prefillNotes !== null)
-      this.report(attempt.prefillNotes.toReport(attempt.prefill, this.attemptCount, outcome))
-    this.report(notes.toReport(attempt, this.attemptCount, outcome))
-  }
-
-  /** What the hook throws must not end the request. */
-  private report(report: AttemptReport): void {
-    const { ctx } = this
-    try {
-      ctx.hooks.onAttempt?.(ctx, report)
-    } catch (error) {
-      this.parts.log.error({ err: error, request_id: ctx.requestId }, 'an onAttempt hook threw')
-    }
+    const reports = toReports(attempt, notes, this.attemptCount, outcome)
+    reportAttempts(this.ctx, reports, this.parts.log)
   }
 }
