@@ -1,0 +1,92 @@
+/** A new project builds, passes the check and does what its case says, before anybody has changed a line. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { buildModule } from './build.ts'
+import { checkModule } from './conformance.ts'
+import { BUILD_LIMIT_MS } from './fixtures/built-modules.ts'
+import { LANGUAGES, newProject } from './new-project.ts'
+import { readCases, runCase } from './run-cases.ts'
+
+let folder: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'weir-new-'))
+})
+afterEach(() => rm(folder, { recursive: true }))
+
+describe.each(LANGUAGES)('in %s', (language) => {
+  test(
+    'works as it is',
+    async ({ skip }) => {
+      const directory = join(folder, 'my-module')
+      const made = await newProject({ directory, name: 'my-module', language })
+      expect(made).toMatchObject({ isOk: true, files: expect.arrayContaining(['.gitignore', 'README.md']) })
+      const built = await buildModule({ directory })
+      if (
+        !built.isOk &&
+        language === 'rust' &&
+        /not installed|failed to (get|download|fetch)/.test(built.problem + built.output)
+      ) {
+        console.warn(`skipped: ${built.problem}`)
+        return skip(built.problem)
+      }
+      if (!built.isOk) throw new Error(`${built.problem}\n${built.output}`)
+      expect(built.file).toBe(join(directory, 'build', 'module.wasm'))
+      const bytes = Uint8Array.from(await readFile(built.file))
+      expect((await checkModule(bytes)).findings).toEqual([])
+      for (const { moduleCase } of await readCases(join(directory, 'cases'))) {
+        const { steps } = await runCase(moduleCase, { bytes })
+        expect(steps.flatMap(({ differences }) => differences)).toEqual([])
+      }
+    },
+    BUILD_LIMIT_MS,
+  )
+})
+
+test('nothing is written over', async () => {
+  await writeFile(join(folder, 'mine.txt'), 'mine')
+  const made = await newProject({ directory: folder, name: 'x', language: 'rust' })
+  expect(made).toEqual({
+    isOk: false,
+    problem: `${folder} is not empty`,
+    next: 'name a folder that is not there yet',
+  })
+})
+
+test.each(['', 'Upper', '../up', '1st', 'a b'])('%j is no name of a package', async (name) => {
+  const made = await newProject({ directory: join(folder, 'x'), name, language: 'assemblyscript' })
+  expect(made).toMatchObject({ isOk: false, problem: `${name} is no name of a package` })
+})
+
+describe('a build that fails', () => {
+  const build = () => buildModule({ directory: folder })
+
+  test('says that a folder holds no project', async () => {
+    expect(await build()).toMatchObject({ isOk: false, problem: `${folder} holds no module project` })
+  })
+
+  test(
+    'shows what the compiler says, with file and line',
+    async () => {
+      await newProject({ directory: join(folder, 'm'), name: 'm', language: 'assemblyscript' })
+      await writeFile(
+        join(folder, 'm', 'assembly', 'index.ts'),
+        'export function on_request(): i32 { return nothing }',
+      )
+      const built = await buildModule({ directory: join(folder, 'm') })
+      expect(built).toMatchObject({ isOk: false, problem: '1 compile error(s)' })
+      expect('output' in built && built.output).toMatch(/nothing[\s\S]*assembly\/index\.ts\(1,/)
+    },
+    BUILD_LIMIT_MS,
+  )
+
+  test('names a runtime that there is not', async () => {
+    await newProject({ directory: join(folder, 'm'), name: 'm', language: 'assemblyscript' })
+    await writeFile(join(folder, 'm', 'package.json'), '{"weir":{"runtime":"fast"}}')
+    expect(await buildModule({ directory: join(folder, 'm') })).toMatchObject({
+      isOk: false,
+      next: 'it is one of stub, minimal, incremental',
+    })
+  })
+})

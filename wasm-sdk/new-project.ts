@@ -1,0 +1,57 @@
+/** Makes a module project from the template of a language. */
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import type { Language } from './build.ts'
+import { sdkFolder } from './sdk-folder.ts'
+
+export const LANGUAGES: readonly Language[] = Object.freeze(['assemblyscript', 'rust'] as const)
+
+export interface NewProject {
+  /** Folder to make; it must be empty if it is there. */
+  readonly directory: string
+  /** Name of the package: lower case, digits, hyphens. */
+  readonly name: string
+  readonly language: Language
+}
+
+export type NewProjectResult =
+  | { readonly isOk: true; readonly directory: string; readonly files: readonly string[] }
+  | { readonly isOk: false; readonly problem: string; readonly next: string }
+
+const NAME = /^[a-z][a-z0-9-]{0,63}$/
+
+/** Overwrites nothing. Never throws for what is wrong with the request: the result says it. */
+export async function newProject({ directory, name, language }: NewProject): Promise<NewProjectResult> {
+  if (!NAME.test(name)) {
+    return failed(`${name} is no name of a package`, 'use lower-case letters, digits and hyphens')
+  }
+  if (!LANGUAGES.includes(language)) {
+    return failed(`there is no template for ${language}`, `it is one of ${LANGUAGES.join(', ')}`)
+  }
+  const target = resolve(directory)
+  if (existsSync(target) && (await readdir(target)).length > 0) {
+    return failed(`${target} is not empty`, 'name a folder that is not there yet')
+  }
+  const template = join(sdkFolder(), 'templates', language)
+  const values: Readonly<Record<string, string>> = { name, sdk: join(sdkFolder(), 'rust') }
+  const entries = await readdir(template, { recursive: true, withFileTypes: true })
+  const files: string[] = []
+  for (const entry of entries.filter((entry) => entry.isFile())) {
+    const source = join(entry.parentPath, entry.name)
+    // Packages leave files out whose names begin with a dot.
+    const path = source.slice(template.length + 1).replace(/^gitignore$/, '.gitignore')
+    const text = await readFile(source, 'utf8')
+    await mkdir(dirname(join(target, path)), { recursive: true })
+    await writeFile(
+      join(target, path),
+      text.replaceAll(/\{\{(\w+)\}\}/g, (whole, key) => values[key] ?? whole),
+    )
+    files.push(path)
+  }
+  return { isOk: true, directory: target, files: files.sort() }
+}
+
+function failed(problem: string, next: string): NewProjectResult {
+  return { isOk: false, problem, next }
+}
