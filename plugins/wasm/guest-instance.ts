@@ -15,6 +15,8 @@ export const WASI_NAMESPACE = 'wasi_snapshot_preview1'
 
 const MAX_LOG_LINES = 64
 const MAX_LOG_CHARACTERS = 2_000
+/** An address has room for no more. */
+const MAX_BLOCKS = 65_000
 /** WASI's "not supported". */
 const WASI_ENOSYS = 52
 
@@ -22,9 +24,11 @@ const WASI_ENOSYS = 52
 export interface CallScope {
   tenant: string | null
   readonly logs: LogLine[]
-  readonly counted: (string | number)[]
+  /** By name. */
+  readonly counted: Map<string, number>
   /** Extism memory held, bytes. */
   blockBytes: number
+  blocks: number
 }
 
 /** What all guests of a thread share. */
@@ -38,7 +42,7 @@ export interface GuestSurroundings {
 }
 
 export class GuestInstance {
-  readonly scope: CallScope = { tenant: null, logs: [], counted: [], blockBytes: 0 }
+  readonly scope: CallScope = { tenant: null, logs: [], counted: new Map(), blockBytes: 0, blocks: 0 }
   calls = 0
   #plugin: Plugin | null = null
   #memory: WebAssembly.Memory | null = null
@@ -76,8 +80,9 @@ export class GuestInstance {
     this.calls++
     this.scope.tenant = tenant
     this.scope.blockBytes = 0
+    this.scope.blocks = 0
     this.scope.logs.length = 0
-    this.scope.counted.length = 0
+    this.scope.counted.clear()
     const output = await this.#plugin.call(name, input)
     return output === null ? null : new Uint8Array(output.arrayBuffer().slice(0))
   }
@@ -120,7 +125,8 @@ export class GuestInstance {
   /** Extism's memory lies outside of the guest's own and has no limit but this one. */
   #alloc(context: CallContext, size: bigint): bigint {
     this.scope.blockBytes += Number(size)
-    if (this.scope.blockBytes > this.#surroundings.maxGuestBlockBytes)
+    this.scope.blocks++
+    if (this.scope.blockBytes > this.#surroundings.maxGuestBlockBytes || this.scope.blocks > MAX_BLOCKS)
       throw new Error('the guest asked for more exchange memory than it may have')
     return context.alloc(size)
   }

@@ -80,8 +80,9 @@ export class GuestRunner {
       failure = { kind: error instanceof BadOutput ? 'bad_output' : 'error', message: messageOf(error) }
     }
     const durationUs = Math.round((performance.now() - startedAtMs) * 1000)
-    const { logs = [], counted = [] } = instance?.scope ?? {}
-    return { value, report: { failure, durationUs, logs: [...logs], counted: [...counted] } }
+    const logs = [...(instance?.scope.logs ?? [])]
+    const counted = [...(instance?.scope.counted ?? [])].flat()
+    return { value, report: { failure, durationUs, logs, counted } }
   }
 
   #instance(guest: Guest): Promise<GuestInstance> | GuestInstance {

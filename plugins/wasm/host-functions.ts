@@ -63,7 +63,7 @@ export function hostFunctions(
       const name = textAt(context, offset)
       if (name === null || !METRIC_NAME.test(name) || delta < 0n) return 0n
       if (!surroundings.mayCount(module, name)) return 0n
-      scope.counted.push(name, Number(delta))
+      scope.counted.set(name, (scope.counted.get(name) ?? 0) + Number(delta))
       return 1n
     }),
   }

@@ -1,0 +1,291 @@
+/** What guests may not do, and what happens when they try. @source wasm facts 8, 13, 15, 20 */
+import { readdirSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { describe, expect, test } from 'vitest'
+import { tinyModule } from '../fixtures/wasm/tiny-module.ts'
+import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+const FAILURES = [
+  ['traps', { do: 'trap' }],
+  ['aborts', { do: 'abort' }],
+  ['reports an error', { do: 'report' }],
+  ['gives no frame', { do: 'noise' }],
+  ['gives an unknown action', { head: '{"action":"dance"}' }],
+  ['gives headers that are none', { head: '{"action":"modify","headers_set":{"a":"b"}}' }],
+  ['asks for all the memory of the exchange', { do: 'hog' }],
+  ['asks for blocks without end', { do: 'litter' }],
+] as const
+
+async function failed(fleet: WasmFleet): Promise<number> {
+  return (await fleet.list()).metrics.failed_executions
+}
+
+describe('a guest that fails', () => {
+  test('W41 open: the request goes on as if the module were not there, and the failure is counted', async () => {
+    const fleet = await openWasmFleet({ breaker: { failures: 100 } })
+    for (const [index, [, config]] of FAILURES.entries()) {
+      const uuid = await fleet.attach('a', 'OnRequest', config)
+      expect((await fleet.chat()).status).toBe(200)
+      expect(await failed(fleet)).toBe(index + 1)
+      await fleet.remove(uuid)
+    }
+    const { metrics } = await fleet.list()
+    expect(metrics).toMatchObject({ total_executions: FAILURES.length, successful_executions: 0 })
+  }, 40_000)
+
+  test('W42 closed: the request ends with 500 in the shape of the route', async () => {
+    const fleet = await openWasmFleet()
+    await fleet.attach('a', 'OnRequest', { do: 'trap' }, { on_failure: 'closed' })
+    const later = await fleet.attach('b', 'OnRequest')
+    const response = await fleet.chat()
+    expect(response.status).toBe(500)
+    expect(await response.json()).toMatchObject({
+      error: { type: 'internal_error', code: 'wasm_module_failed' },
+    })
+    expect(
+      (await fleet.list()).modules.find(({ module_uuid }) => module_uuid === later)?.module_meta.access_count,
+    ).toBe(0)
+  })
+
+  test('the modules around it do their part', async () => {
+    const fleet = await openWasmFleet()
+    const mark = (name: string) => ({ head: `{"action":"modify","headers_set":[["x-${name}","1"]]}` })
+    await fleet.attach('a', 'OnRequest', mark('a'))
+    await fleet.attach('bad', 'OnRequest', { do: 'trap' })
+    await fleet.attach('c', 'OnRequest', mark('c'))
+    await fleet.chat()
+    const request = fleet.workers[0].requestsTo('POST /v1/chat/completions')[0]
+    expect([request.header('x-a'), request.header('x-c')]).toEqual(['1', '1'])
+  })
+
+  test('so often is suspended for a while: open passes, closed refuses, and the gauge shows it', async () => {
+    const fleet = await openWasmFleet({ breaker: { failures: 2, coolOffMs: 60_000 } })
+    await fleet.attach('bad', 'OnRequest', { do: 'trap' })
+    for (let i = 0; i < 4; i++) expect((await fleet.chat()).status).toBe(200)
+    expect(await failed(fleet)).toBe(2)
+    const metrics = await fleet.metrics()
+    expect(metrics.get('weir_wasm_suspended{module="bad"}')).toBe(1)
+    expect(metrics.get('weir_wasm_skipped_total{module="bad",reason="suspended"}')).toBe(2)
+    expect(
+      metrics.get('weir_wasm_executions_total{module="bad",attach_point="OnRequest",outcome="error"}'),
+    ).toBe(2)
+    await fleet.attach('strict', 'OnRequest', { do: 'trap' }, { on_failure: 'closed' })
+    for (let i = 0; i < 3; i++) expect((await fleet.chat()).status).toBe(500)
+    expect(await failed(fleet)).toBe(4)
+  })
+})
+
+describe('W43 a guest that never ends', () => {
+  test('is stopped in time while others are served, and the next call works', async () => {
+    const fleet = await openWasmFleet({ breaker: { failures: 100 } })
+    await fleet.attach('looper', 'OnRequest', { do: 'loop', when: 'x-loop' }, { timeout_ms: 300 })
+    await fleet.chat()
+    const startedAt = performance.now()
+    const looping = fleet.chat(undefined, { 'x-loop': '1' })
+    // The other thread of the pool is free.
+    const others = await Promise.all(Array.from({ length: 5 }, () => fleet.chat()))
+    expect(others.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+    expect((await looping).status).toBe(200)
+    const tookMs = performance.now() - startedAt
+    expect(tookMs).toBeGreaterThanOrEqual(295)
+    expect(tookMs).toBeLessThan(300 + 250)
+    expect((await fleet.chat()).status).toBe(200)
+    const metrics = await fleet.metrics()
+    const timeouts = 'weir_wasm_executions_total{module="looper",attach_point="OnRequest",outcome="timeout"}'
+    expect(metrics.get(timeouts)).toBe(1)
+  }, 30_000)
+
+  test('is the one that is blamed: what ran before it counts, what follows still runs', async () => {
+    const fleet = await openWasmFleet({ breaker: { failures: 100 }, poolThreads: 1 })
+    const mark = (name: string) => ({ head: `{"action":"modify","headers_set":[["x-${name}","1"]]}` })
+    await fleet.attach('before', 'OnRequest', mark('before'))
+    await fleet.attach('looper', 'OnRequest', { do: 'loop' }, { timeout_ms: 150 })
+    await fleet.attach('after', 'OnRequest', { ...mark('after'), when: 'x-before' })
+    expect((await fleet.chat()).status).toBe(200)
+    const request = fleet.workers[0].requestsTo('POST /v1/chat/completions')[0]
+    expect([request.header('x-before'), request.header('x-after')]).toEqual(['1', '1'])
+    const { modules, metrics } = await fleet.list()
+    expect(modules.map(({ module_meta }) => module_meta.access_count)).toEqual([1, 1, 1])
+    expect(metrics).toMatchObject({ successful_executions: 2, failed_executions: 1 })
+  }, 30_000)
+
+  test('and must not fail, ends the request with 500', async () => {
+    const fleet = await openWasmFleet()
+    await fleet.attach('looper', 'OnRequest', { do: 'loop' }, { timeout_ms: 100, on_failure: 'closed' })
+    expect((await fleet.chat()).status).toBe(500)
+  })
+})
+
+test('W44 memory grows to the limit and no further', async () => {
+  const fleet = await openWasmFleet({ memoryPages: 128, poolThreads: 1 })
+  await fleet.attach('a', 'OnRequest', { do: 'grow' })
+  const before = process.memoryUsage().rss
+  for (let i = 0; i < 5; i++) {
+    const pages = Number(await (await fleet.chat()).text())
+    expect(pages).toBeGreaterThan(60)
+    expect(pages).toBeLessThanOrEqual(128)
+  }
+  const grownMiB = (process.memoryUsage().rss - before) / 2 ** 20
+  expect(grownMiB).toBeLessThan(8 + 50)
+})
+
+test.each(['fresh', 'reuse'] as const)(
+  'W45 ten thousand calls of a %s instance leave no memory and no descriptor behind',
+  async (instance) => {
+    const fleet = await openWasmFleet({ poolThreads: 1 })
+    await fleet.attach('a', 'OnRequest', { do: 'show-body' }, { instance, needs: { request_body: true } })
+    const body = 'x'.repeat(2_000)
+    const calls = async (count: number) => {
+      for (let i = 0; i < count; i += 10) {
+        const answers = Array.from({ length: 10 }, async () => (await fleet.chat(body)).text())
+        for (const text of await Promise.all(answers)) if (text !== body) throw new Error(`got ${text}`)
+      }
+    }
+    await calls(1_000)
+    const used = async () => {
+      collectGarbage()
+      await new Promise(setImmediate)
+      collectGarbage()
+      const { arrayBuffers } = process.memoryUsage()
+      return { arrayBuffers, descriptors: readdirSync('/proc/self/fd').length }
+    }
+    const before = await used()
+    await calls(10_000)
+    const after = await used()
+    expect((await fleet.list()).metrics).toMatchObject({ total_executions: 11_000, failed_executions: 0 })
+    // 20 MB went in and 20 MB came out.
+    expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(8 * 2 ** 20)
+    expect(after.descriptors - before.descriptors).toBeLessThan(20)
+  },
+  180_000,
+)
+
+test('W53 when too many wait, requests follow the failure policy and nothing piles up', async () => {
+  const fleet = await openWasmFleet({ poolThreads: 1, queueLimit: 2 })
+  const uuid = await fleet.attach('slow', 'OnRequest', { do: 'spin', ms: '100', when: 'x-slow' })
+  await fleet.chat()
+  const flood = () => Promise.all(Array.from({ length: 20 }, () => fleet.chat(undefined, { 'x-slow': '1' })))
+  expect((await flood()).every(({ status }) => status === 200)).toBe(true)
+  const saturated = 'weir_wasm_skipped_total{module="slow",reason="saturated"}'
+  expect((await fleet.metrics()).get(saturated)).toBe(17)
+  expect((await fleet.list()).modules[0].module_meta.access_count).toBe(4)
+  await fleet.remove(uuid)
+  await fleet.attach('strict', 'OnRequest', { do: 'spin', ms: '100' }, { on_failure: 'closed' })
+  const statuses = (await flood()).map(({ status }) => status)
+  expect(statuses.filter((status) => status === 500)).toHaveLength(17)
+  expect(statuses.filter((status) => status === 200)).toHaveLength(3)
+}, 30_000)
+
+test('W56 every attempt at outgoing HTTP fails, also to this very machine', async () => {
+  let calls = 0
+  const server = createServer((_, response) => {
+    calls++
+    response.end('secret')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const fleet = await openWasmFleet()
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  await fleet.attach('a', 'OnRequest', { do: 'http', url })
+  expect(await (await fleet.chat()).text()).toBe('no answer')
+  expect(calls).toBe(0)
+  await new Promise((resolve) => server.close(resolve))
+})
+
+describe('W57 a guest has no way out', () => {
+  test('without WASI there is nothing to import; with it there is no file, variable or socket', async () => {
+    const calls = ['path_open', 'environ_sizes_get', 'sock_accept', 'fd_prestat_get']
+    const fleet = await openWasmFleet({ allowWasi: true })
+    const file = fleet.folder.write('wasi.wasm', wasiModule())
+    const descriptor = {
+      name: 'wasi',
+      file_path: file,
+      module_type: 'Middleware',
+      attach_points: [{ Middleware: 'OnRequest' }],
+    }
+    const { results } = await fleet.register(descriptor)
+    expect(results[0]).toEqual({ Error: expect.stringContaining(`wasi_snapshot_preview1.${calls[3]}`) })
+    // It traps unless the first preopened folder is refused and there is no variable.
+    expect((await fleet.register({ ...descriptor, wasi: true })).status).toBe(200)
+    expect((await fleet.chat()).status).toBe(200)
+    expect((await fleet.list()).metrics).toMatchObject({ total_executions: 1, failed_executions: 0 })
+  })
+
+  test('WASI has to be allowed by the configuration', async () => {
+    const fleet = await openWasmFleet()
+    const { results } = await fleet.register({
+      name: 'wasi',
+      file_path: fleet.folder.write('wasi.wasm', wasiModule()),
+      module_type: 'Middleware',
+      attach_points: [{ Middleware: 'OnRequest' }],
+      wasi: true,
+    })
+    expect(results[0]).toEqual({ Error: expect.stringContaining('allowWasi') })
+  })
+})
+
+/** `on_request` traps unless fd_prestat_get(3) fails and environ_sizes_get says 0. */
+function wasiModule(): Uint8Array {
+  const [call, local] = [0x10, 0x41]
+  return tinyModule({
+    imports: ['wasi_snapshot_preview1.fd_prestat_get', 'wasi_snapshot_preview1.environ_sizes_get'],
+    importParameters: 2,
+    exports: ['on_request'],
+    memory: { minimum: 1 },
+    code: [
+      ...[local, 3, local, 0, call, 0, 0x45, 0x04, 0x40, 0x00, 0x0b],
+      ...[local, 8, local, 12, call, 1, 0x04, 0x40, 0x00, 0x0b],
+      ...[local, 8, 0x28, 2, 0, 0x04, 0x40, 0x00, 0x0b],
+      ...[local, 0],
+    ],
+  })
+}
+
+test('W63 a guest thread that dies of its heap is replaced, and the pool is whole again', async () => {
+  const fleet = await openWasmFleet({ poolThreads: 2, heapMiB: 16, breaker: { failures: 100 } })
+  // Blocks of nothing: what each of them takes lies in the JavaScript heap.
+  await fleet.attach('heap', 'OnRequest', { do: 'litter' }, { timeout_ms: 5_000 })
+  expect((await fleet.chat()).status).toBe(200)
+  const crashed = 'weir_wasm_executions_total{module="heap",attach_point="OnRequest",outcome="crashed"}'
+  expect((await fleet.metrics()).get(crashed)).toBe(1)
+  const [{ module_uuid }] = (await fleet.list()).modules
+  await fleet.remove(module_uuid)
+  await fleet.attach('a', 'OnRequest', { do: 'spin', ms: '200' })
+  await Promise.all([fleet.chat(), fleet.chat()])
+  // Two at a time take as long as one: both threads are there.
+  const startedAt = performance.now()
+  await Promise.all([fleet.chat(), fleet.chat()])
+  expect(performance.now() - startedAt).toBeLessThan(390)
+}, 60_000)
+
+test('crypto, random numbers and counters of the host work', async () => {
+  const fleet = await openWasmFleet()
+  const uuid = await fleet.attach('a', 'OnRequest', { do: 'crypto' })
+  expect(await (await fleet.chat()).text()).toBe(
+    'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad ' +
+      '5031fe3d989c6d1537a013fa6e739da23463fdaec3b70137d828e36ace221bd0 16',
+  )
+  await fleet.remove(uuid)
+  await fleet.attach('b', 'OnRequest', { do: 'count' })
+  const counts = await Promise.all(
+    Array.from({ length: 40 }, async () => Number(await (await fleet.chat()).text())),
+  )
+  expect(counts.sort((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (_, index) => index + 1))
+})
+
+test('a fresh instance knows nothing of the call before; a warm one does', async () => {
+  const fleet = await openWasmFleet({ poolThreads: 1 })
+  const calls = async (instance: 'fresh' | 'reuse') => {
+    const uuid = await fleet.attach('a', 'OnRequest', { do: 'calls' }, { instance })
+    const texts = [await (await fleet.chat()).text(), await (await fleet.chat()).text()]
+    await fleet.remove(uuid)
+    return texts
+  }
+  expect(await calls('fresh')).toEqual(['1', '1'])
+  expect(await calls('reuse')).toEqual(['1', '2'])
+})

@@ -1,0 +1,178 @@
+/** What modules do to the events of streamed answers. @source wasm facts 18.6, 20 */
+import { describe, expect, test } from 'vitest'
+import { sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
+import { openSse, type SseStream } from '../support/sse-client.ts'
+import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const SSE = { headers: { 'content-type': 'text/event-stream' } }
+
+function open(fleet: WasmFleet, body: object = {}): SseStream {
+  return openSse(`${fleet.gateway.url}/v1/chat/completions`, {
+    body: { model: 'test-model', stream: true, ...body },
+  })
+}
+
+async function streamed(fleet: WasmFleet): Promise<string> {
+  const stream = open(fleet)
+  await stream.done
+  expect([stream.status, stream.isWhole]).toEqual([200, true])
+  return stream.text()
+}
+
+const events = (...data: string[]) => data.map((one) => `data: ${one}\n\n`).join('')
+
+test('events that no module touches pass byte for byte, whatever their lines look like', async () => {
+  const fleet = await openWasmFleet()
+  const odd =
+    'event: a\r\ndata: 1\r\n\r\n: a comment\n\ndata:2\nid: 7\ndata: two\n\nretry: 5\n\ndata: \n\ndata: ü\n\n' +
+    'data: [DONE]\n\ndata: behind the end\n\n'
+  fleet.workers[0].script(CHAT, streamAnswer([odd.slice(0, 30), odd.slice(30)], SSE))
+  await fleet.attach('idle', 'OnStreamEvent')
+  expect(await streamed(fleet)).toBe(odd)
+  // Five events with data, and the end; what lies behind [DONE] is nobody's business.
+  expect((await fleet.list()).metrics).toMatchObject({ total_executions: 5, failed_executions: 0 })
+})
+
+test('W58 events are replaced in their place, framed anew, their other fields kept', async () => {
+  const fleet = await openWasmFleet()
+  fleet.workers[0].script(
+    CHAT,
+    streamAnswer(['data: {"a":"x"}\nid: 1\n\n: keep\n\ndata: two\ndata: "lines"\n\ndata: [DONE]\n\n'], SSE),
+  )
+  await fleet.attach('upper', 'OnStreamEvent', { do: 'upper' })
+  expect(await streamed(fleet)).toBe(
+    'event: changed\nid: 1\ndata: {"A":"X"}\n\n: keep\n\nevent: changed\ndata: TWO\ndata: "LINES"\n\ndata: [DONE]\n\n',
+  )
+})
+
+test('events are dropped and doubled; [DONE] is never shown', async () => {
+  const fleet = await openWasmFleet()
+  fleet.workers[0].script(CHAT, sseAnswer(['keep', 'drop me', 'twice', '[DONE]']))
+  await fleet.attach('drop', 'OnStreamEvent', { do: 'drop', when: 'drop' })
+  await fleet.attach('double', 'OnStreamEvent', { do: 'double', when: 'twice' })
+  await fleet.attach('done', 'OnStreamEvent', { do: 'upper', when: 'DONE' })
+  expect(await streamed(fleet)).toBe(events('keep', 'twice', 'twice', '[DONE]'))
+})
+
+describe('the last word of a module', () => {
+  test.each([
+    ['before [DONE]', ['a', '[DONE]'], ['a', 'the end', '[DONE]']],
+    ['at the end where there is no [DONE]', ['a'], ['a', 'the end']],
+  ])('comes %s', async (_, given, expected) => {
+    const fleet = await openWasmFleet()
+    fleet.workers[0].script(CHAT, sseAnswer(given))
+    await fleet.attach('tail', 'OnStreamEvent', { do: 'tail' })
+    expect(await streamed(fleet)).toBe(events(...expected))
+  })
+
+  test('goes through the modules behind it', async () => {
+    const fleet = await openWasmFleet()
+    fleet.workers[0].script(CHAT, sseAnswer(['a', '[DONE]']))
+    await fleet.attach('tail', 'OnStreamEvent', { do: 'tail' })
+    await fleet.attach('upper', 'OnStreamEvent', { do: 'upper', when: 'end' })
+    expect(await streamed(fleet)).toBe('data: a\n\nevent: changed\ndata: THE END\n\ndata: [DONE]\n\n')
+  })
+})
+
+test('each stream has its own state, per module, carried from event to event', async () => {
+  const fleet = await openWasmFleet()
+  const lengths = (count: number) => Array.from({ length: 5 }, (_, index) => 'x'.repeat(index + count))
+  fleet.workers[0].script(CHAT, (request) =>
+    sseAnswer([...lengths((request.json() as { n: number }).n), '[DONE]']),
+  )
+  await fleet.attach('first', 'OnStreamEvent', { do: 'states' })
+  await fleet.attach('second', 'OnStreamEvent', { do: 'states' })
+  const streams = Array.from({ length: 20 }, (_, n) => open(fleet, { n }))
+  await Promise.all(streams.map((stream) => stream.done))
+  for (const [n, stream] of streams.entries()) {
+    const state = lengths(n)
+      .map((text) => `${text.length},`)
+      .join('')
+    // The second module was shown the first one's last word too.
+    expect(stream.events.slice(-3).map(({ data }) => data)).toEqual([
+      state,
+      `${state}${state.length},`,
+      '[DONE]',
+    ])
+  }
+}, 30_000)
+
+test('a guest is told the stream, the event and its place', async () => {
+  const fleet = await openWasmFleet()
+  fleet.workers[0].script(
+    CHAT,
+    streamAnswer(['data: 1\n\n', { waitMs: 20 }, 'event: named\ndata: 2\n\n', 'data: [DONE]\n\n'], {
+      headers: { 'content-type': 'text/event-stream', 'x-own': 'yes' },
+    }),
+  )
+  await fleet.attach('show', 'OnStreamEvent', { do: 'show' })
+  const stream = open(fleet)
+  await stream.done
+  const [first, second] = stream.events.map(({ data }) => data).filter((data) => data !== '[DONE]')
+  expect(JSON.parse(first)).toMatchObject({
+    abi: 1,
+    phase: 'stream_event',
+    request: { method: 'POST', path: '/v1/chat/completions', headers: expect.any(Array) },
+    response: { status: 200, is_stream: true },
+    event: { index: 0, name: null, is_end: false },
+    state: '',
+  })
+  expect(JSON.parse(first).response.headers).toContainEqual(['x-own', 'yes'])
+  expect(JSON.parse(second).event).toEqual({ index: 1, name: 'named', is_end: false })
+})
+
+describe('a module that fails', () => {
+  test('open lets the event pass', async () => {
+    const fleet = await openWasmFleet()
+    fleet.workers[0].script(CHAT, sseAnswer(['a', 'bad', 'c', '[DONE]']))
+    await fleet.attach('bad', 'OnStreamEvent', { do: 'trap', when: 'bad' })
+    expect(await streamed(fleet)).toBe(events('a', 'bad', 'c', '[DONE]'))
+    expect((await fleet.list()).metrics.failed_executions).toBe(1)
+  })
+
+  test('closed ends the stream with an error event, and nothing of the event gets out', async () => {
+    const fleet = await openWasmFleet()
+    fleet.workers[0].script(CHAT, sseAnswer(['a', { waitMs: 30 }, 'bad', 'c', '[DONE]']))
+    await fleet.attach('bad', 'OnStreamEvent', { do: 'trap', when: 'bad' }, { on_failure: 'closed' })
+    const stream = open(fleet)
+    await stream.done
+    expect(stream.events.map(({ data }) => data)).toEqual([
+      'a',
+      expect.stringContaining('"code":"wasm_module_failed"'),
+    ])
+  })
+
+  test('by never ending is stopped; the other streams of its batch lose nothing', async () => {
+    const fleet = await openWasmFleet({ poolThreads: 1, breaker: { failures: 100 } })
+    const go = Promise.withResolvers<void>()
+    fleet.workers[0].script(CHAT, (request) => {
+      const { n } = request.json() as { n: number }
+      return sseAnswer([{ until: go.promise }, n === 3 ? 'forever' : `event ${n}`, 'more', '[DONE]'])
+    })
+    await fleet.attach('upper', 'OnStreamEvent', { do: 'upper' }, { instance: 'reuse' })
+    await fleet.attach('looper', 'OnStreamEvent', { do: 'loop', when: 'FOREVER' }, { timeout_ms: 300 })
+    const streams = Array.from({ length: 8 }, (_, n) => open(fleet, { n }))
+    await fleet.workers[0].received(CHAT, 8)
+    go.resolve()
+    await Promise.all(streams.map((stream) => stream.done))
+    for (const [n, stream] of streams.entries()) {
+      const own = n === 3 ? 'FOREVER' : `EVENT ${n}`
+      expect(stream.events.map(({ data }) => data)).toEqual([own, 'MORE', '[DONE]'])
+    }
+  }, 30_000)
+})
+
+test('a stream keeps the modules it began with', async () => {
+  const fleet = await openWasmFleet()
+  const removed = Promise.withResolvers<void>()
+  fleet.workers[0].script(CHAT, sseAnswer(['a', { until: removed.promise }, 'b', '[DONE]']))
+  const uuid = await fleet.attach('upper', 'OnStreamEvent', { do: 'upper' })
+  const stream = open(fleet)
+  await stream.receive(1)
+  await fleet.remove(uuid)
+  removed.resolve()
+  await stream.done
+  expect(stream.events.map(({ data }) => data)).toEqual(['A', 'B', '[DONE]'])
+  expect(await streamed(fleet)).toContain('data: a\n')
+})
