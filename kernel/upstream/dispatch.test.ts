@@ -1,0 +1,221 @@
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { workerEntry } from '../../test/support/worker-entry.ts'
+import { balanceErrors } from '../balance/balance-errors.ts'
+import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
+import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
+import { type Transport, UpstreamFailure, type UpstreamHandler } from '../contracts/transport.ts'
+import { type DispatchParts, Transports, WorkerLimits } from './dispatch-parts.ts'
+import { OutgoingHeaders } from './outgoing.ts'
+import { Relay } from './relay.ts'
+import { RetryRules } from './retry.ts'
+
+const RETRY = {
+  maxAttempts: 5,
+  initialBackoffMs: 50,
+  maxBackoffMs: 30_000,
+  backoffMultiplier: 1.5,
+  jitterFactor: 0,
+  statuses: [500, 503],
+}
+const LIMITS = { connectMs: 0, firstByteMs: 0, idleMs: 0, requestMs: 100_000 }
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+/** What happens to one attempt once it is sent. */
+type Fate =
+  | 'answered'
+  | 'refused'
+  | 'refused endlessly'
+  | 'missing'
+  | 'unreachable'
+  | 'broken'
+  | 'nobody'
+  | 'silent'
+
+/** A relay between a client and workers that do nothing by themselves. */
+class Stage {
+  readonly attempts: (Attempt & { calls: string[] })[] = []
+  readonly excluded: (readonly number[])[] = []
+  readonly sentAtMs: number[] = []
+  /** What became of the reply, in order. */
+  readonly replies: string[] = []
+  aborted = 0
+  handler: UpstreamHandler | null = null
+  listener: SinkListener | null = null
+  /** Nobody can be picked while true. */
+  isEmpty = false
+
+  start(retry = RETRY): void {
+    Relay.start(this.#context(), { model: 'm', stream: false, path: '/x' }, 'm', this.#parts(retry))
+  }
+
+  meet(fate: Fate): void {
+    const handler = this.handler as UpstreamHandler
+    if (fate === 'answered' || fate === 'missing') {
+      handler.onResponseStart(fate === 'answered' ? 200 : 404, [], 2)
+      handler.onResponseData(Buffer.from('ok'))
+      handler.onResponseEnd()
+    } else if (fate === 'refused') {
+      handler.onResponseStart(503, [], 2)
+      handler.onResponseData(Buffer.from('no'))
+      handler.onResponseEnd()
+    } else if (fate === 'refused endlessly') handler.onResponseStart(500, [], -1)
+    else if (fate === 'unreachable') handler.onResponseError(new UpstreamFailure('connect', 'refused', false))
+    else if (fate === 'broken') {
+      handler.onResponseStart(200, [], -1)
+      handler.onResponseError(new UpstreamFailure('reset', 'gone', true))
+    }
+  }
+
+  #parts(retry: typeof RETRY): DispatchParts {
+    const transports = new Transports()
+    const transport: Pick<Transport, 'mode' | 'send'> = {
+      mode: 'http',
+      send: (_worker, _request, _limits, handler) => {
+        this.handler = handler
+        this.sentAtMs.push(Date.now())
+        return { pause() {}, resume() {}, abort: () => void this.aborted++ }
+      },
+    }
+    transports.add(transport as Transport)
+    return {
+      balance: {
+        usesPair: () => false,
+        pick: (_ctx: RelayContext, model: string, options?: PickOptions) => this.#pick(model, options),
+      },
+      outgoing: new OutgoingHeaders([]),
+      transports,
+      limits: new WorkerLimits(LIMITS),
+      retry: new RetryRules(retry),
+      meters: null,
+      log: { debug() {}, warn() {} },
+    } as unknown as DispatchParts
+  }
+
+  #pick(model: string, options?: PickOptions): Attempt {
+    this.excluded.push([...(options?.excluded ?? [])])
+    if (this.isEmpty) throw balanceErrors.no_available_workers(model)
+    const calls: string[] = []
+    const call = (name: string) => () => void calls.push(name)
+    const attempt = {
+      worker: workerEntry({ slot: this.attempts.length }),
+      policy: 'p',
+      choice: null,
+      succeeded: call('succeeded'),
+      failed: call('failed'),
+      release: call('release'),
+      calls,
+    }
+    this.attempts.push(attempt)
+    return attempt
+  }
+
+  #context(): RelayContext {
+    const reply = (what: string) => void this.replies.push(what)
+    return {
+      hooks: { onAttempt: null, onUpstreamRequest: null, onResponse: null },
+      route: {},
+      requestId: 'id',
+      rawBody: Buffer.from('{}'),
+      forwardedHeaders: [],
+      header: () => undefined,
+      setListener: (listener: SinkListener | null) => {
+        this.listener = listener
+      },
+      forgetBody() {},
+      startStream: (status: number) => reply(`stream ${status}`),
+      writeStream: () => true,
+      endStream: () => reply('end'),
+      sendWhole: (status: number, _headers: unknown, body: Buffer) => reply(`${status} ${body}`),
+      fail: (error: Error & { code?: string }) => reply(`error ${error.code}`),
+    } as unknown as RelayContext
+  }
+}
+
+describe('waits between attempts (routing facts 3.1)', () => {
+  test('grow from attempt to attempt; the last answer is passed on', () => {
+    const stage = new Stage()
+    stage.start()
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      stage.meet('refused')
+      vi.runAllTimers()
+    }
+    const gaps = stage.sentAtMs.slice(1).map((atMs, index) => atMs - stage.sentAtMs[index])
+    expect(gaps).toEqual([50, 75, 113, 169])
+    expect(stage.excluded).toEqual([[], [0], [0, 1], [0, 1, 2], [0, 1, 2, 3]])
+    expect(stage.replies).toEqual(['503 no'])
+  })
+
+  test('end when the client leaves: no timer stays', () => {
+    const stage = new Stage()
+    stage.start()
+    stage.meet('unreachable')
+    expect(vi.getTimerCount()).toBe(1)
+    stage.listener?.onCancel()
+    expect(vi.getTimerCount()).toBe(0)
+    expect(stage.attempts.map(({ calls }) => calls)).toEqual([['failed', 'release']])
+    expect(stage.replies).toEqual([])
+  })
+
+  test('let a short refusal come to its end, and cut one that has none', () => {
+    const stage = new Stage()
+    stage.start()
+    stage.meet('refused')
+    vi.runAllTimers()
+    expect(stage.aborted).toBe(0)
+    stage.meet('refused endlessly')
+    expect(stage.aborted).toBe(1)
+    vi.runAllTimers()
+    stage.handler?.onResponseStart(503, [], 10)
+    vi.runAllTimers()
+    // Announced, but it did not come in time.
+    expect(stage.aborted).toBe(2)
+  })
+})
+
+test('whatever happens, each attempt is released once, judged at most once, and the client answered once', () => {
+  const fate = fc.constantFrom<Fate>(
+    'answered',
+    'refused',
+    'refused endlessly',
+    'missing',
+    'unreachable',
+    'broken',
+    'nobody',
+    'silent',
+  )
+  const maxAttempts = fc.integer({ min: 1, max: 6 })
+  fc.assert(
+    fc.property(
+      fc.array(fate, { minLength: 1, maxLength: 10 }),
+      maxAttempts,
+      fc.boolean(),
+      (fates, most, leaves) => {
+        const stage = new Stage()
+        stage.isEmpty = fates[0] === 'nobody'
+        stage.start({ ...RETRY, maxAttempts: most })
+        for (const [index, next] of fates.entries()) {
+          if (next === 'silent') break
+          if (!stage.isEmpty && stage.listener !== null) stage.meet(next === 'nobody' ? 'unreachable' : next)
+          stage.isEmpty = fates[index + 1] === 'nobody'
+          if (leaves && index === fates.length - 1) break
+          vi.runAllTimers()
+        }
+        stage.listener?.onCancel()
+        vi.runAllTimers()
+        expect(stage.sentAtMs.length).toBe(stage.attempts.length)
+        expect(stage.excluded.length).toBeLessThanOrEqual(most)
+        for (const { calls } of stage.attempts) {
+          expect(calls.filter((call) => call === 'release')).toHaveLength(1)
+          expect(calls.filter((call) => call !== 'release').length).toBeLessThanOrEqual(1)
+        }
+        expect(stage.replies.filter((reply) => !reply.startsWith('stream')).length).toBeLessThanOrEqual(1)
+        expect(stage.listener).toBeNull()
+        expect(vi.getTimerCount()).toBe(0)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
