@@ -7,11 +7,14 @@ export type CallWorker = Upstream['call']
 /** Whom a call goes to. */
 export type CallTarget = Pick<WorkerEntry, 'url' | 'apiKey'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
 
-/** The host's way to call a worker, as a function that can be handed on; a data-parallel rank is called at its engine. */
+/**
+ * The host's way to call a worker, as a function that can be handed on. A data-parallel rank is called at its engine, and
+ * a base URL that ends in `/v1` without it: probes and reports are beside the API, and paths of the API name it themselves.
+ */
 export function callOf(host: Pick<Host, 'upstream'>): CallWorker {
   return (worker: CallTarget, options) => {
     const { apiKey } = worker
-    return host.upstream.call({ url: engineUrl(worker), apiKey }, options)
+    return host.upstream.call({ url: engineUrl(worker).replace(/\/v1\/*$/, ''), apiKey }, options)
   }
 }
 

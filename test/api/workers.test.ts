@@ -290,13 +290,14 @@ describe('POST /workers', () => {
     expect((await api.settled(id)).json).toMatchObject({ ...own, priority: 2 })
   })
 
-  test('§2.11 a base url that ends in /v1 gets no second one, in discovery and in requests', async () => {
+  test('§2.11 a base url that ends in /v1 gets no second one, in probes, discovery and requests', async () => {
     const worker = await openWorker({ models: ['demo-7b'] })
     const api = await openApi()
-    await api.register({ url: `${worker.url}/v1`, health: { disable_health_check: true } })
+    await api.register({ url: `${worker.url}/v1` })
     expect((await api.send('POST', '/v1/chat/completions', chat('demo-7b'))).status).toBe(200)
     expect(worker.requestsTo('GET /v1/models').length).toBeGreaterThan(0)
-    expect(worker.requests.filter(({ path }) => path.includes('/v1/v1'))).toEqual([])
+    expect(worker.requestsTo('GET /health').length).toBeGreaterThan(0)
+    expect(worker.requests.filter(({ path }) => /\/v1\/(v1|health|server_info)/.test(path))).toEqual([])
   })
 
   test.each([
