@@ -4,10 +4,10 @@
  * @hot
  *
  * ```
- * header | buckets: eight keys (low lanes), eight stamps | record of each entry: high lane, bytes, four holders
+ * header | bucket: eight keys (low lanes), eight stamps, eight records: high lane, bytes, four holders | bucket | …
  * ```
- * A bucket is one cache line, so most of a look-up, and finding the entry used longest ago, whose place a new prefix
- * takes when there is no empty one, cost one memory access each.
+ * A bucket is 256 bytes, and keys and stamps are its first cache line: that one is most of a look-up, and tells the
+ * entry used longest ago, whose place a new prefix takes when no entry of its bucket is empty.
  * Only the counting is atomic. Threads may write one entry at once: what comes of it matches no prefix, or names a
  * holder that does not hold it, and each costs one less suitable choice; whoever reads a holder checks that it is a
  * candidate.
@@ -30,6 +30,8 @@ const HIGH = 0
 const SPAN = 1
 const HOLDER = 2
 const RECORD_CELLS = HOLDER + HOLDERS
+const RECORDS_AT = 2 * BUCKET
+const BUCKET_CELLS = RECORDS_AT + BUCKET * RECORD_CELLS
 
 /** Header cells: the logical clock, one tick a pick, and when the last sweep began. */
 const CLOCK = 0
@@ -41,7 +43,6 @@ export class PrefixTable {
   readonly cells: Int32Array
   readonly entryCount: number
   private readonly ledger: SlotLedger
-  private readonly recordsAt: number
   private readonly bucketMask: number
   /** Entries of the prefixes of the last `find`; NONE where there is none. */
   private readonly found = new Int32Array(MAX_PREFIXES)
@@ -54,7 +55,6 @@ export class PrefixTable {
       shared('kernel.policies.prefixes', headerBytes + this.entryCount * ENTRY_BYTES),
     )
     this.ledger = ledger
-    this.recordsAt = HEADER_CELLS + 2 * this.entryCount
     this.bucketMask = this.entryCount / BUCKET - 1
   }
 
@@ -70,7 +70,7 @@ export class PrefixTable {
   /** Name of a holder of a prefix that was found; 0 for none. @param place 0 to HOLDERS - 1 */
   holder(prefix: number, place: number): number {
     const entry = this.found[prefix]
-    return entry === NONE ? 0 : this.cells[this.recordsAt + entry * RECORD_CELLS + HOLDER + place]
+    return entry === NONE ? 0 : this.cells[recordAt(entry) + HOLDER + place]
   }
 
   /** Notes that a worker is sent a prompt with these prefixes; call it after `find`, with the same count. */
@@ -105,16 +105,16 @@ export class PrefixTable {
   }
 
   span(entry: number): number {
-    return this.cells[this.recordsAt + entry * RECORD_CELLS + SPAN]
+    return this.cells[recordAt(entry) + SPAN]
   }
 
   holderAt(entry: number, place: number): number {
-    return this.cells[this.recordsAt + entry * RECORD_CELLS + HOLDER + place]
+    return this.cells[recordAt(entry) + HOLDER + place]
   }
 
   /** For sweeps: forgets that a worker holds the prefix, and the prefix when nobody else does. */
   dropHolder(entry: number, place: number, name: number): void {
-    const record = this.recordsAt + entry * RECORD_CELLS
+    const record = recordAt(entry)
     const cell = record + HOLDER + place
     if (Atomics.compareExchange(this.cells, cell, name, 0) !== name) return
     this.ledger.addCached(name, -this.cells[record + SPAN])
@@ -125,11 +125,11 @@ export class PrefixTable {
   private entryOf(low: number, high: number): number {
     const { cells } = this
     const bucket = low & this.bucketMask
-    const keys = HEADER_CELLS + bucket * 2 * BUCKET
+    const keys = HEADER_CELLS + bucket * BUCKET_CELLS
     for (let i = 0; i < BUCKET; i++) {
       if (cells[keys + i] !== low) continue
       const entry = bucket * BUCKET + i
-      if (cells[this.recordsAt + entry * RECORD_CELLS + HIGH] === high) return entry
+      if (cells[recordAt(entry) + HIGH] === high) return entry
     }
     return NONE
   }
@@ -140,7 +140,7 @@ export class PrefixTable {
    */
   private addHolder(entry: number, stamp: number, name: number): number {
     const { cells } = this
-    const record = this.recordsAt + entry * RECORD_CELLS
+    const record = recordAt(entry)
     let place = NONE
     for (let i = 0; i < HOLDERS; i++) {
       const other = cells[record + HOLDER + i]
@@ -158,7 +158,7 @@ export class PrefixTable {
     const { cells } = this
     const entry = this.victim(low, stamp)
     const key = keyAt(entry)
-    const record = this.recordsAt + entry * RECORD_CELLS
+    const record = recordAt(entry)
     // Nobody may match it while it changes.
     cells[key] = 0
     const oldSpan = cells[record + SPAN]
@@ -179,7 +179,7 @@ export class PrefixTable {
   private victim(low: number, clock: number): number {
     const { cells } = this
     const bucket = low & this.bucketMask
-    const keys = HEADER_CELLS + bucket * 2 * BUCKET
+    const keys = HEADER_CELLS + bucket * BUCKET_CELLS
     let oldest = 0
     let oldestAge = -1
     for (let i = 0; i < BUCKET; i++) {
@@ -195,5 +195,11 @@ export class PrefixTable {
 
 /** Cell of an entry's key. */
 function keyAt(entry: number): number {
-  return HEADER_CELLS + (((entry >>> BUCKET_BITS) << (BUCKET_BITS + 1)) | (entry & (BUCKET - 1)))
+  return HEADER_CELLS + (entry >>> BUCKET_BITS) * BUCKET_CELLS + (entry & (BUCKET - 1))
+}
+
+/** First cell of an entry's record. */
+function recordAt(entry: number): number {
+  const inBucket = RECORDS_AT + (entry & (BUCKET - 1)) * RECORD_CELLS
+  return HEADER_CELLS + (entry >>> BUCKET_BITS) * BUCKET_CELLS + inBucket
 }
