@@ -2,7 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { SCENARIOS } from './scenarios/catalog.ts'
-import { type RunOptions, type Scenario, verdict } from './support/figure.ts'
+import { chooseScenarios } from './support/choose-scenarios.ts'
+import { type RunOptions, verdict } from './support/figure.ts'
 import { renderTable, type ScenarioResult, toJson } from './support/report.ts'
 
 const USAGE = `Usage: npm run bench -- [name …] [--rounds 5] [--seconds 4] [--json out.json]
@@ -15,20 +16,6 @@ Without a name, all run. --policy (repeatable) belongs to policy-sim and
 fleet-2000, --shared (share of prompts with a common beginning) to policy-sim.
 Load clients, workers, nginx and gateway are processes of their own on this machine: compare figures of one run only.
 The exit code is 1 when a target is missed.`
-
-function chosen(names: readonly string[]): Scenario[] {
-  if (names.length === 0) return [...SCENARIOS]
-  const found = new Set(names.flatMap(matching))
-  return SCENARIOS.filter((scenario) => found.has(scenario))
-}
-
-/** A whole name wins over longer ones that begin like it, as relay-json does over relay-json-100k. */
-function matching(name: string): Scenario[] {
-  const whole = SCENARIOS.filter((scenario) => scenario.name === name)
-  const found = whole.length > 0 ? whole : SCENARIOS.filter((scenario) => scenario.name.startsWith(name))
-  if (found.length === 0) throw new Error(`no scenario is called ${name}\n\n${USAGE}`)
-  return found
-}
 
 /** @throws naming the option */
 function numberOf(option: string, text: string, least: number, most: number): number {
@@ -58,7 +45,7 @@ async function main(): Promise<void> {
     shared: numberOf('shared', values.shared, 0, 1),
   }
   const results: ScenarioResult[] = []
-  for (const scenario of chosen(positionals)) {
+  for (const scenario of chooseScenarios(SCENARIOS, positionals)) {
     const progress = (text: string) => process.stderr.write(`${scenario.name}: ${text}\n`)
     const figures = await scenario.run({ ...options, progress })
     const result = { scenario: scenario.name, question: scenario.question, figures }

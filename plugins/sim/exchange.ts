@@ -78,10 +78,12 @@ export class Exchange {
       onAdmit: (cachedTokens) => {
         cache.tokens = cachedTokens
       },
-      onToken: (index) => this.#stream?.release(index),
+      onToken: (index) => this.#attempt(() => this.#stream?.release(index)),
       onEnd: () => {
-        if (isStream) this.#stream?.release(Number.POSITIVE_INFINITY)
-        else this.#finishWhole(0, generation, fault)
+        this.#attempt(() => {
+          if (isStream) this.#stream?.release(Number.POSITIVE_INFINITY)
+          else this.#finishWhole(0, generation, fault)
+        })
       },
     })
     if (isStream) this.#openStream(generation, STEPPED, fault)
@@ -135,13 +137,17 @@ export class Exchange {
     }
     this.#timer = setTimeout(() => {
       this.#timer = null
-      try {
-        work()
-      } catch (error) {
-        // Nobody is above a timer: what the handler's caller would have caught ends here.
-        this.fail(error)
-      }
+      this.#attempt(work)
     }, waitMs)
+  }
+
+  /** Nobody is above a timer: what the handler's caller would have caught ends here. */
+  #attempt(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.fail(error)
+    }
   }
 
   #produced(tokens: number): void {
