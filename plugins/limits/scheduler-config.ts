@@ -1,11 +1,11 @@
 /** The scheduler section: classes of requests, what each may take and how long it may wait. */
 import { type Static, Type } from '#kernel'
+import { MAX_SLOTS } from './shared-slots.ts'
 
 /** From the most to the least urgent. @source routing facts 3.5 */
 export const PRIORITIES = ['system', 'interactive', 'default', 'bulk'] as const
 export type Priority = (typeof PRIORITIES)[number]
 
-const MAX_SLOTS = 1_000_000
 const ONE_DAY_MS = 86_400_000
 
 const priorityName = (description: string, fallback?: Priority) =>

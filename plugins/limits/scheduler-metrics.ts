@@ -1,11 +1,16 @@
 /** The metrics of the scheduler: events counted on each thread, gauges told by control for all threads together. */
 import type { CounterHandle, Host, MetricFamily } from '#kernel'
-import { reservedSlots } from './scheduler.ts'
-import type { SchedulerBoard } from './scheduler-board.ts'
-import { PRIORITIES, type SchedulerConfig } from './scheduler-config.ts'
+import { reservedSlots, type SchedulerRules } from './scheduler.ts'
+import { PRIORITIES } from './scheduler-config.ts'
 
 const MAX_LABEL_LENGTH = 200
 const OTHER = 'other'
+
+/** Requests by class, over all threads. */
+export interface SchedulerUse {
+  readonly running: readonly number[]
+  readonly waiting: readonly number[]
+}
 
 /** How a request fared at the scheduler. */
 export type ScheduleOutcome =
@@ -85,11 +90,10 @@ export class SchedulerMetrics {
   }
 }
 
-/** On control only. @param config the settings of the scheduler while it is on, else null */
+/** On control only. @param look the rules and what runs and waits over all threads; null while the scheduler is off */
 export function declareSchedulerGauges(
   { metrics }: Host,
-  board: SchedulerBoard,
-  config: () => SchedulerConfig | null,
+  look: () => { readonly rules: SchedulerRules; readonly use: SchedulerUse } | null,
 ): void {
   const gauge = (name: string, help: string) =>
     metrics.gauge({ name: `weir_scheduler_${name}`, help, labels: ['class'] })
@@ -105,21 +109,18 @@ export function declareSchedulerGauges(
     help: 'Slots in use over all slots.',
   })
   metrics.onCollect(() => {
-    const now = config()
+    const now = look()
     if (now === null) return
-    const { capacity, classes } = board.total
-    const rules = PRIORITIES.map((name) => now.classes[name])
-    const kept = reservedSlots({ capacity, maxReservedShare: now.maxReservedShare, classes: rules })
-    let reach = capacity
+    const { rules, use } = now
+    const kept = reservedSlots(rules)
+    let reach = rules.capacity
     PRIORITIES.forEach((name, priority) => {
-      const { running, waiting } = classes[priority]
-      inFlight.labels(name).value = running
-      depth.labels(name).value = waiting
-      sizes.labels(name).value = rules[priority].queueSize
-      pressure.labels(name).value = (running + waiting) / Math.max(1, reach)
+      inFlight.labels(name).value = use.running[priority]
+      depth.labels(name).value = use.waiting[priority]
+      sizes.labels(name).value = rules.classes[priority].queueSize
+      pressure.labels(name).value = (use.running[priority] + use.waiting[priority]) / Math.max(1, reach)
       reach -= kept[priority]
     })
-    const used = classes.reduce((sum, { running }) => sum + running, 0)
-    utilization.labels().value = used / Math.max(1, capacity)
+    utilization.labels().value = use.running.reduce((sum, count) => sum + count, 0) / rules.capacity
   })
 }

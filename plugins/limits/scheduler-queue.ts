@@ -1,5 +1,6 @@
-/** The scheduler on one thread: requests that wait as promises, the clock, and its counts where other threads see them. */
+/** The scheduler on one thread: requests that wait as promises, the clock, and the ear for other threads. */
 import type { Scheduler, SchedulerRules } from './scheduler.ts'
+import type { SharedSlots } from './shared-slots.ts'
 import { Turn } from './turn.ts'
 import type { Waiting, WaitOutcome } from './waiting.ts'
 
@@ -38,15 +39,17 @@ export class ScheduledRequest implements Waiting {
 
 export class SchedulerQueue {
   readonly #scheduler: Scheduler
+  readonly #slots: SharedSlots
   readonly #nowMs: () => number
-  readonly #onChange: () => void
   #timer: NodeJS.Timeout | null = null
+  #isListening = false
+  #isOpen = false
 
-  /** @param onChange called after each change of who runs and who waits */
-  constructor(scheduler: Scheduler, nowMs: () => number, onChange: () => void) {
+  /** @param nowMs a clock that all threads share, milliseconds */
+  constructor(scheduler: Scheduler, slots: SharedSlots, nowMs: () => number) {
     this.#scheduler = scheduler
+    this.#slots = slots
     this.#nowMs = nowMs
-    this.#onChange = onChange
   }
 
   /** @returns the request, running or waiting; null when the queue of its class is full */
@@ -54,38 +57,52 @@ export class SchedulerQueue {
     const request = new ScheduledRequest(priority, owner, (turn) => this.end(turn))
     const answer = this.#scheduler.request(request.turn, this.#nowMs())
     if (answer === 'waiting') this.#timer ??= setInterval(() => this.#tick(), LOOK_MS).unref()
-    this.#onChange()
     return answer === 'full' ? null : request
   }
 
   /** Gives the slot or the place in the queue back; nothing when that has been done. */
   end(turn: Turn): void {
     this.#scheduler.end(turn, this.#nowMs())
-    this.#changed()
+    this.#rest()
   }
 
-  setRules(rules: SchedulerRules): void {
+  /** From now on other threads may ask this one for room, and wake it for its turn. */
+  open(rules: SchedulerRules): void {
+    this.#isOpen = true
     this.#scheduler.setRules(rules, this.#nowMs())
-    this.#changed()
+    this.#listen()
+    this.#rest()
   }
 
-  admitAll(): void {
+  /** Lets everybody in who waits. */
+  close(): void {
+    this.#isOpen = false
     this.#scheduler.admitAll()
-    this.#changed()
+    this.#rest()
   }
 
   #tick(): void {
-    const nowMs = this.#nowMs()
-    this.#scheduler.expire(nowMs)
-    this.#scheduler.dispatch(nowMs)
-    this.#changed()
+    this.#scheduler.tick(this.#nowMs())
+    this.#rest()
   }
 
-  #changed(): void {
-    if (this.#timer !== null && !this.#scheduler.isAnyoneWaiting) {
-      clearInterval(this.#timer)
-      this.#timer = null
-    }
-    this.#onChange()
+  /** No clock runs while nobody waits here. */
+  #rest(): void {
+    if (this.#timer === null || this.#scheduler.hasWaiters) return
+    clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  #listen(): void {
+    if (this.#isListening || !this.#isOpen) return
+    let wake = this.#slots.nextWake()
+    while (wake === null) wake = this.#slots.nextWake()
+    this.#isListening = true
+    void wake.then(() => {
+      this.#isListening = false
+      this.#listen()
+      this.#scheduler.look(this.#nowMs())
+      this.#rest()
+    })
   }
 }

@@ -1,9 +1,9 @@
-/** What the scheduler's settings mean on a thread. */
+/** What the scheduler's settings mean. */
 import { describe, expect, test } from 'vitest'
 import { defineValidator } from '#kernel'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import { limitsConfig } from './config.ts'
-import { findPriority, MaxClasses, sampleCapacity, threadRules } from './scheduler-rules.ts'
+import { findPriority, MaxClasses, sampleCapacity, schedulerRules } from './scheduler-rules.ts'
 
 const config = (scheduler: object) => defineValidator(limitsConfig).parse({ scheduler }).scheduler
 
@@ -25,13 +25,8 @@ describe('the number of slots', () => {
   test('is 1024 where nobody says anything', () => expect(sample([])).toBe(1_024))
 })
 
-test('the parts of all threads make the whole, and each has a slot', () => {
-  const scheduler = config({ classes: { system: { floor: 3, queueSize: 5 } } })
-  const parts = [0, 1, 2].map((position) => threadRules(scheduler, 10, { position, count: 3 }))
-  expect(parts.map(({ capacity }) => capacity)).toEqual([4, 3, 3])
-  expect(parts.map(({ classes }) => classes[0].floor)).toEqual([1, 1, 1])
-  expect(parts.map(({ classes }) => classes[0].queueSize)).toEqual([2, 2, 1])
-  expect(threadRules(scheduler, 1, { position: 2, count: 3 }).capacity).toBe(1)
+test('there are never more slots than can be counted', () => {
+  expect(schedulerRules(config({}), 1_000_000).capacity).toBe(65_535)
 })
 
 test('class names count in any case, unknown ones are none', () => {

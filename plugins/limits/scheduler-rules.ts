@@ -1,7 +1,8 @@
-/** What the settings of the scheduler mean on one thread: its part of the slots, and who may ask for which class. */
+/** What the settings of the scheduler mean: how many slots there are, and who may ask for which class. */
 import type { WorkerEntry, WorkerStatus } from '#kernel'
 import type { SchedulerRules } from './scheduler.ts'
 import { PRIORITIES, type SchedulerConfig } from './scheduler-config.ts'
+import { MAX_SLOTS } from './shared-slots.ts'
 
 /** Slots for a ready worker that does not say how many it takes, where others do; and for a fleet that says nothing. @source routing facts 3.5 */
 const SLOTS_PER_SILENT_WORKER = 64
@@ -30,28 +31,11 @@ export function sampleCapacity({ capacity, maxConcurrentRequests, workers, statu
   return maxConcurrentRequests > 0 ? maxConcurrentRequests : SLOTS_WITHOUT_REPORT
 }
 
-/** Which part of the gateway this thread is. */
-export interface ThreadShare {
-  /** 0-based among the threads that serve. */
-  readonly position: number
-  readonly count: number
-}
-
-/** One thread's part; each has at least one slot. */
-export function threadRules(
-  config: SchedulerConfig,
-  capacity: number,
-  { position, count }: ThreadShare,
-): SchedulerRules {
-  const part = (whole: number) => Math.floor(whole / count) + (position < whole % count ? 1 : 0)
-  const part1 = (whole: number) => (whole === 0 ? 0 : Math.max(1, part(whole)))
+export function schedulerRules(config: SchedulerConfig, capacity: number): SchedulerRules {
   return {
-    capacity: part1(capacity),
+    capacity: Math.min(capacity, MAX_SLOTS),
     maxReservedShare: config.maxReservedShare,
-    classes: PRIORITIES.map((name) => {
-      const own = config.classes[name]
-      return { ...own, floor: part(own.floor), queueSize: part1(own.queueSize) }
-    }),
+    classes: PRIORITIES.map((name) => config.classes[name]),
   }
 }
 

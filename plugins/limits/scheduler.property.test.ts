@@ -1,7 +1,8 @@
-/** Random lives of a scheduler, against what must hold after every step. */
+/** Random lives of schedulers on one and several threads, against what must hold after every step. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type ClassRules, Scheduler, type SchedulerAnswer, type SchedulerRules } from './scheduler.ts'
+import { SharedSlots } from './shared-slots.ts'
 import { Turn } from './turn.ts'
 
 const STARVATION_MS = 50
@@ -27,44 +28,69 @@ const step = fc.record({
   priority: fc.nat({ max: 3 }),
   at: fc.nat({ max: 20 }),
   afterMs: fc.nat({ max: 30 }),
+  thread: fc.nat({ max: 2 }),
 })
+
+type Step = typeof step extends fc.Arbitrary<infer One> ? One : never
 
 interface Guest {
   readonly turn: Turn
+  readonly scheduler: Scheduler
   hasSentByte: boolean
   isPreempted: boolean
   isTimedOut: boolean
 }
 
 class House {
-  readonly scheduler: Scheduler
+  readonly slots: readonly SharedSlots[]
+  readonly schedulers: readonly Scheduler[]
   readonly guests: Guest[] = []
   /** Waiting turns by class, in order of arrival. */
   readonly queues: Turn[][] = [[], [], [], []]
   preemptions = 0
-  starvations = 0
+  /** Requests that might have asked for room. */
+  askers = 0
   nowMs = 0
 
-  constructor(given: SchedulerRules) {
-    this.scheduler = new Scheduler(given, {
-      onPreemption: (victim, by) => {
-        this.preemptions++
-        expect(victim).toBeGreaterThan(by)
-      },
-      onStarvation: () => {
-        this.starvations++
-      },
-    })
+  constructor(given: SchedulerRules, threads = 1) {
+    const memory = new SharedArrayBuffer(SharedSlots.bytes(threads))
+    this.slots = Array.from({ length: threads }, (_, column) => new SharedSlots(memory, column))
+    this.schedulers = this.slots.map(
+      (slots) =>
+        new Scheduler(given, slots, {
+          onPreemption: (victim, by) => {
+            this.preemptions++
+            expect(victim).toBeGreaterThan(by)
+          },
+          onStarvation: () => {},
+        }),
+    )
+  }
+
+  /** All threads look until nothing moves, as their wake-ups make them. */
+  settle(): void {
+    for (let before = -1, now = this.moves; now !== before; now = this.moves) {
+      before = now
+      for (const scheduler of this.schedulers) scheduler.look(this.nowMs)
+      for (const scheduler of this.schedulers.toReversed()) scheduler.look(this.nowMs)
+    }
+  }
+
+  get moves(): number {
+    return this.of('running').length * 1_000_000 + this.of('over').length
   }
 
   of(state: Turn['state']): Guest[] {
     return this.guests.filter(({ turn }) => turn.state === state)
   }
 
-  request(priority: number, endsAtOnce: boolean): SchedulerAnswer {
-    const before = this.scheduler.available(priority)
-    const hadQueue = this.scheduler.waiting(priority) > 0
+  request(priority: number, endsAtOnce: boolean, thread = 0): SchedulerAnswer {
+    const scheduler = this.schedulers[thread % this.schedulers.length]
+    const before = scheduler.available(priority)
+    this.askers++
+    const hadQueue = this.queues.slice(0, priority + 1).some((queue) => queue.length > 0)
     const guest: Guest = {
+      scheduler,
       hasSentByte: false,
       isPreempted: false,
       isTimedOut: false,
@@ -74,7 +100,7 @@ class House {
         onPreempted: () => {
           expect(guest.hasSentByte).toBe(false)
           guest.isPreempted = true
-          if (endsAtOnce) this.end(guest.turn)
+          if (endsAtOnce) this.end(guest)
         },
         onTimedOut: () => {
           guest.isTimedOut = true
@@ -85,7 +111,7 @@ class House {
     }
     const waitsFirst = hadQueue || before <= 0
     if (waitsFirst) this.queues[priority].push(guest.turn)
-    const answer = this.scheduler.request(guest.turn, this.nowMs)
+    const answer = scheduler.request(guest.turn, this.nowMs)
     if (answer === 'full') {
       expect(waitsFirst).toBe(true)
       this.queues[priority].pop()
@@ -97,60 +123,73 @@ class House {
     return answer
   }
 
-  end(turn: Turn): void {
+  end({ turn, scheduler }: Guest): void {
     const queue = this.queues[turn.priority]
     if (turn.state === 'waiting') queue.splice(queue.indexOf(turn), 1)
-    this.scheduler.end(turn, this.nowMs)
+    scheduler.end(turn, this.nowMs)
   }
 
   check({ capacity, classes }: SchedulerRules): void {
-    const { scheduler } = this
+    const [slots] = this.slots
     const running = this.of('running').map(({ turn }) => turn)
-    expect(scheduler.used).toBe(running.length)
-    expect(scheduler.used).toBeLessThanOrEqual(capacity)
+    expect(running.length).toBeLessThanOrEqual(capacity)
+    // Nobody is ended twice, nor two for one.
+    expect(this.preemptions).toBeLessThanOrEqual(this.askers)
     classes.forEach((_, priority) => {
-      expect(scheduler.usedBy(priority)).toBe(running.filter((turn) => turn.priority === priority).length)
-      expect(scheduler.waiting(priority)).toBe(this.queues[priority].length)
+      expect(slots.used()[priority]).toBe(running.filter((turn) => turn.priority === priority).length)
+      expect(slots.waiting()[priority]).toBe(this.queues[priority].length)
       // A slot that a waiting class could take is never left empty.
-      if (scheduler.waiting(priority) > 0) expect(scheduler.available(priority)).toBeLessThanOrEqual(0)
+      if (this.queues[priority].length > 0)
+        expect(this.schedulers[0].available(priority)).toBeLessThanOrEqual(0)
     })
+  }
+
+  step({ action, priority, at, afterMs, thread }: Step, endsAtOnce: boolean): void {
+    this.nowMs += afterMs
+    const pick = (guests: Guest[]): Guest | undefined => guests[at % Math.max(1, guests.length)]
+    const running = pick(this.of('running'))
+    const waiting = pick(this.of('waiting'))
+    if (action === 'request') this.request(priority, endsAtOnce, thread)
+    else if (action === 'end' && running) this.end(running)
+    else if (action === 'leave' && waiting) this.end(waiting)
+    else if (action === 'firstByte' && running) running.hasSentByte = true
+    else for (const scheduler of this.schedulers) scheduler.expire(this.nowMs)
+    this.settle()
+  }
+
+  /** Who still waits may wait for kept slots; time lets everybody in. */
+  finish(): void {
+    for (const guest of this.guests.filter(({ isPreempted }) => isPreempted)) this.end(guest)
+    this.settle()
+    this.nowMs += STARVATION_MS
+    while (this.of('running').length + this.of('waiting').length > 0) {
+      this.settle()
+      const [next] = this.of('running')
+      expect(next).toBeDefined()
+      this.end(next)
+    }
   }
 }
 
-test('used slots never exceed the capacity, order is kept, nothing is lost, free slots are given away', () => {
-  fc.assert(
-    fc.property(rules, fc.array(step, { maxLength: 80 }), fc.boolean(), (given, steps, endsAtOnce) => {
-      const house = new House(given)
-      for (const { action, priority, at, afterMs } of steps) {
-        house.nowMs += afterMs
-        const pick = (guests: Guest[]) => guests[at % Math.max(1, guests.length)]
-        if (action === 'request') house.request(priority, endsAtOnce)
-        else if (action === 'end') pick(house.of('running')) && house.end(pick(house.of('running')).turn)
-        else if (action === 'leave') pick(house.of('waiting')) && house.end(pick(house.of('waiting')).turn)
-        else if (action === 'firstByte') {
-          const guest = pick(house.of('running'))
-          if (guest !== undefined) guest.hasSentByte = true
-        } else {
-          house.scheduler.expire(house.nowMs)
-          house.scheduler.dispatch(house.nowMs)
+test.each([1, 3])(
+  'over %i threads used slots never exceed the capacity, order is kept, nothing is lost, free slots are given away',
+  (threads) => {
+    fc.assert(
+      fc.property(rules, fc.array(step, { maxLength: 80 }), fc.boolean(), (given, steps, endsAtOnce) => {
+        const house = new House(given, threads)
+        for (const one of steps) {
+          house.step(one, endsAtOnce)
+          house.check(given)
         }
-        house.check(given)
-      }
-      for (const { turn } of house.guests.filter(({ isPreempted }) => isPreempted)) house.end(turn)
-      while (house.of('running').length > 0) {
-        house.end(house.of('running')[0].turn)
-        house.check(given)
-      }
-      // Who still waits may wait for reserved slots; time lets everybody in.
-      house.nowMs += STARVATION_MS
-      house.scheduler.dispatch(house.nowMs)
-      while (house.of('running').length > 0) house.end(house.of('running')[0].turn)
-      expect(house.of('waiting')).toEqual([])
-      expect(house.scheduler.used).toBe(0)
-    }),
-    { numRuns: 500 },
-  )
-})
+        house.finish()
+        expect(house.slots[0].used()).toEqual([0, 0, 0, 0])
+        expect(house.slots[0].waiting()).toEqual([0, 0, 0, 0])
+        expect(house.slots[0].victims).toBe(0)
+      }),
+      { numRuns: 300 },
+    )
+  },
+)
 
 test('who is let in at once leaves free what is kept for the classes above', () => {
   fc.assert(
@@ -158,7 +197,7 @@ test('who is let in at once leaves free what is kept for the classes above', () 
       const house = new House(given)
       for (const priority of arrivals) {
         const answer = house.request(priority, true)
-        if (answer === 'admitted') expect(house.scheduler.available(priority)).toBeGreaterThanOrEqual(0)
+        if (answer === 'admitted') expect(house.schedulers[0].available(priority)).toBeGreaterThanOrEqual(0)
       }
     }),
     { numRuns: 500 },

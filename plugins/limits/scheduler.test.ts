@@ -1,6 +1,8 @@
 /** The scheduler's decisions one by one. */
+import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
 import { reservedSlots, Scheduler, type SchedulerRules } from './scheduler.ts'
+import { SharedSlots } from './shared-slots.ts'
 import { Turn } from './turn.ts'
 
 const [SYSTEM, INTERACTIVE, DEFAULT, BULK] = [0, 1, 2, 3]
@@ -20,13 +22,20 @@ function rulesOf(
   return { capacity, maxReservedShare: 1, classes: [0, 1, 2, 3].map((i) => ({ ...PLAIN, ...changes[i] })) }
 }
 
-function open(rules: SchedulerRules) {
+/** A scheduler on each of so many threads; `ask` goes to the first. */
+function open(rules: SchedulerRules, threads = 1) {
   const events: string[] = []
-  const scheduler = new Scheduler(rules, {
-    onPreemption: (victim, by) => events.push(`${by} preempts ${victim}`),
-    onStarvation: (priority) => events.push(`${priority} starved`),
-  })
-  const ask = (priority: number, nowMs = 0, hasSentByte = false) => {
+  const memory = new SharedArrayBuffer(SharedSlots.bytes(threads))
+  const slots = Array.from({ length: threads }, (_, column) => new SharedSlots(memory, column))
+  const schedulers = slots.map(
+    (one) =>
+      new Scheduler(rules, one, {
+        onPreemption: (victim, by) => events.push(`${by} preempts ${victim}`),
+        onStarvation: (priority) => events.push(`${priority} starved`),
+      }),
+  )
+  const askOn = (thread: number, priority: number, nowMs = 0, hasSentByte = false) => {
+    const scheduler = schedulers[thread]
     const turn: Turn = new Turn(priority, {
       isPreemptible: () => !hasSentByte,
       onAdmitted: () => events.push(`${priority} in`),
@@ -35,7 +44,9 @@ function open(rules: SchedulerRules) {
     })
     return { answer: scheduler.request(turn, nowMs), turn }
   }
-  return { scheduler, ask, events }
+  const ask = (priority: number, nowMs = 0, hasSentByte = false) => askOn(0, priority, nowMs, hasSentByte)
+  const used = () => slots[0].used().reduce((sum, count) => sum + count, 0)
+  return { scheduler: schedulers[0], schedulers, slots, ask, askOn, events, used }
 }
 
 describe('who runs', () => {
@@ -80,7 +91,7 @@ describe('who runs', () => {
     expect(events).toEqual([])
     scheduler.expire(60_010)
     expect(events).toEqual(['3 timed out'])
-    expect(scheduler.isAnyoneWaiting).toBe(false)
+    expect(scheduler.hasWaiters).toBe(false)
   })
 })
 
@@ -142,22 +153,110 @@ describe('54: waiting too long', () => {
 
 describe('a change of rules', () => {
   test('more slots let waiting requests in, fewer end nobody', () => {
-    const { ask, scheduler } = open(rulesOf(1))
+    const { ask, scheduler, slots, used } = open(rulesOf(1))
     ask(BULK)
     const second = ask(BULK)
     scheduler.setRules(rulesOf(2), 0)
     expect(second.turn.state).toBe('running')
     scheduler.setRules(rulesOf(1), 0)
-    expect(scheduler.used).toBe(2)
+    expect(used()).toBe(2)
     expect(ask(BULK).answer).toBe('waiting')
     scheduler.end(second.turn, 0)
-    expect(scheduler.waiting(BULK)).toBe(1)
+    expect(slots[0].waiting()[BULK]).toBe(1)
   })
 
   test('the end of scheduling lets everybody in', () => {
-    const { ask, scheduler } = open(rulesOf(1))
+    const { ask, scheduler, used } = open(rulesOf(1))
     for (let i = 0; i < 4; i++) ask(i)
     scheduler.admitAll()
-    expect(scheduler.used).toBe(4)
+    expect(used()).toBe(4)
   })
 })
+
+describe('several threads', () => {
+  test('count in the same slots, and the one whose turn it is looks for itself', () => {
+    const { askOn, schedulers, events } = open(rulesOf(1), 2)
+    const running = askOn(0, DEFAULT)
+    expect([askOn(1, BULK), askOn(1, DEFAULT), askOn(0, DEFAULT)].map(({ answer }) => answer)).toEqual([
+      'waiting',
+      'waiting',
+      'waiting',
+    ])
+    schedulers[0].end(running.turn, 1)
+    expect(events).toEqual([])
+    // A slot is free and on its way to the other thread.
+    expect([askOn(0, DEFAULT, 1), askOn(0, BULK, 1)].map(({ answer }) => answer)).toEqual([
+      'waiting',
+      'waiting',
+    ])
+    schedulers[1].look(1)
+    expect(events).toEqual(['2 in'])
+  })
+
+  test('53: end one request on another thread, on one that has any, and not another for the same', () => {
+    const rules = rulesOf(2, {}, { mayPreempt: true })
+    const { askOn, schedulers, events } = open(rules, 3)
+    askOn(1, BULK, 0, true)
+    const victim = askOn(2, BULK)
+    expect(askOn(0, INTERACTIVE).answer).toBe('waiting')
+    for (const thread of [1, 2, 1, 2]) schedulers[thread].look(1)
+    expect(victim.turn.state).toBe('over')
+    schedulers[0].look(1)
+    expect(events).toEqual(['1 preempts 3', '1 in'])
+  })
+
+  test('an asker that left meanwhile costs nobody anything', () => {
+    const { askOn, schedulers, events } = open(rulesOf(1, {}, { mayPreempt: true }), 2)
+    askOn(1, BULK)
+    const asker = askOn(0, INTERACTIVE)
+    schedulers[0].end(asker.turn, 1)
+    schedulers[1].look(1)
+    expect(events).toEqual([])
+  })
+
+  test('a queue is as long as all threads together say', () => {
+    const { askOn } = open(rulesOf(1, {}, {}, {}, { queueSize: 1 }), 2)
+    askOn(0, BULK)
+    expect([askOn(0, BULK), askOn(1, BULK)].map(({ answer }) => answer)).toEqual(['waiting', 'full'])
+  })
+
+  test('what a dead thread held is free again, and it is passed over until then', () => {
+    const { askOn, schedulers, slots, events } = open(rulesOf(1), 2)
+    const running = askOn(0, BULK)
+    askOn(1, BULK)
+    askOn(0, BULK, 1)
+    schedulers[0].end(running.turn, 1)
+    expect(events).toEqual([])
+    schedulers[0].dispatch(2_002)
+    expect(events).toEqual(['3 in'])
+    slots[1].reset()
+    expect([slots[0].used()[BULK], slots[0].waiting()[BULK]]).toEqual([1, 0])
+  })
+})
+
+test('real threads never use more slots than there are, and every request gets its turn', async () => {
+  const threads = 3
+  const memory = new SharedArrayBuffer(SharedSlots.bytes(threads))
+  const seen = new SharedArrayBuffer(12)
+  const generous = { queueSize: 10_000, starvationMs: 5 }
+  const interactive = { ...generous, floor: 1, mayPreempt: true }
+  const rules = rulesOf(3, generous, interactive, generous, generous)
+  const ends = Array.from({ length: threads }, (_, column) => {
+    const worker = new Worker(new URL('./fixtures/scheduler-thread.ts', import.meta.url), {
+      workerData: { memory, seen, column, requests: 400, rules },
+      execArgv: ['--conditions=source'],
+    })
+    return new Promise<number>((resolve, reject) => {
+      worker.on('message', resolve)
+      worker.on('error', reject)
+    })
+  })
+  expect(await Promise.all(ends)).toEqual([400, 400, 400])
+  const slots = new SharedSlots(memory, 0)
+  expect([slots.used(), slots.waiting()]).toEqual([
+    [0, 0, 0, 0],
+    [0, 0, 0, 0],
+  ])
+  // The most that held a slot at once, as counted by the holders.
+  expect(new Int32Array(seen)[1]).toBe(3)
+}, 20_000)

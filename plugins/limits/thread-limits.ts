@@ -6,13 +6,13 @@ import { BucketTable } from './bucket-table.ts'
 import type { LimitsConfig } from './config.ts'
 import { GateQueue } from './gate-queue.ts'
 import { declareGateGauges, LimitsMetrics } from './limits-metrics.ts'
-import { Scheduler } from './scheduler.ts'
-import { SchedulerBoard } from './scheduler-board.ts'
+import { Scheduler, type SchedulerRules } from './scheduler.ts'
 import { PRIORITIES } from './scheduler-config.ts'
 import { declareSchedulerGauges, SchedulerMetrics } from './scheduler-metrics.ts'
 import { SchedulerQueue } from './scheduler-queue.ts'
-import { sampleCapacity, type ThreadShare, threadRules } from './scheduler-rules.ts'
+import { sampleCapacity, schedulerRules } from './scheduler-rules.ts'
 import { SharedGate } from './shared-gate.ts'
+import { SharedSlots } from './shared-slots.ts'
 import type { Stay } from './stay.ts'
 import { TenantLimiter } from './tenant-limiter.ts'
 import { Turnstile } from './turnstile.ts'
@@ -29,10 +29,8 @@ export class ThreadLimits {
   readonly #queue: GateQueue
   readonly #rate: BigInt64Array
   readonly #tenants: TenantLimiter
-  readonly #scheduler: Scheduler
   readonly #scheduled: SchedulerQueue
-  readonly #board: SchedulerBoard
-  readonly #share: ThreadShare
+  readonly #slots: SharedSlots
   #settings: LimitsConfig
   #capacity: number
   #timer: NodeJS.Timeout | null = null
@@ -43,24 +41,23 @@ export class ThreadLimits {
     const columns = kernelConfig.threads + 1
     this.#host = host
     this.#settings = config
-    this.#share = { position: Math.max(0, threadIndex - 1), count: Math.max(1, kernelConfig.threads) }
     this.#gate = new SharedGate(host.shared('gate', SharedGate.bytes(columns)), threadIndex, nowMs)
     this.#queue = new GateQueue(this.#gate, config, nowMs)
     this.#rate = new BigInt64Array(host.shared('rate', BigInt64Array.BYTES_PER_ELEMENT))
     const rows = config.tenants.maxTenants * BUCKETS_PER_TENANT
     const table = new BucketTable(host.shared('tenants', BucketTable.bytes(rows)))
     this.#tenants = new TenantLimiter(table, config.tenants)
-    this.#board = new SchedulerBoard(host.shared('scheduler', SchedulerBoard.bytes(columns)), threadIndex)
+    this.#slots = new SharedSlots(host.shared('scheduler', SharedSlots.bytes(columns)), threadIndex)
     const metrics = new LimitsMetrics(host)
     const schedulerMetrics = new SchedulerMetrics(host)
     this.#capacity = this.#sample()
-    this.#scheduler = new Scheduler(threadRules(config.scheduler, this.#capacity, this.#share), {
+    const scheduler = new Scheduler(this.#rules, this.#slots, {
       onPreemption: (victim, by) => schedulerMetrics.preempted(victim, by),
       onStarvation: (priority) => schedulerMetrics.starved(priority),
     })
-    this.#scheduled = new SchedulerQueue(this.#scheduler, nowMs, () => this.#board.show(this.#scheduler))
+    this.#scheduled = new SchedulerQueue(scheduler, this.#slots, nowMs)
     const turnstile = new Turnstile(
-      { gate: this.#queue, scheduler: this.#scheduler, queue: this.#scheduled, metrics, schedulerMetrics },
+      { gate: this.#queue, queue: this.#scheduled, metrics, schedulerMetrics },
       config,
     )
     const slot = host.slot<Stay>()
@@ -78,12 +75,13 @@ export class ThreadLimits {
   /** What a thread of this index held when it died is free again. */
   start(): void {
     this.#gate.reset()
-    this.#board.reset()
+    this.#slots.reset()
     this.#followCapacity()
   }
 
   stop(): void {
     this.#queue.close()
+    this.#scheduled.close()
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#timer = null
   }
@@ -98,15 +96,12 @@ export class ThreadLimits {
   show(tenant: string | null, model: string | null): unknown {
     const nowNs = process.hrtime.bigint()
     const rate = rateOf(this.#settings)
-    const { capacity, classes } = this.#board.total
     return {
       limits: this.#settings,
       use: {
         ...this.#gate.use,
         rateLeft: rate === null ? null : tokensLeft(Atomics.load(this.#rate, 0), rate, nowNs),
-        scheduler: this.#settings.scheduler.enabled
-          ? { capacity, classes: Object.fromEntries(PRIORITIES.map((name, index) => [name, classes[index]])) }
-          : null,
+        scheduler: this.#settings.scheduler.enabled ? this.#showScheduler() : null,
         ...(tenant === null ? {} : { tenant: this.#tenants.show(tenant, model, nowNs) }),
       },
     }
@@ -114,9 +109,24 @@ export class ThreadLimits {
 
   #declareGauges(): void {
     declareGateGauges(this.#host, () => this.#gate.use)
-    declareSchedulerGauges(this.#host, this.#board, () =>
-      this.#settings.scheduler.enabled ? this.#settings.scheduler : null,
-    )
+    declareSchedulerGauges(this.#host, () => {
+      if (!this.#settings.scheduler.enabled) return null
+      return {
+        rules: { ...this.#rules, capacity: this.#sample() },
+        use: { running: this.#slots.used(), waiting: this.#slots.waiting() },
+      }
+    })
+  }
+
+  #showScheduler(): unknown {
+    const running = this.#slots.used()
+    const waiting = this.#slots.waiting()
+    const classes = PRIORITIES.map((name, at) => [name, { running: running[at], waiting: waiting[at] }])
+    return { capacity: this.#rules.capacity, classes: Object.fromEntries(classes) }
+  }
+
+  get #rules(): SchedulerRules {
+    return schedulerRules(this.#settings.scheduler, this.#capacity)
   }
 
   /** The clock runs only while the scheduler is on. */
@@ -134,7 +144,7 @@ export class ThreadLimits {
 
   #applyCapacity(): void {
     this.#capacity = this.#sample()
-    this.#scheduled.setRules(threadRules(this.#settings.scheduler, this.#capacity, this.#share))
+    this.#scheduled.open(this.#rules)
   }
 
   #sample(): number {

@@ -20,8 +20,10 @@ export class Turn {
   deadlineMs = 0
   /** It had waited too long: it is let run to its end. */
   isProtected = false
-  /** Class for which it was ended; -1 when it was not. */
-  heir = -1
+  /** It was told to end for another. */
+  isVictim = false
+  /** Place in the order of arrival over all threads, while it waits. */
+  ticket = 0
   next: Turn | null = null
   previous: Turn | null = null
 

@@ -4,7 +4,6 @@ import type { LimitsConfig } from './config.ts'
 import { limitsErrors, retryAfter } from './errors.ts'
 import type { GateQueue } from './gate-queue.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
-import type { Scheduler } from './scheduler.ts'
 import { PRIORITIES } from './scheduler-config.ts'
 import type { ScheduleOutcome, SchedulerMetrics } from './scheduler-metrics.ts'
 import type { SchedulerQueue } from './scheduler-queue.ts'
@@ -26,7 +25,6 @@ const OUTCOMES: Readonly<Record<WaitOutcome, ScheduleOutcome>> = Object.freeze({
 
 export interface TurnstileParts {
   readonly gate: GateQueue
-  readonly scheduler: Scheduler
   readonly queue: SchedulerQueue
   readonly metrics: LimitsMetrics
   readonly schedulerMetrics: SchedulerMetrics
@@ -48,7 +46,7 @@ export class Turnstile {
     this.#settings = settings
     this.#maxClasses = new MaxClasses(settings.scheduler)
     gate.setLimits(settings)
-    if (!settings.scheduler.enabled) queue.admitAll()
+    if (!settings.scheduler.enabled) queue.close()
   }
 
   /**
