@@ -9,6 +9,7 @@ import {
   showSignature,
 } from './host-imports.ts'
 import { inspectModule, type ModuleReport } from './inspect.ts'
+import { WASI_NAMESPACE } from './runner.ts'
 import type { WasmImport } from './wasm-reader.ts'
 
 export interface ConformanceOptions {
@@ -16,8 +17,10 @@ export interface ConformanceOptions {
   readonly attachPoints?: readonly AttachPoint[]
   /** Memory that the gateway allows. Default 64 MiB. */
   readonly maxMemoryBytes?: number
-  /** Time that a call may take. Default 1000 ms. */
+  /** Time that a call may take. Default 5000 ms. */
   readonly deadlineMs?: number
+  /** The module will be registered with `wasi: true`. Default false. */
+  readonly usesWasi?: boolean
   /** Settings that the module needs to run at all. */
   readonly config?: Readonly<Record<string, string>>
 }
@@ -52,7 +55,7 @@ export async function checkModule(
   if (module.problem !== null) findings.push(unreadable(module))
   else {
     findings.push(...checkExports(module, options.attachPoints))
-    findings.push(...module.imports.flatMap(checkImport))
+    findings.push(...module.imports.flatMap((one) => checkImport(one, options.usesWasi ?? false)))
     findings.push(...checkMemory(module, options.maxMemoryBytes ?? DEFAULT_MEMORY_BYTES))
     if (module.bytes > LARGE_MODULE_BYTES) findings.push(large(module))
     if (findings.every(({ level }) => level === 'warning')) {
@@ -131,12 +134,13 @@ function isHandler({
   return parameters.length === 0 && (results.length === 0 || (results.length === 1 && results[0] === 'i32'))
 }
 
-function checkImport({ module, name, kind, signature }: WasmImport): Finding[] {
+function checkImport({ module, name, kind, signature }: WasmImport, usesWasi: boolean): Finding[] {
   const code = 'import_unknown'
   const message = `the module imports ${kind === 'function' ? '' : `the ${kind} `}${name} from ${module}, which there is not`
-  if (module.startsWith('wasi')) {
+  if (module === WASI_NAMESPACE) {
+    if (usesWasi) return []
     const next =
-      'build without WASI: use now_ms and random_bytes of the host, and no files, environment or sockets'
+      'build without WASI, or register it with `wasi: true`; it gives no files, environment or sockets'
     return [{ level: 'problem', code: 'import_wasi', message, next }]
   }
   if (kind !== 'function') return [{ level: 'problem', code, message, next: 'define it in the module' }]

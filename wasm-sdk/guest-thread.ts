@@ -12,6 +12,7 @@ export interface ThreadData {
   readonly config: Readonly<Record<string, string>>
   readonly snapshot: HostSnapshot
   readonly seed: string
+  readonly usesWasi: boolean
 }
 
 export interface ThreadCall {

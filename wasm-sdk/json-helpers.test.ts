@@ -1,10 +1,12 @@
 /** The JSON helpers of the AssemblyScript library, inside a compiled module, against those of JavaScript. */
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { toInput } from './case-input.ts'
-import { BUILD_LIMIT_MS, builtModule } from './fixtures/built-modules.ts'
+import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from './fixtures/built-modules.ts'
 import { type GuestAnswer, readAnswer } from './guest-action.ts'
 import { ModuleRunner } from './runner.ts'
+
+vi.setConfig({ testTimeout: BUSY_LIMIT_MS })
 
 let runner: ModuleRunner
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { buildModule } from './build.ts'
 import { checkModule } from './conformance.ts'
-import { BUILD_LIMIT_MS } from './fixtures/built-modules.ts'
+import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
 import { LANGUAGES, newProject } from './new-project.ts'
 import { readCases, runCase } from './run-cases.ts'
 
@@ -23,15 +23,12 @@ describe.each(LANGUAGES)('in %s', (language) => {
       const made = await newProject({ directory, name: 'my-module', language })
       expect(made).toMatchObject({ isOk: true, files: expect.arrayContaining(['.gitignore', 'README.md']) })
       const built = await buildModule({ directory })
-      if (
-        !built.isOk &&
-        language === 'rust' &&
-        /not installed|failed to (get|download|fetch)/.test(built.problem + built.output)
-      ) {
-        console.warn(`skipped: ${built.problem}`)
-        return skip(built.problem)
+      if (!built.isOk) {
+        const reason = reasonToSkip(built)
+        if (reason === null) throw new Error(`${built.problem}\n${built.output}`)
+        console.warn(`skipped: ${reason}`)
+        return skip(reason)
       }
-      if (!built.isOk) throw new Error(`${built.problem}\n${built.output}`)
       expect(built.file).toBe(join(directory, 'build', 'module.wasm'))
       const bytes = Uint8Array.from(await readFile(built.file))
       expect((await checkModule(bytes)).findings).toEqual([])

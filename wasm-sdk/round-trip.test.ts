@@ -1,9 +1,11 @@
 /** Text of every alphabet goes through the library of each language as it came (W54). */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { ABI_VERSION, type GuestInput } from './abi.ts'
-import { BUILD_LIMIT_MS, builtOrReason } from './fixtures/built-modules.ts'
+import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtOrReason } from './fixtures/built-modules.ts'
 import { readAnswer } from './guest-action.ts'
 import { ModuleRunner } from './runner.ts'
+
+vi.setConfig({ testTimeout: BUSY_LIMIT_MS })
 
 const TEXT = 'Grüße, Ελλάδα, 日本, 😀 "quoted" \\ \u0001 \u2028 end'
 const HEADER = 'Zürich 日本 😀'

@@ -5,7 +5,7 @@ import type { LogLine, ThreadCall, ThreadData, ThreadReply } from './guest-threa
 import { hostFunctions } from './host-functions.ts'
 import { HostState } from './host-state.ts'
 
-const { module, config, snapshot, seed } = workerData as ThreadData
+const { module, config, snapshot, seed, usesWasi } = workerData as ThreadData
 const state = new HostState(snapshot, seed)
 let logs: LogLine[] = []
 let warm: Plugin | null = null
@@ -42,6 +42,8 @@ async function answer(call: ThreadCall): Promise<ThreadReply> {
       memoryBytes = memory?.buffer.byteLength ?? 0
       // Blocks are only freed so; without it an instance breaks after some thousand calls.
       await plugin.reset()
+      // Descriptors of WASI would stay open.
+      if (!call.isReuse) await plugin.close()
     }
   } catch (cause) {
     problem = (cause as Error).message
@@ -56,6 +58,9 @@ async function open(): Promise<Plugin> {
   memory = null
   const plugin = await createPlugin({ wasm: [{ module }] }, {
     functions,
+    useWasi: usesWasi,
+    allowedPaths: {},
+    allowedHosts: [],
     config: toExtismConfig(),
     logger,
   } as unknown as Parameters<typeof createPlugin>[1])

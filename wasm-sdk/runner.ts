@@ -18,7 +18,7 @@ export interface RunnerOptions {
   readonly bytes: Uint8Array
   /** Settings that the module may read. */
   readonly config?: Readonly<Record<string, string>>
-  /** A call that takes longer is stopped with its thread. Default 1000 ms. */
+  /** A call that takes longer is stopped with its thread. Default 5000 ms: more than a gateway gives, for busy machines. */
   readonly deadlineMs?: number
   /** Memory of the module; it cannot grow beyond. Default 64 MiB. */
   readonly maxMemoryBytes?: number
@@ -39,8 +39,11 @@ export interface CallResult {
   readonly memoryBytes: number
 }
 
+/** Modules of some languages import it; the gateway gives it to those that are registered for it. */
+export const WASI_NAMESPACE = 'wasi_snapshot_preview1'
+
 const PAGE_BYTES = 65_536
-const DEFAULT_DEADLINE_MS = 1_000
+const DEFAULT_DEADLINE_MS = 5_000
 const DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
 const DEFAULT_DESCRIPTION: ModuleDescription = Object.freeze({ abi: ABI_VERSION })
 
@@ -156,7 +159,9 @@ export class ModuleRunner {
 
   #start(): Promise<GuestThread> {
     const { config = {}, seed = 'weir' } = this.#options
-    return GuestThread.start({ module: this.#module, config, snapshot: this.#snapshot, seed })
+    const module = this.#module
+    const usesWasi = WebAssembly.Module.imports(module).some((one) => one.module === WASI_NAMESPACE)
+    return GuestThread.start({ module, config, snapshot: this.#snapshot, seed, usesWasi })
   }
 }
 
