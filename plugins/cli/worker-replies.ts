@@ -2,6 +2,8 @@
 export interface WorkerRecord {
   readonly id: string
   readonly url: string
+  /** URL of the engine, of which this worker is one data-parallel rank. */
+  readonly dp_base_url?: string
   readonly status: string
   readonly models?: readonly { readonly id: string }[]
   readonly worker_type: string

@@ -168,7 +168,7 @@ async function removeWorker(command: Command, idOrUrl: string, options: { json?:
 
 async function findByUrl(client: GatewayClient, url: string): Promise<string> {
   const { workers } = (await client.call('GET', '/workers')) as WorkerListing
-  const found = workers.find((worker) => worker.url === url)
+  const found = workers.find((worker) => worker.url === url || worker.dp_base_url === url)
   if (found !== undefined) return found.id
   const known = workers.map((worker) => worker.url).join(', ')
   throw new CliError(
