@@ -31,7 +31,7 @@ test('§2.11 no record has the key of a worker', () => {
   for (const record of records) expect(JSON.stringify(record)).not.toContain(secret)
 })
 
-test('§2.11 empty members are left out, and what the gateway does not act on is shown as it came', () => {
+test('§2.11 empty members are left out, and members that are carried are shown as they came', () => {
   const { labels, models, model_id, job_status, ...record } = toRecord(
     worker({ http_pool: { timeout_secs: 5 } }),
     live,
