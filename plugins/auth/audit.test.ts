@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
-import type { GatewayError, Logger, RequestContext } from '#kernel'
+import type { GatewayError, HookOptions, Host, Logger, RequestContext, RouteDefinition } from '#kernel'
 import { auditDenial, auditSuccess } from './audit.ts'
 import { authErrors } from './errors.ts'
+import auth from './index.ts'
 
 function recorder() {
   const lines: Record<string, unknown>[] = []
@@ -45,10 +46,19 @@ test('a refusal names the principal when the key was known', () => {
 })
 
 test('serving routes leave no audit line', () => {
-  const { lines, log } = recorder()
-  auditSuccess(log, request('api'))
-  auditDenial(log, request('api'), authErrors.invalid_credential())
-  expect(lines).toEqual([])
+  const wanted: boolean[] = []
+  const host = {
+    isControl: true,
+    log: recorder().log,
+    kernelConfig: { auth: 'required' },
+    provide: () => {},
+    hook: (_name: string, _hook: unknown, options: HookOptions) => {
+      for (const access of ['api', 'public', 'admin'] as const)
+        wanted.push(options.routes?.({ access } as RouteDefinition) ?? true)
+    },
+  } as unknown as Host
+  auth.register(host, { apiKey: 'k', tenantKeys: [], controlPlaneKeys: [], auditLog: true })
+  expect(wanted).toEqual([false, false, true, false, false, true])
 })
 
 test('control characters are escaped and long values cut', () => {

@@ -82,5 +82,12 @@ function loadKubeConfig(path: string | null): KubeConfig {
   const config = new KubeConfig()
   if (path === null) config.loadFromCluster()
   else config.loadFromFile(path)
+  if (config.getCurrentCluster()?.server.includes('undefined') !== false) {
+    throw new Error(
+      path === null
+        ? 'plugins.kubernetes: this process does not run in a cluster; set kubeconfig to the path of a kubeconfig file'
+        : `plugins.kubernetes: ${path} names no current cluster`,
+    )
+  }
   return config
 }

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { definePlugin, type RouteDefinition, Type } from '#kernel'
 import { catalog } from '../../plugins/catalog.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { type KubernetesApi, startKubernetesApi } from '../support/kubernetes-api.ts'
 
 /** Open to anyone: each is a choice that this list makes visible. */
 const PUBLIC_ROUTES: readonly string[] = [
@@ -22,6 +23,7 @@ const PUBLIC_ROUTES: readonly string[] = [
 
 let routes: readonly RouteDefinition[] = []
 let gateway: TestGateway
+let cluster: KubernetesApi
 const dataDir = mkdtempSync(join(tmpdir(), 'weir-routes-'))
 
 const reader = definePlugin({
@@ -41,11 +43,20 @@ const reader = definePlugin({
 
 beforeAll(async () => {
   const all = Object.fromEntries(Object.keys(catalog).map((name) => [name, {}]))
-  const plugins = { ...all, sim: { listen: { port: 0 } }, storage: { dir: dataDir }, auth: { apiKey: 'key' } }
+  cluster = await startKubernetesApi()
+  const kubernetes = { selector: { app: 'engine' }, kubeconfig: cluster.kubeconfig }
+  const plugins = {
+    ...all,
+    kubernetes,
+    sim: { listen: { port: 0 } },
+    storage: { dir: dataDir },
+    auth: { apiKey: 'key' },
+  }
   gateway = await startGateway({ own: [reader], plugins: { ...plugins, 'route-reader': {} } })
 })
 afterAll(async () => {
   await gateway.stop()
+  await cluster.close()
   rmSync(dataDir, { recursive: true, force: true })
 })
 
