@@ -22,7 +22,7 @@ export const KernelConfigSchema = Type.Object(
       }),
     ),
     policy: Type.String({
-      default: 'least_load',
+      default: 'cache_aware',
       description: 'Load balancing policy of models whose workers name none.',
     }),
     prefillPolicy: Type.Optional(
