@@ -1,0 +1,98 @@
+import { afterEach, expect, test } from 'vitest'
+import type { ScriptedTask } from './fixtures/scripted-task.ts'
+import { TaskPool, type TaskPoolOptions, TaskStop } from './task-pool.ts'
+
+const pools: TaskPool[] = []
+afterEach(async () => {
+  for (const pool of pools.splice(0)) await pool.close()
+})
+
+function open(options: Partial<TaskPoolOptions> = {}): TaskPool {
+  const pool = new TaskPool({
+    file: new URL('./fixtures/scripted-task.ts', import.meta.url),
+    threads: 1,
+    queueLimit: 10,
+    workerData: { cell: new SharedArrayBuffer(4) },
+    heapMiB: 64,
+    stackMiB: 4,
+    ...options,
+  })
+  pools.push(pool)
+  return pool
+}
+
+const run = <R>(pool: TaskPool, task: ScriptedTask, stop = new TaskStop()) => pool.run<R>(task, { stop })
+
+test('a task gets its result, and what it needs is moved to it', async () => {
+  const pool = open()
+  const bytes = new Uint8Array(1_000)
+  const result = await pool.run<number>(
+    { do: 'length', bytes },
+    { stop: new TaskStop(), transfer: [bytes.buffer] },
+  )
+  expect(result).toBe(1_000)
+  expect(bytes.length).toBe(0)
+})
+
+test('a task that loops is stopped, its thread replaced, and the next one runs', async () => {
+  const ended: number[] = []
+  const pool = open({ onThreadEnd: (threadId) => ended.push(threadId) })
+  const first = await run<number>(pool, { do: 'answer' })
+  const stop = new TaskStop()
+  const looping = run(pool, { do: 'loop' }, stop)
+  const next = run<number>(pool, { do: 'answer' })
+  setTimeout(() => stop.stop(), 50)
+  await expect(looping).rejects.toMatchObject({ kind: 'stopped' })
+  expect(await next).not.toBe(first)
+  expect(pool.threads).toBe(1)
+  await expect.poll(() => ended).toEqual([first])
+})
+
+test('a task that waits is stopped without harm to the one that runs', async () => {
+  const pool = open()
+  const running = new TaskStop()
+  const looping = run(pool, { do: 'loop' }, running)
+  const stop = new TaskStop()
+  const waiting = run(pool, { do: 'answer' }, stop)
+  stop.stop()
+  await expect(waiting).rejects.toMatchObject({ kind: 'stopped' })
+  expect(pool.open).toBe(1)
+  running.stop()
+  await expect(looping).rejects.toMatchObject({ kind: 'stopped' })
+})
+
+test('more tasks than threads and places in the queue are refused at once', async () => {
+  const pool = open({ threads: 2, queueLimit: 1 })
+  const stops = Array.from({ length: 3 }, () => new TaskStop())
+  const looping = stops.map((stop) => run(pool, { do: 'loop' }, stop).catch(() => 'over'))
+  await expect(run(pool, { do: 'answer' })).rejects.toMatchObject({ kind: 'full' })
+  for (const stop of stops) stop.stop()
+  await Promise.all(looping)
+  expect(typeof (await run(pool, { do: 'answer' }))).toBe('number')
+})
+
+test('a thread that ends in the middle fails its task only, and is replaced', async () => {
+  const pool = open()
+  await run(pool, { do: 'answer' })
+  await expect(run(pool, { do: 'exit' })).rejects.toMatchObject({ kind: 'crashed' })
+  expect(typeof (await run(pool, { do: 'answer' }))).toBe('number')
+})
+
+test('threads see nothing of the environment, and what they post arrives', async () => {
+  const messages: unknown[] = []
+  const pool = open({ onMessage: (message) => messages.push(message) })
+  expect(await run(pool, { do: 'environment' })).toEqual(['NODE_NO_WARNINGS'])
+  const from = await run(pool, { do: 'post' })
+  await expect.poll(() => messages).toEqual([{ from }])
+})
+
+test('a closed pool refuses, and tasks under way end', async () => {
+  const pool = open()
+  const looping = run(pool, { do: 'loop' })
+  const failed = expect(looping).rejects.toMatchObject({ kind: 'closed' })
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await pool.close()
+  await pool.close()
+  await failed
+  await expect(run(pool, { do: 'answer' })).rejects.toMatchObject({ kind: 'closed' })
+})

@@ -1,0 +1,51 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { ModuleStats, toNanosecondTime } from './module-stats.ts'
+
+afterEach(() => vi.useRealTimers())
+
+const open = (failures = 3, coolOffMs = 1_000) =>
+  new ModuleStats(new SharedArrayBuffer(ModuleStats.bytes(2)), 2, { failures, coolOffMs })
+
+test('calls of all modules add up, each module has its own count', () => {
+  const stats = open()
+  stats.begin(0, 5n)
+  stats.begin(1, 5n)
+  stats.count(0, 1_500, true)
+  stats.count(1, 200, false)
+  stats.count(0, 100, true)
+  expect(stats.totals()).toEqual({ total: 3, successful: 2, failed: 1, timeUs: 1_800, maxTimeUs: 1_500 })
+  expect([stats.accessCount(0), stats.accessCount(1)]).toEqual([2, 1])
+  expect(stats.lastAccessedNs(0)).toBeGreaterThan(5n)
+})
+
+test('a new module of a row begins anew, the totals stay', () => {
+  const stats = open(1)
+  stats.begin(0, 1n)
+  stats.count(0, 10, false)
+  expect(stats.isSuspended(0)).toBe(true)
+  stats.begin(0, 2n)
+  expect([stats.accessCount(0), stats.lastAccessedNs(0), stats.isSuspended(0)]).toEqual([0, 2n, false])
+  expect(stats.totals().failed).toBe(1)
+})
+
+test('failures in a row suspend for the cool-off; the one that does it is told', () => {
+  vi.useFakeTimers({ now: 10_000 })
+  const stats = open(3, 1_000)
+  const fail = () => stats.count(0, 1, false)
+  expect([fail(), fail()]).toEqual([false, false])
+  stats.count(0, 1, true)
+  expect([fail(), fail(), fail()]).toEqual([false, false, true])
+  // Calls that were under way change nothing.
+  expect([fail(), stats.isSuspended(0), stats.isSuspended(1)]).toEqual([false, true, false])
+  vi.setSystemTime(11_000)
+  expect(stats.isSuspended(0)).toBe(false)
+  // Still in a row: one more is enough, until one goes well.
+  expect([fail(), stats.isSuspended(0)]).toEqual([true, true])
+  vi.setSystemTime(13_000)
+  stats.count(0, 1, true)
+  expect([fail(), stats.isSuspended(0)]).toEqual([false, false])
+})
+
+test('times have nine fractional digits', () => {
+  expect(toNanosecondTime(1_767_323_045_000_000_042n)).toBe('2026-01-02T03:04:05.000000042Z')
+})
