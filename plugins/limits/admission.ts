@@ -97,7 +97,7 @@ export class Admission {
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)
     const hasBody = ctx.method === 'POST'
-    const model = hasBody && tenants.hasModelRules(tenant) ? ctx.peek().model : null
+    const model = hasBody && tenants.hasModelRules(tenant) ? modelOf(ctx) : null
     const tokens = hasBody && this.#countsTokens ? Math.ceil(bodyLength(ctx) / BYTES_PER_TOKEN) : 0
     return tenants.reserve(tenant, model, tokens, nowNs())
   }
@@ -139,6 +139,15 @@ function usedTokens(ctx: RequestContext, usage: ReplyUsage, { tokens }: Reservat
   if (usage.tokens >= 0) return usage.tokens
   if (ctx.status >= 400 && !ctx.isAborted) return 0
   return tokens + (usage.events > 0 ? usage.events : Math.ceil(ctx.bytesOut / BYTES_PER_TOKEN))
+}
+
+/** Null also where the body is none that names one: that is for the handler to say. */
+function modelOf(ctx: RequestContext): string | null {
+  try {
+    return ctx.peek().model
+  } catch {
+    return null
+  }
 }
 
 /** The announced length where there is one: asking for the body would keep its memory. */

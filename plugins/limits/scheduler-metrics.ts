@@ -1,7 +1,7 @@
 /** The metrics of the scheduler: events counted on each thread, gauges told by control for all threads together. */
 import type { CounterHandle, Host, MetricFamily } from '#kernel'
-import { reservedSlots, type SchedulerRules } from './scheduler.ts'
 import { PRIORITIES } from './scheduler-config.ts'
+import { reservedSlots, type SchedulerRules } from './slot-rules.ts'
 
 const MAX_LABEL_LENGTH = 200
 const OTHER = 'other'

@@ -1,6 +1,7 @@
 /** The scheduler on one thread: requests that wait as promises, the clock, and the ear for other threads. */
-import type { Scheduler, SchedulerRules } from './scheduler.ts'
+import type { Scheduler } from './scheduler.ts'
 import type { SharedSlots } from './shared-slots.ts'
+import type { SchedulerRules } from './slot-rules.ts'
 import { Turn } from './turn.ts'
 import type { Waiting, WaitOutcome } from './waiting.ts'
 

@@ -1,8 +1,8 @@
 /** What the settings of the scheduler mean: how many slots there are, and who may ask for which class. */
 import type { WorkerEntry, WorkerStatus } from '#kernel'
-import type { SchedulerRules } from './scheduler.ts'
 import { PRIORITIES, type SchedulerConfig } from './scheduler-config.ts'
 import { MAX_SLOTS } from './shared-slots.ts'
+import type { SchedulerRules } from './slot-rules.ts'
 
 /** Slots for a ready worker that does not say how many it takes, where others do; and for a fleet that says nothing. @source routing facts 3.5 */
 const SLOTS_PER_SILENT_WORKER = 64

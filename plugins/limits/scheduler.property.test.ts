@@ -1,8 +1,9 @@
 /** Random lives of schedulers on one and several threads, against what must hold after every step. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type ClassRules, Scheduler, type SchedulerAnswer, type SchedulerRules } from './scheduler.ts'
+import { Scheduler, type SchedulerAnswer } from './scheduler.ts'
 import { SharedSlots } from './shared-slots.ts'
+import type { ClassRules, SchedulerRules } from './slot-rules.ts'
 import { Turn } from './turn.ts'
 
 const STARVATION_MS = 50

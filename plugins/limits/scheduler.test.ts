@@ -1,8 +1,9 @@
 /** The scheduler's decisions one by one. */
 import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
-import { reservedSlots, Scheduler, type SchedulerRules } from './scheduler.ts'
+import { Scheduler } from './scheduler.ts'
 import { SharedSlots } from './shared-slots.ts'
+import { reservedSlots, type SchedulerRules } from './slot-rules.ts'
 import { Turn } from './turn.ts'
 
 const [SYSTEM, INTERACTIVE, DEFAULT, BULK] = [0, 1, 2, 3]

@@ -4,24 +4,8 @@
  * time comes as an argument. @source routing facts 3.5
  */
 import { MAX_SLOTS, type SharedSlots } from './shared-slots.ts'
+import { type SchedulerRules, SlotRules } from './slot-rules.ts'
 import { type Turn, TurnList } from './turn.ts'
-
-export interface ClassRules {
-  /** Slots kept against lower classes: the larger of the floor and the share of all. */
-  readonly floor: number
-  readonly share: number
-  readonly queueSize: number
-  readonly queueTimeoutMs: number
-  readonly starvationMs: number
-  readonly mayPreempt: boolean
-}
-
-export interface SchedulerRules {
-  readonly capacity: number
-  readonly maxReservedShare: number
-  /** From the most to the least urgent. */
-  readonly classes: readonly ClassRules[]
-}
 
 export type SchedulerAnswer = 'admitted' | 'waiting' | 'full'
 
@@ -45,24 +29,18 @@ export class Scheduler {
   /** Of this thread, by class. */
   readonly #queues: readonly TurnList[]
   readonly #running: readonly TurnList[]
-  #rules: SchedulerRules
-  #reservations: readonly number[]
+  #rules: SlotRules
 
   constructor(rules: SchedulerRules, slots: SharedSlots, events: SchedulerEvents) {
     this.#slots = slots
     this.#events = events
-    this.#rules = rules
-    this.#reservations = reservedSlots(rules)
+    this.#rules = new SlotRules(rules)
     this.#queues = rules.classes.map(() => new TurnList())
     this.#running = rules.classes.map(() => new TurnList())
   }
 
-  get capacity(): number {
-    return this.#rules.capacity
-  }
-
   get reservations(): readonly number[] {
-    return this.#reservations
+    return this.#rules.reservations
   }
 
   /** On this thread. */
@@ -72,7 +50,7 @@ export class Scheduler {
 
   /** Slots that the class could take now, over all threads; 0 or less when none. */
   available(priority: number): number {
-    return this.#availableOf(this.#slots.used(), priority)
+    return this.#rules.available(this.#slots.used(), priority)
   }
 
   /** A new turn runs at once, waits, or is refused. Preempting calls the victim before this returns. */
@@ -160,8 +138,7 @@ export class Scheduler {
 
   /** Who waits keeps the deadline it began with. With fewer slots than used, nobody enters until enough have ended. */
   setRules(rules: SchedulerRules, nowMs: number): void {
-    this.#rules = rules
-    this.#reservations = reservedSlots(rules)
+    this.#rules = new SlotRules(rules)
     this.dispatch(nowMs)
   }
 
@@ -175,25 +152,18 @@ export class Scheduler {
     })
   }
 
-  #availableOf(used: readonly number[], priority: number): number {
-    let free = this.#rules.capacity - sumOf(used)
-    for (let higher = 0; higher < priority; higher++)
-      free -= Math.max(0, this.#reservations[higher] - used[higher])
-    return free
-  }
-
   /** Somebody of its class or above waits: a free slot is on its way to them. */
   #isBehind(priority: number): boolean {
     return this.#slots.waiting().some((count, above) => above <= priority && count > 0)
   }
 
   #take(priority: number): boolean {
-    return this.#slots.take(priority, (used) => this.#availableOf(used, priority) > 0)
+    return this.#slots.take(priority, (used) => this.#rules.available(used, priority) > 0)
   }
 
   /** Whatever is kept for others. */
   #takeAny(priority: number): boolean {
-    return this.#slots.take(priority, (used) => sumOf(used) < this.#rules.capacity)
+    return this.#slots.take(priority, (used) => this.#rules.free(used) > 0)
   }
 
   #wait(turn: Turn, ticket: number, nowMs: number): void {
@@ -256,16 +226,16 @@ export class Scheduler {
 
   #next(nowMs: number): Next | null {
     const used = this.#slots.used()
-    if (sumOf(used) >= this.#rules.capacity) return null
+    if (this.#rules.free(used) <= 0) return null
     const starving = this.#starving(nowMs)
     if (starving !== null) {
       const { priority } = starving
       const isOvertaking = this.#slots.waiting().some((count, higher) => higher < priority && count > 0)
-      return { ...starving, isPromoted: isOvertaking || this.#availableOf(used, priority) <= 0 }
+      return { ...starving, isPromoted: isOvertaking || this.#rules.available(used, priority) <= 0 }
     }
     for (let priority = 0; priority < this.#queues.length; priority++) {
       const head = this.#slots.head(priority, nowMs)
-      if (head !== null && this.#availableOf(used, priority) > 0)
+      if (head !== null && this.#rules.available(used, priority) > 0)
         return { priority, column: head.column, isPromoted: false }
     }
     return null
@@ -295,23 +265,7 @@ export class Scheduler {
   }
 }
 
-/** Slots kept for each class. From the top down, until the most that may be kept is reached. */
-export function reservedSlots({ capacity, maxReservedShare, classes }: SchedulerRules): number[] {
-  let left = Math.floor(capacity * maxReservedShare)
-  return classes.map(({ floor, share }) => {
-    const kept = Math.min(left, Math.max(floor, Math.ceil(share * capacity)))
-    left -= kept
-    return kept
-  })
-}
-
 /** Asked again after a call that may have changed it. */
 function isRunning(turn: Turn): boolean {
   return turn.state === 'running'
-}
-
-function sumOf(counts: readonly number[]): number {
-  let sum = 0
-  for (const count of counts) sum += count
-  return sum
 }

@@ -1,5 +1,6 @@
 /** Limits of tenants over a real gateway: who is told apart, and what is settled after the reply. */
 import { describe, expect, test } from 'vitest'
+import { plugin } from '../support/hooked-gateway.ts'
 import { dropAnswer, jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
 import { type Fleet, openFleet } from './fleet.ts'
@@ -79,6 +80,27 @@ describe('requests a minute', () => {
     expect(await refused.text()).toContain('rule tests')
     // Another model is not limited; nobody serves it.
     expect((await chat(fleet, A, { ...BODY, model: 'other' })).status).toBe(404)
+  })
+
+  test('a request without a body that names a model is served, whatever rules there are', async () => {
+    const modelRules = [{ ruleId: 'all', match: 'prefix', model: 'test', requestsPerMinute: 1 }]
+    const cancels = plugin('cancels', (host) => {
+      host.route({
+        method: 'POST',
+        path: '/cancel',
+        access: 'api',
+        errors: 'api',
+        handler: (ctx) => ctx.json(200, {}),
+        docs: { summary: 'takes no body', tag: 'test', responses: {} },
+      })
+    })
+    const fleet = await openFleet({
+      own: [cancels],
+      plugins: { limits: { tenants: { default: { requestsPerMinute: 2, modelRules } } } },
+    })
+    expect((await fleet.post('/cancel', '')).status).toBe(200)
+    expect((await fleet.post('/cancel', 'no JSON')).status).toBe(200)
+    expect((await fleet.post('/cancel', '')).status).toBe(429)
   })
 
   test('a request that the queue refuses costs its tenant nothing', async () => {
