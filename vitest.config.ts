@@ -10,6 +10,8 @@ export default defineConfig({
         ...source,
         test: {
           name: 'unit',
+          // Property tests take their time on a busy machine.
+          testTimeout: 30_000,
           include: [
             'kernel/**/*.test.ts',
             'plugins/**/*.test.ts',
@@ -18,7 +20,10 @@ export default defineConfig({
           ],
         },
       },
-      { ...source, test: { name: 'architecture', include: ['test/architecture/**/*.test.ts'] } },
+      {
+        ...source,
+        test: { name: 'architecture', include: ['test/architecture/**/*.test.ts'], testTimeout: 30_000 },
+      },
       { ...source, test: { name: 'contract', include: ['test/contract/**/*.test.ts'] } },
       {
         ...source,

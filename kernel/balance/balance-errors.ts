@@ -25,6 +25,12 @@ export const balanceErrors = defineErrors('balance', {
     retry: 'before-first-byte',
     text: (model: string) => `no worker that serves model '${shorten(model)}' is ready; try again shortly`,
   },
+  no_suitable_worker: {
+    kind: 'unavailable',
+    source: 'client',
+    text: (policy: string, model: string) =>
+      `${policy} has no worker for this request to model '${shorten(model)}': the one that it asks for is not available`,
+  },
   server_selection_failed: {
     kind: 'unavailable',
     source: 'worker',

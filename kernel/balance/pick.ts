@@ -72,7 +72,7 @@ export class Picker {
     this.candidates.reserve(table.largestTier)
   }
 
-  /** @throws no_workers (503), model_not_found (404), no_available_workers (503), server_selection_failed (503) */
+  /** @throws no_workers (503), model_not_found (404), no_available_workers, no_suitable_worker, server_selection_failed (503) */
   pick(ctx: RequestContext, model: string, options: PickOptions = NO_OPTIONS): Attempt {
     const canonical = this.table.canonicalModel(model)
     const { onPick } = this.parts
@@ -108,8 +108,9 @@ export class Picker {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       if (!candidates.fill(route.tiers, options.excluded ?? NOT_TRIED)) break
       const index = this.ask(policy, ctx, model, options)
-      // A policy may find nobody good enough; an index outside the view is held to mean the same.
-      if (!(index >= 0 && index < candidates.length)) break
+      // A policy may find nobody good enough, and would again; an index outside the view is held to mean the same.
+      if (!(index >= 0 && index < candidates.length))
+        throw balanceErrors.no_suitable_worker(policy.name, model)
       const worker = candidates.worker(index)
       const choice = options.report === true ? reportChoice(policy, candidates.members, parts) : null
       const passage = parts.breakers.enter(worker)

@@ -333,10 +333,10 @@ describe('policies', () => {
     expect(() => balance.registerPolicy('LastOne', () => policy(false))).toThrow('registered twice')
   })
 
-  test.each([-1, 3, Number.NaN])('that answer %s make it 503 no_available_workers', (answer) => {
+  test.each([-1, 3, Number.NaN])('that answer %s make it 503 no_suitable_worker', (answer) => {
     balance.registerPolicy('refusing', () => ({ name: 'refusing', needsBody: false, pick: () => answer }))
     register(workerEntry({ slot: 0, models: ['m'], labels: { policy: 'refusing' } }))
-    expect(errorOf(() => balance.pick(ctx, 'm'))).toMatchObject({ code: 'no_available_workers' })
+    expect(errorOf(() => balance.pick(ctx, 'm'))).toMatchObject({ code: 'no_suitable_worker' })
     expect(balance.inFlight(0)).toBe(0)
   })
 

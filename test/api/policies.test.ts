@@ -70,7 +70,7 @@ test('routing check 24: a target worker that does not exist is refused, whoever 
   expect(await takers(fleet, () => target('1'))).toEqual([1])
   const refused = await target('2')
   expect(refused.status).toBe(503)
-  expect(JSON.parse(refused.text).error.code).toBe('no_available_workers')
+  expect(JSON.parse(refused.text).error.code).toBe('no_suitable_worker')
   expect((await target('one')).status).toBe(503)
   // Each attempt of the retries asks anew.
   const misses = await metric(
