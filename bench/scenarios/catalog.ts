@@ -9,6 +9,7 @@ import { relayJson100k } from './relay-json-100k.ts'
 import { relayJsonFull } from './relay-json-full.ts'
 import { relaySse } from './relay-sse.ts'
 import { slowReader } from './slow-reader.ts'
+import { steady1000 } from './steady-1000.ts'
 import { wasmBody4k } from './wasm-body-4k.ts'
 import { wasmChain3 } from './wasm-chain-3.ts'
 import { wasmHeaders } from './wasm-headers.ts'
@@ -21,6 +22,7 @@ export const SCENARIOS: readonly Scenario[] = [
   relayJson,
   relayJson100k,
   relayJsonFull,
+  steady1000,
   relaySse,
   idleStreams,
   slowReader,

@@ -147,7 +147,7 @@ export function commonFigures(measured: Measured, labels: readonly string[]): Fi
       unit: '',
       values: [measured.failedCalls],
       target: 0,
-      note: `CPU and throughput at saturation with ${CONNECTIONS} connections, one data thread and one pool thread; latencies at ${measured.rate} requests/s`,
+      note: `CPU and throughput at saturation with ${CONNECTIONS} connections, one data thread and one pool thread, which share this machine with client and worker; latencies at ${measured.rate} requests/s`,
     },
   ]
 }
