@@ -1,9 +1,15 @@
 /** Reads what a module answered as the gateway does, and says what of it the gateway would not do. */
-import { type AttachPoint, type HeaderPair, PROTECTED_HEADERS } from './abi.ts'
+import {
+  type AttachPoint,
+  type GuestAction,
+  type HeaderPair,
+  PROTECTED_HEADERS,
+  type StreamAction,
+} from './abi.ts'
 
 /** An answer in the words of the ABI, with everything that was left out filled in. */
 export interface GuestAnswer {
-  readonly action: 'continue' | 'reject' | 'modify'
+  readonly action: GuestAction['action']
   /** As the gateway takes it: null for none, 400 for a rejection whose status is none. */
   readonly status: number | null
   /** Of a rejection. */
@@ -21,10 +27,7 @@ export interface GuestAnswer {
   readonly ignored: readonly string[]
 }
 
-export interface OutgoingEvent {
-  readonly name: string | null
-  readonly data: string
-}
+export type OutgoingEvent = Required<NonNullable<StreamAction['events']>[number]>
 
 export interface GuestOutput {
   readonly head: unknown

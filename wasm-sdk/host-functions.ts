@@ -2,10 +2,8 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { CallContext } from '@extism/extism'
 import { HOST_NAMESPACE, type HostFunctionName } from './abi.ts'
+import { ABORT_NAMESPACE, KERNEL_NAMESPACE } from './host-imports.ts'
 import type { HostState } from './host-state.ts'
-
-export const KERNEL_NAMESPACE = 'extism:host/env'
-export const ABORT_NAMESPACE = 'env'
 
 export type HostFunctionTable = Record<
   string,

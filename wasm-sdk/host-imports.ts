@@ -4,7 +4,7 @@ import type { Signature, ValueType } from './wasm-reader.ts'
 
 export const KERNEL_NAMESPACE = 'extism:host/env'
 /** What the compiler of AssemblyScript imports to say where a module gave up. */
-const ABORT_NAMESPACE = 'env'
+export const ABORT_NAMESPACE = 'env'
 
 /** Kernel functions as text: parameters, arrow, results. Outgoing HTTP is there for old libraries and never works. */
 const KERNEL: Readonly<Record<string, string>> = {

@@ -32,17 +32,21 @@ function chat(event: StreamEvent, data: Json, tails: Tails): StreamAction {
   while (choices.next()) {
     const choice = choices.value
     const index = choice.get('index').integer().toString()
+    const isLast = choice.get('finish_reason').isString
     const delta = choice.get('delta').members()
     while (delta.next()) {
       if (!isText(delta.key) || !delta.value.isString) continue
       const name = `${index}:${delta.key}`
-      edits.setText(delta.value, redactor.next(tails.take(name), delta.value.text()))
+      const text = tails.take(name) + delta.value.text()
+      edits.setText(delta.value, isLast ? redactor.last(text) : redactor.next(text))
       tails.put(name, redactor.tail)
     }
-    if (!choice.get('finish_reason').isString) continue
+    if (!isLast) continue
     const waiting = tails.takeOf(index)
     // In front of the chunk that finishes: clients stop reading there.
-    for (let i = 0; i < waiting.length; i++) action.emit(chatChunk(tails, waiting[i]))
+    for (let i = 0; i < waiting.length; i++) {
+      action.emit(chatChunk(tails, waiting[i], redactor.last(waiting[i].text)))
+    }
   }
   return emitEdited(action, event, edits).keep(tails.toString())
 }
@@ -54,7 +58,7 @@ function messageText(data: Json, tails: Tails): StreamAction {
   const redactor = new Redactor(config.list('secrets'))
   const edits = new JsonEdits(data)
   const name = `${data.get('index').integer()}:text`
-  edits.setText(text, redactor.next(tails.take(name), text.text()))
+  edits.setText(text, redactor.next(tails.take(name) + text.text()))
   tails.put(name, redactor.tail)
   return StreamAction.drop().emit(edits.toText(), 'content_block_delta').keep(tails.toString())
 }
@@ -62,18 +66,23 @@ function messageText(data: Json, tails: Tails): StreamAction {
 function messageStop(event: StreamEvent, data: Json, tails: Tails): StreamAction {
   const waiting = tails.takeOf(data.get('index').integer().toString())
   if (waiting.length == 0) return StreamAction.pass()
+  const redactor = new Redactor(config.list('secrets'))
   const action = StreamAction.drop()
-  for (let i = 0; i < waiting.length; i++) action.emit(messageDelta(waiting[i]), 'content_block_delta')
+  for (let i = 0; i < waiting.length; i++) {
+    action.emit(messageDelta(waiting[i], redactor.last(waiting[i].text)), 'content_block_delta')
+  }
   return action.emit(event.data, event.name).keep(tails.toString())
 }
 
-/** The stream ended before its text did: what waits is no secret, or not the whole of one. */
+/** The stream ended before its text did: what waits goes out. */
 function flushAll(tails: Tails): StreamAction {
   const waiting = tails.takeAll()
+  const redactor = new Redactor(config.list('secrets'))
   const action = StreamAction.pass()
   for (let i = 0; i < waiting.length; i++) {
-    if (waiting[i].field == 'text') action.emit(messageDelta(waiting[i]), 'content_block_delta')
-    else action.emit(chatChunk(tails, waiting[i]))
+    const text = redactor.last(waiting[i].text)
+    if (waiting[i].field == 'text') action.emit(messageDelta(waiting[i], text), 'content_block_delta')
+    else action.emit(chatChunk(tails, waiting[i], text))
   }
   return action.keep('')
 }

@@ -8,16 +8,25 @@ export class Redactor {
 
   constructor(private secrets: string[]) {}
 
-  /** @returns what is decided of the held text and the new piece; the rest is in `tail` */
-  next(held: string, piece: string): string {
-    const text = held + piece
+  /** @returns what is decided of a text that goes on; the rest is in `tail` */
+  next(text: string): string {
+    return this.redact(text, false)
+  }
+
+  /** @returns all of a text that does not go on: nothing can make the end of it a longer secret */
+  last(text: string): string {
+    return this.redact(text, true)
+  }
+
+  /** The first secret counts, and of those that begin there the longest, also when it is still to come. */
+  private redact(text: string, isLast: bool): string {
     let decided = ''
     let at = 0
     let copied = 0
     while (at < text.length) {
+      if (!isLast && this.mayBeginAt(text, at)) break
       const length = this.secretAt(text, at)
       if (length == 0) {
-        if (this.mayBeginAt(text, at)) break
         at++
         continue
       }
