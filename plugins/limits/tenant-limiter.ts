@@ -123,7 +123,7 @@ export class TenantLimiter {
   #scopes(tenant: string, model: string | null): readonly Scope[] {
     const limits = this.#limitsOf(tenant)
     const rule = model === null ? undefined : findRule(limits.modelRules, model)
-    const name = rule === undefined ? tenant : `${rule.ruleId} ${tenant}`
+    const name = rule === undefined ? tenant : `${tenant}\n${rule.ruleId}`
     const known = this.#known.get(name)
     if (known !== undefined) return known
     const scopes = [...scopesOf(tenant, null, limits), ...(rule ? scopesOf(tenant, rule.ruleId, rule) : [])]
