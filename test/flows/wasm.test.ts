@@ -1,0 +1,199 @@
+/** Modules in the built gateway, over its threads and over restarts. @source wasm facts 20 */
+import { appendFileSync, rmSync } from 'node:fs'
+import { afterEach, describe, expect, test } from 'vitest'
+import { GuestFolder } from '../fixtures/wasm/guest-build.ts'
+import {
+  type BuiltGateway,
+  makeFolder,
+  runCommand,
+  startBuiltGateway,
+  startSim,
+  stopCommands,
+  sumOf,
+} from '../support/built-command.ts'
+
+const folders: GuestFolder[] = []
+afterEach(async () => {
+  await stopCommands()
+  for (const folder of folders.splice(0)) folder.remove()
+})
+
+function openFolder(): GuestFolder {
+  const folder = new GuestFolder()
+  folders.push(folder)
+  return folder
+}
+
+interface Listed {
+  readonly modules: {
+    module_uuid: string
+    module_meta: { name: string; access_count: number; created_at: string }
+  }[]
+  readonly metrics: Record<string, number>
+}
+
+const list = async (gateway: BuiltGateway) => (await (await gateway.get('/wasm')).json()) as Listed
+const register = async (gateway: BuiltGateway, ...modules: unknown[]) => {
+  const response = await gateway.send('POST', '/wasm', { modules })
+  const text = await response.text()
+  if (response.status !== 200) throw new Error(text)
+  return (JSON.parse(text) as { modules: { add_result: { Success: string } }[] }).modules[0].add_result
+    .Success
+}
+const chat = (gateway: BuiltGateway, headers: Record<string, string> = {}) =>
+  gateway.send(
+    'POST',
+    '/v1/chat/completions',
+    { model: 'sim-1', messages: [{ role: 'user', content: 'hi' }] },
+    headers,
+  )
+
+describe('over two data threads', () => {
+  test('a module acts at once on every thread, counts of all add up, and a counter is one counter', async () => {
+    const folder = openFolder()
+    const gateway = await startBuiltGateway({ plugins: { wasm: { poolThreads: 2 } } })
+    const uuid = await register(gateway, await folder.module('count', ['OnRequest'], { do: 'count' }))
+    const calls = Array.from({ length: 100 }, async () => Number(await (await chat(gateway)).text()))
+    const counts = (await Promise.all(calls)).sort((a, b) => a - b)
+    expect(counts).toEqual(Array.from({ length: 100 }, (_, index) => index + 1))
+    const { modules, metrics } = await list(gateway)
+    expect(modules[0].module_meta.access_count).toBe(100)
+    expect(metrics).toMatchObject({ total_executions: 100, successful_executions: 100 })
+    expect(sumOf(await gateway.metrics('counter'), 'weir_wasm_executions_total')).toBe(100)
+    expect((await gateway.send('DELETE', `/wasm/${uuid}`)).status).toBe(200)
+    const statuses = await Promise.all(Array.from({ length: 20 }, async () => (await chat(gateway)).status))
+    // No worker: the handler's own answer, and no longer the module's.
+    expect(new Set(statuses)).toEqual(new Set([503]))
+    expect(gateway.command.lines.filter((line) => line.includes('Warning'))).toEqual([])
+  })
+
+  test('W55 lines of a guest carry the module and the request, at their level; registering leaves an audit line', async () => {
+    const folder = openFolder()
+    const auth = { controlPlaneKeys: ['ops:Ops:admin:admin-key'], apiKey: 'key', auditLog: false }
+    const gateway = await startBuiltGateway({
+      kernel: { log: { level: 'info' } },
+      plugins: { wasm: {}, auth },
+    })
+    const module = await folder.module('talker', ['OnRequest'], { do: 'log', secret: 'hidden-value' })
+    const response = await gateway.send(
+      'POST',
+      '/wasm',
+      { modules: [module] },
+      { authorization: 'Bearer admin-key' },
+    )
+    expect(response.status).toBe(200)
+    await chat(gateway, { authorization: 'Bearer key', 'x-request-id': 'req-of-mine' })
+    await gateway.command.line(/an error line/)
+    const lines = gateway.command.lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line))
+    const guest = lines.filter(
+      ({ module, request_id }) => module === 'talker' && request_id === 'req-of-mine',
+    )
+    expect(guest.map(({ level, msg }) => [level, msg])).toEqual([
+      ['info', 'an info line'],
+      ['warn', 'a warning, ä'],
+      ['error', 'an error line'],
+    ])
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        audit: true,
+        principal: 'auth:ops',
+        module: 'talker',
+        sha256: expect.any(String),
+      }),
+    )
+    expect(gateway.command.lines.join('\n')).not.toContain('hidden-value')
+    const counted = (await gateway.metrics()).get(
+      'weir_wasm_module_events_total{module="talker",name="seen"}',
+    )
+    expect(counted).toBe(2)
+  })
+
+  test('W43 guests that loop hold nobody up for long, and not the end of the gateway either', async () => {
+    const folder = openFolder()
+    const sim = await startSim('--ttft-ms', '0', '--itl-ms', '0')
+    const gateway = await startBuiltGateway({
+      plugins: { wasm: { timeoutMs: 400, breaker: { failures: 1_000 } } },
+      workers: [{ url: sim.url }],
+    })
+    await register(gateway, await folder.module('looper', ['OnRequest'], { do: 'loop', when: 'x-loop' }))
+    expect((await chat(gateway)).status).toBe(200)
+    const looping = Array.from({ length: 6 }, () => chat(gateway, { 'x-loop': '1' }))
+    expect((await gateway.get('/health')).status).toBe(200)
+    expect((await Promise.all(looping)).map(({ status }) => status)).toEqual(new Array(6).fill(200))
+    expect((await chat(gateway)).status).toBe(200)
+    const { metrics } = await list(gateway)
+    expect(metrics.failed_executions).toBeGreaterThanOrEqual(2)
+    const last = chat(gateway, { 'x-loop': '1' }).catch(() => null)
+    const { code } = await gateway.command.stop()
+    expect(code).toBe(0)
+    await last
+  }, 60_000)
+})
+
+describe('W60 over a restart', () => {
+  test('modules are kept where storage is enabled: the same ids, in the same order, doing the same', async () => {
+    const folder = openFolder()
+    const plugins = { wasm: {}, storage: { dir: makeFolder() } }
+    const first = await startBuiltGateway({ plugins })
+    const reject = { head: '{"action":"reject","status":418}', body: 'tea' }
+    await register(first, await folder.module('mark', ['OnRequest'], { head: '{"action":"continue"}' }))
+    await register(first, await folder.module('tea', ['OnRequest'], reject))
+    const removed = await register(first, await folder.module('gone', ['OnRequest']))
+    await first.send('DELETE', `/wasm/${removed}`)
+    const before = (await list(first)).modules
+    await first.command.stop()
+    const second = await startBuiltGateway({ plugins })
+    const stable = (modules: Listed['modules']) =>
+      modules.map(({ module_uuid, module_meta }) => [module_uuid, module_meta.name, module_meta.created_at])
+    expect(stable((await list(second)).modules)).toEqual(stable(before))
+    const response = await chat(second)
+    expect([response.status, await response.text()]).toEqual([418, 'tea'])
+    await second.command.stop()
+    const forgetting = await startBuiltGateway({ plugins: { ...plugins, wasm: { savedModules: 'forget' } } })
+    expect((await list(forgetting)).modules).toEqual([])
+  }, 60_000)
+
+  test('nothing is kept without storage', async () => {
+    const folder = openFolder()
+    const module = await folder.module('a', ['OnRequest'])
+    const first = await startBuiltGateway({ plugins: { wasm: {} } })
+    await register(first, module)
+    await first.command.stop()
+    expect((await list(await startBuiltGateway({ plugins: { wasm: {} } }))).modules).toEqual([])
+  }, 60_000)
+
+  test('a file that changed is left out with an error, and can still be removed', async () => {
+    const folder = openFolder()
+    const plugins = { wasm: {}, storage: { dir: makeFolder() } }
+    const first = await startBuiltGateway({ plugins })
+    const module = await folder.module('changed', ['OnRequest'])
+    const uuid = await register(first, module)
+    await first.command.stop()
+    appendFileSync(module.file_path, Buffer.from([0, 2, 1, 120]))
+    const second = await startBuiltGateway({ plugins })
+    await second.command.line(/has changed since it was registered.*a saved WASM module is left out/)
+    expect((await list(second)).modules).toEqual([])
+    expect((await second.send('DELETE', `/wasm/${uuid}`)).status).toBe(200)
+    expect((await second.send('DELETE', `/wasm/${uuid}`)).status).toBe(400)
+  }, 60_000)
+
+  test('a module that must not fail and is gone stops the start, and says what to do', async () => {
+    const folder = openFolder()
+    const plugins = { wasm: {}, storage: { dir: makeFolder() } }
+    const first = await startBuiltGateway({ plugins })
+    const module = await folder.module('guard', ['OnRequest'], {}, { on_failure: 'closed' })
+    await register(first, module)
+    await first.command.stop()
+    rmSync(module.file_path)
+    const { writeFileSync } = await import('node:fs')
+    const file = `${makeFolder()}/weir.json`
+    writeFileSync(
+      file,
+      JSON.stringify({ kernel: { port: 0, metrics: { port: 0 } }, plugins: { auth: {}, ...plugins } }),
+    )
+    const second = runCommand(['serve', '--config', file])
+    const { code, stderr } = await second.ended
+    expect(code).not.toBe(0)
+    expect(stderr).toMatch(/guard.*which must not fail, cannot be loaded.*does not exist.*forget/s)
+  }, 60_000)
+})
