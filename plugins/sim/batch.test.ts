@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { defineValidator } from '#kernel'
-import { Batch, type BatchClock, type BatchJob, type BatchTicket } from './batch.ts'
+import { Batch, type BatchClock, type BatchTicket } from './batch.ts'
 import { type EngineConfig, simConfig } from './config.ts'
+import type { BatchJob } from './sequence.ts'
 
 /** Time that passes when told, in exactly the order that real timers would have. */
 class HandClock implements BatchClock {

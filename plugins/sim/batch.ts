@@ -6,26 +6,7 @@
 import type { EngineConfig } from './config.ts'
 import { simErrors } from './errors.ts'
 import { KvCache } from './kv-cache.ts'
-
-/** What a request asks of the engine. */
-export interface BatchJob {
-  readonly promptTokens: number
-  /** Names of the prompt's full blocks. */
-  readonly blocks: readonly number[]
-  /** Tokens of all answers together: room that they take in the cache. */
-  readonly outputTokens: number
-  /** Tokens of the longest answer; 0 when the prompt alone is wanted. */
-  readonly steps: number
-}
-
-/** Told how the request goes, always from the engine's timer but for `onAdmit`. */
-export interface BatchListener {
-  /** It left the queue; so many tokens of its prompt were in the cache. May come before `submit` returns. */
-  onAdmit(cachedTokens: number): void
-  /** Token `index` of the answer is there, 0-based. */
-  onToken(index: number): void
-  onEnd(): void
-}
+import { type BatchJob, type BatchListener, Sequence } from './sequence.ts'
 
 export interface BatchClock {
   nowMs(): number
@@ -55,20 +36,6 @@ const systemClock: BatchClock = {
 
 /** A process that slept longer than this has no steps made up for. */
 const LONGEST_LAG_MS = 1000
-
-interface Sequence {
-  readonly job: BatchJob
-  readonly listener: BatchListener
-  /** Prompt tokens that need no more work. */
-  prefilled: number
-  produced: number
-  /** Names that it holds in the cache: the hits, then its own. */
-  readonly shared: number[]
-  privateBlocks: number
-  /** Blocks of the prompt that are computed and were offered to others. */
-  published: number
-  state: 'waiting' | 'prefill' | 'decode' | 'over'
-}
 
 interface Step {
   readonly kind: 'prefill' | 'decode'
@@ -124,7 +91,9 @@ export class Batch {
   load(): BatchLoad {
     const { blockTokens } = this.#config
     let waitingUncachedTokens = 0
-    for (const { job } of this.#waiting) waitingUncachedTokens += job.promptTokens - this.#cached(job)
+    for (const sequence of this.#waiting) {
+      waitingUncachedTokens += sequence.job.promptTokens - sequence.cachedTokens()
+    }
     return {
       running: this.running,
       waiting: this.#waiting.size,
@@ -140,21 +109,12 @@ export class Batch {
    * @throws engine_queue_full (503)
    */
   submit(job: BatchJob, listener: BatchListener): BatchTicket {
-    const { maxWaiting } = this.#config
-    if (this.#blocksOf(job) > this.kv.capacity) {
+    const { maxWaiting, blockTokens } = this.#config
+    const sequence = new Sequence(job, listener, this.kv, blockTokens)
+    if (sequence.blocksNeeded > this.kv.capacity) {
       throw simErrors.request_exceeds_cache(job.promptTokens + job.outputTokens, this.kvTokens)
     }
     if (this.#waiting.size >= maxWaiting) throw simErrors.engine_queue_full(maxWaiting)
-    const sequence: Sequence = {
-      job,
-      listener,
-      prefilled: 0,
-      produced: 0,
-      shared: [],
-      privateBlocks: 0,
-      published: 0,
-      state: 'waiting',
-    }
     this.#waiting.add(sequence)
     if (this.#step === null) {
       this.#begin(this.#clock.nowMs())
@@ -197,27 +157,12 @@ export class Batch {
   #admit(): void {
     for (const sequence of this.#waiting) {
       if (this.running >= this.#config.maxRunning) return
-      const { job } = sequence
-      const cachedTokens = this.#cached(job)
-      const hits = cachedTokens / this.#config.blockTokens
-      const fresh = this.#blocksOf(job) - hits
-      if (!this.kv.claim(job.blocks, hits, fresh)) return
-      sequence.shared.push(...job.blocks.slice(0, hits))
-      sequence.privateBlocks = fresh
-      sequence.published = hits
-      sequence.prefilled = cachedTokens
-      this.#promptTokens += job.promptTokens
-      this.#hitTokens += cachedTokens
+      if (!sequence.claim()) return
+      this.#promptTokens += sequence.job.promptTokens
+      this.#hitTokens += sequence.prefilled
       this.#move(sequence, 'prefill')
-      sequence.listener.onAdmit(cachedTokens)
+      sequence.listener.onAdmit(sequence.prefilled)
     }
-  }
-
-  /** At least one token of a prompt is always computed: the first token of the answer comes from it. */
-  #cached(job: BatchJob): number {
-    const { blockTokens } = this.#config
-    const limit = Math.floor(Math.max(0, job.promptTokens - 1) / blockTokens)
-    return this.kv.match(job.blocks, limit) * blockTokens
   }
 
   #planPrefill(atMs: number): Step {
@@ -244,25 +189,11 @@ export class Batch {
     if (step.kind === 'decode') for (const sequence of this.#decoding) this.#produce(sequence)
     for (const { sequence, tokens } of step.shares) {
       if (sequence.state !== 'prefill') continue
-      sequence.prefilled += tokens
-      this.#publishBlocks(sequence)
-      if (sequence.prefilled < sequence.job.promptTokens) continue
+      sequence.prefill(tokens)
+      if (!sequence.isPrefilled) continue
       this.#move(sequence, 'decode')
       // The last prompt token brings the first token of the answer.
       this.#produce(sequence)
-    }
-  }
-
-  /** From now on others may use what was computed. */
-  #publishBlocks(sequence: Sequence): void {
-    const { blocks } = sequence.job
-    const full = Math.min(blocks.length, Math.floor(sequence.prefilled / this.#config.blockTokens))
-    for (; sequence.published < full; sequence.published += 1) {
-      const name = blocks[sequence.published]
-      // Somebody else computed the same meanwhile: this copy stays private.
-      if (!this.kv.publish(name)) continue
-      sequence.shared.push(name)
-      sequence.privateBlocks -= 1
     }
   }
 
@@ -280,7 +211,7 @@ export class Batch {
   #end(sequence: Sequence): void {
     if (sequence.state === 'over') return
     this.#move(sequence, 'over')
-    this.kv.release(sequence.shared, sequence.privateBlocks)
+    sequence.release()
   }
 
   #move(sequence: Sequence, state: Sequence['state']): void {
@@ -293,9 +224,5 @@ export class Batch {
     if (state === 'waiting') return this.#waiting
     if (state === 'prefill') return this.#prefilling
     return state === 'decode' ? this.#decoding : null
-  }
-
-  #blocksOf(job: BatchJob): number {
-    return Math.max(1, Math.ceil((job.promptTokens + job.outputTokens) / this.#config.blockTokens))
   }
 }
