@@ -1,0 +1,146 @@
+/** The example modules, built from their sources, in a real gateway before a scripted worker. @source wasm facts 19 */
+
+import { createHash } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { buildModule } from '../../wasm-sdk/build.ts'
+import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
+import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+/** Compilers share a busy machine with other tests. */
+const BUILD_LIMIT_MS = 300_000
+const EXAMPLES = ['auth', 'errors', 'rate-limit', 'redact-request', 'redact-stream', 'trace-headers'] as const
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'weir-examples-'))
+  for (const example of EXAMPLES) {
+    const directory = fileURLToPath(new URL(`../../examples/wasm-${example}`, import.meta.url))
+    const built = await buildModule({ directory, outFile: join(folder, `${example}.wasm`) })
+    if (!built.isOk) throw new Error(`${built.problem}\n${built.output}`)
+  }
+}, BUILD_LIMIT_MS)
+afterAll(() => rm(folder, { recursive: true }))
+
+async function attach(
+  fleet: WasmFleet,
+  example: (typeof EXAMPLES)[number],
+  points: readonly string[],
+  config: Record<string, string> = {},
+): Promise<void> {
+  const { results } = await fleet.register({
+    name: example,
+    file_path: join(folder, `${example}.wasm`),
+    module_type: 'Middleware',
+    attach_points: points.map((Middleware) => ({ Middleware })),
+    config,
+  })
+  expect(results).toEqual([{ Success: expect.any(String) }])
+}
+
+test('wasm-auth lets known keys in and nobody else', async () => {
+  const fleet = await openWasmFleet()
+  const key_sha256 = createHash('sha256').update('open sesame').digest('hex')
+  await attach(fleet, 'auth', ['OnRequest'], { key_sha256 })
+  const refused = await fleet.chat(undefined, { 'x-api-key': 'open sesam' })
+  expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+  expect(await refused.json()).toMatchObject({ error: { code: 'unauthorized' } })
+  expect(fleet.workers[0].requests).toEqual([])
+  const passed = await fleet.chat(undefined, { 'x-api-key': 'open sesame', 'x-auth-subject': 'root' })
+  expect(passed.status).toBe(200)
+  expect(fleet.workers[0].requests[0].header('x-auth-subject')).toBeUndefined()
+})
+
+test('wasm-auth fails closed when nobody has configured it', async () => {
+  const fleet = await openWasmFleet()
+  await attach(fleet, 'auth', ['OnRequest'])
+  expect((await fleet.chat()).status).toBe(500)
+  expect(fleet.workers[0].requests).toEqual([])
+})
+
+test('wasm-rate-limit counts over all requests', async () => {
+  const fleet = await openWasmFleet()
+  await attach(fleet, 'rate-limit', ['OnRequest'], { limit: '3', window_s: '86400' })
+  const responses = await Promise.all(Array.from({ length: 5 }, () => fleet.chat()))
+  expect(responses.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429, 429])
+  const limited = responses.find(({ status }) => status === 429)
+  expect(Number(limited?.headers.get('retry-after'))).toBeGreaterThan(0)
+})
+
+test('wasm-trace-headers traces to the worker and back', async () => {
+  const fleet = await openWasmFleet()
+  await attach(fleet, 'trace-headers', ['OnRequest', 'OnResponse'])
+  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
+  const response = await fleet.chat(undefined, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` })
+  const [sent] = fleet.workers[0].requests
+  expect(sent.header('traceparent')).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-01$`))
+  expect(sent.header('x-weir-route')).toBe('/v1/chat/completions')
+  expect(response.headers.get('x-trace-id')).toBe(traceId)
+})
+
+test('W34 wasm-redact-request changes the prompt that the worker gets', async () => {
+  const fleet = await openWasmFleet()
+  await attach(fleet, 'redact-request', ['OnRequest'])
+  const messages = [{ role: 'user', content: 'Grüße an zoë@mail.example, Karte 4111 1111 1111 1111 😀' }]
+  expect((await fleet.chat({ model: 'test-model', messages })).status).toBe(200)
+  const [{ body }] = fleet.workers[0].requests
+  expect(JSON.parse(String(body))).toEqual({
+    model: 'test-model',
+    messages: [{ role: 'user', content: 'Grüße an [email], Karte [card] 😀' }],
+  })
+})
+
+test('W58 wasm-redact-stream takes a secret out that comes in three events', async () => {
+  const fleet = await openWasmFleet()
+  const chunk = (content: string | null, finish_reason: string | null = null) => {
+    const delta = content === null ? {} : { content }
+    return JSON.stringify({
+      id: 'c',
+      object: 'chat.completion.chunk',
+      created: 1,
+      model: 'm',
+      choices: [{ index: 0, delta, finish_reason }],
+    })
+  }
+  const answer = [chunk('the key is sk-'), chunk('li'), chunk('ve, and sk'), chunk(null, 'stop'), '[DONE]']
+  fleet.workers[0].script(CHAT, sseAnswer(answer))
+  await attach(fleet, 'redact-stream', ['OnStreamEvent'], { secrets: 'sk-live' })
+  const stream = openSse(`${fleet.gateway.url}/v1/chat/completions`, {
+    body: { model: 'test-model', stream: true, messages: [] },
+  })
+  await stream.done
+  const expected = [
+    chunk('the key is '),
+    chunk(''),
+    chunk('[redacted], and '),
+    chunk('sk'),
+    chunk(null, 'stop'),
+    '[DONE]',
+  ]
+  const received = stream
+    .text()
+    .split('\n\n')
+    .filter((block) => block !== '')
+    .map((block) => block.replace('data: ', ''))
+  expect(received.slice(0, 3)).toEqual(expected.slice(0, 3))
+  expect(received.slice(4)).toEqual(expected.slice(4))
+  // The chunk that the module writes itself has its members in an order of its own.
+  expect(JSON.parse(received[3])).toEqual(JSON.parse(expected[3]))
+})
+
+test('wasm-errors hides what an engine says about itself', async () => {
+  const fleet = await openWasmFleet()
+  fleet.workers[0].script(CHAT, jsonAnswer({ detail: 'Traceback' }, { status: 500 }))
+  await attach(fleet, 'errors', ['OnResponse', 'OnError'], {
+    statuses: '500=503,502=503',
+    message: 'Später 😀',
+  })
+  const response = await fleet.chat()
+  expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5'])
+  expect(await response.json()).toMatchObject({ error: { message: 'Später 😀', type: 'service_error' } })
+})
