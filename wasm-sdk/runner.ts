@@ -24,6 +24,10 @@ export interface RunnerOptions {
   readonly maxMemoryBytes?: number
   /** The same seed gives the same random bytes. */
   readonly seed?: string
+  /** Takes the place of what the module says of its instances, as a registration may do. */
+  readonly instance?: 'fresh' | 'reuse'
+  /** Is told of each call of a handler. */
+  readonly onCall?: (point: AttachPoint, result: CallResult) => void
 }
 
 export interface CallResult {
@@ -101,6 +105,12 @@ export class ModuleRunner {
 
   /** Calls must not overlap. What a module does wrong is in the result, never thrown. */
   async call(point: AttachPoint, input: GuestInput, body?: Uint8Array): Promise<CallResult> {
+    const result = await this.#call(point, input, body)
+    this.#options.onCall?.(point, result)
+    return result
+  }
+
+  async #call(point: AttachPoint, input: GuestInput, body?: Uint8Array): Promise<CallResult> {
     const exportName = EXPORT_OF_ATTACH_POINT[point]
     if (!this.#exports.has(exportName)) return failed(`the module has no export ${exportName}`)
     const reply = await this.#run(exportName, Uint8Array.from(encodeFrame(input, body)), input)
@@ -140,7 +150,7 @@ export class ModuleRunner {
       input,
       nowMs: head?.now_ms ?? 0,
       tenant: head?.request.tenant ?? null,
-      isReuse: this.#description.instance === 'reuse',
+      isReuse: (this.#options.instance ?? this.#description.instance) === 'reuse',
     }
     try {
       this.#thread ??= await this.#start()
