@@ -32,6 +32,12 @@ const CacheAware = settings({
     default: 1,
     description: 'KV memory use of any worker (0 to 1) that overrules the prefix; 1 never does.',
   }),
+  queuedRequestTokens: Type.Integer({
+    minimum: 0,
+    default: 64,
+    description:
+      'A worker that holds part of a prompt is passed over when its requests in flight beyond those of the least loaded worker, at this many tokens each, outweigh the tokens it holds, and are more than 8; 0 never.',
+  }),
   maxTreeSize: Type.Integer({
     minimum: 1,
     maximum: 1_073_741_824,

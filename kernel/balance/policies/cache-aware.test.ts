@@ -46,7 +46,7 @@ test('the next turn of a conversation goes where the turns before it went', () =
   }))
   for (let turn = 0; turn < 6; turn++) {
     for (const session of sessions) {
-      for (const worker of fleet) worker.inFlight = Math.floor(random() * 20)
+      for (const worker of fleet) worker.inFlight = Math.floor(random() * 3)
       const slot = pickSlot(
         policy,
         fleet,
@@ -93,6 +93,34 @@ test('routing check 12: 65 against 0 in flight overrules a full match, 64 agains
   // The prompt is at home there too now: of two holders the less loaded is taken.
   fleet[home].inFlight = 30
   expect(pickSlot(policy, fleet, chatRequest(PREFIX))).toBe(1 - home)
+})
+
+test('a busy holder of a part is passed over when its queue outweighs the part, a holder of the whole is not', () => {
+  const thread = new PolicyThread()
+  const policy = thread.policy('cache_aware')
+  const fleet = fleetOf(3)
+  const start = 's'.repeat(3_840)
+  const home = pickSlot(policy, fleet, promptOf(start, 4_000))
+  // 960 tokens are worth 15 requests of 64.
+  fleet[home].inFlight = 15
+  expect(pickSlot(policy, fleet, promptOf(`${start}a`, 4_100))).toBe(home)
+  fleet[home].inFlight = 16
+  expect(pickSlot(policy, fleet, promptOf(start, 4_000))).toBe(home)
+  const other = pickSlot(policy, fleet, promptOf(`${start}b`, 4_100))
+  expect(other).not.toBe(home)
+  expect(branch(thread, 'spill')).toBe(1)
+  // The fleet has two holders now, and the less loaded one is taken at once.
+  expect(pickSlot(policy, fleet, promptOf(`${start}c`, 4_100))).toBe(other)
+  expect(branch(thread, 'hit')).toBe(3)
+})
+
+test('with queuedRequestTokens 0 a holder of a part is passed over for uneven load only', () => {
+  const policy = new PolicyThread({ cacheAware: { queuedRequestTokens: 0 } }).policy('cache_aware')
+  const fleet = fleetOf(3)
+  const start = 's'.repeat(1_920)
+  const home = pickSlot(policy, fleet, promptOf(start, 2_000))
+  fleet[home].inFlight = 64
+  expect(pickSlot(policy, fleet, promptOf(`${start}a`, 2_100))).toBe(home)
 })
 
 test('100 against 67 in flight is a large spread but not one and a half times as much', () => {

@@ -15,12 +15,21 @@ import { HOLDERS, type PrefixTable } from './prefix-table.ts'
 import { promptBytes, readPrompt } from './prompt-bytes.ts'
 import type { SlotLedger } from './slot-ledger.ts'
 
-/** hit: sent to a holder · miss: no holder of enough · imbalanced: load overruled · event_*: by what engines report. */
-const BRANCHES = ['hit', 'miss', 'imbalanced', 'no_prompt', 'event_hit', 'event_miss'] as const
+/**
+ * hit: sent to a holder · miss: no holder of enough · spill: the holder had too much to do for what it holds ·
+ * imbalanced: load overruled any holder · event_*: by what engines report.
+ */
+const BRANCHES = ['hit', 'miss', 'spill', 'imbalanced', 'no_prompt', 'event_hit', 'event_miss'] as const
 type Branch = (typeof BRANCHES)[number]
 
 /** Token ids and text of equal bytes are different prompts. */
 const TOKENS_SEED = 0x5bd1e995
+
+/** Of text, on average; exact for token ids, which are words of four bytes. */
+const BYTES_PER_TOKEN = 4
+
+/** Requests in flight by which a holder may be ahead whatever it holds: so much comes and goes by chance. */
+const SMALL_LEAD = 8
 
 export interface CacheAwareParts extends Pick<PolicyParts, 'metrics' | 'leg'> {
   readonly table: PrefixTable
@@ -47,6 +56,7 @@ export class CacheAware implements Policy {
   /** Of the last pick, for `explain`. */
   private branch: Branch = 'no_prompt'
   private matched = 0
+  private matchedPrefix = 0
   private slot = -1
 
   constructor(config: CacheAwareConfig, parts: CacheAwareParts) {
@@ -91,9 +101,10 @@ export class CacheAware implements Policy {
     let branch: Branch = 'imbalanced'
     if (!isImbalanced) {
       const holder = this.findHolder(candidates, count)
-      branch = holder >= 0 ? 'hit' : count === 0 ? 'no_prompt' : 'miss'
-      if (holder >= 0) index = holder
+      branch = count === 0 ? 'no_prompt' : this.holderBranch(candidates, holder, count)
+      if (branch === 'hit') index = holder
     }
+    if (branch === 'hit') this.matchedBytes.inc(prefixEnds[this.matchedPrefix])
     if (count > 0) table.insert(count, ledger.nameOf(candidates.worker(index)))
     return this.send(candidates, index, branch)
   }
@@ -156,11 +167,24 @@ export class CacheAware implements Policy {
         if (best < 0 || candidates.inFlight(index) < candidates.inFlight(best)) best = index
       }
       if (best < 0) continue
+      this.matchedPrefix = prefix
       this.matched = prefixEnds[prefix] / promptBytes
-      this.matchedBytes.inc(prefixEnds[prefix])
       return best
     }
     return -1
+  }
+
+  /**
+   * A worker that holds a part only, such as a system prompt that many sessions share, must be worth waiting for:
+   * computing that part elsewhere once gives the fleet one more holder. A prompt that is held whole stays.
+   */
+  private holderBranch(candidates: CandidateView, holder: number, count: number): Branch {
+    if (holder < 0) return 'miss'
+    if (this.matchedPrefix === count - 1) return 'hit'
+    const ahead = candidates.inFlight(holder) - fewestInFlight
+    if (ahead <= SMALL_LEAD) return 'hit'
+    const heldTokens = prefixEnds[this.matchedPrefix] / BYTES_PER_TOKEN
+    return ahead * this.config.queuedRequestTokens > heldTokens ? 'spill' : 'hit'
   }
 
   /** Engines say what they hold, so nothing is noted here. @source routing facts 1.4 (event-driven choice) */
