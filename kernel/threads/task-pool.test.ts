@@ -61,6 +61,16 @@ test('a task that waits is stopped without harm to the one that runs', async () 
   await expect(looping).rejects.toMatchObject({ kind: 'stopped' })
 })
 
+test('tasks run in the order in which they came, however many wait', async () => {
+  const pool = open({ queueLimit: 100 })
+  const order: number[] = []
+  const tasks = Array.from({ length: 50 }, (_, index) =>
+    run(pool, { do: 'answer' }).then(() => order.push(index)),
+  )
+  await Promise.all(tasks)
+  expect(order).toEqual(Array.from({ length: 50 }, (_, index) => index))
+})
+
 test('more tasks than threads and places in the queue are refused at once', async () => {
   const pool = open({ threads: 2, queueLimit: 1 })
   const stops = Array.from({ length: 3 }, () => new TaskStop())

@@ -69,7 +69,10 @@ const require = createRequire(import.meta.url)
 export class TaskPool {
   readonly #options: TaskPoolOptions
   readonly #pool: Piscina
+  /** Tasks that run or wait. */
   #open = 0
+  #running = 0
+  readonly #waiting: PromiseWithResolvers<void>[] = []
   #isClosed = false
 
   /** Starts the threads; the package is loaded with the first pool. */
@@ -106,17 +109,17 @@ export class TaskPool {
     return this.#open
   }
 
-  /** @throws TaskFailure */
+  /** In the order in which they came. @throws TaskFailure */
   async run<R>(task: unknown, { transfer = [], stop }: TaskRun): Promise<R> {
     if (this.#isClosed) throw new TaskFailure('closed', 'the task pool is closed')
     const { threads, queueLimit } = this.#options
-    // Counted here: piscina never counts tasks that can be stopped against its own limit.
     if (this.#open >= threads + queueLimit) throw new TaskFailure('full', 'the task queue is full')
     this.#open++
     try {
-      return await this.#pool.run(task, { transferList: [...transfer], signal: stop as never })
-    } catch (error) {
-      throw this.#toFailure(error, stop)
+      // Held here: piscina neither counts tasks that can be stopped against its limit, nor keeps their order.
+      if (this.#running < threads) this.#running++
+      else await this.#turn(stop)
+      return await this.#hand<R>(task, transfer, stop)
     } finally {
       this.#open--
     }
@@ -125,7 +128,34 @@ export class TaskPool {
   /** Ends every thread at once; safe to call twice. */
   async close(): Promise<void> {
     this.#isClosed = true
+    const closed = new TaskFailure('closed', 'the task pool was closed')
+    for (const waiting of this.#waiting.splice(0)) waiting.reject(closed)
     await this.#pool.destroy()
+  }
+
+  async #hand<R>(task: unknown, transfer: readonly ArrayBuffer[], stop: TaskStop): Promise<R> {
+    try {
+      return await this.#pool.run(task, { transferList: [...transfer], signal: stop as never })
+    } catch (error) {
+      throw this.#toFailure(error, stop)
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#running--
+      else next.resolve()
+    }
+  }
+
+  /** Resolves when it is this task's turn: the place of one that has ended is its own then. */
+  #turn(stop: TaskStop): Promise<void> {
+    const turn = Promise.withResolvers<void>()
+    this.#waiting.push(turn)
+    stop.once('abort', () => {
+      const place = this.#waiting.indexOf(turn)
+      if (place < 0) return
+      this.#waiting.splice(place, 1)
+      turn.reject(new TaskFailure('stopped', 'the task was stopped before it began'))
+    })
+    return turn.promise
   }
 
   #toFailure(error: unknown, stop: TaskStop): TaskFailure {
