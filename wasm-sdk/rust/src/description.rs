@@ -54,8 +54,7 @@ impl Description {
     #[doc(hidden)]
     pub fn send(self) -> i32 {
         let Self { needs, instance, on_failure } = self;
-        let description =
-            json!({ "abi": crate::ABI_VERSION, "needs": needs, "instance": instance, "on_failure": on_failure });
+        let description = json!({ "abi": crate::ABI_VERSION, "needs": needs, "instance": instance, "on_failure": on_failure });
         output_bytes(description.to_string().as_bytes());
         0
     }
