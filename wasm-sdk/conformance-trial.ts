@@ -11,7 +11,8 @@ const REUSE_CALLS = 200
 const NOW_MS = Date.UTC(2026, 0, 1)
 const BODY = { model: 'm', messages: [{ role: 'user', content: 'Grüße 😀' }] }
 
-const SAMPLES: Readonly<Record<AttachPoint, Omit<CaseStep, 'on' | 'expect'>>> = {
+/** A plain input for each place. */
+export const SAMPLES: Readonly<Record<AttachPoint, Omit<CaseStep, 'on' | 'expect'>>> = {
   OnRequest: { request: { headers: { 'content-type': 'application/json' }, body: BODY } },
   OnResponse: { response: { status: 200, body: { object: 'chat.completion', choices: [] } } },
   OnError: { response: { status: 500 }, error: {} },

@@ -10,13 +10,18 @@ export interface GatewayOptions {
 /** A refusal of the gateway; the status lets callers add what they know. */
 export class GatewayRefusal extends CliError {
   readonly status: number
+  /** The reply as it came. */
+  readonly body: string
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, body: string) {
     super(message)
     this.name = 'GatewayRefusal'
     this.status = status
+    this.body = body
   }
 }
+
+type Method = 'GET' | 'POST' | 'DELETE'
 
 const CALL_LIMIT_MS = 30_000
 
@@ -35,18 +40,24 @@ export class GatewayClient {
    * @returns the parsed reply
    * @throws GatewayRefusal for a status from 400, CliError when no gateway answers
    */
-  async call(method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
-    const headers: Record<string, string> = { accept: 'application/json' }
-    if (this.#apiKey !== undefined) headers.authorization = `Bearer ${this.#apiKey}`
-    if (body !== undefined) headers['content-type'] = 'application/json'
-    const response = await this.#fetch(path, { method, headers, body: JSON.stringify(body) })
-    const text = await response.text()
-    if (!response.ok) throw this.#refusal(response.status, text)
+  async call(method: Method, path: string, body?: unknown): Promise<unknown> {
+    const text = await this.callText(method, path, body)
     try {
       return JSON.parse(text)
     } catch {
       throw new CliError(`${this.#base}${path} did not answer with JSON; is this a Weir gateway?`)
     }
+  }
+
+  /** As `call`, for replies that are text. */
+  async callText(method: Method, path: string, body?: unknown): Promise<string> {
+    const headers: Record<string, string> = { accept: 'application/json' }
+    if (this.#apiKey !== undefined) headers.authorization = `Bearer ${this.#apiKey}`
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    const response = await this.#fetch(path, { method, headers, body: JSON.stringify(body) })
+    const text = await response.text()
+    if (!response.ok) throw this.#refusal(path, response.status, text)
+    return text
   }
 
   async #fetch(path: string, init: RequestInit): Promise<Response> {
@@ -67,12 +78,14 @@ export class GatewayClient {
     return `cannot reach ${this.#base}${code === undefined ? '' : ` (${code})`}; check --gateway`
   }
 
-  #refusal(status: number, text: string): GatewayRefusal {
+  #refusal(path: string, status: number, text: string): GatewayRefusal {
     const { message, code } = readError(text)
-    const next = nextStep(status, code, this.#apiKey !== undefined)
+    const next =
+      code === 'route_not_found' ? routeMissing(path) : nextStep(status, this.#apiKey !== undefined)
     return new GatewayRefusal(
       status,
       `the gateway says: ${message} (${status})${next === '' ? '' : `\n  ${next}`}`,
+      text,
     )
   }
 }
@@ -90,9 +103,12 @@ function readError(text: string): { message: string; code: string | null } {
   return { message: text.trim().slice(0, 200) || 'nothing', code: null }
 }
 
-function nextStep(status: number, code: string | null, hasKey: boolean): string {
-  if (code === 'route_not_found')
-    return 'its workers plugin is not enabled, or this is not the address of its API'
+/** The plugins whose routes are called here have the names of their paths. */
+function routeMissing(path: string): string {
+  return `its ${path.split(/[/?]/)[1]} plugin is not enabled, or this is not the address of its API`
+}
+
+function nextStep(status: number, hasKey: boolean): string {
   if (status === 401) {
     return hasKey
       ? 'the key is not one that this gateway takes for administration; check --api-key or WEIR_ADMIN_KEY'

@@ -36,6 +36,11 @@ const SUBCOMMANDS: readonly Subcommand[] = [
     summary: 'check and show the configuration',
     load: async () => (await import('./config.ts')).defineConfig,
   },
+  {
+    name: 'wasm',
+    summary: 'write, check, test and register middleware modules in WebAssembly',
+    load: async () => (await import('./wasm.ts')).defineWasm,
+  },
 ]
 
 const EXAMPLES = `

@@ -2,12 +2,11 @@
 import { type Command, Option } from 'commander'
 import { CliError } from './cli-error.ts'
 import { repeatable } from './config-options.ts'
-import { GatewayClient, GatewayRefusal } from './gateway-client.ts'
+import { type GatewayClient, GatewayRefusal } from './gateway-client.ts'
+import { clientOf, withGateway } from './gateway-options.ts'
 import { renderTable } from './table.ts'
 import { waitForWorker } from './wait-for-worker.ts'
 import type { Accepted, WorkerListing, WorkerRecord } from './worker-replies.ts'
-
-const DEFAULT_GATEWAY = 'http://127.0.0.1:30000'
 
 const EXAMPLES = `
 Examples:
@@ -62,18 +61,6 @@ export function defineWorkers(command: Command): void {
   withGateway(command.command('remove <id-or-url>').description('Drain a worker and remove it.')).action(
     (idOrUrl: string, options: { json?: boolean }, self: Command) => removeWorker(self, idOrUrl, options),
   )
-}
-
-function withGateway(command: Command): Command {
-  return command
-    .addOption(new Option('--gateway <url>', 'the gateway').env('WEIR_GATEWAY').default(DEFAULT_GATEWAY))
-    .addOption(new Option('--api-key <key>', 'key for administration').env('WEIR_ADMIN_KEY'))
-    .option('--json', 'print JSON')
-}
-
-function clientOf(command: Command): GatewayClient {
-  const { gateway, apiKey } = command.opts<{ gateway: string; apiKey?: string }>()
-  return new GatewayClient({ url: gateway, apiKey })
 }
 
 async function listWorkers(command: Command, options: { model?: string; json?: boolean }): Promise<void> {

@@ -1,0 +1,161 @@
+/** `weir wasm`: from a new module to one that runs in the gateway; each action is loaded when it is asked for. */
+import { type Command, Option } from 'commander'
+import { repeatable } from './config-options.ts'
+import { withGateway } from './gateway-options.ts'
+
+const EXAMPLES = `
+Examples:
+  weir wasm new my-module --lang assemblyscript          a project from a template
+  weir wasm build my-module                              writes my-module/build/module.wasm
+  weir wasm check my-module/build/module.wasm            would the gateway take it?
+  weir wasm test my-module                               plays my-module/cases/*.json, no gateway needed
+  weir wasm bench my-module/build/module.wasm            calls per second, fresh and warm instances
+  weir wasm add my-module --on-failure closed            registers it with a running gateway
+  weir wasm list
+  weir wasm remove my-module
+
+The tutorial is wasm-sdk/README.md; what modules and the gateway agree on is wasm-sdk/ABI.md.`
+
+const NEW_EXAMPLES = `
+Examples:
+  weir wasm new my-module
+  weir wasm new audit --lang rust --attach OnResponse,OnError --dir modules/audit`
+
+const TEST_EXAMPLES = `
+Examples:
+  weir wasm test my-module                               builds it first, then plays its cases
+  weir wasm test build/module.wasm --cases recorded      a module and cases of any place
+  weir wasm test my-module --update                      writes what the module does into the cases
+  weir wasm test my-module --gateway-config weir.yaml    with the limits of that gateway
+
+A case is a JSON file: a title, settings, and steps, each with what goes in and what is expected; only what
+'expect' names is compared. Give a step no 'expect' and run with --update to record what it does now.`
+
+const ADD_EXAMPLES = `
+Examples:
+  weir wasm add my-module
+  weir wasm add build/module.wasm --name auth --attach OnRequest --on-failure closed --config realm=demo
+  weir wasm add auth.wasm --config-env jwt_secret=JWT_SECRET --timeout-ms 50`
+
+export function defineWasm(command: Command): void {
+  command.addHelpText('after', EXAMPLES)
+  defineProject(command)
+  defineTrials(command)
+  defineRegistered(command)
+}
+
+function defineProject(command: Command): void {
+  command
+    .command('new <name>')
+    .description('Make a folder with a module that works, from a template.')
+    .addOption(language())
+    .option('--attach <points>', 'handlers to begin with, comma-separated (default: OnRequest)')
+    .option('--dir <folder>', 'where to make it (default: a folder of that name)')
+    .addHelpText('after', NEW_EXAMPLES)
+    .action(async (name, options) => (await import('./wasm/new.ts')).makeProject(name, options))
+
+  command
+    .command('build [dir]')
+    .description('Compile a module project; cargo has to be installed for those in Rust.')
+    .option('--out <file>', 'where to write the module (default: build/module.wasm in the project)')
+    .option('--debug', 'no optimisation, names of functions stay')
+    .option('--json', 'print JSON')
+    .action(async (folder, options) => (await import('./wasm/build.ts')).buildProject(folder ?? '.', options))
+}
+
+function language(): Option {
+  return new Option('--lang <language>', 'language')
+    .choices(['assemblyscript', 'rust'])
+    .default('assemblyscript')
+}
+
+function defineTrials(command: Command): void {
+  withLimits(
+    command
+      .command('check <file>')
+      .description('Say what a module is and whether the gateway takes it; exit code 1 when not.'),
+  )
+    .option('--attach <points>', 'where it is to be attached, comma-separated (default: wherever it can be)')
+    .addOption(repeatable('--config <key=value>', 'setting that the module needs to run; repeatable'))
+    .option('--wasi', 'it will be registered with WASI')
+    .option('--json', 'print JSON')
+    .action(async (file, options) => (await import('./wasm/check.ts')).checkFile(file, options))
+
+  withLimits(
+    command
+      .command('test <file-or-dir>')
+      .description('Play cases through a module, without a gateway; exit code 1 when one differs.'),
+  )
+    .option('--cases <dir>', 'folder or file of cases (default: cases beside the module or above it)')
+    .option('--update', 'write what the module does into the cases, in place of what differs')
+    .option('--json', 'print JSON')
+    .addHelpText('after', TEST_EXAMPLES)
+    .action(async (place, options) => (await import('./wasm/test.ts')).testModule(place, options))
+
+  withLimits(
+    command
+      .command('bench <file>')
+      .description('Measure calls of a module, by attach point, with fresh and warm instances.'),
+  )
+    .option('--duration-ms <ms>', 'time for each measurement, milliseconds', '1000')
+    .option(
+      '--cases <dir>',
+      'take the inputs from cases (default: cases beside the module, else plain inputs)',
+    )
+    .addOption(repeatable('--config <key=value>', 'setting of the module; repeatable'))
+    .option('--json', 'print JSON')
+    .action(async (file, options) => (await import('./wasm/bench.ts')).benchModule(file, options))
+}
+
+/** Limits of a gateway; by default those it has by default. */
+function withLimits(command: Command): Command {
+  return command
+    .option('--gateway-config <file>', 'take the limits from the wasm section of this file')
+    .option('--timeout-ms <ms>', 'longest call, milliseconds')
+    .option('--memory-pages <count>', 'most memory of the module, pages of 64 KiB')
+}
+
+function defineRegistered(command: Command): void {
+  withGateway(
+    command
+      .command('add <file-or-dir>')
+      .description('Register a module with a running gateway, which must see the same file.'),
+  )
+    .option('--name <name>', 'name of the module (default: that of the file or the project)')
+    .option('--attach <points>', 'where to attach it, comma-separated (default: wherever it can be)')
+    .addOption(repeatable('--config <key=value>', 'setting of the module; repeatable'))
+    .addOption(
+      repeatable(
+        '--config-env <key=VARIABLE>',
+        'setting from an environment variable, for secrets; repeatable',
+      ),
+    )
+    .addOption(
+      new Option('--on-failure <policy>', 'what a failed call does (default: as the module says)').choices([
+        'open',
+        'closed',
+      ]),
+    )
+    .addOption(
+      new Option('--instance <kind>', 'fresh or warm instances (default: as the module says)').choices([
+        'fresh',
+        'reuse',
+      ]),
+    )
+    .option('--timeout-ms <ms>', 'longest call, milliseconds (default: as the gateway says)')
+    .option('--wasi', 'the module imports WASI preview 1')
+    .addHelpText('after', ADD_EXAMPLES)
+    .action(async (place, options, self) =>
+      (await import('./wasm/registered.ts')).addModule(self, place, options),
+    )
+
+  withGateway(
+    command.command('list').description('Show the modules of a running gateway and what their calls took.'),
+  ).action(async (options, self) => (await import('./wasm/registered.ts')).listModules(self, options))
+
+  withGateway(
+    command.command('remove <name-or-uuid>').description('Remove a module; calls under way finish.'),
+  ).action(async (nameOrUuid, options, self) =>
+    (await import('./wasm/registered.ts')).removeModule(self, nameOrUuid, options),
+  )
+}

@@ -1,0 +1,56 @@
+/** Turns what the AssemblyScript compiler prints into one finding per mistake, with a place that editors understand. */
+import { join } from 'node:path'
+
+export interface CompilerError {
+  /** As given to the command: relative to the working directory. */
+  readonly file: string
+  /** Both 1-based. */
+  readonly line: number
+  readonly column: number
+  readonly level: 'error' | 'warning'
+  readonly message: string
+  /** Everything above in one line, and the source line under it. */
+  readonly text: string
+}
+
+const HEADING = /^(ERROR|WARNING|AS\d+|TS\d+)\b.*$/
+const PLACE = /^\s*└─ in (.+)\((\d+),(\d+)\)\s*$/
+const SOURCE = /^\s*(?:\d+)?\s*[│|]/
+
+/**
+ * @param folder of the project, put before paths that are relative to it
+ * @returns nothing when the output has another form, such as cargo's: show it as it is then
+ */
+export function readCompilerErrors(output: string, folder: string): CompilerError[] {
+  const found: CompilerError[] = []
+  let heading: string[] = []
+  let source: string[] = []
+  for (const line of output.split('\n')) {
+    const place = line.match(PLACE)
+    if (HEADING.test(line)) [heading, source] = [[line], []]
+    else if (place !== null && heading.length > 0) {
+      found.push(toError(heading.join('\n'), source, place, folder))
+      // A finding that names two places says the second of them below the first.
+      source = []
+    } else if (SOURCE.test(line)) source.push(line)
+    else if (heading.length > 0 && source.length === 0 && line.trim() !== '' && !/^\s*:/.test(line))
+      heading.push(line.trim())
+  }
+  return found
+}
+
+function toError(
+  heading: string,
+  source: readonly string[],
+  place: RegExpMatchArray,
+  folder: string,
+): CompilerError {
+  const file = place[1].startsWith('~lib/') ? place[1] : join(folder, place[1])
+  const line = Number(place[2])
+  const column = Number(place[3])
+  const level = heading.startsWith('WARNING') ? 'warning' : 'error'
+  const message = heading.replace(/^(ERROR|WARNING) /, '')
+  const shown = source.map((one) => `  ${one.trimEnd()}`)
+  const text = [`${file}:${line}:${column}: ${level} ${message}`, ...shown].join('\n')
+  return { file, line, column, level, message, text }
+}

@@ -1,0 +1,32 @@
+/** `weir wasm new`: makes a project and says what to do next. */
+import { relative } from 'node:path'
+import type { Language } from '../../../wasm-sdk/build.ts'
+import { newProject } from '../../../wasm-sdk/new-project.ts'
+import { CliError } from '../cli-error.ts'
+import { readAttachPoints } from './arguments.ts'
+
+interface NewOptions {
+  readonly lang: Language
+  readonly attach?: string
+  readonly dir?: string
+}
+
+export async function makeProject(name: string, { lang, attach, dir }: NewOptions): Promise<void> {
+  const points = readAttachPoints(attach) ?? ['OnRequest']
+  const made = await newProject({ directory: dir ?? name, name, language: lang })
+  if (!made.isOk) throw new CliError(`${made.problem}\n  ${made.next}`)
+  const { directory } = made
+  const files = [...made.files]
+  if (points.length > 1 || points[0] !== 'OnRequest') {
+    const { addHandlers } = await import('./handlers.ts')
+    files.splice(0, files.length, ...(await addHandlers(directory, lang, points)))
+  }
+  const place = relative('.', directory) || '.'
+  console.log(`${name} is in ${directory}:`)
+  for (const file of files) console.log(`  ${file}`)
+  console.log(`
+next:
+  weir wasm build ${place}
+  weir wasm test ${place}
+  weir wasm add ${place}          with a gateway that runs`)
+}

@@ -1,0 +1,184 @@
+/** `weir wasm add`, `list`, `remove`: the modules of a running gateway. @source API spec 4.7 */
+import { existsSync } from 'node:fs'
+import type { Command } from 'commander'
+import { inspectModule } from '../../../wasm-sdk/inspect.ts'
+import type { AddResult, ModuleList, ModuleRecord } from '../../wasm/wire.ts'
+import { CliError } from '../cli-error.ts'
+import { type GatewayClient, GatewayRefusal } from '../gateway-client.ts'
+import { clientOf } from '../gateway-options.ts'
+import { renderTable } from '../table.ts'
+import {
+  moduleFileOf,
+  nameOfModule,
+  readAttachPoints,
+  readCount,
+  readModuleBytes,
+  readSettings,
+} from './arguments.ts'
+import { plural, showBytes } from './units.ts'
+
+interface AddOptions {
+  readonly name?: string
+  readonly attach?: string
+  readonly config?: readonly string[]
+  readonly configEnv?: readonly string[]
+  readonly onFailure?: 'open' | 'closed'
+  readonly instance?: 'fresh' | 'reuse'
+  readonly timeoutMs?: string
+  readonly wasi?: boolean
+  readonly json?: boolean
+}
+
+interface Registration {
+  readonly modules: readonly { readonly name: string; readonly add_result: AddResult }[]
+}
+
+export async function addModule(command: Command, place: string, options: AddOptions): Promise<void> {
+  const descriptor = await describe(place, options)
+  const { modules } = await register(clientOf(command), descriptor)
+  const [{ add_result }] = modules
+  if (options.json === true) console.log(JSON.stringify(modules[0], null, 2))
+  if ('Error' in add_result) {
+    throw new CliError(
+      `the gateway refused ${descriptor.name}: ${add_result.Error}\n  ${nextStep(add_result.Error, descriptor.file_path)}`,
+    )
+  }
+  if (options.json === true) return
+  const points = descriptor.attach_points.map(({ Middleware }) => Middleware).join(', ')
+  console.log(`${descriptor.name} is registered as ${add_result.Success}, attached to ${points}`)
+}
+
+/** @source API spec 2.14 */
+async function describe(place: string, options: AddOptions) {
+  const file = moduleFileOf(place)
+  const points = readAttachPoints(options.attach) ?? (await pointsOf(place, file))
+  const config = { ...readSettings('--config', options.config), ...readEnvironment(options.configEnv) }
+  return {
+    name: options.name ?? nameOfModule(file),
+    // The gateway opens the file itself, wherever it was started.
+    file_path: file,
+    module_type: 'Middleware' as const,
+    attach_points: points.map((Middleware) => ({ Middleware })),
+    ...(Object.keys(config).length > 0 && { config }),
+    ...(options.onFailure !== undefined && { on_failure: options.onFailure }),
+    ...(options.instance !== undefined && { instance: options.instance }),
+    ...(options.timeoutMs !== undefined && { timeout_ms: readCount('--timeout-ms', options.timeoutMs) }),
+    ...(options.wasi === true && { wasi: true }),
+  }
+}
+
+async function pointsOf(place: string, file: string) {
+  if (!existsSync(file)) {
+    const next =
+      file === place
+        ? 'where only the gateway sees it, say --attach'
+        : `build it first: weir wasm build ${place}`
+    throw new CliError(`there is no file ${file}\n  ${next}`)
+  }
+  const { attachPoints, problem } = inspectModule(await readModuleBytes(file))
+  if (attachPoints.length > 0) return attachPoints
+  throw new CliError(
+    `${file} has nothing to attach: ${problem ?? 'it exports no handler'}\n  see: weir wasm check ${place}`,
+  )
+}
+
+function readEnvironment(pairs: readonly string[] = []): Record<string, string> {
+  const settings = Object.entries(readSettings('--config-env', pairs))
+  return Object.fromEntries(
+    settings.map(([key, variable]) => {
+      const value = process.env[variable]
+      if (value === undefined)
+        throw new CliError(`--config-env ${key}: the environment variable ${variable} is not set`)
+      return [key, value]
+    }),
+  )
+}
+
+/** A refused module is an answer with a reason in it, unlike a refused request. */
+async function register(client: GatewayClient, descriptor: unknown): Promise<Registration> {
+  try {
+    return (await client.call('POST', '/wasm', { modules: [descriptor] })) as Registration
+  } catch (error) {
+    if (error instanceof GatewayRefusal && error.status === 400) {
+      const reply = parse(error.body)
+      if (reply?.modules?.[0]?.add_result !== undefined) return reply
+    }
+    throw error
+  }
+}
+
+function parse(text: string): Registration | null {
+  try {
+    return JSON.parse(text) as Registration
+  } catch {
+    return null
+  }
+}
+
+function nextStep(reason: string, file: string): string {
+  if (/duplicate/i.test(reason)) return "remove the other one first: 'weir wasm list' shows it"
+  if (/cannot access|does not exist/.test(reason)) return `the gateway looks for ${file} on its own machine`
+  if (/outside of the folders|not allowed|blocked/.test(reason))
+    return 'put the file where the gateway may load modules from: plugins.wasm.roots of its configuration'
+  if (/wasi/i.test(reason)) return 'build without WASI, or pass --wasi to a gateway that allows it'
+  return `see: weir wasm check ${file}`
+}
+
+export async function listModules(command: Command, options: { json?: boolean }): Promise<void> {
+  const list = (await clientOf(command).call('GET', '/wasm')) as ModuleList
+  if (options.json === true) console.log(JSON.stringify(list, null, 2))
+  else if (list.modules.length === 0) console.log('no modules; add one with: weir wasm add FILE')
+  else console.log(`${renderModules(list.modules)}\n${renderMetrics(list.metrics)}`)
+}
+
+function renderModules(modules: readonly ModuleRecord[]): string {
+  const headings = ['NAME', 'UUID', 'ATTACHED TO', 'SIZE', 'CALLS', 'LAST CALL', 'FILE']
+  const rows = modules.map(({ module_uuid, module_meta: meta }) => [
+    meta.name,
+    module_uuid,
+    meta.attach_points.map(({ Middleware }) => Middleware).join(', '),
+    showBytes(meta.size_bytes),
+    meta.access_count,
+    meta.access_count === 0 ? 'never' : meta.last_accessed_at.replace(/\.\d+Z$/, 'Z'),
+    meta.file_path,
+  ])
+  return renderTable(headings, rows)
+}
+
+function renderMetrics(metrics: ModuleList['metrics']): string {
+  const { total_executions: total, failed_executions: failed, average_execution_time_ms: average } = metrics
+  const times =
+    total === 0 ? '' : `; ${average.toFixed(1)} ms on average, ${metrics.max_execution_time_ms} ms at most`
+  return `${plural(total, 'call')}, ${failed} failed${times}`
+}
+
+export async function removeModule(
+  command: Command,
+  nameOrUuid: string,
+  options: { json?: boolean },
+): Promise<void> {
+  const client = clientOf(command)
+  const uuid = isUuid(nameOrUuid) ? nameOrUuid : await findByName(client, nameOrUuid)
+  const text = await client
+    .callText('DELETE', `/wasm/${encodeURIComponent(uuid)}`)
+    .catch((error: unknown) => {
+      if (!(error instanceof GatewayRefusal) || error.status !== 400) throw error
+      throw new CliError(`${error.message}\n  'weir wasm list' shows the modules`)
+    })
+  console.log(options.json === true ? JSON.stringify({ module_uuid: uuid, message: text }, null, 2) : text)
+}
+
+function isUuid(text: string): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
+}
+
+async function findByName(client: GatewayClient, name: string): Promise<string> {
+  const { modules } = (await client.call('GET', '/wasm')) as ModuleList
+  const found = modules.filter(({ module_meta }) => module_meta.name === name)
+  if (found.length === 1) return found[0].module_uuid
+  const uuids = found.map(({ module_uuid }) => module_uuid).join(', ')
+  if (found.length > 1)
+    throw new CliError(`${found.length} modules have the name ${name}; give a uuid: ${uuids}`)
+  const known = modules.map(({ module_meta }) => module_meta.name).join(', ')
+  throw new CliError(`no module has the name ${name}${known === '' ? '' : `; known: ${known}`}`)
+}

@@ -1,0 +1,8 @@
+/** Errors of the gateway and of engines: the client is told where to ask. */
+import { Action, config, handleError } from 'weir/wasm-sdk/assembly'
+
+export function on_error(): i32 {
+  return handleError((request, response, error) => {
+    return Action.modify().setHeader('x-error-code', error.code).setHeader('x-support', config.text('support', 'none'))
+  })
+}

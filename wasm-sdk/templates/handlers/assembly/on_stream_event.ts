@@ -1,0 +1,10 @@
+/** Events of streamed answers: those with the name of the setting `drop` do not go on. */
+import { config, handleStreamEvent, StreamAction } from 'weir/wasm-sdk/assembly'
+
+export function on_stream_event(): i32 {
+  return handleStreamEvent((request, event) => {
+    const name = event.name
+    if (name === null || name != config.text('drop', 'ping')) return StreamAction.pass()
+    return StreamAction.drop()
+  })
+}

@@ -1,0 +1,10 @@
+//! Answers that are no stream: overloaded engines are reported as such.
+
+use weir_sdk::{Action, Request, Response, Result};
+
+pub fn handle(_request: &Request, response: &Response) -> Result<Action> {
+    if response.status() != 500 {
+        return Ok(Action::pass());
+    }
+    Ok(Action::modify().status(503).set_header("retry-after", "1"))
+}

@@ -1,0 +1,11 @@
+//! Events of streamed answers: those with the name of the setting `drop` do not go on.
+
+use weir_sdk::{config, Request, Result, StreamAction, StreamEvent};
+
+pub fn handle(_request: &Request, event: &StreamEvent) -> Result<StreamAction> {
+    let dropped = config::get("drop").unwrap_or("ping".into());
+    Ok(match event.name() {
+        Some(name) if name == dropped => StreamAction::discard(),
+        _ => StreamAction::pass(),
+    })
+}
