@@ -80,7 +80,13 @@ export class ThreadBalance implements WorkerBalance {
     this.books = { counters, breakers: this.breakers }
     const { policySettings: config = DEFAULT_POLICIES, log } = options
     this.metrics = metrics
-    this.policyState = new PolicyState({ config, shared, metrics, maxWorkers: counters.maxWorkers })
+    const { maxWorkers, threadIndex } = counters
+    this.policyState = new PolicyState({
+      config,
+      shared,
+      metrics: threadIndex === 0 ? metrics : null,
+      maxWorkers,
+    })
     registerBuiltInPolicies(this.registry, this.policyState)
     const parts = { metrics, shared, random, log }
     this.policies = new ModelPolicies(this.registry, options, options.log ?? null, parts)

@@ -17,9 +17,18 @@ import type { SlotLedger } from './slot-ledger.ts'
 
 /**
  * hit: sent to a holder · miss: no holder of enough · spill: the holder had too much to do for what it holds ·
- * imbalanced: load overruled any holder · event_*: by what engines report.
+ * imbalanced: load overruled any holder · single: the model has one worker · event_*: by what engines report.
  */
-const BRANCHES = ['hit', 'miss', 'spill', 'imbalanced', 'no_prompt', 'event_hit', 'event_miss'] as const
+const BRANCHES = [
+  'hit',
+  'miss',
+  'single',
+  'spill',
+  'imbalanced',
+  'no_prompt',
+  'event_hit',
+  'event_miss',
+] as const
 type Branch = (typeof BRANCHES)[number]
 
 /** Token ids and text of equal bytes are different prompts. */
@@ -84,7 +93,7 @@ export class CacheAware implements Policy {
     this.matched = 0
     const leastLoaded = findLeastLoaded(candidates, ledger)
     // With nobody to choose from there is nothing to remember.
-    if (candidates.members.length === 1) return this.send(candidates, leastLoaded, 'miss')
+    if (candidates.members.length === 1) return this.send(candidates, leastLoaded, 'single')
     const isImbalanced = this.isImbalanced(candidates)
     const { tokenIds } = request
     if (!isImbalanced && tokenIds !== null) {

@@ -12,12 +12,14 @@ const TIMEOUT_MS = 30_000
 
 interface Answers {
   readonly homes: readonly number[]
-  readonly entries: number
   readonly hits: number
 }
 
-async function runThreads(settings: object, work: { sessions: number; prompts: number }): Promise<Answers[]> {
-  const memory = new SharedMemory()
+async function runThreads(
+  settings: object,
+  work: { sessions: number; prompts: number },
+  memory = new SharedMemory(),
+): Promise<Answers[]> {
   new PolicyThread(settings, memory)
   const gate = new SharedArrayBuffer(4)
   const threads = Array.from({ length: THREADS }, () => {
@@ -30,11 +32,12 @@ async function runThreads(settings: object, work: { sessions: number; prompts: n
 test('threads that meet the same new sessions at once give each the same worker', {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const answers = await runThreads({}, { sessions: SESSIONS, prompts: 0 })
+  const memory = new SharedMemory()
+  const answers = await runThreads({}, { sessions: SESSIONS, prompts: 0 }, memory)
   const [first] = answers
   for (const { homes } of answers) expect(homes).toEqual(first.homes)
   expect(new Set(first.homes).size).toBe(8)
-  expect(answers.reduce((sum, { entries }) => sum + entries, 0)).toBe(SESSIONS)
+  expect(new PolicyThread({}, memory).metric('weir_manual_policy_cache_entries')).toBe(SESSIONS)
 })
 
 test('a small prefix table that all threads overwrite at once gives no answer beyond the candidates', {

@@ -16,7 +16,8 @@ import { SlicedSweep } from './time-slices.ts'
 export interface PolicyStateOptions {
   readonly config: PoliciesConfig
   readonly shared: PolicyParts['shared']
-  readonly metrics: Metrics
+  /** Of control, which tells what all threads share; null elsewhere. */
+  readonly metrics: Metrics | null
   /** Rows of the worker counters. */
   readonly maxWorkers: number
 }

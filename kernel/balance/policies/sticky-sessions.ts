@@ -7,13 +7,15 @@
  * header | lock of each bucket | key (low lane) of each entry | record of each entry: high lane, last use, two workers
  * ```
  */
-import type { GaugeHandle, Metrics } from '../../contracts/metric.ts'
+import type { Metrics } from '../../contracts/metric.ts'
 import type { PolicyParts } from '../../contracts/policy.ts'
 import type { SlotLedger } from './slot-ledger.ts'
 import { claimsRound, type Slice, SlicedSweep } from './time-slices.ts'
 
 const HEADER_CELLS = 16
+/** Header cells: when the last sweep began, and how many sessions there are. */
 const SWEEP_ROUND = 0
+const COUNT = 1
 const BUCKET = 8
 const HIGH = 0
 const LAST_USE = 1
@@ -30,7 +32,8 @@ const ENTRIES_PER_STEP = 1_024
 
 export interface StickySessionsOptions {
   readonly shared: PolicyParts['shared']
-  readonly metrics: Metrics
+  /** On control, which tells the number of sessions for all threads; null elsewhere. */
+  readonly metrics: Metrics | null
   readonly ledger: SlotLedger
   readonly maxSessions: number
   readonly maxIdleSecs: number
@@ -46,8 +49,6 @@ export class StickySessions {
   private readonly bucketMask: number
   private readonly keysAt: number
   private readonly recordsAt: number
-  private readonly metrics: Metrics
-  private entries: GaugeHandle | null = null
 
   constructor(options: StickySessionsOptions) {
     this.entryCount = 1 << Math.ceil(Math.log2(options.maxSessions))
@@ -61,7 +62,7 @@ export class StickySessions {
     this.bucketMask = buckets - 1
     this.ledger = options.ledger
     this.maxIdleSecs = options.maxIdleSecs
-    this.metrics = options.metrics
+    if (options.metrics !== null) this.showCount(options.metrics)
     const intervalMs = options.sweepIntervalSecs * 1000
     this.sweep = new SlicedSweep(intervalMs, () =>
       claimsRound(this.cells, SWEEP_ROUND, intervalMs) ? this.sweepRound() : null,
@@ -161,7 +162,7 @@ export class StickySessions {
     if (this.cells[this.keysAt + taken] !== 0) this.forget(taken)
     this.cells[this.record(taken) + HIGH] = high
     this.cells[this.keysAt + taken] = key
-    this.count(1)
+    Atomics.add(this.cells, COUNT, 1)
     return taken
   }
 
@@ -172,7 +173,7 @@ export class StickySessions {
     if (this.cells[at + SECOND] !== 0) this.ledger.addSession(this.cells[at + SECOND], -1)
     this.cells[at + FIRST] = 0
     this.cells[at + SECOND] = 0
-    this.count(-1)
+    Atomics.sub(this.cells, COUNT, 1)
   }
 
   private sweepRound(): Slice {
@@ -191,12 +192,15 @@ export class StickySessions {
     }
   }
 
-  /** Each thread shows what it added less what it removed; over all threads that is the number of sessions. */
-  private count(by: 1 | -1): void {
-    this.entries ??= this.metrics
-      .gauge({ name: 'weir_manual_policy_cache_entries', help: 'Sessions that stick to a worker.' })
-      .labels()
-    this.entries.value += by
+  /** From the first session on: who uses no sessions sees no metric of them. */
+  private showCount(metrics: Metrics): void {
+    let wasUsed = false
+    metrics.onCollect(() => {
+      wasUsed ||= this.cells[COUNT] !== 0
+      if (!wasUsed) return
+      const help = 'Sessions that stick to a worker.'
+      metrics.gauge({ name: 'weir_manual_policy_cache_entries', help }).labels().value = this.cells[COUNT]
+    })
   }
 }
 
