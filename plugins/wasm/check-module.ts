@@ -8,8 +8,8 @@ import {
 } from '../../wasm-sdk/abi.ts'
 import { BadModule } from './wasm-binary.ts'
 
-const KERNEL_NAMESPACE = 'extism:host/env'
-const WASI_NAMESPACE = 'wasi_snapshot_preview1'
+export const KERNEL_NAMESPACE = 'extism:host/env'
+export const WASI_NAMESPACE = 'wasi_snapshot_preview1'
 
 /** Those of the host SDK, and those that we add for newer guest libraries. @source wasm facts 13, 13.1 */
 const KERNEL_FUNCTIONS = new Set([

@@ -6,12 +6,10 @@
  */
 import { type CallContext, createPlugin, type ExtismPluginOptions, type Plugin } from '@extism/extism'
 import { HOST_NAMESPACE } from '../../wasm-sdk/abi.ts'
+import { KERNEL_NAMESPACE, WASI_NAMESPACE } from './check-module.ts'
 import type { LoadedModule, LogLine } from './guest-task.ts'
 import { hostFunctions } from './host-functions.ts'
 import type { SharedState } from './shared-state.ts'
-
-export const KERNEL_NAMESPACE = 'extism:host/env'
-export const WASI_NAMESPACE = 'wasi_snapshot_preview1'
 
 const MAX_LOG_LINES = 64
 const MAX_LOG_CHARACTERS = 2_000

@@ -3,6 +3,7 @@
  * which call was running when a thread had to be ended.
  */
 import { type Host, type Logger, TaskFailure, type TaskPool, TaskStop } from '#kernel'
+import { CallWatch } from './call-watch.ts'
 import type { WasmConfig } from './config.ts'
 import {
   type GuestReply,
@@ -153,7 +154,7 @@ export class GuestPool {
     const id = task.kind === 'phase' ? task.id : 0
     if (request.onPartial !== undefined) this.#partials.set(id, request.onPartial)
     const stop = new TaskStop()
-    const watch = new Watch(this.#cells, cell, stop, request, this.#isWarm ? 0 : START_GRACE_MS)
+    const watch = new CallWatch(this.#cells, cell, stop, request, this.#isWarm ? 0 : START_GRACE_MS)
     try {
       const reply = await pool.run<GuestReply>(task, { transfer, stop })
       this.#isWarm = true
@@ -177,54 +178,6 @@ export class GuestPool {
 
   #takePartial({ weirGuest, place, result }: PartialResult): void {
     this.#partials.get(weirGuest)?.(place, result)
-  }
-}
-
-/** Stops a task when the call that runs has taken too long. */
-class Watch {
-  readonly #cells: Int32Array
-  readonly #cell: number
-  readonly #stop: TaskStop
-  readonly #request: TaskRequest
-  readonly #graceMs: number
-  readonly #begunAtMs = sharedClockMs()
-  #timer: NodeJS.Timeout
-  /** The call that took too long, 0 when it was the wait before it; null while nothing was stopped. */
-  blamed: number | null = null
-
-  /** @param graceMs more time for the first call to begin */
-  constructor(cells: Int32Array, cell: number, stop: TaskStop, request: TaskRequest, graceMs: number) {
-    this.#cells = cells
-    this.#cell = cell
-    this.#stop = stop
-    this.#request = request
-    this.#graceMs = graceMs
-    this.#timer = setTimeout(() => this.#look(), request.limitMs(0))
-  }
-
-  end(): void {
-    clearTimeout(this.#timer)
-  }
-
-  #look(): void {
-    const progress = Atomics.load(this.#cells, this.#cell * 2)
-    const limitMs = this.#request.limitMs(progress)
-    const nowMs = sharedClockMs()
-    const ranMs = (nowMs - Atomics.load(this.#cells, this.#cell * 2 + 1)) | 0
-    const leftMs = this.#leftMs(progress, limitMs, ranMs, (nowMs - this.#begunAtMs) | 0)
-    if (leftMs > 0) {
-      this.#timer = setTimeout(() => this.#look(), leftMs)
-      return
-    }
-    // A guest that had no more than half of its time is not to blame: the wait was too long.
-    this.blamed = progress > 0 && ranMs * 2 >= limitMs ? progress : 0
-    this.#stop.stop()
-  }
-
-  /** The first call's limit begins when the task is handed over, unless the threads are only starting. */
-  #leftMs(progress: number, limitMs: number, ranMs: number, waitedMs: number): number {
-    if (progress > 1 || (progress === 1 && this.#graceMs > 0)) return limitMs - ranMs
-    return limitMs + this.#graceMs - waitedMs
   }
 }
 

@@ -7,11 +7,12 @@ import type { GuestPool } from './guest-pool.ts'
 import type { LoadedModule, ModuleSet } from './guest-task.ts'
 import { loadModule, type ModuleFile, readModule } from './load-module.ts'
 import { Refused } from './module-file.ts'
-import { type ModuleStats, toNanosecondTime, wallClockNs } from './module-stats.ts'
+import { type Registered, toModuleList } from './module-list.ts'
+import { type ModuleStats, wallClockNs } from './module-stats.ts'
 import type { SavedModule, SavedModules } from './saved-modules.ts'
 import { uuidV7 } from './uuid-v7.ts'
 import { BadModule } from './wasm-binary.ts'
-import type { AddResult, ModuleDescriptor, ModuleList, ModuleRecord } from './wire.ts'
+import type { AddResult, ModuleDescriptor, ModuleList } from './wire.ts'
 
 export interface RegistryParts {
   readonly config: WasmConfig
@@ -21,14 +22,6 @@ export interface RegistryParts {
   /** Where modules are tried; closed when nothing is left to try. */
   readonly pool: GuestPool
   publish(set: ModuleSet): Promise<void>
-}
-
-interface Registered {
-  readonly loaded: LoadedModule
-  readonly descriptor: ModuleDescriptor
-  readonly hash: string
-  readonly sizeBytes: number
-  readonly createdAtNs: bigint
 }
 
 export class Registry {
@@ -97,20 +90,7 @@ export class Registry {
   }
 
   list(): ModuleList {
-    const { total, successful, failed, timeUs, maxTimeUs } = this.#parts.stats.totals()
-    const totalMs = Math.floor(timeUs / 1_000)
-    return {
-      modules: this.#modules.map((module) => this.#record(module)),
-      metrics: {
-        total_executions: total,
-        successful_executions: successful,
-        failed_executions: failed,
-        total_execution_time_ms: totalMs,
-        // Rounded up, as the sum is rounded down: the longest is never below the average.
-        max_execution_time_ms: Math.ceil(maxTimeUs / 1_000),
-        average_execution_time_ms: total === 0 ? 0 : totalMs / total,
-      },
-    }
+    return toModuleList(this.#modules, this.#parts.stats)
   }
 
   async #registerOne(descriptor: ModuleDescriptor, asker: Asker): Promise<AddResult> {
@@ -194,23 +174,6 @@ export class Registry {
 
   #publish(): Promise<void> {
     return this.#parts.publish({ modules: this.modules })
-  }
-
-  #record({ loaded, descriptor, hash, sizeBytes, createdAtNs }: Registered): ModuleRecord {
-    const { stats } = this.#parts
-    return {
-      module_uuid: loaded.uuid,
-      module_meta: {
-        name: descriptor.name,
-        file_path: descriptor.file_path,
-        sha256_hash: hash,
-        size_bytes: sizeBytes,
-        created_at: toNanosecondTime(createdAtNs),
-        last_accessed_at: toNanosecondTime(stats.lastAccessedNs(loaded.row)),
-        access_count: stats.accessCount(loaded.row),
-        attach_points: descriptor.attach_points,
-      },
-    }
   }
 
   #audit(action: string, uuid: string, name: string | null, hash: string | null, asker: Asker): void {

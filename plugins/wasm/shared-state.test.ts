@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { sharedClockMs } from './guest-task.ts'
 import { MAX_VALUE_BYTES, NOT_COUNTED, SharedState, stateKey } from './shared-state.ts'
 
 const MINUTE = 60_000
@@ -108,6 +109,18 @@ test('a thread that died with the lock costs the content, and nobody waits for i
   expect(alive.get(key('a'))).toBeNull()
   expect(alive.set(key('a'), bytes('y'), MINUTE)).toBe(true)
   expect(textOf(other.get(key('a')))).toBe('y')
+})
+
+test('a holder that nobody buries is done with after a while', () => {
+  const memory = new SharedArrayBuffer(65_536)
+  const state = new SharedState(memory, 1)
+  const words = new Int32Array(memory)
+  Atomics.store(words, 0, 9)
+  Atomics.store(words, 1, sharedClockMs() - 4_000)
+  expect([state.set(key('a'), bytes('x'), MINUTE), Atomics.load(words, 0)]).toEqual([false, 9])
+  Atomics.store(words, 1, sharedClockMs() - 6_000)
+  state.set(key('a'), bytes('x'), MINUTE)
+  expect(state.set(key('a'), bytes('x'), MINUTE)).toBe(true)
 })
 
 test('no two modules, tenants and keys share a place', () => {

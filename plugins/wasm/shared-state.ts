@@ -3,10 +3,10 @@
  * guards the table; a thread that is ended while it holds the lock costs the table's content, never its consistency.
  */
 import { hash } from 'node:crypto'
+import { LOCK_BYTES, SharedLock } from './shared-lock.ts'
 
-/** Header words: the lock (thread id + 1, 0 when free), the hand of the eviction, the slots in use. */
-const LOCK = 0
-const HAND = 1
+/** Of the header, behind the lock: where the eviction stands. */
+const HAND = LOCK_BYTES / 4
 const HEADER_BYTES = 64
 const SLOT_BYTES = 128
 /** Words of a slot. A value continues in further slots, which hold nothing but bytes behind the first two words. */
@@ -26,9 +26,6 @@ const FREE = 0
 const HEAD = 1
 const CONTINUATION = 2
 
-/** How long one call waits for the lock before it gives up. The table is held for microseconds. */
-const LOCK_WAIT_MS = 50
-
 export const MAX_VALUE_BYTES = 65_536
 export const MAX_KEY_BYTES = 1_024
 export const MAX_TTL_MS = 86_400_000
@@ -37,7 +34,7 @@ export const NOT_COUNTED = -(2n ** 63n)
 const COUNTER_BYTES = 8
 
 export class SharedState {
-  readonly #lockOwner: number
+  readonly #lock: SharedLock
   readonly #header: Int32Array
   readonly #buckets: Int32Array
   readonly #words: Int32Array
@@ -58,12 +55,12 @@ export class SharedState {
     this.#words = new Int32Array(memory)
     this.#view = new DataView(memory)
     this.#bytes = new Uint8Array(memory)
-    this.#lockOwner = owner + 1
+    this.#lock = new SharedLock(memory, owner, () => this.#clear())
   }
 
   /** @returns a copy of the value; null when there is none */
   get(key: Uint8Array): Uint8Array<ArrayBuffer> | null {
-    return this.#locked(null, () => {
+    return this.#lock.run(null, () => {
       const slot = this.#find(key)
       return slot < 0 ? null : this.#read(slot)
     })
@@ -72,7 +69,7 @@ export class SharedState {
   /** @returns false when it does not fit or the table was busy */
   set(key: Uint8Array, value: Uint8Array, ttlMs: number): boolean {
     if (value.length > MAX_VALUE_BYTES) return false
-    return this.#locked(false, () => {
+    return this.#lock.run(false, () => {
       const old = this.#find(key)
       if (old >= 0) this.#release(old)
       return this.#insert(key, value, Date.now() + clampTtl(ttlMs))
@@ -81,7 +78,7 @@ export class SharedState {
 
   /** @returns true when there was one */
   delete(key: Uint8Array): boolean {
-    return this.#locked(false, () => {
+    return this.#lock.run(false, () => {
       const slot = this.#find(key)
       if (slot >= 0) this.#release(slot)
       return slot >= 0
@@ -90,7 +87,7 @@ export class SharedState {
 
   /** Adds to a counter, an 8-byte little-endian value. The time to live counts from the first increment. */
   increment(key: Uint8Array, delta: bigint, ttlMs: number): bigint {
-    return this.#locked(NOT_COUNTED, () => {
+    return this.#lock.run(NOT_COUNTED, () => {
       const slot = this.#find(key)
       if (slot < 0) {
         const bytes = new Uint8Array(COUNTER_BYTES)
@@ -107,27 +104,7 @@ export class SharedState {
 
   /** A thread is gone for good: if it held the lock, the table may be half changed, and is emptied. */
   releaseDead(owner: number): void {
-    if (Atomics.load(this.#header, LOCK) !== owner + 1) return
-    this.#clear()
-    Atomics.compareExchange(this.#header, LOCK, owner + 1, 0)
-    Atomics.notify(this.#header, LOCK)
-  }
-
-  #locked<T>(otherwise: T, act: () => T): T {
-    const until = performance.now() + LOCK_WAIT_MS
-    for (;;) {
-      const holder = Atomics.compareExchange(this.#header, LOCK, 0, this.#lockOwner)
-      if (holder === 0) break
-      const leftMs = until - performance.now()
-      if (leftMs <= 0) return otherwise
-      Atomics.wait(this.#header, LOCK, holder, leftMs)
-    }
-    try {
-      return act()
-    } finally {
-      Atomics.store(this.#header, LOCK, 0)
-      Atomics.notify(this.#header, LOCK, 1)
-    }
+    this.#lock.releaseDead(owner)
   }
 
   #find(key: Uint8Array): number {

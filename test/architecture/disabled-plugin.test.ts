@@ -47,6 +47,9 @@ test('without storage and sim, neither their code nor LevelDB is loaded', async 
     '/plugins/storage/',
     '/plugins/sim/',
     '/plugins/openapi/',
+    '/plugins/wasm/',
+    '/node_modules/piscina/',
+    '/node_modules/@extism/',
     '/node_modules/level/',
     'classic-level',
   ]) {

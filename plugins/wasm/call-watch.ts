@@ -1,0 +1,55 @@
+/** Watches one task of the pool, and stops it when the call that runs in it has taken too long. */
+import type { TaskStop } from '#kernel'
+import { sharedClockMs } from './guest-task.ts'
+
+export interface CallLimits {
+  /** Limit of the call that runs, milliseconds; of progress 0, the wait for the first call. */
+  limitMs(progress: number): number
+}
+
+export class CallWatch {
+  readonly #cells: Int32Array
+  readonly #cell: number
+  readonly #stop: TaskStop
+  readonly #limits: CallLimits
+  readonly #graceMs: number
+  readonly #begunAtMs = sharedClockMs()
+  #timer: NodeJS.Timeout
+  /** The call that took too long, 0 when it was the wait before it; null while nothing was stopped. */
+  blamed: number | null = null
+
+  /** @param graceMs more time for the first call to begin */
+  constructor(cells: Int32Array, cell: number, stop: TaskStop, limits: CallLimits, graceMs: number) {
+    this.#cells = cells
+    this.#cell = cell
+    this.#stop = stop
+    this.#limits = limits
+    this.#graceMs = graceMs
+    this.#timer = setTimeout(() => this.#look(), limits.limitMs(0))
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
+  }
+
+  #look(): void {
+    const progress = Atomics.load(this.#cells, this.#cell * 2)
+    const limitMs = this.#limits.limitMs(progress)
+    const nowMs = sharedClockMs()
+    const ranMs = (nowMs - Atomics.load(this.#cells, this.#cell * 2 + 1)) | 0
+    const leftMs = this.#leftMs(progress, limitMs, ranMs, (nowMs - this.#begunAtMs) | 0)
+    if (leftMs > 0) {
+      this.#timer = setTimeout(() => this.#look(), leftMs)
+      return
+    }
+    // A guest that had no more than half of its time is not to blame: the wait was too long.
+    this.blamed = progress > 0 && ranMs * 2 >= limitMs ? progress : 0
+    this.#stop.stop()
+  }
+
+  /** The first call's limit begins when the task is handed over, unless the threads are only starting. */
+  #leftMs(progress: number, limitMs: number, ranMs: number, waitedMs: number): number {
+    if (progress > 1 || (progress === 1 && this.#graceMs > 0)) return limitMs - ranMs
+    return limitMs + this.#graceMs - waitedMs
+  }
+}

@@ -1,0 +1,49 @@
+/** The registered modules as GET /wasm shows them. @source API spec 2.14, wasm facts 4 */
+import type { LoadedModule } from './guest-task.ts'
+import { type ModuleStats, toNanosecondTime } from './module-stats.ts'
+import type { ModuleDescriptor, ModuleList, ModuleRecord } from './wire.ts'
+
+/** A module as control keeps it. */
+export interface Registered {
+  readonly loaded: LoadedModule
+  readonly descriptor: ModuleDescriptor
+  readonly hash: string
+  readonly sizeBytes: number
+  readonly createdAtNs: bigint
+}
+
+export function toModuleList(modules: readonly Registered[], stats: ModuleStats): ModuleList {
+  const { total, successful, failed, timeUs, maxTimeUs } = stats.totals()
+  const totalMs = Math.floor(timeUs / 1_000)
+  return {
+    modules: modules.map((module) => toRecord(module, stats)),
+    metrics: {
+      total_executions: total,
+      successful_executions: successful,
+      failed_executions: failed,
+      total_execution_time_ms: totalMs,
+      // Rounded up, as the sum is rounded down: the longest is never below the average.
+      max_execution_time_ms: Math.ceil(maxTimeUs / 1_000),
+      average_execution_time_ms: total === 0 ? 0 : totalMs / total,
+    },
+  }
+}
+
+function toRecord(
+  { loaded, descriptor, hash, sizeBytes, createdAtNs }: Registered,
+  stats: ModuleStats,
+): ModuleRecord {
+  return {
+    module_uuid: loaded.uuid,
+    module_meta: {
+      name: descriptor.name,
+      file_path: descriptor.file_path,
+      sha256_hash: hash,
+      size_bytes: sizeBytes,
+      created_at: toNanosecondTime(createdAtNs),
+      last_accessed_at: toNanosecondTime(stats.lastAccessedNs(loaded.row)),
+      access_count: stats.accessCount(loaded.row),
+      attach_points: descriptor.attach_points,
+    },
+  }
+}
