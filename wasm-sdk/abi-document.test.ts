@@ -89,15 +89,20 @@ test('members of the actions are all there', () => {
 })
 
 describe('the guest libraries', () => {
-  const languages = { AssemblyScript: read('assembly/extism.ts'), Rust: read('rust/src/host.rs') }
+  const languages = {
+    AssemblyScript: read('assembly/extism.ts'),
+    Rust: read('rust/src/host.rs'),
+    C: read('c/weir.h'),
+  }
 
   test.each(Object.entries(languages))('declare every host function in %s', (_, library) => {
     for (const name of Object.keys(HOST_FUNCTIONS))
-      expect(library).toMatch(new RegExp(`fn ${name}\\(|function ${name}\\(`))
+      expect(library).toMatch(new RegExp(`fn ${name}\\(|function ${name}\\(|WEIR_USER\\(${name}\\)`))
   })
 
   test('speak this version', () => {
     expect(read('assembly/abi.ts')).toContain(`ABI_VERSION: i32 = ${ABI_VERSION}`)
+    expect(languages.C).toContain(`#define WEIR_ABI_VERSION ${ABI_VERSION}\n`)
     expect(read('rust/src/lib.rs')).toContain(`ABI_VERSION: u32 = ${ABI_VERSION};`)
   })
 })

@@ -1,0 +1,62 @@
+/** The header for C, where the machine has a compiler for it: clang, or zig with a clang inside. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { toInput } from './case-input.ts'
+import { checkModule } from './conformance.ts'
+import { BUILD_LIMIT_MS } from './fixtures/built-modules.ts'
+import { readAnswer } from './guest-action.ts'
+import { ModuleRunner } from './runner.ts'
+
+const run = promisify(execFile)
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+const COMPILERS = [
+  ['clang', '--target=wasm32'],
+  ['zig', 'cc', '--target=wasm32-freestanding'],
+] as const
+
+/** Null when no compiler of this machine builds it; throws what a compiler says that knows the target. */
+async function compile(outFile: string): Promise<Uint8Array | null> {
+  const rest = ['-O2', '-nostdlib', '-Wall', '-Werror', '-I', here('c'), '-Wl,--no-entry', '-o', outFile]
+  for (const [command, ...target] of COMPILERS) {
+    try {
+      await run(command, [...target, ...rest, here('fixtures/echo-c/module.c')])
+      return Uint8Array.from(await readFile(outFile))
+    } catch (cause) {
+      const { code, stderr = '' } = cause as { code?: unknown; stderr?: string }
+      if (code !== 'ENOENT' && !/unable to create target|wasm-ld|unknown target/.test(stderr)) throw cause
+    }
+  }
+  return null
+}
+
+test(
+  'W54 a module in C gives back text as it came and passes the check',
+  async ({ skip }) => {
+    const folder = await mkdtemp(join(tmpdir(), 'weir-c-'))
+    try {
+      const bytes = await compile(join(folder, 'module.wasm'))
+      if (bytes === null) {
+        console.warn('skipped: neither clang for wasm32 nor zig is installed')
+        return skip('no compiler for C')
+      }
+      expect((await checkModule(bytes)).findings).toEqual([])
+      const runner = await ModuleRunner.open({ bytes, config: { grüße: 'Zürich 😀' } })
+      const { head } = toInput({ on: 'OnRequest', expect: {} }, {}, 0)
+      for (const body of ['', 'ü', '日本', '😀 Größe', 'x'.repeat(1_000)]) {
+        const { output, logs } = await runner.call('OnRequest', head, Buffer.from(body))
+        const answer = readAnswer(output, 'OnRequest')
+        expect([answer.body?.toString(), answer.headers_set]).toEqual([body, [['x-name', '日本']]])
+        expect(logs).toEqual([{ level: 'info', text: 'Zürich 😀' }])
+      }
+      await runner.close()
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  },
+  BUILD_LIMIT_MS,
+)
