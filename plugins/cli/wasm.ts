@@ -104,7 +104,9 @@ function defineTrials(command: Command): void {
     )
     .addOption(repeatable('--config <key=value>', 'setting of the module; repeatable'))
     .option('--json', 'print JSON')
-    .action(async (file, options) => (await import('./wasm/bench.ts')).benchModule(file, options))
+    .action(async (file, options) =>
+      (await importQuietly(() => import('./wasm/bench.ts'))).benchModule(file, options),
+    )
 }
 
 /** Limits of a gateway; by default those it has by default. */
@@ -158,4 +160,10 @@ function defineRegistered(command: Command): void {
   ).action(async (nameOrUuid, options, self) =>
     (await import('./wasm/registered.ts')).removeModule(self, nameOrUuid, options),
   )
+}
+
+/** The host of modules makes Node warn of WASI, whether a module uses it or not. */
+async function importQuietly<T>(load: () => Promise<T>): Promise<T> {
+  process.removeAllListeners('warning')
+  return load()
 }

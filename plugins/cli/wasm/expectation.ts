@@ -14,7 +14,8 @@ export function expectationOf(
   observed: Observed,
 ): Expectation {
   if (differences(expect, observed).length === 0 && Object.keys(expect).length > 0) return expect
-  if (observed.failure !== null) return { fails: observed.failure }
+  // How long it may take is the gateway's affair: the case holds whatever the limit is.
+  if (observed.failure !== null) return { fails: observed.failure.replace(/ than \d+ ms$/, ' than') }
   const named = Object.keys(expect).filter((name) => name !== 'fails') as Member[]
   if (named.length === 0) return wholeOf(on, observed)
   const entries = named.map((member) => {

@@ -27,6 +27,9 @@ interface CaseReport {
   readonly isUpdated: boolean
 }
 
+/** A module that asks for more than is left fails before it has all. */
+const NEAR_LIMIT = 7 / 8
+
 export function renderTest(report: TestReport): string {
   const { results } = report
   const lines = results.flatMap((one) => renderCase(one, report))
@@ -68,8 +71,8 @@ function treatmentOf({ on }: CaseStep, step: StepResult, { description, limits }
   if (step.observed.failure === null) return null
   const limitBytes = limits.memoryPages * PAGE_BYTES
   const memory =
-    step.memoryBytes >= limitBytes - PAGE_BYTES
-      ? `its memory had reached the limit of ${showBytes(limitBytes)}; `
+    step.memoryBytes >= limitBytes * NEAR_LIMIT
+      ? `its memory was near the limit of ${showBytes(limitBytes)}; `
       : ''
   const { failures, coolOffMs } = limits.breaker
   const policy = description.on_failure ?? 'open'
