@@ -9,7 +9,8 @@
 import type { BreakerConfig } from '../config/breaker-config.ts'
 import { WORKER_STATUS_CODE, type WorkerEntry } from '../contracts/worker.ts'
 import { CLOSED, epochOf, HALF_OPEN, MAX_RUN, OPEN, runOf, stateOf, toWord, withRun } from './breaker-word.ts'
-import { SharedColumn } from './counter-layout.ts'
+import type { Availability, Tier } from './compiled-table.ts'
+import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
 import { hasPassed, ProbePlaces } from './probe-places.ts'
 import type { BreakerState } from './worker-balance.ts'
@@ -35,6 +36,7 @@ export class Breakers {
   private readonly config: BreakerConfig
   private readonly listener: BreakerListener | null
   private readonly now: () => number
+  private readonly layout: CounterLayout
   private readonly cells: Int32Array
   private readonly statusAt: number
   private readonly wordAt: number
@@ -49,6 +51,7 @@ export class Breakers {
     now: () => number,
   ) {
     const { layout } = counters
+    this.layout = layout
     this.config = config
     this.listener = listener
     this.now = now
@@ -60,25 +63,38 @@ export class Breakers {
   }
 
   /**
-   * Finds the available ones of many workers in one pass: ready, and not held back by their breakers.
-   *
-   * @param positions receives their positions, ascending; at least as long as `slots`
-   * @returns how many they are
+   * Finds the available ones of a tier in one pass: ready, and not held back by their breakers. What was found holds
+   * until a status or a breaker changes, unless a breaker is not closed: then time alone may change it.
    */
-  collectAvailable(slots: Int32Array, workers: readonly WorkerEntry[], positions: Int32Array): number {
+  findAvailable(tier: Tier): Availability {
+    const { found } = tier
+    const stamp = this.layout.availability
+    if (found.isSettled && found.stamp === stamp) return found
+    found.stamp = stamp
+    found.isSettled = this.collect(tier, found)
+    found.isIndexed = false
+    return found
+  }
+
+  /** @returns false when one of them has a breaker that is not closed */
+  private collect({ workers, slots }: Tier, found: Availability): boolean {
     const { cells, statusAt, wordAt } = this
     let nowMs = -1
     let count = 0
+    let isSettled = true
     for (let position = 0; position < slots.length; position++) {
       const slot = slots[position]
       if (cells[statusAt + slot] !== READY) continue
       if (stateOf(cells[wordAt + slot]) !== CLOSED) {
+        isSettled = false
         if (nowMs < 0) nowMs = this.now()
         if (!this.letsThrough(workers[position], nowMs)) continue
       }
-      positions[count++] = position
+      found.positions[count] = position
+      found.slots[count++] = slot
     }
-    return count
+    found.length = count
+    return isSettled
   }
 
   isAvailable(worker: WorkerEntry): boolean {
@@ -189,6 +205,7 @@ export class Breakers {
     const at = this.wordAt + slot
     Atomics.store(this.cells, at, toWord(CLOSED, 0, epochOf(Atomics.load(this.cells, at)) + 1))
     this.probes.reset(slot)
+    this.layout.bumpAvailability()
   }
 
   private letsThrough(worker: WorkerEntry, nowMs: number): boolean {
@@ -202,6 +219,7 @@ export class Breakers {
   private change(worker: WorkerEntry, word: number, to: number, run: number): boolean {
     const next = toWord(to, run, epochOf(word) + 1)
     if (Atomics.compareExchange(this.cells, this.wordAt + worker.slot, word, next) !== word) return false
+    this.layout.bumpAvailability()
     this.listener?.onTransition(worker, STATES[stateOf(word)], STATES[to])
     return true
   }

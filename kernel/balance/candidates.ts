@@ -6,11 +6,19 @@
 import type { CandidateView } from '../contracts/policy.ts'
 import type { EngineLoad, EngineLoads, WorkerEntry } from '../contracts/worker.ts'
 import type { Breakers } from './breakers.ts'
-import type { Tier } from './compiled-table.ts'
+import { type Availability, openAvailability, type Tier } from './compiled-table.ts'
 import type { Counters } from './counters.ts'
 
-const NOBODY: Tier = Object.freeze({ priority: 0, workers: [], slots: new Int32Array(0) })
+const NOBODY: Tier = Object.freeze({
+  priority: 0,
+  workers: [],
+  slots: new Int32Array(0),
+  found: openAvailability(0),
+})
 const NO_SLOTS: readonly number[] = Object.freeze([])
+
+/** So few are searched: an index for each of many small models would cost memory for nothing. */
+const MAX_SEARCHED = 16
 
 /** How often an engine is asked whose report does not say, milliseconds. @source routing facts 1.9 */
 const LOAD_PERIOD_MS = 10_000
@@ -30,23 +38,21 @@ export class Candidates implements CandidateView {
   private readonly parts: CandidateParts
   private readonly counters: Counters
   private tier: Tier = NOBODY
-  /** Positions in the tier of the candidates, ascending. */
-  private positions = new Int32Array(0)
-  /** Slot → index, right for the slots of this pick's candidates only; written when somebody asks. */
-  private readonly indexes: Int32Array
-  private isIndexed = false
+  /** The candidates: what was found of the tier, or `untried` where some have been tried. */
+  private found: Availability = NOBODY.found
+  private untried = openAvailability(0)
   /** Read once a pick, when somebody asks for a load. */
   private nowMs = -1
 
   constructor(parts: CandidateParts) {
     this.parts = parts
     this.counters = parts.counters
-    this.indexes = new Int32Array(parts.counters.maxWorkers)
   }
 
   /** Makes room for tiers of up to this many workers; called when the table changes, not when picking. */
   reserve(size: number): void {
-    if (size > this.positions.length) this.positions = new Int32Array(size)
+    if (size > this.untried.positions.length) this.untried = openAvailability(size)
+    this.found = NOBODY.found
     this.tier = NOBODY
     this.length = 0
   }
@@ -66,19 +72,19 @@ export class Candidates implements CandidateView {
   }
 
   worker(index: number): WorkerEntry {
-    return this.tier.workers[this.positions[index]]
+    return this.tier.workers[this.found.positions[index]]
   }
 
   slot(index: number): number {
-    return this.tier.slots[this.positions[index]]
+    return this.found.slots[index]
   }
 
   inFlight(index: number): number {
-    return this.counters.inFlight(this.tier.slots[this.positions[index]])
+    return this.counters.inFlight(this.found.slots[index])
   }
 
   load(index: number): EngineLoad | null {
-    const load = this.parts.loads.current.bySlot[this.tier.slots[this.positions[index]]]
+    const load = this.parts.loads.current.bySlot[this.found.slots[index]]
     if (load === undefined || load === null) return null
     if (this.nowMs < 0) this.nowMs = this.parts.now()
     const { atMs, periodMs = LOAD_PERIOD_MS } = load
@@ -86,37 +92,48 @@ export class Candidates implements CandidateView {
   }
 
   indexOfSlot(slot: number): number {
-    if (!this.isIndexed) this.index()
-    // What an earlier pick has left behind does not stand the test; a slot that no worker can have is undefined.
-    const index = this.indexes[slot]
-    return index < this.length && this.slot(index) === slot ? index : -1
+    const { found } = this
+    if (found.length <= MAX_SEARCHED) return searchSlot(found, slot)
+    if (!found.isIndexed) this.index(found)
+    // What was found before does not stand the test; a slot that no worker can have is undefined.
+    const index = (found.indexes as Int32Array)[slot]
+    return index < found.length && found.slots[index] === slot ? index : -1
   }
 
   get members(): readonly WorkerEntry[] {
     return this.tier.workers
   }
 
-  private index(): void {
-    const { indexes, positions, length } = this
-    const { slots } = this.tier
-    for (let i = 0; i < length; i++) indexes[slots[positions[i]]] = i
-    this.isIndexed = true
+  /** Kept with what was found: most picks find nothing new. */
+  private index(found: Availability): void {
+    found.indexes ??= new Int32Array(this.counters.maxWorkers)
+    for (let i = 0; i < found.length; i++) found.indexes[found.slots[i]] = i
+    found.isIndexed = true
   }
 
   private take(tier: Tier, tried: readonly number[]): boolean {
-    const available = this.parts.breakers.collectAvailable(tier.slots, tier.workers, this.positions)
+    const available = this.parts.breakers.findAvailable(tier)
     this.tier = tier
-    this.isIndexed = false
-    this.length = tried.length === 0 ? available : this.dropTried(tier.slots, available, tried)
+    this.found = tried.length === 0 ? available : this.withoutTried(available, tried)
+    this.length = this.found.length
     return this.length > 0
   }
 
-  private dropTried(slots: Int32Array, available: number, tried: readonly number[]): number {
-    const positions = this.positions
+  private withoutTried(available: Availability, tried: readonly number[]): Availability {
+    const { untried } = this
     let kept = 0
-    for (let i = 0; i < available; i++) {
-      if (!tried.includes(slots[positions[i]])) positions[kept++] = positions[i]
+    for (let i = 0; i < available.length; i++) {
+      if (tried.includes(available.slots[i])) continue
+      untried.positions[kept] = available.positions[i]
+      untried.slots[kept++] = available.slots[i]
     }
-    return kept
+    untried.length = kept
+    untried.isIndexed = false
+    return untried
   }
+}
+
+function searchSlot(found: Availability, slot: number): number {
+  for (let i = 0; i < found.length; i++) if (found.slots[i] === slot) return i
+  return -1
 }

@@ -21,6 +21,36 @@ export interface Tier {
   readonly workers: readonly WorkerEntry[]
   /** The workers' slots, at the same positions. */
   readonly slots: Int32Array
+  /** What was found out about them last, kept by `breakers.ts`. */
+  readonly found: Availability
+}
+
+/** The available workers of a tier: the first `length` entries of both lists. */
+export interface Availability {
+  length: number
+  /** Positions in the tier, ascending. */
+  readonly positions: Int32Array
+  /** Their slots, at the same places. */
+  readonly slots: Int32Array
+  /** Slot → place; right for the slots of these only, and only once it was made. */
+  indexes: Int32Array | null
+  isIndexed: boolean
+  /** State of all statuses and breakers that it holds for. */
+  stamp: number
+  /** False: it may change by itself, as time goes on. */
+  isSettled: boolean
+}
+
+export function openAvailability(size: number): Availability {
+  return {
+    length: 0,
+    positions: new Int32Array(size),
+    slots: new Int32Array(size),
+    indexes: null,
+    isIndexed: false,
+    stamp: 0,
+    isSettled: false,
+  }
 }
 
 /** Where requests for one model, or one leg of them, may go. */
@@ -161,6 +191,7 @@ function toTiers(workers: readonly WorkerEntry[]): Tier[] {
     priority,
     workers: members,
     slots: Int32Array.from(members, (worker) => worker.slot),
+    found: openAvailability(members.length),
   }))
 }
 

@@ -28,6 +28,8 @@ const THREAD_COLUMNS = 2
 const HEADER_CELLS = 16
 const MAX_WORKERS_AT = 0
 const COLUMN_COUNT_AT = 1
+/** Grows with each change of a status or of a breaker's state, on any thread. */
+const AVAILABILITY_AT = 2
 const LINE_CELLS = 16
 const CELL_BYTES = Int32Array.BYTES_PER_ELEMENT
 
@@ -59,6 +61,16 @@ export class CounterLayout {
     this.maxWorkers = this.cells[MAX_WORKERS_AT]
     this.columnCount = this.cells[COLUMN_COUNT_AT]
     this.stride = columnStride(this.maxWorkers)
+  }
+
+  /** A row's status or breaker has changed. */
+  bumpAvailability(): void {
+    Atomics.add(this.cells, AVAILABILITY_AT, 1)
+  }
+
+  /** The same number as before: no status and no breaker has changed meanwhile. */
+  get availability(): number {
+    return Atomics.load(this.cells, AVAILABILITY_AT)
   }
 
   shared(column: number): number {

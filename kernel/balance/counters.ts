@@ -98,6 +98,7 @@ export class Counters {
     this.requireControl()
     this.requireSlot(slot)
     Atomics.store(this.cells, this.statusAt + slot, WORKER_STATUS_CODE[status])
+    this.layout.bumpAvailability()
   }
 
   /**
