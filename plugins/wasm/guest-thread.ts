@@ -17,7 +17,7 @@ import { runStream } from './run-stream.ts'
 import { SharedState } from './shared-state.ts'
 
 /** More names would let a guest fill the metrics. */
-const MAX_COUNTED_NAMES = 16
+const MAX_COUNTED_NAMES = 32
 /** Of a description, characters. */
 const MAX_DESCRIPTION = 65_536
 

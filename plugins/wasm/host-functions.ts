@@ -6,6 +6,8 @@ import type { CallScope, GuestSurroundings } from './guest-instance.ts'
 import { MAX_KEY_BYTES, NOT_COUNTED, stateKey } from './shared-state.ts'
 
 const MAX_RANDOM_BYTES = 1_024
+/** Offset 0 as a value. */
+const NOTHING = new Uint8Array(0)
 const METRIC_NAME = /^[a-z][a-z0-9_]{0,63}$/
 
 type HostCall = (context: CallContext, ...args: bigint[]) => bigint
@@ -35,8 +37,8 @@ export function hostFunctions(
     }),
     kv_set: guarded(0n, (context, offset, valueOffset, ttlMs) => {
       const key = keyOf(context, offset)
-      const value = bytesAt(context, valueOffset)
-      return key !== null && value !== null && state.set(key, value, Number(ttlMs)) ? 1n : 0n
+      const value = bytesAt(context, valueOffset) ?? NOTHING
+      return key !== null && state.set(key, value, Number(ttlMs)) ? 1n : 0n
     }),
     kv_delete: guarded(0n, (context, offset) => {
       const key = keyOf(context, offset)
@@ -51,12 +53,12 @@ export function hostFunctions(
       count > 0n && count <= MAX_RANDOM_BYTES ? give(context, randomBytes(Number(count))) : 0n,
     ),
     sha256: guarded(0n, (context, offset) => {
-      const data = bytesAt(context, offset)
-      return give(context, hash('sha256', data ?? '', 'buffer'))
+      const data = bytesAt(context, offset) ?? NOTHING
+      return give(context, hash('sha256', data, 'buffer'))
     }),
     hmac_sha256: guarded(0n, (context, keyOffset, offset) => {
-      const key = bytesAt(context, keyOffset) ?? new Uint8Array(0)
-      const data = bytesAt(context, offset) ?? new Uint8Array(0)
+      const key = bytesAt(context, keyOffset) ?? NOTHING
+      const data = bytesAt(context, offset) ?? NOTHING
       return give(context, createHmac('sha256', key).update(data).digest())
     }),
     metric_inc: guarded(0n, (context, offset, delta) => {

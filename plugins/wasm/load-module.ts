@@ -99,8 +99,7 @@ async function tryModule(module: Ready, pool: GuestPool): Promise<Partial<Descri
   const end = await pool.run({
     draft: { kind: 'describe', chain: [uuid], hasDescribe: hasDescribe(module.module) },
     modules: [{ ...module, row: 0 }],
-    // The thread of the trial has to start first.
-    limitMs: () => Math.max(timeoutMs, START_LIMIT_MS),
+    limitMs: () => timeoutMs,
   })
   if (end.kind === 'timeout') throw new Refused('the module did not start or describe itself in time')
   if (end.kind !== 'reply' || end.reply.kind !== 'describe')
@@ -109,8 +108,6 @@ async function tryModule(module: Ready, pool: GuestPool): Promise<Partial<Descri
   if (failure !== null) throw new Refused(`the module failed when it was tried: ${failure}`)
   return json === null ? {} : readDescription(json)
 }
-
-const START_LIMIT_MS = 5_000
 
 /** Without a start function this runs no code: it finds data that does not fit into the memory. */
 async function instantiate(module: WebAssembly.Module): Promise<void> {
@@ -137,7 +134,7 @@ function readDescription(json: string): Description {
   if (problem !== null)
     throw new Refused(`the module's description of itself: ${problem.field} ${problem.text}`)
   const description = value as Description
-  if (description.abi !== ABI_VERSION)
+  if (description.abi < 1 || description.abi > ABI_VERSION)
     throw new Refused(
       `the module is built for interface version ${description.abi}; this gateway has ${ABI_VERSION}`,
     )

@@ -303,6 +303,46 @@ test('W30 without a key 401, with the key of somebody who is no admin 403', asyn
   expect(await statuses('Bearer admin-key')).toEqual([200, 200, 400])
 })
 
+describe('a module that describes itself', () => {
+  const describing = async (fleet: WasmFleet, description: string, more: object = {}) =>
+    at(await fleet.folder.guest('d', 'describing'), { config: { description }, ...more })
+
+  test('is given what it needs, kept warm and held to its failure policy as it says', async () => {
+    const fleet = await openWasmFleet({ poolThreads: 1 })
+    const description = { abi: 1, needs: { headers: false, request_body: true }, instance: 'reuse' }
+    await fleet.register(await describing(fleet, JSON.stringify(description)))
+    const answers = [await (await fleet.chat('first')).text(), await (await fleet.chat('second')).text()]
+    expect(answers.map((text) => text.slice(0, 2))).toEqual(['1 ', '2 '])
+    expect(answers.map((text) => text.includes('"headers"'))).toEqual([false, false])
+    expect(answers[1].endsWith('}second')).toBe(true)
+  })
+
+  test('may be overruled by its registration', async () => {
+    const fleet = await openWasmFleet({ poolThreads: 1 })
+    const description = { abi: 1, needs: { headers: false, request_body: true }, instance: 'reuse' }
+    const more = { needs: { request_body: false }, instance: 'fresh' }
+    await fleet.register(await describing(fleet, JSON.stringify(description), more))
+    await fleet.chat('first')
+    const answer = await (await fleet.chat('second')).text()
+    expect([answer.slice(0, 2), answer.includes('"headers"'), answer.endsWith('second')]).toEqual([
+      '1 ',
+      false,
+      false,
+    ])
+  })
+
+  test.each([
+    ['not JSON', 'no JSON'],
+    ['{"abi":2}', 'interface version 2'],
+    ['{}', 'abi is required'],
+    ['{"abi":1,"instance":"hot"}', 'instance'],
+    ['loop', 'in time'],
+  ])('%s is refused', async (description, message) => {
+    const fleet = await openWasmFleet({ timeoutMs: 100 }, noWorkers)
+    expect(await refusal(fleet, await describing(fleet, description))).toContain(message)
+  })
+})
+
 describe('modules of the configuration', () => {
   test('are there from the start', async () => {
     const other = await openWasmFleet({}, noWorkers)
