@@ -1,5 +1,6 @@
 /** Modules in the built gateway, over its threads and over restarts. @source wasm facts 20 */
 import { appendFileSync, rmSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { GuestFolder } from '../fixtures/wasm/guest-build.ts'
 import {
@@ -10,6 +11,7 @@ import {
   startSim,
   stopCommands,
   sumOf,
+  until,
 } from '../support/built-command.ts'
 
 const folders: GuestFolder[] = []
@@ -129,6 +131,28 @@ describe('over two data threads', () => {
     await last
   }, 60_000)
 })
+
+test('a data thread that takes the place of one that crashed has the modules', async () => {
+  const folder = openFolder()
+  const crash = { $path: fileURLToPath(new URL('../fixtures/crash-plugin.ts', import.meta.url)) }
+  const gateway = await startBuiltGateway({
+    kernel: { log: { level: 'error' } },
+    plugins: { wasm: {}, crash },
+  })
+  await register(
+    gateway,
+    await folder.module('tea', ['OnRequest'], { head: '{"action":"reject","status":418}' }),
+  )
+  for (let i = 0; i < 10; i++) expect((await chat(gateway)).status).toBe(418)
+  await until(async () => {
+    const reply = await gateway.send('POST', '/crash/1')
+    return ((await reply.json()) as { isMeant: boolean }).isMeant
+  })
+  await gateway.command.line(/a data thread ended unexpectedly/)
+  await until(async () => ((await (await gateway.get('/thread')).json()) as { thread: number }).thread === 1)
+  for (let i = 0; i < 30; i++) expect((await chat(gateway)).status).toBe(418)
+  expect((await gateway.command.stop()).code).toBe(0)
+}, 60_000)
 
 describe('W60 over a restart', () => {
   test('modules are kept where storage is enabled: the same ids, in the same order, doing the same', async () => {
