@@ -21,7 +21,7 @@ export function redact(text: string, findings: Findings): string {
         label = '[email]'
       }
     } else if (isDigit(unit) || ((unit == 0x2b || unit == 0x28) && isDigit(unitAt(text, at + 1)))) {
-      const run = new DigitRun(text, at)
+      const run = new DigitRun(text, at, copied)
       label = run.label
       if (label.length == 0) {
         at = run.end
@@ -45,7 +45,8 @@ class DigitRun {
   readonly label: string
   readonly end: i32
 
-  constructor(text: string, start: i32) {
+  /** @param least nothing in front of this place counts: it has been taken out */
+  constructor(text: string, start: i32, least: i32) {
     const hasPlus = text.charCodeAt(start) == 0x2b
     let digits = ''
     let count = 0
@@ -71,7 +72,7 @@ class DigitRun {
     }
     shortest = min(shortest, end - groupStart)
     // Part of a word, or of a longer number with other signs, such as a version.
-    const isWord = isWordUnit(unitAt(text, start - 1)) || isWordUnit(unitAt(text, end))
+    const isWord = (start > least && isWordUnit(text.charCodeAt(start - 1))) || isWordUnit(unitAt(text, end))
     this.end = end
     if (isWord || count > MAX_DIGITS) this.label = ''
     else if (isCardLike && count >= 13 && isLuhn(digits)) this.label = '[card]'
