@@ -8,6 +8,7 @@ import { type GatewayClient, GatewayRefusal } from '../gateway-client.ts'
 import { clientOf } from '../gateway-options.ts'
 import { renderTable } from '../table.ts'
 import {
+  isProject,
   moduleFileOf,
   nameOfModule,
   readAttachPoints,
@@ -69,10 +70,9 @@ async function describe(place: string, options: AddOptions) {
 
 async function pointsOf(place: string, file: string) {
   if (!existsSync(file)) {
-    const next =
-      file === place
-        ? 'where only the gateway sees it, say --attach'
-        : `build it first: weir wasm build ${place}`
+    const next = isProject(place)
+      ? `build it first: weir wasm build ${place}`
+      : 'where only the gateway sees it, say --attach'
     throw new CliError(`there is no file ${file}\n  ${next}`)
   }
   const { attachPoints, problem } = inspectModule(await readModuleBytes(file))
