@@ -13,6 +13,7 @@ const NOBODY: Tier = Object.freeze({
   priority: 0,
   workers: [],
   slots: new Int32Array(0),
+  hasEqualCosts: true,
   found: openAvailability(0),
 })
 const NO_SLOTS: readonly number[] = Object.freeze([])
@@ -81,6 +82,22 @@ export class Candidates implements CandidateView {
 
   inFlight(index: number): number {
     return this.counters.inFlight(this.found.slots[index])
+  }
+
+  get slots(): Int32Array {
+    return this.found.slots
+  }
+
+  get inFlightBySlot(): Int32Array {
+    return this.counters.inFlightBySlot
+  }
+
+  get hasEqualCosts(): boolean {
+    return this.tier.hasEqualCosts
+  }
+
+  get hasLoads(): boolean {
+    return this.parts.loads.current.bySlot.length > 0
   }
 
   load(index: number): EngineLoad | null {

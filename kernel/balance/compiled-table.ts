@@ -21,6 +21,7 @@ export interface Tier {
   readonly workers: readonly WorkerEntry[]
   /** The workers' slots, at the same positions. */
   readonly slots: Int32Array
+  readonly hasEqualCosts: boolean
   /** What was found out about them last, kept by `breakers.ts`. */
   readonly found: Availability
 }
@@ -191,6 +192,7 @@ function toTiers(workers: readonly WorkerEntry[]): Tier[] {
     priority,
     workers: members,
     slots: Int32Array.from(members, (worker) => worker.slot),
+    hasEqualCosts: members.every(({ cost }) => cost === members[0].cost),
     found: openAvailability(members.length),
   }))
 }

@@ -30,6 +30,8 @@ export class Counters {
   readonly maxWorkers: number
   /** 0 for control, 1-based for data threads. */
   readonly threadIndex: number
+  /** Requests in flight by row, over all threads; for reading only. */
+  readonly inFlightBySlot: Int32Array
   private readonly cells: Int32Array
   private readonly statusAt: number
   private readonly totalAt: number
@@ -44,6 +46,7 @@ export class Counters {
     this.threadIndex = threadIndex
     this.statusAt = layout.shared(SharedColumn.status)
     this.totalAt = layout.shared(SharedColumn.inFlightTotal)
+    this.inFlightBySlot = this.cells.subarray(this.totalAt, this.totalAt + this.maxWorkers)
     this.ownAt = layout.ofThread(threadIndex, ThreadColumn.inFlight)
   }
 

@@ -18,6 +18,14 @@ export interface CandidateView {
   slot(index: number): number
   /** Requests in flight to that worker, over all threads. */
   inFlight(index: number): number
+  /** Rows of the candidates: the first `length` entries. For loops over many; may be the same array at every pick. */
+  readonly slots: Int32Array
+  /** Requests in flight by row, live. With `slots`, what `inFlight` tells, at a fraction of the price. */
+  readonly inFlightBySlot: Int32Array
+  /** True when all workers of the tier have the same cost, so that nobody need ask. */
+  readonly hasEqualCosts: boolean
+  /** False when no engine has reported anything. */
+  readonly hasLoads: boolean
   /** The engine's last report; null when there is none or it is older than three poll periods. */
   load(index: number): EngineLoad | null
   /** Position of a worker among the candidates; -1 when it is not one of them. */

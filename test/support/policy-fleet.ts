@@ -62,6 +62,14 @@ export function viewOf(fleet: readonly FleetWorker[]): CandidateView {
     worker: (index) => at(index).entry,
     slot: (index) => at(index).entry.slot,
     inFlight: (index) => at(index).inFlight,
+    slots: Int32Array.from(candidates, ({ entry }) => entry.slot),
+    get inFlightBySlot() {
+      const counts = new Int32Array(Math.max(0, ...candidates.map(({ entry }) => entry.slot)) + 1)
+      for (const { entry, inFlight } of candidates) counts[entry.slot] = inFlight
+      return counts
+    },
+    hasEqualCosts: fleet.every(({ entry }) => entry.cost === fleet[0].entry.cost),
+    hasLoads: fleet.some(({ load }) => load !== null),
     load: (index) => at(index).load,
     indexOfSlot: (slot) => candidates.findIndex(({ entry }) => entry.slot === slot),
   }

@@ -7,6 +7,7 @@ import type { CandidateView, PickRequest, Policy } from '../../contracts/policy.
 import type { EngineLoad } from '../../contracts/worker.ts'
 import type { SlotLedger } from './slot-ledger.ts'
 
+const NOT_KNOWN = -1
 /** KV memory counts as no fuller than this: at 1 the pressure would be infinite. */
 const FULLEST = 0.999
 
@@ -23,7 +24,7 @@ export class LeastLoad implements Policy {
   private readonly ledger: SlotLedger
   /** Where the search begins: behind the worker chosen last, so that ties go round. */
   private start = 0
-  /** Of the last pick: tokens a second of a worker that told none; 0 when nobody has reported. */
+  /** Of this pick: tokens a second of a worker that told none; 0 when nobody has reported. */
   private nominal = 0
   private bestScore = 0
   private slot = -1
@@ -34,31 +35,54 @@ export class LeastLoad implements Policy {
   }
 
   pick(candidates: CandidateView, request: PickRequest): number {
-    const { length } = candidates
-    this.nominal = length === 1 ? 0 : this.nominalThroughput(candidates)
+    this.nominal = NOT_KNOWN
+    let best = candidates.length === 1 || !candidates.hasLoads ? -1 : this.shortestWait(candidates)
+    if (best < 0) best = this.fewestInFlight(candidates)
+    else this.giveCredit(candidates, best, request)
+    this.start = best + 1
+    this.slot = candidates.slot(best)
+    return best
+  }
+
+  /** Nobody has reported: a worker with nothing to do is as good as any, so the search ends with the first. */
+  private fewestInFlight(candidates: CandidateView): number {
+    const { length, slots, inFlightBySlot, hasEqualCosts } = candidates
+    let index = this.start < length ? this.start : 0
+    let best = index
+    let fewest = inFlightBySlot[slots[index]]
+    for (let left = length - 1; left > 0 && !(fewest === 0 && hasEqualCosts); left--) {
+      index = index + 1 === length ? 0 : index + 1
+      const inFlight = inFlightBySlot[slots[index]]
+      if (inFlight > fewest) continue
+      if (inFlight === fewest && (hasEqualCosts || !isCheaper(candidates, index, best))) continue
+      best = index
+      fewest = inFlight
+    }
+    this.nominal = 0
+    this.bestScore = fewest
+    return best
+  }
+
+  /** @returns -1 when none of these workers has reported */
+  private shortestWait(candidates: CandidateView): number {
+    const { length, hasEqualCosts } = candidates
     let index = this.start < length ? this.start : 0
     let best = index
     let bestScore = this.score(candidates, index)
-    let bestCost = candidates.worker(index).cost
     for (let left = length - 1; left > 0; left--) {
       index = index + 1 === length ? 0 : index + 1
       const score = this.score(candidates, index)
       if (score > bestScore) continue
-      const cost = candidates.worker(index).cost
-      if (score === bestScore && cost >= bestCost) continue
+      if (score === bestScore && (hasEqualCosts || !isCheaper(candidates, index, best))) continue
       best = index
       bestScore = score
-      bestCost = cost
     }
-    this.start = best + 1
     this.bestScore = bestScore
-    this.slot = candidates.slot(best)
-    if (this.nominal > 0) this.giveCredit(candidates, best, request)
-    return best
+    return this.nominal === 0 ? -1 : best
   }
 
   explain(): string {
-    const score = this.nominal > 0 ? `${this.bestScore.toFixed(3)} s` : `${this.bestScore} in flight`
+    const score = this.nominal !== 0 ? `${this.bestScore.toFixed(3)} s` : `${this.bestScore} in flight`
     return `${score} on slot ${this.slot}`
   }
 
@@ -79,12 +103,14 @@ export class LeastLoad implements Policy {
     return hasReport ? this.config.defaultThroughput : 0
   }
 
-  /** Seconds that a request would wait; where nobody has reported, requests in flight. */
+  /** Seconds that a request would wait. */
   private score(candidates: CandidateView, index: number): number {
-    const { nominal } = this
-    if (nominal === 0) return candidates.inFlight(index)
     const load = candidates.load(index)
-    if (load === null) return this.inFlightTokens(candidates, index) / nominal
+    if (load === null) {
+      // Looked up only when somebody has told nothing.
+      if (this.nominal === NOT_KNOWN) this.nominal = this.nominalThroughput(candidates)
+      return this.nominal === 0 ? 0 : this.inFlightTokens(candidates, index) / this.nominal
+    }
     const throughput = load.tokensPerSecond > 0 ? load.tokensPerSecond : this.config.defaultThroughput
     // An engine that does not tell its queue is judged by what is in flight, which has the sent ones in it.
     const queued =
@@ -110,4 +136,8 @@ export class LeastLoad implements Policy {
     const tokens = request.tokenIds === null ? this.config.meanPrefillTokens : request.tokenIds.length
     this.ledger.addCredit(candidates.slot(index), tokens)
   }
+}
+
+function isCheaper(candidates: CandidateView, index: number, other: number): boolean {
+  return candidates.worker(index).cost < candidates.worker(other).cost
 }

@@ -16,27 +16,25 @@ export let mostInFlight = 0
  * @source routing facts 1.4 (1), 1.1 (12)
  */
 export function findLeastLoaded(candidates: CandidateView, ledger: SlotLedger): number {
-  const { length } = candidates
+  const { length, slots, inFlightBySlot, hasEqualCosts } = candidates
   let best = 0
-  let fewest = candidates.inFlight(0)
+  let fewest = inFlightBySlot[slots[0]]
   let most = fewest
+  let processed = ledger.processed(slots[0])
   for (let i = 1; i < length; i++) {
-    const inFlight = candidates.inFlight(i)
+    const slot = slots[i]
+    const inFlight = inFlightBySlot[slot]
     if (inFlight > most) most = inFlight
     if (inFlight > fewest) continue
-    if (inFlight < fewest || goesFirst(candidates, i, best, ledger)) {
-      best = i
-      fewest = inFlight
+    if (inFlight === fewest) {
+      const cost = hasEqualCosts ? 0 : candidates.worker(i).cost - candidates.worker(best).cost
+      if (cost > 0 || (cost === 0 && ledger.processed(slot) >= processed)) continue
     }
+    best = i
+    fewest = inFlight
+    processed = ledger.processed(slot)
   }
   fewestInFlight = fewest
   mostInFlight = most
   return best
-}
-
-/** Between two with as many in flight. */
-function goesFirst(candidates: CandidateView, i: number, best: number, ledger: SlotLedger): boolean {
-  const cost = candidates.worker(i).cost - candidates.worker(best).cost
-  if (cost !== 0) return cost < 0
-  return ledger.processed(candidates.slot(i)) < ledger.processed(candidates.slot(best))
 }

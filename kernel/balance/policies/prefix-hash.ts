@@ -66,10 +66,11 @@ export class PrefixHash implements Policy {
 
   /** Most requests in flight that a worker may have; without limit when nobody has any. */
   private bound(candidates: CandidateView): number {
+    const { length, slots, inFlightBySlot } = candidates
     let total = 0
-    for (let i = 0; i < candidates.length; i++) total += candidates.inFlight(i)
+    for (let i = 0; i < length; i++) total += inFlightBySlot[slots[i]]
     if (total === 0) return Number.POSITIVE_INFINITY
-    return ((total + 1) / candidates.length) * this.config.loadFactor
+    return ((total + 1) / length) * this.config.loadFactor
   }
 
   private leastLoaded(candidates: CandidateView, branch: Branch): number {
