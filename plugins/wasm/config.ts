@@ -1,6 +1,8 @@
 /** The wasm section of the configuration file: which modules, from where, and what each may cost. */
+import { isAbsolute } from 'node:path'
 import { type Static, Type } from '#kernel'
-import { ModuleDescriptorSchema } from './wire.ts'
+import { wasmErrors } from './errors.ts'
+import { ConfiguredModuleSchema } from './wire.ts'
 
 const count = (value: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ minimum, maximum, default: value, description })
@@ -13,7 +15,7 @@ export const wasmConfig = Type.Object(
       description:
         'Folders that modules may be loaded from, absolute, symbolic links resolved. Empty: any folder but the system folders that are always refused.',
     }),
-    modules: Type.Array(ModuleDescriptorSchema, {
+    modules: Type.Array(ConfiguredModuleSchema, {
       default: [],
       description:
         'Modules to load at start, as POST /wasm takes them, before those registered through the API. One that cannot be loaded stops the start.',
@@ -71,3 +73,9 @@ export const wasmConfig = Type.Object(
 )
 
 export type WasmConfig = Static<typeof wasmConfig>
+
+/** Checks what a schema cannot say. @throws invalid_wasm_config, which stops the boot */
+export function checkWasmConfig({ roots }: WasmConfig): void {
+  for (const [index, root] of roots.entries())
+    if (!isAbsolute(root)) throw wasmErrors.invalid_wasm_config(`roots.${index}`, 'must be an absolute path')
+}

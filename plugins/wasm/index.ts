@@ -1,7 +1,7 @@
 /** The wasm plugin: middleware modules of the operator's own, in WebAssembly, on requests, answers, errors and streams. */
 import { definePlugin, defineValidator, type Host, Store } from '#kernel'
 import { ListModules, ModulesReplica, RegisterModules, RemoveModule } from './commands.ts'
-import { type WasmConfig, wasmConfig } from './config.ts'
+import { checkWasmConfig, type WasmConfig, wasmConfig } from './config.ts'
 import { GuestPool } from './guest-pool.ts'
 import { ModuleStats } from './module-stats.ts'
 import { Registry } from './registry.ts'
@@ -21,6 +21,7 @@ export default definePlugin({
     config: wasmConfig,
   },
   register(host, config) {
+    checkWasmConfig(config)
     for (const route of wasmRoutes(host)) host.route(route)
     const memory = host.shared('stats', ModuleStats.bytes(config.maxModules))
     const stats = new ModuleStats(memory, config.maxModules, config.breaker)

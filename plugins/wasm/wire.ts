@@ -34,7 +34,7 @@ export const ModuleNeedsSchema = Type.Object(
 )
 
 /** What POST /wasm and the configuration say of one module. Members behind attach_points are extensions. */
-export const ModuleDescriptorSchema = Type.Object({
+const descriptorMembers = {
   name: Type.String(),
   file_path: Type.String({ description: 'Absolute path of a core module, as the gateway sees it.' }),
   module_type: Type.Literal('Middleware'),
@@ -61,7 +61,12 @@ export const ModuleDescriptorSchema = Type.Object({
     Type.Array(Type.String(), { description: 'Must be empty: guests have no outgoing HTTP.' }),
   ),
   wasi: Type.Optional(Type.Boolean({ description: 'The module imports WASI preview 1. Default false.' })),
-})
+}
+
+/** In a request: members that nobody knows are echoed and otherwise ignored. */
+export const ModuleDescriptorSchema = Type.Object(descriptorMembers)
+/** In the configuration: members that nobody knows are mistakes. */
+export const ConfiguredModuleSchema = Type.Object(descriptorMembers, { additionalProperties: false })
 
 export type ModuleDescriptor = Static<typeof ModuleDescriptorSchema>
 

@@ -359,4 +359,12 @@ describe('modules of the configuration', () => {
       /plugins\.wasm\.modules\.0 \(m\) cannot be loaded: cannot access the file \/nowhere\.wasm/,
     )
   })
+
+  test('with members that nobody knows, and folders that are not absolute, stop the start too', async () => {
+    const mistaken = at('/a.wasm', { on_failur: 'closed' })
+    await expect(openWasmFleet({ modules: [mistaken] }, noWorkers)).rejects.toThrow(/on_failur/)
+    await expect(openWasmFleet({ roots: ['modules'] }, noWorkers)).rejects.toThrow(
+      /plugins\.wasm\.roots\.0 must be an absolute path/,
+    )
+  })
 })

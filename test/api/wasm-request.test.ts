@@ -1,5 +1,6 @@
 /** What modules do to requests. @source wasm facts 5, 6, 7, 20 */
 import { describe, expect, test } from 'vitest'
+import { sendRaw } from '../support/raw-socket.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
 const CHAT = 'POST /v1/chat/completions'
@@ -85,28 +86,20 @@ test('W35 a guest is told the request as it came: repeated headers, query withou
   const auth = { apiKey: 'root', tenantKeys: ['team-a:key-a'] }
   const fleet = await openWasmFleet({}, { plugins: { auth }, adminKey: 'root' })
   await fleet.attach('a', 'OnRequest', { do: 'show' })
-  const { port } = fleet.gateway
-  const response = await new Promise<string>((resolve) => {
-    import('node:http').then(({ request }) => {
-      const headers = {
-        authorization: 'Bearer key-a',
-        'x-twice': ['1', '2'],
-        'x-text': Buffer.from('ä').toString('latin1'),
-      }
-      const call = request(
-        { port, method: 'POST', path: '/v1/chat/completions?a=1&b=%20', headers },
-        (reply) => {
-          let text = ''
-          reply.setEncoding('utf8').on('data', (part) => {
-            text += part
-          })
-          reply.on('end', () => resolve(text))
-        },
-      )
-      // Bytes: of text, node would write the headers as UTF-8 once more.
-      call.end(Buffer.from('{"model":"test-model","messages":[]}'))
-    })
+  const lines = [
+    'POST /v1/chat/completions?a=1&b=%20 HTTP/1.1',
+    'host: gateway',
+    'connection: close',
+    'authorization: Bearer key-a',
+    'x-twice: 1',
+    'x-twice: 2',
+    'x-text: grün ✓',
+    'content-length: 2',
+  ]
+  const reply = await sendRaw(fleet.gateway.port, Buffer.from(`${lines.join('\r\n')}\r\n\r\n{}`), {
+    waitMs: 9_000,
   })
+  const response = reply.bytes.toString().split('\r\n\r\n')[1]
   const head = JSON.parse(response)
   expect(head).toMatchObject({
     abi: 1,
@@ -126,7 +119,7 @@ test('W35 a guest is told the request as it came: repeated headers, query withou
     ['x-twice', '1'],
     ['x-twice', '2'],
   ])
-  expect(head.request.headers).toContainEqual(['x-text', 'ä'])
+  expect(head.request.headers).toContainEqual(['x-text', 'grün ✓'])
 }, 30_000)
 
 test('a guest is given only what it needs, and null for a tenant without a key', async () => {
