@@ -295,6 +295,8 @@ describe('POST /workers', () => {
     const api = await openApi()
     await api.register({ url: `${worker.url}/v1` })
     expect((await api.send('POST', '/v1/chat/completions', chat('demo-7b'))).status).toBe(200)
+    worker.script('POST /generate', jsonAnswer({ text: 'native routes are beside the API' }))
+    expect((await api.send('POST', '/generate', { text: 'hi' })).status).toBe(200)
     expect(worker.requestsTo('GET /v1/models').length).toBeGreaterThan(0)
     expect(worker.requestsTo('GET /health').length).toBeGreaterThan(0)
     expect(worker.requests.filter(({ path }) => /\/v1\/(v1|health|server_info)/.test(path))).toEqual([])

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { writeRequestHead } from './request-head.ts'
 import { readWorkerUrl } from './worker-origin.ts'
 
-const template = { pathPrefix: '', hasVersion: false, afterPath: ' HTTP/1.1\r\nhost: h\r\n' }
+const template = { pathPrefix: '', versionlessPrefix: null, afterPath: ' HTTP/1.1\r\nhost: h\r\n' }
 const write = (method: string, path: string, headers: string[], body: Buffer | null = null) =>
   writeRequestHead(template, { method, path, headers, body })
 
@@ -52,7 +52,7 @@ test('a worker URL says where to connect and what to write', () => {
   expect(readWorkerUrl('http://[::1]:81/a/b/')).toEqual({
     origin: { key: 'http://[::1]:81', isTls: false, host: '::1', port: 81, servername: undefined },
     pathPrefix: '/a/b',
-    hasVersion: false,
+    versionlessPrefix: null,
     afterPath: ' HTTP/1.1\r\nhost: [::1]:81\r\n',
   })
   expect(readWorkerUrl('https://Worker.example')).toEqual({
@@ -64,7 +64,7 @@ test('a worker URL says where to connect and what to write', () => {
       servername: 'worker.example',
     },
     pathPrefix: '',
-    hasVersion: false,
+    versionlessPrefix: null,
     afterPath: ' HTTP/1.1\r\nhost: worker.example\r\n',
   })
   expect(readWorkerUrl('http://127.0.0.1/')?.origin.port).toBe(80)
@@ -74,7 +74,9 @@ test('a worker URL says where to connect and what to write', () => {
 test.each([
   ['https://h/openai/v1', '/v1/chat/completions', '/openai/v1/chat/completions'],
   ['https://h/v1/', '/v1/models', '/v1/models'],
-  ['https://h/v1', '/health', '/v1/health'],
+  ['https://h/v1', '/generate', '/generate'],
+  ['https://h/engine/v1', '/metrics', '/engine/metrics'],
+  ['https://h/v1beta/openai', '/health', '/health'],
   ['https://h/v1beta/openai', '/v1/chat/completions', '/v1beta/openai/chat/completions'],
   ['https://h/api/v3', '/v1/models', '/api/v3/models'],
   ['https://h/api', '/v1/models', '/api/v1/models'],

@@ -6,8 +6,8 @@ import { TOKEN_BYTE, VALUE_BYTE } from './header-bytes.ts'
 export interface HeadTemplate {
   /** Put before the path; without a trailing slash, often empty. */
   readonly pathPrefix: string
-  /** The prefix ends with a version of the API: paths lose the `/v1` that they begin with. */
-  readonly hasVersion: boolean
+  /** The prefix without the version of the API at its end; null when it has none. */
+  readonly versionlessPrefix: string | null
   /** From after the path to the end of the host header, such as ` HTTP/1.1\r\nhost: h:1\r\n`. */
   readonly afterPath: string
 }
@@ -35,8 +35,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 export function writeRequestHead(template: HeadTemplate, request: UpstreamRequest): string | null {
   const { method, path, headers, body } = request
   if (!isToken(method) || !isTarget(path)) return null
-  const ownPath = template.hasVersion && path.startsWith('/v1/') ? path.slice(3) : path
-  let head = `${method} ${template.pathPrefix}${ownPath}${template.afterPath}`
+  let head = `${method} ${targetOf(template, path)}${template.afterPath}`
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at]
     const value = headers[at + 1]
@@ -44,6 +43,12 @@ export function writeRequestHead(template: HeadTemplate, request: UpstreamReques
   }
   if (body !== null) return `${head}content-length: ${body.length}\r\n\r\n`
   return expectsBody(method) ? `${head}content-length: 0\r\n\r\n` : `${head}\r\n`
+}
+
+/** Paths that begin with `/v1` take the version of the prefix in its place; native ones of engines have none at all. */
+function targetOf({ pathPrefix, versionlessPrefix }: HeadTemplate, path: string): string {
+  if (versionlessPrefix === null) return pathPrefix + path
+  return path.startsWith('/v1/') ? pathPrefix + path.slice(3) : versionlessPrefix + path
 }
 
 /** Methods for which a worker may wait for a length. @source RFC 9110 §8.6 */

@@ -19,12 +19,13 @@ export interface WorkerUrl extends HeadTemplate {
   readonly origin: WorkerOrigin
 }
 
-/** How vendors end their base URLs: `/v1`, `/api/v3`, `/v1beta/openai`. What follows has no version of its own. */
+/** How vendors end their base URLs: `/v1`, `/api/v3`, `/v1beta/openai`. */
 const VERSION_AT_END = /\/v\d[a-z0-9]*(\/openai)?$/
 
 /**
  * Reads a worker's URL; null when it is not one of http or https. A trailing slash of its path is dropped. A version at
- * the end of it stands in place of the one that our paths begin with.
+ * the end of it stands in place of the one that our paths begin with, and belongs to those paths only: the engine's
+ * native ones, such as `/generate` and `/metrics`, are beside it.
  */
 export function readWorkerUrl(text: string): WorkerUrl | null {
   const url = URL.parse(text)
@@ -41,7 +42,7 @@ export function readWorkerUrl(text: string): WorkerUrl | null {
       servername: isIP(host) === 0 ? host : undefined,
     },
     pathPrefix,
-    hasVersion: VERSION_AT_END.test(pathPrefix),
+    versionlessPrefix: VERSION_AT_END.test(pathPrefix) ? pathPrefix.replace(VERSION_AT_END, '') : null,
     afterPath: ` HTTP/1.1\r\nhost: ${url.host}\r\n`,
   }
 }
