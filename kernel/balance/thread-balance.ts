@@ -159,6 +159,13 @@ export class ThreadBalance implements WorkerBalance {
     }
   }
 
+  /** Sessions that stick to the worker, for gauges. Naming it clears the count of one that had its slot before. */
+  routingKeys(worker: WorkerEntry): number {
+    const { ledger } = this.policyState
+    ledger.tagOf(worker)
+    return ledger.sessions(worker.slot)
+  }
+
   setStatus(slot: number, status: WorkerStatus): void {
     this.counters.setStatus(slot, status)
   }

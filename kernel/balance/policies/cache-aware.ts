@@ -94,7 +94,8 @@ export class CacheAware implements Policy {
     const leastLoaded = findLeastLoaded(candidates, ledger)
     // With nobody to choose from there is nothing to remember.
     if (candidates.members.length === 1) return this.send(candidates, leastLoaded, 'single')
-    const isImbalanced = this.isImbalanced(candidates)
+    const isImbalanced =
+      this.isUneven(mostInFlight) || (this.watchesKvUsage && this.isKvImbalanced(candidates))
     const { tokenIds } = request
     if (!isImbalanced && tokenIds !== null) {
       const blocks = this.parts.kvIndexes.find(request.model)
@@ -136,13 +137,10 @@ export class CacheAware implements Policy {
     return index
   }
 
-  /** Follows findLeastLoaded. */
-  private isImbalanced(candidates: CandidateView): boolean {
+  /** Whether so many in flight are too many beside the fewest. Follows findLeastLoaded. */
+  private isUneven(most: number): boolean {
     const { balanceAbsThreshold, balanceRelThreshold } = this.config
-    const isUneven =
-      mostInFlight - fewestInFlight > balanceAbsThreshold &&
-      mostInFlight > balanceRelThreshold * fewestInFlight
-    return isUneven || (this.watchesKvUsage && this.isKvImbalanced(candidates))
+    return most - fewestInFlight > balanceAbsThreshold && most > balanceRelThreshold * fewestInFlight
   }
 
   /** Over the workers that have reported. */
@@ -189,8 +187,11 @@ export class CacheAware implements Policy {
    */
   private holderBranch(candidates: CandidateView, holder: number, count: number): Branch {
     if (holder < 0) return 'miss'
+    const inFlight = candidates.inFlight(holder)
+    // In a large fleet it need not be among those that were looked at before.
+    if (this.isUneven(inFlight)) return 'imbalanced'
     if (this.matchedPrefix === count - 1) return 'hit'
-    const ahead = candidates.inFlight(holder) - fewestInFlight
+    const ahead = inFlight - fewestInFlight
     if (ahead <= SMALL_LEAD) return 'hit'
     const heldTokens = prefixEnds[this.matchedPrefix] / BYTES_PER_TOKEN
     return ahead * this.config.queuedRequestTokens > heldTokens ? 'spill' : 'hit'

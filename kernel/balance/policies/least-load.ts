@@ -5,6 +5,7 @@
 import type { LeastLoadConfig } from '../../config/policies-config.ts'
 import type { CandidateView, PickRequest, Policy } from '../../contracts/policy.ts'
 import type { EngineLoad } from '../../contracts/worker.ts'
+import { WINDOW } from './least-loaded.ts'
 import type { SlotLedger } from './slot-ledger.ts'
 
 const NOT_KNOWN = -1
@@ -63,13 +64,13 @@ export class LeastLoad implements Policy {
     return best
   }
 
-  /** @returns -1 when none of these workers has reported */
+  /** Of a large fleet, the next ones in turn are looked at. @returns -1 when none of these workers has reported */
   private shortestWait(candidates: CandidateView): number {
     const { length, hasEqualCosts } = candidates
     let index = this.start < length ? this.start : 0
     let best = index
     let bestScore = this.score(candidates, index)
-    for (let left = length - 1; left > 0; left--) {
+    for (let left = Math.min(length, WINDOW) - 1; left > 0; left--) {
       index = index + 1 === length ? 0 : index + 1
       const score = this.score(candidates, index)
       if (score > bestScore) continue
