@@ -5,6 +5,13 @@ import type { CallReport, LoadedModule } from './guest-task.ts'
 import type { ModuleMetrics, Outcome, SkipReason } from './module-metrics.ts'
 import type { ModuleStats } from './module-stats.ts'
 
+/** Which call it was. */
+export interface CallFacts {
+  readonly module: LoadedModule
+  readonly point: AttachPoint
+  readonly requestId: string
+}
+
 export class CallBook {
   readonly #stats: ModuleStats
   readonly #metrics: ModuleMetrics
@@ -26,44 +33,37 @@ export class CallBook {
 
   /** @param outcome of a call that went well */
   called(
-    module: LoadedModule,
-    point: AttachPoint,
+    call: CallFacts,
     report: CallReport & { readonly droppedHeaders?: number },
-    outcome: Outcome,
-    requestId: string,
+    outcome: 'continue' | 'modify' | 'reject',
   ): void {
+    const { module, requestId } = call
     for (const [level, text] of report.logs)
       this.#log[level]({ module: module.name, request_id: requestId }, text)
     this.#metrics.counted(module, report.counted)
     this.#metrics.droppedHeaders(module, report.droppedHeaders ?? 0)
     const { failure, durationUs } = report
-    if (failure === null) this.#count(module, point, outcome, durationUs, true)
-    else this.failed(module, point, failure.kind, durationUs, failure.message, requestId)
+    if (failure === null) this.#count(call, outcome, durationUs)
+    else this.failed(call, failure.kind, durationUs, failure.message)
   }
 
   failed(
-    module: LoadedModule,
-    point: AttachPoint,
-    outcome: Exclude<Outcome, 'continue' | 'modify' | 'reject'>,
+    call: CallFacts,
+    outcome: 'error' | 'bad_output' | 'timeout' | 'crashed',
     durationUs: number,
     reason: string,
-    requestId: string,
   ): void {
+    const { module, point, requestId } = call
     const fields = { module: module.name, module_uuid: module.uuid, attach_point: point }
     this.#log.warn({ ...fields, request_id: requestId, outcome, reason }, 'a call of a WASM module failed')
-    if (this.#count(module, point, outcome, durationUs, false))
+    if (this.#count(call, outcome, durationUs))
       this.#log.error(fields, 'a WASM module keeps failing and is suspended')
   }
 
   /** @returns true when the module is suspended from now on */
-  #count(
-    module: LoadedModule,
-    point: AttachPoint,
-    outcome: Outcome,
-    durationUs: number,
-    isSuccess: boolean,
-  ): boolean {
+  #count({ module, point }: CallFacts, outcome: Outcome, durationUs: number): boolean {
     this.#metrics.executed(module, point, outcome, durationUs)
+    const isSuccess = outcome === 'continue' || outcome === 'modify' || outcome === 'reject'
     return this.#stats.count(module.row, durationUs, isSuccess)
   }
 }

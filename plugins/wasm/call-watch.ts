@@ -7,6 +7,17 @@ export interface CallLimits {
   limitMs(progress: number): number
 }
 
+export interface CallWatchParts {
+  /** Progress of all tasks. */
+  readonly cells: Int32Array
+  /** Place of this task in them. */
+  readonly cell: number
+  readonly stop: TaskStop
+  readonly limits: CallLimits
+  /** More time for the first call to begin, milliseconds. */
+  readonly graceMs: number
+}
+
 export class CallWatch {
   readonly #cells: Int32Array
   readonly #cell: number
@@ -18,8 +29,7 @@ export class CallWatch {
   /** The call that took too long, 0 when it was the wait before it; null while nothing was stopped. */
   blamed: number | null = null
 
-  /** @param graceMs more time for the first call to begin */
-  constructor(cells: Int32Array, cell: number, stop: TaskStop, limits: CallLimits, graceMs: number) {
+  constructor({ cells, cell, stop, limits, graceMs }: CallWatchParts) {
     this.#cells = cells
     this.#cell = cell
     this.#stop = stop

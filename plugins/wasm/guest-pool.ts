@@ -3,7 +3,7 @@
  * which call was running when a thread had to be ended.
  */
 import { type Host, type Logger, TaskFailure, type TaskPool, TaskStop } from '#kernel'
-import { CallWatch } from './call-watch.ts'
+import { type CallLimits, CallWatch } from './call-watch.ts'
 import type { WasmConfig } from './config.ts'
 import {
   type GuestReply,
@@ -18,6 +18,9 @@ import { SharedState } from './shared-state.ts'
 
 /** How long the first calls may wait for threads that are only starting, milliseconds. */
 const START_GRACE_MS = 5_000
+
+/** Milliseconds. */
+const CELL_REST_MS = 1_000
 
 /** Any owner number that no thread has. */
 const NO_OWNER = -2
@@ -36,11 +39,9 @@ export type TaskDraft = GuestTask extends infer Task
     : never
   : never
 
-export interface TaskRequest {
+export interface TaskRequest extends CallLimits {
   readonly draft: TaskDraft
   readonly modules: readonly LoadedModule[]
-  /** Limit of the call that runs, milliseconds; of progress 0, the wait for the first call. */
-  limitMs(progress: number): number
   /** Memory of bodies to move, made anew for each attempt. */
   prepare?(): { draft: TaskDraft; transfer: ArrayBuffer[] }
   onPartial?(place: number, result: PhaseResult): void
@@ -154,7 +155,13 @@ export class GuestPool {
     const id = task.kind === 'phase' ? task.id : 0
     if (request.onPartial !== undefined) this.#partials.set(id, request.onPartial)
     const stop = new TaskStop()
-    const watch = new CallWatch(this.#cells, cell, stop, request, this.#isWarm ? 0 : START_GRACE_MS)
+    const watch = new CallWatch({
+      cells: this.#cells,
+      cell,
+      stop,
+      limits: request,
+      graceMs: this.#isWarm ? 0 : START_GRACE_MS,
+    })
     try {
       const reply = await pool.run<GuestReply>(task, { transfer, stop })
       this.#isWarm = true
@@ -164,8 +171,14 @@ export class GuestPool {
     } finally {
       watch.end()
       this.#partials.delete(id)
-      this.#freeCells.push(cell)
+      this.#freeCell(cell, stop.aborted)
     }
+  }
+
+  /** A thread that is being ended may still write for a moment: its cell rests until that is over. */
+  #freeCell(cell: number, mayBeWritten: boolean): void {
+    if (mayBeWritten) setTimeout(() => this.#freeCells.push(cell), CELL_REST_MS).unref()
+    else this.#freeCells.push(cell)
   }
 
   #toEnd(error: unknown, progress: number): TaskEnd {

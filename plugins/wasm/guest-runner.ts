@@ -7,6 +7,17 @@ import { GuestInstance, type GuestSurroundings } from './guest-instance.ts'
 import { BadOutput } from './guest-output.ts'
 import type { CallReport, LoadedModule } from './guest-task.ts'
 
+/** One call of one export. */
+export interface GuestOrder<T> {
+  readonly uuid: string
+  readonly exportName: string
+  /** Memory of its own. */
+  readonly input: Uint8Array
+  readonly tenant: string | null
+  /** Checks the output; what it throws is the guest's failure. */
+  read(output: Uint8Array | null): T
+}
+
 /** What a call gave, read by the caller's own reader. */
 export interface GuestCall<T> {
   /** Null when the call failed. */
@@ -52,19 +63,8 @@ export class GuestRunner {
     }
   }
 
-  /**
-   * Calls one export. Never throws: a guest that fails is part of life here.
-   *
-   * @param input memory of its own
-   * @param read checks the output; what it throws is the guest's failure
-   */
-  async call<T>(
-    uuid: string,
-    exportName: string,
-    input: Uint8Array,
-    tenant: string | null,
-    read: (output: Uint8Array | null) => T,
-  ): Promise<GuestCall<T>> {
+  /** Never throws: a guest that fails is part of life here. */
+  async call<T>({ uuid, exportName, input, tenant, read }: GuestOrder<T>): Promise<GuestCall<T>> {
     const startedAtMs = performance.now()
     const guest = this.#guests.get(uuid) as Guest
     let instance: GuestInstance | null = null

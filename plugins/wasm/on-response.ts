@@ -50,32 +50,36 @@ export function runOnResponse(
   const responses = parts.active.chain('OnResponse')
   const hasErrors = errors !== null && errors.modules.length > 0
   if (!hasErrors && responses.modules.length === 0) return undefined
-  return passThrough(parts, ctx, response, hasErrors ? errors : null, responses)
+  return passThrough(parts, ctx, response, { errors: hasErrors ? errors : null, responses })
 }
 
 async function passThrough(
   parts: ResponseParts,
   ctx: RequestContext,
   response: IncomingResponse,
-  errors: Chain | null,
-  responses: Chain,
+  { errors, responses }: { errors: Chain | null; responses: Chain },
 ): Promise<void> {
   if (errors !== null) {
     const { status } = response
     const message = `the worker answered ${status}`
     const error = { code: 'upstream_error', message, type: 'upstream_error', status }
-    await onePhase(parts, ctx, response, 'OnError', errors, error)
+    await onePhase(parts, ctx, response, { point: 'OnError', chain: errors, error })
   }
-  if (responses.modules.length > 0) await onePhase(parts, ctx, response, 'OnResponse', responses)
+  if (responses.modules.length > 0)
+    await onePhase(parts, ctx, response, { point: 'OnResponse', chain: responses })
+}
+
+interface ResponsePhase {
+  readonly point: 'OnError' | 'OnResponse'
+  readonly chain: Chain
+  readonly error?: GuestInput['error']
 }
 
 async function onePhase(
   { phases, book, maxBodyBytes }: ResponseParts,
   ctx: RequestContext,
   response: IncomingResponse,
-  point: 'OnError' | 'OnResponse',
-  chain: Chain,
-  error?: GuestInput['error'],
+  { point, chain, error }: ResponsePhase,
 ): Promise<void> {
   const { status, headers, body } = response
   const shown = body !== null && body.length <= maxBodyBytes ? body : null

@@ -111,7 +111,7 @@ export class PhaseChain {
   }
 
   #absorb(module: LoadedModule, { point, input }: PhaseMessage, result: PhaseResult, end: PhaseEnd): void {
-    this.#book.called(module, point, result, result.action, input.request.id)
+    this.#book.called({ module, point, requestId: input.request.id }, result, result.action)
     if (result.failure !== null) {
       if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
       return
@@ -141,7 +141,8 @@ export class PhaseChain {
     // What ran between is lost with the thread.
     for (const module of chain.slice(known, culprit + 1)) {
       const reason = ended.kind === 'timeout' ? `no answer within ${module.timeoutMs} ms` : 'its thread ended'
-      this.#book.failed(module, point, ended.kind, module.timeoutMs * 1_000, reason, input.request.id)
+      const call = { module, point, requestId: input.request.id }
+      this.#book.failed(call, ended.kind, module.timeoutMs * 1_000, reason)
       if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     }
     return chain.slice(culprit + 1)

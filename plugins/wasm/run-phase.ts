@@ -37,13 +37,13 @@ export async function runPhase(
     onStart(place)
     const module = runner.module(uuid)
     const frame = encodeFrame(headFor(module, task.input, working), bodyFor(module, isRequest, working))
-    const { value, report } = await runner.call(
+    const { value, report } = await runner.call({
       uuid,
-      EXPORT_OF_ATTACH_POINT[task.point],
-      frame,
-      task.input.request.tenant,
-      (output) => readPhaseOutput(output, isRequest),
-    )
+      exportName: EXPORT_OF_ATTACH_POINT[task.point],
+      input: frame,
+      tenant: task.input.request.tenant,
+      read: (output) => readPhaseOutput(output, isRequest),
+    })
     const result: PhaseResult = value === null ? { ...report, ...UNCHANGED } : { ...report, ...value }
     results.push(result)
     const isLast = place === task.chain.length - 1

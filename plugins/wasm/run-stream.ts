@@ -27,10 +27,20 @@ export async function runStream(
   const reports: StreamReport[] = []
   const items: StreamItemResult[] = []
   for (const [place, item] of task.items.entries()) {
-    const run = new ItemRun(runner, task, item, (module) => onStart(place, module), reports)
+    const run = new ItemRun({ runner, task, item, reports, onStart: (module) => onStart(place, module) })
     items.push(await run.all())
   }
   return { items, reports }
+}
+
+interface ItemRunParts {
+  readonly runner: GuestRunner
+  readonly task: StreamTask
+  readonly item: StreamItem
+  /** Where calls are noted. */
+  readonly reports: StreamReport[]
+  /** Told before each call, with the place of the module in the task's chain. */
+  onStart(module: number): void
 }
 
 class ItemRun {
@@ -42,18 +52,12 @@ class ItemRun {
   readonly #states: string[]
   #failedClosed = -1
 
-  constructor(
-    runner: GuestRunner,
-    task: StreamTask,
-    item: StreamItem,
-    onStart: (module: number) => void,
-    reports: StreamReport[],
-  ) {
+  constructor({ runner, task, item, reports, onStart }: ItemRunParts) {
     this.#runner = runner
     this.#task = task
     this.#item = item
-    this.#onStart = onStart
     this.#reports = reports
+    this.#onStart = onStart
     this.#states = [...item.states]
   }
 
@@ -107,13 +111,13 @@ class ItemRun {
     this.#onStart(module)
     const about = { index: firstIndex + index, name: event?.name ?? null, is_end: event === null }
     const frame = streamFrame(prefixes[place], about, this.#states[place], event?.data ?? '')
-    const { value, report } = await this.#runner.call(
+    const { value, report } = await this.#runner.call({
       uuid,
-      EXPORT_OF_ATTACH_POINT.OnStreamEvent,
-      frame,
+      exportName: EXPORT_OF_ATTACH_POINT.OnStreamEvent,
+      input: frame,
       tenant,
-      readStreamOutput,
-    )
+      read: readStreamOutput,
+    })
     this.#reports.push({ ...report, module, requestId, isChanged: value !== null && value.events !== null })
     if (value === null) {
       if (this.#runner.module(uuid).onFailure === 'closed') this.#failedClosed = module

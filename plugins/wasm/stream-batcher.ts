@@ -14,6 +14,7 @@ import {
 
 /** Streams whose events go together at most: a longer batch would let each wait for all. */
 const MAX_BATCH = 64
+const POINT = 'OnStreamEvent' as const
 
 /** Events of one stream, and its modules. */
 export interface StreamWork {
@@ -104,8 +105,8 @@ export class StreamBatcher {
     if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
     else if (ended.reply.kind === 'stream') {
       for (const report of ended.reply.reports) {
-        const outcome = report.isChanged ? 'modify' : 'continue'
-        this.#book.called(chain[report.module], 'OnStreamEvent', report, outcome, report.requestId)
+        const call = { module: chain[report.module], point: POINT, requestId: report.requestId }
+        this.#book.called(call, report, report.isChanged ? 'modify' : 'continue')
       }
       for (const [place, result] of ended.reply.items.entries()) finish(batch[place], result)
     }
@@ -125,7 +126,8 @@ export class StreamBatcher {
     const module = chain[(ended.progress - 1) % PROGRESS_BASE]
     const reason = ended.kind === 'timeout' ? `no answer within ${module.timeoutMs} ms` : 'its thread ended'
     const { requestId } = batch[culprit].work
-    this.#book.failed(module, 'OnStreamEvent', ended.kind, module.timeoutMs * 1_000, reason, requestId)
+    const call = { module, point: POINT, requestId }
+    this.#book.failed(call, ended.kind, module.timeoutMs * 1_000, reason)
     for (const [place, waiting] of batch.entries()) {
       if (place !== culprit) this.#waiting.push(waiting)
       else this.#withoutModule(waiting, module)
