@@ -3,27 +3,23 @@ import { existsSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import {
   type AttachPoint,
-  EXPORT_OF_ATTACH_POINT,
   encodeFrame,
+  type GuestInput,
   type ModuleDescription,
   type ModuleNeeds,
 } from '../../../wasm-sdk/abi.ts'
 import { toBytes, toInput } from '../../../wasm-sdk/case-input.ts'
 import { checkModule } from '../../../wasm-sdk/conformance.ts'
 import { SAMPLES } from '../../../wasm-sdk/conformance-trial.ts'
-import { inspectModule } from '../../../wasm-sdk/inspect.ts'
-import type { CaseStep } from '../../../wasm-sdk/module-case.ts'
+import type { CaseEvent, CaseStep } from '../../../wasm-sdk/module-case.ts'
 import { readCases } from '../../../wasm-sdk/run-cases.ts'
 import { ModuleRunner } from '../../../wasm-sdk/runner.ts'
 import type { WasmConfig } from '../../wasm/config.ts'
-import { readPhaseOutput, readStreamOutput } from '../../wasm/guest-output.ts'
-import { GuestRunner } from '../../wasm/guest-runner.ts'
-import type { LoadedModule } from '../../wasm/guest-task.ts'
-import { SharedState } from '../../wasm/shared-state.ts'
 import { limitMemory } from '../../wasm/wasm-binary.ts'
 import { CliError } from '../cli-error.ts'
 import { renderTable } from '../table.ts'
 import { moduleFileOf, readCount, readModuleBytes, readSettings } from './arguments.ts'
+import { BenchGuest, type BenchSubject } from './bench-guest.ts'
 import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
 import { type Spread, showMs, spreadOf } from './units.ts'
 
@@ -44,16 +40,10 @@ interface Measurement extends Spread {
   readonly failed: number
 }
 
-interface Subject {
-  readonly module: WebAssembly.Module
-  readonly description: ModuleDescription
-  readonly config: Readonly<Record<string, string>>
-  readonly limits: WasmConfig
-  readonly durationMs: number
-}
-
 interface CallInput {
   readonly on: AttachPoint
+  readonly head: GuestInput
+  readonly body: Uint8Array
   readonly frame: Uint8Array
 }
 
@@ -68,13 +58,13 @@ export async function benchModule(place: string, options: BenchOptions): Promise
   const durationMs = readCount('--duration-ms', options.durationMs)
   const { steps, config } = await readInputs(options.cases ?? casesBeside(file))
   const settings = { ...config, ...readSettings('--config', options.config) }
-  const description = await tryOut(file, bytes, settings, limits)
+  const { description, inputs } = await tryOut(file, bytes, { steps, config: settings, limits })
   const module = await WebAssembly.compile(limitMemory(bytes, limits.memoryPages))
-  const subject: Subject = { module, description, config: settings, limits, durationMs }
+  const subject: BenchSubject = { module, config: settings, limits }
   const measurements: Measurement[] = []
-  for (const on of inspectModule(bytes).attachPoints) {
-    const input = inputFor(on, steps, description.needs ?? {})
-    for (const kind of ['fresh', 'reuse'] as const) measurements.push(await measure(subject, input, kind))
+  for (const input of inputs) {
+    for (const kind of ['fresh', 'reuse'] as const)
+      measurements.push(await measure(subject, input, kind, durationMs))
   }
   if (options.json === true) {
     console.log(
@@ -83,24 +73,32 @@ export async function benchModule(place: string, options: BenchOptions): Promise
   } else console.log(render(file, description, measurements))
 }
 
-/** A module that loops would do so here for ever: the check has a deadline. */
+/** Runs everything once where there is a deadline: a call that loops would do so for ever in the measurement. */
 async function tryOut(
   file: string,
   bytes: Uint8Array<ArrayBuffer>,
-  config: Record<string, string>,
-  { timeoutMs: deadlineMs, memoryPages }: WasmConfig,
-): Promise<ModuleDescription> {
+  { steps, config, limits }: { steps: CaseStep[]; config: Record<string, string>; limits: WasmConfig },
+): Promise<{ description: ModuleDescription; inputs: CallInput[] }> {
+  const { timeoutMs: deadlineMs, memoryPages } = limits
   const maxMemoryBytes = memoryPages * PAGE_BYTES
-  const { isOk, findings } = await checkModule(bytes, { config, deadlineMs, maxMemoryBytes })
   const where = relative('.', file)
+  const { isOk, findings, module } = await checkModule(bytes, { config, deadlineMs, maxMemoryBytes })
   const [problem] = findings.filter(({ level }) => level === 'problem')
   if (!isOk)
     throw new CliError(
       `${where} does not pass the check: ${problem.message}\n  see: weir wasm check ${where}`,
     )
   const runner = await ModuleRunner.open({ bytes, config, deadlineMs, maxMemoryBytes })
-  await runner.close()
-  return runner.description
+  try {
+    const inputs = module.attachPoints.map((on) => inputFor(on, steps, runner.description.needs ?? {}))
+    for (const { on, head, body } of inputs) {
+      const { outcome, problem } = await runner.call(on, head, body)
+      if (outcome === 'timeout') throw new CliError(`${on}: ${problem}; there is nothing to measure`)
+    }
+    return { description: runner.description, inputs }
+  } finally {
+    await runner.close()
+  }
 }
 
 async function readInputs(
@@ -124,73 +122,34 @@ function casesBeside(file: string): string | null {
 function inputFor(on: AttachPoint, steps: readonly CaseStep[], needs: ModuleNeeds): CallInput {
   const step = steps.find((one) => one.on === on) ?? { on, ...SAMPLES[on], expect: {} }
   const { head, body } = toInput(step, needs, NOW_MS)
-  if (on !== 'OnStreamEvent') return { on, frame: encodeFrame(head, body) }
-  const { name = null, data } = step.events?.[0] ?? {
-    data: { choices: [{ index: 0, delta: { content: 'Grüße 😀' } }] },
-  }
-  return {
-    on,
-    frame: encodeFrame({ ...head, event: { index: 0, name, is_end: false }, state: '' }, toBytes(data)),
-  }
+  if (on !== 'OnStreamEvent') return { on, head, body, frame: encodeFrame(head, body) }
+  const { name = null, data } = step.events?.[0] ?? PLAIN_EVENT
+  const withEvent: GuestInput = { ...head, event: { index: 0, name, is_end: false }, state: '' }
+  return { on, head: withEvent, body: toBytes(data), frame: encodeFrame(withEvent, toBytes(data)) }
 }
 
-async function measure(subject: Subject, { on, frame }: CallInput, instance: Kind): Promise<Measurement> {
-  const runner = openRunner(subject, on, instance)
-  const call = () => {
-    const read = (output: Uint8Array | null) =>
-      on === 'OnStreamEvent' ? readStreamOutput(output) : readPhaseOutput(output, on === 'OnRequest')
-    return runner.call(ID, EXPORT_OF_ATTACH_POINT[on], Uint8Array.from(frame), null, read)
-  }
-  const warmUntilMs = performance.now() + subject.durationMs
-  for (let i = 0; i < WARM_UP_CALLS && performance.now() < warmUntilMs; i++) await call()
+const PLAIN_EVENT: CaseEvent = { data: { choices: [{ index: 0, delta: { content: 'Grüße 😀' } }] } }
+
+async function measure(
+  subject: BenchSubject,
+  { on, frame }: CallInput,
+  instance: Kind,
+  durationMs: number,
+): Promise<Measurement> {
+  const guest = new BenchGuest(subject, on, instance)
+  const warmUntilMs = performance.now() + durationMs
+  for (let i = 0; i < WARM_UP_CALLS && performance.now() < warmUntilMs; i++) await guest.call(frame)
   const timesMs: number[] = []
   let failed = 0
   const beginMs = performance.now()
-  const endMs = beginMs + subject.durationMs
-  while (performance.now() < endMs || timesMs.length === 0) {
-    const { value, report } = await call()
-    if (value === null) failed++
-    timesMs.push(report.durationUs / 1000)
+  for (let nowMs = beginMs; nowMs < beginMs + durationMs; ) {
+    if (!(await guest.call(frame))) failed++
+    const endMs = performance.now()
+    timesMs.push(endMs - nowMs)
+    nowMs = endMs
   }
   const callsPerSecond = Math.round((timesMs.length / (performance.now() - beginMs)) * 1000)
   return { on, instance, inputBytes: frame.length, callsPerSecond, failed, ...spreadOf(timesMs) }
-}
-
-const ID = 'bench'
-
-function openRunner(
-  { module, description, config, limits }: Subject,
-  on: AttachPoint,
-  instance: Kind,
-): GuestRunner {
-  const state = new SharedState(new SharedArrayBuffer(limits.stateBytes), 0)
-  const runner = new GuestRunner(
-    { state, maxGuestBlockBytes: 8 * limits.maxBodyBytes, logLevel: 0, mayCount: () => true },
-    limits.reuseCalls,
-  )
-  const usesWasi = WebAssembly.Module.imports(module).some((one) => one.module.startsWith('wasi'))
-  const loaded: LoadedModule = {
-    uuid: ID,
-    name: ID,
-    row: 0,
-    module,
-    attachPoints: [on],
-    needs: {
-      headers: true,
-      request_body: false,
-      response_headers: true,
-      response_body: false,
-      ...description.needs,
-    },
-    instance,
-    onFailure: 'open',
-    timeoutMs: limits.timeoutMs,
-    config,
-    usesWasi,
-    hasStart: false,
-  }
-  runner.learn([loaded], [])
-  return runner
 }
 
 function render(file: string, description: ModuleDescription, measurements: readonly Measurement[]): string {

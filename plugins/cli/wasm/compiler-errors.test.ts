@@ -1,0 +1,43 @@
+/** Findings of the AssemblyScript compiler, read from what version 0.28 prints. */
+import { expect, test } from 'vitest'
+import { readCompilerErrors } from './compiler-errors.ts'
+
+const OUTPUT = `ERROR TS2322: Type '~lib/string/String' is not assignable to type 'i32'.
+   :
+ 3 │ const unused: i32 = "text"
+   │                     ~~~~~~
+   └─ in assembly/index.ts(3,23)
+
+WARNING AS201: Conversion from type 'i64' to 'i32' will require an explicit cast when switching between 32/64-bit.
+   :
+ 9 │ return value
+   │        ~~~~~
+   └─ in assembly/other.ts(9,10)
+
+ERROR TS2554: Expected 1 arguments, but got 0.
+     :
+ 120 │ take()
+     │ ~~~~~~
+     └─ in ~lib/weir/wasm-sdk/assembly/json.ts(120,3)
+
+FAILURE 2 compile error(s)`
+
+test('each finding has a place that editors understand, and the source under it', () => {
+  const found = readCompilerErrors(OUTPUT, 'my-module')
+  expect(found.map(({ file, line, column, level }) => [file, line, column, level])).toEqual([
+    ['my-module/assembly/index.ts', 3, 23, 'error'],
+    ['my-module/assembly/other.ts', 9, 10, 'warning'],
+    ['~lib/weir/wasm-sdk/assembly/json.ts', 120, 3, 'error'],
+  ])
+  expect(found[0].message).toBe("TS2322: Type '~lib/string/String' is not assignable to type 'i32'.")
+  expect(found[0].text.split('\n')).toEqual([
+    "my-module/assembly/index.ts:3:23: error TS2322: Type '~lib/string/String' is not assignable to type 'i32'.",
+    '   3 │ const unused: i32 = "text"',
+    '     │                     ~~~~~~',
+  ])
+})
+
+test.each(['', 'error[E0425]: cannot find value `x`\n --> src/lib.rs:3:5', 'ERROR: no place'])(
+  'other output gives nothing, so that it is shown as it is: %j',
+  (output) => expect(readCompilerErrors(output, '')).toEqual([]),
+)

@@ -1,0 +1,388 @@
+/** `weir wasm` as it is built: projects, builds, checks, cases, measurements, and the modules of a running gateway. */
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
+import { weir } from '../support/short-command.ts'
+
+// Compilers and threads take their time on a busy machine.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const ALL = ['OnRequest', 'OnResponse', 'OnError', 'OnStreamEvent']
+
+let folder: string
+const wasm = (...args: string[]) => weir(['wasm', ...args], { cwd: folder })
+const write = (path: string, text: string) => {
+  mkdirSync(dirname(join(folder, path)), { recursive: true })
+  writeFileSync(join(folder, path), text)
+}
+const readJson = (path: string) => JSON.parse(readFileSync(join(folder, path), 'utf8'))
+
+/** A project whose module answers as its path asks, and fails closed. */
+const MODULE = `
+import { Action, Description, handleRequest } from 'weir/wasm-sdk/assembly'
+
+export function describe(): i32 { return new Description().needsHeaders([]).failsClosed().send() }
+
+export function on_request(): i32 {
+  return handleRequest((request) => {
+    if (request.path == '/loop') while (true) {}
+    if (request.path == '/grow') { const all: Uint8Array[] = []; while (true) all.push(new Uint8Array(1 << 20)) }
+    if (request.path == '/throw') throw new Error('no way')
+    if (request.path == '/pass') return Action.pass()
+    return Action.reject(418).setHeader('a', 'b').withText('{"x":[1,2,3]}')
+  })
+}
+`
+
+beforeAll(async () => {
+  folder = makeFolder()
+  const made = await wasm('new', 'all-points', '--attach', ALL.join(','))
+  if (made.code !== 0) throw new Error(made.err)
+  await wasm('new', 'teapot')
+  write('teapot/assembly/index.ts', MODULE)
+  const built = await wasm('build', 'teapot')
+  if (built.code !== 0) throw new Error(built.err)
+})
+afterAll(stopCommands)
+
+describe('weir wasm new', () => {
+  test('makes a project with a handler and a case for each attach point, and says what to do next', async () => {
+    const { code, out } = await wasm('new', 'second', '--dir', 'some/where', '--attach', 'OnError')
+    expect(code).toBe(0)
+    expect(out).toContain('weir wasm build some/where')
+    expect(readdirSync(join(folder, 'some/where/cases'))).toEqual(['on_error.json'])
+    expect(readJson('some/where/package.json')).toMatchObject({ name: 'second' })
+  })
+
+  test('writes over nothing', async () => {
+    const before = readFileSync(join(folder, 'teapot/assembly/index.ts'), 'utf8')
+    expect(await wasm('new', 'teapot')).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringContaining('is not empty'),
+    })
+    expect(readFileSync(join(folder, 'teapot/assembly/index.ts'), 'utf8')).toBe(before)
+  })
+
+  test.each([
+    [['Upper'], 1, 'Upper is no name of a package'],
+    [['../up'], 1, '../up is no name of a package'],
+    [['x', '--attach', 'OnLunch'], 1, "no attach point 'OnLunch'; it is one of OnRequest"],
+    [['x', '--lang', 'cobol'], 2, 'Allowed choices are assemblyscript, rust'],
+    [[], 2, "missing required argument 'name'"],
+  ])('refuses %j', async (args, code, problem) => {
+    expect(await wasm('new', ...args)).toMatchObject({ code, err: expect.stringContaining(problem) })
+    expect(existsSync(join(folder, 'x'))).toBe(false)
+  })
+})
+
+describe('weir wasm build', () => {
+  test('prints path, size and exports, and every template handler does what its case says', async () => {
+    const { code, out } = await wasm('build', 'all-points')
+    expect(code).toBe(0)
+    expect(out).toMatch(/^all-points\/build\/module\.wasm: \d+ KiB after [\d.]+ s$/m)
+    expect(out).toContain(
+      'exports describe, on_request, on_response, on_error, on_stream_event; attaches to OnRequest',
+    )
+    const played = JSON.parse((await wasm('test', 'all-points', '--json')).out)
+    expect(played).toMatchObject({ isOk: true, module: 'all-points/build/module.wasm' })
+    expect(Object.keys(played.calls).sort()).toEqual([...ALL].sort())
+  })
+
+  test('shows what the compiler does not like, each mistake with file, line and column', async () => {
+    await wasm('new', 'wrong')
+    write(
+      'wrong/assembly/index.ts',
+      "export function on_request(): i32 {\n  const x: i32 = 'text'\n  return nothing\n}\n",
+    )
+    const { code, err } = await wasm('build', 'wrong')
+    expect(code).toBe(1)
+    expect(err).toMatch(/^wrong\/assembly\/index\.ts:2:\d+: error TS2322: Type/m)
+    expect(err).toMatch(/^wrong\/assembly\/index\.ts:3:\d+: error TS2304: Cannot find name 'nothing'\.$/m)
+    const { errors } = JSON.parse((await wasm('build', 'wrong', '--json')).out)
+    expect(errors).toMatchObject([{ line: 2 }, { line: 3, level: 'error' }])
+  })
+
+  test('says that a folder is no project', async () => {
+    expect(await wasm('build', '.')).toMatchObject({ code: 1, err: expect.stringContaining('weir wasm new') })
+  })
+
+  test('says what to install when cargo is missing', async () => {
+    await wasm('new', 'rusty', '--lang', 'rust')
+    const end = await weir(['wasm', 'build', 'rusty'], { cwd: folder, env: { PATH: '/nowhere' } })
+    expect(end).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('install Rust from https://rustup.rs'),
+    })
+  })
+})
+
+describe('weir wasm test', () => {
+  const steps = (path: string, expected: object) => ({ on: 'OnRequest', request: { path }, expect: expected })
+  const play = (cases: object, ...args: string[]) => {
+    write('played/case.json', JSON.stringify(cases))
+    return wasm('test', 'teapot/build/module.wasm', '--cases', 'played', ...args)
+  }
+
+  test('shows differences as lines, counts them, and gives the times of the calls', async () => {
+    const expected = { status: 401, body: { x: [1, 3] } }
+    const { code, out } = await play({ title: 'differs', steps: [steps('/', expected), steps('/pass', {})] })
+    expect(code).toBe(1)
+    expect(out).toMatch(/^ +- {3}"status": 401,$/m)
+    expect(out).toMatch(/^ +\+ {3}"status": 418,$/m)
+    expect(out).toMatch(/^ +\+ +2,$/m)
+    expect(out).toContain('2 steps in 1 case: 1 ok, 1 not')
+    expect(out).toMatch(/^ATTACH POINT +CALLS +P50 MS +P99 MS/m)
+    expect(out).toMatch(/^OnRequest +2 +[\d.]+ +[\d.]+/m)
+  })
+
+  test('--update writes what differs, keeps what matches, and the next run is good', async () => {
+    const cases = {
+      title: 'recorded',
+      steps: [
+        { on: 'OnRequest' },
+        steps('/', { status: 401, headers: { a: { matches: '^b$' } } }),
+        steps('/throw', { action: 'continue' }),
+      ],
+    }
+    expect(await play(cases, '--update')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('1 file written'),
+    })
+    const written = readJson('played/case.json')
+    expect(written.steps.map((step: { expect: unknown }) => step.expect)).toEqual([
+      { action: 'reject', status: 418, headers: { a: 'b' }, body: { x: [1, 2, 3] } },
+      { status: 418, headers: { a: { matches: '^b$' } } },
+      { fails: 'no way' },
+    ])
+    const text = readFileSync(join(folder, 'played/case.json'), 'utf8')
+    const again = await wasm('test', 'teapot/build/module.wasm', '--cases', 'played', '--update')
+    expect(again).toMatchObject({ code: 0, out: expect.not.stringContaining('written') })
+    expect(readFileSync(join(folder, 'played/case.json'), 'utf8')).toBe(text)
+  })
+
+  test('stops a call at the deadline and at the memory limit, and says what the gateway would do', async () => {
+    const pass = { action: 'continue' }
+    const cases = {
+      title: 'limits',
+      steps: [steps('/loop', pass), steps('/grow', pass), steps('/pass', pass)],
+    }
+    const { code, out } = await play(cases, '--timeout-ms', '300', '--memory-pages', '64')
+    expect(code).toBe(1)
+    expect(out).toContain('the call failed: the call took longer than 300 ms')
+    expect(out).toContain('the gateway answers 500 wasm_module_failed (on_failure closed)')
+    expect(out).toContain('its memory was near the limit of 4.0 MiB')
+    expect(out).toContain('3 steps in 1 case: 1 ok, 2 not')
+  })
+
+  test('takes the limits from the configuration of a gateway', async () => {
+    write('limits.yaml', 'plugins: { wasm: { timeoutMs: 150, memoryPages: 32 } }\n')
+    const cases = { title: 'loops', steps: [steps('/loop', { fails: 'longer than 150 ms' })] }
+    const { code, out } = await play(cases, '--gateway-config', 'limits.yaml', '--json')
+    expect(code).toBe(0)
+    expect(JSON.parse(out).limits).toEqual({ timeoutMs: 150, memoryPages: 32 })
+    write('none.yaml', 'plugins: { health: {} }\n')
+    const none = await play(cases, '--gateway-config', 'none.yaml')
+    expect(none).toMatchObject({ code: 1, err: expect.stringContaining('does not enable the wasm plugin') })
+  })
+
+  test.each([
+    ['{', 'case.json: the case is no JSON'],
+    ['{"title":"t","steps":[{"on":"OnLunch"}]}', 'case.json: steps[0].on is none of OnRequest'],
+    [
+      '{"title":"t","steps":[{"on":"OnRequest","expect":{"statas":1}}]}',
+      'steps[0].expect has no member statas',
+    ],
+  ])('names what is wrong with the case %j', async (text, problem) => {
+    write('bad/case.json', text)
+    const end = await wasm('test', 'teapot/build/module.wasm', '--cases', 'bad')
+    expect(end).toMatchObject({ code: 1, out: '', err: expect.stringContaining(problem) })
+    expect(end.err).not.toContain('    at ')
+  })
+})
+
+test('weir wasm bench measures each attach point with fresh and with warm instances', async () => {
+  await wasm('build', 'all-points')
+  const { code, out, err } = await wasm(
+    'bench',
+    'all-points/build/module.wasm',
+    '--duration-ms',
+    '50',
+    '--json',
+  )
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  const { measurements } = JSON.parse(out) as { measurements: Record<string, unknown>[] }
+  expect(measurements.map(({ on, instance }) => `${on} ${instance}`)).toEqual(
+    ALL.flatMap((point) => [`${point} fresh`, `${point} reuse`]),
+  )
+  for (const one of measurements) {
+    expect(one).toMatchObject({ failed: 0, callsPerSecond: expect.any(Number), p99Ms: expect.any(Number) })
+    expect(one.callsPerSecond).toBeGreaterThan(0)
+  }
+})
+
+test('weir wasm bench refuses an input whose call never ends', async () => {
+  write(
+    'teapot/cases/team.json',
+    '{"title":"t","steps":[{"on":"OnRequest","request":{"path":"/loop"},"expect":{}}]}',
+  )
+  const end = await wasm('bench', 'teapot/build/module.wasm', '--timeout-ms', '200')
+  const problem = 'longer than 200 ms; there is nothing to measure'
+  expect(end).toMatchObject({ code: 1, out: '', err: expect.stringContaining(problem) })
+})
+
+describe('a running gateway', () => {
+  let gateway: BuiltGateway
+  const atGateway = (...args: string[]) => wasm(...args, '--gateway', gateway.url)
+
+  beforeAll(async () => {
+    gateway = await startBuiltGateway({ plugins: { wasm: {} } })
+  })
+
+  test('takes a module by a relative path, lists it, runs it, and lets it go by its name', async () => {
+    const added = await atGateway('add', 'teapot', '--timeout-ms', '500', '--instance', 'reuse')
+    expect(added).toMatchObject({ code: 0, err: '' })
+    expect(added.out).toMatch(/^teapot is registered as [\da-f-]{36}, attached to OnRequest\n$/)
+    const reply = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
+    expect(reply.status).toBe(418)
+    expect((await atGateway('list')).out).toMatch(/^teapot +[\da-f-]{36} +OnRequest +\d+ KiB +1 /m)
+    const { modules } = JSON.parse((await atGateway('list', '--json')).out)
+    expect(modules[0].module_meta.file_path).toBe(join(folder, 'teapot/build/module.wasm'))
+    expect(await atGateway('remove', 'teapot')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('was removed'),
+    })
+    expect((await atGateway('list')).out).toContain('no modules')
+  })
+
+  test('§4.7 its refusals are told with what to do', async () => {
+    await atGateway('add', 'teapot')
+    const twice = await atGateway('add', 'teapot', '--name', 'other')
+    expect(twice).toMatchObject({ code: 1, out: '' })
+    expect(twice.err).toMatch(
+      /^weir: the gateway refused other: duplicate SHA256 hash: .*\n {2}remove the other one first/,
+    )
+    const lost = await atGateway('add', 'lost.wasm', '--attach', 'OnRequest')
+    expect(lost).toMatchObject({ code: 1, err: expect.stringContaining('it does not exist') })
+    expect(await atGateway('remove', 'nobody')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('known: teapot'),
+    })
+    expect(await atGateway('remove', 'teapot')).toMatchObject({ code: 0 })
+  })
+
+  test('settings from the environment reach the module and never the output', async () => {
+    await wasm('build', 'all-points')
+    const args = [
+      'wasm',
+      'add',
+      'all-points',
+      '--json',
+      '--config-env',
+      'message=TOLD',
+      '--gateway',
+      gateway.url,
+    ]
+    const added = await weir(args, { cwd: folder, env: { TOLD: 'hunter2' } })
+    expect(added.code).toBe(0)
+    expect(added.out).not.toContain('hunter2')
+    const reply = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
+    expect(await reply.json()).toEqual({ error: { message: 'hunter2' } })
+    await atGateway('remove', 'all-points')
+    const missing = await atGateway('add', 'all-points', '--config-env', 'message=UNTOLD')
+    expect(missing).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('the environment variable UNTOLD is not set'),
+    })
+  })
+
+  test('refuses what the check refuses, and takes what the check takes', async () => {
+    write('files/text.wasm', 'no module')
+    write('files/empty.wasm', '')
+    const magic = [0, 0x61, 0x73, 0x6d]
+    const bytes: Record<string, Buffer> = {
+      component: Buffer.from([...magic, 0x0d, 0, 1, 0]),
+      bare: Buffer.from([...magic, 1, 0, 0, 0]),
+      cut: readFileSync(join(folder, 'teapot/build/module.wasm')).subarray(0, 500),
+      good: readFileSync(join(folder, 'teapot/build/module.wasm')),
+    }
+    for (const [name, content] of Object.entries(bytes))
+      writeFileSync(join(folder, 'files', `${name}.wasm`), content)
+    cpSync(join(folder, 'teapot/build/module.wasm'), join(folder, 'files/module.txt'))
+    const verdicts: Record<string, [string, number, number]> = {}
+    for (const file of readdirSync(join(folder, 'files')).sort()) {
+      const checked = await wasm('check', `files/${file}`, '--attach', 'OnRequest', '--json')
+      const added = await atGateway('add', `files/${file}`, '--attach', 'OnRequest')
+      verdicts[file] = [JSON.parse(checked.out).findings[0]?.message ?? 'ok', checked.code, added.code]
+    }
+    expect(verdicts).toEqual({
+      'bare.wasm': [expect.stringContaining('cannot be attached to OnRequest'), 1, 1],
+      'component.wasm': [expect.stringContaining('component'), 1, 1],
+      'cut.wasm': [expect.any(String), 1, 1],
+      'empty.wasm': ['the file is empty', 1, 1],
+      'good.wasm': ['ok', 0, 0],
+      'module.txt': ['the file must have the extension .wasm', 1, 1],
+      'text.wasm': ['this is no WebAssembly module', 1, 1],
+    })
+    await atGateway('remove', 'good')
+  })
+
+  test('without the plugin says so', async () => {
+    const plain = await startBuiltGateway()
+    const end = await wasm('list', '--gateway', plain.url)
+    expect(end).toMatchObject({ code: 1, err: expect.stringContaining('its wasm plugin is not enabled') })
+  })
+})
+
+describe('an installed package', () => {
+  let home: string
+  const installed = (...args: string[]) =>
+    weir(['wasm', ...args], { cwd: home, command: join(home, 'node_modules/weir/dist/plugins/cli.js') })
+
+  /** What `npm pack` puts in, beside links to what `npm install` would fetch. */
+  beforeAll(() => {
+    home = makeFolder()
+    mkdirSync(join(home, 'node_modules'))
+    const packed = execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', home], {
+      cwd: ROOT,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    const [{ filename, files }] = JSON.parse(packed.toString()) as {
+      filename: string
+      files: { path: string }[]
+    }[]
+    expect(files.filter(({ path }) => /(^|\/)target\//.test(path))).toEqual([])
+    execFileSync('tar', ['-xzf', filename], { cwd: home })
+    cpSync(join(home, 'package'), join(home, 'node_modules/weir'), { recursive: true })
+    for (const name of readdirSync(join(ROOT, 'node_modules'))) {
+      if (name === 'assemblyscript' || name === 'weir' || name.startsWith('.')) continue
+      symlinkSync(join(ROOT, 'node_modules', name), join(home, 'node_modules', name))
+    }
+  })
+
+  test('says how to get the compiler where it is missing, and builds and tests where it is there', async () => {
+    expect(await installed('new', 'away', '--attach', ALL.join(','))).toMatchObject({ code: 0, err: '' })
+    const without = await installed('build', 'away')
+    expect(without).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('npm install --save-dev assemblyscript'),
+    })
+    symlinkSync(join(ROOT, 'node_modules/assemblyscript'), join(home, 'node_modules/assemblyscript'))
+    expect(await installed('test', 'away')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('6 ok, 0 not'),
+    })
+    expect(await installed('check', 'away/build/module.wasm')).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('has the crate that new projects in Rust point to', async () => {
+    await installed('new', 'rusty', '--lang', 'rust')
+    const [, path] = readFileSync(join(home, 'rusty/Cargo.toml'), 'utf8').match(/path = "([^"]+)"/) ?? []
+    expect(existsSync(join(path, 'Cargo.toml'))).toBe(true)
+    expect(existsSync(join(path, 'src/lib.rs'))).toBe(true)
+  })
+})
