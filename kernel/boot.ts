@@ -223,6 +223,7 @@ export class GatewayThread {
         connectionMode: worker.connectionMode,
         models: worker.models.map((model) => model.id),
         inFlight: this.balance.inFlight(worker.slot),
+        routingKeys: this.balance.routingKeys(worker),
         status: this.balance.status(worker.slot),
       })),
     )

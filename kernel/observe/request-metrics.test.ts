@@ -55,14 +55,14 @@ test('§6.1 unmatched paths count as other and unusual methods as OTHER', () => 
   expect(values(metrics, 'weir_http_requests_total')).toEqual(['OTHER,other 2'])
 })
 
-test('§6.5 open requests are counted in the one band of their age', () => {
+test('§6.5 open requests are counted in the one band of their age (routing check 68)', () => {
   vi.useFakeTimers({ now: 0 })
   vi.advanceTimersByTime(100_000_000)
   const metrics = new ThreadMetrics()
-  let starts = [0, 30, 31, 600, 90_000].map((ageSeconds) => performance.now() - ageSeconds * 1000)
+  let starts = [0, 30, 31, 61, 600, 90_000].map((ageSeconds) => performance.now() - ageSeconds * 1000)
   declareOpenRequestAges(metrics, () => starts)
   const name = 'weir_http_inflight_request_age_count'
-  expect(values(metrics, name)).toEqual(['0,30 2', '30,60 1', '300,600 1', '86400,+Inf 1'])
+  expect(values(metrics, name)).toEqual(['0,30 2', '30,60 1', '60,180 1', '300,600 1', '86400,+Inf 1'])
   starts = []
   expect(values(metrics, name)).toEqual([])
   expect((metrics.snapshot()[0] as ValueFamily).series).toHaveLength(12)
@@ -75,9 +75,11 @@ test('§6.2 routed requests count by kind, model, endpoint and streaming', () =>
   expect(router.forRequest(HTTP_REGULAR, 'llama', 'chat', true)).toBe(routed)
   routed.onRequest()
   routed.onFirstToken(0.25)
+  routed.onGenerated(1.5)
   routed.onDone(2, null)
   const other = router.forRequest(GRPC_REGULAR, 'llama', 'chat', false)
   other.onRequest()
+  other.onGenerated(1)
   other.onDone(1, 'timeout')
   expect(values(metrics, 'weir_router_requests_total')).toEqual([
     'http,regular,http,llama,chat,true 1',
@@ -87,6 +89,7 @@ test('§6.2 routed requests count by kind, model, endpoint and streaming', () =>
     'grpc,regular,grpc,llama,chat,timeout 1',
   ])
   expect(count(metrics, 'weir_router_ttft_seconds')).toContain('http,regular,llama,chat 1 0.25')
+  expect(count(metrics, 'weir_router_generation_duration_seconds')).toEqual(['http,regular,llama,chat 1 1.5'])
   expect(count(metrics, 'weir_router_request_duration_seconds')).toEqual([
     'http,regular,http,llama,chat 1 2',
     'grpc,regular,grpc,llama,chat 1 1',
@@ -151,6 +154,7 @@ test('§6.1 worker gauges follow the table and forget workers that left', () => 
     connectionMode: 'http',
     models: ['llama'],
     inFlight: 2,
+    routingKeys: 3,
     status: 'ready',
     ...more,
   })
@@ -163,6 +167,11 @@ test('§6.1 worker gauges follow the table and forget workers that left', () => 
   expect(values(metrics, 'weir_worker_pool_size')).toEqual(['regular,http,llama 2', 'regular,http,unknown 1'])
   expect(values(metrics, 'weir_worker_connections_active')).toEqual(['regular,http 9'])
   expect(values(metrics, 'weir_worker_requests_active')).toEqual(['http://a 2', 'http://b 5', 'http://c 2'])
+  expect(values(metrics, 'weir_worker_routing_keys_active')).toEqual([
+    'http://a 3',
+    'http://b 3',
+    'http://c 3',
+  ])
   expect(values(metrics, 'weir_worker_health')).toEqual(['http://a 1', 'http://c 1'])
   expect(values(metrics, 'weir_worker_state')).toEqual(['http://a 1', 'http://b 4', 'http://c 1'])
   table = [sample('http://b')]

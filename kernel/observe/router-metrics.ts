@@ -59,6 +59,8 @@ export class RoutedMetrics {
   readonly #requests: CounterHandle
   readonly #duration: HistogramHandle
   readonly #firstToken: HistogramHandle
+  /** Null where answers are not streamed: their body is there at once. */
+  readonly #generation: HistogramHandle | null
   readonly #families: Families
   readonly #model: string
 
@@ -79,6 +81,7 @@ export class RoutedMetrics {
     )
     this.#duration = families.duration.labels(routerType, backendType, connectionMode, model, endpoint)
     this.#firstToken = families.firstToken.labels(routerType, backendType, model, endpoint)
+    this.#generation = streaming ? families.generation.labels(routerType, backendType, model, endpoint) : null
   }
 
   /** A request is routed: once per client request, not per attempt. */
@@ -89,6 +92,11 @@ export class RoutedMetrics {
   /** @param seconds from arrival to the first body byte of the worker's answer */
   onFirstToken(seconds: number): void {
     this.#firstToken.observe(seconds)
+  }
+
+  /** @param seconds from the first to the last body byte of the answer; counts where it was streamed */
+  onGenerated(seconds: number): void {
+    this.#generation?.observe(seconds)
   }
 
   /**
@@ -112,6 +120,7 @@ interface Families {
   readonly duration: MetricFamily<HistogramHandle>
   readonly errors: MetricFamily<CounterHandle>
   readonly firstToken: MetricFamily<HistogramHandle>
+  readonly generation: MetricFamily<HistogramHandle>
 }
 
 /** Declares the routing metrics of one thread and finds those of a request. @source routing facts 6.2 */
@@ -188,10 +197,11 @@ export class RouterMetrics {
 
 function declareFamilies(metrics: Metrics): Families {
   const route = ['router_type', 'backend_type', 'connection_mode', 'model', 'endpoint']
+  const answer = ['router_type', 'backend_type', 'model', 'endpoint']
   return {
     requests: metrics.counter({
       name: 'weir_router_requests_total',
-      help: 'Routed requests.',
+      help: 'Requests for workers, those included that no worker could take.',
       labels: route.concat('streaming'),
     }),
     duration: metrics.histogram({
@@ -201,13 +211,18 @@ function declareFamilies(metrics: Metrics): Families {
     }),
     errors: metrics.counter({
       name: 'weir_router_request_errors_total',
-      help: 'Routed requests that failed.',
+      help: 'Requests for workers that failed.',
       labels: route.concat('error_type'),
     }),
     firstToken: metrics.histogram({
       name: 'weir_router_ttft_seconds',
       help: 'Time from the arrival of a request to the first body byte of the answer.',
-      labels: ['router_type', 'backend_type', 'model', 'endpoint'],
+      labels: answer,
+    }),
+    generation: metrics.histogram({
+      name: 'weir_router_generation_duration_seconds',
+      help: 'Time from the first to the last body byte of a streamed answer that came whole.',
+      labels: answer,
     }),
   }
 }

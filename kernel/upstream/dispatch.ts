@@ -110,6 +110,11 @@ export abstract class Dispatch implements PairHandler {
     this.meter = meters.start(worker, this.model, this.endpoint, stream, this.startedAtMs)
   }
 
+  private countUnrouted(error: unknown): void {
+    const { stream } = this.options
+    this.parts.meters?.unrouted(error, this.model, this.endpoint, stream, this.startedAtMs)
+  }
+
   private get endpoint(): string {
     return this.ctx.route.endpoint ?? 'other'
   }
@@ -294,7 +299,8 @@ export abstract class Dispatch implements PairHandler {
     this.isOver = true
     this.over()
     this.endAttempt('failure')
-    this.meter?.done(this.ctx, error instanceof GatewayError ? error.status : 500)
+    if (this.meter === null) this.countUnrouted(error)
+    else this.meter.done(this.ctx, error instanceof GatewayError ? error.status : 500)
     this.failed(error)
   }
 

@@ -3,7 +3,8 @@ import type { Metrics } from '../contracts/metric.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { UpstreamFailure } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import type { LabelLimit } from '../observe/label-limit.ts'
+import { GatewayError } from '../errors/gateway-error.ts'
+import { type LabelLimit, OTHER } from '../observe/label-limit.ts'
 import { RetryMetrics } from '../observe/retry-metrics.ts'
 import {
   GRPC_REGULAR,
@@ -17,6 +18,15 @@ import {
 } from '../observe/router-metrics.ts'
 import type { WorkerMetrics } from '../observe/worker-metrics.ts'
 import { PairMetrics } from './pair/pair-metrics.ts'
+
+/** Why nobody was chosen, as `balance-errors.ts` has it. Anything else is a hook or a policy that failed. */
+const NO_WORKERS_CODES: ReadonlySet<string> = new Set([
+  'no_workers',
+  'model_not_found',
+  'no_available_workers',
+  'no_suitable_worker',
+  'server_selection_failed',
+])
 
 export class RelayMeters {
   readonly router: RouterMetrics
@@ -45,6 +55,17 @@ export class RelayMeters {
     const kind = kindOf(worker)
     const routed = this.router.forRequest(kind, model, endpoint, streaming)
     return new RelayMeter(this, kind, routed, startedAtMs)
+  }
+
+  /** A request ended before any worker was chosen. Names of models that nobody serves are the client's invention. */
+  unrouted(error: unknown, model: string, endpoint: string, streaming: boolean, startedAtMs: number): void {
+    const code = error instanceof GatewayError ? error.code : ''
+    const kind = code === 'server_selection_failed' ? HTTP_PAIR : HTTP_REGULAR
+    const isKnown = code !== 'model_not_found' && code !== 'no_workers'
+    const routed = this.router.forRequest(kind, isKnown ? model : OTHER, endpoint, streaming)
+    routed.onRequest()
+    const errorType = NO_WORKERS_CODES.has(code) ? 'no_workers' : 'internal_error'
+    routed.onDone((performance.now() - startedAtMs) / 1000, errorType)
   }
 }
 
@@ -84,7 +105,10 @@ export class RelayMeter {
   done(ctx: RelayContext, status: number): void {
     const nowMs = performance.now()
     const firstByteAtMs = ctx.firstByteAtMs === 0 ? nowMs : ctx.firstByteAtMs
-    if (status !== 0 && status < 400) this.#routed.onFirstToken((firstByteAtMs - ctx.startedAtMs) / 1000)
+    if (status !== 0 && status < 400) {
+      this.#routed.onFirstToken((firstByteAtMs - ctx.startedAtMs) / 1000)
+      this.#routed.onGenerated((nowMs - firstByteAtMs) / 1000)
+    }
     this.#routed.onDone((nowMs - this.#startedAtMs) / 1000, status >= 400 ? routerErrorType(status) : null)
   }
 }
