@@ -106,3 +106,13 @@ test('a closed pool refuses, and tasks under way end', async () => {
   await failed
   await expect(run(pool, { do: 'answer' })).rejects.toMatchObject({ kind: 'closed' })
 })
+
+test('threads may be ended at any moment of their start: neither the process nor the pool minds', async () => {
+  for (let afterMs = 0; afterMs < 100; afterMs += 5) {
+    const pool = open({ threads: 2 })
+    const task = run(pool, { do: 'answer' }).catch((error: { kind: string }) => error.kind)
+    await new Promise((resolve) => setTimeout(resolve, afterMs))
+    await pool.close()
+    expect(['closed', 'number']).toContain(typeof (await task) === 'number' ? 'number' : await task)
+  }
+})
