@@ -189,6 +189,27 @@ describe('loadConfig', () => {
   })
 })
 
+describe('waits of retries', () => {
+  test('a longest wait below the first one is refused by name (routing facts 5.9)', async () => {
+    const text = 'kernel:\n  retry:\n    initialBackoffMs: 200\n    maxBackoffMs: 100\n'
+    expect(await problemsOf({ text })).toEqual([
+      'configuration:4:5: kernel.retry.maxBackoffMs must be at least kernel.retry.initialBackoffMs, which is 200, got 100',
+    ])
+    expect(await problemsOf({ text: 'kernel: { retry: { initialBackoffMs: 40000 } }' })).toEqual([
+      expect.stringMatching(/kernel\.retry\.maxBackoffMs must be at least .*which is 40000, got 30000$/),
+    ])
+    const config = await load({ text: 'kernel: { retry: { initialBackoffMs: 100, maxBackoffMs: 100 } }' })
+    expect(config.kernel.retry).toMatchObject({ initialBackoffMs: 100, maxBackoffMs: 100 })
+  })
+
+  test('a section that is none is refused, not looked into', async () => {
+    for (const retry of ['null', '3', '[]', '{ maxBackoffMs: none }']) {
+      const [problem] = await problemsOf({ text: `kernel: { retry: ${retry} }` })
+      expect(problem).toMatch(/kernel\.retry/)
+    }
+  })
+})
+
 describe('references to the environment', () => {
   test('take the variable and its type, and are remembered as secret', async () => {
     const text =

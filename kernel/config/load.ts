@@ -135,14 +135,25 @@ function loadKernel(
   addAll(problems, [...resolved.findings, ...findings], secrets)
   const kernel = value as unknown as KernelConfig
   kernel.threads ??= Math.max(1, availableParallelism() - 1)
-  const { metrics, port } = kernel
+  checkAcrossFields(kernel, problems)
+  return kernel
+}
+
+/** What a schema cannot say. Sections that were refused may be of any shape. */
+function checkAcrossFields({ metrics, port, retry }: Partial<KernelConfig>, problems: ProblemList): void {
   if (metrics?.enabled && port !== 0 && metrics.port === port)
     problems.add({
       path: ['kernel', 'metrics', 'port'],
       text: 'must differ from kernel.port',
       got: String(port),
     })
-  return kernel
+  const { initialBackoffMs = 0, maxBackoffMs = 0 } = retry ?? {}
+  if (maxBackoffMs < initialBackoffMs)
+    problems.add({
+      path: ['kernel', 'retry', 'maxBackoffMs'],
+      text: `must be at least kernel.retry.initialBackoffMs, which is ${initialBackoffMs}`,
+      got: String(maxBackoffMs),
+    })
 }
 
 function addAll(
