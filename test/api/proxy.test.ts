@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { sendRaw } from '../support/raw-socket.ts'
 import {
   chatCompletion,
   chatStream,
@@ -292,6 +293,69 @@ describe('§4.6 model and server info', () => {
     fleet.workers[0].script(`GET ${path}`, { kind: 'hang' })
     expect((await fleet.get(path)).status).toBe(504)
   })
+})
+
+test('§7.1 a model that nobody serves is 404, one whose workers are all away 503 (routing check 64)', async () => {
+  const fleet = await openFleet({ kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1 } } })
+  const unknown = await fleet.post(CHAT, { ...chat, model: 'nobody-serves-this' })
+  expect(unknown.status).toBe(404)
+  expect(unknown.headers.get('x-weir-error-code')).toBe('model_not_found')
+  expect(await unknown.json()).toEqual({
+    error: {
+      type: 'not_found_error',
+      code: 'model_not_found',
+      message: expect.stringContaining("'nobody-serves-this'"),
+    },
+  })
+  fleet.workers[0].script(`POST ${CHAT}`, dropAnswer())
+  expect((await fleet.post(CHAT, chat)).status).toBe(502)
+  const away = await fleet.post(CHAT, chat)
+  expect(away.status).toBe(503)
+  expect(Number(away.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+  expect(await away.json()).toEqual({
+    error: {
+      type: 'service_unavailable',
+      code: 'no_available_workers',
+      message: expect.stringContaining("'test-model'"),
+    },
+  })
+})
+
+test('§4.8 headers of the client’s connection end at the gateway, trace and routing key go on (routing check 61)', async () => {
+  const fleet = await openFleet()
+  fleet.workers[0].script(`POST ${CHAT}`, jsonAnswer(chatCompletion('test-model')))
+  const body = JSON.stringify(chat)
+  const lines = [
+    `POST ${CHAT} HTTP/1.1`,
+    'Host: gateway',
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+    'Connection: keep-alive, Upgrade',
+    'Keep-Alive: timeout=5',
+    'Proxy-Authorization: Basic c2VjcmV0',
+    'Proxy-Connection: keep-alive',
+    'TE: trailers',
+    'Trailer: expires',
+    'Upgrade: h2c',
+    'Cookie: session=1',
+    'X-Custom: mine',
+    'Traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+    'X-Weir-Routing-Key: k-1',
+  ]
+  const { statuses } = await sendRaw(fleet.gateway.port, `${lines.join('\r\n')}\r\n\r\n${body}`, {
+    until: (text) => text.includes('chat.completion'),
+  })
+  expect(statuses).toEqual([200])
+  const [request] = fleet.workers[0].requestsTo(`POST ${CHAT}`)
+  expect(request.rawHeaders.map(([name]) => name.toLowerCase()).sort()).toEqual([
+    'content-length',
+    'content-type',
+    'host',
+    'traceparent',
+    'x-request-id',
+    'x-weir-routing-key',
+  ])
+  expect(request.header('x-weir-routing-key')).toBe('k-1')
 })
 
 test('§4.8 requests under way on one worker do not keep another model waiting', async () => {
