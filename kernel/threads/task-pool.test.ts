@@ -115,4 +115,4 @@ test('threads may be ended at any moment of their start: neither the process nor
     await pool.close()
     expect(['closed', 'number']).toContain(typeof (await task) === 'number' ? 'number' : await task)
   }
-})
+}, 20_000)
