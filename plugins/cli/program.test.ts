@@ -39,17 +39,20 @@ describe('the command line', () => {
   test('prints help with examples, and the version of the package', async () => {
     const help = await weir(['--help'])
     expect(help.code).toBe(0)
-    for (const part of ['serve', 'sim', 'workers', 'plugins', 'config', 'Examples:'])
+    for (const part of ['serve', 'sim', 'workers', 'plugins', 'config', 'wasm', 'Examples:'])
       expect(help.out).toContain(part)
     expect((await weir(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 
-  test.each(['serve', 'sim', 'workers', 'plugins', 'config'])('%s has help with examples', async (name) => {
-    const { code, out } = await weir([name, '--help'])
-    expect(code).toBe(0)
-    expect(out).toContain(`Usage: weir ${name}`)
-    expect(out).toContain('Examples:')
-  })
+  test.each(['serve', 'sim', 'workers', 'plugins', 'config', 'wasm'])(
+    '%s has help with examples',
+    async (name) => {
+      const { code, out } = await weir([name, '--help'])
+      expect(code).toBe(0)
+      expect(out).toContain(`Usage: weir ${name}`)
+      expect(out).toContain('Examples:')
+    },
+  )
 
   test('suggests the nearest command and the nearest flag', async () => {
     const command = await weir(['serv'])

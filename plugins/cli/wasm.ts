@@ -21,6 +21,22 @@ Examples:
   weir wasm new my-module
   weir wasm new audit --lang rust --attach OnResponse,OnError --dir modules/audit`
 
+const BUILD_EXAMPLES = `
+Examples:
+  weir wasm build my-module
+  weir wasm build my-module --debug --out /tmp/my-module.wasm`
+
+const CHECK_EXAMPLES = `
+Examples:
+  weir wasm check my-module
+  weir wasm check auth.wasm --attach OnRequest --config jwt_secret=any
+  weir wasm check auth.wasm --gateway-config weir.yaml --json | jq .findings`
+
+const BENCH_EXAMPLES = `
+Examples:
+  weir wasm bench my-module                              inputs from its cases, or plain ones
+  weir wasm bench auth.wasm --duration-ms 5000 --json`
+
 const TEST_EXAMPLES = `
 Examples:
   weir wasm test my-module                               builds it first, then plays its cases
@@ -60,6 +76,7 @@ function defineProject(command: Command): void {
     .option('--out <file>', 'where to write the module (default: build/module.wasm in the project)')
     .option('--debug', 'no optimisation, names of functions stay')
     .option('--json', 'print JSON')
+    .addHelpText('after', BUILD_EXAMPLES)
     .action(async (folder, options) => (await import('./wasm/build.ts')).buildProject(folder ?? '.', options))
 }
 
@@ -72,13 +89,14 @@ function language(): Option {
 function defineTrials(command: Command): void {
   withLimits(
     command
-      .command('check <file>')
+      .command('check <file-or-dir>')
       .description('Say what a module is and whether the gateway takes it; exit code 1 when not.'),
   )
     .option('--attach <points>', 'where it is to be attached, comma-separated (default: wherever it can be)')
     .addOption(repeatable('--config <key=value>', 'setting that the module needs to run; repeatable'))
     .option('--wasi', 'it will be registered with WASI')
     .option('--json', 'print JSON')
+    .addHelpText('after', CHECK_EXAMPLES)
     .action(async (file, options) => (await import('./wasm/check.ts')).checkFile(file, options))
 
   withLimits(
@@ -94,7 +112,7 @@ function defineTrials(command: Command): void {
 
   withLimits(
     command
-      .command('bench <file>')
+      .command('bench <file-or-dir>')
       .description('Measure calls of a module, by attach point, with fresh and warm instances.'),
   )
     .option('--duration-ms <ms>', 'time for each measurement, milliseconds', '1000')
@@ -104,6 +122,7 @@ function defineTrials(command: Command): void {
     )
     .addOption(repeatable('--config <key=value>', 'setting of the module; repeatable'))
     .option('--json', 'print JSON')
+    .addHelpText('after', BENCH_EXAMPLES)
     .action(async (file, options) =>
       (await importQuietly(() => import('./wasm/bench.ts'))).benchModule(file, options),
     )

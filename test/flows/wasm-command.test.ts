@@ -4,6 +4,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, 
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type TinyModule, tinyModule } from '../fixtures/wasm/tiny-module.ts'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 import { weir } from '../support/short-command.ts'
 
@@ -329,6 +330,25 @@ describe('a running gateway', () => {
       'text.wasm': ['this is no WebAssembly module', 1, 1],
     })
     await atGateway('remove', 'good')
+  })
+
+  test.each([
+    ['an unknown host function', { imports: ['extism:host/user.kv_swap'] }],
+    ['a function of another namespace', { imports: ['env.helper'] }],
+    ['WASI without asking for it', { imports: ['wasi_snapshot_preview1.fd_write'] }],
+    ['a memory of the host', { importedMemory: 'env.memory' }],
+    ['more memory than there is', { memory: { minimum: 2_000 } }],
+    ['no handler of the attach point', { exports: ['on_error'] }],
+    ['a start that never ends', { start: true }],
+  ])('what the gateway refuses, the check refuses too: %s', async (_, module: TinyModule) => {
+    mkdirSync(join(folder, 'tiny'), { recursive: true })
+    writeFileSync(join(folder, 'tiny/tiny.wasm'), tinyModule({ exports: ['on_request'], ...module }))
+    const checked = await wasm('check', 'tiny/tiny.wasm', '--attach', 'OnRequest', '--json')
+    const added = await atGateway('add', 'tiny/tiny.wasm', '--attach', 'OnRequest')
+    expect([checked.code, added.code]).toEqual([1, 1])
+    const { isOk, findings } = JSON.parse(checked.out)
+    expect(isOk).toBe(false)
+    expect(findings[0]).toMatchObject({ level: 'problem', next: expect.stringMatching(/\w/) })
   })
 
   test('without the plugin says so', async () => {

@@ -33,7 +33,8 @@ export async function checkFile(place: string, options: CheckOptions): Promise<v
     deadlineMs: limits.timeoutMs,
   })
   const refusal = await refusalOf(resolve(file), attachPoints ?? report.module.attachPoints, usesWasi, limits)
-  const findings = [...report.findings, ...addedBy(refusal, report)]
+  const all = [...report.findings, ...addedBy(refusal, report)]
+  const findings = all.toSorted((a, b) => Number(b.level === 'problem') - Number(a.level === 'problem'))
   const isOk = report.isOk && refusal === null
   const description = isOk ? await describe(bytes, config, limits) : null
   if (options.json === true)
