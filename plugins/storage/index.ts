@@ -2,6 +2,7 @@
 import { definePlugin, Store } from '#kernel'
 import { storageConfig } from './config.ts'
 import { LevelStore } from './level-store.ts'
+import { StoreMetrics } from './store-metrics.ts'
 
 export default definePlugin({
   manifest: {
@@ -11,7 +12,7 @@ export default definePlugin({
     config: storageConfig,
   },
   register(host, config) {
-    const store = new LevelStore(config.dir)
+    const store = new LevelStore(config.dir, new StoreMetrics(host.metrics))
     host.provide(Store, store)
     return { start: () => store.open(), stop: () => store.close() }
   },

@@ -4,13 +4,16 @@ import type { Level } from 'level'
 import type { Collection, StoreService } from '#kernel'
 import { storageErrors } from './errors.ts'
 import { checkCollectionName, recordKey, tenantRange } from './record-key.ts'
+import type { StoreMetrics } from './store-metrics.ts'
 
 export class LevelStore implements StoreService {
   readonly #dir: string
+  readonly #metrics: StoreMetrics | null
   #db: Level<string, string> | null = null
 
-  constructor(dir: string) {
+  constructor(dir: string, metrics: StoreMetrics | null = null) {
     this.#dir = dir
+    this.#metrics = metrics
   }
 
   /**
@@ -73,9 +76,13 @@ export class LevelStore implements StoreService {
     act: (db: Level<string, string>) => Promise<R>,
   ): Promise<R> {
     if (this.#db === null) throw storageErrors.storage_not_open()
+    const startedAtMs = performance.now()
     try {
-      return await act(this.#db)
+      const result = await act(this.#db)
+      this.#metrics?.onDone(verb, 'success', startedAtMs)
+      return result
     } catch (cause) {
+      this.#metrics?.onDone(verb, 'error', startedAtMs)
       throw storageErrors.storage_failed.with({ cause }, verb, collection)
     }
   }

@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
+import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
+import type { HistogramFamily, ValueFamily } from '../../kernel/observe/metrics-snapshot.ts'
 import { LevelStore } from '../../plugins/storage/level-store.ts'
+import { StoreMetrics } from '../../plugins/storage/store-metrics.ts'
 import { storeContract } from './store-contract.ts'
 
 const dirs: string[] = []
@@ -51,6 +54,30 @@ test('open and close may be called twice', async () => {
   await store.open()
   await store.close()
   await store.close()
+})
+
+test('reads, writes and deletions are counted and timed (routing facts 6.2)', async () => {
+  const metrics = new ThreadMetrics()
+  const store = new LevelStore(await makeDir(), new StoreMetrics(metrics))
+  await store.open()
+  const notes = store.collection<number>('notes')
+  await notes.put('a', 'id', 1)
+  await notes.get('a', 'id')
+  await notes.list('a')
+  await notes.delete('a', 'id')
+  await store.close()
+  const [operations, durations] = metrics.snapshot() as [ValueFamily, HistogramFamily]
+  expect(operations.name).toBe('weir_db_operations_total')
+  expect(operations.series).toEqual([
+    { labels: ['leveldb', 'write', 'success'], value: 1 },
+    { labels: ['leveldb', 'read', 'success'], value: 2 },
+    { labels: ['leveldb', 'delete', 'success'], value: 1 },
+  ])
+  expect(durations.series.map(({ labels, count }) => [...labels, count])).toEqual([
+    ['leveldb', 'write', 1],
+    ['leveldb', 'read', 2],
+    ['leveldb', 'delete', 1],
+  ])
 })
 
 test('an unopened and a closed store say so', async () => {
