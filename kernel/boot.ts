@@ -253,10 +253,7 @@ export class GatewayThread {
       }),
     )
     this.#declarations.onHooksChanged = () => this.#recompileHooks(routes)
-    const accessLog =
-      kernel.log.access && kernel.log.level !== 'silent'
-        ? createAccessLogger({ level: kernel.log.level, thread: this.#options.link.index })
-        : null
+    const accessLog = kernel.log.access && kernel.log.level !== 'silent' ? this.#createAccessLog() : null
     const server = new HttpServer({
       routes,
       unmatched: { ...unmatchedRoute(httpMetrics?.forRoute('OTHER', null) ?? null), hooks: NO_HOOKS },
@@ -284,6 +281,20 @@ export class GatewayThread {
       declareOpenRequestAges(this.metrics, () => Array.from(server.openRequests, (ctx) => ctx.startedAtMs))
     }
     return server
+  }
+
+  #createAccessLog(): Logger {
+    const { config, link } = this.#options
+    const dropped = this.metrics.counter({
+      name: 'weir_access_log_dropped_lines_total',
+      help: 'Access log lines that were lost because nobody read standard output fast enough.',
+    })
+    const count = dropped.labels()
+    return createAccessLogger({
+      level: config.kernel.log.level,
+      thread: link.index,
+      onDrop: () => count.inc(),
+    })
   }
 
   /** A hook was switched on or off on this thread. */

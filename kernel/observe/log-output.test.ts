@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 const LOG_MODULE = JSON.stringify(new URL('./log.ts', import.meta.url).href)
 const THREADS = 3
 const LINES = 2_000
+const FLOOD_LINES = 20_000
 
 /** Each thread writes its lines and exits at once. */
 const PROGRAM = `
@@ -33,4 +34,29 @@ test('lines of several threads arrive whole and complete, also when a thread exi
   const lines = Buffer.concat(chunks).toString().trimEnd().split('\n')
   const seen = new Set(lines.map((line) => JSON.parse(line)).map(({ thread, n }) => `${thread} ${n}`))
   expect(seen.size).toBe(THREADS * (LINES + 1))
+})
+
+/** Far more than the pipe and the buffer hold, before the event loop turns once. */
+const FLOOD = `
+import(${LOG_MODULE}).then(({ createAccessLogger }) => {
+  let dropped = 0
+  const log = createAccessLogger({ level: 'info', thread: 1, onDrop: () => { dropped += 1 } })
+  for (let n = 0; n < ${FLOOD_LINES}; n += 1) log.info({ n, pad: 'x'.repeat(1_000) }, 'request')
+  process.send(dropped, () => process.disconnect())
+})
+`
+
+test('lines that find no room are dropped and counted; all others arrive', async () => {
+  const child = spawn(process.execPath, ['--conditions=source', '--no-warnings', '-e', FLOOD], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
+  const [dropped] = (await once(child, 'message')) as [number]
+  let lines = 0
+  child.stdout?.on('data', (chunk: Buffer) => {
+    for (const byte of chunk) if (byte === 0x0a) lines += 1
+  })
+  const [exitCode] = await once(child, 'close')
+  expect(exitCode).toBe(0)
+  expect(dropped).toBeGreaterThan(0)
+  expect(lines + dropped).toBe(FLOOD_LINES)
 })

@@ -21,8 +21,12 @@ export function promptStdout(): LineSink {
   return readable(openStdout({ sync: true }))
 }
 
-/** Writes in the background; what is left is written when the thread exits. */
-export function bufferedStdout(): LineSink {
+/**
+ * Writes in the background; what is left is written when the thread exits.
+ *
+ * @param onDrop called for each line that is dropped because the reader stands still
+ */
+export function bufferedStdout(onDrop: () => void): LineSink {
   let retriesLeft = Number.POSITIVE_INFINITY
   const stdout = openStdout({
     sync: false,
@@ -33,6 +37,7 @@ export function bufferedStdout(): LineSink {
       return retriesLeft >= 0
     },
   })
+  stdout.on('drop', onDrop)
   // The library does this on the main thread only; in a worker thread the event means the end of that thread.
   process.once('exit', () => {
     retriesLeft = MAX_EXIT_RETRIES

@@ -12,6 +12,11 @@ export interface LoggerOptions {
   readonly destination?: LineSink
 }
 
+export interface AccessLoggerOptions extends LoggerOptions {
+  /** Called for each line that is lost because the reader of the log stands still. */
+  readonly onDrop?: () => void
+}
+
 /** Names of fields that hold credentials. Nobody should log them; whoever does gets `[redacted]`. */
 const SECRET_FIELDS = ['authorization', 'api_key', 'apiKey', 'x-api-key', 'key']
 
@@ -34,8 +39,8 @@ export function createLogger(options: LoggerOptions): Logger {
  * any: looking for secrets would quadruple the cost of a line. Lines are written in the background, so that a slow
  * reader of the log never holds up requests, and at the latest when the thread ends.
  */
-export function createAccessLogger(options: LoggerOptions): Logger {
-  return pino(baseOptions(options), options.destination ?? bufferedStdout())
+export function createAccessLogger(options: AccessLoggerOptions): Logger {
+  return pino(baseOptions(options), options.destination ?? bufferedStdout(options.onDrop ?? (() => {})))
 }
 
 function baseOptions({ level, thread }: LoggerOptions): PinoOptions {
