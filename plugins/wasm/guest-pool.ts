@@ -133,8 +133,14 @@ export class GuestPool {
 
   /** Runs one task, sending modules along where the thread lacks them. Never rejects. */
   async run(request: TaskRequest): Promise<TaskEnd> {
-    const first = await this.#attempt(request, false)
-    return first ?? (await this.#attempt(request, true)) ?? { kind: 'refused' }
+    try {
+      const first = await this.#attempt(request, false)
+      return first ?? (await this.#attempt(request, true)) ?? { kind: 'refused' }
+    } catch (err) {
+      // Such as threads that cannot be started at all: requests follow their modules' failure policy.
+      this.#log.error({ err }, 'guests cannot be run')
+      return { kind: 'refused' }
+    }
   }
 
   /** @returns null when the thread that got the task misses modules */
