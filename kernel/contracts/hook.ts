@@ -14,7 +14,7 @@ export interface OutgoingAttempt {
 /** The answer about to be sent on. */
 export interface IncomingResponse {
   status: number
-  /** May be changed in place. */
+  /** May be changed in place; what says how the message is framed is the gateway's own and left out. */
   headers: HeaderList
   /** The whole body where it is known before the first byte leaves; null for streams. May be replaced. */
   body: Buffer | null

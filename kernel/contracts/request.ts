@@ -75,6 +75,7 @@ export interface RequestContext {
    * Changes a request header for what comes after: `set` replaces every value of the name, `add` appends one, `remove`
    * drops all (value ignored). What a hook sets or adds reaches the worker, whatever the allow-list says; framing
    * headers cannot be changed.
+   * @throws TypeError for a name or a value that no header line can hold
    */
   changeHeader(change: 'set' | 'add' | 'remove', name: string, value: string): void
   /** Request body as received; empty when there is none. */

@@ -11,7 +11,7 @@ import { HookedReply, type PlainReply } from './hooked-reply.ts'
 import { parseJson } from './parse-routing.ts'
 import { peekRouting } from './peek.ts'
 import { ReplyWriter } from './reply-writer.ts'
-import { type CopiedHeaders, changeHeader, headerValue } from './request-headers.ts'
+import { assertHeader, type CopiedHeaders, changeHeader, headerValue } from './request-headers.ts'
 import { failHookedReply, failRequest, finishRequest } from './run.ts'
 import type { ServerParts } from './server-parts.ts'
 import { ContextSseWriter } from './sse.ts'
@@ -44,6 +44,7 @@ export class HttpContext extends ReplyWriter implements RelayContext, PlainReply
   /** The pooled block under the body, given back at the end; null when there is none or somebody may keep it. */
   #bodyBlock: Buffer | null = null
   #abortListeners: (() => void)[] | null = null
+  #cancelListeners: (() => void)[] | null = null
   #peek: RoutingPeek | null = null
   #parsed: unknown = undefined
   #clientAddress: string | null = null
@@ -104,7 +105,9 @@ export class HttpContext extends ReplyWriter implements RelayContext, PlainReply
   }
 
   changeHeader(change: 'set' | 'add' | 'remove', name: string, value: string): void {
-    changeHeader(this.headers, change, name.toLowerCase(), value)
+    const lower = name.toLowerCase()
+    if (change !== 'remove') assertHeader(lower, value)
+    changeHeader(this.headers, change, lower, value)
   }
 
   /** Whoever asks may keep it: its memory is not used again. */
@@ -215,24 +218,44 @@ export class HttpContext extends ReplyWriter implements RelayContext, PlainReply
   }
 
   protected override clientDrained(): void {
-    if (this.#hooked === null || this.#hooked.isReady) super.clientDrained()
+    if (this.#hooked === null || this.#hasPlainReply) super.clientDrained()
+    else this.#hooked.clientDrained()
   }
 
   fail(error: unknown): void {
+    if (this.isDone || this.isFailing) return
+    // It may be some time until hooks have had their say: whoever works on the reply stops now.
+    this.#cancelWork()
     // What the hooks still hold of the stream comes before the error event.
     if (this.firstByteAtMs !== 0 && this.#hooked?.failWhenReady(error)) return
     // The hooks have begun on another reply, which will not be sent.
-    if (this.#hooked !== null && !this.isFailing) this.bypassReplyHooks()
+    if (this.#hooked !== null) this.bypassReplyHooks()
     failRequest(this, error)
   }
 
   failHooked(error: unknown): void {
+    this.#cancelWork()
     failHookedReply(this, error)
   }
 
   onAbort(listener: () => void): void {
     if (this.isAborted) listener()
     else if (!this.isDone) this.#addAbortListener(listener)
+  }
+
+  onCancel(listener: () => void): void {
+    if (this.isAborted || this.isFailing) listener()
+    else if (this.#cancelListeners === null) this.#cancelListeners = [listener]
+    else this.#cancelListeners.push(listener)
+  }
+
+  #cancelWork(): void {
+    const { listener } = this
+    this.setListener(null)
+    listener?.onCancel()
+    const listeners = this.#cancelListeners
+    this.#cancelListeners = null
+    if (listeners !== null) for (const cancel of listeners) cancel()
   }
 
   #addAbortListener(listener: () => void): void {
@@ -244,6 +267,8 @@ export class HttpContext extends ReplyWriter implements RelayContext, PlainReply
     this.#hooked?.giveUp()
     const listeners = this.#abortListeners
     this.#abortListeners = null
+    if (this.isAborted) this.#cancelWork()
+    this.#cancelListeners = null
     finishRequest(this)
     if (this.isAborted && listeners !== null) for (const abort of listeners) this.#callAbort(abort)
   }

@@ -8,9 +8,10 @@ import type { ReplyHeaders, RequestContext } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { EventSplitter } from './event-splitter.ts'
 import { httpErrors } from './http-errors.ts'
+import { assertSendable } from './reply-check.ts'
 
 const NOTHING = Buffer.alloc(0)
-/** More than this, held back for a hook, makes the writer wait. */
+/** More than this, held back for a hook, makes the writer wait. A slow client does in any case. */
 const MAX_HELD_BYTES = 65_536
 
 /** A longer event ends the stream: it could be shown to no hook. @source routing facts 3.3 */
@@ -46,6 +47,8 @@ export class HookedReply {
   #hasEnded = false
   #isOver = false
   #isWriterWaiting = false
+  /** The client has not taken what was written last. */
+  #isClientSlow = false
   #failure: { readonly error: unknown } | null = null
 
   constructor(ctx: RequestContext, hooks: RouteHooks, out: PlainReply) {
@@ -104,8 +107,8 @@ export class HookedReply {
       this.#hold(Buffer.from(chunk as Buffer))
       return this.#mayGoOn()
     }
-    const isWritable = this.#take(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
-    return this.#isBusy ? this.#mayGoOn() : isWritable
+    this.#take(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
+    return this.#isOver || this.#mayGoOn()
   }
 
   endStream(last: Buffer | string): void {
@@ -115,9 +118,10 @@ export class HookedReply {
     if (!this.#isBusy) this.#goOn()
   }
 
-  /** False while a hook is at work: the writer is told to go on later. */
-  get isReady(): boolean {
-    return !this.#isBusy
+  /** The client has taken what was buffered. */
+  clientDrained(): void {
+    this.#isClientSlow = false
+    this.#resumeWriter()
   }
 
   /** Keeps an error until what is held has gone out. @returns false when nothing is held back */
@@ -139,40 +143,47 @@ export class HookedReply {
   }
 
   #mayGoOn(): boolean {
-    if (this.#heldBytes <= MAX_HELD_BYTES) return true
+    if (!this.#isClientSlow && this.#heldBytes <= MAX_HELD_BYTES) return true
     this.#isWriterWaiting = true
     return false
   }
 
-  /** Sends one piece through the hooks. @returns false when the client is slow */
-  #take(chunk: Buffer): boolean {
-    const { onEvents } = this.#hooks
-    if (this.#splitter === null || onEvents === null) return this.#write(chunk)
-    const events = this.#splitter.push(chunk)
-    if (events.length > 0) return this.#transform(onEvents, events, false)
-    if (this.#splitter.waitingBytes > MAX_EVENT_BYTES) this.#fail(httpErrors.event_too_large(MAX_EVENT_BYTES))
-    return true
+  #resumeWriter(): void {
+    if (!this.#isWriterWaiting || !this.#mayGoOn()) return
+    this.#isWriterWaiting = false
+    this.#out.resumeWriter()
   }
 
-  #transform(onEvents: NonNullable<RouteHooks['onEvents']>, events: Buffer, isLast: boolean): boolean {
+  /** Sends one piece through the hooks. */
+  #take(chunk: Buffer): void {
+    const { onEvents } = this.#hooks
+    if (this.#splitter === null || onEvents === null) {
+      this.#write(chunk)
+      return
+    }
+    const events = this.#splitter.push(chunk)
+    if (events.length > 0) this.#transform(onEvents, events, false)
+    else if (this.#splitter.waitingBytes > MAX_EVENT_BYTES)
+      this.#fail(httpErrors.event_too_large(MAX_EVENT_BYTES))
+  }
+
+  #transform(onEvents: NonNullable<RouteHooks['onEvents']>, events: Buffer, isLast: boolean): void {
     try {
       const changed = onEvents(this.#ctx, events, isLast)
-      if (!(changed instanceof Promise)) return this.#write(changed)
-      this.#await(changed, (bytes) => this.#write(bytes))
+      if (changed instanceof Promise) this.#await(changed, (bytes) => this.#write(bytes))
+      else this.#write(changed)
     } catch (error) {
       this.#fail(error)
     }
-    return true
   }
 
-  #write(chunk: Buffer): boolean {
+  #write(chunk: Buffer): void {
     const { onChunk } = this.#hooks
-    if (onChunk === null || chunk.length === 0) return this.#out.writeChunk(chunk)
     try {
-      return this.#out.writeChunk(onChunk(this.#ctx, chunk))
+      const changed = onChunk === null || chunk.length === 0 ? chunk : onChunk(this.#ctx, chunk)
+      this.#isClientSlow = !this.#out.writeChunk(changed)
     } catch (error) {
       this.#fail(error)
-      return true
     }
   }
 
@@ -201,10 +212,7 @@ export class HookedReply {
     if (this.#isBusy || this.#isOver || this.#out.isDone) return
     if (this.#failure !== null) this.#fail(this.#failure.error)
     else if (this.#hasEnded) this.#finish()
-    else if (this.#isWriterWaiting) {
-      this.#isWriterWaiting = false
-      this.#out.resumeWriter()
-    }
+    else this.#resumeWriter()
   }
 
   /** The hooks' last word, what is left of an event that never became whole, and the end. */
@@ -243,14 +251,4 @@ export class HookedReply {
     this.giveUp()
     this.#out.failHooked(error)
   }
-}
-
-/** What a hook left behind is checked before it is sent, since half of a head cannot be taken back. */
-function assertSendable({ status, headers, body }: IncomingResponse): void {
-  if (!Number.isInteger(status) || status < 200 || status > 599)
-    throw new TypeError(`an onResponse hook set the status to ${status}`)
-  if (headers.length % 2 !== 0 || !headers.every((text) => typeof text === 'string'))
-    throw new TypeError('an onResponse hook left headers that are no list of names and values')
-  if (body !== null && !Buffer.isBuffer(body))
-    throw new TypeError('an onResponse hook set a body that is no Buffer')
 }

@@ -116,7 +116,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
       if (headers !== null)
         for (let i = 0; i < headers.length; i += 2) res.writeHeader(headers[i], headers[i + 1])
       if (this.method === 'HEAD') this.#endWithoutBody(this.bytesOut)
-      else if (status === 204 || status === 304) this.#endWithoutBody(null)
+      else if (hasNoBody(status)) this.#endWithoutBody(null)
       else if (body.length > MAX_BUFFERED_BYTES)
         this.#sendInSteps(typeof body === 'string' ? Buffer.from(body) : body)
       else res.end(body, this.#closesConnection)
@@ -179,7 +179,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
     }
   }
 
-  /** The reply to HEAD ends with its head, however long the body would go on. */
+  /** A reply to HEAD, and one whose status has no body, ends with its head, however long the body would go on. */
   #sendHeadOnly(): void {
     this.#res.cork(() => {
       this.#writeStreamHead()
@@ -195,7 +195,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
     this.#isStreaming = true
     this.#isEventStream = isEventStream
     this.#streamHeaders = headers
-    if (this.method === 'HEAD') {
+    if (this.method === 'HEAD' || hasNoBody(status)) {
       this.#sendHeadOnly()
       return
     }
@@ -305,6 +305,11 @@ export abstract class ReplyWriter implements HeartbeatTarget {
     listener?.onCancel()
     this.finished()
   }
+}
+
+/** @source RFC 9110 §15.3.5, §15.4.5 */
+function hasNoBody(status: number): boolean {
+  return status === 204 || status === 304
 }
 
 function byteAt(chunk: string | Buffer, index: number): number {

@@ -5,6 +5,7 @@
 import type { HttpRequest } from 'uWebSockets.js'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
+import { isFieldValue, isToken } from '../upstream/http1/header-bytes.ts'
 import { httpErrors } from './http-errors.ts'
 import { isUsableRequestId } from './request-id.ts'
 
@@ -146,6 +147,13 @@ function findRequestId(): string {
     if (value !== undefined && isUsableRequestId(value)) return value
   }
   return ''
+}
+
+/** For what plugins write: a transport would leave such a header out without a word. @throws TypeError */
+export function assertHeader(name: string, value: string): void {
+  if (!isToken(name)) throw new TypeError(`"${name}" is no name of a header`)
+  if (!isFieldValue(value))
+    throw new TypeError(`the value for header ${name} has characters that no header can hold`)
 }
 
 /**

@@ -6,6 +6,7 @@ import { GatewayError } from '../errors/gateway-error.ts'
 import { toUpstreamError } from '../upstream/upstream-errors.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
+import { checkedReply } from './reply-check.ts'
 
 /** After the access check, with the body read. */
 export function runRequest(ctx: HttpContext): void {
@@ -15,7 +16,7 @@ export function runRequest(ctx: HttpContext): void {
     if (onRequest !== null) {
       const early = onRequest(ctx)
       if (early instanceof Promise) {
-        early.then((reply) => answerOrHandle(ctx, reply)).catch((error: unknown) => failRequest(ctx, error))
+        early.then((reply) => answerOrHandle(ctx, reply)).catch((error: unknown) => ctx.fail(error))
         return
       }
       answerOrHandle(ctx, early)
@@ -23,21 +24,22 @@ export function runRequest(ctx: HttpContext): void {
     }
     handle(ctx)
   } catch (error) {
-    failRequest(ctx, error)
+    ctx.fail(error)
   }
 }
 
 function answerOrHandle(ctx: HttpContext, early: Reply | undefined | void): void {
   if (ctx.isDone || ctx.isFailing) return
   if (early) {
+    const { status, headers, body } = checkedReply(early, 'onRequest')
     ctx.bypassReplyHooks()
-    ctx.send(early.status, early.contentType ?? null, early.body ?? '', early.headers)
+    ctx.send(status, null, body, headers)
   } else handle(ctx)
 }
 
 function handle(ctx: HttpContext): void {
   const pending = ctx.compiled.definition.handler(ctx)
-  if (pending instanceof Promise) pending.catch((error: unknown) => failRequest(ctx, error))
+  if (pending instanceof Promise) pending.catch((error: unknown) => ctx.fail(error))
 }
 
 /** Answers with the error in the route's format; inside an event stream, with an error event and the end. */
@@ -57,6 +59,7 @@ export function failRequest(ctx: HttpContext, cause: unknown): void {
       changed
         .catch((failure: unknown) => toGatewayError(ctx, failure))
         .then((next) => sendChanged(ctx, error, next))
+        .catch((failure: unknown) => sendError(ctx, toGatewayError(ctx, failure)))
     } else sendChanged(ctx, error, changed)
   } catch (failure) {
     sendError(ctx, toGatewayError(ctx, failure))
@@ -70,10 +73,11 @@ function sendChanged(ctx: HttpContext, error: GatewayError, changed: GatewayErro
     return
   }
   if (ctx.isDone) return
+  const { status, headers, body } = checkedReply(changed, 'onError')
   ctx.errorCode = error.code
   // What was streamed cannot be taken back: the reply comes too late.
   if (ctx.isStreaming && ctx.firstByteAtMs !== 0) sendError(ctx, error)
-  else ctx.send(changed.status, changed.contentType ?? null, changed.body ?? '', changed.headers)
+  else ctx.send(status, null, body, headers)
 }
 
 function isReply(value: unknown): value is Reply {

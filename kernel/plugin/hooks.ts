@@ -1,5 +1,6 @@
 /** Folds the hooks of a route into one function per place, once, at ready. No hook: null, and the route pays one branch. */
 import type { HookName, HookOptions, HookSignatures, OutgoingAttempt, RouteHooks } from '../contracts/hook.ts'
+import type { RequestContext } from '../contracts/request.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 
@@ -152,16 +153,28 @@ function errorToError(hook: OnError, rest: OnError): OnError {
 type OnDone = HookSignatures['onDone']
 function everyObserver(hook: OnDone, rest: OnDone): OnDone {
   return (ctx) => {
-    let mine: void | Promise<void>
-    let others: void | Promise<void>
-    try {
-      mine = hook(ctx)
-    } finally {
-      others = rest(ctx)
-    }
-    // Nobody waits for them, but what they reject with must reach the log.
-    if (mine instanceof Promise && others instanceof Promise)
-      return Promise.all([mine, others]).then(() => {})
-    return mine instanceof Promise ? mine : others
+    const mine = observe(hook, ctx)
+    const others = observe(rest, ctx)
+    if (mine === undefined || others === undefined) return mine ?? others
+    return Promise.allSettled([mine, others]).then(throwFailures)
   }
+}
+
+/** What one throws at once keeps no other from its turn. */
+function observe(hook: OnDone, ctx: RequestContext): Promise<void> | undefined {
+  try {
+    const pending = hook(ctx)
+    return pending instanceof Promise ? pending : undefined
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
+/** Nobody waits for them, but what they reject with must reach the log: all of it, and as nobody's unhandled one. */
+function throwFailures(results: readonly PromiseSettledResult<void>[]): void {
+  const reasons = results.flatMap((result) =>
+    result.status === 'rejected' ? [result.reason as unknown] : [],
+  )
+  if (reasons.length === 1) throw reasons[0]
+  if (reasons.length > 1) throw new AggregateError(reasons, 'several onDone hooks failed')
 }

@@ -18,7 +18,8 @@ export class Collector extends Dispatch {
   #reject: (error: unknown) => void = () => {}
 
   /**
-   * @throws what no attempt could mend; UpstreamFailure when the client leaves, so that the handler comes to its end
+   * @throws what no attempt could mend; UpstreamFailure when the client leaves or the request is failed meanwhile, so that
+   * the handler comes to its end
    */
   static run(
     ctx: RelayContext,
@@ -26,16 +27,16 @@ export class Collector extends Dispatch {
     model: string,
     parts: DispatchParts,
   ): Promise<WorkerReply> {
-    if (ctx.isAborted) return Promise.reject(clientLeft())
+    if (ctx.isAborted) return Promise.reject(notWanted())
     const collector = new Collector(ctx, options, model, parts)
     return new Promise((resolve, reject) => {
       collector.#resolve = resolve
       collector.#reject = reject
-      ctx.onAbort(() => {
+      ctx.onCancel(() => {
         collector.cancel()
-        reject(clientLeft())
+        reject(notWanted())
       })
-      collector.begin()
+      if (!collector.isOver) collector.begin()
     })
   }
 
@@ -68,6 +69,6 @@ export class Collector extends Dispatch {
 }
 
 /** The failure of an answer that nobody waits for any more; its reply goes nowhere. */
-function clientLeft(): UpstreamFailure {
-  return new UpstreamFailure('reset', 'the client left before the answer', false)
+function notWanted(): UpstreamFailure {
+  return new UpstreamFailure('reset', 'the request was over before the answer', false)
 }

@@ -12,6 +12,24 @@ export const VALUE_BYTE = new Uint8Array(256).fill(1, 0x20)
 VALUE_BYTE[0x09] = 1
 VALUE_BYTE[0x7f] = 0
 
+/** True for what may name a header. */
+export function isToken(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code > 0x7f || TOKEN_BYTE[code] === 0) return false
+  }
+  return text.length > 0
+}
+
+/** Characters over 0xff are refused too: latin1 would cut them down to bytes that may be line ends. */
+export function isFieldValue(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code > 0xff || VALUE_BYTE[code] === 0) return false
+  }
+  return true
+}
+
 /** Value of a hexadecimal digit, -1 for all other bytes. */
 export const HEX_DIGIT = new Int8Array(256).fill(-1)
 for (let digit = 0; digit < 16; digit++) {

@@ -1,6 +1,6 @@
 /** @hot Writes the head of a request as text, and keeps out of it whatever could end a line early. */
 import type { UpstreamRequest } from '../../contracts/transport.ts'
-import { TOKEN_BYTE, VALUE_BYTE } from './header-bytes.ts'
+import { isFieldValue, isToken } from './header-bytes.ts'
 
 /** The unchanging parts of the heads of one worker's requests. */
 export interface HeadTemplate {
@@ -54,23 +54,6 @@ function targetOf({ pathPrefix, versionlessPrefix }: HeadTemplate, path: string)
 /** Methods for which a worker may wait for a length. @source RFC 9110 §8.6 */
 function expectsBody(method: string): boolean {
   return method === 'POST' || method === 'PUT' || method === 'PATCH'
-}
-
-function isToken(text: string): boolean {
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (code > 0x7f || TOKEN_BYTE[code] === 0) return false
-  }
-  return text.length > 0
-}
-
-/** Characters over 0xff are refused too: latin1 would cut them down to bytes that may be line ends. */
-function isFieldValue(text: string): boolean {
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (code > 0xff || VALUE_BYTE[code] === 0) return false
-  }
-  return true
 }
 
 /** Origin form: a slash, then visible ASCII. */
