@@ -105,6 +105,12 @@ function defineTrials(command: Command): void {
       .description('Play cases through a module, without a gateway; exit code 1 when one differs.'),
   )
     .option('--cases <dir>', 'folder or file of cases (default: cases beside the module or above it)')
+    .addOption(
+      new Option('--instance <kind>', 'as it will be registered (default: as the module says)').choices([
+        'fresh',
+        'reuse',
+      ]),
+    )
     .option('--update', 'write what the module does into the cases, in place of what differs')
     .option('--json', 'print JSON')
     .addHelpText('after', TEST_EXAMPLES)

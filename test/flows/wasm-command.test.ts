@@ -26,6 +26,8 @@ const readJson = (path: string) => JSON.parse(readFileSync(join(folder, path), '
 const MODULE = `
 import { Action, Description, handleRequest } from 'weir/wasm-sdk/assembly'
 
+let calls = 0
+
 export function describe(): i32 { return new Description().needsHeaders([]).failsClosed().send() }
 
 export function on_request(): i32 {
@@ -34,6 +36,7 @@ export function on_request(): i32 {
     if (request.path == '/grow') { const all: Uint8Array[] = []; while (true) all.push(new Uint8Array(1 << 20)) }
     if (request.path == '/throw') throw new Error('no way')
     if (request.path == '/pass') return Action.pass()
+    if (request.path == '/count') return Action.reject(400 + ++calls)
     return Action.reject(418).setHeader('a', 'b').withText('{"x":[1,2,3]}')
   })
 }
@@ -178,6 +181,14 @@ describe('weir wasm test', () => {
     expect(out).toContain('the gateway answers 500 wasm_module_failed (on_failure closed)')
     expect(out).toContain('its memory was near the limit of 4.0 MiB')
     expect(out).toContain('3 steps in 1 case: 1 ok, 2 not')
+  })
+
+  test('plays warm instances too, which shows what a module wrongly keeps', async () => {
+    const count = { ...steps('/count', { status: 401 }), repeat: 2 }
+    const cases = { title: 'counts', steps: [count] }
+    expect((await play(cases)).code).toBe(0)
+    const warm = await play(cases, '--instance', 'reuse')
+    expect(warm).toMatchObject({ code: 1, out: expect.stringContaining('+   "status": 402') })
   })
 
   test('takes the limits from the configuration of a gateway', async () => {

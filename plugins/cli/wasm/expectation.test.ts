@@ -53,7 +53,7 @@ test('recorded or corrected, an expectation holds for what it was made of, and w
     fc.property(points, expects, observed, (on, expect_, seen) => {
       const made = reread(expectationOf({ on, expect: expect_ }, seen))
       expect(differences(made, seen)).toEqual([])
-      if (Object.keys(made).length > 0) expect(expectationOf({ on, expect: made }, seen)).toBe(made)
+      if (Object.keys(made).length > 0) expect(expectationOf({ on, expect: made }, seen)).toEqual(made)
     }),
   )
 })
@@ -66,6 +66,20 @@ describe('a correction', () => {
       status: 503,
       headers_set: { a: { matches: '^b' } },
     })
+  })
+
+  test('leaves headers out that come twice: a case has no words for them', () => {
+    const seen: Observed = {
+      ...NOTHING,
+      action: 'modify',
+      headers_add: [
+        ['via', 'a'],
+        ['Via', 'b'],
+      ],
+    }
+    expect(expectationOf({ on: 'OnResponse', expect: {} }, seen)).toEqual({ action: 'modify' })
+    const before: Expectation = { headers_add: { via: 'a' } }
+    expect(expectationOf({ on: 'OnResponse', expect: before }, seen)).toEqual(before)
   })
 
   test('of a failure leaves out limits and lines of the source', () => {

@@ -1,6 +1,8 @@
 /** Writes what a module did into the files of its cases. */
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { differences } from '../../../wasm-sdk/compare.ts'
 import type { Expectation, ModuleCase } from '../../../wasm-sdk/module-case.ts'
 import type { CaseResult } from '../../../wasm-sdk/run-cases.ts'
 import { expectationOf } from './expectation.ts'
@@ -25,14 +27,22 @@ export async function withExpectations(place: string): Promise<void> {
   }
 }
 
-/** @returns whether the file was written: only when something differs or was not said yet */
-export async function updateCase(file: string, { steps }: ModuleCase, result: CaseResult): Promise<boolean> {
+export interface Update {
+  /** Only when something differs or was not said yet. */
+  readonly isWritten: boolean
+  /** What the file says now is what the module did: all but headers that come twice can be said. */
+  readonly isOk: boolean
+}
+
+export async function updateCase(file: string, { steps }: ModuleCase, result: CaseResult): Promise<Update> {
   const expectations = steps.map((step, at) => expectationOf(step, result.steps[at].observed))
-  if (expectations.every((expectation, at) => expectation === steps[at].expect)) return false
+  const isOk = expectations.every((one, at) => differences(one, result.steps[at].observed).length === 0)
+  if (expectations.every((expectation, at) => isDeepStrictEqual(expectation, steps[at].expect)))
+    return { isWritten: false, isOk }
   const raw = JSON.parse(await readFile(file, 'utf8')) as { steps: { expect: Expectation }[] }
   for (const [at, expectation] of expectations.entries()) raw.steps[at].expect = expectation
   await writeFile(file, toText(raw))
-  return true
+  return { isWritten: true, isOk }
 }
 
 function parse(text: string): RawCase | null {

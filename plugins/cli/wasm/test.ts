@@ -3,19 +3,19 @@ import { existsSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { buildModule } from '../../../wasm-sdk/build.ts'
-import type { ModuleCase } from '../../../wasm-sdk/module-case.ts'
-import { type CaseResult, readCases, runCase } from '../../../wasm-sdk/run-cases.ts'
+import { readCases, runCase } from '../../../wasm-sdk/run-cases.ts'
 import { type CallResult, ModuleRunner, type RunnerOptions } from '../../../wasm-sdk/runner.ts'
 import { CliError } from '../cli-error.ts'
 import { isProject, moduleFileOf, readModuleBytes } from './arguments.ts'
 import { throwIfFailed } from './build.ts'
 import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
 import { updateCase, withExpectations } from './golden-file.ts'
-import { renderTest, type TestReport, toTestJson } from './test-report.ts'
+import { type CaseReport, renderTest, type TestReport, toTestJson } from './test-report.ts'
 
 interface TestOptions extends LimitOptions {
   readonly cases?: string
   readonly update?: boolean
+  readonly instance?: 'fresh' | 'reuse'
   readonly json?: boolean
 }
 
@@ -28,22 +28,30 @@ export async function testModule(place: string, options: TestOptions): Promise<v
   const calls = new Map<AttachPoint, CallResult[]>()
   const runnerOptions: RunnerOptions = {
     bytes,
+    instance: options.instance,
     deadlineMs: limits.timeoutMs,
     maxMemoryBytes: limits.memoryPages * PAGE_BYTES,
     onCall: (point, result) => void calls.set(point, [...(calls.get(point) ?? []), result]),
   }
   const description = await describe(file, runnerOptions)
   const cases = await findCases(options.cases ?? casesBeside(file), options.update === true)
-  const results: { file: string; moduleCase: ModuleCase; result: CaseResult; isUpdated: boolean }[] = []
+  const results: CaseReport[] = []
   for (const { file, moduleCase } of cases) {
     const result = await runCase(moduleCase, runnerOptions)
-    const isUpdated = options.update === true && (await updateCase(file, moduleCase, result))
-    results.push({ file: relative('.', file), moduleCase, result, isUpdated })
+    const update = options.update === true ? await updateCase(file, moduleCase, result) : null
+    const isUpdated = update?.isWritten ?? false
+    results.push({
+      file: relative('.', file),
+      moduleCase,
+      result,
+      isUpdated,
+      isOk: update?.isOk ?? result.isOk,
+    })
   }
   const report: TestReport = { file, description, limits, results, calls }
   if (options.json === true) console.log(JSON.stringify(toTestJson(report), null, 2))
   else console.log(renderTest(report))
-  if (results.some(({ result, isUpdated }) => !result.isOk && !isUpdated)) process.exitCode = 1
+  if (results.some(({ isOk }) => !isOk)) process.exitCode = 1
 }
 
 /** Also finds out whether the module can be opened at all. */
