@@ -14,8 +14,8 @@ export interface CallWatchParts {
   readonly cell: number
   readonly stop: TaskStop
   readonly limits: CallLimits
-  /** More time for the first call to begin, milliseconds. */
-  readonly graceMs: number
+  /** More time for the first call to begin, milliseconds: while threads are starting. */
+  graceMs(): number
 }
 
 export class CallWatch {
@@ -23,7 +23,7 @@ export class CallWatch {
   readonly #cell: number
   readonly #stop: TaskStop
   readonly #limits: CallLimits
-  readonly #graceMs: number
+  readonly #graceMs: () => number
   readonly #begunAtMs = sharedClockMs()
   #timer: NodeJS.Timeout
   /** The call that took too long, 0 when it was the wait before it; null while nothing was stopped. */
@@ -59,7 +59,8 @@ export class CallWatch {
 
   /** The first call's limit begins when the task is handed over, unless the threads are only starting. */
   #leftMs(progress: number, limitMs: number, ranMs: number, waitedMs: number): number {
-    if (progress > 1 || (progress === 1 && this.#graceMs > 0)) return limitMs - ranMs
-    return limitMs + this.#graceMs - waitedMs
+    const graceMs = this.#graceMs()
+    if (progress > 1 || (progress === 1 && graceMs > 0)) return limitMs - ranMs
+    return limitMs + graceMs - waitedMs
   }
 }

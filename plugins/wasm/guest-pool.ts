@@ -16,7 +16,7 @@ import {
 } from './guest-task.ts'
 import { SharedState } from './shared-state.ts'
 
-/** How long the first calls may wait for threads that are only starting, milliseconds. */
+/** How much longer calls may wait for threads that are only starting, milliseconds. */
 const START_GRACE_MS = 5_000
 
 /** Milliseconds. */
@@ -65,7 +65,7 @@ export class GuestPool {
   readonly #state: SharedState
   #pool: TaskPool | null = null
   #lastId = 0
-  /** A thread has answered: the pool has started. */
+  /** A thread has answered since one was started last: waiting for the others is no wait for a start. */
   #isWarm = false
   #hasEnded = false
 
@@ -166,7 +166,7 @@ export class GuestPool {
       cell,
       stop,
       limits: request,
-      graceMs: this.#isWarm ? 0 : START_GRACE_MS,
+      graceMs: () => (this.#isWarm ? 0 : START_GRACE_MS),
     })
     try {
       const reply = await pool.run<GuestReply>(task, { transfer, stop })
@@ -189,6 +189,8 @@ export class GuestPool {
 
   #toEnd(error: unknown, progress: number): TaskEnd {
     const kind = error instanceof TaskFailure ? error.kind : 'crashed'
+    // Its thread is being replaced, which may take longer than a call may.
+    if (kind === 'crashed' || (kind === 'stopped' && progress > 0)) this.#isWarm = false
     if (kind === 'stopped') return { kind: 'timeout', progress }
     if (kind === 'full' || kind === 'closed') return { kind: 'refused' }
     this.#log.warn({ err: error }, 'a guest thread ended')

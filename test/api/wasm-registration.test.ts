@@ -338,7 +338,7 @@ describe('a module that describes itself', () => {
     ['{"abi":1,"instance":"hot"}', 'instance'],
     ['loop', 'in time'],
   ])('%s is refused', async (description, message) => {
-    const fleet = await openWasmFleet({ timeoutMs: 100 }, noWorkers)
+    const fleet = await openWasmFleet({ timeoutMs: 600 }, noWorkers)
     expect(await refusal(fleet, await describing(fleet, description))).toContain(message)
   })
 })
