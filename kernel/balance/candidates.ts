@@ -72,6 +72,11 @@ export class Candidates implements CandidateView {
     return false
   }
 
+  /** One of them was refused, so what was found does not hold: the next `fill` looks again. */
+  forget(): void {
+    this.tier.found.isSettled = false
+  }
+
   worker(index: number): WorkerEntry {
     return this.tier.workers[this.found.positions[index]]
   }

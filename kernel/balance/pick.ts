@@ -114,7 +114,10 @@ export class Picker {
       const worker = candidates.worker(index)
       const choice = options.report === true ? reportChoice(policy, candidates.members, parts) : null
       const passage = parts.breakers.enter(worker)
-      if (passage === REFUSED) continue
+      if (passage === REFUSED) {
+        candidates.forget()
+        continue
+      }
       this.selected(worker, model, policy.name)
       return new CountedAttempt(parts, worker, { policy: policy.name, choice }, passage)
     }

@@ -5,6 +5,8 @@ import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { Policy } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
+import { OPEN, toWord } from './breaker-word.ts'
+import { SharedColumn } from './counter-layout.ts'
 import { Counters, createCounters } from './counters.ts'
 import { ThreadBalance, type ThreadBalanceOptions } from './thread-balance.ts'
 
@@ -38,6 +40,18 @@ function countPicks(times: number, model = 'm'): Record<number, number> {
 beforeEach(() => {
   table = new TestTable()
   balance = open()
+})
+
+test('a breaker whose change nobody was told of hides no other worker', () => {
+  const counters = new Counters(createCounters(64, 0), 0)
+  balance = open({ counters, defaultPolicy: 'random', random: () => 0 })
+  register(workerEntry({ slot: 0, models: ['m'] }), workerEntry({ slot: 1, models: ['m'] }))
+  expect(countPicks(2)).toEqual({ 0: 2 })
+  // As a thread leaves it that dies in the middle of opening it.
+  const { layout } = counters
+  layout.cells[layout.shared(SharedColumn.openedAt)] = Date.now() | 0
+  layout.cells[layout.shared(SharedColumn.breaker)] = toWord(OPEN, 10, 1)
+  expect(countPicks(2)).toEqual({ 1: 2 })
 })
 
 describe('what pick refuses', () => {
