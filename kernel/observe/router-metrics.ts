@@ -140,7 +140,7 @@ export class RouterMetrics {
     this.#families = declareFamilies(metrics)
     this.#upstream = metrics.counter({
       name: 'weir_router_upstream_responses_total',
-      help: 'Replies of workers, those included that another attempt replaced; status 0 means no reply.',
+      help: 'Replies of workers, those included that another attempt replaced; status 0 means no reply, and one that breaks off counts once more, with the error code.',
       labels: ['router_type', 'status_code', 'error_code'],
     })
   }
