@@ -57,6 +57,8 @@ async function workers(): Promise<Worker[]> {
   return ((await (await fetch(`${gateway.url}/workers`)).json()) as { workers: Worker[] }).workers
 }
 
+const metrics = async () => (await fetch(gateway.metricsUrl as string)).text()
+
 const uids = async () => (await workers()).map(({ labels }) => labels?.['weir/pod-uid'])
 
 function pod(change: Partial<FakePod> = {}): FakePod {
@@ -107,6 +109,25 @@ test('a new uid under the same address replaces the worker', async () => {
   api.put(pod({ uid: 'uid-9' }))
   await expect.poll(uids, WAIT).toEqual(['uid-9'])
   expect((await workers())[0].id).not.toBe(before.id)
+})
+
+test('what comes and goes is counted, by reason (routing facts 6.2)', async () => {
+  await open()
+  api.put(pod())
+  await expect.poll(uids, WAIT).toEqual(['uid-0'])
+  api.put(pod({ uid: 'uid-9' }))
+  await expect.poll(uids, WAIT).toEqual(['uid-9'])
+  expect(await metrics()).toContain('weir_discovery_workers_discovered{source="kubernetes"} 1')
+  api.delete('engine-0')
+  await expect.poll(workers, WAIT).toEqual([])
+  const gone = (reason: string) =>
+    `weir_discovery_deregistrations_total{source="kubernetes",reason="${reason}"} 1`
+  await expect.poll(metrics, WAIT).toContain(gone('pod_gone'))
+  const text = await metrics()
+  expect(text).toContain(gone('pod_replaced'))
+  expect(text).toContain('weir_discovery_registrations_total{source="kubernetes",result="success"} 2')
+  expect(text).toContain('weir_discovery_workers_discovered{source="kubernetes"} 0')
+  expect(text).toMatch(/weir_discovery_sync_duration_seconds_count\{source="kubernetes"\} [1-9]/)
 })
 
 test('a changed port annotation moves the worker', async () => {

@@ -64,6 +64,7 @@ describe('the concurrency limit', () => {
     const replies = await Promise.all([...first, waiter])
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 200])
     await reaches(fleet, { inUse: 0, waiting: 0 })
+    expect(await metrics(fleet)).toContain('weir_limits_queue_wait_seconds_count 1')
   })
 
   test('51: who waited longer than the queue timeout gets 408', async () => {

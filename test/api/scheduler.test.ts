@@ -164,6 +164,10 @@ describe('54: order and its end', () => {
     for (const name of ['first', 'default', 'bulk']) await worker.answer(name)
     await Promise.all(replies)
     expect(worker.asked).toEqual(['first', 'default', 'bulk'])
+    const text = await (await fetch(fleet.gateway.metricsUrl as string)).text()
+    for (const name of ['default', 'bulk']) {
+      expect(text).toContain(`weir_scheduler_queue_wait_seconds_count{class="${name}"} 1`)
+    }
   })
 
   test('a bulk request that has waited too long goes before higher classes', async () => {
