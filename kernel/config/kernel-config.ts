@@ -4,8 +4,10 @@ import { BreakerConfigSchema } from './breaker-config.ts'
 import { PoliciesConfigSchema } from './policies-config.ts'
 import { RetryConfigSchema } from './retry-config.ts'
 
+/** Timers take a longer time for none, and are over at once. milliseconds */
+const MAX_TIMER_MS = 2_147_483_647
 const milliseconds = (value: number, description: string) =>
-  Type.Integer({ minimum: 0, default: value, description })
+  Type.Integer({ minimum: 0, maximum: MAX_TIMER_MS, default: value, description })
 const port = (value: number, description: string) =>
   Type.Integer({ minimum: 0, maximum: 65535, default: value, description })
 

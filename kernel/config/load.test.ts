@@ -189,6 +189,16 @@ describe('loadConfig', () => {
   })
 })
 
+test('a time that no timer can wait for is refused: it would be over at once', async () => {
+  const text =
+    'kernel: { shutdown: { graceMs: 3000000000 }, lifecycle: { stepMs: 3000000000 }, retry: { maxBackoffMs: 3000000000 } }'
+  expect(await problemsOf({ text })).toEqual([
+    expect.stringMatching(/kernel\.shutdown\.graceMs must be <= 2147483647, got 3000000000$/),
+    expect.stringMatching(/kernel\.lifecycle\.stepMs must be <= 2147483647, got 3000000000$/),
+    expect.stringMatching(/kernel\.retry\.maxBackoffMs must be <= 86400000, got 3000000000$/),
+  ])
+})
+
 describe('waits of retries', () => {
   test('a longest wait below the first one is refused by name (routing facts 5.9)', async () => {
     const text = 'kernel:\n  retry:\n    initialBackoffMs: 200\n    maxBackoffMs: 100\n'

@@ -1,6 +1,8 @@
 /** Settings of retries: further attempts on other workers, before the client has seen a byte. @source routing facts 3.1 */
 import { Type } from 'typebox'
 
+const ONE_DAY_MS = 86_400_000
+
 export const RetryConfigSchema = Type.Object(
   {
     maxAttempts: Type.Integer({
@@ -10,10 +12,16 @@ export const RetryConfigSchema = Type.Object(
     }),
     initialBackoffMs: Type.Integer({
       minimum: 1,
+      maximum: ONE_DAY_MS,
       default: 50,
       description: 'Wait before the second attempt.',
     }),
-    maxBackoffMs: Type.Integer({ minimum: 1, default: 30_000, description: 'Longest wait.' }),
+    maxBackoffMs: Type.Integer({
+      minimum: 1,
+      maximum: ONE_DAY_MS,
+      default: 30_000,
+      description: 'Longest wait.',
+    }),
     backoffMultiplier: Type.Number({ minimum: 1, default: 1.5, description: 'Growth from wait to wait.' }),
     jitterFactor: Type.Number({
       minimum: 0,

@@ -27,6 +27,11 @@ describe('the wait before another attempt (routing facts 3.1)', () => {
     expect(backOffMs(capped, 40, 0, () => 0.999999999)).toBe(120)
   })
 
+  test('is never longer than a timer can wait', () => {
+    const patient = { ...rules.kernel, initialBackoffMs: 2 ** 40, maxBackoffMs: 2 ** 41 }
+    expect(backOffMs(patient, 1, 0, middle)).toBe(2 ** 31 - 1)
+  })
+
   test('is what the worker asked for, up to the cap', () => {
     expect(backOffMs(rules.kernel, 1, 2_000, middle)).toBe(2_000)
     expect(backOffMs(rules.kernel, 1, 10, middle)).toBe(50)

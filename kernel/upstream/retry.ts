@@ -16,6 +16,9 @@ export interface RetrySettings {
   readonly statuses: ReadonlySet<number>
 }
 
+/** A timer takes a longer time for none: a worker's own settings have no limit. milliseconds */
+const MAX_TIMER_MS = 2_147_483_647
+
 /** No status below this is a failure, whatever a worker's own list says: the answer may be on its way already. */
 const FIRST_FAILURE_STATUS = 400
 
@@ -72,7 +75,7 @@ export function backOffMs(
   const { initialBackoffMs, maxBackoffMs, backoffMultiplier, jitterFactor } = settings
   const grown = Math.min(initialBackoffMs * backoffMultiplier ** (failed - 1), maxBackoffMs)
   const wait = grown * (1 + jitterFactor * (2 * random() - 1))
-  return Math.round(Math.max(wait, Math.min(askedMs, maxBackoffMs)))
+  return Math.min(MAX_TIMER_MS, Math.round(Math.max(wait, Math.min(askedMs, maxBackoffMs))))
 }
 
 /**

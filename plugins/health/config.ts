@@ -5,6 +5,7 @@ export const healthConfig = Type.Object(
   {
     scrapeMs: Type.Integer({
       minimum: 1,
+      maximum: 3_600_000,
       default: 5_000,
       description: 'Time for one worker to answer a metrics scrape, in milliseconds.',
     }),

@@ -39,11 +39,13 @@ export const kubernetesConfig = Type.Object(
     }),
     resyncSecs: Type.Integer({
       minimum: 1,
+      maximum: 86_400,
       default: 60,
       description: 'Pods and workers are compared at least this often, in seconds.',
     }),
     coalesceMs: Type.Integer({
       minimum: 0,
+      maximum: 3_600_000,
       default: 1_000,
       description: 'Changes within this time are acted on together, in milliseconds.',
     }),

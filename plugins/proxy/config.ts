@@ -10,6 +10,7 @@ export const proxyConfig = Type.Object(
     }),
     modelListMs: Type.Integer({
       minimum: 1,
+      maximum: 3_600_000,
       default: 5_000,
       description: 'Time for an external worker to list its models, in milliseconds.',
     }),

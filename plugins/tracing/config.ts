@@ -1,6 +1,8 @@
 /** The tracing section of the configuration file: where spans go and how many. */
 import { type Static, Type } from '#kernel'
 
+const ONE_DAY_MS = 86_400_000
+
 export const tracingConfig = Type.Object(
   {
     endpoint: Type.String({
@@ -22,13 +24,23 @@ export const tracingConfig = Type.Object(
         'Share of requests without a trace of their own that are recorded; a caller’s decision holds.',
     }),
     batchSpans: Type.Integer({ minimum: 1, default: 64, description: 'Spans of one export at most.' }),
-    intervalMs: Type.Integer({ minimum: 1, default: 500, description: 'Longest wait before an export.' }),
+    intervalMs: Type.Integer({
+      minimum: 1,
+      maximum: ONE_DAY_MS,
+      default: 500,
+      description: 'Longest wait before an export.',
+    }),
     maxQueueSpans: Type.Integer({
       minimum: 1,
       default: 8_192,
       description: 'Spans that wait for an export at most, per thread; what comes then is dropped.',
     }),
-    exportTimeoutMs: Type.Integer({ minimum: 1, default: 5_000, description: 'Time limit of one export.' }),
+    exportTimeoutMs: Type.Integer({
+      minimum: 1,
+      maximum: ONE_DAY_MS,
+      default: 5_000,
+      description: 'Time limit of one export.',
+    }),
   },
   { additionalProperties: false },
 )

@@ -4,10 +4,12 @@ import { workerErrors } from './errors.ts'
 import { WorkerSpecSchema } from './wire.ts'
 import { parseWorkerUrl, workerKey } from './worker-url.ts'
 
+/** Timers take a much longer time for none, and are over at once. */
+const MAX_SECONDS = 1_000_000
 const seconds = (value: number, description: string) =>
-  Type.Number({ exclusiveMinimum: 0, default: value, description })
+  Type.Number({ exclusiveMinimum: 0, maximum: MAX_SECONDS, default: value, description })
 const secondsOrZero = (value: number, description: string) =>
-  Type.Number({ minimum: 0, default: value, description })
+  Type.Number({ minimum: 0, maximum: MAX_SECONDS, default: value, description })
 const count = (value: number, description: string) =>
   Type.Integer({ minimum: 1, default: value, description })
 
@@ -72,6 +74,7 @@ export const workersConfig = Type.Object(
     }),
     loadMonitorIntervalSecs: Type.Number({
       minimum: 1,
+      maximum: MAX_SECONDS,
       default: 10,
       description:
         'How often ready workers are asked for their load, seconds; only while a policy reads it or engineMetrics is on.',
