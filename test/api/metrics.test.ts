@@ -11,6 +11,7 @@ import {
   startScriptedWorker,
 } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
+import { openFleet } from './fleet.ts'
 
 const CHAT = 'POST /v1/chat/completions'
 const OK = jsonAnswer({ choices: [] })
@@ -38,6 +39,8 @@ const OPEN_WORK = [
 let gateway: TestGateway
 let workerIds: string[] = []
 let families: Map<string, PrometheusFamily>
+/** While one request was under way. */
+let midway: Map<string, PrometheusFamily>
 
 beforeAll(async () => {
   for (const name of ['chat', 'spare', 'sticky', 'broken', 'prefill', 'decode']) {
@@ -175,6 +178,7 @@ async function meetLimits(): Promise<void> {
   const held = statusOf(ask('chat-model'))
   await workers.chat.received(CHAT, 4)
   expect(await statusOf(ask('sticky-model'))).toBe(429)
+  midway = await scrape()
   expect(await held).toBe(504)
 }
 
@@ -184,9 +188,9 @@ async function scrape(): Promise<Map<string, PrometheusFamily>> {
 }
 
 /** Samples of one family that are not zero, as `label=value,… number`; workers by their names here. */
-function samples(name: string, sampleName = name): string[] {
+function samples(name: string, sampleName = name, from = families): string[] {
   const names = new Map(Object.entries(workers).map(([worker, { url }]) => [url, worker]))
-  return (families.get(name)?.samples ?? [])
+  return (from.get(name)?.samples ?? [])
     .filter((sample) => sample.name === sampleName && Number(sample.value) !== 0)
     .map(({ labels, value }) => {
       const pairs = Array.from(labels, ([label, text]) => `${label}=${names.get(text) ?? text}`)
@@ -313,6 +317,17 @@ describe('routing check 67: a scrape tells', () => {
     expect(samples('weir_worker_cb_consecutive_failures')).toContain('worker=chat 2')
   })
 
+  test('what is under way, while it is', () => {
+    expect(OPEN_WORK.map((name) => samples(name, name, midway))).toEqual([
+      ['1'],
+      ['gt=0,le=30 1'],
+      ['worker_type=regular,connection_mode=http 1'],
+      ['worker=chat 1'],
+      ['1'],
+      [],
+    ])
+  })
+
   test('nothing as open when everything has ended', () => {
     for (const name of OPEN_WORK)
       expect([name, families.get(name)?.type, samples(name)]).toEqual([name, 'gauge', []])
@@ -335,4 +350,23 @@ describe('routing check 67: a scrape tells', () => {
       expect(help, name).not.toBe('')
     }
   })
+})
+
+test('routing check 68: a request that has been open for 61 s is in the band from 60 to 180 s only', async () => {
+  const { gateway: own, workers: engines } = await openFleet()
+  engines[0].script(CHAT, sseAnswer(['{"n":1}', { hang: true }]))
+  vi.useFakeTimers({ toFake: ['performance'] })
+  try {
+    const stream = openSse(`${own.url}/v1/chat/completions`, {
+      body: { model: 'test-model', stream: true, messages: [{ role: 'user', content: 'hi' }] },
+    })
+    await stream.receive(1)
+    vi.advanceTimersByTime(61_000)
+    const text = await (await fetch(own.metricsUrl as string)).text()
+    const bands = text.match(/^weir_http_inflight_request_age_count.* [1-9]\d*$/gm)
+    expect(bands).toEqual(['weir_http_inflight_request_age_count{gt="60",le="180"} 1'])
+    stream.close()
+  } finally {
+    vi.useRealTimers()
+  }
 })
