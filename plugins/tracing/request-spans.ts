@@ -5,7 +5,8 @@ import type { OpenSpan, SpanPipeline } from './span-pipeline.ts'
 /** What is open of one request. */
 interface RequestTrace {
   readonly server: OpenSpan
-  upstream: OpenSpan | null
+  /** By worker id: both workers of a pair are at work at once. */
+  readonly upstream: Map<string, OpenSpan>
 }
 
 export class RequestSpans {
@@ -35,28 +36,31 @@ export class RequestSpans {
       },
       ctx.startedAtMs,
     )
-    this.#slot.set(ctx, { server, upstream: null })
+    this.#slot.set(ctx, { server, upstream: new Map() })
   }
 
   beginAttempt(ctx: RequestContext, attempt: OutgoingAttempt): void {
     const trace = this.#slot.get(ctx)
     if (trace === undefined) return
-    // An attempt whose end was not told is closed by the next.
-    trace.upstream?.end('superseded', performance.now())
-    trace.upstream = trace.server.child(
+    // An attempt whose end was not told is closed by the next on the same worker.
+    trace.upstream.get(attempt.worker.id)?.end('superseded', performance.now())
+    const span = trace.server.child(
       `upstream ${ctx.route.endpoint ?? 'request'}`,
       { 'server.address': attempt.worker.url, 'weir.worker_id': attempt.worker.id },
       performance.now(),
     )
-    const { traceparent, tracestate } = trace.upstream.headers()
+    trace.upstream.set(attempt.worker.id, span)
+    const { traceparent, tracestate } = span.headers()
     replaceHeader(attempt.headers, 'traceparent', traceparent)
     replaceHeader(attempt.headers, 'tracestate', tracestate)
   }
 
   endAttempt(ctx: RequestContext, report: AttemptReport): void {
     const trace = this.#slot.get(ctx)
-    if (trace === undefined || trace.upstream === null) return
-    trace.upstream.set({
+    const span = trace?.upstream.get(report.worker.id)
+    if (trace === undefined || span === undefined) return
+    trace.upstream.delete(report.worker.id)
+    span.set({
       'http.response.status_code': report.status,
       'weir.attempt': report.number,
       'weir.policy': report.policy,
@@ -66,8 +70,7 @@ export class RequestSpans {
       }),
     })
     const isFailed = report.outcome === 'failure' || report.outcome === 'retried'
-    trace.upstream.end(isFailed ? (report.failure ?? `status ${report.status}`) : null, report.endedAtMs)
-    trace.upstream = null
+    span.end(isFailed ? (report.failure ?? `status ${report.status}`) : null, report.endedAtMs)
   }
 
   close(ctx: RequestContext): void {
@@ -76,7 +79,7 @@ export class RequestSpans {
     const trace = this.#slot.get(ctx)
     if (trace === undefined) return
     const nowMs = performance.now()
-    trace.upstream?.end(ctx.isAborted ? 'client left' : null, nowMs)
+    for (const span of trace.upstream.values()) span.end(ctx.isAborted ? 'client left' : null, nowMs)
     trace.server.set({
       'http.response.status_code': ctx.status,
       'http.response.body.size': ctx.bytesOut,

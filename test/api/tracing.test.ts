@@ -1,9 +1,18 @@
 /** Traces as a collector receives them: client, gateway and worker in one. @source routing facts 6.3 */
 import { afterEach, expect, test } from 'vitest'
+import { startGateway } from '../support/gateway.ts'
 import { openHooked } from '../support/hooked-gateway.ts'
 import { type CollectedSpan, startOtlpCollector } from '../support/otlp-collector.ts'
-import { dropAnswer, jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
+import {
+  dropAnswer,
+  jsonAnswer,
+  type Script,
+  sseAnswer,
+  startScriptedWorker,
+} from '../support/scripted-worker.ts'
+import { staticWorkers } from '../support/static-workers.ts'
 
+const ECHO = 'POST /echo'
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const CALLER = 'b7ad6b7169203331'
 
@@ -89,4 +98,35 @@ test('spans that wait are sent when the gateway ends', async () => {
   expect(collector.spans).toEqual([])
   await hooked.gateway.stop()
   expect(collector.spans).toHaveLength(2)
+})
+
+test('both workers of a pair have a span of their own, and each is told its own', async () => {
+  const collector = await startOtlpCollector()
+  cleanups.push(() => collector.close())
+  const workers = await Promise.all(
+    [200, 201].map(async (status) => (await startScriptedWorker()).script(ECHO, jsonAnswer({}, { status }))),
+  )
+  for (const worker of workers) cleanups.push(() => worker.close())
+  const [prefill, decode] = workers.map(({ url }) => url)
+  const table = staticWorkers([
+    { url: prefill, workerType: 'prefill', bootstrapPort: 9_000 },
+    { url: decode, workerType: 'decode' },
+  ])
+  const gateway = await startGateway({
+    own: [table.plugin],
+    plugins: { auth: {}, tracing: { endpoint: collector.url, intervalMs: 20 } },
+  })
+  cleanups.push(() => gateway.stop())
+  await fetch(`${gateway.url}/relay`, { method: 'POST', body: '{"model":"m"}' })
+  await expect.poll(() => collector.spans.length).toBe(3)
+  const spanOf = (url: string) =>
+    collector.spans.find(({ attributes }) => attributes['server.address'] === url) as CollectedSpan
+  expect([prefill, decode].map((url) => spanOf(url).attributes['http.response.status_code'])).toEqual([
+    200, 201,
+  ])
+  expect([prefill, decode].map((url) => spanOf(url).statusCode)).toEqual([0, 0])
+  for (const worker of workers) {
+    const [request] = worker.requestsTo(ECHO)
+    expect(request.header('traceparent')).toContain(spanOf(worker.url).spanId)
+  }
 })
