@@ -84,6 +84,12 @@ export class RoutedMetrics {
     this.#generation = streaming ? families.generation.labels(routerType, backendType, model, endpoint) : null
   }
 
+  /** A request that no worker was chosen for. It has no duration: quick refusals would make answers look quick. */
+  onRefused(errorType: RouterErrorType): void {
+    this.#requests.value += 1
+    this.#errors(errorType).value += 1
+  }
+
   /** A request is routed: once per client request, not per attempt. */
   onRequest(): void {
     this.#requests.value += 1
@@ -206,7 +212,7 @@ function declareFamilies(metrics: Metrics): Families {
     }),
     duration: metrics.histogram({
       name: 'weir_router_request_duration_seconds',
-      help: 'Time from the start of routing to the end of the reply.',
+      help: 'Time from the start of routing to the end of the reply, where a worker was chosen.',
       labels: route,
     }),
     errors: metrics.counter({

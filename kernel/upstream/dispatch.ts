@@ -111,8 +111,7 @@ export abstract class Dispatch implements PairHandler {
   }
 
   private countUnrouted(error: unknown): void {
-    const { stream } = this.options
-    this.parts.meters?.unrouted(error, this.model, this.endpoint, stream, this.startedAtMs)
+    this.parts.meters?.unrouted(error, this.model, this.endpoint, this.options.stream)
   }
 
   private get endpoint(): string {

@@ -58,14 +58,12 @@ export class RelayMeters {
   }
 
   /** A request ended before any worker was chosen. Names of models that nobody serves are the client's invention. */
-  unrouted(error: unknown, model: string, endpoint: string, streaming: boolean, startedAtMs: number): void {
+  unrouted(error: unknown, model: string, endpoint: string, streaming: boolean): void {
     const code = error instanceof GatewayError ? error.code : ''
     const kind = code === 'server_selection_failed' ? HTTP_PAIR : HTTP_REGULAR
     const isKnown = code !== 'model_not_found' && code !== 'no_workers'
     const routed = this.router.forRequest(kind, isKnown ? model : OTHER, endpoint, streaming)
-    routed.onRequest()
-    const errorType = NO_WORKERS_CODES.has(code) ? 'no_workers' : 'internal_error'
-    routed.onDone((performance.now() - startedAtMs) / 1000, errorType)
+    routed.onRefused(NO_WORKERS_CODES.has(code) ? 'no_workers' : 'internal_error')
   }
 }
 

@@ -246,7 +246,12 @@ describe('routing check 67: a scrape tells', () => {
       `${chat}=sticky-model,endpoint=chat,error_type=backend_error 1`,
       `${chat}=sticky-model,endpoint=chat,error_type=validation_error 1`,
     ])
-    expect(count('weir_router_request_duration_seconds')).toContain(`${chat}=chat-model,endpoint=chat 4`)
+    expect(count('weir_router_request_duration_seconds')).toEqual([
+      `${PAIR},connection_mode=http,model=pair-model,endpoint=chat 1`,
+      `${chat}=broken-model,endpoint=chat 1`,
+      `${chat}=chat-model,endpoint=chat 4`,
+      `${chat}=sticky-model,endpoint=chat 6`,
+    ])
     expect(count('weir_router_ttft_seconds')).toEqual([
       `${PAIR},model=pair-model,endpoint=chat 1`,
       `${REGULAR},model=chat-model,endpoint=chat 3`,
