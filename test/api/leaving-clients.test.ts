@@ -1,0 +1,129 @@
+/** A client that leaves at any stage of its request: it ends once, holds nothing, and what comes later does nothing. */
+import { afterEach, expect, test } from 'vitest'
+import type { AttemptReport, Host } from '#kernel'
+import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
+import { hangAnswer, jsonAnswer, type Script, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
+
+const ECHO = 'POST /echo'
+const ALL = { scope: 'all' } as const
+
+const cleanups: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean()
+})
+
+/** What a hook waits for, and how the test lets it go on. */
+class Hold {
+  readonly entered = Promise.withResolvers<void>()
+  readonly #released = Promise.withResolvers<void>()
+
+  async pass<T>(value: T): Promise<T> {
+    this.entered.resolve()
+    await this.#released.promise
+    return value
+  }
+
+  release(): void {
+    this.#released.resolve()
+  }
+}
+
+interface Stage {
+  readonly answer: Script
+  readonly hooks?: (host: Host, hold: Hold) => void
+  readonly kernel?: HookedOptions['kernel']
+  /** Resolves when the request is at the stage; default: when the hold was entered. */
+  readonly reached?: (hooked: HookedGateway) => Promise<unknown>
+  readonly workerIsAsked: boolean
+}
+
+const asked = (hooked: HookedGateway) => hooked.worker.received(ECHO)
+const answered = async (hooked: HookedGateway) => {
+  await asked(hooked)
+  await new Promise((resolve) => setTimeout(resolve, 30))
+}
+const SLOW_RETRY = { retry: { initialBackoffMs: 60_000, maxBackoffMs: 60_000 } }
+const refusal = jsonAnswer({}, { status: 503 })
+
+const stages: Record<string, Stage> = {
+  'in a slow onRequest': {
+    answer: jsonAnswer({}),
+    hooks: (host, hold) => host.hook('onRequest', () => hold.pass(undefined), ALL),
+    workerIsAsked: false,
+  },
+  'in a slow onUpstreamRequest': {
+    answer: jsonAnswer({}),
+    hooks: (host, hold) => host.hook('onUpstreamRequest', () => hold.pass(undefined), ALL),
+    workerIsAsked: false,
+  },
+  'before the head of the answer': { answer: hangAnswer(), reached: asked, workerIsAsked: true },
+  'between the head and the first byte': {
+    answer: streamAnswer([{ hang: true }], { headers: { 'content-type': 'text/event-stream' } }),
+    reached: answered,
+    workerIsAsked: true,
+  },
+  'in a slow onResponse of a whole answer': {
+    answer: jsonAnswer({}),
+    hooks: (host, hold) => host.hook('onResponse', () => hold.pass(undefined), ALL),
+    workerIsAsked: true,
+  },
+  'in a slow onResponse of a stream': {
+    answer: sseAnswer(['1', { hang: true }]),
+    hooks: (host, hold) => host.hook('onResponse', () => hold.pass(undefined), ALL),
+    workerIsAsked: true,
+  },
+  'in a slow onEvents': {
+    answer: sseAnswer(['1', { waitMs: 10 }, '2', { hang: true }]),
+    hooks: (host, hold) => host.hook('onEvents', (_ctx, events) => hold.pass(events), ALL),
+    workerIsAsked: true,
+  },
+  'in a slow onError': {
+    answer: refusal,
+    kernel: { retry: { maxAttempts: 1 } },
+    hooks: (host, hold) => {
+      host.hook('onResponse', () => Promise.reject(new Error('careless')), ALL)
+      host.hook('onError', (_ctx, error) => hold.pass(error), ALL)
+    },
+    workerIsAsked: true,
+  },
+  'while it waits for another attempt': {
+    answer: refusal,
+    kernel: SLOW_RETRY,
+    reached: answered,
+    workerIsAsked: true,
+  },
+}
+
+test.each(Object.entries(stages))('%s', async (_when, { answer, hooks, kernel, reached, workerIsAsked }) => {
+  const hold = new Hold()
+  const attempts: AttemptReport[] = []
+  let ends = 0
+  const hooked = await openHooked(
+    (host) => {
+      hooks?.(host, hold)
+      host.hook('onAttempt', (_ctx, report) => void attempts.push(report), ALL)
+      host.hook('onDone', (ctx) => void (ctx.isAborted && ends++), ALL)
+    },
+    { answer, kernel },
+  )
+  cleanups.push(() => hooked.close())
+  const client = new AbortController()
+  const reply = hooked.relay({ model: 'm' }, { signal: client.signal }).then(
+    async (response) => response.text(),
+    () => '',
+  )
+  await (reached ?? (() => hold.entered.promise))(hooked)
+  client.abort()
+  await reply.catch(() => {})
+  await expect.poll(() => ends).toBe(1)
+  expect(await hooked.inFlight()).toBe(0)
+  hold.release()
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
+  expect(ends).toBe(1)
+  expect(hooked.worker.requestsTo(ECHO)).toHaveLength(workerIsAsked ? 1 : 0)
+  expect(attempts.length).toBeLessThanOrEqual(1)
+  // Nothing is left open that the end of the gateway would have to wait for.
+  const startMs = performance.now()
+  await hooked.gateway.stop()
+  expect(performance.now() - startMs).toBeLessThan(2_000)
+})
