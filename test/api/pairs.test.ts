@@ -448,6 +448,18 @@ describe('log probabilities of the prompt', () => {
     expect([stream.isWhole, stream.splitReads]).toEqual([true, 0])
   })
 
+  test('an answer too long to be merged is a failure of decode, not of the memory here', async () => {
+    const pieces = Array<Buffer>(66).fill(Buffer.alloc(1_048_576, 0x20))
+    const all = await setup(
+      [jsonAnswer(meta('a'))],
+      [streamAnswer(pieces, { headers: { 'content-type': 'application/json' } })],
+      { kernel: NO_RETRY },
+    )
+    const reply = await all.ask(wanted)
+    expect([reply.status, (await errorOf(reply)).code]).toEqual([502, 'pd_request_failed'])
+    expect(await all.idle()).toEqual([0, 0])
+  })
+
   test('an answer that nobody can read passes as it came', async () => {
     const all = await setup([jsonAnswer('none')], [jsonAnswer(meta('c'))])
     expect(await (await all.ask(wanted)).json()).toEqual(meta('c'))

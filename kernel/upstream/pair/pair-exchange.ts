@@ -22,6 +22,9 @@ import type { PairTimes } from './pair-metrics.ts'
 import type { PairRequests } from './pair-requests.ts'
 import { isSuccess, MAX_REFUSAL_BYTES, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
 
+/** Most of a JSON answer that is held until more can be put into it. */
+const MAX_HELD_BYTES = 67_108_864
+
 /** Why a pair failed before its answer began, or for the sake of the prefill worker later. */
 export interface LegFault {
   readonly leg: PairLeg
@@ -64,6 +67,8 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   /** The decode worker's own words when it refuses. */
   #refusal: BodyExcerpt | null = null
   #merge: LogprobMerge | null = null
+  /** Of the answer, in the merge. */
+  #mergeBytes = 0
   #hasFirstByte = false
 
   constructor(attempt: PairAttempt, handler: PairHandler, times: PairTimes | null) {
@@ -189,6 +194,11 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
     }
     if (this.#merge === null) {
       this.#handler.onResponseData(chunk)
+      return
+    }
+    this.#mergeBytes += chunk.length
+    if (!this.#merge.isStream && this.#mergeBytes > MAX_HELD_BYTES) {
+      this.#broken('decode', new UpstreamFailure('protocol', 'the answer does not end', true))
       return
     }
     const merged = this.#merge.push(chunk)
