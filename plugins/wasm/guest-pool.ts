@@ -10,8 +10,6 @@ import {
   type GuestTask,
   type GuestThreadData,
   type LoadedModule,
-  type PartialResult,
-  type PhaseResult,
   sharedClockMs,
 } from './guest-task.ts'
 import { SharedState } from './shared-state.ts'
@@ -44,7 +42,6 @@ export interface TaskRequest extends CallLimits {
   readonly modules: readonly LoadedModule[]
   /** Memory of bodies to move, made anew for each attempt. */
   prepare?(): { draft: TaskDraft; transfer: ArrayBuffer[] }
-  onPartial?(place: number, result: PhaseResult): void
 }
 
 export interface GuestPoolOptions {
@@ -61,10 +58,8 @@ export class GuestPool {
   readonly #cells: Int32Array
   readonly #cellMemory: SharedArrayBuffer
   readonly #freeCells: number[]
-  readonly #partials = new Map<number, (place: number, result: PhaseResult) => void>()
   readonly #state: SharedState
   #pool: TaskPool | null = null
-  #lastId = 0
   /** A thread has answered since one was started last: waiting for the others is no wait for a start. */
   #isWarm = false
   #hasEnded = false
@@ -84,10 +79,9 @@ export class GuestPool {
     return this.#pool?.threads ?? 0
   }
 
-  /** A number that no other task of this thread has. */
-  nextId(): number {
-    this.#lastId++
-    return this.#lastId
+  /** No thread has answered yet: who waits is not to blame for it. */
+  get isStarting(): boolean {
+    return !this.#isWarm
   }
 
   /** Starts the threads, unless they run. */
@@ -112,7 +106,6 @@ export class GuestPool {
       workerData: data,
       heapMiB: config.heapMiB,
       stackMiB: config.stackMiB,
-      onMessage: (message) => this.#takePartial(message as PartialResult),
       onThreadEnd: (threadId) => this.#state.releaseDead(threadId),
     })
     return this.#pool
@@ -158,8 +151,6 @@ export class GuestPool {
       modules: withModules ? request.modules : null,
       live: withModules ? live().map(({ uuid }) => uuid) : null,
     }
-    const id = task.kind === 'phase' ? task.id : 0
-    if (request.onPartial !== undefined) this.#partials.set(id, request.onPartial)
     const stop = new TaskStop()
     const watch = new CallWatch({
       cells: this.#cells,
@@ -176,7 +167,6 @@ export class GuestPool {
       return this.#toEnd(error, watch.blamed ?? Atomics.load(this.#cells, cell * 2))
     } finally {
       watch.end()
-      this.#partials.delete(id)
       this.#freeCell(cell, stop.aborted)
     }
   }
@@ -195,10 +185,6 @@ export class GuestPool {
     if (kind === 'full' || kind === 'closed') return { kind: 'refused' }
     this.#log.warn({ err: error }, 'a guest thread ended')
     return { kind: 'crashed', progress }
-  }
-
-  #takePartial({ weirGuest, place, result }: PartialResult): void {
-    this.#partials.get(weirGuest)?.(place, result)
   }
 }
 

@@ -68,10 +68,10 @@ interface TaskBase {
   readonly live: readonly string[] | null
 }
 
-/** One phase of one request through a chain of modules. */
-export interface PhaseTask extends TaskBase {
-  readonly kind: 'phase'
-  readonly id: number
+/** One phase of one request. */
+export interface PhaseItem {
+  /** Positions in the task's chain, in order. */
+  readonly modules: readonly number[]
   readonly point: Exclude<AttachPoint, 'OnStreamEvent'>
   /** Without headers. */
   readonly input: GuestInput
@@ -80,6 +80,12 @@ export interface PhaseTask extends TaskBase {
   readonly responseHeaders: readonly string[] | null
   /** Of the request, or of the answer; null when no module of the chain needs it. */
   readonly body: Uint8Array | null
+}
+
+/** Phases of some requests. */
+export interface PhasesTask extends TaskBase {
+  readonly kind: 'phases'
+  readonly items: readonly PhaseItem[]
 }
 
 /** Events of one stream, with everything that its modules are told about the stream already written. */
@@ -114,7 +120,7 @@ export interface DescribeTask extends TaskBase {
   readonly hasDescribe: boolean
 }
 
-export type GuestTask = PhaseTask | StreamTask | DescribeTask
+export type GuestTask = PhasesTask | StreamTask | DescribeTask
 
 /** One event on its way out. */
 export interface OutEvent {
@@ -142,20 +148,14 @@ export interface StreamReport extends CallReport {
 export type GuestReply =
   /** Modules of the chain that this thread does not know: send them along. */
   | { readonly kind: 'missing' }
-  | { readonly kind: 'phase'; readonly results: readonly PhaseResult[] }
+  /** Per item, the results of the modules that were called. */
+  | { readonly kind: 'phases'; readonly items: readonly (readonly PhaseResult[])[] }
   | {
       readonly kind: 'stream'
       readonly items: readonly StreamItemResult[]
       readonly reports: readonly StreamReport[]
     }
   | { readonly kind: 'describe'; readonly failure: string | null; readonly json: string | null }
-
-/** The result of a module that is not the last of its chain, posted at once: if a later one loops, it is not lost. */
-export interface PartialResult {
-  readonly weirGuest: number
-  readonly place: number
-  readonly result: PhaseResult
-}
 
 /** `workerData` of pool threads. */
 export interface GuestThreadData {
@@ -170,7 +170,7 @@ export interface GuestThreadData {
   readonly logLevel: number
 }
 
-/** Progress of a stream task: place of the item times this, plus place of the module in the chain, plus 1. */
+/** Progress of a task of items: place of the item times this, plus place of the module in the chain, plus 1. */
 export const PROGRESS_BASE = 4_096
 
 /** Milliseconds of a clock that all threads share, as a 32-bit number that wraps: only differences mean something. */

@@ -1,5 +1,5 @@
 /** What a pool thread does with a task. Loaded by threads that know nothing else of the gateway. */
-import { parentPort, threadId, workerData } from 'node:worker_threads'
+import { threadId, workerData } from 'node:worker_threads'
 import { DESCRIBE_EXPORT } from '../../wasm-sdk/abi.ts'
 import { GuestInstance, type GuestSurroundings } from './guest-instance.ts'
 import { GuestRunner } from './guest-runner.ts'
@@ -8,7 +8,7 @@ import {
   type GuestReply,
   type GuestTask,
   type GuestThreadData,
-  type PartialResult,
+  type PhaseResult,
   PROGRESS_BASE,
   sharedClockMs,
 } from './guest-task.ts'
@@ -54,10 +54,12 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
     start(1)
     return describe(task)
   }
-  const post = (place: number, result: PartialResult['result']) => {
-    parentPort?.postMessage({ weirGuest: task.id, place, result } satisfies PartialResult)
+  const items: PhaseResult[][] = []
+  for (const [place, item] of task.items.entries()) {
+    const onStart = (module: number) => start(place * PROGRESS_BASE + module + 1)
+    items.push(await runPhase(runner, item, task.chain, onStart))
   }
-  return { kind: 'phase', results: await runPhase(runner, task, (place) => start(place + 1), post) }
+  return { kind: 'phases', items }
 }
 
 async function describe({ chain, hasDescribe }: DescribeTask): Promise<GuestReply> {

@@ -5,13 +5,12 @@
 import type { GuestInput } from '../../wasm-sdk/abi.ts'
 import type { CallBook } from './call-book.ts'
 import { wasmErrors } from './errors.ts'
-import type { GuestPool, TaskEnd } from './guest-pool.ts'
-import type { HeaderEdits, LoadedModule, PhaseResult, PhaseTask } from './guest-task.ts'
-import { applyEdits } from './header-edits.ts'
+import type { HeaderEdits, LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
+import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
 
 /** What the modules of a phase are shown. */
 export interface PhaseMessage {
-  readonly point: PhaseTask['point']
+  readonly point: PhaseItem['point']
   /** Without headers. */
   readonly input: GuestInput
   /** Flat lists; null where no module needs them. */
@@ -32,33 +31,24 @@ export interface PhaseEnd {
 }
 
 export class PhaseChain {
-  readonly #pool: GuestPool
+  readonly #batcher: PhaseBatcher
   readonly #book: CallBook
 
-  constructor(pool: GuestPool, book: CallBook) {
-    this.#pool = pool
+  constructor(batcher: PhaseBatcher, book: CallBook) {
+    this.#batcher = batcher
     this.#book = book
   }
 
   /** @throws wasm_module_failed (500) when a module that must not fail did */
   async run(chain: readonly LoadedModule[], message: PhaseMessage): Promise<PhaseEnd> {
-    const end: PhaseEnd = { edits: [], status: null, body: null, rejection: null }
+    const { body, ...item } = message
     let rest: readonly LoadedModule[] = chain.filter((module) => this.#isUsable(module))
-    while (rest.length > 0 && end.rejection === null) {
-      const results: (PhaseResult | undefined)[] = []
-      const ended = await this.#task(rest, message, end, results)
-      if (ended.kind === 'reply' && ended.reply.kind === 'phase')
-        results.splice(0, results.length, ...ended.reply.results)
-      for (const [place, module] of rest.entries()) {
-        const result = results[place]
-        if (result === undefined) break
-        this.#absorb(module, message, result, end)
-        if (end.rejection !== null) return end
-      }
-      if (ended.kind === 'reply') return end
-      rest = this.#afterFailure(rest, message, ended, results.filter((result) => result !== undefined).length)
+    while (rest.length > 0) {
+      const ended = await this.#batcher.run({ modules: rest, item, body })
+      if (ended.kind === 'results') return this.#toEnd(rest, message, ended.results)
+      rest = this.#afterFailure(rest, message, ended)
     }
-    return end
+    return { edits: [], status: null, body: null, rejection: null }
   }
 
   #isUsable(module: LoadedModule): boolean {
@@ -72,79 +62,47 @@ export class PhaseChain {
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
   }
 
-  #task(
+  #toEnd(
     chain: readonly LoadedModule[],
-    message: PhaseMessage,
-    end: PhaseEnd,
-    results: (PhaseResult | undefined)[],
-  ): Promise<TaskEnd> {
-    const { point, input, requestHeaders, responseHeaders } = message
-    const isRequest = point === 'OnRequest'
-    const body = end.body ?? message.body
-    const draft = {
-      kind: 'phase' as const,
-      id: this.#pool.nextId(),
-      point,
-      input:
-        end.status === null || input.response === undefined
-          ? input
-          : { ...input, response: { ...input.response, status: end.status } },
-      chain: chain.map(({ uuid }) => uuid),
-      requestHeaders: requestHeaders && (isRequest ? applyEdits(requestHeaders, end.edits) : requestHeaders),
-      responseHeaders: responseHeaders && applyEdits(responseHeaders, end.edits),
-      body: null,
+    { point, input }: PhaseMessage,
+    results: readonly PhaseResult[],
+  ): PhaseEnd {
+    const end: PhaseEnd = { edits: [], status: null, body: null, rejection: null }
+    for (const [place, result] of results.entries()) {
+      const module = chain[place]
+      const { failure, action, status, edits, body } = result
+      this.#book.called({ module, point, requestId: input.request.id }, result, action)
+      if (failure !== null) {
+        if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
+      } else if (action === 'reject') {
+        end.rejection = { status: status ?? 400, edits, body: body ?? new Uint8Array(0) }
+      } else {
+        for (const part of edits) end.edits.push(part)
+        if (status !== null) end.status = status
+        if (body !== null) end.body = body
+      }
     }
-    return this.#pool.run({
-      draft,
-      modules: chain,
-      limitMs: (progress) => chain[Math.max(0, progress - 1)].timeoutMs,
-      // The original stays here: it is what goes on when the guest fails.
-      prepare: () => {
-        if (body === null) return { draft, transfer: [] }
-        const copy = Uint8Array.from(body)
-        return { draft: { ...draft, body: copy }, transfer: [copy.buffer] }
-      },
-      onPartial: (place, result) => {
-        results[place] = result
-      },
-    })
+    return end
   }
 
-  #absorb(module: LoadedModule, { point, input }: PhaseMessage, result: PhaseResult, end: PhaseEnd): void {
-    this.#book.called({ module, point, requestId: input.request.id }, result, result.action)
-    if (result.failure !== null) {
-      if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
-      return
-    }
-    const { action, status, edits, body } = result
-    if (action === 'reject') {
-      end.rejection = { status: status ?? 400, edits, body: body ?? new Uint8Array(0) }
-      return
-    }
-    for (const part of edits) end.edits.push(part)
-    if (status !== null) end.status = status
-    if (body !== null) end.body = body
-  }
-
-  /** @param known how many modules have told how they fared @returns the modules still to be called */
+  /**
+   * What the modules before the culprit had come to is lost with the thread, so they are called again.
+   * @returns the modules still to be called
+   */
   #afterFailure(
     chain: readonly LoadedModule[],
     { point, input }: PhaseMessage,
-    ended: Exclude<TaskEnd, { kind: 'reply' }>,
-    known: number,
+    ended: Exclude<PhaseWorkEnd, { kind: 'results' }>,
   ): readonly LoadedModule[] {
-    if (ended.kind === 'refused' || ended.progress === 0) {
-      for (const module of chain.slice(known)) this.#skip(module, 'saturated')
+    if (ended.kind === 'refused') {
+      for (const module of chain) this.#skip(module, 'saturated')
       return []
     }
-    const culprit = ended.progress - 1
-    // What ran between is lost with the thread.
-    for (const module of chain.slice(known, culprit + 1)) {
-      const reason = ended.kind === 'timeout' ? `no answer within ${module.timeoutMs} ms` : 'its thread ended'
-      const call = { module, point, requestId: input.request.id }
-      this.#book.failed(call, ended.kind, module.timeoutMs * 1_000, reason)
-      if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
-    }
-    return chain.slice(culprit + 1)
+    const module = chain[ended.module]
+    const reason = ended.kind === 'timeout' ? `no answer within ${module.timeoutMs} ms` : 'its thread ended'
+    const call = { module, point, requestId: input.request.id }
+    this.#book.failed(call, ended.kind, module.timeoutMs * 1_000, reason)
+    if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
+    return chain.filter((other) => other !== module)
   }
 }

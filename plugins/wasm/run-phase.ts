@@ -2,7 +2,7 @@
 import { EXPORT_OF_ATTACH_POINT, encodeFrame, type GuestInput, type HeaderPair } from '../../wasm-sdk/abi.ts'
 import { readPhaseOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
-import type { LoadedModule, PhaseResult, PhaseTask } from './guest-task.ts'
+import type { LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
 import { applyEdits } from './header-edits.ts'
 
 const NO_BODY = new Uint8Array(0)
@@ -16,40 +16,38 @@ interface Working {
 }
 
 /**
- * @param onStart told before each call, with the place in the chain
- * @param onResult told after each call but the last
+ * @param chain UUIDs of the modules that the item's positions mean
+ * @param onStart told before each call, with the position of the module
  */
 export async function runPhase(
   runner: GuestRunner,
-  task: PhaseTask,
-  onStart: (place: number) => void,
-  onResult: (place: number, result: PhaseResult) => void,
+  item: PhaseItem,
+  chain: readonly string[],
+  onStart: (module: number) => void,
 ): Promise<PhaseResult[]> {
-  const isRequest = task.point === 'OnRequest'
+  const isRequest = item.point === 'OnRequest'
   const working: Working = {
-    requestHeaders: task.requestHeaders,
-    responseHeaders: task.responseHeaders,
-    status: task.input.response?.status ?? 0,
-    body: task.body,
+    requestHeaders: item.requestHeaders,
+    responseHeaders: item.responseHeaders,
+    status: item.input.response?.status ?? 0,
+    body: item.body,
   }
   const results: PhaseResult[] = []
-  for (const [place, uuid] of task.chain.entries()) {
-    onStart(place)
-    const module = runner.module(uuid)
-    const frame = encodeFrame(headFor(module, task.input, working), bodyFor(module, isRequest, working))
+  for (const position of item.modules) {
+    onStart(position)
+    const module = runner.module(chain[position])
+    const frame = encodeFrame(headFor(module, item.input, working), bodyFor(module, isRequest, working))
     const { value, report } = await runner.call({
-      uuid,
-      exportName: EXPORT_OF_ATTACH_POINT[task.point],
+      uuid: module.uuid,
+      exportName: EXPORT_OF_ATTACH_POINT[item.point],
       input: frame,
-      tenant: task.input.request.tenant,
+      tenant: item.input.request.tenant,
       read: (output) => readPhaseOutput(output, isRequest),
     })
     const result: PhaseResult = value === null ? { ...report, ...UNCHANGED } : { ...report, ...value }
     results.push(result)
-    const isLast = place === task.chain.length - 1
-    if (!isLast) onResult(place, result)
     if (result.action === 'reject' || (result.failure !== null && module.onFailure === 'closed')) break
-    if (!isLast) apply(working, result, isRequest)
+    apply(working, result, isRequest)
   }
   return results
 }

@@ -16,6 +16,7 @@ import { ModuleMetrics } from './module-metrics.ts'
 import type { ModuleStats } from './module-stats.ts'
 import { runOnRequest } from './on-request.ts'
 import { isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
+import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
 import { StreamBatcher } from './stream-batcher.ts'
 import { StreamSession } from './stream-session.ts'
@@ -46,8 +47,9 @@ export class Serving {
     this.#pool = new GuestPool({ host, config, state, live: () => this.#active.all })
     this.#metrics = new ModuleMetrics(host.metrics)
     const book = new CallBook(stats, this.#metrics, host.log)
-    this.#phases = new PhaseChain(this.#pool, book)
-    this.#batcher = new StreamBatcher(this.#pool, book, config.poolThreads)
+    const { poolThreads, queueLimit } = config
+    this.#phases = new PhaseChain(new PhaseBatcher(this.#pool, poolThreads, queueLimit), book)
+    this.#batcher = new StreamBatcher(this.#pool, book, poolThreads)
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, book, maxBodyBytes }
     this.#note = host.slot<RequestNote>()

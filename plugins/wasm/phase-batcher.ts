@@ -1,0 +1,155 @@
+/**
+ * Carries phases of requests to the pool, those of many requests in one task: what arrives in one turn of the loop, or
+ * while all threads are busy, goes together, since a message costs more than a call.
+ */
+import type { GuestPool, TaskEnd } from './guest-pool.ts'
+import { type LoadedModule, type PhaseItem, type PhaseResult, PROGRESS_BASE } from './guest-task.ts'
+
+/** Requests that go together at most: a longer batch would let each wait for all. */
+const MAX_BATCH = 16
+/** Bodies of one batch are moved together; larger ones go alone. bytes */
+const MAX_BATCH_BODY_BYTES = 262_144
+
+/** One phase of one request. */
+export interface PhaseWork {
+  /** Modules to call, in order. */
+  readonly modules: readonly LoadedModule[]
+  readonly item: Omit<PhaseItem, 'modules' | 'body'>
+  /** Stays here: it is what goes on when a guest fails. Null where no module needs it. */
+  readonly body: Uint8Array | null
+}
+
+/** How the phase went. */
+export type PhaseWorkEnd =
+  | { readonly kind: 'results'; readonly results: readonly PhaseResult[] }
+  /** A call had to be ended with its thread; what the others had come to is lost. `module` is its place. */
+  | { readonly kind: 'timeout' | 'crashed'; readonly module: number }
+  /** No call was made, or its turn did not come in time. */
+  | { readonly kind: 'refused' }
+
+interface Waiting {
+  readonly work: PhaseWork
+  /** Until when its first call has to begin, `performance.now()`. */
+  readonly dueAtMs: number
+  readonly resolve: (end: PhaseWorkEnd) => void
+}
+
+export class PhaseBatcher {
+  readonly #pool: GuestPool
+  readonly #maxUnderWay: number
+  readonly #maxOpen: number
+  /** Requests that wait or are under way. */
+  #open = 0
+  #waiting: Waiting[] = []
+  #underWay = 0
+  #isScheduled = false
+
+  /**
+   * @param threads of the pool: as many batches are under way at most
+   * @param maxWaiting requests that may wait beyond one for each thread
+   */
+  constructor(pool: GuestPool, threads: number, maxWaiting: number) {
+    this.#pool = pool
+    this.#maxUnderWay = threads
+    this.#maxOpen = threads + maxWaiting
+  }
+
+  /** Never rejects. */
+  run(work: PhaseWork): Promise<PhaseWorkEnd> {
+    if (this.#open >= this.#maxOpen) return Promise.resolve({ kind: 'refused' })
+    this.#open++
+    return new Promise<PhaseWorkEnd>((settle) => {
+      const resolve = (end: PhaseWorkEnd) => {
+        this.#open--
+        settle(end)
+      }
+      this.#waiting.push({ work, dueAtMs: performance.now() + work.modules[0].timeoutMs, resolve })
+      if (this.#underWay < this.#maxUnderWay) this.#schedule()
+    })
+  }
+
+  /** At the end of the turn: whatever else arrives in it goes along. */
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    while (this.#waiting.length > 0 && this.#underWay < this.#maxUnderWay) {
+      const batch = this.#takeBatch(Math.ceil(this.#waiting.length / (this.#maxUnderWay - this.#underWay)))
+      if (batch.length === 0) continue
+      this.#underWay++
+      void this.#send(batch).finally(() => {
+        this.#underWay--
+        this.#flush()
+      })
+    }
+  }
+
+  /** The longest waiting first; those whose time is over are told so. */
+  #takeBatch(fairShare: number): Waiting[] {
+    const nowMs = this.#pool.isStarting ? 0 : performance.now()
+    const batch: Waiting[] = []
+    let bodyBytes = 0
+    let taken = 0
+    for (const waiting of this.#waiting) {
+      if (batch.length >= Math.min(MAX_BATCH, fairShare)) break
+      bodyBytes += waiting.work.body?.length ?? 0
+      if (batch.length > 0 && bodyBytes > MAX_BATCH_BODY_BYTES) break
+      taken++
+      if (waiting.dueAtMs < nowMs) waiting.resolve({ kind: 'refused' })
+      else batch.push(waiting)
+    }
+    this.#waiting.splice(0, taken)
+    return batch
+  }
+
+  async #send(batch: readonly Waiting[]): Promise<void> {
+    const chain = [...new Set(batch.flatMap(({ work }) => work.modules))]
+    const ended = await this.#pool.run({
+      draft: { kind: 'phases', chain: chain.map(({ uuid }) => uuid), items: [] },
+      modules: chain,
+      limitMs: (progress) => chain[Math.max(0, progress - 1) % PROGRESS_BASE].timeoutMs,
+      prepare: () => prepare(batch, chain),
+    })
+    if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
+    else if (ended.reply.kind === 'phases') {
+      for (const [place, results] of ended.reply.items.entries())
+        batch[place].resolve({ kind: 'results', results })
+    }
+  }
+
+  /** The thread is gone, and with it what the batch had come to: all but the culprit start again. */
+  #recover(
+    batch: readonly Waiting[],
+    chain: readonly LoadedModule[],
+    ended: Exclude<TaskEnd, { kind: 'reply' }>,
+  ): void {
+    if (ended.kind === 'refused' || ended.progress === 0) {
+      for (const { resolve } of batch) resolve({ kind: 'refused' })
+      return
+    }
+    const culprit = Math.floor((ended.progress - 1) / PROGRESS_BASE)
+    const module = chain[(ended.progress - 1) % PROGRESS_BASE]
+    const { work, resolve } = batch[culprit]
+    resolve({ kind: ended.kind, module: work.modules.indexOf(module) })
+    this.#waiting.unshift(...batch.filter((_, place) => place !== culprit))
+    this.#schedule()
+  }
+}
+
+/** Bodies are copied and moved. */
+function prepare(batch: readonly Waiting[], chain: readonly LoadedModule[]) {
+  const transfer: ArrayBuffer[] = []
+  const items = batch.map(({ work: { modules, item, body } }): PhaseItem => {
+    const copy = body === null ? null : Uint8Array.from(body)
+    if (copy !== null) transfer.push(copy.buffer)
+    return { ...item, modules: modules.map((module) => chain.indexOf(module)), body: copy }
+  })
+  const draft = { kind: 'phases' as const, chain: chain.map(({ uuid }) => uuid), items }
+  return { draft, transfer }
+}
