@@ -3,7 +3,9 @@
  * Knows no timers and no requests. @hot
  *
  * One word holds both counts, so that an entry is one compare-and-swap: permits in use below, waiting requests above.
- * Each thread has a column of its own, so that what a dead thread held can be given back.
+ * Each thread has a column of its own, so that what a dead thread held can be given back. A column never counts more
+ * than the word does, so the word goes first on the way up and last on the way down: a thread that dies in between
+ * leaves the word one too high, never below zero, where one count would borrow from the other.
  */
 
 /** Most permits and most waiting requests that the counting word can hold. */
@@ -98,26 +100,29 @@ export class SharedGate {
     const cells = this.#cells
     Atomics.store(cells, this.#cell(SEEN), this.#nowMs() | 0)
     if (Atomics.load(cells, this.#cell(HEAD)) === 0 || this.#oldestColumn() !== this.#column) return false
+    Atomics.sub(cells, this.#cell(WAITING), 1)
     for (;;) {
       const state = Atomics.load(cells, STATE)
-      if ((state & MAX_COUNT) >= limit) return false
+      if ((state & MAX_COUNT) >= limit) {
+        Atomics.add(cells, this.#cell(WAITING), 1)
+        return false
+      }
       if (Atomics.compareExchange(cells, STATE, state, (state + 1 - ONE_WAITING) | 0) !== state) continue
       Atomics.add(cells, this.#cell(USED), 1)
-      Atomics.sub(cells, this.#cell(WAITING), 1)
       return true
     }
   }
 
   /** A waiting request gives up. Show the head that is left, then pass the turn on. */
   leave(): void {
-    Atomics.sub(this.#cells, STATE, ONE_WAITING)
     Atomics.sub(this.#cells, this.#cell(WAITING), 1)
+    Atomics.sub(this.#cells, STATE, ONE_WAITING)
   }
 
   /** @returns whether somebody waits, so that the turn is to be passed on */
   release(): boolean {
-    const before = Atomics.sub(this.#cells, STATE, 1)
     Atomics.sub(this.#cells, this.#cell(USED), 1)
+    const before = Atomics.sub(this.#cells, STATE, 1)
     return before >>> 16 !== 0
   }
 

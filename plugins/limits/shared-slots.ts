@@ -3,6 +3,8 @@
  * which thread, whom to wake. Decides nothing; takes and gives back. @hot
  *
  * The counts of the four classes lie in one 64-bit word, 16 bits each, so that taking a slot is one compare-and-swap.
+ * The word goes first on the way up and last on the way down: a thread that dies between word and column leaves the
+ * word one too high, never below zero, where one count would borrow from the next.
  * @source routing facts 3.5
  */
 
@@ -84,8 +86,8 @@ export class SharedSlots {
   }
 
   giveBack(priority: number): void {
-    Atomics.sub(this.#words, USED_WORD, ONE[priority])
     Atomics.sub(this.#cells, this.#cell(USED + priority), 1)
+    Atomics.sub(this.#words, USED_WORD, ONE[priority])
   }
 
   /** Takes a place in the queue of a class. @returns a ticket, never 0; 0 when the queue is full */
@@ -102,8 +104,8 @@ export class SharedSlots {
 
   /** A waiting request runs or gives up. Show the head that is left. */
   unqueue(priority: number): void {
-    Atomics.sub(this.#words, WAITING_WORD, ONE[priority])
     Atomics.sub(this.#cells, this.#cell(WAITING + priority), 1)
+    Atomics.sub(this.#words, WAITING_WORD, ONE[priority])
   }
 
   /** Tells all threads the oldest ticket of a class that waits here; 0 for none. */
@@ -168,8 +170,8 @@ export class SharedSlots {
 
   /** One of them has ended. */
   victimEnded(): void {
-    Atomics.sub(this.#cells, ALL_VICTIMS, 1)
     Atomics.sub(this.#cells, this.#cell(VICTIMS), 1)
+    Atomics.sub(this.#cells, ALL_VICTIMS, 1)
   }
 
   /** Requests that have been told to end and have not yet, over all threads. */
