@@ -1,7 +1,7 @@
 /** The debug plugin: what happened to a past request, and Server-Timing on replies. */
 import { defineCommand, definePlugin, type RouteDefinition } from '#kernel'
 import { debugConfig } from './config.ts'
-import { RequestRecorder } from './record.ts'
+import { RequestRecorder, toKnownId } from './record.ts'
 import { RecordSender } from './record-sender.ts'
 import { RequestLog } from './request-log.ts'
 import { requestRoute } from './routes.ts'
@@ -28,7 +28,7 @@ export default definePlugin({
     const sender = new RecordSender((views) => host.command(RememberRequests, views), host.log)
     host.hook('onAttempt', (ctx, report) => recorder.noteAttempt(ctx, report), inference)
     host.hook('onDone', (ctx) => sender.add(recorder.toView(ctx)), { ...inference, order: 'late' })
-    host.route(requestRoute((id) => host.command(FindRequests, id)))
+    host.route(requestRoute((id) => host.command(FindRequests, toKnownId(id))))
 
     if (config.serverTiming === 'off') return
     const timing = new ServerTiming(host, config.serverTiming === 'always')

@@ -2,8 +2,14 @@
 import type { AttemptReport, Host, RequestContext, RequestSlot } from '#kernel'
 import type { AttemptView, RequestView } from './wire.ts'
 
-/** Longer paths are cut: a client must not fill the memory of control. Characters. */
+/** Longer paths and names are cut: a client must not fill the memory of control. Characters. */
 const MAX_PATH_LENGTH = 500
+const MAX_NAME_LENGTH = 256
+
+/** What of a request id is remembered, and looked for. */
+export function toKnownId(requestId: string): string {
+  return requestId.slice(0, MAX_NAME_LENGTH)
+}
 
 export class RequestRecorder {
   readonly #attempts: RequestSlot<AttemptReport[]>
@@ -24,7 +30,7 @@ export class RequestRecorder {
   toView(ctx: RequestContext): RequestView {
     const nowMs = performance.now()
     return {
-      request_id: ctx.requestId,
+      request_id: toKnownId(ctx.requestId),
       method: ctx.method,
       path: ctx.path.slice(0, MAX_PATH_LENGTH),
       route: ctx.route.path,
@@ -70,7 +76,7 @@ function attemptView(attempt: AttemptReport, arrivedAtMs: number): AttemptView {
 /** Found while the request was served; a body that was never looked at is not looked at now. */
 function modelOf(ctx: RequestContext): string | null {
   try {
-    return ctx.peek().model
+    return ctx.peek().model?.slice(0, MAX_NAME_LENGTH) ?? null
   } catch {
     return null
   }
