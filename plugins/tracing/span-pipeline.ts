@@ -28,6 +28,9 @@ export interface OpenSpan {
   child(name: string, attributes: Attributes, atMs: number): OpenSpan
 }
 
+/** Clients choose some of the values, and thousands of spans may wait. Characters. */
+const MAX_VALUE_LENGTH = 1_024
+
 const propagator = new W3CTraceContextPropagator()
 
 export class SpanPipeline {
@@ -36,6 +39,7 @@ export class SpanPipeline {
 
   constructor(config: TracingConfig, version: string, thread: number) {
     this.#provider = new BasicTracerProvider({
+      spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
       resource: resourceFromAttributes({
         'service.name': config.serviceName,
         'service.version': version,

@@ -64,6 +64,13 @@ test('client, gateway and worker share one trace, each the child of the one befo
   expect(JSON.stringify(collector.spans)).not.toContain('a secret')
 })
 
+test('long names that clients make up are cut', async () => {
+  const { collector, chat, find } = await open(jsonAnswer({}))
+  await chat({ 'x-request-id': 'i'.repeat(5_000) })
+  await expect.poll(() => collector.spans.length).toBe(2)
+  expect(find(2).attributes['weir.request_id']).toBe('i'.repeat(1_024))
+})
+
 test('a caller that does not sample is obeyed, and the worker is told so', async () => {
   const { collector, hooked, chat } = await open(jsonAnswer({}))
   await chat({ traceparent: `00-${TRACE}-${CALLER}-00` })
