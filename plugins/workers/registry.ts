@@ -1,9 +1,8 @@
 /** The workers that control knows: reserved ids, registered workers, and the table that all threads route by. */
-import type { WorkerBalance, WorkerTable } from '#kernel'
+import { uuidV7, type WorkerBalance, type WorkerTable } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import { Publisher } from './publisher.ts'
 import type { WorkerSpec } from './spec.ts'
-import { uuidV7 } from './uuid-v7.ts'
 import { buildWorker, type Findings, type Origin, type Worker } from './worker.ts'
 import { workerKey } from './worker-url.ts'
 

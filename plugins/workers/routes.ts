@@ -1,5 +1,5 @@
 /** The worker routes: HTTP in and out only; what they ask is decided on control. */
-import { type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { type Host, isUuid, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import {
   GetWorker,
   ListWorkers,
@@ -9,7 +9,6 @@ import {
   ReplaceWorker,
 } from './commands.ts'
 import { workerErrors } from './errors.ts'
-import { isUuid } from './uuid-v7.ts'
 import {
   ChangeAcceptedSchema,
   WorkerAcceptedSchema,

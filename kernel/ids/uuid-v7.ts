@@ -1,4 +1,4 @@
-/** Ids of workers: UUIDs whose order is the order in which they were made. */
+/** Ids of things that are registered: UUIDs whose order is the order in which they were made. */
 import { randomBytes } from 'node:crypto'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
