@@ -18,6 +18,9 @@ export async function dryBoot(config: LoadedConfig): Promise<void> {
   const plugins = await loadPlugins(config, catalog)
   const link = new ControlLink({ log, isData: true })
   const counters = createCounters(config.kernel.limits.maxWorkers, 0)
-  const thread = new GatewayThread({ config, catalog, link, counters, shared: new SharedMemory(), log }, plugins)
+  const thread = new GatewayThread(
+    { config, catalog, link, counters, shared: new SharedMemory(), log },
+    plugins,
+  )
   await thread.stop()
 }

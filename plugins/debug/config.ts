@@ -1,5 +1,5 @@
 /** The debug section of the configuration file: how much is remembered of past requests. */
-import { type Static, Type } from '#kernel'
+import { Type } from '#kernel'
 
 export const debugConfig = Type.Object(
   {
@@ -18,6 +18,3 @@ export const debugConfig = Type.Object(
   },
   { additionalProperties: false },
 )
-
-/** The section with every default filled in. */
-export type DebugConfig = Static<typeof debugConfig>

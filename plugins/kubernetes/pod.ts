@@ -29,7 +29,7 @@ export interface WantedWorker {
 }
 
 /** Labels by which a worker is known to belong to a pod. @source routing facts 2.12 */
-export const POD_NAME_LABEL = 'weir/pod-name'
+const POD_NAME_LABEL = 'weir/pod-name'
 export const POD_UID_LABEL = 'weir/pod-uid'
 /** Annotations of pods, in the order they are looked at. The second is that of other gateways. */
 const PORT_ANNOTATIONS = ['weir/worker-ports', 'smg.ai/worker-ports']
