@@ -11,6 +11,9 @@ import { httpErrors } from './http-errors.ts'
 import { assertSendable } from './reply-check.ts'
 
 const NOTHING = Buffer.alloc(0)
+const LF = 0x0a
+const LINE_END = Buffer.from('\n')
+const EVENT_END = Buffer.from('\n\n')
 /** More than this, held back for a hook, makes the writer wait. A slow client does in any case. */
 const MAX_HELD_BYTES = 65_536
 
@@ -215,15 +218,20 @@ export class HookedReply {
     else this.#resumeWriter()
   }
 
-  /** The hooks' last word, what is left of an event that never became whole, and the end. */
+  /**
+   * An event that the worker never ended, the hooks' last word, and the end. The event gets the end that it lacks and is
+   * shown like any other: some clients read events by the line, and none may see what no hook saw.
+   */
   #finish(): void {
     const { onEvents } = this.#hooks
     const splitter = this.#splitter
     if (splitter !== null && onEvents !== null) {
-      this.#splitter = null
       const rest = splitter.takeRest()
-      if (rest.length > 0) this.#held.push(rest)
-      this.#transform(onEvents, NOTHING, true)
+      if (rest.length > 0) this.#transform(onEvents, withEnd(rest), false)
+      else {
+        this.#splitter = null
+        this.#transform(onEvents, NOTHING, true)
+      }
       if (!this.#isBusy) this.#goOn()
       return
     }
@@ -251,4 +259,9 @@ export class HookedReply {
     this.giveUp()
     this.#out.failHooked(error)
   }
+}
+
+function withEnd(event: Buffer): Buffer {
+  // After a CR a LF would only make it one line end with it.
+  return Buffer.concat([event, event[event.length - 1] === LF ? LINE_END : EVENT_END])
 }

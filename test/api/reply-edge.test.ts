@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { Host, Reply, RequestContext, RouteDefinition } from '#kernel'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { sendRaw } from '../support/raw-socket.ts'
-import { hangAnswer, jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
+import { hangAnswer, jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 
 const ECHO = 'POST /echo'
 const ALL = { scope: 'all' } as const
@@ -113,6 +113,23 @@ test('once a hook has failed, nothing reaches the client past it, however long t
   expect(text).not.toContain('secret')
   expect(await hooked.inFlight()).toBe(0)
 })
+
+test.each(['data: secret', 'data: secret\n', 'data: secret\r', 'data: secret\r\n', 'data: secret\r\r'])(
+  'the last event of a stream reaches no client past the hooks for want of its end: %j',
+  async (end) => {
+    const hooked = await open(
+      (host) =>
+        host.hook(
+          'onEvents',
+          (_ctx, events) => turn().then(() => Buffer.from(events.toString().replace('secret', 'hidden'))),
+          ALL,
+        ),
+      { answer: streamAnswer(['data: 1\n\n', end], { headers: { 'content-type': 'text/event-stream' } }) },
+    )
+    const text = await (await hooked.relay({ model: 'm', stream: true })).text()
+    expect(text).toMatch(/^data: 1\n\ndata: hidden(\n\n|\r\n\n|\r\r\n\n)$/)
+  },
+)
 
 test('a handler that throws while onResponse still looks at its stream is answered with the error', async () => {
   const hooked = await open((host) => {
