@@ -2,6 +2,8 @@
 import { type Static, Type } from '#kernel'
 
 const ONE_DAY_MS = 86_400_000
+/** A header with another name or value could not be sent, and no span would arrive. @source RFC 9110 §5.6.2 */
+const TOKEN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
 
 export const tracingConfig = Type.Object(
   {
@@ -10,7 +12,8 @@ export const tracingConfig = Type.Object(
       pattern: '^https?://.+',
       description: 'Where spans are sent: OTLP over HTTP with protobuf bodies.',
     }),
-    headers: Type.Record(Type.String(), Type.String(), {
+    headers: Type.Record(Type.String({ pattern: TOKEN }), Type.String({ pattern: '^[\\t\\x20-\\x7e]*$' }), {
+      additionalProperties: false,
       default: {},
       secret: true,
       description: 'Headers of each export, such as the key of a tracing vendor.',
