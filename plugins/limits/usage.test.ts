@@ -27,3 +27,25 @@ test('the last counts of a stream stand, and events are counted', () => {
   )
   expect([usage.tokens, usage.events]).toEqual([9, 4])
 })
+
+test('it makes no difference where a stream is cut', () => {
+  const usage = '{"choices":[],"usage":{"prompt_tokens":1234,"total_tokens":6912,"completion_tokens":5678}}'
+  const bytes = Buffer.from(`data: {"a":1}\n\ndata: {"a":2}\n\ndata: ${usage}\n\ndata: [DONE]\n\n`)
+  for (let cut = 1; cut < bytes.length; cut++) {
+    const reply = new ReplyUsage()
+    reply.readEvents(bytes.subarray(0, cut))
+    reply.readEvents(bytes.subarray(cut))
+    expect([reply.tokens, reply.events], `cut at ${cut}`).toEqual([6_912, 4])
+  }
+  const reply = new ReplyUsage()
+  for (const byte of bytes) reply.readEvents(Buffer.of(byte))
+  expect([reply.tokens, reply.events]).toEqual([6_912, 4])
+})
+
+test('a prompt that only the first event counts is not forgotten', () => {
+  const reply = new ReplyUsage()
+  reply.readEvents(Buffer.from('data: {"message":{"usage":{"input_tokens":25,"output_tokens":1}}}\n\n'))
+  expect(reply.tokens).toBe(26)
+  reply.readEvents(Buffer.from('data: {"usage":{"output_tokens":15}}\n\n'))
+  expect(reply.tokens).toBe(40)
+})

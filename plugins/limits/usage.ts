@@ -6,27 +6,44 @@ const PROMPT_NAMES = [Buffer.from('"prompt_tokens":'), Buffer.from('"input_token
 const OUTPUT_NAMES = [Buffer.from('"completion_tokens":'), Buffer.from('"output_tokens":')]
 const EVENT_END = Buffer.from('\n\n')
 const SPACE = 0x20
+const LF = 0x0a
+/** What is kept of a piece that ends within an event: the counts may go on in the next. Bytes. */
+const TAIL_BYTES = 512
+const NOTHING = Buffer.alloc(0)
 
 /** What is known of one reply so far. */
 export class ReplyUsage {
-  /** Prompt and completion; -1 until the reply said so. */
-  tokens = -1
+  private prompt = -1
+  private output = -1
   events = 0
+  private tail: Buffer = NOTHING
+
+  /** Prompt and completion; -1 until the reply said so. */
+  get tokens(): number {
+    if (this.prompt < 0 && this.output < 0) return -1
+    return Math.max(0, this.prompt) + Math.max(0, this.output)
+  }
 
   /** One piece of an event stream. The names cannot come from generated text: quotes inside text are escaped. */
   readEvents(chunk: Buffer): void {
-    this.read(chunk)
-    for (let at = chunk.indexOf(EVENT_END); at >= 0; at = chunk.indexOf(EVENT_END, at + EVENT_END.length))
-      this.events++
+    const { tail } = this
+    const bytes = tail.length === 0 ? chunk : Buffer.concat([tail, chunk])
+    this.read(bytes)
+    // The last byte of the tail may be half of an end.
+    const from = Math.max(0, tail.length - 1)
+    let at = bytes.indexOf(EVENT_END, from)
+    for (; at >= 0; at = bytes.indexOf(EVENT_END, at + EVENT_END.length)) this.events++
+    const isWhole = bytes[bytes.length - 1] === LF && bytes[bytes.length - 2] === LF
+    this.tail = isWhole ? NOTHING : Buffer.from(bytes.subarray(-TAIL_BYTES))
   }
 
-  /** A piece of a reply; the last counts in it stand. */
+  /** A piece of a reply; the last counts stand, each by itself: some streams tell the prompt's at the start only. */
   read(bytes: Buffer): void {
     const prompt = lastCount(bytes, PROMPT_NAMES, 0)
     const near = prompt < 0 ? 0 : Math.max(0, foundAt - WINDOW_BYTES)
     const output = lastCount(bytes, OUTPUT_NAMES, near)
-    if (prompt < 0 && output < 0) return
-    this.tokens = Math.max(0, prompt) + Math.max(0, output)
+    if (prompt >= 0) this.prompt = prompt
+    if (output >= 0) this.output = output
   }
 }
 
