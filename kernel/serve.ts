@@ -170,8 +170,10 @@ class Control {
   async #drain(settleMs: number): Promise<void> {
     const { graceMs } = this.#config.kernel.shutdown
     this.#log.info({ grace_ms: graceMs }, 'shutting down: running requests may finish')
+    const endsAtMs = performance.now() + graceMs
     await this.#threads?.drain(graceMs, settleMs)
-    await this.#thread?.drain(graceMs, settleMs)
+    // Control goes last and gets what is left of the time.
+    await this.#thread?.drain(Math.max(1, endsAtMs - performance.now()), settleMs)
   }
 
   async #stop(): Promise<void> {

@@ -49,8 +49,8 @@ export const balanceErrors = defineErrors('balance', {
   unknown_policy: {
     kind: 'internal',
     source: 'gateway',
-    text: (name: string, known: readonly string[]) =>
-      `there is no load balancing policy '${name}'; known are ${known.join(', ')}`,
+    text: (name: string, known: readonly string[], setting?: string) =>
+      `${setting === undefined ? '' : `${setting}: `}there is no load balancing policy '${name}'; known are ${known.join(', ')}`,
   },
   policy_not_allowed: {
     kind: 'internal',

@@ -68,7 +68,7 @@ export class ModelPolicies {
   /** For boot, once every policy is registered. @throws unknown_policy, policy_not_allowed (500) */
   check(): void {
     const { defaultPolicy, prefillPolicy, decodePolicy } = this.names
-    this.registry.require(defaultPolicy)
+    this.registry.require(defaultPolicy, 'kernel.policy')
     this.checkLeg('kernel.prefillPolicy', prefillPolicy, 'prefill')
     this.checkLeg('kernel.decodePolicy', decodePolicy, 'decode')
   }
@@ -160,7 +160,7 @@ export class ModelPolicies {
 
   private checkLeg(setting: string, name: string | undefined, leg: PickLeg): void {
     if (name === undefined) return
-    this.registry.require(name)
+    this.registry.require(name, setting)
     if (isAllowedFor(leg, this.registry.find(name) ?? name)) return
     throw balanceErrors.policy_not_allowed(setting, name, leg)
   }

@@ -2,6 +2,8 @@
 import type { AttemptReport, Host, RequestContext, RequestSlot } from '#kernel'
 import type { AttemptView, RequestView } from './wire.ts'
 
+/** Candidates of one attempt that are kept: records of a large fleet must not fill the memory of control. */
+const MAX_CANDIDATES = 16
 /** Longer paths and names are cut: a client must not fill the memory of control. Characters. */
 const MAX_PATH_LENGTH = 500
 const MAX_NAME_LENGTH = 256
@@ -57,7 +59,7 @@ function attemptView(attempt: AttemptReport, arrivedAtMs: number): AttemptView {
     policy: attempt.policy,
     explanation: attempt.explanation,
     candidates:
-      attempt.candidates?.map((candidate) => ({
+      attempt.candidates?.slice(0, MAX_CANDIDATES).map((candidate) => ({
         worker_id: candidate.workerId,
         url: candidate.url,
         in_flight: candidate.inFlight,

@@ -21,7 +21,7 @@ export const AttemptView = Type.Object({
     description: 'Policy that chose, `hook`, or `fixed` where the route named the worker.',
   }),
   explanation: Nullable(Type.String({ description: 'Why it chose so.' })),
-  candidates: Nullable(Type.Array(CandidateView)),
+  candidates: Nullable(Type.Array(CandidateView, { description: 'The first 16 of them.' })),
   start_ms: Milliseconds('From the arrival of the request to the start of this attempt'),
   first_byte_ms: Nullable(Milliseconds('From the start of this attempt to the worker’s first byte')),
   duration_ms: Milliseconds('From the start of this attempt to its end'),

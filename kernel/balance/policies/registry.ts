@@ -33,9 +33,9 @@ export class PolicyRegistry {
     return this.policies.get(fold(name))?.name
   }
 
-  /** @throws unknown_policy (500) */
-  require(name: string): void {
-    if (!this.has(name)) throw balanceErrors.unknown_policy(name, this.names())
+  /** @param setting that names it @throws unknown_policy (500) */
+  require(name: string, setting: string): void {
+    if (!this.has(name)) throw balanceErrors.unknown_policy(name, this.names(), setting)
   }
 
   /** A new instance. @throws unknown_policy (500) */
