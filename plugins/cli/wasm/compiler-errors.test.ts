@@ -37,6 +37,14 @@ test('each finding has a place that editors understand, and the source under it'
   ])
 })
 
+test('colours change nothing', () => {
+  const coloured = OUTPUT.replaceAll(/(ERROR|WARNING|FAILURE)/g, '\u001b[91m$1\u001b[0m').replaceAll(
+    /(~~+)/g,
+    '\u001b[91m$1\u001b[0m',
+  )
+  expect(readCompilerErrors(coloured, 'my-module')).toEqual(readCompilerErrors(OUTPUT, 'my-module'))
+})
+
 test.each(['', 'error[E0425]: cannot find value `x`\n --> src/lib.rs:3:5', 'ERROR: no place'])(
   'other output gives nothing, so that it is shown as it is: %j',
   (output) => expect(readCompilerErrors(output, '')).toEqual([]),

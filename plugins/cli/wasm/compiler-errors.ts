@@ -1,5 +1,6 @@
 /** Turns what the AssemblyScript compiler prints into one finding per mistake, with a place that editors understand. */
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 
 export interface CompilerError {
   /** As given to the command: relative to the working directory. */
@@ -25,7 +26,8 @@ export function readCompilerErrors(output: string, folder: string): CompilerErro
   const found: CompilerError[] = []
   let heading: string[] = []
   let source: string[] = []
-  for (const line of output.split('\n')) {
+  // The compiler colours what it prints wherever it takes the terminal for one that can.
+  for (const line of stripVTControlCharacters(output).split('\n')) {
     const place = line.match(PLACE)
     if (HEADING.test(line)) [heading, source] = [[line], []]
     else if (place !== null && heading.length > 0) {
