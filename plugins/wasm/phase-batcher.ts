@@ -1,7 +1,5 @@
-/**
- * Carries phases of requests to the pool, those of many requests in one task: what arrives in one turn of the loop, or
- * while all threads are busy, goes together, since a message costs more than a call.
- */
+/** Carries phases of requests to the pool, those of many requests in one task. */
+import { Batcher } from './batcher.ts'
 import type { GuestPool, TaskEnd } from './guest-pool.ts'
 import { type LoadedModule, type PhaseItem, type PhaseResult, PROGRESS_BASE } from './guest-task.ts'
 
@@ -34,23 +32,19 @@ interface Waiting {
   readonly resolve: (end: PhaseWorkEnd) => void
 }
 
-export class PhaseBatcher {
+export class PhaseBatcher extends Batcher<Waiting> {
   readonly #pool: GuestPool
-  readonly #maxUnderWay: number
   readonly #maxOpen: number
   /** Requests that wait or are under way. */
   #open = 0
-  #waiting: Waiting[] = []
-  #underWay = 0
-  #isScheduled = false
 
   /**
    * @param threads of the pool: as many batches are under way at most
    * @param maxWaiting requests that may wait beyond one for each thread
    */
   constructor(pool: GuestPool, threads: number, maxWaiting: number) {
+    super(threads)
     this.#pool = pool
-    this.#maxUnderWay = threads
     this.#maxOpen = threads + maxWaiting
   }
 
@@ -63,40 +57,18 @@ export class PhaseBatcher {
         this.#open--
         settle(end)
       }
-      this.#waiting.push({ work, dueAtMs: performance.now() + work.modules[0].timeoutMs, resolve })
-      if (this.#underWay < this.#maxUnderWay) this.#schedule()
+      this.waiting.push({ work, dueAtMs: performance.now() + work.modules[0].timeoutMs, resolve })
+      this.schedule()
     })
-  }
-
-  /** At the end of the turn: whatever else arrives in it goes along. */
-  #schedule(): void {
-    if (this.#isScheduled) return
-    this.#isScheduled = true
-    setImmediate(() => {
-      this.#isScheduled = false
-      this.#flush()
-    })
-  }
-
-  #flush(): void {
-    while (this.#waiting.length > 0 && this.#underWay < this.#maxUnderWay) {
-      const batch = this.#takeBatch(Math.ceil(this.#waiting.length / (this.#maxUnderWay - this.#underWay)))
-      if (batch.length === 0) continue
-      this.#underWay++
-      void this.#send(batch).finally(() => {
-        this.#underWay--
-        this.#flush()
-      })
-    }
   }
 
   /** The longest waiting first; those whose time is over are told so. */
-  #takeBatch(fairShare: number): Waiting[] {
+  protected override takeBatch(fairShare: number): Waiting[] {
     const nowMs = this.#pool.isStarting ? 0 : performance.now()
     const batch: Waiting[] = []
     let bodyBytes = 0
     let taken = 0
-    for (const waiting of this.#waiting) {
+    for (const waiting of this.waiting) {
       if (batch.length >= Math.min(MAX_BATCH, fairShare)) break
       bodyBytes += waiting.work.body?.length ?? 0
       if (batch.length > 0 && bodyBytes > MAX_BATCH_BODY_BYTES) break
@@ -104,11 +76,11 @@ export class PhaseBatcher {
       if (waiting.dueAtMs < nowMs) waiting.resolve({ kind: 'refused' })
       else batch.push(waiting)
     }
-    this.#waiting.splice(0, taken)
+    this.waiting.splice(0, taken)
     return batch
   }
 
-  async #send(batch: readonly Waiting[]): Promise<void> {
+  protected override async send(batch: readonly Waiting[]): Promise<void> {
     const chain = [...new Set(batch.flatMap(({ work }) => work.modules))]
     const ended = await this.#pool.run({
       draft: { kind: 'phases', chain: chain.map(({ uuid }) => uuid), items: [] },
@@ -137,8 +109,8 @@ export class PhaseBatcher {
     const module = chain[(ended.progress - 1) % PROGRESS_BASE]
     const { work, resolve } = batch[culprit]
     resolve({ kind: ended.kind, module: work.modules.indexOf(module) })
-    this.#waiting.unshift(...batch.filter((_, place) => place !== culprit))
-    this.#schedule()
+    this.waiting.unshift(...batch.filter((_, place) => place !== culprit))
+    this.schedule()
   }
 }
 

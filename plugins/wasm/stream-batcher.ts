@@ -1,7 +1,5 @@
-/**
- * Carries events of streams to the pool, those of many streams in one task: what arrives in one turn of the loop, or
- * while all threads are busy, goes together.
- */
+/** Carries events of streams to the pool, those of many streams in one task. */
+import { Batcher } from './batcher.ts'
 import type { CallBook } from './call-book.ts'
 import type { GuestPool, TaskEnd } from './guest-pool.ts'
 import {
@@ -36,19 +34,15 @@ interface Waiting {
   readonly resolve: (out: StreamItemResult['out'] | null) => void
 }
 
-export class StreamBatcher {
+export class StreamBatcher extends Batcher<Waiting> {
   readonly #pool: GuestPool
   readonly #book: CallBook
-  readonly #maxUnderWay: number
-  #waiting: Waiting[] = []
-  #underWay = 0
-  #isScheduled = false
 
   /** @param threads of the pool: as many batches are under way at most */
   constructor(pool: GuestPool, book: CallBook, threads: number) {
+    super(threads)
     this.#pool = pool
     this.#book = book
-    this.#maxUnderWay = threads
   }
 
   /** @returns the events to send on; null when a module that must not fail did. Never rejects. */
@@ -63,33 +57,16 @@ export class StreamBatcher {
     }
     if (places.length === 0) return Promise.resolve(untouched(work))
     return new Promise((resolve) => {
-      this.#waiting.push({ work, places, resolve })
-      this.#schedule()
+      this.waiting.push({ work, places, resolve })
+      this.schedule()
     })
   }
 
-  #schedule(): void {
-    if (this.#isScheduled) return
-    this.#isScheduled = true
-    setImmediate(() => {
-      this.#isScheduled = false
-      this.#flush()
-    })
+  protected override takeBatch(fairShare: number): Waiting[] {
+    return this.waiting.splice(0, Math.min(MAX_BATCH, fairShare))
   }
 
-  #flush(): void {
-    while (this.#waiting.length > 0 && this.#underWay < this.#maxUnderWay) {
-      const idle = this.#maxUnderWay - this.#underWay
-      const count = Math.min(MAX_BATCH, Math.ceil(this.#waiting.length / idle))
-      this.#underWay++
-      void this.#send(this.#waiting.splice(0, count)).finally(() => {
-        this.#underWay--
-        this.#flush()
-      })
-    }
-  }
-
-  async #send(batch: readonly Waiting[]): Promise<void> {
+  protected override async send(batch: readonly Waiting[]): Promise<void> {
     const chain = [
       ...new Set(batch.flatMap(({ work, places }) => places.map((place) => work.modules[place]))),
     ]
@@ -129,17 +106,17 @@ export class StreamBatcher {
     const call = { module, point: POINT, requestId }
     this.#book.failed(call, ended.kind, module.timeoutMs * 1_000, reason)
     for (const [place, waiting] of batch.entries()) {
-      if (place !== culprit) this.#waiting.push(waiting)
+      if (place !== culprit) this.waiting.push(waiting)
       else this.#withoutModule(waiting, module)
     }
-    this.#schedule()
+    this.schedule()
   }
 
   #withoutModule({ work, places, resolve }: Waiting, module: LoadedModule): void {
     const left = places.filter((place) => work.modules[place] !== module)
     if (module.onFailure === 'closed') resolve(null)
     else if (left.length === 0) resolve(untouched(work))
-    else this.#waiting.push({ work, places: left, resolve })
+    else this.waiting.push({ work, places: left, resolve })
   }
 
   #passBy({ work, places, resolve }: Waiting): void {
