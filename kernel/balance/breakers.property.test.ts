@@ -198,3 +198,18 @@ test('whatever happens on whichever thread: state, runs and who may pass are tho
     { numRuns: 200 },
   )
 })
+
+test('one whose time is over is no candidate while a probe of the time before keeps the only place', () => {
+  const once = { failureThreshold: 1, successThreshold: 1, halfOpenProbes: 1, openMs: 1_000 }
+  const pair = new Pair({ ...defaultBreaker, ...once })
+  pair.enter(0)
+  pair.end(0, 'failed')
+  for (const waitMs of [1_000, PROBE_LIMIT_MS]) {
+    pair.nowMs += waitMs
+    pair.enter(0)
+  }
+  pair.end(1, 'failed')
+  pair.nowMs += 1_000
+  pair.enter(0)
+  expect(pair.held).toHaveLength(1)
+})

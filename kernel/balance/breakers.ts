@@ -211,7 +211,8 @@ export class Breakers {
   private letsThrough(worker: WorkerEntry, nowMs: number): boolean {
     const state = stateOf(this.cells[this.wordAt + worker.slot])
     if (state === CLOSED || !this.isOn(worker)) return true
-    if (state === OPEN) return this.isOpenOver(worker, nowMs)
+    if (state === OPEN && !this.isOpenOver(worker, nowMs)) return false
+    // Also of one that is open until now: a probe of the time before may still run.
     return this.probes.isFree(worker.slot, nowMs)
   }
 
