@@ -16,9 +16,13 @@ const MAX_BUFFERED_BYTES = 8_388_608
 /** At the end of a thread a reader that stands still is waited for this many times, 100 ms each. */
 const MAX_EXIT_RETRIES = 10
 
-/** Writes each line before `write` returns. */
+/** One for all loggers of a thread. */
+let prompt: LineSink | null = null
+
+/** Writes each line before `write` returns, unless the reader stands still. */
 export function promptStdout(): LineSink {
-  return readable(openStdout({ sync: true }))
+  prompt ??= readable(openStdout({ sync: true }))
+  return prompt
 }
 
 /**
@@ -27,17 +31,23 @@ export function promptStdout(): LineSink {
  * @param onDrop called for each line that is dropped because the reader stands still
  */
 export function bufferedStdout(onDrop: () => void): LineSink {
+  const stdout = openStdout({ sync: false, maxLength: MAX_BUFFERED_BYTES, maxWrite: WRITE_BYTES })
+  stdout.on('drop', onDrop)
+  return readable(stdout)
+}
+
+function openStdout(options: Parameters<typeof pino.destination>[0] & object) {
   let retriesLeft = Number.POSITIVE_INFINITY
-  const stdout = openStdout({
-    sync: false,
-    maxLength: MAX_BUFFERED_BYTES,
-    maxWrite: WRITE_BYTES,
+  const stdout = pino.destination({
+    ...options,
+    fd: STDOUT,
     retryEAGAIN: () => {
       retriesLeft -= 1
       return retriesLeft >= 0
     },
   })
-  stdout.on('drop', onDrop)
+  // A full disk or a vanished reader costs log lines, not the gateway.
+  stdout.on('error', () => {})
   // The library does this on the main thread only; in a worker thread the event means the end of that thread.
   process.once('exit', () => {
     retriesLeft = MAX_EXIT_RETRIES
@@ -47,13 +57,6 @@ export function bufferedStdout(onDrop: () => void): LineSink {
       // The reader of the log is gone or stands still: there is nobody left to tell.
     }
   })
-  return readable(stdout)
-}
-
-function openStdout(options: Parameters<typeof pino.destination>[0] & object) {
-  const stdout = pino.destination({ ...options, fd: STDOUT })
-  // A full disk or a vanished reader costs log lines, not the gateway.
-  stdout.on('error', () => {})
   return stdout
 }
 
