@@ -49,6 +49,8 @@ const LAYERS: readonly (readonly string[])[] = [
 const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/hook.ts': 'kernel/errors/gateway-error.ts', // onError takes and gives the one error class
   'kernel/contracts/request.ts': 'kernel/schema/validate.ts', // ctx.body(validator)
+  'kernel/contracts/generation.ts': 'kernel/errors/gateway-error.ts', // what ends a generation is that class too
+  'kernel/contracts/transport.ts': 'kernel/errors/gateway-error.ts', // a failure that a transport names itself
 }
 
 /** Files of the command that work on the configuration without starting a gateway. */
