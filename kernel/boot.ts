@@ -12,6 +12,7 @@ import { KvEvents } from './contracts/kv-events.ts'
 import type { Logger } from './contracts/log.ts'
 import type { RelayContext } from './contracts/reply-sink.ts'
 import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
+import { ThreadGenerations } from './generate/thread-generations.ts'
 import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
 import { type CompiledRoute, NO_HOOKS } from './http/compiled-route.ts'
 import { createCors } from './http/cors.ts'
@@ -38,8 +39,8 @@ import { PluginSet } from './plugin/plugin-set.ts'
 import { Services } from './plugin/services.ts'
 import type { ThreadLink } from './threads/link.ts'
 import type { SharedMemory } from './threads/shared-memory.ts'
+import { CallMeters } from './upstream/call-meter.ts'
 import { HttpTransport } from './upstream/http-transport.ts'
-import { RelayMeters } from './upstream/relay-meter.ts'
 import { ThreadUpstream } from './upstream/thread-upstream.ts'
 
 /** Plugins by name, each imported only when it is enabled. */
@@ -75,6 +76,7 @@ export class GatewayThread {
   readonly metrics: ThreadMetrics
   readonly balance: ThreadBalance
   readonly upstream: ThreadUpstream
+  readonly generations: ThreadGenerations
   isDraining = false
   readonly #options: ThreadBootOptions
   readonly #declarations = new Declarations()
@@ -120,12 +122,16 @@ export class GatewayThread {
       config: kernel.upstream,
       retry: kernel.retry,
       log,
-      meters: workerMetrics && new RelayMeters(this.metrics, models, workerMetrics),
+      meters: workerMetrics && new CallMeters(this.metrics, models, workerMetrics),
     })
+    this.generations = new ThreadGenerations(this.upstream)
     if (workerMetrics !== null && link.isControl) this.#watchProcess(workerMetrics)
     if (link.isControl) breakerMetrics?.watch(this.balance)
     this.upstream.addTransport(new HttpTransport(kernel.upstream))
-    table.onChange((next) => this.upstream.onWorkersChanged(next.workers))
+    table.onChange((next) => {
+      this.upstream.onWorkersChanged(next.workers)
+      this.generations.onWorkersChanged()
+    })
     this.#plugins = new PluginSet(plugins, kernel.lifecycle.stepMs, log)
     this.#plugins.register(
       {
@@ -137,6 +143,7 @@ export class GatewayThread {
         metrics: this.metrics,
         balance: this.balance,
         upstream: this.upstream,
+        generations: this.generations,
         shared: options.shared,
         listen: (plugin, listen) => this.#listen(plugin, listen),
         isDraining: () => this.isDraining,

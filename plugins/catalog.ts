@@ -8,6 +8,7 @@ export const catalog: PluginCatalog = {
   limits: () => import('./limits/index.ts'),
   kubernetes: () => import('./kubernetes/index.ts'),
   openapi: () => import('./openapi/index.ts'),
+  pairs: () => import('./pairs/index.ts'),
   proxy: () => import('./proxy/index.ts'),
   sim: () => import('./sim/index.ts'),
   storage: () => import('./storage/index.ts'),

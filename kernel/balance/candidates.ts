@@ -26,6 +26,8 @@ const LOAD_PERIOD_MS = 10_000
 /** A report that is older than this many periods says nothing any more. @source routing facts 1.2 (OURS) */
 const LOAD_PERIODS = 3
 
+type Accepts = (worker: WorkerEntry) => boolean
+
 export interface CandidateParts {
   readonly counters: Counters
   readonly breakers: Breakers
@@ -42,6 +44,7 @@ export class Candidates implements CandidateView {
   /** The candidates: what was found of the tier, or `untried` where some have been tried. */
   private found: Availability = NOBODY.found
   private untried = openAvailability(0)
+  private accepts: Accepts | null = null
   /** Read once a pick, when somebody asks for a load. */
   private nowMs = -1
 
@@ -62,10 +65,12 @@ export class Candidates implements CandidateView {
    * Takes the available workers of the first tier that has any. Slots already tried count only when every tier has
    * nobody else: a second try on the same worker beats none.
    *
+   * @param accepts null takes every worker
    * @returns false when no worker of any tier is available
    */
-  fill(tiers: readonly Tier[], tried: readonly number[]): boolean {
+  fill(tiers: readonly Tier[], tried: readonly number[], accepts: Accepts | null = null): boolean {
     this.nowMs = -1
+    this.accepts = accepts
     for (let i = 0; i < tiers.length; i++) if (this.take(tiers[i], tried)) return true
     if (tried.length === 0) return false
     for (let i = 0; i < tiers.length; i++) if (this.take(tiers[i], NO_SLOTS)) return true
@@ -136,16 +141,17 @@ export class Candidates implements CandidateView {
   private take(tier: Tier, tried: readonly number[]): boolean {
     const available = this.parts.breakers.findAvailable(tier)
     this.tier = tier
-    this.found = tried.length === 0 ? available : this.withoutTried(available, tried)
+    this.found = tried.length === 0 && this.accepts === null ? available : this.onlyWanted(available, tried)
     this.length = this.found.length
     return this.length > 0
   }
 
-  private withoutTried(available: Availability, tried: readonly number[]): Availability {
-    const { untried } = this
+  private onlyWanted(available: Availability, tried: readonly number[]): Availability {
+    const { untried, accepts, tier } = this
     let kept = 0
     for (let i = 0; i < available.length; i++) {
       if (tried.includes(available.slots[i])) continue
+      if (accepts !== null && !accepts(tier.workers[available.positions[i]])) continue
       untried.positions[kept] = available.positions[i]
       untried.slots[kept++] = available.slots[i]
     }

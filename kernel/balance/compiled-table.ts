@@ -66,6 +66,8 @@ export interface ModelRoute {
   readonly first: WorkerEntry | null
   /** Best first: those that list the model by priority, then wildcard workers by priority. */
   readonly tiers: readonly Tier[]
+  /** What every one of its workers takes as clients send it. */
+  readonly apis: ReadonlySet<string>
   /** How many workers list the model; of models that nobody lists, how many wildcard workers there are. */
   readonly holderCount: number
 }
@@ -74,6 +76,8 @@ export interface ModelRoute {
 export function isListed(route: ModelRoute): boolean {
   return route.key !== WILDCARD_KEY
 }
+
+const LEGS: readonly PickLeg[] = ['whole', 'prefill', 'decode']
 
 type LegRoutes = ReadonlyMap<string, ModelRoute>
 
@@ -114,6 +118,21 @@ export class CompiledTable {
     const routes = this.routes[leg]
     const route = routes.get(model === '' ? UNKNOWN_MODEL : model)
     return route ?? routes.get(WILDCARD_KEY) ?? null
+  }
+
+  /** True when every worker that may get a request for the model takes this format itself, or nobody may. */
+  takesApi(model: string, api: string): boolean {
+    if (!takes(this.routeOf(model, 'whole'), api)) return false
+    return (
+      !this.hasPairs ||
+      (takes(this.routeOf(model, 'prefill'), api) && takes(this.routeOf(model, 'decode'), api))
+    )
+  }
+
+  /** Whole workers and legs of pairs that serve a canonical model. */
+  workersOf(model: string): readonly WorkerEntry[] {
+    const routes = LEGS.flatMap((leg) => this.routeOf(model, leg) ?? [])
+    return routes.flatMap(({ tiers }) => tiers.flatMap(({ workers }) => workers))
   }
 
   /** The route that a policy instance belongs to; undefined when its last worker has left. */
@@ -167,7 +186,8 @@ function makeRoutes(all: readonly WorkerEntry[], leg: PickLeg): LegRoutes {
   const wildcardTiers = toTiers(wildcards)
   for (const [key, holders] of groupByModel(workers)) {
     const tiers = [...toTiers(holders), ...wildcardTiers]
-    routes.set(key, { key, leg, first: holders[0], tiers, holderCount: holders.length })
+    const apis = sharedApis(tiers)
+    routes.set(key, { key, leg, first: holders[0], tiers, apis, holderCount: holders.length })
   }
   if (wildcards.length > 0) {
     const holderCount = wildcards.length
@@ -176,13 +196,25 @@ function makeRoutes(all: readonly WorkerEntry[], leg: PickLeg): LegRoutes {
       leg,
       first: wildcards[0],
       tiers: wildcardTiers,
+      apis: sharedApis(wildcardTiers),
       holderCount,
     })
   }
   // A label speaks for its model only, so requests without a model keep the default policy.
   const holderCount = workers.length
-  routes.set(UNKNOWN_MODEL, { key: UNKNOWN_MODEL, leg, first: null, tiers: toTiers(workers), holderCount })
+  const tiers = toTiers(workers)
+  const apis = sharedApis(tiers)
+  routes.set(UNKNOWN_MODEL, { key: UNKNOWN_MODEL, leg, first: null, tiers, apis, holderCount })
   return routes
+}
+
+function takes(route: ModelRoute | null, api: string): boolean {
+  return route === null || route.apis.has(api)
+}
+
+function sharedApis(tiers: readonly Tier[]): ReadonlySet<string> {
+  const [first, ...others] = tiers.flatMap(({ workers }) => workers)
+  return new Set(first.apis.filter((api) => others.every(({ apis }) => apis.includes(api))))
 }
 
 function toTiers(workers: readonly WorkerEntry[]): Tier[] {

@@ -36,10 +36,13 @@ class CurrentRequest implements PickRequest {
   model = ''
   ctx: RequestContext | null = null
   showsBody = false
+  /** In place of the client's body. */
+  promptBytes: Buffer | null = null
 
   get body(): Buffer | null {
     // Policies look at it during the pick only, so its memory may be used again afterwards.
-    return this.showsBody && this.ctx !== null ? (this.ctx as RelayContext).rawBody : null
+    if (!this.showsBody || this.ctx === null) return null
+    return this.promptBytes ?? (this.ctx as RelayContext).rawBody
   }
 
   header(name: string): string | undefined {
@@ -106,7 +109,7 @@ export class Picker {
     const { candidates, parts } = this
     const policy = parts.policies.of(route)
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      if (!candidates.fill(route.tiers, options.excluded ?? NOT_TRIED)) break
+      if (!candidates.fill(route.tiers, options.excluded ?? NOT_TRIED, options.accepts ?? null)) break
       const index = this.ask(policy, ctx, model, options)
       // A policy may find nobody good enough, and would again; an index outside the view is held to mean the same.
       if (!(index >= 0 && index < candidates.length))
@@ -131,9 +134,11 @@ export class Picker {
     request.leg = options.leg ?? 'whole'
     request.tokenIds = options.tokenIds ?? null
     request.showsBody = policy.needsBody
+    request.promptBytes = options.promptBytes ?? null
     const index = policy.pick(candidates, request)
     request.ctx = null // the body must not outlive its request
     request.tokenIds = null
+    request.promptBytes = null
     return index
   }
 

@@ -128,6 +128,14 @@ export class ThreadBalance implements WorkerBalance {
     return this.table.canonicalModel(model)
   }
 
+  takesApi(model: string, api: string): boolean {
+    return this.table.takesApi(model, api)
+  }
+
+  workersOf(model: string): readonly WorkerEntry[] {
+    return this.table.workersOf(model)
+  }
+
   byId(id: string): WorkerEntry | undefined {
     return this.table.byId.get(id)
   }

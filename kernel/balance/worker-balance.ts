@@ -35,6 +35,10 @@ export interface PickOptions {
   readonly leg?: PickLeg
   /** The prompt where the gateway has tokenised it, for policies that look at it. */
   readonly tokenIds?: Uint32Array | null
+  /** The prompt as bytes, for policies that look at those. Default: the client's body. */
+  readonly promptBytes?: Buffer | null
+  /** Only these workers. Default: all that serve the model. */
+  readonly accepts?: ((worker: WorkerEntry) => boolean) | null
   /** The attempt says how it was chosen; costs an object per candidate. */
   readonly report?: boolean
 }
@@ -59,6 +63,12 @@ export interface WorkerBalance {
   attempt(worker: WorkerEntry): Attempt
   /** Canonical id of a model: itself, or what it is an alias of. */
   canonicalModel(model: string): string
+
+  /** Every worker that serves the model, whole ones and legs of pairs, ready or not. @param model canonical id */
+  workersOf(model: string): readonly WorkerEntry[]
+
+  /** True when every worker that may get a request for the model takes this API itself, or nobody may. @param model canonical id */
+  takesApi(model: string, api: string): boolean
 
   /** All registered workers in order of registration. */
   readonly workers: readonly WorkerEntry[]

@@ -19,6 +19,7 @@ const schemas = {
   }),
   health: Type.Object({}),
   openapi: Type.Object({}),
+  pairs: Type.Object({}),
   proxy: Type.Object({ maxTries: Type.Integer({ default: 3 }) }),
   workers: Type.Object({ urls: Type.Array(Type.String(), { default: [] }) }),
   storage: Type.Object({ dir: Type.String({ minLength: 1 }) }),
@@ -61,7 +62,7 @@ async function problemsOf(options: Partial<LoadOptions>): Promise<string[]> {
 describe('loadConfig', () => {
   test('without a file enables the default plugins with every default filled in', async () => {
     const config = await load()
-    expect(Object.keys(config.plugins)).toEqual(['auth', 'health', 'openapi', 'proxy', 'workers'])
+    expect(Object.keys(config.plugins)).toEqual(['auth', 'health', 'openapi', 'pairs', 'proxy', 'workers'])
     expect(config.plugins.proxy).toEqual({ maxTries: 3 })
     expect(config.kernel.port).toBe(30000)
     expect(config.kernel.threads).toBeGreaterThanOrEqual(1)
@@ -144,7 +145,7 @@ describe('loadConfig', () => {
   test('flags that speak to a plugin enable it, --without has the last word', async () => {
     const given = { 'data-dir': '/data', 'auth-off': true, 'access-log': false }
     const config = await load({ overrides: flags(given, { without: ['auth', 'openapi'] }) })
-    expect(Object.keys(config.plugins)).toEqual(['health', 'proxy', 'workers', 'storage'])
+    expect(Object.keys(config.plugins)).toEqual(['health', 'pairs', 'proxy', 'workers', 'storage'])
     expect(config.plugins.storage).toEqual({ dir: '/data' })
     expect(config.kernel.auth).toBe('off')
     expect(config.kernel.log.access).toBe(false)

@@ -1,4 +1,5 @@
 /** The transport contract: how one attempt is sent to a worker and how its answer comes back as events. */
+import type { GatewayError } from '../errors/gateway-error.ts'
 import type { WorkerEntry } from './worker.ts'
 
 /** Flat list of header names (lower-case) and values: [name, value, name, value, …]. */
@@ -26,18 +27,31 @@ export type UpstreamFailureKind =
   | 'request_timeout'
   /** The connection broke before the response was whole. */
   | 'reset'
-  /** The bytes were not HTTP/1.1 as RFC 9112 has it, or a limit on them was passed. */
+  /** The bytes were not what the transport speaks, or a limit on them was passed. */
   | 'protocol'
+  /** The worker answered with a failure that the transport has named. */
+  | 'refused'
 
 export class UpstreamFailure extends Error {
   readonly kind: UpstreamFailureKind
   /** True when any byte of a response had arrived: from then on no other attempt may be made. */
   readonly responseStarted: boolean
-  constructor(kind: UpstreamFailureKind, message: string, responseStarted: boolean, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause })
+  /**
+   * What the client is told, where the transport can name it better than the kind does: status, code, and whether
+   * another worker may help. Null otherwise.
+   */
+  readonly error: GatewayError | null
+  constructor(
+    kind: UpstreamFailureKind,
+    message: string,
+    responseStarted: boolean,
+    options: { readonly cause?: unknown; readonly error?: GatewayError } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'UpstreamFailure'
     this.kind = kind
     this.responseStarted = responseStarted
+    this.error = options.error ?? null
   }
 }
 
@@ -78,7 +92,7 @@ export interface UpstreamLimits {
 export interface Transport {
   readonly mode: string
   /** Never calls the handler before it has returned. A handler must not throw. */
-  send(
+  open(
     worker: WorkerEntry,
     request: UpstreamRequest,
     limits: UpstreamLimits,

@@ -2,8 +2,10 @@
 import { defineReplica } from './token.ts'
 
 export type WorkerType = 'regular' | 'prefill' | 'decode'
-export type ConnectionMode = 'http' | 'grpc'
-export type RuntimeType = 'sglang' | 'vllm' | 'trtllm' | 'mlx' | 'external' | 'unspecified'
+/** How a worker is reached, such as `http`, `grpc`: the name of a transport. Only transports know what it means. */
+export type ConnectionMode = string
+/** What engine a worker runs, such as `sglang`, `vllm`, `external`. Only transports and engine adapters know what it means. */
+export type RuntimeType = string
 
 /** Lifecycle of a worker; only `ready` workers are routed to. @source routes facts "Lifecycle status" */
 export type WorkerStatus = 'pending' | 'ready' | 'not_ready' | 'failed' | 'draining'
@@ -71,6 +73,11 @@ export interface WorkerEntry {
   readonly workerType: WorkerType
   readonly connectionMode: ConnectionMode
   readonly runtimeType: RuntimeType
+  /**
+   * Formats that the worker takes as clients send them, such as `chat`, `completions`, `messages`, `responses`: what is
+   * asked in one of these is passed on as it is. Told by the transport that described the worker.
+   */
+  readonly apis: readonly string[]
   /** Empty means wildcard: serves any model. */
   readonly models: readonly ModelCard[]
   /** Sent as `Authorization: Bearer` in place of the client's. Never shown, never logged. */

@@ -36,6 +36,18 @@ export const STATUS_OF_KIND: Readonly<Record<ErrorKind, number>> = Object.freeze
   gateway_timeout: 504,
 })
 
+const KIND_OF_STATUS: ReadonlyMap<number, ErrorKind> = new Map(
+  Object.entries(STATUS_OF_KIND).map(([kind, status]) => [status, kind as ErrorKind]),
+)
+
+/** The kind that says the most of a status that somebody else chose. */
+function kindOfStatus(status: number): ErrorKind {
+  return (
+    KIND_OF_STATUS.get(status) ??
+    (status === 529 ? 'unavailable' : status >= 500 ? 'bad_gateway' : 'bad_request')
+  )
+}
+
 /** Where the fault lies: with the caller, with a worker, or here. */
 export type ErrorSource = 'client' | 'worker' | 'gateway'
 
@@ -43,6 +55,10 @@ export interface ErrorOptions {
   /** Name of the request field at fault, such as `sampling_params.top_p`. */
   readonly param?: string
   readonly cause?: unknown
+  /** A status that somebody else chose, such as a worker: it takes the place of that of the row's kind. */
+  readonly status?: number
+  /** A code that somebody else chose: it takes the place of the row's. */
+  readonly code?: string
   /** Extra reply headers, such as `['allow', 'GET, HEAD']`. */
   readonly headers?: readonly string[]
 }
@@ -63,34 +79,38 @@ export class GatewayError extends Error {
   readonly isRetryable: boolean
   readonly param: string | null
   readonly headers: readonly string[]
+  readonly status: number
 
   constructor(facts: ErrorFacts, options: ErrorOptions = {}) {
     super(facts.message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'GatewayError'
-    this.code = facts.code
-    this.kind = facts.kind
+    this.code = options.code ?? facts.code
+    this.kind = options.status === undefined ? facts.kind : kindOfStatus(options.status)
+    this.status = options.status ?? STATUS_OF_KIND[facts.kind]
     this.source = facts.source
     this.isRetryable = facts.isRetryable
     this.param = options.param ?? null
     this.headers = options.headers ?? []
   }
-
-  get status(): number {
-    return STATUS_OF_KIND[this.kind]
-  }
 }
 
 /** A GatewayError as plain data, to cross a thread border. */
 export interface PlainError extends ErrorFacts {
+  readonly status: number
   readonly param: string | null
   readonly headers: readonly string[]
 }
 
 export function toPlainError(error: GatewayError): PlainError {
-  const { code, kind, source, isRetryable, message, param, headers } = error
-  return { code, kind, source, isRetryable, message, param, headers }
+  const { code, kind, source, isRetryable, message, param, headers, status } = error
+  return { code, kind, source, isRetryable, message, param, headers, status }
 }
 
 export function fromPlainError(plain: PlainError): GatewayError {
-  return new GatewayError(plain, { param: plain.param ?? undefined, headers: plain.headers })
+  const { param, headers, status } = plain
+  return new GatewayError(plain, {
+    param: param ?? undefined,
+    headers,
+    ...(status !== STATUS_OF_KIND[plain.kind] && { status }),
+  })
 }

@@ -2,15 +2,18 @@
 import type { Static, TSchema } from 'typebox'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
+import type { EngineAdapter } from '../contracts/generation.ts'
+import type { Generations } from '../contracts/generations.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
+import type { PairStrategy } from '../contracts/pair.ts'
 import type { RequestSlot } from '../contracts/request.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Transport } from '../contracts/transport.ts'
+import type { Upstream } from '../contracts/upstream.ts'
 import type { TaskPool, TaskPoolOptions } from '../threads/task-pool.ts'
-import type { Upstream } from '../upstream/upstream.ts'
 
 /** Plain data about a plugin; tools read it without running anything. */
 export interface PluginManifest<Config extends TSchema = TSchema> {
@@ -130,6 +133,12 @@ export interface Host {
   readonly upstream: Upstream
   /** Registers a way to reach workers of one connection mode; only in `register`. */
   transport(transport: Transport): void
+  /** Registers how prefill/decode pairs of one connection mode work together; only in `register`. */
+  pairs(strategy: PairStrategy): void
+  /** Registers who speaks to workers of one kind in generations; only in `register`. */
+  engine(adapter: EngineAdapter): void
+  /** Generations: chat requests in the internal form, answered as events. */
+  readonly generations: Generations
   /** Opens a listener of the plugin's own; from `start` on. Closed by the host at stop. */
   listen(options: ListenOptions): Promise<Listener>
 

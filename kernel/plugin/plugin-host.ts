@@ -2,13 +2,17 @@
 
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
+import type { EngineAdapter } from '../contracts/generation.ts'
+import type { Generations } from '../contracts/generations.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
+import type { PairStrategy } from '../contracts/pair.ts'
 import type { RequestContext, RequestSlot } from '../contracts/request.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Transport } from '../contracts/transport.ts'
+import type { ThreadGenerations } from '../generate/thread-generations.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
 import { TaskPool, type TaskPoolOptions } from '../threads/task-pool.ts'
@@ -27,6 +31,7 @@ export interface HostParts {
   readonly metrics: Metrics
   readonly balance: WorkerBalance
   readonly upstream: ThreadUpstream
+  readonly generations: ThreadGenerations
   readonly shared: SharedMemory
   listen(plugin: string, options: ListenOptions): Promise<Listener>
   isDraining(): boolean
@@ -145,6 +150,18 @@ export class PluginHost implements Host {
 
   transport(transport: Transport): void {
     this.#parts.upstream.addTransport(transport)
+  }
+
+  pairs(strategy: PairStrategy): void {
+    this.#parts.upstream.addPairs(strategy)
+  }
+
+  engine(adapter: EngineAdapter): void {
+    this.#parts.generations.addEngine(adapter)
+  }
+
+  get generations(): Generations {
+    return this.#parts.generations
   }
 
   listen(options: ListenOptions): Promise<Listener> {

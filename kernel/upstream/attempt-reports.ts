@@ -4,7 +4,7 @@ import type { AttemptReport } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import { AttemptNotes } from './attempt-notes.ts'
-import { PairAttempt } from './pair/pair-attempt.ts'
+import { PairAttempt } from './pair-attempt.ts'
 
 /** @returns the notes of the worker whose answer counts; those of the other leg of a pair stand in the attempt */
 export function openNotes(attempt: Attempt): AttemptNotes {

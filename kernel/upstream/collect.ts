@@ -1,71 +1,102 @@
 /** Collects one whole answer for routes that rebuild it; the way to it is the relay's. */
+import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
-import { type HeaderList, UpstreamFailure } from '../contracts/transport.ts'
-import { Dispatch } from './dispatch.ts'
-import type { DispatchParts } from './dispatch-parts.ts'
-import type { RelayOptions, WorkerReply } from './upstream.ts'
+import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
+import type { RelayOptions, WorkerReply } from '../contracts/upstream.ts'
+import type { WorkerEntry } from '../contracts/worker.ts'
+import type { CallParts } from './call-parts.ts'
+import { CallRun } from './call-run.ts'
+import { ANY_MODEL } from './relay.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 import { toWorkerReply } from './worker-reply.ts'
+import { canonicalBody, toWorkerRequest } from './worker-request.ts'
 
 /** Longer answers of a route that rebuilds them are refused. */
 const MAX_COLLECTED_BYTES = 67_108_864
 
-export class Collector extends Dispatch {
+/**
+ * Opens the call and reads its whole answer.
+ *
+ * @throws what no attempt could mend; UpstreamFailure when the client leaves or the request is failed meanwhile, so that
+ * the handler comes to its end
+ */
+export function collect(call: Call, parts: CallParts): Promise<WorkerReply> {
+  const { ctx } = call
+  if (ctx.isAborted) return Promise.reject(notWanted())
+  return new Promise((resolve, reject) => {
+    const handler = new WholeReply(resolve, reject)
+    const run = new CallRun(call, handler, parts.balance.canonicalModel(call.model ?? ANY_MODEL), parts)
+    handler.call = run
+    ctx.onCancel(() => {
+      run.abort()
+      reject(notWanted())
+    })
+    if (!run.isOver) run.begin()
+  })
+}
+
+class WholeReply implements CallHandler {
+  call: OpenCall | null = null
+  readonly #resolve: (reply: WorkerReply) => void
+  readonly #reject: (error: unknown) => void
   readonly #chunks: Buffer[] = []
   #bytes = 0
+  #status = 0
   #headers: HeaderList = []
-  #resolve: (reply: WorkerReply) => void = () => {}
-  #reject: (error: unknown) => void = () => {}
 
-  /**
-   * @throws what no attempt could mend; UpstreamFailure when the client leaves or the request is failed meanwhile, so that
-   * the handler comes to its end
-   */
-  static run(
-    ctx: RelayContext,
-    options: RelayOptions,
-    model: string,
-    parts: DispatchParts,
-  ): Promise<WorkerReply> {
-    if (ctx.isAborted) return Promise.reject(notWanted())
-    const collector = new Collector(ctx, options, model, parts)
-    return new Promise((resolve, reject) => {
-      collector.#resolve = resolve
-      collector.#reject = reject
-      ctx.onCancel(() => {
-        collector.cancel()
-        reject(notWanted())
-      })
-      if (!collector.isOver) collector.begin()
-    })
+  constructor(resolve: (reply: WorkerReply) => void, reject: (error: unknown) => void) {
+    this.#resolve = resolve
+    this.#reject = reject
   }
 
-  /** The handler may answer before the worker has, so the body's memory must not be used again by then. */
-  protected override body(): Buffer {
-    return this.ctx.bodyBytes
-  }
-
-  protected override answerStarted(headers: HeaderList): void {
+  onAnswer(status: number, headers: HeaderList): void {
+    this.#status = status
     this.#headers = headers
   }
 
-  protected override answerData(chunk: Buffer): void {
+  onData(chunk: Buffer): void {
     this.#bytes += chunk.length
     if (this.#bytes > MAX_COLLECTED_BYTES)
-      this.giveUp(upstreamErrors.read_response_body_failed('it is too long'))
+      this.call?.fail(upstreamErrors.read_response_body_failed('it is too long'))
     else this.#chunks.push(Buffer.from(chunk))
   }
 
-  protected override answerEnded(): void {
-    this.finish()
-    this.#resolve(toWorkerReply(this.status, this.#headers, Buffer.concat(this.#chunks)))
+  onEnd(): void {
+    this.#resolve(toWorkerReply(this.#status, this.#headers, Buffer.concat(this.#chunks)))
   }
 
-  protected override failed(error: unknown): void {
+  onFailed(error: unknown): void {
     this.#reject(error)
   }
+}
 
-  protected override over(): void {}
+/** A client's own request as a call whose answer is collected. */
+export class CollectedRequest implements Call {
+  readonly ctx: RelayContext
+  readonly model: string | null
+  readonly stream: boolean
+  readonly worker: WorkerEntry | null
+  readonly tokenIds = null
+  readonly accepts = null
+  readonly promptBytes = null
+  readonly #options: RelayOptions
+  readonly #parts: CallParts
+
+  constructor(ctx: RelayContext, options: RelayOptions, parts: CallParts) {
+    this.ctx = ctx
+    this.model = options.model === undefined ? ctx.peek().model : options.model
+    this.stream = options.stream === undefined ? ctx.peek().stream : options.stream
+    this.worker = options.worker ?? null
+    this.#options = options
+    this.#parts = parts
+  }
+
+  requestFor(worker: WorkerEntry, model: string): UpstreamRequest {
+    const { ctx } = this
+    // The handler may answer before the worker has, so the body's memory must not be used again by then.
+    const body = canonicalBody(ctx, this.model, model, ctx.bodyBytes)
+    return toWorkerRequest(ctx, this.#options, this.#parts.outgoing, worker, body)
+  }
 }
 
 /** The failure of an answer that nobody waits for any more; its reply goes nowhere. */

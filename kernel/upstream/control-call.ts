@@ -5,9 +5,9 @@ import {
   UpstreamFailure,
   type UpstreamHandler,
 } from '../contracts/transport.ts'
+import type { WorkerCall, WorkerReply } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { HttpTransport } from './http-transport.ts'
-import type { WorkerCall, WorkerReply } from './upstream.ts'
 import { toWorkerReply } from './worker-reply.ts'
 
 const DEFAULT_MAX_BODY_BYTES = 16 * 1024 * 1024
@@ -40,7 +40,7 @@ export function callWorker(
   }
   return new Promise((resolve, reject) => {
     const answer = new WholeAnswer(call.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, resolve, reject)
-    answer.exchange = transport.send(worker, request, limits, answer)
+    answer.exchange = transport.open(worker, request, limits, answer)
   })
 }
 

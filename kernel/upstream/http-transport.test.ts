@@ -120,6 +120,7 @@ function entry(url: string): WorkerEntry {
     workerType: 'regular',
     connectionMode: 'http',
     runtimeType: 'unspecified',
+    apis: [],
     models: [],
     apiKey: null,
     priority: 50,
@@ -202,7 +203,7 @@ function send(
   limits: Partial<UpstreamLimits> = {},
   client = new Client(),
 ): Client {
-  client.exchange = transport.send(
+  client.exchange = transport.open(
     worker,
     { method: 'POST', path: '/v1/x', headers: [], body: Buffer.from('{}'), ...request },
     { ...LIMITS, ...limits },

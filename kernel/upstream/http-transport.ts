@@ -63,7 +63,7 @@ export class HttpTransport implements Transport {
   }
 
   /** Failures are told to the handler, never thrown, and never before this returns. */
-  send(
+  open(
     worker: Destination,
     request: UpstreamRequest,
     limits: UpstreamLimits,

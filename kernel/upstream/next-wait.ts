@@ -1,7 +1,7 @@
 /** Whether another attempt follows a failed one, and how long it waits. @source routing facts 3.1 */
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import type { DispatchParts } from './dispatch-parts.ts'
+import type { CallParts } from './call-parts.ts'
 import { headerOf } from './response-headers.ts'
 import { backOffMs, retryAfterMs } from './retry.ts'
 
@@ -20,7 +20,7 @@ export interface FailedAttempt {
 }
 
 /** The wait in milliseconds; NO_MORE when the attempts, or the time for all of them, are used up. */
-export function nextWaitMs(parts: Pick<DispatchParts, 'retry' | 'limits'>, failed: FailedAttempt): number {
+export function nextWaitMs(parts: Pick<CallParts, 'retry' | 'limits'>, failed: FailedAttempt): number {
   const { worker, headers, number, usedMs } = failed
   const settings = worker === null ? parts.retry.kernel : parts.retry.of(worker.resilience)
   if (number >= settings.maxAttempts) return NO_MORE

@@ -2,18 +2,31 @@
  * Relays one answer: worker to client as events, no promise and no copy on the way. A slow client pauses the
  * worker, a client that leaves aborts it, a worker that breaks becomes an error the client can see. @hot
  */
+import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
-import type { HeaderList } from '../contracts/transport.ts'
-import { Dispatch } from './dispatch.ts'
-import type { DispatchParts } from './dispatch-parts.ts'
+import type { HeaderList, UpstreamRequest } from '../contracts/transport.ts'
+import type { RelayOptions } from '../contracts/upstream.ts'
+import type { WorkerEntry } from '../contracts/worker.ts'
+import type { CallParts } from './call-parts.ts'
+import { CallRun } from './call-run.ts'
 import { isPlainEventStream, toClientHeaders } from './response-headers.ts'
-import type { RelayOptions } from './upstream.ts'
+import { canonicalBody, toWorkerRequest } from './worker-request.ts'
 
 /** Announced bodies up to this size leave as one whole reply; longer ones and unannounced ones are streamed. */
 const MAX_WHOLE_BYTES = 1_048_576
 const NO_BYTES = Buffer.alloc(0)
 
-export class Relay extends Dispatch implements SinkListener {
+export class Relay implements Call, CallHandler, SinkListener {
+  readonly ctx: RelayContext
+  readonly model: string | null
+  readonly stream: boolean
+  readonly worker: WorkerEntry | null
+  readonly tokenIds = null
+  readonly accepts = null
+  readonly promptBytes = null
+  readonly #options: RelayOptions
+  readonly #parts: CallParts
+  readonly #call: OpenCall
   #headers: HeaderList = []
   /** Bytes of a whole reply still to come; -1 while streaming. */
   #missing = -1
@@ -22,18 +35,37 @@ export class Relay extends Dispatch implements SinkListener {
   #gathered: Buffer[] | null = null
   #gatheredBytes = 0
 
+  private constructor(ctx: RelayContext, options: RelayOptions, parts: CallParts, call: OpenCall | null) {
+    this.ctx = ctx
+    this.model = options.model === undefined ? ctx.peek().model : options.model
+    this.stream = options.stream === undefined ? ctx.peek().stream : options.stream
+    this.worker = options.worker ?? null
+    this.#options = options
+    this.#parts = parts
+    this.#call = call ?? new CallRun(this, this, parts.balance.canonicalModel(this.model ?? ANY_MODEL), parts)
+  }
+
   /** Never throws: what goes wrong is the client's reply. */
-  static start(ctx: RelayContext, options: RelayOptions, model: string, parts: DispatchParts): void {
-    const relay = new Relay(ctx, options, model, parts)
+  static start(ctx: RelayContext, options: RelayOptions, parts: CallParts): void {
+    const relay = new Relay(ctx, options, parts, null)
     ctx.setListener(relay)
-    relay.begin()
+    ;(relay.#call as CallRun).begin()
   }
 
-  protected override body(): Buffer {
-    return this.ctx.rawBody
+  /** Relays the answer of a call that somebody else has opened; it is told to this handler from its head on. */
+  static join(ctx: RelayContext, options: RelayOptions, parts: CallParts, call: OpenCall): Relay {
+    const relay = new Relay(ctx, options, parts, call)
+    ctx.setListener(relay)
+    return relay
   }
 
-  protected override answerStarted(headers: HeaderList, contentLength: number): void {
+  requestFor(worker: WorkerEntry, model: string): UpstreamRequest {
+    const { ctx } = this
+    const body = canonicalBody(ctx, this.model, model, ctx.rawBody)
+    return toWorkerRequest(ctx, this.#options, this.#parts.outgoing, worker, body)
+  }
+
+  onAnswer(status: number, headers: HeaderList, contentLength: number): void {
     this.#headers = toClientHeaders(headers)
     const isEventStream = isPlainEventStream(headers)
     if (!isEventStream && contentLength >= 0 && contentLength <= MAX_WHOLE_BYTES) {
@@ -42,7 +74,7 @@ export class Relay extends Dispatch implements SinkListener {
     }
     this.ctx.forgetBody()
     if (this.#mayBeHeldBack(isEventStream, contentLength)) this.#gathered = []
-    else this.ctx.startStream(this.status, this.#headers, isEventStream)
+    else this.ctx.startStream(status, this.#headers, isEventStream)
   }
 
   /** A hook wants to see bodies whose length is not announced, or that are longer than what is sent whole anyway. */
@@ -51,10 +83,10 @@ export class Relay extends Dispatch implements SinkListener {
     return onResponse !== null && !isEventStream && maxReplyBytes > 0 && contentLength <= maxReplyBytes
   }
 
-  protected override answerData(chunk: Buffer): void {
+  onData(chunk: Buffer): void {
     if (this.#missing >= 0) this.#collect(chunk)
     else if (this.#gathered !== null) this.#gather(this.#gathered, chunk)
-    else if (!this.ctx.writeStream(chunk)) this.exchange?.pause()
+    else if (!this.ctx.writeStream(chunk)) this.#call.pause()
   }
 
   /** Holds back what may still be shown to a hook; more than it wants to see is streamed after all. */
@@ -63,8 +95,8 @@ export class Relay extends Dispatch implements SinkListener {
     this.#gatheredBytes += chunk.length
     if (this.#gatheredBytes <= this.ctx.hooks.maxReplyBytes) return
     this.#gathered = null
-    this.ctx.startStream(this.status, this.#headers, false)
-    if (!this.ctx.writeStream(Buffer.concat(gathered))) this.exchange?.pause()
+    this.ctx.startStream(this.#call.status, this.#headers, false)
+    if (!this.ctx.writeStream(Buffer.concat(gathered))) this.#call.pause()
   }
 
   /** A body that came in one piece is sent straight from the read buffer. bench: relay-json */
@@ -72,8 +104,9 @@ export class Relay extends Dispatch implements SinkListener {
     if (this.#whole === null) {
       if (chunk.length === this.#missing) {
         this.#missing = -1
-        this.finish()
-        this.ctx.sendWhole(this.status, this.#headers, chunk)
+        this.#call.finish()
+        this.ctx.setListener(null)
+        this.ctx.sendWhole(this.#call.status, this.#headers, chunk)
         return
       }
       this.#whole = Buffer.allocUnsafe(this.#missing)
@@ -82,27 +115,29 @@ export class Relay extends Dispatch implements SinkListener {
     this.#missing -= chunk.length
   }
 
-  protected override answerEnded(): void {
-    if (this.isOver) return
-    this.finish()
-    if (this.#gathered !== null) this.ctx.sendWhole(this.status, this.#headers, Buffer.concat(this.#gathered))
-    else if (this.#missing === -1) this.ctx.endStream()
-    else this.ctx.sendWhole(this.status, this.#headers, this.#whole ?? NO_BYTES)
+  onEnd(): void {
+    const { ctx } = this
+    ctx.setListener(null)
+    if (this.#gathered !== null)
+      ctx.sendWhole(this.#call.status, this.#headers, Buffer.concat(this.#gathered))
+    else if (this.#missing === -1) ctx.endStream()
+    else ctx.sendWhole(this.#call.status, this.#headers, this.#whole ?? NO_BYTES)
   }
 
-  protected override failed(error: unknown): void {
+  onFailed(error: unknown): void {
+    this.ctx.setListener(null)
     this.ctx.fail(error)
   }
 
-  protected override over(): void {
-    this.ctx.setListener(null)
-  }
-
   onClientDrain(): void {
-    this.exchange?.resume()
+    this.#call.resume()
   }
 
   onCancel(): void {
-    this.cancel()
+    this.ctx.setListener(null)
+    this.#call.abort()
   }
 }
+
+/** Model id that stands for "any worker". @source routes facts 4.9 */
+export const ANY_MODEL = 'unknown'

@@ -1,4 +1,4 @@
-/** When another attempt follows a failed one, and after how long. Numbers only: `dispatch.ts` acts on them. */
+/** When another attempt follows a failed one, and after how long. Numbers only: `call-run.ts` acts on them. */
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { RandomSource } from '../contracts/policy.ts'
 import type { WorkerResilience } from '../contracts/worker.ts'

@@ -2,22 +2,25 @@
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { AuthService } from '../contracts/auth.ts'
+import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { Logger } from '../contracts/log.ts'
+import type { PairStrategy } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
-import type { Transport } from '../contracts/transport.ts'
+import { type HeaderList, type Transport, UpstreamFailure } from '../contracts/transport.ts'
+import type { RelayOptions, Upstream, WorkerCall, WorkerReply } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { Collector } from './collect.ts'
+import { GatewayError } from '../errors/gateway-error.ts'
+import type { CallMeters } from './call-meter.ts'
+import { type CallParts, WorkerLimits } from './call-parts.ts'
+import { CallRun } from './call-run.ts'
+import { CollectedRequest, collect } from './collect.ts'
 import { CONTROL_POOL, callWorker } from './control-call.ts'
-import { type DispatchParts, Transports, WorkerLimits } from './dispatch-parts.ts'
 import { HttpTransport } from './http-transport.ts'
 import { OutgoingHeaders } from './outgoing.ts'
-import { Relay } from './relay.ts'
-import type { RelayMeters } from './relay-meter.ts'
+import { ANY_MODEL, Relay } from './relay.ts'
 import { RetryRules } from './retry.ts'
-import type { RelayOptions, Upstream, WorkerCall, WorkerReply } from './upstream.ts'
-
-/** Model id that stands for "any worker". @source routes facts 4.9 */
-const ANY_MODEL = 'unknown'
+import { Transports } from './transports.ts'
+import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
 export interface ThreadUpstreamOptions {
   readonly balance: WorkerBalance
@@ -25,15 +28,17 @@ export interface ThreadUpstreamOptions {
   readonly retry: KernelConfig['retry']
   readonly log: Logger
   /** Null when metrics are off. */
-  readonly meters: RelayMeters | null
+  readonly meters: CallMeters | null
 }
 
 export class ThreadUpstream implements Upstream {
-  readonly #parts: DispatchParts
+  readonly balance: WorkerBalance
+  readonly #parts: CallParts
   /** For control calls: probes must not wait behind, or share connections with, the traffic. */
   readonly #control = new HttpTransport(CONTROL_POOL)
 
   constructor({ balance, config, retry, log, meters }: ThreadUpstreamOptions) {
+    this.balance = balance
     this.#parts = {
       balance,
       outgoing: new OutgoingHeaders(config.forwardHeaders),
@@ -55,6 +60,10 @@ export class ThreadUpstream implements Upstream {
     this.#parts.transports.add(transport)
   }
 
+  addPairs(strategy: PairStrategy): void {
+    this.#parts.transports.addPairs(strategy)
+  }
+
   onWorkersChanged(workers: readonly WorkerEntry[]): void {
     for (const transport of this.#parts.transports.all()) transport.onWorkersChanged(workers)
     this.#control.forgetUnconnected()
@@ -67,18 +76,48 @@ export class ThreadUpstream implements Upstream {
 
   relay(ctx: RelayContext, options: RelayOptions): void {
     // The client may have left while the handler waited for something: no worker need be troubled.
-    if (!ctx.isDone) Relay.start(ctx, options, this.#canonical(options), this.#parts)
+    if (!ctx.isDone) Relay.start(ctx, options, this.#parts)
+  }
+
+  open(call: Call, handler: CallHandler): OpenCall {
+    const run = new CallRun(call, handler, this.canonicalModel(call.model), this.#parts)
+    // Its caller gets to know it before it is told anything.
+    process.nextTick(() => {
+      if (!run.isOver) run.begin()
+    })
+    return run
+  }
+
+  headersFor(ctx: RelayContext, worker: WorkerEntry): HeaderList {
+    return this.#parts.outgoing.of(ctx, worker)
+  }
+
+  /** The relay of an answer whose call somebody else has opened. */
+  joinRelay(ctx: RelayContext, options: RelayOptions, call: OpenCall): Relay {
+    return Relay.join(ctx, options, this.#parts, call)
+  }
+
+  /** What a client is told of anything that went wrong on the way to workers; what has no name is a bug and is logged whole. */
+  toGatewayError(ctx: RelayContext, cause: unknown): GatewayError {
+    if (cause instanceof GatewayError) return cause
+    if (cause instanceof UpstreamFailure) return toUpstreamError(cause, cause.responseStarted)
+    this.#parts.log.error(
+      { err: cause, request_id: ctx.requestId },
+      'unexpected error on the way to a worker',
+    )
+    return upstreamErrors.upstream_internal_error.with({ cause })
+  }
+
+  /** @param model as a client named it; null for any */
+  canonicalModel(model: string | null): string {
+    return this.balance.canonicalModel(model ?? ANY_MODEL)
   }
 
   collect(ctx: RelayContext, options: RelayOptions): Promise<WorkerReply> {
-    return Collector.run(ctx, options, this.#canonical(options), this.#parts)
+    return collect(new CollectedRequest(ctx, options, this.#parts), this.#parts)
   }
 
   call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply> {
     return callWorker(this.#control, worker, call)
-  }
-
-  #canonical({ model }: RelayOptions): string {
-    return this.#parts.balance.canonicalModel(model ?? ANY_MODEL)
   }
 }

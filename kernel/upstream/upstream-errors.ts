@@ -43,6 +43,13 @@ export const upstreamErrors = defineErrors('upstream', {
     source: 'worker',
     text: () => "the worker's answer broke off: it was not whole within the request limit",
   },
+  pairs_unsupported: {
+    kind: 'not_implemented',
+    source: 'gateway',
+    text: (mode: string) =>
+      `no enabled plugin runs prefill/decode pairs of ${mode} workers; enable plugin pairs, or the one that reaches them`,
+  },
+  upstream_internal_error: { kind: 'internal', source: 'gateway', text: () => 'internal server error' },
   unsupported_connection_mode: {
     kind: 'not_implemented',
     source: 'gateway',
@@ -53,6 +60,7 @@ export const upstreamErrors = defineErrors('upstream', {
 /** @param isAnswering true when the worker's status had arrived */
 export function toUpstreamError(failure: UpstreamFailure, isAnswering: boolean): GatewayError {
   const cause = failure
+  if (failure.error !== null) return failure.error
   if (isAnswering) return toBrokenAnswer(failure)
   switch (failure.kind) {
     case 'connect':
@@ -66,6 +74,7 @@ export function toUpstreamError(failure: UpstreamFailure, isAnswering: boolean):
     case 'reset':
       return upstreamErrors.call_upstream_request_error.with({ cause })
     case 'protocol':
+    case 'refused':
       return upstreamErrors.call_upstream_decode_error.with({ cause })
   }
 }

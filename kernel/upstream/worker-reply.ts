@@ -1,7 +1,7 @@
 /** A worker's whole answer as plugins read it. */
 import type { HeaderList } from '../contracts/transport.ts'
+import type { WorkerReply } from '../contracts/upstream.ts'
 import { headerOf, toClientHeaders } from './response-headers.ts'
-import type { WorkerReply } from './upstream.ts'
 
 export function toWorkerReply(status: number, headers: HeaderList, body: Buffer): WorkerReply {
   return {

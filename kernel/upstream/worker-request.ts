@@ -1,15 +1,15 @@
 /** Makes the request for one attempt: the worker's headers, and the body as this worker needs it. @hot */
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { UpstreamRequest } from '../contracts/transport.ts'
+import type { RelayOptions } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { withMembers } from './json-members.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
 import { withModel } from './rewrite-model.ts'
-import type { RelayOptions } from './upstream.ts'
 
-/** The body with the canonical model in it. @param model what the client's model stands for */
-export function canonicalBody(ctx: RelayContext, options: RelayOptions, model: string, body: Buffer): Buffer {
-  const isAlias = options.model !== null && options.model !== model
+/** The body with the canonical model in it. @param named by the client @param model what that stands for */
+export function canonicalBody(ctx: RelayContext, named: string | null, model: string, body: Buffer): Buffer {
+  const isAlias = named !== null && named !== model
   return isAlias ? withModel(body, ctx.peek(), model) : body
 }
 

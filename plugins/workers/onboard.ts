@@ -13,7 +13,7 @@ import type { JobContext } from './jobs.ts'
 import { withAliases } from './model-card.ts'
 import type { CallWorker } from './probe.ts'
 import type { WorkerSpec } from './spec.ts'
-import type { Findings, Origin } from './worker.ts'
+import { ENGINE_APIS, type Findings, type Origin } from './worker.ts'
 import { parseWorkerUrl } from './worker-url.ts'
 
 export interface OnboardParts {
@@ -70,9 +70,10 @@ async function onboardExternal(
   job: JobContext,
   { call, config }: OnboardParts,
 ): Promise<Findings> {
-  const found = { connectionMode: 'http', runtimeType: 'external', labels: {} } as const
   const host = cloudProvider(parseWorkerUrl(spec.url).host)
   const provider = spec.carried.provider ?? host
+  const apis = provider === 'anthropic' ? ['messages'] : ENGINE_APIS
+  const found = { connectionMode: 'http', runtimeType: 'external', labels: {}, apis } as const
   const key = adminKeyOf(config.adminKeys, provider, origin === 'config' || provider === host) ?? spec.apiKey
   // Without a key of its own the worker gets the caller's, whose models we cannot know beforehand.
   if (spec.models !== null || key === null) return { ...found, models: spec.models ?? [] }

@@ -12,8 +12,9 @@ export const optional = <S extends TSchema>(schema: S, options: { description?: 
   Type.Optional(Type.Union([schema, Type.Null()], options))
 
 const WorkerType = Type.Enum(['regular', 'prefill', 'decode'])
-const ConnectionMode = Type.Enum(['http', 'grpc'])
-const RuntimeType = Type.Enum(['sglang', 'vllm', 'trtllm', 'mlx', 'external', 'unspecified'])
+/** Names that transports give themselves and their engines. */
+const ConnectionMode = Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' })
+const RuntimeType = Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' })
 const WorkerStatus = Type.Enum(['pending', 'ready', 'not_ready', 'failed', 'draining'])
 /** JSON can write a number that is not finite, such as 1e999. */
 const Cost = Type.Number({ minimum: 0, maximum: Number.MAX_VALUE })

@@ -9,6 +9,8 @@ import { patchSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
 export interface Findings {
   readonly connectionMode: ConnectionMode
   readonly runtimeType: RuntimeType
+  /** Formats that it takes as clients send them; absent in records of before they were told. */
+  readonly apis?: readonly string[]
   /** Empty for a wildcard. */
   readonly models: readonly ModelCard[]
   /** Without those that the specification sets. */
@@ -16,6 +18,16 @@ export interface Findings {
   /** Data-parallel ranks that become a worker each; absent where the engine is one worker. */
   readonly rankCount?: number
 }
+
+/** What every OpenAI-compatible engine takes. */
+export const ENGINE_APIS: readonly string[] = [
+  'chat',
+  'completions',
+  'generate',
+  'embeddings',
+  'classify',
+  'rerank',
+]
 
 /** Where a worker comes from; those of the configuration come back by themselves at the next start. */
 export type Origin = 'api' | 'config'
@@ -60,6 +72,7 @@ export function buildWorker(
       workerType: spec.workerType,
       connectionMode: findings.connectionMode,
       runtimeType: findings.runtimeType,
+      apis: findings.apis ?? ENGINE_APIS,
       models: findings.models,
       apiKey: spec.apiKey,
       priority: spec.priority,

@@ -42,6 +42,7 @@ export async function openFleet(options: FleetOptions = {}): Promise<Fleet> {
     auth: {},
     health: {},
     openapi: {},
+    pairs: {},
     proxy: {},
     ...options.plugins,
     // No probes: tests look at every request that a worker gets.

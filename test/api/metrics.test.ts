@@ -54,6 +54,7 @@ beforeAll(async () => {
       upstream: { firstByteMs: 300 },
     },
     plugins: {
+      pairs: {},
       auth: { apiKey: 'shared-key-1', tenantKeys: ['one:tenant-key-1'] },
       health: {},
       limits: { maxConcurrentRequests: 1, queueSize: 0 },

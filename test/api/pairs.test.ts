@@ -83,7 +83,7 @@ async function setup(
   ])
   const gateway = await startGateway({
     own: [table.plugin, plugin('own', options.register ?? (() => {}))],
-    plugins: { auth: options.auth ?? {} },
+    plugins: { auth: options.auth ?? {}, pairs: {} },
     kernel: options.kernel ?? QUICK,
   })
   cleanups.push(() => gateway.stop())

@@ -121,7 +121,7 @@ test('both workers of a pair have a span of their own, and each is told its own'
   ])
   const gateway = await startGateway({
     own: [table.plugin],
-    plugins: { auth: {}, tracing: { endpoint: collector.url, intervalMs: 20 } },
+    plugins: { auth: {}, pairs: {}, tracing: { endpoint: collector.url, intervalMs: 20 } },
   })
   cleanups.push(() => gateway.stop())
   await fetch(`${gateway.url}/relay`, { method: 'POST', body: '{"model":"m"}' })

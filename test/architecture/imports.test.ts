@@ -34,13 +34,14 @@ function breaches(isBreach: (arrow: Arrow) => boolean, among: readonly Arrow[] =
 
 /** Layers of the kernel from bottom to top; a layer imports only what stands before it. */
 const LAYERS: readonly (readonly string[])[] = [
-  ['contracts', 'wire'],
+  ['contracts', 'wire', 'ids'],
   ['errors'],
   ['schema'],
   ['observe', 'config'],
   ['threads'],
   ['balance'],
   ['upstream'],
+  ['generate'],
   ['http'],
   ['plugin'],
 ]
@@ -50,6 +51,7 @@ const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/hook.ts': 'kernel/errors/gateway-error.ts', // onError takes and gives the one error class
   'kernel/contracts/request.ts': 'kernel/schema/validate.ts', // ctx.body(validator)
   'kernel/contracts/generation.ts': 'kernel/errors/gateway-error.ts', // what ends a generation is that class too
+  'kernel/contracts/pair.ts': 'kernel/errors/gateway-error.ts', // what a pair failed with, too
   'kernel/contracts/transport.ts': 'kernel/errors/gateway-error.ts', // a failure that a transport names itself
 }
 

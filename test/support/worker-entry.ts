@@ -14,6 +14,7 @@ export function workerEntry(
     workerType: 'regular',
     connectionMode: 'http',
     runtimeType: 'unspecified',
+    apis: ['chat'],
     apiKey: null,
     priority: 50,
     cost: 1,

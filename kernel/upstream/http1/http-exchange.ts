@@ -160,7 +160,7 @@ export class HttpExchange extends TimedExchange implements Exchange, ResponseSin
   fail(kind: UpstreamFailureKind, message: string, cause?: unknown): void {
     if (this.isDone) return
     this.leave()?.destroy()
-    this.handler.onResponseError(new UpstreamFailure(kind, message, this.hasResponseStarted, cause))
+    this.handler.onResponseError(new UpstreamFailure(kind, message, this.hasResponseStarted, { cause }))
   }
 
   /** Over: no limit counts any more, and no event is passed on. @returns the connection, no longer this exchange's */

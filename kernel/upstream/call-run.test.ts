@@ -5,10 +5,11 @@ import { balanceErrors } from '../balance/balance-errors.ts'
 import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
 import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
 import { type Transport, UpstreamFailure, type UpstreamHandler } from '../contracts/transport.ts'
-import { type DispatchParts, Transports, WorkerLimits } from './dispatch-parts.ts'
+import { type CallParts, WorkerLimits } from './call-parts.ts'
 import { OutgoingHeaders } from './outgoing.ts'
 import { Relay } from './relay.ts'
 import { RetryRules } from './retry.ts'
+import { Transports } from './transports.ts'
 
 const RETRY = {
   maxAttempts: 5,
@@ -48,7 +49,7 @@ class Stage {
   isEmpty = false
 
   start(retry = RETRY): void {
-    Relay.start(this.#context(), { model: 'm', stream: false, path: '/x' }, 'm', this.#parts(retry))
+    Relay.start(this.#context(), { model: 'm', stream: false, path: '/x' }, this.#parts(retry))
   }
 
   meet(fate: Fate): void {
@@ -69,11 +70,11 @@ class Stage {
     }
   }
 
-  #parts(retry: typeof RETRY): DispatchParts {
+  #parts(retry: typeof RETRY): CallParts {
     const transports = new Transports()
-    const transport: Pick<Transport, 'mode' | 'send'> = {
+    const transport: Pick<Transport, 'mode' | 'open'> = {
       mode: 'http',
-      send: (_worker, _request, _limits, handler) => {
+      open: (_worker, _request, _limits, handler) => {
         this.handler = handler
         this.sentAtMs.push(Date.now())
         return { pause() {}, resume() {}, abort: () => void this.aborted++ }
@@ -83,6 +84,7 @@ class Stage {
     return {
       balance: {
         usesPair: () => false,
+        canonicalModel: (model: string) => model,
         pick: (_ctx: RelayContext, model: string, options?: PickOptions) => this.#pick(model, options),
       },
       outgoing: new OutgoingHeaders([]),
@@ -91,7 +93,7 @@ class Stage {
       retry: new RetryRules(retry),
       meters: null,
       log: { debug() {}, warn() {} },
-    } as unknown as DispatchParts
+    } as unknown as CallParts
   }
 
   #pick(model: string, options?: PickOptions): Attempt {

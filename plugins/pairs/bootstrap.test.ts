@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { workerEntry } from '../../../test/support/worker-entry.ts'
-import { withMembers } from '../json-members.ts'
+import { withMembers } from '#kernel'
+import { workerEntry } from '../../test/support/worker-entry.ts'
 import { batchSize, bootstrapMembers } from './bootstrap.ts'
-import { spokenError, toLegError } from './pair-errors.ts'
+import { spokenError, toLegError } from './errors.ts'
 
 const prefill = workerEntry({ slot: 0, url: 'http://10.0.0.1:8000', bootstrapPort: 9001 })
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))

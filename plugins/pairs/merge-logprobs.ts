@@ -3,8 +3,7 @@
  * in `meta_info.input_token_logprobs` of each JSON object of its answer.
  * @source routing facts 1.12; grpc facts 4.4
  */
-import type { HeaderList } from '../../contracts/transport.ts'
-import { headerOf, isPlainEventStream } from '../response-headers.ts'
+import { type HeaderList, headerOf, isPlainEventStream } from '#kernel'
 
 /** A longer event is passed on as it is. @source routing facts 3.3 */
 const MAX_EVENT_BYTES = 1_048_576

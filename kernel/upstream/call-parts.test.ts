@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { workerEntry } from '../../test/support/worker-entry.ts'
-import { WorkerLimits } from './dispatch-parts.ts'
+import { WorkerLimits } from './call-parts.ts'
 
 const KERNEL = { connectMs: 10, firstByteMs: 20, idleMs: 30, requestMs: 1_000 }
 const limits = new WorkerLimits(KERNEL)

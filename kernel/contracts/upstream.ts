@@ -1,13 +1,14 @@
 /** What plugins see of the way to workers: relay an answer, collect one, or make a control call. */
-import type { RequestContext } from '../contracts/request.ts'
-import type { HeaderList } from '../contracts/transport.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
+import type { Call, CallHandler, OpenCall } from './call.ts'
+import type { RequestContext } from './request.ts'
+import type { HeaderList } from './transport.ts'
+import type { WorkerEntry } from './worker.ts'
 
 export interface RelayOptions {
-  /** As the client sent it; aliases are resolved here and rewritten in the body. Null takes any worker. */
-  readonly model: string | null
-  /** The client asked for a stream; only a label, the worker's content type decides how the answer is relayed. */
-  readonly stream: boolean
+  /** As the client sent it; aliases are resolved here and rewritten in the body. Null takes any worker. Default: what the body says. */
+  readonly model?: string | null
+  /** The client asked for a stream; only a label, the worker's content type decides how the answer is relayed. Default: what the body says. */
+  readonly stream?: boolean
   /** Path on the worker, with a leading slash. */
   readonly path: string
   /** Default POST. */
@@ -41,6 +42,13 @@ export interface WorkerCall {
 }
 
 export interface Upstream {
+  /**
+   * Opens a call: picks a worker, sends what `requestFor` makes for it, tries others while nothing was passed on. What
+   * comes is told to the handler, never before this has returned. Never throws.
+   */
+  open(call: Call, handler: CallHandler): OpenCall
+  /** Headers for a worker on behalf of a context: what may pass on of the client's, and the worker's credentials. */
+  headersFor(ctx: RequestContext, worker: WorkerEntry): HeaderList
   /**
    * Sends the request's body to a picked worker, or to a pair of them, and streams the answer to the client. While the
    * client has seen nothing, other workers are tried. Never throws: what goes wrong is the client's reply.

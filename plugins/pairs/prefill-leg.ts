@@ -1,7 +1,11 @@
 /** The prefill worker's side of a pair: its answer is read to the end, and only its trouble or its log probabilities matter. */
-import type { HeaderList, UpstreamFailure, UpstreamHandler } from '../../contracts/transport.ts'
-import { BodyExcerpt } from './body-excerpt.ts'
-import type { PairAttempt } from './pair-attempt.ts'
+import {
+  BodyExcerpt,
+  type HeaderList,
+  type PairCall,
+  type UpstreamFailure,
+  type UpstreamHandler,
+} from '#kernel'
 
 /** Most of a refusal that is read for the sake of its message. */
 export const MAX_REFUSAL_BYTES = 65_536
@@ -20,7 +24,7 @@ export interface PrefillOwner {
 }
 
 export class PrefillLeg implements UpstreamHandler {
-  readonly #attempt: PairAttempt
+  readonly #pair: PairCall
   readonly #owner: PrefillOwner
   readonly #isWanted: boolean
   #status = 0
@@ -29,8 +33,8 @@ export class PrefillLeg implements UpstreamHandler {
   #byteCount = 0
 
   /** @param isWanted the answer is given to the owner */
-  constructor(attempt: PairAttempt, owner: PrefillOwner, isWanted: boolean) {
-    this.#attempt = attempt
+  constructor(pair: PairCall, owner: PrefillOwner, isWanted: boolean) {
+    this.#pair = pair
     this.#owner = owner
     this.#isWanted = isWanted
     this.#excerpt = new BodyExcerpt(MAX_ANSWER_BYTES)
@@ -43,7 +47,7 @@ export class PrefillLeg implements UpstreamHandler {
   onResponseStart(status: number, headers: HeaderList): void {
     this.#status = status
     this.#headers = headers
-    this.#attempt.prefillNotes?.answered(status)
+    this.#pair.prefillAnswered(status)
     if (isSuccess(status)) return
     this.#excerpt = new BodyExcerpt(MAX_REFUSAL_BYTES)
     this.#owner.onPrefillRefusing()
@@ -57,12 +61,11 @@ export class PrefillLeg implements UpstreamHandler {
   }
 
   onResponseEnd(): void {
-    this.#attempt.prefillNotes?.ended()
     if (this.#isRefusal) {
       this.#refused()
       return
     }
-    this.#attempt.prefill.succeeded()
+    this.#pair.prefillSucceeded()
     const answer = this.#isWanted ? { headers: this.#headers, body: this.#excerpt.bytes() } : null
     this.#owner.onPrefillDone(answer)
   }

@@ -1,7 +1,13 @@
 /** Times of prefill/decode pairs, and bodies that could not be made into a pair of them. */
-import type { CounterHandle, HistogramHandle, MetricFamily, Metrics } from '../../contracts/metric.ts'
-import type { WorkerEntry } from '../../contracts/worker.ts'
-import type { LabelLimit } from '../../observe/label-limit.ts'
+import {
+  type CounterHandle,
+  type HistogramHandle,
+  type LabelLimit,
+  type MetricFamily,
+  type Metrics,
+  modelLabelLimit,
+  type WorkerEntry,
+} from '#kernel'
 
 /** The times of pairs for one model and engine. */
 export interface PairTimes {
@@ -13,14 +19,12 @@ export interface PairTimes {
 
 /** @source routing facts 6.2 */
 export class PairMetrics {
-  readonly #models: LabelLimit
+  readonly #models: LabelLimit = modelLabelLimit()
   readonly #prefill: MetricFamily<HistogramHandle>
   readonly #firstToken: MetricFamily<HistogramHandle>
   readonly #bootstrapFailures: CounterHandle
 
-  /** @param models shared by all metrics with a `model` label */
-  constructor(metrics: Metrics, models: LabelLimit) {
-    this.#models = models
+  constructor(metrics: Metrics) {
     const labels = ['backend_type', 'model', 'runtime']
     this.#prefill = metrics.histogram({
       name: 'weir_pd_prefill_duration_seconds',

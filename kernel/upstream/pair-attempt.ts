@@ -1,9 +1,9 @@
 /** One attempt that two workers share: picked together, counted together, told apart when one of them fails. */
-import type { Attempt, Choice, PickOptions, WorkerBalance } from '../../balance/worker-balance.ts'
-import type { RequestContext } from '../../contracts/request.ts'
-import type { WorkerEntry } from '../../contracts/worker.ts'
-import type { AttemptNotes } from '../attempt-notes.ts'
-import type { PairLeg } from './pair-errors.ts'
+import type { Attempt, Choice, PickOptions, WorkerBalance } from '../balance/worker-balance.ts'
+import type { PairLeg } from '../contracts/pair.ts'
+import type { RequestContext } from '../contracts/request.ts'
+import type { WorkerEntry } from '../contracts/worker.ts'
+import type { AttemptNotes } from './attempt-notes.ts'
 
 /** The decode worker stands for the pair, since its answer is the client's. */
 export class PairAttempt implements Attempt {

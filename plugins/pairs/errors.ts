@@ -1,10 +1,5 @@
 /** What a client sees when one worker of a prefill/decode pair fails. @source routing facts 1.12, 4.4; routes facts 20.2 */
-import type { PickLeg } from '../../contracts/policy.ts'
-import { defineErrors, type ErrorMaker } from '../../errors/define-errors.ts'
-import type { GatewayError } from '../../errors/gateway-error.ts'
-
-/** One half of the work of a pair. */
-export type PairLeg = Exclude<PickLeg, 'whole'>
+import { defineErrors, type ErrorMaker, type GatewayError, type PairLeg } from '#kernel'
 
 type Answer = readonly [status: number, said: string]
 
@@ -12,7 +7,7 @@ const answered = (leg: PairLeg) => (status: number, said: string) =>
   `the ${leg} worker answered with status ${status}${said === '' ? '' : `: ${said}`}`
 const worker = { source: 'worker', retry: 'before-first-byte' } as const
 
-export const pairErrors = defineErrors('upstream/pair', {
+export const pairErrors = defineErrors('pairs', {
   pd_request_failed: {
     ...worker,
     kind: 'bad_gateway',

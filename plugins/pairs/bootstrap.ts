@@ -3,9 +3,8 @@
  * name the prefill worker's meeting point and a room there for each engine request.
  */
 import { randomFillSync } from 'node:crypto'
-import type { WorkerEntry } from '../../contracts/worker.ts'
-import { arrayShape, topLevelMembers } from '../json-members.ts'
-import { pairErrors } from './pair-errors.ts'
+import { arrayShape, topLevelMembers, type WorkerEntry } from '#kernel'
+import { pairErrors } from './errors.ts'
 
 /** Rooms of one request at most: a client decides how many there are, and each costs bytes in both bodies. */
 const MAX_ROOMS = 4_096

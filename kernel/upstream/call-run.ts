@@ -1,11 +1,11 @@
 /**
- * One request on its way to workers: picks, sends, tries again elsewhere while the client has seen nothing, tells the
- * breaker how it went, and leaves the in-flight count exactly once. What becomes of the answer is up to the relay and
- * the collector, which extend this. @hot
+ * One call on its way to workers: picks, sends, tries again elsewhere while nothing was passed on, tells the breaker how
+ * it went, and leaves the in-flight count exactly once. What becomes of the answer is up to the handler. @hot
  */
 import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
+import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { LegFault, PairHandler } from '../contracts/pair.ts'
 import type {
   Exchange,
   HeaderList,
@@ -17,15 +17,12 @@ import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
-import type { DispatchParts } from './dispatch-parts.ts'
+import type { CallMeter } from './call-meter.ts'
+import type { CallParts } from './call-parts.ts'
 import { NO_MORE, nextWaitMs } from './next-wait.ts'
-import { PairAttempt } from './pair/pair-attempt.ts'
-import { type LegFault, PairExchange, type PairHandler } from './pair/pair-exchange.ts'
-import { type PairRequests, pairRequests, runLegHooks } from './pair/pair-requests.ts'
-import type { RelayMeter } from './relay-meter.ts'
-import type { RelayOptions } from './upstream.ts'
+import { PairAttempt } from './pair-attempt.ts'
+import { type OpenPair, preparePair } from './pair-call.ts'
 import { toUpstreamError } from './upstream-errors.ts'
-import { canonicalBody, toWorkerRequest } from './worker-request.ts'
 
 /** Announced bodies of answers that are not passed on are read up to this size, so that the connection can be kept. */
 const MAX_DRAINED_BYTES = 65_536
@@ -38,51 +35,49 @@ interface Retries {
   timer: NodeJS.Timeout | null
 }
 
-export abstract class Dispatch implements PairHandler {
-  protected readonly ctx: RelayContext
-  protected exchange: Exchange | null = null
-  /** Nothing more happens: answered, given up, or the client has left. */
-  protected isOver = false
+export class CallRun implements OpenCall, PairHandler {
   /** Of the answer that is passed on; 0 until there is one. */
-  protected status = 0
-  private readonly parts: DispatchParts
-  private readonly options: RelayOptions
+  status = 0
+  /** Nothing more happens: answered, given up, or nobody wants it any more. */
+  isOver = false
+  private readonly call: Call
+  private readonly handler: CallHandler
+  private readonly parts: CallParts
   /** Canonical. */
   private readonly model: string
   private readonly startedAtMs = performance.now()
+  private exchange: Exchange | null = null
   private attempt: Attempt | null = null
   private attemptCount = 0
   private retries: Retries | null = null
   /** What still comes of the current exchange is for nobody. */
   private isDiscarding = false
-  private meter: RelayMeter | null = null
+  /** The caller reads slowly: an exchange that begins meanwhile rests as well. */
+  private isPaused = false
+  private meter: CallMeter | null = null
   private notes: AttemptNotes | null = null
 
-  constructor(ctx: RelayContext, options: RelayOptions, model: string, parts: DispatchParts) {
-    this.ctx = ctx
-    this.options = options
+  /** @param model canonical */
+  constructor(call: Call, handler: CallHandler, model: string, parts: CallParts) {
+    this.call = call
+    this.handler = handler
     this.model = model
     this.parts = parts
   }
 
-  /** The request's body, for as long as attempts may follow. */
-  protected abstract body(): Buffer
-  /** The answer that is passed on begins. */
-  protected abstract answerStarted(headers: HeaderList, contentLength: number): void
-  protected abstract answerData(chunk: Buffer): void
-  protected abstract answerEnded(): void
-  /** No answer comes, or it broke off. */
-  protected abstract failed(error: unknown): void
-  /** The request is over, whatever comes of it. Before the reply is written. */
-  protected abstract over(): void
+  get worker(): WorkerEntry | null {
+    return this.attempt === null ? null : this.attempt.worker
+  }
 
-  protected begin(): void {
+  /** Sets the first attempt on its way, or the next one. Never throws. */
+  begin(): void {
     this.attemptCount++
     try {
       const attempt = this.pick()
+      const { ctx } = this.call
       this.attempt = attempt
-      this.ctx.workerUrl = attempt.worker.url
-      if (this.ctx.hooks.onAttempt !== null) this.notes = openNotes(attempt)
+      ctx.workerUrl = attempt.worker.url
+      if (ctx.hooks.onAttempt !== null) this.notes = openNotes(attempt)
       this.startMeter(attempt.worker)
       if (attempt instanceof PairAttempt) this.sendPair(attempt)
       else this.sendOne(attempt)
@@ -91,39 +86,62 @@ export abstract class Dispatch implements PairHandler {
     }
   }
 
+  pause(): void {
+    this.isPaused = true
+    this.exchange?.pause()
+  }
+
+  resume(): void {
+    this.isPaused = false
+    this.exchange?.resume()
+  }
+
   private pick(): Attempt {
-    const { options, model, ctx, retries } = this
+    const { call, model, retries } = this
     const { balance } = this.parts
-    if (options.worker !== undefined) return balance.attempt(options.worker)
+    const { ctx } = call
+    if (call.worker !== null) return balance.attempt(call.worker)
     const report = ctx.hooks.onAttempt !== null
-    const isPlain = retries === null && !report
-    const pickOptions: PickOptions | undefined = isPlain ? undefined : { excluded: retries?.excluded, report }
+    const isPlain =
+      retries === null &&
+      !report &&
+      call.accepts === null &&
+      call.tokenIds === null &&
+      call.promptBytes === null
+    const pickOptions: PickOptions | undefined = isPlain
+      ? undefined
+      : {
+          excluded: retries?.excluded,
+          report,
+          accepts: call.accepts,
+          tokenIds: call.tokenIds,
+          promptBytes: call.promptBytes,
+        }
     if (balance.usesPair(model)) return PairAttempt.pick(balance, ctx, model, pickOptions)
     return balance.pick(ctx, model, pickOptions)
   }
 
-  /** Once per request, when it is known where it goes. */
+  /** Once per call, when it is known where it goes. */
   private startMeter(worker: WorkerEntry): void {
     const { meters } = this.parts
     if (meters === null || this.meter !== null) return
-    const { stream } = this.options
-    this.meter = meters.start(worker, this.model, this.endpoint, stream, this.startedAtMs)
+    this.meter = meters.start(worker, this.model, this.endpoint, this.call.stream, this.startedAtMs)
   }
 
   private countUnrouted(error: unknown): void {
-    this.parts.meters?.unrouted(error, this.model, this.endpoint, this.options.stream)
+    this.parts.meters?.unrouted(error, this.model, this.endpoint, this.call.stream)
   }
 
   private get endpoint(): string {
-    return this.ctx.route.endpoint ?? 'other'
+    return this.call.ctx.route.endpoint ?? 'other'
   }
 
   private sendOne(attempt: Attempt): void {
-    const { ctx, options, parts } = this
+    const { call, parts } = this
+    const { ctx } = call
     const { worker } = attempt
     const transport = parts.transports.of(worker)
-    const body = canonicalBody(ctx, options, this.model, this.body())
-    const request = toWorkerRequest(ctx, options, parts.outgoing, worker, body)
+    const request = call.requestFor(worker, this.model, this.attemptCount)
     const { onUpstreamRequest } = ctx.hooks
     const pending =
       onUpstreamRequest === null ? undefined : onUpstreamRequest(ctx, { worker, headers: request.headers })
@@ -134,24 +152,22 @@ export abstract class Dispatch implements PairHandler {
 
   private send(transport: Transport, worker: WorkerEntry, request: UpstreamRequest): void {
     if (this.isOver) return
-    this.exchange = transport.send(worker, request, this.parts.limits.after(worker, this.usedMs), this)
+    this.exchange = transport.open(worker, request, this.parts.limits.after(worker, this.usedMs), this)
+    if (this.isPaused) this.exchange.pause()
   }
 
   private sendPair(attempt: PairAttempt): void {
-    const { ctx, options, parts } = this
-    const body = canonicalBody(ctx, options, this.model, this.body())
-    const requests = pairRequests(attempt, parts, { ctx, options, body })
-    const pending = runLegHooks(ctx, attempt, requests)
-    if (pending === null) this.startPair(attempt, requests)
-    else pending.then(() => this.startPair(attempt, requests)).catch((error: unknown) => this.giveUp(error))
+    const { call, parts, model } = this
+    const pair = preparePair(attempt, { call, parts, model, number: this.attemptCount, usedMs: this.usedMs })
+    const pending = pair.runHooks()
+    if (pending === null) this.startPair(pair)
+    else pending.then(() => this.startPair(pair)).catch((error: unknown) => this.giveUp(error))
   }
 
-  private startPair(attempt: PairAttempt, requests: PairRequests): void {
+  private startPair(pair: OpenPair): void {
     if (this.isOver) return
-    const metrics = this.parts.meters?.pairs.of(attempt.prefill.worker, this.model) ?? null
-    const exchange = new PairExchange(attempt, this, metrics)
-    this.exchange = exchange
-    exchange.start(requests, this.parts, this.usedMs)
+    this.exchange = pair.start(this)
+    if (this.isPaused) this.exchange.pause()
   }
 
   /** Of the time for all attempts, by those before this one. */
@@ -170,16 +186,19 @@ export abstract class Dispatch implements PairHandler {
     this.notes?.answered(status)
     if (status >= 400 && this.triesElsewhere(status, headers, contentLength)) return
     this.status = status
-    this.answerStarted(headers, contentLength)
+    this.handler.onAnswer(status, headers, contentLength)
   }
 
   onResponseData(chunk: Buffer): void {
-    if (!this.isDiscarding) this.answerData(chunk)
+    if (!this.isDiscarding) this.handler.onData(chunk)
   }
 
   onResponseEnd(): void {
     if (this.isDiscarding) this.isDiscarding = false
-    else this.answerEnded()
+    else if (!this.isOver) {
+      this.finish()
+      this.handler.onEnd()
+    }
   }
 
   onResponseError(failure: UpstreamFailure): void {
@@ -207,16 +226,20 @@ export abstract class Dispatch implements PairHandler {
 
   private exchangeFailed(attempt: Attempt, failure: UpstreamFailure): void {
     this.noteFailure(attempt.worker, failure, this.notes)
-    attempt.failed()
-    const mayTryElsewhere = this.status === 0 && !failure.responseStarted
-    if (mayTryElsewhere && this.goesOn(attempt.worker, null)) this.leave(attempt)
+    const { error } = failure
+    // What a transport names itself counts as its status does; trouble without a name is always the worker's.
+    const isFailure = error === null || this.parts.retry.isFailure(error.status, attempt.worker.resilience)
+    if (isFailure) attempt.failed()
+    else attempt.succeeded()
+    const mayTryElsewhere = this.status === 0 && !failure.responseStarted && (error?.isRetryable ?? true)
+    if (mayTryElsewhere && isFailure && this.goesOn(attempt.worker, null)) this.leave(attempt)
     else this.giveUp(toUpstreamError(failure, this.status !== 0))
   }
 
   private noteFailure(worker: WorkerEntry, failure: UpstreamFailure, notes: AttemptNotes | null): void {
     this.meter?.failed(worker, failure, this.status)
     if (notes !== null) notes.failure = failure.kind
-    const { requestId } = this.ctx
+    const { requestId } = this.call.ctx
     this.parts.log.warn(
       { request_id: requestId, worker: worker.url, failure: failure.kind, reason: failure.message },
       'an upstream attempt failed',
@@ -235,6 +258,16 @@ export abstract class Dispatch implements PairHandler {
     return true
   }
 
+  tryElsewhere(): boolean {
+    const { attempt } = this
+    if (this.isOver || attempt === null || !this.goesOn(attempt.worker, null)) return false
+    attempt.failed()
+    this.leave(attempt)
+    this.exchange?.abort()
+    this.status = 0
+    return true
+  }
+
   /**
    * Sets the next attempt on its way, if there is to be one.
    *
@@ -243,7 +276,7 @@ export abstract class Dispatch implements PairHandler {
    */
   private goesOn(worker: WorkerEntry | null, headers: HeaderList | null): boolean {
     const { parts, endpoint } = this
-    if (this.options.worker !== undefined) return false
+    if (this.call.worker !== null) return false
     const usedMs = performance.now() - this.startedAtMs
     const waitMs = nextWaitMs(parts, { worker, headers, number: this.attemptCount, usedMs })
     const workerType = worker === null ? 'regular' : worker.workerType
@@ -252,7 +285,12 @@ export abstract class Dispatch implements PairHandler {
       return false
     }
     parts.log.debug(
-      { request_id: this.ctx.requestId, worker: worker?.url, attempt: this.attemptCount, wait_ms: waitMs },
+      {
+        request_id: this.call.ctx.requestId,
+        worker: worker?.url,
+        attempt: this.attemptCount,
+        wait_ms: waitMs,
+      },
       'another attempt follows a failed one',
     )
     this.retries ??= { excluded: [], timer: null }
@@ -277,41 +315,47 @@ export abstract class Dispatch implements PairHandler {
     this.begin()
   }
 
-  /** The answer is whole. */
-  protected finish(): void {
+  finish(): void {
     if (this.isOver) return
     this.isOver = true
-    this.over()
     const { attempt, status } = this
     const hasFailed =
       status >= 400 && attempt !== null && this.parts.retry.isFailure(status, attempt.worker.resilience)
     if (hasFailed) attempt.failed()
     else attempt?.succeeded()
     this.endAttempt(hasFailed ? 'failure' : 'success')
-    this.meter?.done(this.ctx, status)
+    this.meter?.done(this.call.ctx, status)
+  }
+
+  fail(error: unknown): void {
+    // What another worker might have done better speaks against this one.
+    if (error instanceof GatewayError && error.isRetryable) this.attempt?.failed()
+    this.giveUp(error)
   }
 
   /** No answer comes, or what came of it is all there is. */
-  protected giveUp(error: unknown): void {
+  private giveUp(error: unknown): void {
     this.exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.over()
+    this.clearTimer()
     this.endAttempt('failure')
     if (this.meter === null) this.countUnrouted(error)
-    else this.meter.done(this.ctx, error instanceof GatewayError ? error.status : 500)
-    this.failed(error)
+    else this.meter.done(this.call.ctx, error instanceof GatewayError ? error.status : 500)
+    this.handler.onFailed(error)
   }
 
-  /** The client has left: no attempt goes on, and none follows. */
-  protected cancel(): void {
+  abort(): void {
     this.exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    if (this.retries?.timer) clearTimeout(this.retries.timer)
-    this.over()
+    this.clearTimer()
     this.endAttempt('cancelled')
-    this.meter?.done(this.ctx, 0)
+    this.meter?.done(this.call.ctx, 0)
+  }
+
+  private clearTimer(): void {
+    if (this.retries?.timer) clearTimeout(this.retries.timer)
   }
 
   /** The attempt leaves the in-flight count, and whoever wants to know is told how it went. */
@@ -323,6 +367,6 @@ export abstract class Dispatch implements PairHandler {
     if (notes === null) return
     this.notes = null
     const reports = toReports(attempt, notes, this.attemptCount, outcome)
-    reportAttempts(this.ctx, reports, this.parts.log)
+    reportAttempts(this.call.ctx, reports, this.parts.log)
   }
 }

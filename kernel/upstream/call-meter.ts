@@ -1,4 +1,4 @@
-/** Counts one routed request: selection, the worker's answer, time to first byte, the end. @hot */
+/** Counts one call: selection, the worker's answer, time to first byte, the end. @hot */
 import type { Metrics } from '../contracts/metric.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { UpstreamFailure } from '../contracts/transport.ts'
@@ -17,7 +17,6 @@ import {
   routerErrorType,
 } from '../observe/router-metrics.ts'
 import type { WorkerMetrics } from '../observe/worker-metrics.ts'
-import { PairMetrics } from './pair/pair-metrics.ts'
 
 /** Why nobody was chosen, as `balance-errors.ts` has it. Anything else is a hook or a policy that failed. */
 const NO_WORKERS_CODES: ReadonlySet<string> = new Set([
@@ -28,17 +27,15 @@ const NO_WORKERS_CODES: ReadonlySet<string> = new Set([
   'server_selection_failed',
 ])
 
-export class RelayMeters {
+export class CallMeters {
   readonly router: RouterMetrics
   readonly workers: WorkerMetrics
   readonly retries: RetryMetrics
-  readonly pairs: PairMetrics
 
   constructor(metrics: Metrics, models: LabelLimit, workers: WorkerMetrics) {
     this.router = new RouterMetrics(metrics, models)
     this.workers = workers
     this.retries = new RetryMetrics(metrics)
-    this.pairs = new PairMetrics(metrics, models)
   }
 
   /**
@@ -51,10 +48,10 @@ export class RelayMeters {
     endpoint: string,
     streaming: boolean,
     startedAtMs: number,
-  ): RelayMeter {
+  ): CallMeter {
     const kind = kindOf(worker)
     const routed = this.router.forRequest(kind, model, endpoint, streaming)
-    return new RelayMeter(this, kind, routed, startedAtMs)
+    return new CallMeter(this, kind, routed, startedAtMs)
   }
 
   /** A request ended before any worker was chosen. Names of models that nobody serves are the client's invention. */
@@ -74,13 +71,13 @@ function kindOf(worker: WorkerEntry): RouterKind {
   return worker.runtimeType === 'external' ? HTTP_EXTERNAL : HTTP_REGULAR
 }
 
-export class RelayMeter {
-  readonly #meters: RelayMeters
+export class CallMeter {
+  readonly #meters: CallMeters
   readonly #kind: RouterKind
   readonly #routed: RoutedMetrics
   readonly #startedAtMs: number
 
-  constructor(meters: RelayMeters, kind: RouterKind, routed: RoutedMetrics, startedAtMs: number) {
+  constructor(meters: CallMeters, kind: RouterKind, routed: RoutedMetrics, startedAtMs: number) {
     this.#meters = meters
     this.#kind = kind
     this.#routed = routed

@@ -5,42 +5,25 @@
  * @source routing facts 1.12, 4.5; grpc facts 4.4
  */
 import {
+  BodyExcerpt,
   type Exchange,
   type HeaderList,
-  type Transport,
+  type PairCall,
+  type PairHandler,
+  type PairLeg,
+  type PairRequests,
+  toUpstreamError,
   UpstreamFailure,
   type UpstreamHandler,
-} from '../../contracts/transport.ts'
-import type { GatewayError } from '../../errors/gateway-error.ts'
-import type { DispatchParts } from '../dispatch-parts.ts'
-import { toUpstreamError } from '../upstream-errors.ts'
-import { BodyExcerpt } from './body-excerpt.ts'
+} from '#kernel'
+import { pairErrors, spokenError, toLegError } from './errors.ts'
 import { type LogprobMerge, openMerge } from './merge-logprobs.ts'
-import type { PairAttempt } from './pair-attempt.ts'
-import { type PairLeg, pairErrors, spokenError, toLegError } from './pair-errors.ts'
 import type { PairTimes } from './pair-metrics.ts'
-import type { PairRequests } from './pair-requests.ts'
 import { isSuccess, MAX_REFUSAL_BYTES, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
+import { wantsPromptLogprobs } from './requests.ts'
 
 /** Most of a JSON answer that is held until more can be put into it. */
 const MAX_HELD_BYTES = 67_108_864
-
-/** Why a pair failed before its answer began, or for the sake of the prefill worker later. */
-export interface LegFault {
-  readonly leg: PairLeg
-  /** What the client is told, if nobody else is tried. */
-  readonly error: GatewayError
-  /** Of the worker's answer; 0 when none came. */
-  readonly status: number
-  readonly headers: HeaderList | null
-  /** Null when the worker answered. */
-  readonly failure: UpstreamFailure | null
-}
-
-/** As with one worker, but what goes wrong with either before the answer begins is told by `onLegFailed`, and that is the last. */
-export interface PairHandler extends UpstreamHandler {
-  onLegFailed(fault: LegFault): void
-}
 
 interface Head {
   readonly status: number
@@ -49,9 +32,9 @@ interface Head {
 }
 
 export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
-  readonly #attempt: PairAttempt
+  readonly #pair: PairCall
   readonly #handler: PairHandler
-  readonly #times: PairTimes | null
+  readonly #times: PairTimes
   readonly #startedAtMs = performance.now()
   #prefill: Exchange | null = null
   #decode: Exchange | null = null
@@ -71,8 +54,8 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   #mergeBytes = 0
   #hasFirstByte = false
 
-  constructor(attempt: PairAttempt, handler: PairHandler, times: PairTimes | null) {
-    this.#attempt = attempt
+  constructor(pair: PairCall, handler: PairHandler, times: PairTimes) {
+    this.#pair = pair
     this.#handler = handler
     this.#times = times
   }
@@ -81,21 +64,12 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
    * Sends both requests at once.
    *
    * @param requests not kept: a long stream need not hold two bodies
-   * @param usedMs what attempts before have used of the request's time
    * @throws unsupported_connection_mode (501); then nothing was sent
    */
-  start(requests: PairRequests, parts: Pick<DispatchParts, 'transports' | 'limits'>, usedMs: number): void {
-    const { prefill, decode } = this.#attempt
-    const toPrefill = parts.transports.of(prefill.worker)
-    const toDecode = parts.transports.of(decode.worker)
-    const send = (transport: Transport, leg: PairLeg, handler: UpstreamHandler) => {
-      const { worker } = this.#attempt.leg(leg)
-      const limits = parts.limits.after(worker, usedMs)
-      return transport.send(worker, requests[leg], limits, handler)
-    }
-    const leg = new PrefillLeg(this.#attempt, this, requests.wantsPromptLogprobs)
-    this.#prefill = send(toPrefill, 'prefill', leg)
-    this.#decode = send(toDecode, 'decode', this)
+  start(requests: PairRequests): void {
+    const leg = new PrefillLeg(this.#pair, this, wantsPromptLogprobs(requests.prefill.body))
+    this.#prefill = this.#pair.open('prefill', requests.prefill, leg)
+    this.#decode = this.#pair.open('decode', requests.decode, this)
   }
 
   pause(): void {
@@ -115,7 +89,7 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   }
 
   onPrefillDone(answer: { headers: HeaderList; body: Buffer } | null): void {
-    this.#times?.prefill.observe((performance.now() - this.#startedAtMs) / 1000)
+    this.#times.prefill.observe((performance.now() - this.#startedAtMs) / 1000)
     this.#isPrefillDone = true
     this.#prefillAnswer = answer
     if (this.#head !== null) this.#goOn(this.#head)
@@ -190,7 +164,7 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   #forward(chunk: Buffer): void {
     if (!this.#hasFirstByte) {
       this.#hasFirstByte = true
-      this.#times?.firstToken.observe((performance.now() - this.#startedAtMs) / 1000)
+      this.#times.firstToken.observe((performance.now() - this.#startedAtMs) / 1000)
     }
     if (this.#merge === null) {
       this.#handler.onResponseData(chunk)
@@ -235,7 +209,7 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
     this.#fail({ leg, error, status: 0, headers: null, failure })
   }
 
-  #fail(fault: LegFault): void {
+  #fail(fault: Parameters<PairHandler['onLegFailed']>[0]): void {
     if (this.#isOver) return
     this.abort()
     this.#handler.onLegFailed(fault)

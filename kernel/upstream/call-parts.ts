@@ -1,42 +1,22 @@
-/** What every request on its way to a worker uses: the parts of one thread, and what is worked out once per worker. */
+/** What every call on its way to a worker uses: the parts of one thread, and what is worked out once per worker. */
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { Transport, UpstreamLimits } from '../contracts/transport.ts'
+import type { UpstreamLimits } from '../contracts/transport.ts'
 import type { WorkerEntry, WorkerHttpPool } from '../contracts/worker.ts'
+import type { CallMeters } from './call-meter.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
-import type { RelayMeters } from './relay-meter.ts'
 import type { RetryRules } from './retry.ts'
-import { upstreamErrors } from './upstream-errors.ts'
+import type { Transports } from './transports.ts'
 
-export interface DispatchParts {
+export interface CallParts {
   readonly balance: WorkerBalance
   readonly outgoing: OutgoingHeaders
   readonly transports: Transports
   readonly limits: WorkerLimits
   readonly retry: RetryRules
   /** Null when metrics are off. */
-  readonly meters: RelayMeters | null
+  readonly meters: CallMeters | null
   readonly log: Logger
-}
-
-/** One transport per connection mode. */
-export class Transports {
-  readonly #byMode = new Map<string, Transport>()
-
-  add(transport: Transport): void {
-    this.#byMode.set(transport.mode, transport)
-  }
-
-  /** @throws unsupported_connection_mode (501) */
-  of(worker: WorkerEntry): Transport {
-    const transport = this.#byMode.get(worker.connectionMode)
-    if (transport === undefined) throw upstreamErrors.unsupported_connection_mode(worker.connectionMode)
-    return transport
-  }
-
-  all(): Iterable<Transport> {
-    return this.#byMode.values()
-  }
 }
 
 /** The time limits of an exchange with each worker. @source routing facts 2.11, 3.3 */
