@@ -1,62 +1,79 @@
 /**
  * Cuts the bytes of an event stream into whole events, whatever pieces they come in. An event ends with an empty line;
- * lines end with LF, CR LF or CR. Nothing is changed: the pieces given back, joined, are the bytes taken in. @hot
+ * lines end with LF, CR LF or CR. Nothing is changed: the pieces given back, joined, are the bytes taken in. Each byte
+ * is looked at once and copied a bounded number of times, also when an event comes byte by byte. @hot
  * @source WHATWG HTML, server-sent events, section 9.2.6
  */
+import { borderAt } from './event-borders.ts'
 
-const LF = 0x0a
-const CR = 0x0d
 const NOTHING = Buffer.alloc(0)
+const NONE = -1
+/** Memory for events under way that is kept for the next; more is let go. */
+const MAX_KEPT_BYTES = 65_536
+const MIN_HELD_BYTES = 256
 
 export class EventSplitter {
-  /** Bytes of the event that is not whole yet. */
-  #rest: Buffer = NOTHING
-  /** Where in `#rest` the search goes on: nothing before it can be the end of an event. */
-  #searched = 0
+  /** Begins with the event that is not whole yet. */
+  #held: Buffer = NOTHING
+  #heldBytes = 0
+  /** The last two bytes of the stream so far, whether they have been given back or not. */
+  #last = NONE
+  #lastButOne = NONE
 
   /** @returns the events that are whole now, in memory of their own; empty when none is */
   push(chunk: Buffer): Buffer {
-    const bytes = this.#rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#rest, chunk])
-    const end = lastBorder(bytes, this.#searched)
-    // A CR at the very end may be half of CR LF, so the search looks at the last two bytes again.
-    if (end === 0) {
-      this.#rest = bytes
-      this.#searched = Math.max(0, bytes.length - 3)
+    const { length } = chunk
+    if (length === 0) return NOTHING
+    const end = this.#borderIn(chunk)
+    this.#lastButOne = length > 1 ? chunk[length - 2] : this.#last
+    this.#last = chunk[length - 1]
+    if (end < 0) {
+      this.#hold(chunk, 0)
       return NOTHING
     }
-    this.#rest = bytes.subarray(end)
-    this.#searched = Math.max(0, this.#rest.length - 3)
-    return bytes.subarray(0, end)
+    const events = Buffer.allocUnsafe(this.#heldBytes + end)
+    this.#held.copy(events, 0, 0, this.#heldBytes)
+    chunk.copy(events, this.#heldBytes, 0, end)
+    this.#heldBytes = 0
+    if (this.#held.length > MAX_KEPT_BYTES) this.#held = NOTHING
+    this.#hold(chunk, end)
+    return events
   }
 
   /** Bytes that are waiting for the end of their event. */
   get waitingBytes(): number {
-    return this.#rest.length
+    return this.#heldBytes
   }
 
   /** What is left when the stream has ended: part of an event, or nothing. */
   takeRest(): Buffer {
-    const rest = this.#rest
-    this.#rest = NOTHING
-    this.#searched = 0
+    const rest = this.#held.subarray(0, this.#heldBytes)
+    this.#held = NOTHING
+    this.#heldBytes = 0
+    this.#last = NONE
+    this.#lastButOne = NONE
     return rest
   }
-}
 
-/**
- * Behind the last empty line; 0 when there is none. An empty line that ends with a bare CR counts only when the next
- * byte has come, since a LF after it belongs to it.
- */
-function lastBorder(bytes: Buffer, from: number): number {
-  for (let i = bytes.length - 1; i > from; i--) {
-    if (bytes[i] === LF) {
-      const before = bytes[i - 1]
-      if (before === LF) return i + 1
-      if (before === CR && i >= 2 && (bytes[i - 2] === LF || bytes[i - 2] === CR)) return i + 1
-    } else if (bytes[i] !== CR && bytes[i - 1] === CR && i >= 2) {
-      // Between i - 1 and i a bare CR ended a line; that line was empty if the one before ended right there.
-      if (bytes[i - 2] === CR || bytes[i - 2] === LF) return i
+  /** Behind the last event that ends in this chunk; -1 when none does. */
+  #borderIn(chunk: Buffer): number {
+    for (let at = chunk.length - 1; at >= 0; at--) {
+      const previous = at > 0 ? chunk[at - 1] : this.#last
+      const before = at > 1 ? chunk[at - 2] : at === 1 ? this.#last : this.#lastButOne
+      const border = borderAt(before, previous, chunk[at])
+      if (border >= 0) return at + border
     }
+    return NONE
   }
-  return 0
+
+  #hold(chunk: Buffer, from: number): void {
+    const bytes = this.#heldBytes + chunk.length - from
+    if (bytes > this.#held.length) {
+      const larger = Buffer.allocUnsafe(Math.max(MIN_HELD_BYTES, bytes, 2 * this.#held.length))
+      this.#held.copy(larger, 0, 0, this.#heldBytes)
+      this.#held = larger
+    }
+    chunk.copy(this.#held, this.#heldBytes, from)
+    this.#heldBytes = bytes
+  }
 }

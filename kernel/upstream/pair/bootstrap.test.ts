@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { workerEntry } from '../../../test/support/worker-entry.ts'
-import { withMembers } from '../json-members.ts'
+import { withMembers } from '../../wire/json-members.ts'
 import { batchSize, bootstrapMembers } from './bootstrap.ts'
 import { spokenError, toLegError } from './pair-errors.ts'
 

@@ -4,7 +4,7 @@
  */
 import { randomFillSync } from 'node:crypto'
 import type { WorkerEntry } from '../../contracts/worker.ts'
-import { arrayShape, topLevelMembers } from '../json-members.ts'
+import { arrayShape, topLevelMembers } from '../../wire/json-members.ts'
 import { pairErrors } from './pair-errors.ts'
 
 /** Rooms of one request at most: a client decides how many there are, and each costs bytes in both bodies. */

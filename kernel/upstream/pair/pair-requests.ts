@@ -1,8 +1,8 @@
 /** The two requests of a prefill/decode pair: one body, the same meeting point in both, each worker's own headers. */
 import type { RelayContext } from '../../contracts/reply-sink.ts'
 import type { UpstreamRequest } from '../../contracts/transport.ts'
+import { topLevelMembers, withMembers } from '../../wire/json-members.ts'
 import type { DispatchParts } from '../dispatch-parts.ts'
-import { topLevelMembers, withMembers } from '../json-members.ts'
 import type { RelayOptions } from '../upstream.ts'
 import { toWorkerRequest } from '../worker-request.ts'
 import { bootstrapMembers } from './bootstrap.ts'
