@@ -47,6 +47,8 @@ export interface RequestContext extends RequestFacts {
   readonly isAborted: boolean
   /** The reply is whole or given up. */
   readonly isDone: boolean
+  /** An error reply is being made: whoever works on another reply may stop. */
+  readonly isFailing: boolean
   /** Code of the error reply, for logs and metrics; null when there was none. */
   readonly errorCode: string | null
 

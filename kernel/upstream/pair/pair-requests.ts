@@ -59,7 +59,8 @@ export function runLegHooks(
   const run = (leg: PairLeg) =>
     onUpstreamRequest(ctx, { worker: attempt.leg(leg).worker, headers: requests[leg].headers })
   const first = run('prefill')
-  if (first instanceof Promise) return first.then(() => run('decode'))
-  const second = run('decode')
-  return second instanceof Promise ? second : null
+  const second = () => (ctx.isDone || ctx.isFailing ? undefined : run('decode'))
+  if (first instanceof Promise) return first.then(second)
+  const last = second()
+  return last instanceof Promise ? last : null
 }
