@@ -1,6 +1,7 @@
 /** The metrics listener: all threads' values as Prometheus text, on a port of its own. @source routes facts 6.7 */
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { Logger } from './contracts/log.ts'
+import { adminErrorFormat } from './errors/error-formats.ts'
 import { openListener } from './http/listener.ts'
 import type { HttpServer } from './http/server.ts'
 import type { MetricsSnapshot } from './observe/metrics-snapshot.ts'
@@ -27,7 +28,7 @@ export async function openMetricsEndpoint(
           method: 'GET',
           path: '/metrics',
           access: 'public',
-          errors: 'admin',
+          errors: adminErrorFormat,
           handler: async (ctx) =>
             ctx.send(200, PROMETHEUS_CONTENT_TYPE, await renderPrometheus(await collect())),
           docs: { summary: 'Prometheus metrics', tag: 'metrics', responses: {} },

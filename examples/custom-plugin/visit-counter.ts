@@ -1,5 +1,5 @@
 /** A plugin of your own: counts the requests of every plugin, and tells the count on a route and in a header. */
-import { definePlugin, Type } from 'weir'
+import { apiErrorFormat, definePlugin, Type } from 'weir'
 
 export default definePlugin({
   manifest: {
@@ -27,7 +27,7 @@ export default definePlugin({
       method: 'GET',
       path: '/visits/:name',
       access: 'public',
-      errors: 'api',
+      errors: apiErrorFormat,
       docs: {
         summary: 'Say how many requests there were',
         tag: 'visits',

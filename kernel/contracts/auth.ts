@@ -1,6 +1,8 @@
 /** The auth contract: who is calling, and may they use this class of route. */
-import type { Access } from './route.ts'
 import { token } from './token.ts'
+
+/** Who may call: anyone, holders of a serving key, holders of a control-plane key. @source API spec 5 */
+export type Access = 'public' | 'api' | 'admin'
 
 /** A caller that passed the check. */
 export interface Identity {
@@ -13,7 +15,7 @@ export interface Identity {
 /** The headers that a check may read; undefined when absent. */
 export interface Credentials {
   readonly authorization: string | undefined
-  /** Vendor style credential; counts only on routes of the messages format. */
+  /** Vendor style credential; read only on routes that take it. */
   readonly apiKey: string | undefined
 }
 

@@ -97,6 +97,11 @@ export interface HookOptions {
   readonly maxReplyBytes?: number
   /** The hook reads `ctx.requestHeaders`: its routes keep every header while it is on. */
   readonly readsAllHeaders?: boolean
+  /**
+   * Longest wait for a hook that answers later, in milliseconds; then the request fails with `hook_timeout` (500), which
+   * names hook and plugin. 0: no limit, for hooks with limits of their own. Default 30,000. Not for observers.
+   */
+  readonly timeoutMs?: number
 }
 
 /** Turns a hook on and off on this thread, and says what it needs; requests under way keep what they began with. */

@@ -1,7 +1,7 @@
 /** What handlers and hooks see of one request. Implemented by `http/context.ts`. */
 import type { Validator } from '../schema/validate.ts'
-import type { Identity } from './auth.ts'
-import type { RouteDefinition } from './route.ts'
+import type { RequestFacts } from './request-facts.ts'
+import type { RouteFacts } from './route-facts.ts'
 import type { HeaderList } from './transport.ts'
 
 /** Extra reply headers: [name, value, …], names lower-case. */
@@ -35,20 +35,8 @@ export interface SseWriter {
   end(lastEvent?: string | Buffer): void
 }
 
-export interface RequestContext {
-  readonly route: RouteDefinition
-  /** Upper case. */
-  readonly method: string
-  /** As received, without the query. */
-  readonly path: string
-  /** Without the question mark; empty when there is none. */
-  readonly query: string
-  /** Sent back as `x-request-id` and on to the worker. @source routes facts "Request id" */
-  readonly requestId: string
-  /** `performance.now()` at arrival, milliseconds. */
-  readonly startedAtMs: number
-  /** Null on public routes. */
-  readonly identity: Identity | null
+export interface RequestContext extends RequestFacts {
+  readonly route: RouteFacts
   /** Status sent to the client; 0 until then. */
   readonly status: number
   /** Reply body bytes handed to the client's socket so far. */
@@ -59,6 +47,8 @@ export interface RequestContext {
   readonly isAborted: boolean
   /** The reply is whole or given up. */
   readonly isDone: boolean
+  /** An error reply is being made: whoever works on another reply may stop. */
+  readonly isFailing: boolean
   /** Code of the error reply, for logs and metrics; null when there was none. */
   readonly errorCode: string | null
 
@@ -104,10 +94,4 @@ export interface RequestContext {
   destroy(): void
   /** Called once if the client goes away before the reply is whole. */
   onAbort(listener: () => void): void
-}
-
-/** A plugin's own value on each request: an array index, not a property added to the context. */
-export interface RequestSlot<T> {
-  get(ctx: RequestContext): T | undefined
-  set(ctx: RequestContext, value: T): void
 }

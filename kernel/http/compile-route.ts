@@ -2,6 +2,7 @@
 import type { AuthService } from '../contracts/auth.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
+import { apiErrorFormat } from '../errors/error-formats.ts'
 import type { RouteMetrics } from '../observe/http-metrics.ts'
 import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
 
@@ -14,8 +15,11 @@ export interface RouteParts {
   readonly metrics: RouteMetrics | null
 }
 
+/** @throws TypeError when a plugin's route has no error format */
 export function compileRoute(definition: RouteDefinition, parts: RouteParts): CompiledRoute {
-  const { method, path, access } = definition
+  const { method, path, access, errors } = definition
+  if (typeof errors?.body !== 'function' || typeof errors.lastEvents !== 'function')
+    throw new TypeError(`route ${method} ${path}: errors must be an error format, such as apiErrorFormat`)
   return {
     definition,
     paramNames: path.split('/').flatMap((segment) => (segment.startsWith(':') ? [segment.slice(1)] : [])),
@@ -34,7 +38,7 @@ export function unmatchedRoute(metrics: RouteMetrics | null): CompiledRoute {
       method: 'GET',
       path: '/*',
       access: 'public',
-      errors: 'api',
+      errors: apiErrorFormat,
       handler: () => {},
       docs: { summary: 'unknown path', tag: 'none', responses: {} },
     },

@@ -1,28 +1,26 @@
-/** One request, from its arrival to the end of its reply: what handlers and hooks see. Writing is in `reply-writer.ts`. @hot */
+/**
+ * One request, from its arrival to the end of its reply: what handlers and hooks see. Its reply is in
+ * `hooked-writer.ts`, what becomes of a failure in `fail.ts`. @hot
+ */
 import type { HttpResponse } from 'uWebSockets.js'
 import type { Identity } from '../contracts/auth.ts'
-import type { RouteHooks } from '../contracts/hook.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
-import type { ReplyHeaders, RoutingPeek, SseWriter } from '../contracts/request.ts'
+import type { RequestContext, RoutingPeek } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { Validator } from '../schema/validate.ts'
 import type { CompiledRoute } from './compiled-route.ts'
-import { HookedReply, type PlainReply } from './hooked-reply.ts'
+import { failHookedReply, failRequest } from './fail.ts'
+import { HookedWriter } from './hooked-writer.ts'
 import { parseJson } from './parse-routing.ts'
 import { peekRouting } from './peek.ts'
-import { ReplyWriter } from './reply-writer.ts'
+import { finishRequest } from './request-end.ts'
 import { assertHeader, type CopiedHeaders, changeHeader, headerValue } from './request-headers.ts'
-import { failHookedReply, failRequest, finishRequest } from './run.ts'
 import type { ServerParts } from './server-parts.ts'
-import { ContextSseWriter } from './sse.ts'
 
 const EMPTY = Buffer.alloc(0)
-const EVENT_STREAM = 'text/event-stream'
 
-export class HttpContext extends ReplyWriter implements RelayContext, PlainReply {
+export class HttpContext extends HookedWriter implements RelayContext {
   readonly compiled: CompiledRoute
-  /** As they were at arrival: hooks that are switched meanwhile do not meet half a request. */
-  readonly hooks: RouteHooks
   readonly path: string
   readonly query: string
   readonly startedAtMs: number
@@ -48,9 +46,6 @@ export class HttpContext extends ReplyWriter implements RelayContext, PlainReply
   #peek: RoutingPeek | null = null
   #parsed: unknown = undefined
   #clientAddress: string | null = null
-  /** The reply's way through hooks; null until it begins, and where the route has none for it. */
-  #hooked: HookedReply | null = null
-  #hasPlainReply: boolean
 
   constructor(
     server: ServerParts,
@@ -63,11 +58,8 @@ export class HttpContext extends ReplyWriter implements RelayContext, PlainReply
     headers: CopiedHeaders,
     requestId: string,
   ) {
-    super(server, res, method, headers, requestId)
+    super(server, compiled.hooks, res, method, headers, requestId)
     this.compiled = compiled
-    const { hooks } = compiled
-    this.hooks = hooks
-    this.#hasPlainReply = hooks.onResponse === null && hooks.onEvents === null && hooks.onChunk === null
     this.path = path
     this.query = query
     this.#pathValues = pathValues
@@ -161,79 +153,21 @@ export class HttpContext extends ReplyWriter implements RelayContext, PlainReply
     return this.#peek
   }
 
-  json(status: number, value: unknown, headers?: ReplyHeaders): void {
-    this.send(status, 'application/json', JSON.stringify(value), headers)
+  protected override get request(): RequestContext {
+    return this
   }
 
-  text(status: number, body: string, headers?: ReplyHeaders): void {
-    this.send(status, 'text/plain; charset=utf-8', body, headers)
-  }
-
-  send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void {
-    if (this.#hasPlainReply) this.writeWhole(status, contentType, headers ?? null, body)
-    else if (!this.isDone) this.#throughHooks().sendWhole(status, contentType, headers ?? null, body)
-  }
-
-  sendWhole(status: number, headers: HeaderList, body: Buffer): void {
-    if (this.#hasPlainReply) this.writeWhole(status, null, headers, body)
-    else if (!this.isDone) this.#throughHooks().sendWhole(status, null, headers, body)
-  }
-
-  sse(status = 200, headers?: ReplyHeaders): SseWriter {
-    const all = ['content-type', `${EVENT_STREAM}; charset=utf-8`, 'cache-control', 'no-cache']
-    if (headers !== undefined) all.push(...headers)
-    this.startStream(status, all, true)
-    return new ContextSseWriter(this)
-  }
-
-  startStream(status: number, headers: HeaderList, isEventStream: boolean): void {
-    if (this.#hasPlainReply) this.openStream(status, headers, isEventStream)
-    else if (!this.isDone) this.#throughHooks().startStream(status, headers, isEventStream)
-  }
-
-  writeStream(chunk: Buffer | string): boolean {
-    return this.#hasPlainReply || this.isDone
-      ? this.writeChunk(chunk)
-      : this.#throughHooks().writeStream(chunk)
-  }
-
-  endStream(last: Buffer | string = EMPTY): void {
-    if (this.#hasPlainReply) this.closeStream(last)
-    else if (!this.isDone) this.#throughHooks().endStream(last)
-  }
-
-  #throughHooks(): HookedReply {
-    this.#hooked ??= new HookedReply(this, this.hooks, this)
-    return this.#hooked
-  }
-
-  /** From now on no hook sees the reply: it was a hook that made it, or the one that failed. */
-  bypassReplyHooks(): void {
-    this.#hooked?.giveUp()
-    this.#hasPlainReply = true
-  }
-
-  resumeWriter(): void {
-    this.listener?.onClientDrain()
-  }
-
-  protected override clientDrained(): void {
-    if (this.#hooked === null || this.#hasPlainReply) super.clientDrained()
-    else this.#hooked.clientDrained()
-  }
-
-  fail(error: unknown): void {
+  override fail(error: unknown): void {
     if (this.isDone || this.isFailing) return
     // It may be some time until hooks have had their say: whoever works on the reply stops now.
     this.#cancelWork()
     // What the hooks still hold of the stream comes before the error event.
-    if (this.firstByteAtMs !== 0 && this.#hooked?.failWhenReady(error)) return
-    // The hooks have begun on another reply, which will not be sent.
-    if (this.#hooked !== null) this.bypassReplyHooks()
+    if (this.firstByteAtMs !== 0 && this.failsLater(error)) return
+    this.dropHookedReply()
     failRequest(this, error)
   }
 
-  failHooked(error: unknown): void {
+  override failHooked(error: unknown): void {
     this.#cancelWork()
     failHookedReply(this, error)
   }
@@ -264,7 +198,7 @@ export class HttpContext extends ReplyWriter implements RelayContext, PlainReply
   }
 
   protected override finished(): void {
-    this.#hooked?.giveUp()
+    super.finished()
     const listeners = this.#abortListeners
     this.#abortListeners = null
     if (this.isAborted) this.#cancelWork()

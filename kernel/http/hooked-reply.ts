@@ -6,7 +6,7 @@
 import type { IncomingResponse, RouteHooks } from '../contracts/hook.ts'
 import type { ReplyHeaders, RequestContext } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
-import { EventSplitter } from './event-splitter.ts'
+import { EventSplitter } from '../wire/event-splitter.ts'
 import { httpErrors } from './http-errors.ts'
 import { assertSendable } from './reply-check.ts'
 

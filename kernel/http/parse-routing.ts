@@ -1,5 +1,6 @@
 /** The full parse behind the peek: for bodies whose bytes were doubtful, and for every malformed one. */
 import type { RoutingPeek } from '../contracts/request.ts'
+import { topLevelMembers } from '../wire/json-members.ts'
 import { httpErrors } from './http-errors.ts'
 import { doubtPosition, scanRouting } from './scan-json.ts'
 
@@ -48,24 +49,6 @@ export function parseRouting(body: Buffer): RoutingPeek {
 
 /** Byte range of the last top-level `model` value of a body that is known to parse. */
 function findModelValue(body: Buffer): [number, number] {
-  const text = body.toString('latin1')
-  let range: [number, number] = [-1, -1]
-  const string = /"(?:[^"\\]|\\.)*"/y
-  let depth = 0
-  let isKey = true
-  let lastKey = ''
-  for (let at = 0; at < text.length; at++) {
-    const char = text[at]
-    if (char === '"') {
-      string.lastIndex = at
-      const token = string.exec(text)?.[0] ?? '"'
-      if (depth === 1 && isKey) lastKey = JSON.parse(body.toString('utf8', at, at + token.length)) as string
-      else if (depth === 1 && lastKey === 'model') range = [at, at + token.length]
-      at += token.length - 1
-    } else if (char === '{' || char === '[') depth++
-    else if (char === '}' || char === ']') depth--
-    else if (depth === 1 && char === ':') isKey = false
-    else if (depth === 1 && char === ',') isKey = true
-  }
-  return range
+  const member = topLevelMembers(body)?.findLast(({ name }) => name === 'model')
+  return member === undefined ? [-1, -1] : [member.valueStart, member.valueEnd]
 }

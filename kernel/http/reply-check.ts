@@ -31,12 +31,11 @@ export function assertSendable(response: IncomingResponse): void {
     if (OWN_HEADERS.has(headers[i].toLowerCase())) headers.splice(i, 2)
 }
 
-/** A reply that a hook gives in place of another, ready to be sent. @throws TypeError */
-export function checkedReply(
-  reply: Reply,
-  hook: 'onRequest' | 'onError',
-): Required<Omit<Reply, 'contentType'>> {
-  const owner = `an ${hook} hook`
+/** A reply with its content type among its headers. */
+export type CheckedReply = Required<Omit<Reply, 'contentType'>>
+
+/** A reply that somebody else made, ready to be sent. @param owner who made it, for the message @throws TypeError */
+export function checkedReply(reply: Reply, owner: string): CheckedReply {
   const { status, headers = [], contentType, body = '' } = reply
   assertStatus(status, owner)
   const all = contentType === undefined ? headers : ['content-type', contentType, ...headers]

@@ -3,17 +3,21 @@
  * top-level `model` and `stream`. What looks odd is left to a full parse. @hot
  */
 import type { RoutingPeek } from '../contracts/request.ts'
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipScalar,
+  skipSpace,
+  skipString,
+  skipWord,
+} from '../wire/json-bytes.ts'
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COLON = 0x3a
-const COMMA = 0x2c
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
-const OPEN_BRACKET = 0x5b
-const CLOSE_BRACKET = 0x5d
-/** Strings longer than this are left to the native search; shorter ones are quicker in the loop. bench: relay-json-100k */
-const SHORT_STRING = 24
 const MAX_DEPTH = 512
 
 /** What the scan expects next. */
@@ -121,85 +125,11 @@ export function doubtPosition(): number {
   return doubtAt
 }
 
-function skipSpace(body: Buffer, from: number): number {
-  let at = from
-  while (at < body.length) {
-    const byte = body[at]
-    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return at
-    at++
-  }
-  return at
-}
-
-/** @param from position of the opening quote @returns position after the closing one, or -1 */
-function skipString(body: Buffer, from: number): number {
-  const near = from + 1 + SHORT_STRING
-  let at = from + 1
-  for (; at < near && at < body.length; at++) {
-    const byte = body[at]
-    if (byte === QUOTE) return at + 1
-    if (byte === BACKSLASH) at++
-  }
-  while (true) {
-    const quote = body.indexOf(QUOTE, at)
-    if (quote < 0) return -1
-    let slashes = 0
-    while (body[quote - 1 - slashes] === BACKSLASH && quote - 1 - slashes >= at) slashes++
-    if ((slashes & 1) === 0) return quote + 1
-    at = quote + 1
-  }
-}
-
-/** Numbers and literals. @returns position after it, or -1 when it is neither */
-function skipScalar(body: Buffer, at: number): number {
-  const byte = body[at]
-  if (byte === 0x74) return matches(body, at, 'true')
-  if (byte === 0x66) return matches(body, at, 'false')
-  if (byte === 0x6e) return matches(body, at, 'null')
-  return skipNumber(body, at)
-}
-
-function matches(body: Buffer, at: number, word: string): number {
-  for (let i = 0; i < word.length; i++) if (body[at + i] !== word.charCodeAt(i)) return -1
-  return at + word.length
-}
-
-/** @source RFC 8259 section 6 */
-function skipNumber(body: Buffer, from: number): number {
-  let at = from
-  if (body[at] === 0x2d) at++
-  if (body[at] === 0x30) at++
-  else {
-    const digits = skipDigits(body, at)
-    if (digits === at) return -1
-    at = digits
-  }
-  if (body[at] === 0x2e) {
-    const digits = skipDigits(body, at + 1)
-    if (digits === at + 1) return -1
-    at = digits
-  }
-  if (body[at] === 0x65 || body[at] === 0x45) {
-    at++
-    if (body[at] === 0x2b || body[at] === 0x2d) at++
-    const digits = skipDigits(body, at)
-    if (digits === at) return -1
-    at = digits
-  }
-  return at
-}
-
-function skipDigits(body: Buffer, from: number): number {
-  let at = from
-  while (body[at] >= 0x30 && body[at] <= 0x39) at++
-  return at
-}
-
 /** @returns 1 for "model", 2 for "stream", 0 for another key, -1 when escapes make it doubtful */
 function keyAt(body: Buffer, from: number, after: number): number {
   const length = after - from - 2
-  if (length === 5 && matches(body, from + 1, 'model') > 0) return 1
-  if (length === 6 && matches(body, from + 1, 'stream') > 0) return 2
+  if (length === 5 && skipWord(body, from + 1, 'model') > 0) return 1
+  if (length === 6 && skipWord(body, from + 1, 'stream') > 0) return 2
   if (length > 36) return 0
   for (let at = from + 1; at < after - 1; at++) if (body[at] === BACKSLASH) return -1
   return 0

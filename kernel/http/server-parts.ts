@@ -1,9 +1,15 @@
 /** What a request needs of the server that took it: the parts all requests of a listener share. */
 import type { Logger } from '../contracts/log.ts'
+import type { RequestContext } from '../contracts/request.ts'
 import type { BodyPool } from './body-pool.ts'
-import type { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
 import type { Heartbeats } from './heartbeat.ts'
+
+/** A request as its server counts it, and as its access line tells of it. */
+export interface ServedRequest extends RequestContext {
+  /** URL of the worker that was chosen last; null when none was. */
+  readonly workerUrl: string | null
+}
 
 export interface ServerParts {
   readonly bodies: BodyPool
@@ -11,8 +17,8 @@ export interface ServerParts {
   readonly cors: Cors
   readonly log: Logger
   /** Writes the access line; null when access lines are off. */
-  readonly access: ((ctx: HttpContext, durationMs: number) => void) | null
+  readonly access: ((request: ServedRequest, durationMs: number) => void) | null
   /** Draining: every reply closes its connection. */
   readonly closesConnections: boolean
-  requestEnded(ctx: HttpContext): void
+  requestEnded(request: ServedRequest): void
 }

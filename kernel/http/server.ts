@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from '
 import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import type { Identity } from '../contracts/auth.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { Method } from '../contracts/route.ts'
+import type { Method } from '../contracts/route-facts.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { readBody } from './body.ts'
 import { BodyPool } from './body-pool.ts'
@@ -15,7 +15,7 @@ import { httpErrors } from './http-errors.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
-import type { ServerParts } from './server-parts.ts'
+import type { ServedRequest, ServerParts } from './server-parts.ts'
 
 export interface HttpServerOptions {
   readonly routes: readonly CompiledRoute[]
@@ -27,7 +27,7 @@ export interface HttpServerOptions {
   readonly cors: Cors
   readonly log: Logger
   /** Null when access lines are off. */
-  readonly access: ((ctx: HttpContext, durationMs: number) => void) | null
+  readonly access: ServerParts['access']
 }
 
 type Handler = (res: HttpResponse, req: HttpRequest) => void
@@ -37,12 +37,12 @@ export class HttpServer implements ServerParts {
   readonly bodies = new BodyPool()
   readonly cors: Cors
   readonly log: Logger
-  readonly access: HttpServerOptions['access']
+  readonly access: ServerParts['access']
   /** From the end of the settle time on: every reply closes its connection. */
   closesConnections = false
   readonly #app: TemplatedApp = App()
   readonly #options: HttpServerOptions
-  readonly #open = new Set<HttpContext>()
+  readonly #open = new Set<ServedRequest>()
   #listenSocket: us_listen_socket | null = null
   #isClosed = false
   #onIdle: (() => void) | null = null
@@ -57,7 +57,7 @@ export class HttpServer implements ServerParts {
   }
 
   /** Requests being served. */
-  get openRequests(): ReadonlySet<HttpContext> {
+  get openRequests(): ReadonlySet<ServedRequest> {
     return this.#open
   }
 
@@ -99,8 +99,8 @@ export class HttpServer implements ServerParts {
     this.#app.close()
   }
 
-  requestEnded(ctx: HttpContext): void {
-    this.#open.delete(ctx)
+  requestEnded(request: ServedRequest): void {
+    this.#open.delete(request)
     if (this.#open.size === 0 && this.#onIdle !== null) {
       this.#onIdle()
       this.#onIdle = null
@@ -189,11 +189,11 @@ export class HttpServer implements ServerParts {
   }
 
   #checkAccess(ctx: HttpContext, route: CompiledRoute): void {
-    const { access, errors } = route.definition
+    const { access, takesApiKeyHeader } = route.definition
     try {
       const found = route.auth?.check(access === 'admin' ? 'admin' : 'api', {
         authorization: ctx.header('authorization'),
-        apiKey: errors === 'messages' ? ctx.header('x-api-key') : undefined,
+        apiKey: takesApiKeyHeader === true ? ctx.header('x-api-key') : undefined,
       })
       if (found instanceof Promise) this.#admitLater(ctx, found)
       else this.#admit(ctx, found ?? null)

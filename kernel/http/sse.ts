@@ -2,14 +2,19 @@
  * The event stream writer that handlers get. Events of one turn leave together in one write: handlers may run inside
  * a callback of the server library, where several writes corrupt the stream of a slow client (platform fact).
  */
+import type { ReplySink } from '../contracts/reply-sink.ts'
 import type { SseWriter } from '../contracts/request.ts'
-import type { HttpContext } from './context.ts'
 
 /** Events of one turn beyond this make `write` say so: the handler waits for the drain. */
 const MAX_WAITING_BYTES = 65_536
 
+/** The reply that events go to. */
+export interface EventStreamReply extends Pick<ReplySink, 'setListener' | 'writeStream' | 'endStream'> {
+  fail(error: unknown): void
+}
+
 export class ContextSseWriter implements SseWriter {
-  readonly #ctx: HttpContext
+  readonly #reply: EventStreamReply
   #waiting: Buffer[] = []
   #isScheduled = false
   #isEnded = false
@@ -17,8 +22,8 @@ export class ContextSseWriter implements SseWriter {
   #waitingBytes = 0
   #resume: (() => void) | null = null
 
-  constructor(ctx: HttpContext) {
-    this.#ctx = ctx
+  constructor(reply: EventStreamReply) {
+    this.#reply = reply
   }
 
   write(event: string | Buffer): boolean {
@@ -33,7 +38,7 @@ export class ContextSseWriter implements SseWriter {
 
   onDrain(resume: () => void): void {
     this.#resume = resume
-    this.#ctx.setListener({ onClientDrain: () => this.#drained(), onCancel: () => {} })
+    this.#reply.setListener({ onClientDrain: () => this.#drained(), onCancel: () => {} })
   }
 
   end(lastEvent?: string | Buffer): void {
@@ -54,8 +59,8 @@ export class ContextSseWriter implements SseWriter {
     const wasWritable = this.#isWritable
     this.#waiting = []
     this.#waitingBytes = 0
-    if (this.#isEnded) this.#ctx.endStream(bytes)
-    else if (!this.#ctx.writeStream(bytes)) this.#isWritable = false
+    if (this.#isEnded) this.#reply.endStream(bytes)
+    else if (!this.#reply.writeStream(bytes)) this.#isWritable = false
     else if (!wasWritable) this.#drained()
   }
 
@@ -65,7 +70,7 @@ export class ContextSseWriter implements SseWriter {
     try {
       this.#resume?.()
     } catch (error) {
-      this.#ctx.fail(error)
+      this.#reply.fail(error)
     }
   }
 }

@@ -8,7 +8,7 @@ import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contr
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
-import type { RequestSlot } from '../contracts/request.ts'
+import type { RequestSlot } from '../contracts/request-facts.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Transport } from '../contracts/transport.ts'

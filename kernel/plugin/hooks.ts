@@ -3,6 +3,7 @@ import type { HookName, HookOptions, HookSignatures, OutgoingAttempt, RouteHooks
 import type { RequestContext } from '../contracts/request.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { DEFAULT_HOOK_MS, withDeadline } from './hook-deadline.ts'
 
 /** Unless a hook says otherwise. @source contracts/hook.ts */
 const DEFAULT_REPLY_BYTES = 1_048_576
@@ -28,7 +29,7 @@ export function declareHook<Name extends HookName>(
   return {
     plugin,
     name,
-    hook,
+    hook: withDeadline(hook, name, plugin, options.timeoutMs ?? DEFAULT_HOOK_MS),
     options,
     isOn: options.startsOff !== true,
     maxReplyBytes: options.maxReplyBytes ?? DEFAULT_REPLY_BYTES,
@@ -77,26 +78,36 @@ function fold<Hook>(hooks: readonly Hook[], link: (hook: Hook, rest: Hook) => Ho
   return hooks.length === 0 ? null : hooks.reduceRight((rest, hook) => link(hook, rest))
 }
 
+// A request may end while any hook is at work: what follows in the chain would take for it what nobody gives back.
+
 type OnRequest = HookSignatures['onRequest']
 function firstReply(hook: OnRequest, rest: OnRequest): OnRequest {
   return (ctx) => {
     const early = hook(ctx)
     // Only asynchronous hooks cost a promise.
-    if (early instanceof Promise) return early.then((reply) => reply || rest(ctx))
-    return early || rest(ctx)
+    if (early instanceof Promise) return early.then((reply) => replyOrRest(reply))
+    return replyOrRest(early)
+
+    function replyOrRest(reply: Awaited<ReturnType<OnRequest>>): ReturnType<OnRequest> {
+      return reply || ctx.isDone || ctx.isFailing ? reply : rest(ctx)
+    }
   }
 }
 
 type OnPick = HookSignatures['onPick']
 function firstSlot(hook: OnPick, rest: OnPick): OnPick {
-  return (ctx, model) => hook(ctx, model) ?? rest(ctx, model)
+  return (ctx, model) => {
+    const slot = hook(ctx, model) ?? undefined
+    return slot !== undefined || ctx.isDone ? slot : rest(ctx, model)
+  }
 }
 
 type OnUpstreamRequest = HookSignatures['onUpstreamRequest']
 function eachAttempt(hook: OnUpstreamRequest, rest: OnUpstreamRequest): OnUpstreamRequest {
   return (ctx, attempt: OutgoingAttempt) => {
     const pending = hook(ctx, attempt)
-    return pending instanceof Promise ? pending.then(() => rest(ctx, attempt)) : rest(ctx, attempt)
+    const goOn = () => (ctx.isDone || ctx.isFailing ? undefined : rest(ctx, attempt))
+    return pending instanceof Promise ? pending.then(goOn) : goOn()
   }
 }
 
@@ -104,7 +115,8 @@ type OnResponse = HookSignatures['onResponse']
 function eachResponse(hook: OnResponse, rest: OnResponse): OnResponse {
   return (ctx, response) => {
     const pending = hook(ctx, response)
-    return pending instanceof Promise ? pending.then(() => rest(ctx, response)) : rest(ctx, response)
+    const goOn = () => (ctx.isDone ? undefined : rest(ctx, response))
+    return pending instanceof Promise ? pending.then(goOn) : goOn()
   }
 }
 
@@ -112,7 +124,7 @@ type OnChunk = HookSignatures['onChunk']
 function bytesToBytes(hook: OnChunk, rest: OnChunk): OnChunk {
   return (ctx, chunk) => {
     const changed = hook(ctx, chunk)
-    return changed.length === 0 ? changed : rest(ctx, changed)
+    return changed.length === 0 || ctx.isDone ? changed : rest(ctx, changed)
   }
 }
 
@@ -120,7 +132,8 @@ type OnEvents = HookSignatures['onEvents']
 function eventsToEvents(hook: OnEvents, rest: OnEvents): OnEvents {
   return (ctx, events, isLast) => {
     const changed = hook(ctx, events, isLast)
-    const passOn = (next: Buffer) => (next.length > 0 || isLast ? rest(ctx, next, isLast) : next)
+    const passOn = (next: Buffer) =>
+      ctx.isDone || (next.length === 0 && !isLast) ? next : rest(ctx, next, isLast)
     return changed instanceof Promise ? changed.then(passOn) : passOn(changed)
   }
 }
@@ -145,7 +158,7 @@ function errorToError(hook: OnError, rest: OnError): OnError {
 
     // A reply in place of the error is final.
     function passOn(next: Awaited<ReturnType<OnError>>): ReturnType<OnError> {
-      return next instanceof GatewayError ? rest(ctx, next) : next
+      return next instanceof GatewayError && !ctx.isDone ? rest(ctx, next) : next
     }
   }
 }

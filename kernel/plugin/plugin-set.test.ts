@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Logger } from '../contracts/log.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import { token } from '../contracts/token.ts'
+import { apiErrorFormat } from '../errors/error-formats.ts'
 import { Declarations } from './declarations.ts'
 import { definePlugin, type Host, type Plugin, type PluginLifecycle } from './define-plugin.ts'
 import type { HostParts } from './plugin-host.ts'
@@ -46,7 +47,7 @@ const route = (path: string): RouteDefinition => ({
   method: 'GET',
   path,
   access: 'public',
-  errors: 'api',
+  errors: apiErrorFormat,
   handler: () => {},
   docs: { summary: 'own', tag: 'test', responses: {} },
 })

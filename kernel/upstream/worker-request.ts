@@ -3,7 +3,7 @@ import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { UpstreamRequest } from '../contracts/transport.ts'
 import type { RelayOptions } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { withMembers } from './json-members.ts'
+import { withMembers } from '../wire/json-members.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
 import { withModel } from './rewrite-model.ts'
 

@@ -1,5 +1,5 @@
 /** GET /debug/requests/{request_id}. */
-import type { RouteDefinition } from '#kernel'
+import { adminErrorFormat, type RouteDefinition } from '#kernel'
 import { debugErrors } from './errors.ts'
 import { RequestsReply, type RequestView } from './wire.ts'
 
@@ -11,7 +11,7 @@ export function requestRoute(find: (id: string) => Promise<readonly RequestView[
     method: 'GET',
     path: '/debug/requests/:request_id',
     access: 'admin',
-    errors: 'admin',
+    errors: adminErrorFormat,
     handler: async (ctx) => {
       const id = ctx.param('request_id')
       let requests = await find(id)

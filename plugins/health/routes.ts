@@ -1,5 +1,11 @@
 /** The health routes: what comes in and goes out. All are public. */
-import { type Host, type RequestContext, type RouteDefinition, writePrometheusText } from '#kernel'
+import {
+  apiErrorFormat,
+  type Host,
+  type RequestContext,
+  type RouteDefinition,
+  writePrometheusText,
+} from '#kernel'
 import type { HealthConfig } from './config.ts'
 import { healthErrors } from './errors.ts'
 import { mergeMetrics } from './merge-metrics.ts'
@@ -16,7 +22,7 @@ export function aliveRoute(path: '/health' | '/liveness'): RouteDefinition {
     method: 'GET',
     path,
     access: 'public',
-    errors: 'api',
+    errors: apiErrorFormat,
     handler: (ctx) => ctx.text(200, 'OK'),
     docs: {
       summary: 'Is the process alive',
@@ -31,7 +37,7 @@ export function readinessRoute(host: Host): RouteDefinition {
     method: 'GET',
     path: '/readiness',
     access: 'public',
-    errors: 'api',
+    errors: apiErrorFormat,
     handler(ctx) {
       const readiness = readReadiness(host)
       ctx.json(readiness.status === 'ready' ? 200 : 503, readiness)
@@ -53,7 +59,7 @@ export function healthGenerateRoute(host: Host): RouteDefinition {
     method: 'GET',
     path: '/health_generate',
     access: 'public',
-    errors: 'api',
+    errors: apiErrorFormat,
     handler(ctx) {
       const worker = host.balance.firstReady(({ connectionMode }) => connectionMode === 'http')
       if (worker === undefined) throw healthErrors.no_workers()
@@ -84,7 +90,7 @@ export function engineMetricsRoute(host: Host, config: HealthConfig): RouteDefin
     method: 'GET',
     path: '/engine_metrics',
     access: 'public',
-    errors: 'api',
+    errors: apiErrorFormat,
     async handler(ctx: RequestContext) {
       const targets = scrapeTargets(host.balance.workers)
       const answers = await scrapeWorkers(host.upstream, targets, options)

@@ -52,6 +52,8 @@ export class Admission {
 
   /** @throws the refusals of the error table, 429 and 408 */
   enter(ctx: RequestContext): undefined | Promise<undefined> {
+    // It would hold what nobody gives back: its end has been.
+    if (ctx.isDone || ctx.isFailing) return
     const { slot, turnstile, metrics } = this.#parts
     const stay = new Stay(ctx)
     slot.set(ctx, stay)

@@ -34,7 +34,8 @@ export default definePlugin({
       startsOff: true,
     } as const
     const gates = [
-      host.hook('onRequest', (ctx) => admission.enter(ctx), serving),
+      // Queues have limits of their own.
+      host.hook('onRequest', (ctx) => admission.enter(ctx), { ...serving, timeoutMs: 0 }),
       host.hook('onDone', (ctx) => admission.end(ctx), serving),
     ]
     const meters = [

@@ -1,5 +1,5 @@
 /** The limits routes: show the limits with what is in use, change them on all threads while they run. */
-import { type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { limitsConfig } from './config.ts'
 import { ChangeLimits } from './limits-settings.ts'
 import { LimitsReplySchema } from './wire.ts'
@@ -17,7 +17,13 @@ export function limitsRoutes(
   headers: readonly string[],
   show: (tenant: string | null, model: string | null) => unknown,
 ): readonly RouteDefinition[] {
-  const base = { path: '/limits', access: 'admin', errors: 'admin', endpoint: 'limits', headers } as const
+  const base = {
+    path: '/limits',
+    access: 'admin',
+    errors: adminErrorFormat,
+    endpoint: 'limits',
+    headers,
+  } as const
   const showTo = (ctx: RequestContext) =>
     ctx.json(200, show(ctx.queryParam('tenant'), ctx.queryParam('model')))
   const change = (isWhole: boolean) => async (ctx: RequestContext) => {

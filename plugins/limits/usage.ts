@@ -1,10 +1,10 @@
 /** Finds the token counts in the bytes of a reply without parsing it, and counts events where it tells none. @hot */
+import { EventCounter } from '#kernel'
 
 /** How far before the prompt's count the other may stand, in bytes. */
 const WINDOW_BYTES = 256
 const PROMPT_NAMES = [Buffer.from('"prompt_tokens":'), Buffer.from('"input_tokens":')]
 const OUTPUT_NAMES = [Buffer.from('"completion_tokens":'), Buffer.from('"output_tokens":')]
-const EVENT_END = Buffer.from('\n\n')
 const SPACE = 0x20
 const LF = 0x0a
 /** What is kept of a piece that ends within an event: the counts may go on in the next. Bytes. */
@@ -17,6 +17,7 @@ export class ReplyUsage {
   private output = -1
   events = 0
   private tail: Buffer = NOTHING
+  private readonly counter = new EventCounter()
 
   /** Prompt and completion; -1 until the reply said so. */
   get tokens(): number {
@@ -29,10 +30,7 @@ export class ReplyUsage {
     const { tail } = this
     const bytes = tail.length === 0 ? chunk : Buffer.concat([tail, chunk])
     this.read(bytes)
-    // The last byte of the tail may be half of an end.
-    const from = Math.max(0, tail.length - 1)
-    let at = bytes.indexOf(EVENT_END, from)
-    for (; at >= 0; at = bytes.indexOf(EVENT_END, at + EVENT_END.length)) this.events++
+    this.events += this.counter.push(chunk)
     const isWhole = bytes[bytes.length - 1] === LF && bytes[bytes.length - 2] === LF
     this.tail = isWhole ? NOTHING : Buffer.from(bytes.subarray(-TAIL_BYTES))
   }

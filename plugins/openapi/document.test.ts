@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { type RouteDefinition, Type } from '#kernel'
+import { adminErrorFormat, apiErrorFormat, messagesErrorFormat, type RouteDefinition, Type } from '#kernel'
 import { buildDocument } from './document.ts'
 
-const base = { handler() {}, access: 'api', errors: 'api' } as const
+const base = { handler() {}, access: 'api', errors: apiErrorFormat } as const
 const routes: RouteDefinition[] = [
   {
     ...base,
@@ -22,7 +22,8 @@ const routes: RouteDefinition[] = [
     ...base,
     method: 'POST',
     path: '/v1/messages',
-    errors: 'messages',
+    errors: messagesErrorFormat,
+    takesApiKeyHeader: true,
     docs: {
       summary: 'M',
       tag: 'Inference',
@@ -34,7 +35,7 @@ const routes: RouteDefinition[] = [
     method: 'GET',
     path: '/workers/:worker_id',
     access: 'admin',
-    errors: 'admin',
+    errors: adminErrorFormat,
     docs: {
       summary: 'One',
       tag: 'Workers',
@@ -51,7 +52,7 @@ const routes: RouteDefinition[] = [
     method: 'DELETE',
     path: '/workers/:worker_id',
     access: 'admin',
-    errors: 'admin',
+    errors: adminErrorFormat,
     docs: { summary: 'Remove', tag: 'Workers', responses: { 204: { description: 'gone' } } },
   },
   {

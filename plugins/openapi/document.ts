@@ -1,6 +1,6 @@
 /** The whole OpenAPI document, made of nothing but the declared routes. */
 import type { RouteDefinition, TSchema } from '#kernel'
-import { errorSchemas, securitySchemes } from './error-schemas.ts'
+import { ErrorSchemas, securitySchemes } from './error-schemas.ts'
 import { type Operation, toOperation, toTemplate } from './operation.ts'
 
 export interface DocumentOptions {
@@ -26,19 +26,19 @@ export interface OpenapiDocument {
 /** @source OpenAPI specification 3.1.0 */
 export function buildDocument(routes: readonly RouteDefinition[], options: DocumentOptions): OpenapiDocument {
   const paths: Record<string, Record<string, Operation>> = {}
+  const errors = new ErrorSchemas()
   for (const route of routes) {
     const path = toTemplate(route.path)
     paths[path] ??= {}
-    paths[path][route.method.toLowerCase()] = toOperation(route, options.usesAuth)
+    paths[path][route.method.toLowerCase()] = toOperation(route, options.usesAuth, errors)
   }
   const tags = [...new Set(routes.map(({ docs }) => docs.tag))].sort().map((name) => ({ name }))
-  const schemas = Object.fromEntries(Object.values(errorSchemas).map(({ name, schema }) => [name, schema]))
   return {
     openapi: '3.1.0',
     info: { title: options.title, version: options.version },
     servers: options.serverUrls.map((url) => ({ url })),
     tags,
     paths,
-    components: { schemas, securitySchemes },
+    components: { schemas: errors.schemas, securitySchemes },
   }
 }

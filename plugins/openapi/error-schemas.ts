@@ -1,26 +1,23 @@
-/** Error bodies and security schemes, as the document's components. */
-import { type Access, type ErrorFormat, type TSchema, Type } from '#kernel'
+/** Error schemas and security schemes, as the document's components. */
+import type { ErrorFormat, RouteFacts, TSchema } from '#kernel'
 
-const errorFields = {
-  message: Type.String(),
-  type: Type.String(),
-  param: Type.Optional(Type.String({ description: 'The request field at fault.' })),
-  code: Type.Optional(Type.String({ description: 'What is wrong, for programs.' })),
-}
+/** The error schemas of a set of routes, each under a name of its own. */
+export class ErrorSchemas {
+  readonly #names = new Map<ErrorFormat, string>()
+  readonly schemas: Record<string, TSchema> = Object.create(null)
 
-/** @source API spec 7.1 (api), 7.2 (admin); messages is the vendor's own */
-export const errorSchemas: Readonly<
-  Record<ErrorFormat, { readonly name: string; readonly schema: TSchema }>
-> = {
-  api: { name: 'ApiError', schema: Type.Object({ error: Type.Object(errorFields) }) },
-  admin: { name: 'AdminError', schema: Type.Object({ error: Type.Object(errorFields) }) },
-  messages: {
-    name: 'MessagesError',
-    schema: Type.Object({
-      type: Type.Literal('error'),
-      error: Type.Object({ type: Type.String(), message: Type.String() }),
-    }),
-  },
+  /** Name of the format's schema; formats that share a name with another get a number. */
+  nameOf(format: ErrorFormat): string {
+    const known = this.#names.get(format)
+    if (known !== undefined) return known
+    const text = JSON.stringify(format.schema)
+    let name = format.name
+    for (let n = 2; name in this.schemas && JSON.stringify(this.schemas[name]) !== text; n++)
+      name = `${format.name}${n}`
+    this.#names.set(format, name)
+    this.schemas[name] = format.schema
+    return name
+  }
 }
 
 /** @source API spec 5 */
@@ -40,8 +37,8 @@ export const securitySchemes = {
 } as const
 
 /** Alternatives, as OpenAPI has them; empty for open routes. */
-export function securityOf(access: Access, errors: ErrorFormat): Record<string, never[]>[] {
+export function securityOf({ access, takesApiKeyHeader }: RouteFacts): Record<string, never[]>[] {
   if (access === 'public') return []
   if (access === 'admin') return [{ controlPlaneKey: [] }]
-  return errors === 'messages' ? [{ servingKey: [] }, { messagesKey: [] }] : [{ servingKey: [] }]
+  return takesApiKeyHeader === true ? [{ servingKey: [] }, { messagesKey: [] }] : [{ servingKey: [] }]
 }

@@ -1,5 +1,5 @@
 /** The openapi plugin: describes every enabled route in one OpenAPI document. */
-import { definePlugin, Type } from '#kernel'
+import { apiErrorFormat, definePlugin, Type } from '#kernel'
 import { openapiConfig } from './config.ts'
 import { buildDocument } from './document.ts'
 
@@ -18,7 +18,7 @@ export default definePlugin({
       method: 'GET',
       path: '/openapi.json',
       access: 'public',
-      errors: 'api',
+      errors: apiErrorFormat,
       handler(ctx) {
         // Built when first asked for: routes are complete by then, and most gateways are never asked.
         json ??= JSON.stringify(

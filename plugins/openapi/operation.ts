@@ -1,6 +1,6 @@
 /** One route as an OpenAPI operation. */
-import { type RouteDefinition, type TSchema, Type } from '#kernel'
-import { errorSchemas, securityOf } from './error-schemas.ts'
+import { type ErrorFormat, type RouteDefinition, type RouteDocs, type TSchema, Type } from '#kernel'
+import { type ErrorSchemas, securityOf } from './error-schemas.ts'
 
 interface Parameter {
   readonly name: string
@@ -30,7 +30,7 @@ export function toTemplate(path: string): string {
 }
 
 /** @param usesAuth false when the configuration says that no route asks for a key */
-export function toOperation(route: RouteDefinition, usesAuth: boolean): Operation {
+export function toOperation(route: RouteDefinition, usesAuth: boolean, errors: ErrorSchemas): Operation {
   const { summary, tag, body } = route.docs
   const parameters = [...pathParameters(route.path), ...queryParameters(route)]
   return {
@@ -41,8 +41,8 @@ export function toOperation(route: RouteDefinition, usesAuth: boolean): Operatio
     ...(body === undefined
       ? {}
       : { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
-    responses: toResponses(route, usesAuth),
-    security: usesAuth ? securityOf(route.access, route.errors) : [],
+    responses: toResponses(route, usesAuth, errors),
+    security: usesAuth ? securityOf(route) : [],
   }
 }
 
@@ -70,28 +70,26 @@ function queryParameters({ docs }: RouteDefinition): Parameter[] {
   }))
 }
 
-function toResponses(route: RouteDefinition, usesAuth: boolean): Record<string, Response> {
+function toResponses(
+  route: RouteDefinition,
+  usesAuth: boolean,
+  errors: ErrorSchemas,
+): Record<string, Response> {
+  const errorResponse = (description: string) => toErrorResponse(route.errors, errors, description)
   const responses: Record<string, Response> = {}
-  for (const [status, { description, schema, contentType }] of Object.entries(route.docs.responses)) {
-    responses[status] = toResponse(route, Number(status), description, schema, contentType)
+  for (const [status, docs] of Object.entries(route.docs.responses)) {
+    const isError = Number(status) >= 400 && docs.schema === undefined && docs.contentType === undefined
+    responses[status] = isError ? errorResponse(docs.description) : toResponse(docs)
   }
   if (usesAuth && route.access !== 'public') {
-    responses[401] ??= errorResponse(route, 'The credential is missing or wrong.')
-    if (route.access === 'admin') responses[403] ??= errorResponse(route, 'The key is not of role admin.')
+    responses[401] ??= errorResponse('The credential is missing or wrong.')
+    if (route.access === 'admin') responses[403] ??= errorResponse('The key is not of role admin.')
   }
-  responses.default = errorResponse(route, 'Any other error.')
+  responses.default = errorResponse('Any other error.')
   return responses
 }
 
-function toResponse(
-  route: RouteDefinition,
-  status: number,
-  description: string,
-  schema: TSchema | undefined,
-  contentType: string | undefined,
-): Response {
-  if (status >= 400 && schema === undefined && contentType === undefined)
-    return errorResponse(route, description)
+function toResponse({ description, schema, contentType }: RouteDocs['responses'][number]): Response {
   if (schema === undefined && contentType === undefined) return { description }
   return {
     description,
@@ -99,7 +97,7 @@ function toResponse(
   }
 }
 
-function errorResponse({ errors }: RouteDefinition, description: string): Response {
-  const $ref = `#/components/schemas/${errorSchemas[errors].name}`
-  return { description, content: { 'application/json': { schema: { $ref } } } }
+function toErrorResponse(format: ErrorFormat, errors: ErrorSchemas, description: string): Response {
+  const $ref = `#/components/schemas/${errors.nameOf(format)}`
+  return { description, content: { [format.contentType ?? 'application/json']: { schema: { $ref } } } }
 }

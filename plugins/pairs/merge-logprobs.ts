@@ -3,7 +3,7 @@
  * in `meta_info.input_token_logprobs` of each JSON object of its answer.
  * @source routing facts 1.12; grpc facts 4.4
  */
-import { type HeaderList, headerOf, isPlainEventStream } from '#kernel'
+import { EventSplitter, type HeaderList, headerOf, isPlainEventStream } from '#kernel'
 
 /** A longer event is passed on as it is. @source routing facts 3.3 */
 const MAX_EVENT_BYTES = 1_048_576
@@ -70,26 +70,20 @@ class JsonMerge implements LogprobMerge {
 class EventMerge implements LogprobMerge {
   readonly isStream = true
   readonly #logprobs: PromptLogprobs
-  /** Of an event that is not whole yet. */
-  #rest: Buffer = NOTHING
+  readonly #splitter = new EventSplitter()
 
   constructor(logprobs: PromptLogprobs) {
     this.#logprobs = logprobs
   }
 
   push(chunk: Buffer): Buffer {
-    const bytes = Buffer.concat([this.#rest, chunk])
-    const end = lastBorder(bytes)
-    if (end === 0 && bytes.length > MAX_EVENT_BYTES) {
-      this.#rest = NOTHING
-      return bytes
-    }
-    this.#rest = bytes.subarray(end)
-    return this.#mergeLines(bytes.subarray(0, end))
+    const events = this.#splitter.push(chunk)
+    if (events.length > 0) return this.#mergeLines(events)
+    return this.#splitter.waitingBytes > MAX_EVENT_BYTES ? this.#splitter.takeRest() : NOTHING
   }
 
   end(): Buffer {
-    return this.#mergeLines(this.#rest)
+    return this.#mergeLines(this.#splitter.takeRest())
   }
 
   /** The data of an engine's event is one line. */
@@ -132,13 +126,6 @@ function metaOf(answer: unknown): Record<string, unknown> | null {
 function indexOf(answer: unknown, position: number): number {
   const { index } = answer as { index?: unknown }
   return typeof index === 'number' ? index : position
-}
-
-/** Behind the last whole event; 0 when there is none. */
-function lastBorder(bytes: Buffer): number {
-  const lines = bytes.lastIndexOf('\n\n')
-  const longLines = bytes.lastIndexOf('\r\n\r\n')
-  return Math.max(lines < 0 ? 0 : lines + 2, longLines < 0 ? 0 : longLines + 4)
 }
 
 function eventTexts(stream: string): string[] {

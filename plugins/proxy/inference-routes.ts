@@ -1,5 +1,6 @@
 /** The relayed inference routes, one row each: their bytes go to a worker and its answer comes back untouched. @hot */
 import {
+  apiErrorFormat,
   defineValidator,
   type Host,
   type RequestContext,
@@ -131,7 +132,7 @@ function toRoute(row: InferenceRow, handler: RouteDefinition['handler']): RouteD
     method: 'POST',
     path,
     access: 'api',
-    errors: 'api',
+    errors: apiErrorFormat,
     endpoint,
     requestIdPrefix,
     handler,

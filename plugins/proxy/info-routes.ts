@@ -1,5 +1,12 @@
 /** The public routes about models and servers: what comes in and goes out. */
-import { Auth, type Host, type RequestContext, type RouteDefinition, type WorkerEntry } from '#kernel'
+import {
+  Auth,
+  apiErrorFormat,
+  type Host,
+  type RequestContext,
+  type RouteDefinition,
+  type WorkerEntry,
+} from '#kernel'
 import type { ProxyConfig } from './config.ts'
 import { proxyErrors } from './errors.ts'
 import { listModels } from './model-list.ts'
@@ -13,7 +20,7 @@ export function modelsRoute(host: Host, config: ProxyConfig): RouteDefinition {
     method: 'GET',
     path: '/v1/models',
     access: 'public',
-    errors: 'api',
+    errors: apiErrorFormat,
     headers: ['authorization', 'x-api-key'],
     async handler(ctx) {
       const data = await listModels(ctx, {
@@ -44,7 +51,7 @@ export function infoRoutes(host: Host): RouteDefinition[] {
       method: 'GET',
       path: '/get_model_info',
       access: 'public',
-      errors: 'api',
+      errors: apiErrorFormat,
       handler: (ctx) => askFirst(ctx, withModelInfo),
       docs: {
         summary: 'What the first ready worker says of its model',
@@ -56,7 +63,7 @@ export function infoRoutes(host: Host): RouteDefinition[] {
       method: 'GET',
       path: '/get_server_info',
       access: 'public',
-      errors: 'api',
+      errors: apiErrorFormat,
       handler: (ctx) => askFirst(ctx, withServerInfo),
       docs: {
         summary: 'What the first ready worker says of itself',

@@ -1,5 +1,5 @@
 /** The two rerank routes: what comes in and goes out. */
-import type { Host, RouteDefinition } from '#kernel'
+import { apiErrorFormat, type Host, type RouteDefinition } from '#kernel'
 import { failures } from './inference-routes.ts'
 import { rerank, v1Rerank } from './rerank.ts'
 import { RerankReply, RerankRequest, V1RerankRequest } from './wire/rerank.ts'
@@ -16,7 +16,7 @@ export function rerankRoutes(host: Host): RouteDefinition[] {
       method: 'POST',
       path: '/rerank',
       access: 'api',
-      errors: 'api',
+      errors: apiErrorFormat,
       endpoint: 'rerank',
       handler: (ctx) => rerank(host, ctx),
       docs: { summary: 'Rank documents by a query', tag: 'Inference', body: RerankRequest, responses },
@@ -25,7 +25,7 @@ export function rerankRoutes(host: Host): RouteDefinition[] {
       method: 'POST',
       path: '/v1/rerank',
       access: 'api',
-      errors: 'api',
+      errors: apiErrorFormat,
       endpoint: 'rerank',
       handler: (ctx) => v1Rerank(host, ctx),
       docs: {

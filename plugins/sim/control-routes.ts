@@ -1,5 +1,5 @@
 /** Routes that steer and watch the simulation; no engine has them. */
-import type { Method, RequestContext, RouteDefinition, TSchema } from '#kernel'
+import { apiErrorFormat, type Method, type RequestContext, type RouteDefinition, type TSchema } from '#kernel'
 import type { Engine } from './engine.ts'
 import { validators } from './wire.ts'
 
@@ -72,7 +72,7 @@ function controlRoute(
     method,
     path,
     access: 'public',
-    errors: 'api',
+    errors: apiErrorFormat,
     headers: ['authorization'],
     handler: (ctx) => {
       engine.checkKey(ctx)

@@ -1,5 +1,11 @@
 /** The engine's HTTP surface: serving, discovery and probes. Control of the simulation is in control-routes.ts. */
-import type { RequestContext, RouteDefinition, TSchema, Validator } from '#kernel'
+import {
+  apiErrorFormat,
+  type RequestContext,
+  type RouteDefinition,
+  type TSchema,
+  type Validator,
+} from '#kernel'
 import { generateChat } from './chat.ts'
 import { generateCompletion } from './completion.ts'
 import { controlRoutes } from './control-routes.ts'
@@ -218,7 +224,7 @@ function simRoute(
     method,
     path,
     access: 'public',
-    errors: 'api',
+    errors: apiErrorFormat,
     headers: HEADERS,
     handler,
     docs: {

@@ -7,7 +7,7 @@ import {
   type IncomingResponse,
   type Reply,
   type RequestContext,
-  toErrorBody,
+  toErrorReply,
 } from '#kernel'
 import type { GuestInput } from '../../wasm-sdk/abi.ts'
 import type { ActiveModules, Chain } from './active-modules.ts'
@@ -139,9 +139,11 @@ export async function runOnError(
   error: GatewayError,
 ): Promise<GatewayError | Reply> {
   const chain = active.chain('OnError')
-  const body = Buffer.from(JSON.stringify(toErrorBody(error, ctx.route.errors)))
-  const { status, code, message, kind } = error
-  const headers = ['content-type', 'application/json', ...error.headers, 'x-weir-error-code', code]
+  const { code, message, kind } = error
+  const reply = toErrorReply(error, ctx.route.errors, ctx)
+  const { status } = reply
+  const body = Buffer.from(reply.body as Buffer)
+  const headers = ['content-type', reply.contentType, ...reply.headers]
   const response: IncomingResponse = { status, headers, body }
   const end = await phases.run(chain.modules, {
     point: 'OnError',

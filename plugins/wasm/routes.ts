@@ -1,10 +1,10 @@
 /** The /wasm routes: HTTP in and out only; what they ask is decided on control. @source API spec 4.7, wasm facts 4 */
-import { type Host, isUuid, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { adminErrorFormat, type Host, isUuid, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { type Asker, ListModules, RegisterModules, RemoveModule } from './commands.ts'
 import { tenantOf } from './request-facts.ts'
 import { ModuleListSchema, RegistrationReplySchema, RegistrationSchema } from './wire.ts'
 
-const base = { access: 'admin', errors: 'admin', endpoint: 'wasm' } as const
+const base = { access: 'admin', errors: adminErrorFormat, endpoint: 'wasm' } as const
 const tag = 'WASM modules'
 const plainText = { contentType: 'text/plain', schema: Type.String() }
 

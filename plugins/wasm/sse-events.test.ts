@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readBlocks, writeEvent } from './sse-events.ts'
+import { writeEvent } from '#kernel'
+import { readBlocks } from './sse-events.ts'
 
 const lineEnd = fc.constantFrom('\n', '\r\n', '\r')
 const text = fc.string({ unit: fc.constantFrom('a', 'ü', '✓', ' ', ':', '{', '"', '\\') })

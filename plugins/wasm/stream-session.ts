@@ -1,10 +1,10 @@
 /** The OnStreamEvent attach point: one stream's events on their way through its modules. @source wasm facts 18.6 */
-import type { RequestContext } from '#kernel'
+import { type RequestContext, writeEvent } from '#kernel'
 import { wasmErrors } from './errors.ts'
 import type { LoadedModule, StreamItemResult } from './guest-task.ts'
 import { requestFacts } from './request-facts.ts'
 import { toPairs } from './run-phase.ts'
-import { type EventBlock, readBlocks, writeEvent } from './sse-events.ts'
+import { type EventBlock, readBlocks } from './sse-events.ts'
 import type { StreamBatcher } from './stream-batcher.ts'
 
 export class StreamSession {

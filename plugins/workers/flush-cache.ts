@@ -1,5 +1,12 @@
 /** POST /flush_cache: empties the KV cache of every HTTP worker. */
-import { type Host, type RouteDefinition, type Static, Type, type WorkerEntry } from '#kernel'
+import {
+  adminErrorFormat,
+  type Host,
+  type RouteDefinition,
+  type Static,
+  Type,
+  type WorkerEntry,
+} from '#kernel'
 import { callEngines, FailedCallSchema } from './call-engines.ts'
 import { type CallWorker, callOf } from './probe.ts'
 
@@ -50,7 +57,7 @@ export function flushCacheRoute(host: Host): RouteDefinition {
     method: 'POST',
     path: '/flush_cache',
     access: 'admin',
-    errors: 'admin',
+    errors: adminErrorFormat,
     readsBody: false,
     handler: async (ctx) => {
       const report = await flushCaches(callOf(host), host.balance.workers)

@@ -1,5 +1,12 @@
 /** GET /get_loads: asks every registered worker how busy it is. */
-import { type Host, type RouteDefinition, type Static, Type, type WorkerEntry } from '#kernel'
+import {
+  adminErrorFormat,
+  type Host,
+  type RouteDefinition,
+  type Static,
+  Type,
+  type WorkerEntry,
+} from '#kernel'
 import { fanOut } from './fan-out.ts'
 import { type LoadDetails, LoadDetailsSchema, readGauges, readLoads } from './load-report.ts'
 import { askLoads, askMetricsPage, jsonOf } from './load-sources.ts'
@@ -77,7 +84,7 @@ export function getLoadsRoute(host: Host): RouteDefinition {
     method: 'GET',
     path: '/get_loads',
     access: 'admin',
-    errors: 'admin',
+    errors: adminErrorFormat,
     handler: async (ctx) => ctx.json(200, await readWorkerLoads(callOf(host), host.balance.workers)),
     docs: {
       summary: 'Load of every worker',

@@ -1,6 +1,6 @@
 /** How one worker's health is checked: the gateway's defaults under the worker's own values. */
+import type { RuntimeType } from '#kernel'
 import type { WorkersConfig } from './config.ts'
-import type { HealthOverrides, WorkerSpec } from './spec.ts'
 
 /** @source routes facts 16.2 */
 export interface HealthSettings {
@@ -17,6 +17,9 @@ export interface HealthSettings {
   /** How long a deleted worker stays listed for its running requests, seconds. */
   readonly drainSettleSecs: number
 }
+
+/** Values of one worker that differ from the gateway's. */
+export type HealthOverrides = Partial<HealthSettings>
 
 /** @param isExternal cloud services have no health route, so they are not checked unless the worker asks for it */
 export function effectiveHealth(
@@ -36,6 +39,9 @@ export function effectiveHealth(
 }
 
 /** Health of a worker that is not registered yet. */
-export function healthOfSpec(spec: WorkerSpec, config: WorkersConfig): HealthSettings {
+export function healthOfSpec(
+  spec: { readonly health: HealthOverrides; readonly runtimeType: RuntimeType },
+  config: WorkersConfig,
+): HealthSettings {
   return effectiveHealth(spec.health, config, spec.runtimeType === 'external')
 }

@@ -1,5 +1,6 @@
 /** POST /start_profile and /stop_profile: switches the profilers of the engines on and off. */
 import {
+  adminErrorFormat,
   defineValidator,
   type Host,
   type RequestContext,
@@ -93,7 +94,7 @@ export function profileRoutes(host: Host): readonly RouteDefinition[] {
     const report = await profileEngines(callOf(host), host.balance.workers, path, body)
     ctx.json(STATUS_OF[report.status], report)
   }
-  const base = { method: 'POST', access: 'admin', errors: 'admin', endpoint: 'workers' } as const
+  const base = { method: 'POST', access: 'admin', errors: adminErrorFormat, endpoint: 'workers' } as const
   const responses = {
     200: { description: 'Every worker took it.', schema: ProfiledSchema },
     206: { description: 'Some or all did not.', schema: PartlyProfiledSchema },

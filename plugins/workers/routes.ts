@@ -1,5 +1,5 @@
 /** The worker routes: HTTP in and out only; what they ask is decided on control. */
-import { type Host, isUuid, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { adminErrorFormat, type Host, isUuid, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import {
   GetWorker,
   ListWorkers,
@@ -18,7 +18,7 @@ import {
   WorkerSpecSchema,
 } from './wire.ts'
 
-const base = { access: 'admin', errors: 'admin', endpoint: 'workers' } as const
+const base = { access: 'admin', errors: adminErrorFormat, endpoint: 'workers' } as const
 const tag = 'Workers'
 const acceptedChange = { description: 'Accepted; done in the background.', schema: ChangeAcceptedSchema }
 const badRequest = { description: 'Bad id, body or URL.' }

@@ -1,13 +1,10 @@
 /** A worker as somebody asked for it: our own form of the wire's specification and patch, every default filled in. */
 import type { ModelCard, RuntimeType, WorkerType } from '#kernel'
 import { workerErrors } from './errors.ts'
-import type { HealthSettings } from './health-settings.ts'
+import type { HealthOverrides } from './health-settings.ts'
 import { normalizeCard } from './model-card.ts'
 import { checkResilience } from './resilience.ts'
 import type { HealthWire, WorkerPatchWire, WorkerSpecWire } from './wire.ts'
-
-/** Health values of one worker that differ from the gateway's. */
-export type HealthOverrides = Partial<HealthSettings>
 
 /** Members that are kept and shown as they came; `buildWorker` reads what routing needs of them. */
 const CARRIED_KEYS = [

@@ -1,7 +1,7 @@
 /** Memory of large bodies is used again: no request ever sees another's bytes. */
 import { createHash } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
-import { definePlugin, Type } from '#kernel'
+import { apiErrorFormat, definePlugin, Type } from '#kernel'
 import { startGateway } from '../support/gateway.ts'
 import { jsonAnswer, startScriptedWorker } from '../support/scripted-worker.ts'
 import { staticWorkers } from '../support/static-workers.ts'
@@ -43,7 +43,7 @@ test('a plugin that keeps a body keeps its bytes', async () => {
         method: 'POST',
         path: '/keep',
         access: 'public',
-        errors: 'api',
+        errors: apiErrorFormat,
         docs: { summary: 'keeps', tag: 'test', responses: {} },
         handler: (ctx) => {
           kept.push(ctx.bodyBytes)

@@ -1,6 +1,6 @@
 /** What stops a gateway from starting, as its operator sees it. */
 import { expect, test } from 'vitest'
-import type { RouteDefinition } from '#kernel'
+import { adminErrorFormat, type RouteDefinition } from '#kernel'
 import { startGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 
@@ -8,7 +8,7 @@ const route: RouteDefinition = {
   method: 'GET',
   path: '/guarded',
   access: 'admin',
-  errors: 'admin',
+  errors: adminErrorFormat,
   handler: (ctx) => ctx.json(200, {}),
   docs: { summary: 'own', tag: 'test', responses: {} },
 }

@@ -1,6 +1,7 @@
 /** The seven hooks as a plugin author meets them: what each may do, in which order, on whose routes. */
 import { afterEach, describe, expect, test } from 'vitest'
 import {
+  apiErrorFormat,
   defineErrors,
   type HookName,
   type HookOptions,
@@ -54,7 +55,7 @@ function ownRoute(path: string, handler: RouteDefinition['handler']): RouteDefin
     method: 'POST',
     path,
     access: 'public',
-    errors: 'api',
+    errors: apiErrorFormat,
     handler,
     docs: { summary: 'own', tag: 'test', responses: {} },
   }

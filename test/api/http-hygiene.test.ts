@@ -1,6 +1,6 @@
 /** What the HTTP layer does with requests no good client sends. Raw bytes on real sockets. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { definePlugin, Type } from '#kernel'
+import { adminErrorFormat, apiErrorFormat, definePlugin, Type } from '#kernel'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { sendRaw } from '../support/raw-socket.ts'
 
@@ -16,7 +16,7 @@ const echo = definePlugin({
       method: 'POST',
       path: '/echo',
       access: 'public',
-      errors: 'api',
+      errors: apiErrorFormat,
       docs: { summary: 'echo', tag: 'test', responses: {} },
       handler: (ctx) => ctx.text(200, String(ctx.bodyBytes.length)),
     })
@@ -24,7 +24,7 @@ const echo = definePlugin({
       method: 'GET',
       path: '/items/:item_id',
       access: 'public',
-      errors: 'admin',
+      errors: adminErrorFormat,
       docs: { summary: 'item', tag: 'test', responses: {} },
       handler: (ctx) => ctx.json(200, { id: ctx.param('item_id'), q: ctx.queryParam('q') }),
     })

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { definePlugin, Type } from '#kernel'
+import { apiErrorFormat, definePlugin, Type } from '#kernel'
 import { startGateway } from '../support/gateway.ts'
 
 let stop = async () => {}
@@ -17,7 +17,7 @@ const big = definePlugin({
       method: 'GET',
       path: '/big',
       access: 'public',
-      errors: 'api',
+      errors: apiErrorFormat,
       docs: { summary: 'big', tag: 'test', responses: {} },
       handler: (ctx) => ctx.send(200, 'text/plain', BODY),
     })

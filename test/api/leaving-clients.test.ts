@@ -127,3 +127,24 @@ test.each(Object.entries(stages))('%s', async (_when, { answer, hooks, kernel, r
   await hooked.gateway.stop()
   expect(performance.now() - startMs).toBeLessThan(2_000)
 })
+
+test('clients that leave during a slow onRequest hook take no place of the limits', async () => {
+  const hold = new Hold()
+  const hooked = await openHooked((host) => host.hook('onRequest', () => hold.pass(undefined), ALL), {
+    answer: jsonAnswer({}),
+    plugins: { auth: {}, limits: { maxConcurrentRequests: 2, queueSize: 0 } },
+  })
+  cleanups.push(() => hooked.close())
+  const leaving = Array.from({ length: 20 }, async () => {
+    const leave = new AbortController()
+    const reply = hooked.relay({ model: 'm' }, { signal: leave.signal })
+    await hold.entered.promise
+    setTimeout(() => leave.abort(), 20)
+    await reply.catch(() => {})
+  })
+  await Promise.all(leaving)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  hold.release()
+  const replies = await Promise.all([hooked.relay(), hooked.relay()])
+  expect(replies.map(({ status }) => status)).toEqual([200, 200])
+})

@@ -1,5 +1,6 @@
 /** Limits of tenants over a real gateway: who is told apart, and what is settled after the reply. */
 import { describe, expect, test } from 'vitest'
+import { apiErrorFormat } from '#kernel'
 import { plugin } from '../support/hooked-gateway.ts'
 import { dropAnswer, jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
@@ -89,7 +90,7 @@ describe('requests a minute', () => {
         method: 'POST',
         path: '/cancel',
         access: 'api',
-        errors: 'api',
+        errors: apiErrorFormat,
         handler: (ctx) => ctx.json(200, {}),
         docs: { summary: 'takes no body', tag: 'test', responses: {} },
       })

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { Auth, type Host, type RequestContext, type RouteDefinition } from '#kernel'
+import { Auth, apiErrorFormat, type Host, type RequestContext, type RouteDefinition } from '#kernel'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { sendRaw } from '../support/raw-socket.ts'
 import {
@@ -39,7 +39,7 @@ function route(
     method,
     path,
     access: 'public',
-    errors: 'api',
+    errors: apiErrorFormat,
     handler,
     docs: { summary: 'own', tag: 'test', responses: {} },
   }

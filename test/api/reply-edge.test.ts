@@ -1,7 +1,7 @@
 /** Hooks and handlers that misbehave on the way back to the client: each request still ends once, and holds nothing. */
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Host, Reply, RequestContext, RouteDefinition } from '#kernel'
+import { apiErrorFormat, type Host, type Reply, type RequestContext, type RouteDefinition } from '#kernel'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { sendRaw } from '../support/raw-socket.ts'
 import { hangAnswer, jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
@@ -26,7 +26,7 @@ function ownRoute(path: string, handler: RouteDefinition['handler']): RouteDefin
     method: 'POST',
     path,
     access: 'public',
-    errors: 'api',
+    errors: apiErrorFormat,
     handler,
     docs: { summary: 'own', tag: 'test', responses: {} },
   }

@@ -1,6 +1,6 @@
 /** Hooks on the way back to the client: whole events, replies of handlers, bodies on demand, switches at run time. */
 import { afterEach, describe, expect, test } from 'vitest'
-import type { HookSwitch, Host, RouteDefinition } from '#kernel'
+import { apiErrorFormat, type HookSwitch, type Host, type RouteDefinition } from '#kernel'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { dropAnswer, jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
@@ -29,7 +29,7 @@ function ownRoute(path: string, handler: RouteDefinition['handler']): RouteDefin
     method: 'POST',
     path,
     access: 'public',
-    errors: 'api',
+    errors: apiErrorFormat,
     handler,
     docs: { summary: 'own', tag: 'test', responses: {} },
   }

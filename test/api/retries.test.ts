@@ -1,7 +1,7 @@
 /** Further attempts on other workers: when they follow, what they carry, and what ends them. Routing facts 3.1 to 3.3. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { AttemptReport, Host } from '#kernel'
+import { type AttemptReport, apiErrorFormat, type Host } from '#kernel'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 import {
@@ -186,7 +186,7 @@ describe('what is tried again', () => {
           method: 'POST',
           path: '/collect',
           access: 'api',
-          errors: 'api',
+          errors: apiErrorFormat,
           docs: { summary: 'collects', tag: 'test', responses: {} },
           handler: async (ctx) => {
             const reply = await host.upstream.collect(ctx, { model: 'm', stream: false, path: '/echo' })
@@ -205,7 +205,7 @@ describe('what is tried again', () => {
           method: 'POST',
           path: '/named',
           access: 'api',
-          errors: 'api',
+          errors: apiErrorFormat,
           docs: { summary: 'names its worker', tag: 'test', responses: {} },
           handler: (ctx) => {
             const [worker] = host.balance.workers

@@ -1,6 +1,6 @@
 /** What routes of plugins can do with workers beyond relaying to a picked one: name the worker, collect, call. */
 import { afterEach, expect, test } from 'vitest'
-import { definePlugin, type Host, type RequestContext, Type } from '#kernel'
+import { apiErrorFormat, definePlugin, type Host, type RequestContext, Type } from '#kernel'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import {
   dropAnswer,
@@ -33,7 +33,7 @@ async function open(
         method: 'GET',
         path: '/own',
         access: 'public',
-        errors: 'api',
+        errors: apiErrorFormat,
         docs: { summary: 'own', tag: 'test', responses: {} },
         handler: (ctx) => handle(host, ctx),
       })

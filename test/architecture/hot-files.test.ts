@@ -16,7 +16,7 @@ const PER_CHUNK =
 
 /** Lines of hot files that do not run per request or chunk: path → text of the line → why. */
 const EXCEPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'kernel/http/context.ts': {
+  'kernel/http/hooked-writer.ts': {
     "this.send(status, 'application/json', JSON.stringify(value), headers)":
       'ctx.json is for replies made here, never for relayed ones',
     'if (headers !== undefined) all.push(...headers)':

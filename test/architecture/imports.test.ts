@@ -49,6 +49,7 @@ const LAYERS: readonly (readonly string[])[] = [
 /** Contracts hold no behaviour, but name two types of the layers right above; each is a type and nothing is loaded. */
 const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/hook.ts': 'kernel/errors/gateway-error.ts', // onError takes and gives the one error class
+  'kernel/contracts/error-format.ts': 'kernel/errors/gateway-error.ts', // what a format shows is the one error class
   'kernel/contracts/request.ts': 'kernel/schema/validate.ts', // ctx.body(validator)
   'kernel/contracts/generation.ts': 'kernel/errors/gateway-error.ts', // what ends a generation is that class too
   'kernel/contracts/pair.ts': 'kernel/errors/gateway-error.ts', // what a pair failed with, too

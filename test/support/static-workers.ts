@@ -1,5 +1,6 @@
 /** A plugin for tests of the kernel: ready workers at given addresses, and one relaying route, without the workers plugin. */
 import {
+  apiErrorFormat,
   definePlugin,
   type ModelCard,
   type Plugin,
@@ -32,7 +33,7 @@ export function staticWorkers(workers: readonly StaticWorker[]): StaticWorkers {
         method: 'POST',
         path: '/relay',
         access: 'api',
-        errors: 'api',
+        errors: apiErrorFormat,
         docs: { summary: 'relays', tag: 'test', responses: {} },
         handler: (ctx) => {
           const { model, stream } = ctx.peek()

@@ -1,5 +1,6 @@
-/** Turns an error into the JSON body of a route's format. The only place that knows the three shapes. */
-import type { ErrorFormat } from '../contracts/route.ts'
+/** The error formats that the kernel brings: of the inference API, of the control plane, of the messages format. */
+import { type TSchema, Type } from 'typebox'
+import type { ErrorFormat } from '../contracts/error-format.ts'
 import type { ErrorKind, GatewayError } from './gateway-error.ts'
 
 /** @source API spec 7.1, routes facts 20.1 for the kinds it leaves out */
@@ -59,16 +60,44 @@ const MESSAGES_TYPE: Readonly<Record<ErrorKind, string>> = {
   gateway_timeout: 'timeout_error',
 }
 
-/** The error body as an object; also the payload of an error event inside a stream. */
-export function toErrorBody(error: GatewayError, format: ErrorFormat): Record<string, unknown> {
-  const { message, code, param } = error
-  if (format === 'messages') return { type: 'error', error: { type: MESSAGES_TYPE[error.kind], message } }
-  const type = format === 'api' ? API_TYPE[error.kind] : ADMIN_TYPE[error.kind]
-  return { error: param === null ? { message, type, code } : { message, type, param, code } }
+const errorFields = {
+  message: Type.String(),
+  type: Type.String(),
+  param: Type.Optional(Type.String({ description: 'The request field at fault.' })),
+  code: Type.Optional(Type.String({ description: 'What is wrong, for programs.' })),
 }
 
-/** The event that ends a broken stream. @source DECISIONS "A broken stream says so" */
-export function toErrorEvent(error: GatewayError, format: ErrorFormat): string {
-  const data = JSON.stringify(toErrorBody(error, format))
-  return format === 'messages' ? `event: error\ndata: ${data}\n\n` : `data: ${data}\n\n`
+/** `{ error: { message, type, param?, code } }`, in the words of one API; a broken stream ends with it as an event. */
+function envelopeFormat(name: string, typeOf: Readonly<Record<ErrorKind, string>>): ErrorFormat {
+  const body = ({ message, code, param, kind }: GatewayError) => {
+    const type = typeOf[kind]
+    return { error: param === null ? { message, type, code } : { message, type, param, code } }
+  }
+  return Object.freeze({
+    name,
+    schema: Type.Object({ error: Type.Object(errorFields) }) as TSchema,
+    body,
+    lastEvents: (error: GatewayError) => `data: ${JSON.stringify(body(error))}\n\n`,
+  })
+}
+
+/** @source API spec 7.1 */
+export const apiErrorFormat: ErrorFormat = envelopeFormat('ApiError', API_TYPE)
+
+/** @source API spec 7.2 */
+export const adminErrorFormat: ErrorFormat = envelopeFormat('AdminError', ADMIN_TYPE)
+
+/** The vendor's own shape, code left out; a broken stream ends with its `error` event. */
+export const messagesErrorFormat: ErrorFormat = Object.freeze({
+  name: 'MessagesError',
+  schema: Type.Object({
+    type: Type.Literal('error'),
+    error: Type.Object({ type: Type.String(), message: Type.String() }),
+  }) as TSchema,
+  body: toMessagesBody,
+  lastEvents: (error: GatewayError) => `event: error\ndata: ${JSON.stringify(toMessagesBody(error))}\n\n`,
+})
+
+function toMessagesBody({ kind, message }: GatewayError): object {
+  return { type: 'error', error: { type: MESSAGES_TYPE[kind], message } }
 }

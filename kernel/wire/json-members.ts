@@ -5,14 +5,18 @@
  * Only for bytes that are known to be JSON (the routing peek has checked them). What turns out not to be is null.
  */
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COLON = 0x3a
-const COMMA = 0x2c
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
-const OPEN_BRACKET = 0x5b
-const CLOSE_BRACKET = 0x5d
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipSpace,
+  skipString,
+  skipValue,
+} from './json-bytes.ts'
 
 const CLOSING = Buffer.from('}')
 const COMMA_BYTE = Buffer.from(',')
@@ -98,63 +102,6 @@ export function arrayShape(body: Buffer, start: number): { length: number; first
     if (body[at] !== COMMA) return null
     at = skipSpace(body, at + 1)
   }
-}
-
-function skipSpace(body: Buffer, from: number): number {
-  let at = from
-  while (body[at] === 0x20 || body[at] === 0x0a || body[at] === 0x0d || body[at] === 0x09) at++
-  return at
-}
-
-/** @returns the offset behind the value, or -1 */
-function skipValue(body: Buffer, from: number): number {
-  const byte = body[from]
-  if (byte === QUOTE) return skipString(body, from)
-  if (byte === OPEN_BRACE || byte === OPEN_BRACKET) return skipContainer(body, from)
-  let at = from
-  while (at < body.length && !endsScalar(body[at])) at++
-  return at === from ? -1 : at
-}
-
-function skipContainer(body: Buffer, from: number): number {
-  let depth = 0
-  let at = from
-  while (at < body.length) {
-    const byte = body[at]
-    if (byte === QUOTE) {
-      at = skipString(body, at)
-      if (at < 0) return -1
-      continue
-    }
-    if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth++
-    else if ((byte === CLOSE_BRACE || byte === CLOSE_BRACKET) && --depth === 0) return at + 1
-    at++
-  }
-  return -1
-}
-
-function skipString(body: Buffer, from: number): number {
-  for (let at = from + 1; at < body.length; ) {
-    const quote = body.indexOf(QUOTE, at)
-    if (quote < 0) return -1
-    let slashes = 0
-    while (body[quote - 1 - slashes] === BACKSLASH && quote - 1 - slashes > from) slashes++
-    if ((slashes & 1) === 0) return quote + 1
-    at = quote + 1
-  }
-  return -1
-}
-
-function endsScalar(byte: number): boolean {
-  return (
-    byte === COMMA ||
-    byte === CLOSE_BRACE ||
-    byte === CLOSE_BRACKET ||
-    byte === 0x20 ||
-    byte === 0x0a ||
-    byte === 0x0d ||
-    byte === 0x09
-  )
 }
 
 /** A name with escapes is decoded, so that no spelling of it goes unnoticed. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { EventCounter, nextEventEnd } from './event-borders.ts'
 import { EventSplitter } from './event-splitter.ts'
 
 /** Events as the slow and certain way finds them: line by line. */
@@ -80,3 +81,60 @@ test('what is given back is not changed by the chunk it came in', () => {
   chunk.fill(0)
   expect(events.toString()).toBe('data: 1\n\n')
 })
+
+test('any bytes in any pieces: the same whole events as in one piece', () => {
+  const bytes = fc
+    .array(fc.constantFrom('\n', '\r', 'a', ':'), { maxLength: 40 })
+    .map((parts) => parts.join(''))
+  fc.assert(
+    fc.property(bytes, fc.array(fc.nat(40), { maxLength: 12 }), (text, places) => {
+      const whole = new EventSplitter()
+      const pieces = new EventSplitter()
+      const once = whole.push(Buffer.from(text)).toString()
+      const parts = cut(Buffer.from(text), places).map((piece) => pieces.push(piece))
+      expect(Buffer.concat(parts).toString()).toBe(once)
+      expect(pieces.takeRest().toString()).toBe(whole.takeRest().toString())
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test('events are counted alike in one piece and in many', () => {
+  fc.assert(
+    fc.property(streams, fc.array(fc.nat(400), { maxLength: 12 }), (text, places) => {
+      const pieces = new EventCounter()
+      const counts = cut(Buffer.from(text), places).map((piece) => pieces.push(piece))
+      const total = counts.reduce((sum, count) => sum + count, 0)
+      expect(total).toBe(new EventCounter().push(Buffer.from(text)))
+      expect(total).toBe(eventsIn(Buffer.from(text)).length)
+    }),
+  )
+})
+
+test('whole events are taken apart where they end', () => {
+  expect(eventsIn(Buffer.from('data: 1\n\n\ndata: 2\r\n\r\ndata: 3\r\r'))).toEqual([
+    'data: 1\n\n',
+    '\n',
+    'data: 2\r\n\r\n',
+    'data: 3\r\r',
+  ])
+  expect(nextEventEnd(Buffer.from('data: 1\n'), 0)).toBe(-1)
+})
+
+test('an event of 1 MB that comes byte by byte takes no longer than its bytes', () => {
+  const splitter = new EventSplitter()
+  const byte = Buffer.from('a')
+  const startedAtMs = performance.now()
+  for (let i = 0; i < 1_048_576; i++) splitter.push(byte)
+  expect(performance.now() - startedAtMs).toBeLessThan(2_000)
+  expect(splitter.push(Buffer.from('\n\n')).length).toBe(1_048_578)
+})
+
+function eventsIn(bytes: Buffer): string[] {
+  const events: string[] = []
+  for (let from = 0, end = nextEventEnd(bytes, 0); end >= 0; end = nextEventEnd(bytes, end)) {
+    events.push(bytes.toString('utf8', from, end))
+    from = end
+  }
+  return events
+}

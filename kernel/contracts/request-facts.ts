@@ -1,0 +1,23 @@
+/** What is known of a request from its head on: what error formats and request slots get to see. */
+import type { Identity } from './auth.ts'
+
+export interface RequestFacts {
+  /** Upper case. */
+  readonly method: string
+  /** As received, without the query. */
+  readonly path: string
+  /** Without the question mark; empty when there is none. */
+  readonly query: string
+  /** Sent back as `x-request-id` and on to the worker. @source routes facts "Request id" */
+  readonly requestId: string
+  /** `performance.now()` at arrival, milliseconds. */
+  readonly startedAtMs: number
+  /** Null on public routes, and until the access check has passed. */
+  readonly identity: Identity | null
+}
+
+/** A plugin's own value on each request: an array index, not a property added to the context. */
+export interface RequestSlot<T> {
+  get(request: RequestFacts): T | undefined
+  set(request: RequestFacts, value: T): void
+}

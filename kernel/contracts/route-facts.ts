@@ -1,0 +1,38 @@
+/** What a route says of itself, apart from its handler: who may call it, how errors look, what goes in and out. */
+import type { TSchema } from 'typebox'
+import type { Access } from './auth.ts'
+import type { ErrorFormat } from './error-format.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** Documentation of a route; the OpenAPI document is made of nothing else. */
+export interface RouteDocs {
+  readonly summary: string
+  readonly tag: string
+  readonly body?: TSchema
+  readonly query?: Readonly<Record<string, TSchema>>
+  /** By status; null where the reply has no JSON body. */
+  readonly responses: Readonly<
+    Record<number, { readonly description: string; readonly schema?: TSchema; readonly contentType?: string }>
+  >
+}
+
+export interface RouteFacts {
+  readonly method: Method
+  /** Literal segments and `:name` parameters, such as `/workers/:worker_id`. */
+  readonly path: string
+  readonly access: Access
+  /** How errors are shown, such as `apiErrorFormat`. */
+  readonly errors: ErrorFormat
+  /** Request headers the handler or its hooks read beyond the kernel's own list, lower-case. */
+  readonly headers?: readonly string[]
+  /** The key may come in `x-api-key` too, as clients of the messages format send it. Default false. */
+  readonly takesApiKeyHeader?: boolean
+  /** False when the route takes no body and any that comes is ignored. Default: true for POST, PUT and PATCH. */
+  readonly readsBody?: boolean
+  /** Short label of the endpoint in metrics, such as `chat`. Default `other`. */
+  readonly endpoint?: string
+  /** Prefix of generated request ids. Default `req-`. */
+  readonly requestIdPrefix?: string
+  readonly docs: RouteDocs
+}

@@ -1,0 +1,33 @@
+/** One error as the whole reply that the format of a route makes of it. */
+import type { ErrorFormat } from '../contracts/error-format.ts'
+import type { RequestFacts } from '../contracts/request-facts.ts'
+import type { GatewayError } from './gateway-error.ts'
+
+/** Tells programs what is wrong, whatever the format. */
+const CODE_HEADER = 'x-weir-error-code'
+
+export interface ErrorReply {
+  readonly status: number
+  /** [name, value, …], content type left out. */
+  readonly headers: readonly string[]
+  readonly contentType: string
+  readonly body: string | Buffer
+}
+
+/** @throws what the format throws, and TypeError for a status that is no error */
+export function toErrorReply(error: GatewayError, format: ErrorFormat, request: RequestFacts): ErrorReply {
+  const status = format.status?.(error, request) ?? error.status
+  if (!Number.isInteger(status) || status < 400 || status > 599)
+    throw new TypeError(`the error format ${format.name} set the status to ${status}`)
+  const own = format.headers?.(error, request) ?? []
+  return {
+    status,
+    headers: [...error.headers, ...own, CODE_HEADER, error.code],
+    contentType: format.contentType ?? 'application/json',
+    body: toBytes(format.body(error, request)),
+  }
+}
+
+function toBytes(body: string | Buffer | object): string | Buffer {
+  return typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
+}

@@ -1,0 +1,35 @@
+/** The end of a request: observers, metrics and the access line, once each. */
+import type { RouteHooks } from '../contracts/hook.ts'
+import type { CompiledRoute } from './compiled-route.ts'
+import type { ServedRequest, ServerParts } from './server-parts.ts'
+
+/** A request as its end needs it. Implemented by `context.ts`. */
+export interface EndingRequest extends ServedRequest {
+  readonly server: ServerParts
+  readonly compiled: CompiledRoute
+  readonly hooks: RouteHooks
+  /** Gives the body's memory back. */
+  recycleBody(): void
+}
+
+/** Exactly once per request, whatever happened. */
+export function finishRequest(ctx: EndingRequest): void {
+  const { server, compiled, hooks } = ctx
+  server.requestEnded(ctx)
+  const { onDone } = hooks
+  if (onDone !== null) {
+    const onThrow = (error: unknown) =>
+      server.log.error({ err: error, request_id: ctx.requestId }, 'an onDone hook threw')
+    try {
+      const pending = onDone(ctx)
+      if (pending instanceof Promise) pending.catch(onThrow)
+    } catch (error) {
+      onThrow(error)
+    }
+  }
+  ctx.recycleBody()
+  if (compiled.metrics === null && server.access === null) return
+  const durationMs = performance.now() - ctx.startedAtMs
+  compiled.metrics?.onDone(ctx.status, ctx.errorCode, durationMs / 1000)
+  server.access?.(ctx, durationMs)
+}

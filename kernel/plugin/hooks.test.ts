@@ -1,0 +1,145 @@
+/** Chains of hooks: none of them goes on for a request that is over, and none waits for ever. */
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { HookName, HookSignatures } from '../contracts/hook.ts'
+import type { RequestContext } from '../contracts/request.ts'
+import type { RouteDefinition } from '../contracts/route.ts'
+import { GatewayError } from '../errors/gateway-error.ts'
+import { httpErrors } from '../http/http-errors.ts'
+import { compileHooks, declareHook } from './hooks.ts'
+
+const route = { access: 'api' } as unknown as RouteDefinition
+const BYTES = Buffer.from('data: 1\n\n')
+const error = httpErrors.internal_error()
+
+/** A call of each chain, and what its hooks give back to let the next one run. */
+const CALLS: { [Name in HookName]?: { args: readonly unknown[]; passOn: unknown } } = {
+  onRequest: { args: [], passOn: undefined },
+  onPick: { args: ['m'], passOn: undefined },
+  onUpstreamRequest: { args: [{ headers: [] }], passOn: undefined },
+  onResponse: { args: [{ status: 200, headers: [], body: null }], passOn: undefined },
+  onEvents: { args: [BYTES, false], passOn: BYTES },
+  onChunk: { args: [BYTES], passOn: BYTES },
+  onError: { args: [error], passOn: error },
+}
+const OBSERVERS: readonly HookName[] = ['onAttempt', 'onDone']
+const SYNCHRONOUS: readonly HookName[] = ['onPick', 'onChunk', 'onAttempt']
+
+interface FakeRequest {
+  isDone: boolean
+  isFailing: boolean
+}
+
+/** How one hook behaves, and whether the request ends while it is at work. */
+interface Link {
+  readonly isLate: boolean
+  readonly leaves: 'no' | 'at once' | 'while it waits'
+  readonly failsOnly: boolean
+}
+
+function chainOf(name: HookName, links: readonly Link[], request: FakeRequest, started: number[]) {
+  const declared = links.map((link, index) => {
+    const end = () => {
+      if (link.failsOnly && name === 'onRequest') request.isFailing = true
+      else request.isDone = true
+    }
+    const hook = () => {
+      started.push(index)
+      const { passOn } = CALLS[name] ?? { passOn: undefined }
+      if (link.leaves === 'at once') end()
+      if (!link.isLate || SYNCHRONOUS.includes(name)) return passOn
+      return Promise.resolve().then(() => {
+        if (link.leaves === 'while it waits') end()
+        return passOn
+      })
+    }
+    return declareHook('p', name, hook as HookSignatures[HookName], { scope: 'all' })
+  })
+  return compileHooks(declared, 'p', route)[name] as ((...args: unknown[]) => unknown) | null
+}
+
+const links = fc.array(
+  fc.record<Link>({
+    isLate: fc.boolean(),
+    leaves: fc.constantFrom('no', 'no', 'no', 'at once', 'while it waits'),
+    failsOnly: fc.boolean(),
+  }),
+  { minLength: 1, maxLength: 5 },
+)
+
+describe.each(Object.keys(CALLS) as HookName[])('%s', (name) => {
+  test('no hook runs for a request that is over, whenever it ends', async () => {
+    await fc.assert(
+      fc.asyncProperty(links, async (chain) => {
+        const request: FakeRequest = { isDone: false, isFailing: false }
+        const started: number[] = []
+        await chainOf(name, chain, request, started)?.(request, ...(CALLS[name]?.args ?? []))
+        const canWait = !SYNCHRONOUS.includes(name)
+        const over = chain.findIndex(
+          ({ leaves, isLate }) => leaves === 'at once' || (leaves === 'while it waits' && isLate && canWait),
+        )
+        const last = over < 0 ? chain.length - 1 : over
+        expect(started).toEqual(Array.from({ length: last + 1 }, (_, index) => index))
+      }),
+    )
+  })
+})
+
+test.each(OBSERVERS)('%s is told to every hook, whatever became of the request', async (name) => {
+  const request: FakeRequest = { isDone: true, isFailing: true }
+  const started: number[] = []
+  const link: Link = { isLate: true, leaves: 'at once', failsOnly: false }
+  await chainOf(name, [link, link, link], request, started)?.(request, {})
+  expect(started).toEqual([0, 1, 2])
+})
+
+describe('a hook that never settles', () => {
+  beforeEach(() => {
+    vi.useFakeTimers()
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+  const never = () => new Promise<never>(() => {})
+  const request = { isDone: false, isFailing: false } as RequestContext
+
+  test.each(['onRequest', 'onUpstreamRequest', 'onResponse', 'onEvents', 'onError'] as const)(
+    '%s ends with an error that names hook and plugin when its time is over',
+    async (name) => {
+      const declared = declareHook('slow-plugin', name, never, { timeoutMs: 500 })
+      const chain = compileHooks([declared], 'slow-plugin', route)[name] as (...args: unknown[]) => unknown
+      const outcome = Promise.resolve(chain(request, ...(CALLS[name]?.args ?? []))).catch(
+        (failure) => failure,
+      )
+      await vi.advanceTimersByTimeAsync(500)
+      const failure = (await outcome) as GatewayError
+      expect(failure).toBeInstanceOf(GatewayError)
+      expect(failure.code).toBe('hook_timeout')
+      expect(failure.message).toContain(`${name} hook of plugin slow-plugin`)
+      expect(vi.getTimerCount()).toBe(0)
+    },
+  )
+
+  test('has half a minute unless it says otherwise, and all the time with 0', async () => {
+    const settled: string[] = []
+    for (const [label, options] of [
+      ['default', {}],
+      ['endless', { timeoutMs: 0 }],
+    ] as const) {
+      const declared = declareHook('p', 'onRequest', never, options)
+      Promise.resolve(compileHooks([declared], 'p', route).onRequest?.(request)).catch(() =>
+        settled.push(label),
+      )
+    }
+    await vi.advanceTimersByTimeAsync(29_000)
+    expect(settled).toEqual([])
+    await vi.advanceTimersByTimeAsync(600_000)
+    expect(settled).toEqual(['default'])
+  })
+
+  test('leaves no timer behind when it settles in time', async () => {
+    const declared = declareHook('p', 'onRequest', async () => undefined, {})
+    await compileHooks([declared], 'p', route).onRequest?.(request)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})

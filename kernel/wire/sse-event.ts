@@ -1,0 +1,57 @@
+/** Single events of an event stream: fields from bytes, bytes from fields. @source WHATWG HTML, server-sent events, 9.2 */
+
+export interface SseEvent {
+  /** Null when the event has no `event` field. */
+  readonly name: string | null
+  /** Lines of the `data` fields, joined by LF. */
+  readonly data: string
+}
+
+export interface ReadEvent extends SseEvent {
+  /** `id` and `retry` as they stood, each line with its end; empty when there are none. */
+  readonly otherFields: string
+}
+
+const LINE_ENDS = /\r\n|\n|\r/
+
+/**
+ * @param bytes of one event, with or without its empty line
+ * @returns null for comments and for events without data, which are not told to anybody
+ */
+export function readEvent(bytes: Buffer): ReadEvent | null {
+  const text = bytes.toString('utf8')
+  const only = onlyDataLine(text)
+  if (only !== null) return { name: null, data: only, otherFields: '' }
+  let data: string | null = null
+  let name: string | null = null
+  let otherFields = ''
+  for (const line of text.split(LINE_ENDS)) {
+    const colon = line.indexOf(':')
+    const field = colon < 0 ? line : line.slice(0, colon)
+    if (field === 'data')
+      data = data === null ? fieldValue(line, colon) : `${data}\n${fieldValue(line, colon)}`
+    else if (field === 'event') name = fieldValue(line, colon)
+    else if (field === 'id' || field === 'retry') otherFields += `${line}\n`
+  }
+  return data === null ? null : { name, data, otherFields }
+}
+
+/** The data of an event that is one such line and nothing else, as nearly all are; null for any other. */
+function onlyDataLine(text: string): string | null {
+  if (!text.startsWith('data:')) return null
+  const end = text.indexOf('\n')
+  if (end < 0 || end + 2 !== text.length || text.charCodeAt(end + 1) !== 0x0a || text.includes('\r'))
+    return null
+  return text.slice(text.charCodeAt(5) === 0x20 ? 6 : 5, end)
+}
+
+function fieldValue(line: string, colon: number): string {
+  if (colon < 0) return ''
+  return line.slice(line.charCodeAt(colon + 1) === 0x20 ? colon + 2 : colon + 1)
+}
+
+/** @param otherFields lines that go with the event, each with its end */
+export function writeEvent({ name, data }: SseEvent, otherFields = ''): string {
+  const lines = data.split(LINE_ENDS).map((line) => `data: ${line}\n`)
+  return `${name === null ? '' : `event: ${name}\n`}${otherFields}${lines.join('')}\n`
+}

@@ -1,0 +1,51 @@
+/** No file of ours needs itself, however long the way: a circle of files can be read and changed only as one. */
+import { posix } from 'node:path'
+import { expect, test } from 'vitest'
+import { importsOf, readSource, sourceFiles } from './source-scan.ts'
+
+/** Circles that still stand, each as its sorted files. */
+const KNOWN: readonly string[] = [
+  'kernel/upstream/http1/connection-pool.ts, kernel/upstream/http1/connection.ts, kernel/upstream/http1/http-exchange.ts',
+  'plugins/wasm/guest-instance.ts, plugins/wasm/host-functions.ts',
+  'wasm-sdk/build-assemblyscript.ts, wasm-sdk/build-rust.ts, wasm-sdk/build.ts',
+  'wasm-sdk/conformance-trial.ts, wasm-sdk/conformance.ts',
+]
+
+const files = sourceFiles(['{kernel,plugins,wasm-sdk}/**/*.ts'])
+const imports = new Map(
+  files.map((file) => [
+    file,
+    importsOf(readSource(file))
+      .map(({ specifier }) => posix.join(posix.dirname(file), specifier))
+      .filter((to) => files.includes(to)),
+  ]),
+)
+
+function reach(from: string): Set<string> {
+  const seen = new Set<string>()
+  const open = [from]
+  for (let file = open.pop(); file !== undefined; file = open.pop()) {
+    for (const to of imports.get(file) ?? []) {
+      if (!seen.has(to)) open.push(to)
+      seen.add(to)
+    }
+  }
+  return seen
+}
+
+const reached = new Map(files.map((file) => [file, reach(file)]))
+const circles = new Set(
+  files
+    .filter((file) => reached.get(file)?.has(file))
+    .map((file) =>
+      files.filter((other) => reached.get(file)?.has(other) && reached.get(other)?.has(file)).join(', '),
+    ),
+)
+
+test('no files import each other in a circle', () => {
+  expect([...circles].filter((circle) => !KNOWN.includes(circle))).toEqual([])
+})
+
+test('the list of known circles holds none that is gone', () => {
+  expect(KNOWN.filter((circle) => !circles.has(circle))).toEqual([])
+})

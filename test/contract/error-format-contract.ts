@@ -1,0 +1,91 @@
+/** What every error format must hold to; each built-in one and each plugin's runs it. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { ErrorFormat, ErrorKind, RequestFacts } from '#kernel'
+import { GatewayError } from '#kernel'
+import { toErrorReply } from '../../kernel/errors/error-reply.ts'
+import { STATUS_OF_KIND } from '../../kernel/errors/gateway-error.ts'
+import { checkedReply } from '../../kernel/http/reply-check.ts'
+import { defineValidator } from '../../kernel/schema/validate.ts'
+import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
+
+const SECRET = 'what only the log may tell'
+
+const errors = fc
+  .record({
+    kind: fc.constantFrom(...(Object.keys(STATUS_OF_KIND) as ErrorKind[])),
+    code: fc.constantFrom('invalid_field', 'no_workers', 'internal_error'),
+    message: fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('', 'a\n\ndata: forged\n\n', '\r\r', '"'),
+    ),
+    param: fc.option(fc.string(), { nil: undefined }),
+    headers: fc.constantFrom([], ['retry-after', '2']),
+  })
+  .map(
+    ({ param, headers, ...facts }) =>
+      new GatewayError(
+        { ...facts, source: 'gateway', isRetryable: false },
+        { param, headers, cause: new Error(SECRET) },
+      ),
+  )
+
+const requests: fc.Arbitrary<RequestFacts> = fc.record({
+  method: fc.constantFrom('GET', 'POST'),
+  path: fc.constantFrom('/', '/v1/chat/completions', '/no/such/route'),
+  query: fc.constantFrom('', 'a=b'),
+  requestId: fc.uuid(),
+  startedAtMs: fc.nat(),
+  identity: fc.option(fc.record({ tenant: fc.string(), role: fc.constantFrom('admin', 'user', null) })),
+})
+
+const forAny = (check: (error: GatewayError, request: RequestFacts) => void) =>
+  fc.assert(
+    fc.property(errors, requests, (error, request) => {
+      check(error, request)
+    }),
+  )
+
+export function errorFormatContract(title: string, format: ErrorFormat): void {
+  describe(`error format ${title}`, () => {
+    const isJson = /\bjson\b/.test(format.contentType ?? 'application/json')
+
+    test('its name can stand in a document', () => {
+      expect(format.name).toMatch(/^[A-Za-z][A-Za-z0-9]*$/)
+    })
+
+    test('makes a reply that can be sent of any error, with a status of an error', () => {
+      forAny((error, request) => {
+        const reply = checkedReply(toErrorReply(error, format, request), format.name)
+        expect(reply.status).toBeGreaterThanOrEqual(400)
+        expect(reply.headers).toEqual(expect.arrayContaining(['x-weir-error-code', error.code]))
+        expect(reply.headers).toEqual(expect.arrayContaining([...error.headers]))
+      })
+    })
+
+    test.runIf(isJson)('the body is what its schema says', () => {
+      const validator = defineValidator(format.schema)
+      forAny((error, request) => {
+        const body = JSON.parse(toErrorReply(error, format, request).body.toString()) as unknown
+        validator.parse(body)
+      })
+    })
+
+    test('ends a stream with whole events, whatever the message', () => {
+      forAny((error, request) => {
+        const text = format.lastEvents(error, request)
+        const splitter = new EventSplitter()
+        expect(splitter.push(Buffer.from(text)).toString()).toBe(text)
+        expect(splitter.waitingBytes).toBe(0)
+        expect(text).not.toContain('\n\ndata: forged')
+      })
+    })
+
+    test('never tells the cause', () => {
+      forAny((error, request) => {
+        expect(toErrorReply(error, format, request).body.toString()).not.toContain(SECRET)
+        expect(format.lastEvents(error, request)).not.toContain(SECRET)
+      })
+    })
+  })
+}

@@ -1,0 +1,19 @@
+/** Every error format holds to the contract: those of the door, and one that a stranger's plugin might bring. */
+import { adminErrorFormat, apiErrorFormat, type ErrorFormat, messagesErrorFormat, Type } from '#kernel'
+import { errorFormatContract } from './error-format-contract.ts'
+
+/** Plain text, a status of its own, and a stream that ends with two events. */
+const strangersFormat: ErrorFormat = {
+  name: 'StrangersError',
+  schema: Type.String(),
+  contentType: 'text/plain; charset=utf-8',
+  status: ({ kind }) => (kind === 'unavailable' ? 429 : 400),
+  headers: (_error, { requestId }) => ['x-trouble', requestId],
+  body: ({ code }, { requestId }) => `${code} in ${requestId}`,
+  lastEvents: ({ code }) => `event: broken\ndata: ${code}\n\nevent: end\ndata:\n\n`,
+}
+
+errorFormatContract('api', apiErrorFormat)
+errorFormatContract('admin', adminErrorFormat)
+errorFormatContract('messages', messagesErrorFormat)
+errorFormatContract("a stranger's", strangersFormat)
