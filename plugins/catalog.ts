@@ -3,6 +3,7 @@ import type { PluginCatalog } from '../kernel/serve.ts'
 
 export const catalog: PluginCatalog = {
   auth: () => import('./auth/index.ts'),
+  'chat-engine': () => import('./chat-engine/index.ts'),
   debug: () => import('./debug/index.ts'),
   health: () => import('./health/index.ts'),
   limits: () => import('./limits/index.ts'),

@@ -1,0 +1,16 @@
+/** Generations over HTTP workers that speak chat completions: the internal request to a chat body, chunks to events. */
+import { definePlugin } from '#kernel'
+import { chatEngine } from './chat-engine.ts'
+import { chatEngineConfig } from './config.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'chat-engine',
+    version: '0.1.0',
+    description: 'Generations over HTTP workers that speak chat completions',
+    config: chatEngineConfig,
+  },
+  register(host, config) {
+    host.engine(chatEngine(config))
+  },
+})

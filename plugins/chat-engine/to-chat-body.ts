@@ -1,0 +1,181 @@
+/** The internal request as a chat completions body for one worker. */
+import type {
+  ChatMessage,
+  ChatTool,
+  ContentPart,
+  EngineAttempt,
+  GenerationRequest,
+  OutputConstraint,
+  ReasoningWish,
+  ToolChoice,
+  WorkerEntry,
+} from '#kernel'
+
+type Json = Record<string, unknown>
+
+/** @source messages facts 9.3 (request); routes facts 10.1, 10.2 */
+export function toChatBody({ request, model, worker, stream }: EngineAttempt): Buffer {
+  const { prompt } = request
+  const profile = profileOf(worker)
+  const body: Json = {
+    model,
+    messages: prompt.kind === 'chat' ? prompt.messages.map((one) => toMessage(one, profile)) : [],
+  }
+  if (request.tools.length > 0) {
+    body.tools = request.tools.map(toTool)
+    const choice = toToolChoice(request.toolChoice)
+    if (choice !== undefined) body.tool_choice = choice
+    if (request.parallelToolCalls !== undefined) body.parallel_tool_calls = request.parallelToolCalls
+  }
+  Object.assign(body, toSampling(request, profile), toConstraint(request.constraint))
+  if (request.choices !== 1) body.n = request.choices
+  if (request.topLogprobs !== null) {
+    body.logprobs = true
+    if (request.topLogprobs > 0) body.top_logprobs = request.topLogprobs
+  }
+  addReasoning(body, request, profile)
+  if (request.continuesLastMessage === true) {
+    body.continue_final_message = true
+    body.add_generation_prompt = false
+  }
+  if (request.wantsTokenIds === true) body.return_token_ids = true
+  if (request.user !== undefined) body.user = request.user
+  if (request.cacheKey !== undefined) body.prompt_cache_key = request.cacheKey
+  if (stream) {
+    body.stream = true
+    body.stream_options = { include_usage: true }
+  }
+  addCarried(body, request, worker)
+  return Buffer.from(JSON.stringify(body))
+}
+
+/** What is known of the service behind a worker beyond the format that all share. */
+interface Profile {
+  /** The vendor's own service: it refuses what engines add to the format. */
+  readonly isOpenAi: boolean
+}
+
+function profileOf({ labels }: WorkerEntry): Profile {
+  return { isOpenAi: labels.provider === 'openai' }
+}
+
+function toMessage(message: ChatMessage, { isOpenAi }: Profile): Json {
+  const { role, name, tool_calls, tool_call_id, reasoning_content, refusal } = message
+  const wire: Json = { role, content: toContent(message) }
+  if (name !== undefined) wire.name = name
+  if (tool_calls !== undefined && tool_calls.length > 0) wire.tool_calls = tool_calls
+  if (tool_call_id !== undefined) wire.tool_call_id = tool_call_id
+  if (refusal !== undefined) wire.refusal = refusal
+  if (reasoning_content !== undefined && !isOpenAi) wire.reasoning_content = reasoning_content
+  return wire
+}
+
+/** Chat has no flag for a failed tool call: the text says so. */
+function toContent({ content, is_error }: ChatMessage): unknown {
+  if (content === null) return null
+  if (typeof content === 'string') return is_error === true ? `Error: ${content}` : content
+  const parts = content.map(toPart)
+  return is_error === true ? [{ type: 'text', text: 'Error:' }, ...parts] : parts
+}
+
+function toPart(part: ContentPart): unknown {
+  return 'value' in part ? part.value : part
+}
+
+function toTool(tool: ChatTool): Json {
+  return { type: 'function', function: tool.function }
+}
+
+function toToolChoice(choice: ToolChoice | null): unknown {
+  if (choice === null) return undefined
+  if (choice.mode === 'function') return { type: 'function', function: { name: choice.name } }
+  if (choice.mode === 'allowed') {
+    const tools = choice.names.map((name) => ({ type: 'function', function: { name } }))
+    return { type: 'allowed_tools', allowed_tools: { mode: choice.isRequired ? 'required' : 'auto', tools } }
+  }
+  return choice.mode
+}
+
+/** Sampling settings by their wire names; completions use the same ones. */
+export function toSampling(
+  { sampling }: GenerationRequest,
+  { isOpenAi }: Profile = { isOpenAi: false },
+): Json {
+  const shared: Json = {
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    frequency_penalty: sampling.frequencyPenalty,
+    presence_penalty: sampling.presencePenalty,
+    seed: sampling.seed,
+    logit_bias: sampling.logitBias === undefined ? undefined : Object.fromEntries(sampling.logitBias),
+    stop: sampling.stop === undefined || sampling.stop.length === 0 ? undefined : sampling.stop,
+  }
+  if (isOpenAi) return { ...shared, max_completion_tokens: sampling.maxTokens }
+  return {
+    ...shared,
+    max_tokens: sampling.maxTokens,
+    top_k: sampling.topK,
+    min_p: sampling.minP,
+    repetition_penalty: sampling.repetitionPenalty,
+    min_tokens: sampling.minTokens,
+    stop_token_ids: sampling.stopTokenIds,
+    ignore_eos: sampling.ignoreEos,
+    skip_special_tokens: sampling.skipSpecialTokens,
+    no_stop_trim: sampling.includesStop,
+  }
+}
+
+export function toConstraint(constraint: OutputConstraint | null): Json {
+  if (constraint === null) return {}
+  switch (constraint.kind) {
+    case 'json_object':
+      return { response_format: { type: 'json_object' } }
+    case 'json_schema': {
+      const { name, description, schema, strict } = constraint
+      return { response_format: { type: 'json_schema', json_schema: { name, description, schema, strict } } }
+    }
+    case 'structural_tag':
+      return { response_format: constraint.tag }
+    case 'regex':
+      return { regex: constraint.pattern }
+    case 'ebnf':
+      return { ebnf: constraint.grammar }
+  }
+}
+
+/** @source messages facts 9.3 (thinking) */
+function addReasoning(
+  body: Json,
+  { reasoning, templateArguments }: GenerationRequest,
+  profile: Profile,
+): void {
+  let template = templateArguments
+  if (reasoning !== null) {
+    const effort = reasoning.effort ?? (profile.isOpenAi ? effortOfBudget(reasoning) : undefined)
+    if (effort !== undefined) body.reasoning_effort = effort
+    if (!profile.isOpenAi && reasoning.isEnabled !== undefined) {
+      const { isEnabled } = reasoning
+      template = { enable_thinking: isEnabled, thinking: isEnabled, ...templateArguments }
+    }
+  }
+  if (template !== undefined) body.chat_template_kwargs = template
+}
+
+/** @source messages facts 9.3: budgets of the vendor's format as efforts */
+function effortOfBudget({ isEnabled, budgetTokens }: ReasoningWish): string | undefined {
+  if (isEnabled === false) return 'none'
+  if (budgetTokens === undefined) return undefined
+  if (budgetTokens < 4_096) return 'low'
+  return budgetTokens < 16_384 ? 'medium' : 'high'
+}
+
+/** What the client sent that nobody here reads; it never takes the place of what the gateway has set. */
+export function addCarried(body: Json, { carried }: GenerationRequest, { dataParallel }: WorkerEntry): void {
+  if (carried !== undefined) {
+    for (const [name, value] of carried) {
+      if (!Object.hasOwn(body, name))
+        Object.defineProperty(body, name, { value, enumerable: true, configurable: true, writable: true })
+    }
+  }
+  if (dataParallel !== null) body.data_parallel_rank = dataParallel.rank
+}

@@ -1,0 +1,23 @@
+/** The internal request as a completions body: for prompts that are text or token ids already. */
+import type { EngineAttempt } from '#kernel'
+import { addCarried, toConstraint, toSampling } from './to-chat-body.ts'
+
+/** @source routes facts 11 */
+export function toCompletionBody({ request, model, worker, stream }: EngineAttempt): Buffer {
+  const { prompt } = request
+  const body: Record<string, unknown> = {
+    model,
+    prompt: prompt.kind === 'tokens' ? [...prompt.tokenIds] : prompt.kind === 'text' ? prompt.text : '',
+    ...toSampling(request),
+    ...toConstraint(request.constraint),
+  }
+  if (request.choices !== 1) body.n = request.choices
+  if (request.topLogprobs !== null) body.logprobs = request.topLogprobs
+  if (request.user !== undefined) body.user = request.user
+  if (stream) {
+    body.stream = true
+    body.stream_options = { include_usage: true }
+  }
+  addCarried(body, request, worker)
+  return Buffer.from(JSON.stringify(body))
+}
