@@ -53,7 +53,9 @@ export interface Generations {
   collect(
     ctx: RequestContext,
     request: GenerationRequest,
-    options?: Partial<Omit<GenerateOptions, 'listener'>> & { readonly listener?: GenerationListener },
+    options?: Partial<Omit<GenerateOptions, 'listener' | 'passThrough'>> & {
+      readonly listener?: GenerationListener
+    },
   ): Promise<GeneratedAnswer>
   /**
    * True when every worker that serves the model takes this API itself, or nobody serves it, so that a request need not

@@ -8,6 +8,7 @@ import {
   type TSchema,
   Type,
 } from '#kernel'
+import { serveChat } from './chat-front/serve-chat.ts'
 import { checkChatRules } from './chat-rules.ts'
 import { checkCompletionRules } from './completion-rules.ts'
 import type { ProxyConfig } from './config.ts'
@@ -50,9 +51,11 @@ function fullCheck<T>(schema: TSchema, checkRules?: (request: T) => void): () =>
   }
 }
 
+const CHAT_PATH = '/v1/chat/completions'
+
 const rows: readonly InferenceRow[] = [
   {
-    path: '/v1/chat/completions',
+    path: CHAT_PATH,
     endpoint: 'chat',
     requestIdPrefix: 'chatcmpl-',
     needsModel: true,
@@ -109,9 +112,24 @@ const rows: readonly InferenceRow[] = [
 ]
 
 export function inferenceRoutes(host: Host, config: ProxyConfig): RouteDefinition[] {
-  return rows.map((row) =>
-    toRoute(row, relayHandler(host, row, config.validate === 'full' ? row.makeCheck() : null)),
-  )
+  return rows.map((row) => {
+    const check = config.validate === 'full' ? row.makeCheck() : null
+    const handler = row.path === CHAT_PATH ? chatHandler(host, row, check) : relayHandler(host, row, check)
+    return toRoute(row, handler)
+  })
+}
+
+/** Bytes are relayed where every worker of the model takes them; a model with other workers is generated for. */
+function chatHandler(host: Host, row: InferenceRow, check: FullCheck | null): RouteDefinition['handler'] {
+  const relay = relayHandler(host, row, check)
+  let fullCheck = check
+  return (ctx) => {
+    const { model } = ctx.peek()
+    if (model === null || model === '' || host.generations.isNative(model, 'chat')) return relay(ctx)
+    fullCheck ??= row.makeCheck()
+    fullCheck(ctx)
+    return serveChat(host, ctx, ctx.bodyJson() as ChatRequest)
+  }
 }
 
 function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): RouteDefinition['handler'] {

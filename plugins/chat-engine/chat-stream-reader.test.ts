@@ -1,0 +1,263 @@
+/** Chunks of chat workers as events: every kind of delta, every habit of engines, any cut of the bytes. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
+import { workerEntry } from '../../test/support/worker-entry.ts'
+import { ChatStreamReader } from './chat-stream-reader.ts'
+import { WholeAnswerReader } from './whole-answer-reader.ts'
+
+const attempt = { model: 'm', worker: workerEntry({ slot: 0 }) } as EngineAttempt
+
+function sink() {
+  const events: GenerationEvent[] = []
+  const failures: GatewayError[] = []
+  return {
+    events,
+    failures,
+    emit: (event: GenerationEvent) => void events.push(event),
+    fail: (error: GatewayError) => void failures.push(error),
+    stop() {},
+  }
+}
+
+function readStream(bytes: Buffer, cuts: readonly number[]) {
+  const out = sink()
+  const reader = new ChatStreamReader(attempt, out, 1 << 20)
+  let from = 0
+  for (const cut of [...new Set(cuts)].sort((a, b) => a - b).concat(bytes.length)) {
+    if (cut > from) reader.onData(Buffer.from(bytes.subarray(from, cut)))
+    from = Math.max(from, cut)
+  }
+  reader.onEnd()
+  return out
+}
+
+const sse = (...chunks: readonly unknown[]) =>
+  Buffer.from(
+    chunks.map((chunk) => `data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`).join(''),
+  )
+const chunk = (delta: unknown, more: Record<string, unknown> = {}) => ({
+  id: 'c1',
+  created: 7,
+  model: 'real-m',
+  choices: [{ index: 0, delta, finish_reason: null, ...more }],
+})
+const withoutStart = (events: readonly GenerationEvent[]) => events.filter(({ type }) => type !== 'started')
+const textOf = (events: readonly GenerationEvent[]) =>
+  events.map((event) => (event.type === 'text' ? event.delta : '')).join('')
+
+test('reasoning, text, tool calls in pieces and usage become events in order', () => {
+  const { events, failures } = readStream(
+    sse(
+      chunk({ role: 'assistant', content: '' }),
+      chunk({ reasoning_content: 'hm' }),
+      chunk({ content: 'Hél' }),
+      chunk({ content: 'lo' }),
+      chunk({
+        tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '' } }],
+      }),
+      chunk({ tool_calls: [{ index: 0, function: { arguments: '{"x"' } }] }),
+      chunk({ tool_calls: [{ index: 0, function: { arguments: ':1}' } }] }),
+      chunk({}, { finish_reason: 'tool_calls' }),
+      {
+        id: 'c1',
+        choices: [],
+        usage: { prompt_tokens: 5, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 2 } },
+      },
+      '[DONE]',
+    ),
+    [],
+  )
+  expect(failures).toEqual([])
+  expect(events[0]).toMatchObject({ type: 'started', id: 'c1', model: 'real-m', createdAtSec: 7 })
+  expect(withoutStart(events)).toMatchObject([
+    { type: 'reasoning', choice: 0, delta: 'hm' },
+    { type: 'text', choice: 0, delta: 'Hél' },
+    { type: 'text', choice: 0, delta: 'lo' },
+    { type: 'tool_call', index: 0, id: 'a', name: 'f' },
+    { type: 'tool_arguments', index: 0, delta: '{"x"' },
+    { type: 'tool_arguments', index: 0, delta: ':1}' },
+    { type: 'tool_call_done', index: 0 },
+    { type: 'choice_done', choice: 0, reason: 'tool_calls', matchedStop: null },
+    { type: 'finished', usage: { inputTokens: 5, outputTokens: 3, cachedTokens: 2, reasoningTokens: 0 } },
+  ])
+})
+
+describe('habits of engines (responses facts 3.8; messages facts 9.3)', () => {
+  const calls = (events: readonly GenerationEvent[]) =>
+    events.flatMap((event) => (event.type === 'tool_call' ? [[event.index, event.id, event.name]] : []))
+  const argumentsOf = (events: readonly GenerationEvent[], index: number) =>
+    events
+      .map((event) => (event.type === 'tool_arguments' && event.index === index ? event.delta : ''))
+      .join('')
+
+  test('a new id on the same number is a new call', () => {
+    const { events } = readStream(
+      sse(
+        chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }] }),
+        chunk({ tool_calls: [{ index: 0, id: 'b', function: { name: 'g', arguments: '[]' } }] }),
+        chunk({}, { finish_reason: 'stop' }),
+        '[DONE]',
+      ),
+      [],
+    )
+    expect(calls(events)).toEqual([
+      [0, 'a', 'f'],
+      [1, 'b', 'g'],
+    ])
+    expect(events.find(({ type }) => type === 'choice_done')).toMatchObject({ reason: 'tool_calls' })
+  })
+
+  test('a missing id is made once, arguments before the name wait, arguments sent again are dropped', () => {
+    const { events } = readStream(
+      sse(
+        chunk({ tool_calls: [{ index: 3, function: { arguments: '{"a":' } }] }),
+        chunk({ tool_calls: [{ index: 3, function: { name: 'f', arguments: '1}' } }] }),
+        chunk({ tool_calls: [{ index: 3, function: { arguments: '{"a":1}' } }] }),
+        chunk({}, { finish_reason: 'tool_calls' }),
+        '[DONE]',
+      ),
+      [],
+    )
+    const [[index, id, name]] = calls(events)
+    expect([index, name]).toEqual([0, 'f'])
+    expect(id).toMatch(/^call_[0-9a-f]{24}$/)
+    expect(argumentsOf(events, 0)).toBe('{"a":1}')
+  })
+
+  test('an object for arguments and the older function_call are calls too', () => {
+    const { events } = readStream(
+      sse(
+        chunk({ function_call: { name: 'f', arguments: { a: 1 } } }),
+        chunk({}, { finish_reason: 'function_call' }),
+        '[DONE]',
+      ),
+      [],
+    )
+    expect(calls(events)).toMatchObject([[0, expect.any(String), 'f']])
+    expect(argumentsOf(events, 0)).toBe('{"a":1}')
+  })
+
+  test('a matched stop is told under either name', () => {
+    for (const key of ['matched_stop', 'stop_reason']) {
+      const { events } = readStream(
+        sse(chunk({ content: 'x' }), chunk({}, { finish_reason: 'stop', [key]: '###' }), '[DONE]'),
+        [],
+      )
+      expect(events.find(({ type }) => type === 'choice_done')).toMatchObject({
+        reason: 'stop',
+        matchedStop: '###',
+      })
+    }
+  })
+})
+
+test('an error inside the stream fails it with the words of the worker', () => {
+  const { failures } = readStream(sse(chunk({ content: 'x' }), { error: { message: 'out of memory' } }), [])
+  expect(failures.map(({ code, message }) => [code, message])).toEqual([
+    ['worker_stream_failed', "the worker's answer failed: out of memory"],
+  ])
+})
+
+test('a stream that stops without a reason is not finished; one that said why is, without [DONE]', () => {
+  expect(readStream(sse(chunk({ content: 'x' })), []).events.at(-1)?.type).toBe('text')
+  expect(readStream(sse(chunk({ content: 'x' }, { finish_reason: 'stop' })), []).events.at(-1)?.type).toBe(
+    'finished',
+  )
+})
+
+test('words of a worker never reach a property of a plain object', () => {
+  const { events } = readStream(
+    sse(
+      {
+        choices: [
+          { index: '__proto__', delta: { content: 'x', tool_calls: [{ index: 'constructor', id: 1 }] } },
+        ],
+      },
+      '[DONE]',
+    ),
+    [],
+  )
+  expect(textOf(events)).toBe('x')
+  expect(({} as Record<string, unknown>).content).toBeUndefined()
+})
+
+test('whatever the chunks and their cuts, the events are the same', () => {
+  const delta = fc.oneof(
+    fc.record({ content: fc.string({ unit: 'grapheme', maxLength: 8 }) }),
+    fc.record({ reasoning_content: fc.string({ unit: 'binary', maxLength: 8 }) }),
+    fc.record({ refusal: fc.string({ maxLength: 4 }) }),
+    fc.record({
+      tool_calls: fc.array(
+        fc.record(
+          {
+            index: fc.nat({ max: 2 }),
+            id: fc.constantFrom('a', 'b', ''),
+            function: fc.record({
+              name: fc.constantFrom('f', 'g', ''),
+              arguments: fc.string({ maxLength: 6 }),
+            }),
+          },
+          { requiredKeys: ['index'] },
+        ),
+        { maxLength: 2 },
+      ),
+    }),
+  )
+  const ending = fc.constantFrom('stop', 'length', 'tool_calls', null)
+  fc.assert(
+    fc.property(
+      fc.array(delta, { maxLength: 12 }),
+      ending,
+      fc.array(fc.nat({ max: 3_000 })),
+      (deltas, reason, cuts) => {
+        const bytes = sse(...deltas.map((one) => chunk(one)), chunk({}, { finish_reason: reason }), '[DONE]')
+        const fixIds = (events: readonly GenerationEvent[]) =>
+          JSON.stringify(events)
+            .replaceAll(/call_[0-9a-f]{24}/g, 'call')
+            .replaceAll(/"createdAtSec":\d+/g, '')
+        const whole = readStream(bytes, [])
+        const cut = readStream(bytes, cuts)
+        expect(fixIds(cut.events)).toBe(fixIds(whole.events))
+        expect(whole.events.at(-1)?.type).toBe('finished')
+        const text = deltas.map((one) => ('content' in one ? one.content : '')).join('')
+        expect(textOf(whole.events)).toBe(text)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
+
+test('a whole answer tells the same as its stream', () => {
+  const out = sink()
+  const reader = new WholeAnswerReader(attempt, out, 1 << 20)
+  const body = {
+    id: 'c1',
+    created: 7,
+    model: 'real-m',
+    choices: [
+      {
+        index: 0,
+        message: {
+          content: 'hi',
+          reasoning_content: 'hm',
+          tool_calls: [{ id: 'a', function: { name: 'f', arguments: '{}' } }],
+        },
+        finish_reason: 'tool_calls',
+      },
+    ],
+    usage: { prompt_tokens: 1, completion_tokens: 2 },
+  }
+  for (const byte of Buffer.from(JSON.stringify(body))) reader.onData(Buffer.from([byte]))
+  reader.onEnd()
+  expect(out.events.map(({ type }) => type)).toEqual([
+    'started',
+    'reasoning',
+    'text',
+    'tool_call',
+    'tool_arguments',
+    'tool_call_done',
+    'choice_done',
+    'finished',
+  ])
+})

@@ -1,0 +1,57 @@
+/** Chat completions over workers that do not speak them: the request is read, generated, and told as chat again. */
+import { AnswerBuilder, type Generation, type GenerationEvent, type Host, type RequestContext } from '#kernel'
+import type { ChatRequest } from '../wire/chat.ts'
+import { ChatChunks } from './chat-chunks.ts'
+import { toChatReply } from './chat-reply.ts'
+import { fromChatBody } from './from-chat-body.ts'
+
+const PASS_THROUGH = { api: 'chat', path: '/v1/chat/completions' } as const
+
+/** @param body checked. Never throws: what goes wrong is the client's reply. */
+export function serveChat(host: Host, ctx: RequestContext, body: ChatRequest): void {
+  if (body.stream === true) streamChat(host, ctx, body)
+  else answerChat(host, ctx, body)
+}
+
+function answerChat(host: Host, ctx: RequestContext, body: ChatRequest): void {
+  const builder = new AnswerBuilder()
+  const onEvent = (event: GenerationEvent) => {
+    if (event.type === 'failed') ctx.fail(event.error)
+    else {
+      builder.add(event)
+      if (event.type === 'finished') ctx.json(200, toChatReply(builder.answer(), ctx.requestId))
+    }
+  }
+  host.generations.open(ctx, fromChatBody(body), {
+    stream: false,
+    listener: { onEvent },
+    passThrough: PASS_THROUGH,
+  })
+}
+
+function streamChat(host: Host, ctx: RequestContext, body: ChatRequest): void {
+  const chunks = new ChatChunks({
+    requestId: ctx.requestId,
+    includeUsage: body.stream_options?.include_usage === true,
+  })
+  const onEvent = (event: GenerationEvent) => {
+    if (event.type === 'failed') {
+      ctx.fail(event.error)
+      return
+    }
+    // The head waits for the first event, so that a failure before it has a status.
+    if (writer === null) {
+      writer = ctx.sse()
+      writer.onDrain(() => generation.resume())
+    }
+    const text = chunks.write(event)
+    if (event.type === 'finished') writer.end(text)
+    else if (text !== '' && !writer.write(text)) generation.pause()
+  }
+  let writer: ReturnType<RequestContext['sse']> | null = null
+  const generation: Generation = host.generations.open(ctx, fromChatBody(body), {
+    stream: true,
+    listener: { onEvent },
+    passThrough: PASS_THROUGH,
+  })
+}
