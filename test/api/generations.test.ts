@@ -1,0 +1,152 @@
+/** The generation layer over HTTP chat workers: events, retries, refusals, leaving clients, bytes where they may pass. */
+import { expect, test } from 'vitest'
+import type { GenerationEvent, GenerationRequest, Host, RouteDefinition } from '../../kernel/index.ts'
+import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
+import { jsonAnswer, type Script, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
+import { openFleet } from './fleet.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+
+/** A front format of one route: the body's `text` as a chat, its events as lines of JSON. */
+function lineFront(seen: GenerationEvent[] = []) {
+  const route = (host: Host): RouteDefinition => ({
+    method: 'POST',
+    path: '/lines',
+    access: 'api',
+    errors: apiErrorFormat,
+    endpoint: 'lines',
+    docs: { summary: 'lines', tag: 'test', responses: {} },
+    handler: (ctx) => {
+      const { text, stream = true } = ctx.bodyJson() as { text: string; stream?: boolean }
+      const lines: string[] = []
+      host.generations.open(ctx, requestOf(text), {
+        stream,
+        listener: {
+          onEvent: (event) => {
+            seen.push(event)
+            if (event.type === 'failed') ctx.fail(event.error)
+            else {
+              lines.push(JSON.stringify('worker' in event ? { ...event, worker: event.worker.url } : event))
+              if (event.type === 'finished') ctx.text(200, lines.join('\n'))
+            }
+          },
+        },
+      })
+    },
+  })
+  return definePlugin({
+    manifest: {
+      name: 'line-front',
+      version: '0.1.0',
+      description: 'test',
+      config: Type.Object({}, { additionalProperties: false }),
+    },
+    register: (host) => host.route(route(host)),
+  })
+}
+
+function requestOf(text: string): GenerationRequest {
+  return {
+    model: 'test-model',
+    prompt: { kind: 'chat', messages: [{ role: 'user', content: text }] },
+    tools: [],
+    toolChoice: null,
+    constraint: null,
+    sampling: { maxTokens: 9 },
+    reasoning: null,
+    choices: 1,
+    topLogprobs: null,
+  }
+}
+
+const chunk = (delta: unknown, reason: string | null = null) =>
+  JSON.stringify({ id: 'c', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: reason }] })
+const WHOLE_STREAM = [chunk({ content: 'he' }), chunk({ content: 'llo' }), chunk({}, 'stop'), '[DONE]']
+
+async function open(scripts: readonly Script[], kernel: Record<string, unknown> = {}) {
+  const seen: GenerationEvent[] = []
+  const fleet = await openFleet({
+    workers: scripts.map(() => ({})),
+    plugins: { 'chat-engine': {} },
+    own: [lineFront(seen)],
+    kernel: { retry: { initialBackoffMs: 1, maxBackoffMs: 1 }, ...kernel },
+  })
+  for (const [index, script] of scripts.entries()) fleet.workers[index].script(CHAT, script)
+  return { ...fleet, seen }
+}
+
+test('a stream of chunks is told as events, and the worker gets the internal request as a chat body', async () => {
+  const { post, workers } = await open([sseAnswer(WHOLE_STREAM)])
+  const reply = await post('/lines', { text: 'hi' })
+  const events = (await reply.text()).split('\n').map((line) => JSON.parse(line) as GenerationEvent)
+  expect(events.map(({ type }) => type)).toEqual(['started', 'text', 'text', 'choice_done', 'finished'])
+  expect(workers[0].requestsTo(CHAT)[0].json()).toEqual({
+    model: 'test-model',
+    messages: [{ role: 'user', content: 'hi' }],
+    max_tokens: 9,
+    stream: true,
+    stream_options: { include_usage: true },
+  })
+})
+
+test('a worker may answer whole what was asked for as a stream, and the other way round', async () => {
+  const whole = { choices: [{ index: 0, message: { content: 'hello' }, finish_reason: 'stop' }] }
+  for (const [script, stream] of [
+    [jsonAnswer(whole), true],
+    [sseAnswer(WHOLE_STREAM), false],
+  ] as const) {
+    const { post } = await open([script])
+    const text = await (await post('/lines', { text: 'hi', stream })).text()
+    const said = text.split('\n').map((line) => (JSON.parse(line) as { delta?: string }).delta ?? '')
+    expect(said.join('')).toBe('hello')
+  }
+})
+
+test("a refusal keeps the worker's status, words, code and Retry-After", async () => {
+  const error = { message: 'too long', code: 'context_length_exceeded', param: 'messages' }
+  const { post } = await open([jsonAnswer({ error }, { status: 413, headers: { 'retry-after': '7' } })])
+  const reply = await post('/lines', { text: 'hi' })
+  expect([reply.status, reply.headers.get('retry-after')]).toEqual([413, '7'])
+  expect(await reply.json()).toMatchObject({ error: { ...error, type: 'invalid_request_error' } })
+})
+
+test('a worker whose first event is an error is left for another one; later errors are told', async () => {
+  const failing = sseAnswer(['{"error":{"message":"no memory"}}'])
+  const { post, workers } = await open([failing, failing])
+  workers[1].script(CHAT, sseAnswer(WHOLE_STREAM))
+  for (let i = 0; i < 4; i++) expect((await post('/lines', { text: 'hi' })).status).toBe(200)
+  for (const worker of workers) worker.script(CHAT, sseAnswer([WHOLE_STREAM[0], '{"error":"broken"}']))
+  const broken = await post('/lines', { text: 'hi' })
+  expect([broken.status, ((await broken.json()) as { error: { code: string } }).error.code]).toEqual([
+    502,
+    'worker_stream_failed',
+  ])
+})
+
+test('an answer that stops before it is finished fails, however it stops', async () => {
+  const endings: Script[] = [
+    sseAnswer([WHOLE_STREAM[0]]),
+    streamAnswer(['data: {"choices":['], { headers: { 'content-type': 'text/event-stream' } }),
+  ]
+  for (const ending of endings) {
+    const { post, seen } = await open([ending], { retry: { maxAttempts: 1 } })
+    expect((await post('/lines', { text: 'hi' })).status).toBe(502)
+    expect(seen.at(-1)?.type).toBe('failed')
+  }
+})
+
+test('a client that leaves stops the worker, and nothing stays in flight', async () => {
+  const { gateway, workers, seen } = await open([sseAnswer([WHOLE_STREAM[0], { hang: true }])])
+  const leaving = new AbortController()
+  const asked = fetch(`${gateway.url}/lines`, {
+    method: 'POST',
+    body: JSON.stringify({ text: 'hi' }),
+    signal: leaving.signal,
+  }).catch(() => null)
+  await expect.poll(() => seen.length).toBeGreaterThan(1)
+  leaving.abort()
+  await asked
+  await workers[0].requestsTo(CHAT)[0].closed
+  expect(workers[0].requestsTo(CHAT)[0].isAborted).toBe(true)
+  expect(seen.at(-1)?.type).toBe('text')
+})
