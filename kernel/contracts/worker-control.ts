@@ -1,0 +1,118 @@
+/**
+ * The control plane of one connection mode: how workers that are reached in one way are looked at, described and managed.
+ * A transport sends; this says everything else that depends on how a worker is reached. Control and data threads may call
+ * it; nothing here is on the hot path. Nobody outside a transport's own folder needs to compare modes or runtimes.
+ */
+import type { KvEventFeed } from './kv-events.ts'
+import type { Logger } from './log.ts'
+import type { ModelCard, RuntimeType, WorkerEntry } from './worker.ts'
+
+/** Whom a call goes to: a registered worker, or one that is about to be. */
+export type WorkerTarget = Pick<WorkerEntry, 'url' | 'apiKey'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
+
+/** A worker as somebody asked for it, as far as describing it needs. */
+export interface WorkerWish {
+  readonly url: string
+  readonly apiKey: string | null
+  /** `unspecified` asks for detection. */
+  readonly runtimeType: RuntimeType
+  /** Null asks for discovery; an empty list is a wildcard on purpose. */
+  readonly models: readonly ModelCard[] | null
+  readonly labels: Readonly<Record<string, string>>
+  /** The service behind the worker, where the registration names it. */
+  readonly provider: string | null
+  /** The configuration names the worker, not somebody who called the API: keys of the gateway's own may go to it. */
+  readonly isConfigured: boolean
+}
+
+/** What describing a worker may use and must keep to. */
+export interface DescribeTools {
+  /** Aborted when the registration is cancelled or its time is over. */
+  readonly signal: AbortSignal
+  /** Waits without holding a place among the registrations that run. @throws the signal's reason */
+  wait(waitMs: number): Promise<void>
+  readonly log: Logger
+  /** Null when health checks are off: the worker counts as up. */
+  readonly health: { readonly path: string; readonly timeoutMs: number } | null
+  /** The worker must be up within this. */
+  readonly startupTimeoutMs: number
+  /** Longest wait between two looks at a worker that is not up yet. */
+  readonly checkIntervalMs: number
+  /** Data-parallel ranks become a worker each. */
+  readonly expandsRanks: boolean
+}
+
+/** What a worker turned out to be. Survives JSON. */
+export interface WorkerDescription {
+  readonly runtimeType: RuntimeType
+  /** Empty for a wildcard. */
+  readonly models: readonly ModelCard[]
+  /** Without those that the wish sets. */
+  readonly labels: Readonly<Record<string, string>>
+  /** As in `WorkerEntry.apis`. */
+  readonly apis: readonly string[]
+  /** A service of somebody else: it has no health route, so it is not checked unless asked for. */
+  readonly isExternal: boolean
+  /** Data-parallel ranks that become a worker each; absent where the engine is one worker. */
+  readonly rankCount?: number
+}
+
+/** How busy one data-parallel rank is; -1 or 0 where it is not told. @source routing facts 1.9 */
+export interface RankLoad {
+  readonly rank: number
+  readonly queuedTokens: number
+  readonly usedTokens: number
+  /** 0 to 1. */
+  readonly kvUsage: number
+  readonly tokensPerSecond: number
+  readonly runningRequests: number
+  readonly waitingRequests: number
+}
+
+/** Work that an operator asks of an engine. */
+export type EngineAction =
+  | { readonly kind: 'flush_cache' }
+  | { readonly kind: 'start_profile'; readonly options: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'stop_profile' }
+
+export interface WorkerControl {
+  /** Of the workers that it looks after, as in `WorkerEntry.connectionMode`. */
+  readonly mode: string
+  /** Of their URLs, without colon, such as `http`. */
+  readonly schemes: readonly string[]
+  /** Engines that a registration may name, beside `unspecified`. */
+  readonly runtimes: readonly RuntimeType[]
+
+  /** True when the wish is for a service of somebody else, before anything is asked. */
+  isExternal(wish: Pick<WorkerWish, 'url' | 'runtimeType' | 'provider'>): boolean
+  /**
+   * One look at a worker's health.
+   * @param path of the health route, for modes that have paths
+   * @returns null when it is well, else why not; never rejects
+   */
+  probe(target: WorkerTarget, path: string, timeoutMs: number): Promise<string | null>
+  /**
+   * Waits until the worker is up, and finds out what it is.
+   * @throws worker_unreachable, model_discovery_failed, rank_discovery_failed
+   */
+  describe(wish: WorkerWish, tools: DescribeTools): Promise<WorkerDescription>
+
+  /** How busy an engine is, by rank; null when it does not tell. Never rejects. Absent: engines of this mode never tell. */
+  loads?(worker: WorkerEntry): Promise<readonly RankLoad[] | null>
+  /** Forgets what an engine was found to lack: it was changed or has left. */
+  forget?(workerId: string): void
+  /** The engine's own metrics as Prometheus text; null when it has none. Never rejects. */
+  metricsText?(target: WorkerTarget, timeoutMs: number): Promise<string | null>
+  /** What the engine says of its model or of itself; null when it does not. @throws UpstreamFailure */
+  info?(
+    worker: WorkerEntry,
+    about: 'model' | 'server',
+    timeoutMs: number,
+  ): Promise<Record<string, unknown> | null>
+  /** Kinds of `perform` that engines of this mode take. */
+  readonly actions: readonly EngineAction['kind'][]
+  /** @returns null when the engine took it, else why not; never rejects */
+  perform?(target: WorkerTarget, action: EngineAction, timeoutMs: number): Promise<string | null>
+  /** What engines of this mode say of their KV caches, where they do. */
+  readonly kvEvents?: KvEventFeed
+}
