@@ -1,5 +1,6 @@
 /** The benchmark command: runs scenarios, prints their figures beside their targets, and writes them as JSON. */
 import { writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { SCENARIOS } from './scenarios/catalog.ts'
 import { chooseScenarios } from './support/choose-scenarios.ts'
@@ -7,13 +8,14 @@ import { type RunOptions, verdict } from './support/figure.ts'
 import { renderTable, type ScenarioResult, toJson } from './support/report.ts'
 
 const USAGE = `Usage: npm run bench -- [name …] [--rounds 5] [--seconds 4] [--json out.json]
-                        [--policy round_robin …] [--shared 0.7]
+                        [--policy round_robin …] [--shared 0.7] [--against ../before]
 
 ${SCENARIOS.map(({ name, question }) => `  ${name.padEnd(18)} ${question}`).join('\n')}
 
 A name may be the beginning of several: "wasm" runs all of wasm-*. A whole name is that scenario alone.
 Without a name, all run. --policy (repeatable) belongs to policy-sim and
-fleet-2000, --shared (share of prompts with a common beginning) to policy-sim.
+fleet-2000, --shared (share of prompts with a common beginning) to policy-sim. --against names another
+checkout that is built: relay scenarios measure its gateway by turns with this one.
 Load clients, workers, nginx and gateway are processes of their own on this machine: compare figures of one run only.
 The exit code is 1 when a target is missed.`
 
@@ -33,6 +35,7 @@ async function main(): Promise<void> {
       policy: { type: 'string', multiple: true, default: [] },
       shared: { type: 'string', default: '0.7' },
       json: { type: 'string' },
+      against: { type: 'string' },
       help: { type: 'boolean', short: 'h' },
     },
   })
@@ -43,6 +46,7 @@ async function main(): Promise<void> {
     seconds: numberOf('seconds', values.seconds, 1, 3_600),
     policies: values.policy,
     shared: numberOf('shared', values.shared, 0, 1),
+    against: values.against === undefined ? null : resolve(values.against),
   }
   const results: ScenarioResult[] = []
   for (const scenario of chooseScenarios(SCENARIOS, positionals)) {

@@ -2,6 +2,7 @@
 import type { Scenario } from '../support/figure.ts'
 import { boot } from './boot.ts'
 import { fleet2000 } from './fleet-2000.ts'
+import { generateSse } from './generate-sse.ts'
 import { idleStreams } from './idle-streams.ts'
 import { policySim } from './policy-sim.ts'
 import { relayJson } from './relay-json.ts'
@@ -24,6 +25,7 @@ export const SCENARIOS: readonly Scenario[] = [
   relayJsonFull,
   steady1000,
   relaySse,
+  generateSse,
   idleStreams,
   slowReader,
   policySim,

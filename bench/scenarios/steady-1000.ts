@@ -9,7 +9,7 @@ const WARM_UP_SECONDS = 3
 
 function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]> {
   return withSubjects(async (subjects) => {
-    const results: Record<Subject['name'], LoadResult[]> = { direct: [], nginx: [], gateway: [] }
+    const results: Record<Subject['name'], LoadResult[]> = { direct: [], nginx: [], before: [], gateway: [] }
     for (const subject of subjects) {
       await runLoad('paced-load.ts', subject, { ...LOAD, seconds: WARM_UP_SECONDS })
     }

@@ -34,6 +34,8 @@ export interface RunOptions {
   readonly policies: readonly string[]
   /** policy-sim: share of prompts that begin with a common system prompt, 0 to 1. */
   readonly shared: number
+  /** Root of another checkout, built, that relay scenarios measure beside this one; null for none. */
+  readonly against: string | null
   /** Tells the reader that something goes on. */
   progress(text: string): void
 }

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { type Child, freePort, StopWaiting, startChild, waitUntil } from './process.ts'
 import { BENCH_KEY, type Subject } from './subject.ts'
 
-const COMMAND = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const START_LIMIT_MS = 15_000
 
 /** The gateway, and how long it took from its start to the first request it said it was ready for. */
@@ -25,6 +25,8 @@ export interface GatewayFeatures {
 export interface GatewayOptions extends GatewayFeatures {
   /** Workers that are there from the start. */
   readonly workerPorts: readonly number[]
+  /** Root of another checkout whose build is to be measured. */
+  readonly against?: string
 }
 
 /** The whole configuration as a file would have it; JSON is YAML too. */
@@ -51,9 +53,10 @@ function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions
 }
 
 /** The built `weir` command. @throws when it is not built */
-export function startWeir(args: readonly string[]): Child {
-  if (!existsSync(COMMAND)) throw new Error('dist is missing: run "npm run build" first')
-  return startChild(process.execPath, [COMMAND, ...args])
+export function startWeir(args: readonly string[], root = ROOT): Child {
+  const command = join(root, 'dist/plugins/cli.js')
+  if (!existsSync(command)) throw new Error(`${command} is missing: run "npm run build" there first`)
+  return startChild(process.execPath, [command, ...args])
 }
 
 /** Ready means: takes requests, and knows all of its first workers. @throws when that is not so in time */
@@ -63,7 +66,7 @@ export async function startGateway(options: GatewayOptions): Promise<GatewaySubj
   const file = join(directory, 'weir.json')
   writeFileSync(file, JSON.stringify(configOf(port, options)))
   const startedAtMs = performance.now()
-  const child = startWeir(['serve', '--config', file])
+  const child = startWeir(['serve', '--config', file], options.against)
   const stop = async () => {
     await child.stop()
     rmSync(directory, { recursive: true, force: true })
@@ -79,7 +82,7 @@ export async function startGateway(options: GatewayOptions): Promise<GatewaySubj
     await waitUntil('every worker is ready', START_LIMIT_MS, async () => {
       return (await readyWorkers(port)) >= options.workerPorts.length
     })
-    return { name: 'gateway', port, pid: child.pid, bootMs, stop }
+    return { name: options.against === undefined ? 'gateway' : 'before', port, pid: child.pid, bootMs, stop }
   } catch (error) {
     await stop()
     throw new Error(`${(error as Error).message}\n${child.errors()}`)

@@ -1,4 +1,6 @@
 /** The measurement that both whole-answer scenarios share: CPU at saturation, latency at half of it. */
+
+import { againstFigures } from './against.ts'
 import { type Figure, median, type RunOptions } from './figure.ts'
 import type { GatewayFeatures } from './gateway.ts'
 import { clientBottleneck, type LoadResult, rotate, runLoad } from './load.ts'
@@ -23,23 +25,26 @@ export interface JsonRelay {
 type Rounds = Record<Subject['name'], LoadResult[]>
 
 export function measureJsonRelay(relay: JsonRelay, options: RunOptions): Promise<Figure[]> {
-  return withSubjects(async (subjects) => {
-    const load = { connections: CONNECTIONS, bytes: relay.bodyBytes }
-    for (const subject of subjects) await runLoad('json-load.ts', subject, { ...load, seconds: 2 })
-    const saturated = await runRounds('saturation', 'json-load.ts', subjects, load, options)
-    const bottleneck = clientBottleneck(saturated.gateway)
-    const rate = Math.round(median(perSecond(saturated.gateway)) / 2)
-    const paced =
-      bottleneck === undefined
-        ? await runRounds(`${rate}/s`, 'paced-load.ts', subjects, { ...load, rate }, options)
-        : null
-    const refusal = bottleneck ?? busyMachine(paced)
-    return [
-      ...cpuFigures(saturated, relay.cpuTarget),
-      ...throughputFigures(saturated),
-      ...latencyFigures(refusal === undefined ? paced : null, rate, refusal),
-    ]
-  }, relay)
+  return withSubjects(
+    async (subjects) => {
+      const load = { connections: CONNECTIONS, bytes: relay.bodyBytes }
+      for (const subject of subjects) await runLoad('json-load.ts', subject, { ...load, seconds: 2 })
+      const saturated = await runRounds('saturation', 'json-load.ts', subjects, load, options)
+      const bottleneck = clientBottleneck(saturated.gateway)
+      const rate = Math.round(median(perSecond(saturated.gateway)) / 2)
+      const paced =
+        bottleneck === undefined
+          ? await runRounds(`${rate}/s`, 'paced-load.ts', subjects, { ...load, rate }, options)
+          : null
+      const refusal = bottleneck ?? busyMachine(paced)
+      return [
+        ...cpuFigures(saturated, relay.cpuTarget),
+        ...throughputFigures(saturated),
+        ...latencyFigures(refusal === undefined ? paced : null, rate, refusal),
+      ]
+    },
+    { ...relay, against: options.against },
+  )
 }
 
 async function runRounds(
@@ -49,7 +54,7 @@ async function runRounds(
   load: Readonly<Record<string, number>>,
   { rounds, seconds, progress }: RunOptions,
 ): Promise<Rounds> {
-  const results: Rounds = { direct: [], nginx: [], gateway: [] }
+  const results: Rounds = { direct: [], nginx: [], before: [], gateway: [] }
   for (let round = 0; round < rounds; round++) {
     for (const subject of rotate(subjects, round)) {
       progress(`${label}, round ${round + 1}/${rounds}: ${subject.name}`)
@@ -73,6 +78,7 @@ function cpuFigures(results: Rounds, target: number): Figure[] {
       values: gateway.map((value, round) => value / nginx[round]),
       target,
     },
+    ...againstFigures('CPU per request', gateway, perRequest('before')),
   ]
 }
 

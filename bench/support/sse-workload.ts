@@ -19,3 +19,15 @@ export const SSE_DONE = 'data: [DONE]\n\n'
 export function sseSha256(): string {
   return createHash('sha256').update(SSE_CHUNK.repeat(SSE_CHUNKS)).update(SSE_DONE).digest('hex')
 }
+
+/** Whether a stream that was told anew holds the deltas of the worker's, all of them, and its end. */
+export function isSameText(stream: Buffer): boolean {
+  const events = stream.toString('utf8').split('\n\n').slice(0, -1)
+  const deltas = events.slice(0, -1).map((event) => {
+    const { choices } = JSON.parse(event.slice('data: '.length)) as {
+      choices: { delta: { content?: string } }[]
+    }
+    return choices[0]?.delta.content ?? ''
+  })
+  return events.at(-1) === 'data: [DONE]' && deltas.join('') === ' token'.repeat(SSE_CHUNKS)
+}

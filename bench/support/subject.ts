@@ -2,7 +2,8 @@
 import { type Child, startScript } from './process.ts'
 
 export interface Subject {
-  readonly name: 'direct' | 'nginx' | 'gateway'
+  /** `before`: the same gateway as another checkout builds it. */
+  readonly name: 'direct' | 'nginx' | 'before' | 'gateway'
   readonly port: number
   /** The process whose CPU and memory count. */
   readonly pid: number

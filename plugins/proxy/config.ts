@@ -8,6 +8,11 @@ export const proxyConfig = Type.Object(
       description:
         'routing: only what routing needs is checked, on the bytes; the worker judges the rest. full: the body is parsed and every documented rule is applied before the same bytes are forwarded.',
     }),
+    chat: Type.Union([Type.Literal('relay'), Type.Literal('normalize')], {
+      default: 'relay',
+      description:
+        'relay: workers that speak chat completions get the bytes of the request, and their answer goes on untouched. normalize: every answer is read and told anew, so that clients see the same chunks whatever the engine; needs the engine plugin of the workers, such as chat-engine.',
+    }),
     modelListMs: Type.Integer({
       minimum: 1,
       maximum: 3_600_000,

@@ -114,21 +114,29 @@ const rows: readonly InferenceRow[] = [
 export function inferenceRoutes(host: Host, config: ProxyConfig): RouteDefinition[] {
   return rows.map((row) => {
     const check = config.validate === 'full' ? row.makeCheck() : null
-    const handler = row.path === CHAT_PATH ? chatHandler(host, row, check) : relayHandler(host, row, check)
+    const handler =
+      row.path === CHAT_PATH ? chatHandler(host, row, check, config.chat) : relayHandler(host, row, check)
     return toRoute(row, handler)
   })
 }
 
 /** Bytes are relayed where every worker of the model takes them; a model with other workers is generated for. */
-function chatHandler(host: Host, row: InferenceRow, check: FullCheck | null): RouteDefinition['handler'] {
+function chatHandler(
+  host: Host,
+  row: InferenceRow,
+  check: FullCheck | null,
+  mode: ProxyConfig['chat'],
+): RouteDefinition['handler'] {
+  const mayRelay = mode === 'relay'
   const relay = relayHandler(host, row, check)
   let fullCheck = check
   return (ctx) => {
     const { model } = ctx.peek()
-    if (model === null || model === '' || host.generations.isNative(model, 'chat')) return relay(ctx)
+    if (model === null || model === '' || (mayRelay && host.generations.isNative(model, 'chat')))
+      return relay(ctx)
     fullCheck ??= row.makeCheck()
     fullCheck(ctx)
-    return serveChat(host, ctx, ctx.bodyJson() as ChatRequest)
+    return serveChat(host, ctx, ctx.bodyJson() as ChatRequest, mayRelay)
   }
 }
 

@@ -1,5 +1,12 @@
 /** Chat completions over workers that do not speak them: the request is read, generated, and told as chat again. */
-import { AnswerBuilder, type Generation, type GenerationEvent, type Host, type RequestContext } from '#kernel'
+import {
+  AnswerBuilder,
+  type GenerateOptions,
+  type Generation,
+  type GenerationEvent,
+  type Host,
+  type RequestContext,
+} from '#kernel'
 import type { ChatRequest } from '../wire/chat.ts'
 import { ChatChunks } from './chat-chunks.ts'
 import { toChatReply } from './chat-reply.ts'
@@ -7,13 +14,20 @@ import { fromChatBody } from './from-chat-body.ts'
 
 const PASS_THROUGH = { api: 'chat', path: '/v1/chat/completions' } as const
 
-/** @param body checked. Never throws: what goes wrong is the client's reply. */
-export function serveChat(host: Host, ctx: RequestContext, body: ChatRequest): void {
-  if (body.stream === true) streamChat(host, ctx, body)
-  else answerChat(host, ctx, body)
+/**
+ * Never throws: what goes wrong is the client's reply.
+ * @param body checked
+ * @param mayRelay workers that take the bytes as they are get them
+ */
+export function serveChat(host: Host, ctx: RequestContext, body: ChatRequest, mayRelay: boolean): void {
+  const passThrough = mayRelay ? PASS_THROUGH : undefined
+  if (body.stream === true) streamChat(host, ctx, body, passThrough)
+  else answerChat(host, ctx, body, passThrough)
 }
 
-function answerChat(host: Host, ctx: RequestContext, body: ChatRequest): void {
+type PassThrough = GenerateOptions['passThrough']
+
+function answerChat(host: Host, ctx: RequestContext, body: ChatRequest, passThrough: PassThrough): void {
   const builder = new AnswerBuilder()
   const onEvent = (event: GenerationEvent) => {
     if (event.type === 'failed') ctx.fail(event.error)
@@ -25,11 +39,11 @@ function answerChat(host: Host, ctx: RequestContext, body: ChatRequest): void {
   host.generations.open(ctx, fromChatBody(body), {
     stream: false,
     listener: { onEvent },
-    passThrough: PASS_THROUGH,
+    passThrough,
   })
 }
 
-function streamChat(host: Host, ctx: RequestContext, body: ChatRequest): void {
+function streamChat(host: Host, ctx: RequestContext, body: ChatRequest, passThrough: PassThrough): void {
   const chunks = new ChatChunks({
     requestId: ctx.requestId,
     includeUsage: body.stream_options?.include_usage === true,
@@ -52,6 +66,6 @@ function streamChat(host: Host, ctx: RequestContext, body: ChatRequest): void {
   const generation: Generation = host.generations.open(ctx, fromChatBody(body), {
     stream: true,
     listener: { onEvent },
-    passThrough: PASS_THROUGH,
+    passThrough,
   })
 }
