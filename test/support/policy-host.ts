@@ -5,6 +5,7 @@ import type { KernelConfig } from '../../kernel/config/kernel-config.ts'
 import { resolvePluginConfig } from '../../kernel/config/plugin-config.ts'
 import type { Policy, PolicyParts } from '../../kernel/contracts/policy.ts'
 import { type WorkerEntry, WorkerTableReplica } from '../../kernel/contracts/worker.ts'
+import type { ThreadGenerations } from '../../kernel/generate/thread-generations.ts'
 import { createLogger } from '../../kernel/observe/log.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import { Declarations } from '../../kernel/plugin/declarations.ts'
@@ -53,6 +54,7 @@ export class PolicyHostThread {
         balance: this.balance,
         policies: this.balance.registry,
         upstream: {} as ThreadUpstream,
+        generations: {} as ThreadGenerations,
         shared: memory,
         listen: () => Promise.reject(new Error('nothing listens here')),
         isDraining: () => false,
