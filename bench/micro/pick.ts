@@ -66,6 +66,7 @@ function workerEntry(slot: number) {
     workerType: 'regular',
     connectionMode: 'http',
     runtimeType: 'sglang',
+    apis: [],
     models: [{ id: 'm' }],
     apiKey: null,
     priority: 50,
