@@ -2,13 +2,11 @@
 import { performance } from 'node:perf_hooks'
 import { assertPortFree } from './assert-port-free.ts'
 import { Counters } from './balance/counters.ts'
-import { POLICY_HEADERS } from './balance/policy-headers.ts'
 import { ThreadBalance } from './balance/thread-balance.ts'
 import { deepFreeze } from './config/deep-freeze.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { importPlugin, withoutSource } from './config/plugin-source.ts'
 import { Auth } from './contracts/auth.ts'
-import { KvEvents } from './contracts/kv-events.ts'
 import type { Logger } from './contracts/log.ts'
 import type { RelayContext } from './contracts/reply-sink.ts'
 import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
@@ -105,9 +103,7 @@ export class GatewayThread {
       defaultPolicy: kernel.policy,
       prefillPolicy: kernel.prefillPolicy,
       decodePolicy: kernel.decodePolicy,
-      stickyRoutingKeys: kernel.stickyRoutingKeys,
       breaker: kernel.breaker,
-      policySettings: kernel.policies,
       onBreaker: breakerMetrics,
       onPickHook: (ctx) => (ctx as RelayContext).hooks.onPick,
       metrics: this.metrics,
@@ -142,6 +138,7 @@ export class GatewayThread {
         log,
         metrics: this.metrics,
         balance: this.balance,
+        policies: this.balance.registry,
         upstream: this.upstream,
         generations: this.generations,
         shared: options.shared,
@@ -151,7 +148,7 @@ export class GatewayThread {
       // Complete and checked when it was loaded.
       (plugin) => deepFreeze(withoutSource(config.plugins[plugin.manifest.name])),
     )
-    this.balance.checkDefaultPolicy()
+    this.balance.checkPolicies()
     this.upstream.auth = this.#services.find(Auth) ?? null
     this.#requireAuth()
     if (link.isData) this.#server = this.#createServer()
@@ -168,10 +165,8 @@ export class GatewayThread {
     return this.#server.listen(this.#options.config.kernel.host, port)
   }
 
-  async ready(): Promise<void> {
-    const kvEvents = this.#services.find(KvEvents)
-    if (kvEvents !== undefined && this.#options.link.isData) this.balance.followKvEvents(kvEvents)
-    await this.#plugins.ready()
+  ready(): Promise<void> {
+    return this.#plugins.ready()
   }
 
   /**
@@ -230,7 +225,6 @@ export class GatewayThread {
         connectionMode: worker.connectionMode,
         models: worker.models.map((model) => model.id),
         inFlight: this.balance.inFlight(worker.slot),
-        routingKeys: this.balance.routingKeys(worker),
         status: this.balance.status(worker.slot),
       })),
     )
@@ -266,7 +260,7 @@ export class GatewayThread {
       unmatched: { ...unmatchedRoute(httpMetrics?.forRoute('OTHER', null) ?? null), hooks: NO_HOOKS },
       headerRules: headerRules({
         declared: [
-          ...POLICY_HEADERS,
+          ...this.balance.registry.headers,
           ...this.#declarations.routes.flatMap((route) => route.definition.headers ?? []),
           ...this.#declarations.hooks.flatMap((hook) => hook.options.headers ?? []),
         ],

@@ -3,6 +3,7 @@
 export type { Static, TSchema } from 'typebox'
 export { Type } from 'typebox'
 export type { Attempt, WorkerBalance } from './balance/worker-balance.ts'
+export type { ConfigFlag } from './config/flags.ts'
 export type { KernelConfig } from './config/kernel-config.ts'
 export * from './contracts/auth.ts'
 export type * from './contracts/call.ts'

@@ -61,7 +61,7 @@ async function serveData({ catalog }: ServeOptions): Promise<void> {
     start: async () => {
       const { GatewayThread, loadPlugins } = await import('./boot.ts')
       const plugins = await loadPlugins(config, catalog)
-      const shared = new SharedMemory(seed.shared)
+      const shared = new SharedMemory(seed.shared, seed.sharedPort)
       thread = new GatewayThread({ config, catalog, link, counters: seed.counters, shared, log }, plugins)
       await thread.start()
       const port = await thread.listen(seed.port)

@@ -5,6 +5,7 @@
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { policyAdder, type Registry } from '../support/add-policies.ts'
 import { type Figure, verdict } from '../support/figure.ts'
 import { renderTable } from '../support/report.ts'
 
@@ -25,40 +26,32 @@ interface Policy {
   pick(candidates: View, request: object): number
   close?(): void
 }
-interface Registry {
+interface Policies extends Registry {
   make(name: string, parts: object): Policy
   names(): readonly string[]
 }
 interface Product {
-  readonly registry: Registry
+  readonly registry: Policies
   readonly parts: object
   /** Resident memory that the empty tables take. */
   readonly reservedMiB: number
 }
 
 async function load(file: string): Promise<Record<string, unknown>> {
-  return (await import(new URL(`${ROOT}/kernel/${file}.${ENDING}`, import.meta.url).href)) as Record<
-    string,
-    unknown
-  >
+  return (await import(new URL(`${ROOT}/${file}.${ENDING}`, import.meta.url).href)) as Record<string, unknown>
 }
 
 async function open(): Promise<Product> {
-  const { PolicyRegistry, registerBuiltInPolicies } = (await load('balance/policies/registry')) as {
-    PolicyRegistry: new () => Registry
-    registerBuiltInPolicies: (registry: Registry, state: object) => void
+  const { PolicyRegistry } = (await load('kernel/balance/policy-registry')) as {
+    PolicyRegistry: new () => Policies
   }
-  const { PolicyState } = (await load('balance/policies/policy-state')) as {
-    PolicyState: new (options: object) => object
-  }
-  const { DEFAULT_POLICIES } = await load('config/policies-config')
-  const { ThreadMetrics } = (await load('observe/metrics')) as { ThreadMetrics: new () => object }
+  const addPolicies = await policyAdder(load)
+  const { ThreadMetrics } = (await load('kernel/observe/metrics')) as { ThreadMetrics: new () => object }
   const metrics = new ThreadMetrics()
   const shared = (_name: string, bytes: number) => new SharedArrayBuffer(bytes)
   const beforeMiB = rssMiB()
-  const state = new PolicyState({ config: DEFAULT_POLICIES, shared, metrics, maxWorkers: 4_096 })
   const registry = new PolicyRegistry()
-  registerBuiltInPolicies(registry, state)
+  addPolicies(registry, { shared, metrics, maxWorkers: 4_096 })
   const reservedMiB = rssMiB() - beforeMiB
   return { registry, reservedMiB, parts: { model: 'm', leg: 'whole', random: Math.random, metrics, shared } }
 }

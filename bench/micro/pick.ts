@@ -4,6 +4,7 @@
  * `node --conditions=source bench/micro/pick.ts` measures the sources. `cache-aware.ts` measures policies by themselves.
  */
 import { parseArgs } from 'node:util'
+import { policyAdder, type Registry } from '../support/add-policies.ts'
 import { type Figure, verdict } from '../support/figure.ts'
 import { renderTable } from '../support/report.ts'
 
@@ -40,23 +41,22 @@ interface Balance {
   attempt(worker: object): Attempt
   setStatus(slot: number, status: string): void
   policyNames(): readonly string[]
+  readonly registry: Registry
   close(): void
 }
 type Make<Made> = new (...parameters: unknown[]) => Made
 
 async function load(file: string): Promise<Record<string, unknown>> {
-  return (await import(new URL(`${ROOT}/kernel/${file}.${ENDING}`, import.meta.url).href)) as Record<
-    string,
-    unknown
-  >
+  return (await import(new URL(`${ROOT}/${file}.${ENDING}`, import.meta.url).href)) as Record<string, unknown>
 }
 
-const { ThreadBalance } = (await load('balance/thread-balance')) as { ThreadBalance: Make<Balance> }
-const { Counters, createCounters } = (await load('balance/counters')) as {
+const { ThreadBalance } = (await load('kernel/balance/thread-balance')) as { ThreadBalance: Make<Balance> }
+const { Counters, createCounters } = (await load('kernel/balance/counters')) as {
   Counters: Make<object>
   createCounters: (workers: number, threads: number) => SharedArrayBuffer
 }
-const { ThreadMetrics } = (await load('observe/metrics')) as { ThreadMetrics: Make<object> }
+const { ThreadMetrics } = (await load('kernel/observe/metrics')) as { ThreadMetrics: Make<object> }
+const addPolicies = await policyAdder(load)
 
 function workerEntry(slot: number) {
   return {
@@ -66,6 +66,7 @@ function workerEntry(slot: number) {
     workerType: 'regular',
     connectionMode: 'http',
     runtimeType: 'sglang',
+    apis: [],
     models: [{ id: 'm' }],
     apiKey: null,
     priority: 50,
@@ -100,15 +101,18 @@ function open(policy: string, count: number, hasLoads = false): Fleet {
   // Reports must not grow old while the bench runs.
   const inOneHour = Date.now() + 3_600_000
   const bySlot = hasLoads ? workers.map(({ slot }) => engineLoad(slot, inOneHour)) : []
+  const metrics = new ThreadMetrics(() => {})
+  const shared = (_name: string, bytes: number) => new SharedArrayBuffer(bytes)
   const balance = new ThreadBalance({
     counters: new Counters(createCounters(4_096, 1), 0),
     table: { current: { workers }, onChange: () => {} },
     defaultPolicy: policy,
     breaker: { enabled: true, failureThreshold: 10, successThreshold: 3, openMs: 600_000, halfOpenProbes: 1 },
-    metrics: new ThreadMetrics(() => {}),
-    shared: (_name: string, bytes: number) => new SharedArrayBuffer(bytes),
+    metrics,
+    shared,
     loads: { current: { bySlot } },
   })
+  addPolicies(balance.registry, { shared, metrics, maxWorkers: 4_096 })
   for (const worker of workers) {
     balance.setStatus(worker.slot, 'ready')
     for (let i = 0; i < worker.slot % 5; i++) balance.attempt(worker)

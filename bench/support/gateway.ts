@@ -45,6 +45,7 @@ function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions
       auth: { apiKey: BENCH_KEY },
       health: {},
       openapi: {},
+      policies: {},
       proxy: {},
       workers: { urls: workerPorts.map((workerPort) => `http://127.0.0.1:${workerPort}`) },
       ...plugins,
@@ -91,7 +92,10 @@ export async function startGateway(options: GatewayOptions): Promise<GatewaySubj
 
 /** Whether a gateway did not start because its build lacks the policy or a plugin it was given. */
 export function isUnavailable(error: unknown): boolean {
-  return error instanceof Error && /there is no (load balancing policy|plugin)/.test(error.message)
+  return (
+    error instanceof Error &&
+    /kernel\.policy (must be one of|is a policy of)|there is no plugin/.test(error.message)
+  )
 }
 
 const ADMIN_HEADERS = { authorization: `Bearer ${BENCH_KEY}`, 'content-type': 'application/json' }

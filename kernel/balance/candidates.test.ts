@@ -14,7 +14,7 @@ function openSeeing(
   options: Partial<ThreadBalanceOptions> = {},
 ): TestBalance {
   const fleet = new TestBalance({ defaultPolicy: 'seeing', ...options })
-  fleet.balance.registerPolicy('seeing', () => ({
+  fleet.balance.registry.register('seeing', () => ({
     name: 'seeing',
     needsBody: false,
     pick(view, request) {
@@ -131,7 +131,7 @@ describe('the request', () => {
 describe('the report of a choice', () => {
   test('is made when asked for: the tier as it was, and the words of the policy', () => {
     const fleet = new TestBalance({ defaultPolicy: 'wordy' })
-    fleet.balance.registerPolicy('wordy', () => ({
+    fleet.balance.registry.register('wordy', () => ({
       name: 'wordy',
       needsBody: false,
       pick: () => 1,

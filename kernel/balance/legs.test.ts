@@ -194,7 +194,7 @@ describe('policies that a leg cannot have', () => {
       open(options)
       registerMissing('passthrough', passthrough)
       registerMissing('bucket', { ...passthrough, name: 'bucket' })
-      return errorOf(() => fleet.balance.checkDefaultPolicy())
+      return errorOf(() => fleet.balance.checkPolicies())
     }
     expect(check({ decodePolicy: 'bucket' })).toMatchObject({ code: 'policy_not_allowed' })
     expect(check({ decodePolicy: 'bucket' }).message).toContain("kernel.decodePolicy cannot be 'bucket'")
@@ -221,6 +221,6 @@ describe('policies that a leg cannot have', () => {
     name: string,
     policy: { name: string; needsBody: boolean; pick: () => number },
   ): void {
-    if (!fleet.balance.policyNames().includes(name)) fleet.balance.registerPolicy(name, () => policy)
+    if (!fleet.balance.policyNames().includes(name)) fleet.balance.registry.register(name, () => policy)
   }
 })

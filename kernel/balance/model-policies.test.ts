@@ -14,7 +14,7 @@ beforeEach(() => {
   closed = []
   fleet = new TestBalance({ defaultPolicy: 'noting' })
   for (const name of ['noting', 'other'])
-    fleet.balance.registerPolicy(name, (parts) => notingPolicy(name, parts))
+    fleet.balance.registry.register(name, (parts) => notingPolicy(name, parts))
 })
 
 function notingPolicy(name: string, { model, leg }: PolicyParts) {

@@ -1,26 +1,20 @@
 /** The policy instance of each model and leg on this thread: made at the first pick, closed when the model's last worker leaves. */
 import type { Logger } from '../contracts/log.ts'
 import type { PickLeg, Policy, PolicyParts } from '../contracts/policy.ts'
+import type { WorkerEntry } from '../contracts/worker.ts'
 import { balanceErrors } from './balance-errors.ts'
 import type { CompiledTable, ModelRoute } from './compiled-table.ts'
-import type { PolicyRegistry } from './policies/registry.ts'
-import { StickyOverlay } from './sticky-overlay.ts'
+import type { PolicyRegistry, RegisteredPolicy } from './policy-registry.ts'
 
 const LEGS: readonly PickLeg[] = ['whole', 'prefill', 'decode']
-/** What legs do where the main policy is not for them. */
-const LEG_FALLBACK = 'least_load'
-/** Policies that read the routing key themselves. */
-const STICKY_POLICIES: readonly string[] = ['manual', 'consistent_hashing']
 
-/** Which policies the settings name; checked by `checkDefaultPolicy`. */
+/** Which policies the settings name; checked by `checkPolicies`. */
 export interface PolicyNames {
-  /** Of models whose workers name none. */
-  readonly defaultPolicy: string
+  /** Of models whose workers name none; left out, the registry's default. */
+  readonly defaultPolicy?: string
   /** Of prefill and decode workers; the default policy unless told otherwise. */
   readonly prefillPolicy?: string
   readonly decodePolicy?: string
-  /** Requests with a routing key stay with their worker, whatever the policy. @source routing facts 1.10 */
-  readonly stickyRoutingKeys?: boolean
 }
 
 interface Instance {
@@ -68,9 +62,19 @@ export class ModelPolicies {
   /** For boot, once every policy is registered. @throws unknown_policy, policy_not_allowed (500) */
   check(): void {
     const { defaultPolicy, prefillPolicy, decodePolicy } = this.names
-    this.registry.require(defaultPolicy, 'kernel.policy')
+    if (defaultPolicy !== undefined) this.registry.require(defaultPolicy, 'kernel.policy')
     this.checkLeg('kernel.prefillPolicy', prefillPolicy, 'prefill')
     this.checkLeg('kernel.decodePolicy', decodePolicy, 'decode')
+  }
+
+  /** Wire names of all that the settings or the labels of these workers name, as far as they exist. */
+  inUse(workers: readonly WorkerEntry[]): ReadonlySet<string> {
+    const names = new Set(LEGS.map((leg) => this.settingOf(leg)))
+    for (const { labels } of workers) {
+      const named = labels.policy === undefined ? undefined : this.registry.find(labels.policy)
+      if (named !== undefined) names.add(named.name)
+    }
+    return names
   }
 
   /** @throws unknown_policy (500) when the default policy is not registered */
@@ -129,47 +133,42 @@ export class ModelPolicies {
       )
     }
     const parts: PolicyParts = { ...this.parts, model: key, leg }
-    const policy = this.withOverlay(this.registry.make(name, parts), name, parts)
+    const policy = this.registry.make(name, parts)
     this.instances[leg].set(key, { name, policy })
     return policy
   }
 
-  private withOverlay(policy: Policy, name: string, parts: PolicyParts): Policy {
-    if (this.names.stickyRoutingKeys !== true || STICKY_POLICIES.includes(name)) return policy
-    return new StickyOverlay(policy, this.registry.make('manual', parts))
-  }
-
   private nameFor(route: ModelRoute): string {
-    const name = this.labelled(route) ?? this.settingOf(route.leg)
-    return this.registry.find(name) ?? name
+    return this.labelled(route) ?? this.settingOf(route.leg)
   }
 
   /** Wire name of the policy that the model's label names; undefined without a label that can be used. */
   private labelled({ key, leg }: ModelRoute): string | undefined {
     const label = this.deciders[leg].get(key)?.label
-    const name = label === undefined ? undefined : this.registry.find(label)
-    return name !== undefined && isAllowedFor(leg, name) ? name : undefined
+    const policy = label === undefined ? undefined : this.registry.find(label)
+    return policy !== undefined && isAllowedFor(leg, policy) ? policy.name : undefined
   }
 
+  /** Wire name; that of a setting which names nothing known is left as it is. */
   private settingOf(leg: PickLeg): string {
     const { defaultPolicy, prefillPolicy, decodePolicy } = this.names
     const own = leg === 'prefill' ? prefillPolicy : leg === 'decode' ? decodePolicy : undefined
-    const name = own ?? defaultPolicy
-    return isAllowedFor(leg, this.registry.find(name) ?? name) ? name : LEG_FALLBACK
+    const name = own ?? defaultPolicy ?? this.registry.defaultName
+    const policy = this.registry.find(name)
+    if (policy === undefined) return name
+    return (leg === 'whole' ? undefined : policy.options.instead?.[leg]) ?? policy.name
   }
 
-  private checkLeg(setting: string, name: string | undefined, leg: PickLeg): void {
+  private checkLeg(setting: string, name: string | undefined, leg: 'prefill' | 'decode'): void {
     if (name === undefined) return
-    this.registry.require(name, setting)
-    if (isAllowedFor(leg, this.registry.find(name) ?? name)) return
-    throw balanceErrors.policy_not_allowed(setting, name, leg)
+    const policy = this.registry.require(name, setting)
+    if (!isAllowedFor(leg, policy)) throw balanceErrors.policy_not_allowed(setting, name, leg)
   }
 }
 
 /** @source routing facts 1.1 (8), 1.5 */
-function isAllowedFor(leg: PickLeg, name: string): boolean {
-  if (leg === 'whole') return true
-  return name !== 'passthrough' && !(name === 'bucket' && leg === 'decode')
+function isAllowedFor(leg: PickLeg, { options }: RegisteredPolicy): boolean {
+  return leg === 'whole' || options.instead?.[leg] === undefined
 }
 
 function perLeg<T>(): PerLeg<T> {

@@ -1,14 +1,14 @@
 /** Random lives of a fleet on three threads, against what must hold after every step. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { balanceParts, defaultBreaker, pickContext } from '../../test/support/balance-parts.ts'
+import { balanceParts, defaultBreaker, openBalance, pickContext } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { PickLeg } from '../contracts/policy.ts'
 import type { WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
 import { SharedMemory } from '../threads/shared-memory.ts'
 import { WORKER_TYPE_OF_LEG } from './compiled-table.ts'
 import { Counters, createCounters } from './counters.ts'
-import { ThreadBalance } from './thread-balance.ts'
+import type { ThreadBalance } from './thread-balance.ts'
 import type { Attempt } from './worker-balance.ts'
 
 const MAX_WORKERS = 6
@@ -34,16 +34,15 @@ class Fleet {
       current: this.table,
       onChange: (listener: (next: WorkerTable) => void) => void this.listeners.push(listener),
     }
-    this.threads = [0, 1, 2].map(
-      (thread) =>
-        new ThreadBalance({
-          ...parts,
-          counters: new Counters(buffer, thread),
-          table,
-          defaultPolicy: policy,
-          breaker,
-          now: () => this.nowMs,
-        }),
+    this.threads = [0, 1, 2].map((thread) =>
+      openBalance({
+        ...parts,
+        counters: new Counters(buffer, thread),
+        table,
+        defaultPolicy: policy,
+        breaker,
+        now: () => this.nowMs,
+      }),
     )
   }
 

@@ -1,6 +1,12 @@
 /** Balancing as its callers see it: who is picked, what is refused, what is counted. */
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { balanceParts, errorOf, pickContext, TestTable } from '../../test/support/balance-parts.ts'
+import {
+  balanceParts,
+  errorOf,
+  openBalance,
+  pickContext,
+  TestTable,
+} from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { Policy } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
@@ -8,7 +14,7 @@ import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
 import { OPEN, toWord } from './breaker-word.ts'
 import { SharedColumn } from './counter-layout.ts'
 import { Counters, createCounters } from './counters.ts'
-import { ThreadBalance, type ThreadBalanceOptions } from './thread-balance.ts'
+import type { ThreadBalance, ThreadBalanceOptions } from './thread-balance.ts'
 
 const ctx = pickContext({ 'x-key': 'k1' })
 
@@ -17,7 +23,7 @@ let balance: ThreadBalance
 
 function open(options: Partial<ThreadBalanceOptions> = {}): ThreadBalance {
   const counters = new Counters(createCounters(64, 0), 0)
-  return new ThreadBalance({ ...balanceParts(), counters, table, defaultPolicy: 'least_load', ...options })
+  return openBalance({ ...balanceParts(), counters, table, defaultPolicy: 'least_load', ...options })
 }
 
 /** Publishes workers and makes them all ready. */
@@ -330,8 +336,8 @@ describe('policies', () => {
       },
       onWorkerRemoved: (slot) => removed.push(slot),
     })
-    balance.registerPolicy('last_one', () => policy(true))
-    balance.registerPolicy('blind_one', () => policy(false))
+    balance.registry.register('last_one', () => policy(true))
+    balance.registry.register('blind_one', () => policy(false))
     expect(balance.policyNames().slice(-2)).toEqual(['last_one', 'blind_one'])
     const first = workerEntry({ slot: 0, models: ['m'], labels: { policy: 'last_one' } })
     const blind = workerEntry({ slot: 3, models: ['n'], labels: { policy: 'blind_one' } })
@@ -344,19 +350,19 @@ describe('policies', () => {
     ])
     register(first, three[1], blind)
     expect(removed).toEqual([2, 2]) // both instances
-    expect(() => balance.registerPolicy('LastOne', () => policy(false))).toThrow('registered twice')
+    expect(() => balance.registry.register('LastOne', () => policy(false))).toThrow('registered twice')
   })
 
   test.each([-1, 3, Number.NaN])('that answer %s make it 503 no_suitable_worker', (answer) => {
-    balance.registerPolicy('refusing', () => ({ name: 'refusing', needsBody: false, pick: () => answer }))
+    balance.registry.register('refusing', () => ({ name: 'refusing', needsBody: false, pick: () => answer }))
     register(workerEntry({ slot: 0, models: ['m'], labels: { policy: 'refusing' } }))
     expect(errorOf(() => balance.pick(ctx, 'm'))).toMatchObject({ code: 'no_suitable_worker' })
     expect(balance.inFlight(0)).toBe(0)
   })
 
   test('a default policy that does not exist is named at boot', () => {
-    balance.checkDefaultPolicy()
-    const error = errorOf(() => open({ defaultPolicy: 'fastest' }).checkDefaultPolicy())
+    balance.checkPolicies()
+    const error = errorOf(() => open({ defaultPolicy: 'fastest' }).checkPolicies())
     expect(error).toMatchObject({ code: 'unknown_policy' })
     expect(error.message).toContain("'fastest'")
     expect(error.message).toContain('least_load')

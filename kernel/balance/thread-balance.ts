@@ -1,22 +1,18 @@
 /** Balancing on one thread: keeps the compiled table current, picks, and counts every attempt exactly once. */
 import type { BreakerConfig } from '../config/breaker-config.ts'
-import { DEFAULT_POLICIES, type PoliciesConfig } from '../config/policies-config.ts'
-import type { KvEventFeed } from '../contracts/kv-events.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
-import type { PolicyFactory, PolicyParts, RandomSource } from '../contracts/policy.ts'
+import type { PolicyParts, RandomSource } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { EngineLoads, WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
 import { type BreakerListener, Breakers } from './breakers.ts'
 import { CompiledTable } from './compiled-table.ts'
 import { type AttemptBooks, CountedAttempt } from './counted-attempt.ts'
 import type { Counters } from './counters.ts'
-import { KvEventMonitor } from './kv-index/kv-event-monitor.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
 import { drawsPair } from './pairing.ts'
 import { type OnPickResolver, Picker, type SelectionListener } from './pick.ts'
-import { PolicyState } from './policies/policy-state.ts'
-import { PolicyRegistry, registerBuiltInPolicies } from './policies/registry.ts'
+import { PolicyRegistry } from './policy-registry.ts'
 import { SlotAllocator } from './slot-allocator.ts'
 import type { Attempt, BreakerState, PickOptions, WorkerBalance } from './worker-balance.ts'
 
@@ -32,8 +28,6 @@ export interface ThreadBalanceOptions extends PolicyNames {
   readonly counters: Counters
   readonly table: TableSource
   readonly breaker: BreakerConfig
-  /** Default: what holds without a configuration file. */
-  readonly policySettings?: PoliciesConfig
   /** Finds the compiled `onPick` chain of a request's route. Default: no hooks. */
   readonly onPickHook?: OnPickResolver | null
   /** For the counters of policies. */
@@ -56,15 +50,12 @@ export interface ThreadBalanceOptions extends PolicyNames {
 const BY_ROUTE = Object.freeze({ policy: 'fixed', choice: null })
 
 export class ThreadBalance implements WorkerBalance {
+  /** Where plugins add theirs, while they register. */
+  readonly registry = new PolicyRegistry()
   private readonly counters: Counters
   private readonly breakers: Breakers
   private readonly books: AttemptBooks
-  private readonly registry = new PolicyRegistry()
-  private readonly defaultPolicy: string
-  private readonly policyState: PolicyState
   private readonly policies: ModelPolicies
-  private readonly metrics: Metrics
-  private kvEvents: KvEventMonitor | null = null
   private readonly slots: SlotAllocator
   private readonly picker: Picker
   private readonly random: RandomSource
@@ -74,22 +65,12 @@ export class ThreadBalance implements WorkerBalance {
   constructor(options: ThreadBalanceOptions) {
     const { counters, metrics, shared, random = Math.random, now = Date.now } = options
     this.counters = counters
-    this.defaultPolicy = options.defaultPolicy
     this.random = random
     this.breakers = new Breakers(counters, options.breaker, options.onBreaker ?? null, now)
     this.books = { counters, breakers: this.breakers }
-    const { policySettings: config = DEFAULT_POLICIES, log } = options
-    this.metrics = metrics
-    const { maxWorkers, threadIndex } = counters
-    this.policyState = new PolicyState({
-      config,
-      shared,
-      metrics: threadIndex === 0 ? metrics : null,
-      maxWorkers,
-    })
-    registerBuiltInPolicies(this.registry, this.policyState)
+    const { log } = options
     const parts = { metrics, shared, random, log }
-    this.policies = new ModelPolicies(this.registry, options, options.log ?? null, parts)
+    this.policies = new ModelPolicies(this.registry, options, log ?? null, parts)
     this.slots = new SlotAllocator(counters)
     this.table = new CompiledTable(options.table.current)
     this.policies.update(this.table, [])
@@ -167,13 +148,6 @@ export class ThreadBalance implements WorkerBalance {
     }
   }
 
-  /** Sessions that stick to the worker, for gauges. Naming it clears the count of one that had its slot before. */
-  routingKeys(worker: WorkerEntry): number {
-    const { ledger } = this.policyState
-    ledger.tagOf(worker)
-    return ledger.sessions(worker.slot)
-  }
-
   setStatus(slot: number, status: WorkerStatus): void {
     this.counters.setStatus(slot, status)
   }
@@ -188,38 +162,30 @@ export class ThreadBalance implements WorkerBalance {
     this.slots.free(slot)
   }
 
-  registerPolicy(name: string, factory: PolicyFactory): void {
-    this.registry.register(name, factory)
-  }
-
   policyNames(): readonly string[] {
     return this.registry.names()
+  }
+
+  usesPolicy(name: string): boolean {
+    const wireName = this.registry.find(name)?.name
+    return wireName !== undefined && this.policies.inUse(this.table.workers).has(wireName)
+  }
+
+  get readsLoads(): boolean {
+    const names = this.policies.inUse(this.table.workers)
+    return Array.from(names).some((name) => this.registry.find(name)?.options.readsLoads === true)
   }
 
   /**
    * For boot, once every plugin has registered its policies.
    * @throws unknown_policy naming those that exist, policy_not_allowed naming the setting
    */
-  checkDefaultPolicy(): void {
+  checkPolicies(): void {
     this.policies.check()
-  }
-
-  /**
-   * Subscribes to what engines say of their KV caches, from now on for every worker that may. Only where cache_aware is
-   * the main policy: nobody else reads it.
-   *
-   * @source routing facts 1.4 (KV event subscription)
-   */
-  followKvEvents(feed: KvEventFeed): void {
-    if (this.registry.find(this.defaultPolicy) !== 'cache_aware' || this.kvEvents !== null) return
-    const { kvIndexes: indexes } = this.policyState
-    this.kvEvents = new KvEventMonitor({ feed, indexes, metrics: this.metrics })
-    this.kvEvents.update(this.table.workers)
   }
 
   /** Releases what policies hold; the gateway ends. */
   close(): void {
-    this.kvEvents?.close()
     this.policies.close()
   }
 
@@ -232,7 +198,6 @@ export class ThreadBalance implements WorkerBalance {
       if (this.table.bySlot.get(slot)?.id !== id) leftSlots.push(slot)
     }
     this.policies.update(this.table, leftSlots)
-    this.kvEvents?.update(this.table.workers)
     this.onBreaker?.onWorkers(this.table.workers)
   }
 }

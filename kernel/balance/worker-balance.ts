@@ -1,6 +1,6 @@
 /** What the rest of the kernel and the plugins see of balancing on one thread. Implemented by `thread-balance.ts`. */
 import type { CandidateReport } from '../contracts/hook.ts'
-import type { PickLeg, PolicyFactory } from '../contracts/policy.ts'
+import type { PickLeg } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
 
@@ -88,8 +88,10 @@ export interface WorkerBalance {
   /** Control only: gives the row back; it is used again once its count is zero. */
   freeSlot(slot: number): void
 
-  /** Adds a policy by its wire name; the `policy` setting and the `policy` worker label may then name it. */
-  registerPolicy(name: string, factory: PolicyFactory): void
   /** Names of all policies. */
   policyNames(): readonly string[]
+  /** True when a setting or a label of a worker names the policy, or it is the default. From `start` on. */
+  usesPolicy(name: string): boolean
+  /** True when a policy in use looks at what engines say about their load. From `start` on. */
+  readonly readsLoads: boolean
 }

@@ -12,6 +12,7 @@ export const DEFAULT_PLUGINS: readonly string[] = Object.freeze([
   'health',
   'openapi',
   'pairs',
+  'policies',
   'proxy',
   'workers',
 ])
@@ -64,7 +65,7 @@ export function choosePlugins(
 }
 
 /** What `--plugin` names: the catalog's own first, then a path, then a package. */
-function toSection(wanted: string, known: readonly string[]): PluginSection {
+export function toSection(wanted: string, known: readonly string[]): PluginSection {
   if (known.includes(wanted)) return {}
   const isPath = /^(\.{0,2}\/|file:)|\.[cm]?[jt]s$/.test(wanted)
   if (!isPath) return { $package: wanted }

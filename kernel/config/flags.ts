@@ -1,12 +1,15 @@
 /** The table of settings that the command line and the environment can set: one row, two ways in, one path. */
 
+/** A row, of the kernel's table or of a plugin's manifest. */
 export interface ConfigFlag {
-  /** Long flag without the dashes. */
-  readonly flag: string
+  /** Long flag without the dashes; null when only the variable exists. */
+  readonly flag: string | null
   /** Environment variable, or null when only the flag exists. */
   readonly env: string | null
-  /** Where the value goes, as in the file. */
+  /** Where the value goes, as in the file; of a plugin's row, below `plugins` and its name. */
   readonly path: readonly string[]
+  /** Where else it goes. */
+  readonly also?: readonly (readonly string[])[]
   /**
    * `list` is repeatable as a flag and comma-separated in the environment; `switch` also has a `--no-` form;
    * `constant` takes no value and sets the row's own.
@@ -18,9 +21,11 @@ export interface ConfigFlag {
   readonly help: string
   /** Never shown by `weir config show`. */
   readonly isSecret?: boolean
+  /** The variable may be there for other programs: it sets what an enabled plugin has. Default: a value enables its plugin. */
+  readonly enablesNothing?: boolean
 }
 
-/** Precedence: flag, then environment, then file, then default. @source routing facts 5.8, 5.1 for the names */
+/** The kernel's own. Precedence: flag, then environment, then file, then default. @source routing facts 5.8, 5.1 for the names */
 export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
   {
     flag: 'host',
@@ -55,61 +60,20 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
     help: 'load balancing policy of models whose workers name none',
   },
   {
-    flag: 'worker-url',
-    env: 'WEIR_WORKER_URLS',
-    path: ['plugins', 'workers', 'urls'],
-    kind: 'list',
-    placeholder: 'url',
-    help: 'worker to register at start; repeatable',
-  },
-  {
-    flag: 'dp-aware',
-    env: 'WEIR_DP_AWARE',
-    path: ['plugins', 'workers', 'dpAware'],
-    kind: 'switch',
-    help: 'each data-parallel rank of an engine is a worker of its own',
-  },
-  {
-    flag: 'engine-metrics',
+    flag: 'prefill-policy',
     env: null,
-    path: ['plugins', 'workers', 'engineMetrics'],
-    kind: 'switch',
-    help: 'show what engines say about their load as metrics',
-  },
-  {
-    flag: 'load-monitor-interval',
-    env: null,
-    path: ['plugins', 'workers', 'loadMonitorIntervalSecs'],
-    kind: 'number',
-    placeholder: 'seconds',
-    help: 'how often engines are asked for their load while somebody reads it',
-  },
-  {
-    flag: 'api-key',
-    env: 'WEIR_API_KEY',
-    path: ['plugins', 'auth', 'apiKey'],
+    path: ['kernel', 'prefillPolicy'],
     kind: 'text',
-    placeholder: 'key',
-    help: 'key that clients must present; better in the environment than here',
-    isSecret: true,
+    placeholder: 'name',
+    help: 'policy of prefill workers (default: as --policy)',
   },
   {
-    flag: 'tenant-api-key',
+    flag: 'decode-policy',
     env: null,
-    path: ['plugins', 'auth', 'tenantKeys'],
-    kind: 'list',
-    placeholder: 'id:key',
-    help: 'key of one tenant; repeatable',
-    isSecret: true,
-  },
-  {
-    flag: 'control-plane-api-keys',
-    env: 'WEIR_CONTROL_PLANE_API_KEYS',
-    path: ['plugins', 'auth', 'controlPlaneKeys'],
-    kind: 'list',
-    placeholder: 'id:name:role:key',
-    help: 'key for administrative routes, role admin or user; repeatable',
-    isSecret: true,
+    path: ['kernel', 'decodePolicy'],
+    kind: 'text',
+    placeholder: 'name',
+    help: 'policy of decode workers (default: as --policy)',
   },
   {
     flag: 'auth-off',
@@ -118,46 +82,6 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
     kind: 'constant',
     constant: 'off',
     help: 'ask nobody for a key',
-  },
-  {
-    flag: 'data-dir',
-    env: 'WEIR_DATA_DIR',
-    path: ['plugins', 'storage', 'dir'],
-    kind: 'text',
-    placeholder: 'folder',
-    help: 'keep records in this folder; enables the storage plugin',
-  },
-  {
-    flag: 'max-concurrent-requests',
-    env: 'WEIR_MAX_CONCURRENT_REQUESTS',
-    path: ['plugins', 'limits', 'maxConcurrentRequests'],
-    kind: 'integer',
-    placeholder: 'count',
-    help: 'requests that run at once; others wait. Enables the limits plugin, as the next three do',
-  },
-  {
-    flag: 'queue-size',
-    env: null,
-    path: ['plugins', 'limits', 'queueSize'],
-    kind: 'integer',
-    placeholder: 'count',
-    help: 'requests that may wait; 0 refuses at once',
-  },
-  {
-    flag: 'queue-timeout-ms',
-    env: null,
-    path: ['plugins', 'limits', 'queueTimeoutMs'],
-    kind: 'integer',
-    placeholder: 'ms',
-    help: 'how long each may wait, in milliseconds',
-  },
-  {
-    flag: 'rate-limit',
-    env: null,
-    path: ['plugins', 'limits', 'requestsPerSecond'],
-    kind: 'number',
-    placeholder: 'per second',
-    help: 'requests that may begin each second',
   },
   {
     flag: 'metrics-port',
@@ -190,21 +114,4 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
     placeholder: 'ms',
     help: 'time for running requests to end after a stop signal, in milliseconds',
   },
-])
-
-/** A secret that other programs know under the same name. */
-export interface SharedVariable {
-  readonly env: string
-  readonly path: readonly string[]
-}
-
-/**
- * Read from the environment only. They may be there for others, so they set what an enabled plugin has and enable none.
- * @source routing facts 2.3
- */
-export const SHARED_VARIABLES: readonly SharedVariable[] = Object.freeze([
-  { env: 'OPENAI_ADMIN_KEY', path: ['plugins', 'workers', 'adminKeys', 'openai'] },
-  { env: 'XAI_ADMIN_KEY', path: ['plugins', 'workers', 'adminKeys', 'xai'] },
-  { env: 'ANTHROPIC_ADMIN_KEY', path: ['plugins', 'workers', 'adminKeys', 'anthropic'] },
-  { env: 'GEMINI_ADMIN_KEY', path: ['plugins', 'workers', 'adminKeys', 'gemini'] },
 ])

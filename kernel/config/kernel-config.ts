@@ -1,7 +1,6 @@
 /** The kernel's own section of the configuration file: types, schema, defaults. */
 import { type Static, Type } from 'typebox'
 import { BreakerConfigSchema } from './breaker-config.ts'
-import { PoliciesConfigSchema } from './policies-config.ts'
 import { RetryConfigSchema } from './retry-config.ts'
 
 /** Timers take a longer time for none, and are over at once. milliseconds */
@@ -23,21 +22,18 @@ export const KernelConfigSchema = Type.Object(
           'Data threads. Default: cores minus one, at least 1. 0 runs everything on the main thread.',
       }),
     ),
-    policy: Type.String({
-      default: 'cache_aware',
-      description: 'Load balancing policy of models whose workers name none.',
-    }),
+    policy: Type.Optional(
+      Type.String({
+        description:
+          'Load balancing policy of models whose workers name none. Default: what an enabled plugin says, which is cache_aware with plugin policies; round_robin without.',
+      }),
+    ),
     prefillPolicy: Type.Optional(
       Type.String({ description: 'Policy of prefill workers. Default: as policy.' }),
     ),
     decodePolicy: Type.Optional(
       Type.String({ description: 'Policy of decode workers. Default: as policy.' }),
     ),
-    stickyRoutingKeys: Type.Boolean({
-      default: false,
-      description:
-        'Requests with header x-weir-routing-key stay with one worker, whatever the policy; manual and consistent_hashing do so anyway.',
-    }),
     auth: Type.Union([Type.Literal('required'), Type.Literal('off')], {
       default: 'required',
       description: 'off: no route asks for a key, and protected routes may exist without an auth plugin.',
@@ -134,7 +130,6 @@ export const KernelConfigSchema = Type.Object(
     ),
     retry: RetryConfigSchema,
     breaker: BreakerConfigSchema,
-    policies: PoliciesConfigSchema,
     shutdown: Type.Object(
       {
         graceMs: milliseconds(180_000, 'From the signal to the end; streams still open then are cut.'),

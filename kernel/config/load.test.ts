@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Type } from 'typebox'
 import { afterAll, describe, expect, test } from 'vitest'
+import { CATALOG_FLAGS } from '../../plugins/cli/plugin-flags.ts'
 import { ConfigError } from './config-error.ts'
-import { type ConfigOverrides, type LoadOptions, loadConfig, type PluginSchemas } from './load.ts'
+import { type ConfigOverrides, type LoadOptions, loadConfig } from './load.ts'
+import type { PluginSchemas } from './plugin-facts.ts'
 import { importPlugin } from './plugin-source.ts'
 import { readFlags } from './settings.ts'
 
@@ -20,15 +22,21 @@ const schemas = {
   health: Type.Object({}),
   openapi: Type.Object({}),
   pairs: Type.Object({}),
+  policies: Type.Object({}),
   proxy: Type.Object({ maxTries: Type.Integer({ default: 3 }) }),
   workers: Type.Object({ urls: Type.Array(Type.String(), { default: [] }) }),
   storage: Type.Object({ dir: Type.String({ minLength: 1 }) }),
 }
 
+function facts(name: keyof typeof schemas) {
+  const policies = name === 'policies' ? ['cache_aware', 'least_load'] : []
+  return { name, config: schemas[name], policies }
+}
+
 const pluginSchemas: PluginSchemas = {
   names: Object.keys(schemas),
   async find(name, section) {
-    if (typeof section.$path !== 'string') return { name, config: schemas[name as keyof typeof schemas] }
+    if (typeof section.$path !== 'string') return facts(name as keyof typeof schemas)
     const plugin = await importPlugin<{ manifest: { name: string; config: ReturnType<typeof Type.Object> } }>(
       name,
       section,
@@ -46,11 +54,11 @@ function write(name: string, text: string): string {
 }
 
 function load(options: Partial<LoadOptions> = {}) {
-  return loadConfig({ env: {}, pluginSchemas, ...options })
+  return loadConfig({ env: {}, flags: CATALOG_FLAGS, pluginSchemas, ...options })
 }
 
 function flags(given: Record<string, unknown>, more: Partial<ConfigOverrides> = {}): ConfigOverrides {
-  return { ...readFlags(given), ...more }
+  return { ...readFlags(given, CATALOG_FLAGS), ...more }
 }
 
 async function problemsOf(options: Partial<LoadOptions>): Promise<string[]> {
@@ -62,7 +70,15 @@ async function problemsOf(options: Partial<LoadOptions>): Promise<string[]> {
 describe('loadConfig', () => {
   test('without a file enables the default plugins with every default filled in', async () => {
     const config = await load()
-    expect(Object.keys(config.plugins)).toEqual(['auth', 'health', 'openapi', 'pairs', 'proxy', 'workers'])
+    expect(Object.keys(config.plugins)).toEqual([
+      'auth',
+      'health',
+      'openapi',
+      'pairs',
+      'policies',
+      'proxy',
+      'workers',
+    ])
     expect(config.plugins.proxy).toEqual({ maxTries: 3 })
     expect(config.kernel.port).toBe(30000)
     expect(config.kernel.threads).toBeGreaterThanOrEqual(1)
@@ -90,13 +106,13 @@ describe('loadConfig', () => {
   })
 
   test('§5.8 a flag wins over the environment, that over the file, that over the default', async () => {
-    const file = write('order.yaml', 'kernel: { host: file, port: 1111, threads: 1, policy: file }\n')
+    const file = write('order.yaml', 'kernel: { host: file, port: 1111, threads: 1, policy: least_load }\n')
     const config = await load({
       file,
       env: { WEIR_PORT: '2222', WEIR_THREADS: '2', WEIR_HOST: '' },
       overrides: flags({ threads: '3' }),
     })
-    expect(config.kernel).toMatchObject({ host: 'file', port: 2222, threads: 3, policy: 'file' })
+    expect(config.kernel).toMatchObject({ host: 'file', port: 2222, threads: 3, policy: 'least_load' })
     expect(config.kernel.metrics.port).toBe(29000)
   })
 
@@ -145,7 +161,14 @@ describe('loadConfig', () => {
   test('flags that speak to a plugin enable it, --without has the last word', async () => {
     const given = { 'data-dir': '/data', 'auth-off': true, 'access-log': false }
     const config = await load({ overrides: flags(given, { without: ['auth', 'openapi'] }) })
-    expect(Object.keys(config.plugins)).toEqual(['health', 'pairs', 'proxy', 'workers', 'storage'])
+    expect(Object.keys(config.plugins)).toEqual([
+      'health',
+      'pairs',
+      'policies',
+      'proxy',
+      'workers',
+      'storage',
+    ])
     expect(config.plugins.storage).toEqual({ dir: '/data' })
     expect(config.kernel.auth).toBe('off')
     expect(config.kernel.log.access).toBe(false)
@@ -324,5 +347,50 @@ describe('plugins of third parties', () => {
         /:3:3: plugins\.b needs the package nowhere-at-all, .* npm install nowhere-at-all$/,
       ),
     ])
+  })
+})
+
+describe('policies', () => {
+  test('routing check 30: one that nobody offers is reported together with every other mistake', async () => {
+    const text =
+      'kernel:\n  policy: cash_aware\n  prefillPolicy: fastest\n  port: -1\nplugins:\n  policies: {}\n'
+    const problems = await problemsOf({ text })
+    expect(problems).toHaveLength(3)
+    expect(problems[0]).toContain('configuration:4:3: kernel.port')
+    expect(problems[1]).toBe(
+      'configuration:2:3: kernel.policy must be one of round_robin, cache_aware, least_load; did you mean cache_aware?, got "cash_aware"',
+    )
+    expect(problems[2]).toContain('configuration:3:3: kernel.prefillPolicy must be one of')
+  })
+
+  test('one of a plugin that is not enabled is refused with what to write', async () => {
+    const text = JSON.stringify({ kernel: { decodePolicy: 'LeastLoad' }, plugins: { proxy: {} } })
+    const [problem] = await problemsOf({ text })
+    expect(problem).toContain(
+      'is a policy of plugin policies, which is not enabled: write `policies: {}` under',
+    )
+  })
+
+  test('names are compared without letter case and underscores, and the plain one is always there', async () => {
+    const kernel = { policy: 'RoundRobin', decodePolicy: 'LEAST_LOAD', prefillPolicy: 'cacheaware' }
+    const config = await load({ text: JSON.stringify({ kernel, plugins: { policies: {} } }) })
+    expect(config.kernel.policy).toBe('RoundRobin')
+    expect(config.notices).toEqual([])
+  })
+
+  test('where no plugin brings any, the operator is told that requests take turns', async () => {
+    expect((await load({ text: 'plugins: { proxy: {} }' })).notices[0]).toContain('round_robin')
+    const asked = await load({ text: 'kernel: { policy: round_robin }\nplugins: { proxy: {} }' })
+    expect(asked.notices).toEqual([])
+    expect((await load()).notices).toEqual([])
+  })
+
+  test.each([
+    ['policies: { cacheAware: { cacheThreshold: 0.5 } }', 'kernel.policies', 'plugins.policies'],
+    ['stickyRoutingKeys: true', 'kernel.stickyRoutingKeys', 'plugins.policies.stickyRoutingKeys'],
+  ])('the old key %s is refused with its new place', async (line, old, place) => {
+    const problems = await problemsOf({ text: `kernel:\n  ${line}\n  port: -1\n` })
+    expect(problems[0]).toBe(`configuration:2:3: ${old} has moved: write the same value as ${place}`)
+    expect(problems).toHaveLength(2)
   })
 })

@@ -2,15 +2,18 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
-import type { TSchema } from 'typebox'
 import { checkSection, describeValue, type Finding, unknownKeyText } from './check-section.ts'
 import { ConfigError } from './config-error.ts'
 import { type ConfigSource, parseSource } from './config-source.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import { applySetting, choosePlugins, openDraft, type PluginOverrides } from './draft.ts'
 import { resolveReferences } from './env-references.ts'
+import { CONFIG_FLAGS, type ConfigFlag } from './flags.ts'
 import { type KernelConfig, KernelConfigSchema } from './kernel-config.ts'
+import { takeOutMovedKeys } from './moved-keys.ts'
+import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
 import { type PluginSection, resolvePluginSource, withoutSource } from './plugin-source.ts'
+import { checkPolicyNames, PLAIN_POLICY } from './policy-names.ts'
 import { ProblemList } from './problem-list.ts'
 import { isRecord, toNode } from './schema-node.ts'
 import { type Environment, readEnvironment, type SettingsResult } from './settings.ts'
@@ -26,20 +29,8 @@ export interface LoadedConfig {
   readonly file: string | null
   /** Paths, as JSON arrays, of values that came from the environment or from a secret flag; never shown. */
   readonly secretPaths: readonly string[]
-}
-
-/** What the loader reads in a plugin's manifest. */
-export interface PluginFacts {
-  readonly name: string
-  readonly config: TSchema
-}
-
-/** How the loader learns what a plugin may be told. */
-export interface PluginSchemas {
-  /** Plugins that exist without a package or a file, for suggestions. */
-  readonly names: readonly string[]
-  /** A plugin's own name and the schema of its section. @throws when the plugin cannot be imported */
-  find(name: string, section: PluginSection): Promise<PluginFacts>
+  /** What the operator should know although nothing is wrong. */
+  readonly notices: readonly string[]
 }
 
 /** What the command line says. */
@@ -52,6 +43,8 @@ export interface LoadOptions {
   readonly text?: string
   readonly overrides?: ConfigOverrides
   readonly env: Environment
+  /** Rows whose variables are read in the environment. Default: the kernel's own. */
+  readonly flags?: readonly ConfigFlag[]
   readonly pluginSchemas: PluginSchemas
 }
 
@@ -64,7 +57,7 @@ export interface LoadOptions {
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const file = options.file === undefined ? null : resolve(options.file)
   const source = openSource(options)
-  const environment = readEnvironment(options.env)
+  const environment = readEnvironment(options.env, options.flags ?? CONFIG_FLAGS)
   const settings = [...environment.settings, ...(options.overrides?.settings ?? [])]
   const problems = new ProblemList(source, settings)
   for (const found of [environment, options.overrides]) problems.keep(found?.problems ?? [])
@@ -73,6 +66,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const overrides: PluginOverrides = options.overrides ?? {}
   const draft = openDraft(source?.value ?? {}, problems)
   const chosen = choosePlugins(draft, overrides, pluginSchemas.names, problems)
+  const baseDir = file === null ? process.cwd() : dirname(file)
+  await nameByManifest(chosen, overrides.plugins ?? [], { baseDir, pluginSchemas })
   const sections: { kernel: unknown; plugins: Record<string, unknown> } = {
     kernel: draft.kernel ?? {},
     plugins: chosen,
@@ -85,9 +80,9 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   for (const name of overrides.without ?? []) delete sections.plugins[name]
 
   const secrets = settings.filter((setting) => setting.isSecret).map(({ path }) => path)
-  const baseDir = file === null ? process.cwd() : dirname(file)
   const kernel = loadKernel(sections.kernel, options.env, problems, secrets)
   const plugins: Record<string, PluginSection> = {}
+  const enabled: PluginFacts[] = []
   for (const [name, section] of Object.entries(sections.plugins)) {
     const loaded = await loadPlugin(name, section, { ...options, baseDir, problems, secrets })
     if (loaded === null) continue
@@ -96,10 +91,21 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
       problems.add({ path: ['plugins', loaded.name], text })
     }
     plugins[loaded.name] = loaded.section
+    enabled.push(loaded.facts)
   }
+  await checkPolicyNames(kernel, enabled, pluginSchemas, problems)
   problems.throwIfAny()
   const secretPaths = secrets.map((path) => JSON.stringify(path))
-  return deepFreeze({ kernel, plugins, file, secretPaths })
+  return deepFreeze({ kernel, plugins, file, secretPaths, notices: noticesOf(kernel, enabled) })
+}
+
+function noticesOf({ policy }: KernelConfig, enabled: readonly PluginFacts[]): string[] {
+  const isPlain = policy === undefined && enabled.every(({ policies = [] }) => policies.length === 0)
+  if (!isPlain) return []
+  return [
+    `kernel.policy is not set and no enabled plugin brings a policy: requests are balanced by ${PLAIN_POLICY}; ` +
+      'for cache_aware write `policies: {}` under plugins',
+  ]
 }
 
 function openSource(options: LoadOptions): ConfigSource | null {
@@ -130,7 +136,8 @@ function loadKernel(
   if (!isRecord(draft)) problems.add({ path: base, text: 'must be an object', got: describeValue(draft) })
   const resolved = resolveReferences(draft, env, toNode(KernelConfigSchema), base)
   secrets.push(...resolved.secretPaths)
-  const section = isRecord(resolved.value) ? resolved.value : {}
+  const section = isRecord(resolved.value) ? { ...resolved.value } : {}
+  takeOutMovedKeys(section, problems)
   const { value, findings } = checkSection(KernelConfigSchema, section, base)
   addAll(problems, [...resolved.findings, ...findings], secrets)
   const kernel = value as unknown as KernelConfig
@@ -165,6 +172,27 @@ function addAll(
   for (const finding of findings) problems.add(finding, hidden.has(finding.path.join('.')))
 }
 
+/** What `--plugin` names by path or package gets the name of its manifest, under which settings of flags find it. */
+async function nameByManifest(
+  chosen: Record<string, unknown>,
+  wanted: readonly string[],
+  { baseDir, pluginSchemas }: Pick<PluginLoad, 'baseDir' | 'pluginSchemas'>,
+): Promise<void> {
+  for (const key of wanted) {
+    const section = chosen[key]
+    if (pluginSchemas.names.includes(key) || !isRecord(section)) continue
+    try {
+      const $path = resolvePluginSource(section, baseDir)
+      const { name } = await pluginSchemas.find(key, { $path })
+      if (name in chosen) continue
+      delete chosen[key]
+      chosen[name] = section
+    } catch {
+      // Loading the plugin says what is wrong with it.
+    }
+  }
+}
+
 interface PluginLoad extends LoadOptions {
   readonly baseDir: string
   readonly problems: ProblemList
@@ -174,6 +202,7 @@ interface PluginLoad extends LoadOptions {
 interface LoadedPlugin {
   readonly name: string
   readonly section: PluginSection
+  readonly facts: PluginFacts
 }
 
 /** @param key name under `plugins`, or what `--plugin` said about a third party's plugin */
@@ -192,7 +221,8 @@ async function loadPlugin(key: string, draft: unknown, load: PluginLoad): Promis
   const settings = isRecord(resolved.value) ? resolved.value : {}
   const { value, findings } = checkSection(schema, settings, base)
   addAll(problems, [...resolved.findings, ...findings], load.secrets)
-  return { name, section: found.path === null ? value : { $path: found.path, ...value } }
+  const { facts, path } = found
+  return { name, facts, section: path === null ? value : { $path: path, ...value } }
 }
 
 type FoundPlugin =

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { expect, test } from 'vitest'
+import { CATALOG_FLAGS } from '../../plugins/cli/plugin-flags.ts'
 import { loadConfig } from './load.ts'
 import { maskSecrets } from './mask.ts'
 import { resolvePluginConfig } from './plugin-config.ts'
@@ -19,7 +20,7 @@ const pluginSchemas = {
 }
 
 async function show(text: string, env: Record<string, string> = {}, given: Record<string, unknown> = {}) {
-  const config = await loadConfig({ text, env, overrides: readFlags(given), pluginSchemas })
+  const config = await loadConfig({ text, env, overrides: readFlags(given, CATALOG_FLAGS), pluginSchemas })
   return { config, shown: maskSecrets(config, schemas) }
 }
 

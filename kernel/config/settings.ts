@@ -1,6 +1,6 @@
 /** Single values from the command line and the environment, on their way into the configuration. */
 import type { ConfigProblem } from './config-error.ts'
-import { CONFIG_FLAGS, type ConfigFlag, SHARED_VARIABLES } from './flags.ts'
+import { CONFIG_FLAGS, type ConfigFlag } from './flags.ts'
 
 export interface Setting {
   readonly path: readonly string[]
@@ -23,21 +23,12 @@ export interface SettingsResult {
 }
 
 /** Everything that the environment sets. An empty variable counts as unset, as compose files leave them. */
-export function readEnvironment(env: Environment): SettingsResult {
-  const { settings, problems } = collect(CONFIG_FLAGS, (flag) => {
+export function readEnvironment(env: Environment, table: readonly ConfigFlag[]): SettingsResult {
+  return collect(table, (flag) => {
     const raw = flag.env === null ? undefined : env[flag.env]
     if (flag.env === null || raw === undefined || raw === '') return null
     if (flag.kind === 'switch') return { raw: SWITCH_WORDS[raw.toLowerCase()] ?? raw, origin: flag.env }
     return { raw: flag.kind === 'list' ? splitList(raw) : raw, origin: flag.env }
-  })
-  return { settings: [...settings, ...readSharedVariables(env)], problems }
-}
-
-function readSharedVariables(env: Environment): Setting[] {
-  return SHARED_VARIABLES.flatMap(({ env: origin, path }) => {
-    const value = env[origin]
-    if (value === undefined || value === '') return []
-    return [{ path, value, origin, isSecret: true, enablesNothing: true }]
   })
 }
 
@@ -52,7 +43,7 @@ export function readFlags(
   table: readonly ConfigFlag[] = CONFIG_FLAGS,
 ): SettingsResult {
   return collect(table, (flag) => {
-    const raw = given[flag.flag]
+    const raw = flag.flag === null ? undefined : given[flag.flag]
     return raw === undefined ? null : { raw, origin: `--${flag.flag}` }
   })
 }
@@ -73,7 +64,10 @@ function collect(
       problems.push({ path: flag.path.join('.'), text, where: origin })
       continue
     }
-    settings.push({ path: flag.path, value: toValue(flag, raw), origin, isSecret: flag.isSecret === true })
+    const { isSecret = false, enablesNothing = false } = flag
+    for (const path of [flag.path, ...(flag.also ?? [])]) {
+      settings.push({ path, value: toValue(flag, raw), origin, isSecret, enablesNothing })
+    }
   }
   return { settings, problems }
 }

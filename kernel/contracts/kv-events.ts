@@ -43,6 +43,8 @@ export interface KvEventSubscription {
 }
 
 export interface KvEventFeed {
+  /** True when the worker is reached in a way that may have such events. */
+  covers(worker: WorkerEntry): boolean
   /** @param fromSequence replay from this number on; 0 starts with what happens next */
   subscribe(worker: WorkerEntry, fromSequence: number, listener: KvEventListener): KvEventSubscription
 }

@@ -61,6 +61,8 @@ export interface Policy {
   onWorkerRemoved?(slot: number): void
   /** Releases timers and the like: the model's last worker left, or the gateway ends. */
   close?(): void
+  /** True when it keeps sessions with their workers by itself, so that no overlay need do so. Default false. */
+  readonly isSticky?: boolean
   /** Why the last pick went as it did, in a few words, such as `prefix 0.82 on slot 3`; asked only while debugging. */
   explain?(): string
 }
@@ -77,9 +79,29 @@ export interface PolicyParts {
   readonly metrics: Metrics
   /** For what an operator should know; not for requests. */
   readonly log?: Logger
-  /** Memory that all threads share, by name; made, zeroed, on first use at boot. */
+  /**
+   * Memory that all threads share, by a name of the plugin's own: zeroed on first use, and the same block for whoever asks
+   * for the name later, on any thread at any time. A data thread that is the first to ask waits for control meanwhile.
+   *
+   * @throws Error when the block has another size
+   */
   shared(name: string, bytes: number): SharedArrayBuffer
 }
 
 /** Makes one instance; each model and leg has its own, so that counters are not shared between models. */
 export type PolicyFactory = (parts: PolicyParts) => Policy
+
+/** What a policy is and needs, known without making an instance. */
+export interface PolicyOptions {
+  /** The one that models have when the configuration names none; at most one may say so. Default false. */
+  readonly isDefault?: boolean
+  /** Legs of a pair that it cannot serve, each with the policy that does so where this one is the setting. */
+  readonly instead?: Readonly<Partial<Record<'prefill' | 'decode', string>>>
+  /** It reads `CandidateView.load`, so engines are asked for their load while it is in use. Default false. */
+  readonly readsLoads?: boolean
+  /** Request headers that it reads, lower-case names: every route keeps them. */
+  readonly headers?: readonly string[]
+}
+
+/** Wraps each new instance, such as to let sessions go before the policy; gives back what is to be asked instead. */
+export type PolicyOverlay = (policy: Policy, parts: PolicyParts) => Policy

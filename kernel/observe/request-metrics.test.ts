@@ -154,7 +154,6 @@ test('§6.1 worker gauges follow the table and forget workers that left', () => 
     connectionMode: 'http',
     models: ['llama'],
     inFlight: 2,
-    routingKeys: 3,
     status: 'ready',
     ...more,
   })
@@ -167,11 +166,6 @@ test('§6.1 worker gauges follow the table and forget workers that left', () => 
   expect(values(metrics, 'weir_worker_pool_size')).toEqual(['regular,http,llama 2', 'regular,http,unknown 1'])
   expect(values(metrics, 'weir_worker_connections_active')).toEqual(['regular,http 9'])
   expect(values(metrics, 'weir_worker_requests_active')).toEqual(['http://a 2', 'http://b 5', 'http://c 2'])
-  expect(values(metrics, 'weir_worker_routing_keys_active')).toEqual([
-    'http://a 3',
-    'http://b 3',
-    'http://c 3',
-  ])
   expect(values(metrics, 'weir_worker_health')).toEqual(['http://a 1', 'http://c 1'])
   expect(values(metrics, 'weir_worker_state')).toEqual(['http://a 1', 'http://b 4', 'http://c 1'])
   table = [sample('http://b')]

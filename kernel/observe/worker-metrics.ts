@@ -19,8 +19,6 @@ export interface WorkerSample {
   readonly models: readonly string[]
   /** Requests in flight to it, over all threads. */
   readonly inFlight: number
-  /** Sessions that stick to it. */
-  readonly routingKeys: number
   readonly status: WorkerStatus
 }
 
@@ -88,12 +86,6 @@ export class WorkerMetrics {
       'Requests in flight to the worker.',
       ['worker'],
     )
-    const routingKeys = new LiveGauge(
-      this.#metrics,
-      'weir_worker_routing_keys_active',
-      'Sessions that stick to the worker.',
-      ['worker'],
-    )
     const health = new LiveGauge(
       this.#metrics,
       'weir_worker_health',
@@ -106,7 +98,7 @@ export class WorkerMetrics {
       'Lifecycle: 0 pending, 1 ready, 2 not ready, 3 failed, 4 draining.',
       ['worker'],
     )
-    const gauges = [poolSize, connections, requests, routingKeys, health, state]
+    const gauges = [poolSize, connections, requests, health, state]
     this.#metrics.onCollect(() => {
       for (const gauge of gauges) gauge.begin()
       for (const worker of workers()) {
@@ -115,7 +107,6 @@ export class WorkerMetrics {
         for (const model of models) poolSize.add(1, workerType, connectionMode, this.#models.admit(model))
         connections.add(worker.inFlight, workerType, connectionMode)
         requests.add(worker.inFlight, url)
-        routingKeys.add(worker.routingKeys, url)
         health.add(worker.status === 'ready' ? 1 : 0, url)
         state.add(WORKER_STATUS_CODE[worker.status], url)
       }

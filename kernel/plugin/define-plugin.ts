@@ -1,6 +1,7 @@
 /** The plugin contract: what a plugin is, and the host through which it reaches everything else. */
 import type { Static, TSchema } from 'typebox'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
+import type { ConfigFlag } from '../config/flags.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { EngineAdapter } from '../contracts/generation.ts'
 import type { Generations } from '../contracts/generations.ts'
@@ -8,6 +9,7 @@ import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contr
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
+import type { PolicyFactory, PolicyOptions, PolicyOverlay } from '../contracts/policy.ts'
 import type { RequestSlot } from '../contracts/request-facts.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
@@ -27,6 +29,10 @@ export interface PluginManifest<Config extends TSchema = TSchema> {
   readonly optionalDependencies?: readonly string[]
   /** Schema with defaults of the plugin's section; unknown keys are refused. */
   readonly config: Config
+  /** Wire names of the policies that it registers: a configuration that names another is refused before the boot. */
+  readonly policies?: readonly string[]
+  /** Flags of `weir serve` and environment variables that set something of the plugin's section. */
+  readonly flags?: readonly ConfigFlag[]
 }
 
 /** The steps of a plugin's life after `register`; each has a deadline. All may be left out. */
@@ -120,12 +126,26 @@ export interface Host {
   publish<T>(token: ReplicaToken<T>, next: T): Promise<void>
 
   /**
-   * Memory that all threads see, zeroed at boot and kept when a data thread is replaced; only in `register`, where every
-   * thread asks for the same blocks. The name is the plugin's own. Use `Atomics` on it.
+   * Memory that all threads see, zeroed when new and kept when a data thread is replaced. The name is the plugin's own.
+   * Ask in `register`, or later on any thread: a data thread that is the first to ask stands still until control has made
+   * the block, about a millisecond. Use `Atomics` on it.
+   *
+   * @throws Error when the block has another size
    */
   shared(name: string, bytes: number): SharedArrayBuffer
   /** Threads of the plugin's own, for work that may loop or crash; from `start` on. The plugin closes the pool. */
   taskPool(options: TaskPoolOptions): TaskPool
+
+  /**
+   * Registers a load balancing policy; only in `register`. The setting `kernel.policy` and the label `policy` of workers
+   * may name it.
+   *
+   * @param name one of the manifest's `policies`
+   * @throws Error when it is not, or another plugin has it
+   */
+  policy(name: string, make: PolicyFactory, options?: PolicyOptions): void
+  /** Puts something over each policy; only in `register`. */
+  policyOverlay(overlay: PolicyOverlay): void
 
   /** Choosing workers, and their shared counters. */
   readonly balance: WorkerBalance

@@ -1,5 +1,6 @@
 /** The host of one plugin on one thread: the plugin's view of everything else. */
 
+import type { PolicyRegistry } from '../balance/policy-registry.ts'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { EngineAdapter } from '../contracts/generation.ts'
@@ -8,6 +9,7 @@ import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contr
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
+import type { PolicyFactory, PolicyOptions, PolicyOverlay, PolicyParts } from '../contracts/policy.ts'
 import type { RequestFacts, RequestSlot } from '../contracts/request-facts.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
@@ -18,7 +20,7 @@ import type { SharedMemory } from '../threads/shared-memory.ts'
 import { TaskPool, type TaskPoolOptions } from '../threads/task-pool.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { Declarations } from './declarations.ts'
-import type { Host, Listener, ListenOptions, ReplicaView } from './define-plugin.ts'
+import type { Host, Listener, ListenOptions, PluginManifest, ReplicaView } from './define-plugin.ts'
 import type { Services } from './services.ts'
 
 /** What the hosts of all plugins on a thread share. */
@@ -30,6 +32,7 @@ export interface HostParts {
   readonly log: Logger
   readonly metrics: Metrics
   readonly balance: WorkerBalance
+  readonly policies: PolicyRegistry
   readonly upstream: ThreadUpstream
   readonly generations: ThreadGenerations
   readonly shared: SharedMemory
@@ -46,9 +49,11 @@ export class PluginHost implements Host {
   readonly plugin: string
   readonly log: Logger
   readonly #parts: HostParts
+  readonly #policyNames: readonly string[]
 
-  constructor(plugin: string, parts: HostParts) {
+  constructor({ name: plugin, policies = [] }: PluginManifest, parts: HostParts) {
     this.plugin = plugin
+    this.#policyNames = policies
     this.log = parts.log.child({ plugin })
     this.#parts = parts
   }
@@ -148,6 +153,16 @@ export class PluginHost implements Host {
     return new TaskPool(options)
   }
 
+  policy(name: string, make: PolicyFactory, options?: PolicyOptions): void {
+    if (!this.#policyNames.includes(name))
+      throw new Error(`policy '${name}' is missing in \`policies\` of the manifest of plugin ${this.plugin}`)
+    this.#parts.policies.register(name, (parts) => make(this.#own(parts)), options)
+  }
+
+  policyOverlay(overlay: PolicyOverlay): void {
+    this.#parts.policies.addOverlay((policy, parts) => overlay(policy, this.#own(parts)))
+  }
+
   transport(transport: Transport): void {
     this.#parts.upstream.addTransport(transport)
   }
@@ -179,6 +194,11 @@ export class PluginHost implements Host {
       if (reason !== null) return reason
     }
     return null
+  }
+
+  /** Names of shared memory are the plugin's own, and its log says who speaks. */
+  #own(parts: PolicyParts): PolicyParts {
+    return { ...parts, shared: (name, bytes) => this.shared(name, bytes), log: this.log }
   }
 }
 

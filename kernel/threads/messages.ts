@@ -1,4 +1,5 @@
 /** The messages between control and a data thread. Nothing else crosses, besides shared memory. */
+import type { MessagePort } from 'node:worker_threads'
 import type { PlainError } from '../errors/gateway-error.ts'
 import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { SharedBlocks } from './shared-memory.ts'
@@ -51,8 +52,10 @@ export interface ThreadSeed {
   /** Port to listen on, shared with the other threads; never 0. */
   readonly port: number
   readonly counters: SharedArrayBuffer
-  /** What control made at boot for all threads. */
+  /** What control has made so far for all threads. */
   readonly shared: SharedBlocks
+  /** Where control makes what is asked for later. */
+  readonly sharedPort: MessagePort
   /** The whole configuration as plain JSON. */
   readonly config: unknown
   /** Everything published so far. */

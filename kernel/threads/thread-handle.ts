@@ -1,15 +1,17 @@
 /** One running data thread as control sees it: its port, its metrics, and its end. */
-import { Worker } from 'node:worker_threads'
+import { MessageChannel, Worker } from 'node:worker_threads'
 import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { Attachment, ControlLink } from './control-link.ts'
 import type { DownMessage, ThreadSeed, ThreadWorkerData, UpMessage } from './messages.ts'
+import type { SharedMemory } from './shared-memory.ts'
 
 export interface ThreadHandleOptions {
   readonly entry: URL
   readonly execArgv: readonly string[] | undefined
   readonly link: ControlLink
-  /** What the thread is born with; the replicas are added here. */
-  readonly seed: Omit<ThreadSeed, 'replicas'>
+  readonly shared: SharedMemory
+  /** What the thread is born with; replicas and shared memory are added here. */
+  readonly seed: Omit<ThreadSeed, 'replicas' | 'shared' | 'sharedPort'>
 }
 
 /** How a thread ended. */
@@ -36,11 +38,20 @@ export class ThreadHandle {
   #lastCollectId = 0
   #reason: string | null = null
 
-  constructor({ entry, execArgv, link, seed }: ThreadHandleOptions) {
+  constructor({ entry, execArgv, link, shared, seed }: ThreadHandleOptions) {
     const startedAtMs = performance.now()
     this.index = seed.index
-    const workerData: ThreadWorkerData = { weirThread: { ...seed, replicas: link.published() } }
-    this.#worker = new Worker(entry, { workerData, execArgv: execArgv?.slice(), name: `data-${seed.index}` })
+    const { port1, port2: sharedPort } = new MessageChannel()
+    shared.answer(port1)
+    const workerData: ThreadWorkerData = {
+      weirThread: { ...seed, shared: shared.blocks, sharedPort, replicas: link.published() },
+    }
+    this.#worker = new Worker(entry, {
+      workerData,
+      transferList: [sharedPort],
+      execArgv: execArgv?.slice(),
+      name: `data-${seed.index}`,
+    })
     // In the same tick as the copy of the replicas, so that no publication falls between the two.
     this.#attachment = link.attach((message) => this.#post(message))
     this.listening = this.#listening.promise

@@ -3,6 +3,7 @@ import { Auth, definePlugin, type RouteDefinition } from '#kernel'
 import { auditDenial, auditSuccess } from './audit.ts'
 import { KeyAuth } from './check.ts'
 import { authConfig } from './config.ts'
+import { authFlags } from './flags.ts'
 import { readKeys } from './keys.ts'
 
 export default definePlugin({
@@ -11,6 +12,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Gateway keys for serving routes, tenants and the control plane.',
     config: authConfig,
+    flags: authFlags,
   },
   register(host, config) {
     // Every thread reads the keys; one of them speaks about mistakes.

@@ -1,17 +1,21 @@
 /** Options made of the table of flags, and the configuration made of the options. */
 import { type Command, Option } from 'commander'
-import { CONFIG_FLAGS, type ConfigFlag } from '../../kernel/config/flags.ts'
+import type { ConfigFlag } from '../../kernel/config/flags.ts'
 import type { LoadedConfig } from '../../kernel/config/load.ts'
+import { findFlags, readSources } from './plugin-flags.ts'
 
 /** Adds one option for each row of a table. */
 export function addFlags(command: Command, table: readonly ConfigFlag[]): void {
   for (const flag of table) for (const option of toOptions(flag)) command.addOption(option)
 }
 
-/** All options that choose or change a configuration. */
-export function addConfigOptions(command: Command): void {
+/**
+ * All options that choose or change a configuration.
+ * @param args of the command line, which may name plugins that bring options
+ */
+export async function addConfigOptions(command: Command, args: readonly string[]): Promise<void> {
   command.option('-c, --config <file>', 'configuration file, YAML or JSON')
-  addFlags(command, CONFIG_FLAGS)
+  addFlags(command, await findFlags(readSources(args)))
   command.addOption(
     repeatable(
       '--plugin <name>',
@@ -22,6 +26,7 @@ export function addConfigOptions(command: Command): void {
 }
 
 function toOptions(flag: ConfigFlag): Option[] {
+  if (flag.flag === null) return []
   const help = flag.env === null ? flag.help : `${flag.help} [${flag.env}]`
   if (flag.kind === 'constant') return [new Option(`--${flag.flag}`, help)]
   if (flag.kind === 'switch')
@@ -39,8 +44,9 @@ export function repeatable(syntax: string, help: string): Option {
 
 /** Values by long flag name, as the loader wants them. */
 export function valuesOf(command: Command, table: readonly ConfigFlag[]): Record<string, unknown> {
+  const names = table.flatMap(({ flag }) => flag ?? [])
   return Object.fromEntries(
-    table.map((flag) => [flag.flag, command.getOptionValue(new Option(`--${flag.flag}`).attributeName())]),
+    names.map((name) => [name, command.getOptionValue(new Option(`--${name}`).attributeName())]),
   )
 }
 
@@ -60,10 +66,12 @@ export async function loadFromOptions(command: Command, file?: string): Promise<
     plugin?: string[]
     without?: string[]
   }>()
+  const flags = await findFlags({ file: file ?? config, plugins: plugin })
   return loadConfig({
     file: file ?? config,
-    overrides: { ...readFlags(valuesOf(command, CONFIG_FLAGS)), plugins: plugin, without },
+    overrides: { ...readFlags(valuesOf(command, flags), flags), plugins: plugin, without },
     env: process.env,
+    flags,
     pluginSchemas,
   })
 }

@@ -12,7 +12,7 @@ Examples:
   weir config show --json | jq .kernel
   weir config schema > weir.schema.json`
 
-export function defineConfig(command: Command): void {
+export async function defineConfig(command: Command, args: readonly string[]): Promise<void> {
   command.addHelpText('after', EXAMPLES)
   command
     .command('check <file>')
@@ -24,7 +24,7 @@ export function defineConfig(command: Command): void {
     .description(
       'Print the effective configuration: file, environment, flags and defaults; secrets are masked.',
     )
-  addConfigOptions(show)
+  await addConfigOptions(show, args)
   show
     .option('--json', 'print JSON instead of YAML')
     .action((file: string | undefined, options: { json?: boolean }) =>
@@ -45,6 +45,7 @@ async function checkFile(command: Command, file: string): Promise<void> {
     // Exit code 2, like any other mistake in the file.
     throw new ConfigError([{ path: '', text: error.message, where: file }])
   })
+  for (const notice of config.notices) console.error(`weir: note: ${notice}`)
   const names = Object.keys(config.plugins)
   console.log(`${file} is valid; plugins enabled: ${names.length === 0 ? 'none' : names.join(', ')}`)
 }

@@ -23,8 +23,8 @@ Examples:
 
 Each plugin is imported and registered in a process of its own, after the kernel; ms and MB are what it added.`
 
-export function definePlugins(command: Command): void {
-  addConfigOptions(command)
+export async function definePlugins(command: Command, args: readonly string[]): Promise<void> {
+  await addConfigOptions(command, args)
   command
     .option('--json', 'print JSON')
     .option('--no-cost', 'do not measure')

@@ -87,14 +87,14 @@ describe('weir config', () => {
   })
 
   test.each([
-    ['kernel: { policy: nearest }\n', "there is no load balancing policy 'nearest'"],
+    ['kernel: { policy: nearest }\n', 'kernel.policy must be one of round_robin, random, passthrough'],
     ['plugins: { proxy: {} }\n', 'no plugin checks keys; enable plugin auth'],
     ['plugins: { auth: { tenantKeys: [hunter2] } }\n', 'auth.tenantKeys[0] is not of the form'],
     ['plugins: { auth: {}, workers: { urls: [localhost] } }\n', 'plugins.workers.urls.0 is not usable'],
   ])('§5.9 check refuses what a start would refuse: %j', async (text, problem) => {
     const { code, out, err } = await weir(['config', 'check', write('boot.yaml', text)])
     expect({ code, out }).toEqual({ code: 2, out: '' })
-    expect(err).toMatch(/^weir: the configuration has a problem\n {2}boot\.yaml: .+\n$/)
+    expect(err).toMatch(/^weir: the configuration has a problem\n {2}boot\.yaml(:\d+:\d+)?: .+\n$/)
     expect(err).toContain(problem)
     expect(err).not.toContain('hunter2')
   })

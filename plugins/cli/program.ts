@@ -7,7 +7,7 @@ interface Subcommand {
   readonly name: string
   readonly summary: string
   /** Adds options, examples and the action. */
-  readonly load: () => Promise<(command: Command) => void>
+  readonly load: () => Promise<(command: Command, args: readonly string[]) => void | Promise<void>>
 }
 
 const SUBCOMMANDS: readonly Subcommand[] = [
@@ -80,7 +80,7 @@ async function buildProgram(args: readonly string[]): Promise<Command> {
     const command = program.command(name).summary(summary).description(sentence(summary))
     command.helpOption('-h, --help', 'print help')
     command.showHelpAfterError(`(run 'weir ${name} --help' for what there is)`)
-    if (name === wanted) (await load())(command)
+    if (name === wanted) await (await load())(command, args)
   }
   return program
 }

@@ -11,8 +11,8 @@ Examples:
 
 A flag wins over its environment variable, in brackets above; that wins over the file.`
 
-export function defineServe(command: Command): void {
-  addConfigOptions(command)
+export async function defineServe(command: Command, args: readonly string[]): Promise<void> {
+  await addConfigOptions(command, args)
   command
     .option('--quick-start', 'print a curl line and a client snippet that work as they stand')
     .addHelpText('after', EXAMPLES)
@@ -27,6 +27,7 @@ async function runServe(command: Command, showQuickStart: boolean): Promise<void
   const config = await loadFromOptions(command)
   const warning = exposureWarning(config)
   if (warning !== null) console.error(`weir: warning: ${warning}`)
+  for (const notice of config.notices) console.error(`weir: note: ${notice}`)
 
   const { runGateway } = await import('./run-gateway.ts')
   await runGateway(config, {

@@ -1,6 +1,7 @@
 /** The limits plugin: how many requests run at once, how many begin, who goes first, and what each tenant may use. */
 import { definePlugin } from '#kernel'
 import { limitsConfig } from './config.ts'
+import { limitsFlags } from './flags.ts'
 import {
   ChangeLimits,
   changedLimits,
@@ -19,6 +20,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Limits of concurrency and rate, limits of tenants, admission by priority.',
     config: limitsConfig,
+    flags: limitsFlags,
   },
   register(host, config) {
     checkLimits(config)

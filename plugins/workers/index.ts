@@ -9,6 +9,7 @@ import {
   ReplaceWorker,
 } from './commands.ts'
 import { checkWorkersConfig, workersConfig } from './config.ts'
+import { workersFlags } from './flags.ts'
 import { flushCacheRoute } from './flush-cache.ts'
 import { getLoadsRoute } from './get-loads.ts'
 import { openManager } from './open-manager.ts'
@@ -25,6 +26,7 @@ export default definePlugin({
     description: 'Registering, watching and removing workers.',
     optionalDependencies: ['storage'],
     config: workersConfig,
+    flags: workersFlags,
   },
   register(host, config) {
     checkWorkersConfig(config)

@@ -5,7 +5,6 @@ import type { ControlParts } from './control-parts.ts'
 import { EngineMetrics } from './engine-metrics.ts'
 import { HealthChecks } from './health-checks.ts'
 import { JobRunner } from './jobs.ts'
-import { wantsLoads } from './load-demand.ts'
 import { LoadMonitor } from './load-monitor.ts'
 import { WorkerManager } from './manager.ts'
 import { callOf, probeWorker } from './probe.ts'
@@ -51,7 +50,7 @@ function openLoadMonitor(host: Host, config: WorkersConfig, registry: Registry):
     balance: host.balance,
     call: callOf(host),
     intervalSecs: config.loadMonitorIntervalSecs,
-    isWanted: () => config.engineMetrics || wantsLoads(host.kernelConfig, host.balance.workers),
+    isWanted: () => config.engineMetrics || host.balance.readsLoads,
     publish: (loads) => host.publish(EngineLoadsReplica, loads),
     metrics: config.engineMetrics ? new EngineMetrics(host.metrics) : null,
     log: host.log,

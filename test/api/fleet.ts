@@ -43,6 +43,7 @@ export async function openFleet(options: FleetOptions = {}): Promise<Fleet> {
     health: {},
     openapi: {},
     pairs: {},
+    policies: {},
     proxy: {},
     ...options.plugins,
     // No probes: tests look at every request that a worker gets.

@@ -28,12 +28,17 @@ async function openGateway(
   engines: readonly ScriptedWorker[],
   policy: string,
   section: object = {},
-  kernel: object = {},
+  policies: object = {},
 ): Promise<TestGateway> {
   const workers = engines.map(({ url }) => ({ url, models: [{ id: 'test-model' }] }))
   const gateway = await startGateway({
-    kernel: { auth: 'off', policy, ...kernel },
-    plugins: { health: {}, proxy: {}, workers: { workers, loadMonitorIntervalSecs: 1, ...section } },
+    kernel: { auth: 'off', policy },
+    plugins: {
+      health: {},
+      policies,
+      proxy: {},
+      workers: { workers, loadMonitorIntervalSecs: 1, ...section },
+    },
   })
   closers.push(() => gateway.stop())
   return gateway
@@ -77,12 +82,7 @@ test('a policy that reads no reports has nobody asked', async () => {
   const [asked, unasked] = [await openEngine(), await openEngine()]
   for (const engine of [asked, unasked]) engine.script(LOADS, tokens(1))
   await openGateway([unasked], 'round_robin')
-  await openGateway(
-    [asked],
-    'cache_aware',
-    {},
-    { policies: { cacheAware: { balanceTokenUsageThreshold: 0.5 } } },
-  )
+  await openGateway([asked], 'cache_aware', {}, { cacheAware: { balanceTokenUsageThreshold: 0.5 } })
   await asked.received(LOADS, 2)
   expect(unasked.requestsTo(LOADS)).toEqual([])
 })

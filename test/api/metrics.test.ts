@@ -58,6 +58,7 @@ beforeAll(async () => {
       auth: { apiKey: 'shared-key-1', tenantKeys: ['one:tenant-key-1'] },
       health: {},
       limits: { maxConcurrentRequests: 1, queueSize: 0 },
+      policies: {},
       proxy: {},
       workers: { workers: specs() },
     },

@@ -16,9 +16,15 @@ async function takers(fleet: Fleet, work: () => Promise<unknown>): Promise<numbe
   return fleet.workers.flatMap((worker, index) => Array(countOf(worker) - before[index]).fill(index))
 }
 
-async function open(kernel: object, count = 4, model: object = { id: 'test-model' }): Promise<Fleet> {
+async function open(
+  kernel: object,
+  count = 4,
+  model: object = { id: 'test-model' },
+  policies: object = {},
+): Promise<Fleet> {
   const fleet = await openFleet({
     kernel: { ...kernel },
+    plugins: { policies },
     workers: Array.from({ length: count }, () => ({ spec: { models: [model] } })),
   })
   for (const worker of fleet.workers) worker.script(CHAT, jsonAnswer({ choices: [] }))
@@ -82,7 +88,7 @@ test('routing check 24: a target worker that does not exist is refused, whoever 
 })
 
 test('routing check 21: min_group, set in the configuration, spreads new sessions evenly', async () => {
-  const fleet = await open({ policy: 'manual', policies: { manual: { assignmentMode: 'min_group' } } }, 3)
+  const fleet = await open({ policy: 'manual' }, 3, undefined, { manual: { assignmentMode: 'min_group' } })
   const got = await takers(fleet, async () => {
     for (let i = 0; i < 30; i++) await post(fleet, chatBody('hi'), { 'x-weir-routing-key': `session-${i}` })
   })
@@ -109,11 +115,11 @@ test.each(['bucket', 'passthrough', 'power_of_two', 'least_load', 'random', 'rou
 )
 
 test.each([
-  [{ cacheAware: { cacheTreshold: 0.5 } }, 'kernel.policies.cacheAware.cacheTreshold'],
-  [{ cacheAware: { cacheThreshold: 1.5 } }, 'kernel.policies.cacheAware.cacheThreshold'],
-  [{ prefixHash: { loadFactor: 0.5 } }, 'kernel.policies.prefixHash.loadFactor'],
-  [{ manual: { assignmentMode: 'least' } }, 'kernel.policies.manual.assignmentMode'],
-  [{ leastLoad: { defaultThroughput: 0 } }, 'kernel.policies.leastLoad.defaultThroughput'],
+  [{ cacheAware: { cacheTreshold: 0.5 } }, 'plugins.policies.cacheAware.cacheTreshold'],
+  [{ cacheAware: { cacheThreshold: 1.5 } }, 'plugins.policies.cacheAware.cacheThreshold'],
+  [{ prefixHash: { loadFactor: 0.5 } }, 'plugins.policies.prefixHash.loadFactor'],
+  [{ manual: { assignmentMode: 'least' } }, 'plugins.policies.manual.assignmentMode'],
+  [{ leastLoad: { defaultThroughput: 0 } }, 'plugins.policies.leastLoad.defaultThroughput'],
 ])('settings %j are refused by name', async (policies, field) => {
-  await expect(openFleet({ kernel: { policies } })).rejects.toThrow(field)
+  await expect(openFleet({ plugins: { policies } })).rejects.toThrow(field)
 })

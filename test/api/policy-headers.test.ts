@@ -6,8 +6,8 @@ import { type Fleet, openFleet } from './fleet.ts'
 const CHAT = 'POST /v1/chat/completions'
 const body = { model: 'test-model', messages: [] }
 
-function open(kernel: object): Promise<Fleet> {
-  return openFleet({ workers: [{}, {}, {}, {}], kernel: { ...kernel } })
+function open(kernel: object, policies: object = {}): Promise<Fleet> {
+  return openFleet({ workers: [{}, {}, {}, {}], kernel: { ...kernel }, plugins: { policies } })
 }
 
 /** Which workers got so many requests with these headers. */
@@ -48,7 +48,7 @@ test('routing check 61: cookies and addresses of clients do not reach the worker
 })
 
 test('routing check 27: stickyRoutingKeys makes any policy sticky for requests with a key', async () => {
-  const sticky = await open({ policy: 'round_robin', stickyRoutingKeys: true })
+  const sticky = await open({ policy: 'round_robin' }, { stickyRoutingKeys: true })
   expect(await takers(sticky, 8, { 'x-smg-routing-key': 'k' })).toHaveLength(1)
   expect(await takers(sticky, 8, {})).toEqual([0, 1, 2, 3])
   const plain = await open({ policy: 'round_robin' })

@@ -57,7 +57,7 @@ async function setup(answers: readonly Script[], options: SetupOptions = {}): Pr
   )
   const gateway = await startGateway({
     own: [table.plugin, plugin('own', options.register ?? (() => {}))],
-    plugins: { auth: {} },
+    plugins: { auth: {}, policies: {} },
     kernel: { policy: 'least_load', retry: QUICK, ...options.kernel },
   })
   cleanups.push(() => gateway.stop())

@@ -1,8 +1,11 @@
 /** What every load balancing policy must hold to; each built-in one and each plugin's runs it. */
+import { once } from 'node:events'
+import { MessageChannel, Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { PickRequest, Policy, PolicyParts } from '../../kernel/contracts/policy.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
+import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
 import {
   chatRequest,
   engineLoad,
@@ -16,6 +19,8 @@ import {
 export interface PolicyPromises {
   /** Between workers equal in all else the cheapest is always taken. */
   readonly prefersLowerCost: boolean
+  /** What one thread has seen of a session or prompt holds for all. */
+  readonly agreesOverThreads: boolean
   /** Why it may find nobody although there are candidates; null when it never does. */
   readonly refuses: ((request: PickRequest) => boolean) | null
 }
@@ -188,5 +193,48 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
         )
       })
     }
+  })
+}
+
+const THREADS = 3
+const SESSIONS = 200
+/** Threads that start on a busy machine take their time. */
+const THREADS_TIMEOUT_MS = 30_000
+
+/**
+ * The same on real threads over memory that control has not made: instances there may ask for theirs at their first pick.
+ *
+ * @param file URL of the plugin that registers the policy
+ */
+export function policyThreadsContract(name: string, file: string, promises: PolicyPromises): void {
+  const limits = { timeout: THREADS_TIMEOUT_MS }
+
+  test(`policy ${name} on real threads: answers, ends, and agrees where it says so`, limits, async () => {
+    const memory = new SharedMemory()
+    const gate = new SharedArrayBuffer(8)
+    const threads = Array.from({ length: THREADS }, () => {
+      const { port1, port2: port } = new MessageChannel()
+      memory.answer(port1)
+      const work = { file, name, blocks: memory.blocks, gate, threads: THREADS, sessions: SESSIONS }
+      return new Worker(new URL('../fixtures/policy-thread.ts', import.meta.url), {
+        workerData: { ...work, port },
+        transferList: [port],
+        execArgv: ['--conditions=source', '--no-warnings'],
+      })
+    })
+    const answers = await Promise.all(
+      threads.map(async (thread) => {
+        // A timer that the policy leaves behind would keep its thread from ending by itself.
+        const [[slots], [code]] = await Promise.all([once(thread, 'message'), once(thread, 'exit')])
+        expect(code).toBe(0)
+        return slots as number[]
+      }),
+    )
+    const [first] = answers
+    expect(first).toHaveLength(SESSIONS)
+    for (const slots of answers) for (const slot of slots) expect(slot).toBeOneOf([0, 1, 2, 3, 4, 5, 6, 7])
+    if (!promises.agreesOverThreads) return
+    for (const slots of answers) expect(slots).toEqual(first)
+    expect(new Set(first).size).toBeGreaterThan(3)
   })
 }

@@ -6,6 +6,8 @@ import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support
 
 const CHAT = 'POST /v1/chat/completions'
 const SESSIONS = 12
+/** A policy whose memory no thread makes at boot: the first data thread to pick asks control for it. */
+const rendezvous = { $path: fileURLToPath(new URL('../fixtures/policy-plugin.ts', import.meta.url)) }
 const crash = { $path: fileURLToPath(new URL('../fixtures/crash-plugin.ts', import.meta.url)) }
 
 const workers: ScriptedWorker[] = []
@@ -23,7 +25,7 @@ async function setUp(policy: string): Promise<BuiltGateway> {
   const specs = workers.map(({ url }) => ({ url, runtime_type: 'sglang', models: [{ id: 'test-model' }] }))
   return startBuiltGateway({
     kernel: { policy, log: { level: 'error' } },
-    plugins: { crash },
+    plugins: { crash, rendezvous },
     workers: specs,
   })
 }
@@ -40,6 +42,7 @@ async function ask(gateway: BuiltGateway, session: number): Promise<Served> {
   const body = { model: 'test-model', messages: [{ role: 'user', content }] }
   const reply = await gateway.send('POST', CHAT.slice(5), body, {
     'x-weir-routing-key': `session-${session}`,
+    'x-rendezvous-key': `session-${session}`,
   })
   expect(reply.status).toBe(200)
   await reply.text()
@@ -64,7 +67,7 @@ async function homesOf(gateway: BuiltGateway): Promise<number[]> {
   return homes
 }
 
-test.each(['cache_aware', 'manual'])(
+test.each(['cache_aware', 'manual', 'rendezvous'])(
   '%s: a session has one worker on both threads, also after one of them has died and been replaced',
   async (policy) => {
     const gateway = await setUp(policy)
@@ -83,8 +86,11 @@ test.each(['cache_aware', 'manual'])(
     if (policy === 'cache_aware') {
       expect(sumOf(samples, 'weir_cache_aware_policy_branch_total')).toBeGreaterThan(2 * SESSIONS)
       expect(samples.get('weir_cache_aware_policy_branch_total{branch="miss"}')).toBe(SESSIONS)
-    } else {
+    } else if (policy === 'manual') {
       expect(samples.get('weir_manual_policy_branch_total{branch="vacant"}')).toBe(SESSIONS)
+    } else {
+      expect(samples.get('rendezvous_picks_total{branch="known"}')).toBeGreaterThan(2 * SESSIONS)
+      expect(samples.get('rendezvous_workers')).toBe(4)
     }
   },
 )

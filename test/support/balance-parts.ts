@@ -7,6 +7,7 @@ import type { WorkerEntry, WorkerTable } from '../../kernel/contracts/worker.ts'
 import type { GatewayError } from '../../kernel/errors/gateway-error.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
+import { addPolicies, type PolicySettings } from './policies.ts'
 
 export const defaultBreaker: BreakerConfig = {
   enabled: true,
@@ -45,15 +46,23 @@ export class TestTable {
   }
 }
 
+/** A balance that has the gateway's policies too. */
+export function openBalance(options: ThreadBalanceOptions, settings: PolicySettings = {}): ThreadBalance {
+  const balance = new ThreadBalance(options)
+  const { shared, metrics, counters } = options
+  addPolicies(balance.registry, { shared, metrics, maxWorkers: counters.maxWorkers }, settings)
+  return balance
+}
+
 /** A balance on control alone, with the table it reads and a request to pick for. */
 export class TestBalance {
   readonly table = new TestTable()
   readonly balance: ThreadBalance
 
-  constructor(options: Partial<ThreadBalanceOptions> = {}) {
+  constructor(options: Partial<ThreadBalanceOptions> = {}, settings: PolicySettings = {}) {
     const counters = new Counters(createCounters(64, 0), 0)
     const parts = { ...balanceParts(), counters, table: this.table, defaultPolicy: 'least_load' }
-    this.balance = new ThreadBalance({ ...parts, ...options })
+    this.balance = openBalance({ ...parts, ...options }, settings)
   }
 
   /** Publishes workers and makes them all ready. */

@@ -157,7 +157,7 @@ export async function startSim(...flags: string[]): Promise<BuiltSim> {
 export interface BuiltGatewayOptions {
   /** Sections of the kernel beyond what tests need anyway. */
   readonly kernel?: Record<string, unknown>
-  /** Added to auth, health, proxy and workers. */
+  /** Added to auth, health, policies, proxy and workers. */
   readonly plugins?: Record<string, unknown>
   /** Workers of the configuration, as POST /workers takes them. */
   readonly workers?: readonly Record<string, unknown>[]
@@ -240,6 +240,7 @@ export async function startBuiltGateway(options: BuiltGatewayOptions = {}): Prom
     plugins: {
       auth: { auditLog: false },
       health: {},
+      policies: {},
       proxy: {},
       ...plugins,
       workers: { workers, healthCheck: { disabled: true }, ...(plugins.workers as object) },

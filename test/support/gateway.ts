@@ -17,7 +17,7 @@ export interface TestGateway {
 export interface TestGatewayOptions {
   /** Sections of the kernel beyond what tests need anyway. */
   readonly kernel?: Record<string, unknown>
-  /** Default: auth, health, openapi, pairs, proxy, workers. */
+  /** Default: auth, health, openapi, pairs, policies, proxy, workers. */
   readonly plugins?: Record<string, unknown>
   /** Plugins of the test's own, enabled with the section of their name or an empty one. */
   readonly own?: readonly Plugin[]
@@ -42,7 +42,15 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     },
     plugins: {
       ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, {}])),
-      ...(options.plugins ?? { auth: {}, health: {}, openapi: {}, pairs: {}, proxy: {}, workers: {} }),
+      ...(options.plugins ?? {
+        auth: {},
+        health: {},
+        openapi: {},
+        pairs: {},
+        policies: {},
+        proxy: {},
+        workers: {},
+      }),
     },
   })
   const config = await loadConfig({

@@ -1,11 +1,11 @@
 /** A fleet as policies see it, for tests of policies alone: say who is there, how busy and what engines report. */
-import { PolicyState } from '../../kernel/balance/policies/policy-state.ts'
-import { PolicyRegistry, registerBuiltInPolicies } from '../../kernel/balance/policies/registry.ts'
-import { DEFAULT_POLICIES, type PoliciesConfig } from '../../kernel/config/policies-config.ts'
+import { PolicyRegistry } from '../../kernel/balance/policy-registry.ts'
 import type { CandidateView, PickRequest, Policy, PolicyParts } from '../../kernel/contracts/policy.ts'
 import type { EngineLoad, WorkerEntry } from '../../kernel/contracts/worker.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
+import type { PolicyState } from '../../plugins/policies/policy-state.ts'
+import { addPolicies, type PolicySettings } from './policies.ts'
 import { workerEntry } from './worker-entry.ts'
 
 export const MAX_WORKERS = 4_096
@@ -100,8 +100,6 @@ export function chatRequest(content: string, given: RequestParts = {}): PickRequ
   return pickRequest({ body: JSON.stringify({ model: given.model ?? 'm', messages }), ...given })
 }
 
-type Settings = { readonly [K in keyof PoliciesConfig]?: Partial<PoliciesConfig[K]> }
-
 /** One thread's policies; threads of one gateway have one memory. */
 export class PolicyThread {
   readonly metrics = new ThreadMetrics()
@@ -109,19 +107,10 @@ export class PolicyThread {
   readonly registry = new PolicyRegistry()
   private readonly shared: PolicyParts['shared']
 
-  constructor(settings: Settings = {}, memory = new SharedMemory()) {
-    const names = Object.keys(DEFAULT_POLICIES) as (keyof PoliciesConfig)[]
-    const config = Object.fromEntries(
-      names.map((name) => [name, { ...DEFAULT_POLICIES[name], ...settings[name] }]),
-    ) as PoliciesConfig
+  constructor(settings: PolicySettings = {}, memory = new SharedMemory()) {
     this.shared = (name, bytes) => memory.block(name, bytes)
-    this.state = new PolicyState({
-      config,
-      shared: this.shared,
-      metrics: this.metrics,
-      maxWorkers: MAX_WORKERS,
-    })
-    registerBuiltInPolicies(this.registry, this.state)
+    const { shared, metrics } = this
+    this.state = addPolicies(this.registry, { shared, metrics, maxWorkers: MAX_WORKERS }, settings)
   }
 
   policy(name: string, given: Partial<PolicyParts> = {}): Policy {

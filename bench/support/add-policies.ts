@@ -1,0 +1,40 @@
+/** Registers the policies of the product, as it is built or from its sources, without a gateway. */
+
+/** What a thread gives to policies. */
+export interface PolicyThread {
+  readonly shared: (name: string, bytes: number) => SharedArrayBuffer
+  readonly metrics: object
+  readonly maxWorkers: number
+}
+
+/** The part of the registry that is used here. */
+export interface Registry {
+  register(name: string, make: unknown, options?: unknown): void
+  addOverlay(overlay: unknown): void
+}
+
+/** Imports a file of the product by its path without ending. */
+export type Load = (file: string) => Promise<Record<string, unknown>>
+
+/** @returns a function that adds them to the registry of a thread, with default settings */
+export async function policyAdder(load: Load): Promise<(registry: Registry, thread: PolicyThread) => void> {
+  const { resolvePluginConfig } = (await load('kernel/config/plugin-config')) as {
+    resolvePluginConfig: (name: string, schema: unknown, section: object) => object
+  }
+  const { policiesConfig } = await load('plugins/policies/config')
+  const { PolicyState } = (await load('plugins/policies/policy-state')) as {
+    PolicyState: new (options: object) => object
+  }
+  const { registerPolicies } = (await load('plugins/policies/register-policies')) as {
+    registerPolicies: (host: object, config: object, state: object) => void
+  }
+  const config = resolvePluginConfig('policies', policiesConfig, {})
+  return (registry, thread) => {
+    const state = new PolicyState({ config, ...thread })
+    const host = {
+      policy: registry.register.bind(registry),
+      policyOverlay: registry.addOverlay.bind(registry),
+    }
+    registerPolicies(host, config, state)
+  }
+}

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { countSlots, fleetOf, PolicyThread, pickRequest, pickSlot } from '../../test/support/policy-fleet.ts'
+
+test('routing check 1: round_robin over 3 workers and 300 requests gives exactly 100 each', () => {
+  const policy = new PolicyThread().policy('round_robin')
+  const requests = Array.from({ length: 300 }, () => pickRequest())
+  expect(countSlots(policy, fleetOf(3), requests)).toEqual({ 0: 100, 1: 100, 2: 100 })
+})
+
+test('each leg of a pair has turns of its own, so that no half of a pool is left out', () => {
+  const thread = new PolicyThread()
+  const prefill = thread.policy('round_robin', { leg: 'prefill' })
+  const decode = thread.policy('round_robin', { leg: 'decode' })
+  const pairs = Array.from({ length: 4 }, () => [pickSlot(prefill, fleetOf(2)), pickSlot(decode, fleetOf(2))])
+  expect(pairs).toEqual([
+    [0, 0],
+    [1, 1],
+    [0, 0],
+    [1, 1],
+  ])
+})
+
+test('a worker that is away is left out of the turns', () => {
+  const policy = new PolicyThread().policy('round_robin')
+  const fleet = fleetOf(3)
+  fleet[1].isAvailable = false
+  const requests = Array.from({ length: 100 }, () => pickRequest())
+  expect(countSlots(policy, fleet, requests)).toEqual({ 0: 50, 2: 50 })
+})

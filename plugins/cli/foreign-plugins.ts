@@ -1,0 +1,40 @@
+/** Manifests of the plugins that a configuration file or `--plugin` brings along. */
+import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { parseSource } from '../../kernel/config/config-source.ts'
+import { toSection } from '../../kernel/config/draft.ts'
+import { importPlugin, type PluginSection, resolvePluginSource } from '../../kernel/config/plugin-source.ts'
+import type { Plugin, PluginManifest } from '../../kernel/plugin/define-plugin.ts'
+import { catalog } from '../catalog.ts'
+
+/** Those that can be found and imported. */
+export async function findForeignManifests(
+  file: string | undefined,
+  wanted: readonly string[],
+): Promise<PluginManifest[]> {
+  const known = Object.keys(catalog)
+  const fromFlags = wanted.map((name) => importManifest(toSection(name, known), process.cwd()))
+  const found = await Promise.all([...fromFlags, ...(file === undefined ? [] : fromFile(file))])
+  return found.filter((manifest) => manifest !== null)
+}
+
+function fromFile(file: string): Promise<PluginManifest | null>[] {
+  try {
+    const { value } = parseSource(readFileSync(file, 'utf8'), file)
+    const { plugins } = value as { plugins?: Record<string, PluginSection | null | false> }
+    const sections = Object.values(plugins ?? {}).filter((section) => typeof section === 'object')
+    return sections.map((section) => importManifest(section ?? {}, dirname(resolve(file))))
+  } catch {
+    return []
+  }
+}
+
+async function importManifest(section: PluginSection, baseDir: string): Promise<PluginManifest | null> {
+  try {
+    const path = resolvePluginSource(section, baseDir)
+    if (path === null) return null
+    return (await importPlugin<Plugin>('', { $path: path }, catalog)).manifest
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,52 @@
+/** The flags there are: the kernel's, those of the catalog's plugins, and those of plugins that a command line brings. */
+import { CONFIG_FLAGS, type ConfigFlag } from '../../kernel/config/flags.ts'
+import { authFlags } from '../auth/flags.ts'
+import { limitsFlags } from '../limits/flags.ts'
+import { policiesFlags } from '../policies/flags.ts'
+import { storageFlags } from '../storage/flags.ts'
+import { workersFlags } from '../workers/flags.ts'
+
+/** Listed here too, so that `--help` and every start need not import plugins that nobody enables. */
+export const CATALOG_FLAGS: readonly ConfigFlag[] = [
+  ...CONFIG_FLAGS,
+  ...policiesFlags,
+  ...workersFlags,
+  ...authFlags,
+  ...storageFlags,
+  ...limitsFlags,
+]
+
+/** Where a command line says that plugins of others come from. */
+export interface PluginSources {
+  readonly file?: string
+  readonly plugins?: readonly string[]
+}
+
+/** What `--config` and `--plugin` say, before the options of those plugins are known. */
+export function readSources(args: readonly string[]): PluginSources {
+  const valuesOf = (...names: string[]) =>
+    args.flatMap((arg, at) => {
+      const [name, ...value] = arg.split('=')
+      if (!names.includes(name)) return []
+      return value.length > 0 ? [value.join('=')] : args.slice(at + 1, at + 2)
+    })
+  return { file: valuesOf('-c', '--config').at(-1), plugins: valuesOf('--plugin') }
+}
+
+/**
+ * All flags, with those in the manifests of plugins that are no part of the catalog. A flag that there is already stays
+ * as it is. What cannot be read or imported is left out: loading the configuration says why.
+ */
+export async function findFlags({ file, plugins = [] }: PluginSources): Promise<readonly ConfigFlag[]> {
+  if (file === undefined && plugins.length === 0) return CATALOG_FLAGS
+  const { findForeignManifests } = await import('./foreign-plugins.ts')
+  const flags = [...CATALOG_FLAGS]
+  for (const { flags: own = [] } of await findForeignManifests(file, plugins)) {
+    flags.push(...own.filter((flag) => flags.every((known) => !isSame(known, flag))))
+  }
+  return flags
+}
+
+function isSame(a: ConfigFlag, b: ConfigFlag): boolean {
+  return (a.flag !== null && a.flag === b.flag) || (a.env !== null && a.env === b.env)
+}

@@ -1,0 +1,136 @@
+/**
+ * manual: a session, named by a header, stays with its worker; it moves only while that is away.
+ * @hot
+ */
+
+import type { CandidateView, CounterHandle, PickRequest, Policy, PolicyParts, RandomSource } from '#kernel'
+import { branchCounters } from './branch-counters.ts'
+import type { ManualConfig } from './config.ts'
+import { hashHigh, hashLow, hashText } from './hash64.ts'
+import { routingKey } from './routing-key.ts'
+import type { SlotLedger } from './slot-ledger.ts'
+import type { StickySessions } from './sticky-sessions.ts'
+
+const BRANCHES = ['occupied_hit', 'occupied_miss', 'vacant', 'no_routing_id'] as const
+type Branch = (typeof BRANCHES)[number]
+
+export interface ManualParts extends Pick<PolicyParts, 'random' | 'metrics' | 'leg'> {
+  readonly sessions: StickySessions
+  readonly ledger: SlotLedger
+}
+
+/** @source routing facts 1.6 */
+export class Manual implements Policy {
+  readonly name = 'manual'
+  readonly isSticky = true
+  readonly needsBody = false
+  private readonly mode: ManualConfig['assignmentMode']
+  private readonly sessions: StickySessions
+  private readonly ledger: SlotLedger
+  private readonly random: RandomSource
+  /** One session has a worker of its own on each leg. */
+  private readonly keyPrefix: string
+  private readonly branches: Readonly<Record<Branch, CounterHandle>>
+  private seededModel: string | null = null
+  private seedLow = 0
+  private seedHigh = 0
+  private branch: Branch = 'no_routing_id'
+  private slot = -1
+
+  constructor(mode: ManualConfig['assignmentMode'], parts: ManualParts) {
+    this.mode = mode
+    this.sessions = parts.sessions
+    this.ledger = parts.ledger
+    this.random = parts.random
+    this.keyPrefix = parts.leg === 'whole' ? '' : `${parts.leg}:`
+    this.branches = branchCounters(parts.metrics, 'weir_manual_policy_branch_total', BRANCHES)
+    this.sessions.sweep.open()
+  }
+
+  pick(candidates: CandidateView, request: PickRequest): number {
+    const key = routingKey(request)
+    if (key === '') return this.chosen(candidates, this.assign(candidates), 'no_routing_id')
+    this.seed(request.model)
+    hashText(this.keyPrefix === '' ? key : this.keyPrefix + key, this.seedLow, this.seedHigh)
+    const low = hashLow
+    const high = hashHigh
+    const entry = this.sessions.find(low, high)
+    const index = entry < 0 ? -1 : this.available(candidates, entry)
+    if (index < 0) return this.pickNew(candidates, low, high)
+    this.sessions.touch(entry)
+    return this.chosen(candidates, index, 'occupied_hit')
+  }
+
+  explain(): string {
+    return `${this.branch}: slot ${this.slot}`
+  }
+
+  close(): void {
+    this.sessions.sweep.close()
+  }
+
+  /** Another thread may have been first with the same session: then its choice stands. */
+  private pickNew(candidates: CandidateView, low: number, high: number): number {
+    const { sessions } = this
+    sessions.lock(low)
+    const entry = sessions.find(low, high)
+    let index = entry < 0 ? -1 : this.available(candidates, entry)
+    const branch = index >= 0 ? 'occupied_hit' : entry >= 0 ? 'occupied_miss' : 'vacant'
+    if (index < 0) {
+      index = this.assign(candidates)
+      sessions.assign(low, high, this.ledger.nameOf(candidates.worker(index)))
+    }
+    sessions.unlock(low)
+    return this.chosen(candidates, index, branch)
+  }
+
+  /** The first of the session's workers that is a candidate; -1 when neither is. */
+  private available(candidates: CandidateView, entry: number): number {
+    const first = this.indexOf(candidates, this.sessions.first(entry))
+    return first >= 0 ? first : this.indexOf(candidates, this.sessions.second(entry))
+  }
+
+  private indexOf(candidates: CandidateView, name: number): number {
+    if (name === 0) return -1
+    const index = candidates.indexOfSlot(name >>> 16)
+    return index >= 0 && this.ledger.nameOf(candidates.worker(index)) === name ? index : -1
+  }
+
+  /** Ties are drawn by lot. */
+  private assign(candidates: CandidateView): number {
+    const { length } = candidates
+    if (this.mode === 'random') return Math.floor(this.random() * length)
+    let best = 0
+    let least = Number.POSITIVE_INFINITY
+    let equals = 0
+    for (let i = 0; i < length; i++) {
+      const load = this.mode === 'min_load' ? candidates.inFlight(i) : this.sessionsOf(candidates, i)
+      if (load > least) continue
+      equals = load === least ? equals + 1 : 1
+      least = load
+      if (this.random() * equals < 1) best = i
+    }
+    return best
+  }
+
+  /** Naming the worker clears the count of one that had the slot before. */
+  private sessionsOf(candidates: CandidateView, index: number): number {
+    this.ledger.tagOf(candidates.worker(index))
+    return this.ledger.sessions(candidates.slot(index))
+  }
+
+  private chosen(candidates: CandidateView, index: number, branch: Branch): number {
+    this.branch = branch
+    this.slot = candidates.slot(index)
+    this.branches[branch].inc()
+    return index
+  }
+
+  private seed(model: string): void {
+    if (model === this.seededModel) return
+    hashText(model)
+    this.seededModel = model
+    this.seedLow = hashLow
+    this.seedHigh = hashHigh
+  }
+}

@@ -1,0 +1,92 @@
+/** Names each policy, and says what it needs. A later policy is one file and one line here. */
+import type { Host, PolicyFactory, PolicyOptions } from '#kernel'
+import { Bucket } from './bucket.ts'
+import { CacheAware } from './cache-aware.ts'
+import type { CacheAwareConfig, PoliciesConfig } from './config.ts'
+import { ConsistentHashing } from './consistent-hashing.ts'
+import { LeastLoad } from './least-load.ts'
+import { Manual } from './manual.ts'
+import { Passthrough } from './passthrough.ts'
+import { ROUTING_KEY_HEADERS, SESSION_HEADERS } from './policy-headers.ts'
+import type { PolicyState } from './policy-state.ts'
+import { PowerOfTwo } from './power-of-two.ts'
+import { PrefixHash } from './prefix-hash.ts'
+import { RandomChoice } from './random.ts'
+import { StickyOverlay } from './sticky-overlay.ts'
+
+/** What a pair's legs do under a policy that is not for them. @source routing facts 1.1 (8) */
+const LEG_FALLBACK = 'least_load'
+
+/** As the manifest lists them. */
+export const POLICY_NAMES = [
+  'random',
+  'passthrough',
+  'power_of_two',
+  'least_load',
+  'cache_aware',
+  'bucket',
+  'manual',
+  'consistent_hashing',
+  'prefix_hash',
+] as const
+type PolicyName = (typeof POLICY_NAMES)[number]
+
+/** A policy as the host takes it. */
+interface Registration {
+  readonly make: PolicyFactory
+  readonly options?: PolicyOptions
+}
+
+/** @param state of this thread */
+export function registerPolicies(
+  host: Pick<Host, 'policy' | 'policyOverlay'>,
+  config: PoliciesConfig,
+  state: PolicyState,
+): void {
+  const registrations = registrationsOf(config, state)
+  for (const name of POLICY_NAMES) {
+    const { make, options } = registrations[name]
+    host.policy(name, make, options)
+  }
+  if (!config.stickyRoutingKeys) return
+  const { make } = registrations.manual
+  host.policyOverlay((policy, parts) =>
+    policy.isSticky === true ? policy : new StickyOverlay(policy, make(parts)),
+  )
+}
+
+function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<PolicyName, Registration> {
+  const { ledger, sessions } = state
+  const { virtualNodes } = config.consistentHashing
+  return {
+    random: { make: ({ random }) => new RandomChoice(random) },
+    passthrough: {
+      make: ({ model, log }) => new Passthrough(model, log ?? null),
+      options: { instead: { prefill: LEG_FALLBACK, decode: LEG_FALLBACK } },
+    },
+    power_of_two: { make: ({ random }) => new PowerOfTwo(random), options: { readsLoads: true } },
+    least_load: { make: () => new LeastLoad(config.leastLoad, ledger), options: { readsLoads: true } },
+    cache_aware: {
+      make: (parts) => new CacheAware(config.cacheAware, state.cacheAwareParts(parts)),
+      options: { isDefault: true, readsLoads: readsKvUsage(config.cacheAware) },
+    },
+    bucket: { make: () => new Bucket(config.bucket), options: { instead: { decode: LEG_FALLBACK } } },
+    manual: {
+      make: ({ random, metrics, leg }) =>
+        new Manual(config.manual.assignmentMode, { random, metrics, leg, sessions, ledger }),
+      options: { headers: ROUTING_KEY_HEADERS },
+    },
+    consistent_hashing: {
+      make: (parts) => new ConsistentHashing(virtualNodes, parts),
+      options: { headers: SESSION_HEADERS },
+    },
+    prefix_hash: {
+      make: ({ metrics }) => new PrefixHash(config.prefixHash, { metrics, virtualNodes, ledger }),
+    },
+  }
+}
+
+/** Thresholds of 1 never overrule anything. @source routing facts 1.9 */
+function readsKvUsage(config: CacheAwareConfig): boolean {
+  return config.balanceTokenUsageThreshold < 1 || config.overloadTokenUsageThreshold < 1
+}

@@ -1,0 +1,42 @@
+/** The policies that come with the gateway, registered as their plugin does it, without a gateway. */
+import type { PolicyRegistry } from '../../kernel/balance/policy-registry.ts'
+import { resolvePluginConfig } from '../../kernel/config/plugin-config.ts'
+import type { Metrics } from '../../kernel/contracts/metric.ts'
+import type { PolicyParts } from '../../kernel/contracts/policy.ts'
+import { type PoliciesConfig, policiesConfig } from '../../plugins/policies/config.ts'
+import { PolicyState } from '../../plugins/policies/policy-state.ts'
+import { registerPolicies } from '../../plugins/policies/register-policies.ts'
+
+/** What differs from the defaults; values that a configuration could not have are taken too. */
+export type PolicySettings = { readonly [Key in keyof PoliciesConfig]?: Partial<PoliciesConfig[Key]> }
+
+export interface PolicyThreadParts {
+  readonly shared: PolicyParts['shared']
+  readonly metrics: Metrics
+  readonly maxWorkers: number
+}
+
+/** @returns what the policies of the thread have in common */
+export function addPolicies(
+  registry: PolicyRegistry,
+  { shared, metrics, maxWorkers }: PolicyThreadParts,
+  settings: PolicySettings = {},
+): PolicyState {
+  const config = configOf(settings)
+  const state = new PolicyState({ config, shared, metrics, maxWorkers })
+  const host = {
+    policy: registry.register.bind(registry),
+    policyOverlay: registry.addOverlay.bind(registry),
+  }
+  registerPolicies(host, config, state)
+  return state
+}
+
+function configOf(settings: PolicySettings): PoliciesConfig {
+  const defaults = resolvePluginConfig('policies', policiesConfig, {}) as PoliciesConfig
+  const members = Object.entries(defaults).map(([name, value]) => {
+    const given = settings[name as keyof PoliciesConfig]
+    return [name, typeof value === 'object' ? Object.assign({}, value, given) : (given ?? value)]
+  })
+  return Object.fromEntries(members) as PoliciesConfig
+}

@@ -1,0 +1,90 @@
+/** One thread with the policies of some plugins, registered by the real host over real shared memory, without a server. */
+import { Counters, createCounters } from '../../kernel/balance/counters.ts'
+import { ThreadBalance } from '../../kernel/balance/thread-balance.ts'
+import type { KernelConfig } from '../../kernel/config/kernel-config.ts'
+import { resolvePluginConfig } from '../../kernel/config/plugin-config.ts'
+import type { Policy, PolicyParts } from '../../kernel/contracts/policy.ts'
+import { type WorkerEntry, WorkerTableReplica } from '../../kernel/contracts/worker.ts'
+import type { ThreadGenerations } from '../../kernel/generate/thread-generations.ts'
+import { createLogger } from '../../kernel/observe/log.ts'
+import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
+import { Declarations } from '../../kernel/plugin/declarations.ts'
+import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
+import { openReplica } from '../../kernel/plugin/plugin-host.ts'
+import { PluginSet } from '../../kernel/plugin/plugin-set.ts'
+import { Services } from '../../kernel/plugin/services.ts'
+import { ControlLink } from '../../kernel/threads/control-link.ts'
+import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
+import type { ThreadUpstream } from '../../kernel/upstream/thread-upstream.ts'
+import { defaultBreaker } from './balance-parts.ts'
+
+const MAX_WORKERS = 4_096
+const STEP_MS = 1_000
+
+export class PolicyHostThread {
+  readonly metrics = new ThreadMetrics()
+  readonly balance: ThreadBalance
+  private readonly memory: SharedMemory
+  private readonly link: ControlLink
+  private readonly plugins: PluginSet
+
+  constructor(plugins: readonly Plugin[], defaultPolicy?: string, memory = new SharedMemory()) {
+    const log = createLogger({ level: 'silent', thread: 0 })
+    const { metrics } = this
+    this.memory = memory
+    this.link = new ControlLink({ log, isData: true })
+    this.balance = new ThreadBalance({
+      counters: new Counters(createCounters(MAX_WORKERS, 0), 0),
+      table: openReplica(this.link, WorkerTableReplica),
+      defaultPolicy,
+      breaker: defaultBreaker,
+      metrics,
+      shared: (name, bytes) => memory.block(name, bytes),
+      loads: { current: { bySlot: [] } },
+    })
+    this.plugins = new PluginSet(plugins, STEP_MS, log)
+    this.plugins.register(
+      {
+        link: this.link,
+        declarations: new Declarations(),
+        services: new Services(),
+        kernelConfig: { limits: { maxWorkers: MAX_WORKERS }, metrics: { enabled: true } } as KernelConfig,
+        log,
+        metrics,
+        balance: this.balance,
+        policies: this.balance.registry,
+        upstream: {} as ThreadUpstream,
+        generations: {} as ThreadGenerations,
+        shared: memory,
+        listen: () => Promise.reject(new Error('nothing listens here')),
+        isDraining: () => false,
+      },
+      ({ manifest: { name, config } }) => resolvePluginConfig(name, config, {}),
+    )
+    this.balance.checkPolicies()
+  }
+
+  /** A new instance, as the first pick of a model makes it. */
+  policy(name: string, given: Partial<PolicyParts> = {}): Policy {
+    const { metrics, memory } = this
+    const shared = (block: string, bytes: number) => memory.block(block, bytes)
+    const parts: PolicyParts = { model: 'm', leg: 'whole', random: Math.random, metrics, shared }
+    return this.balance.registry.make(name, { ...parts, ...given })
+  }
+
+  async ready(): Promise<void> {
+    await this.plugins.start()
+    await this.plugins.ready()
+  }
+
+  /** Publishes workers and makes them all ready. */
+  async setWorkers(...workers: WorkerEntry[]): Promise<void> {
+    await this.link.publish(WorkerTableReplica.name, { workers })
+    for (const { slot } of workers) this.balance.setStatus(slot, 'ready')
+  }
+
+  async close(): Promise<void> {
+    await this.plugins.stop()
+    this.balance.close()
+  }
+}
