@@ -29,7 +29,7 @@ export class PluginSet {
     for (const plugin of this.#plugins) {
       const { name } = plugin.manifest
       try {
-        const steps: unknown = plugin.register(new PluginHost(name, parts), configOf(plugin))
+        const steps: unknown = plugin.register(new PluginHost(plugin.manifest, parts), configOf(plugin))
         if (steps instanceof Promise)
           throw new BootError('it must be synchronous; what has to wait belongs in start')
         this.#registered.push({ name, steps: (steps ?? {}) as PluginLifecycle })
