@@ -1,5 +1,4 @@
 /** The host of one plugin on one thread: the plugin's view of everything else. */
-
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { EngineAdapter } from '../contracts/generation.ts'
@@ -9,16 +8,21 @@ import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { RequestFacts, RequestSlot } from '../contracts/request-facts.ts'
+import type { BackgroundWork } from '../contracts/background.ts'
+import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
+import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { ThreadGenerations } from '../generate/thread-generations.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
 import { TaskPool, type TaskPoolOptions } from '../threads/task-pool.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
+import type { BackgroundWorks } from './background-works.ts'
 import type { Declarations } from './declarations.ts'
 import type { Host, Listener, ListenOptions, ReplicaView } from './define-plugin.ts'
+import { ReadMetrics, RequestShutdown } from './kernel-commands.ts'
 import type { Services, ServiceTerms } from './services.ts'
 
 /** What the hosts of all plugins on a thread share. */
@@ -33,6 +37,7 @@ export interface HostParts {
   readonly upstream: ThreadUpstream
   readonly generations: ThreadGenerations
   readonly shared: SharedMemory
+  readonly background: BackgroundWorks
   listen(plugin: string, options: ListenOptions): Promise<Listener>
   isDraining(): boolean
 }
@@ -142,8 +147,26 @@ export class PluginHost implements Host {
     return this.#parts.link.publish(token.name, next)
   }
 
+  topic<Event>(token: TopicToken<Event>): Topic<Event> {
+    return this.#parts.link.topics.topic(token)
+  }
+
   shared(name: string, bytes: number): SharedArrayBuffer {
     return this.#parts.shared.block(`${this.plugin}.${name}`, bytes)
+  }
+
+  shutdown(reason: string): void {
+    this.command(RequestShutdown, { plugin: this.plugin, reason }).catch((err: unknown) =>
+      this.log.error({ err }, 'control could not be asked to shut down'),
+    )
+  }
+
+  background(work: Promise<unknown> | BackgroundWork): void {
+    this.#parts.background.add(this.plugin, work)
+  }
+
+  readMetrics(): Promise<MetricsSnapshot> {
+    return this.command(ReadMetrics, null)
   }
 
   taskPool(options: TaskPoolOptions): TaskPool {
