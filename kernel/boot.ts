@@ -13,6 +13,7 @@ import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
 import { ThreadGenerations } from './generate/thread-generations.ts'
 import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
 import { type CompiledRoute, NO_HOOKS } from './http/compiled-route.ts'
+import { type CompiledSocket, compileSocket, messageRoute, upgradeHooks } from './http/compiled-socket.ts'
 import { createCors } from './http/cors.ts'
 import { openListener } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'
@@ -27,9 +28,10 @@ import type { MetricsSnapshot } from './observe/metrics-snapshot.ts'
 import { declareOpenRequestAges } from './observe/open-request-ages.ts'
 import { declareEventLoopMetrics, declareProcessMetrics } from './observe/process-metrics.ts'
 import { WorkerMetrics } from './observe/worker-metrics.ts'
+import { BackgroundWorks } from './plugin/background-works.ts'
 import { Declarations } from './plugin/declarations.ts'
 import type { Listener, ListenOptions, Plugin } from './plugin/define-plugin.ts'
-import { sortByDependency } from './plugin/graph.ts'
+import { missingServices, providesService, sortPlugins } from './plugin/graph.ts'
 import { compileHooks } from './plugin/hooks.ts'
 import { BootError } from './plugin/plugin-errors.ts'
 import { openReplica } from './plugin/plugin-host.ts'
@@ -67,7 +69,31 @@ export async function loadPlugins(config: LoadedConfig, catalog: PluginCatalog):
       return plugin
     }),
   )
-  return sortByDependency(plugins)
+  await assertServices(plugins, config, catalog)
+  return sortPlugins(plugins)
+}
+
+/** A service that nobody provides: the plugins of the catalog that would are named. @throws BootError */
+async function assertServices(
+  plugins: readonly Plugin[],
+  config: LoadedConfig,
+  catalog: PluginCatalog,
+): Promise<void> {
+  const [missing] = missingServices(plugins)
+  if (missing === undefined) return
+  const { plugin, service } = missing
+  const others = Object.keys(catalog).filter((name) => config.plugins[name] === undefined)
+  const modules = await Promise.all(others.map((name) => catalog[name]()))
+  const willing = modules
+    .filter((module) => providesService(module.default, service))
+    .map((module) => module.default.manifest.name)
+  const advice =
+    willing.length === 0
+      ? `; no plugin of the catalog does either`
+      : `; enable plugin ${willing.join(' or ')}, which provides it`
+  throw new BootError(
+    `plugin ${plugin} uses the service ${service}, which no enabled plugin provides${advice}`,
+  )
 }
 
 export class GatewayThread {
@@ -79,6 +105,7 @@ export class GatewayThread {
   readonly #options: ThreadBootOptions
   readonly #declarations = new Declarations()
   readonly #services = new Services()
+  readonly #background: BackgroundWorks
   readonly #plugins: PluginSet
   readonly #listeners: HttpServer[] = []
   readonly #stopWatching: () => void
@@ -90,6 +117,7 @@ export class GatewayThread {
     const { kernel } = config
     this.#options = options
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'a metrics refresh failed'))
+    this.#background = new BackgroundWorks(this.metrics, log)
     this.#stopWatching = kernel.metrics.enabled ? declareEventLoopMetrics(this.metrics, link.index) : () => {}
     this.#httpMetrics = kernel.metrics.enabled && link.isData ? new HttpMetrics(this.metrics) : null
     const counters = new Counters(options.counters, link.index)
@@ -142,6 +170,7 @@ export class GatewayThread {
         upstream: this.upstream,
         generations: this.generations,
         shared: options.shared,
+        background: this.#background,
         listen: (plugin, listen) => this.#listen(plugin, listen),
         isDraining: () => this.isDraining,
       },
@@ -149,7 +178,7 @@ export class GatewayThread {
       (plugin) => deepFreeze(withoutSource(config.plugins[plugin.manifest.name])),
     )
     this.balance.checkPolicies()
-    this.upstream.auth = this.#services.find(Auth) ?? null
+    this.upstream.auth = this.#services.lookUp(Auth) ?? null
     this.#requireAuth()
     if (link.isData) this.#server = this.#createServer()
   }
@@ -194,7 +223,19 @@ export class GatewayThread {
     // What plugins serve comes after: the gateway's own requests may need it.
     for (const listener of this.#listeners) listener.stopListening()
     await withinMs(Promise.all(this.#listeners.map((one) => one.whenIdle())), endsAtMs - performance.now())
+    await this.#endBackground(endsAtMs)
     await this.#plugins.drain(Math.max(1, endsAtMs - performance.now()))
+  }
+
+  /** What requests have left running may end too; what does not is told. */
+  async #endBackground(endsAtMs: number): Promise<void> {
+    await withinMs(this.#background.whenIdle(), endsAtMs - performance.now())
+    const left = this.#background.cancel()
+    if (left > 0)
+      this.#options.log.warn(
+        { background_work: left },
+        'background work still under way at the end of the grace period is cancelled',
+      )
   }
 
   async stop(): Promise<void> {
@@ -232,10 +273,12 @@ export class GatewayThread {
 
   /** On every thread, so that control says it before any data thread is started. */
   #requireAuth(): void {
-    if (this.#options.config.kernel.auth === 'off' || this.#services.find(Auth) !== undefined) return
-    const open = this.#declarations.routes.find(({ definition }) => definition.access !== 'public')
+    if (this.#options.config.kernel.auth === 'off' || this.#services.lookUp(Auth) !== undefined) return
+    const { routes, sockets } = this.#declarations
+    const open = [...routes, ...sockets].find(({ definition }) => definition.access !== 'public')
     if (open === undefined) return
-    const { method, path, access } = open.definition
+    const { path, access } = open.definition
+    const method = 'method' in open.definition ? open.definition.method : 'a socket route'
     throw new BootError(
       `plugin ${open.plugin} declares ${method} ${path} for ${access} callers, but no plugin checks keys; ` +
         'enable plugin auth, or set kernel.auth to off to leave every route open',
@@ -244,7 +287,7 @@ export class GatewayThread {
 
   #createServer(): HttpServer {
     const { kernel } = this.#options.config
-    const auth = kernel.auth === 'off' ? null : (this.#services.find(Auth) ?? null)
+    const auth = kernel.auth === 'off' ? null : (this.#services.lookUp(Auth) ?? null)
     const httpMetrics = this.#httpMetrics
     const routes = this.#declarations.routes.map(({ plugin, definition }) =>
       compileRoute(definition, {
@@ -253,15 +296,27 @@ export class GatewayThread {
         metrics: httpMetrics?.forRoute(definition.method, definition.path) ?? null,
       }),
     )
-    this.#declarations.onHooksChanged = () => this.#recompileHooks(routes)
+    const sockets = this.#declarations.sockets.map(({ plugin, definition }) =>
+      compileSocket(definition, {
+        hooks: compileHooks(this.#declarations.hooks, plugin, messageRoute(definition)),
+        auth,
+        metrics: httpMetrics && {
+          upgrade: httpMetrics.forRoute('GET', definition.path),
+          message: httpMetrics.forRoute('MESSAGE', definition.path),
+        },
+      }),
+    )
+    this.#declarations.onHooksChanged = () => this.#recompileHooks(routes, sockets)
     const accessLog = kernel.log.access && kernel.log.level !== 'silent' ? this.#createAccessLog() : null
     const server = new HttpServer({
       routes,
+      sockets,
       unmatched: { ...unmatchedRoute(httpMetrics?.forRoute('OTHER', null) ?? null), hooks: NO_HOOKS },
       headerRules: headerRules({
         declared: [
           ...this.balance.registry.headers,
           ...this.#declarations.routes.flatMap((route) => route.definition.headers ?? []),
+          ...this.#declarations.sockets.flatMap((socket) => socket.definition.headers ?? []),
           ...this.#declarations.hooks.flatMap((hook) => hook.options.headers ?? []),
         ],
         forwarded: kernel.upstream.forwardHeaders,
@@ -279,9 +334,17 @@ export class GatewayThread {
           : (ctx, durationMs) => writeAccessLine(accessLog, ctx, durationMs, ctx.workerUrl),
     })
     if (httpMetrics !== null) {
+      if (sockets.length > 0) this.#declareOpenSockets(server)
       declareOpenRequestAges(this.metrics, () => Array.from(server.openRequests, (ctx) => ctx.startedAtMs))
     }
     return server
+  }
+
+  #declareOpenSockets(server: HttpServer): void {
+    const open = this.metrics.gauge({ name: 'weir_sockets_open', help: 'WebSockets that are open.' }).labels()
+    this.metrics.onCollect(() => {
+      open.value = server.openSockets
+    })
   }
 
   #createAccessLog(): Logger {
@@ -299,7 +362,12 @@ export class GatewayThread {
   }
 
   /** A hook was switched on or off on this thread. */
-  #recompileHooks(routes: readonly CompiledRoute[]): void {
+  #recompileHooks(routes: readonly CompiledRoute[], sockets: readonly CompiledSocket[]): void {
+    this.#declarations.sockets.forEach(({ plugin, definition }, index) => {
+      const hooks = compileHooks(this.#declarations.hooks, plugin, messageRoute(definition))
+      sockets[index].message.hooks = hooks
+      sockets[index].upgrade.hooks = upgradeHooks(hooks)
+    })
     this.#declarations.routes.forEach(({ plugin, definition }, index) => {
       routes[index].hooks = compileHooks(this.#declarations.hooks, plugin, definition)
     })

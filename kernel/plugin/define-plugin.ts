@@ -3,19 +3,23 @@ import type { Static, TSchema } from 'typebox'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { ConfigFlag } from '../config/flags.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
+import type { BackgroundWork } from '../contracts/background.ts'
 import type { EngineAdapter } from '../contracts/generation.ts'
 import type { Generations } from '../contracts/generations.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
+import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay } from '../contracts/policy.ts'
 import type { RequestSlot } from '../contracts/request-facts.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
+import type { SocketRouteDefinition } from '../contracts/socket.ts'
+import type { TaskPool, TaskPoolOptions } from '../contracts/task-pool.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
+import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { Upstream } from '../contracts/upstream.ts'
-import type { TaskPool, TaskPoolOptions } from '../threads/task-pool.ts'
 
 /** Plain data about a plugin; tools read it without running anything. */
 export interface PluginManifest<Config extends TSchema = TSchema> {
@@ -23,9 +27,15 @@ export interface PluginManifest<Config extends TSchema = TSchema> {
   readonly name: string
   readonly version: string
   readonly description: string
-  /** Plugins that must be enabled too and start earlier. */
+  /** Services that it may provide, on some thread at least. One plugin provides a service; two are a boot error. */
+  readonly provides?: readonly Token<unknown>[]
+  /** Services that it cannot do without: who provides them must be enabled, and starts earlier. */
+  readonly uses?: readonly Token<unknown>[]
+  /** Services that it takes where somebody provides them, who then starts earlier. */
+  readonly usesOptionally?: readonly Token<unknown>[]
+  /** Plugins that must be enabled too and start earlier, where no service says so: their routes or commands are asked. */
   readonly dependencies?: readonly string[]
-  /** Plugins that start earlier when they are enabled, and are not missed when they are not. */
+  /** Plugins that start earlier when they are enabled, where no service says so: their hooks come first. */
   readonly optionalDependencies?: readonly string[]
   /** Schema with defaults of the plugin's section; unknown keys are refused. */
   readonly config: Config
@@ -101,6 +111,8 @@ export interface Host {
 
   /** Adds a route; only in `register`. */
   route(definition: RouteDefinition): void
+  /** Adds a WebSocket route; only in `register`. A path may have other routes beside it. */
+  socket(definition: SocketRouteDefinition): void
   /** Every route declared so far by all plugins; complete from `start` on. */
   routes(): readonly RouteDefinition[]
   /** Adds a hook; only in `register`. */
@@ -108,10 +120,11 @@ export interface Host {
   /** A place for a value of this plugin on each request; only in `register`. */
   slot<T>(): RequestSlot<T>
 
+  /** Only what the manifest `provides`. @throws BootError otherwise */
   provide<T>(token: Token<T>, service: T): void
-  /** @throws a boot error naming both plugins when nobody provides it */
+  /** Only what the manifest `uses`. @throws BootError otherwise, and where its provider has none on this thread */
   use<T>(token: Token<T>): T
-  /** Like `use`, undefined when nobody provides it. */
+  /** Like `use`, undefined when nobody provides it on this thread; also for what the manifest `usesOptionally`. */
   find<T>(token: Token<T>): T | undefined
 
   /** Sends a request to control's handler; resolves with its result, rejects with its error. */
@@ -125,6 +138,9 @@ export interface Host {
   /** Control only: swaps the value everywhere; resolves when every thread has acknowledged. */
   publish<T>(token: ReplicaToken<T>, next: T): Promise<void>
 
+  /** Events under keys, from any thread to any. */
+  topic<Event>(token: TopicToken<Event>): Topic<Event>
+
   /**
    * Memory that all threads see, zeroed when new and kept when a data thread is replaced. The name is the plugin's own.
    * Ask in `register`, or later on any thread: a data thread that is the first to ask stands still until control has made
@@ -133,7 +149,10 @@ export interface Host {
    * @throws Error when the block has another size
    */
   shared(name: string, bytes: number): SharedArrayBuffer
-  /** Threads of the plugin's own, for work that may loop or crash; from `start` on. The plugin closes the pool. */
+  /**
+   * Threads of the plugin's own, for work that may loop or crash; from `start` on. One set per thread, or with `scope:
+   * 'process'` one for all. The plugin closes the pool.
+   */
   taskPool(options: TaskPoolOptions): TaskPool
 
   /**
@@ -168,4 +187,17 @@ export interface Host {
   readinessReason(): string | null
   /** True from the first shutdown signal on. */
   readonly isDraining: boolean
+
+  /**
+   * Begins the graceful end that SIGTERM begins: running requests may finish. More calls change nothing.
+   * @param reason for the log
+   */
+  shutdown(reason: string): void
+  /**
+   * Counts work that goes on without a request; drain waits for it within the grace period. Work that can say how far it
+   * came is given with `cancel`.
+   */
+  background(work: Promise<unknown> | BackgroundWork): void
+  /** The metrics of all threads as they are now, added up; a thread that is silent for a second counts as last seen. */
+  readMetrics(): Promise<MetricsSnapshot>
 }

@@ -1,27 +1,33 @@
 /** The host of one plugin on one thread: the plugin's view of everything else. */
-
 import type { PolicyRegistry } from '../balance/policy-registry.ts'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
+import type { BackgroundWork } from '../contracts/background.ts'
 import type { EngineAdapter } from '../contracts/generation.ts'
 import type { Generations } from '../contracts/generations.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
+import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay, PolicyParts } from '../contracts/policy.ts'
 import type { RequestFacts, RequestSlot } from '../contracts/request-facts.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
+import type { SocketRouteDefinition } from '../contracts/socket.ts'
+import type { TaskPool, TaskPoolOptions } from '../contracts/task-pool.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
+import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { ThreadGenerations } from '../generate/thread-generations.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
-import { TaskPool, type TaskPoolOptions } from '../threads/task-pool.ts'
+import { OwnTaskPool } from '../threads/task-pool.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
+import type { BackgroundWorks } from './background-works.ts'
 import type { Declarations } from './declarations.ts'
 import type { Host, Listener, ListenOptions, PluginManifest, ReplicaView } from './define-plugin.ts'
-import type { Services } from './services.ts'
+import { ReadMetrics, RequestShutdown } from './kernel-commands.ts'
+import type { Services, ServiceTerms } from './services.ts'
 
 /** What the hosts of all plugins on a thread share. */
 export interface HostParts {
@@ -36,6 +42,7 @@ export interface HostParts {
   readonly upstream: ThreadUpstream
   readonly generations: ThreadGenerations
   readonly shared: SharedMemory
+  readonly background: BackgroundWorks
   listen(plugin: string, options: ListenOptions): Promise<Listener>
   isDraining(): boolean
 }
@@ -48,13 +55,15 @@ interface SlottedContext {
 export class PluginHost implements Host {
   readonly plugin: string
   readonly log: Logger
+  readonly #terms: ServiceTerms
   readonly #parts: HostParts
   readonly #policyNames: readonly string[]
 
-  constructor({ name: plugin, policies = [] }: PluginManifest, parts: HostParts) {
-    this.plugin = plugin
-    this.#policyNames = policies
-    this.log = parts.log.child({ plugin })
+  constructor(manifest: PluginManifest, parts: HostParts) {
+    this.plugin = manifest.name
+    this.#policyNames = manifest.policies ?? []
+    this.log = parts.log.child({ plugin: manifest.name })
+    this.#terms = manifest
     this.#parts = parts
   }
 
@@ -94,6 +103,10 @@ export class PluginHost implements Host {
     this.#parts.declarations.addRoute(this.plugin, definition)
   }
 
+  socket(definition: SocketRouteDefinition): void {
+    this.#parts.declarations.addSocket(this.plugin, definition)
+  }
+
   routes(): readonly RouteDefinition[] {
     return this.#parts.declarations.routes.map((route) => route.definition)
   }
@@ -115,15 +128,15 @@ export class PluginHost implements Host {
   }
 
   provide<T>(token: Token<T>, service: T): void {
-    this.#parts.services.provide(this.plugin, token, service)
+    this.#parts.services.provide(this.#terms, token, service)
   }
 
   use<T>(token: Token<T>): T {
-    return this.#parts.services.use(this.plugin, token)
+    return this.#parts.services.use(this.#terms, token)
   }
 
   find<T>(token: Token<T>): T | undefined {
-    return this.#parts.services.find(token)
+    return this.#parts.services.find(this.#terms, token)
   }
 
   command<Payload, Result>(token: CommandToken<Payload, Result>, payload: Payload): Promise<Result> {
@@ -145,12 +158,32 @@ export class PluginHost implements Host {
     return this.#parts.link.publish(token.name, next)
   }
 
+  topic<Event>(token: TopicToken<Event>): Topic<Event> {
+    return this.#parts.link.topics.topic(token)
+  }
+
   shared(name: string, bytes: number): SharedArrayBuffer {
     return this.#parts.shared.block(`${this.plugin}.${name}`, bytes)
   }
 
+  shutdown(reason: string): void {
+    this.command(RequestShutdown, { plugin: this.plugin, reason }).catch((err: unknown) =>
+      this.log.error({ err }, 'control could not be asked to shut down'),
+    )
+  }
+
+  background(work: Promise<unknown> | BackgroundWork): void {
+    this.#parts.background.add(this.plugin, work)
+  }
+
+  readMetrics(): Promise<MetricsSnapshot> {
+    return this.command(ReadMetrics, null)
+  }
+
   taskPool(options: TaskPoolOptions): TaskPool {
-    return new TaskPool(options)
+    if (options.scope !== 'process') return new OwnTaskPool(options)
+    const name = `${this.plugin}.${options.name ?? 'tasks'}`
+    return this.#parts.link.processPool(name, options.threads, () => new OwnTaskPool(options))
   }
 
   policy(name: string, make: PolicyFactory, options?: PolicyOptions): void {

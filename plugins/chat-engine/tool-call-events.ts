@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto'
 import type { EngineSink } from '#kernel'
 import { isObject, type WireToolCall } from './chat-chunk.ts'
+import { isJsonText, toJsonText } from './json-text.ts'
 
 /** Calls of one answer beyond this are a worker's mistake and are passed over. */
 const MAX_CALLS = 1_024
@@ -58,9 +59,9 @@ export class ToolCallEvents {
   }
 
   #arguments(call: OpenToolCall, given: unknown): void {
-    const fragment = typeof given === 'string' ? given : isObject(given) ? JSON.stringify(given) : ''
+    const fragment = typeof given === 'string' ? given : isObject(given) ? toJsonText(given) : ''
     if (call.index < 0 && call.name !== '' && (fragment !== '' || call.id !== '')) this.#announce(call)
-    if (fragment === '' || (fragment === call.arguments && isWhole(fragment))) return
+    if (fragment === '' || (fragment === call.arguments && isJsonText(fragment))) return
     call.arguments += fragment
     if (call.index >= 0) this.#emit(call, fragment)
   }
@@ -91,14 +92,5 @@ export class ToolCallEvents {
       this.#sink.emit({ type: 'tool_call_done', choice: this.#choice, index: call.index })
     }
     return this.#count > 0
-  }
-}
-
-function isWhole(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
   }
 }

@@ -15,6 +15,7 @@ export default definePlugin({
     config: policiesConfig,
     flags: policiesFlags,
     policies: POLICY_NAMES,
+    usesOptionally: [KvEvents],
   },
   register(host, config) {
     const { metrics, balance } = host

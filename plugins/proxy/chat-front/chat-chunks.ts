@@ -1,4 +1,4 @@
-/** Events of a generation as the chunks of a streamed chat completion. @hot @source routes facts 10.4 */
+/** Events of a generation as the chunks of a streamed chat completion. @source routes facts 10.4 */
 import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#kernel'
 
 export interface ChunkOptions {

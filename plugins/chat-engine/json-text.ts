@@ -1,0 +1,14 @@
+/** Arguments of tool calls as text: for the few engines that send objects, or everything twice. */
+
+export function isJsonText(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export function toJsonText(value: object): string {
+  return JSON.stringify(value)
+}
