@@ -29,7 +29,7 @@ import { declareEventLoopMetrics, declareProcessMetrics } from './observe/proces
 import { WorkerMetrics } from './observe/worker-metrics.ts'
 import { Declarations } from './plugin/declarations.ts'
 import type { Listener, ListenOptions, Plugin } from './plugin/define-plugin.ts'
-import { sortByDependency } from './plugin/graph.ts'
+import { missingServices, providesService, sortPlugins } from './plugin/graph.ts'
 import { compileHooks } from './plugin/hooks.ts'
 import { BootError } from './plugin/plugin-errors.ts'
 import { openReplica } from './plugin/plugin-host.ts'
@@ -67,7 +67,31 @@ export async function loadPlugins(config: LoadedConfig, catalog: PluginCatalog):
       return plugin
     }),
   )
-  return sortByDependency(plugins)
+  await assertServices(plugins, config, catalog)
+  return sortPlugins(plugins)
+}
+
+/** A service that nobody provides: the plugins of the catalog that would are named. @throws BootError */
+async function assertServices(
+  plugins: readonly Plugin[],
+  config: LoadedConfig,
+  catalog: PluginCatalog,
+): Promise<void> {
+  const [missing] = missingServices(plugins)
+  if (missing === undefined) return
+  const { plugin, service } = missing
+  const others = Object.keys(catalog).filter((name) => config.plugins[name] === undefined)
+  const modules = await Promise.all(others.map((name) => catalog[name]()))
+  const willing = modules
+    .filter((module) => providesService(module.default, service))
+    .map((module) => module.default.manifest.name)
+  const advice =
+    willing.length === 0
+      ? `; no plugin of the catalog does either`
+      : `; enable plugin ${willing.join(' or ')}, which provides it`
+  throw new BootError(
+    `plugin ${plugin} uses the service ${service}, which no enabled plugin provides${advice}`,
+  )
 }
 
 export class GatewayThread {
@@ -149,7 +173,7 @@ export class GatewayThread {
       (plugin) => deepFreeze(withoutSource(config.plugins[plugin.manifest.name])),
     )
     this.balance.checkPolicies()
-    this.upstream.auth = this.#services.find(Auth) ?? null
+    this.upstream.auth = this.#services.lookUp(Auth) ?? null
     this.#requireAuth()
     if (link.isData) this.#server = this.#createServer()
   }
@@ -232,7 +256,7 @@ export class GatewayThread {
 
   /** On every thread, so that control says it before any data thread is started. */
   #requireAuth(): void {
-    if (this.#options.config.kernel.auth === 'off' || this.#services.find(Auth) !== undefined) return
+    if (this.#options.config.kernel.auth === 'off' || this.#services.lookUp(Auth) !== undefined) return
     const open = this.#declarations.routes.find(({ definition }) => definition.access !== 'public')
     if (open === undefined) return
     const { method, path, access } = open.definition
@@ -244,7 +268,7 @@ export class GatewayThread {
 
   #createServer(): HttpServer {
     const { kernel } = this.#options.config
-    const auth = kernel.auth === 'off' ? null : (this.#services.find(Auth) ?? null)
+    const auth = kernel.auth === 'off' ? null : (this.#services.lookUp(Auth) ?? null)
     const httpMetrics = this.#httpMetrics
     const routes = this.#declarations.routes.map(({ plugin, definition }) =>
       compileRoute(definition, {

@@ -23,9 +23,15 @@ export interface PluginManifest<Config extends TSchema = TSchema> {
   readonly name: string
   readonly version: string
   readonly description: string
-  /** Plugins that must be enabled too and start earlier. */
+  /** Services that it may provide, on some thread at least. One plugin provides a service; two are a boot error. */
+  readonly provides?: readonly Token<unknown>[]
+  /** Services that it cannot do without: who provides them must be enabled, and starts earlier. */
+  readonly uses?: readonly Token<unknown>[]
+  /** Services that it takes where somebody provides them, who then starts earlier. */
+  readonly usesOptionally?: readonly Token<unknown>[]
+  /** Plugins that must be enabled too and start earlier, where no service says so: their routes or commands are asked. */
   readonly dependencies?: readonly string[]
-  /** Plugins that start earlier when they are enabled, and are not missed when they are not. */
+  /** Plugins that start earlier when they are enabled, where no service says so: their hooks come first. */
   readonly optionalDependencies?: readonly string[]
   /** Schema with defaults of the plugin's section; unknown keys are refused. */
   readonly config: Config
@@ -108,10 +114,11 @@ export interface Host {
   /** A place for a value of this plugin on each request; only in `register`. */
   slot<T>(): RequestSlot<T>
 
+  /** Only what the manifest `provides`. @throws BootError otherwise */
   provide<T>(token: Token<T>, service: T): void
-  /** @throws a boot error naming both plugins when nobody provides it */
+  /** Only what the manifest `uses`. @throws BootError otherwise, and where its provider has none on this thread */
   use<T>(token: Token<T>): T
-  /** Like `use`, undefined when nobody provides it. */
+  /** Like `use`, undefined when nobody provides it on this thread; also for what the manifest `usesOptionally`. */
   find<T>(token: Token<T>): T | undefined
 
   /** Sends a request to control's handler; resolves with its result, rejects with its error. */

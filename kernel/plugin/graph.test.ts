@@ -1,32 +1,35 @@
 import { Type } from 'typebox'
 import { describe, expect, test } from 'vitest'
-import { definePlugin, type Plugin } from './define-plugin.ts'
-import { sortByDependency } from './graph.ts'
+import { token } from '../contracts/token.ts'
+import { definePlugin, type Plugin, type PluginManifest } from './define-plugin.ts'
+import { missingServices, sortPlugins } from './graph.ts'
 
-function plugin(name: string, dependencies: string[] = [], optionalDependencies: string[] = []): Plugin {
+const Store = token<object>('store')
+const Clock = token<string>('clock')
+
+function plugin(name: string, terms: Partial<PluginManifest> = {}): Plugin {
   return definePlugin({
-    manifest: {
-      name,
-      version: '0.0.0',
-      description: 'of a test',
-      dependencies,
-      optionalDependencies,
-      config: Type.Object({}),
-    },
+    manifest: { name, version: '0.0.0', description: 'of a test', ...terms, config: Type.Object({}) },
     register: () => {},
   })
 }
 
-const orderOf = (...plugins: Plugin[]) => sortByDependency(plugins).map(({ manifest }) => manifest.name)
+const orderOf = (...plugins: Plugin[]) => sortPlugins(plugins).map(({ manifest }) => manifest.name)
+const needing = (name: string, ...dependencies: string[]) => plugin(name, { dependencies })
 
 describe('plugins start', () => {
-  test('after what they depend on, and otherwise in the order they came in', () => {
-    expect(orderOf(plugin('c', ['a']), plugin('b'), plugin('a'))).toEqual(['a', 'c', 'b'])
-    expect(orderOf(plugin('a'), plugin('b'), plugin('c'))).toEqual(['a', 'b', 'c'])
+  test('after who provides what they use, and otherwise in the order they came in', () => {
+    const user = plugin('a', { uses: [Store], usesOptionally: [Clock] })
+    expect(
+      orderOf(user, plugin('b'), plugin('disk', { provides: [Store] }), plugin('sun', { provides: [Clock] })),
+    ).toEqual(['disk', 'sun', 'a', 'b'])
+    expect(orderOf(user, plugin('disk', { provides: [Store] }))).toEqual(['disk', 'a'])
+    expect(orderOf(plugin('self', { provides: [Store], uses: [Store] }))).toEqual(['self'])
   })
 
-  test('each once, however many depend on it', () => {
-    expect(orderOf(plugin('d', ['b', 'c']), plugin('b', ['a']), plugin('c', ['a']), plugin('a'))).toEqual([
+  test('after plugins they name, each once, however many need it', () => {
+    expect(orderOf(needing('c', 'a'), plugin('b'), plugin('a'))).toEqual(['a', 'c', 'b'])
+    expect(orderOf(needing('d', 'b', 'c'), needing('b', 'a'), needing('c', 'a'), plugin('a'))).toEqual([
       'a',
       'b',
       'c',
@@ -35,21 +38,41 @@ describe('plugins start', () => {
   })
 
   test('after optional ones that are enabled, and without those that are not', () => {
-    expect(orderOf(plugin('b', [], ['a', 'nowhere']), plugin('a'))).toEqual(['a', 'b'])
+    expect(orderOf(plugin('b', { optionalDependencies: ['a', 'nowhere'] }), plugin('a'))).toEqual(['a', 'b'])
   })
 })
 
 describe('the boot stops', () => {
-  test('at a circle, and prints the way round', () => {
-    expect(() => orderOf(plugin('a', ['b']), plugin('b', [], ['c']), plugin('c', ['a']))).toThrow(
-      'plugins depend on each other in a circle: a → b → c → a',
-    )
-    expect(() => orderOf(plugin('a', ['a']))).toThrow('in a circle: a → a')
+  test('at a circle, through services or names, and prints the way round', () => {
+    expect(() =>
+      orderOf(
+        plugin('a', { uses: [Store] }),
+        plugin('b', { provides: [Store], optionalDependencies: ['c'] }),
+        needing('c', 'a'),
+      ),
+    ).toThrow('plugins depend on each other in a circle: a → b → c → a')
+    expect(() => orderOf(needing('a', 'a'))).toThrow('in a circle: a → a')
   })
 
   test('at a gap, and prints who asked for what is missing and how to enable it', () => {
-    expect(() => orderOf(plugin('a', ['b']), plugin('b', ['store']))).toThrow(
+    expect(() => orderOf(needing('a', 'b'), needing('b', 'store'))).toThrow(
       'plugin b needs plugin store, which is not enabled (a → b → store); add "store: {}" under plugins',
     )
   })
+
+  test('at two providers of one service, and names both', () => {
+    const two = [plugin('disk', { provides: [Store] }), plugin('memory', { provides: [Clock, Store] })]
+    expect(() => orderOf(...two)).toThrow(
+      'plugins disk and memory both provide the service store; enable one of them',
+    )
+  })
+})
+
+test('a service without a provider is told with who uses it; what is optional is not missed', () => {
+  const plugins = [plugin('a', { uses: [Store], usesOptionally: [Clock] }), plugin('b', { uses: [Store] })]
+  expect(missingServices(plugins)).toEqual([
+    { plugin: 'a', service: 'store' },
+    { plugin: 'b', service: 'store' },
+  ])
+  expect(missingServices([...plugins, plugin('disk', { provides: [Store] })])).toEqual([])
 })

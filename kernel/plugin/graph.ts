@@ -1,10 +1,21 @@
-/** Order of plugins: what one depends on comes before it. A gap or a cycle stops the boot and prints the chain. */
+/**
+ * Order of plugins: who provides a service comes before those that use it, and what one depends on before it. A gap, two
+ * providers of one service, or a circle stops the boot and names the plugins.
+ */
+import type { Token } from '../contracts/token.ts'
 import type { Plugin, PluginManifest } from './define-plugin.ts'
 import { BootError } from './plugin-errors.ts'
 
-/** Stable: plugins that do not depend on each other keep the order they came in. */
-export function sortByDependency(plugins: readonly Plugin[]): Plugin[] {
+/** A service that an enabled plugin cannot do without and that no enabled plugin provides. */
+export interface MissingService {
+  readonly plugin: string
+  readonly service: string
+}
+
+/** Stable: plugins that do not need each other keep the order they came in. @throws BootError */
+export function sortPlugins(plugins: readonly Plugin[]): Plugin[] {
   const byName = new Map(plugins.map((plugin) => [plugin.manifest.name, plugin]))
+  const providers = providersOf(plugins)
   const sorted: Plugin[] = []
   const done = new Set<string>()
   const visit = (plugin: Plugin, chain: readonly string[]): void => {
@@ -13,7 +24,9 @@ export function sortByDependency(plugins: readonly Plugin[]): Plugin[] {
     if (chain.includes(name)) {
       throw new BootError(`plugins depend on each other in a circle: ${[...chain, name].join(' → ')}`)
     }
-    for (const needed of needsOf(plugin.manifest, byName, [...chain, name])) visit(needed, [...chain, name])
+    const way = [...chain, name]
+    for (const provider of servedBy(plugin.manifest, providers)) visit(provider, way)
+    for (const needed of namedBy(plugin.manifest, byName, way)) visit(needed, way)
     done.add(name)
     sorted.push(plugin)
   }
@@ -21,7 +34,46 @@ export function sortByDependency(plugins: readonly Plugin[]): Plugin[] {
   return sorted
 }
 
-function needsOf(
+/** What stops a boot for want of a provider, each once for every plugin that uses it. @throws BootError for two providers */
+export function missingServices(plugins: readonly Plugin[]): MissingService[] {
+  const providers = providersOf(plugins)
+  return plugins.flatMap(({ manifest }) =>
+    (manifest.uses ?? [])
+      .filter(({ name }) => !providers.has(name))
+      .map(({ name }) => ({ plugin: manifest.name, service: name })),
+  )
+}
+
+export function providesService({ manifest }: Plugin, service: string): boolean {
+  return manifest.provides?.some(({ name }) => name === service) === true
+}
+
+function providersOf(plugins: readonly Plugin[]): Map<string, Plugin> {
+  const providers = new Map<string, Plugin>()
+  for (const plugin of plugins) {
+    for (const { name } of plugin.manifest.provides ?? []) {
+      const other = providers.get(name)
+      if (other !== undefined && other !== plugin) {
+        throw new BootError(
+          `plugins ${other.manifest.name} and ${plugin.manifest.name} both provide the service ${name}; enable one of them`,
+        )
+      }
+      providers.set(name, plugin)
+    }
+  }
+  return providers
+}
+
+function servedBy(manifest: PluginManifest, providers: ReadonlyMap<string, Plugin>): Plugin[] {
+  const provider = ({ name }: Token<unknown>): Plugin[] => {
+    const found = providers.get(name)
+    // A plugin may use what it provides itself.
+    return found === undefined || found.manifest === manifest ? [] : [found]
+  }
+  return [...(manifest.uses ?? []), ...(manifest.usesOptionally ?? [])].flatMap(provider)
+}
+
+function namedBy(
   manifest: PluginManifest,
   byName: ReadonlyMap<string, Plugin>,
   chain: readonly string[],

@@ -21,7 +21,7 @@ import { TaskPool, type TaskPoolOptions } from '../threads/task-pool.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { Declarations } from './declarations.ts'
 import type { Host, Listener, ListenOptions, PluginManifest, ReplicaView } from './define-plugin.ts'
-import type { Services } from './services.ts'
+import type { Services, ServiceTerms } from './services.ts'
 
 /** What the hosts of all plugins on a thread share. */
 export interface HostParts {
@@ -48,13 +48,15 @@ interface SlottedContext {
 export class PluginHost implements Host {
   readonly plugin: string
   readonly log: Logger
+  readonly #terms: ServiceTerms
   readonly #parts: HostParts
   readonly #policyNames: readonly string[]
 
-  constructor({ name: plugin, policies = [] }: PluginManifest, parts: HostParts) {
-    this.plugin = plugin
-    this.#policyNames = policies
-    this.log = parts.log.child({ plugin })
+  constructor(manifest: PluginManifest, parts: HostParts) {
+    this.plugin = manifest.name
+    this.#policyNames = manifest.policies ?? []
+    this.#terms = manifest
+    this.log = parts.log.child({ plugin: manifest.name })
     this.#parts = parts
   }
 
@@ -115,15 +117,15 @@ export class PluginHost implements Host {
   }
 
   provide<T>(token: Token<T>, service: T): void {
-    this.#parts.services.provide(this.plugin, token, service)
+    this.#parts.services.provide(this.#terms, token, service)
   }
 
   use<T>(token: Token<T>): T {
-    return this.#parts.services.use(this.plugin, token)
+    return this.#parts.services.use(this.#terms, token)
   }
 
   find<T>(token: Token<T>): T | undefined {
-    return this.#parts.services.find(token)
+    return this.#parts.services.find(this.#terms, token)
   }
 
   command<Payload, Result>(token: CommandToken<Payload, Result>, payload: Payload): Promise<Result> {

@@ -6,7 +6,13 @@ import type { RouteDefinition } from '../contracts/route.ts'
 import { token } from '../contracts/token.ts'
 import { apiErrorFormat } from '../errors/error-formats.ts'
 import { Declarations } from './declarations.ts'
-import { definePlugin, type Host, type Plugin, type PluginLifecycle } from './define-plugin.ts'
+import {
+  definePlugin,
+  type Host,
+  type Plugin,
+  type PluginLifecycle,
+  type PluginManifest,
+} from './define-plugin.ts'
 import type { HostParts } from './plugin-host.ts'
 import { PluginSet } from './plugin-set.ts'
 import { Services } from './services.ts'
@@ -28,9 +34,13 @@ beforeEach(() => {
 })
 afterEach(() => vi.useRealTimers())
 
-function plugin(name: string, register: (host: Host) => PluginLifecycle | void): Plugin {
+function plugin(
+  name: string,
+  register: (host: Host) => PluginLifecycle | void,
+  services: Partial<PluginManifest> = {},
+): Plugin {
   return definePlugin({
-    manifest: { name, version: '0.0.0', description: 'of a test', config: Type.Object({}) },
+    manifest: { name, version: '0.0.0', description: 'of a test', ...services, config: Type.Object({}) },
     register,
   })
 }
@@ -82,20 +92,48 @@ describe('registering', () => {
     )
   })
 
-  test('a service that two plugins provide names both', () => {
-    const Clock = token<object>('clock')
-    const provider = (name: string) => plugin(name, (host) => host.provide(Clock, {}))
-    expect(() => open(provider('a'), provider('b'))).toThrow(
-      'plugins a and b both provide clock; enable one of them',
-    )
-  })
+  describe('a service', () => {
+    const Clock = token<string>('clock')
+    const provider = (name: string) =>
+      plugin(name, (host) => host.provide(Clock, 'noon'), { provides: [Clock] })
 
-  test('a service that nobody provides names who uses it; one that is only looked for may be missing', () => {
-    const Clock = token<object>('clock')
-    expect(() => open(plugin('a', (host) => void host.use(Clock)))).toThrow(
-      'plugin a uses the service clock, which no enabled plugin provides',
-    )
-    open(plugin('a', (host) => expect(host.find(Clock)).toBeUndefined()))
+    test('that two plugins provide names both', () => {
+      expect(() => open(provider('a'), provider('b'))).toThrow(
+        'plugins a and b both provide the service clock; enable one of them',
+      )
+    })
+
+    test('reaches those whose manifest names it', () => {
+      const seen: unknown[] = []
+      const user = plugin('b', (host) => void seen.push(host.use(Clock), host.find(Clock)), { uses: [Clock] })
+      const taker = plugin('c', (host) => void seen.push(host.find(Clock)), { usesOptionally: [Clock] })
+      open(provider('a'), user, taker)
+      open(taker)
+      expect(seen).toEqual(['noon', 'noon', 'noon', undefined])
+    })
+
+    test('that the manifest does not name is refused, provided or used', () => {
+      expect(() => open(plugin('a', (host) => host.provide(Clock, '')))).toThrow(
+        'plugin a provides the service clock, which is not among what its manifest provides',
+      )
+      const use = (host: Host) => void host.use(Clock)
+      const find = (host: Host) => void host.find(Clock)
+      expect(() => open(provider('a'), plugin('b', use))).toThrow(
+        'plugin b asks for the service clock, which its manifest does not name under uses',
+      )
+      expect(() => open(provider('a'), plugin('b', use, { usesOptionally: [Clock] }))).toThrow('under uses')
+      expect(() => open(provider('a'), plugin('b', find))).toThrow('under uses or usesOptionally')
+    })
+
+    test('that its provider keeps to other threads names who asks', () => {
+      const user = plugin('b', (host) => void host.use(Clock), { uses: [Clock] })
+      expect(() =>
+        open(
+          plugin('a', () => {}, { provides: [Clock] }),
+          user,
+        ),
+      ).toThrow('plugin b uses the service clock, which its provider has not provided on this thread')
+    })
   })
 
   test.each([

@@ -11,6 +11,7 @@ export default definePlugin({
     name: 'auth',
     version: '0.1.0',
     description: 'Gateway keys for serving routes, tenants and the control plane.',
+    provides: [Auth],
     config: authConfig,
     flags: authFlags,
   },

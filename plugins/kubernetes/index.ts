@@ -8,7 +8,7 @@ export default definePlugin({
     name: 'kubernetes',
     version: '0.1.0',
     description: 'Finds workers among the pods of a Kubernetes cluster.',
-    dependencies: ['workers'],
+    uses: [WorkerRegistry],
     config: kubernetesConfig,
   },
   register(host, config) {

@@ -1,5 +1,5 @@
 /** The proxy plugin: inference over HTTP workers, and what there is to know about their models. */
-import { definePlugin } from '#kernel'
+import { Auth, definePlugin } from '#kernel'
 import { proxyConfig } from './config.ts'
 import { inferenceRoutes } from './inference-routes.ts'
 import { infoRoutes, modelsRoute } from './info-routes.ts'
@@ -10,7 +10,7 @@ export default definePlugin({
     name: 'proxy',
     version: '0.1.0',
     description: 'Chat, completions, generation, embeddings, classification and reranking by workers.',
-    optionalDependencies: ['auth'],
+    usesOptionally: [Auth],
     config: proxyConfig,
   },
   register(host, config) {

@@ -10,6 +10,7 @@ export default definePlugin({
     name: 'storage',
     version: '0.1.0',
     description: 'Durable JSON records in a data directory.',
+    provides: [Store],
     config: storageConfig,
     flags: storageFlags,
   },

@@ -17,7 +17,7 @@ export default definePlugin({
     name: 'wasm',
     version: '0.1.0',
     description: 'Middleware in WebAssembly, registered while the gateway runs.',
-    optionalDependencies: ['storage'],
+    usesOptionally: [Store],
     config: wasmConfig,
   },
   register(host, config) {

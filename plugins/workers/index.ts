@@ -1,5 +1,5 @@
 /** The workers plugin: registers, watches and removes workers, and publishes the table that all threads route by. */
-import { definePlugin, WorkerRegistry } from '#kernel'
+import { definePlugin, Store, WorkerRegistry } from '#kernel'
 import {
   GetWorker,
   ListWorkers,
@@ -24,7 +24,8 @@ export default definePlugin({
     name: 'workers',
     version: '0.1.0',
     description: 'Registering, watching and removing workers.',
-    optionalDependencies: ['storage'],
+    provides: [WorkerRegistry],
+    usesOptionally: [Store],
     config: workersConfig,
     flags: workersFlags,
   },

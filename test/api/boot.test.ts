@@ -1,6 +1,6 @@
 /** What stops a gateway from starting, as its operator sees it. */
 import { expect, test } from 'vitest'
-import { adminErrorFormat, type RouteDefinition } from '#kernel'
+import { adminErrorFormat, type RouteDefinition, Store, token, WorkerRegistry } from '#kernel'
 import { startGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 
@@ -33,5 +33,24 @@ test('a listener of a plugin takes public routes only', async () => {
   }))
   await expect(startGateway({ own: [listening], plugins: {} })).rejects.toThrow(
     'plugin listening failed in start: /guarded is not public; only public routes may have a listener of their own',
+  )
+})
+
+test('a service that nobody provides names who uses it and the plugin that would provide it', async () => {
+  const finder = plugin('finder', () => {}, { uses: [WorkerRegistry] })
+  await expect(startGateway({ own: [finder], plugins: {} })).rejects.toThrow(
+    'plugin finder uses the service worker-registry, which no enabled plugin provides; ' +
+      'enable plugin workers, which provides it',
+  )
+  const dreamer = plugin('dreamer', () => {}, { uses: [token('dreams')] })
+  await expect(startGateway({ own: [dreamer], plugins: {} })).rejects.toThrow(
+    'plugin dreamer uses the service dreams, which no enabled plugin provides; no plugin of the catalog does either',
+  )
+})
+
+test('two providers of a service are refused by name before either has registered', async () => {
+  const memory = plugin('memory', () => {}, { provides: [Store] })
+  await expect(startGateway({ own: [memory], plugins: { storage: { dir: '.' } } })).rejects.toThrow(
+    'plugins memory and storage both provide the service store; enable one of them',
   )
 })

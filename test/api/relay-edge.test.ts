@@ -99,7 +99,7 @@ describe('a client that leaves', () => {
           host.hook('onRequest', handler, ALL)
           done = watchDone(host)
         },
-        { plugins: {}, answer: jsonAnswer({}) },
+        { plugins: {}, services: { provides: [Auth] }, answer: jsonAnswer({}) },
       )
       await askAndLeave(hooked, '/relay', check.reached, done)
       if (end === 'resolves') check.resolve({ tenant: 't', role: null })

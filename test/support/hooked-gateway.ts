@@ -1,5 +1,12 @@
 /** A gateway before one scripted worker, with a plugin of the test's own that may hook and route as it likes. */
-import { definePlugin, type Host, type Plugin, type PluginLifecycle, Type } from '#kernel'
+import {
+  definePlugin,
+  type Host,
+  type Plugin,
+  type PluginLifecycle,
+  type PluginManifest,
+  Type,
+} from '#kernel'
 import { startGateway, type TestGateway } from './gateway.ts'
 import { type Script, type ScriptedWorker, startScriptedWorker } from './scripted-worker.ts'
 import { type StaticWorkers, staticWorkers } from './static-workers.ts'
@@ -25,12 +32,20 @@ export interface HookedOptions {
   readonly others?: readonly { readonly url: string }[]
   /** Sections of plugins from the catalog. Default: auth without keys. */
   readonly plugins?: Record<string, unknown>
+  /** What the plugin's manifest says of services. */
+  readonly services?: ServiceTerms
 }
 
+type ServiceTerms = Pick<PluginManifest, 'provides' | 'uses' | 'usesOptionally'>
+
 /** A plugin that is nothing but its `register`. */
-export function plugin(name: string, register: (host: Host) => PluginLifecycle | void): Plugin {
+export function plugin(
+  name: string,
+  register: (host: Host) => PluginLifecycle | void,
+  services: ServiceTerms = {},
+): Plugin {
   return definePlugin({
-    manifest: { name, version: '0.0.0', description: 'of a test', config: Type.Object({}) },
+    manifest: { name, version: '0.0.0', description: 'of a test', ...services, config: Type.Object({}) },
     register: (host) => register(host),
   })
 }
@@ -44,7 +59,7 @@ export async function openHooked(
   if (options.answer !== undefined) worker.script('POST /echo', options.answer)
   const workers = staticWorkers([{ url: worker.url }, ...(options.others ?? [])])
   const gateway = await startGateway({
-    own: [workers.plugin, plugin('hooked', register), ...(options.own ?? [])],
+    own: [workers.plugin, plugin('hooked', register, options.services), ...(options.own ?? [])],
     plugins: options.plugins ?? { auth: {} },
     kernel: options.kernel,
   })
