@@ -27,6 +27,7 @@ import type { MetricsSnapshot } from './observe/metrics-snapshot.ts'
 import { declareOpenRequestAges } from './observe/open-request-ages.ts'
 import { declareEventLoopMetrics, declareProcessMetrics } from './observe/process-metrics.ts'
 import { WorkerMetrics } from './observe/worker-metrics.ts'
+import { BackgroundWorks } from './plugin/background-works.ts'
 import { Declarations } from './plugin/declarations.ts'
 import type { Listener, ListenOptions, Plugin } from './plugin/define-plugin.ts'
 import { missingServices, providesService, sortPlugins } from './plugin/graph.ts'
@@ -103,6 +104,7 @@ export class GatewayThread {
   readonly #options: ThreadBootOptions
   readonly #declarations = new Declarations()
   readonly #services = new Services()
+  readonly #background: BackgroundWorks
   readonly #plugins: PluginSet
   readonly #listeners: HttpServer[] = []
   readonly #stopWatching: () => void
@@ -114,6 +116,7 @@ export class GatewayThread {
     const { kernel } = config
     this.#options = options
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'a metrics refresh failed'))
+    this.#background = new BackgroundWorks(this.metrics, log)
     this.#stopWatching = kernel.metrics.enabled ? declareEventLoopMetrics(this.metrics, link.index) : () => {}
     this.#httpMetrics = kernel.metrics.enabled && link.isData ? new HttpMetrics(this.metrics) : null
     const counters = new Counters(options.counters, link.index)
@@ -166,6 +169,7 @@ export class GatewayThread {
         upstream: this.upstream,
         generations: this.generations,
         shared: options.shared,
+        background: this.#background,
         listen: (plugin, listen) => this.#listen(plugin, listen),
         isDraining: () => this.isDraining,
       },
@@ -218,7 +222,19 @@ export class GatewayThread {
     // What plugins serve comes after: the gateway's own requests may need it.
     for (const listener of this.#listeners) listener.stopListening()
     await withinMs(Promise.all(this.#listeners.map((one) => one.whenIdle())), endsAtMs - performance.now())
+    await this.#endBackground(endsAtMs)
     await this.#plugins.drain(Math.max(1, endsAtMs - performance.now()))
+  }
+
+  /** What requests have left running may end too; what does not is told. */
+  async #endBackground(endsAtMs: number): Promise<void> {
+    await withinMs(this.#background.whenIdle(), endsAtMs - performance.now())
+    const left = this.#background.cancel()
+    if (left > 0)
+      this.#options.log.warn(
+        { background_work: left },
+        'background work still under way at the end of the grace period is cancelled',
+      )
   }
 
   async stop(): Promise<void> {

@@ -5,8 +5,12 @@ import type { GatewayThread, PluginCatalog } from './boot.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/load.ts'
 import type { Logger } from './contracts/log.ts'
+import { guardControl } from './control-guard.ts'
 import type { MetricsEndpoint } from './metrics-endpoint.ts'
 import { createLogger } from './observe/log.ts'
+import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
+import { ReadMetrics, RequestShutdown, type ShutdownDemand } from './plugin/kernel-commands.ts'
+import { ShutdownRequest, watchSignals } from './process-signals.ts'
 import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
 import { DataThreads } from './threads/data-threads.ts'
@@ -86,6 +90,8 @@ class Control {
   #thread: GatewayThread | null = null
   #threads: DataThreads | null = null
   #metrics: MetricsEndpoint | null = null
+  readonly #shutdown = new ShutdownRequest()
+  #unguard: () => void = () => {}
 
   constructor(options: ServeOptions, config: LoadedConfig) {
     this.#options = options
@@ -96,19 +102,29 @@ class Control {
     this.#counters = createCounters(config.kernel.limits.maxWorkers, this.#threadCount)
   }
 
+  get #shutdownTimes(): KernelConfig['shutdown'] {
+    return this.#config.kernel.shutdown
+  }
+
   async run(): Promise<void> {
-    const shutdown = this.#watchSignals()
+    const shutdown = this.#shutdown
+    const unwatch = watchSignals(shutdown, {
+      ...this.#shutdownTimes,
+      log: this.#log,
+      signal: this.#options.signal,
+    })
     try {
       const info = await this.#boot()
       this.#options.onReady?.(info)
     } catch (error) {
       await this.#stop()
+      unwatch()
       throw error
     }
     const settleMs = await shutdown.asked
     await Promise.race([this.#drain(settleMs), shutdown.hurried])
     await this.#stop()
-    shutdown.unwatch()
+    unwatch()
   }
 
   async #boot(): Promise<ServeInfo> {
@@ -128,6 +144,8 @@ class Control {
       },
       plugins,
     )
+    this.#unguard = guardControl(this.#thread.metrics, this.#log)
+    this.#answerPlugins()
     await this.#thread.start()
     const port = hasApi ? await this.#listen(this.#thread) : null
     if (kernel.metrics.enabled) await this.#openMetrics()
@@ -159,16 +177,27 @@ class Control {
     return (await this.#threads.start()).port
   }
 
+  /** What plugins ask of control itself, from any thread. */
+  #answerPlugins(): void {
+    this.#link.onCommand(RequestShutdown.name, (request) => {
+      const isFirst = this.#shutdown.ask(this.#shutdownTimes.settleMs)
+      if (isFirst)
+        this.#log.info({ ...(request as ShutdownDemand) }, 'a plugin asks the gateway to shut down')
+    })
+    this.#link.onCommand(ReadMetrics.name, async () => mergeSnapshots(await this.#collect()))
+  }
+
+  async #collect(): Promise<MetricsSnapshot[]> {
+    return [this.#thread?.collect() ?? [], ...((await this.#threads?.collect()) ?? [])]
+  }
+
   async #openMetrics(): Promise<void> {
     const { openMetricsEndpoint } = await import('./metrics-endpoint.ts')
-    this.#metrics = await openMetricsEndpoint(this.#config.kernel, this.#log, async () => [
-      this.#thread?.collect() ?? [],
-      ...((await this.#threads?.collect()) ?? []),
-    ])
+    this.#metrics = await openMetricsEndpoint(this.#config.kernel, this.#log, () => this.#collect())
   }
 
   async #drain(settleMs: number): Promise<void> {
-    const { graceMs } = this.#config.kernel.shutdown
+    const { graceMs } = this.#shutdownTimes
     this.#log.info({ grace_ms: graceMs }, 'shutting down: running requests may finish')
     const endsAtMs = performance.now() + graceMs
     await this.#threads?.drain(graceMs, settleMs)
@@ -180,33 +209,8 @@ class Control {
     const left = (await this.#threads?.stop(STOP_LIMIT_MS)) ?? 0
     this.#metrics?.server.close()
     await this.#thread?.stop()
+    this.#unguard()
     if (left > 0) this.#log.error({ threads: left }, 'data threads that do not end keep the process alive')
-  }
-
-  /**
-   * The first signal drains, the second cuts. An interrupt from a keyboard does not wait for balancers to notice.
-   * @source routing facts 3.7
-   */
-  #watchSignals(): { asked: Promise<number>; hurried: Promise<void>; unwatch: () => void } {
-    const asked = Promise.withResolvers<number>()
-    const hurried = Promise.withResolvers<void>()
-    let isAsked = false
-    const ask = (settleMs: number) => {
-      if (isAsked) hurried.resolve()
-      isAsked = true
-      asked.resolve(settleMs)
-    }
-    const { settleMs } = this.#config.kernel.shutdown
-    const onTerm = () => ask(settleMs)
-    const onInterrupt = () => ask(0)
-    process.on('SIGTERM', onTerm)
-    process.on('SIGINT', onInterrupt)
-    this.#options.signal?.addEventListener('abort', onInterrupt)
-    const unwatch = () => {
-      process.off('SIGTERM', onTerm)
-      process.off('SIGINT', onInterrupt)
-    }
-    return { asked: asked.promise, hurried: hurried.promise, unwatch }
   }
 }
 

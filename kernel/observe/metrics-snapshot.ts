@@ -1,46 +1,24 @@
 /** Metrics as plain data that may cross a thread border, and how the values of several threads become one. */
 
-export type MetricType = 'counter' | 'gauge' | 'histogram'
+import type {
+  FamilySnapshot,
+  HistogramFamily,
+  HistogramSeries,
+  MetricsSnapshot,
+  MetricType,
+  ValueFamily,
+  ValueSeries,
+} from '../contracts/metric-snapshot.ts'
 
-/** One child of a counter or gauge. */
-export interface ValueSeries {
-  /** In the order of the family's label names. */
-  readonly labels: readonly string[]
-  readonly value: number
+export type {
+  FamilySnapshot,
+  HistogramFamily,
+  HistogramSeries,
+  MetricsSnapshot,
+  MetricType,
+  ValueFamily,
+  ValueSeries,
 }
-
-/** One child of a histogram. */
-export interface HistogramSeries {
-  /** In the order of the family's label names. */
-  readonly labels: readonly string[]
-  /** Per bucket, not cumulative; one more than there are bounds. */
-  readonly buckets: Float64Array
-  readonly sum: number
-  readonly count: number
-}
-
-interface FamilyHead {
-  readonly name: string
-  readonly help: string
-  readonly labelNames: readonly string[]
-}
-
-export interface ValueFamily extends FamilyHead {
-  readonly type: 'counter' | 'gauge'
-  readonly series: readonly ValueSeries[]
-}
-
-export interface HistogramFamily extends FamilyHead {
-  readonly type: 'histogram'
-  /** Upper bounds, inclusive, ascending, without infinity. */
-  readonly bounds: readonly number[]
-  readonly series: readonly HistogramSeries[]
-}
-
-export type FamilySnapshot = ValueFamily | HistogramFamily
-
-/** All families of one thread at one moment; survives `structuredClone`. */
-export type MetricsSnapshot = readonly FamilySnapshot[]
 
 /** Joins label values to one key; the separator is no character of a label value that means anything. */
 export function labelKey(values: readonly string[]): string {

@@ -11,8 +11,11 @@ import type { Metrics } from '../contracts/metric.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay } from '../contracts/policy.ts'
 import type { RequestSlot } from '../contracts/request-facts.ts'
+import type { BackgroundWork } from '../contracts/background.ts'
+import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
+import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { Upstream } from '../contracts/upstream.ts'
 import type { TaskPool, TaskPoolOptions } from '../threads/task-pool.ts'
@@ -132,6 +135,9 @@ export interface Host {
   /** Control only: swaps the value everywhere; resolves when every thread has acknowledged. */
   publish<T>(token: ReplicaToken<T>, next: T): Promise<void>
 
+  /** Events under keys, from any thread to any. */
+  topic<Event>(token: TopicToken<Event>): Topic<Event>
+
   /**
    * Memory that all threads see, zeroed when new and kept when a data thread is replaced. The name is the plugin's own.
    * Ask in `register`, or later on any thread: a data thread that is the first to ask stands still until control has made
@@ -175,4 +181,17 @@ export interface Host {
   readinessReason(): string | null
   /** True from the first shutdown signal on. */
   readonly isDraining: boolean
+
+  /**
+   * Begins the graceful end that SIGTERM begins: running requests may finish. More calls change nothing.
+   * @param reason for the log
+   */
+  shutdown(reason: string): void
+  /**
+   * Counts work that goes on without a request; drain waits for it within the grace period. Work that can say how far it
+   * came is given with `cancel`.
+   */
+  background(work: Promise<unknown> | BackgroundWork): void
+  /** The metrics of all threads as they are now, added up; a thread that is silent for a second counts as last seen. */
+  readMetrics(): Promise<MetricsSnapshot>
 }

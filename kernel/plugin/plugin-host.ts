@@ -11,16 +11,21 @@ import type { Metrics } from '../contracts/metric.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay, PolicyParts } from '../contracts/policy.ts'
 import type { RequestFacts, RequestSlot } from '../contracts/request-facts.ts'
+import type { BackgroundWork } from '../contracts/background.ts'
+import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
+import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { ThreadGenerations } from '../generate/thread-generations.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
 import { TaskPool, type TaskPoolOptions } from '../threads/task-pool.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
+import type { BackgroundWorks } from './background-works.ts'
 import type { Declarations } from './declarations.ts'
 import type { Host, Listener, ListenOptions, PluginManifest, ReplicaView } from './define-plugin.ts'
+import { ReadMetrics, RequestShutdown } from './kernel-commands.ts'
 import type { Services, ServiceTerms } from './services.ts'
 
 /** What the hosts of all plugins on a thread share. */
@@ -36,6 +41,7 @@ export interface HostParts {
   readonly upstream: ThreadUpstream
   readonly generations: ThreadGenerations
   readonly shared: SharedMemory
+  readonly background: BackgroundWorks
   listen(plugin: string, options: ListenOptions): Promise<Listener>
   isDraining(): boolean
 }
@@ -147,8 +153,26 @@ export class PluginHost implements Host {
     return this.#parts.link.publish(token.name, next)
   }
 
+  topic<Event>(token: TopicToken<Event>): Topic<Event> {
+    return this.#parts.link.topics.topic(token)
+  }
+
   shared(name: string, bytes: number): SharedArrayBuffer {
     return this.#parts.shared.block(`${this.plugin}.${name}`, bytes)
+  }
+
+  shutdown(reason: string): void {
+    this.command(RequestShutdown, { plugin: this.plugin, reason }).catch((err: unknown) =>
+      this.log.error({ err }, 'control could not be asked to shut down'),
+    )
+  }
+
+  background(work: Promise<unknown> | BackgroundWork): void {
+    this.#parts.background.add(this.plugin, work)
+  }
+
+  readMetrics(): Promise<MetricsSnapshot> {
+    return this.command(ReadMetrics, null)
   }
 
   taskPool(options: TaskPoolOptions): TaskPool {

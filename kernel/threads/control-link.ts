@@ -1,10 +1,13 @@
 /** The link as control holds it: runs command handlers and publishes replicas to the data threads attached to it. */
+import type { Transferable } from 'node:worker_threads'
 import type { Logger } from '../contracts/log.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { ReplicaCell, ThreadLink } from './link.ts'
 import type { LinkDownMessage, LinkUpMessage, ReplicaState } from './messages.ts'
 import { ReplicaCells } from './replica-cells.ts'
 import { threadErrors, toFailure } from './thread-errors.ts'
+import { TopicExchange, type TopicThread } from './topic-exchange.ts'
+import { TopicHub } from './topic-hub.ts'
 
 export interface ControlLinkOptions {
   readonly log: Logger
@@ -26,8 +29,13 @@ interface Publication {
   readonly resolve: () => void
 }
 
-interface DataPort {
-  readonly send: (message: LinkDownMessage) => void
+type CommandMessage = Extract<LinkUpMessage, { type: 'command' }>
+
+/** Posts to a thread; messages to one that has ended vanish. */
+export type SendDown = (message: LinkDownMessage, transfer?: readonly Transferable[]) => void
+
+interface DataPort extends TopicThread {
+  readonly send: SendDown
 }
 
 export class ControlLink implements ThreadLink {
@@ -40,11 +48,15 @@ export class ControlLink implements ThreadLink {
   readonly #ports = new Set<DataPort>()
   /** By replica name and version. */
   readonly #publications = new Map<string, Publication>()
+  readonly #exchange = new TopicExchange()
+  readonly #own: TopicThread = { index: 0, send: (message) => this.topics.receive(message) }
+  readonly topics = new TopicHub((message) => this.#exchange.receive(this.#own, message))
 
   constructor({ log, isData = false }: ControlLinkOptions) {
     this.#log = log
     this.isData = isData
     this.#cells = new ReplicaCells(log)
+    this.#exchange.add(this.#own)
   }
 
   async command(name: string, payload: unknown): Promise<unknown> {
@@ -83,14 +95,16 @@ export class ControlLink implements ThreadLink {
     return this.#cells.published()
   }
 
-  /** @param send posts to the thread; messages to a dead thread vanish */
-  attach(send: (message: LinkDownMessage) => void): Attachment {
-    const port: DataPort = { send }
+  /** @param index of the thread, 1-based */
+  attach(index: number, send: SendDown): Attachment {
+    const port: DataPort = { index, send }
     this.#ports.add(port)
+    this.#exchange.add(port)
     return {
       receive: (message) => this.#receive(port, message),
       detach: () => {
         this.#ports.delete(port)
+        this.#exchange.remove(port)
         for (const key of this.#publications.keys()) this.#acknowledge(key, port)
       },
     }
@@ -114,11 +128,12 @@ export class ControlLink implements ThreadLink {
 
   #receive(port: DataPort, message: LinkUpMessage): void {
     if (message.type === 'replica_ack') this.#acknowledge(publicationKey(message.name, message.version), port)
-    else void this.#runCommand(port, message.id, message.name, message.payload)
+    else if (message.type === 'command') void this.#runCommand(port, message)
+    else this.#exchange.receive(port, message)
   }
 
   /** Never rejects: whatever goes wrong is the answer. */
-  async #runCommand(port: DataPort, id: number, name: string, payload: unknown): Promise<void> {
+  async #runCommand(port: DataPort, { id, name, payload }: CommandMessage): Promise<void> {
     try {
       const value = await this.command(name, payload)
       port.send({ type: 'command_done', id, value })

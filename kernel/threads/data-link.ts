@@ -5,6 +5,7 @@ import type { ReplicaCell, ThreadLink } from './link.ts'
 import type { DownMessage, LifeDownMessage, LifeUpMessage, ReplicaState, UpMessage } from './messages.ts'
 import { ReplicaCells } from './replica-cells.ts'
 import { fromFailure } from './thread-errors.ts'
+import { TopicHub } from './topic-hub.ts'
 
 export interface DataLinkOptions {
   /** The thread's `parentPort`. */
@@ -25,6 +26,7 @@ export class DataLink implements ThreadLink {
   readonly isControl = false
   readonly isData = true
   readonly index: number
+  readonly topics = new TopicHub((message) => this.#post(message))
   readonly #port: MessagePort
   readonly #cells: ReplicaCells
   readonly #pending = new Map<number, PendingCommand>()
@@ -88,6 +90,13 @@ export class DataLink implements ThreadLink {
         return
       case 'command_failed':
         this.#settle(message.id)?.reject(fromFailure(message.failure))
+        return
+      case 'topic_listens':
+      case 'topic_left':
+      case 'topic_gone':
+      case 'topic_ready':
+      case 'topic_port':
+        this.topics.receive(message)
         return
       default:
         if (this.#onLife === null) this.#earlyLife.push(message)

@@ -1,7 +1,10 @@
 /**
- * The link between threads as one thread sees it: commands go up to control, replicas come down from it.
+ * The link between threads as one thread sees it: commands go up to control, replicas come down from it, events of topics
+ * go from any thread to any.
  * Control and data threads, and the single thread of `threads: 0`, hold the same interface.
  */
+
+import type { TopicHub } from './topic-hub.ts'
 
 /** One replicated value on this thread. */
 export interface ReplicaCell {
@@ -24,4 +27,5 @@ export interface ThreadLink {
   replica(name: string, initial: unknown): ReplicaCell
   /** Control only: next version on every thread; resolves when all that live have acknowledged. */
   publish(name: string, value: unknown): Promise<void>
+  readonly topics: TopicHub
 }

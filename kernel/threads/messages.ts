@@ -1,8 +1,9 @@
-/** The messages between control and a data thread. Nothing else crosses, besides shared memory. */
+/** The messages between control and a data thread. Besides shared memory and events of topics, nothing else crosses. */
 import type { MessagePort } from 'node:worker_threads'
 import type { PlainError } from '../errors/gateway-error.ts'
 import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { SharedBlocks } from './shared-memory.ts'
+import type { TopicDownMessage, TopicUpMessage } from './topic-messages.ts'
 
 /** A replica's value and the number of its publication, 1-based. */
 export interface ReplicaState {
@@ -19,12 +20,14 @@ export type CommandFailure =
 export type LinkUpMessage =
   | { readonly type: 'command'; readonly id: number; readonly name: string; readonly payload: unknown }
   | { readonly type: 'replica_ack'; readonly name: string; readonly version: number }
+  | TopicUpMessage
 
 /** Link messages from control to a data thread. */
 export type LinkDownMessage =
   | { readonly type: 'command_done'; readonly id: number; readonly value: unknown }
   | { readonly type: 'command_failed'; readonly id: number; readonly failure: CommandFailure }
   | { readonly type: 'replica'; readonly name: string; readonly state: ReplicaState }
+  | TopicDownMessage
 
 /** Reports of a data thread about its own life. */
 export type LifeUpMessage =

@@ -1,0 +1,71 @@
+/** The background work of one thread: counted, waited for by drain, cancelled when the grace period is over. */
+import type { BackgroundWork } from '../contracts/background.ts'
+import type { Logger } from '../contracts/log.ts'
+import type { Metrics } from '../contracts/metric.ts'
+
+export class BackgroundWorks {
+  readonly #log: Logger
+  readonly #metrics: Metrics
+  readonly #open = new Map<BackgroundWork, string>()
+  #whenIdle: (() => void)[] = []
+
+  constructor(metrics: Metrics, log: Logger) {
+    this.#metrics = metrics
+    this.#log = log
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  add(plugin: string, given: Promise<unknown> | BackgroundWork): void {
+    // An object of its own: the same promise may be given twice.
+    const work: BackgroundWork = given instanceof Promise ? { done: given } : given
+    if (this.#open.has(work)) return
+    this.#open.set(work, plugin)
+    const active = this.#metrics
+      .gauge({ name: 'weir_background_work_active', help: 'Background work under way.', labels: ['plugin'] })
+      .labels(plugin)
+    active.value += 1
+    const end = () => {
+      active.value -= 1
+      this.#open.delete(work)
+      if (this.#open.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve()
+    }
+    work.done.then(end, (err: unknown) => {
+      this.#failed(plugin, err)
+      end()
+    })
+  }
+
+  /** Resolves when nothing is under way. */
+  whenIdle(): Promise<void> {
+    if (this.#open.size === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#whenIdle.push(resolve))
+  }
+
+  /** The grace period is over. @returns how much was still under way */
+  cancel(): number {
+    const left = [...this.#open]
+    for (const [work, plugin] of left) {
+      try {
+        work.cancel?.()
+      } catch (err) {
+        this.#failed(plugin, err)
+      }
+    }
+    return left.length
+  }
+
+  #failed(plugin: string, err: unknown): void {
+    this.#log.error({ err, plugin }, 'background work failed')
+    this.#metrics
+      .counter({
+        name: 'weir_background_work_failed_total',
+        help: 'Background work that ended with an error.',
+        labels: ['plugin'],
+      })
+      .labels(plugin)
+      .inc()
+  }
+}

@@ -1,0 +1,130 @@
+/** The process as a whole: what must not end it, what does, and what its end waits for. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, test } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const FAULT = fileURLToPath(new URL('../fixtures/fault-plugin.ts', import.meta.url))
+
+interface Running {
+  readonly child: ChildProcess
+  readonly url: string
+  readonly lines: string[]
+  readonly closed: Promise<unknown[]>
+  post(path: string): Promise<Response>
+}
+
+const cleanups: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup()
+})
+
+/** A gateway of its own process, since what is tried here is done to the process. */
+async function start(kernel: object = {}): Promise<Running> {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-life-'))
+  const file = join(folder, 'weir.json')
+  const config = {
+    kernel: {
+      port: 0,
+      threads: 1,
+      metrics: { port: 0 },
+      log: { access: false },
+      shutdown: { graceMs: 10_000, settleMs: 0 },
+      ...kernel,
+    },
+    plugins: { health: {}, fault: { $path: FAULT } },
+  }
+  writeFileSync(file, JSON.stringify(config))
+  const command = [join(ROOT, 'plugins/cli.ts'), 'serve', '--config', file]
+  const child = spawn(process.execPath, ['--conditions=source', '--no-warnings', ...command])
+  const closed = once(child, 'close')
+  cleanups.push(async () => {
+    child.kill('SIGKILL')
+    await closed
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const lines: string[] = []
+  const url = await new Promise<string>((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface({ input: stream }).on('line', (line) => {
+        lines.push(line)
+        const found = /API\s+(http:\/\/\S+)/.exec(line) ?? / is ready .*?(http:\/\/\S+)/.exec(line)
+        if (found !== null) resolve(found[1])
+      })
+    }
+    void closed.then(() => reject(new Error(lines.join('\n'))))
+  })
+  return { child, url, lines, closed, post: (path) => fetch(url + path, { method: 'POST' }) }
+}
+
+const metrics = async ({ post }: Running) =>
+  (await (await post('/read-metrics')).json()) as Record<string, number[]>
+const says = (running: Running, text: string) => running.lines.filter((line) => line.includes(text)).length
+
+describe('nothing that is thrown on control ends the gateway', () => {
+  test.each([0, 1])('with %i data threads; it is logged and counted', async (threads) => {
+    const running = await start({ threads })
+    for (const kind of ['handler', 'rejection'])
+      expect((await running.post(`/fault/${kind}`)).status).toBe(500)
+    for (const kind of ['timer', 'forgotten', 'emitter', 'spread', 'odd'])
+      expect((await running.post(`/fault/${kind}`)).status).toBe(200)
+    await expect.poll(async () => (await metrics(running)).weir_control_errors_total).toEqual([3, 2])
+    expect((await fetch(`${running.url}/liveness`)).status).toBe(200)
+    expect(says(running, 'that nobody caught')).toBe(5)
+    // Counted on the thread that serves, read through control.
+    expect((await metrics(running)).fault_asked_total).toEqual([7])
+    running.child.kill('SIGTERM')
+    expect((await running.closed)[0]).toBe(0)
+  })
+})
+
+describe('signals', () => {
+  test('HUP, USR1 and USR2 harm nothing; QUIT ends in order', async () => {
+    const running = await start()
+    for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) {
+      running.child.kill(signal)
+      await expect.poll(() => says(running, signal)).toBeGreaterThan(0)
+    }
+    expect((await fetch(`${running.url}/liveness`)).status).toBe(200)
+    expect(says(running, 'Debugger')).toBe(0)
+    running.child.kill('SIGQUIT')
+    expect((await running.closed).slice(0, 2)).toEqual([0, null])
+  })
+})
+
+describe('the end', () => {
+  test('may be asked for by a plugin, and waits for background work', async () => {
+    const running = await start()
+    await running.post('/work/begin')
+    expect((await metrics(running)).weir_background_work_active).toEqual([1])
+    const kept = await running.post('/shutdown')
+    expect(kept.status).toBe(200)
+    await expect.poll(() => says(running, 'asked by a test')).toBe(1)
+    await expect
+      .poll(() =>
+        fetch(`${running.url}/liveness`).then(
+          () => 'open',
+          () => 'closed',
+        ),
+      )
+      .toBe('closed')
+    expect([running.child.exitCode, says(running, 'asked again')]).toEqual([null, 0])
+    running.child.kill('SIGTERM')
+    expect((await running.closed)[0]).toBe(0)
+  })
+
+  test('cancels background work that outlives the grace period', async () => {
+    const running = await start({ shutdown: { graceMs: 300, settleMs: 0 } })
+    await running.post('/work/begin')
+    await running.post('/work/fail')
+    expect((await metrics(running)).weir_background_work_failed_total).toEqual([1])
+    await running.post('/shutdown')
+    expect((await running.closed)[0]).toBe(0)
+    expect([says(running, 'work was cancelled'), says(running, 'grace period is cancelled')]).toEqual([1, 1])
+  })
+})
