@@ -13,6 +13,7 @@ import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
 import { ThreadGenerations } from './generate/thread-generations.ts'
 import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
 import { type CompiledRoute, NO_HOOKS } from './http/compiled-route.ts'
+import { type CompiledSocket, compileSocket, messageRoute, upgradeHooks } from './http/compiled-socket.ts'
 import { createCors } from './http/cors.ts'
 import { openListener } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'
@@ -273,9 +274,11 @@ export class GatewayThread {
   /** On every thread, so that control says it before any data thread is started. */
   #requireAuth(): void {
     if (this.#options.config.kernel.auth === 'off' || this.#services.lookUp(Auth) !== undefined) return
-    const open = this.#declarations.routes.find(({ definition }) => definition.access !== 'public')
+    const { routes, sockets } = this.#declarations
+    const open = [...routes, ...sockets].find(({ definition }) => definition.access !== 'public')
     if (open === undefined) return
-    const { method, path, access } = open.definition
+    const { path, access } = open.definition
+    const method = 'method' in open.definition ? open.definition.method : 'a socket route'
     throw new BootError(
       `plugin ${open.plugin} declares ${method} ${path} for ${access} callers, but no plugin checks keys; ` +
         'enable plugin auth, or set kernel.auth to off to leave every route open',
@@ -293,15 +296,27 @@ export class GatewayThread {
         metrics: httpMetrics?.forRoute(definition.method, definition.path) ?? null,
       }),
     )
-    this.#declarations.onHooksChanged = () => this.#recompileHooks(routes)
+    const sockets = this.#declarations.sockets.map(({ plugin, definition }) =>
+      compileSocket(definition, {
+        hooks: compileHooks(this.#declarations.hooks, plugin, messageRoute(definition)),
+        auth,
+        metrics: httpMetrics && {
+          upgrade: httpMetrics.forRoute('GET', definition.path),
+          message: httpMetrics.forRoute('MESSAGE', definition.path),
+        },
+      }),
+    )
+    this.#declarations.onHooksChanged = () => this.#recompileHooks(routes, sockets)
     const accessLog = kernel.log.access && kernel.log.level !== 'silent' ? this.#createAccessLog() : null
     const server = new HttpServer({
       routes,
+      sockets,
       unmatched: { ...unmatchedRoute(httpMetrics?.forRoute('OTHER', null) ?? null), hooks: NO_HOOKS },
       headerRules: headerRules({
         declared: [
           ...this.balance.registry.headers,
           ...this.#declarations.routes.flatMap((route) => route.definition.headers ?? []),
+          ...this.#declarations.sockets.flatMap((socket) => socket.definition.headers ?? []),
           ...this.#declarations.hooks.flatMap((hook) => hook.options.headers ?? []),
         ],
         forwarded: kernel.upstream.forwardHeaders,
@@ -319,9 +334,17 @@ export class GatewayThread {
           : (ctx, durationMs) => writeAccessLine(accessLog, ctx, durationMs, ctx.workerUrl),
     })
     if (httpMetrics !== null) {
+      if (sockets.length > 0) this.#declareOpenSockets(server)
       declareOpenRequestAges(this.metrics, () => Array.from(server.openRequests, (ctx) => ctx.startedAtMs))
     }
     return server
+  }
+
+  #declareOpenSockets(server: HttpServer): void {
+    const open = this.metrics.gauge({ name: 'weir_sockets_open', help: 'WebSockets that are open.' }).labels()
+    this.metrics.onCollect(() => {
+      open.value = server.openSockets
+    })
   }
 
   #createAccessLog(): Logger {
@@ -339,7 +362,12 @@ export class GatewayThread {
   }
 
   /** A hook was switched on or off on this thread. */
-  #recompileHooks(routes: readonly CompiledRoute[]): void {
+  #recompileHooks(routes: readonly CompiledRoute[], sockets: readonly CompiledSocket[]): void {
+    this.#declarations.sockets.forEach(({ plugin, definition }, index) => {
+      const hooks = compileHooks(this.#declarations.hooks, plugin, messageRoute(definition))
+      sockets[index].message.hooks = hooks
+      sockets[index].upgrade.hooks = upgradeHooks(hooks)
+    })
     this.#declarations.routes.forEach(({ plugin, definition }, index) => {
       routes[index].hooks = compileHooks(this.#declarations.hooks, plugin, definition)
     })

@@ -9,6 +9,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export interface RouteDocs {
   readonly summary: string
   readonly tag: string
+  /** True leaves the route out of the OpenAPI document, on purpose, as for static files. */
+  readonly isHidden?: boolean
   readonly body?: TSchema
   readonly query?: Readonly<Record<string, TSchema>>
   /** By status; null where the reply has no JSON body. */
@@ -19,7 +21,10 @@ export interface RouteDocs {
 
 export interface RouteFacts {
   readonly method: Method
-  /** Literal segments and `:name` parameters, such as `/workers/:worker_id`. */
+  /**
+   * Literal segments and `:name` parameters, such as `/workers/:worker_id`. A `*` as the last segment stands for any rest of
+   * the path: `ctx.param('*')`, percent-decoded, which may hold `..` and slashes of any kind.
+   */
   readonly path: string
   readonly access: Access
   /** How errors are shown, such as `apiErrorFormat`. */

@@ -22,13 +22,18 @@ export function compileRoute(definition: RouteDefinition, parts: RouteParts): Co
     throw new TypeError(`route ${method} ${path}: errors must be an error format, such as apiErrorFormat`)
   return {
     definition,
-    paramNames: path.split('/').flatMap((segment) => (segment.startsWith(':') ? [segment.slice(1)] : [])),
+    paramNames: path.split('/').flatMap((segment) => paramNameOf(segment)),
     readsBody: definition.readsBody ?? (method === 'POST' || method === 'PUT' || method === 'PATCH'),
     requestIdPrefix: definition.requestIdPrefix ?? DEFAULT_ID_PREFIX,
     hooks: parts.hooks,
     auth: access === 'public' ? null : parts.auth,
     metrics: parts.metrics,
   }
+}
+
+function paramNameOf(segment: string): string[] {
+  if (segment.startsWith(':')) return [segment.slice(1)]
+  return segment === '*' ? ['*'] : []
 }
 
 /** Answers paths that no route has; every path looks the same in metrics. */

@@ -79,6 +79,12 @@ export class HttpContext extends HookedWriter implements RelayContext {
     return index < 0 ? '' : decode(this.#pathValues[index])
   }
 
+  /** Percent-encoded as received. */
+  rawParam(name: string): string {
+    const index = this.compiled.paramNames.indexOf(name)
+    return index < 0 ? '' : this.#pathValues[index]
+  }
+
   queryParam(name: string): string | null {
     return this.query === '' ? null : new URLSearchParams(this.query).get(name)
   }

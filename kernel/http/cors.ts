@@ -8,13 +8,19 @@ export interface Cors {
   replyHeaders(origin: string): ReplyHeaders
   /** Headers for a preflight of this Origin. */
   preflightHeaders(origin: string): ReplyHeaders
+  /** True when pages of this Origin may read replies. */
+  allows(origin: string): boolean
+  /** True when the configuration names this Origin, not just any. */
+  names(origin: string): boolean
 }
 
 /** @param origins `['*']` allows any, a list only those, `[]` none */
 export function createCors(origins: readonly string[]): Cors {
-  if (origins.includes('*')) return anyOrigin
   const allowed = new Set(origins)
+  if (origins.includes('*')) return { ...anyOrigin, names: (origin) => allowed.has(origin) }
   return {
+    allows: (origin) => allowed.has(origin),
+    names: (origin) => allowed.has(origin),
     replyHeaders: (origin) =>
       allowed.has(origin)
         ? [
@@ -44,7 +50,8 @@ export function createCors(origins: readonly string[]): Cors {
   }
 }
 
-const anyOrigin: Cors = {
+const anyOrigin: Omit<Cors, 'names'> = {
+  allows: () => true,
   replyHeaders: () => ['access-control-allow-origin', '*', 'access-control-expose-headers', '*'],
   preflightHeaders: () => [
     'access-control-allow-origin',

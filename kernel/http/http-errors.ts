@@ -35,6 +35,16 @@ export const httpErrors = defineErrors('http', {
     source: 'worker',
     text: (limitBytes: number) => `an event of the stream is larger than the limit of ${limitBytes} bytes`,
   },
+  origin_not_allowed: {
+    kind: 'forbidden',
+    source: 'client',
+    text: () => 'pages of this origin may not open a socket here; see kernel.http.corsOrigins',
+  },
+  socket_unavailable: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: (why: string) => `no socket now: ${why}`,
+  },
   bad_framing: { kind: 'bad_request', source: 'client', text: (what: string) => what },
   json_parse_error: {
     kind: 'bad_request',

@@ -169,6 +169,15 @@ export abstract class ReplyWriter implements HeartbeatTarget {
     this.#done()
   }
 
+  /** Hands the connection over to another protocol: nothing is written here afterwards. */
+  switchProtocols(upgrade: () => void): void {
+    if (this.isDone) return
+    this.status = 101
+    this.firstByteAtMs = performance.now()
+    this.#res.cork(upgrade)
+    this.#done()
+  }
+
   #writeOwnHeaders(): void {
     const res = this.#res
     res.writeHeader('x-request-id', this.requestId)

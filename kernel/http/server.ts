@@ -8,6 +8,7 @@ import type { GatewayError } from '../errors/gateway-error.ts'
 import { readBody } from './body.ts'
 import { BodyPool } from './body-pool.ts'
 import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
+import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
 import { Heartbeats } from './heartbeat.ts'
@@ -16,9 +17,13 @@ import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
+import type { SocketConnection, SocketHome } from './socket-connection.ts'
+import { type Handshake, SocketServer } from './socket-server.ts'
+import { wildcardRest } from './wildcard.ts'
 
 export interface HttpServerOptions {
   readonly routes: readonly CompiledRoute[]
+  readonly sockets?: readonly CompiledSocket[]
   /** Serves paths that no route has; made by `compileRoute`, so that it is counted like any other. */
   readonly unmatched: CompiledRoute
   readonly headerRules: HeaderRules
@@ -32,7 +37,7 @@ export interface HttpServerOptions {
 
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 
-export class HttpServer implements ServerParts {
+export class HttpServer implements SocketHome, ServerParts {
   readonly heartbeats: Heartbeats
   readonly bodies = new BodyPool()
   readonly cors: Cors
@@ -43,6 +48,7 @@ export class HttpServer implements ServerParts {
   readonly #app: TemplatedApp = App()
   readonly #options: HttpServerOptions
   readonly #open = new Set<ServedRequest>()
+  readonly #sockets: SocketServer
   #listenSocket: us_listen_socket | null = null
   #isClosed = false
   #onIdle: (() => void) | null = null
@@ -53,12 +59,18 @@ export class HttpServer implements ServerParts {
     this.cors = options.cors
     this.log = options.log
     this.access = options.access
+    this.#sockets = new SocketServer(this)
     this.#addRoutes()
   }
 
   /** Requests being served. */
   get openRequests(): ReadonlySet<ServedRequest> {
     return this.#open
+  }
+
+  /** WebSockets that are open. */
+  get openSockets(): number {
+    return this.#sockets.size
   }
 
   /** @returns the port taken @throws when the address cannot be had */
@@ -75,9 +87,10 @@ export class HttpServer implements ServerParts {
     })
   }
 
-  /** Takes no new connections; those that are open go on. */
+  /** Takes no new connections; those that are open go on, sockets as long as they work. */
   stopListening(): void {
     this.closesConnections = true
+    this.#sockets.drain()
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)
     this.#listenSocket = null
   }
@@ -95,6 +108,7 @@ export class HttpServer implements ServerParts {
     if (this.#isClosed) return
     this.#isClosed = true
     this.heartbeats.close()
+    this.#sockets.close()
     this.#listenSocket = null
     this.#app.close()
   }
@@ -107,6 +121,15 @@ export class HttpServer implements ServerParts {
     }
   }
 
+  requestBegan(ctx: HttpContext): void {
+    this.#open.add(ctx)
+    ctx.compiled.metrics?.onRequest()
+  }
+
+  socketClosed(connection: SocketConnection): void {
+    this.#sockets.closed(connection)
+  }
+
   #addRoutes(): void {
     const byPath = new Map<string, CompiledRoute[]>()
     for (const route of this.#options.routes) {
@@ -114,10 +137,18 @@ export class HttpServer implements ServerParts {
       byPath.set(path, [...(byPath.get(path) ?? []), route])
     }
     for (const [path, routes] of byPath) this.#addPath(path, routes)
+    for (const socket of this.#options.sockets ?? []) this.#addSocket(socket)
     const { unmatched } = this.#options
     this.#app.any('/*', (res, req) =>
       this.#refuse(res, req, unmatched, httpErrors.route_not_found(req.getUrl())),
     )
+  }
+
+  #addSocket(socket: CompiledSocket): void {
+    const route = upgradeRoute(socket, (ctx) => this.#sockets.accept(ctx as HttpContext))
+    const onUpgrade = (res: HttpResponse, req: HttpRequest, handshake: Handshake) =>
+      this.#onMatch(res, req, route, handshake)
+    this.#app.ws(route.definition.path, this.#sockets.behavior(socket, onUpgrade))
   }
 
   #addPath(path: string, routes: readonly CompiledRoute[]): void {
@@ -154,7 +185,10 @@ export class HttpServer implements ServerParts {
   #enter(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpContext {
     const headers = copyHeaders(req, this.#options.headerRules, route.hooks.readsAllHeaders)
     const values: string[] = []
-    for (let i = 0; i < route.paramNames.length; i++) values.push(req.getParameter(i) ?? '')
+    for (let i = 0; i < route.paramNames.length; i++) {
+      const isRest = route.paramNames[i] === '*'
+      values.push(isRest ? wildcardRest(req.getUrl(), route.definition.path) : (req.getParameter(i) ?? ''))
+    }
     const ctx = new HttpContext(
       this,
       route,
@@ -166,13 +200,13 @@ export class HttpServer implements ServerParts {
       headers,
       headers.requestId === '' ? makeRequestId(route.requestIdPrefix) : headers.requestId,
     )
-    this.#open.add(ctx)
-    route.metrics?.onRequest()
+    this.requestBegan(ctx)
     return ctx
   }
 
-  #onMatch(res: HttpResponse, req: HttpRequest, route: CompiledRoute): void {
+  #onMatch(res: HttpResponse, req: HttpRequest, route: CompiledRoute, handshake?: Handshake): void {
     const ctx = this.#enter(res, req, route)
+    if (handshake !== undefined) this.#sockets.expect(ctx, handshake)
     const { headers } = ctx
     if (headers.problem !== null) {
       this.#failAndClose(ctx, headers.problem)

@@ -18,6 +18,8 @@ const KNOWN_METHODS = new Set([
   'OPTIONS',
   'CONNECT',
   'TRACE',
+  // A message of a socket.
+  'MESSAGE',
 ])
 
 /** Distinct error codes with series of their own. */

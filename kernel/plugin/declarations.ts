@@ -1,6 +1,7 @@
 /** What all plugins of one thread have declared; closed when registering ends. */
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
+import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import { type DeclaredHook, declareHook } from './hooks.ts'
 import { BootError } from './plugin-errors.ts'
 
@@ -9,8 +10,14 @@ export interface DeclaredRoute {
   readonly definition: RouteDefinition
 }
 
+export interface DeclaredSocket {
+  readonly plugin: string
+  readonly definition: SocketRouteDefinition
+}
+
 export class Declarations {
   readonly routes: DeclaredRoute[] = []
+  readonly sockets: DeclaredSocket[] = []
   readonly hooks: DeclaredHook[] = []
   readonly readinessChecks: (() => string | null)[] = []
   /** Called when a hook was switched; set by boot once routes are compiled. */
@@ -32,7 +39,21 @@ export class Declarations {
         `plugins ${other.plugin} and ${plugin} both declare ${definition.method} ${definition.path}`,
       )
     }
+    assertStarIsLast(plugin, definition.path)
     this.routes.push({ plugin, definition })
+  }
+
+  addSocket(plugin: string, definition: SocketRouteDefinition): void {
+    this.#assertOpen(plugin, 'a socket route')
+    const key = patternOf(definition.path)
+    const other = this.sockets.find((socket) => patternOf(socket.definition.path) === key)
+    if (other !== undefined) {
+      throw new BootError(
+        `plugins ${other.plugin} and ${plugin} both declare a socket route ${definition.path}`,
+      )
+    }
+    assertStarIsLast(plugin, definition.path)
+    this.sockets.push({ plugin, definition })
   }
 
   addHook<Name extends HookName>(
@@ -63,5 +84,18 @@ export class Declarations {
 }
 
 function routeKey({ method, path }: RouteDefinition): string {
-  return `${method} ${path.replace(/:[^/]+/g, ':')}`
+  return `${method} ${patternOf(path)}`
+}
+
+/** Two paths of one pattern match the same requests, whatever their parameters are called. */
+function patternOf(path: string): string {
+  return path.replace(/:[^/]+/g, ':')
+}
+
+function assertStarIsLast(plugin: string, path: string): void {
+  const star = path.indexOf('*')
+  if (star >= 0 && !(star === path.length - 1 && path.endsWith('/*')))
+    throw new BootError(
+      `plugin ${plugin} declares ${path}: a star stands for the last segments only, as in /files/*`,
+    )
 }

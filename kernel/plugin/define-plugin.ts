@@ -14,6 +14,7 @@ import type { RequestSlot } from '../contracts/request-facts.ts'
 import type { BackgroundWork } from '../contracts/background.ts'
 import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
+import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
@@ -110,6 +111,8 @@ export interface Host {
 
   /** Adds a route; only in `register`. */
   route(definition: RouteDefinition): void
+  /** Adds a WebSocket route; only in `register`. A path may have other routes beside it. */
+  socket(definition: SocketRouteDefinition): void
   /** Every route declared so far by all plugins; complete from `start` on. */
   routes(): readonly RouteDefinition[]
   /** Adds a hook; only in `register`. */

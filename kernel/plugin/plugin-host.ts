@@ -14,6 +14,7 @@ import type { RequestFacts, RequestSlot } from '../contracts/request-facts.ts'
 import type { BackgroundWork } from '../contracts/background.ts'
 import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
+import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
@@ -100,6 +101,10 @@ export class PluginHost implements Host {
 
   route(definition: RouteDefinition): void {
     this.#parts.declarations.addRoute(this.plugin, definition)
+  }
+
+  socket(definition: SocketRouteDefinition): void {
+    this.#parts.declarations.addSocket(this.plugin, definition)
   }
 
   routes(): readonly RouteDefinition[] {

@@ -24,7 +24,11 @@ export interface OpenapiDocument {
 }
 
 /** @source OpenAPI specification 3.1.0 */
-export function buildDocument(routes: readonly RouteDefinition[], options: DocumentOptions): OpenapiDocument {
+export function buildDocument(
+  declared: readonly RouteDefinition[],
+  options: DocumentOptions,
+): OpenapiDocument {
+  const routes = declared.filter(({ docs }) => docs.isHidden !== true)
   const paths: Record<string, Record<string, Operation>> = {}
   const errors = new ErrorSchemas()
   for (const route of routes) {

@@ -83,6 +83,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   autocannon: ['bench/support'],
   'hdr-histogram-js': ['bench/support'],
   '@anthropic-ai/sdk': ['test/api', 'test/flows'],
+  ws: ['test/api'],
   openai: ['examples/openai-client', 'examples/real-engine', 'test/api', 'test/flows'],
   weir: ['examples/custom-plugin'],
 }

@@ -1,0 +1,78 @@
+/** A socket route with everything decided at ready: the request that opens it, and the one that each message becomes. */
+import type { AuthService } from '../contracts/auth.ts'
+import type { RouteHooks } from '../contracts/hook.ts'
+import type { RouteDefinition } from '../contracts/route.ts'
+import type { SocketLimits, SocketMessage, SocketRouteDefinition } from '../contracts/socket.ts'
+import type { RouteMetrics } from '../observe/http-metrics.ts'
+import { compileRoute } from './compile-route.ts'
+import type { CompiledRoute } from './compiled-route.ts'
+
+const DEFAULT_LIMITS: SocketLimits = {
+  maxMessageBytes: 16_777_216,
+  maxOpen: 1_000,
+  idleMs: 600_000,
+  maxBufferedBytes: 16_777_216,
+  maxRunning: 1,
+  maxWaiting: 16,
+}
+
+export interface CompiledSocket {
+  readonly definition: SocketRouteDefinition
+  readonly limits: SocketLimits
+  /** Its handler is set by the server, which alone can open a socket. */
+  readonly upgrade: CompiledRoute
+  readonly message: CompiledRoute
+}
+
+export interface SocketParts {
+  readonly hooks: RouteHooks
+  readonly auth: AuthService | null
+  /** Null when metrics are off. */
+  readonly metrics: { readonly upgrade: RouteMetrics; readonly message: RouteMetrics } | null
+}
+
+/** A message as the routes that hooks know: it has a body, as a POST has. */
+export function messageRoute(definition: SocketRouteDefinition): RouteDefinition {
+  const { path, access, errors, headers, endpoint, requestIdPrefix, onMessage } = definition
+  return {
+    method: 'POST',
+    path,
+    access,
+    errors,
+    headers,
+    endpoint,
+    requestIdPrefix,
+    docs: { summary: 'a message of a socket', tag: 'sockets', isHidden: true, responses: {} },
+    handler: (ctx) => onMessage(ctx as SocketMessage),
+  }
+}
+
+export function compileSocket(definition: SocketRouteDefinition, parts: SocketParts): CompiledSocket {
+  const { hooks, auth, metrics } = parts
+  const route = messageRoute(definition)
+  return {
+    definition,
+    limits: { ...DEFAULT_LIMITS, ...definition.limits },
+    upgrade: compileRoute(
+      { ...route, method: 'GET', readsBody: false },
+      { hooks: upgradeHooks(hooks), auth, metrics: metrics?.upgrade ?? null },
+    ),
+    message: compileRoute(route, { hooks, auth: null, metrics: metrics?.message ?? null }),
+  }
+}
+
+/** The route of the upgrade as a server runs it. Its hooks are read anew at each, since they may be switched. */
+export function upgradeRoute({ upgrade }: CompiledSocket, accept: RouteDefinition['handler']): CompiledRoute {
+  return {
+    ...upgrade,
+    definition: { ...upgrade.definition, handler: accept },
+    get hooks() {
+      return upgrade.hooks
+    },
+  }
+}
+
+/** What gates requests runs for each message, not for the socket; refusals and the end are seen as usual. */
+export function upgradeHooks(hooks: RouteHooks): RouteHooks {
+  return { ...hooks, onRequest: null }
+}

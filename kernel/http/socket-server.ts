@@ -1,0 +1,162 @@
+/** The sockets of one listener: opens them after the checks, closes idle ones, and sends them away at the end. */
+import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
+import type { CompiledSocket } from './compiled-socket.ts'
+import type { HttpContext } from './context.ts'
+import { httpErrors } from './http-errors.ts'
+import { SocketConnection, type SocketHome } from './socket-connection.ts'
+
+/** The library cuts peers that answer no ping within this. seconds */
+const PING_LIMIT_SECS = 60
+const MAX_IDLE_CHECK_MS = 5_000
+/** @source RFC 6455 §7.4.1 */
+const NORMAL = 1000
+
+/** What of a request the library needs to make a socket of it. */
+export interface Handshake {
+  readonly socket: CompiledSocket
+  readonly res: HttpResponse
+  readonly key: string
+  /** Subprotocols as the client offers them. */
+  readonly offered: readonly string[]
+  readonly context: us_socket_context_t
+}
+
+/** What the library keeps with each socket. */
+interface Held {
+  readonly connection: SocketConnection
+}
+
+export class SocketServer {
+  readonly #home: SocketHome
+  readonly #open = new Map<CompiledSocket, Set<SocketConnection>>()
+  readonly #handshakes = new WeakMap<HttpContext, Handshake>()
+  #isDraining = false
+  #idleTimer: NodeJS.Timeout | null = null
+  #idleCheckMs = MAX_IDLE_CHECK_MS
+
+  constructor(home: SocketHome) {
+    this.#home = home
+  }
+
+  /** Sockets that are open. */
+  get size(): number {
+    let count = 0
+    for (const sockets of this.#open.values()) count += sockets.size
+    return count
+  }
+
+  /** @param onUpgrade runs the request that asks for a socket, up to `accept` */
+  behavior(
+    socket: CompiledSocket,
+    onUpgrade: (res: HttpResponse, req: HttpRequest, handshake: Handshake) => void,
+  ): WebSocketBehavior<Held> {
+    const { maxMessageBytes, maxBufferedBytes } = socket.limits
+    return {
+      compression: 0,
+      // What is a little too large is told so; the library itself just cuts.
+      maxPayloadLength: 2 * maxMessageBytes,
+      maxBackpressure: maxBufferedBytes,
+      closeOnBackpressureLimit: true,
+      idleTimeout: PING_LIMIT_SECS,
+      sendPingsAutomatically: true,
+      upgrade: (res, req, context) => onUpgrade(res, req, readHandshake(socket, res, req, context)),
+      open: (ws) => ws.getUserData().connection.opened(ws),
+      message: (ws, data, isBinary) => ws.getUserData().connection.received(data, isBinary),
+      drain: (ws) => ws.getUserData().connection.drained(),
+      close: (ws, code) => ws.getUserData().connection.closed(code),
+    }
+  }
+
+  expect(ctx: HttpContext, handshake: Handshake): void {
+    this.#handshakes.set(ctx, handshake)
+  }
+
+  /** After the access check. @throws origin_not_allowed (403), socket_unavailable (503) */
+  accept(ctx: HttpContext): void {
+    const handshake = this.#handshakes.get(ctx)
+    if (handshake === undefined) throw new Error('a socket route was reached without a handshake')
+    const { socket, res, key, offered, context } = handshake
+    this.#assertOrigin(ctx, socket)
+    const open = this.#open.get(socket) ?? new Set()
+    if (this.#isDraining) throw httpErrors.socket_unavailable('the gateway is shutting down')
+    if (open.size >= socket.limits.maxOpen)
+      throw httpErrors.socket_unavailable(`${socket.limits.maxOpen} sockets of this route are open`)
+    this.#open.set(socket, open)
+    const protocol = socket.definition.protocols?.find((one) => offered.includes(one)) ?? ''
+    // The library knows it only as long as this is a request.
+    void ctx.clientAddress
+    const connection = new SocketConnection(this.#home, socket, ctx, protocol)
+    open.add(connection)
+    this.#watchIdle(socket.limits.idleMs)
+    ctx.switchProtocols(() => {
+      res.writeStatus('101 Switching Protocols').writeHeader('x-request-id', ctx.requestId)
+      res.upgrade<Held>({ connection }, key, protocol, '', context)
+    })
+  }
+
+  closed(connection: SocketConnection): void {
+    for (const sockets of this.#open.values()) sockets.delete(connection)
+    if (this.size === 0) this.close()
+  }
+
+  /** Takes no new socket and no new message; each closes with 1001 when its running work has ended. */
+  drain(): void {
+    this.#isDraining = true
+    for (const sockets of this.#open.values()) for (const socket of [...sockets]) socket.goAway()
+  }
+
+  close(): void {
+    if (this.#idleTimer !== null) clearInterval(this.#idleTimer)
+    this.#idleTimer = null
+  }
+
+  /** A browser sends the page's origin and checks nothing itself. @source RFC 6455 §10.2 */
+  #assertOrigin(ctx: HttpContext, { definition }: CompiledSocket): void {
+    const origin = ctx.header('origin')
+    if (origin === undefined || isSameOrigin(origin, ctx.header('host'))) return
+    const { cors } = this.#home
+    const isAllowed = definition.access === 'admin' ? cors.names(origin) : cors.allows(origin)
+    if (!isAllowed) throw httpErrors.origin_not_allowed()
+  }
+
+  /** As often as the shortest limit met so far asks for. */
+  #watchIdle(idleMs: number): void {
+    if (idleMs === 0) return
+    const checkMs = Math.min(MAX_IDLE_CHECK_MS, idleMs / 4)
+    if (this.#idleTimer !== null && checkMs >= this.#idleCheckMs) return
+    this.close()
+    this.#idleCheckMs = checkMs
+    this.#idleTimer = setInterval(() => this.#closeIdle(), checkMs).unref()
+  }
+
+  #closeIdle(): void {
+    const nowMs = performance.now()
+    for (const [{ limits }, sockets] of this.#open) {
+      for (const socket of [...sockets]) {
+        if (limits.idleMs > 0 && socket.isIdle && nowMs - socket.lastActiveMs > limits.idleMs)
+          socket.close(NORMAL, 'idle')
+      }
+    }
+  }
+}
+
+function readHandshake(
+  socket: CompiledSocket,
+  res: HttpResponse,
+  req: HttpRequest,
+  context: us_socket_context_t,
+): Handshake {
+  const offered = req.getHeader('sec-websocket-protocol').split(',')
+  return {
+    socket,
+    res,
+    key: req.getHeader('sec-websocket-key'),
+    offered: offered.map((one) => one.trim()),
+    context,
+  }
+}
+
+/** The page came from this gateway, as the client names it. */
+function isSameOrigin(origin: string, host: string | undefined): boolean {
+  return host !== undefined && (origin === `http://${host}` || origin === `https://${host}`)
+}
