@@ -15,11 +15,11 @@ import type { BackgroundWork } from '../contracts/background.ts'
 import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
+import type { TaskPool, TaskPoolOptions } from '../contracts/task-pool.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { Upstream } from '../contracts/upstream.ts'
-import type { TaskPool, TaskPoolOptions } from '../threads/task-pool.ts'
 
 /** Plain data about a plugin; tools read it without running anything. */
 export interface PluginManifest<Config extends TSchema = TSchema> {
@@ -149,7 +149,10 @@ export interface Host {
    * @throws Error when the block has another size
    */
   shared(name: string, bytes: number): SharedArrayBuffer
-  /** Threads of the plugin's own, for work that may loop or crash; from `start` on. The plugin closes the pool. */
+  /**
+   * Threads of the plugin's own, for work that may loop or crash; from `start` on. One set per thread, or with `scope:
+   * 'process'` one for all. The plugin closes the pool.
+   */
   taskPool(options: TaskPoolOptions): TaskPool
 
   /**

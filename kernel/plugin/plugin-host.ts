@@ -15,13 +15,14 @@ import type { BackgroundWork } from '../contracts/background.ts'
 import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
+import type { TaskPool, TaskPoolOptions } from '../contracts/task-pool.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { ThreadGenerations } from '../generate/thread-generations.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
-import { TaskPool, type TaskPoolOptions } from '../threads/task-pool.ts'
+import { OwnTaskPool } from '../threads/task-pool.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { BackgroundWorks } from './background-works.ts'
 import type { Declarations } from './declarations.ts'
@@ -181,7 +182,9 @@ export class PluginHost implements Host {
   }
 
   taskPool(options: TaskPoolOptions): TaskPool {
-    return new TaskPool(options)
+    if (options.scope !== 'process') return new OwnTaskPool(options)
+    const name = `${this.plugin}.${options.name ?? 'tasks'}`
+    return this.#parts.link.processPool(name, options.threads, () => new OwnTaskPool(options))
   }
 
   policy(name: string, make: PolicyFactory, options?: PolicyOptions): void {

@@ -1,9 +1,10 @@
 /** The link as control holds it: runs command handlers and publishes replicas to the data threads attached to it. */
-import type { Transferable } from 'node:worker_threads'
 import type { Logger } from '../contracts/log.ts'
+import type { TaskPool } from '../contracts/task-pool.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { ReplicaCell, ThreadLink } from './link.ts'
-import type { LinkDownMessage, LinkUpMessage, ReplicaState } from './messages.ts'
+import type { LinkDownMessage, LinkUpMessage, ReplicaState, SendDown } from './messages.ts'
+import { ProcessPools } from './process-pools.ts'
 import { ReplicaCells } from './replica-cells.ts'
 import { threadErrors, toFailure } from './thread-errors.ts'
 import { TopicExchange, type TopicThread } from './topic-exchange.ts'
@@ -31,9 +32,6 @@ interface Publication {
 
 type CommandMessage = Extract<LinkUpMessage, { type: 'command' }>
 
-/** Posts to a thread; messages to one that has ended vanish. */
-export type SendDown = (message: LinkDownMessage, transfer?: readonly Transferable[]) => void
-
 interface DataPort extends TopicThread {
   readonly send: SendDown
 }
@@ -49,6 +47,7 @@ export class ControlLink implements ThreadLink {
   /** By replica name and version. */
   readonly #publications = new Map<string, Publication>()
   readonly #exchange = new TopicExchange()
+  readonly #pools = new ProcessPools()
   readonly #own: TopicThread = { index: 0, send: (message) => this.topics.receive(message) }
   readonly topics = new TopicHub((message) => this.#exchange.receive(this.#own, message))
 
@@ -95,6 +94,10 @@ export class ControlLink implements ThreadLink {
     return this.#cells.published()
   }
 
+  processPool(name: string, _threads: number, open: () => TaskPool): TaskPool {
+    return this.#pools.add(name, open())
+  }
+
   /** @param index of the thread, 1-based */
   attach(index: number, send: SendDown): Attachment {
     const port: DataPort = { index, send }
@@ -105,6 +108,7 @@ export class ControlLink implements ThreadLink {
       detach: () => {
         this.#ports.delete(port)
         this.#exchange.remove(port)
+        this.#pools.remove(port)
         for (const key of this.#publications.keys()) this.#acknowledge(key, port)
       },
     }
@@ -127,8 +131,11 @@ export class ControlLink implements ThreadLink {
   }
 
   #receive(port: DataPort, message: LinkUpMessage): void {
+    // What a thread that has ended had still to say: nobody is left to hear the answer.
+    if (!this.#ports.has(port)) return
     if (message.type === 'replica_ack') this.#acknowledge(publicationKey(message.name, message.version), port)
     else if (message.type === 'command') void this.#runCommand(port, message)
+    else if (message.type === 'task' || message.type === 'task_stop') this.#pools.receive(port, message)
     else this.#exchange.receive(port, message)
   }
 

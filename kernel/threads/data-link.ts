@@ -1,8 +1,10 @@
 /** The link as a data thread holds it: sends commands to control and takes in the replicas that come back. */
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from '../contracts/log.ts'
+import type { TaskPool } from '../contracts/task-pool.ts'
 import type { ReplicaCell, ThreadLink } from './link.ts'
 import type { DownMessage, LifeDownMessage, LifeUpMessage, ReplicaState, UpMessage } from './messages.ts'
+import { RemoteTasks } from './remote-task-pool.ts'
 import { ReplicaCells } from './replica-cells.ts'
 import { fromFailure } from './thread-errors.ts'
 import { TopicHub } from './topic-hub.ts'
@@ -27,6 +29,7 @@ export class DataLink implements ThreadLink {
   readonly isData = true
   readonly index: number
   readonly topics = new TopicHub((message) => this.#post(message))
+  readonly #tasks = new RemoteTasks((message, transfer) => this.#post(message, transfer))
   readonly #port: MessagePort
   readonly #cells: ReplicaCells
   readonly #pending = new Map<number, PendingCommand>()
@@ -75,8 +78,12 @@ export class DataLink implements ThreadLink {
     for (const message of this.#earlyLife.splice(0)) listener(message)
   }
 
-  #post(message: UpMessage): void {
-    this.#port.postMessage(message)
+  processPool(name: string, threads: number): TaskPool {
+    return this.#tasks.pool(name, threads)
+  }
+
+  #post(message: UpMessage, transfer: readonly ArrayBuffer[] = []): void {
+    this.#port.postMessage(message, transfer)
   }
 
   #receive(message: DownMessage): void {
@@ -90,6 +97,10 @@ export class DataLink implements ThreadLink {
         return
       case 'command_failed':
         this.#settle(message.id)?.reject(fromFailure(message.failure))
+        return
+      case 'task_done':
+      case 'task_failed':
+        this.#tasks.receive(message)
         return
       case 'topic_listens':
       case 'topic_left':

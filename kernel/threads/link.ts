@@ -4,6 +4,7 @@
  * Control and data threads, and the single thread of `threads: 0`, hold the same interface.
  */
 
+import type { TaskPool } from '../contracts/task-pool.ts'
 import type { TopicHub } from './topic-hub.ts'
 
 /** One replicated value on this thread. */
@@ -28,4 +29,9 @@ export interface ThreadLink {
   /** Control only: next version on every thread; resolves when all that live have acknowledged. */
   publish(name: string, value: unknown): Promise<void>
   readonly topics: TopicHub
+  /**
+   * The process-wide task pool of that name: control opens it, the others send it tasks.
+   * @param threads how many it has
+   */
+  processPool(name: string, threads: number, open: () => TaskPool): TaskPool
 }

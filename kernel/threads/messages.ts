@@ -1,5 +1,6 @@
 /** The messages between control and a data thread. Besides shared memory and events of topics, nothing else crosses. */
-import type { MessagePort } from 'node:worker_threads'
+import type { MessagePort, Transferable } from 'node:worker_threads'
+import type { TaskFailureKind } from '../contracts/task-pool.ts'
 import type { PlainError } from '../errors/gateway-error.ts'
 import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { SharedBlocks } from './shared-memory.ts'
@@ -16,11 +17,29 @@ export type CommandFailure =
   | { readonly kind: 'gateway'; readonly error: PlainError }
   | { readonly kind: 'internal'; readonly message: string }
 
+/** A task for a process-wide pool, and the wish to stop one. Ids are the sending thread's own. */
+export type TaskUpMessage =
+  | { readonly type: 'task'; readonly id: number; readonly pool: string; readonly task: unknown }
+  | { readonly type: 'task_stop'; readonly id: number }
+
+export type TaskDownMessage =
+  | { readonly type: 'task_done'; readonly id: number; readonly value: unknown }
+  | {
+      readonly type: 'task_failed'
+      readonly id: number
+      readonly kind: TaskFailureKind
+      readonly message: string
+    }
+
+/** Posts to a thread; messages to one that has ended vanish. */
+export type SendDown = (message: LinkDownMessage, transfer?: readonly Transferable[]) => void
+
 /** Link messages from a data thread to control. */
 export type LinkUpMessage =
   | { readonly type: 'command'; readonly id: number; readonly name: string; readonly payload: unknown }
   | { readonly type: 'replica_ack'; readonly name: string; readonly version: number }
   | TopicUpMessage
+  | TaskUpMessage
 
 /** Link messages from control to a data thread. */
 export type LinkDownMessage =
@@ -28,6 +47,7 @@ export type LinkDownMessage =
   | { readonly type: 'command_failed'; readonly id: number; readonly failure: CommandFailure }
   | { readonly type: 'replica'; readonly name: string; readonly state: ReplicaState }
   | TopicDownMessage
+  | TaskDownMessage
 
 /** Reports of a data thread about its own life. */
 export type LifeUpMessage =

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
+import { type TaskPool, type TaskPoolOptions, TaskStop } from '../contracts/task-pool.ts'
 import type { ScriptedTask } from './fixtures/scripted-task.ts'
-import { TaskPool, type TaskPoolOptions, TaskStop } from './task-pool.ts'
+import { OwnTaskPool } from './task-pool.ts'
 
 const pools: TaskPool[] = []
 afterEach(async () => {
@@ -8,7 +9,7 @@ afterEach(async () => {
 })
 
 function open(options: Partial<TaskPoolOptions> = {}): TaskPool {
-  const pool = new TaskPool({
+  const pool = new OwnTaskPool({
     file: new URL('./fixtures/scripted-task.ts', import.meta.url),
     threads: 1,
     queueLimit: 10,

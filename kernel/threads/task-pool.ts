@@ -5,68 +5,17 @@
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { Piscina } from 'piscina'
-
-export interface TaskPoolOptions {
-  /** Module that every thread loads; its export `runTask` gets each task and gives back the result. */
-  readonly file: URL
-  readonly threads: number
-  /** Tasks that may wait while every thread is busy; one more is refused. */
-  readonly queueLimit: number
-  /** `workerData` of the threads. Their environment is empty. */
-  readonly workerData?: unknown
-  /** Most JavaScript heap of one thread, MiB; a thread that needs more ends. */
-  readonly heapMiB: number
-  /** MiB */
-  readonly stackMiB: number
-  /** What a thread posts on its `parentPort` while a task runs. */
-  readonly onMessage?: (message: unknown) => void
-  /** A thread has ended, whatever the reason; nothing of it runs any more. */
-  readonly onThreadEnd?: (threadId: number) => void
-}
-
-/** Why a task gave no result: no place in the queue, stopped by its caller, its thread ended, or the pool was closed. */
-export type TaskFailureKind = 'full' | 'stopped' | 'crashed' | 'closed'
-
-export class TaskFailure extends Error {
-  readonly kind: TaskFailureKind
-  constructor(kind: TaskFailureKind, message: string, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause })
-    this.name = 'TaskFailure'
-    this.kind = kind
-  }
-}
-
-/** Stops one task. An AbortController does the same at ten times the cost. */
-export class TaskStop {
-  aborted = false
-  #listener: (() => void) | null = null
-
-  stop(): void {
-    if (this.aborted) return
-    this.aborted = true
-    this.#listener?.()
-  }
-
-  /** Called by the pool. */
-  once(_event: 'abort', listener: () => void): void {
-    this.#listener = listener
-  }
-
-  /** Called by the pool. */
-  removeListener(): void {
-    this.#listener = null
-  }
-}
-
-export interface TaskRun {
-  /** Moved to the thread: unusable here afterwards. */
-  readonly transfer?: readonly ArrayBuffer[]
-  readonly stop: TaskStop
-}
+import {
+  TaskFailure,
+  type TaskPool,
+  type TaskPoolOptions,
+  type TaskRun,
+  type TaskStop,
+} from '../contracts/task-pool.ts'
 
 const require = createRequire(import.meta.url)
 
-export class TaskPool {
+export class OwnTaskPool implements TaskPool {
   readonly #options: TaskPoolOptions
   readonly #pool: Piscina
   /** Tasks that run or wait. */
