@@ -1,6 +1,8 @@
 /** The reply to one message of a socket: takes what a request's reply writes and sends it as messages. */
 import type { HttpResponse } from 'uWebSockets.js'
-import { EventSplitter } from './event-splitter.ts'
+import { nextEventEnd } from '../wire/event-borders.ts'
+import { EventSplitter } from '../wire/event-splitter.ts'
+import { readEvent } from '../wire/sse-event.ts'
 
 /** What a reply needs of the connection that it is written to. */
 export type ReplyPort = Pick<
@@ -131,18 +133,15 @@ export class SocketReply {
       this.#sink.close(1011, 'an event of the reply is too large')
   }
 
-  /** The data of each event; comments, names and ids have no place in a message. @source WHATWG HTML 9.2.6 */
+  /** The data of each event; comments, names and ids have no place in a message. */
   #sendEvents(events: Buffer): void {
-    let data: string | null = null
-    for (const line of events.toString('utf8').split(/\r\n|\n|\r/)) {
-      if (line === '') {
-        if (data !== null) this.#sink.sendMessage(data, false)
-        data = null
-      } else if (line.startsWith('data:')) {
-        const value = line.slice(line.charCodeAt(5) === 0x20 ? 6 : 5)
-        data = data === null ? value : `${data}\n${value}`
-      }
+    let from = 0
+    while (from < events.length) {
+      const end = nextEventEnd(events, from)
+      const event = readEvent(events.subarray(from, end < 0 ? events.length : end))
+      if (event !== null) this.#sink.sendMessage(event.data, false)
+      if (end < 0) return
+      from = end
     }
-    if (data !== null) this.#sink.sendMessage(data, false)
   }
 }

@@ -1,7 +1,14 @@
 /** WebSocket routes over real sockets: who may open one, what a message becomes, limits, and the end. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import type { Host, Socket, SocketMessage, SocketRouteDefinition } from '#kernel'
+import {
+  adminErrorFormat,
+  apiErrorFormat,
+  type Host,
+  type Socket,
+  type SocketMessage,
+  type SocketRouteDefinition,
+} from '#kernel'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type HookedGateway, openHooked, plugin } from '../support/hooked-gateway.ts'
 import { sseAnswer } from '../support/scripted-worker.ts'
@@ -61,7 +68,7 @@ async function connect(
 const echo: SocketRouteDefinition = {
   path: '/echo/:room',
   access: 'public',
-  errors: 'api',
+  errors: apiErrorFormat,
   onMessage: (ctx) =>
     ctx.json(200, { said: ctx.bodyBytes.toString(), room: ctx.param('room'), id: ctx.requestId }),
 }
@@ -221,7 +228,7 @@ describe('the upgrade', () => {
     await expect(open('https://evil.example')).rejects.toThrow('403')
     for (const origin of [undefined, 'https://app.example', gateway.url]) await open(origin)
 
-    const admin = await gatewayWith({ ...echo, access: 'admin', errors: 'admin' })
+    const admin = await gatewayWith({ ...echo, access: 'admin', errors: adminErrorFormat })
     await expect(connect(admin.url, '/echo/a', { origin: 'https://any.example' })).rejects.toThrow('403')
     await connect(admin.url, '/echo/a', { origin: admin.url })
     await connect(admin.url, '/echo/a')
@@ -243,7 +250,7 @@ describe('the upgrade', () => {
           method: 'POST',
           path: '/echo/:room',
           access: 'public',
-          errors: 'api',
+          errors: apiErrorFormat,
           docs,
           handler: (ctx) => ctx.text(200, `posted to ${ctx.param('room')}`),
         }),
@@ -420,7 +427,7 @@ test('the rest of a path is one parameter of a star, and a hidden route is in no
         method: 'GET',
         path: '/console/*',
         access: 'public',
-        errors: 'api',
+        errors: apiErrorFormat,
         docs: { ...docs, isHidden: true },
         handler: (ctx) => ctx.text(200, ctx.param('*')),
       })
@@ -428,7 +435,7 @@ test('the rest of a path is one parameter of a star, and a hidden route is in no
         method: 'GET',
         path: '/v/:version/files/*',
         access: 'public',
-        errors: 'api',
+        errors: apiErrorFormat,
         docs,
         handler: (ctx) => ctx.text(200, `${ctx.param('version')}|${ctx.param('*')}`),
       })
