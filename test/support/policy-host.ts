@@ -8,6 +8,7 @@ import { type WorkerEntry, WorkerTableReplica } from '../../kernel/contracts/wor
 import type { ThreadGenerations } from '../../kernel/generate/thread-generations.ts'
 import { createLogger } from '../../kernel/observe/log.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
+import { BackgroundWorks } from '../../kernel/plugin/background-works.ts'
 import { Declarations } from '../../kernel/plugin/declarations.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { openReplica } from '../../kernel/plugin/plugin-host.ts'
@@ -56,6 +57,7 @@ export class PolicyHostThread {
         upstream: {} as ThreadUpstream,
         generations: {} as ThreadGenerations,
         shared: memory,
+        background: new BackgroundWorks(metrics, log),
         listen: () => Promise.reject(new Error('nothing listens here')),
         isDraining: () => false,
       },
