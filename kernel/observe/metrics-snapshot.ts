@@ -7,18 +7,9 @@ import type {
   MetricsSnapshot,
   MetricType,
   ValueFamily,
-  ValueSeries,
 } from '../contracts/metric-snapshot.ts'
 
-export type {
-  FamilySnapshot,
-  HistogramFamily,
-  HistogramSeries,
-  MetricsSnapshot,
-  MetricType,
-  ValueFamily,
-  ValueSeries,
-}
+export type { FamilySnapshot, HistogramFamily, MetricsSnapshot, MetricType, ValueFamily }
 
 /** Joins label values to one key; the separator is no character of a label value that means anything. */
 export function labelKey(values: readonly string[]): string {

@@ -12,6 +12,7 @@ export default definePlugin({
     name: 'policies',
     version: '0.1.0',
     description: 'Load balancing by cached prompts, load, session or size; cache_aware becomes the default.',
+    usesOptionally: [KvEvents],
     config: policiesConfig,
     flags: policiesFlags,
     policies: POLICY_NAMES,
