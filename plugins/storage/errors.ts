@@ -1,4 +1,4 @@
-/** Errors of the record store: what stops the boot, and keys that cannot be kept apart. */
+/** Errors of the record store: what stops the boot, keys that cannot be kept apart, and disks that are full. */
 import { defineErrors } from '#kernel'
 
 export const storageErrors = defineErrors('storage', {
@@ -22,6 +22,21 @@ export const storageErrors = defineErrors('storage', {
     kind: 'internal',
     source: 'gateway',
     text: (verb: string, collection: string) => `cannot ${verb} a record of ${collection}`,
+  },
+  storage_unavailable: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: () => 'the disk takes no records at the moment; it may be full',
+  },
+  storage_overloaded: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: () => 'too many records wait to be written; try again later',
+  },
+  record_too_large: {
+    kind: 'too_large',
+    source: 'client',
+    text: (bytes: number, limit: number) => `a record of ${bytes} bytes is larger than the limit of ${limit}`,
   },
   invalid_record_key: {
     kind: 'bad_request',

@@ -1,8 +1,9 @@
 /** The storage plugin: provides the record store, kept in one directory on disk. */
 import { definePlugin, Store } from '#kernel'
 import { storageConfig } from './config.ts'
-import { LevelStore } from './level-store.ts'
+import { LevelStore, SHARED_BYTES } from './level-store.ts'
 import { StoreMetrics } from './store-metrics.ts'
+import { Sweeper } from './sweeper.ts'
 
 export default definePlugin({
   manifest: {
@@ -12,8 +13,25 @@ export default definePlugin({
     config: storageConfig,
   },
   register(host, config) {
-    const store = new LevelStore(config.dir, new StoreMetrics(host.metrics))
+    const store = new LevelStore(config.dir, {
+      metrics: new StoreMetrics(host.metrics),
+      shared: host.shared('turns', SHARED_BYTES),
+      threadIndex: host.threadIndex,
+      maxRecordBytes: config.maxRecordBytes,
+      maxWaitingBytes: config.maxWaitingBytes,
+      warn: (message) => host.isControl && host.log.warn({}, message),
+    })
     host.provide(Store, store)
-    return { start: () => store.open(), stop: () => store.close() }
+    const sweeper = new Sweeper((limit) => store.sweep(limit), config.sweepIntervalMs, host.log)
+    return {
+      start: () => store.open(),
+      ready: () => {
+        if (host.isControl) sweeper.start()
+      },
+      stop: async () => {
+        await sweeper.stop()
+        await store.close()
+      },
+    }
   },
 })

@@ -9,6 +9,7 @@ import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import type { HistogramFamily, ValueFamily } from '../../kernel/observe/metrics-snapshot.ts'
 import { LevelStore } from '../../plugins/storage/level-store.ts'
 import { StoreMetrics } from '../../plugins/storage/store-metrics.ts'
+import { MemoryStore } from '../support/memory-store.ts'
 import { storeContract } from './store-contract.ts'
 
 const dirs: string[] = []
@@ -25,7 +26,12 @@ async function makeDir(): Promise<string> {
 storeContract('LevelDB', async () => {
   const store = new LevelStore(join(await makeDir(), 'data'))
   await store.open()
-  return { store, close: () => store.close() }
+  return { store, sweep: (limit) => store.sweep(limit), close: () => store.close() }
+})
+
+storeContract('memory', async () => {
+  const store = new MemoryStore()
+  return { store, sweep: (limit) => store.sweep(limit), close: async () => undefined }
 })
 
 test('records outlive a close', async () => {
@@ -58,7 +64,7 @@ test('open and close may be called twice', async () => {
 
 test('reads, writes and deletions are counted and timed (routing facts 6.2)', async () => {
   const metrics = new ThreadMetrics()
-  const store = new LevelStore(await makeDir(), new StoreMetrics(metrics))
+  const store = new LevelStore(await makeDir(), { metrics: new StoreMetrics(metrics) })
   await store.open()
   const notes = store.collection<number>('notes')
   await notes.put('a', 'id', 1)
