@@ -2,7 +2,7 @@
  * Group commit: what waits while one batch is on its way to the disk goes together in the next one, so that many writes
  * share one sync. Conditions are checked in the order of arrival, against what the writes before them in the group do.
  */
-import { storageErrors } from './errors.ts'
+import { storeErrors } from '#kernel'
 import type { LevelHandle } from './level-handle.ts'
 import { isExpired, readHead } from './record-value.ts'
 import type { WriteTurn } from './write-turn.ts'
@@ -59,7 +59,7 @@ export class GroupCommit {
    */
   write(write: LevelWrite): Promise<boolean> {
     if (this.#waitingBytes > 0 && this.#waitingBytes + write.bytes > this.#maxWaitingBytes) {
-      return Promise.reject(storageErrors.storage_overloaded())
+      return Promise.reject(storeErrors.storage_overloaded())
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ write, resolve, reject })

@@ -1,9 +1,7 @@
 /** The storage plugin: provides the record store, kept in one directory on disk. */
-import { definePlugin, Store } from '#kernel'
+import { definePlugin, SlicedWork, Store, StoreMetrics } from '#kernel'
 import { storageConfig } from './config.ts'
 import { LevelStore, SHARED_BYTES } from './level-store.ts'
-import { StoreMetrics } from './store-metrics.ts'
-import { Sweeper } from './sweeper.ts'
 
 export default definePlugin({
   manifest: {
@@ -14,7 +12,7 @@ export default definePlugin({
   },
   register(host, config) {
     const store = new LevelStore(config.dir, {
-      metrics: new StoreMetrics(host.metrics),
+      metrics: new StoreMetrics(host.metrics, 'leveldb'),
       shared: host.shared('turns', SHARED_BYTES),
       threadIndex: host.threadIndex,
       maxRecordBytes: config.maxRecordBytes,
@@ -22,7 +20,12 @@ export default definePlugin({
       warn: (message) => host.isControl && host.log.warn({}, message),
     })
     host.provide(Store, store)
-    const sweeper = new Sweeper((limit) => store.sweep(limit), config.sweepIntervalMs, host.log)
+    const sweeper = new SlicedWork(
+      (limit) => store.sweep(limit),
+      config.sweepIntervalMs,
+      host.log,
+      'expired records could not be removed',
+    )
     return {
       start: () => store.open(),
       ready: () => {

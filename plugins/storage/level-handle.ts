@@ -3,6 +3,7 @@
  * failed, each closes its handle and opens a fresh one, since nothing may be added behind a record that is half written.
  */
 import type { Level } from 'level'
+import { storeErrors } from '#kernel'
 import { prepareDataDir, probeRoom } from './data-dir.ts'
 import { storageErrors } from './errors.ts'
 
@@ -19,6 +20,7 @@ export const HANDLE_CELLS = 5
 /** How often a thread that does nothing looks whether it has to reopen. */
 const LOOK_MS = 250
 const PROBE_PAUSE_MS = 500
+const NO_ROOM = 'the disk takes nothing, it may be full'
 /** A thread that died keeps its count; nobody waits for it longer. */
 const REOPEN_WAIT_MS = 5_000
 const REOPEN_POLL_MS = 20
@@ -76,7 +78,7 @@ export class LevelHandle {
 
   /** The database for reading. @throws storage_not_open */
   forReading(): Database | Promise<Database> {
-    if (!this.#isOpen) throw storageErrors.storage_not_open()
+    if (!this.#isOpen) throw storeErrors.storage_not_open()
     return this.#db !== null && !this.#isStale() ? this.#db : this.#reopen()
   }
 
@@ -96,12 +98,12 @@ export class LevelHandle {
     const now = Math.trunc(performance.timeOrigin + performance.now()) | 0
     const isOurs = ((now - probedAt) | 0) >= PROBE_PAUSE_MS || probedAt === 0
     if (!isOurs || Atomics.compareExchange(this.#cells, PROBED_AT, probedAt, now) !== probedAt) {
-      throw storageErrors.storage_unavailable()
+      throw storeErrors.storage_unavailable(NO_ROOM)
     }
     try {
       await probeRoom(this.#dir)
     } catch (cause) {
-      throw storageErrors.storage_unavailable.with({ cause })
+      throw storeErrors.storage_unavailable.with({ cause }, NO_ROOM)
     }
     if (Atomics.exchange(this.#cells, IS_BROKEN, 0) === 1) Atomics.add(this.#cells, EPOCH, 1)
     return this.forReading()
@@ -130,7 +132,7 @@ export class LevelHandle {
     try {
       return await this.#openAt(epoch)
     } catch (cause) {
-      throw storageErrors.storage_unavailable.with({ cause })
+      throw storeErrors.storage_unavailable.with({ cause }, NO_ROOM)
     }
   }
 

@@ -1,15 +1,19 @@
 /** The Store contract over LevelDB: JSON records in one directory, shared by all threads of the process. */
 import type { Change, Collection, StoreService, WriteOptions } from '#kernel'
-import { GatewayError } from '#kernel'
-import { storageErrors } from './errors.ts'
+import {
+  checkCollectionName,
+  GatewayError,
+  makeVersionStamps,
+  type StoreMetrics,
+  storeErrors,
+  toRecordJson,
+} from '#kernel'
 import { sweepExpired } from './expiry-sweep.ts'
 import { type Condition, GroupCommit, type LevelChange } from './group-commit.ts'
 import { LevelCollection } from './level-collection.ts'
 import { HANDLE_CELLS, LevelHandle } from './level-handle.ts'
-import { checkCollectionName, expiryKey, recordKey } from './record-key.ts'
+import { expiryKey, recordKey } from './record-key.ts'
 import { encodeRecord } from './record-value.ts'
-import type { StoreMetrics } from './store-metrics.ts'
-import { makeVersionStamps } from './version-stamps.ts'
 import { TURN_CELLS, WriteTurn } from './write-turn.ts'
 
 /** Bytes of the memory that the stores of all threads share. */
@@ -75,14 +79,9 @@ export class LevelStore implements StoreService {
       checkCollectionName(change.collection)
       const key = recordKey(change.collection, change.tenant, change.id)
       if (change.onlyIf !== undefined) conditions.push({ key, version: change.onlyIf })
-      if (change.kind !== 'check') addSteps(steps, key, change, version)
+      if (change.kind !== 'check') addSteps(steps, key, change, version, this.#maxRecordBytes)
     }
-    for (const { key, value } of steps) {
-      bytes += key.length + (value?.length ?? 0)
-      if ((value?.length ?? 0) > this.#maxRecordBytes) {
-        throw storageErrors.record_too_large(value?.length ?? 0, this.#maxRecordBytes)
-      }
-    }
+    for (const { key, value } of steps) bytes += key.length + (value?.length ?? 0)
     const verb = changes.every(({ kind }) => kind === 'delete') ? 'delete' : 'write'
     const write = { changes: steps, conditions, isSynced: options.durability === 'synced', bytes }
     const isDone = await this.#run(verb, changes[0]?.collection ?? '', () => this.#commits.write(write))
@@ -108,7 +107,7 @@ export class LevelStore implements StoreService {
       if (cause instanceof GatewayError && cause.code === 'storage_not_open') throw cause
       this.#metrics?.onDone(verb, 'error', startedAtMs)
       if (cause instanceof GatewayError) throw cause
-      throw storageErrors.storage_failed.with({ cause }, verb, collection)
+      throw storeErrors.storage_failed.with({ cause }, verb, collection)
     }
   }
 }
@@ -118,13 +117,13 @@ function addSteps(
   key: string,
   change: Exclude<Change, { kind: 'check' }>,
   version: string,
+  maxRecordBytes: number,
 ): void {
   if (change.kind === 'delete') {
     steps.push({ key, value: null })
     return
   }
-  const json = JSON.stringify(change.value)
-  if (json === undefined) throw new TypeError('a record is a JSON value')
+  const json = toRecordJson(change.value, maxRecordBytes)
   const expiresAtMs = change.expiresAtMs ?? null
   steps.push({ key, value: encodeRecord(json, version, expiresAtMs) })
   if (expiresAtMs !== null) steps.push({ key: expiryKey(expiresAtMs, key), value: '' })

@@ -1,5 +1,5 @@
 /** Turns collection, tenant and id into one database key, so that no tenant can reach into another's records. */
-import { storageErrors } from './errors.ts'
+import { checkKeyPart } from '#kernel'
 
 /** Ends the collection and the tenant. Neither may hold it, so no two triples share a key. */
 const END = '\u0000'
@@ -11,14 +11,9 @@ const EXPIRY_INDEX = `~expiry${END}`
 const TIME_DIGITS = 13
 const LATEST_MS = 10 ** TIME_DIGITS - 1
 
-/** @throws invalid_collection_name for anything but letters, digits and hyphens */
-export function checkCollectionName(name: string): void {
-  if (!/^[A-Za-z0-9-]+$/.test(name)) throw storageErrors.invalid_collection_name(name)
-}
-
-/** @throws invalid_record_key (400) for a NUL, and for text that is not well-formed Unicode */
+/** @throws invalid_record_key (400) */
 export function recordKey(collection: string, tenant: string, id: string): string {
-  return tenantPrefix(collection, tenant) + END + checkPart('id', id)
+  return tenantPrefix(collection, tenant) + END + checkKeyPart('id', id)
 }
 
 /** The keys of one tenant: at or after `from`, before `to`. */
@@ -59,13 +54,7 @@ export function expiredRecordKey(indexKey: string): string {
 }
 
 function tenantPrefix(collection: string, tenant: string): string {
-  return collection + END + checkPart('tenant', tenant)
-}
-
-function checkPart(part: 'tenant' | 'id', text: string): string {
-  // Lone surrogates would all be written as the same replacement character.
-  if (text.includes(END) || !text.isWellFormed()) throw storageErrors.invalid_record_key(part)
-  return text
+  return collection + END + checkKeyPart('tenant', tenant)
 }
 
 function timeText(timeMs: number): string {

@@ -7,8 +7,8 @@ import { Worker } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import type { HistogramFamily, ValueFamily } from '../../kernel/observe/metrics-snapshot.ts'
+import { StoreMetrics } from '../../kernel/store/store-metrics.ts'
 import { LevelStore } from '../../plugins/storage/level-store.ts'
-import { StoreMetrics } from '../../plugins/storage/store-metrics.ts'
 import { MemoryStore } from '../support/memory-store.ts'
 import { storeContract } from './store-contract.ts'
 
@@ -64,7 +64,7 @@ test('open and close may be called twice', async () => {
 
 test('reads, writes and deletions are counted and timed (routing facts 6.2)', async () => {
   const metrics = new ThreadMetrics()
-  const store = new LevelStore(await makeDir(), { metrics: new StoreMetrics(metrics) })
+  const store = new LevelStore(await makeDir(), { metrics: new StoreMetrics(metrics, 'leveldb') })
   await store.open()
   const notes = store.collection<number>('notes')
   await notes.put('a', 'id', 1)

@@ -8,8 +8,8 @@ import type {
   StoredRecord,
   StoreService,
 } from '#kernel'
-import { storageErrors } from '../../plugins/storage/errors.ts'
-import { checkCollectionName, recordKey } from '../../plugins/storage/record-key.ts'
+import { checkCollectionName, storeErrors, toRecordJson } from '#kernel'
+import { recordKey } from '../../plugins/storage/record-key.ts'
 
 interface Row {
   readonly collection: string
@@ -37,8 +37,7 @@ export class MemoryStore implements StoreService {
     const steps = changes.map((change) => {
       checkCollectionName(change.collection)
       const key = recordKey(change.collection, change.tenant, change.id)
-      const json = change.kind === 'put' ? JSON.stringify(change.value) : ''
-      if (json === undefined) throw new TypeError('a record is a JSON value')
+      const json = change.kind === 'put' ? toRecordJson(change.value, Number.POSITIVE_INFINITY) : ''
       return { key, change, json }
     })
     const holds = steps.every(
@@ -145,7 +144,7 @@ class MemoryCollection<T> implements Collection<T> {
 
 /** An error like that of a store that is gone for a while. */
 export function storeGone(): Error {
-  return storageErrors.storage_unavailable()
+  return storeErrors.storage_unavailable('it is gone')
 }
 
 function toRecord<T>({ id, json, version, expiresAtMs }: Row): StoredRecord<T> {

@@ -1,24 +1,30 @@
-/** Runs the sweep of expired records in the background: short slices with pauses, whatever happens to one of them. */
-import type { Logger } from '#kernel'
+/** Work in the background, such as removing what has expired: short slices with pauses, whatever happens to one of them. */
+import type { Logger } from '../contracts/log.ts'
 
-/** Records of one slice. */
+/** What one slice may deal with. */
 const SLICE = 256
-/** Between two slices of one sweep, for everybody else. */
+/** Between two slices, for everybody else. */
 const PAUSE_MS = 10
 
-export class Sweeper {
-  readonly #sweep: (limit: number) => Promise<number>
+export class SlicedWork {
+  readonly #act: (limit: number) => Promise<number>
   readonly #intervalMs: number
   readonly #log: Logger
+  readonly #what: string
   #timer: NodeJS.Timeout | null = null
   #running: Promise<void> = Promise.resolve()
   #isStopped = false
 
-  /** @param sweep removes up to that many and says how many it did */
-  constructor(sweep: (limit: number) => Promise<number>, intervalMs: number, log: Logger) {
-    this.#sweep = sweep
+  /**
+   * @param act deals with up to that many and says how many it did; fewer means that nothing is left for now
+   * @param intervalMs pause when nothing is left
+   * @param what for the log, such as `expired records could not be removed`
+   */
+  constructor(act: (limit: number) => Promise<number>, intervalMs: number, log: Logger, what: string) {
+    this.#act = act
     this.#intervalMs = intervalMs
     this.#log = log
+    this.#what = what
   }
 
   start(): void {
@@ -43,9 +49,9 @@ export class Sweeper {
   async #slice(): Promise<void> {
     let count = 0
     try {
-      count = await this.#sweep(SLICE)
+      count = await this.#act(SLICE)
     } catch (error) {
-      this.#log.warn({ err: error }, 'expired records could not be removed; tried again later')
+      this.#log.warn({ err: error }, `${this.#what}; tried again later`)
     }
     if (!this.#isStopped) this.#schedule(count < SLICE ? this.#intervalMs : PAUSE_MS)
   }
