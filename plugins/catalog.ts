@@ -10,6 +10,7 @@ export const catalog: PluginCatalog = {
   kubernetes: () => import('./kubernetes/index.ts'),
   openapi: () => import('./openapi/index.ts'),
   pairs: () => import('./pairs/index.ts'),
+  postgres: () => import('./postgres/index.ts'),
   proxy: () => import('./proxy/index.ts'),
   sim: () => import('./sim/index.ts'),
   storage: () => import('./storage/index.ts'),

@@ -119,6 +119,7 @@ export class GroupCommit {
         return true
       })
       if (steps.length === 0) return results
+      if (!this.#turn.isMine) return await this.#commit(writes)
       try {
         await db.batch(steps, { sync: isSynced } as object)
       } catch (error) {

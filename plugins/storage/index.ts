@@ -14,7 +14,6 @@ export default definePlugin({
     const store = new LevelStore(config.dir, {
       metrics: new StoreMetrics(host.metrics, 'leveldb'),
       shared: host.shared('turns', SHARED_BYTES),
-      threadIndex: host.threadIndex,
       maxRecordBytes: config.maxRecordBytes,
       maxWaitingBytes: config.maxWaitingBytes,
       warn: (message) => host.isControl && host.log.warn({}, message),

@@ -23,7 +23,6 @@ export interface LevelStoreOptions {
   readonly metrics?: StoreMetrics
   /** SHARED_BYTES that all threads share. Without: no other thread writes under conditions. */
   readonly shared?: SharedArrayBuffer
-  readonly threadIndex?: number
   /** Largest record, bytes of JSON. Default 64 MiB. */
   readonly maxRecordBytes?: number
   /** What may wait for the disk on this thread, in bytes. Default 64 MiB. */
@@ -45,7 +44,7 @@ export class LevelStore implements StoreService {
     this.#maxRecordBytes = options.maxRecordBytes ?? DEFAULT_MAX_BYTES
     const cells = new Int32Array(options.shared ?? new SharedArrayBuffer(SHARED_BYTES))
     this.#handle = new LevelHandle(dir, cells.subarray(TURN_CELLS), options.warn ?? (() => undefined))
-    const turn = new WriteTurn(cells.subarray(0, TURN_CELLS), options.threadIndex ?? 0)
+    const turn = new WriteTurn(cells.subarray(0, TURN_CELLS))
     this.#commits = new GroupCommit(this.#handle, turn, options.maxWaitingBytes ?? DEFAULT_MAX_BYTES)
   }
 

@@ -1,38 +1,44 @@
 /**
  * Whose turn it is to write: one thread of the process at a time checks conditions and writes, so that nothing changes
- * between the two. Lives in shared memory; a thread that dies during its turn does not stop the others.
+ * between the two. Turns go by tickets, in shared memory; one whose thread has died is passed over.
  */
 
 /** Cells of the shared memory. */
-const OWNER = 0
-const RENEWED_AT = 1
-export const TURN_CELLS = 2
+const NEXT_TICKET = 0
+const SERVED_TICKET = 1
+const RENEWED_AT = 2
+export const TURN_CELLS = 3
 
 /** A turn that was not renewed for so long belongs to a thread that is gone or hangs. */
-const LEASE_MS = 5_000
-const RENEW_MS = 1_000
+const LEASE_MS = 2_000
+const RENEW_MS = 500
 /** Asked again at least so often, since nobody wakes those who wait for a dead thread. */
-const WAIT_MS = 50
+const WAIT_MS = 100
 
 export class WriteTurn {
   readonly #cells: Int32Array
-  readonly #self: number
+  #ticket = 0
   #renewal: NodeJS.Timeout | null = null
 
-  /** @param threadIndex this thread's number, other than that of every other thread that shares the cells */
-  constructor(cells: Int32Array, threadIndex: number) {
+  /** @param cells TURN_CELLS cells that all threads share */
+  constructor(cells: Int32Array) {
     this.#cells = cells
-    this.#self = threadIndex + 1
-    // What a thread of this number held before it died is free again.
-    this.#release()
+  }
+
+  /** False when this thread hung so long that its turn went to another. */
+  get isMine(): boolean {
+    return Atomics.load(this.#cells, SERVED_TICKET) === this.#ticket
   }
 
   async take(): Promise<void> {
-    while (!this.#tryTake()) {
-      const holder = Atomics.load(this.#cells, OWNER)
-      if (holder === 0) continue
-      const { value } = Atomics.waitAsync(this.#cells, OWNER, holder, WAIT_MS)
-      await value
+    this.#ticket = Atomics.add(this.#cells, NEXT_TICKET, 1)
+    for (;;) {
+      const served = Atomics.load(this.#cells, SERVED_TICKET)
+      // Passed over while it waited for its own loop: a new ticket.
+      if (((this.#ticket - served) | 0) < 0) this.#ticket = Atomics.add(this.#cells, NEXT_TICKET, 1)
+      if (served === this.#ticket) break
+      if (this.#isOver()) this.#passOn(served)
+      else await this.#change(served)
     }
     this.#renew()
     this.#renewal = setInterval(() => this.#renew(), RENEW_MS)
@@ -41,24 +47,42 @@ export class WriteTurn {
   give(): void {
     if (this.#renewal !== null) clearInterval(this.#renewal)
     this.#renewal = null
-    this.#release()
+    this.#passOn(this.#ticket)
   }
 
-  #tryTake(): boolean {
-    const holder = Atomics.compareExchange(this.#cells, OWNER, 0, this.#self)
-    if (holder === 0) return true
-    const isOver = ((nowMs() - Atomics.load(this.#cells, RENEWED_AT)) | 0) > LEASE_MS
-    return isOver && Atomics.compareExchange(this.#cells, OWNER, holder, this.#self) === holder
-  }
-
-  #release(): void {
-    if (Atomics.compareExchange(this.#cells, OWNER, this.#self, 0) === this.#self) {
-      Atomics.notify(this.#cells, OWNER, 1)
+  #passOn(served: number): void {
+    // First, so that whoever comes next has its full time.
+    this.#renewFor(served)
+    const next = (served + 1) | 0
+    if (Atomics.compareExchange(this.#cells, SERVED_TICKET, served, next) === served) {
+      Atomics.notify(this.#cells, SERVED_TICKET)
     }
   }
 
+  /** Resolves when another ticket is served, or after a while. The timer also keeps the thread alive, a wait does not. */
+  #change(served: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, WAIT_MS)
+      const { async: isWaiting, value } = Atomics.waitAsync(this.#cells, SERVED_TICKET, served)
+      const onChange = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      if (isWaiting) value.then(onChange, onChange)
+      else onChange()
+    })
+  }
+
+  #isOver(): boolean {
+    return ((nowMs() - Atomics.load(this.#cells, RENEWED_AT)) | 0) > LEASE_MS
+  }
+
   #renew(): void {
-    if (Atomics.load(this.#cells, OWNER) === this.#self) Atomics.store(this.#cells, RENEWED_AT, nowMs())
+    this.#renewFor(this.#ticket)
+  }
+
+  #renewFor(ticket: number): void {
+    if (Atomics.load(this.#cells, SERVED_TICKET) === ticket) Atomics.store(this.#cells, RENEWED_AT, nowMs())
   }
 }
 
