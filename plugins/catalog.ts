@@ -11,6 +11,7 @@ export const catalog: PluginCatalog = {
   openapi: () => import('./openapi/index.ts'),
   pairs: () => import('./pairs/index.ts'),
   policies: () => import('./policies/index.ts'),
+  postgres: () => import('./postgres/index.ts'),
   proxy: () => import('./proxy/index.ts'),
   sim: () => import('./sim/index.ts'),
   storage: () => import('./storage/index.ts'),

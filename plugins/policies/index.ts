@@ -16,7 +16,6 @@ export default definePlugin({
     config: policiesConfig,
     flags: policiesFlags,
     policies: POLICY_NAMES,
-    usesOptionally: [KvEvents],
   },
   register(host, config) {
     const { metrics, balance } = host

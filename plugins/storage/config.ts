@@ -1,4 +1,4 @@
-/** The storage section of the configuration file: where records are kept. */
+/** The storage section of the configuration file: where records are kept, and how much may wait for the disk. */
 import { Type } from '#kernel'
 
 export const storageConfig = Type.Object(
@@ -7,6 +7,22 @@ export const storageConfig = Type.Object(
       minLength: 1,
       description:
         'Data directory of this gateway process; made when missing, readable by its owner only. One process at a time may use it.',
+    }),
+    maxRecordBytes: Type.Integer({
+      minimum: 1_024,
+      default: 64 * 1024 * 1024,
+      description: 'Largest record, in bytes of JSON. A larger one is refused with 413.',
+    }),
+    maxWaitingBytes: Type.Integer({
+      minimum: 1_024,
+      default: 64 * 1024 * 1024,
+      description:
+        'What may wait for the disk on each thread, in bytes; beyond it writes are refused with 503.',
+    }),
+    sweepIntervalMs: Type.Integer({
+      minimum: 100,
+      default: 30_000,
+      description: 'Pause between two sweeps that remove expired records, in milliseconds.',
     }),
   },
   { additionalProperties: false },

@@ -1,9 +1,8 @@
 /** The storage plugin: provides the record store, kept in one directory on disk. */
-import { definePlugin, Store } from '#kernel'
+import { definePlugin, SlicedWork, Store, StoreMetrics } from '#kernel'
 import { storageConfig } from './config.ts'
 import { storageFlags } from './flags.ts'
-import { LevelStore } from './level-store.ts'
-import { StoreMetrics } from './store-metrics.ts'
+import { LevelStore, SHARED_BYTES } from './level-store.ts'
 
 export default definePlugin({
   manifest: {
@@ -15,8 +14,29 @@ export default definePlugin({
     flags: storageFlags,
   },
   register(host, config) {
-    const store = new LevelStore(config.dir, new StoreMetrics(host.metrics))
+    const store = new LevelStore(config.dir, {
+      metrics: new StoreMetrics(host.metrics, 'leveldb'),
+      shared: host.shared('turns', SHARED_BYTES),
+      maxRecordBytes: config.maxRecordBytes,
+      maxWaitingBytes: config.maxWaitingBytes,
+      warn: (message) => host.isControl && host.log.warn({}, message),
+    })
     host.provide(Store, store)
-    return { start: () => store.open(), stop: () => store.close() }
+    const sweeper = new SlicedWork(
+      (limit) => store.sweep(limit),
+      config.sweepIntervalMs,
+      host.log,
+      'expired records could not be removed',
+    )
+    return {
+      start: () => store.open(),
+      ready: () => {
+        if (host.isControl) sweeper.start()
+      },
+      stop: async () => {
+        await sweeper.stop()
+        await store.close()
+      },
+    }
   },
 })

@@ -1,14 +1,21 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { Worker } from 'node:worker_threads'
-import { afterEach, expect, test } from 'vitest'
+import { Client } from 'pg'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { checkSection } from '../../kernel/config/check-section.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import type { HistogramFamily, ValueFamily } from '../../kernel/observe/metrics-snapshot.ts'
-import { LevelStore } from '../../plugins/storage/level-store.ts'
-import { StoreMetrics } from '../../plugins/storage/store-metrics.ts'
+import { StoreMetrics } from '../../kernel/store/store-metrics.ts'
+import { type PostgresConfig, postgresConfig } from '../../plugins/postgres/config.ts'
+import { PgStore } from '../../plugins/postgres/pg-store.ts'
+import { LevelStore, SHARED_BYTES } from '../../plugins/storage/level-store.ts'
+import { MemoryStore } from '../support/memory-store.ts'
+import { type PostgresServer, postgresSkipReason, startPostgres } from '../support/postgres-server.ts'
 import { storeContract } from './store-contract.ts'
 
 const dirs: string[] = []
@@ -25,7 +32,184 @@ async function makeDir(): Promise<string> {
 storeContract('LevelDB', async () => {
   const store = new LevelStore(join(await makeDir(), 'data'))
   await store.open()
-  return { store, close: () => store.close() }
+  return { store, sweep: (limit) => store.sweep(limit), close: () => store.close() }
+})
+
+storeContract('memory', async () => {
+  const store = new MemoryStore()
+  return { store, sweep: (limit) => store.sweep(limit), close: async () => undefined }
+})
+
+describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
+  let server: PostgresServer
+  let schemas = 0
+  beforeAll(async () => {
+    server = await startPostgres()
+  }, 60_000)
+  afterAll(() => server?.remove())
+
+  const settings = (schema: string, more: object = {}) =>
+    checkSection(postgresConfig, { url: server.url, schema, ...more }, []).value as PostgresConfig
+  const openStore = async (schema = `test_${++schemas}`, more: object = {}) => {
+    const store = new PgStore(settings(schema, more))
+    await store.open()
+    await store.prepare()
+    return store
+  }
+
+  storeContract('PostgreSQL', async () => {
+    const store = await openStore()
+    return { store, sweep: (limit) => store.sweep(limit), close: () => store.close() }
+  })
+
+  test('two gateways that start at once see the same records, and conditions hold between them', async () => {
+    const stores = await Promise.all([openStore('shared'), openStore('shared'), openStore('shared')])
+    await stores[0].collection('notes').put('a', 'count', 0)
+    const raise = async (store: PgStore) => {
+      for (;;) {
+        const seen = await store.collection<number>('notes').read('a', 'count')
+        const change = { collection: 'notes', tenant: 'a', id: 'count', onlyIf: seen?.version } as const
+        if (await store.write([{ ...change, kind: 'put', value: (seen?.value ?? 0) + 1 }])) return
+      }
+    }
+    await Promise.all(Array.from({ length: 30 }, (_, index) => raise(stores[index % 3])))
+    expect(await stores[2].collection('notes').get('a', 'count')).toBe(30)
+    const firsts = await Promise.all(
+      Array.from({ length: 30 }, (_, index) =>
+        stores[index % 3].write([
+          { kind: 'put', collection: 'notes', tenant: 'a', id: 'first', value: index, onlyIf: null },
+        ]),
+      ),
+    )
+    expect(firsts.filter((version) => version !== null)).toHaveLength(1)
+    await Promise.all(stores.map((store) => store.close()))
+  })
+
+  test('many gateways that change the same records in different orders all get through', async () => {
+    const stores = await Promise.all([openStore('crossing'), openStore('crossing')])
+    const ids = Array.from({ length: 40 }, (_, index) => `id-${index}`)
+    await Promise.all(
+      stores.flatMap((store, which) =>
+        Array.from({ length: 20 }, (_, round) => {
+          const order = round % 2 === which ? ids : ids.toReversed()
+          return store.write(
+            order.map((id) => ({ kind: 'put', collection: 'notes', tenant: 'a', id, value: round })),
+          )
+        }),
+      ),
+    )
+    expect(await stores[0].collection('notes').list('a')).toHaveLength(40)
+    await Promise.all(stores.map((store) => store.close()))
+  })
+
+  test('a database that is gone is said so at once, what was acknowledged is there when it is back', async () => {
+    const store = await openStore('gone', { connectTimeoutMs: 500 })
+    const notes = store.collection<number>('notes')
+    const acknowledged = new Set<number>()
+    const refusals = new Set<string>()
+    let isOver = false
+    const write = async (lane: number) => {
+      for (let index = lane; !isOver; index += 16) {
+        try {
+          await notes.put('a', String(index).padStart(8, '0'), index, { durability: 'synced' })
+          acknowledged.add(index)
+        } catch (error) {
+          refusals.add(`${(error as { status: number }).status} ${(error as { code: string }).code}`)
+          await new Promise((resolve) => setTimeout(resolve, 5))
+        }
+      }
+    }
+    const writers = Array.from({ length: 16 }, (_, lane) => write(lane))
+    await vi.waitUntil(() => acknowledged.size > 200)
+    await server.kill()
+    await vi.waitUntil(() => refusals.size > 0)
+    await expect(notes.get('a', '0')).rejects.toMatchObject({ code: 'storage_unavailable', status: 503 })
+    await server.start()
+    const before = acknowledged.size
+    await vi.waitUntil(() => acknowledged.size > before + 200, { timeout: 10_000 })
+    isOver = true
+    await Promise.all(writers)
+    const found = new Set<number>()
+    let after: string | null | undefined
+    while (after !== null) {
+      const page = await notes.range('a', { limit: 1_000, after })
+      for (const { value } of page.records) found.add(value)
+      after = page.next
+    }
+    expect([...acknowledged].filter((index) => !found.has(index))).toEqual([])
+    expect([...refusals]).toEqual(['503 storage_unavailable'])
+    await store.close()
+  }, 30_000)
+
+  test('what waits is bounded, in number and in bytes', async () => {
+    const store = await openStore('bounded', { maxWaiting: 20, maxWaitingBytes: 10_000 })
+    const notes = store.collection<string>('notes')
+    const codes = async (writes: Promise<unknown>[]) =>
+      new Set(
+        (await Promise.allSettled(writes)).map((end) => (end as { reason?: { code: string } }).reason?.code),
+      )
+    const overloaded = new Set([undefined, 'storage_overloaded'])
+    expect(await codes(Array.from({ length: 50 }, (_, index) => notes.put('a', `${index}`, '')))).toEqual(
+      overloaded,
+    )
+    expect(await codes(Array.from({ length: 50 }, () => notes.get('a', 'x')))).toEqual(overloaded)
+    const large = 'x'.repeat(4_000)
+    expect(await codes(Array.from({ length: 5 }, (_, index) => notes.put('b', `${index}`, large)))).toEqual(
+      overloaded,
+    )
+    await notes.put('b', 'later', large)
+    await store.close()
+  })
+
+  test('a statement that takes too long is ended, and its connection is not used again', async () => {
+    const store = await openStore('slow', { statementTimeoutMs: 200, maxConnections: 2 })
+    const blocker = await openStore('slow')
+    const notes = store.collection<number>('notes')
+    await notes.put('a', 'x', 1)
+    const admin = new Client({ connectionString: server.url })
+    await admin.connect()
+    await admin.query('BEGIN')
+    await admin.query('LOCK TABLE slow.records IN ACCESS EXCLUSIVE MODE')
+    await expect(notes.get('a', 'x')).rejects.toMatchObject({ code: 'storage_unavailable' })
+    await admin.query('ROLLBACK')
+    expect(await notes.get('a', 'x')).toBe(1)
+    await admin.end()
+    await blocker.close()
+    await store.close()
+  })
+
+  test('the boot says what is wrong with a database', async () => {
+    const store = new PgStore(settings('x', { url: 'postgres://weir@127.0.0.1:1/x', bootWaitMs: 0 }))
+    await store.open()
+    await expect(store.prepare()).rejects.toMatchObject({ code: 'database_unreachable' })
+    await store.close()
+    const other = new PgStore(settings('x', { url: server.url.replace('/postgres', '/nothing') }))
+    await other.open()
+    await expect(other.prepare()).rejects.toMatchObject({
+      code: 'database_unsuitable',
+      message: expect.stringContaining('nothing'),
+    })
+    await other.close()
+    const admin = new Client({ connectionString: server.url })
+    await admin.connect()
+    await (await openStore('newer')).close()
+    await admin.query('INSERT INTO newer.migrations (step) VALUES (999)')
+    await admin.end()
+    const newer = new PgStore(settings('newer'))
+    await newer.open()
+    await expect(newer.prepare()).rejects.toMatchObject({ message: expect.stringContaining('newer version') })
+    await newer.close()
+  })
+
+  test('a closed store says so', async () => {
+    const store = await openStore()
+    await store.close()
+    await store.close()
+    await expect(store.collection('notes').get('a', 'id')).rejects.toMatchObject({ code: 'storage_not_open' })
+    await expect(store.collection('notes').put('a', 'id', 1)).rejects.toMatchObject({
+      code: 'storage_not_open',
+    })
+  })
 })
 
 test('records outlive a close', async () => {
@@ -58,7 +242,7 @@ test('open and close may be called twice', async () => {
 
 test('reads, writes and deletions are counted and timed (routing facts 6.2)', async () => {
   const metrics = new ThreadMetrics()
-  const store = new LevelStore(await makeDir(), new StoreMetrics(metrics))
+  const store = new LevelStore(await makeDir(), { metrics: new StoreMetrics(metrics, 'leveldb') })
   await store.open()
   const notes = store.collection<number>('notes')
   await notes.put('a', 'id', 1)
@@ -145,5 +329,183 @@ test('a thread of the same process sees what another has written, and the other 
   })
   await once(thread, 'message')
   expect(await notes.get('a', 'from-thread')).toBe('hello back')
+  await store.close()
+})
+
+/** Runs threads that raise one counter at once. @returns what it counted to */
+async function countWithThreads(dir: string, threads: number, rounds: number): Promise<number | undefined> {
+  const shared = new SharedArrayBuffer(SHARED_BYTES)
+  const path = new URL('../../plugins/storage/level-store.ts', import.meta.url).href
+  const workers = Array.from(
+    { length: threads },
+    () =>
+      new Worker(new URL('../fixtures/counting-thread.mjs', import.meta.url), {
+        workerData: { path, dir, shared, rounds },
+        execArgv: ['--conditions=source', '--disable-warning=ExperimentalWarning'],
+      }),
+  )
+  await Promise.all(workers.map((worker) => once(worker, 'message')))
+  const store = new LevelStore(dir)
+  await store.open()
+  const count = await store.collection<number>('notes').get('a', 'count')
+  await store.close()
+  return count
+}
+
+test('conditions hold between the threads of a process', async () => {
+  expect(await countWithThreads(await makeDir(), 3, 150)).toBe(450)
+}, 30_000)
+
+interface WritingProcess {
+  readonly child: ChildProcess
+  /** Indexes that were acknowledged, in order. */
+  readonly acknowledged: number[]
+  readonly failures: Set<string>
+}
+
+async function startWriting(dir: string): Promise<WritingProcess> {
+  const path = new URL('../../plugins/storage/level-store.ts', import.meta.url).href
+  const fixture = new URL('../fixtures/writing-process.mjs', import.meta.url).pathname
+  const child = spawn(
+    process.execPath,
+    ['--conditions=source', '--disable-warning=ExperimentalWarning', fixture, path, dir],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  const acknowledged: number[] = []
+  const failures = new Set<string>()
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    if (line.startsWith('failed ')) failures.add(line.slice('failed '.length))
+    else if (line !== 'open') acknowledged.push(Number(line))
+  })
+  return { child, acknowledged, failures }
+}
+
+/** Every record of both halves of the pairs. */
+async function readPairs(dir: string): Promise<{ left: Set<number>; right: Set<number> }> {
+  const store = new LevelStore(dir)
+  await store.open()
+  const read = async (name: string) => {
+    const found = new Set<number>()
+    let after: string | null | undefined
+    while (after !== null) {
+      const page = await store.collection<{ index: number }>(name).range('a', { limit: 1_000, after })
+      for (const { value } of page.records) found.add(value.index)
+      after = page.next
+    }
+    return found
+  }
+  const pairs = { left: await read('left'), right: await read('right') }
+  await store.close()
+  return pairs
+}
+
+test('kill -9 amid writes: what was acknowledged is there, and nothing is half there', async () => {
+  const dir = await makeDir()
+  for (let round = 1; round <= 3; round++) {
+    const { child, acknowledged } = await startWriting(dir)
+    await vi.waitUntil(() => acknowledged.length > 1_000 * round, { timeout: 15_000 })
+    const closed = once(child, 'close')
+    child.kill('SIGKILL')
+    await closed
+    const { left, right } = await readPairs(dir)
+    expect(acknowledged.filter((index) => !left.has(index))).toEqual([])
+    expect([...left].filter((index) => !right.has(index))).toEqual([])
+    expect(right.size).toBe(left.size)
+  }
+}, 60_000)
+
+const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0
+
+test.skipIf(!hasPrlimit)(
+  'a full disk: writes are refused, reads go on, and both work again when there is room',
+  async () => {
+    const dir = await makeDir()
+    const { child, acknowledged, failures } = await startWriting(dir)
+    await vi.waitUntil(() => acknowledged.length > 500, { timeout: 15_000 })
+    // Files that may not grow stand for a disk that has no room: writing to either fails in the middle.
+    execFileSync('prlimit', ['--pid', String(child.pid), '--fsize=300000:unlimited'])
+    await vi.waitUntil(() => failures.has('storage_unavailable'), { timeout: 15_000 })
+    execFileSync('prlimit', ['--pid', String(child.pid), '--fsize=unlimited:unlimited'])
+    const before = acknowledged.length
+    await vi.waitUntil(() => acknowledged.length > before + 1_000, { timeout: 15_000 })
+    const closed = once(child, 'close')
+    child.kill('SIGKILL')
+    await closed
+    const { left, right } = await readPairs(dir)
+    expect(acknowledged.filter((index) => !left.has(index))).toEqual([])
+    expect([...left].filter((index) => !right.has(index))).toEqual([])
+    expect([...failures].every((code) => ['storage_failed', 'storage_unavailable'].includes(code))).toBe(true)
+  },
+  60_000,
+)
+
+test('a data directory that others could read is closed to them', async () => {
+  const dir = await makeDir()
+  await chmod(dir, 0o755)
+  const store = new LevelStore(dir)
+  await store.open()
+  expect((await stat(dir)).mode & 0o077).toBe(0)
+  await store.close()
+  await chmod(dir, 0o750)
+  await store.open()
+  expect((await stat(dir)).mode & 0o077).toBe(0)
+  await store.close()
+})
+
+test('a folder that holds other things keeps its rights, with a warning', async () => {
+  const dir = await makeDir()
+  await chmod(dir, 0o755)
+  await writeFile(join(dir, 'letter.txt'), '')
+  const warnings: string[] = []
+  const store = new LevelStore(dir, { warn: (message) => warnings.push(message) })
+  await store.open()
+  await store.close()
+  expect((await stat(dir)).mode & 0o777).toBe(0o755)
+  expect(warnings).toEqual([expect.stringContaining(dir)])
+})
+
+test.each(['/proc/weir-data', '/proc/weir/deep/data', '/dev/null/data'])(
+  'a directory that cannot be made, %s, is an error and not an endless wait',
+  async (dir) => {
+    await expect(new LevelStore(dir).open()).rejects.toMatchObject({ code: 'storage_unreadable' })
+  },
+)
+
+test('what waits for the disk is bounded', async () => {
+  const store = new LevelStore(await makeDir(), { maxWaitingBytes: 10_000 })
+  await store.open()
+  const notes = store.collection<string>('notes')
+  const writes = Array.from({ length: 20 }, (_, index) => notes.put('a', `${index}`, 'x'.repeat(1_000)))
+  const ends = await Promise.allSettled(writes)
+  const refused = ends.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[]
+  expect(refused.length).toBeGreaterThan(0)
+  expect(refused.every(({ reason }) => reason.code === 'storage_overloaded' && reason.status === 503)).toBe(
+    true,
+  )
+  await notes.put('a', 'later', 'x'.repeat(20_000))
+  await store.close()
+})
+
+test('a record that is too large is refused', async () => {
+  const store = new LevelStore(await makeDir(), { maxRecordBytes: 1_000 })
+  await store.open()
+  const put = store.collection<string>('notes').put('a', 'x', 'x'.repeat(1_000))
+  await expect(put).rejects.toMatchObject({ code: 'record_too_large', status: 413 })
+  await store.close()
+})
+
+test('records written before versions were kept still read, and can be changed under a condition', async () => {
+  const dir = await makeDir()
+  const { Level } = await import('level')
+  const db = new Level<string, string>(dir)
+  await db.put('notes\u0000a\u0000id', '{"v":1}')
+  await db.close()
+  const store = new LevelStore(dir)
+  await store.open()
+  const seen = await store.collection('notes').read('a', 'id')
+  expect(seen?.value).toEqual({ v: 1 })
+  const change = { kind: 'put', collection: 'notes', tenant: 'a', id: 'id', value: 2 } as const
+  expect(await store.write([{ ...change, onlyIf: null }])).toBeNull()
+  expect(await store.write([{ ...change, onlyIf: seen?.version }])).not.toBeNull()
   await store.close()
 })

@@ -1,15 +1,17 @@
 /** Counts what is done with records, and how long it takes. */
-import type { Metrics } from '#kernel'
+import type { Metrics } from '../contracts/metric.ts'
 
 const LABELS = ['storage_type', 'operation']
-const STORAGE_TYPE = 'leveldb'
 
 /** @source routing facts 6.2 */
 export class StoreMetrics {
+  readonly #storageType: string
   readonly #operations: ReturnType<Metrics['counter']>
   readonly #durations: ReturnType<Metrics['histogram']>
 
-  constructor(metrics: Metrics) {
+  /** @param storageType label of every series, such as `leveldb` */
+  constructor(metrics: Metrics, storageType: string) {
+    this.#storageType = storageType
     this.#operations = metrics.counter({
       name: 'weir_db_operations_total',
       help: 'Reads, writes and deletions of records.',
@@ -24,7 +26,7 @@ export class StoreMetrics {
 
   /** @param startedAtMs as `performance.now()` has it */
   onDone(operation: string, result: 'success' | 'error', startedAtMs: number): void {
-    this.#operations.labels(STORAGE_TYPE, operation, result).inc()
-    this.#durations.labels(STORAGE_TYPE, operation).observe((performance.now() - startedAtMs) / 1000)
+    this.#operations.labels(this.#storageType, operation, result).inc()
+    this.#durations.labels(this.#storageType, operation).observe((performance.now() - startedAtMs) / 1000)
   }
 }

@@ -1,0 +1,15 @@
+/** What of a database stops the boot; all other errors are those of every store. */
+import { defineErrors } from '#kernel'
+
+export const postgresErrors = defineErrors('postgres', {
+  database_unreachable: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (problem: string) => `cannot reach the PostgreSQL database of plugins.postgres.url: ${problem}`,
+  },
+  database_unsuitable: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (problem: string) => `the PostgreSQL database of plugins.postgres.url cannot be used: ${problem}`,
+  },
+})

@@ -1,0 +1,38 @@
+/** A record as it stands in the database: a head with version and expiry, then the JSON. */
+
+/** Begins a head; no JSON text begins with it, so records without a head are told apart. */
+const HEAD = '@'
+
+export interface RecordHead {
+  /** Empty for a record that was written before there were versions. */
+  readonly version: string
+  /** Milliseconds since 1970; null when the record stays. */
+  readonly expiresAtMs: number | null
+  /** Where the JSON begins. */
+  readonly jsonStart: number
+}
+
+/** @param version letters, digits and dots */
+export function encodeRecord(json: string, version: string, expiresAtMs: number | null): string {
+  return expiresAtMs === null ? `${HEAD}${version} ${json}` : `${HEAD}${version},${expiresAtMs} ${json}`
+}
+
+export function readHead(text: string): RecordHead {
+  if (!text.startsWith(HEAD)) return { version: '', expiresAtMs: null, jsonStart: 0 }
+  const end = text.indexOf(' ')
+  const comma = text.lastIndexOf(',', end)
+  if (comma < 0) return { version: text.slice(1, end), expiresAtMs: null, jsonStart: end + 1 }
+  return {
+    version: text.slice(1, comma),
+    expiresAtMs: Number(text.slice(comma + 1, end)),
+    jsonStart: end + 1,
+  }
+}
+
+export function parseRecord<T>(text: string, head: RecordHead): T {
+  return JSON.parse(head.jsonStart === 0 ? text : text.slice(head.jsonStart)) as T
+}
+
+export function isExpired(head: RecordHead, nowMs: number): boolean {
+  return head.expiresAtMs !== null && head.expiresAtMs <= nowMs
+}

@@ -1,0 +1,110 @@
+/** A real PostgreSQL server for tests, made anew in a folder of its own, on a free loopback port, as a user without rights. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+
+export interface PostgresServer {
+  readonly url: string
+  /** Ends it as an operator would. */
+  stop(): Promise<void>
+  /** Ends it in the middle of whatever it does. */
+  kill(): Promise<void>
+  /** On the same port, with the same data. */
+  start(): Promise<void>
+  /** Ends it and removes its data. */
+  remove(): Promise<void>
+}
+
+/** Where `initdb` and `postgres` are; null when they are not installed. */
+function findBinaries(): string | null {
+  const folders = (process.env.PATH ?? '').split(delimiter)
+  const packaged = '/usr/lib/postgresql'
+  if (existsSync(packaged)) {
+    for (const version of readdirSync(packaged)) folders.push(join(packaged, version, 'bin'))
+  }
+  return (
+    folders.find((folder) => ['initdb', 'postgres'].every((name) => existsSync(join(folder, name)))) ?? null
+  )
+}
+
+const binaries = findBinaries()
+
+/** Why tests with a server cannot run here; null when they can, or must. */
+export const postgresSkipReason: string | null =
+  binaries === null && process.env.WEIR_TEST_REQUIRE_SERVICES !== '1'
+    ? 'PostgreSQL is not installed (no initdb on PATH or under /usr/lib/postgresql)'
+    : null
+
+if (postgresSkipReason !== null) console.warn(`skipped: ${postgresSkipReason}`)
+
+export async function startPostgres(): Promise<PostgresServer> {
+  if (binaries === null) throw new Error('PostgreSQL is not installed')
+  const dir = mkdtempSync(join(tmpdir(), 'weir-postgres-'))
+  const user = serverUser()
+  if (user.uid !== undefined) chownSync(dir, user.uid, user.gid ?? user.uid)
+  const data = join(dir, 'data')
+  const setup = ['-D', data, '-U', 'weir', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync']
+  execFileSync(join(binaries, 'initdb'), setup, { ...user, cwd: dir, stdio: ['ignore', 'ignore', 'inherit'] })
+  const port = await freePort()
+  const url = `postgres://weir@127.0.0.1:${port}/postgres`
+  let running: ChildProcess | null = null
+  const start = async () => {
+    const settings = ['-c', 'fsync=off', '-c', 'unix_socket_directories=', '-c', 'max_connections=120']
+    const options = ['-D', data, '-h', '127.0.0.1', '-p', String(port), ...settings]
+    running = spawn(join(binaries, 'postgres'), options, {
+      ...user,
+      cwd: dir,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    await isReady(running)
+  }
+  const end = async (signal: NodeJS.Signals) => {
+    if (running === null) return
+    const ended = once(running, 'exit')
+    running.kill(signal)
+    running = null
+    await ended
+  }
+  await start()
+  return {
+    url,
+    start,
+    stop: () => end('SIGINT'),
+    kill: () => end('SIGQUIT'),
+    remove: async () => {
+      await end('SIGINT')
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The server refuses to run as root. */
+function serverUser(): { uid?: number; gid?: number } {
+  if (process.getuid?.() !== 0) return {}
+  const idOf = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
+  return { uid: idOf('-u'), gid: idOf('-g') }
+}
+
+async function isReady(server: ChildProcess): Promise<void> {
+  let log = ''
+  await new Promise<void>((resolve, reject) => {
+    server.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      log = (log + text).slice(-4_000)
+      if (text.includes('ready to accept connections')) resolve()
+    })
+    server.once('exit', () => reject(new Error(`PostgreSQL ended before it was ready:\n${log}`)))
+  })
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
