@@ -7,6 +7,7 @@ import { deepFreeze } from './config/deep-freeze.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { importPlugin, withoutSource } from './config/plugin-source.ts'
 import { Auth } from './contracts/auth.ts'
+import type { Detached, DetachedWork } from './contracts/detached.ts'
 import type { Logger } from './contracts/log.ts'
 import type { RelayContext } from './contracts/reply-sink.ts'
 import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
@@ -171,6 +172,7 @@ export class GatewayThread {
         generations: this.generations,
         shared: options.shared,
         background: this.#background,
+        detach: (work) => this.#detach(work),
         listen: (plugin, listen) => this.#listen(plugin, listen),
         isDraining: () => this.isDraining,
       },
@@ -285,6 +287,11 @@ export class GatewayThread {
     )
   }
 
+  #detach(work: DetachedWork): Detached {
+    if (this.#server === null) throw new Error('only data threads run work of requests')
+    return this.#server.detach(work)
+  }
+
   #createServer(): HttpServer {
     const { kernel } = this.#options.config
     const auth = kernel.auth === 'off' ? null : (this.#services.lookUp(Auth) ?? null)
@@ -311,6 +318,7 @@ export class GatewayThread {
     const server = new HttpServer({
       routes,
       sockets,
+      detachedMetrics: (path) => httpMetrics?.forRoute('DETACHED', path) ?? null,
       unmatched: { ...unmatchedRoute(httpMetrics?.forRoute('OTHER', null) ?? null), hooks: NO_HOOKS },
       headerRules: headerRules({
         declared: [

@@ -2,15 +2,18 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import type { Identity } from '../contracts/auth.ts'
+import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Method } from '../contracts/route-facts.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
+import type { RouteMetrics } from '../observe/http-metrics.ts'
 import { readBody } from './body.ts'
 import { BodyPool } from './body-pool.ts'
 import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
 import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
+import { DetachedContext } from './detached-context.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
@@ -24,6 +27,8 @@ import { wildcardRest } from './wildcard.ts'
 export interface HttpServerOptions {
   readonly routes: readonly CompiledRoute[]
   readonly sockets?: readonly CompiledSocket[]
+  /** Where work without a client under a route's path is counted; null when metrics are off. Default: nowhere. */
+  readonly detachedMetrics?: (path: string) => RouteMetrics | null
   /** Serves paths that no route has; made by `compileRoute`, so that it is counted like any other. */
   readonly unmatched: CompiledRoute
   readonly headerRules: HeaderRules
@@ -49,6 +54,7 @@ export class HttpServer implements SocketHome, ServerParts {
   readonly #options: HttpServerOptions
   readonly #open = new Set<ServedRequest>()
   readonly #sockets: SocketServer
+  readonly #detached = new Set<DetachedContext>()
   #listenSocket: us_listen_socket | null = null
   #isClosed = false
   #onIdle: (() => void) | null = null
@@ -109,6 +115,7 @@ export class HttpServer implements SocketHome, ServerParts {
     this.#isClosed = true
     this.heartbeats.close()
     this.#sockets.close()
+    for (const work of [...this.#detached]) work.cancel()
     this.#listenSocket = null
     this.#app.close()
   }
@@ -124,6 +131,29 @@ export class HttpServer implements SocketHome, ServerParts {
   requestBegan(ctx: HttpContext): void {
     this.#open.add(ctx)
     ctx.compiled.metrics?.onRequest()
+  }
+
+  /**
+   * Runs work without a client as a request of its own.
+   * @throws Error when no route is declared under the work's method and path
+   */
+  detach(work: DetachedWork): Detached {
+    const { method, path } = work.route
+    const route = this.#options.routes.find(
+      ({ definition }) => definition.method === method && definition.path === path,
+    )
+    if (route === undefined) throw new Error(`no route ${method} ${path} is declared`)
+    const ctx = new DetachedContext(
+      this,
+      { ...route, metrics: this.#options.detachedMetrics?.(path) ?? null },
+      work,
+    )
+    this.#detached.add(ctx)
+    void ctx.done.then(() => this.#detached.delete(ctx))
+    this.requestBegan(ctx)
+    // Its caller gets to know it before anything of it happens.
+    setImmediate(() => runRequest(ctx))
+    return ctx
   }
 
   socketClosed(connection: SocketConnection): void {

@@ -20,6 +20,7 @@ const KNOWN_METHODS = new Set([
   'TRACE',
   // A message of a socket.
   'MESSAGE',
+  'DETACHED',
 ])
 
 /** Distinct error codes with series of their own. */

@@ -3,6 +3,7 @@ import type { PolicyRegistry } from '../balance/policy-registry.ts'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { BackgroundWork } from '../contracts/background.ts'
+import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { EngineAdapter } from '../contracts/generation.ts'
 import type { Generations } from '../contracts/generations.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
@@ -43,6 +44,7 @@ export interface HostParts {
   readonly generations: ThreadGenerations
   readonly shared: SharedMemory
   readonly background: BackgroundWorks
+  detach(work: DetachedWork): Detached
   listen(plugin: string, options: ListenOptions): Promise<Listener>
   isDraining(): boolean
 }
@@ -210,6 +212,10 @@ export class PluginHost implements Host {
 
   get generations(): Generations {
     return this.#parts.generations
+  }
+
+  detached(work: DetachedWork): Detached {
+    return this.#parts.detach(work)
   }
 
   listen(options: ListenOptions): Promise<Listener> {

@@ -58,6 +58,9 @@ export class PolicyHostThread {
         generations: {} as ThreadGenerations,
         shared: memory,
         background: new BackgroundWorks(metrics, log),
+        detach: () => {
+          throw new Error('nothing is served here')
+        },
         listen: () => Promise.reject(new Error('nothing listens here')),
         isDraining: () => false,
       },
