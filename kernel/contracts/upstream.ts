@@ -3,6 +3,7 @@ import type { Call, CallHandler, OpenCall } from './call.ts'
 import type { RequestContext } from './request.ts'
 import type { HeaderList } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
+import type { WorkerControl } from './worker-control.ts'
 
 export interface RelayOptions {
   /** As the client sent it; aliases are resolved here and rewritten in the body. Null takes any worker. Default: what the body says. */
@@ -47,6 +48,11 @@ export interface Upstream {
    * comes is told to the handler, never before this has returned. Never throws.
    */
   open(call: Call, handler: CallHandler): OpenCall
+  /** Who looks after workers of a connection mode, where a plugin does. @param mode as in `WorkerEntry.connectionMode` */
+  controlOf(mode: string): WorkerControl | null
+  /** Who looks after workers with URLs like this one, by its scheme. */
+  controlFor(url: string): WorkerControl | null
+  controls(): readonly WorkerControl[]
   /** Headers for a worker on behalf of a context: what may pass on of the client's, and the worker's credentials. */
   headersFor(ctx: RequestContext, worker: WorkerEntry): HeaderList
   /**

@@ -96,15 +96,23 @@ export class DetachedContext extends HttpContext implements Detached {
   readonly #reply: KeptReply
   readonly #resolve: (outcome: DetachedOutcome) => void
 
-  /** @param route whose hooks hold; its handler is the work's `run` */
-  constructor(server: ServerParts, route: CompiledRoute, work: DetachedWork) {
+  /**
+   * @param route whose hooks hold; its handler is the work's `run`
+   * @param metrics where it is counted; null when metrics are off
+   */
+  constructor(
+    server: ServerParts,
+    route: CompiledRoute,
+    metrics: CompiledRoute['metrics'],
+    work: DetachedWork,
+  ) {
     const reply = new KeptReply()
     const headers = work.headers ?? []
     const { promise, resolve } = Promise.withResolvers<DetachedOutcome>()
     const { definition } = route
     super(
       server,
-      { ...route, definition: { ...definition, handler: work.run } },
+      { ...route, metrics, definition: { ...definition, handler: work.run } },
       reply.port,
       definition.method,
       definition.path,

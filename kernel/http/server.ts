@@ -115,7 +115,7 @@ export class HttpServer implements SocketHome, ServerParts {
     this.#isClosed = true
     this.heartbeats.close()
     this.#sockets.close()
-    for (const work of [...this.#detached]) work.cancel()
+    for (const work of this.#detached) work.cancel()
     this.#listenSocket = null
     this.#app.close()
   }
@@ -143,11 +143,7 @@ export class HttpServer implements SocketHome, ServerParts {
       ({ definition }) => definition.method === method && definition.path === path,
     )
     if (route === undefined) throw new Error(`no route ${method} ${path} is declared`)
-    const ctx = new DetachedContext(
-      this,
-      { ...route, metrics: this.#options.detachedMetrics?.(path) ?? null },
-      work,
-    )
+    const ctx = new DetachedContext(this, route, this.#options.detachedMetrics?.(path) ?? null, work)
     this.#detached.add(ctx)
     void ctx.done.then(() => this.#detached.delete(ctx))
     this.requestBegan(ctx)

@@ -21,6 +21,7 @@ import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { Upstream } from '../contracts/upstream.ts'
+import type { WorkerControl } from '../contracts/worker-control.ts'
 
 /** Plain data about a plugin; tools read it without running anything. */
 export interface PluginManifest<Config extends TSchema = TSchema> {
@@ -173,6 +174,8 @@ export interface Host {
   readonly upstream: Upstream
   /** Registers a way to reach workers of one connection mode; only in `register`. */
   transport(transport: Transport): void
+  /** Registers who looks after workers of one connection mode; only in `register`. */
+  workerControl(control: WorkerControl): void
   /** Registers how prefill/decode pairs of one connection mode work together; only in `register`. */
   pairs(strategy: PairStrategy): void
   /** Registers who speaks to workers of one kind in generations; only in `register`. */

@@ -19,6 +19,7 @@ import type { TaskPool, TaskPoolOptions } from '../contracts/task-pool.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
+import type { WorkerControl } from '../contracts/worker-control.ts'
 import type { ThreadGenerations } from '../generate/thread-generations.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
@@ -200,6 +201,10 @@ export class PluginHost implements Host {
 
   transport(transport: Transport): void {
     this.#parts.upstream.addTransport(transport)
+  }
+
+  workerControl(control: WorkerControl): void {
+    this.#parts.upstream.addControl(control)
   }
 
   pairs(strategy: PairStrategy): void {

@@ -9,6 +9,7 @@ import type { RelayContext } from '../contracts/reply-sink.ts'
 import { type HeaderList, type Transport, UpstreamFailure } from '../contracts/transport.ts'
 import type { RelayOptions, Upstream, WorkerCall, WorkerReply } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
+import type { WorkerControl } from '../contracts/worker-control.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { CallMeters } from './call-meter.ts'
 import { type CallParts, WorkerLimits } from './call-parts.ts'
@@ -58,6 +59,22 @@ export class ThreadUpstream implements Upstream {
   /** One transport per connection mode. */
   addTransport(transport: Transport): void {
     this.#parts.transports.add(transport)
+  }
+
+  addControl(control: WorkerControl): void {
+    this.#parts.transports.addControl(control)
+  }
+
+  controlOf(mode: string): WorkerControl | null {
+    return this.#parts.transports.controlOf(mode)
+  }
+
+  controlFor(url: string): WorkerControl | null {
+    return this.#parts.transports.controlFor(url)
+  }
+
+  controls(): readonly WorkerControl[] {
+    return this.#parts.transports.controls()
   }
 
   addPairs(strategy: PairStrategy): void {

@@ -2,11 +2,14 @@
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
+import type { WorkerControl } from '../contracts/worker-control.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 
 export class Transports {
   readonly #byMode = new Map<string, Transport>()
   readonly #pairsByMode = new Map<string, PairStrategy>()
+  readonly #controlByMode = new Map<string, WorkerControl>()
+  readonly #controlByScheme = new Map<string, WorkerControl>()
 
   /** @throws Error when the mode is taken: a bug of a plugin, told at boot */
   add(transport: Transport): void {
@@ -19,6 +22,32 @@ export class Transports {
     if (this.#pairsByMode.has(strategy.mode))
       throw new Error(`two plugins run pairs of connection mode ${strategy.mode}`)
     this.#pairsByMode.set(strategy.mode, strategy)
+  }
+
+  /** @throws Error when the mode or one of its schemes is taken */
+  addControl(control: WorkerControl): void {
+    if (this.#controlByMode.has(control.mode))
+      throw new Error(`two plugins look after workers of connection mode ${control.mode}`)
+    this.#controlByMode.set(control.mode, control)
+    for (const scheme of control.schemes) {
+      const other = this.#controlByScheme.get(scheme)
+      if (other !== undefined)
+        throw new Error(`connection modes ${other.mode} and ${control.mode} both want ${scheme}:// workers`)
+      this.#controlByScheme.set(scheme, control)
+    }
+  }
+
+  controlOf(mode: string): WorkerControl | null {
+    return this.#controlByMode.get(mode) ?? null
+  }
+
+  controlFor(url: string): WorkerControl | null {
+    const end = url.indexOf('://')
+    return end < 0 ? null : (this.#controlByScheme.get(url.slice(0, end)) ?? null)
+  }
+
+  controls(): readonly WorkerControl[] {
+    return [...this.#controlByMode.values()]
   }
 
   /** @throws unsupported_connection_mode (501) */
