@@ -86,7 +86,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@anthropic-ai/sdk': ['test/api', 'test/flows'],
   ws: ['test/api'],
   openai: ['examples/openai-client', 'examples/real-engine', 'test/api', 'test/flows'],
-  weir: ['examples/custom-plugin'],
+  weir: ['examples/custom-plugin', 'examples/custom-frontend', 'examples/custom-engine'],
 }
 
 const layerOf = (file: string) => LAYERS.findIndex((names) => names.includes(file.split('/')[1]))

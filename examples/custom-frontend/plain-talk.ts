@@ -1,0 +1,106 @@
+/**
+ * A front format of your own: POST /talk/:model with plain text, and the answer streams back as plain text. Reasoning
+ * stands in brackets, tool calls on lines of their own. It works over every kind of worker that the gateway can reach.
+ */
+import {
+  definePlugin,
+  type ErrorFormat,
+  type GenerationEvent,
+  type GenerationRequest,
+  type RequestContext,
+  Type,
+} from 'weir'
+
+/** Errors in the words of this format: a line that begins with `!`. */
+const plainErrors: ErrorFormat = {
+  name: 'PlainTalkError',
+  schema: Type.String(),
+  contentType: 'text/plain; charset=utf-8',
+  body: (error) => `! ${error.message}\n`,
+  lastEvents: (error) => `data: ! ${error.message}\n\n`,
+}
+
+export default definePlugin({
+  manifest: {
+    name: 'plain-talk',
+    version: '0.1.0',
+    description: 'Chats in plain text.',
+    config: Type.Object(
+      { maxTokens: Type.Integer({ minimum: 1, default: 512, description: 'Longest answer, in tokens.' }) },
+      { additionalProperties: false },
+    ),
+  },
+  register(host, config) {
+    const handler = (ctx: RequestContext) => {
+      let reply: ReturnType<RequestContext['sse']> | null = null
+      const onEvent = (event: GenerationEvent) => {
+        if (event.type === 'failed') return ctx.fail(event.error)
+        // The head waits for the first event: a failure before it has a status of its own.
+        if (reply === null) {
+          reply = ctx.sse(200)
+          reply.onDrain(() => generation.resume())
+        }
+        const words = toWords(event)
+        if (event.type === 'finished') reply.end('data: .\n\n')
+        else if (words !== '' && !reply.write(toEvent(words))) generation.pause()
+      }
+      const generation = host.generations.open(ctx, toRequest(ctx, config.maxTokens), {
+        stream: true,
+        listener: { onEvent },
+      })
+    }
+    host.route({
+      method: 'POST',
+      path: '/talk/:model',
+      access: 'api',
+      errors: plainErrors,
+      endpoint: 'talk',
+      docs: {
+        summary: 'Talk in plain text',
+        tag: 'Talk',
+        responses: {
+          200: { description: 'The words, as server-sent events.', contentType: 'text/event-stream' },
+        },
+      },
+      handler,
+    })
+  },
+})
+
+function toRequest(ctx: RequestContext, maxTokens: number): GenerationRequest {
+  return {
+    model: ctx.param('model'),
+    prompt: { kind: 'chat', messages: [{ role: 'user', content: ctx.bodyBytes.toString('utf8') }] },
+    tools: [],
+    toolChoice: null,
+    constraint: null,
+    sampling: { maxTokens },
+    reasoning: null,
+    choices: 1,
+    topLogprobs: null,
+  }
+}
+
+function toWords(event: GenerationEvent): string {
+  switch (event.type) {
+    case 'text':
+    case 'refusal':
+      return event.delta
+    case 'reasoning':
+      return `(${event.delta})`
+    case 'tool_call':
+      return `\n> ${event.name} `
+    case 'tool_arguments':
+      return event.delta
+    default:
+      return ''
+  }
+}
+
+/** Each line of the words is a `data` line of the event. */
+function toEvent(words: string): string {
+  return `${words
+    .split('\n')
+    .map((line) => `data: ${line}\n`)
+    .join('')}\n`
+}
