@@ -6,6 +6,7 @@ export const catalog: PluginCatalog = {
   'chat-engine': () => import('./chat-engine/index.ts'),
   debug: () => import('./debug/index.ts'),
   health: () => import('./health/index.ts'),
+  history: () => import('./history/index.ts'),
   limits: () => import('./limits/index.ts'),
   kubernetes: () => import('./kubernetes/index.ts'),
   openapi: () => import('./openapi/index.ts'),

@@ -206,7 +206,7 @@ export interface BackgroundQueue {
 
 /** Events of a stream, kept so that it can be resumed from any thread and gateway. */
 export interface EventLog {
-  /** Appends frames that were numbered from `firstNumber` on. Not synced; goes away with its response at the latest. */
+  /** Appends frames that were numbered from `firstNumber` on. Not synced, and kept for a limited time. */
   append(tenant: string, responseId: string, firstNumber: number, frames: readonly string[]): Promise<void>
   /** Frames numbered higher than `after`, in order, some at a time; none when there are no more yet. */
   read(

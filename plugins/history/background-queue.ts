@@ -1,0 +1,145 @@
+/**
+ * The queue of background work. Waiting jobs lie under their tenant in order of age; claimed ones under their owner, who
+ * proves once for all of them that it lives, however many it has.
+ */
+import { randomUUID } from 'node:crypto'
+import {
+  type BackgroundQueue,
+  type Change,
+  GATEWAY_TENANT,
+  type Job,
+  type Logger,
+  type StoreService,
+} from '#kernel'
+import { type Collections, within } from './collections.ts'
+import { HeldJob } from './held-job.ts'
+
+/** A lease is renewed so many times before it would run out. */
+const RENEWALS = 3
+const TENANTS = 100
+
+export class StoredQueue implements BackgroundQueue {
+  readonly #store: StoreService
+  readonly #collections: Collections
+  readonly #leaseMs: number
+  readonly #log: Logger
+  readonly #owner = randomUUID().replaceAll('-', '')
+  #renewal: NodeJS.Timeout | null = null
+  /** Where the last round over the tenants ended, so that each has its turn. */
+  #lastTenant: string | undefined
+
+  constructor(store: StoreService, collections: Collections, leaseMs: number, log: Logger) {
+    this.#store = store
+    this.#collections = collections
+    this.#leaseMs = leaseMs
+    this.#log = log
+  }
+
+  async claim(limit: number, room: (tenant: string) => number): Promise<Job[]> {
+    await this.#prove()
+    const { waitingJobs } = this.#collections
+    const claimed: Job[] = []
+    const tenants = await waitingJobs.tenants({ after: this.#lastTenant, limit: TENANTS })
+    this.#lastTenant = tenants.length < TENANTS ? undefined : tenants.at(-1)
+    for (const tenant of tenants) {
+      const most = Math.min(limit - claimed.length, room(tenant))
+      if (most <= 0) continue
+      const { records } = await waitingJobs.range(tenant, { limit: most })
+      const taken = records.map(({ id, value, version }) => this.#take(tenant, id, value.attempts, version))
+      for (const job of await Promise.all(taken)) if (job !== null) claimed.push(job)
+      if (claimed.length >= limit) {
+        this.#lastTenant = tenant
+        break
+      }
+    }
+    return claimed
+  }
+
+  async giveBack(job: Job): Promise<void> {
+    if (!(job instanceof HeldJob)) return
+    const { waitingJobs, claimedJobs } = this.#collections
+    const { tenant, responseId: id, attempts } = job
+    const value = { attempts: attempts + 1 }
+    const waiting: Change = { kind: 'put', collection: waitingJobs.name, tenant, id, value }
+    await this.#store.write([waiting, job.ending(claimedJobs)])
+  }
+
+  async drop(job: Job): Promise<void> {
+    if (job instanceof HeldJob) await this.#store.write([job.ending(this.#collections.claimedJobs)])
+  }
+
+  async takeLost(limit: number): Promise<Job[]> {
+    await this.#prove()
+    const { claimedJobs, jobOwners } = this.#collections
+    const lost: Job[] = []
+    let from = ''
+    while (lost.length < limit) {
+      const [next] = (await claimedJobs.range(GATEWAY_TENANT, { from, limit: 1 })).records
+      if (next === undefined) break
+      const owner = next.id.slice(0, next.id.indexOf('.'))
+      const bounds = within(owner)
+      from = bounds.to
+      if (owner === this.#owner || (await jobOwners.get(GATEWAY_TENANT, owner)) !== undefined) continue
+      const { records } = await claimedJobs.range(GATEWAY_TENANT, { ...bounds, limit: limit - lost.length })
+      const taken = records.map(async ({ id, value, version }) => {
+        const job = new HeldJob({ ...value, attempts: value.attempts + 1 }, this.#owner)
+        const old: Change = {
+          kind: 'delete',
+          collection: claimedJobs.name,
+          tenant: GATEWAY_TENANT,
+          id,
+          onlyIf: version,
+        }
+        return (await this.#store.write([old, job.claiming(claimedJobs)])) === null ? null : job
+      })
+      for (const job of await Promise.all(taken)) if (job !== null) lost.push(job)
+    }
+    return lost
+  }
+
+  async waiting(tenant: string, limit: number): Promise<number> {
+    let count = 0
+    let after: string | undefined
+    do {
+      const page = await this.#collections.waitingJobs.range(tenant, {
+        limit: Math.min(1_000, limit - count),
+        after,
+      })
+      count += page.records.length
+      after = page.next ?? undefined
+    } while (after !== undefined && count < limit)
+    return count
+  }
+
+  /** Other threads may take what this one has not ended. */
+  async stop(): Promise<void> {
+    if (this.#renewal === null) return
+    clearInterval(this.#renewal)
+    this.#renewal = null
+    await this.#collections.jobOwners.delete(GATEWAY_TENANT, this.#owner).catch(() => undefined)
+  }
+
+  async #take(tenant: string, id: string, attempts: number, version: string): Promise<Job | null> {
+    const { waitingJobs, claimedJobs } = this.#collections
+    const job = new HeldJob({ tenant, responseId: id, attempts }, this.#owner)
+    const gone: Change = { kind: 'delete', collection: waitingJobs.name, tenant, id, onlyIf: version }
+    return (await this.#store.write([gone, job.claiming(claimedJobs)])) === null ? null : job
+  }
+
+  /** Says that this owner lives, before it has its first job and from then on. */
+  async #prove(): Promise<void> {
+    if (this.#renewal !== null) return
+    await this.#renew()
+    this.#renewal ??= setInterval(() => {
+      this.#renew().catch((err: unknown) =>
+        this.#log.warn({ err }, 'the lease of background work is not renewed'),
+      )
+    }, this.#leaseMs / RENEWALS)
+    this.#renewal.unref()
+  }
+
+  #renew(): Promise<void> {
+    const expiresAtMs = Date.now() + this.#leaseMs
+    return this.#collections.jobOwners.put(GATEWAY_TENANT, this.#owner, 0, { expiresAtMs })
+  }
+}

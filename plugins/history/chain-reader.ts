@@ -1,0 +1,160 @@
+/**
+ * Loads the history that ends with a response. The turns of a chain lie side by side in the store, so a history is one
+ * range for its chain and one for each chain it branched off; what was loaded or written last is in memory.
+ */
+import type { HistoryItem, HistoryProblem, LoadedHistory } from '#kernel'
+import { type Collections, isId, type Place, positionId, type Segment, turnId } from './collections.ts'
+import type { HistoryConfig } from './config.ts'
+import { type CachedHistory, HistoryCache } from './history-cache.ts'
+
+interface CachedChain extends CachedHistory {
+  readonly segments: readonly Segment[]
+}
+
+const PAGE = 1_000
+
+export class ChainReader {
+  readonly #collections: Collections
+  readonly #config: HistoryConfig
+  readonly #cache: HistoryCache<CachedChain>
+
+  constructor(collections: Collections, config: HistoryConfig) {
+    this.#collections = collections
+    this.#config = config
+    this.#cache = new HistoryCache(config.cacheBytes)
+  }
+
+  async load(tenant: string, responseId: string): Promise<LoadedHistory | HistoryProblem> {
+    const head = isId(responseId) ? await this.#collections.responses.get(tenant, responseId) : undefined
+    if (head === undefined || head.status === 'deleted') return { problem: 'not_found' }
+    if (head.status === 'queued' || head.status === 'in_progress') return { problem: 'in_progress' }
+    const { place, previousResponseId } = head
+    if (place === null) return { problem: 'unusable' }
+    if (place.depth > this.#config.maxChainResponses || place.bytes > this.#config.maxHistoryBytes) {
+      return { problem: 'too_long' }
+    }
+    const loaded =
+      (await this.#cached(tenant, responseId)) ??
+      (await this.#fromParent(tenant, responseId, previousResponseId, place)) ??
+      (await this.#read(tenant, responseId, place))
+    const { items, bytes } = loaded
+    if (items.length > this.#config.maxHistoryItems || bytes > this.#config.maxHistoryBytes) {
+      return { problem: 'too_long' }
+    }
+    return { items, bytes }
+  }
+
+  /** After a turn was written: its history is known when its parent's is. */
+  onWritten(
+    tenant: string,
+    id: string,
+    parentId: string | null,
+    place: Place,
+    items: readonly HistoryItem[],
+  ): void {
+    const own = { chain: place.chain, to: place.turn }
+    if (parentId === null && !place.isBased) {
+      const cached = { items, bytes: place.bytes, segments: [own], marks: [undefined] }
+      this.#cache.set(tenant, id, cached)
+    }
+    const parent = parentId === null ? undefined : this.#cache.get(tenant, parentId)
+    if (parent !== undefined && parentId !== null && place.turn > 0)
+      this.#extend(tenant, id, parentId, parent, place, items)
+  }
+
+  async #cached(tenant: string, id: string): Promise<CachedChain | undefined> {
+    const cached = this.#cache.get(tenant, id)
+    if (cached === undefined) return undefined
+    const marks = await this.#marksOf(tenant, cached.segments)
+    if (marks.every((mark, index) => mark === cached.marks[index])) return cached
+    this.#cache.delete(tenant, id)
+    return undefined
+  }
+
+  /** Where the parent is in memory and in the same chain, only this turn is read. */
+  async #fromParent(
+    tenant: string,
+    id: string,
+    parentId: string | null,
+    place: Place,
+  ): Promise<CachedChain | undefined> {
+    if (parentId === null || place.turn === 0) return undefined
+    const parent = await this.#cached(tenant, parentId)
+    if (parent === undefined) return undefined
+    const turn = await this.#collections.turns.get(tenant, turnId(place.chain, place.turn))
+    return this.#extend(tenant, id, parentId, parent, place, [
+      ...(turn?.input ?? []),
+      ...(turn?.output ?? []),
+    ])
+  }
+
+  #extend(
+    tenant: string,
+    id: string,
+    parentId: string,
+    parent: CachedChain,
+    place: Place,
+    own: readonly HistoryItem[],
+  ): CachedChain {
+    const segments = [...parent.segments.slice(0, -1), { chain: place.chain, to: place.turn }]
+    const bytes = Math.max(place.bytes, parent.bytes)
+    const cached = { items: [...parent.items, ...own], bytes, segments, marks: parent.marks }
+    // Most chains go on at their end: the list up to the parent is rarely wanted again.
+    this.#cache.delete(tenant, parentId)
+    this.#cache.set(tenant, id, cached)
+    return cached
+  }
+
+  async #read(tenant: string, id: string, place: Place): Promise<CachedChain> {
+    const own = { chain: place.chain, to: place.turn }
+    const base = place.isBased ? await this.#collections.chains.get(tenant, place.chain) : undefined
+    const segments = [...(base?.segments ?? []), own]
+    // Before the turns: what is deleted from now on changes a mark that was seen.
+    const marks = await this.#marksOf(tenant, segments)
+    const items: HistoryItem[] = []
+    for (const segment of segments) {
+      if ('chain' in segment) await this.#readTurns(tenant, segment, items)
+      else await this.#readConversation(tenant, segment, items)
+      if (items.length > this.#config.maxHistoryItems) break
+    }
+    const cached = { items, bytes: place.bytes, segments, marks }
+    this.#cache.set(tenant, id, cached)
+    return cached
+  }
+
+  async #readTurns(
+    tenant: string,
+    { chain, to }: { chain: string; to: number },
+    items: HistoryItem[],
+  ): Promise<void> {
+    const bounds = { from: turnId(chain, 0), to: turnId(chain, to + 1), limit: PAGE }
+    let after: string | undefined
+    do {
+      const page = await this.#collections.turns.range(tenant, { ...bounds, after })
+      for (const { value } of page.records) {
+        for (const item of value.input) items.push(item)
+        for (const item of value.output) items.push(item)
+      }
+      after = page.next ?? undefined
+    } while (after !== undefined && items.length <= this.#config.maxHistoryItems)
+  }
+
+  async #readConversation(
+    tenant: string,
+    { conversation, to }: { conversation: string; to: number },
+    items: HistoryItem[],
+  ): Promise<void> {
+    const bounds = { from: positionId(conversation, 0), to: positionId(conversation, to), limit: PAGE }
+    let after: string | undefined
+    do {
+      const page = await this.#collections.conversationItems.range(tenant, { ...bounds, after })
+      for (const { value } of page.records) items.push(value.item)
+      after = page.next ?? undefined
+    } while (after !== undefined && items.length <= this.#config.maxHistoryItems)
+  }
+
+  #marksOf(tenant: string, segments: readonly Segment[]): Promise<(string | undefined)[]> {
+    const ids = segments.map((segment) => ('chain' in segment ? segment.chain : segment.conversation))
+    return this.#collections.marks.getMany(tenant, ids)
+  }
+}

@@ -1,0 +1,47 @@
+/** Events of streams, kept for a while in the pieces they were written in. */
+import type { EventLog } from '#kernel'
+import { type Collections, isId, padded, within } from './collections.ts'
+
+/** Bytes of frames that one reading gives at most, about. */
+const READ_BYTES = 1024 * 1024
+
+export class StoredEvents implements EventLog {
+  readonly #events: Collections['events']
+  readonly #keptMs: number
+
+  constructor(events: Collections['events'], keptMs: number) {
+    this.#events = events
+    this.#keptMs = keptMs
+  }
+
+  async append(
+    tenant: string,
+    responseId: string,
+    firstNumber: number,
+    frames: readonly string[],
+  ): Promise<void> {
+    if (frames.length === 0) return
+    const expiresAtMs = Date.now() + this.#keptMs
+    await this.#events.put(tenant, `${responseId}.${padded(firstNumber)}`, frames, { expiresAtMs })
+  }
+
+  async read(
+    tenant: string,
+    responseId: string,
+    after: number,
+  ): Promise<readonly { number: number; frame: string }[]> {
+    if (!isId(responseId)) return []
+    const { from: first, to } = within(responseId)
+    // The piece that the next frame is in may have begun before it.
+    const upTo = `${first}${padded(Math.max(0, after + 2))}`
+    const begun = await this.#events.range(tenant, { from: first, to: upTo, reverse: true, limit: 1 })
+    const from = begun.records[0]?.id ?? first
+    const { records } = await this.#events.range(tenant, { from, to, maxBytes: READ_BYTES })
+    return records.flatMap(({ id, value }) => {
+      const start = Number(id.slice(first.length))
+      return value
+        .map((frame, index) => ({ number: start + index, frame }))
+        .filter(({ number }) => number > after)
+    })
+  }
+}

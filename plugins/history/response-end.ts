@@ -1,0 +1,196 @@
+/**
+ * The end of a response: record, turn, index of items, conversation, lock and job in one write. What others may have
+ * changed since it was read stands in the write's conditions; a turn that finds its place taken begins a branch.
+ */
+import type {
+  FinishOptions,
+  FinishResult,
+  HistoryItem,
+  ResponseRecord,
+  StoredRecord,
+  StoreService,
+} from '#kernel'
+import { approximateBytes } from './approximate-bytes.ts'
+import type { ChainReader } from './chain-reader.ts'
+import {
+  ageId,
+  ChangeList,
+  type Collections,
+  type ItemPointer,
+  isId,
+  isRunning,
+  type Place,
+  positionId,
+  type Segment,
+  type StoredConversation,
+  type StoredResponse,
+  turnId,
+} from './collections.ts'
+import { HeldLock } from './conversation-lock.ts'
+import { HeldJob } from './held-job.ts'
+import { again, tryUntil } from './try-until.ts'
+
+const SYNCED = { durability: 'synced' } as const
+
+/** What of the past decides where a turn goes. */
+interface Past {
+  readonly parent: Place | null
+  readonly conversation: StoredRecord<StoredConversation> | null
+}
+
+export class ResponseEnd {
+  readonly #store: StoreService
+  readonly #collections: Collections
+  readonly #chains: ChainReader
+
+  constructor(store: StoreService, collections: Collections, chains: ChainReader) {
+    this.#store = store
+    this.#collections = collections
+    this.#chains = chains
+  }
+
+  async finish(tenant: string, record: ResponseRecord, options: FinishOptions): Promise<FinishResult> {
+    const lock = options.lock instanceof HeldLock ? options.lock : null
+    let isFirstTry = true
+    const result = await tryUntil(async () => {
+      const attempt = this.#attempt(tenant, record, options, lock, isFirstTry)
+      isFirstTry = false
+      return await attempt
+    })
+    if (result === 'stored' || result === 'conversation_gone') lock?.onGone()
+    return result
+  }
+
+  async #attempt(
+    tenant: string,
+    record: ResponseRecord,
+    options: FinishOptions,
+    lock: HeldLock | null,
+    isFirstTry: boolean,
+  ): Promise<FinishResult | typeof again> {
+    const { responses, ages, locks } = this.#collections
+    const lockVersion = lock === null ? null : await lock.settled()
+    if (lock !== null && lockVersion === null) return 'lock_lost'
+    const [before, parent, conversation, seenLock] = await Promise.all([
+      responses.read(tenant, record.id),
+      record.previousResponseId === null ? undefined : responses.get(tenant, record.previousResponseId),
+      lock === null ? undefined : this.#collections.conversations.read(tenant, lock.conversationId),
+      lock === null || isFirstTry ? undefined : locks.read(tenant, lock.conversationId),
+    ])
+    if (before !== undefined && !isRunning(before.value)) return 'gone'
+    if (lock !== null && !isFirstTry && seenLock?.version !== lockVersion) return 'lock_lost'
+    const list = new ChangeList(tenant)
+    const isUsable = record.status === 'completed' || record.status === 'incomplete'
+    const past = { parent: parent?.place ?? null, conversation: isUsable ? (conversation ?? null) : null }
+    const place = isUsable ? await this.#addTurn(tenant, list, record, past, lock, isFirstTry) : null
+    const { id, input, output, ...rest } = record
+    const stored: StoredResponse = place === null ? { ...rest, input, output, place } : { ...rest, place }
+    list.put(responses, id, stored, before?.version ?? null)
+    if (before === undefined) list.put(ages, ageId(record.createdAtSec, id), 0)
+    if (lock !== null && lockVersion !== null) list.delete(locks, lock.conversationId, lockVersion)
+    const { job } = options
+    const ended = job instanceof HeldJob ? [job.ending(this.#collections.claimedJobs)] : []
+    if ((await this.#store.write([...list.changes, ...ended], SYNCED)) === null) return again
+    if (place !== null)
+      this.#chains.onWritten(tenant, id, record.previousResponseId, place, [...input, ...output])
+    return lock !== null && isUsable && conversation === undefined ? 'conversation_gone' : 'stored'
+  }
+
+  /** @returns where it stands in its chain */
+  async #addTurn(
+    tenant: string,
+    list: ChangeList,
+    record: ResponseRecord,
+    past: Past,
+    lock: HeldLock | null,
+    isFirstTry: boolean,
+  ): Promise<Place> {
+    const { turns, chains, branches } = this.#collections
+    const { id, input, output } = record
+    const bytes = approximateBytes(input) + approximateBytes(output)
+    const { place, base } = await this.#placeOf(tenant, record, past, bytes, isFirstTry)
+    list.put(turns, turnId(place.chain, place.turn), { id, input, output }, null)
+    if (base.length > 0) list.put(chains, place.chain, { segments: base })
+    const last = base.at(-1)
+    if (last !== undefined && 'chain' in last) list.put(branches, `${last.chain}.${place.chain}`, 0)
+    const linked = await this.#addToConversation(tenant, list, record, past, lock)
+    await this.#addPointers(tenant, list, record, turnId(place.chain, place.turn), linked)
+    return place
+  }
+
+  async #placeOf(
+    tenant: string,
+    { id }: ResponseRecord,
+    { parent, conversation }: Past,
+    bytes: number,
+    isFirstTry: boolean,
+  ): Promise<{ place: Place; base: readonly Segment[] }> {
+    if (parent === null) {
+      const to = conversation?.value.next ?? 0
+      const base = conversation === null || to === 0 ? [] : [{ conversation: conversation.id, to }]
+      return { place: { chain: id, turn: 0, depth: 1, bytes, isBased: base.length > 0 }, base }
+    }
+    const grown = { depth: parent.depth + 1, bytes: parent.bytes + bytes }
+    const next = turnId(parent.chain, parent.turn + 1)
+    // Looked at only after a write that failed: nearly always the parent is the end of its chain.
+    const isTaken = !isFirstTry && (await this.#collections.turns.get(tenant, next)) !== undefined
+    if (!isTaken) {
+      const { chain, isBased } = parent
+      return { place: { chain, turn: parent.turn + 1, isBased, ...grown }, base: [] }
+    }
+    const inherited = parent.isBased ? await this.#collections.chains.get(tenant, parent.chain) : undefined
+    const base = [...(inherited?.segments ?? []), { chain: parent.chain, to: parent.turn }]
+    return { place: { chain: id, turn: 0, isBased: true, ...grown }, base }
+  }
+
+  /** @returns positions of the items that were added */
+  async #addToConversation(
+    tenant: string,
+    list: ChangeList,
+    { input, output, createdAtSec }: ResponseRecord,
+    { conversation }: Past,
+    lock: HeldLock | null,
+  ): Promise<ReadonlyMap<string, { id: string; at: number }>> {
+    const linked = new Map<string, { id: string; at: number }>()
+    if (conversation === null || lock === null) return linked
+    const { conversations, conversationItems, positions } = this.#collections
+    const { conversationId } = lock
+    const nameOf = (item: HistoryItem) => `${conversationId}.${item.id}`
+    const named = input.filter(({ id }) => isId(id))
+    const seen = await positions.getMany(tenant, named.map(nameOf))
+    const known = new Set(
+      named.filter((_, index) => seen[index] !== undefined && !seen[index].isGone).map(({ id }) => id),
+    )
+    let at = conversation.value.next
+    for (const item of [...input, ...output]) {
+      if (known.has(item.id)) continue
+      known.add(item.id)
+      list.put(conversationItems, positionId(conversationId, at), { item, createdAtSec })
+      list.put(positions, nameOf(item), { at })
+      linked.set(item.id, { id: conversationId, at: at++ })
+    }
+    list.put(conversations, conversationId, { ...conversation.value, next: at }, conversation.version)
+    return linked
+  }
+
+  /** Ids that came from a client are never given to something else. */
+  async #addPointers(
+    tenant: string,
+    list: ChangeList,
+    { input, output }: ResponseRecord,
+    turn: string,
+    linked: ReadonlyMap<string, { id: string; at: number }>,
+  ): Promise<void> {
+    const { items } = this.#collections
+    const taken = await items.getMany(
+      tenant,
+      input.map(({ id }) => id),
+    )
+    const isFree = (_: HistoryItem, index: number) => taken[index] === undefined
+    for (const { id } of [...input.filter(isFree), ...output]) {
+      const link = linked.get(id)
+      const pointer: ItemPointer = link === undefined ? { turn } : { turn, conversations: [link] }
+      list.put(items, id, pointer)
+    }
+  }
+}
