@@ -1,0 +1,38 @@
+/** Limits of what a tool server may send. */
+import { expect, test } from 'vitest'
+import { streamLimit, TooMuchData, wholeLimit } from './byte-limit.ts'
+
+const bytes = (text: string) => Buffer.from(text)
+
+test('responses 4.2: a whole answer ends at its limit', () => {
+  const limit = wholeLimit(10)
+  limit.take(bytes('0123456789'))
+  expect(() => limit.take(bytes('x'))).toThrow(TooMuchData)
+})
+
+test('responses 4.2: a stream may go on for ever as long as it goes slowly', () => {
+  let nowMs = 0
+  const limit = streamLimit(100, () => nowMs)
+  for (let minute = 0; minute < 50; minute++) {
+    limit.take(bytes(`data: ${'x'.repeat(80)}\n\n`))
+    nowMs += 60_000
+  }
+})
+
+test('responses 4.2: a stream that floods is cut', () => {
+  const limit = streamLimit(100, () => 0)
+  limit.take(bytes(`data: ${'x'.repeat(40)}\n\n`))
+  expect(() => limit.take(bytes(`data: ${'x'.repeat(60)}\n\n`))).toThrow(TooMuchData)
+})
+
+test('responses 4.2: one event that grows for hours is cut', () => {
+  let nowMs = 0
+  const limit = streamLimit(100, () => nowMs)
+  const grow = () => {
+    for (let hour = 0; hour < 10; hour++) {
+      limit.take(bytes('data: 0123456789\r\n'))
+      nowMs += 3_600_000
+    }
+  }
+  expect(grow).toThrow(TooMuchData)
+})
