@@ -54,6 +54,7 @@ const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/generation.ts': 'kernel/errors/gateway-error.ts', // what ends a generation is that class too
   'kernel/contracts/pair.ts': 'kernel/errors/gateway-error.ts', // what a pair failed with, too
   'kernel/contracts/transport.ts': 'kernel/errors/gateway-error.ts', // a failure that a transport names itself
+  'kernel/contracts/tool-loop.ts': 'kernel/errors/gateway-error.ts', // what ends a turn is that class too
 }
 
 /** Files of the command that work on the configuration without starting a gateway. */

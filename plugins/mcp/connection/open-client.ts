@@ -1,4 +1,5 @@
 /** Opens one conversation with a tool server: the transport that it speaks, the handshake, and a deadline for both. */
+import { readFile } from 'node:fs/promises'
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { GuardedFetch } from '../net/guarded-fetch.ts'
@@ -56,7 +57,7 @@ async function openHttp(
     connectMs: limits.connectMs,
     answerMs: Math.max(limits.callMs, limits.listMs) + ANSWER_GRACE_MS,
     maxAnswerBytes: limits.maxMessageBytes,
-    ca: target.ca,
+    ca: target.caFile === undefined ? undefined : await readAuthorities(target.caFile),
     onFlood: () => void client.close().catch(ignore),
   })
   const client = await makeClient(listeners)
@@ -128,6 +129,14 @@ async function handshake(client: Client, transport: Transport, connectMs: number
     await client.close().catch(ignore)
     await transport.close().catch(ignore)
     throw toToolServerError(error)
+  }
+}
+
+async function readAuthorities(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (cause) {
+    throw new ToolServerError('http_error', 0, 'the file of authorities cannot be read', { cause })
   }
 }
 

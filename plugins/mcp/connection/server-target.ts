@@ -10,8 +10,8 @@ export interface HttpTarget {
   /** Sent with each request, names lower-case; secrets. */
   readonly headers: ReadonlyMap<string, string>
   readonly rules: ReachRules
-  /** PEM of authorities to trust in place of the system's. */
-  readonly ca?: string
+  /** PEM file of authorities to trust in place of the system's; read for each connection. */
+  readonly caFile?: string
   readonly oauth?: OauthClient
 }
 
