@@ -8,6 +8,7 @@ export const catalog: PluginCatalog = {
   health: () => import('./health/index.ts'),
   limits: () => import('./limits/index.ts'),
   kubernetes: () => import('./kubernetes/index.ts'),
+  mcp: () => import('./mcp/index.ts'),
   openapi: () => import('./openapi/index.ts'),
   pairs: () => import('./pairs/index.ts'),
   policies: () => import('./policies/index.ts'),

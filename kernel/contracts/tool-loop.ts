@@ -10,6 +10,7 @@ import type { FinishReason, GenerationStarted, GenerationUsage, TokenLogprob } f
 import type { GenerationRequest } from './generation-request.ts'
 import type { RequestContext } from './request.ts'
 import { token } from './token.ts'
+import type { WorkerEntry } from './worker.ts'
 
 /** Which tools of a server: by name, and by what the server says of them. */
 export interface ToolFilter {
@@ -20,10 +21,7 @@ export interface ToolFilter {
 }
 
 /** When a person has to agree before a tool runs. Of the object form: `never` wins, and what neither names has to wait. */
-export type ApprovalRule =
-  | 'always'
-  | 'never'
-  | { readonly always?: ToolFilter; readonly never?: ToolFilter }
+export type ApprovalRule = 'always' | 'never' | { readonly always?: ToolFilter; readonly never?: ToolFilter }
 
 /** A tool server that a request wants. */
 export interface McpToolRequest {
@@ -119,6 +117,8 @@ export interface ToolTurn {
   readonly limits: LoopLimits
   /** Workers are asked for streams. */
   readonly stream: boolean
+  /** Only these workers. */
+  readonly accepts?: (worker: WorkerEntry) => boolean
 }
 
 /** A tool as clients are shown it. */
@@ -175,7 +175,12 @@ export type ToolLoopEvent =
       /** To be kept with the item; see `ListedServer`. */
       readonly fingerprint: string
     }
-  | { readonly type: 'list_failed'; readonly index: number; readonly label: string; readonly error: ToolCallError }
+  | {
+      readonly type: 'list_failed'
+      readonly index: number
+      readonly label: string
+      readonly error: ToolCallError
+    }
   | { readonly type: 'item_started'; readonly index: number; readonly item: 'message' | 'reasoning' }
   | {
       readonly type: 'text' | 'reasoning'
@@ -188,7 +193,12 @@ export type ToolLoopEvent =
   | { readonly type: 'reasoning_signature'; readonly index: number; readonly signature: string }
   | { readonly type: 'item_done'; readonly index: number; readonly isCut: boolean }
   /** A call of the client's own function; it is the client's to run. */
-  | { readonly type: 'function_started'; readonly index: number; readonly callId: string; readonly name: string }
+  | {
+      readonly type: 'function_started'
+      readonly index: number
+      readonly callId: string
+      readonly name: string
+    }
   | { readonly type: 'function_arguments'; readonly index: number; readonly delta: string }
   | {
       readonly type: 'function_done'
@@ -279,8 +289,8 @@ export interface ToolLoopService {
    */
   hasBuiltIn(type: BuiltInType, tenant: string): boolean
   readonly isStrict: boolean
-  /** True when the configuration has a server of that label which this tenant may use, hidden ones too. */
-  hasServer(label: string, tenant: string): boolean
+  /** True for a server of the configuration of which clients see nothing: its declaration is left out of every echo. */
+  isInternal(label: string): boolean
 }
 
 export const ToolLoop = token<ToolLoopService>('tool-loop')

@@ -3,8 +3,7 @@ import { type Static, Type } from '#kernel'
 import { limitsConfig } from './limits-config.ts'
 
 const closed = { additionalProperties: false } as const
-const names = (description: string) =>
-  Type.Array(Type.String({ minLength: 1 }), { default: [], description })
+const names = (description: string) => Type.Array(Type.String({ minLength: 1 }), { default: [], description })
 const secrets = (description: string) =>
   Type.Record(Type.String({ minLength: 1 }), Type.String({ secret: true }), { default: {}, description })
 
@@ -33,10 +32,15 @@ const serverConfig = Type.Object(
       description: '`auto`: streamable HTTP, and the older event stream where the server answers 404 or 405.',
     }),
     headers: secrets('Sent with each request, such as `authorization`.'),
-    caFile: Type.Optional(Type.String({ description: 'PEM of authorities to trust in place of the system’s.' })),
+    caFile: Type.Optional(
+      Type.String({ description: 'PEM of authorities to trust in place of the system’s.' }),
+    ),
     oauth: Type.Optional(oauthConfig),
     command: Type.Optional(
-      Type.String({ minLength: 1, description: 'For a program that speaks on its standard input and output.' }),
+      Type.String({
+        minLength: 1,
+        description: 'For a program that speaks on its standard input and output.',
+      }),
     ),
     args: Type.Array(Type.String(), { default: [], description: 'Arguments of the program.' }),
     env: secrets('Environment of the program, beside PATH, HOME, USER and the like.'),
@@ -53,7 +57,9 @@ const serverConfig = Type.Object(
     ),
     tenants: names('Tenants that may use it, as `auth:team-a`; empty: all.'),
     allowedTools: Type.Optional(
-      Type.Array(Type.String(), { description: 'Tools that exist for requests. Default: all of the server.' }),
+      Type.Array(Type.String(), {
+        description: 'Tools that exist for requests. Default: all of the server.',
+      }),
     ),
     deniedTools: names('Tools that do not.'),
     approval: Type.Optional(
@@ -67,7 +73,9 @@ const serverConfig = Type.Object(
 
 const builtInConfig = Type.Object(
   {
-    type: Type.Enum(['web_search', 'code_interpreter', 'file_search'], { description: 'What requests declare.' }),
+    type: Type.Enum(['web_search', 'code_interpreter', 'file_search'], {
+      description: 'What requests declare.',
+    }),
     server: Type.String({ description: 'Label of the server that does the work.' }),
     tool: Type.String({ minLength: 1, description: 'Its tool.' }),
     arguments: Type.Record(Type.String(), Type.String(), {
@@ -121,7 +129,8 @@ export const mcpConfig = Type.Object(
     }),
     audit: Type.Enum(['off', 'calls', 'arguments'], {
       default: 'calls',
-      description: 'A log line for each call: who, which tool, how long, how it ended; arguments only when asked.',
+      description:
+        'A log line for each call: who, which tool, how long, how it ended; arguments only when asked.',
     }),
     imagesToModel: Type.Boolean({
       default: false,

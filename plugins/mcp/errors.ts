@@ -20,7 +20,8 @@ export const mcpErrors = defineErrors('mcp', {
   invalid_server_label: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'server_label begins with a letter and goes on with letters, digits, - and _, at most 64 in all',
+    text: () =>
+      'server_label begins with a letter and goes on with letters, digits, - and _, at most 64 in all',
   },
   mcp_tool_duplicate_server_label: {
     kind: 'bad_request',

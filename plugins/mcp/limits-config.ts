@@ -3,7 +3,12 @@ import { Type } from '#kernel'
 
 const ONE_HOUR_MS = 3_600_000
 const ms = (value: number, description: string) =>
-  Type.Integer({ default: value, minimum: 10, maximum: ONE_HOUR_MS, description: `${description}, milliseconds.` })
+  Type.Integer({
+    default: value,
+    minimum: 10,
+    maximum: ONE_HOUR_MS,
+    description: `${description}, milliseconds.`,
+  })
 const count = (value: number, maximum: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, maximum, description })
 

@@ -45,32 +45,32 @@ export type OpenConnection = (
 ) => Promise<ServerConnection>
 
 export class ConnectionPool {
-  private readonly limits: PoolLimits
-  private readonly log: Logger
-  private readonly open: OpenConnection
-  private readonly entries = new Map<string, Entry>()
-  private readonly failures = new Map<string, Failure>()
-  private sweeper: NodeJS.Timeout | null = null
-  private isClosed = false
+  readonly #limits: PoolLimits
+  readonly #log: Logger
+  readonly #open: OpenConnection
+  readonly #entries = new Map<string, Entry>()
+  readonly #failures = new Map<string, Failure>()
+  #sweeper: NodeJS.Timeout | null = null
+  #isClosed = false
 
   constructor(limits: PoolLimits, log: Logger, open: OpenConnection = ServerConnection.open) {
-    this.limits = limits
-    this.log = log
-    this.open = open
+    this.#limits = limits
+    this.#log = log
+    this.#open = open
   }
 
   get size(): number {
-    return this.entries.size
+    return this.#entries.size
   }
 
   /** A connection that stands, opened when there is none. @throws ToolServerError */
   async lease(key: string, target: ServerTarget): Promise<Lease> {
-    const standing = this.entries.get(key)
-    if (standing?.connection?.isClosed === true) this.drop(standing)
-    const entry = this.entries.get(key) ?? this.add(key, target)
+    const standing = this.#entries.get(key)
+    if (standing?.connection?.isClosed === true) this.#drop(standing)
+    const entry = this.#entries.get(key) ?? this.#add(key, target)
     entry.users++
     try {
-      return this.hand(entry, await entry.opening)
+      return this.#hand(entry, await entry.opening)
     } catch (error) {
       entry.users--
       throw toToolServerError(error)
@@ -79,23 +79,23 @@ export class ConnectionPool {
 
   /** Closes everything; what is in use breaks. */
   async close(): Promise<void> {
-    this.isClosed = true
-    if (this.sweeper !== null) clearInterval(this.sweeper)
-    this.sweeper = null
-    const all = [...this.entries.values()]
-    this.entries.clear()
+    this.#isClosed = true
+    if (this.#sweeper !== null) clearInterval(this.#sweeper)
+    this.#sweeper = null
+    const all = [...this.#entries.values()]
+    this.#entries.clear()
     await Promise.allSettled(all.map(async (entry) => (await entry.opening).close()))
   }
 
   /** Closes what nobody has used for long. */
   sweep(nowMs: number): void {
-    for (const entry of this.entries.values()) {
-      const isIdle = entry.users === 0 && nowMs - entry.usedAtMs >= this.limits.idleMs
-      if (isIdle || entry.connection?.isClosed === true) this.drop(entry)
+    for (const entry of this.#entries.values()) {
+      const isIdle = entry.users === 0 && nowMs - entry.usedAtMs >= this.#limits.idleMs
+      if (isIdle || entry.connection?.isClosed === true) this.#drop(entry)
     }
   }
 
-  private hand(entry: Entry, connection: ServerConnection): Lease {
+  #hand(entry: Entry, connection: ServerConnection): Lease {
     let isHeld = true
     return {
       connection,
@@ -105,67 +105,68 @@ export class ConnectionPool {
         entry.users--
         entry.usedAtMs = Date.now()
         // Dropped while it was in use: the last one closes it.
-        if (entry.users === 0 && this.entries.get(entry.key) !== entry) closeQuietly(entry)
+        if (entry.users === 0 && this.#entries.get(entry.key) !== entry) closeQuietly(entry)
       },
     }
   }
 
-  private add(key: string, target: ServerTarget): Entry {
-    this.refuseIfFailing(key)
-    if (this.isClosed) throw new ToolServerError('http_error', 0, 'the gateway is stopping')
-    this.makeRoom()
+  #add(key: string, target: ServerTarget): Entry {
+    this.#refuseIfFailing(key)
+    if (this.#isClosed) throw new ToolServerError('http_error', 0, 'the gateway is stopping')
+    this.#makeRoom()
     const entry: Entry = {
       key,
-      opening: this.open(target, this.limits, this.log),
+      opening: this.#open(target, this.#limits, this.#log),
       connection: null,
       users: 0,
       usedAtMs: Date.now(),
     }
-    this.entries.set(key, entry)
+    this.#entries.set(key, entry)
     entry.opening.then(
       (connection) => {
         entry.connection = connection
-        this.failures.delete(key)
-        if (this.isClosed) closeQuietly(entry)
+        this.#failures.delete(key)
+        if (this.#isClosed) closeQuietly(entry)
       },
       (error) => {
-        if (this.entries.get(key) === entry) this.entries.delete(key)
-        this.noteFailure(key, toToolServerError(error))
+        if (this.#entries.get(key) === entry) this.#entries.delete(key)
+        this.#noteFailure(key, toToolServerError(error))
       },
     )
-    this.sweeper ??= setInterval(() => this.sweep(Date.now()), Math.max(50, this.limits.idleMs / 4)).unref()
+    this.#sweeper ??= setInterval(() => this.sweep(Date.now()), Math.max(50, this.#limits.idleMs / 4)).unref()
     return entry
   }
 
-  private drop(entry: Entry): void {
-    if (this.entries.get(entry.key) === entry) this.entries.delete(entry.key)
+  #drop(entry: Entry): void {
+    if (this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key)
     if (entry.users === 0) closeQuietly(entry)
   }
 
   /** The one that was used longest ago gives way; what is in use stays. */
-  private makeRoom(): void {
-    if (this.entries.size < this.limits.maxConnections) return
+  #makeRoom(): void {
+    if (this.#entries.size < this.#limits.maxConnections) return
     let oldest: Entry | null = null
-    for (const entry of this.entries.values())
+    for (const entry of this.#entries.values())
       if (entry.users === 0 && (oldest === null || entry.usedAtMs < oldest.usedAtMs)) oldest = entry
-    if (oldest === null) throw new ToolServerError('http_error', 0, 'too many tool servers are in use; try again')
-    this.drop(oldest)
+    if (oldest === null)
+      throw new ToolServerError('http_error', 0, 'too many tool servers are in use; try again')
+    this.#drop(oldest)
   }
 
-  private refuseIfFailing(key: string): void {
-    const failure = this.failures.get(key)
+  #refuseIfFailing(key: string): void {
+    const failure = this.#failures.get(key)
     if (failure !== undefined && Date.now() < failure.untilMs) throw failure.reason
   }
 
-  private noteFailure(key: string, reason: ToolServerError): void {
-    const count = (this.failures.get(key)?.count ?? 0) + 1
+  #noteFailure(key: string, reason: ToolServerError): void {
+    const count = (this.#failures.get(key)?.count ?? 0) + 1
     const waitMs = Math.min(LAST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (count - 1))
     // Deleted first, so that the map's order is that of the last failure.
-    this.failures.delete(key)
-    this.failures.set(key, { count, untilMs: Date.now() + waitMs, reason })
-    if (this.failures.size <= MAX_FAILURES) return
-    const [oldest] = this.failures.keys()
-    this.failures.delete(oldest)
+    this.#failures.delete(key)
+    this.#failures.set(key, { count, untilMs: Date.now() + waitMs, reason })
+    if (this.#failures.size <= MAX_FAILURES) return
+    const [oldest] = this.#failures.keys()
+    this.#failures.delete(oldest)
   }
 }
 

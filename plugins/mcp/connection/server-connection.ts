@@ -25,17 +25,17 @@ interface ToolList {
 
 export class ServerConnection {
   readonly transport: OpenClient['transport']
-  private readonly opened: OpenClient
-  private readonly limits: ConnectionLimits
-  private readonly secrets: readonly string[]
-  private list: Promise<ToolList> | null = null
-  private isOpen = true
+  readonly #opened: OpenClient
+  readonly #limits: ConnectionLimits
+  readonly #secrets: readonly string[]
+  #list: Promise<ToolList> | null = null
+  #isOpen = true
 
   private constructor(opened: OpenClient, target: ServerTarget, limits: ConnectionLimits) {
-    this.opened = opened
+    this.#opened = opened
     this.transport = opened.transport
-    this.limits = limits
-    this.secrets = secretsOf(target)
+    this.#limits = limits
+    this.#secrets = secretsOf(target)
   }
 
   /** @throws ToolServerError */
@@ -46,39 +46,39 @@ export class ServerConnection {
     const opened = await openClient(target, limits, {
       onClosed: () => {
         isGone = true
-        if (connection !== null) connection.isOpen = false
+        if (connection !== null) connection.#isOpen = false
       },
       onToolsChanged: () => {
-        if (connection !== null) connection.list = null
+        if (connection !== null) connection.#list = null
       },
       onProgramLine: (line) =>
         log.debug({ line: redact(line, secrets) }, 'a tool server wrote to its standard error'),
     })
     connection = new ServerConnection(opened, target, limits)
-    connection.isOpen = !isGone
+    connection.#isOpen = !isGone
     return connection
   }
 
   get isClosed(): boolean {
-    return !this.isOpen
+    return !this.#isOpen
   }
 
   /** Name and version by which the server calls itself. */
   get server(): { readonly name: string; readonly version: string } | null {
-    const info = this.opened.client.getServerVersion()
+    const info = this.#opened.client.getServerVersion()
     return info === undefined ? null : { name: info.name, version: info.version }
   }
 
   /** Every tool of the server, in its order; asked for once and kept. @throws ToolServerError */
   async tools(): Promise<readonly ServerTool[]> {
-    const kept = this.list
+    const kept = this.#list
     if (kept !== null) {
       const list = await kept
       if (Date.now() - list.readAtMs < LIST_AGE_MS) return list.tools
-      if (this.list === kept) this.list = null
+      if (this.#list === kept) this.#list = null
     }
-    this.list ??= this.readList()
-    return (await this.list).tools
+    this.#list ??= this.#readList()
+    return (await this.#list).tools
   }
 
   /** @throws ToolServerError when the server did not answer, or not with a result */
@@ -86,7 +86,7 @@ export class ServerConnection {
     const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
     const { signal, timeoutMs, onProgress } = options
     try {
-      const result = await this.opened.client.request(
+      const result = await this.#opened.client.request(
         { method: 'tools/call', params: { name, arguments: input } },
         ResultSchema,
         {
@@ -96,33 +96,33 @@ export class ServerConnection {
           ...(onProgress && { onprogress: onProgress }),
         },
       )
-      const output = readResult(result, this.limits.maxOutputBytes)
-      return { ...output, text: redact(output.text, this.secrets) }
+      const output = readResult(result, this.#limits.maxOutputBytes)
+      return { ...output, text: redact(output.text, this.#secrets) }
     } catch (error) {
-      throw this.failure(error)
+      throw this.#failure(error)
     }
   }
 
   close(): Promise<void> {
-    this.isOpen = false
-    return this.opened.close()
+    this.#isOpen = false
+    return this.#opened.close()
   }
 
-  private async readList(): Promise<ToolList> {
-    const reading = this.readPages()
+  async #readList(): Promise<ToolList> {
+    const reading = this.#readPages()
     try {
       return { tools: await reading, readAtMs: Date.now() }
     } catch (error) {
-      this.list = null
-      throw this.failure(error)
+      this.#list = null
+      throw this.#failure(error)
     }
   }
 
-  private async readPages(): Promise<readonly ServerTool[]> {
+  async #readPages(): Promise<readonly ServerTool[]> {
     const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
-    const { client } = this.opened
+    const { client } = this.#opened
     if (client.getServerCapabilities()?.tools === undefined) return []
-    const { maxTools, listMs } = this.limits
+    const { maxTools, listMs } = this.#limits
     const found = new Map<string, ServerTool>()
     const untilMs = Date.now() + listMs
     let cursor: string | null = null
@@ -139,10 +139,10 @@ export class ServerConnection {
     return [...found.values()]
   }
 
-  private failure(error: unknown): ToolServerError {
+  #failure(error: unknown): ToolServerError {
     const failure = toToolServerError(error)
-    const clean = redact(failure.message, this.secrets)
-    if (failure.isSessionLost) this.isOpen = false
+    const clean = redact(failure.message, this.#secrets)
+    if (failure.isSessionLost) this.#isOpen = false
     if (clean === failure.message) return failure
     return new ToolServerError(failure.type, failure.code, clean, { isSessionLost: failure.isSessionLost })
   }

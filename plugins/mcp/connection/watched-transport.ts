@@ -11,58 +11,58 @@ export class WatchedTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
   onmessage?: <T extends JSONRPCMessage>(message: T, extra?: MessageExtraInfo) => void
-  private readonly inner: Transport
-  private openAnswers = 0
-  private isClosed = false
+  readonly #inner: Transport
+  #openAnswers = 0
+  #isClosed = false
 
   /** @param endsOnError an error after the start means that nothing will be heard any more */
   constructor(inner: Transport, endsOnError: boolean) {
-    this.inner = inner
+    this.#inner = inner
     let hasStarted = false
-    inner.onclose = () => this.ended()
+    inner.onclose = () => this.#ended()
     inner.onerror = (error) => {
       this.onerror?.(error)
       if (endsOnError && hasStarted) void this.close()
     }
     inner.onmessage = (message, extra) => {
       hasStarted = true
-      this.receive(message, extra)
+      this.#receive(message, extra)
     }
   }
 
   get sessionId(): string | undefined {
-    return this.inner.sessionId
+    return this.#inner.sessionId
   }
 
   setProtocolVersion = (version: string): void => {
-    this.inner.setProtocolVersion?.(version)
+    this.#inner.setProtocolVersion?.(version)
   }
 
   start(): Promise<void> {
-    return this.inner.start()
+    return this.#inner.start()
   }
 
   async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
     const isAnswer = !('method' in message)
-    if (isAnswer) this.openAnswers++
+    if (isAnswer) this.#openAnswers++
     try {
-      await this.inner.send(message, options)
+      await this.#inner.send(message, options)
     } finally {
-      if (isAnswer) this.openAnswers--
+      if (isAnswer) this.#openAnswers--
     }
   }
 
   async close(): Promise<void> {
     try {
-      await this.inner.close()
+      await this.#inner.close()
     } finally {
-      this.ended()
+      this.#ended()
     }
   }
 
-  private receive(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
+  #receive(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
     const isRequest = 'method' in message && 'id' in message
-    if (isRequest && this.openAnswers >= MAX_OPEN_ANSWERS) {
+    if (isRequest && this.#openAnswers >= MAX_OPEN_ANSWERS) {
       this.onerror?.(new Error('the server asks more than can be answered'))
       void this.close()
       return
@@ -74,9 +74,9 @@ export class WatchedTransport implements Transport {
     }
   }
 
-  private ended(): void {
-    if (this.isClosed) return
-    this.isClosed = true
+  #ended(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
     this.onclose?.()
   }
 }

@@ -27,7 +27,8 @@ export async function listTools(
     const answer = await asked[i]
     if (!Array.isArray(answer)) throw tellFailure(server, index, answer as ToolServerError, output)
     const fingerprint = fingerprintOf(server.plan.place, answer)
-    if (seen !== null && seen.fingerprint !== null && seen.fingerprint !== fingerprint) index = begin(server, output)
+    if (seen !== null && seen.fingerprint !== null && seen.fingerprint !== fingerprint)
+      index = begin(server, output)
     if (index !== null) {
       const tools = answer.map(toListedTool)
       output.emit({ type: 'list_done', index, label: server.plan.label, tools, fingerprint })

@@ -25,7 +25,7 @@ export interface ServerWithTools {
 export class OfferedTools {
   /** The client's own functions first, in its order, then the servers' in theirs. */
   readonly functions: readonly ChatTool[]
-  private readonly byName = new Map<string, OfferedTool>()
+  readonly #byName = new Map<string, OfferedTool>()
 
   constructor(
     functions: readonly ChatTool[],
@@ -43,40 +43,42 @@ export class OfferedTools {
     }
     const taken = functions.map((tool) => tool.function.name)
     exposeNames(taken, wishes).forEach((exposedName, i) => {
-      this.byName.set(exposedName, { ...found[i], exposedName })
+      this.#byName.set(exposedName, { ...found[i], exposedName })
     })
   }
 
-  get all(): Iterable<OfferedTool> {
-    return this.byName.values()
+  get hasGatewayTools(): boolean {
+    return this.#byName.size > 0
   }
 
-  get hasGatewayTools(): boolean {
-    return this.byName.size > 0
+  /** True for functions of the client's own. */
+  hasFunction(name: string): boolean {
+    return this.functions.some((tool) => tool.function.name === name)
   }
 
   find(exposedName: string): OfferedTool | undefined {
-    return this.byName.get(exposedName)
+    return this.#byName.get(exposedName)
   }
 
   /** The tool that made a call of an earlier turn, or that an approval is for; undefined when it is not here any more. */
   findOrigin(origin: CallOrigin): OfferedTool | undefined {
-    for (const tool of this.byName.values()) if (isSame(tool.called, origin)) return tool
+    for (const tool of this.#byName.values()) if (isSame(tool.called, origin)) return tool
     return undefined
   }
 
   /** Names under which the model sees what a choice names; empty when the turn has none of it. */
   namesOf(reference: ToolReference): string[] {
-    if (reference.kind === 'function')
-      return this.functions.some((tool) => tool.function.name === reference.name) ? [reference.name] : []
-    return [...this.byName.values()].filter(({ called }) => matches(called, reference)).map((tool) => tool.exposedName)
+    if (reference.kind === 'function') return this.hasFunction(reference.name) ? [reference.name] : []
+    return [...this.#byName.values()]
+      .filter(({ called }) => matches(called, reference))
+      .map((tool) => tool.exposedName)
   }
 
   /** As generation requests hold them. @param only these names; null: all */
   toChatTools(only: ReadonlySet<string> | null): ChatTool[] {
     const isWanted = (name: string) => only === null || only.has(name)
     const functions = this.functions.filter((tool) => isWanted(tool.function.name))
-    const own = [...this.byName.values()].filter(({ exposedName }) => isWanted(exposedName)).map(toChatTool)
+    const own = [...this.#byName.values()].filter(({ exposedName }) => isWanted(exposedName)).map(toChatTool)
     return [...functions, ...own]
   }
 }
@@ -110,7 +112,9 @@ function describe(
 function toChatTool({ exposedName, called, server, tool }: OfferedTool): ChatTool {
   if (called.kind === 'built_in') return builtInFunction(called.type, exposedName, tool)
   const about = server.plan.request?.description
-  const parts = [about, tool.description].filter((text): text is string => typeof text === 'string' && text !== '')
+  const parts = [about, tool.description].filter(
+    (text): text is string => typeof text === 'string' && text !== '',
+  )
   const description = parts.length > 0 ? { description: parts.join('\n\n') } : {}
   return { type: 'function', function: { name: exposedName, ...description, parameters: tool.inputSchema } }
 }
@@ -121,7 +125,8 @@ function isSame(called: CalledTool, origin: CallOrigin): boolean {
 }
 
 function matches(called: CalledTool, reference: Exclude<ToolReference, { kind: 'function' }>): boolean {
-  if (reference.kind === 'built_in') return called.kind === 'built_in' && called.type === (reference.type as BuiltInType)
+  if (reference.kind === 'built_in')
+    return called.kind === 'built_in' && called.type === (reference.type as BuiltInType)
   if (called.kind !== 'mcp' || !sameLabel(called.label, reference.label)) return false
   return reference.name === undefined || reference.name === called.name
 }

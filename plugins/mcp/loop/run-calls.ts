@@ -1,10 +1,19 @@
 /** Runs the calls of one model turn: some at once, told in the model's order. */
 import type { ToolCallResult, ToolLoopEvent } from '#kernel'
-import type { ToolCall } from '../tools/run-tool.ts'
-import { type Caller, type RanCall, type ToolRunner } from '../tools/run-tool.ts'
+import type { Caller, RanCall, ToolCall, ToolRunner } from '../tools/run-tool.ts'
 import { toServerArguments } from './built-in-functions.ts'
+import type { ModelCall } from './model-call.ts'
 import type { OfferedTool } from './offered-tools.ts'
 import type { ToolAnswer } from './turn-messages.ts'
+
+const CUT: ToolCallResult = {
+  status: 'incomplete',
+  output: '',
+  error: null,
+  modelText: '',
+  structured: null,
+  durationMs: 0,
+}
 
 /** A call that is to be run. */
 export interface PendingCall {
@@ -56,6 +65,23 @@ function tell(call: PendingCall, result: ToolCallResult, parts: RunParts): void 
   if (index === null)
     parts.emit({ type: 'hidden_call', callId, tool, arguments: argumentText, modelText: result.modelText })
   else parts.emit({ type: 'call_done', index, callId, tool, arguments: argumentText, approvalId, result })
+}
+
+/** Calls of an answer that was cut off. */
+export function tellCut(calls: readonly ModelCall[], emit: (event: ToolLoopEvent) => void): void {
+  for (const { id, route, index, argumentText } of calls) {
+    if (route.kind !== 'gateway' || index === null) continue
+    const tool = route.tool.called
+    emit({
+      type: 'call_done',
+      index,
+      callId: id,
+      tool,
+      arguments: argumentText,
+      approvalId: null,
+      result: CUT,
+    })
+  }
 }
 
 function toToolCall({ tool, argumentText }: PendingCall): ToolCall {

@@ -22,142 +22,151 @@ export class TurnReader {
   reason: FinishReason = 'stop'
   matchedStop: string | number | null = null
   usage: GenerationUsage | null = null
-  private readonly output: TurnOutput
-  private readonly isFirst: boolean
-  private readonly calls: (ModelCall | undefined)[] = []
-  private openItem: 'message' | 'reasoning' | null = null
-  private openIndex = 0
+  readonly #output: TurnOutput
+  readonly #isFirst: boolean
+  readonly #calls: (ModelCall | undefined)[] = []
+  #openItem: 'message' | 'reasoning' | null = null
+  #openIndex = 0
   /** Whole, but its end is not told yet: whether it was the last one cut off is known from the next event. */
-  private held: ModelCall | null = null
-  private text = ''
-  private refusal = ''
-  private reasoning = ''
-  private signature: string | null = null
+  #held: ModelCall | null = null
+  #text = ''
+  #refusal = ''
+  #reasoning = ''
+  #signature: string | null = null
 
   constructor(output: TurnOutput, isFirst: boolean) {
-    this.output = output
-    this.isFirst = isFirst
+    this.#output = output
+    this.#isFirst = isFirst
   }
 
   /** @param event neither `finished` nor `failed`; of choice 0 */
   read(event: GenerationEvent): void {
     switch (event.type) {
       case 'started':
-        if (this.isFirst) this.output.emit({ type: 'started', started: event })
+        if (this.#isFirst) this.#output.emit({ type: 'started', started: event })
         return
       case 'text':
-        this.text += event.delta
-        return this.tellText('text', event.delta, event.logprobs ?? null)
+        this.#text += event.delta
+        return this.#tellText('text', event.delta, event.logprobs ?? null)
       case 'reasoning':
-        this.reasoning += event.delta
-        return this.tellText('reasoning', event.delta, event.logprobs ?? null)
+        this.#reasoning += event.delta
+        return this.#tellText('reasoning', event.delta, event.logprobs ?? null)
       case 'reasoning_signature':
-        this.signature = event.signature
-        this.open('reasoning')
-        return this.output.emit({ type: 'reasoning_signature', index: this.openIndex, signature: event.signature })
+        this.#signature = event.signature
+        this.#open('reasoning')
+        return this.#output.emit({
+          type: 'reasoning_signature',
+          index: this.#openIndex,
+          signature: event.signature,
+        })
       case 'refusal':
-        this.refusal += event.delta
-        this.open('message')
-        return this.output.emit({ type: 'refusal', index: this.openIndex, delta: event.delta })
+        this.#refusal += event.delta
+        this.#open('message')
+        return this.#output.emit({ type: 'refusal', index: this.#openIndex, delta: event.delta })
       case 'annotation':
-        this.open('message')
-        return this.output.emit({ type: 'annotation', index: this.openIndex, annotation: event.annotation })
+        this.#open('message')
+        return this.#output.emit({ type: 'annotation', index: this.#openIndex, annotation: event.annotation })
       case 'tool_call':
-        return this.beginCall(event.index, event.id, event.name)
+        return this.#beginCall(event.index, event.id, event.name)
       case 'tool_arguments':
-        return this.addArguments(this.calls[event.index], event.delta)
+        return this.#addArguments(this.#calls[event.index], event.delta)
       case 'tool_call_done':
-        return this.endCall(this.calls[event.index])
+        return this.#endCall(this.#calls[event.index])
       case 'choice_done':
         this.reason = event.reason
         this.matchedStop = event.matchedStop
-        return this.endChoice(event.reason === 'length' || event.reason === 'content_filter')
+        return this.#endChoice(event.reason === 'length' || event.reason === 'content_filter')
     }
   }
 
   get turn(): ModelTurn {
-    const { text, refusal, reasoning, signature } = this
-    return { text, refusal, reasoning, signature, calls: this.calls.filter((call) => call !== undefined) }
-  }
-
-  private tellText(type: 'text' | 'reasoning', delta: string, logprobs: readonly TokenLogprob[] | null): void {
-    this.open(type === 'text' ? 'message' : 'reasoning')
-    this.output.emit({ type, index: this.openIndex, delta, logprobs })
-  }
-
-  private open(item: 'message' | 'reasoning'): void {
-    this.releaseHeld(false)
-    if (this.openItem === item) return
-    this.closeItem(false)
-    this.openItem = item
-    this.openIndex = this.output.nextIndex()
-    this.output.emit({ type: 'item_started', index: this.openIndex, item })
-  }
-
-  private closeItem(isCut: boolean): void {
-    if (this.openItem === null) return
-    this.openItem = null
-    this.output.emit({ type: 'item_done', index: this.openIndex, isCut })
-  }
-
-  private beginCall(position: number, wantedId: string, name: string): void {
-    this.releaseHeld(false)
-    this.closeItem(false)
-    const route = this.output.routeOf(name)
-    const id = this.output.callId(wantedId)
-    const call: ModelCall = { id, name, route, index: null, argumentText: '', isWhole: false }
-    this.calls[position] = call
-    if (route.kind === 'function') {
-      call.index = this.output.nextIndex()
-      this.output.emit({ type: 'function_started', index: call.index, callId: id, name })
-    } else if (route.kind === 'gateway' && !route.tool.isHidden) {
-      call.index = this.output.nextIndex()
-      const tool = route.tool.called
-      this.output.emit({ type: 'call_started', index: call.index, callId: id, tool, approvalId: null })
+    return {
+      text: this.#text,
+      refusal: this.#refusal,
+      reasoning: this.#reasoning,
+      signature: this.#signature,
+      calls: this.#calls.filter((call) => call !== undefined),
     }
   }
 
-  private addArguments(call: ModelCall | undefined, delta: string): void {
+  #tellText(type: 'text' | 'reasoning', delta: string, logprobs: readonly TokenLogprob[] | null): void {
+    this.#open(type === 'text' ? 'message' : 'reasoning')
+    this.#output.emit({ type, index: this.#openIndex, delta, logprobs })
+  }
+
+  #open(item: 'message' | 'reasoning'): void {
+    this.#releaseHeld(false)
+    if (this.#openItem === item) return
+    this.#closeItem(false)
+    this.#openItem = item
+    this.#openIndex = this.#output.nextIndex()
+    this.#output.emit({ type: 'item_started', index: this.#openIndex, item })
+  }
+
+  #closeItem(isCut: boolean): void {
+    if (this.#openItem === null) return
+    this.#openItem = null
+    this.#output.emit({ type: 'item_done', index: this.#openIndex, isCut })
+  }
+
+  #beginCall(position: number, wantedId: string, name: string): void {
+    this.#releaseHeld(false)
+    this.#closeItem(false)
+    const route = this.#output.routeOf(name)
+    const id = this.#output.callId(wantedId)
+    const call: ModelCall = { id, name, route, index: null, argumentText: '', isWhole: false }
+    this.#calls[position] = call
+    if (route.kind === 'function') {
+      call.index = this.#output.nextIndex()
+      this.#output.emit({ type: 'function_started', index: call.index, callId: id, name })
+    } else if (route.kind === 'gateway' && !route.tool.isHidden) {
+      call.index = this.#output.nextIndex()
+      const tool = route.tool.called
+      this.#output.emit({ type: 'call_started', index: call.index, callId: id, tool, approvalId: null })
+    }
+  }
+
+  #addArguments(call: ModelCall | undefined, delta: string): void {
     if (call === undefined || call.isWhole) return
     call.argumentText += delta
     if (call.index === null) return
     const type = call.route.kind === 'function' ? 'function_arguments' : 'call_arguments'
-    this.output.emit({ type, index: call.index, delta })
+    this.#output.emit({ type, index: call.index, delta })
   }
 
-  private endCall(call: ModelCall | undefined): void {
+  #endCall(call: ModelCall | undefined): void {
     if (call === undefined || call.isWhole) return
-    this.releaseHeld(false)
+    this.#releaseHeld(false)
     call.isWhole = true
-    this.held = call
+    this.#held = call
   }
 
-  private releaseHeld(isCut: boolean): void {
-    const call = this.held
-    this.held = null
-    if (call !== null) this.tellEnd(call, isCut)
+  #releaseHeld(isCut: boolean): void {
+    const call = this.#held
+    this.#held = null
+    if (call !== null) this.#tellEnd(call, isCut)
   }
 
-  private endChoice(isCut: boolean): void {
-    this.releaseHeld(isCut)
-    this.closeItem(isCut)
-    for (const call of this.calls) {
+  #endChoice(isCut: boolean): void {
+    this.#releaseHeld(isCut)
+    this.#closeItem(isCut)
+    for (const call of this.#calls) {
       if (call === undefined || call.isWhole) continue
       // An engine that ends without a word about its last call has written it whole, unless it was cut off.
       call.isWhole = !isCut
-      this.tellEnd(call, isCut)
+      this.#tellEnd(call, isCut)
     }
   }
 
-  private tellEnd(call: ModelCall, isCut: boolean): void {
-    if (call.argumentText === '' && !isCut) this.fillArguments(call)
+  #tellEnd(call: ModelCall, isCut: boolean): void {
+    if (call.argumentText === '' && !isCut) this.#fillArguments(call)
     const { route, id: callId, name, argumentText } = call
     if (route.kind === 'approval') {
       if (isCut) return
       const { called, server } = route.tool
       const own = called.kind === 'mcp' ? called.name : name
-      call.index = this.output.nextIndex()
-      this.output.emit({
+      call.index = this.#output.nextIndex()
+      this.#output.emit({
         type: 'approval_requested',
         index: call.index,
         callId,
@@ -167,16 +176,23 @@ export class TurnReader {
       })
     } else if (call.index === null) return
     else if (route.kind === 'function')
-      this.output.emit({ type: 'function_done', index: call.index, callId, name, arguments: argumentText, isCut })
+      this.#output.emit({
+        type: 'function_done',
+        index: call.index,
+        callId,
+        name,
+        arguments: argumentText,
+        isCut,
+      })
     else if (!isCut)
-      this.output.emit({ type: 'call_arguments_done', index: call.index, arguments: argumentText })
+      this.#output.emit({ type: 'call_arguments_done', index: call.index, arguments: argumentText })
   }
 
   /** No arguments at all are an empty object; the pieces that were told still make up the whole. */
-  private fillArguments(call: ModelCall): void {
+  #fillArguments(call: ModelCall): void {
     const { isWhole } = call
     call.isWhole = false
-    this.addArguments(call, '{}')
+    this.#addArguments(call, '{}')
     call.isWhole = isWhole
   }
 }

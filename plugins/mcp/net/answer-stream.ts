@@ -17,19 +17,19 @@ const CONNECTION_CLOSED = -32000
 
 export class AnswerStream {
   readonly body: ReadableStream<Uint8Array>
-  private readonly message: IncomingMessage
-  private readonly options: AnswerOptions
-  private controller: ReadableStreamDefaultController<Uint8Array> | null = null
+  readonly #message: IncomingMessage
+  readonly #options: AnswerOptions
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null
   /** Events had ids, so the protocol library may ask for the rest on another connection. */
-  private isResumable = false
-  private isAtLineStart = true
+  #isResumable = false
+  #isAtLineStart = true
 
   constructor(message: IncomingMessage, options: AnswerOptions) {
-    this.message = message
-    this.options = options
+    this.#message = message
+    this.#options = options
     this.body = new ReadableStream<Uint8Array>(
       {
-        start: (controller) => this.start(controller),
+        start: (controller) => this.#start(controller),
         pull: () => void message.resume(),
         cancel: () => void message.destroy(),
       },
@@ -39,77 +39,77 @@ export class AnswerStream {
 
   /** The request was given up: its stream ends as if it had been answered, so that nobody asks for the rest. */
   giveUp(): void {
-    const { requestId, isEventStream } = this.options
-    if (isEventStream && requestId !== null) this.say(`{"jsonrpc":"2.0","id":${requestId},"result":{}}`)
-    this.close()
-    this.message.destroy()
+    const { requestId, isEventStream } = this.#options
+    if (isEventStream && requestId !== null) this.#say(`{"jsonrpc":"2.0","id":${requestId},"result":{}}`)
+    this.#close()
+    this.#message.destroy()
   }
 
   /** Ends with an error, such as a time limit. */
   fail(error: Error): void {
-    if (this.options.isEventStream && this.options.requestId !== null && !this.isResumable) {
-      this.sayClosed(error.message)
-      this.close()
-    } else this.take()?.error(error)
-    this.message.destroy()
+    if (this.#options.isEventStream && this.#options.requestId !== null && !this.#isResumable) {
+      this.#sayClosed(error.message)
+      this.#close()
+    } else this.#take()?.error(error)
+    this.#message.destroy()
   }
 
-  private start(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    this.controller = controller
-    this.message.on('data', (chunk: Buffer) => this.onData(chunk))
-    this.message.on('end', () => this.onEnd())
-    this.message.on('error', (error) => this.fail(error))
-    this.message.on('close', () => {
-      if (this.controller !== null) this.fail(new Error('the server closed the connection'))
+  #start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller
+    this.#message.on('data', (chunk: Buffer) => this.#onData(chunk))
+    this.#message.on('end', () => this.#onEnd())
+    this.#message.on('error', (error) => this.fail(error))
+    this.#message.on('close', () => {
+      if (this.#controller !== null) this.fail(new Error('the server closed the connection'))
     })
-    this.message.pause()
+    this.#message.pause()
   }
 
-  private onData(chunk: Buffer): void {
-    if (this.controller === null) return
+  #onData(chunk: Buffer): void {
+    if (this.#controller === null) return
     try {
-      this.options.limit.take(chunk)
+      this.#options.limit.take(chunk)
     } catch (error) {
-      this.isResumable = false
+      this.#isResumable = false
       this.fail(error as Error)
       return
     }
-    if (this.options.isEventStream && !this.isResumable) this.look(chunk)
-    this.controller.enqueue(chunk)
-    if ((this.controller.desiredSize ?? 0) <= 0) this.message.pause()
+    if (this.#options.isEventStream && !this.#isResumable) this.#look(chunk)
+    this.#controller.enqueue(chunk)
+    if ((this.#controller.desiredSize ?? 0) <= 0) this.#message.pause()
   }
 
   /** Looks for lines that begin with `id:`; a line that begins at a chunk's end is found by its first byte alone. */
-  private look(chunk: Buffer): void {
-    if (this.isAtLineStart && chunk[0] === 0x69) this.isResumable = true
-    else if (chunk.includes('\nid:')) this.isResumable = true
-    this.isAtLineStart = chunk[chunk.length - 1] === 0x0a
+  #look(chunk: Buffer): void {
+    if (this.#isAtLineStart && chunk[0] === 0x69) this.#isResumable = true
+    else if (chunk.includes('\nid:')) this.#isResumable = true
+    this.#isAtLineStart = chunk[chunk.length - 1] === 0x0a
   }
 
-  private onEnd(): void {
-    if (this.controller === null) return
-    if (this.options.isEventStream && this.options.requestId !== null && !this.isResumable)
-      this.sayClosed('the server ended its stream without an answer')
-    this.close()
+  #onEnd(): void {
+    if (this.#controller === null) return
+    if (this.#options.isEventStream && this.#options.requestId !== null && !this.#isResumable)
+      this.#sayClosed('the server ended its stream without an answer')
+    this.#close()
   }
 
-  private sayClosed(text: string): void {
+  #sayClosed(text: string): void {
     const error = { code: CONNECTION_CLOSED, message: text }
-    this.say(JSON.stringify({ jsonrpc: '2.0', id: this.options.requestId, error }))
+    this.#say(JSON.stringify({ jsonrpc: '2.0', id: this.#options.requestId, error }))
   }
 
   /** An event of our own; the blank line ends whatever was left half. */
-  private say(data: string): void {
-    this.controller?.enqueue(Buffer.from(`\n\ndata: ${data}\n\n`))
+  #say(data: string): void {
+    this.#controller?.enqueue(Buffer.from(`\n\ndata: ${data}\n\n`))
   }
 
-  private close(): void {
-    this.take()?.close()
+  #close(): void {
+    this.#take()?.close()
   }
 
-  private take(): ReadableStreamDefaultController<Uint8Array> | null {
-    const { controller } = this
-    this.controller = null
+  #take(): ReadableStreamDefaultController<Uint8Array> | null {
+    const controller = this.#controller
+    this.#controller = null
     return controller
   }
 }

@@ -46,40 +46,40 @@ const IDLE_SOCKET_MS = 4_000
 const NO_BODY = new Set([101, 204, 205, 304])
 
 export class GuardedFetch {
-  private readonly options: FetchOptions
-  private readonly plain: PlainAgent
-  private readonly secure: SecureAgent
-  private readonly open = new Map<number, AnswerStream>()
-  private readonly pace = new StreamPace()
+  readonly #options: FetchOptions
+  readonly #plain: PlainAgent
+  readonly #secure: SecureAgent
+  readonly #open = new Map<number, AnswerStream>()
+  readonly #pace = new StreamPace()
 
   constructor(options: FetchOptions) {
-    this.options = options
+    this.#options = options
     const lookup = pinnedLookup(options.rules, options.resolve)
     const shared = { keepAlive: true, maxSockets: MAX_SOCKETS, timeout: IDLE_SOCKET_MS, lookup }
-    this.plain = new PlainAgent(shared)
-    this.secure = new SecureAgent({ ...shared, ca: options.ca, rejectUnauthorized: true })
+    this.#plain = new PlainAgent(shared)
+    this.#secure = new SecureAgent({ ...shared, ca: options.ca, rejectUnauthorized: true })
   }
 
   /** Same signature as the platform's `fetch`, for the few ways in which the protocol library calls it. */
   readonly fetch = async (input: string | URL, init: RequestInit = {}): Promise<Response> => {
     const url = new URL(input)
-    checkHost(url, this.options.rules)
+    checkHost(url, this.#options.rules)
     const body = bodyOf(init)
     const given = body === null ? null : cancelledIdOf(body)
-    if (given !== null) this.open.get(given)?.giveUp()
+    if (given !== null) this.#open.get(given)?.giveUp()
     const isOwnStream = (init.method ?? 'GET') === 'GET' && acceptsOnlyEvents(init)
-    if (isOwnStream) await this.pace.wait(init.signal ?? null)
-    return this.send({ url, init, isOwnStream, requestId: body === null ? null : requestIdOf(body) }, body)
+    if (isOwnStream) await this.#pace.wait(init.signal ?? null)
+    return this.#send({ url, init, isOwnStream, requestId: body === null ? null : requestIdOf(body) }, body)
   }
 
   /** Ends every connection. */
   close(): void {
-    this.plain.destroy()
-    this.secure.destroy()
-    this.open.clear()
+    this.#plain.destroy()
+    this.#secure.destroy()
+    this.#open.clear()
   }
 
-  private send(exchange: Exchange, body: string | null): Promise<Response> {
+  #send(exchange: Exchange, body: string | null): Promise<Response> {
     const { url, init } = exchange
     const isSecure = url.protocol === 'https:'
     const headers = new Headers(init.headers)
@@ -88,28 +88,30 @@ export class GuardedFetch {
     const options: RequestOptions = {
       method: init.method ?? 'GET',
       headers: Object.fromEntries(headers),
-      agent: isSecure ? this.secure : this.plain,
+      agent: isSecure ? this.#secure : this.#plain,
     }
     return new Promise((resolve, reject) => {
       const request = isSecure ? requestSecure(url, options) : requestPlain(url, options)
       const giveUp = () => request.destroy(new Error('given up'))
       init.signal?.addEventListener('abort', giveUp, { once: true })
-      const timer = exchange.isOwnStream ? null : setTimeout(() => late(), this.options.answerMs)
+      const timer = exchange.isOwnStream ? null : setTimeout(() => late(), this.#options.answerMs)
       let answer: AnswerStream | null = null
       const late = () => {
-        const error = new Error(`no whole answer within ${this.options.answerMs} ms`)
+        const error = new Error(`no whole answer within ${this.#options.answerMs} ms`)
         if (answer === null) request.destroy(error)
         else answer.fail(error)
       }
-      request.on('socket', (socket) => this.watchConnect(socket, isSecure, (error) => request.destroy(error)))
+      request.on('socket', (socket) =>
+        this.#watchConnect(socket, isSecure, (error) => request.destroy(error)),
+      )
       request.on('error', reject)
       request.on('close', () => {
         if (timer !== null) clearTimeout(timer)
         init.signal?.removeEventListener('abort', giveUp)
-        if (exchange.requestId !== null) this.open.delete(exchange.requestId)
+        if (exchange.requestId !== null) this.#open.delete(exchange.requestId)
       })
       request.on('response', (message) => {
-        answer = this.answerOf(exchange, message)
+        answer = this.#answerOf(exchange, message)
         resolve(toResponse(message, answer))
       })
       if (init.signal?.aborted === true) giveUp()
@@ -117,8 +119,8 @@ export class GuardedFetch {
     })
   }
 
-  private answerOf(exchange: Exchange, message: IncomingMessage): AnswerStream {
-    const { maxAnswerBytes, onFlood } = this.options
+  #answerOf(exchange: Exchange, message: IncomingMessage): AnswerStream {
+    const { maxAnswerBytes, onFlood } = this.#options
     const isEventStream = /^text\/event-stream\b/i.test(message.headers['content-type'] ?? '')
     const limit = exchange.isOwnStream ? streamLimit(maxAnswerBytes) : wholeLimit(maxAnswerBytes)
     const requestId = exchange.requestId
@@ -134,15 +136,15 @@ export class GuardedFetch {
       },
     }
     const answer = new AnswerStream(message, { limit: watched, requestId, isEventStream })
-    if (requestId !== null) this.open.set(requestId, answer)
+    if (requestId !== null) this.#open.set(requestId, answer)
     return answer
   }
 
   /** A socket that is new has so long to stand; one from the agent stands already. */
-  private watchConnect(socket: Socket, isSecure: boolean, fail: (error: Error) => void): void {
+  #watchConnect(socket: Socket, isSecure: boolean, fail: (error: Error) => void): void {
     socket.setKeepAlive(true, 60_000)
     if (!socket.connecting) return
-    const { connectMs } = this.options
+    const { connectMs } = this.#options
     const timer = setTimeout(() => fail(new Error(`no connection within ${connectMs} ms`)), connectMs)
     const stop = () => clearTimeout(timer)
     socket.once(isSecure ? 'secureConnect' : 'connect', stop)

@@ -4,14 +4,14 @@ const BURST = 5
 const GAP_MS = 1_000
 
 export class StreamPace {
-  private left = BURST
-  private lastMs = 0
+  #left = BURST
+  #lastMs = 0
 
   /** Resolves when the next stream may be opened. Rejects when the signal is aborted first. */
   async wait(signal: AbortSignal | null, now: number = Date.now()): Promise<void> {
-    this.left = Math.min(BURST, this.left + (now - this.lastMs) / GAP_MS) - 1
-    this.lastMs = now
-    if (this.left >= 0) return
+    this.#left = Math.min(BURST, this.#left + (now - this.#lastMs) / GAP_MS) - 1
+    this.#lastMs = now
+    if (this.#left >= 0) return
     await new Promise<void>((resolve, reject) => {
       const giveUp = () => {
         clearTimeout(timer)
@@ -20,7 +20,7 @@ export class StreamPace {
       const timer = setTimeout(() => {
         signal?.removeEventListener('abort', giveUp)
         resolve()
-      }, -this.left * GAP_MS)
+      }, -this.#left * GAP_MS)
       signal?.addEventListener('abort', giveUp, { once: true })
     })
   }

@@ -31,7 +31,12 @@ const REFUSED = new Set([
 ])
 
 /** @returns names lower-case. @throws GatewayError (400); its text holds no value */
-export function readClientHeaders({ label, headers, authorization, param }: McpToolRequest): Map<string, string> {
+export function readClientHeaders({
+  label,
+  headers,
+  authorization,
+  param,
+}: McpToolRequest): Map<string, string> {
   const read = new Map<string, string>()
   const refuse = (field: string, problem: string) =>
     mcpErrors.invalid_mcp_header.with({ param: `${param}.${field}` }, label, problem)

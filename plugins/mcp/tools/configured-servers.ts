@@ -10,27 +10,27 @@ import type { ServerPlan } from './server-plan.ts'
 export type KnownServer = Pick<ServerPlan, 'target' | 'key' | 'place' | 'server' | 'isHidden' | 'config'>
 
 export class ConfiguredServers {
-  private readonly servers = new Map<string, { readonly config: ServerConfig; readonly target: ServerTarget }>()
-  private readonly builtIns = new Map<BuiltInType, BuiltInConfig>()
+  readonly #servers = new Map<string, { readonly config: ServerConfig; readonly target: ServerTarget }>()
+  readonly #builtIns = new Map<BuiltInType, BuiltInConfig>()
 
   /** @throws invalid_mcp_settings naming the field */
   constructor(config: McpConfig) {
     config.servers.forEach((server, i) => {
       const key = server.label.toLowerCase()
-      if (this.servers.has(key)) throw invalid(`servers.${i}.label`, 'is used twice')
-      this.servers.set(key, { config: server, target: readTarget(server, `servers.${i}`) })
+      if (this.#servers.has(key)) throw invalid(`servers.${i}.label`, 'is used twice')
+      this.#servers.set(key, { config: server, target: readTarget(server, `servers.${i}`) })
     })
     config.builtIns.forEach((builtIn, i) => {
-      if (this.builtIns.has(builtIn.type)) throw invalid(`builtIns.${i}.type`, 'is mapped twice')
-      if (!this.servers.has(builtIn.server.toLowerCase()))
+      if (this.#builtIns.has(builtIn.type)) throw invalid(`builtIns.${i}.type`, 'is mapped twice')
+      if (!this.#servers.has(builtIn.server.toLowerCase()))
         throw invalid(`builtIns.${i}.server`, 'names no server of this section')
-      this.builtIns.set(builtIn.type, builtIn)
+      this.#builtIns.set(builtIn.type, builtIn)
     })
   }
 
   /** Null when there is none, or this tenant may not use it. Case of the label is no difference. */
   find(label: string, tenant: string): KnownServer | null {
-    const found = this.servers.get(label.toLowerCase())
+    const found = this.#servers.get(label.toLowerCase())
     if (found === undefined) return null
     const { config, target } = found
     if (config.tenants.length > 0 && !config.tenants.includes(tenant)) return null
@@ -40,9 +40,14 @@ export class ConfiguredServers {
     return { target, key, place, server: config.label, isHidden: config.isInternal, config }
   }
 
+  /** True for a server of which clients see nothing. */
+  isInternal(label: string): boolean {
+    return this.#servers.get(label.toLowerCase())?.config.isInternal === true
+  }
+
   /** Null when it is not mapped. */
   builtIn(type: BuiltInType): BuiltInConfig | null {
-    return this.builtIns.get(type) ?? null
+    return this.#builtIns.get(type) ?? null
   }
 }
 

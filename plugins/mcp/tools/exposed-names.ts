@@ -24,7 +24,9 @@ export function exposeNames(taken: Iterable<string>, wishes: readonly NameWish[]
   for (const name of plain) counts.set(name, (counts.get(name) ?? 0) + 1)
   return wishes.map(({ label }, i) => {
     const isFree = !used.has(plain[i]) && (counts.get(plain[i]) === 1 || label === null)
-    const base = isFree ? plain[i] : safeName(label === null ? `gateway_${plain[i]}` : `mcp_${label}_${plain[i]}`)
+    const base = isFree
+      ? plain[i]
+      : safeName(label === null ? `gateway_${plain[i]}` : `mcp_${label}_${plain[i]}`)
     const name = firstFree(base, used)
     used.add(name)
     return name

@@ -27,7 +27,11 @@ export interface ToolCall {
   /** As the model wrote them. */
   readonly argumentText: string
   /** Sends the call to its server. @throws ToolServerError */
-  readonly send: (input: Record<string, unknown>, signal: AbortSignal, timeoutMs: number) => Promise<ToolOutput>
+  readonly send: (
+    input: Record<string, unknown>,
+    signal: AbortSignal,
+    timeoutMs: number,
+  ) => Promise<ToolOutput>
 }
 
 export interface RunSettings {
@@ -43,59 +47,82 @@ export interface RanCall {
   readonly images: ToolOutput['images']
 }
 
-type Outcome = Omit<ToolCallResult, 'durationMs'> & { readonly images: ToolOutput['images']; readonly label: string }
+type Outcome = Omit<ToolCallResult, 'durationMs'> & {
+  readonly images: ToolOutput['images']
+  readonly label: string
+}
 
 export class ToolRunner {
-  private readonly settings: RunSettings
-  private readonly guards: ToolCallGuardList
-  private readonly tenantCalls: TenantCalls
-  private readonly metrics: ToolMetrics
+  readonly #settings: RunSettings
+  readonly #guards: ToolCallGuardList
+  readonly #tenantCalls: TenantCalls
+  readonly #metrics: ToolMetrics
 
-  constructor(settings: RunSettings, guards: ToolCallGuardList, tenantCalls: TenantCalls, metrics: ToolMetrics) {
-    this.settings = settings
-    this.guards = guards
-    this.tenantCalls = tenantCalls
-    this.metrics = metrics
+  constructor(
+    settings: RunSettings,
+    guards: ToolCallGuardList,
+    tenantCalls: TenantCalls,
+    metrics: ToolMetrics,
+  ) {
+    this.#settings = settings
+    this.#guards = guards
+    this.#tenantCalls = tenantCalls
+    this.#metrics = metrics
   }
 
   /** Never rejects. */
   async run(call: ToolCall, caller: Caller, signal: AbortSignal): Promise<RanCall> {
     const startedMs = performance.now()
-    const { images, label, ...outcome } = await this.outcomeOf(call, caller, signal)
+    const { images, label, ...outcome } = await this.#outcomeOf(call, caller, signal)
     const durationMs = performance.now() - startedMs
-    this.metrics.onCall(call.metricLabel, label, durationMs)
-    this.writeAudit(call, caller, label, durationMs)
+    this.#metrics.onCall(call.metricLabel, label, durationMs)
+    this.#writeAudit(call, caller, label, durationMs)
     return { result: { ...outcome, durationMs }, images }
   }
 
-  private async outcomeOf(call: ToolCall, caller: Caller, signal: AbortSignal): Promise<Outcome> {
+  async #outcomeOf(call: ToolCall, caller: Caller, signal: AbortSignal): Promise<Outcome> {
     const input = parseArguments(call.argumentText)
     if (input === null) return refused('invalid_arguments', 'The arguments are not a JSON object.')
-    if (!this.tenantCalls.enter(caller.tenant))
+    if (!this.#tenantCalls.enter(caller.tenant))
       return refused('tenant_limit', 'Too many tools run at the moment; try again later.')
     try {
       const { tenant, requestId, model } = caller
-      const guarded: GuardedCall = { tenant, requestId, model, tool: call.tool, server: call.server, arguments: input }
-      const decision = await this.guards.check(guarded, caller.log)
+      const guarded: GuardedCall = {
+        tenant,
+        requestId,
+        model,
+        tool: call.tool,
+        server: call.server,
+        arguments: input,
+      }
+      const decision = await this.#guards.check(guarded, caller.log)
       if (decision.action === 'reject') return refused('rejected', decision.text)
       const final = decision.action === 'modify' ? { ...decision.arguments } : input
-      return this.toOutcome(await call.send(final, signal, this.settings.callMs))
+      return this.#toOutcome(await call.send(final, signal, this.#settings.callMs))
     } catch (error) {
       return failed(toToolServerError(error))
     } finally {
-      this.tenantCalls.leave(caller.tenant)
+      this.#tenantCalls.leave(caller.tenant)
     }
   }
 
-  private toOutcome(output: ToolOutput): Outcome {
+  #toOutcome(output: ToolOutput): Outcome {
     const { text, structured } = output
     if (output.isError) return failed(new ToolServerError('mcp_tool_execution_error', 0, text), structured)
-    const images = this.settings.imagesToModel ? output.images : []
-    return { status: 'completed', output: text, error: null, modelText: text, structured, images, label: 'completed' }
+    const images = this.#settings.imagesToModel ? output.images : []
+    return {
+      status: 'completed',
+      output: text,
+      error: null,
+      modelText: text,
+      structured,
+      images,
+      label: 'completed',
+    }
   }
 
-  private writeAudit(call: ToolCall, caller: Caller, outcome: string, durationMs: number): void {
-    if (this.settings.audit === 'off') return
+  #writeAudit(call: ToolCall, caller: Caller, outcome: string, durationMs: number): void {
+    if (this.#settings.audit === 'off') return
     const { tool } = call
     const fields = {
       requestId: caller.requestId,
@@ -104,7 +131,7 @@ export class ToolRunner {
       tool: tool.kind === 'mcp' ? tool.name : tool.type,
       durationMs: Math.round(durationMs),
       outcome,
-      ...(this.settings.audit === 'arguments' && { arguments: call.argumentText }),
+      ...(this.#settings.audit === 'arguments' && { arguments: call.argumentText }),
     }
     caller.log.info(fields, 'tool call')
   }

@@ -43,13 +43,17 @@ export function planServers(
     if (tool.kind === 'mcp') {
       const label = tool.label.toLowerCase()
       if (labels.has(label))
-        throw mcpErrors.mcp_tool_duplicate_server_label.with({ param: `${tool.param}.server_label` }, tool.label)
+        throw mcpErrors.mcp_tool_duplicate_server_label.with(
+          { param: `${tool.param}.server_label` },
+          tool.label,
+        )
       labels.add(label)
       plans.push(planServer(tool, tenant, config, servers))
     } else {
       const plan = planBuiltIn(tool, tenant, servers)
       if (plan !== null) plans.push(plan)
-      else if (config.isStrict) throw mcpErrors.tool_not_available.with({ param: `${tool.param}.type` }, tool.type)
+      else if (config.isStrict)
+        throw mcpErrors.tool_not_available.with({ param: `${tool.param}.type` }, tool.type)
     }
   }
   return plans
@@ -78,7 +82,17 @@ function planServer(
   const target = { kind: 'http', url, protocol: 'auto', headers: readClientHeaders(request), rules } as const
   const key = connectionKey(tenant, url.href, target)
   const server = url.origin + url.pathname
-  return { label, target, key, place: url.href, server, isHidden: false, config: null, request, builtIn: null }
+  return {
+    label,
+    target,
+    key,
+    place: url.href,
+    server,
+    isHidden: false,
+    config: null,
+    request,
+    builtIn: null,
+  }
 }
 
 /** Null when it is not mapped, or not for this tenant. */

@@ -4,19 +4,19 @@ import type { GuardDecision, GuardedCall, Logger, ToolCallGuard, ToolCallGuardsS
 const STOPPED = 'The call was stopped by a guard that failed.'
 
 export class ToolCallGuardList implements ToolCallGuardsService {
-  private guards: readonly ToolCallGuard[] = []
+  #guards: readonly ToolCallGuard[] = []
 
   add(guard: ToolCallGuard): () => void {
-    this.guards = [...this.guards, guard]
+    this.#guards = [...this.#guards, guard]
     return () => {
-      this.guards = this.guards.filter((other) => other !== guard)
+      this.#guards = this.#guards.filter((other) => other !== guard)
     }
   }
 
   /** Never rejects: a guard that fails stops the call. */
   async check(call: GuardedCall, log: Logger): Promise<GuardDecision> {
     let current = call
-    for (const guard of this.guards) {
+    for (const guard of this.#guards) {
       try {
         const decision = await guard.check(current)
         if (decision.action === 'reject') return decision

@@ -2,22 +2,22 @@
 import type { Metrics } from '#kernel'
 
 export class ToolMetrics {
-  private readonly calls
-  private readonly seconds
-  private readonly turns
+  readonly #calls
+  readonly #seconds
+  readonly #turns
 
   constructor(metrics: Metrics, openConnections: () => number) {
-    this.calls = metrics.counter({
+    this.#calls = metrics.counter({
       name: 'weir_mcp_tool_calls_total',
       help: 'Tool calls that the gateway ran, by server and outcome.',
       labels: ['server', 'outcome'],
     })
-    this.seconds = metrics.histogram({
+    this.#seconds = metrics.histogram({
       name: 'weir_mcp_tool_call_duration_seconds',
       help: 'How long tool calls took.',
       labels: ['server'],
     })
-    this.turns = metrics.histogram({
+    this.#turns = metrics.histogram({
       name: 'weir_mcp_turn_iterations',
       help: 'Model turns of one request with tools of the gateway.',
       buckets: [1, 2, 3, 5, 8, 13, 21, 34],
@@ -32,11 +32,11 @@ export class ToolMetrics {
 
   /** @param server label of the configuration, type of a built-in, or one word for all that clients name */
   onCall(server: string, outcome: string, durationMs: number): void {
-    this.calls.labels(server, outcome).inc()
-    this.seconds.labels(server).observe(durationMs / 1_000)
+    this.#calls.labels(server, outcome).inc()
+    this.#seconds.labels(server).observe(durationMs / 1_000)
   }
 
   onTurn(iterations: number): void {
-    this.turns.labels().observe(iterations)
+    this.#turns.labels().observe(iterations)
   }
 }
