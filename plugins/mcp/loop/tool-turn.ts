@@ -152,15 +152,15 @@ export class ToolTurnRun implements RunningTurn {
     const isRefused = calls.some(({ route }) => route.kind === 'refused' && route.reason === 'limit')
     this.#offer = offerFor(this.#turn.toolChoice, this.#offered, this.#iterations)
     if (!isRefused && this.#iterations < most) return
-    if (atLimit === 'stop') return this.#finish('tool_limit', null)
     this.#isLast = true
     this.#offer = lastOffer(this.#offered, this.#offer)
+    if (atLimit === 'stop') this.#finish('tool_limit', null)
   }
 
   /** The model called again though nothing was left to call. */
   #endAfterLast(matchedStop: string | number | null): void {
-    if (this.#turn.limits.maxToolCalls !== null) return this.#finish('stop', matchedStop)
-    throw mcpErrors.tool_iterations_exceeded(this.#iterations)
+    if (this.#turn.limits.maxToolCalls === null) throw mcpErrors.tool_iterations_exceeded(this.#iterations)
+    this.#finish('stop', matchedStop)
   }
 
   /** Runs what is ours and says why the rest is not run; what the client answers has no answer here. */

@@ -44,38 +44,42 @@ export class TurnReader {
     switch (event.type) {
       case 'started':
         if (this.#isFirst) this.#output.emit({ type: 'started', started: event })
-        return
+        break
       case 'text':
         this.#text += event.delta
-        return this.#tellText('text', event.delta, event.logprobs ?? null)
+        this.#tellText('text', event.delta, event.logprobs ?? null)
+        break
       case 'reasoning':
         this.#reasoning += event.delta
-        return this.#tellText('reasoning', event.delta, event.logprobs ?? null)
+        this.#tellText('reasoning', event.delta, event.logprobs ?? null)
+        break
       case 'reasoning_signature':
         this.#signature = event.signature
         this.#open('reasoning')
-        return this.#output.emit({
-          type: 'reasoning_signature',
-          index: this.#openIndex,
-          signature: event.signature,
-        })
+        this.#output.emit({ type: event.type, index: this.#openIndex, signature: event.signature })
+        break
       case 'refusal':
         this.#refusal += event.delta
         this.#open('message')
-        return this.#output.emit({ type: 'refusal', index: this.#openIndex, delta: event.delta })
+        this.#output.emit({ type: event.type, index: this.#openIndex, delta: event.delta })
+        break
       case 'annotation':
         this.#open('message')
-        return this.#output.emit({ type: 'annotation', index: this.#openIndex, annotation: event.annotation })
+        this.#output.emit({ type: event.type, index: this.#openIndex, annotation: event.annotation })
+        break
       case 'tool_call':
-        return this.#beginCall(event.index, event.id, event.name)
+        this.#beginCall(event.index, event.id, event.name)
+        break
       case 'tool_arguments':
-        return this.#addArguments(this.#calls[event.index], event.delta)
+        this.#addArguments(this.#calls[event.index], event.delta)
+        break
       case 'tool_call_done':
-        return this.#endCall(this.#calls[event.index])
+        this.#endCall(this.#calls[event.index])
+        break
       case 'choice_done':
         this.reason = event.reason
         this.matchedStop = event.matchedStop
-        return this.#endChoice(event.reason === 'length' || event.reason === 'content_filter')
+        this.#endChoice(event.reason === 'length' || event.reason === 'content_filter')
     }
   }
 
