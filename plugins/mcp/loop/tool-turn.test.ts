@@ -115,7 +115,15 @@ test('responses 4.4: an error of the protocol is told with its code', async () =
 })
 
 test('responses #47: arguments that are no JSON object reach no server', async () => {
-  const model = scriptedModel({ calls: [['search', '{"q":'], ['search', '[1]']] }, { text: 'done' })
+  const model = scriptedModel(
+    {
+      calls: [
+        ['search', '{"q":'],
+        ['search', '[1]'],
+      ],
+    },
+    { text: 'done' },
+  )
   const ranBefore = docs.ran.length
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(docs.ran.length).toBe(ranBefore)
@@ -128,8 +136,16 @@ test('responses #48: a server that is down ends the turn before any worker is as
   const gone = await startToolServer({})
   await gone.close()
   const model = scriptedModel({ text: 'never' })
-  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url), mcpTool('gone', gone.url)] })
-  expect(events.map(({ type }) => type)).toEqual(['list_started', 'list_done', 'list_started', 'list_failed', 'failed'])
+  const events = await openLoop().run(model, {
+    tools: [mcpTool('docs', docs.url), mcpTool('gone', gone.url)],
+  })
+  expect(events.map(({ type }) => type)).toEqual([
+    'list_started',
+    'list_done',
+    'list_started',
+    'list_failed',
+    'failed',
+  ])
   const last = events.at(-1)
   expect(last).toMatchObject({ error: { code: 'connect_mcp_server_failed', status: 424, param: 'tools' } })
   expect(JSON.stringify(events)).not.toContain('127.0.0.1')
@@ -157,11 +173,11 @@ test('responses #50: max_tool_calls runs as many, tells the model why, and ends 
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)], limits })
   expect(only(events, 'call_done')).toHaveLength(1)
   expect(only(events, 'call_started')).toHaveLength(1)
-  expect(addedMessages(model, 1).map(({ content }) => content).slice(1)).toEqual([
-    'docs: 1',
-    expect.stringContaining('limit'),
-    expect.stringContaining('limit'),
-  ])
+  expect(
+    addedMessages(model, 1)
+      .map(({ content }) => content)
+      .slice(1),
+  ).toEqual(['docs: 1', expect.stringContaining('limit'), expect.stringContaining('limit')])
   expect(model.requests[1].tools).toEqual([])
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', toolCalls: 1, iterations: 2 })
 })
@@ -193,10 +209,20 @@ test('responses #52: with a call of the client’s own, ours are run and the tur
       ['weather', { city: 'B' }],
     ],
   })
-  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)], request: withFunctions('weather') })
+  const events = await openLoop().run(model, {
+    tools: [mcpTool('docs', docs.url)],
+    request: withFunctions('weather'),
+  })
   expect(only(events, 'call_done')[0].result.output).toBe('docs: x')
   expect(only(events, 'function_done')).toEqual([
-    { type: 'function_done', index: 2, callId: 'call_1_1', name: 'weather', arguments: '{"city":"B"}', isCut: false },
+    {
+      type: 'function_done',
+      index: 2,
+      callId: 'call_1_1',
+      name: 'weather',
+      arguments: '{"city":"B"}',
+      isCut: false,
+    },
   ])
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'handed_over', iterations: 1 })
 })
@@ -216,7 +242,11 @@ test('responses #53: parallel calls run at once and are told in the model’s or
   const model = scriptedModel({ calls }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('s', server.url)] })
   expect(only(events, 'call_done').map(({ result }) => result.output)).toEqual(['1', '2', '3'])
-  expect(addedMessages(model, 1).slice(1).map((message) => message.content)).toEqual(['1', '2', '3'])
+  expect(
+    addedMessages(model, 1)
+      .slice(1)
+      .map((message) => message.content),
+  ).toEqual(['1', '2', '3'])
 })
 
 test('responses 4.4: without parallel_tool_calls one runs after the other', async () => {
@@ -275,7 +305,9 @@ test('responses #59 #61: usage is summed, numbers have no gaps, each request hol
     { text: 'done', usage },
   )
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
-  const begun = events.flatMap((event) => (/_started$/.test(event.type) && 'index' in event ? [event.index] : []))
+  const begun = events.flatMap((event) =>
+    /_started$/.test(event.type) && 'index' in event ? [event.index] : [],
+  )
   expect(begun).toEqual([0, 1, 2, 3, 4, 5])
   expect(events.at(-1)).toMatchObject({
     usage: { inputTokens: 30, outputTokens: 15, cachedTokens: 12, reasoningTokens: 3, cacheWriteTokens: 6 },
@@ -321,7 +353,11 @@ test('responses 4.9: a worker that breaks off in a later iteration fails the tur
     { text: 'half', fails: brokenWorker() },
   )
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
-  expect(events.at(-1)).toMatchObject({ type: 'failed', error: { code: 'upstream_error' }, usage: { outputTokens: 3 } })
+  expect(events.at(-1)).toMatchObject({
+    type: 'failed',
+    error: { code: 'upstream_error' },
+    usage: { outputTokens: 3 },
+  })
   expect(only(events, 'call_done')).toHaveLength(1)
 })
 
