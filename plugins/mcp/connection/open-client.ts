@@ -8,8 +8,8 @@ import { ToolServerError, toToolServerError } from './tool-server-error.ts'
 import { WatchedTransport } from './watched-transport.ts'
 
 export interface OpenListeners {
-  /** The server is gone, or broke a limit. */
-  onClosed(): void
+  /** @param reason set when we ended it, since the server broke a limit */
+  onClosed(reason: Error | null): void
   onToolsChanged(): void
   /** What a program writes to its standard error, a line at a time, cut at 1 KiB. */
   onProgramLine(line: string): void
@@ -52,13 +52,17 @@ async function openHttp(
   limits: ConnectionLimits,
   listeners: OpenListeners,
 ): Promise<OpenClient> {
+  let flood: Error | null = null
   const guarded = new GuardedFetch({
     rules: target.rules,
     connectMs: limits.connectMs,
     answerMs: Math.max(limits.callMs, limits.listMs) + ANSWER_GRACE_MS,
     maxAnswerBytes: limits.maxMessageBytes,
     ca: target.caFile === undefined ? undefined : await readAuthorities(target.caFile),
-    onFlood: () => void client.close().catch(ignore),
+    onFlood: (error) => {
+      flood = error
+      client.close().catch(ignore)
+    },
   })
   const client = await makeClient(listeners)
   const options = {
@@ -80,7 +84,7 @@ async function openHttp(
   }
   client.onclose = () => {
     guarded.close()
-    listeners.onClosed()
+    listeners.onClosed(flood)
   }
   await handshake(client, new WatchedTransport(transport, protocol === 'sse'), limits.connectMs)
   return { client, transport: protocol, close }
@@ -102,7 +106,7 @@ async function openProgram(
     maxBufferSize: limits.maxMessageBytes,
   })
   readLines(transport.stderr, listeners.onProgramLine)
-  client.onclose = () => listeners.onClosed()
+  client.onclose = () => listeners.onClosed(null)
   await handshake(client, new WatchedTransport(transport, false), limits.connectMs)
   return { client, transport: 'stdio', close: () => client.close().catch(ignore) }
 }

@@ -30,6 +30,8 @@ export class ServerConnection {
   readonly #secrets: readonly string[]
   #list: Promise<ToolList> | null = null
   #isOpen = true
+  /** Why we ended it, when we did. */
+  #closeReason: Error | null = null
 
   private constructor(opened: OpenClient, target: ServerTarget, limits: ConnectionLimits) {
     this.#opened = opened
@@ -42,11 +44,11 @@ export class ServerConnection {
   static async open(target: ServerTarget, limits: ConnectionLimits, log: Logger): Promise<ServerConnection> {
     const secrets = secretsOf(target)
     let connection: ServerConnection | null = null
-    let isGone = false
+    let gone: { readonly reason: Error | null } | null = null
     const opened = await openClient(target, limits, {
-      onClosed: () => {
-        isGone = true
-        if (connection !== null) connection.#isOpen = false
+      onClosed: (reason) => {
+        gone = { reason }
+        if (connection !== null) connection.#noteClosed(reason)
       },
       onToolsChanged: () => {
         if (connection !== null) connection.#list = null
@@ -55,7 +57,7 @@ export class ServerConnection {
         log.debug({ line: redact(line, secrets) }, 'a tool server wrote to its standard error'),
     })
     connection = new ServerConnection(opened, target, limits)
-    connection.#isOpen = !isGone
+    if (gone !== null) connection.#noteClosed((gone as { reason: Error | null }).reason)
     return connection
   }
 
@@ -108,6 +110,11 @@ export class ServerConnection {
     return this.#opened.close()
   }
 
+  #noteClosed(reason: Error | null): void {
+    this.#isOpen = false
+    this.#closeReason = reason
+  }
+
   async #readList(): Promise<ToolList> {
     const reading = this.#readPages()
     try {
@@ -140,7 +147,9 @@ export class ServerConnection {
   }
 
   #failure(error: unknown): ToolServerError {
-    const failure = toToolServerError(error)
+    const told = toToolServerError(error)
+    const isOurs = this.#closeReason !== null && told.isClosed
+    const failure = isOurs ? toToolServerError(this.#closeReason) : told
     const clean = redact(failure.message, this.#secrets)
     if (failure.isSessionLost) this.#isOpen = false
     if (clean === failure.message) return failure

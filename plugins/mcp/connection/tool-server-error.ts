@@ -1,5 +1,7 @@
 /** What goes wrong with a tool server, in words that hold no address, no credential and no stack. */
 
+import { ANSWER_BROKEN, SERVER_CLOSED } from '../net/answer-stream.ts'
+
 /** The three kinds that clients know. @source responses facts 2.3 */
 export type ToolErrorType = 'http_error' | 'mcp_protocol_error' | 'mcp_tool_execution_error'
 
@@ -22,10 +24,19 @@ export class ToolServerError extends Error {
     this.code = code
     this.isSessionLost = options.isSessionLost ?? false
   }
+
+  /** The connection broke under the request. */
+  get isClosed(): boolean {
+    return this.message === SERVER_CLOSED
+  }
 }
 
-const REQUEST_TIMEOUT = -32001
-const CONNECTION_CLOSED = -32000
+/** As the protocol library says it; servers use the same codes for other things. */
+const LIBRARY_WORDS: ReadonlyMap<string, string> = new Map([
+  ['Request timed out', 'no answer in time'],
+  ['Maximum total timeout exceeded', 'no answer in time'],
+  ['Connection closed', SERVER_CLOSED],
+])
 const MAX_WORDS = 1_000
 
 /** Makes any failure of the protocol library, of sockets and of our own guards one of ours. */
@@ -53,10 +64,10 @@ export function toToolServerError(error: unknown): ToolServerError {
 }
 
 function fromProtocol(code: number, message: string, cause: unknown): ToolServerError {
-  if (code === REQUEST_TIMEOUT) return new ToolServerError('http_error', 0, 'no answer in time', { cause })
-  if (code === CONNECTION_CLOSED)
-    return new ToolServerError('http_error', 0, 'the server closed the connection', { cause })
   const words = message.replace(/^MCP error -?\d+: /, '').slice(0, MAX_WORDS)
+  if (code === ANSWER_BROKEN) return new ToolServerError('http_error', 0, words, { cause })
+  const ours = LIBRARY_WORDS.get(words)
+  if (ours !== undefined) return new ToolServerError('http_error', 0, ours, { cause })
   return new ToolServerError('mcp_protocol_error', code, words, { cause })
 }
 

@@ -12,8 +12,9 @@ export interface AnswerOptions {
   readonly isEventStream: boolean
 }
 
-/** JSON-RPC code of a connection that broke, as the protocol library uses it. */
-const CONNECTION_CLOSED = -32000
+export const SERVER_CLOSED = 'the server closed the connection'
+/** JSON-RPC code of the answers that are made up here, for whoever reads the error. */
+export const ANSWER_BROKEN = -32_098
 
 export class AnswerStream {
   readonly body: ReadableStream<Uint8Array>
@@ -58,9 +59,10 @@ export class AnswerStream {
     this.#controller = controller
     this.#message.on('data', (chunk: Buffer) => this.#onData(chunk))
     this.#message.on('end', () => this.#onEnd())
-    this.#message.on('error', (error) => this.fail(error))
+    // Whatever the socket says, the answer is broken.
+    this.#message.on('error', () => this.fail(new Error(SERVER_CLOSED)))
     this.#message.on('close', () => {
-      if (this.#controller !== null) this.fail(new Error('the server closed the connection'))
+      if (this.#controller !== null) this.fail(new Error(SERVER_CLOSED))
     })
     this.#message.pause()
   }
@@ -89,12 +91,12 @@ export class AnswerStream {
   #onEnd(): void {
     if (this.#controller === null) return
     if (this.#options.isEventStream && this.#options.requestId !== null && !this.#isResumable)
-      this.#sayClosed('the server ended its stream without an answer')
+      this.#sayClosed(SERVER_CLOSED)
     this.#close()
   }
 
   #sayClosed(text: string): void {
-    const error = { code: CONNECTION_CLOSED, message: text }
+    const error = { code: ANSWER_BROKEN, message: text }
     this.#say(JSON.stringify({ jsonrpc: '2.0', id: this.#options.requestId, error }))
   }
 

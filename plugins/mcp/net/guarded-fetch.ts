@@ -122,7 +122,9 @@ export class GuardedFetch {
   #answerOf(exchange: Exchange, message: IncomingMessage): AnswerStream {
     const { maxAnswerBytes, onFlood } = this.#options
     const isEventStream = /^text\/event-stream\b/i.test(message.headers['content-type'] ?? '')
-    const limit = exchange.isOwnStream ? streamLimit(maxAnswerBytes) : wholeLimit(maxAnswerBytes)
+    const limit = exchange.isOwnStream
+      ? streamLimit(maxAnswerBytes)
+      : wholeLimit(maxAnswerBytes, isEventStream)
     const requestId = exchange.requestId
     const watched = {
       take(chunk: Uint8Array) {
