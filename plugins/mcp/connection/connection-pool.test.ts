@@ -1,5 +1,6 @@
 /** Who gets which connection, and what becomes of those that nobody uses. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { sayResult, startRawServer } from '../fixtures/raw-server.ts'
 import { mcpTool, only, TestLoop, testConfig, testLog } from '../fixtures/run-turn.ts'
 import { scriptedModel } from '../fixtures/scripted-model.ts'
 import { startToolServer } from '../fixtures/tool-server.ts'
@@ -170,7 +171,12 @@ test('responses 4.2: a server that says its tools have changed is asked again', 
 
 test('500 turns at once with three calls each leave no connection, no permit and no request behind', async () => {
   vi.useRealTimers()
-  const server = await startToolServer({ a: () => 'ok' })
+  let ran = 0
+  const server = await startRawServer((message, response) => {
+    if (message.method === 'tools/list') return sayResult(response, message, { tools: [{ name: 'a' }] })
+    ran++
+    sayResult(response, message, { content: [{ type: 'text', text: 'ok' }] })
+  })
   const loop = new TestLoop({ limits: { maxCallsPerTenant: 100_000 } })
   const calls = [1, 2, 3].map((n) => ['a', { n }] as const)
   const turns = Array.from({ length: 500 }, () =>
@@ -181,9 +187,11 @@ test('500 turns at once with three calls each leave no connection, no permit and
   )
   expect(results).toHaveLength(1_500)
   expect(new Set(results)).toEqual(new Set(['ok']))
-  expect([server.sessions, server.ran.length, loop.pool.size]).toEqual([1, 1_500, 1])
+  const handshakes = server.heard.filter((method) => method === 'initialize').length
+  expect([handshakes, ran, loop.pool.size]).toEqual([1, 1_500, 1])
   loop.pool.sweep(Date.now() + 3_600_000)
   expect(loop.pool.size).toBe(0)
+  await expect.poll(() => server.connections()).toBe(0)
   await loop.pool.close()
   await server.close()
 }, 30_000)

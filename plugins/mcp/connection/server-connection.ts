@@ -87,12 +87,17 @@ export class ServerConnection {
   async call(name: string, input: Record<string, unknown>, options: CallOptions): Promise<ToolOutput> {
     const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
     const { signal, timeoutMs, onProgress } = options
+    // The library never stops listening to a signal, and would cancel what has long been answered.
+    const own = new AbortController()
+    const giveUp = () => own.abort(signal.reason)
+    if (signal.aborted) giveUp()
+    else signal.addEventListener('abort', giveUp)
     try {
       const result = await this.#opened.client.request(
         { method: 'tools/call', params: { name, arguments: input } },
         ResultSchema,
         {
-          signal,
+          signal: own.signal,
           timeout: timeoutMs,
           maxTotalTimeout: timeoutMs,
           ...(onProgress && { onprogress: onProgress }),
@@ -102,6 +107,8 @@ export class ServerConnection {
       return { ...output, text: redact(output.text, this.#secrets) }
     } catch (error) {
       throw this.#failure(error)
+    } finally {
+      signal.removeEventListener('abort', giveUp)
     }
   }
 

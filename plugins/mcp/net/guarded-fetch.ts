@@ -144,8 +144,8 @@ export class GuardedFetch {
 
   /** A socket that is new has so long to stand; one from the agent stands already. */
   #watchConnect(socket: Socket, isSecure: boolean, fail: (error: Error) => void): void {
-    socket.setKeepAlive(true, 60_000)
     if (!socket.connecting) return
+    socket.setKeepAlive(true, 60_000)
     const { connectMs } = this.#options
     const timer = setTimeout(() => fail(new Error(`no connection within ${connectMs} ms`)), connectMs)
     const stop = () => clearTimeout(timer)
