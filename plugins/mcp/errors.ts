@@ -3,7 +3,7 @@ import { defineErrors } from '#kernel'
 
 export const mcpErrors = defineErrors('mcp', {
   invalid_mcp_settings: {
-    kind: 'bad_request',
+    kind: 'internal',
     source: 'gateway',
     text: (field: string, problem: string) => `plugins.mcp: field '${field}' ${problem}`,
   },
