@@ -14,6 +14,7 @@ export default definePlugin({
     name: 'mcp',
     version: '0.1.0',
     description: 'Tools that the gateway runs: MCP servers, built-in tools, policy and audit.',
+    provides: [ToolLoop, ToolCallGuards],
     config: mcpConfig,
   },
   register(host, config) {
