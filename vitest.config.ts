@@ -3,6 +3,9 @@ import { defineConfig } from 'vitest/config'
 
 const source = { resolve: { conditions: ['source'] }, ssr: { resolve: { conditions: ['source'] } } }
 
+/** Under the condition `source` this package gives TypeScript, which Node does not take from a package. */
+const server = { deps: { inline: [/@modelcontextprotocol\/sdk/, /eventsource-parser/] } }
+
 export default defineConfig({
   test: {
     projects: [
@@ -10,6 +13,7 @@ export default defineConfig({
         ...source,
         test: {
           name: 'unit',
+          server,
           // Property tests take their time on a busy machine.
           testTimeout: 30_000,
           include: [
@@ -27,7 +31,7 @@ export default defineConfig({
       { ...source, test: { name: 'contract', include: ['test/contract/**/*.test.ts'] } },
       {
         ...source,
-        test: { name: 'api', include: ['test/api/**/*.test.ts'], pool: 'forks', testTimeout: 20_000 },
+        test: { name: 'api', server, include: ['test/api/**/*.test.ts'], pool: 'forks', testTimeout: 20_000 },
       },
       { test: { name: 'flows', include: ['test/flows/**/*.test.ts'], pool: 'forks', testTimeout: 60_000 } },
     ],

@@ -9,6 +9,7 @@ export const catalog: PluginCatalog = {
   history: () => import('./history/index.ts'),
   limits: () => import('./limits/index.ts'),
   kubernetes: () => import('./kubernetes/index.ts'),
+  mcp: () => import('./mcp/index.ts'),
   openapi: () => import('./openapi/index.ts'),
   pairs: () => import('./pairs/index.ts'),
   policies: () => import('./policies/index.ts'),

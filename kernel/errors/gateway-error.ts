@@ -11,6 +11,7 @@ export type ErrorKind =
   | 'conflict'
   | 'too_large'
   | 'headers_too_large'
+  | 'failed_dependency'
   | 'rate_limited'
   | 'internal'
   | 'not_implemented'
@@ -27,6 +28,7 @@ export const STATUS_OF_KIND: Readonly<Record<ErrorKind, number>> = Object.freeze
   timeout: 408,
   conflict: 409,
   too_large: 413,
+  failed_dependency: 424,
   headers_too_large: 431,
   rate_limited: 429,
   internal: 500,

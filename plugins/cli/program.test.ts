@@ -39,12 +39,12 @@ describe('the command line', () => {
   test('prints help with examples, and the version of the package', async () => {
     const help = await weir(['--help'])
     expect(help.code).toBe(0)
-    for (const part of ['serve', 'sim', 'workers', 'plugins', 'config', 'wasm', 'Examples:'])
+    for (const part of ['serve', 'sim', 'workers', 'plugins', 'config', 'wasm', 'mcp', 'Examples:'])
       expect(help.out).toContain(part)
     expect((await weir(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 
-  test.each(['serve', 'sim', 'workers', 'plugins', 'config', 'wasm'])(
+  test.each(['serve', 'sim', 'workers', 'plugins', 'config', 'wasm', 'mcp'])(
     '%s has help with examples',
     async (name) => {
       const { code, out } = await weir([name, '--help'])

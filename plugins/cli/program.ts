@@ -41,6 +41,11 @@ const SUBCOMMANDS: readonly Subcommand[] = [
     summary: 'write, check, test and register middleware modules in WebAssembly',
     load: async () => (await import('./wasm.ts')).defineWasm,
   },
+  {
+    name: 'mcp',
+    summary: 'check tool servers',
+    load: async () => (await import('./mcp.ts')).defineMcp,
+  },
 ]
 
 const EXAMPLES = `

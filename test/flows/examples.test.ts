@@ -141,6 +141,27 @@ test('observability: a request tells where its time went and what happened to it
   expect(shown.requests[0].attempts.map(({ outcome }) => outcome)).toEqual(['success'])
 })
 
+test('responses-mcp: both tool servers can be used by the gateway that knows them', async () => {
+  const port = await freePort()
+  const notes = spawn(process.execPath, [example('responses-mcp/notes.mjs')], {
+    env: { ...process.env, PORT: String(port) },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  started.push(notes)
+  await once(notes.stdout, 'data')
+  const config = await configOf('responses-mcp')
+  writeFileSync(config, readFileSync(config, 'utf8').replace('9200', String(port)))
+  const check = async (...args: string[]) =>
+    (await run(process.execPath, [COMMAND, 'mcp', 'check', ...args, '--config', config], { cwd: ROOT }))
+      .stdout
+  expect(await check('clock')).toMatch(
+    /called {5}time_in in \d+ ms\n {2}it said {4}\d\d:\d\d:\d\d\nthe gateway can use it/,
+  )
+  const call = ['--call', 'add_note', '--arguments', '{"text":"hello"}']
+  expect(await check('notes', ...call)).toContain('it said    That makes 1.')
+  expect(await check('notes')).toContain('it said    hello')
+})
+
 /** Whole front formats and engines in one file: small is what they are to show. */
 const LIMITS: ReadonlyMap<string, number> = new Map([
   ['custom-frontend/plain-talk.ts', 400],

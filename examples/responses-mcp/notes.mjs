@@ -1,0 +1,47 @@
+/** A tool server over HTTP: notes that a model may write and read, for as long as the process runs. */
+import { createServer } from 'node:http'
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
+import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+
+const notes = []
+const text = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] }
+
+const tools = {
+  read_notes: {
+    about: {
+      description: 'Gives all notes.',
+      inputSchema: { type: 'object' },
+      annotations: { readOnlyHint: true },
+    },
+    run: () => notes.join('\n') || 'There are no notes yet.',
+  },
+  add_note: {
+    about: { description: 'Keeps a note.', inputSchema: text },
+    run: ({ text }) => `That makes ${notes.push(text)}.`,
+  },
+}
+
+function makeServer() {
+  const server = new Server({ name: 'notes', version: '1.0.0' }, { capabilities: { tools: {} } })
+  server.setRequestHandler(ListToolsRequestSchema, () => ({
+    tools: Object.entries(tools).map(([name, { about }]) => ({ name, ...about })),
+  }))
+  server.setRequestHandler(CallToolRequestSchema, ({ params }) => {
+    const said = tools[params.name].run(params.arguments ?? {})
+    return { content: [{ type: 'text', text: said }] }
+  })
+  return server
+}
+
+// Without sessions: each request gets a server of its own, all of them the same notes.
+const http = createServer(async (request, response) => {
+  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })
+  response.on('close', () => transport.close())
+  await makeServer().connect(transport)
+  await transport.handleRequest(request, response)
+})
+
+http.listen(Number(process.env.PORT ?? 9200), '127.0.0.1', () => {
+  console.log(`notes on http://127.0.0.1:${http.address().port}/mcp`)
+})

@@ -1,0 +1,175 @@
+/**
+ * Connections to tool servers, kept between requests. One belongs to one tenant, one place and one set of credentials;
+ * who gets it holds it until the turn ends. What nobody has used for a while is closed, what cannot be reached is left
+ * alone for longer each time.
+ */
+import type { Logger } from '#kernel'
+import { ServerConnection } from './server-connection.ts'
+import type { ConnectionLimits, ServerTarget } from './server-target.ts'
+import { ToolServerError, toToolServerError } from './tool-server-error.ts'
+
+export interface PoolLimits extends ConnectionLimits {
+  readonly idleMs: number
+  readonly maxConnections: number
+}
+
+/** A connection in somebody's hands. */
+export interface Lease {
+  readonly connection: ServerConnection
+  /** Safe to call twice. */
+  release(): void
+}
+
+interface Entry {
+  readonly key: string
+  readonly opening: Promise<ServerConnection>
+  connection: ServerConnection | null
+  users: number
+  usedAtMs: number
+}
+
+interface Failure {
+  count: number
+  untilMs: number
+  readonly reason: ToolServerError
+}
+
+const FIRST_BACK_OFF_MS = 500
+const LAST_BACK_OFF_MS = 30_000
+const MAX_FAILURES = 1_000
+
+export type OpenConnection = (
+  target: ServerTarget,
+  limits: ConnectionLimits,
+  log: Logger,
+) => Promise<ServerConnection>
+
+export class ConnectionPool {
+  readonly #limits: PoolLimits
+  readonly #log: Logger
+  readonly #open: OpenConnection
+  readonly #entries = new Map<string, Entry>()
+  readonly #failures = new Map<string, Failure>()
+  #sweeper: NodeJS.Timeout | null = null
+  #isClosed = false
+
+  constructor(limits: PoolLimits, log: Logger, open: OpenConnection = ServerConnection.open) {
+    this.#limits = limits
+    this.#log = log
+    this.#open = open
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** A connection that stands, opened when there is none. @throws ToolServerError */
+  async lease(key: string, target: ServerTarget): Promise<Lease> {
+    const standing = this.#entries.get(key)
+    if (standing?.connection?.isClosed === true) this.#drop(standing)
+    const entry = this.#entries.get(key) ?? this.#add(key, target)
+    entry.users++
+    try {
+      return this.#hand(entry, await entry.opening)
+    } catch (error) {
+      entry.users--
+      throw toToolServerError(error)
+    }
+  }
+
+  /** Closes everything; what is in use breaks. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    if (this.#sweeper !== null) clearInterval(this.#sweeper)
+    this.#sweeper = null
+    const all = [...this.#entries.values()]
+    this.#entries.clear()
+    await Promise.allSettled(all.map(async (entry) => (await entry.opening).close()))
+  }
+
+  /** Closes what nobody has used for long. */
+  sweep(nowMs: number): void {
+    for (const entry of this.#entries.values()) {
+      const isIdle = entry.users === 0 && nowMs - entry.usedAtMs >= this.#limits.idleMs
+      if (isIdle || entry.connection?.isClosed === true) this.#drop(entry)
+    }
+  }
+
+  #hand(entry: Entry, connection: ServerConnection): Lease {
+    let isHeld = true
+    return {
+      connection,
+      release: () => {
+        if (!isHeld) return
+        isHeld = false
+        entry.users--
+        entry.usedAtMs = Date.now()
+        // Dropped while it was in use: the last one closes it.
+        if (entry.users === 0 && this.#entries.get(entry.key) !== entry) closeQuietly(entry)
+      },
+    }
+  }
+
+  #add(key: string, target: ServerTarget): Entry {
+    this.#refuseIfFailing(key)
+    if (this.#isClosed) throw new ToolServerError('http_error', 0, 'the gateway is stopping')
+    this.#makeRoom()
+    const entry: Entry = {
+      key,
+      opening: this.#open(target, this.#limits, this.#log),
+      connection: null,
+      users: 0,
+      usedAtMs: Date.now(),
+    }
+    this.#entries.set(key, entry)
+    entry.opening.then(
+      (connection) => {
+        entry.connection = connection
+        this.#failures.delete(key)
+        if (this.#isClosed) closeQuietly(entry)
+      },
+      (error) => {
+        if (this.#entries.get(key) === entry) this.#entries.delete(key)
+        this.#noteFailure(key, toToolServerError(error))
+      },
+    )
+    this.#sweeper ??= setInterval(() => this.sweep(Date.now()), Math.max(50, this.#limits.idleMs / 4)).unref()
+    return entry
+  }
+
+  #drop(entry: Entry): void {
+    if (this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key)
+    if (entry.users === 0) closeQuietly(entry)
+  }
+
+  /** The one that was used longest ago gives way; what is in use stays. */
+  #makeRoom(): void {
+    if (this.#entries.size < this.#limits.maxConnections) return
+    let oldest: Entry | null = null
+    for (const entry of this.#entries.values())
+      if (entry.users === 0 && (oldest === null || entry.usedAtMs < oldest.usedAtMs)) oldest = entry
+    if (oldest === null)
+      throw new ToolServerError('http_error', 0, 'too many tool servers are in use; try again')
+    this.#drop(oldest)
+  }
+
+  #refuseIfFailing(key: string): void {
+    const failure = this.#failures.get(key)
+    if (failure !== undefined && Date.now() < failure.untilMs) throw failure.reason
+  }
+
+  #noteFailure(key: string, reason: ToolServerError): void {
+    const count = (this.#failures.get(key)?.count ?? 0) + 1
+    const waitMs = Math.min(LAST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** (count - 1))
+    // Deleted first, so that the map's order is that of the last failure.
+    this.#failures.delete(key)
+    this.#failures.set(key, { count, untilMs: Date.now() + waitMs, reason })
+    if (this.#failures.size <= MAX_FAILURES) return
+    const [oldest] = this.#failures.keys()
+    this.#failures.delete(oldest)
+  }
+}
+
+function closeQuietly(entry: Entry): void {
+  entry.opening.then((connection) => connection.close()).catch(() => {})
+}

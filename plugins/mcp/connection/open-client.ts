@@ -1,0 +1,178 @@
+/** Opens one conversation with a tool server: the transport that it speaks, the handshake, and a deadline for both. */
+import { readFile } from 'node:fs/promises'
+import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { GuardedFetch } from '../net/guarded-fetch.ts'
+import type { ConnectionLimits, HttpTarget, ServerTarget, StdioTarget } from './server-target.ts'
+import { ToolServerError, toToolServerError } from './tool-server-error.ts'
+import { WatchedTransport } from './watched-transport.ts'
+
+export interface OpenListeners {
+  /** @param reason set when we ended it, since the server broke a limit */
+  onClosed(reason: Error | null): void
+  onToolsChanged(): void
+  /** What a program writes to its standard error, a line at a time, cut at 1 KiB. */
+  onProgramLine(line: string): void
+}
+
+/** A conversation that has begun. */
+export interface OpenClient {
+  readonly client: Client
+  readonly transport: 'streamable' | 'sse' | 'stdio'
+  /** Ends the session with the server, then the connections. */
+  close(): Promise<void>
+}
+
+/** Beyond the time limit of a call, so that the protocol's own limit comes first and the server is told. */
+const ANSWER_GRACE_MS = 2_000
+const CLOSE_SESSION_MS = 1_000
+const MAX_LINE = 1_024
+const CLIENT_INFO = { name: 'weir', version: '0.1.0' }
+
+/** @throws ToolServerError */
+export async function openClient(
+  target: ServerTarget,
+  limits: ConnectionLimits,
+  listeners: OpenListeners,
+): Promise<OpenClient> {
+  if (target.kind === 'stdio') return openProgram(target, limits, listeners)
+  if (target.protocol === 'sse') return openHttp(target, 'sse', limits, listeners)
+  try {
+    return await openHttp(target, 'streamable', limits, listeners)
+  } catch (error) {
+    const isUnknown = error instanceof ToolServerError && (error.code === 404 || error.code === 405)
+    if (target.protocol !== 'auto' || !isUnknown) throw error
+    return openHttp(target, 'sse', limits, listeners)
+  }
+}
+
+async function openHttp(
+  target: HttpTarget,
+  protocol: 'streamable' | 'sse',
+  limits: ConnectionLimits,
+  listeners: OpenListeners,
+): Promise<OpenClient> {
+  let flood: Error | null = null
+  const guarded = new GuardedFetch({
+    rules: target.rules,
+    connectMs: limits.connectMs,
+    answerMs: Math.max(limits.callMs, limits.listMs) + ANSWER_GRACE_MS,
+    maxAnswerBytes: limits.maxMessageBytes,
+    ca: target.caFile === undefined ? undefined : await readAuthorities(target.caFile),
+    onFlood: (error) => {
+      flood = error
+      client.close().catch(ignore)
+    },
+  })
+  const client = await makeClient(listeners)
+  const options = {
+    fetch: guarded.fetch,
+    requestInit: { headers: Object.fromEntries(target.headers) },
+    authProvider: await providerOf(target),
+  }
+  const sdk = await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
+  const streamable = new sdk.StreamableHTTPClientTransport(target.url, options)
+  const transport =
+    protocol === 'streamable'
+      ? streamable
+      : new (await import('@modelcontextprotocol/sdk/client/sse.js')).SSEClientTransport(target.url, options)
+  const close = async () => {
+    // A server that does not answer must not hold up the end.
+    if (protocol === 'streamable') await within(CLOSE_SESSION_MS, streamable.terminateSession()).catch(ignore)
+    await client.close().catch(ignore)
+    guarded.close()
+  }
+  client.onclose = () => {
+    guarded.close()
+    listeners.onClosed(flood)
+  }
+  await handshake(client, new WatchedTransport(transport, protocol === 'sse'), limits.connectMs)
+  return { client, transport: protocol, close }
+}
+
+async function openProgram(
+  target: StdioTarget,
+  limits: ConnectionLimits,
+  listeners: OpenListeners,
+): Promise<OpenClient> {
+  const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js')
+  const client = await makeClient(listeners)
+  const transport = new StdioClientTransport({
+    command: target.command,
+    args: [...target.args],
+    env: { ...target.env },
+    cwd: target.cwd,
+    stderr: 'pipe',
+    maxBufferSize: limits.maxMessageBytes,
+  })
+  readLines(transport.stderr, listeners.onProgramLine)
+  client.onclose = () => listeners.onClosed(null)
+  await handshake(client, new WatchedTransport(transport, false), limits.connectMs)
+  return { client, transport: 'stdio', close: () => client.close().catch(ignore) }
+}
+
+async function makeClient(listeners: OpenListeners): Promise<Client> {
+  const [{ Client }, { ToolListChangedNotificationSchema }] = await Promise.all([
+    import('@modelcontextprotocol/sdk/client/index.js'),
+    import('@modelcontextprotocol/sdk/types.js'),
+  ])
+  // No capabilities: what the server asks of a client (sampling, elicitation, roots) is answered "method not found".
+  // The library would compile the server's schemas to check its results; nobody here wants that.
+  const getValidator = () => () => ({ valid: true, data: undefined, errorMessage: undefined }) as never
+  const client = new Client(CLIENT_INFO, { capabilities: {}, jsonSchemaValidator: { getValidator } })
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => listeners.onToolsChanged())
+  // Every failure that matters reaches a request or `onclose`; the library reports it here a second time.
+  client.onerror = ignore
+  return client
+}
+
+async function handshake(client: Client, transport: Transport, connectMs: number): Promise<void> {
+  try {
+    await within(connectMs, client.connect(transport, { timeout: connectMs }))
+  } catch (error) {
+    await client.close().catch(ignore)
+    await transport.close().catch(ignore)
+    throw toToolServerError(error)
+  }
+}
+
+async function readAuthorities(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (cause) {
+    throw new ToolServerError('http_error', 0, 'the file of authorities cannot be read', { cause })
+  }
+}
+
+async function providerOf({ oauth }: HttpTarget) {
+  if (oauth === undefined) return undefined
+  const { ClientCredentialsProvider } = await import('@modelcontextprotocol/sdk/client/auth-extensions.js')
+  const { clientId, clientSecret, scope, issuer } = oauth
+  return new ClientCredentialsProvider({ clientId, clientSecret, scope, expectedIssuer: issuer })
+}
+
+/** Rejects when the work takes longer; the work itself goes on, and its failure is nobody's any more. */
+async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new ToolServerError('http_error', 0, `no session within ${limitMs} ms`)),
+    limitMs,
+  )
+  work.catch(ignore)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function readLines(stream: NodeJS.EventEmitter | null, onLine: (line: string) => void): void {
+  let rest = ''
+  stream?.on('data', (chunk: Buffer) => {
+    const lines = (rest + chunk.toString('utf8')).split('\n')
+    rest = (lines.pop() ?? '').slice(0, MAX_LINE)
+    for (const line of lines) if (line.trim() !== '') onLine(line.slice(0, MAX_LINE))
+  })
+}
+
+function ignore(): void {}

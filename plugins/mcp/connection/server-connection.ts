@@ -1,0 +1,172 @@
+/** One connection to a tool server: its tools, its calls, and whether it still stands. */
+import { createHash } from 'node:crypto'
+import type { Logger } from '#kernel'
+import { type OpenClient, openClient } from './open-client.ts'
+import { readResult, type ToolOutput } from './read-result.ts'
+import { readCursor, readTools, type ServerTool } from './read-tools.ts'
+import { type ConnectionLimits, redact, type ServerTarget, secretsOf } from './server-target.ts'
+import { ToolServerError, toToolServerError } from './tool-server-error.ts'
+
+const MAX_PAGES = 64
+/** A list is asked for again after this long, even when the server never says that it changed. */
+const LIST_AGE_MS = 300_000
+
+export interface CallOptions {
+  readonly signal: AbortSignal
+  readonly timeoutMs: number
+  /** The server says that it is still at work. */
+  readonly onProgress?: () => void
+}
+
+interface ToolList {
+  readonly tools: readonly ServerTool[]
+  readonly readAtMs: number
+}
+
+export class ServerConnection {
+  readonly transport: OpenClient['transport']
+  readonly #opened: OpenClient
+  readonly #limits: ConnectionLimits
+  readonly #secrets: readonly string[]
+  #list: Promise<ToolList> | null = null
+  #isOpen = true
+  /** Why we ended it, when we did. */
+  #closeReason: Error | null = null
+
+  private constructor(opened: OpenClient, target: ServerTarget, limits: ConnectionLimits) {
+    this.#opened = opened
+    this.transport = opened.transport
+    this.#limits = limits
+    this.#secrets = secretsOf(target)
+  }
+
+  /** @throws ToolServerError */
+  static async open(target: ServerTarget, limits: ConnectionLimits, log: Logger): Promise<ServerConnection> {
+    const secrets = secretsOf(target)
+    let connection: ServerConnection | null = null
+    let gone: { readonly reason: Error | null } | null = null
+    const opened = await openClient(target, limits, {
+      onClosed: (reason) => {
+        gone = { reason }
+        if (connection !== null) connection.#noteClosed(reason)
+      },
+      onToolsChanged: () => {
+        if (connection !== null) connection.#list = null
+      },
+      onProgramLine: (line) =>
+        log.debug({ line: redact(line, secrets) }, 'a tool server wrote to its standard error'),
+    })
+    connection = new ServerConnection(opened, target, limits)
+    if (gone !== null) connection.#noteClosed((gone as { reason: Error | null }).reason)
+    return connection
+  }
+
+  get isClosed(): boolean {
+    return !this.#isOpen
+  }
+
+  /** Name and version by which the server calls itself. */
+  get server(): { readonly name: string; readonly version: string } | null {
+    const info = this.#opened.client.getServerVersion()
+    return info === undefined ? null : { name: info.name, version: info.version }
+  }
+
+  /** Every tool of the server, in its order; asked for once and kept. @throws ToolServerError */
+  async tools(): Promise<readonly ServerTool[]> {
+    const kept = this.#list
+    if (kept !== null) {
+      const list = await kept
+      if (Date.now() - list.readAtMs < LIST_AGE_MS) return list.tools
+      if (this.#list === kept) this.#list = null
+    }
+    this.#list ??= this.#readList()
+    return (await this.#list).tools
+  }
+
+  /** @throws ToolServerError when the server did not answer, or not with a result */
+  async call(name: string, input: Record<string, unknown>, options: CallOptions): Promise<ToolOutput> {
+    const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
+    const { signal, timeoutMs, onProgress } = options
+    // The library never stops listening to a signal, and would cancel what has long been answered.
+    const own = new AbortController()
+    const giveUp = () => own.abort(signal.reason)
+    if (signal.aborted) giveUp()
+    else signal.addEventListener('abort', giveUp)
+    try {
+      const result = await this.#opened.client.request(
+        { method: 'tools/call', params: { name, arguments: input } },
+        ResultSchema,
+        {
+          signal: own.signal,
+          timeout: timeoutMs,
+          maxTotalTimeout: timeoutMs,
+          ...(onProgress && { onprogress: onProgress }),
+        },
+      )
+      const output = readResult(result, this.#limits.maxOutputBytes)
+      return { ...output, text: redact(output.text, this.#secrets) }
+    } catch (error) {
+      throw this.#failure(error)
+    } finally {
+      signal.removeEventListener('abort', giveUp)
+    }
+  }
+
+  close(): Promise<void> {
+    this.#isOpen = false
+    return this.#opened.close()
+  }
+
+  #noteClosed(reason: Error | null): void {
+    this.#isOpen = false
+    this.#closeReason = reason
+  }
+
+  async #readList(): Promise<ToolList> {
+    const reading = this.#readPages()
+    try {
+      return { tools: await reading, readAtMs: Date.now() }
+    } catch (error) {
+      this.#list = null
+      throw this.#failure(error)
+    }
+  }
+
+  async #readPages(): Promise<readonly ServerTool[]> {
+    const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
+    const { client } = this.#opened
+    if (client.getServerCapabilities()?.tools === undefined) return []
+    const { maxTools, listMs } = this.#limits
+    const found = new Map<string, ServerTool>()
+    const untilMs = Date.now() + listMs
+    let cursor: string | null = null
+    for (let page = 0; page < MAX_PAGES && found.size < maxTools; page++) {
+      const timeout = Math.max(1, untilMs - Date.now())
+      const params = cursor === null ? {} : { cursor }
+      const answer = await client.request({ method: 'tools/list', params }, ResultSchema, { timeout })
+      for (const tool of readTools(answer))
+        if (!found.has(tool.name) && found.size < maxTools) found.set(tool.name, tool)
+      const next = readCursor(answer)
+      if (next === null || next === cursor) break
+      cursor = next
+    }
+    return [...found.values()]
+  }
+
+  #failure(error: unknown): ToolServerError {
+    const told = toToolServerError(error)
+    const isOurs = this.#closeReason !== null && told.isClosed
+    const failure = isOurs ? toToolServerError(this.#closeReason) : told
+    const clean = redact(failure.message, this.#secrets)
+    if (failure.isSessionLost) this.#isOpen = false
+    if (clean === failure.message) return failure
+    return new ToolServerError(failure.type, failure.code, clean, { isSessionLost: failure.isSessionLost })
+  }
+}
+
+/** Tells whether two lists are the same, for those who keep a list between turns. */
+export function fingerprintOf(place: string, tools: readonly ServerTool[]): string {
+  const hash = createHash('sha256').update(place)
+  for (const { name } of tools) hash.update(`\0${name}`)
+  return hash.digest('base64url').slice(0, 22)
+}

@@ -1,0 +1,78 @@
+/** Where a tool server is and what it is told about us: all that a connection needs to know. */
+import { createHash } from 'node:crypto'
+import type { ReachRules } from '../net/reach-rules.ts'
+
+export interface HttpTarget {
+  readonly kind: 'http'
+  readonly url: URL
+  /** `auto`: streamable HTTP, and the older event stream where the server does not know it. */
+  readonly protocol: 'auto' | 'streamable' | 'sse'
+  /** Sent with each request, names lower-case; secrets. */
+  readonly headers: ReadonlyMap<string, string>
+  readonly rules: ReachRules
+  /** PEM file of authorities to trust in place of the system's; read for each connection. */
+  readonly caFile?: string
+  readonly oauth?: OauthClient
+}
+
+/** The gateway's own account with an authorization server. */
+export interface OauthClient {
+  readonly clientId: string
+  readonly clientSecret: string
+  /** The secret goes to this authorization server and to no other. */
+  readonly issuer: string
+  readonly scope?: string
+}
+
+/** A program that the operator named; it speaks on its standard input and output. */
+export interface StdioTarget {
+  readonly kind: 'stdio'
+  readonly command: string
+  readonly args: readonly string[]
+  /** Beside PATH, HOME and the like; nothing else of the gateway's environment is passed on. */
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd?: string
+}
+
+export type ServerTarget = HttpTarget | StdioTarget
+
+/** Limits of one connection. */
+export interface ConnectionLimits {
+  readonly connectMs: number
+  readonly listMs: number
+  readonly callMs: number
+  /** Bytes of one message of the server. */
+  readonly maxMessageBytes: number
+  readonly maxTools: number
+  /** Bytes of the text that a call gives the model; the rest is cut off, with a mark. */
+  readonly maxOutputBytes: number
+}
+
+/** What must never be seen again in a text of the server: it may send back what it was sent. */
+export function secretsOf(target: ServerTarget): readonly string[] {
+  const values =
+    target.kind === 'http'
+      ? [...target.headers.values(), target.oauth?.clientSecret ?? '']
+      : Object.values(target.env)
+  const bare = values.map((value) => value.replace(/^Bearer /i, ''))
+  return bare.filter((value) => value.length >= 8)
+}
+
+/** Replaces secrets by a mark. */
+export function redact(text: string, secrets: readonly string[]): string {
+  let clean = text
+  for (const secret of secrets) if (clean.includes(secret)) clean = clean.replaceAll(secret, '[redacted]')
+  return clean
+}
+
+/**
+ * Names a connection: two requests share one only when tenant, place and credentials are the same. Holds no secret.
+ * @param tenant null for servers that all tenants share
+ */
+export function connectionKey(tenant: string | null, place: string, target: ServerTarget): string {
+  const hash = createHash('sha256')
+  if (target.kind === 'http')
+    for (const name of [...target.headers.keys()].sort())
+      hash.update(JSON.stringify([name, target.headers.get(name)]))
+  return JSON.stringify([tenant, place, hash.digest('base64url')])
+}

@@ -1,0 +1,96 @@
+/** Stands between the protocol library and a transport: counts what the server asks of us, and closes when it is too much. */
+import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { JSONRPCMessage, MessageExtraInfo } from '@modelcontextprotocol/sdk/types.js'
+
+/** Requests of the server (pings and the like) that wait for our answer to leave. */
+const MAX_OPEN_ANSWERS = 16
+const MAX_MESSAGE_DEPTH = 200
+const INTERNAL_ERROR = -32603
+
+export class WatchedTransport implements Transport {
+  onclose?: () => void
+  onerror?: (error: Error) => void
+  onmessage?: <T extends JSONRPCMessage>(message: T, extra?: MessageExtraInfo) => void
+  readonly #inner: Transport
+  #openAnswers = 0
+  #isClosed = false
+
+  /** @param endsOnError an error after the start means that nothing will be heard any more */
+  constructor(inner: Transport, endsOnError: boolean) {
+    this.#inner = inner
+    let hasStarted = false
+    inner.onclose = () => this.#ended()
+    inner.onerror = (error) => {
+      this.onerror?.(error)
+      if (endsOnError && hasStarted) void this.close()
+    }
+    inner.onmessage = (message, extra) => {
+      hasStarted = true
+      this.#receive(message, extra)
+    }
+  }
+
+  get sessionId(): string | undefined {
+    return this.#inner.sessionId
+  }
+
+  setProtocolVersion = (version: string): void => {
+    this.#inner.setProtocolVersion?.(version)
+  }
+
+  start(): Promise<void> {
+    return this.#inner.start()
+  }
+
+  async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    const isAnswer = !('method' in message)
+    if (isAnswer) this.#openAnswers++
+    try {
+      await this.#inner.send(message, options)
+    } finally {
+      if (isAnswer) this.#openAnswers--
+    }
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.#inner.close()
+    } finally {
+      this.#ended()
+    }
+  }
+
+  #receive(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
+    const isRequest = 'method' in message && 'id' in message
+    if (isRequest && this.#openAnswers >= MAX_OPEN_ANSWERS) {
+      this.onerror?.(new Error('the server asks more than can be answered'))
+      void this.close()
+      return
+    }
+    if (!isTooDeep(message)) this.onmessage?.(message, extra)
+    else if ('result' in message) {
+      const error = { code: INTERNAL_ERROR, message: 'the answer is nested too deeply' }
+      this.onmessage?.({ jsonrpc: '2.0', id: message.id, error }, extra)
+    }
+  }
+
+  #ended(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.onclose?.()
+  }
+}
+
+/** Deeply nested values end recursive readers with an error; walks level by level, so that it has no such limit itself. */
+function isTooDeep(message: unknown): boolean {
+  let level: unknown[] = [message]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_MESSAGE_DEPTH) return true
+    const next: unknown[] = []
+    for (const value of level)
+      for (const member of Object.values(value as object))
+        if (typeof member === 'object' && member !== null) next.push(member)
+    level = next
+  }
+  return false
+}

@@ -1,0 +1,71 @@
+/** Errors of tools that the gateway runs: what a request may not ask for, and servers that cannot be reached. */
+import { defineErrors } from '#kernel'
+
+export const mcpErrors = defineErrors('mcp', {
+  invalid_mcp_settings: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (field: string, problem: string) => `plugins.mcp: field '${field}' ${problem}`,
+  },
+  unknown_mcp_server: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (label: string) => `no tool server is named '${label}', and no server_url was given`,
+  },
+  invalid_server_url: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (label: string, reason: string) => `server_url of '${label}' is refused: ${reason}`,
+  },
+  invalid_server_label: {
+    kind: 'bad_request',
+    source: 'client',
+    text: () =>
+      'server_label begins with a letter and goes on with letters, digits, - and _, at most 64 in all',
+  },
+  mcp_tool_duplicate_server_label: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (label: string) => `server_label '${label}' is used twice`,
+  },
+  invalid_mcp_header: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (label: string, problem: string) => `headers of '${label}' are refused: ${problem}`,
+  },
+  too_many_mcp_servers: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (most: number) => `at most ${most} tool servers can be used in one request`,
+  },
+  tool_not_available: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (type: string) => `the built-in tool ${type} is not available here`,
+  },
+  tool_choice_tool_not_found: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (what: string) => `tool_choice names ${what}, which the request does not have`,
+  },
+  connect_mcp_server_failed: {
+    kind: 'failed_dependency',
+    source: 'worker',
+    text: (label: string, reason: string) => `the tools of server '${label}' could not be listed: ${reason}`,
+  },
+  internal_tools_failed: {
+    kind: 'failed_dependency',
+    source: 'gateway',
+    text: () => 'tools that this request needs are not available now',
+  },
+  tool_iterations_exceeded: {
+    kind: 'internal',
+    source: 'worker',
+    text: (iterations: number) => `the model still called tools after ${iterations} turns`,
+  },
+  tool_loop_failed: {
+    kind: 'internal',
+    source: 'gateway',
+    text: () => 'the tools of this request failed in a way that nobody foresaw',
+  },
+})

@@ -1,0 +1,399 @@
+/** The loop over a scripted model and real tool servers: order, several servers, failures of tools, limits. */
+import { afterEach, beforeAll, expect, test } from 'vitest'
+import { addedMessages, mcpTool, offeredNames, only, TestLoop, withFunctions } from '../fixtures/run-turn.ts'
+import { brokenWorker, scriptedModel } from '../fixtures/scripted-model.ts'
+import { startToolServer, type ToolServer } from '../fixtures/tool-server.ts'
+
+const ends: (() => Promise<void>)[] = []
+let docs: ToolServer
+let web: ToolServer
+
+beforeAll(async () => {
+  docs = await startToolServer({
+    search: ({ q }) => `docs: ${q}`,
+    read: { description: 'Reads.', annotations: { readOnlyHint: true }, run: () => 'page' },
+    breaks: () => ({ content: [{ type: 'text', text: 'disk full' }], isError: true }),
+    throws: () => {
+      throw new Error('boom')
+    },
+    slow: () => new Promise(() => {}),
+  })
+  web = await startToolServer({ search: ({ q }) => `web: ${q}`, fetch: () => 'fetched' })
+  return async () => {
+    await docs.close()
+    await web.close()
+  }
+})
+
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+function openLoop(section: Record<string, unknown> = {}): TestLoop {
+  const loop = new TestLoop(section)
+  ends.push(() => loop.pool.close())
+  return loop
+}
+
+test('responses #40 #41: list, call, message, in this order, each event with its index', async () => {
+  const model = scriptedModel({ calls: [['search', { q: 'x' }]] }, { text: 'done' })
+  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
+  expect(events.map((event) => ('index' in event ? `${event.index} ${event.type}` : event.type))).toEqual([
+    '0 list_started',
+    '0 list_done',
+    'started',
+    '1 call_started',
+    '1 call_arguments',
+    '1 call_arguments',
+    '1 call_arguments_done',
+    '1 call_running',
+    '1 call_done',
+    '2 item_started',
+    '2 text',
+    '2 text',
+    '2 item_done',
+    'finished',
+  ])
+  const [done] = only(events, 'call_done')
+  expect(done).toMatchObject({
+    tool: { kind: 'mcp', label: 'docs', name: 'search' },
+    arguments: '{"q":"x"}',
+    result: { status: 'completed', output: 'docs: x', error: null },
+  })
+  const [{ tools }] = only(events, 'list_done')
+  expect(tools.find(({ name }) => name === 'read')).toEqual({
+    name: 'read',
+    description: 'Reads.',
+    inputSchema: { type: 'object' },
+    annotations: { readOnlyHint: true },
+  })
+})
+
+test('responses #42: allowed_tools decides what is listed and offered; a filter by hint does too', async () => {
+  const model = scriptedModel({ text: 'done' })
+  const tools = [
+    mcpTool('docs', docs.url, { allowedTools: { toolNames: ['search', 'unknown'] } }),
+    mcpTool('again', docs.url, { allowedTools: { isReadOnly: true } }),
+    mcpTool('none', web.url, { allowedTools: { toolNames: [] } }),
+  ]
+  const events = await openLoop().run(model, { tools })
+  const listed = only(events, 'list_done').map((event) => event.tools.map(({ name }) => name))
+  expect(listed).toEqual([['search'], ['read'], []])
+  expect(offeredNames(model)).toEqual([['search', 'read']])
+})
+
+test('responses #43: a function keeps its name, two servers with its name get theirs, calls show the true one', async () => {
+  const model = scriptedModel({ calls: [['mcp_web_search', { q: 'x' }]] }, { text: 'done' })
+  const events = await openLoop().run(model, {
+    tools: [mcpTool('docs', docs.url, { allowedTools: { toolNames: ['search'] } }), mcpTool('web', web.url)],
+    request: withFunctions('search'),
+  })
+  expect(offeredNames(model)[0]).toEqual(['search', 'mcp_docs_search', 'mcp_web_search', 'fetch'])
+  expect(only(events, 'call_done')[0]).toMatchObject({
+    tool: { label: 'web', name: 'search' },
+    result: { output: 'web: x' },
+  })
+})
+
+test('responses #46: a tool that fails is a failed call, the model gets its words, the turn goes on', async () => {
+  const model = scriptedModel({ calls: [['breaks', {}]] }, { text: 'done' })
+  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
+  expect(only(events, 'call_done')[0].result).toMatchObject({
+    status: 'failed',
+    output: '',
+    error: { type: 'mcp_tool_execution_error', message: 'disk full' },
+  })
+  expect(addedMessages(model, 1)[1]).toMatchObject({ role: 'tool', content: 'disk full', is_error: true })
+  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop' })
+})
+
+test('responses 4.4: an error of the protocol is told with its code', async () => {
+  const model = scriptedModel({ calls: [['throws', {}]] }, { text: 'done' })
+  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
+  const { error } = only(events, 'call_done')[0].result
+  expect(error).toEqual({ type: 'mcp_protocol_error', code: -32603, message: 'boom' })
+})
+
+test('responses #47: arguments that are no JSON object reach no server', async () => {
+  const model = scriptedModel(
+    {
+      calls: [
+        ['search', '{"q":'],
+        ['search', '[1]'],
+      ],
+    },
+    { text: 'done' },
+  )
+  const ranBefore = docs.ran.length
+  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
+  expect(docs.ran.length).toBe(ranBefore)
+  expect(only(events, 'call_done').map(({ result }) => result.status)).toEqual(['failed', 'failed'])
+  expect(only(events, 'call_done')[0].arguments).toBe('{"q":')
+  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', toolCalls: 2 })
+})
+
+test('responses #48: a server that is down ends the turn before any worker is asked', async () => {
+  const gone = await startToolServer({})
+  await gone.close()
+  const model = scriptedModel({ text: 'never' })
+  const events = await openLoop().run(model, {
+    tools: [mcpTool('docs', docs.url), mcpTool('gone', gone.url)],
+  })
+  expect(events.map(({ type }) => type)).toEqual([
+    'list_started',
+    'list_done',
+    'list_started',
+    'list_failed',
+    'failed',
+  ])
+  const last = events.at(-1)
+  expect(last).toMatchObject({ error: { code: 'connect_mcp_server_failed', status: 424, param: 'tools' } })
+  expect(JSON.stringify(events)).not.toContain('127.0.0.1')
+  expect(model.requests).toEqual([])
+})
+
+test('responses #49: a tool that takes too long is a failed call, and the server is told', async () => {
+  const cancelled = Promise.withResolvers<void>()
+  const server = await startToolServer({
+    slow: (_, { signal }) => new Promise(() => signal.addEventListener('abort', () => cancelled.resolve())),
+  })
+  ends.push(() => server.close())
+  const model = scriptedModel({ calls: [['slow', {}]] }, { text: 'done' })
+  const events = await openLoop({ limits: { callMs: 100 } }).run(model, { tools: [mcpTool('s', server.url)] })
+  const { error } = only(events, 'call_done')[0].result
+  expect(error).toEqual({ type: 'http_error', code: 0, message: 'no answer in time' })
+  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop' })
+  await cancelled.promise
+})
+
+test('responses #50: max_tool_calls runs as many, tells the model why, and ends with an answer', async () => {
+  const three = [1, 2, 3].map((n) => ['search', { q: n }] as const)
+  const model = scriptedModel({ calls: three }, { text: 'done' })
+  const limits = { maxToolCalls: 1, atLimit: 'answer' } as const
+  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)], limits })
+  expect(only(events, 'call_done')).toHaveLength(1)
+  expect(only(events, 'call_started')).toHaveLength(1)
+  expect(
+    addedMessages(model, 1)
+      .map(({ content }) => content)
+      .slice(1),
+  ).toEqual(['docs: 1', expect.stringContaining('limit'), expect.stringContaining('limit')])
+  expect(model.requests[1].tools).toEqual([])
+  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', toolCalls: 1, iterations: 2 })
+})
+
+test('responses #51: a model that calls for ever gets a last turn without tools; if it calls again, the turn fails', async () => {
+  const call = { calls: [['search', { q: 1 }]] } as const
+  const settings = { limits: { maxIterations: 3 } }
+  const tame = scriptedModel(call, call, call, { text: 'enough' })
+  const events = await openLoop(settings).run(tame, { tools: [mcpTool('docs', docs.url)] })
+  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', iterations: 4, toolCalls: 3 })
+  expect(tame.requests[3].tools).toEqual([])
+  const wild = scriptedModel(call)
+  const failed = await openLoop(settings).run(wild, { tools: [mcpTool('docs', docs.url)] })
+  expect(failed.at(-1)).toMatchObject({ type: 'failed', error: { code: 'tool_iterations_exceeded' } })
+  expect(wild.requests).toHaveLength(4)
+})
+
+test('messages 10: at the limit a turn can end where it is', async () => {
+  const model = scriptedModel({ calls: [['search', { q: 1 }]] })
+  const limits = { maxToolCalls: null, maxIterations: 2, atLimit: 'stop' } as const
+  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)], limits })
+  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'tool_limit', iterations: 2, toolCalls: 2 })
+})
+
+test('responses #52: with a call of the client’s own, ours are run and the turn is handed over', async () => {
+  const model = scriptedModel({
+    calls: [
+      ['search', { q: 'x' }],
+      ['weather', { city: 'B' }],
+    ],
+  })
+  const events = await openLoop().run(model, {
+    tools: [mcpTool('docs', docs.url)],
+    request: withFunctions('weather'),
+  })
+  expect(only(events, 'call_done')[0].result.output).toBe('docs: x')
+  expect(only(events, 'function_done')).toEqual([
+    {
+      type: 'function_done',
+      index: 2,
+      callId: 'call_1_1',
+      name: 'weather',
+      arguments: '{"city":"B"}',
+      isCut: false,
+    },
+  ])
+  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'handed_over', iterations: 1 })
+})
+
+test('responses #53: parallel calls run at once and are told in the model’s order', async () => {
+  const all = Promise.withResolvers<void>()
+  let running = 0
+  const server = await startToolServer({
+    wait: async ({ n }) => {
+      if (++running === 3) all.resolve()
+      await all.promise
+      return `${n}`
+    },
+  })
+  ends.push(() => server.close())
+  const calls = [1, 2, 3].map((n) => ['wait', { n }] as const)
+  const model = scriptedModel({ calls }, { text: 'done' })
+  const events = await openLoop().run(model, { tools: [mcpTool('s', server.url)] })
+  expect(only(events, 'call_done').map(({ result }) => result.output)).toEqual(['1', '2', '3'])
+  expect(
+    addedMessages(model, 1)
+      .slice(1)
+      .map((message) => message.content),
+  ).toEqual(['1', '2', '3'])
+})
+
+test('responses 4.4: without parallel_tool_calls one runs after the other', async () => {
+  let running = 0
+  let most = 0
+  const server = await startToolServer({
+    wait: async () => {
+      most = Math.max(most, ++running)
+      await new Promise(setImmediate)
+      running--
+      return 'x'
+    },
+  })
+  ends.push(() => server.close())
+  const model = scriptedModel({ calls: [1, 2, 3].map((n) => ['wait', { n }] as const) }, { text: 'done' })
+  const request = { ...withFunctions(), parallelToolCalls: false }
+  await openLoop().run(model, { tools: [mcpTool('s', server.url)], request })
+  expect([most, server.ran.length]).toEqual([1, 3])
+})
+
+test('responses #56: a list that the client knows is told again only when it has changed', async () => {
+  const loop = openLoop()
+  const a = mcpTool('docs', docs.url)
+  const first = await loop.run(scriptedModel({ text: 'x' }), { tools: [a] })
+  const [{ fingerprint }] = only(first, 'list_done')
+  const listed = [{ label: 'docs', fingerprint }]
+  const model = scriptedModel({ calls: [['search', { q: 1 }]] }, { text: 'x' })
+  const second = await loop.run(model, { tools: [a], listed })
+  expect(only(second, 'list_started', 'list_done')).toEqual([])
+  expect(only(second, 'call_done')[0].index).toBe(0)
+  const third = await loop.run(scriptedModel({ text: 'x' }), { tools: [a, mcpTool('web', web.url)], listed })
+  expect(only(third, 'list_done').map(({ label }) => label)).toEqual(['web'])
+  const narrow = mcpTool('docs', docs.url, { allowedTools: { toolNames: ['read'] } })
+  const fourth = await loop.run(scriptedModel({ text: 'x' }), { tools: [narrow], listed })
+  expect(only(fourth, 'list_done')).toHaveLength(1)
+  expect(docs.lists).toBeGreaterThan(0)
+})
+
+test('responses #56: neither does the next turn ask the server for its list', async () => {
+  const server = await startToolServer({ a: () => 'a', b: () => 'b', c: () => 'c' }, { pageSize: 2 })
+  ends.push(() => server.close())
+  const loop = openLoop()
+  for (let turn = 0; turn < 3; turn++) {
+    const events = await loop.run(scriptedModel({ text: 'x' }), { tools: [mcpTool('s', server.url)] })
+    expect(only(events, 'list_done')[0].tools.map(({ name }) => name)).toEqual(['a', 'b', 'c'])
+  }
+  // Two pages, once.
+  expect([server.lists, server.sessions]).toEqual([2, 1])
+})
+
+test('responses #59 #61: usage is summed, numbers have no gaps, each request holds all that was before', async () => {
+  const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 4, reasoningTokens: 1, cacheWriteTokens: 2 }
+  const model = scriptedModel(
+    { reasoning: 'hm', text: 'let me see', calls: [['search', { q: 1 }]], usage },
+    { calls: [['read', {}]], usage },
+    { text: 'done', usage },
+  )
+  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
+  const begun = events.flatMap((event) =>
+    /_started$/.test(event.type) && 'index' in event ? [event.index] : [],
+  )
+  expect(begun).toEqual([0, 1, 2, 3, 4, 5])
+  expect(events.at(-1)).toMatchObject({
+    usage: { inputTokens: 30, outputTokens: 15, cachedTokens: 12, reasoningTokens: 3, cacheWriteTokens: 6 },
+    iterations: 3,
+    toolCalls: 2,
+  })
+  expect(addedMessages(model, 2)).toMatchObject([
+    {
+      role: 'assistant',
+      content: 'let me see',
+      reasoning_content: 'hm',
+      tool_calls: [{ id: 'call_1_0', function: { name: 'search', arguments: '{"q":1}' } }],
+    },
+    { role: 'tool', tool_call_id: 'call_1_0', content: 'docs: 1' },
+    { role: 'assistant', content: null, tool_calls: [{ id: 'call_2_0' }] },
+    { role: 'tool', tool_call_id: 'call_2_0', content: 'page' },
+  ])
+})
+
+test('responses 1.8: an answer that was cut off runs nothing, and its last item says so', async () => {
+  const ranBefore = docs.ran.length
+  const model = scriptedModel({ text: 'x', calls: [['search', '{"q":']], reason: 'length' })
+  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
+  expect(docs.ran.length).toBe(ranBefore)
+  expect(only(events, 'call_done')[0].result.status).toBe('incomplete')
+  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'length' })
+  const text = await openLoop().run(scriptedModel({ text: 'x', reason: 'length' }), { tools: [] })
+  expect(only(text, 'item_done')).toEqual([{ type: 'item_done', index: 0, isCut: true }])
+})
+
+test('responses 2.7: a tool that nobody declared is told to the model; without tools of ours it is the client’s', async () => {
+  const model = scriptedModel({ calls: [['nonsense', {}]] }, { text: 'done' })
+  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
+  expect(addedMessages(model, 1)[1].content).toBe('There is no tool named nonsense.')
+  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop' })
+  const plain = await openLoop().run(scriptedModel({ calls: [['nonsense', {}]] }), { tools: [] })
+  expect(only(plain, 'function_done')[0].name).toBe('nonsense')
+})
+
+test('responses 4.9: a worker that breaks off in a later iteration fails the turn with its own error', async () => {
+  const model = scriptedModel(
+    { calls: [['search', { q: 1 }]], usage: { outputTokens: 3 } },
+    { text: 'half', fails: brokenWorker() },
+  )
+  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
+  expect(events.at(-1)).toMatchObject({
+    type: 'failed',
+    error: { code: 'upstream_error' },
+    usage: { outputTokens: 3 },
+  })
+  expect(only(events, 'call_done')).toHaveLength(1)
+})
+
+test('responses 4.9 #85: a client that leaves stops the worker or the tool at once', async () => {
+  const loop = openLoop()
+  const hanging = scriptedModel({ text: 'x', hangs: true })
+  const first = loop.start(hanging, { tools: [mcpTool('docs', docs.url)] }, 'auth:a', (event) => {
+    if (event.type === 'text') first.running.abort()
+  })
+  await first.done
+  expect([hanging.aborted, first.events.at(-1)?.type]).toEqual([1, 'text'])
+  const cancelled = Promise.withResolvers<void>()
+  const server = await startToolServer({
+    slow: (_, { signal }) => new Promise(() => signal.addEventListener('abort', () => cancelled.resolve())),
+  })
+  ends.push(() => server.close())
+  const calling = scriptedModel({ calls: [['slow', {}]] })
+  const second = loop.start(calling, { tools: [mcpTool('s', server.url)] }, 'auth:a', (event) => {
+    if (event.type === 'call_running') setTimeout(() => second.running.abort(), 50)
+  })
+  await Promise.all([second.done, cancelled.promise])
+  expect(second.events.at(-1)?.type).toBe('call_running')
+})
+
+test('a slow reader holds back the next iteration', async () => {
+  const model = scriptedModel({ calls: [['search', { q: 1 }]] }, { text: 'done' })
+  const turn = openLoop().start(model, { tools: [mcpTool('docs', docs.url)] }, 'auth:a', (event) => {
+    if (event.type === 'call_done') {
+      turn.running.pause()
+      setTimeout(() => {
+        expect(model.requests).toHaveLength(1)
+        turn.running.resume()
+      }, 20)
+    }
+  })
+  const events = await turn.done
+  expect(model.requests).toHaveLength(2)
+  expect(events.at(-1)?.type).toBe('finished')
+})

@@ -1,0 +1,117 @@
+/** The body of a server's answer as a web stream: counted, held back for a slow reader, and never ending unnoticed. */
+import type { IncomingMessage } from 'node:http'
+import type { ByteLimit } from './byte-limit.ts'
+
+export interface AnswerOptions {
+  readonly limit: ByteLimit
+  /**
+   * The request that an event stream answers; null for streams of the server's own and for whole answers. When the
+   * stream ends, and could not be resumed, this request is answered with an error, or it would wait for its time limit.
+   */
+  readonly requestId: number | null
+  readonly isEventStream: boolean
+}
+
+export const SERVER_CLOSED = 'the server closed the connection'
+/** JSON-RPC code of the answers that are made up here, for whoever reads the error. */
+export const ANSWER_BROKEN = -32_098
+
+export class AnswerStream {
+  readonly body: ReadableStream<Uint8Array>
+  readonly #message: IncomingMessage
+  readonly #options: AnswerOptions
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null
+  /** Events had ids, so the protocol library may ask for the rest on another connection. */
+  #isResumable = false
+  #isAtLineStart = true
+
+  constructor(message: IncomingMessage, options: AnswerOptions) {
+    this.#message = message
+    this.#options = options
+    this.body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => this.#start(controller),
+        pull: () => void message.resume(),
+        cancel: () => void message.destroy(),
+      },
+      { highWaterMark: 0 },
+    )
+  }
+
+  /** The request was given up: its stream ends as if it had been answered, so that nobody asks for the rest. */
+  giveUp(): void {
+    const { requestId, isEventStream } = this.#options
+    if (isEventStream && requestId !== null) this.#say(`{"jsonrpc":"2.0","id":${requestId},"result":{}}`)
+    this.#close()
+    this.#message.destroy()
+  }
+
+  /** Ends with an error, such as a time limit. */
+  fail(error: Error): void {
+    if (this.#options.isEventStream && this.#options.requestId !== null && !this.#isResumable) {
+      this.#sayClosed(error.message)
+      this.#close()
+    } else this.#take()?.error(error)
+    this.#message.destroy()
+  }
+
+  #start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller
+    this.#message.on('data', (chunk: Buffer) => this.#onData(chunk))
+    this.#message.on('end', () => this.#onEnd())
+    // Whatever the socket says, the answer is broken.
+    this.#message.on('error', () => this.fail(new Error(SERVER_CLOSED)))
+    this.#message.on('close', () => {
+      if (this.#controller !== null) this.fail(new Error(SERVER_CLOSED))
+    })
+    this.#message.pause()
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.#controller === null) return
+    try {
+      this.#options.limit.take(chunk)
+    } catch (error) {
+      this.#isResumable = false
+      this.fail(error as Error)
+      return
+    }
+    if (this.#options.isEventStream && !this.#isResumable) this.#look(chunk)
+    this.#controller.enqueue(chunk)
+    if ((this.#controller.desiredSize ?? 0) <= 0) this.#message.pause()
+  }
+
+  /** Looks for lines that begin with `id:`; a line that begins at a chunk's end is found by its first byte alone. */
+  #look(chunk: Buffer): void {
+    if (this.#isAtLineStart && chunk[0] === 0x69) this.#isResumable = true
+    else if (chunk.includes('\nid:')) this.#isResumable = true
+    this.#isAtLineStart = chunk[chunk.length - 1] === 0x0a
+  }
+
+  #onEnd(): void {
+    if (this.#controller === null) return
+    if (this.#options.isEventStream && this.#options.requestId !== null && !this.#isResumable)
+      this.#sayClosed(SERVER_CLOSED)
+    this.#close()
+  }
+
+  #sayClosed(text: string): void {
+    const error = { code: ANSWER_BROKEN, message: text }
+    this.#say(JSON.stringify({ jsonrpc: '2.0', id: this.#options.requestId, error }))
+  }
+
+  /** An event of our own; the blank line ends whatever was left half. */
+  #say(data: string): void {
+    this.#controller?.enqueue(Buffer.from(`\n\ndata: ${data}\n\n`))
+  }
+
+  #close(): void {
+    this.#take()?.close()
+  }
+
+  #take(): ReadableStreamDefaultController<Uint8Array> | null {
+    const controller = this.#controller
+    this.#controller = null
+    return controller
+  }
+}

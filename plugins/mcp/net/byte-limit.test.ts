@@ -1,0 +1,44 @@
+/** Limits of what a tool server may send. */
+import { expect, test } from 'vitest'
+import { streamLimit, TooMuchData, wholeLimit } from './byte-limit.ts'
+
+const bytes = (text: string) => Buffer.from(text)
+
+test('responses 4.2: a whole answer ends at its limit', () => {
+  const limit = wholeLimit(10, false)
+  limit.take(bytes('0123456789'))
+  expect(() => limit.take(bytes('\n'))).toThrow(TooMuchData)
+})
+
+test('responses 4.2: many small events cost more than their bytes', () => {
+  const limit = wholeLimit(100_000, true)
+  for (let event = 0; event < 90; event++) limit.take(bytes('data: x\n\n'))
+  expect(() => limit.take(bytes('\n\n'.repeat(10)))).toThrow(TooMuchData)
+})
+
+test('responses 4.2: a stream may go on for ever as long as it goes slowly', () => {
+  let nowMs = 0
+  const limit = streamLimit(10_000, () => nowMs)
+  for (let minute = 0; minute < 50; minute++) {
+    limit.take(bytes(`data: ${'x'.repeat(8_000)}\n\n`))
+    nowMs += 60_000
+  }
+})
+
+test('responses 4.2: a stream that floods is cut', () => {
+  const limit = streamLimit(10_000, () => 0)
+  limit.take(bytes(`data: ${'x'.repeat(4_000)}\n\n`))
+  expect(() => limit.take(bytes(`data: ${'x'.repeat(6_000)}\n\n`))).toThrow(TooMuchData)
+})
+
+test('responses 4.2: one event that grows for hours is cut', () => {
+  let nowMs = 0
+  const limit = streamLimit(100, () => nowMs)
+  const grow = () => {
+    for (let hour = 0; hour < 10; hour++) {
+      limit.take(bytes('data: 0123456789\r\n'))
+      nowMs += 3_600_000
+    }
+  }
+  expect(grow).toThrow(TooMuchData)
+})

@@ -1,0 +1,179 @@
+/**
+ * The `fetch` that the protocol library is given. It differs from the platform's in what a server may do to us: addresses
+ * are checked and pinned, answers are counted, nothing waits for ever, and no redirect is followed here.
+ */
+import {
+  type IncomingMessage,
+  Agent as PlainAgent,
+  type RequestOptions,
+  request as requestPlain,
+} from 'node:http'
+import { request as requestSecure, Agent as SecureAgent } from 'node:https'
+import type { Socket } from 'node:net'
+import { AnswerStream } from './answer-stream.ts'
+import { streamLimit, wholeLimit } from './byte-limit.ts'
+import { pinnedLookup, type Resolver } from './pinned-lookup.ts'
+import { checkHost, type ReachRules } from './reach-rules.ts'
+import { cancelledIdOf, requestIdOf } from './rpc-text.ts'
+import { StreamPace } from './stream-pace.ts'
+
+export interface FetchOptions {
+  readonly rules: ReachRules
+  /** DNS, TCP and TLS together, milliseconds. */
+  readonly connectMs: number
+  /** From a request to the end of its answer, milliseconds; streams of the server's own have no end. */
+  readonly answerMs: number
+  /** Bytes of one answer, or of one event of a stream that stays open. */
+  readonly maxAnswerBytes: number
+  /** PEM of authorities to trust in place of the system's. */
+  readonly ca?: string
+  /** A server broke a limit: it is not to be spoken with again on this connection. */
+  readonly onFlood: (error: Error) => void
+  readonly resolve?: Resolver
+}
+
+/** Where one `fetch` stands until its answer has begun. */
+interface Exchange {
+  readonly url: URL
+  readonly init: RequestInit
+  readonly isOwnStream: boolean
+  readonly requestId: number | null
+}
+
+const MAX_SOCKETS = 32
+/** Below the five seconds after which many servers close an idle connection. */
+const IDLE_SOCKET_MS = 4_000
+const NO_BODY = new Set([101, 204, 205, 304])
+
+export class GuardedFetch {
+  readonly #options: FetchOptions
+  readonly #plain: PlainAgent
+  readonly #secure: SecureAgent
+  readonly #open = new Map<number, AnswerStream>()
+  readonly #pace = new StreamPace()
+
+  constructor(options: FetchOptions) {
+    this.#options = options
+    const lookup = pinnedLookup(options.rules, options.resolve)
+    const shared = { keepAlive: true, maxSockets: MAX_SOCKETS, timeout: IDLE_SOCKET_MS, lookup }
+    this.#plain = new PlainAgent(shared)
+    this.#secure = new SecureAgent({ ...shared, ca: options.ca, rejectUnauthorized: true })
+  }
+
+  /** Same signature as the platform's `fetch`, for the few ways in which the protocol library calls it. */
+  readonly fetch = async (input: string | URL, init: RequestInit = {}): Promise<Response> => {
+    const url = new URL(input)
+    checkHost(url, this.#options.rules)
+    const body = bodyOf(init)
+    const given = body === null ? null : cancelledIdOf(body)
+    if (given !== null) this.#open.get(given)?.giveUp()
+    const isOwnStream = (init.method ?? 'GET') === 'GET' && acceptsOnlyEvents(init)
+    if (isOwnStream) await this.#pace.wait(init.signal ?? null)
+    return this.#send({ url, init, isOwnStream, requestId: body === null ? null : requestIdOf(body) }, body)
+  }
+
+  /** Ends every connection. */
+  close(): void {
+    this.#plain.destroy()
+    this.#secure.destroy()
+    this.#open.clear()
+  }
+
+  #send(exchange: Exchange, body: string | null): Promise<Response> {
+    const { url, init } = exchange
+    const isSecure = url.protocol === 'https:'
+    const headers = new Headers(init.headers)
+    headers.set('accept-encoding', 'identity')
+    if (body !== null) headers.set('content-length', String(Buffer.byteLength(body)))
+    const options: RequestOptions = {
+      method: init.method ?? 'GET',
+      headers: Object.fromEntries(headers),
+      agent: isSecure ? this.#secure : this.#plain,
+    }
+    return new Promise((resolve, reject) => {
+      const request = isSecure ? requestSecure(url, options) : requestPlain(url, options)
+      const giveUp = () => request.destroy(new Error('given up'))
+      init.signal?.addEventListener('abort', giveUp, { once: true })
+      const timer = exchange.isOwnStream ? null : setTimeout(() => late(), this.#options.answerMs)
+      let answer: AnswerStream | null = null
+      const late = () => {
+        const error = new Error(`no whole answer within ${this.#options.answerMs} ms`)
+        if (answer === null) request.destroy(error)
+        else answer.fail(error)
+      }
+      request.on('socket', (socket) =>
+        this.#watchConnect(socket, isSecure, (error) => request.destroy(error)),
+      )
+      request.on('error', reject)
+      request.on('close', () => {
+        if (timer !== null) clearTimeout(timer)
+        init.signal?.removeEventListener('abort', giveUp)
+        if (exchange.requestId !== null) this.#open.delete(exchange.requestId)
+      })
+      request.on('response', (message) => {
+        answer = this.#answerOf(exchange, message)
+        resolve(toResponse(message, answer))
+      })
+      if (init.signal?.aborted === true) giveUp()
+      else request.end(body ?? undefined)
+    })
+  }
+
+  #answerOf(exchange: Exchange, message: IncomingMessage): AnswerStream {
+    const { maxAnswerBytes, onFlood } = this.#options
+    const isEventStream = /^text\/event-stream\b/i.test(message.headers['content-type'] ?? '')
+    const limit = exchange.isOwnStream
+      ? streamLimit(maxAnswerBytes)
+      : wholeLimit(maxAnswerBytes, isEventStream)
+    const requestId = exchange.requestId
+    const watched = {
+      take(chunk: Uint8Array) {
+        try {
+          limit.take(chunk)
+        } catch (error) {
+          // After the reader has been told, so that it hears the reason and not a closed connection.
+          setImmediate(onFlood, error as Error)
+          throw error
+        }
+      },
+    }
+    const answer = new AnswerStream(message, { limit: watched, requestId, isEventStream })
+    if (requestId !== null) this.#open.set(requestId, answer)
+    return answer
+  }
+
+  /** A socket that is new has so long to stand; one from the agent stands already. */
+  #watchConnect(socket: Socket, isSecure: boolean, fail: (error: Error) => void): void {
+    if (!socket.connecting) return
+    socket.setKeepAlive(true, 60_000)
+    const { connectMs } = this.#options
+    const timer = setTimeout(() => fail(new Error(`no connection within ${connectMs} ms`)), connectMs)
+    const stop = () => clearTimeout(timer)
+    socket.once(isSecure ? 'secureConnect' : 'connect', stop)
+    socket.once('close', stop)
+  }
+}
+
+function toResponse(message: IncomingMessage, answer: AnswerStream): Response {
+  const status = message.statusCode ?? 502
+  const headers = new Headers()
+  for (let i = 0; i < message.rawHeaders.length; i += 2)
+    headers.append(message.rawHeaders[i], message.rawHeaders[i + 1])
+  if (NO_BODY.has(status)) {
+    message.resume()
+    return new Response(null, { status: status === 101 ? 502 : status, headers })
+  }
+  return new Response(answer.body, { status: Math.min(Math.max(status, 200), 599), headers })
+}
+
+/** The protocol library sends text, and forms when it asks for a token. */
+function bodyOf({ body }: RequestInit): string | null {
+  if (body === undefined || body === null) return null
+  if (typeof body === 'string') return body
+  if (body instanceof URLSearchParams) return body.toString()
+  throw new TypeError('a body of this kind is not sent')
+}
+
+function acceptsOnlyEvents(init: RequestInit): boolean {
+  return new Headers(init.headers).get('accept') === 'text/event-stream'
+}

@@ -1,0 +1,114 @@
+/** Secrets reach the server that they are for, and appear nowhere else. */
+import { afterEach, expect, test } from 'vitest'
+import { mcpTool, only, TestLoop } from './fixtures/run-turn.ts'
+import { scriptedModel } from './fixtures/scripted-model.ts'
+import { startToolServer } from './fixtures/tool-server.ts'
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+const secrets = {
+  token: 'tok-1111-secret',
+  header: 'hdr-2222-secret',
+  query: 'qry-3333-secret',
+  configured: 'cfg-4444-secret',
+  environment: 'env-5555-secret',
+}
+
+test('responses #44: the server gets the token; events, results, logs and metrics hold no secret, not even when the server sends it back', async () => {
+  const got: unknown[] = []
+  const server = await startToolServer({
+    echo: (_, { headers }) => {
+      got.push([headers.authorization, headers['x-key']])
+      return `you sent ${headers.authorization} and ${headers['x-key']}`
+    },
+    fails: (_, { headers }) => {
+      throw new Error(`bad token ${headers.authorization}`)
+    },
+  })
+  const program = 'process.stderr.write(process.env.KEY); setInterval(() => {}, 1000)'
+  const loop = new TestLoop({
+    servers: [
+      { label: 'own', url: server.url, headers: { authorization: `Bearer ${secrets.configured}` } },
+      {
+        label: 'program',
+        command: process.execPath,
+        args: ['-e', program],
+        env: { KEY: secrets.environment },
+      },
+    ],
+    audit: 'calls',
+    limits: { connectMs: 500 },
+  })
+  ends.push(
+    () => loop.pool.close(),
+    () => server.close(),
+  )
+  const heard: unknown[] = []
+  const client = mcpTool('client', `${server.url}?key=${secrets.query}`, {
+    authorization: secrets.token,
+    headers: new Map([['X-Key', secrets.header]]),
+  })
+  const names = ['echo', 'fails'].flatMap((name) => [`mcp_client_${name}`, `mcp_own_${name}`])
+  const model = scriptedModel({ calls: names.map((name) => [name, {}] as const) }, { text: 'done' })
+  heard.push(await loop.run(model, { tools: [client, mcpTool('own', null)] }))
+  // Servers that cannot be reached, or refuse.
+  const refusing = await startToolServer(
+    {},
+    {
+      intercept: (request, response) => {
+        response.writeHead(401).end(`no: ${request.headers.authorization} ${request.url}`)
+        return true
+      },
+    },
+  )
+  ends.push(() => refusing.close())
+  const down = { authorization: secrets.token }
+  heard.push(
+    await loop.run(model, { tools: [mcpTool('down', `${refusing.url}?key=${secrets.query}`, down)] }),
+  )
+  heard.push(
+    await loop.run(model, { tools: [mcpTool('gone', `http://127.0.0.1:9/?key=${secrets.query}`, down)] }),
+  )
+  heard.push(await loop.run(model, { tools: [mcpTool('program', null)] }))
+
+  expect(got).toEqual([
+    [`Bearer ${secrets.token}`, secrets.header],
+    [`Bearer ${secrets.configured}`, undefined],
+  ])
+  const messages = heard.flatMap((events) =>
+    only(events as never, 'failed').map(({ error }) => error.message),
+  )
+  const everything = JSON.stringify([heard, messages, loop.log.lines, loop.metrics.seen, model.requests])
+  expect(everything).toContain('[redacted]')
+  expect(loop.log.lines.length).toBeGreaterThan(0)
+  for (const secret of Object.values(secrets)) expect(everything, secret).not.toContain(secret)
+})
+
+test('responses #45: two users of one server each call with their own token, at the same time too', async () => {
+  const both = Promise.withResolvers<void>()
+  let waiting = 0
+  const server = await startToolServer({
+    who: async (_, { headers }) => {
+      if (++waiting === 4) both.resolve()
+      await both.promise
+      return headers.authorization?.slice(-1) ?? ''
+    },
+  })
+  const loop = new TestLoop()
+  ends.push(
+    () => loop.pool.close(),
+    () => server.close(),
+  )
+  const users = ['a', 'b', 'a', 'b'].map(async (user, i) => {
+    const tool = mcpTool('s', server.url, { authorization: `token-of-${user}` })
+    const model = scriptedModel({ calls: [['who', {}]] }, { text: 'x' })
+    // The same token of two tenants is two connections all the same.
+    const events = await loop.run(model, { tools: [tool] }, i === 2 ? 'auth:other' : 'auth:a')
+    return only(events, 'call_done')[0].result.output
+  })
+  expect(await Promise.all(users)).toEqual(['a', 'b', 'a', 'b'])
+  expect(server.sessions).toBe(3)
+})

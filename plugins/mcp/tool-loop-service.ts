@@ -1,0 +1,76 @@
+/** The tool loop as front formats find it: checks what a turn asks for, then sets it running. */
+import type {
+  BuiltInType,
+  Host,
+  RequestContext,
+  RunningTurn,
+  ToolLoopListener,
+  ToolLoopService,
+  ToolTurn,
+} from '#kernel'
+import type { McpConfig } from './config.ts'
+import type { ConnectionPool } from './connection/connection-pool.ts'
+import { ToolTurnRun } from './loop/tool-turn.ts'
+import type { ConfiguredServers } from './tools/configured-servers.ts'
+import { OpenServer } from './tools/open-server.ts'
+import type { ToolRunner } from './tools/run-tool.ts'
+import { planServers } from './tools/server-plan.ts'
+import type { ToolMetrics } from './tools/tool-metrics.ts'
+
+export interface ToolLoopParts {
+  readonly config: McpConfig
+  readonly servers: ConfiguredServers
+  readonly pool: ConnectionPool
+  readonly runner: ToolRunner
+  readonly metrics: ToolMetrics
+}
+
+/** Of callers that are not told apart, as elsewhere in the gateway. */
+const NOBODY = 'anonymous'
+
+export class GatewayToolLoop implements ToolLoopService {
+  readonly #host: Host
+  readonly #parts: ToolLoopParts
+
+  constructor(host: Host, parts: ToolLoopParts) {
+    this.#host = host
+    this.#parts = parts
+  }
+
+  get isStrict(): boolean {
+    return this.#parts.config.isStrict
+  }
+
+  run(ctx: RequestContext, turn: ToolTurn, listener: ToolLoopListener): RunningTurn {
+    const { config, servers, pool, runner, metrics } = this.#parts
+    const tenant = ctx.identity?.tenant ?? NOBODY
+    const plans = planServers(turn.tools, tenant, config, servers)
+    const caller = { tenant, requestId: ctx.requestId, model: turn.request.model, log: this.#host.log }
+    const run = new ToolTurnRun(
+      turn,
+      {
+        config,
+        servers: plans.map((plan) => new OpenServer(plan, pool)),
+        runner,
+        caller,
+        generate: (request, options) => this.#host.generations.open(ctx, request, options),
+        onEnd: (iterations) => metrics.onTurn(iterations),
+      },
+      listener,
+    )
+    ctx.onAbort(() => run.abort())
+    run
+      .run()
+      .catch((error: unknown) => this.#host.log.error({ err: error }, 'a listener of tool events failed'))
+    return run
+  }
+
+  hasBuiltIn(type: BuiltInType, tenant: string): boolean {
+    const config = this.#parts.servers.builtIn(type)
+    return config !== null && this.#parts.servers.find(config.server, tenant) !== null
+  }
+
+  isInternal(label: string): boolean {
+    return this.#parts.servers.isInternal(label)
+  }
+}

@@ -1,0 +1,50 @@
+/** Names of tools as the model sees them. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { exposeNames } from './exposed-names.ts'
+
+test('responses #43: two servers and a function named alike get three names, the function its own', () => {
+  const names = exposeNames(
+    ['search'],
+    [
+      { label: 'docs', name: 'search' },
+      { label: 'web', name: 'search' },
+      { label: 'web', name: 'fetch' },
+    ],
+  )
+  expect(names).toEqual(['mcp_docs_search', 'mcp_web_search', 'fetch'])
+})
+
+test('responses 4.3: names are made safe, and stay different where that makes them equal', () => {
+  const names = exposeNames(
+    [],
+    [
+      { label: 'a', name: 'read file' },
+      { label: 'a', name: 'read.file' },
+      { label: 'a', name: 'x'.repeat(100) },
+      { label: 'a', name: `${'x'.repeat(100)}y` },
+      { label: null, name: 'web_search' },
+    ],
+  )
+  expect(names[0]).toBe('mcp_a_read_file')
+  expect(names[1]).toBe('mcp_a_read_file_2')
+  expect(names[2]).not.toBe(names[3])
+  expect(names[4]).toBe('web_search')
+})
+
+test('responses 4.3: whatever servers name their tools, names are valid, different and repeatable', () => {
+  const label = fc.constantFrom('a', 'b', 'mcp_a', 'a_2')
+  const wish = fc.record({
+    label: fc.option(label),
+    name: fc.oneof(fc.constantFrom('s', 's_2', 'mcp_a_s'), fc.string()),
+  })
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom('s', 'mcp_a_s', 's_2')), fc.array(wish), (taken, wishes) => {
+      const names = exposeNames(taken, wishes)
+      expect(names).toHaveLength(wishes.length)
+      expect(new Set([...taken, ...names]).size).toBe(new Set(taken).size + names.length)
+      for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
+      expect(exposeNames(taken, wishes)).toEqual(names)
+    }),
+  )
+})

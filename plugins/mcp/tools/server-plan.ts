@@ -1,0 +1,113 @@
+/** Turns what a request declares into servers to be opened; refuses what can be refused without asking anybody. */
+import type { BuiltInToolRequest, GatewayTool, McpToolRequest } from '#kernel'
+import type { BuiltInConfig, McpConfig, ServerConfig } from '../config.ts'
+import { connectionKey, type ServerTarget } from '../connection/server-target.ts'
+import { mcpErrors } from '../errors.ts'
+import { type ReachRules, readServerUrl } from '../net/reach-rules.ts'
+import { readClientHeaders } from './client-headers.ts'
+import type { ConfiguredServers } from './configured-servers.ts'
+
+/** One server of a turn, before it is opened. */
+export interface ServerPlan {
+  readonly label: string
+  readonly target: ServerTarget
+  /** Of the pool. */
+  readonly key: string
+  /** What stands for the server in fingerprints: its label in the configuration, or the URL. */
+  readonly place: string
+  /** What guards are told: the same, but of a URL only what holds no credentials. */
+  readonly server: string
+  /** Clients see nothing of it. */
+  readonly isHidden: boolean
+  /** What the operator says of a server of the configuration; null for one that the client named. */
+  readonly config: ServerConfig | null
+  /** Null for the server behind a built-in tool. */
+  readonly request: McpToolRequest | null
+  readonly builtIn: { readonly config: BuiltInConfig; readonly request: BuiltInToolRequest } | null
+}
+
+const LABEL = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
+
+/** @throws GatewayError (400) naming the param */
+export function planServers(
+  tools: readonly GatewayTool[],
+  tenant: string,
+  config: McpConfig,
+  servers: ConfiguredServers,
+): ServerPlan[] {
+  const { maxServersPerRequest } = config.limits
+  if (tools.length > maxServersPerRequest) throw mcpErrors.too_many_mcp_servers(maxServersPerRequest)
+  const labels = new Set<string>()
+  const plans: ServerPlan[] = []
+  for (const tool of tools) {
+    if (tool.kind === 'mcp') {
+      const label = tool.label.toLowerCase()
+      if (labels.has(label))
+        throw mcpErrors.mcp_tool_duplicate_server_label.with(
+          { param: `${tool.param}.server_label` },
+          tool.label,
+        )
+      labels.add(label)
+      plans.push(planServer(tool, tenant, config, servers))
+    } else {
+      const plan = planBuiltIn(tool, tenant, servers)
+      if (plan !== null) plans.push(plan)
+      else if (config.isStrict)
+        throw mcpErrors.tool_not_available.with({ param: `${tool.param}.type` }, tool.type)
+    }
+  }
+  return plans
+}
+
+function planServer(
+  request: McpToolRequest,
+  tenant: string,
+  config: McpConfig,
+  servers: ConfiguredServers,
+): ServerPlan {
+  const { label, param, serverUrl } = request
+  if (!LABEL.test(label)) throw mcpErrors.invalid_server_label.with({ param: `${param}.server_label` })
+  if (serverUrl === null) {
+    const known = servers.find(label, tenant)
+    if (known === null) throw mcpErrors.unknown_mcp_server.with({ param }, label)
+    return { ...known, label, request, builtIn: null }
+  }
+  const rules = rulesFor(tenant, config)
+  let url: URL
+  try {
+    url = readServerUrl(serverUrl, rules)
+  } catch (error) {
+    throw mcpErrors.invalid_server_url.with({ param: `${param}.server_url` }, label, (error as Error).message)
+  }
+  const target = { kind: 'http', url, protocol: 'auto', headers: readClientHeaders(request), rules } as const
+  const key = connectionKey(tenant, url.href, target)
+  const server = url.origin + url.pathname
+  return {
+    label,
+    target,
+    key,
+    place: url.href,
+    server,
+    isHidden: false,
+    config: null,
+    request,
+    builtIn: null,
+  }
+}
+
+/** Null when it is not mapped, or not for this tenant. */
+function planBuiltIn(
+  request: BuiltInToolRequest,
+  tenant: string,
+  servers: ConfiguredServers,
+): ServerPlan | null {
+  const config = servers.builtIn(request.type)
+  const known = config === null ? null : servers.find(config.server, tenant)
+  if (config === null || known === null) return null
+  return { ...known, label: config.server, isHidden: true, request: null, builtIn: { config, request } }
+}
+
+function rulesFor(tenant: string, { clientServers }: McpConfig): ReachRules {
+  const { tenants, ...rules } = clientServers
+  return { ...rules, isAllowed: rules.isAllowed && (tenants.length === 0 || tenants.includes(tenant)) }
+}

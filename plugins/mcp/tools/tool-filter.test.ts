@@ -1,0 +1,39 @@
+/** Filters of tools and rules of approval. */
+import { expect, test } from 'vitest'
+import type { ServerTool } from '../connection/read-tools.ts'
+import { isAllowed, needsApproval } from './tool-filter.ts'
+
+const tool = (name: string, readOnlyHint?: boolean): ServerTool => ({
+  name,
+  description: null,
+  inputSchema: { type: 'object' },
+  annotations: readOnlyHint === undefined ? null : { readOnlyHint },
+})
+
+test('responses #42: a list of names allows these, an empty list none, no list all', () => {
+  expect(isAllowed(tool('a'), { toolNames: ['a'] })).toBe(true)
+  expect(isAllowed(tool('b'), { toolNames: ['a'] })).toBe(false)
+  expect(isAllowed(tool('a'), { toolNames: [] })).toBe(false)
+  expect(isAllowed(tool('a'), {})).toBe(true)
+  expect(isAllowed(tool('a'), undefined)).toBe(true)
+})
+
+test('responses 4.3: read_only keeps what the server calls read-only', () => {
+  expect(isAllowed(tool('a', true), { isReadOnly: true })).toBe(true)
+  expect(isAllowed(tool('a', false), { isReadOnly: true })).toBe(false)
+  expect(isAllowed(tool('a'), { isReadOnly: true })).toBe(false)
+  expect(isAllowed(tool('a', true), { isReadOnly: true, toolNames: ['b'] })).toBe(false)
+})
+
+test('responses 4.7: always, never, by name, by hint; what no rule names has to wait', () => {
+  expect(needsApproval(tool('a'), 'always', 'never')).toBe(true)
+  expect(needsApproval(tool('a'), 'never', 'always')).toBe(false)
+  expect(needsApproval(tool('a'), undefined, 'never')).toBe(false)
+  expect(needsApproval(tool('a'), undefined, 'always')).toBe(true)
+  const rule = { always: { toolNames: ['w'] }, never: { toolNames: ['r', 'w'] } }
+  expect(needsApproval(tool('r'), rule, 'never')).toBe(false)
+  expect(needsApproval(tool('w'), rule, 'never')).toBe(false)
+  expect(needsApproval(tool('x'), rule, 'never')).toBe(true)
+  expect(needsApproval(tool('x', true), { never: { isReadOnly: true } }, 'never')).toBe(false)
+  expect(needsApproval(tool('x'), { never: {} }, 'never')).toBe(true)
+})

@@ -1,0 +1,42 @@
+/** Metrics of tools that the gateway runs. Labels hold what operators chose: clients' names would grow without end. */
+import type { Metrics } from '#kernel'
+
+export class ToolMetrics {
+  readonly #calls
+  readonly #seconds
+  readonly #turns
+
+  constructor(metrics: Metrics, openConnections: () => number) {
+    this.#calls = metrics.counter({
+      name: 'weir_mcp_tool_calls_total',
+      help: 'Tool calls that the gateway ran, by server and outcome.',
+      labels: ['server', 'outcome'],
+    })
+    this.#seconds = metrics.histogram({
+      name: 'weir_mcp_tool_call_duration_seconds',
+      help: 'How long tool calls took.',
+      labels: ['server'],
+    })
+    this.#turns = metrics.histogram({
+      name: 'weir_mcp_turn_iterations',
+      help: 'Model turns of one request with tools of the gateway.',
+      buckets: [1, 2, 3, 5, 8, 13, 21, 34],
+    })
+    const connections = metrics
+      .gauge({ name: 'weir_mcp_connections', help: 'Open connections to tool servers.' })
+      .labels()
+    metrics.onCollect(() => {
+      connections.value = openConnections()
+    })
+  }
+
+  /** @param server label of the configuration, type of a built-in, or one word for all that clients name */
+  onCall(server: string, outcome: string, durationMs: number): void {
+    this.#calls.labels(server, outcome).inc()
+    this.#seconds.labels(server).observe(durationMs / 1_000)
+  }
+
+  onTurn(iterations: number): void {
+    this.#turns.labels().observe(iterations)
+  }
+}

@@ -1,0 +1,184 @@
+/** The tool loop in a gateway: a front format of one route, an HTTP chat worker, a real tool server. */
+import { afterEach, expect, test } from 'vitest'
+import type { RouteDefinition, ToolLoopEvent, ToolLoopService, ToolTurn } from '../../kernel/index.ts'
+import { apiErrorFormat, definePlugin, ToolCallGuards, ToolLoop, Type } from '../../kernel/index.ts'
+import { mcpTool, only, withFunctions } from '../../plugins/mcp/fixtures/run-turn.ts'
+import { startToolServer, type ToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
+import { openFleet } from './fleet.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+/** Answers with all events of a turn as lines of JSON. */
+function toolFront(tools: ToolTurn['tools'], seen: ToolLoopEvent[]) {
+  const route = (loop: ToolLoopService): RouteDefinition => ({
+    method: 'POST',
+    path: '/turn',
+    access: 'api',
+    errors: apiErrorFormat,
+    docs: { summary: 'turn', tag: 'test', responses: {} },
+    handler: (ctx) => {
+      const { stream = true } = ctx.bodyJson() as { stream?: boolean }
+      const turn: ToolTurn = {
+        request: { ...withFunctions(), model: 'test-model' },
+        toolChoice: null,
+        tools,
+        approvals: [],
+        listed: [],
+        origins: new Map(),
+        limits: { maxToolCalls: null, atLimit: 'answer' },
+        stream,
+      }
+      const onEvent = (event: ToolLoopEvent) => {
+        seen.push(event)
+        if (event.type === 'failed') ctx.fail(event.error)
+        if (event.type === 'finished') ctx.text(200, JSON.stringify(event))
+      }
+      loop.run(ctx, turn, { onEvent })
+    },
+  })
+  return definePlugin({
+    manifest: {
+      name: 'tool-front',
+      version: '0.1.0',
+      description: 'test',
+      uses: [ToolLoop, ToolCallGuards],
+      config: Type.Object({}, { additionalProperties: false }),
+    },
+    register(host) {
+      const guards = host.use(ToolCallGuards)
+      guards.add({
+        name: 'front',
+        check: ({ arguments: { text } }) =>
+          text === 'bad' ? { action: 'reject', text: 'no such words' } : { action: 'continue' },
+      })
+      host.route(route(host.use(ToolLoop)))
+    },
+  })
+}
+
+const call = (text: string) => ({
+  id: 'c1',
+  type: 'function',
+  function: { name: 'echo', arguments: JSON.stringify({ text }) },
+})
+const chunk = (delta: unknown, reason: string | null = null) =>
+  JSON.stringify({ id: 'c', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: reason }] })
+const usage = (completion_tokens: number) =>
+  JSON.stringify({
+    id: 'c',
+    created: 1,
+    model: 'm',
+    choices: [],
+    usage: { prompt_tokens: 1, completion_tokens },
+  })
+const calling = (text: string) =>
+  sseAnswer([
+    chunk({ tool_calls: [{ index: 0, ...call(text) }] }),
+    chunk({}, 'tool_calls'),
+    usage(2),
+    '[DONE]',
+  ])
+const answering = sseAnswer([chunk({ content: 'done' }), chunk({}, 'stop'), usage(3), '[DONE]'])
+
+async function open(scripts: readonly Script[], tool: ToolServer, section: Record<string, unknown> = {}) {
+  const seen: ToolLoopEvent[] = []
+  const fleet = await openFleet({
+    workers: [{}],
+    plugins: { 'chat-engine': {}, mcp: { clientServers: { allowsPrivate: true }, ...section } },
+    own: [toolFront([mcpTool('tools', tool.url, { authorization: 'secret-token-1' })], seen)],
+  })
+  for (const script of scripts) fleet.workers[0].once(CHAT, script)
+  return { ...fleet, seen }
+}
+
+async function serveEcho(): Promise<ToolServer> {
+  const server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
+  ends.push(() => server.close())
+  return server
+}
+
+test('responses #40 #59: a turn over an HTTP worker, streamed', async () => {
+  const { post, workers, seen } = await open([calling('hi'), answering], await serveEcho())
+  const reply = await post('/turn', {})
+  expect(await reply.json()).toMatchObject({
+    reason: 'stop',
+    iterations: 2,
+    toolCalls: 1,
+    usage: { inputTokens: 2, outputTokens: 5 },
+  })
+  expect(only(seen, 'call_done')[0].result.output).toBe('you said hi')
+  const bodies = workers[0].requestsTo(CHAT).map((request) => request.json() as Record<string, unknown>)
+  expect(bodies[0].tools).toMatchObject([{ type: 'function', function: { name: 'echo' } }])
+  expect(bodies[1].messages).toMatchObject([
+    { role: 'user' },
+    { role: 'assistant', tool_calls: [call('hi')] },
+    { role: 'tool', tool_call_id: 'c1', content: 'you said hi' },
+  ])
+  expect(JSON.stringify(bodies)).not.toContain('secret-token-1')
+})
+
+test('responses #40: a turn over an HTTP worker that answers whole; a guard of another plugin is asked', async () => {
+  const message = { role: 'assistant', content: null, tool_calls: [call('bad')] }
+  const whole = (of: unknown, finish_reason: string) =>
+    jsonAnswer({ choices: [{ index: 0, message: of, finish_reason }] })
+  const tool = await serveEcho()
+  const { post, workers, seen } = await open(
+    [whole(message, 'tool_calls'), whole({ content: 'done' }, 'stop')],
+    tool,
+  )
+  expect((await post('/turn', { stream: false })).status).toBe(200)
+  expect(only(seen, 'call_done')[0].result).toMatchObject({ status: 'failed', modelText: 'no such words' })
+  expect(tool.ran).toEqual([])
+  expect(workers[0].requestsTo(CHAT)).toHaveLength(2)
+})
+
+test('responses #48: a server that is down is a 424 of its own kind, and no worker is asked', async () => {
+  const tool = await serveEcho()
+  const { post, workers } = await open([answering], tool)
+  await tool.close()
+  ends.length = 0
+  const reply = await post('/turn', {})
+  expect(reply.status).toBe(424)
+  expect(await reply.json()).toMatchObject({
+    error: { type: 'external_connector_error', code: 'connect_mcp_server_failed', param: 'tools' },
+  })
+  expect(workers[0].requestsTo(CHAT)).toEqual([])
+})
+
+test('a server that clients may not name is refused before anything happens', async () => {
+  const tool = await serveEcho()
+  const { post } = await open([answering], tool, { clientServers: {} })
+  const reply = await post('/turn', {})
+  expect([reply.status, await reply.json()]).toMatchObject([
+    400,
+    { error: { code: 'invalid_server_url', param: 'tools[0].server_url' } },
+  ])
+  expect(tool.sessions).toBe(0)
+})
+
+test('responses #85: a client that leaves ends the tool that runs', async () => {
+  const started = Promise.withResolvers<void>()
+  const cancelled = Promise.withResolvers<void>()
+  const tool = await startToolServer({
+    echo: (_, { signal }) => {
+      signal.addEventListener('abort', () => cancelled.resolve())
+      started.resolve()
+      return new Promise(() => {})
+    },
+  })
+  ends.push(() => tool.close())
+  const { gateway, seen } = await open([calling('hi')], tool)
+  const leaving = new AbortController()
+  const reply = fetch(`${gateway.url}/turn`, { method: 'POST', body: '{}', signal: leaving.signal }).catch(
+    () => null,
+  )
+  await started.promise
+  leaving.abort()
+  await Promise.all([cancelled.promise, reply])
+  expect(seen.at(-1)?.type).toBe('call_running')
+})
