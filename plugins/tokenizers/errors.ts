@@ -23,11 +23,6 @@ export const tokenizerErrors = defineErrors('tokenizers', {
     source: 'gateway',
     text: (limit: number) => `there are ${limit} tokenizers already, the limit`,
   },
-  tokenizer_unusable: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (problem: string) => problem,
-  },
   tokenizer_busy: {
     kind: 'unavailable',
     source: 'gateway',

@@ -1,6 +1,7 @@
 /** Finds the files of a tokenizer: a folder, or one file with its neighbours. Nothing is downloaded. @source grpc facts 6.1 */
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 /** A source that cannot be used; the message is for whoever named it. */
 export class BadSource extends Error {}
@@ -24,10 +25,21 @@ export interface SourceFiles {
 /** Of configuration files and templates, bytes. gemma's `tokenizer_config.json` has 1.1 MB. */
 const MAX_SMALL_FILE_BYTES = 16_777_216
 
+/** Names the tokenizer that comes with the gateway. */
+const SAMPLE_SOURCE = 'weir:sample'
+/** Data files are not compiled: both the sources and `dist` read these. */
+const SAMPLE_FOLDER = fileURLToPath(
+  new URL(
+    import.meta.url.endsWith('.ts') ? './sample' : '../../../plugins/tokenizers/sample',
+    import.meta.url,
+  ),
+)
+
 /** @throws BadSource */
 export function findSource(source: string, limits: SourceLimits): SourceFiles {
-  checkPath(source, limits)
-  const path = resolve(source)
+  const isSample = source === SAMPLE_SOURCE
+  if (!isSample) checkPath(source, limits)
+  const path = isSample ? SAMPLE_FOLDER : resolve(source)
   if (!statSync(path).isDirectory()) {
     const kind = path.endsWith('.json') ? 'json' : isTiktokenName(basename(path)) ? 'tiktoken' : null
     if (kind === null) throw new BadSource(`${source} is neither a .json nor a .tiktoken file`)
