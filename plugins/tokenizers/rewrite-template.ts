@@ -6,6 +6,7 @@ import { parse, tokenize } from '@huggingface/jinja'
 import { FILTERS, METHODS, runFilter, runMethod } from './template-functions.ts'
 import {
   isEqual,
+  isString,
   splitArguments,
   sum,
   toBooleanValue,
@@ -45,7 +46,7 @@ const BODIES = ['body', 'alternate', 'defaultBlock']
 export const REWRITE_FUNCTIONS: ReadonlyMap<string, Value> = new Map([
   ['weir_text', toFunctionValue(([value]) => toStringValue(toText(value)))],
   ['weir_join', toFunctionValue(([left, right]) => toStringValue(toText(left) + toText(right)))],
-  ['weir_add', toFunctionValue(([left, right]) => sum(left, right))],
+  ['weir_add', toFunctionValue(sumOf)],
   ['weir_eq', toFunctionValue(([left, right]) => toBooleanValue(isEqual(left, right)))],
   ['weir_ne', toFunctionValue(([left, right]) => toBooleanValue(!isEqual(left, right)))],
   ...Object.keys(FILTERS).map(
@@ -82,8 +83,8 @@ class Rewriter {
     if (depth > MAX_DEPTH) throw new SyntaxError('the template is nested too deeply')
     return list.flatMap((statement) => {
       const node = this.#node(statement, depth + 1)
-      if (node.type === 'For') return this.#loop(node)
-      return [SILENT.has(node.type) ? node : call('weir_text', [node])]
+      if (node.type === 'For') return this.#loop(withItems(node))
+      return [SILENT.has(node.type) || isText(node) ? node : call('weir_text', [node])]
     })
   }
 
@@ -118,6 +119,14 @@ class Rewriter {
   }
 }
 
+/** Python goes through texts and through what is undefined, too. */
+function withItems(loop: Node): Node {
+  const iterable = loop.iterable as Node
+  if (iterable.type === 'SelectExpression') iterable.lhs = call('weir_filter_list', [iterable.lhs as Node])
+  else loop.iterable = call('weir_filter_list', [iterable])
+  return loop
+}
+
 function withFlags(list: readonly Node[], flags: string): Node[] {
   const result: Node[] = []
   for (const [place, node] of list.entries()) {
@@ -142,7 +151,11 @@ function jumps(node: Node): boolean {
 function replaced(node: Node): Node {
   if (node.type === 'BinaryExpression') {
     const name = BINARY[(node.operator as { value: string }).value]
-    return name === undefined ? node : call(name, [node.left as Node, node.right as Node])
+    const [left, right] = [node.left as Node, node.right as Node]
+    if (name === undefined || (name === 'weir_eq' && isWord(left, right))) return node
+    // A sum of many is one call: that of its left part takes one more.
+    const isLonger = name === 'weir_add' && nameOfCall(left) === name
+    return call(name, [...(isLonger ? (left.args as Node[]) : [left]), right])
   }
   if (node.type === 'FilterExpression') {
     const filter = node.filter as Node
@@ -159,6 +172,30 @@ function replaced(node: Node): Node {
     return call(`weir_method_${name}`, [callee.object as Node, ...(node.args as Node[])])
   }
   return node
+}
+
+/** Calls that give text, whatever they are given. */
+const TEXT_CALLS = new Set(['weir_join', 'weir_filter_tojson', 'weir_filter_trim', 'weir_filter_string'])
+
+/** True for what is certain to be text, and needs no treatment to be printed. */
+function isText(node: Node): boolean {
+  const name = nameOfCall(node)
+  if (name === 'weir_add') return (node.args as Node[]).some(({ type }) => type === 'StringLiteral')
+  return name !== null && TEXT_CALLS.has(name)
+}
+
+/** True when one side is a word that is no number: the engine compares such as Python does. */
+function isWord(...sides: readonly Node[]): boolean {
+  return sides.some(({ type, value }) => type === 'StringLiteral' && Number.isNaN(Number(value)))
+}
+
+function nameOfCall(node: Node): string | null {
+  const callee = node.type === 'CallExpression' ? (node.callee as Node) : null
+  return callee?.type === 'Identifier' ? String(callee.value) : null
+}
+
+function sumOf(parts: readonly Value[]): Value {
+  return parts.every(isString) ? toStringValue(parts.map(({ value }) => value).join('')) : parts.reduce(sum)
 }
 
 const BINARY: Readonly<Record<string, string>> = {
