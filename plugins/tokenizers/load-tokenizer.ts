@@ -43,7 +43,9 @@ export async function loadTokenizer(
 ): Promise<OpenTokenizer> {
   const files = findSource(place.source, limits)
   const config = readJson(files, 'tokenizer_config.json')
-  const { tokenizer, added, decoder, isPlain } = readModel(files, config, limits)
+  const { tokenizer, added: declared, decoder, isPlain } = readModel(files, config, limits)
+  // The library numbers added tokens itself where the file contradicts the vocabulary.
+  const added = declared.map((token) => ({ ...token, id: tokenizer.tokenToId(token.content) ?? token.id }))
   const special = readSpecialTokens(files, config, added)
   const sources = readTemplates(files, config, place.chatTemplatePath, limits.roots)
   const templates = new ChatTemplates(sources, special)

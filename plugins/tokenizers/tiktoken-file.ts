@@ -86,6 +86,8 @@ export function readTiktoken(
   )
   const vocab: Record<string, number> = Object.create(null)
   for (const [rank, piece] of pieces) vocab[piece] = rank
+  // Ids of added tokens are those that the model knows; others would be numbered anew.
+  for (const { id, content } of added) vocab[content] = id
   const json = JSON.stringify({
     version: '1.0',
     added_tokens: added.map((token) => ({
