@@ -1,11 +1,12 @@
 /** Decoding id by id gives what decoding all at once gives, and never a broken piece of a character that is finished later. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { buildTokenTable } from './build-token-table.ts'
 import { toByteLetters } from './byte-letters.ts'
 import { type DecoderRules, toDecoderRules } from './decoder-rules.ts'
 import { IdDecoder } from './id-decoder.ts'
 import { openDecoder } from './open-decoder.ts'
-import { TokenTable } from './token-table.ts'
+import type { TokenTable } from './token-table.ts'
 
 const OPEN = { skipSpecialTokens: false, spacesBetweenSpecialTokens: false, isContinuation: false }
 const SPECIAL = { id: 300, content: '<|end|>', special: true }
@@ -26,7 +27,7 @@ const cut = [
   Buffer.from('é!').subarray(1),
 ]
 const bytePieces = [...Array.from({ length: 256 }, (_, byte) => Buffer.of(byte)), ...larger, ...cut]
-const byteTable = TokenTable.build({
+const byteTable = buildTokenTable({
   size: 302,
   piece: (id) => (id < bytePieces.length ? toByteLetters(bytePieces[id]) : null),
   added: [SPECIAL, MARKER],
@@ -43,7 +44,7 @@ const LLAMA_RULES = rulesOf({
   ],
 })
 const textPieces = ['▁Hello', '▁', '▁▁', 'lo', 'é', '漢', '�']
-const textTable = TokenTable.build({
+const textTable = buildTokenTable({
   size: 302,
   piece: (id) =>
     id < 256 ? `<0x${id.toString(16).toUpperCase().padStart(2, '0')}>` : (textPieces[id - 256] ?? null),
@@ -170,7 +171,7 @@ function isOneCharacter(bytes: number[], length: number): boolean {
 
 test('words with spaces between them, where a vocabulary has no decoder', () => {
   const rules = rulesOf(null as never)
-  const table = TokenTable.build({ size: 2, piece: (id) => ['one', 'two'][id], added: [], rules })
+  const table = buildTokenTable({ size: 2, piece: (id) => ['one', 'two'][id], added: [], rules })
   expect(decodeAll(table, rules, [0, 1, 0]).join('')).toBe('one two one')
 })
 

@@ -25,7 +25,8 @@ export default definePlugin({
     name: 'tokenizers',
     version: '0.1.0',
     description: 'Tokenizers and chat templates: tokenize, detokenize, prompts as token ids.',
-    optionalDependencies: ['storage'],
+    provides: [Tokenizers],
+    usesOptionally: [Store],
     config: tokenizersConfig,
   },
   register(host, config) {

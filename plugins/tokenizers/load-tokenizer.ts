@@ -1,6 +1,7 @@
 /** Loads one tokenizer from its files. Runs on threads of the pool: reading a vocabulary takes up to seconds. */
 import { createRequire } from 'node:module'
 import type { Tokenizer } from 'tokenizers'
+import { buildTokenTable } from './build-token-table.ts'
 import { CachedEncoder, type CacheSettings } from './cached-encoder.ts'
 import { ChatTemplates } from './chat-template.ts'
 import { toDecoderRules } from './decoder-rules.ts'
@@ -18,7 +19,7 @@ import {
 import { readEosIds, readSpecialTokens } from './special-tokens.ts'
 import { readTemplates } from './template-files.ts'
 import { readTiktoken } from './tiktoken-file.ts'
-import { TokenTable } from './token-table.ts'
+import type { TokenTable } from './token-table.ts'
 
 /** More ids than any vocabulary has; the table would be larger than they are worth. */
 const MAX_IDS = 4_000_000
@@ -121,7 +122,7 @@ function tableOf(
   added: readonly MarkerToken[],
   rules: TokenizerFacts['rules'],
 ): TokenTable {
-  if (rules === null) return TokenTable.build({ size: 0, piece: () => null, added: [], rules: NO_RULES })
+  if (rules === null) return buildTokenTable({ size: 0, piece: () => null, added: [], rules: NO_RULES })
   let size = tokenizer.getVocabSize(true)
   for (const { id } of added) size = Math.max(size, id + 1)
   let known = 0
@@ -129,7 +130,7 @@ function tableOf(
   for (let id = 0; id < size; id++) if (tokenizer.idToToken(id) !== null) known++
   // Gaps: what is missing lies further up.
   while (known < wanted && size < MAX_IDS) if (tokenizer.idToToken(size++) !== null) known++
-  return TokenTable.build({ size, piece: (id) => tokenizer.idToToken(id), added, rules })
+  return buildTokenTable({ size, piece: (id) => tokenizer.idToToken(id), added, rules })
 }
 
 const NO_RULES = {

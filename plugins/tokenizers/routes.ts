@@ -1,11 +1,12 @@
 /** The tokenizer routes: HTTP in and out only; what they ask is decided on control. @source API spec 4.3; routes facts 7, 8 */
 import {
+  adminErrorFormat,
+  apiErrorFormat,
   defineValidator,
-  GatewayError,
+  type ErrorFormat,
   type Host,
   type RequestContext,
   type RouteDefinition,
-  toErrorBody,
 } from '#kernel'
 import {
   AddTokenizer,
@@ -29,10 +30,6 @@ import {
   TokenizeSchema,
 } from './wire.ts'
 
-const admin = { access: 'admin', errors: 'admin', endpoint: 'tokenizers' } as const
-const api = { access: 'api', errors: 'api', method: 'POST' } as const
-const tag = 'Tokenizers'
-
 /** Types that these routes name otherwise than by the kind of error. @source API spec 7; routes facts 7.3, 8 */
 const TYPE_OF_CODE: ReadonlyMap<string, string> = new Map([
   ['tokenizer_not_found', 'tokenizer_not_found'],
@@ -41,12 +38,27 @@ const TYPE_OF_CODE: ReadonlyMap<string, string> = new Map([
   ['detokenization_failed', 'detokenization_error'],
 ])
 
+function withTypes(format: ErrorFormat): ErrorFormat {
+  return {
+    ...format,
+    body: (error, request) => {
+      const shown = format.body(error, request) as { readonly error: object }
+      const type = TYPE_OF_CODE.get(error.code)
+      return type === undefined ? shown : { error: { ...shown.error, type } }
+    },
+  }
+}
+
+const admin = { access: 'admin', errors: withTypes(adminErrorFormat), endpoint: 'tokenizers' } as const
+const api = { access: 'api', errors: withTypes(apiErrorFormat), method: 'POST' } as const
+const tag = 'Tokenizers'
+
 const tokenizeValidator = defineValidator(TokenizeSchema)
 const detokenizeValidator = defineValidator(DetokenizeSchema)
 
 export function tokenizerRoutes(host: Host, service: Service): readonly RouteDefinition[] {
   const notFound = { 404: { description: 'No such tokenizer, or not loaded yet.' } }
-  const routes: RouteDefinition[] = [
+  return [
     {
       ...admin,
       method: 'POST',
@@ -144,21 +156,6 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       },
     },
   ]
-  return routes.map((route) => ({ ...route, handler: withTypes(route) }))
-}
-
-/** Errors of these routes have types of their own. */
-function withTypes({ handler, errors }: RouteDefinition): RouteDefinition['handler'] {
-  return async (ctx) => {
-    try {
-      await handler(ctx)
-    } catch (error) {
-      const type = error instanceof GatewayError ? TYPE_OF_CODE.get(error.code) : undefined
-      if (type === undefined) throw error
-      const { error: body } = toErrorBody(error as GatewayError, errors) as { error: object }
-      ctx.json((error as GatewayError).status, { error: { ...body, type } })
-    }
-  }
 }
 
 /** @throws tokenizer_not_found (404) */

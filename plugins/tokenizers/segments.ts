@@ -1,5 +1,5 @@
 /** Cuts a prompt behind its special tokens: nothing that is merged reaches over such a border. @source grpc facts 6.3 */
-import type { AddedToken } from './token-table.ts'
+import type { AddedToken } from './build-token-table.ts'
 
 /** Added tokens as `tokenizer.json` describes them. */
 export interface MarkerToken extends AddedToken {

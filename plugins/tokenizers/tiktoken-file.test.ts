@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import { tokenizerFixture } from '../../test/support/tokenizer-parts.ts'
 import { loadTokenizer } from './load-tokenizer.ts'
@@ -35,8 +36,10 @@ describe.skipIf(!hasParts)('with tiktoken', () => {
     'grpc 6.1: %s',
     async (name) => {
       const require = createRequire(new URL('package.json', root))
-      const { get_encoding } = require('tiktoken') as { get_encoding(name: string): Tiktoken }
-      const { bpe_ranks: ranks } = require(`tiktoken/encoders/${name}.json`) as { bpe_ranks: string }
+      const { get_encoding } = require(fileURLToPath(root)) as { get_encoding(name: string): Tiktoken }
+      const { bpe_ranks: ranks } = require(fileURLToPath(new URL(`encoders/${name}.json`, root))) as {
+        bpe_ranks: string
+      }
       // Lines of: a sign, the first rank, and pieces in order.
       const lines = ranks.split('\n').flatMap((line) => {
         const [, first, ...pieces] = line.split(' ')

@@ -16,7 +16,6 @@ export const AddTokenizerSchema = Type.Object({
     }),
   ),
 })
-export type AddTokenizer = Static<typeof AddTokenizerSchema>
 
 const state = Type.Union(['pending', 'processing', 'completed', 'failed'].map((name) => Type.Literal(name)))
 

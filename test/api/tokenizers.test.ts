@@ -35,7 +35,7 @@ async function open(config: object = {}, plugins: object = {}): Promise<Fleet> {
       name: 'spy',
       version: '0.0.0',
       description: 'Uses the contract.',
-      optionalDependencies: ['tokenizers'],
+      uses: [Tokenizers],
       config: Type.Object({}),
     },
     register(host) {
