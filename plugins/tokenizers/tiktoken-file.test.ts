@@ -1,22 +1,16 @@
 /** tiktoken vocabularies give the ids of tiktoken. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
-import { tokenizerFixture } from '../../test/support/tokenizer-parts.ts'
+import { partFolder, tokenizerFixture } from '../../test/support/tokenizer-parts.ts'
 import { loadTokenizer } from './load-tokenizer.ts'
 import { openDecoder } from './open-decoder.ts'
 import { readTiktoken } from './tiktoken-file.ts'
 import { TokenTable } from './token-table.ts'
 
-const root = new URL('../../test/parts/node_modules/tiktoken/', import.meta.url)
-const hasParts = existsSync(root)
-if (!hasParts) {
-  if (process.env.WEIR_TEST_REQUIRE_SERVICES === '1') throw new Error('test/parts is not installed')
-  console.warn('skipped: tiktoken is not installed in test/parts')
-}
+const part = partFolder('tiktoken') ?? ''
 const folder = mkdtempSync(join(tmpdir(), 'weir-tiktoken-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -31,13 +25,13 @@ interface Tiktoken {
   free(): void
 }
 
-describe.skipIf(!hasParts)('with tiktoken', () => {
+describe.skipIf(part === '')('with tiktoken', () => {
   test.each(['cl100k_base', 'o200k_base'])(
     'grpc 6.1: %s',
     async (name) => {
-      const require = createRequire(new URL('package.json', root))
-      const { get_encoding } = require(fileURLToPath(root)) as { get_encoding(name: string): Tiktoken }
-      const { bpe_ranks: ranks } = require(fileURLToPath(new URL(`encoders/${name}.json`, root))) as {
+      const require = createRequire(import.meta.url)
+      const { get_encoding } = require(part) as { get_encoding(name: string): Tiktoken }
+      const { bpe_ranks: ranks } = require(`${part}/encoders/${name}.json`) as {
         bpe_ranks: string
       }
       // Lines of: a sign, the first rank, and pieces in order.

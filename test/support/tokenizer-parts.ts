@@ -19,6 +19,16 @@ export function tokenizerPart(family: string): string | null {
   return null
 }
 
+/** Folder of a package of `test/parts`; null when it is not installed, with the reason printed. */
+export function partFolder(name: string): string | null {
+  const folder = `${FOLDERS[0]}/${name}`
+  if (existsSync(folder)) return folder
+  if (process.env.WEIR_TEST_REQUIRE_SERVICES === '1')
+    throw new Error(`${name} is not installed in test/parts`)
+  console.warn(`skipped: ${name} is not installed in test/parts`)
+  return null
+}
+
 /** A text file of `test/fixtures/tokenizers`. */
 export function tokenizerFixture(name: string): URL {
   return new URL(`../fixtures/tokenizers/${name}`, import.meta.url)
