@@ -17,6 +17,7 @@ export const catalog: PluginCatalog = {
   proxy: () => import('./proxy/index.ts'),
   sim: () => import('./sim/index.ts'),
   storage: () => import('./storage/index.ts'),
+  tokenizers: () => import('./tokenizers/index.ts'),
   tracing: () => import('./tracing/index.ts'),
   wasm: () => import('./wasm/index.ts'),
   workers: () => import('./workers/index.ts'),

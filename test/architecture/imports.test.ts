@@ -73,6 +73,8 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   pg: ['plugins/postgres', 'test/contract'],
   piscina: ['kernel/threads'],
   '@extism/extism': ['plugins/wasm', 'wasm-sdk'],
+  tokenizers: ['plugins/tokenizers'],
+  '@huggingface/jinja': ['plugins/tokenizers'],
   '@kubernetes/client-node': ['plugins/kubernetes'],
   '@modelcontextprotocol/sdk': ['plugins/mcp', 'examples/responses-mcp'],
   '@opentelemetry/api': ['plugins/tracing'],

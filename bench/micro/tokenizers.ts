@@ -1,0 +1,120 @@
+/**
+ * What tokenizers cost: a chat of 4 KB with and without remembered segments, a large prompt beside a loop that must keep
+ * turning, a token decoded, and the memory of a vocabulary. Run `npm run build`, then
+ * `node bench/micro/tokenizers.ts [--source FOLDER]`; `node --conditions=source …` measures the sources. Without a
+ * folder, the sample tokenizer is measured.
+ */
+import { parseArgs } from 'node:util'
+
+const { values: flags } = parseArgs({
+  options: {
+    source: { type: 'string', default: 'weir:sample' },
+    /** Copies of the vocabulary whose memory is measured. */
+    copies: { type: 'string', default: '2' },
+  },
+})
+const isSource = process.execArgv.some((argument) => argument.includes('source'))
+const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
+const ROUNDS = 300
+
+type Load = (place: object, limits: object, caches: object) => Promise<OpenTokenizer>
+interface OpenTokenizer {
+  readonly facts: { readonly vocabSize: number; readonly table: SharedArrayBuffer; readonly rules: object }
+  readonly templates: { render(prompt: object): string }
+  readonly encoder: { encode(text: string): Promise<Uint32Array>; readonly usesSegments: boolean }
+}
+async function plugin<Exports>(file: string): Promise<Exports> {
+  return (await import(
+    new URL(`${ROOT}/plugins/tokenizers/${file}.${ENDING}`, import.meta.url).href
+  )) as Exports
+}
+const { loadTokenizer } = await plugin<{ loadTokenizer: Load }>('load-tokenizer')
+const { TokenTable } = await plugin<{ TokenTable: new (memory: SharedArrayBuffer) => object }>('token-table')
+const { openDecoder } = await plugin<{
+  openDecoder: (table: object, rules: object) => { push(id: number): string; end(): string }
+}>('open-decoder')
+
+const caches = (enabled: boolean) => ({
+  promptCache: { enabled: false, maxEntries: 1, maxBytes: 1 },
+  segmentCache: { enabled, maxBytes: 50_000_000 },
+})
+const open = (isCached: boolean) =>
+  loadTokenizer({ id: 'x', source: flags.source }, { roots: [], maxFileBytes: 1e9 }, caches(isCached))
+
+const rssMb = () => process.memoryUsage().rss / 1e6
+const cpuUs = () => {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+/** Microseconds of CPU of all threads, the native ones included. */
+async function costUs(work: (round: number) => Promise<unknown>): Promise<number> {
+  for (let round = 0; round < 50; round++) await work(-1 - round)
+  const before = cpuUs()
+  for (let round = 0; round < ROUNDS; round++) await work(round)
+  return (cpuUs() - before) / ROUNDS
+}
+
+const words = 'The gateway keeps what it was told, and asks the worker for the rest of the answer. '
+const history = Array.from({ length: 8 }, (_, turn) => ({
+  role: turn % 2 === 0 ? 'user' : 'assistant',
+  content: `${turn}: ${words.repeat(6)}`,
+}))
+const chat = (round: number) => ({
+  messages: [...history, { role: 'user', content: `Question ${round}: and what of the second part?` }],
+})
+
+const rows: [string, string][] = []
+const startMb = rssMb()
+const copies: OpenTokenizer[] = []
+let previousMb = startMb
+for (let copy = 1; copy <= Number(flags.copies); copy++) {
+  const startedMs = performance.now()
+  copies.push(await open(false))
+  const mb = rssMb()
+  rows.push([
+    `copy ${copy}: ms to load, MB`,
+    `${Math.round(performance.now() - startedMs)}, ${Math.round(mb - previousMb)}`,
+  ])
+  previousMb = mb
+}
+const [plain] = copies
+const cached = await open(true)
+const { vocabSize, table, rules } = plain.facts
+rows.push(['pieces, KB of the decoding table', `${vocabSize}, ${Math.round(table.byteLength / 1e3)}`])
+rows.push(['bytes of the chat', String(Buffer.byteLength(plain.templates.render(chat(0))))])
+const render = await costUs(async (round) => plain.templates.render(chat(round)))
+const whole = await costUs((round) => plain.encoder.encode(plain.templates.render(chat(round))))
+const known = await costUs((round) => cached.encoder.encode(cached.templates.render(chat(round))))
+rows.push(['µs: render', render.toFixed(0)])
+rows.push(['µs: render and encode', whole.toFixed(0)])
+rows.push([
+  `µs: the same, history remembered${cached.encoder.usesSegments ? '' : ' (not usable)'}`,
+  known.toFixed(0),
+])
+
+const ids = await plain.encoder.encode(words.repeat(120))
+const decoderTable = new TokenTable(table)
+const decode = await costUs(async () => {
+  const decoder = openDecoder(decoderTable, rules)
+  for (const id of ids) decoder.push(id)
+  decoder.end()
+})
+rows.push(['ns: decode one token', ((1_000 * decode) / ids.length).toFixed(0)])
+
+let longest = 0
+let last = performance.now()
+const watch = setInterval(() => {
+  longest = Math.max(longest, performance.now() - last)
+  last = performance.now()
+}, 1)
+const large = words.repeat(1_220)
+const startedMs = performance.now()
+await plain.encoder.encode(large)
+clearInterval(watch)
+rows.push([
+  'ms: encode 100 KB, longest pause of the thread that asked the library',
+  `${(performance.now() - startedMs).toFixed(0)}, ${longest.toFixed(0)}`,
+])
+const width = Math.max(...rows.map(([name]) => name.length))
+for (const [name, figure] of [['measured', flags.source], ...rows])
+  process.stdout.write(`${name.padEnd(width)}  ${figure}\n`)

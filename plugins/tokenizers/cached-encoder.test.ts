@@ -1,0 +1,114 @@
+/** The caches give the ids that encoding gives, stay within their bytes, and are not used where cutting is unsafe. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { ByteLru } from './byte-lru.ts'
+import { CachedEncoder } from './cached-encoder.ts'
+import { Segmenter } from './segments.ts'
+
+const marker = (content: string, more: object = {}) => ({ id: 9, content, special: true, ...more })
+const on = (maxBytes: number) => ({
+  promptCache: { enabled: true, maxEntries: 10, maxBytes },
+  segmentCache: { enabled: true, maxBytes },
+})
+
+/** Markers are one id; else a pair of letters is one id, so that a wrong cut would show. */
+function pairs(markers: readonly string[]) {
+  let calls = 0
+  const encode = async (text: string) => {
+    calls++
+    const ids: number[] = []
+    const border = new RegExp(`(${markers.map((one) => one.replace(/[|[\]]/g, '\\$&')).join('|')})`)
+    for (const piece of text.split(border)) {
+      if (markers.includes(piece)) ids.push(1_000_000 + markers.indexOf(piece))
+      else
+        for (let at = 0; at < piece.length; at += 2)
+          ids.push(
+            Buffer.from(piece.slice(at, at + 2)).readUIntBE(
+              0,
+              Math.min(6, Buffer.byteLength(piece.slice(at, at + 2))),
+            ),
+          )
+    }
+    return Uint32Array.from(ids)
+  }
+  return { encode, calls: () => calls }
+}
+
+test('grpc 6.3 #68: any sequence of prompts gives the ids of plain encoding', async () => {
+  const markers = ['<|a|>', '[b]']
+  const word = fc.constantFrom('<|a|>', '[b]', 'hello', ' ', 'é', '<|a', '|>', '')
+  const prompt = fc.array(word, { maxLength: 12 }).map((words) => words.join(''))
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(prompt, { maxLength: 12 }),
+      fc.integer({ min: 0, max: 3_000 }),
+      async (prompts, maxBytes) => {
+        const { encode } = pairs(markers)
+        const encoder = await CachedEncoder.open(
+          encode,
+          new Segmenter(
+            markers.map((one) => marker(one)),
+            true,
+          ),
+          on(maxBytes),
+        )
+        expect(encoder.usesSegments).toBe(true)
+        const all = await Promise.all(prompts.map((text) => encoder.encode(text)))
+        for (const [place, text] of prompts.entries())
+          expect([...all[place]]).toEqual([...(await encode(text))])
+        expect(encoder.bytes).toBeLessThanOrEqual(2 * maxBytes)
+      },
+    ),
+    { numRuns: 60 },
+  )
+})
+
+test('grpc 6.3: of a chat that went on, only what is new is encoded', async () => {
+  const { encode, calls } = pairs(['<|a|>'])
+  const encoder = await CachedEncoder.open(encode, new Segmenter([marker('<|a|>')], true), on(100_000))
+  await encoder.encode('one<|a|>two<|a|>')
+  const before = calls()
+  await encoder.encode('one<|a|>two<|a|>three<|a|>')
+  expect(calls() - before).toBe(1)
+  await encoder.encode('one<|a|>two<|a|>three<|a|>')
+  expect(calls() - before).toBe(1)
+  expect(encoder.counts).toEqual({ promptHits: 1, promptMisses: 2, segmentHits: 2, segmentMisses: 3 })
+})
+
+test('grpc 6.3: a tokenizer whose pieces depend on what stands before them is not cut', async () => {
+  const encode = async (text: string) => Uint32Array.of(text.length)
+  const encoder = await CachedEncoder.open(encode, new Segmenter([marker('<|a|>')], true), on(1_000))
+  expect(encoder.usesSegments).toBe(false)
+  expect([...(await encoder.encode('x<|a|>y'))]).toEqual([7])
+})
+
+test('grpc 6.3: tokens that strip, normalize or overlap are no borders', () => {
+  const added = [
+    marker('<|a|>'),
+    marker('<l>', { lstrip: true }),
+    marker('<r>', { rstrip: true }),
+    marker('<n>', { normalized: true }),
+    marker('<in>'),
+    marker('x<in>y', { special: false }),
+    marker('word', { special: false }),
+    marker('<tool>', { special: false }),
+  ]
+  const text = 'a<|a|>b<l>c<r>d<n>e<in>f word g<tool>h'
+  expect(new Segmenter(added, false).cut(text)).toEqual(['a<|a|>', 'b<l>c<r>d<n>e<in>f word g<tool>', 'h'])
+  expect(new Segmenter(added, true).cut('<n>')).toEqual(['<n>'])
+  expect(new Segmenter(added, true).cut('a<n>b')).toEqual(['a<n>', 'b'])
+  expect(new Segmenter([marker('<<'), marker('<a>')], true).hasMarkers).toBe(false)
+})
+
+test('what was used longest ago goes first', () => {
+  const lru = new ByteLru(700, 3)
+  const ids = Uint32Array.of(1)
+  for (const text of ['a', 'b', 'c']) lru.set(text, ids)
+  lru.get('a')
+  lru.set('d', ids)
+  expect(['a', 'b', 'c', 'd'].map((text) => lru.get(text) !== undefined)).toEqual([true, false, true, true])
+  lru.set('x'.repeat(200), ids)
+  expect(lru.bytes).toBeLessThanOrEqual(700)
+  lru.set('y'.repeat(1_000), ids)
+  expect(lru.get('y'.repeat(1_000))).toBeUndefined()
+})

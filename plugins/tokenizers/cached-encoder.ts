@@ -1,0 +1,137 @@
+/** Encodes with memory: whole prompts, and what lies between special tokens. @source grpc facts 6.3 */
+import { ByteLru } from './byte-lru.ts'
+import type { Segmenter } from './segments.ts'
+
+export interface CacheSettings {
+  readonly promptCache: { readonly enabled: boolean; readonly maxEntries: number; readonly maxBytes: number }
+  readonly segmentCache: { readonly enabled: boolean; readonly maxBytes: number }
+}
+
+/** Counts since the last report. */
+export interface CacheCounts {
+  promptHits: number
+  promptMisses: number
+  segmentHits: number
+  segmentMisses: number
+}
+
+export type Encode = (text: string) => Promise<Uint32Array>
+
+/** Chats for the check: turns, empty ones, letters beyond ASCII, spaces at borders. */
+const CHECKED = [
+  'Hello',
+  ' world',
+  '',
+  '\n',
+  '  two  spaces ',
+  'Größe 漢字 😀',
+  '\n\nend.',
+  'tab\tx',
+  ' ',
+  '1234567',
+]
+
+export class CachedEncoder {
+  readonly counts: CacheCounts = { promptHits: 0, promptMisses: 0, segmentHits: 0, segmentMisses: 0 }
+  readonly #encode: Encode
+  readonly #segmenter: Segmenter
+  readonly #prompts: ByteLru | null
+  readonly #segments: ByteLru | null
+  /** Segments that are being encoded, so that two of one batch cost one. */
+  readonly #underWay = new Map<string, Promise<Uint32Array>>()
+
+  private constructor(encode: Encode, segmenter: Segmenter, settings: CacheSettings, usesSegments: boolean) {
+    const { promptCache, segmentCache } = settings
+    this.#encode = encode
+    this.#segmenter = segmenter
+    this.#prompts = promptCache.enabled ? new ByteLru(promptCache.maxBytes, promptCache.maxEntries) : null
+    this.#segments = usesSegments ? new ByteLru(segmentCache.maxBytes) : null
+  }
+
+  /** Checks first whether the tokenizer may be used piece by piece. @param encode adds no special tokens */
+  static async open(encode: Encode, segmenter: Segmenter, settings: CacheSettings): Promise<CachedEncoder> {
+    const isWanted = settings.segmentCache.enabled && segmenter.hasMarkers
+    return new CachedEncoder(
+      encode,
+      segmenter,
+      settings,
+      isWanted && (await isSegmentable(encode, segmenter)),
+    )
+  }
+
+  get usesSegments(): boolean {
+    return this.#segments !== null
+  }
+
+  /** Of both memories. */
+  get bytes(): number {
+    return (this.#prompts?.bytes ?? 0) + (this.#segments?.bytes ?? 0)
+  }
+
+  async encode(text: string): Promise<Uint32Array> {
+    const known = this.#prompts?.get(text)
+    if (known !== undefined) {
+      this.counts.promptHits++
+      return known
+    }
+    if (this.#prompts !== null) this.counts.promptMisses++
+    const ids =
+      this.#segments === null ? await this.#encode(text) : await this.#encodePieces(text, this.#segments)
+    this.#prompts?.set(text, ids)
+    return ids
+  }
+
+  async #encodePieces(text: string, segments: ByteLru): Promise<Uint32Array> {
+    const pieces = this.#segmenter.cut(text)
+    const parts = await Promise.all(pieces.map((piece) => this.#piece(piece, segments)))
+    return joined(parts)
+  }
+
+  #piece(piece: string, segments: ByteLru): Uint32Array | Promise<Uint32Array> {
+    const known = segments.get(piece)
+    if (known !== undefined) {
+      this.counts.segmentHits++
+      return known
+    }
+    const underWay = this.#underWay.get(piece)
+    if (underWay !== undefined) return underWay
+    this.counts.segmentMisses++
+    const work = this.#encode(piece)
+      .then((ids) => {
+        segments.set(piece, ids)
+        return ids
+      })
+      .finally(() => this.#underWay.delete(piece))
+    this.#underWay.set(piece, work)
+    return work
+  }
+}
+
+async function isSegmentable(encode: Encode, segmenter: Segmenter): Promise<boolean> {
+  for (const marker of segmenter.samples) {
+    for (const [place, before] of CHECKED.entries()) {
+      const after = CHECKED[(place + 3) % CHECKED.length]
+      const text = `${before}${marker}${before}${marker}${after}`
+      const pieces = await Promise.all(segmenter.cut(text).map((piece) => encode(piece)))
+      if (!isSame(joined(pieces), await encode(text))) return false
+    }
+  }
+  return true
+}
+
+function joined(parts: readonly Uint32Array[]): Uint32Array {
+  if (parts.length === 1) return parts[0]
+  let length = 0
+  for (const part of parts) length += part.length
+  const all = new Uint32Array(length)
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.length
+  }
+  return all
+}
+
+function isSame(a: Uint32Array, b: Uint32Array): boolean {
+  return a.length === b.length && a.every((id, place) => id === b[place])
+}

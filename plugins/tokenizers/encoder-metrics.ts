@@ -1,0 +1,49 @@
+/** Prometheus series of encoding. @source routing facts, tokenizer cache */
+import type { CounterHandle, Metrics } from '#kernel'
+import type { CacheReport } from './encoder-task.ts'
+
+export class EncoderMetrics {
+  readonly #lookups
+  readonly #bytes
+  /** Bytes of each tokenizer's caches, as last told. */
+  readonly #held = new Map<string, number>()
+
+  constructor(metrics: Metrics) {
+    this.#lookups = metrics.counter({
+      name: 'weir_tokenizer_cache_lookups_total',
+      help: 'Lookups in the caches of token ids, by cache (prompt, segment) and result (hit, miss).',
+      labels: ['cache', 'result'],
+    })
+    this.#bytes = metrics.gauge({
+      name: 'weir_tokenizer_cache_bytes',
+      help: 'Memory of the caches of token ids.',
+    })
+  }
+
+  report(report: CacheReport): void {
+    for (const counts of report) {
+      this.#count('prompt', 'hit').inc(counts.promptHits)
+      this.#count('prompt', 'miss').inc(counts.promptMisses)
+      this.#count('segment', 'hit').inc(counts.segmentHits)
+      this.#count('segment', 'miss').inc(counts.segmentMisses)
+      this.#held.set(counts.tokenizer, counts.bytes)
+    }
+    this.#show()
+  }
+
+  /** The tokenizer is gone. */
+  forget(tokenizer: string): void {
+    this.#held.delete(tokenizer)
+    this.#show()
+  }
+
+  #count(cache: string, result: string): CounterHandle {
+    return this.#lookups.labels(cache, result)
+  }
+
+  #show(): void {
+    let bytes = 0
+    for (const held of this.#held.values()) bytes += held
+    this.#bytes.labels().value = bytes
+  }
+}

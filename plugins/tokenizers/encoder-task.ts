@@ -1,0 +1,60 @@
+/** What crosses between control and the threads that load tokenizers, render templates and encode. */
+import type { ChatPrompt, ContentFormat, SpecialTokens } from '#kernel'
+import type { CacheCounts, CacheSettings } from './cached-encoder.ts'
+import type { DecoderRules } from './decoder-rules.ts'
+import type { SourceLimits } from './source-files.ts'
+
+/** Where a tokenizer is found again: threads load it when they first need it. */
+export interface TokenizerPlace {
+  readonly id: string
+  readonly source: string
+  readonly chatTemplatePath?: string
+}
+
+/** What is known of a tokenizer once it is loaded; the same on every thread. */
+export interface TokenizerFacts {
+  readonly vocabSize: number
+  readonly special: SpecialTokens
+  readonly eosIds: readonly number[]
+  /** [name, text] */
+  readonly templates: readonly (readonly [string, string])[]
+  readonly contentFormat: ContentFormat
+  /** Null where decoding is not supported; the table is empty then. */
+  readonly rules: DecoderRules | null
+  /** Of a `TokenTable`. */
+  readonly table: SharedArrayBuffer
+}
+
+/** One text to encode. */
+export type EncodeItem = { readonly tokenizer: string } & (
+  | { readonly kind: 'text'; readonly text: string; readonly addSpecialTokens: boolean }
+  | { readonly kind: 'chat'; readonly prompt: ChatPrompt }
+)
+
+export type EncodeResult =
+  | { readonly kind: 'done'; readonly text: string; readonly ids: Uint32Array }
+  /** The template does not want such a request; the message is for the client. */
+  | { readonly kind: 'refused'; readonly message: string }
+  | { readonly kind: 'failed'; readonly message: string }
+
+export type EncoderTask =
+  | { readonly kind: 'load'; readonly place: TokenizerPlace }
+  | {
+      readonly kind: 'encode'
+      readonly items: readonly EncodeItem[]
+      /** All that are registered: a thread loads those it lacks and drops the others. */
+      readonly places: readonly TokenizerPlace[]
+    }
+
+export type EncoderReply =
+  | { readonly kind: 'loaded'; readonly facts: TokenizerFacts }
+  | { readonly kind: 'unusable'; readonly message: string }
+  | { readonly kind: 'encoded'; readonly results: readonly EncodeResult[]; readonly report: CacheReport }
+
+/** What the caches did in one task, by tokenizer. */
+export type CacheReport = readonly (CacheCounts & { readonly tokenizer: string; readonly bytes: number })[]
+
+/** `workerData` of these threads. */
+export interface EncoderThreadData extends CacheSettings {
+  readonly limits: SourceLimits
+}

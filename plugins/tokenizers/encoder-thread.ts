@@ -1,0 +1,75 @@
+/** What a pool thread does with a task. Loaded by threads that know nothing else of the gateway. */
+import { workerData } from 'node:worker_threads'
+import type {
+  CacheReport,
+  EncodeItem,
+  EncodeResult,
+  EncoderReply,
+  EncoderTask,
+  EncoderThreadData,
+  TokenizerPlace,
+} from './encoder-task.ts'
+import { loadTokenizer, type OpenTokenizer } from './load-tokenizer.ts'
+import { TemplateRefusal } from './template-functions.ts'
+
+const data = workerData as EncoderThreadData
+/** By id of the registration, which never changes what it stands for. */
+const open = new Map<string, Promise<OpenTokenizer>>()
+
+/** Called by the pool, one task at a time. */
+export async function runTask(task: EncoderTask): Promise<EncoderReply> {
+  if (task.kind === 'load') return load(task.place)
+  const places = new Map(task.places.map((place) => [place.id, place]))
+  for (const id of open.keys()) if (!places.has(id)) open.delete(id)
+  const results = await Promise.all(task.items.map((item) => encode(item, places.get(item.tokenizer))))
+  return { kind: 'encoded', results, report: await report(task.items) }
+}
+
+async function load(place: TokenizerPlace): Promise<EncoderReply> {
+  try {
+    return { kind: 'loaded', facts: (await find(place)).facts }
+  } catch (error) {
+    return { kind: 'unusable', message: messageOf(error) }
+  }
+}
+
+async function encode(item: EncodeItem, place: TokenizerPlace | undefined): Promise<EncodeResult> {
+  if (place === undefined) return { kind: 'failed', message: 'the tokenizer was removed' }
+  try {
+    const tokenizer = await find(place)
+    const text = item.kind === 'chat' ? tokenizer.templates.render(item.prompt) : item.text
+    const isSpecial = item.kind === 'text' && item.addSpecialTokens
+    const ids = isSpecial ? await tokenizer.encodeSpecial(text) : await tokenizer.encoder.encode(text)
+    // The caller has the text of `text` items already.
+    return { kind: 'done', text: item.kind === 'chat' ? text : '', ids }
+  } catch (error) {
+    if (error instanceof TemplateRefusal) return { kind: 'refused', message: error.message }
+    return { kind: 'failed', message: messageOf(error) }
+  }
+}
+
+function find(place: TokenizerPlace): Promise<OpenTokenizer> {
+  const known = open.get(place.id)
+  if (known !== undefined) return known
+  const loading = loadTokenizer(place, data.limits, data)
+  open.set(place.id, loading)
+  loading.catch(() => open.delete(place.id))
+  return loading
+}
+
+async function report(items: readonly EncodeItem[]): Promise<CacheReport> {
+  if (!data.promptCache.enabled && !data.segmentCache.enabled) return []
+  const used = [...new Set(items.map(({ tokenizer }) => tokenizer))]
+  const settled = await Promise.allSettled(used.map((id) => open.get(id)))
+  return settled.flatMap((outcome, place) => {
+    const encoder = outcome.status === 'fulfilled' ? outcome.value?.encoder : undefined
+    if (encoder === undefined) return []
+    const counts = { ...encoder.counts }
+    Object.assign(encoder.counts, { promptHits: 0, promptMisses: 0, segmentHits: 0, segmentMisses: 0 })
+    return [{ ...counts, tokenizer: used[place], bytes: encoder.bytes }]
+  })
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

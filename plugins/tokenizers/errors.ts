@@ -1,0 +1,51 @@
+/** Errors of the tokenizers plugin. */
+import { defineErrors } from '#kernel'
+
+export const tokenizerErrors = defineErrors('tokenizers', {
+  tokenizer_not_found: {
+    kind: 'not_found',
+    source: 'client',
+    text: (id: string) => `no tokenizer has the id or name ${id}`,
+  },
+  tokenizer_unknown: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (model: string, known: string) =>
+      `no tokenizer is loaded for the model '${model}'; loaded: ${known}`,
+  },
+  tokenizer_exists: {
+    kind: 'conflict',
+    source: 'client',
+    text: (name: string) => `a tokenizer named '${name}' is loaded already; DELETE it first`,
+  },
+  tokenizer_limit_reached: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: (limit: number) => `there are ${limit} tokenizers already, the limit`,
+  },
+  tokenizer_busy: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: () => 'too many texts wait for the tokenizer',
+  },
+  chat_template_failed: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (problem: string) => `the chat template refused the request: ${problem}`,
+  },
+  token_id_out_of_range: {
+    kind: 'bad_request',
+    source: 'client',
+    text: () => 'tokens must be whole numbers from 0 to 4294967295, all in one list or all in lists',
+  },
+  tokenization_failed: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (problem: string) => `the text could not be encoded: ${problem}`,
+  },
+  detokenization_failed: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (problem: string) => `the tokens could not be decoded: ${problem}`,
+  },
+})

@@ -1,0 +1,214 @@
+/** Decoding id by id gives what decoding all at once gives, and never a broken piece of a character that is finished later. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { buildTokenTable } from './build-token-table.ts'
+import { toByteLetters } from './byte-letters.ts'
+import { type DecoderRules, toDecoderRules } from './decoder-rules.ts'
+import { IdDecoder } from './id-decoder.ts'
+import { openDecoder } from './open-decoder.ts'
+import type { TokenTable } from './token-table.ts'
+
+const OPEN = { skipSpecialTokens: false, spacesBetweenSpecialTokens: false, isContinuation: false }
+const SPECIAL = { id: 300, content: '<|end|>', special: true }
+const MARKER = { id: 301, content: '<tool>', special: false }
+
+function rulesOf(decoder: object): DecoderRules {
+  const rules = toDecoderRules(decoder)
+  if (rules === null) throw new Error('no rules')
+  return rules
+}
+
+/** Every byte, some larger pieces that begin or end inside characters, and added tokens. */
+const BYTE_RULES = rulesOf({ type: 'ByteLevel' })
+const larger = ['hello', ' w', 'é', '漢字', '😀'].map((text) => Buffer.from(text))
+const cut = [
+  Buffer.from('😀').subarray(0, 2),
+  Buffer.from('a漢').subarray(0, 3),
+  Buffer.from('é!').subarray(1),
+]
+const bytePieces = [...Array.from({ length: 256 }, (_, byte) => Buffer.of(byte)), ...larger, ...cut]
+const byteTable = buildTokenTable({
+  size: 302,
+  piece: (id) => (id < bytePieces.length ? toByteLetters(bytePieces[id]) : null),
+  added: [SPECIAL, MARKER],
+  rules: BYTE_RULES,
+})
+
+const LLAMA_RULES = rulesOf({
+  type: 'Sequence',
+  decoders: [
+    { type: 'Replace', pattern: { String: '▁' }, content: ' ' },
+    { type: 'ByteFallback' },
+    { type: 'Fuse' },
+    { type: 'Strip', content: ' ', start: 1, stop: 0 },
+  ],
+})
+const textPieces = ['▁Hello', '▁', '▁▁', 'lo', 'é', '漢', '�']
+const textTable = buildTokenTable({
+  size: 302,
+  piece: (id) =>
+    id < 256 ? `<0x${id.toString(16).toUpperCase().padStart(2, '0')}>` : (textPieces[id - 256] ?? null),
+  added: [SPECIAL, MARKER],
+  rules: LLAMA_RULES,
+})
+
+function decodeAll(table: TokenTable, rules: DecoderRules, ids: readonly number[], options = {}): string[] {
+  const decoder = new IdDecoder(table, rules, { ...OPEN, ...options })
+  return [...ids.map((id) => decoder.push(id)), decoder.end()]
+}
+
+/** Ids that spell a text in bytes, cut anywhere, among others. */
+const textIds = fc.string({ unit: 'binary' }).map((text) => [...Buffer.from(text.toWellFormed())])
+
+describe('byte-level vocabularies', () => {
+  const ids = fc.array(fc.integer({ min: 0, max: 310 }), { maxLength: 60 })
+
+  test('grpc 5: any sequence gives the text of all its bytes', () => {
+    fc.assert(
+      fc.property(ids, (sequence) => {
+        const known = sequence.filter((id) => byteTable.has(id))
+        const whole = Buffer.concat(known.map((id) => byteTable.bytes(id)))
+        expect(decodeAll(byteTable, BYTE_RULES, sequence).join('')).toBe(
+          new TextDecoder('utf-8', { ignoreBOM: true }).decode(whole),
+        )
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('grpc 5: no piece of a whole text has a replacement character, and none is half a surrogate pair', () => {
+    fc.assert(
+      fc.property(textIds, (sequence) => {
+        const pieces = decodeAll(byteTable, BYTE_RULES, sequence)
+        const whole = Buffer.from(sequence).toString('utf8')
+        expect(pieces.join('')).toBe(whole)
+        expect(pieces.every((piece) => piece.isWellFormed())).toBe(true)
+        if (!whole.includes('�')) expect(pieces.some((piece) => piece.includes('�'))).toBe(false)
+      }),
+    )
+  })
+
+  test('grpc 5: an unfinished character at the end is one replacement character', () => {
+    expect(decodeAll(byteTable, BYTE_RULES, [0x61, 0xf0, 0x9f, 0x98])).toEqual(['a', '', '', '', '�'])
+  })
+
+  test('grpc 5: a skipped special token does not come between the bytes of a character', () => {
+    const sequence = [0xc3, SPECIAL.id, 0xa9, MARKER.id]
+    expect(decodeAll(byteTable, BYTE_RULES, sequence, { skipSpecialTokens: true }).join('')).toBe('é<tool>')
+    expect(decodeAll(byteTable, BYTE_RULES, sequence).join('')).toBe('�<|end|>�<tool>')
+  })
+
+  test('grpc 5: ids beyond the vocabulary give no text and stop nothing', () => {
+    expect(decodeAll(byteTable, BYTE_RULES, [0x61, 4_000_000_000, -1, 1.5, 299, 0x62]).join('')).toBe('ab')
+  })
+
+  test('spaces between added tokens', () => {
+    const sequence = [0x61, 0x62, MARKER.id, SPECIAL.id, 0x63]
+    expect(decodeAll(byteTable, BYTE_RULES, sequence, { spacesBetweenSpecialTokens: true }).join('')).toBe(
+      'ab <tool> <|end|> c',
+    )
+    const skipping = { spacesBetweenSpecialTokens: true, skipSpecialTokens: true }
+    expect(decodeAll(byteTable, BYTE_RULES, sequence, skipping).join('')).toBe('ab <tool> c')
+  })
+})
+
+describe('vocabularies with byte pieces', () => {
+  test('grpc 5: any sequence gives the same text as its bytes one by one', () => {
+    const ids = fc.array(fc.integer({ min: 0, max: 263 }), { maxLength: 40 })
+    fc.assert(
+      fc.property(ids, (sequence) => {
+        expect(decodeAll(textTable, LLAMA_RULES, sequence).join('')).toBe(fallbackText(sequence))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('grpc 5: no piece of a whole text has a replacement character', () => {
+    fc.assert(
+      fc.property(textIds, (sequence) => {
+        const pieces = decodeAll(textTable, LLAMA_RULES, sequence, { isContinuation: true })
+        expect(pieces.join('')).toBe(Buffer.from(sequence).toString('utf8'))
+      }),
+    )
+  })
+
+  test('one space at the beginning is dropped, unless the text goes on from a prompt', () => {
+    expect(decodeAll(textTable, LLAMA_RULES, [257, 256, 256])).toEqual(['', ' Hello', ' Hello', ''])
+    expect(decodeAll(textTable, LLAMA_RULES, [258, 256]).join('')).toBe('  Hello')
+    expect(decodeAll(textTable, LLAMA_RULES, [256], { isContinuation: true }).join('')).toBe(' Hello')
+  })
+})
+
+/** The rules once more, on whole runs of bytes. */
+function fallbackText(sequence: readonly number[]): string {
+  let text = ''
+  let bytes: number[] = []
+  const flush = () => {
+    for (let at = 0; at < bytes.length; ) {
+      const size = [4, 3, 2, 1].find((length) => isOneCharacter(bytes.slice(at, at + length), length)) ?? 0
+      text += size === 0 ? '�' : Buffer.from(bytes.slice(at, at + size)).toString('utf8')
+      at += size || 1
+    }
+    bytes = []
+  }
+  for (const id of sequence) {
+    if (id < 256) {
+      bytes.push(id)
+      continue
+    }
+    flush()
+    text += (textPieces[id - 256] ?? '').replaceAll('▁', ' ')
+  }
+  flush()
+  return text.startsWith(' ') ? text.slice(1) : text
+}
+
+function isOneCharacter(bytes: number[], length: number): boolean {
+  if (bytes.length !== length) return false
+  const text = Buffer.from(bytes).toString('utf8')
+  return [...text].length === 1 && Buffer.from(text).equals(Buffer.from(bytes))
+}
+
+test('words with spaces between them, where a vocabulary has no decoder', () => {
+  const rules = rulesOf(null as never)
+  const table = buildTokenTable({ size: 2, piece: (id) => ['one', 'two'][id], added: [], rules })
+  expect(decodeAll(table, rules, [0, 1, 0]).join('')).toBe('one two one')
+})
+
+test('a decoder of a kind that is not known is told', () => {
+  expect(toDecoderRules({ type: 'CTC' })).toBeNull()
+  expect(toDecoderRules({ type: 'Sequence', decoders: [{ type: 'Strip', start: 0, stop: 2 }] })).toBeNull()
+})
+
+describe('stops', () => {
+  const spell = (text: string) => [...Buffer.from(text)]
+
+  test('grpc 5: a hidden stop id ends the text and frees what was held back', () => {
+    const decoder = openDecoder(byteTable, BYTE_RULES, { stopIds: [SPECIAL.id], stops: ['abc'] })
+    expect([...spell('xab'), SPECIAL.id, ...spell('c')].map((id) => decoder.push(id))).toEqual([
+      'x',
+      '',
+      '',
+      'ab',
+      '',
+    ])
+    expect(decoder.matchedStop).toBe(SPECIAL.id)
+    expect(decoder.end()).toBe('')
+  })
+
+  test('grpc 5: a visible stop id is decoded, and prints nothing when special tokens are skipped', () => {
+    const texts = [true, false].map((skipSpecialTokens) => {
+      const options = { stopIds: [SPECIAL.id], includeStop: true, skipSpecialTokens }
+      const decoder = openDecoder(byteTable, BYTE_RULES, options)
+      return [0x61, SPECIAL.id, 0x62].map((id) => decoder.push(id)).join('')
+    })
+    expect(texts).toEqual(['a', 'a<|end|>'])
+  })
+
+  test('grpc 5: a stop may end inside what the end of the text sets free', () => {
+    const decoder = openDecoder(byteTable, BYTE_RULES, { stops: ['x�'] })
+    expect([0x79, 0x78, 0xf0].map((id) => decoder.push(id))).toEqual(['y', '', ''])
+    expect(decoder.end()).toBe('')
+    expect(decoder.matchedStop).toBe('x�')
+  })
+})

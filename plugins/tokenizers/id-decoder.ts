@@ -1,0 +1,132 @@
+/**
+ * @hot
+ * Ids to text, one at a time: gives out whole characters only. The rules of the vocabulary's decoder, without its copies.
+ */
+import type { DecoderRules } from './decoder-rules.ts'
+import type { TokenTable } from './token-table.ts'
+import { unfinishedBytes } from './utf8-tail.ts'
+
+export interface TextDecoderOptions {
+  readonly skipSpecialTokens: boolean
+  readonly spacesBetweenSpecialTokens: boolean
+  readonly isContinuation: boolean
+}
+
+const REPLACEMENT = '�'
+/** Of a BOM in the middle of a text nothing may be swallowed. */
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+
+export class IdDecoder {
+  readonly #table: TokenTable
+  readonly #rules: DecoderRules
+  readonly #options: TextDecoderOptions
+  /** Bytes of an unfinished character. */
+  readonly #pending = Buffer.alloc(4)
+  #pendingLength = 0
+  #stripLeft: number
+  #isFirst = true
+  /** The last id was an added one, or none: whether spaces go around the next. */
+  #lastWasAdded = false
+  #hasText = false
+
+  constructor(table: TokenTable, rules: DecoderRules, options: TextDecoderOptions) {
+    this.#table = table
+    this.#rules = rules
+    this.#options = options
+    this.#stripLeft = options.isContinuation ? 0 : rules.stripCount
+  }
+
+  /** The text that is certain now. Ids beyond the vocabulary give none. */
+  push(id: number): string {
+    const table = this.#table
+    if (!table.has(id)) return ''
+    if (this.#options.skipSpecialTokens && table.isSpecial(id)) return ''
+    let text: string
+    if (this.#pendingLength === 0 && table.isWhole(id)) text = table.text(id)
+    else if (this.#rules.kind === 'bytes') text = this.#join(table.bytes(id))
+    else if (table.isByte(id)) text = this.#takeByte(table.bytes(id)[0])
+    else text = this.#giveUpPending() + table.text(id)
+    if (this.#isFirst || this.#options.spacesBetweenSpecialTokens || this.#rules.kind === 'spaced')
+      text = this.#withSpaces(text, id)
+    if (this.#stripLeft > 0 && text !== '') text = this.#strip(text)
+    return text
+  }
+
+  /** An unfinished character, as what stands for a broken one. */
+  end(): string {
+    if (this.#rules.kind !== 'bytes') return this.#giveUpPending()
+    const text = utf8.decode(this.#pending.subarray(0, this.#pendingLength))
+    this.#pendingLength = 0
+    return text
+  }
+
+  #withSpaces(given: string, id: number): string {
+    let text = given
+    if (this.#isFirst) {
+      this.#isFirst = false
+      if (this.#rules.firstDropsSpaces && !this.#options.isContinuation) text = text.replaceAll(' ', '')
+    } else if (this.#rules.kind === 'spaced') text = ` ${text}`
+    if (!this.#options.spacesBetweenSpecialTokens) return text
+    const isAdded = this.#table.isAdded(id)
+    const isBorder = this.#hasText && (isAdded || this.#lastWasAdded)
+    this.#lastWasAdded = isAdded
+    this.#hasText = true
+    return isBorder ? ` ${text}` : text
+  }
+
+  #join(bytes: Buffer): string {
+    const all = this.#pendingLength === 0 ? bytes : Buffer.concat([this.#takePending(), bytes])
+    const rest = unfinishedBytes(all, all.length)
+    all.copy(this.#pending, 0, all.length - rest)
+    this.#pendingLength = rest
+    return rest === all.length ? '' : utf8.decode(all.subarray(0, all.length - rest))
+  }
+
+  #takePending(): Buffer {
+    return this.#pending.subarray(0, this.#pendingLength)
+  }
+
+  #takeByte(byte: number): string {
+    let before = ''
+    this.#pending[this.#pendingLength++] = byte
+    if (unfinishedBytes(this.#pending, this.#pendingLength) === this.#pendingLength) return ''
+    const text = utf8.decode(this.#takePending())
+    if (!text.includes(REPLACEMENT) || isReplacement(this.#pending, this.#pendingLength)) {
+      this.#pendingLength = 0
+      return text
+    }
+    // The byte does not belong to what came before: that is broken, and the byte may begin something new.
+    this.#pendingLength--
+    before = this.#giveUpPending()
+    this.#pending[0] = byte
+    this.#pendingLength = 1
+    if (unfinishedBytes(this.#pending, 1) === 1) return before
+    this.#pendingLength = 0
+    return before + (byte < 0x80 ? String.fromCharCode(byte) : REPLACEMENT)
+  }
+
+  /** One sign for each byte, as vocabularies with byte pieces do it. */
+  #giveUpPending(): string {
+    const text = REPLACEMENT.repeat(this.#pendingLength)
+    this.#pendingLength = 0
+    return text
+  }
+
+  #strip(given: string): string {
+    const { strip } = this.#rules
+    let text = given
+    while (this.#stripLeft > 0 && text !== '') {
+      if (!text.startsWith(strip)) this.#stripLeft = 0
+      else {
+        text = text.slice(strip.length)
+        this.#stripLeft--
+      }
+    }
+    return text
+  }
+}
+
+/** A replacement character that was written as such. */
+function isReplacement(bytes: Buffer, length: number): boolean {
+  return length === 3 && bytes[0] === 0xef && bytes[1] === 0xbf && bytes[2] === 0xbd
+}

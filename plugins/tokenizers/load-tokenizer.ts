@@ -1,0 +1,142 @@
+/** Loads one tokenizer from its files. Runs on threads of the pool: reading a vocabulary takes up to seconds. */
+import { createRequire } from 'node:module'
+import type { Tokenizer } from 'tokenizers'
+import { buildTokenTable } from './build-token-table.ts'
+import { CachedEncoder, type CacheSettings } from './cached-encoder.ts'
+import { ChatTemplates } from './chat-template.ts'
+import { toDecoderRules } from './decoder-rules.ts'
+import type { TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
+import { jsonMember, jsonMembers } from './json-members.ts'
+import { type MarkerToken, Segmenter } from './segments.ts'
+import {
+  BadSource,
+  findSource,
+  readJson,
+  readVocabulary,
+  type SourceFiles,
+  type SourceLimits,
+} from './source-files.ts'
+import { readEosIds, readSpecialTokens } from './special-tokens.ts'
+import { readTemplates } from './template-files.ts'
+import { readTiktoken } from './tiktoken-file.ts'
+import type { TokenTable } from './token-table.ts'
+
+/** More ids than any vocabulary has; the table would be larger than they are worth. */
+const MAX_IDS = 4_000_000
+
+type Json = Readonly<Record<string, unknown>>
+
+export interface OpenTokenizer {
+  readonly facts: TokenizerFacts
+  readonly templates: ChatTemplates
+  readonly encoder: CachedEncoder
+  /** With the tokens that the tokenizer puts around a text by itself. */
+  encodeSpecial(text: string): Promise<Uint32Array>
+}
+
+const require = createRequire(import.meta.url)
+
+/** @throws BadSource, or what the library says about the file */
+export async function loadTokenizer(
+  place: TokenizerPlace,
+  limits: SourceLimits,
+  caches: CacheSettings,
+): Promise<OpenTokenizer> {
+  const files = findSource(place.source, limits)
+  const config = readJson(files, 'tokenizer_config.json')
+  const { tokenizer, added: declared, decoder, isPlain } = readModel(files, config, limits)
+  // The library numbers added tokens itself where the file contradicts the vocabulary.
+  const added = declared.map((token) => ({ ...token, id: tokenizer.tokenToId(token.content) ?? token.id }))
+  const special = readSpecialTokens(files, config, added)
+  const sources = readTemplates(files, config, place.chatTemplatePath, limits.roots)
+  const templates = new ChatTemplates(sources, special)
+  templates.check()
+  const encodeWith = (addSpecialTokens: boolean) => async (text: string) => {
+    // The library takes UTF-8: halves of a surrogate pair become the replacement character, as everywhere.
+    const encoding = await tokenizer.encode(text.toWellFormed(), null, { addSpecialTokens })
+    return Uint32Array.from(encoding.getIds())
+  }
+  const encode = encodeWith(false)
+  const eosId = special.eos === null ? null : tokenizer.tokenToId(special.eos)
+  const rules = toDecoderRules(decoder)
+  return {
+    facts: {
+      vocabSize: tokenizer.getVocabSize(true),
+      special,
+      eosIds: readEosIds(files, eosId),
+      templates: [...sources],
+      contentFormat: templates.contentFormat,
+      rules,
+      table: tableOf(tokenizer, added, rules).memory,
+    },
+    templates,
+    encoder: await CachedEncoder.open(encode, new Segmenter(added, isPlain), caches),
+    encodeSpecial: encodeWith(true),
+  }
+}
+
+interface Model {
+  readonly tokenizer: Tokenizer
+  readonly added: readonly MarkerToken[]
+  readonly decoder: unknown
+  /** Nothing changes a text before it is encoded. */
+  readonly isPlain: boolean
+}
+
+function readModel(files: SourceFiles, config: Json, limits: SourceLimits): Model {
+  // Loaded here: threads that never meet a tokenizer do without it.
+  const library = require('tokenizers') as typeof import('tokenizers')
+  const bytes = readVocabulary(files.file, limits)
+  if (files.kind === 'tiktoken') {
+    const { json, added } = readTiktoken(files.file, bytes, config)
+    return {
+      tokenizer: library.Tokenizer.fromString(json),
+      added,
+      decoder: { type: 'ByteLevel' },
+      isPlain: true,
+    }
+  }
+  const members = jsonMembers(bytes)
+  const added = jsonMember(bytes, members, 'added_tokens') ?? []
+  if (!Array.isArray(added)) throw new BadSource('added_tokens of tokenizer.json is not a list')
+  const normalizer = jsonMember(bytes, members, 'normalizer') as {
+    type?: string
+    normalizers?: unknown[]
+  } | null
+  const isPlain =
+    normalizer === null || (normalizer?.type === 'Sequence' && normalizer.normalizers?.length === 0)
+  const tokenizer = library.Tokenizer.fromFile(files.file)
+  tokenizer.disableTruncation()
+  tokenizer.disablePadding()
+  return {
+    tokenizer,
+    added: added as MarkerToken[],
+    decoder: jsonMember(bytes, members, 'decoder') ?? null,
+    isPlain,
+  }
+}
+
+/** Ids need not be dense: the highest is looked for. */
+function tableOf(
+  tokenizer: Tokenizer,
+  added: readonly MarkerToken[],
+  rules: TokenizerFacts['rules'],
+): TokenTable {
+  if (rules === null) return buildTokenTable({ size: 0, piece: () => null, added: [], rules: NO_RULES })
+  let size = tokenizer.getVocabSize(true)
+  for (const { id } of added) size = Math.max(size, id + 1)
+  let known = 0
+  const wanted = tokenizer.getVocabSize(true)
+  for (let id = 0; id < size; id++) if (tokenizer.idToToken(id) !== null) known++
+  // Gaps: what is missing lies further up.
+  while (known < wanted && size < MAX_IDS) if (tokenizer.idToToken(size++) !== null) known++
+  return buildTokenTable({ size, piece: (id) => tokenizer.idToToken(id), added, rules })
+}
+
+const NO_RULES = {
+  kind: 'fallback',
+  replacements: [],
+  stripCount: 0,
+  strip: '',
+  firstDropsSpaces: false,
+} as const

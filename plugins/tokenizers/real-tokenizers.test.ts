@@ -1,0 +1,131 @@
+/** Real vocabularies and templates against what Python's tokenizers and transformers gave. */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { tokenizerFixture, tokenizerPart } from '../../test/support/tokenizer-parts.ts'
+import { ChatTemplates } from './chat-template.ts'
+import { loadTokenizer, type OpenTokenizer } from './load-tokenizer.ts'
+import { openDecoder } from './open-decoder.ts'
+import { TokenTable } from './token-table.ts'
+
+type IdRow = [count: number, plain: string, special: string, text: string, shortText: string]
+interface Chat {
+  name: string
+  messages: unknown[]
+  tools?: unknown[]
+  documents?: unknown[]
+  add_generation_prompt?: boolean
+  kwargs?: Record<string, unknown>
+}
+
+const read = (name: string) => JSON.parse(readFileSync(tokenizerFixture(name), 'utf8'))
+const corpus = read('corpus.json') as string[]
+const chats = read('chats.json') as Chat[]
+const idRows = read('ids.json') as Record<string, IdRow[]>
+const prompts = read('prompts.json') as Record<string, (string | null)[]>
+
+const digest = (numbers: Iterable<number>) =>
+  createHash('sha256')
+    .update([...numbers].join(','))
+    .digest('hex')
+    .slice(0, 16)
+const codePoints = (text: string) => [...text].map((letter) => letter.codePointAt(0) ?? 0)
+const NOW = new Date(2026, 2, 5, 4, 7, 9)
+const SMALL = {
+  promptCache: { enabled: false, maxEntries: 1, maxBytes: 1 },
+  segmentCache: { enabled: true, maxBytes: 1_000_000 },
+}
+
+describe.each(Object.keys(idRows))('%s', (family) => {
+  const source = tokenizerPart(family)
+  let tokenizer: OpenTokenizer
+  beforeAll(async () => {
+    if (source === null) return
+    tokenizer = await loadTokenizer({ id: 'x', source }, { roots: [], maxFileBytes: 1e9 }, SMALL)
+  }, 60_000)
+
+  test.skipIf(source === null)(
+    'grpc 6.1: ids equal those of Python, and decode to the same text',
+    async () => {
+      const { facts, encoder, encodeSpecial } = tokenizer
+      const table = new TokenTable(facts.table)
+      const decode = (ids: Iterable<number>, skipSpecialTokens: boolean) => {
+        if (facts.rules === null) throw new Error('no decoder')
+        const decoder = openDecoder(table, facts.rules, { skipSpecialTokens })
+        let text = ''
+        for (const id of ids) text += decoder.push(id)
+        return text + decoder.end()
+      }
+      for (const [place, text] of corpus.entries()) {
+        const [count, plain, special, kept, short] = idRows[family][place]
+        const ids = await encoder.encode(text)
+        expect([ids.length, digest(ids), digest(await encodeSpecial(text))], text).toEqual([
+          count,
+          plain,
+          special,
+        ])
+        // Once more from memory.
+        expect(digest(await encoder.encode(text))).toBe(plain)
+        expect(digest(codePoints(decode(ids, false))), text).toBe(kept)
+        expect(digest(codePoints(decode(ids, true))), text).toBe(short)
+      }
+      expect(encoder.usesSegments).toBe(true)
+      expect(encoder.counts.segmentHits).toBeGreaterThan(0)
+    },
+  )
+
+  const names = Object.keys(prompts).filter((name) => name.startsWith(`${family}/`))
+  test.skipIf(source === null).each(names)(
+    'grpc 6.2 #64 #67: prompts of %s equal those of transformers',
+    (name) => {
+      const { facts } = tokenizer
+      const sources = new Map(facts.templates)
+      const template = sources.get(name.split('/')[1]) ?? ''
+      const one = new ChatTemplates(new Map([['default', template]]), facts.special, () => NOW)
+      for (const [place, chat] of chats.entries()) {
+        const expected = prompts[name][place]
+        const prompt = {
+          messages: chat.messages,
+          tools: chat.tools,
+          documents: chat.documents,
+          addGenerationPrompt: chat.add_generation_prompt,
+          templateKwargs: chat.kwargs,
+        }
+        // Parts become one string where the template wants that; Python has no such step.
+        const isJoined = chat.name === 'parts' && one.contentFormat === 'string'
+        if (isJoined && expected !== null) expect(one.render(prompt)).toContain('first \n second')
+        if (isJoined) continue
+        if (expected !== null) expect(one.render(prompt), chat.name).toBe(expected)
+        else expect(() => one.render(prompt), chat.name).toThrowError()
+      }
+    },
+  )
+})
+
+test('grpc 6.2 #63: the content format of real templates', () => {
+  const expected: Record<string, string> = {
+    qwen3: 'string',
+    qwen2_5: 'string',
+    llama3_2: 'string',
+    llama3: 'string',
+    llama3_1: 'string',
+    deepseek_v3: 'string',
+    mistral_nemo: 'string',
+    command_r_plus: 'string',
+    gemma3: 'parts',
+  }
+  for (const [family, format] of Object.entries(expected)) {
+    const source = tokenizerPart(family)
+    if (source === null) continue
+    const { chat_template: found } = JSON.parse(readFileSync(`${source}/tokenizer_config.json`, 'utf8'))
+    const text = typeof found === 'string' ? found : found[0].template
+    const templates = new ChatTemplates(new Map([['default', text]]), {
+      bos: '<s>',
+      eos: '</s>',
+      unk: null,
+      pad: null,
+      all: [],
+    })
+    expect(templates.contentFormat, family).toBe(format)
+  }
+})

@@ -1,0 +1,197 @@
+/** The tokenizers, on control: loads them in the background, publishes those that are ready, remembers failures for a while. */
+import { type Logger, type TokenizerRequest, type TokenizerState, uuidV7 } from '#kernel'
+import type { Asker, TokenizerRecord, TokenizerStatus } from './commands.ts'
+import type { TokenizersConfig } from './config.ts'
+import type { EncoderPool } from './encoder-pool.ts'
+import type { TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
+import { tokenizerErrors } from './errors.ts'
+import type { SavedTokenizers } from './saved-tokenizers.ts'
+
+/** How long a failure is remembered, milliseconds. @source routes facts 8 */
+const FAILED_LIFE_MS = 300_000
+
+export interface RegistryParts {
+  readonly config: TokenizersConfig
+  readonly pool: Pick<EncoderPool, 'load'>
+  readonly saved: SavedTokenizers
+  readonly log: Logger
+  publish(tokenizers: readonly TokenizerRecord[]): Promise<void>
+  /** Milliseconds. Default `Date.now`. */
+  readonly now?: () => number
+}
+
+interface Entry extends TokenizerPlace {
+  readonly name: string
+  state: TokenizerState
+  message: string
+  facts: TokenizerFacts | null
+  failedAtMs: number
+}
+
+export class Registry {
+  readonly #parts: RegistryParts
+  readonly #now: () => number
+  /** In the order in which they were added. */
+  readonly #entries = new Map<string, Entry>()
+  readonly #jobs = new Set<Promise<void>>()
+  #isStopped = false
+
+  constructor(parts: RegistryParts) {
+    this.#parts = parts
+    this.#now = parts.now ?? Date.now
+  }
+
+  /** What threads may have to load. */
+  places(): readonly TokenizerPlace[] {
+    return [...this.#entries.values()]
+      .filter(({ state }) => state !== 'failed')
+      .map(({ id, source, chatTemplatePath }) => ({ id, source, chatTemplatePath }))
+  }
+
+  /** Begins to load those of the configuration and the saved ones. */
+  async start(): Promise<void> {
+    const { config, saved } = this.#parts
+    for (const request of config.load) this.ensure(request)
+    for (const one of await saved.list()) {
+      if (config.saved === 'forget') await saved.remove(one.id)
+      else if (this.#named(one.name) === undefined) this.#begin(one.id, one, false)
+    }
+  }
+
+  /** Resolves when nothing is being loaded any more. */
+  async settled(): Promise<void> {
+    while (this.#jobs.size > 0) await Promise.all(this.#jobs)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.settled()
+  }
+
+  /** @throws tokenizer_exists (409), tokenizer_limit_reached (503) */
+  add(request: TokenizerRequest, asker: Asker): TokenizerStatus {
+    this.#forgetOld()
+    if (this.#named(request.name)?.state === 'completed') throw tokenizerErrors.tokenizer_exists(request.name)
+    this.#requireRoom()
+    const { name, source } = request
+    this.#parts.log.info(
+      { tokenizer: name, source, principal: asker.principal, request_id: asker.requestId },
+      'tokenizer added',
+    )
+    return toStatus(this.#begin(uuidV7(), request, true))
+  }
+
+  /** Loads it unless something of that name is there or on its way, or has just failed. */
+  ensure(request: TokenizerRequest): void {
+    this.#forgetOld()
+    if (this.#named(request.name) !== undefined) return
+    if (this.#entries.size >= this.#parts.config.maxTokenizers) {
+      this.#parts.log.warn({ tokenizer: request.name }, 'no room for another tokenizer')
+      return
+    }
+    this.#begin(uuidV7(), request, false)
+  }
+
+  /** By id, then by name. */
+  status(idOrName: string): TokenizerStatus | null {
+    this.#forgetOld()
+    const entry = this.#find(idOrName)
+    return entry === undefined ? null : toStatus(entry)
+  }
+
+  /** By id, then by name; false when nothing is loaded under it: loading is not cancelled. */
+  async remove(idOrName: string, asker: Asker): Promise<boolean> {
+    const entry = this.#find(idOrName)
+    if (entry?.state !== 'completed') return false
+    this.#entries.delete(entry.id)
+    await this.#parts.saved.remove(entry.id)
+    await this.#publish()
+    const { name, id } = entry
+    this.#parts.log.info(
+      { tokenizer: name, tokenizer_id: id, principal: asker.principal, request_id: asker.requestId },
+      'tokenizer removed',
+    )
+    return true
+  }
+
+  #begin(id: string, request: TokenizerRequest, isSaved: boolean): Entry {
+    const { name, source, chatTemplatePath } = request
+    const entry: Entry = {
+      id,
+      name,
+      source,
+      chatTemplatePath,
+      state: 'pending',
+      message: 'waits to be loaded',
+      facts: null,
+      failedAtMs: 0,
+    }
+    this.#entries.set(id, entry)
+    const job = this.#load(entry, isSaved).finally(() => this.#jobs.delete(job))
+    this.#jobs.add(job)
+    return entry
+  }
+
+  /** Never rejects. */
+  async #load(entry: Entry, isSaved: boolean): Promise<void> {
+    const { pool, saved, log } = this.#parts
+    try {
+      // The caller sees it pending first.
+      await Promise.resolve()
+      entry.state = 'processing'
+      entry.message = 'is being loaded'
+      const facts = await pool.load(entry)
+      const other = [...this.#entries.values()].find(
+        ({ name, state }) => name === entry.name && state === 'completed',
+      )
+      if (other !== undefined) throw new Error(`a tokenizer named '${entry.name}' was loaded in the meantime`)
+      const { id, name, source, chatTemplatePath } = entry
+      if (isSaved) await saved.save({ id, name, source, chatTemplatePath })
+      entry.facts = facts
+      entry.state = 'completed'
+      entry.message = `is loaded, with ${facts.vocabSize} tokens`
+      await this.#publish()
+    } catch (error) {
+      entry.state = 'failed'
+      entry.facts = null
+      entry.message = error instanceof Error ? error.message : String(error)
+      entry.failedAtMs = this.#now()
+      if (!this.#isStopped)
+        log.warn({ tokenizer: entry.name, reason: entry.message }, 'a tokenizer could not be loaded')
+    }
+  }
+
+  #publish(): Promise<void> {
+    const loaded: TokenizerRecord[] = []
+    for (const { id, name, source, facts, state } of this.#entries.values())
+      if (state === 'completed' && facts !== null) loaded.push({ id, name, source, facts })
+    return this.#parts.publish(loaded)
+  }
+
+  #find(idOrName: string): Entry | undefined {
+    return this.#entries.get(idOrName) ?? this.#named(idOrName)
+  }
+
+  /** A loaded one before one that is not. */
+  #named(name: string): Entry | undefined {
+    const named = [...this.#entries.values()].filter((entry) => entry.name === name)
+    return named.find(({ state }) => state === 'completed') ?? named[0]
+  }
+
+  #requireRoom(): void {
+    const { maxTokenizers } = this.#parts.config
+    const failed = [...this.#entries.values()].find(({ state }) => state === 'failed')
+    if (this.#entries.size >= maxTokenizers && failed !== undefined) this.#entries.delete(failed.id)
+    if (this.#entries.size >= maxTokenizers) throw tokenizerErrors.tokenizer_limit_reached(maxTokenizers)
+  }
+
+  #forgetOld(): void {
+    const oldestMs = this.#now() - FAILED_LIFE_MS
+    for (const [id, { state, failedAtMs }] of this.#entries)
+      if (state === 'failed' && failedAtMs <= oldestMs) this.#entries.delete(id)
+  }
+}
+
+function toStatus({ id, state, message, facts }: Entry): TokenizerStatus {
+  return { id, state, message, vocabSize: facts?.vocabSize ?? null }
+}

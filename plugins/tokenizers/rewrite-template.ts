@@ -1,0 +1,226 @@
+/**
+ * Rewrites a parsed template where the engine and Python differ: printed values, `+`, `~`, `==`, filters and string methods
+ * become calls of our own functions, and loops keep what was printed before `break` and `continue`.
+ */
+import { parse, tokenize } from '@huggingface/jinja'
+import { FILTERS, METHODS, runFilter, runMethod } from './template-functions.ts'
+import {
+  isEqual,
+  isString,
+  splitArguments,
+  sum,
+  toBooleanValue,
+  toFunctionValue,
+  toStringValue,
+  toText,
+  typeName,
+  type Value,
+} from './template-values.ts'
+
+export type Program = ReturnType<typeof parse>
+/** A node of the syntax tree; its members depend on its type. */
+export interface Node {
+  readonly type: string
+  [member: string]: unknown
+}
+
+/** Deeper nesting would exhaust the stack somewhere. */
+const MAX_DEPTH = 200
+
+/** Statements that print nothing by themselves, or text that needs no treatment. */
+const SILENT = new Set([
+  'Set',
+  'If',
+  'For',
+  'Macro',
+  'CallStatement',
+  'FilterStatement',
+  'Break',
+  'Continue',
+  'Comment',
+  'StringLiteral',
+])
+const BODIES = ['body', 'alternate', 'defaultBlock']
+
+/** Functions that rewritten templates call, by name. */
+export const REWRITE_FUNCTIONS: ReadonlyMap<string, Value> = new Map([
+  ['weir_text', toFunctionValue(([value]) => toStringValue(toText(value)))],
+  ['weir_join', toFunctionValue(([left, right]) => toStringValue(toText(left) + toText(right)))],
+  ['weir_add', toFunctionValue(sumOf)],
+  ['weir_eq', toFunctionValue(([left, right]) => toBooleanValue(isEqual(left, right)))],
+  ['weir_ne', toFunctionValue(([left, right]) => toBooleanValue(!isEqual(left, right)))],
+  ...Object.keys(FILTERS).map(
+    (name) => [`weir_filter_${name}`, toFunctionValue((args) => runFilter(name, args))] as const,
+  ),
+  ...Object.keys(METHODS).map(
+    (name) => [`weir_method_${name}`, toFunctionValue((args) => callOn(name, args))] as const,
+  ),
+])
+
+/** Methods of strings only; a list's `count` or a mapping's member of that name is not meant. */
+function callOn(name: string, args: readonly Value[]): Value {
+  const [object] = splitArguments(args).places
+  if (object?.type === 'StringValue') return runMethod(name, args)
+  const member = object?.type === 'ObjectValue' ? (object.value as Map<string, Value>).get(name) : undefined
+  if (member?.type === 'FunctionValue')
+    return (member.value as (args: readonly Value[]) => Value)(args.slice(1))
+  throw new Error(`a value of type ${typeName(object)} has no method ${name}`)
+}
+
+/** Parses and rewrites. @throws SyntaxError for what is no template */
+export function parseTemplate(template: string): Program {
+  const program = parse(tokenize(template, { lstrip_blocks: true, trim_blocks: true }))
+  const rewriter = new Rewriter()
+  const root = program as unknown as Node
+  root.body = rewriter.statements(root.body as Node[], 0)
+  return program
+}
+
+class Rewriter {
+  #loops = 0
+
+  statements(list: readonly Node[], depth: number): Node[] {
+    if (depth > MAX_DEPTH) throw new SyntaxError('the template is nested too deeply')
+    return list.flatMap((statement) => {
+      const node = this.#node(statement, depth + 1)
+      if (node.type === 'For') return this.#loop(withItems(node))
+      return [SILENT.has(node.type) || isText(node) ? node : call('weir_text', [node])]
+    })
+  }
+
+  #node(node: Node, depth: number): Node {
+    if (depth > MAX_DEPTH) throw new SyntaxError('the template is nested too deeply')
+    for (const [name, member] of Object.entries(node)) {
+      if (BODIES.includes(name) && Array.isArray(member))
+        node[name] = this.statements(member as Node[], depth)
+      else node[name] = this.#member(member, depth)
+    }
+    return replaced(node)
+  }
+
+  #member(member: unknown, depth: number): unknown {
+    if (Array.isArray(member)) return member.map((item) => this.#member(item, depth))
+    if (member instanceof Map)
+      return new Map(
+        [...member].map(([key, value]) => [this.#member(key, depth), this.#member(value, depth)]),
+      )
+    return isNode(member) ? this.#node(member, depth + 1) : member
+  }
+
+  /** The engine drops what an iteration printed before it broke off: flags take the place of the jumps. */
+  #loop(loop: Node): Node[] {
+    const body = loop.body as Node[]
+    if (!body.some(jumps)) return [loop]
+    const flags = `weir_loop_${++this.#loops}`
+    loop.body = [
+      ifNot(`${flags}.stop`, [...statementsOf(`{% set ${flags}.skip = false %}`), ...withFlags(body, flags)]),
+    ]
+    return [...statementsOf(`{% set ${flags} = namespace(skip=false, stop=false) %}`), loop]
+  }
+}
+
+/** Python goes through texts and through what is undefined, too. */
+function withItems(loop: Node): Node {
+  const iterable = loop.iterable as Node
+  if (iterable.type === 'SelectExpression') iterable.lhs = call('weir_filter_list', [iterable.lhs as Node])
+  else loop.iterable = call('weir_filter_list', [iterable])
+  return loop
+}
+
+function withFlags(list: readonly Node[], flags: string): Node[] {
+  const result: Node[] = []
+  for (const [place, node] of list.entries()) {
+    if (node.type === 'Continue') return [...result, ...statementsOf(`{% set ${flags}.skip = true %}`)]
+    if (node.type === 'Break')
+      return [...result, ...statementsOf(`{% set ${flags}.skip = true %}{% set ${flags}.stop = true %}`)]
+    result.push(node)
+    if (!jumps(node)) continue
+    node.body = withFlags(node.body as Node[], flags)
+    node.alternate = withFlags(node.alternate as Node[], flags)
+    return [...result, ifNot(`${flags}.skip`, withFlags(list.slice(place + 1), flags))]
+  }
+  return result
+}
+
+/** True for a jump, and for a choice that has one inside; those of inner loops are their own. */
+function jumps(node: Node): boolean {
+  if (node.type === 'Break' || node.type === 'Continue') return true
+  return node.type === 'If' && [...(node.body as Node[]), ...(node.alternate as Node[])].some(jumps)
+}
+
+function replaced(node: Node): Node {
+  if (node.type === 'BinaryExpression') {
+    const name = BINARY[(node.operator as { value: string }).value]
+    const [left, right] = [node.left as Node, node.right as Node]
+    if (name === undefined || (name === 'weir_eq' && isWord(left, right))) return node
+    // A sum of many is one call: that of its left part takes one more.
+    const isLonger = name === 'weir_add' && nameOfCall(left) === name
+    return call(name, [...(isLonger ? (left.args as Node[]) : [left]), right])
+  }
+  if (node.type === 'FilterExpression') {
+    const filter = node.filter as Node
+    const isCall = filter.type === 'CallExpression'
+    const name = (isCall ? (filter.callee as Node) : filter).value as string
+    if (!Object.hasOwn(FILTERS, name)) return node
+    return call(`weir_filter_${name}`, [node.operand as Node, ...(isCall ? (filter.args as Node[]) : [])])
+  }
+  if (node.type === 'CallExpression') {
+    const callee = node.callee as Node
+    if (callee.type !== 'MemberExpression' || callee.computed === true) return node
+    const name = (callee.property as Node).value as string
+    if (!Object.hasOwn(METHODS, name)) return node
+    return call(`weir_method_${name}`, [callee.object as Node, ...(node.args as Node[])])
+  }
+  return node
+}
+
+/** Calls that give text, whatever they are given. */
+const TEXT_CALLS = new Set(['weir_join', 'weir_filter_tojson', 'weir_filter_trim', 'weir_filter_string'])
+
+/** True for what is certain to be text, and needs no treatment to be printed. */
+function isText(node: Node): boolean {
+  const name = nameOfCall(node)
+  if (name === 'weir_add') return (node.args as Node[]).some(({ type }) => type === 'StringLiteral')
+  return name !== null && TEXT_CALLS.has(name)
+}
+
+/** True when one side is a word that is no number: the engine compares such as Python does. */
+function isWord(...sides: readonly Node[]): boolean {
+  return sides.some(({ type, value }) => type === 'StringLiteral' && Number.isNaN(Number(value)))
+}
+
+function nameOfCall(node: Node): string | null {
+  const callee = node.type === 'CallExpression' ? (node.callee as Node) : null
+  return callee?.type === 'Identifier' ? String(callee.value) : null
+}
+
+function sumOf(parts: readonly Value[]): Value {
+  return parts.every(isString) ? toStringValue(parts.map(({ value }) => value).join('')) : parts.reduce(sum)
+}
+
+const BINARY: Readonly<Record<string, string>> = {
+  '+': 'weir_add',
+  '~': 'weir_join',
+  '==': 'weir_eq',
+  '!=': 'weir_ne',
+}
+
+function call(name: string, args: readonly Node[]): Node {
+  const [node] = statementsOf(`{{ ${name}() }}`)
+  node.args = args
+  return node
+}
+
+function ifNot(condition: string, body: readonly Node[]): Node {
+  const [node] = statementsOf(`{% if not ${condition} %}{% endif %}`)
+  node.body = body
+  return node
+}
+
+function statementsOf(template: string): Node[] {
+  return parse(tokenize(template)).body as unknown as Node[]
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && typeof (value as Node).type === 'string'
+}

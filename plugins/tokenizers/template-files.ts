@@ -1,0 +1,60 @@
+/** Finds the chat templates of a tokenizer. @source grpc facts 6.1 */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { BadSource, checkPath, readJson, readText, readTextFile, type SourceFiles } from './source-files.ts'
+
+/** Templates for special uses, one file each, beside `chat_template.jinja`. */
+const NAMED_FOLDER = 'additional_chat_templates'
+
+/** Template text by name; empty when there is none. @param explicitPath wins over all others @throws BadSource */
+export function readTemplates(
+  files: SourceFiles,
+  config: Readonly<Record<string, unknown>>,
+  explicitPath: string | undefined,
+  roots: readonly string[],
+): Map<string, string> {
+  if (explicitPath !== undefined) {
+    checkPath(explicitPath, { roots })
+    const text = readTextFile(explicitPath)
+    return explicitPath.endsWith('.json') ? fromJson(JSON.parse(text)) : oneTemplate(text)
+  }
+  const inJson = readJson(files, 'chat_template.json')
+  if ('chat_template' in inJson) return fromJson(inJson)
+  const jinja = files.names.includes('chat_template.jinja')
+    ? 'chat_template.jinja'
+    : files.names.find((name) => name.endsWith('.jinja'))
+  const text = jinja === undefined ? null : readText(files, jinja)
+  if (text !== null) return new Map([...oneTemplate(text), ...namedFiles(files)])
+  return 'chat_template' in config ? fromJson(config) : new Map()
+}
+
+function oneTemplate(text: string): Map<string, string> {
+  return new Map([['default', text]])
+}
+
+/** A text, or a list of named texts, or an object of them under `chat_template`. */
+function fromJson(value: unknown): Map<string, string> {
+  const found = isObject(value) && 'chat_template' in value ? value.chat_template : value
+  if (found === null || found === undefined) return new Map()
+  if (typeof found === 'string') return oneTemplate(found)
+  const entries: (readonly [unknown, unknown])[] = Array.isArray(found)
+    ? found.filter(isObject).map(({ name, template }) => [name, template] as const)
+    : Object.entries(found)
+  const named = entries.filter((entry): entry is readonly [string, string] =>
+    entry.every((part) => typeof part === 'string'),
+  )
+  if (named.length === 0) throw new BadSource('chat_template is neither a text nor a list of named texts')
+  return new Map(named)
+}
+
+function namedFiles({ folder, names }: SourceFiles): [string, string][] {
+  if (!names.includes(NAMED_FOLDER)) return []
+  return readdirSync(join(folder, NAMED_FOLDER))
+    .filter((name) => name.endsWith('.jinja'))
+    .sort()
+    .map((name) => [name.slice(0, -'.jinja'.length), readTextFile(join(folder, NAMED_FOLDER, name))])
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,202 @@
+/** Values of the template engine, and how Python would write, print and compare them. */
+import { Environment } from '@huggingface/jinja'
+
+/** A value as the engine holds it. */
+export interface Value {
+  readonly type: string
+  readonly value: unknown
+  __bool__(): { readonly value: boolean }
+  toString(): string
+}
+export type EngineValue = ReturnType<Environment['lookupVariable']>
+type Maker = new (value: unknown) => Value
+
+// The classes of the engine's values are not exported; its environment makes one of each.
+const scope = new Environment()
+const classOf = (name: string, sample: unknown) => scope.set(name, sample).constructor as unknown as Maker
+const StringMaker = classOf('s', '')
+const IntegerMaker = classOf('i', 1)
+const FloatMaker = classOf('d', 0.5)
+const BooleanMaker = classOf('b', true)
+const ArrayMaker = classOf('a', [])
+const FunctionMaker = classOf('f', () => null)
+export const NONE: Value = scope.set('n', null)
+export const UNDEFINED: Value = scope.lookupVariable('none of the above')
+
+export const toStringValue = (text: string): Value => new StringMaker(text)
+export const toIntegerValue = (number: number): Value => new IntegerMaker(number)
+export const toBooleanValue = (truth: boolean): Value => new BooleanMaker(truth)
+export const toArrayValue = (items: readonly Value[]): Value => new ArrayMaker(items)
+export const toFunctionValue = (call: (args: readonly Value[]) => Value): Value => new FunctionMaker(call)
+
+export const isString = (value: Value | undefined): value is Value & { value: string } =>
+  value?.type === 'StringValue'
+export const isList = (value: Value | undefined): value is Value & { value: Value[] } =>
+  value?.type === 'ArrayValue' || value?.type === 'TupleValue'
+export const isMapping = (value: Value | undefined): value is Value & { value: Map<string, Value> } =>
+  value?.type === 'ObjectValue'
+export const isTrue = (value: Value): boolean => value.__bool__().value
+
+/** Arguments by place and by name. */
+export function splitArguments(args: readonly Value[]): {
+  places: readonly Value[]
+  names: ReadonlyMap<string, Value>
+} {
+  const last = args.at(-1)
+  if (last?.type !== 'KeywordArgumentsValue') return { places: args, names: new Map() }
+  return { places: args.slice(0, -1), names: last.value as Map<string, Value> }
+}
+
+/** What the value looks like where it is printed. */
+export function toText(value: Value): string {
+  if (isString(value)) return value.value
+  return value.type === 'UndefinedValue' ? '' : toRepr(value)
+}
+
+/** What Python's `repr` gives. */
+export function toRepr(value: Value): string {
+  switch (value.type) {
+    case 'StringValue':
+      return quote(value.value as string)
+    case 'BooleanValue':
+      return value.value === true ? 'True' : 'False'
+    case 'NullValue':
+      return 'None'
+    case 'FloatValue':
+      return floatText(value.value as number)
+    case 'ArrayValue':
+      return `[${(value.value as Value[]).map(toRepr).join(', ')}]`
+    case 'TupleValue': {
+      const items = value.value as Value[]
+      return items.length === 1 ? `(${toRepr(items[0])},)` : `(${items.map(toRepr).join(', ')})`
+    }
+    case 'ObjectValue':
+      return `{${[...(value.value as Map<string, Value>)].map(([key, item]) => `${quote(key)}: ${toRepr(item)}`).join(', ')}}`
+    default:
+      return value.toString()
+  }
+}
+
+function quote(text: string): string {
+  const mark = text.includes("'") && !text.includes('"') ? '"' : "'"
+  let quoted = mark
+  for (const letter of text) {
+    const code = letter.codePointAt(0) ?? 0
+    if (letter === mark || letter === '\\') quoted += `\\${letter}`
+    else if (letter === '\n') quoted += '\\n'
+    else if (letter === '\r') quoted += '\\r'
+    else if (letter === '\t') quoted += '\\t'
+    else if (code < 0x20 || (code >= 0x7f && code < 0xa1))
+      quoted += `\\x${code.toString(16).padStart(2, '0')}`
+    else quoted += letter
+  }
+  return quoted + mark
+}
+
+function floatText(number: number): string {
+  if (Number.isNaN(number)) return 'nan'
+  if (!Number.isFinite(number)) return number > 0 ? 'inf' : '-inf'
+  if (Object.is(number, -0)) return '-0.0'
+  const size = Math.abs(number)
+  if (size !== 0 && (size >= 1e16 || size < 1e-4))
+    return number.toExponential().replace(/e([+-])(\d)$/, 'e$10$2')
+  return Number.isInteger(number) ? `${number}.0` : String(number)
+}
+
+const isNumber = (value: Value) => ['IntegerValue', 'FloatValue', 'BooleanValue'].includes(value.type)
+
+/** What Python's `==` gives. */
+export function isEqual(a: Value, b: Value): boolean {
+  if (isNumber(a) && isNumber(b)) return Number(a.value) === Number(b.value)
+  if (isList(a) && isList(b)) {
+    const others = b.value
+    return (
+      a.type === b.type &&
+      a.value.length === others.length &&
+      a.value.every((item, i) => isEqual(item, others[i]))
+    )
+  }
+  if (isMapping(a) && isMapping(b)) {
+    if (a.value.size !== b.value.size) return false
+    for (const [key, item] of a.value) {
+      const other = b.value.get(key)
+      if (other === undefined || !isEqual(item, other)) return false
+    }
+    return true
+  }
+  return a.type === b.type && a.value === b.value
+}
+
+/** What Python's `+` gives. @throws Error where the two do not go together */
+export function sum(a: Value, b: Value): Value {
+  if (isString(a) && isString(b)) return toStringValue(a.value + b.value)
+  if (isList(a) && isList(b)) return toArrayValue([...a.value, ...b.value])
+  if (!isNumber(a) || !isNumber(b))
+    throw new Error(`cannot add a value of type ${typeName(b)} to one of type ${typeName(a)}`)
+  const total = Number(a.value) + Number(b.value)
+  return a.type === 'FloatValue' || b.type === 'FloatValue' ? new FloatMaker(total) : toIntegerValue(total)
+}
+
+/** As messages name it, such as `String`. */
+export function typeName(value: Value | undefined): string {
+  return value?.type.replace('Value', '') ?? 'Undefined'
+}
+
+export interface JsonStyle {
+  /** Spaces a level; null keeps all on one line. */
+  readonly indent: number | null
+  readonly itemSeparator: string
+  readonly keySeparator: string
+  readonly isAscii: boolean
+  readonly sortsKeys: boolean
+}
+
+/** What Python's `json.dumps` gives. @throws Error for values that are no JSON */
+export function toJson(value: Value, style: JsonStyle, depth = 0): string {
+  switch (value.type) {
+    case 'StringValue':
+      return jsonString(value.value as string, style.isAscii)
+    case 'BooleanValue':
+    case 'IntegerValue':
+      return String(value.value)
+    case 'FloatValue':
+      return floatText(value.value as number)
+    case 'NullValue':
+      return 'null'
+    case 'ArrayValue':
+    case 'TupleValue': {
+      const items = (value.value as Value[]).map((item) => toJson(item, style, depth + 1))
+      return wrap('[', items, ']', style, depth)
+    }
+    case 'ObjectValue':
+    case 'KeywordArgumentsValue': {
+      const entries = [...(value.value as Map<string, Value>)]
+      if (style.sortsKeys) entries.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+      const members = entries.map(
+        ([key, item]) => jsonString(key, style.isAscii) + style.keySeparator + toJson(item, style, depth + 1),
+      )
+      return wrap('{', members, '}', style, depth)
+    }
+    default:
+      throw new Error(`a value of type ${typeName(value)} is not JSON serializable`)
+  }
+}
+
+function wrap(
+  open: string,
+  items: readonly string[],
+  close: string,
+  style: JsonStyle,
+  depth: number,
+): string {
+  if (items.length === 0) return open + close
+  if (style.indent === null) return open + items.join(style.itemSeparator) + close
+  const line = `\n${' '.repeat(style.indent * (depth + 1))}`
+  return `${open}${line}${items.join(style.itemSeparator + line)}\n${' '.repeat(style.indent * depth)}${close}`
+}
+
+function jsonString(text: string, isAscii: boolean): string {
+  const json = JSON.stringify(text)
+  if (!isAscii) return json
+  return json.replace(/[\x7f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}

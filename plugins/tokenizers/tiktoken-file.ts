@@ -1,0 +1,176 @@
+/**
+ * Turns a tiktoken vocabulary (one line a piece: base64 and rank) into a `tokenizer.json`, so that one library encodes
+ * both kinds.
+ */
+import { basename } from 'node:path'
+import type { AddedToken } from './build-token-table.ts'
+import { toByteLetters } from './byte-letters.ts'
+import { BadSource } from './source-files.ts'
+
+const CL100K =
+  "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+const QWEN = CL100K.replace('\\p{N}{1,3}', '\\p{N}')
+const O200K = [
+  "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+  "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+  '\\p{N}{1,3}',
+  ' ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*',
+  '\\s*[\\r\\n]+',
+  '\\s+(?!\\S)',
+  '\\s+',
+].join('|')
+/** Words of Han letters stand by themselves. */
+const HAN = [
+  '[\\p{Han}]+',
+  "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+  "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+  '\\p{N}{1,3}',
+  ' ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*',
+  '\\s*[\\r\\n]+',
+  '\\s+(?!\\S)',
+  '\\s+',
+].join('|')
+const R50K = "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
+/** What the file does not say: how text is split, and the tokens that control the model. @source grpc facts 6.1 */
+interface Encoding {
+  readonly pattern: string
+  readonly special: Readonly<Record<string, number>>
+}
+
+const ENCODINGS: readonly (readonly [file: RegExp, encoding: Encoding])[] = [
+  [/^o200k_base/, { pattern: O200K, special: { '<|endoftext|>': 199_999, '<|endofprompt|>': 200_018 } }],
+  [
+    /^cl100k_base/,
+    {
+      pattern: CL100K,
+      special: {
+        '<|endoftext|>': 100_257,
+        '<|fim_prefix|>': 100_258,
+        '<|fim_middle|>': 100_259,
+        '<|fim_suffix|>': 100_260,
+        '<|endofprompt|>': 100_276,
+      },
+    },
+  ],
+  [/^(p50k|r50k)_base/, { pattern: R50K, special: { '<|endoftext|>': 50_256 } }],
+  [/^qwen/, { pattern: QWEN, special: {} }],
+]
+
+/** Special ids that such models keep after their pieces. */
+const HAN_RESERVED = 256
+
+export interface TiktokenFile {
+  /** As `Tokenizer.fromString` takes it. */
+  readonly json: string
+  readonly added: readonly AddedToken[]
+  readonly pieces: ReadonlyMap<number, string>
+}
+
+/**
+ * @param config `tokenizer_config.json` beside it, for special tokens (`added_tokens_decoder`) and the kind
+ * @throws BadSource naming the line at fault
+ */
+export function readTiktoken(
+  file: string,
+  bytes: Buffer,
+  config: Readonly<Record<string, unknown>>,
+): TiktokenFile {
+  const ranks = readRanks(bytes)
+  const known = ENCODINGS.find(([name]) => name.test(basename(file)))?.[1]
+  const isHan = known === undefined && String(config.tokenizer_class) === 'TikTokenTokenizer'
+  const pattern = known?.pattern ?? (isHan ? HAN : CL100K)
+  const added = addedTokens(config, known, isHan ? ranks.size : null)
+  const pieces = new Map(
+    [...ranks].map(([latin, rank]) => [rank, toByteLetters(Buffer.from(latin, 'latin1'))]),
+  )
+  const vocab: Record<string, number> = Object.create(null)
+  for (const [rank, piece] of pieces) vocab[piece] = rank
+  // Ids of added tokens are those that the model knows; others would be numbered anew.
+  for (const { id, content } of added) vocab[content] = id
+  const json = JSON.stringify({
+    version: '1.0',
+    added_tokens: added.map((token) => ({
+      ...token,
+      single_word: false,
+      lstrip: false,
+      rstrip: false,
+      normalized: false,
+    })),
+    normalizer: null,
+    pre_tokenizer: {
+      type: 'Sequence',
+      pretokenizers: [
+        { type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false },
+        { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false },
+      ],
+    },
+    post_processor: null,
+    decoder: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false },
+    model: { type: 'BPE', ignore_merges: true, vocab, merges: mergesOf(ranks) },
+  })
+  return { json, added, pieces }
+}
+
+/** Rank by piece; pieces as latin1 text, one letter a byte. */
+function readRanks(bytes: Buffer): Map<string, number> {
+  const ranks = new Map<string, number>()
+  let line = 0
+  for (const row of bytes.toString('latin1').split('\n')) {
+    line++
+    if (row === '' || row === '\r') continue
+    const space = row.indexOf(' ')
+    const rank = Number(row.slice(space + 1))
+    const piece = space < 0 ? '' : Buffer.from(row.slice(0, space), 'base64').toString('latin1')
+    if (piece === '' || !Number.isInteger(rank) || rank < 0 || rank > 0xff_ffff)
+      throw new BadSource(`line ${line} of the tiktoken file is not a piece and its rank`)
+    ranks.set(piece, rank)
+  }
+  if (ranks.size === 0) throw new BadSource('the tiktoken file is empty')
+  return ranks
+}
+
+/**
+ * Which pairs make up a piece, the pair that is merged last. tiktoken merges by the rank of the result, so for every
+ * way to cut a piece in two known pieces there is a merge; pairs of lower ranks go first.
+ */
+function mergesOf(ranks: ReadonlyMap<string, number>): string[][] {
+  const merges: [string, string][] = []
+  const inOrder = [...ranks].sort(([, a], [, b]) => a - b)
+  for (const [piece] of inOrder) {
+    const cuts: (readonly [left: string, right: string, leftRank: number, rightRank: number])[] = []
+    for (let at = 1; at < piece.length; at++) {
+      const left = ranks.get(piece.slice(0, at))
+      const right = ranks.get(piece.slice(at))
+      if (left !== undefined && right !== undefined)
+        cuts.push([piece.slice(0, at), piece.slice(at), left, right])
+    }
+    cuts.sort((a, b) => a[2] - b[2] || a[3] - b[3])
+    for (const [left, right] of cuts) merges.push([left, right])
+  }
+  return merges.map((pair) => pair.map((piece) => toByteLetters(Buffer.from(piece, 'latin1'))))
+}
+
+function addedTokens(
+  config: Readonly<Record<string, unknown>>,
+  known: Encoding | undefined,
+  firstReserved: number | null,
+): AddedToken[] {
+  const added = new Map<number, AddedToken>()
+  for (const [content, id] of Object.entries(known?.special ?? {}))
+    added.set(id, { id, content, special: true })
+  if (firstReserved !== null) {
+    for (let id = firstReserved; id < firstReserved + HAN_RESERVED; id++)
+      added.set(id, { id, content: `<|reserved_token_${id}|>`, special: true })
+  }
+  const declared = config.added_tokens_decoder
+  for (const [key, token] of Object.entries(
+    typeof declared === 'object' && declared !== null ? declared : {},
+  )) {
+    const { content, special } = token as { content?: unknown; special?: unknown }
+    const id = Number(key)
+    if (typeof content !== 'string' || !Number.isInteger(id)) continue
+    added.set(id, { id, content, special: special === true })
+  }
+  return [...added.values()].sort((a, b) => a.id - b.id)
+}

@@ -1,0 +1,73 @@
+/** Shapes of the tokenizer routes. @source API spec 2.10, 4.3; routes facts 7, 8 */
+import { type Static, Type } from '#kernel'
+
+const id = Type.String({ format: 'uuid' })
+
+export const AddTokenizerSchema = Type.Object({
+  name: Type.String({ minLength: 1, maxLength: 1_024, description: 'Unique; what tokenize finds it by.' }),
+  source: Type.String({
+    minLength: 1,
+    maxLength: 4_096,
+    description: 'Folder or file on the gateway’s machine.',
+  }),
+  chat_template_path: Type.Optional(
+    Type.Union([Type.String({ minLength: 1, maxLength: 4_096 }), Type.Null()], {
+      description: 'A Jinja template in place of the one that comes with the tokenizer.',
+    }),
+  ),
+})
+
+const state = Type.Union(['pending', 'processing', 'completed', 'failed'].map((name) => Type.Literal(name)))
+
+export const TokenizerStatusSchema = Type.Object({
+  id,
+  status: state,
+  message: Type.String(),
+  vocab_size: Type.Optional(Type.Integer({ description: 'Once it is loaded.' })),
+})
+
+export const TokenizerRecordSchema = Type.Object({
+  id,
+  name: Type.String(),
+  source: Type.String(),
+  vocab_size: Type.Integer(),
+})
+
+export const TokenizerListSchema = Type.Object({ tokenizers: Type.Array(TokenizerRecordSchema) })
+
+export const RemovedSchema = Type.Object({ success: Type.Boolean(), message: Type.String() })
+
+const model = Type.String({
+  description: 'Name or id of a tokenizer; empty or `unknown` takes the first one.',
+})
+
+/** Most texts or token lists of one request. */
+const MAX_BATCH = 2_048
+
+export const TokenizeSchema = Type.Object({
+  model,
+  prompt: Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MAX_BATCH })]),
+})
+export type Tokenize = Static<typeof TokenizeSchema>
+
+export const TokenizeReplySchema = Type.Object({
+  tokens: Type.Array(Type.Union([Type.Integer(), Type.Array(Type.Integer())])),
+  count: Type.Union([Type.Integer(), Type.Array(Type.Integer())]),
+  char_count: Type.Union([Type.Integer(), Type.Array(Type.Integer())], {
+    description: 'Unicode code points.',
+  }),
+})
+
+// Lists of a million ids are checked in the handler, at a hundredth of the validator's cost.
+export const DetokenizeSchema = Type.Object({
+  model,
+  tokens: Type.Array(Type.Unknown(), { description: 'Ids, or lists of ids.' }),
+  skip_special_tokens: Type.Optional(
+    Type.Union([Type.Boolean(), Type.Null()], { description: 'Default true.' }),
+  ),
+})
+export type Detokenize = Static<typeof DetokenizeSchema>
+
+export const DetokenizeReplySchema = Type.Object({
+  text: Type.Union([Type.String(), Type.Array(Type.String())]),
+})

