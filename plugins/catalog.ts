@@ -10,6 +10,7 @@ export const catalog: PluginCatalog = {
   kubernetes: () => import('./kubernetes/index.ts'),
   openapi: () => import('./openapi/index.ts'),
   pairs: () => import('./pairs/index.ts'),
+  parsers: () => import('./parsers/index.ts'),
   policies: () => import('./policies/index.ts'),
   postgres: () => import('./postgres/index.ts'),
   proxy: () => import('./proxy/index.ts'),
