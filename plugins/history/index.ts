@@ -9,7 +9,8 @@ export default definePlugin({
     name: 'history',
     version: '0.1.0',
     description: 'Responses and conversations that outlive their request.',
-    optionalDependencies: ['storage', 'postgres'],
+    provides: [History],
+    usesOptionally: [SharedStore, Store],
     config: historyConfig,
   },
   register(host, config) {

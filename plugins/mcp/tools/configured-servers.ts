@@ -4,10 +4,21 @@ import type { BuiltInConfig, McpConfig, ServerConfig } from '../config.ts'
 import { connectionKey, type ServerTarget } from '../connection/server-target.ts'
 import { mcpErrors } from '../errors.ts'
 import { ANYWHERE } from '../net/reach-rules.ts'
-import type { ServerPlan } from './server-plan.ts'
 
 /** What is known of a configured server before a request says more. */
-export type KnownServer = Pick<ServerPlan, 'target' | 'key' | 'place' | 'server' | 'isHidden' | 'config'>
+export interface KnownServer {
+  readonly target: ServerTarget
+  /** Of the pool. */
+  readonly key: string
+  /** What stands for the server in fingerprints: its label in the configuration, or the URL. */
+  readonly place: string
+  /** What guards are told: the same, but of a URL only what holds no credentials. */
+  readonly server: string
+  /** Clients see nothing of it. */
+  readonly isHidden: boolean
+  /** What the operator says of a server of the configuration; null for one that the client named. */
+  readonly config: ServerConfig | null
+}
 
 export class ConfiguredServers {
   readonly #servers = new Map<string, { readonly config: ServerConfig; readonly target: ServerTarget }>()

@@ -1,26 +1,15 @@
 /** Turns what a request declares into servers to be opened; refuses what can be refused without asking anybody. */
 import type { BuiltInToolRequest, GatewayTool, McpToolRequest } from '#kernel'
-import type { BuiltInConfig, McpConfig, ServerConfig } from '../config.ts'
-import { connectionKey, type ServerTarget } from '../connection/server-target.ts'
+import type { BuiltInConfig, McpConfig } from '../config.ts'
+import { connectionKey } from '../connection/server-target.ts'
 import { mcpErrors } from '../errors.ts'
 import { type ReachRules, readServerUrl } from '../net/reach-rules.ts'
 import { readClientHeaders } from './client-headers.ts'
-import type { ConfiguredServers } from './configured-servers.ts'
+import type { ConfiguredServers, KnownServer } from './configured-servers.ts'
 
 /** One server of a turn, before it is opened. */
-export interface ServerPlan {
+export interface ServerPlan extends KnownServer {
   readonly label: string
-  readonly target: ServerTarget
-  /** Of the pool. */
-  readonly key: string
-  /** What stands for the server in fingerprints: its label in the configuration, or the URL. */
-  readonly place: string
-  /** What guards are told: the same, but of a URL only what holds no credentials. */
-  readonly server: string
-  /** Clients see nothing of it. */
-  readonly isHidden: boolean
-  /** What the operator says of a server of the configuration; null for one that the client named. */
-  readonly config: ServerConfig | null
   /** Null for the server behind a built-in tool. */
   readonly request: McpToolRequest | null
   readonly builtIn: { readonly config: BuiltInConfig; readonly request: BuiltInToolRequest } | null
