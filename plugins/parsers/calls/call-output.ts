@@ -1,0 +1,237 @@
+/**
+ * What a reader of calls has found so far goes out through here: text, and calls as soon as they are certain. It keeps
+ * the raw text of what may still turn out to be no call, and the rules about text beside calls. @hot
+ */
+import { isSpace } from '../scan/json-scanner.ts'
+import type { ToolTypes } from '../scan/tool-types.ts'
+
+/** Receives what a reader finds, in order. */
+export interface CallSink {
+  text(delta: string): void
+  /** @param index 0-based, without gaps */
+  callStarted(index: number, name: string): void
+  callArguments(index: number, delta: string): void
+  /** @param isComplete false when the text ended or broke inside the call */
+  callDone(index: number, isComplete: boolean): void
+}
+
+/** Text of a format that stands beside its calls. */
+export interface TextRules {
+  /** `prefix`: what follows the first call is, in the reference's words, ignored; `verbatim`: it is an answer. */
+  readonly trailing: 'prefix' | 'verbatim'
+  /**
+   * Space at the borders: `keep`; `before-calls`: dropped before a block; `blank-line`: exactly one empty line is;
+   * `trim`: dropped at both ends of the whole.
+   */
+  readonly space: 'keep' | 'before-calls' | 'blank-line' | 'trim'
+}
+
+export interface CallLimits {
+  readonly maxCalls: number
+  /** Characters of one call's arguments. */
+  readonly maxArgumentChars: number
+}
+
+export interface CallOptions {
+  readonly tools: ToolTypes
+  readonly limits: CallLimits
+  /** Hand out a call only when it is whole, and as text when it never is. */
+  readonly holdCalls: boolean
+  /** Drop what follows the first call where the format's rule says so. */
+  readonly dropsTrailing: boolean
+  /** A call of an undeclared name: handed on, or left as text. */
+  readonly unknownTools: 'forward' | 'text'
+}
+
+export const MAX_NAME_LENGTH = 256
+/** Space that is held back at most; more of it is text. */
+const MAX_SPACE = 65_536
+
+interface HeldCall {
+  readonly name: string
+  arguments: string
+}
+
+export class CallOutput {
+  readonly options: CallOptions
+  readonly #sink: CallSink
+  readonly #rules: TextRules
+  readonly #held: HeldCall[] = []
+  /** Consumed text that becomes text again if no call comes of it. */
+  #raw = ''
+  #isOpen = false
+  #isInCall = false
+  #count = 0
+  #space = ''
+  #hasText = false
+  /** A call went out and no text since. */
+  #isBehindCall = false
+
+  constructor(sink: CallSink, rules: TextRules, options: CallOptions) {
+    this.#sink = sink
+    this.#rules = rules
+    this.options = options
+  }
+
+  /** Calls handed out. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** Something that may become a call is open. */
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  /** Consumed text that waits for a decision. */
+  get rawText(): string {
+    return this.#raw
+  }
+
+  text(part: string): void {
+    if (part === '') return
+    const rules = this.#rules
+    if (this.#count > 0 && rules.trailing === 'prefix') {
+      if (this.options.dropsTrailing) return
+      if (this.#isBehindCall) {
+        this.#textBehindCall(part)
+        return
+      }
+    }
+    if (rules.space === 'keep') this.#send(part)
+    else this.#holdSpace(part)
+  }
+
+  /** Space between calls, and behind the last, belongs to the calls. */
+  #textBehindCall(part: string): void {
+    this.#space += part
+    if (isBlank(part) && this.#space.length < MAX_SPACE) return
+    const all = this.#space
+    this.#space = ''
+    this.#isBehindCall = false
+    this.#holdSpace(all)
+  }
+
+  #holdSpace(part: string): void {
+    if (this.#rules.space === 'keep') {
+      this.#send(part)
+      return
+    }
+    let whole = this.#space === '' ? part : this.#space + part
+    this.#space = ''
+    if (this.#rules.space === 'trim' && !this.#hasText) {
+      let start = 0
+      while (start < whole.length && isSpace(whole.charCodeAt(start))) start++
+      whole = whole.slice(start)
+    }
+    let end = whole.length
+    while (end > 0 && isSpace(whole.charCodeAt(end - 1))) end--
+    if (whole.length - end >= MAX_SPACE) end = whole.length
+    this.#space = whole.slice(end)
+    if (end > 0) this.#send(end === whole.length ? whole : whole.slice(0, end))
+  }
+
+  #send(part: string): void {
+    this.#hasText = true
+    this.#isBehindCall = false
+    this.#sink.text(part)
+  }
+
+  /** Something begins that may hold calls. */
+  begin(): void {
+    this.#isOpen = true
+  }
+
+  /** Text that has been consumed inside of it. */
+  raw(part: string): void {
+    if (this.#isOpen && (this.options.holdCalls || !this.#isInCall)) this.#raw += part
+  }
+
+  /** @returns false when this cannot be a call; the reader then calls `fail` */
+  start(name: string): boolean {
+    const { options } = this
+    if (name === '' || name.length > MAX_NAME_LENGTH) return false
+    if (this.#count + this.#held.length >= options.limits.maxCalls) return false
+    if (options.unknownTools === 'text' && options.tools.size > 0 && !options.tools.has(name)) return false
+    this.#isInCall = true
+    if (options.holdCalls) this.#held.push({ name, arguments: '' })
+    else {
+      this.#raw = ''
+      this.#callStarts(name)
+    }
+    return true
+  }
+
+  /** Text of the arguments goes on. */
+  arguments(part: string): void {
+    if (part === '') return
+    if (this.options.holdCalls) this.#held[this.#held.length - 1].arguments += part
+    else this.#sink.callArguments(this.#count - 1, part)
+  }
+
+  /** The call is whole. */
+  done(): void {
+    this.#isInCall = false
+    if (!this.options.holdCalls) this.#sink.callDone(this.#count - 1, true)
+  }
+
+  /** What was begun has come to its proper end. */
+  close(): void {
+    this.#isOpen = false
+    this.#raw = ''
+    for (const call of this.#held) {
+      this.#callStarts(call.name)
+      if (call.arguments !== '') this.#sink.callArguments(this.#count - 1, call.arguments)
+      this.#sink.callDone(this.#count - 1, true)
+    }
+    this.#held.length = 0
+  }
+
+  /** What was begun is none after all: its text is text, a call that is under way already stays as far as it got. */
+  fail(): void {
+    const raw = this.#raw
+    this.#raw = ''
+    this.#isOpen = false
+    if (this.#isInCall && !this.options.holdCalls) this.#sink.callDone(this.#count - 1, false)
+    this.#isInCall = false
+    this.#held.length = 0
+    this.text(raw)
+  }
+
+  /** What was begun is markup of no use to anybody: it is neither call nor text. */
+  discard(): void {
+    this.#raw = ''
+    this.fail()
+  }
+
+  /** The text is over. */
+  end(): void {
+    if (this.#isOpen) this.fail()
+    const isDropped = this.#isBehindCall || this.#rules.space === 'trim'
+    if (this.#space !== '' && !isDropped) this.#sink.text(this.#space)
+    this.#space = ''
+  }
+
+  #callStarts(name: string): void {
+    this.#beforeCall()
+    this.#isBehindCall = this.#rules.trailing === 'prefix'
+    this.#sink.callStarted(this.#count++, name)
+  }
+
+  #beforeCall(): void {
+    const space = this.#space
+    if (space === '') return
+    const { space: rule } = this.#rules
+    this.#space = ''
+    if (this.#isBehindCall) return
+    if (rule === 'blank-line') {
+      const kept = space.endsWith('\n\n') ? space.slice(0, -2) : space
+      if (kept !== '') this.#sink.text(kept)
+    } else if (rule === 'trim') this.#space = space
+  }
+}
+
+function isBlank(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (!isSpace(text.charCodeAt(i))) return false
+  return true
+}

@@ -1,0 +1,116 @@
+/** What all readers of calls share: the text that waits, and small steps over it whose outcome no border of chunks can change. @hot */
+import { isSpace } from '../scan/json-scanner.ts'
+import type { MarkerSearch } from '../scan/marker-search.ts'
+import type { CallOutput } from './call-output.ts'
+
+export const NO = -1
+export const MORE = 0
+export const YES = 1
+
+/**
+ * Reads the text of one choice, chunk by chunk. A format's reader is a machine of states: `step` does one thing with the
+ * text at `at` and says whether it could; what it cannot decide yet stays.
+ */
+export abstract class CallReader {
+  protected readonly out: CallOutput
+  protected input = ''
+  protected at = 0
+  /** No more text comes: what is undecided is decided. */
+  protected isEnd = false
+  /** Text up to a marker, gathered by `readUntil`. */
+  protected gathered = ''
+
+  constructor(out: CallOutput) {
+    this.out = out
+  }
+
+  push(text: string): void {
+    this.input = this.at < this.input.length ? this.input.slice(this.at) + text : text
+    this.at = 0
+    while (this.step());
+  }
+
+  end(): void {
+    this.isEnd = true
+    while (this.step());
+    const rest = this.input.slice(this.at)
+    // What is left of closing marks is nobody's text when their call is out.
+    if (this.isClosing && !this.out.options.holdCalls) this.out.close()
+    else {
+      if (this.out.isOpen) this.out.fail()
+      this.out.text(rest)
+    }
+    this.out.end()
+  }
+
+  /** The call is whole and its closing marks are awaited. */
+  protected abstract get isClosing(): boolean
+
+  /** @returns false when nothing can be done before more text comes */
+  protected abstract step(): boolean
+
+  /** Consumes characters of what was begun. */
+  protected consume(count: number): void {
+    this.out.raw(this.input.slice(this.at, this.at + count))
+    this.at += count
+  }
+
+  /** Everything up to a place is text. */
+  protected textUntil(place: number): void {
+    if (place <= this.at) return
+    this.out.text(
+      this.at === 0 && place === this.input.length ? this.input : this.input.slice(this.at, place),
+    )
+    this.at = place
+  }
+
+  /** Begins something with a marker at the current place. */
+  protected begin(length: number): void {
+    this.out.begin()
+    this.consume(length)
+  }
+
+  /** Consumes a marker if it stands here. */
+  protected match(marker: string): number {
+    const left = this.input.length - this.at
+    if (left >= marker.length) {
+      if (!this.input.startsWith(marker, this.at)) return NO
+      this.consume(marker.length)
+      return YES
+    }
+    return marker.startsWith(this.input.slice(this.at)) ? MORE : NO
+  }
+
+  /** Consumes space. @returns false when the text ends with it */
+  protected skipSpace(): boolean {
+    let at = this.at
+    while (at < this.input.length && isSpace(this.input.charCodeAt(at))) at++
+    if (at > this.at) this.consume(at - this.at)
+    return this.at < this.input.length
+  }
+
+  /**
+   * Gathers text up to the first of some markers and consumes that too; `search.found` says which. NO when more than
+   * `limit` characters come before it: exactly so many are consumed then.
+   */
+  protected readUntil(search: MarkerSearch, limit: number): number {
+    const place = search.find(this.input, this.at)
+    const isFound = search.found >= 0
+    const room = limit - this.gathered.length
+    const stop = Math.min(isFound || !this.isEnd ? place : this.input.length, this.at + room)
+    if (stop > this.at) {
+      this.gathered += this.input.slice(this.at, stop)
+      this.consume(stop - this.at)
+    }
+    if (stop < place) return NO
+    if (!isFound) return MORE
+    this.consume(search.markers[search.found].length)
+    return YES
+  }
+
+  protected takeGathered(): string {
+    const { gathered } = this
+    this.gathered = ''
+    return gathered
+  }
+}

@@ -1,0 +1,164 @@
+/** How a format with heads is written down, and what is made of that once, when the format is first used. */
+import type { JsonStyle } from '../scan/json-scanner.ts'
+import { MarkerSearch } from '../scan/marker-search.ts'
+import type { ToolTypes } from '../scan/tool-types.ts'
+import type { Untyped } from '../scan/typed-value.ts'
+import type { JsonArgumentsRules } from './json-arguments.ts'
+
+/** A key and what its header says of the type; undefined leaves that to the tool's schema. */
+export interface PairKey {
+  readonly name: string
+  readonly type?: string
+}
+
+export interface PairFormat {
+  readonly open: string
+  readonly keyEnd: string
+  /** Null when the header names no key. */
+  readonly toKey: (header: string) => PairKey | null
+  /** What stands between key and value beyond `keyEnd`; null for nothing. */
+  readonly valueOpen?: string
+  readonly close: string
+  /** What the text between the marks means; default: as it stands. */
+  readonly toValue?: (text: string) => string
+  /** Whether the tool's schema decides types; default true. */
+  readonly isTyped?: boolean
+  /** Values without a declared type; default `infer`. */
+  readonly untyped?: Untyped
+}
+
+/** A body that is read as a whole, up to the first closing mark. */
+export interface BlockFormat {
+  /** Mark around strings in which a closing mark is data. */
+  readonly quote?: string
+  /** The arguments as JSON; null when the body is not what it should be. */
+  readonly toArguments: (body: string, tools: ToolTypes, tool: string) => string | null
+}
+
+/** A format whose calls are `open… name … body close…`, perhaps all of them inside a section. */
+export interface HeadedFormat {
+  readonly section?: readonly [open: string, close: string]
+  /** A call counts outside of a section too. */
+  readonly isSectionOptional?: boolean
+  /** Marks before the name; space may stand between them. */
+  readonly open: readonly string[]
+  /** The mark behind the name, or how a name without one ends: with its line, its word, or before the next tag. */
+  readonly nameEnd: string | { readonly stop: 'line' | 'word' | 'tag' }
+  /** Default: trimmed. */
+  readonly toName?: (header: string) => string | null
+  readonly body: 'json' | 'pairs' | 'either' | 'block'
+  readonly json?: JsonArgumentsRules
+  readonly block?: BlockFormat
+  readonly pair?: PairFormat
+  /** A mark that may stand before the closing ones. */
+  readonly inner?: string
+  readonly close: readonly string[]
+  readonly style?: JsonStyle
+  /** Makes the format of a section whose opening mark goes on with a suffix up to `>`; null for no such suffix. */
+  readonly suffixed?: (suffix: string) => HeadedFormat | null
+}
+
+export interface CompiledPair {
+  readonly open: string
+  readonly keyEnd: MarkerSearch
+  readonly toKey: (header: string) => PairKey | null
+  readonly valueOpen: string | null
+  readonly close: MarkerSearch
+  readonly toValue: (text: string) => string
+  readonly isTyped: boolean
+  readonly untyped: Untyped
+}
+
+export interface CompiledBlock {
+  /** Found: 0 the end, 1 a quote. */
+  readonly end: MarkerSearch
+  readonly quote: MarkerSearch
+  readonly toArguments: BlockFormat['toArguments']
+}
+
+export interface CompiledSuffix {
+  readonly end: MarkerSearch
+  readonly toFormat: (suffix: string) => CompiledHeads | null
+}
+
+export interface CompiledHeads {
+  readonly section: readonly [open: string, close: string] | null
+  readonly open: readonly string[]
+  readonly isSectionOptional: boolean
+  /** Found: a call where one may stand alone, else or next a section. */
+  readonly outside: MarkerSearch
+  /** Found: 0 a call, 1 the section's end. */
+  readonly inside: MarkerSearch
+  readonly nameEnd: MarkerSearch | null
+  readonly nameStop: 'line' | 'word' | 'tag'
+  readonly toName: (header: string) => string | null
+  readonly body: 'json' | 'pairs' | 'either' | 'block'
+  readonly json: JsonArgumentsRules
+  readonly block: CompiledBlock | null
+  readonly suffix: CompiledSuffix | null
+  readonly pair: CompiledPair | null
+  readonly inner: string | null
+  readonly close: readonly string[]
+  /** Found: 0 another pair, 1 the end, 2 the inner mark. */
+  readonly behindPair: MarkerSearch
+  readonly style: JsonStyle
+  readonly comma: string
+  readonly colon: string
+}
+
+export function compileHeads(format: HeadedFormat): CompiledHeads {
+  const { section, open, nameEnd, pair, inner, close, style = 'compact' } = format
+  const call = open[0]
+  const isSectionOptional = format.isSectionOptional ?? false
+  return {
+    section: section ?? null,
+    open,
+    isSectionOptional,
+    outside: new MarkerSearch(
+      section === undefined ? [call] : isSectionOptional ? [call, section[0]] : [section[0]],
+    ),
+    inside: new MarkerSearch(section === undefined ? [call] : [call, section[1]]),
+    nameEnd: typeof nameEnd === 'string' ? new MarkerSearch([nameEnd]) : null,
+    nameStop: typeof nameEnd === 'string' ? 'word' : nameEnd.stop,
+    toName: format.toName ?? ((header) => header.trim()),
+    body: format.body,
+    json: format.json ?? { style, other: 'keep' },
+    block: format.block === undefined ? null : compileBlock(format.block, close[0]),
+    suffix: format.suffixed === undefined ? null : compileSuffix(format.suffixed),
+    pair: pair === undefined ? null : compilePair(pair),
+    inner: inner ?? null,
+    close,
+    behindPair: new MarkerSearch([pair?.open ?? close[0], close[0], ...(inner === undefined ? [] : [inner])]),
+    style,
+    comma: style === 'spaced' ? ', ' : ',',
+    colon: style === 'spaced' ? ': ' : ':',
+  }
+}
+
+function compileBlock({ quote, toArguments }: BlockFormat, close: string): CompiledBlock {
+  const quotes = quote === undefined ? [] : [quote]
+  return { end: new MarkerSearch([close, ...quotes]), quote: new MarkerSearch([quote ?? close]), toArguments }
+}
+
+function compileSuffix(toFormat: (suffix: string) => HeadedFormat | null): CompiledSuffix {
+  return {
+    end: new MarkerSearch(['>']),
+    toFormat: (suffix) => {
+      const format = toFormat(suffix)
+      return format === null ? null : compileHeads(format)
+    },
+  }
+}
+
+function compilePair(pair: PairFormat): CompiledPair {
+  return {
+    open: pair.open,
+    keyEnd: new MarkerSearch([pair.keyEnd]),
+    toKey: pair.toKey,
+    valueOpen: pair.valueOpen ?? null,
+    close: new MarkerSearch([pair.close]),
+    toValue: pair.toValue ?? ((text) => text),
+    isTyped: pair.isTyped ?? true,
+    untyped: pair.untyped ?? 'infer',
+  }
+}

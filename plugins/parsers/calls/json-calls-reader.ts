@@ -1,0 +1,280 @@
+/** Reads calls that are JSON objects, alone or in an array, between marks or wherever JSON stands in the text. @hot */
+import { DONE, FAILED, JsonScanner, RUNNING } from '../scan/json-scanner.ts'
+import { MarkerSearch } from '../scan/marker-search.ts'
+import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
+import { CallReader, MORE, NO } from './call-reader.ts'
+import { JsonArguments } from './json-arguments.ts'
+import { JsonCall, type JsonCallRules } from './json-call.ts'
+
+export interface JsonCallsFormat {
+  readonly call: JsonCallRules
+  /** Mark before the JSON; null for formats without one. */
+  readonly open: string | null
+  /** Mark behind it. */
+  readonly close: string | null
+  /** Marks that are dropped wherever they stand in the text. */
+  readonly wrappers?: readonly string[]
+  readonly shape: 'object' | 'array' | 'either'
+  /** Where JSON without a mark may be a call: nowhere, anywhere, or as the first thing of the text. */
+  readonly bare: 'no' | 'anywhere' | 'start'
+  /** What stands between objects outside of an array; such a list ends with the text. */
+  readonly separator?: string
+  /** After the first value the rest is text. */
+  readonly isOnce: boolean
+  /** A mark between a plain name and its JSON, as in `[TOOL_CALLS]name[ARGS]{}`. */
+  readonly argumentsMark?: string
+}
+
+/** What is made of a format once. */
+export interface CompiledJsonCalls {
+  readonly format: JsonCallsFormat
+  /** Found: 0 the mark before calls, others are wrappers; null when there are no marks. */
+  readonly marks: MarkerSearch | null
+  readonly argumentsMark: MarkerSearch | null
+}
+
+export function compileJsonCalls(format: JsonCallsFormat): CompiledJsonCalls {
+  const marks = format.bare === 'anywhere' ? ['{', '['] : format.open === null ? [] : [format.open]
+  const all = marks.concat(format.wrappers ?? [])
+  return {
+    format,
+    marks: all.length === 0 ? null : new MarkerSearch(all),
+    argumentsMark: format.argumentsMark === undefined ? null : new MarkerSearch([format.argumentsMark]),
+  }
+}
+
+/** Prose that begins like a call is held back no longer than this, in characters. @source parsers facts 6.2 */
+const MAX_BARE = 65_536
+/** An object behind a mark. */
+const MAX_MARKED = 8 * 1024 * 1024
+
+const OPEN_BRACE = 0x7b
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+const COMMA = 0x2c
+
+const START = 0
+const TEXT = 1
+const VALUE_START = 2
+const ITEM_START = 3
+const OBJECT = 4
+const BEHIND_ITEM = 5
+const BEHIND_OBJECT = 6
+const CLOSING = 7
+const NAME = 8
+const ARGUMENTS = 9
+const PLAIN_JSON = 10
+const REST = 11
+
+export class JsonCallsReader extends CallReader {
+  readonly #format: CompiledJsonCalls
+  readonly #call: JsonCall
+  #state: number
+  #isArray = false
+  #isBare = false
+  #items = 0
+  #arguments: JsonArguments | null = null
+  #plain: JsonScanner | null = null
+
+  constructor(out: CallOutput, format: CompiledJsonCalls) {
+    super(out)
+    this.#format = format
+    this.#call = new JsonCall(out, format.format.call)
+    this.#state = format.format.bare === 'start' ? START : TEXT
+  }
+
+  protected override get isClosing(): boolean {
+    return this.#state === CLOSING
+  }
+
+  protected override step(): boolean {
+    switch (this.#state) {
+      case START:
+        return this.#readStart()
+      case TEXT:
+        return this.#readText()
+      case VALUE_START:
+        return this.#startValue()
+      case ITEM_START:
+        return this.#startItem()
+      case OBJECT:
+        return this.#readObject()
+      case BEHIND_ITEM:
+        return this.#behindItem()
+      case BEHIND_OBJECT:
+        return this.#behindObject()
+      case CLOSING:
+        return this.#closes()
+      case NAME:
+        return this.#readName()
+      case ARGUMENTS:
+        return this.#readArguments()
+      case PLAIN_JSON:
+        return this.#readPlain()
+      default:
+        this.textUntil(this.input.length)
+        return false
+    }
+  }
+
+  #enter(state: number): boolean {
+    this.#state = state
+    return true
+  }
+
+  #fail(): boolean {
+    this.gathered = ''
+    if (!this.#isBare || this.#format.format.bare !== 'anywhere' || this.#items > 0) {
+      this.out.fail()
+      return this.#enter(TEXT)
+    }
+    // JSON of an answer is passed over as a whole, so that no object inside of it is taken for a call.
+    const { rawText } = this.out
+    this.out.fail()
+    this.#plain ??= new JsonScanner('raw', 0)
+    this.#plain.reset('raw', Number.MAX_SAFE_INTEGER)
+    this.#plain.feed(rawText, 0, rawText.length)
+    this.#plain.take()
+    return this.#enter(this.#plain.status === RUNNING ? PLAIN_JSON : TEXT)
+  }
+
+  #readPlain(): boolean {
+    const plain = this.#plain
+    if (plain === null) return this.#enter(TEXT)
+    const stop = plain.feed(this.input, this.at, this.input.length)
+    plain.take()
+    this.textUntil(stop)
+    return plain.status !== RUNNING && this.#enter(TEXT)
+  }
+
+  #readStart(): boolean {
+    this.out.begin()
+    if (!this.skipSpace()) return false
+    const code = this.input.charCodeAt(this.at)
+    this.#isBare = true
+    this.#items = 0
+    if (code === OPEN_BRACE) return this.#startObject()
+    return this.#fail()
+  }
+
+  #readText(): boolean {
+    const { marks, format } = this.#format
+    if (marks === null) {
+      this.textUntil(this.input.length)
+      return false
+    }
+    const place = marks.find(this.input, this.at)
+    const { found } = marks
+    if (found < 0) {
+      this.textUntil(this.isEnd ? this.input.length : place)
+      return false
+    }
+    this.textUntil(place)
+    this.#isBare = format.bare === 'anywhere'
+    this.#items = 0
+    if (this.#isBare) {
+      this.begin(0)
+      return this.#enter(VALUE_START)
+    }
+    if (found > 0) {
+      this.at += marks.markers[found].length
+      return true
+    }
+    this.begin(marks.markers[0].length)
+    return this.#enter(VALUE_START)
+  }
+
+  #startValue(): boolean {
+    if (!this.skipSpace()) return false
+    const code = this.input.charCodeAt(this.at)
+    const { shape, argumentsMark } = this.#format.format
+    this.#isArray = false
+    if (code === OPEN_BRACKET && shape !== 'object') {
+      this.#isArray = true
+      this.consume(1)
+      return this.#enter(ITEM_START)
+    }
+    if (code === OPEN_BRACE && shape !== 'array') return this.#startObject()
+    if (argumentsMark !== undefined && code !== OPEN_BRACKET && code !== OPEN_BRACE) return this.#enter(NAME)
+    return this.#fail()
+  }
+
+  #startItem(): boolean {
+    if (!this.skipSpace()) return false
+    const code = this.input.charCodeAt(this.at)
+    return code === OPEN_BRACE ? this.#startObject() : this.#fail()
+  }
+
+  #startObject(): boolean {
+    this.#call.reset(this.#isBare ? MAX_BARE : MAX_MARKED)
+    return this.#enter(OBJECT)
+  }
+
+  #readObject(): boolean {
+    const stop = this.#call.feed(this.input, this.at)
+    this.consume(stop - this.at)
+    if (this.#call.status === RUNNING) return false
+    if (this.#call.status === FAILED) return this.#fail()
+    this.#items++
+    return this.#enter(this.#isArray ? BEHIND_ITEM : BEHIND_OBJECT)
+  }
+
+  #behindItem(): boolean {
+    if (!this.skipSpace()) return false
+    const code = this.input.charCodeAt(this.at)
+    if (code !== COMMA && code !== CLOSE_BRACKET) return this.#fail()
+    this.consume(1)
+    return this.#enter(code === COMMA ? ITEM_START : CLOSING)
+  }
+
+  /** A list without brackets ends with the text; whatever else comes shows that it was an answer. */
+  #behindObject(): boolean {
+    const { separator } = this.#format.format
+    if (separator === undefined) return this.#enter(CLOSING)
+    if (!this.skipSpace()) return this.isEnd && this.#ends()
+    if (!this.input.startsWith(separator, this.at)) return this.#fail()
+    this.consume(separator.length)
+    return this.#enter(ITEM_START)
+  }
+
+  #closes(): boolean {
+    const { close } = this.#format.format
+    if (close === null) return this.#ends()
+    if (!this.skipSpace()) return false
+    return this.match(close) === MORE ? false : this.#ends()
+  }
+
+  #ends(): boolean {
+    this.out.close()
+    return this.#enter(this.#format.format.isOnce ? REST : TEXT)
+  }
+
+  #readName(): boolean {
+    const { argumentsMark } = this.#format
+    if (argumentsMark === null) return this.#fail()
+    const is = this.readUntil(argumentsMark, MAX_NAME_LENGTH)
+    if (is === MORE) return false
+    const name = plainName(this.takeGathered())
+    if (is === NO || name === '') return this.#fail()
+    this.#arguments ??= new JsonArguments(this.out, { style: 'compact', other: 'refuse' })
+    this.#arguments.reset(name)
+    return this.#enter(ARGUMENTS)
+  }
+
+  #readArguments(): boolean {
+    const json = this.#arguments
+    if (json === null) return this.#fail()
+    this.consume(json.feed(this.input, this.at) - this.at)
+    if (json.status === RUNNING) return false
+    if (json.status !== DONE) return this.#fail()
+    this.out.done()
+    this.out.close()
+    return this.#enter(TEXT)
+  }
+}
+
+/** Some versions put an id between name and arguments. */
+function plainName(head: string): string {
+  const id = head.indexOf('[CALL_ID]')
+  return (id < 0 ? head : head.slice(0, id)).trim()
+}

@@ -1,0 +1,201 @@
+/** Reads calls written as Python, `[f(a=1), g()]` or one a line; a call goes out when its bracket closes. @hot */
+import { BracketScan } from '../scan/bracket-scan.ts'
+import { isSpace } from '../scan/json-scanner.ts'
+import { MarkerSearch } from '../scan/marker-search.ts'
+import { keywordsToJson } from '../scan/python-literal.ts'
+import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
+import { CallReader, MORE } from './call-reader.ts'
+
+export interface PythonFormat {
+  /** Mark before the calls; with `isBare` they count without it too. */
+  readonly open: string
+  readonly close: string
+  readonly isBare: boolean
+  /** Calls stand in a list; otherwise one after the other. */
+  readonly isList: boolean
+}
+
+export interface CompiledPython {
+  readonly format: PythonFormat
+  /** Found: 0 the opening mark, 1 the closing one, 2 a bracket. */
+  readonly marks: MarkerSearch
+}
+
+export function compilePython(format: PythonFormat): CompiledPython {
+  const bare = format.isBare ? ['['] : []
+  return { format, marks: new MarkerSearch([format.open, format.close].concat(bare)) }
+}
+
+const TEXT = 0
+const LIST_START = 1
+const CALL_START = 2
+const NAME = 3
+const FIRST_KEY = 4
+const ARGUMENTS = 5
+const BEHIND_CALL = 6
+const CLOSING = 7
+const NAME_END = 8
+
+export class PythonCallsReader extends CallReader {
+  readonly #format: CompiledPython
+  readonly #brackets = new BracketScan()
+  #state = TEXT
+  #isMarked = false
+  #name = ''
+
+  constructor(out: CallOutput, format: CompiledPython) {
+    super(out)
+    this.#format = format
+  }
+
+  protected override get isClosing(): boolean {
+    return this.#state === CLOSING
+  }
+
+  protected override step(): boolean {
+    switch (this.#state) {
+      case TEXT:
+        return this.#readText()
+      case LIST_START:
+        return this.#startList()
+      case CALL_START:
+        return this.#startCall()
+      case NAME:
+        return this.#readName()
+      case NAME_END:
+        return this.#endName()
+      case FIRST_KEY:
+        return this.#readFirstKey()
+      case ARGUMENTS:
+        return this.#readArguments()
+      case BEHIND_CALL:
+        return this.#behindCall()
+      default:
+        return this.#closes()
+    }
+  }
+
+  #enter(state: number): boolean {
+    this.#state = state
+    return true
+  }
+
+  #fail(): boolean {
+    this.out.fail()
+    this.gathered = ''
+    return this.#enter(TEXT)
+  }
+
+  #readText(): boolean {
+    const { marks, format } = this.#format
+    const place = marks.find(this.input, this.at)
+    const { found } = marks
+    if (found < 0) {
+      this.textUntil(this.isEnd ? this.input.length : place)
+      return false
+    }
+    this.textUntil(place)
+    const length = marks.markers[found].length
+    if (found === 1) {
+      // Behind calls it is theirs, elsewhere it is nobody's.
+      if (this.out.count > 0) this.at += length
+      else this.textUntil(place + length)
+      return true
+    }
+    this.#isMarked = found === 0
+    this.begin(length)
+    return this.#enter(found === 0 && format.isList ? LIST_START : CALL_START)
+  }
+
+  #startList(): boolean {
+    if (!this.skipSpace()) return false
+    if (this.input[this.at] !== '[') return this.#fail()
+    this.consume(1)
+    return this.#enter(CALL_START)
+  }
+
+  #startCall(): boolean {
+    return this.skipSpace() && this.#enter(NAME)
+  }
+
+  #readName(): boolean {
+    let at = this.at
+    const limit = Math.min(this.input.length, at + MAX_NAME_LENGTH - this.gathered.length)
+    while (at < limit && isNameCode(this.input.charCodeAt(at))) at++
+    this.gathered += this.input.slice(this.at, at)
+    this.consume(at - this.at)
+    return at < this.input.length && this.#enter(NAME_END)
+  }
+
+  #endName(): boolean {
+    if (!this.skipSpace()) return false
+    if (this.input[this.at] !== '(' || this.gathered === '') return this.#fail()
+    this.consume(1)
+    this.#name = this.takeGathered()
+    return this.#enter(FIRST_KEY)
+  }
+
+  /** Prose in brackets has no `key=` behind its bracket, so that it is not held back for long. */
+  #readFirstKey(): boolean {
+    let at = this.at
+    const { input } = this
+    while (at < input.length && isSpace(input.charCodeAt(at))) at++
+    const start = at
+    while (at < input.length && at - start <= MAX_NAME_LENGTH && isNameCode(input.charCodeAt(at))) at++
+    const hasKey = at > start
+    while (at < input.length && isSpace(input.charCodeAt(at))) at++
+    if (at - this.at > 2 * MAX_NAME_LENGTH) return this.#fail()
+    if (at === input.length) return false
+    if (!hasKey && input[at] !== ')') return this.#fail()
+    if (hasKey && input[at] !== '=') return this.#fail()
+    this.#brackets.reset(1)
+    return this.#enter(ARGUMENTS)
+  }
+
+  #readArguments(): boolean {
+    const room = this.out.options.limits.maxArgumentChars - this.gathered.length
+    const end = Math.min(this.input.length, this.at + room)
+    const stop = this.#brackets.feed(this.input, this.at, end)
+    const until = stop < 0 ? end : stop
+    this.gathered += this.input.slice(this.at, until)
+    this.consume(until - this.at)
+    if (stop < 0) return end < this.input.length && this.#fail()
+    const json = keywordsToJson(this.takeGathered().slice(0, -1))
+    if (json === null || !this.out.start(this.#name)) return this.#fail()
+    this.out.arguments(json)
+    this.out.done()
+    return this.#enter(BEHIND_CALL)
+  }
+
+  #behindCall(): boolean {
+    const { format } = this.#format
+    if (!this.skipSpace()) return false
+    const char = this.input[this.at]
+    if (format.isList) {
+      if (char !== ',' && char !== ']') return this.#fail()
+      this.consume(1)
+      return this.#enter(char === ',' ? CALL_START : CLOSING)
+    }
+    const is = this.match(format.close)
+    if (is === MORE) return false
+    if (is < 0) return this.#enter(CALL_START)
+    this.out.close()
+    return this.#enter(TEXT)
+  }
+
+  #closes(): boolean {
+    if (this.#isMarked) {
+      if (!this.skipSpace()) return false
+      if (this.match(this.#format.format.close) === MORE) return false
+    }
+    this.out.close()
+    return this.#enter(TEXT)
+  }
+}
+
+/** Letters of any script, digits, underscore, and what tool names hold besides. */
+function isNameCode(code: number): boolean {
+  if (code >= 0x80) return code !== 0xa0 && code !== 0x3000 && code !== 0xfeff
+  if (code >= 0x30 && code <= 0x39) return true
+  return (code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a) || code === 0x5f || code === 0x2e
+}

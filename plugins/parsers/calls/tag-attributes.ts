@@ -1,0 +1,31 @@
+/** Reads the head of a tag: its name and its attributes. */
+
+/** First word of a head; space before it is allowed. */
+export function tagName(head: string): string {
+  return /^\s*([\w-]*)/.exec(head)?.[1] ?? ''
+}
+
+/**
+ * Value of an attribute in either kind of quotes, entities decoded; null when it is not there. What stands in another
+ * attribute's value is no attribute.
+ */
+export function attribute(head: string, name: string): string | null {
+  for (const [, key, double, single] of head.matchAll(/([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g)) {
+    if (key === name) return decodeEntities(double ?? single ?? '')
+  }
+  return null
+}
+
+const ENTITIES: ReadonlyMap<string, string> = new Map([
+  ['&lt;', '<'],
+  ['&gt;', '>'],
+  ['&amp;', '&'],
+  ['&quot;', '"'],
+  ['&apos;', "'"],
+])
+
+/** The five entities of XML, each decoded once. */
+export function decodeEntities(text: string): string {
+  if (!text.includes('&')) return text
+  return text.replaceAll(/&(?:lt|gt|amp|quot|apos);/g, (entity) => ENTITIES.get(entity) ?? entity)
+}

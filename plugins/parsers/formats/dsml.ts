@@ -1,0 +1,77 @@
+/** Tags that begin with `<｜DSML｜`, in three variants. @source parsers facts 1.11, 1.12; of November 2026, 1 */
+import type { TextRules } from '../calls/call-output.ts'
+import type { PairKey } from '../calls/headed-format.ts'
+import { attribute } from '../calls/tag-attributes.ts'
+import type { JsonStyle } from '../scan/json-scanner.ts'
+import { headedFormat } from './tool-format.ts'
+
+const END_OF_SENTENCE = '<｜end▁of▁sentence｜>'
+
+interface Variant {
+  readonly block: string
+  /** What follows the mark inside of every tag. */
+  readonly gap: string
+  readonly isBlockOptional: boolean
+  readonly text: TextRules
+  readonly style: JsonStyle
+}
+
+function dsml({ block, gap, isBlockOptional, text, style }: Variant) {
+  const tag = (name: string) => `<｜DSML｜${gap}${name}`
+  const end = (name: string) => `</｜DSML｜${gap}${name}>`
+  return headedFormat(
+    {
+      section: [`${tag(block)}>`, end(block)],
+      isSectionOptional: isBlockOptional,
+      open: [tag('invoke name="')],
+      nameEnd: '">',
+      body: 'either',
+      json: { style: 'raw', other: 'refuse' },
+      pair: {
+        open: tag('parameter '),
+        keyEnd: '>',
+        toKey,
+        close: end('parameter'),
+        toValue: (value) => value.replaceAll(END_OF_SENTENCE, ''),
+        isTyped: false,
+        untyped: 'string',
+      },
+      close: [end('invoke')],
+      style,
+    },
+    text,
+  )
+}
+
+/** `string="false"` says that the value is JSON; if it is none, it is a string after all. */
+function toKey(header: string): PairKey | null {
+  const name = attribute(header, 'name')
+  if (name === null) return null
+  return attribute(header, 'string') === 'false' ? { name, type: 'object' } : { name }
+}
+
+const trimmed: TextRules = { trailing: 'prefix', space: 'before-calls' }
+
+export const deepseek32 = dsml({
+  block: 'function_calls',
+  gap: '',
+  isBlockOptional: false,
+  text: trimmed,
+  style: 'compact',
+})
+
+export const deepseekV4 = dsml({
+  block: 'tool_calls',
+  gap: '',
+  isBlockOptional: false,
+  text: trimmed,
+  style: 'compact',
+})
+
+export const deepseekV41 = dsml({
+  block: 'calls',
+  gap: ' ',
+  isBlockOptional: true,
+  text: { trailing: 'prefix', space: 'blank-line' },
+  style: 'spaced',
+})

@@ -1,0 +1,89 @@
+/** Every tool-call format: its name, its other names, and what its marks need. @source parsers facts 1; of November 2026 */
+import { cohere } from './cohere.ts'
+import { deepseek } from './deepseek.ts'
+import { deepseek31 } from './deepseek31.ts'
+import { deepseek32, deepseekV4, deepseekV41 } from './dsml.ts'
+import { functionGemma, gemma4 } from './gemma.ts'
+import { glm45Moe, glm47Moe, iquest, k2Horizon } from './glm.ts'
+import { hyV4 } from './hy-v4.ts'
+import { inkling } from './inkling.ts'
+import { json, xlam } from './json.ts'
+import { kimiK2 } from './kimi-k2.ts'
+import { kimiK3 } from './kimi-k3.ts'
+import { llama } from './llama.ts'
+import { llamaNemotron } from './llama-nemotron.ts'
+import { minicpm5 } from './minicpm5.ts'
+import { dots3, minimaxM2 } from './minimax.ts'
+import { minimaxM3 } from './minimax-m3.ts'
+import { mistral } from './mistral.ts'
+import { passthrough } from './passthrough.ts'
+import { lfm25, olmo3, pythonic } from './pythonic.ts'
+import { qwen } from './qwen.ts'
+import { qwenXml, seedOss } from './qwen-xml.ts'
+import { sarashina } from './sarashina.ts'
+import { step3 } from './step3.ts'
+import type { ToolFormat } from './tool-format.ts'
+
+export interface NamedFormat {
+  readonly name: string
+  readonly aliases: readonly string[]
+  readonly format: ToolFormat
+  /** What only templates of this format hold, all of it; empty where nothing is certain. */
+  readonly templateMarks: readonly string[]
+}
+
+function row(
+  name: string,
+  format: ToolFormat,
+  templateMark: string | readonly string[] | null = null,
+  aliases: readonly string[] = [],
+): NamedFormat {
+  return { name, aliases, format, templateMarks: templateMark === null ? [] : [templateMark].flat() }
+}
+
+/** Of two marks in one template the one further up wins. */
+export const toolFormats: readonly NamedFormat[] = [
+  row('passthrough', passthrough, null, ['plain']),
+  row('seed_oss', seedOss, '<seed:tool_call>'),
+  row('iquest', iquest, '<iquest_tool_call>'),
+  row('qwen_xml', qwenXml, '<function=', ['qwen_coder', 'nemotron']),
+  row('minimax_m3', minimaxM3, ']<]minimax[>['),
+  row('minimax_m2', minimaxM2, '<minimax:tool_call>'),
+  row('dots3', dots3, '<dots_function_call>'),
+  row('step3', step3, '<steptml:invoke'),
+  row('deepseek_v41', deepseekV41, '<｜DSML｜ calls>', ['deepseek_v4.1']),
+  row('deepseek_v4', deepseekV4, '<｜DSML｜tool_calls>'),
+  row('deepseek32', deepseek32, '<｜DSML｜function_calls>'),
+  row('deepseek', deepseek, ['<｜tool▁calls▁begin｜>', '```json']),
+  row('deepseek31', deepseek31, '<｜tool▁calls▁begin｜>'),
+  row('kimik2', kimiK2, '<|tool_calls_section_begin|>'),
+  row('kimi_k3', kimiK3),
+  row('inkling', inkling, '<|content_invoke_tool_json|>'),
+  row('k2_horizon', k2Horizon, '<ifm|tool_call>'),
+  row('hy_v4', hyV4, '<tool_calls:', ['hy4']),
+  row('glm47_moe', glm47Moe, null, ['glm', 'ling']),
+  row('glm45_moe', glm45Moe, '<arg_key>', ['glm4']),
+  row('gemma4', gemma4, '<|tool_call>'),
+  row('function_gemma', functionGemma, '<start_function_call>'),
+  row('lfm2.5', lfm25, '<|tool_call_start|>'),
+  row('olmo3', olmo3, '<function_calls>'),
+  row('minicpm5', minicpm5, '<param name='),
+  row('llama_nemotron', llamaNemotron, '<TOOLCALL>'),
+  row('mistral', mistral, '[TOOL_CALLS]', ['mistral_v13']),
+  row('cohere', cohere, '<|START_ACTION|>'),
+  row('sarashina', sarashina, '<|tool_calls|>'),
+  row('pythonic', pythonic, '<|python_start|>'),
+  row('llama', llama, '<|python_tag|>'),
+  row('qwen', qwen, '<tool_call>', ['qwen2.5', 'qwen3', 'qwen3_tagged', 'qwen3_tagged_direct']),
+  row('xlam', xlam),
+  row('json', json),
+]
+
+const byName = new Map(
+  toolFormats.flatMap((row) => [row.name, ...row.aliases].map((name) => [name, row] as const)),
+)
+
+/** Exact and case-sensitive; undefined for names that nothing goes by. */
+export function findToolFormat(name: string): NamedFormat | undefined {
+  return byName.get(name)
+}

@@ -1,0 +1,5 @@
+/** Typed frames; a call that no tool is declared for goes with its frame. @source parsers facts 1.19 */
+import { TypedFramesReader } from '../calls/typed-frames-reader.ts'
+import { ALL_TEXT, type ToolFormat } from './tool-format.ts'
+
+export const inkling: ToolFormat = { text: ALL_TEXT, open: (out) => new TypedFramesReader(out) }

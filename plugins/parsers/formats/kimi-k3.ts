@@ -1,0 +1,5 @@
+/** Channels of `<|open|>` and `<|close|>` tags. @source parsers facts 1.18 */
+import { ChannelTagsReader } from '../calls/channel-tags-reader.ts'
+import { PREFIX_TEXT, type ToolFormat } from './tool-format.ts'
+
+export const kimiK3: ToolFormat = { text: PREFIX_TEXT, open: (out) => new ChannelTagsReader(out) }

@@ -1,0 +1,11 @@
+/** An array of calls between `<TOOLCALL>` tags. @source parsers facts of November 2026, 2 */
+import { jsonFormat } from './tool-format.ts'
+
+export const llamaNemotron = jsonFormat({
+  call: { nameKeys: ['name'], argumentKeys: ['arguments', 'parameters'] },
+  open: '<TOOLCALL>',
+  close: '</TOOLCALL>',
+  shape: 'either',
+  bare: 'no',
+  isOnce: false,
+})

@@ -1,0 +1,27 @@
+/** A function tag with param tags, values perhaps in CDATA. @source parsers facts of November 2026, 2 */
+import { decodeEntities } from '../calls/tag-attributes.ts'
+import { headedFormat } from './tool-format.ts'
+
+const CDATA_OPEN = '<![CDATA['
+const CDATA_CLOSE = ']]>'
+
+function toValue(text: string): string {
+  const trimmed = text.trim()
+  if (trimmed.startsWith(CDATA_OPEN) && trimmed.endsWith(CDATA_CLOSE))
+    return trimmed.slice(CDATA_OPEN.length, -CDATA_CLOSE.length)
+  return decodeEntities(text)
+}
+
+export const minicpm5 = headedFormat({
+  open: ['<function name="'],
+  nameEnd: '">',
+  body: 'pairs',
+  pair: {
+    open: '<param name="',
+    keyEnd: '">',
+    toKey: (header) => (header === '' ? null : { name: header }),
+    close: '</param>',
+    toValue,
+  },
+  close: ['</function>'],
+})

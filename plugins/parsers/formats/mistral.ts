@@ -1,0 +1,15 @@
+/**
+ * `[TOOL_CALLS]` before an array of calls, or before a name, `[ARGS]` and JSON.
+ * @source parsers facts 1.3; of November 2026, 2
+ */
+import { jsonFormat } from './tool-format.ts'
+
+export const mistral = jsonFormat({
+  call: { nameKeys: ['name'], argumentKeys: ['arguments', 'parameters'] },
+  open: '[TOOL_CALLS]',
+  close: null,
+  shape: 'either',
+  bare: 'no',
+  isOnce: false,
+  argumentsMark: '[ARGS]',
+})

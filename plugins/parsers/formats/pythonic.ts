@@ -1,0 +1,22 @@
+/** A Python list of calls. @source parsers facts 1.7; of November 2026, 2 */
+import { ALL_TEXT, pythonFormat } from './tool-format.ts'
+
+export const pythonic = pythonFormat(
+  { open: '<|python_start|>', close: '<|python_end|>', isBare: true, isList: true },
+  ALL_TEXT,
+)
+
+export const lfm25 = pythonFormat({
+  open: '<|tool_call_start|>',
+  close: '<|tool_call_end|>',
+  isBare: false,
+  isList: true,
+})
+
+/** One call a line. */
+export const olmo3 = pythonFormat({
+  open: '<function_calls>',
+  close: '</function_calls>',
+  isBare: false,
+  isList: false,
+})

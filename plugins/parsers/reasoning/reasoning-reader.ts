@@ -1,0 +1,60 @@
+/** What all readers of reasoning share: the text that waits, and who gets the parts. @hot */
+
+export interface ReasoningSink {
+  reasoning(delta: string): void
+  text(delta: string): void
+}
+
+/** How a reader begins. */
+export interface ReasoningStart {
+  /** The prompt ended inside of reasoning; undefined: as the format says. */
+  readonly isInside?: boolean
+  /** One text and no stream: what proves wrong later may wait. */
+  readonly isWhole: boolean
+}
+
+/** Separates reasoning from the answer, chunk by chunk. */
+export abstract class ReasoningReader {
+  protected readonly sink: ReasoningSink
+  protected input = ''
+  protected at = 0
+  protected isEnd = false
+  #isInside: boolean
+
+  constructor(sink: ReasoningSink, isInside: boolean) {
+    this.sink = sink
+    this.#isInside = isInside
+  }
+
+  get isInside(): boolean {
+    return this.#isInside
+  }
+
+  protected set inside(isInside: boolean) {
+    this.#isInside = isInside
+  }
+
+  push(text: string): void {
+    this.input = this.at < this.input.length ? this.input.slice(this.at) + text : text
+    this.at = 0
+    while (this.step());
+  }
+
+  end(): void {
+    this.isEnd = true
+    while (this.step());
+    this.flush(this.input.length)
+  }
+
+  /** @returns false when nothing can be done before more text comes */
+  protected abstract step(): boolean
+
+  /** Hands on everything up to a place, as what it is. */
+  protected flush(place: number): void {
+    if (place <= this.at) return
+    const part = this.at === 0 && place === this.input.length ? this.input : this.input.slice(this.at, place)
+    this.at = place
+    if (this.#isInside) this.sink.reasoning(part)
+    else this.sink.text(part)
+  }
+}

@@ -1,0 +1,103 @@
+/** Every reasoning format: its name, its marks, and the models that use it. @source parsers facts 2, 7.2 */
+import { RESPONSE_WRAPPERS } from '../formats/cohere.ts'
+import { ChannelReasoningReader } from './channel-reasoning.ts'
+import { FramedReasoningReader } from './framed-reasoning.ts'
+import type { ReasoningReader, ReasoningSink, ReasoningStart } from './reasoning-reader.ts'
+import { SuffixedReasoningReader } from './suffixed-reasoning.ts'
+import { compileReasoning, type TaggedReasoning, TaggedReasoningReader } from './tagged-reasoning.ts'
+
+export interface ReasoningFormat {
+  readonly name: string
+  readonly aliases: readonly string[]
+  /** Output begins inside of reasoning whatever the prompt says. */
+  readonly isAlwaysInside: boolean
+  /** Its marks are special tokens, which the engine must not drop. */
+  readonly needsSpecialTokens: boolean
+  open(sink: ReasoningSink, start: ReasoningStart): ReasoningReader
+}
+
+interface Traits {
+  readonly aliases?: readonly string[]
+  readonly isAlwaysInside?: boolean
+  readonly needsSpecialTokens?: boolean
+}
+
+const THINK: TaggedReasoning = { start: '<think>', end: '</think>' }
+
+function tagged(name: string, marks: TaggedReasoning, traits: Traits = {}): ReasoningFormat {
+  let compiled: ReturnType<typeof compileReasoning> | null = null
+  const isAlwaysInside = traits.isAlwaysInside ?? false
+  return {
+    name,
+    aliases: traits.aliases ?? [],
+    isAlwaysInside,
+    needsSpecialTokens: traits.needsSpecialTokens ?? false,
+    open: (sink, start) => {
+      compiled ??= compileReasoning(marks)
+      return new TaggedReasoningReader(sink, compiled, start.isInside ?? isAlwaysInside)
+    },
+  }
+}
+
+function special(
+  name: string,
+  open: (sink: ReasoningSink, start: ReasoningStart) => ReasoningReader,
+  traits: Traits = {},
+): ReasoningFormat {
+  return {
+    name,
+    aliases: traits.aliases ?? [],
+    isAlwaysInside: false,
+    needsSpecialTokens: traits.needsSpecialTokens ?? true,
+    open,
+  }
+}
+
+const always = { isAlwaysInside: true }
+
+export const reasoningFormats: readonly ReasoningFormat[] = [
+  tagged('base', THINK),
+  tagged('deepseek_r1', THINK, always),
+  tagged('deepseek_v31', THINK),
+  tagged('deepseek_v4', THINK),
+  tagged('deepseek_v41', { ...THINK, dropsStrayEnd: true }, { aliases: ['deepseek_v4.1'] }),
+  tagged('qwen3', THINK, { aliases: ['qwen3_tagged', 'iquest', 'ling'] }),
+  tagged('qwen3_thinking', THINK, always),
+  tagged('glm45', THINK, { aliases: ['glm', 'glm4'] }),
+  tagged('step3', THINK, always),
+  tagged('minimax', THINK, { ...always, aliases: ['minimax_m2'] }),
+  tagged('minimax_m3', { start: '<mm:think>', end: '</mm:think>' }),
+  tagged('kimi', { start: '◁think▷', end: '◁/think▷' }),
+  tagged('kimi_k25', THINK),
+  tagged('kimi_thinking', THINK, always),
+  tagged('nano_v3', THINK),
+  tagged('mistral_v13', { start: '[THINK]', end: '[/THINK]' }, { needsSpecialTokens: true }),
+  tagged('seed_oss', { start: '<seed:think>', end: '</seed:think>' }),
+  tagged(
+    'gemma4',
+    { start: '<|channel>thought\n', end: '<channel|>', dropsStrayEnd: true },
+    { needsSpecialTokens: true },
+  ),
+  tagged('cohere_cmd', {
+    start: '<|START_THINKING|>',
+    end: '<|END_THINKING|>',
+    wrappers: RESPONSE_WRAPPERS,
+  }),
+  special('hy_v4', (sink, start) => new SuffixedReasoningReader(sink, start.isInside ?? false), {
+    aliases: ['hy4'],
+    needsSpecialTokens: false,
+  }),
+  special('kimi_k3', (sink, start) => new ChannelReasoningReader(sink, start)),
+  special('inkling', (sink, start) => new FramedReasoningReader(sink, start.isInside ?? false)),
+]
+
+const byName = new Map(
+  reasoningFormats.flatMap((format) =>
+    [format.name, ...format.aliases].map((name) => [name, format] as const),
+  ),
+)
+
+/** Exact and case-sensitive; undefined for names that nothing goes by. */
+export function findReasoningFormat(name: string): ReasoningFormat | undefined {
+  return byName.get(name)
+}

@@ -1,0 +1,29 @@
+/** JSON texts as a whole: checked and rewritten without a detour over numbers and objects of JavaScript. */
+import { DONE, JsonScanner, type JsonStyle } from './json-scanner.ts'
+
+/** Longest value that is rewritten, in characters. */
+const MAX_LENGTH = 64 * 1024 * 1024
+
+/** The same value without needless space; null when the text is not one JSON value. */
+export function rewriteJson(text: string, style: JsonStyle = 'compact'): string | null {
+  const scanner = new JsonScanner(style, MAX_LENGTH)
+  const at = scanner.feed(text, 0, text.length)
+  scanner.finish()
+  if (scanner.status !== DONE) return null
+  for (let rest = at; rest < text.length; rest++) {
+    const code = text.charCodeAt(rest)
+    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return null
+  }
+  return scanner.output
+}
+
+/** A JSON string literal for any text. */
+export function quote(text: string): string {
+  return JSON.stringify(text)
+}
+
+/** The text of a literal that a scanner has passed. */
+export function unquote(literal: string): string {
+  const value: unknown = JSON.parse(literal)
+  return typeof value === 'string' ? value : ''
+}

@@ -1,0 +1,71 @@
+/** Finds the first of a few markers in a text, and the tail of it that may yet become one. @hot */
+
+/**
+ * A fixed set of markers, none of which begins another. Shared by all streams: it keeps nothing between searches except
+ * the answer of the last one.
+ */
+export class MarkerSearch {
+  /** Which marker the last search found; -1 for none. */
+  found = -1
+  readonly markers: readonly string[]
+  readonly #firstCodes: Uint8Array
+  readonly #onlyFirst: string | null
+
+  constructor(markers: readonly string[]) {
+    this.markers = markers
+    this.#firstCodes = new Uint8Array(256)
+    let isOne = true
+    for (const marker of markers) {
+      if (marker[0] !== markers[0][0]) isOne = false
+      this.#firstCodes[marker.charCodeAt(0) & 255] = 1
+    }
+    this.#onlyFirst = isOne ? markers[0][0] : null
+  }
+
+  /**
+   * Where the first marker begins, with `found` saying which. Without one, `found` is -1 and the answer is where a
+   * marker may have begun that the text is too short for; its length when there is none.
+   */
+  find(text: string, from: number): number {
+    const length = text.length
+    let at = this.#next(text, from)
+    while (at < length) {
+      for (let i = 0; i < this.markers.length; i++) {
+        const marker = this.markers[i]
+        if (text.startsWith(marker, at)) {
+          this.found = i
+          return at
+        }
+        if (length - at < marker.length && isPrefixAt(marker, text, at)) {
+          this.found = -1
+          return at
+        }
+      }
+      at = this.#next(text, at + 1)
+    }
+    this.found = -1
+    return length
+  }
+
+  /** The next place at which any marker could begin. */
+  #next(text: string, from: number): number {
+    if (this.#onlyFirst !== null) {
+      const at = text.indexOf(this.#onlyFirst, from)
+      return at < 0 ? text.length : at
+    }
+    const codes = this.#firstCodes
+    const length = text.length
+    let at = from
+    while (at < length && codes[text.charCodeAt(at) & 255] === 0) at++
+    return at
+  }
+}
+
+/** Whether the rest of the text is the beginning of the marker. */
+function isPrefixAt(marker: string, text: string, at: number): boolean {
+  const count = text.length - at
+  for (let i = 0; i < count; i++) {
+    if (text.charCodeAt(at + i) !== marker.charCodeAt(i)) return false
+  }
+  return true
+}

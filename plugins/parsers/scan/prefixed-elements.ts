@@ -1,0 +1,73 @@
+/** Reads elements named by their keys, nested ones as objects and `item` elements as arrays. */
+import { MAX_DEPTH } from './json-scanner.ts'
+import { quote } from './json-text.ts'
+import { itemSchema, memberSchema, typeOf } from './tool-types.ts'
+import { toTypedJson } from './typed-value.ts'
+
+/** Stands before every tag, so that tags of the data are data. */
+export const M3_PREFIX = ']<]minimax[>['
+
+interface Element {
+  readonly key: string
+  readonly children: Element[]
+  text: string
+}
+
+/** @returns the JSON object of the elements; null when they are not well nested */
+export function elementsToJson(text: string, schemaOf: (key: string) => unknown): string | null {
+  const root = readElements(text)
+  if (root === null) return null
+  return objectOf(root.children, schemaOf)
+}
+
+function readElements(text: string): Element | null {
+  const root: Element = { key: '', children: [], text: '' }
+  const open: Element[] = [root]
+  const parts = text.split(M3_PREFIX)
+  // What stands before the first tag is space.
+  for (let i = 1; i < parts.length; i++) {
+    const part = parts[i]
+    const end = part.indexOf('>')
+    if (part[0] !== '<' || end < 0) return null
+    const isClosing = part[1] === '/'
+    const key = part.slice(isClosing ? 2 : 1, end).trim()
+    const current = open[open.length - 1]
+    if (isClosing) {
+      if (open.length === 1 || current.key !== key) return null
+      open.pop()
+    } else {
+      if (key === '' || open.length > MAX_DEPTH) return null
+      const child = { key, children: [], text: '' }
+      current.children.push(child)
+      open.push(child)
+    }
+    open[open.length - 1].text += part.slice(end + 1)
+  }
+  return open.length === 1 ? root : null
+}
+
+/** A key that comes again makes an array of its values. */
+function objectOf(elements: readonly Element[], schemaOf: (key: string) => unknown, text = ''): string {
+  const members = new Map<string, string[]>()
+  for (const element of elements) {
+    const values = members.get(element.key)
+    const json = valueOf(element, schemaOf(element.key))
+    if (values === undefined) members.set(element.key, [json])
+    else values.push(json)
+  }
+  const stray = text.trim()
+  if (stray !== '') members.set('$text', [quote(stray)])
+  const written = [...members].map(
+    ([key, values]) => `${quote(key)}:${values.length === 1 ? values[0] : `[${values.join(',')}]`}`,
+  )
+  return `{${written.join(',')}}`
+}
+
+function valueOf(element: Element, schema: unknown): string {
+  const { children, text } = element
+  const type = typeOf(schema)
+  if (children.length === 0) return toTypedJson(text, type, 'infer', 'compact')
+  const isArray = type === 'array' && children.every(({ key }) => key === 'item')
+  if (isArray) return `[${children.map((child) => valueOf(child, itemSchema(schema))).join(',')}]`
+  return objectOf(children, (key) => memberSchema(schema, key), text)
+}

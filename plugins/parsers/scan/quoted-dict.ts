@@ -1,0 +1,116 @@
+/** Reads `{key:value,…}` in which strings stand between marks and everything else is bare. */
+import { MAX_DEPTH } from './json-scanner.ts'
+import { quote, rewriteJson } from './json-text.ts'
+import { itemSchema, memberSchema, typeOf } from './tool-types.ts'
+import { toTypedJson } from './typed-value.ts'
+
+/** @returns JSON text; null when the text is no such object, or more than one */
+export function quotedDictToJson(
+  text: string,
+  mark: string,
+  schemaOf: (key: string) => unknown,
+): string | null {
+  const reader = new DictReader(text, mark)
+  const json = reader.object(0, schemaOf)
+  return reader.isAtEnd ? json : null
+}
+
+class DictReader {
+  readonly #text: string
+  readonly #mark: string
+  #at = 0
+
+  constructor(text: string, mark: string) {
+    this.#text = text
+    this.#mark = mark
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at === this.#text.length
+  }
+
+  object(depth: number, schemaOf: (key: string) => unknown): string | null {
+    this.#at++
+    const members: string[] = []
+    while (true) {
+      this.#space()
+      if (this.#skip('}')) return `{${members.join(',')}}`
+      const key = this.#key()
+      if (key === null) return null
+      const value = this.#value(depth + 1, schemaOf(key))
+      if (value === null) return null
+      members.push(`${quote(key)}:${value}`)
+      this.#space()
+      if (!this.#skip(',') && this.#text[this.#at] !== '}') return null
+    }
+  }
+
+  #key(): string | null {
+    const quoted = this.#quoted()
+    if (quoted !== null) {
+      this.#space()
+      return this.#skip(':') ? quoted : null
+    }
+    const end = this.#text.indexOf(':', this.#at)
+    if (end < 0) return null
+    const written = this.#text.slice(this.#at, end).trim()
+    if (written === '' || written.length > 1_024) return null
+    this.#at = end + 1
+    return written
+  }
+
+  #value(depth: number, schema: unknown): string | null {
+    if (depth > MAX_DEPTH) return null
+    this.#space()
+    const char = this.#text[this.#at]
+    if (char === '{') return this.object(depth, (key) => memberSchema(schema, key))
+    if (char === '[') return this.#list(depth, itemSchema(schema))
+    const quoted = this.#quoted()
+    if (quoted !== null) return quote(quoted)
+    const start = this.#at
+    while (this.#at < this.#text.length && !',}]'.includes(this.#text[this.#at])) this.#at++
+    if (this.#at === this.#text.length) return null
+    return bareToJson(this.#text.slice(start, this.#at).trim(), typeOf(schema))
+  }
+
+  #list(depth: number, schema: unknown): string | null {
+    this.#at++
+    const items: string[] = []
+    while (true) {
+      this.#space()
+      if (this.#skip(']')) return `[${items.join(',')}]`
+      const item = this.#value(depth + 1, schema)
+      if (item === null) return null
+      items.push(item)
+      this.#space()
+      if (!this.#skip(',') && this.#text[this.#at] !== ']') return null
+    }
+  }
+
+  #quoted(): string | null {
+    if (!this.#text.startsWith(this.#mark, this.#at)) return null
+    const start = this.#at + this.#mark.length
+    const end = this.#text.indexOf(this.#mark, start)
+    if (end < 0) return null
+    this.#at = end + this.#mark.length
+    return this.#text.slice(start, end)
+  }
+
+  #space(): void {
+    while (' \n\r\t'.includes(this.#text[this.#at] ?? 'x')) this.#at++
+  }
+
+  #skip(char: string): boolean {
+    if (this.#text[this.#at] !== char) return false
+    this.#at++
+    return true
+  }
+}
+
+/** Strings have marks, so that a bare value is what JSON would read, unless the schema says otherwise. */
+function bareToJson(text: string, type: string | undefined): string {
+  if (text === '') return quote('')
+  if (type !== undefined && type !== 'string') return toTypedJson(text, type, 'string', 'compact')
+  if (type === 'string') return quote(text)
+  return rewriteJson(text) ?? quote(text)
+}
