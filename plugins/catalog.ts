@@ -12,6 +12,7 @@ export const catalog: PluginCatalog = {
   mcp: () => import('./mcp/index.ts'),
   openapi: () => import('./openapi/index.ts'),
   pairs: () => import('./pairs/index.ts'),
+  parsers: () => import('./parsers/index.ts'),
   policies: () => import('./policies/index.ts'),
   postgres: () => import('./postgres/index.ts'),
   proxy: () => import('./proxy/index.ts'),

@@ -172,7 +172,9 @@ export class CallOutput {
   /** The call is whole. */
   done(): void {
     this.#isInCall = false
-    if (!this.options.holdCalls) this.#sink.callDone(this.#count - 1, true)
+    if (this.options.holdCalls) return
+    this.#raw = ''
+    this.#sink.callDone(this.#count - 1, true)
   }
 
   /** What was begun has come to its proper end. */

@@ -203,7 +203,6 @@ export class JsonCall {
       if (!this.#start()) return false
     }
     this.status = DONE
-    this.#out.done()
     return true
   }
 }

@@ -215,6 +215,7 @@ export class JsonCallsReader extends CallReader {
     this.consume(stop - this.at)
     if (this.#call.status === RUNNING) return false
     if (this.#call.status === FAILED) return this.#fail()
+    this.out.done()
     this.#items++
     return this.#enter(this.#isArray ? BEHIND_ITEM : BEHIND_OBJECT)
   }

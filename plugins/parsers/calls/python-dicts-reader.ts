@@ -126,6 +126,7 @@ export class PythonDictsReader extends CallReader {
       this.#call.reset(json.length)
       at = this.#call.feed(json, at)
       if (this.#call.status !== DONE) return false
+      this.out.done()
       at++
     }
     return at >= json.length

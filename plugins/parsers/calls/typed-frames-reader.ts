@@ -89,6 +89,7 @@ export class TypedFramesReader extends CallReader {
       this.#state = SKIPPED
       return true
     }
+    this.out.done()
     this.#state = CALL_END
     return true
   }

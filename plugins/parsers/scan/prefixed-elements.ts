@@ -51,7 +51,7 @@ function objectOf(elements: readonly Element[], schemaOf: (key: string) => unkno
   const members = new Map<string, string[]>()
   for (const element of elements) {
     const values = members.get(element.key)
-    const json = valueOf(element, schemaOf(element.key))
+    const json = jsonOf(element, schemaOf(element.key))
     if (values === undefined) members.set(element.key, [json])
     else values.push(json)
   }
@@ -63,11 +63,11 @@ function objectOf(elements: readonly Element[], schemaOf: (key: string) => unkno
   return `{${written.join(',')}}`
 }
 
-function valueOf(element: Element, schema: unknown): string {
+function jsonOf(element: Element, schema: unknown): string {
   const { children, text } = element
   const type = typeOf(schema)
   if (children.length === 0) return toTypedJson(text, type, 'infer', 'compact')
   const isArray = type === 'array' && children.every(({ key }) => key === 'item')
-  if (isArray) return `[${children.map((child) => valueOf(child, itemSchema(schema))).join(',')}]`
+  if (isArray) return `[${children.map((child) => jsonOf(child, itemSchema(schema))).join(',')}]`
   return objectOf(children, (key) => memberSchema(schema, key), text)
 }

@@ -1,0 +1,37 @@
+/** Reads output that a schema holds to the arguments of one named call, and nothing but JSON. @hot */
+import { DONE, RUNNING } from '../scan/json-scanner.ts'
+import type { CallOutput } from './call-output.ts'
+import { CallReader } from './call-reader.ts'
+import { JsonArguments } from './json-arguments.ts'
+
+export class ForcedCallReader extends CallReader {
+  readonly #json: JsonArguments
+  #isOver = false
+
+  constructor(out: CallOutput, name: string) {
+    super(out)
+    this.#json = new JsonArguments(out, { style: 'compact', other: 'keep' })
+    this.#json.reset(name)
+    out.begin()
+  }
+
+  protected override get isClosing(): boolean {
+    return false
+  }
+
+  protected override step(): boolean {
+    if (this.#isOver) {
+      this.textUntil(this.input.length)
+      return false
+    }
+    this.consume(this.#json.feed(this.input, this.at) - this.at)
+    if (this.isEnd) this.#json.finish()
+    if (this.#json.status === RUNNING) return false
+    this.#isOver = true
+    if (this.#json.status === DONE) {
+      this.out.done()
+      this.out.close()
+    } else this.out.fail()
+    return true
+  }
+}

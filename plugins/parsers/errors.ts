@@ -1,0 +1,30 @@
+/** Errors of choosing a parser and of what a request demands of calls. */
+import { defineErrors } from '#kernel'
+
+export const parsersErrors = defineErrors('parsers', {
+  unknown_parser: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (kind: 'tool' | 'reasoning', name: string) =>
+      `there is no ${kind} parser named '${name.slice(0, 100)}'`,
+  },
+  invalid_tool_choice: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (name: string | null) =>
+      name === null
+        ? 'tool_choice demands a call, but there are no tools'
+        : `tool_choice names '${name.slice(0, 100)}', which is not among the tools`,
+  },
+  invalid_tool_configuration: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (definition: string) =>
+      `the tools have conflicting definitions of '${definition.slice(0, 100)}' in $defs`,
+  },
+  conflicting_constraints: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (first: string, second: string) => `${first} and ${second} cannot be combined`,
+  },
+})

@@ -1,0 +1,12 @@
+/** The control tokens of Harmony. @source parsers facts 3.2 */
+
+export const START = '<|start|>'
+export const CHANNEL = '<|channel|>'
+export const MESSAGE = '<|message|>'
+export const CONSTRAIN = '<|constrain|>'
+export const END = '<|end|>'
+export const RETURN = '<|return|>'
+export const CALL = '<|call|>'
+
+/** Ids of `<|return|>` and `<|call|>`, at which the model stops. */
+export const HARMONY_STOP_IDS: readonly number[] = [200002, 200012]

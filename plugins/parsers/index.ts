@@ -1,0 +1,31 @@
+/** The parsers plugin: reads reasoning and tool calls out of model output, for engines that give text or tokens. */
+import { definePlugin, OutputParsers } from '#kernel'
+import { checkParserNames } from './check-names.ts'
+import { parsersConfig } from './config.ts'
+import { OutputParsersOf } from './output-parsers.ts'
+import { functionCallRoute, reasoningRoute } from './routes.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'parsers',
+    version: '0.1.0',
+    description: 'Tool calls and reasoning of model output; POST /parse/function_call and /parse/reasoning.',
+    config: parsersConfig,
+  },
+  register(host, config) {
+    checkParserNames(config)
+    const limits = { maxCalls: config.maxCalls, maxArgumentChars: config.maxArgumentKb * 1_024 }
+    host.provide(
+      OutputParsers,
+      new OutputParsersOf({
+        toolParser: config.toolParser,
+        reasoningParser: config.reasoningParser,
+        limits,
+        onChoice: (model, chosen) =>
+          host.log.info({ model: model.slice(0, 200), ...chosen }, 'output formats of a model'),
+      }),
+    )
+    host.route(functionCallRoute(limits))
+    host.route(reasoningRoute(config.maxReasoningKb * 1_024))
+  },
+})

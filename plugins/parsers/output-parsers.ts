@@ -1,0 +1,191 @@
+/** The output parsers service: from what a request says to readers for each of its choices. */
+import type {
+  OutputConstraint,
+  OutputParser,
+  OutputParserRequest,
+  OutputParsersService,
+  OutputSink,
+  OutputStream,
+  ParsedOutput,
+  ToolChoice,
+} from '#kernel'
+import { type CallIds, callIdsOf } from './call-ids.ts'
+import { type CallLimits, type CallOptions, CallOutput } from './calls/call-output.ts'
+import type { CallReader } from './calls/call-reader.ts'
+import { ForcedCallReader } from './calls/forced-call-reader.ts'
+import { PassthroughReader } from './calls/passthrough-reader.ts'
+import { type ChosenFormats, chooseFormats, HARMONY } from './choose-formats.ts'
+import { parsersErrors } from './errors.ts'
+import { findToolFormat } from './formats/format-table.ts'
+import { json } from './formats/json.ts'
+import { passthrough } from './formats/passthrough.ts'
+import type { ToolFormat } from './formats/tool-format.ts'
+import { HarmonyStream } from './harmony/harmony-stream.ts'
+import { HARMONY_STOP_IDS } from './harmony/harmony-tokens.ts'
+import { OutputCollector } from './output-collector.ts'
+import { AnswerInput, AnswerSink, ParserStream } from './output-stream.ts'
+import { findReasoningFormat, type ReasoningFormat } from './reasoning/reasoning-table.ts'
+import { ToolTypes } from './scan/tool-types.ts'
+import { toolConstraint } from './tool-constraint.ts'
+
+/** Names that no format goes by, but that say "leave the text alone". */
+const NO_REASONING = new Set(['passthrough', 'plain'])
+
+export interface ParserSettings {
+  /** The gateway's own choice, where the request makes none; null: by the model. */
+  readonly toolParser: string | null
+  readonly reasoningParser: string | null
+  readonly limits: CallLimits
+  /** Told once for each model. */
+  readonly onChoice: (model: string, chosen: ChosenFormats) => void
+}
+
+/** Models whose choice is remembered; the ids come from clients. */
+const MAX_TOLD = 1_000
+
+export class OutputParsersOf implements OutputParsersService {
+  readonly #settings: ParserSettings
+  readonly #told = new Set<string>()
+
+  constructor(settings: ParserSettings) {
+    this.#settings = settings
+  }
+
+  parserFor(request: OutputParserRequest): OutputParser {
+    const chosen = this.#choose(request)
+    if (chosen.tool === HARMONY) return new HarmonyParser(request, this.#settings.limits)
+    return new TextParser(request, chosen, this.#settings.limits)
+  }
+
+  #choose(request: OutputParserRequest): ChosenFormats {
+    const { toolParser, reasoningParser } = this.#settings
+    const detected = chooseFormats(request)
+    const chosen = {
+      tool: request.toolParser ?? toolParser ?? detected.tool,
+      reasoning: request.reasoningParser ?? reasoningParser ?? detected.reasoning,
+    }
+    if (!this.#told.has(request.model) && this.#told.size < MAX_TOLD) {
+      this.#told.add(request.model)
+      this.#settings.onChoice(request.model, chosen)
+    }
+    return chosen
+  }
+}
+
+/** What every kind of parser keeps of a request. */
+interface Demands {
+  readonly choice: ToolChoice
+  readonly ids: CallIds
+  readonly maxCalls: number
+  readonly constraint: OutputConstraint | null
+}
+
+function demandsOf(request: OutputParserRequest, limits: CallLimits, format: string | null): Demands {
+  const tools = request.tools ?? []
+  const choice = request.toolChoice ?? (tools.length === 0 ? 'none' : 'auto')
+  return {
+    choice,
+    ids: callIdsOf(request.model, request.earlierToolCalls ?? 0),
+    maxCalls: request.allowsParallelCalls === false ? 1 : limits.maxCalls,
+    constraint: toolConstraint(choice, tools, format),
+  }
+}
+
+class TextParser implements OutputParser {
+  readonly toolParser: string | null
+  readonly reasoningParser: string | null
+  readonly needsSpecialTokens: boolean
+  readonly stopTokenIds: readonly number[] = []
+  readonly toolConstraint: OutputConstraint | null
+  readonly #demands: Demands
+  readonly #format: ToolFormat
+  readonly #reasoning: ReasoningFormat | null
+  readonly #isInside: boolean | undefined
+  readonly #options: Omit<CallOptions, 'holdCalls'>
+
+  constructor(request: OutputParserRequest, chosen: ChosenFormats, limits: CallLimits) {
+    const tool = chosen.tool === null ? undefined : findToolFormat(chosen.tool)
+    if (chosen.tool !== null && tool === undefined) throw parsersErrors.unknown_parser('tool', chosen.tool)
+    this.toolParser = tool?.name ?? null
+    this.#demands = demandsOf(request, limits, this.toolParser)
+    this.toolConstraint = this.#demands.constraint
+    this.#reasoning = reasoningOf(chosen.reasoning, request.separatesReasoning ?? true)
+    this.reasoningParser = this.#reasoning?.name ?? null
+    this.#format = this.#demands.choice === 'none' || tool === undefined ? passthrough : tool.format
+    const hasSchema = this.#demands.constraint?.kind === 'json_schema'
+    const keepsMarks = this.#format !== passthrough && !hasSchema
+    this.needsSpecialTokens = keepsMarks || this.#reasoning?.needsSpecialTokens === true
+    // A grammar from the first token on leaves no room for reasoning.
+    const isOpen = hasSchema && request.constraintWaits !== true ? false : request.isReasoningOpen
+    this.#isInside = isOpen ?? undefined
+    this.#options = {
+      tools: new ToolTypes(request.tools ?? []),
+      limits,
+      dropsTrailing: false,
+      unknownTools: 'forward',
+    }
+  }
+
+  open(sink: OutputSink): OutputStream {
+    return this.#open(sink, false)
+  }
+
+  parse(text: string): ParsedOutput {
+    const collector = new OutputCollector()
+    const stream = this.#open(collector, true)
+    stream.push(text)
+    stream.end()
+    return collector.output()
+  }
+
+  #open(sink: OutputSink, isWhole: boolean): OutputStream {
+    const answer = new AnswerSink(sink, this.#demands.ids, this.#demands.maxCalls)
+    const calls = this.#openCalls(answer, { ...this.#options, holdCalls: isWhole })
+    const start = { isInside: this.#isInside, isWhole }
+    const reasoning = this.#reasoning?.open(new AnswerInput(sink, calls), start) ?? null
+    return new ParserStream(reasoning, calls, answer)
+  }
+
+  #openCalls(answer: AnswerSink, options: CallOptions): CallReader {
+    const { choice, constraint } = this.#demands
+    if (constraint?.kind === 'json_schema') {
+      const out = new CallOutput(answer, passthrough.text, options)
+      return typeof choice === 'object' ? new ForcedCallReader(out, choice.name) : json.open(out)
+    }
+    const out = new CallOutput(answer, this.#format.text, options)
+    return this.#format === passthrough ? new PassthroughReader(out) : this.#format.open(out)
+  }
+}
+
+function reasoningOf(name: string | null, isSeparated: boolean): ReasoningFormat | null {
+  if (name === null || NO_REASONING.has(name)) return null
+  const format = findReasoningFormat(name)
+  if (format === undefined) throw parsersErrors.unknown_parser('reasoning', name)
+  return isSeparated || format.needsSpecialTokens ? format : null
+}
+
+class HarmonyParser implements OutputParser {
+  readonly toolParser = HARMONY
+  readonly reasoningParser = HARMONY
+  readonly needsSpecialTokens = true
+  readonly stopTokenIds = HARMONY_STOP_IDS
+  readonly toolConstraint: OutputConstraint | null
+  readonly #demands: Demands
+
+  constructor(request: OutputParserRequest, limits: CallLimits) {
+    this.#demands = demandsOf(request, limits, HARMONY)
+    this.toolConstraint = this.#demands.constraint
+  }
+
+  open(sink: OutputSink): OutputStream {
+    return new HarmonyStream(sink, this.#demands.ids, this.#demands.maxCalls)
+  }
+
+  parse(text: string): ParsedOutput {
+    const collector = new OutputCollector()
+    const stream = this.open(collector)
+    stream.push(text)
+    stream.end()
+    return collector.output()
+  }
+}

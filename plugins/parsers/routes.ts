@@ -1,0 +1,136 @@
+/** The parse routes: HTTP in and out only. @source parsers facts 5 */
+import { defineValidator, type RequestContext, type RouteDefinition } from '#kernel'
+import type { CallLimits } from './calls/call-output.ts'
+import { findToolFormat } from './formats/format-table.ts'
+import { parseReasoning } from './parse-reasoning.ts'
+import { parseToolCalls } from './parse-tool-calls.ts'
+import { findReasoningFormat } from './reasoning/reasoning-table.ts'
+import { ToolTypes } from './scan/tool-types.ts'
+import {
+  FunctionCallReply,
+  FunctionCallRequest,
+  ParseFailure,
+  ReasoningReply,
+  ReasoningRequest,
+} from './wire.ts'
+
+const base = {
+  method: 'POST',
+  access: 'admin',
+  errors: 'admin',
+  endpoint: 'parse',
+  headers: ['content-type'],
+} as const
+const tag = 'Parsers'
+const functionCallRequest = defineValidator(FunctionCallRequest)
+const reasoningRequest = defineValidator(ReasoningRequest)
+
+const failures = {
+  400: { description: 'Bad body, or no parser of that name.', schema: ParseFailure },
+  415: { description: 'The body is not JSON by its content type.', schema: ParseFailure },
+  422: { description: 'A field is missing or of the wrong type.', schema: ParseFailure },
+} as const
+
+export function functionCallRoute(limits: CallLimits): RouteDefinition {
+  return {
+    ...base,
+    path: '/parse/function_call',
+    handler: (ctx) => parseFunctionCall(ctx, limits),
+    docs: {
+      summary: 'Read the tool calls out of a model output',
+      tag,
+      body: FunctionCallRequest,
+      responses: { 200: { description: 'The calls and the rest.', schema: FunctionCallReply }, ...failures },
+    },
+  }
+}
+
+/** @param maxBytes longest text that is taken, in bytes of UTF-8 */
+export function reasoningRoute(maxBytes: number): RouteDefinition {
+  return {
+    ...base,
+    path: '/parse/reasoning',
+    handler: (ctx) => separateReasoning(ctx, maxBytes),
+    docs: {
+      summary: 'Separate reasoning from the answer in a model output',
+      tag,
+      body: ReasoningRequest,
+      responses: { 200: { description: 'Both parts.', schema: ReasoningReply }, ...failures },
+    },
+  }
+}
+
+function parseFunctionCall(ctx: RequestContext, limits: CallLimits): void {
+  if (!hasJson(ctx)) return
+  const body = ctx.bodyJson()
+  const problem = functionCallRequest.problem(body)
+  if (problem !== null) {
+    refuse(ctx, 422, describe(problem))
+    return
+  }
+  const { text, tool_call_parser: name, tools } = functionCallRequest.parse(body)
+  const row = findToolFormat(name)
+  if (row === undefined) {
+    refuse(ctx, 400, `Unknown tool parser: ${name.slice(0, 100)}`)
+    return
+  }
+  const declared = tools.map(({ function: { name, parameters } }) => ({
+    name,
+    parameters: (typeof parameters === 'object' && parameters !== null ? parameters : {}) as Record<
+      string,
+      unknown
+    >,
+  }))
+  const { text: rest, calls } = parseToolCalls(row.format, text, {
+    tools: new ToolTypes(declared),
+    limits,
+    dropsTrailing: true,
+    unknownTools: row.name === 'inkling' ? 'text' : 'forward',
+  })
+  ctx.json(200, {
+    remaining_text: rest,
+    tool_calls: calls.map((call) => ({ function: call })),
+    success: true,
+  })
+}
+
+function separateReasoning(ctx: RequestContext, maxBytes: number): void {
+  if (!hasJson(ctx)) return
+  const body = ctx.bodyJson()
+  const problem = reasoningRequest.problem(body)
+  if (problem !== null) {
+    refuse(ctx, 422, describe(problem))
+    return
+  }
+  const { text, reasoning_parser: name, in_reasoning: isInside } = reasoningRequest.parse(body)
+  if (name === 'passthrough') {
+    ctx.json(200, { normal_text: text, reasoning_text: '', success: true })
+    return
+  }
+  const format = findReasoningFormat(name)
+  if (format === undefined) {
+    refuse(ctx, 400, `Unknown reasoning parser: ${name.slice(0, 100)}`)
+    return
+  }
+  if (Buffer.byteLength(text) > maxBytes) {
+    refuse(ctx, 400, `Failed to separate reasoning: the text is longer than ${maxBytes} bytes`)
+    return
+  }
+  const { reasoning, text: answer } = parseReasoning(format, text, isInside)
+  ctx.json(200, { normal_text: answer, reasoning_text: reasoning, success: true })
+}
+
+function hasJson(ctx: RequestContext): boolean {
+  const type = ctx.header('content-type') ?? ''
+  if (/^application\/(?:[\w.-]+\+)?json\b/i.test(type.trim())) return true
+  refuse(ctx, 415, 'Expected request with `Content-Type: application/json`')
+  return false
+}
+
+function describe({ field, text }: { readonly field: string; readonly text: string }): string {
+  return `${field === '' ? 'the body' : `field '${field}'`} ${text}`
+}
+
+function refuse(ctx: RequestContext, status: number, error: string): void {
+  ctx.json(status, { error, success: false })
+}

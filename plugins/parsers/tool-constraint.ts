@@ -1,0 +1,67 @@
+/** What an engine must be held to so that a model calls as the request demands. @source parsers facts 4.3 */
+import type { OutputConstraint, ParserTool, ToolChoice } from '#kernel'
+import { parsersErrors } from './errors.ts'
+import { structuralTagOf } from './structural-tags.ts'
+
+/** The tools that may be called; null when none must be. */
+export function demandedTools(
+  choice: ToolChoice,
+  tools: readonly ParserTool[],
+): readonly ParserTool[] | null {
+  if (choice === 'auto' || choice === 'none') return null
+  if (choice === 'required') {
+    if (tools.length === 0) throw parsersErrors.invalid_tool_choice(null)
+    return tools
+  }
+  const tool = tools.find(({ name }) => name === choice.name)
+  if (tool === undefined) throw parsersErrors.invalid_tool_choice(choice.name)
+  return [tool]
+}
+
+/** @param format name of the tool parser, whose own marks are demanded where the engine can be told of them */
+export function toolConstraint(
+  choice: ToolChoice,
+  tools: readonly ParserTool[],
+  format: string | null,
+): OutputConstraint | null {
+  const demanded = demandedTools(choice, tools)
+  if (demanded === null) return null
+  const isNamed = typeof choice === 'object'
+  const tag = format === null ? null : structuralTagOf(format, demanded, isNamed)
+  if (tag !== null) return { kind: 'structural_tag', text: JSON.stringify(tag) }
+  const schema = isNamed ? demanded[0].parameters : callsSchema(demanded)
+  return { kind: 'json_schema', text: JSON.stringify(schema) }
+}
+
+/** An array of at least one call of any of the tools. */
+function callsSchema(tools: readonly ParserTool[]): Record<string, unknown> {
+  const definitions = mergedDefinitions(tools)
+  const anyOf = tools.map(({ name, parameters }) => {
+    const { $defs: _merged, ...schema } = parameters
+    return {
+      properties: { name: { type: 'string', enum: [name] }, parameters: schema },
+      required: ['name', 'parameters'],
+    }
+  })
+  return {
+    type: 'array',
+    minItems: 1,
+    items: { type: 'object', anyOf },
+    ...(definitions.size === 0 ? {} : { $defs: Object.fromEntries(definitions) }),
+  }
+}
+
+function mergedDefinitions(tools: readonly ParserTool[]): Map<string, unknown> {
+  const merged = new Map<string, unknown>()
+  for (const { parameters } of tools) {
+    const { $defs: definitions } = parameters
+    if (typeof definitions !== 'object' || definitions === null) continue
+    for (const [name, schema] of Object.entries(definitions)) {
+      const known = merged.get(name)
+      if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schema))
+        throw parsersErrors.invalid_tool_configuration(name)
+      merged.set(name, schema)
+    }
+  }
+  return merged
+}
