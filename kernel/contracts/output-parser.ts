@@ -90,12 +90,43 @@ export interface OutputParser {
   parse(text: string): ParsedOutput
 }
 
+/** What a request demands of the answer's shape; each at most once. */
+export interface AnswerDemands {
+  /** Of the same request's `OutputParser`. */
+  readonly toolConstraint?: OutputConstraint | null
+  /** Schema of `response_format`; `{"type":"object"}` for any object. */
+  readonly jsonSchema?: unknown
+  readonly ebnf?: string | null
+  readonly regex?: string | null
+}
+
+/** What a request says about thinking. @source parsers facts 2.17 */
+export interface ThinkingRequest {
+  readonly chatTemplate?: string | null
+  /** Variables that the client gives to the template. */
+  readonly templateArguments?: Readonly<Record<string, unknown>>
+  readonly reasoningEffort?: string | null
+}
+
+export interface ThinkingState {
+  /** The template's variable that switches thinking; null when it has none. */
+  readonly key: string | null
+  readonly isOn: boolean
+  /** For `OutputParserRequest.isReasoningOpen`. */
+  readonly isReasoningOpen: boolean | null
+}
+
 export interface OutputParsersService {
   /**
    * @throws unknown_parser (400) for an explicit name that nothing goes by, invalid_tool_choice (400) for a named tool
    * that is not there, invalid_tool_configuration (400) when schemas contradict each other
    */
   parserFor(request: OutputParserRequest): OutputParser
+  /** The one constraint of a request. @throws conflicting_constraints (400) when there are two */
+  answerConstraint(parser: OutputParser, demands: AnswerDemands): OutputConstraint | null
+  /** Field or kind of guide by which a runtime takes a constraint; null when it takes none of the kind. */
+  engineConstraintName(runtime: string, kind: OutputConstraint['kind']): string | null
+  thinkingOf(parser: OutputParser, request: ThinkingRequest): ThinkingState
 }
 
 export const OutputParsers = token<OutputParsersService>('output-parsers')

@@ -1,5 +1,6 @@
 /** The output parsers service: from what a request says to readers for each of its choices. */
 import type {
+  AnswerDemands,
   OutputConstraint,
   OutputParser,
   OutputParserRequest,
@@ -7,8 +8,11 @@ import type {
   OutputSink,
   OutputStream,
   ParsedOutput,
+  ThinkingRequest,
+  ThinkingState,
   ToolChoice,
 } from '#kernel'
+import { answerConstraint, engineConstraintName } from './answer-constraint.ts'
 import { type CallIds, callIdsOf } from './call-ids.ts'
 import { type CallLimits, type CallOptions, CallOutput } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
@@ -26,6 +30,7 @@ import { OutputCollector } from './output-collector.ts'
 import { AnswerInput, AnswerSink, ParserStream } from './output-stream.ts'
 import { findReasoningFormat, type ReasoningFormat } from './reasoning/reasoning-table.ts'
 import { ToolTypes } from './scan/tool-types.ts'
+import { thinkingOf } from './thinking.ts'
 import { toolConstraint } from './tool-constraint.ts'
 
 /** Names that no format goes by, but that say "leave the text alone". */
@@ -55,6 +60,18 @@ export class OutputParsersOf implements OutputParsersService {
     const chosen = this.#choose(request)
     if (chosen.tool === HARMONY) return new HarmonyParser(request, this.#settings.limits)
     return new TextParser(request, chosen, this.#settings.limits)
+  }
+
+  answerConstraint(parser: OutputParser, demands: AnswerDemands): OutputConstraint | null {
+    return answerConstraint(demands, parser.toolParser === HARMONY)
+  }
+
+  engineConstraintName(runtime: string, kind: OutputConstraint['kind']): string | null {
+    return engineConstraintName(runtime, kind)
+  }
+
+  thinkingOf(parser: OutputParser, request: ThinkingRequest): ThinkingState {
+    return thinkingOf(request, parser.toolParser)
   }
 
   #choose(request: OutputParserRequest): ChosenFormats {

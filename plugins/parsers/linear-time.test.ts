@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest'
+import { examples } from './fixtures/examples.ts'
+import { reasoned, streamed } from './fixtures/stream-parts.ts'
+import { toolFormats } from './formats/format-table.ts'
+import { reasoningFormats } from './reasoning/reasoning-table.ts'
+
+const names = toolFormats.map(({ name }) => name)
+const MARKS = /<[^<>]{1,40}>|\[[A-Z_]+\]|\]<\]minimax\[>\[/gu
+const SIZE = 1_000_000
+
+/** Beginnings that never end, and everything in which a second look would cost. */
+function attacks(name: string): string[] {
+  const own = examples
+    .filter(({ format }) => format === name)
+    .flatMap(({ input }) => input.match(MARKS) ?? [])
+  const inputs = examples.filter(({ format }) => format === name).map(({ input }) => input)
+  const halves = inputs.map((input) => input.slice(0, Math.ceil(input.length * 0.7)))
+  return [
+    ...new Set([
+      ...'<[{"\\◁(',
+      '<|',
+      '[{',
+      '{"name":',
+      '[f(',
+      '[f(a=',
+      '{"name":"a","arguments":{',
+      ...own,
+      ...halves,
+    ]),
+  ]
+}
+
+function timeOf(run: () => void): number {
+  const before = process.cpuUsage()
+  run()
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1_000
+}
+
+const chunksOf = (text: string, size: number) => {
+  const chunks: string[] = []
+  for (let at = 0; at < text.length; at += size) chunks.push(text.slice(at, at + size))
+  return chunks
+}
+
+test.each(names)(
+  'parsers 6.1 I8: %s takes linear time for a million characters of the worst',
+  (name) => {
+    for (const attack of attacks(name)) {
+      const text = attack.repeat(Math.ceil(SIZE / attack.length))
+      // A second look at all that came would take minutes.
+      expect(
+        timeOf(() => streamed(name, [text])),
+        `${attack} at once`,
+      ).toBeLessThan(2_500)
+      expect(
+        timeOf(() => streamed(name, chunksOf(text, 7))),
+        `${attack} in pieces`,
+      ).toBeLessThan(5_000)
+    }
+  },
+  120_000,
+)
+
+test.each(reasoningFormats.map(({ name }) => name))(
+  'parsers 6.1 I8: reasoning of %s takes linear time',
+  (name) => {
+    for (const attack of [
+      '<',
+      '<think',
+      '<think>',
+      '◁think',
+      '<|open|>',
+      '<|open|>think',
+      '<|content_thinking|>',
+      '[THINK',
+    ]) {
+      const text = attack.repeat(Math.ceil(SIZE / attack.length))
+      expect(
+        timeOf(() => reasoned(name, [text])),
+        attack,
+      ).toBeLessThan(2_500)
+      expect(
+        timeOf(() => reasoned(name, chunksOf(text, 7))),
+        attack,
+      ).toBeLessThan(5_000)
+    }
+  },
+  60_000,
+)
+
+test('parsers 6.6 A21: one call with 8 MB of arguments, a character at a time in the last', () => {
+  const value = 'x'.repeat(8_000_000)
+  const start = '<tool_call>{"name":"f","arguments":{"a":"'
+  const { calls } = streamed('qwen', [start, ...chunksOf(value, 10), '"}}</tool_call>'])
+  expect(calls[0][1].length).toBe(value.length + '{"a":""}'.length)
+})
+
+test('parsers 6.6 A21: ten thousand parameters', () => {
+  const pairs = Array.from(
+    { length: 10_000 },
+    (_, index) => `<parameter=p${index}>${index}</parameter>`,
+  ).join('')
+  const [[, written]] = streamed(
+    'qwen_xml',
+    chunksOf(`<tool_call><function=f>${pairs}</function></tool_call>`, 5),
+  ).calls
+  expect(Object.keys(JSON.parse(written))).toHaveLength(10_000)
+})

@@ -1,0 +1,132 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { cut, reasoned } from './fixtures/stream-parts.ts'
+import { reasoningFormats } from './reasoning/reasoning-table.ts'
+
+const marks = new Map([
+  ['kimi', ['◁think▷', '◁/think▷']],
+  ['minimax_m3', ['<mm:think>', '</mm:think>']],
+  ['seed_oss', ['<seed:think>', '</seed:think>']],
+  ['mistral_v13', ['[THINK]', '[/THINK]']],
+  ['gemma4', ['<|channel>thought\n', '<channel|>']],
+  ['cohere_cmd', ['<|START_THINKING|>', '<|END_THINKING|>']],
+  ['kimi_k3', ['<|open|>think<|sep|>', '<|close|>think<|sep|>']],
+  ['inkling', ['<|content_thinking|>', '<|end_message|>']],
+])
+const THINK = ['<think>', '</think>']
+const formats = reasoningFormats.map(({ name, isAlwaysInside }) => ({
+  name,
+  isAlwaysInside,
+  start: (marks.get(name) ?? THINK)[0],
+  end: (marks.get(name) ?? THINK)[1],
+}))
+const tagged = formats.filter(({ name }) => name !== 'inkling')
+
+test.each(formats)(
+  'parsers 6.7 #63, #64: $name separates at its marks, wherever the text is cut',
+  ({ name, start, end }) => {
+    const input = `${start}a${end} b`
+    for (let at = 0; at <= input.length; at++) {
+      expect(reasoned(name, [input.slice(0, at), input.slice(at)])).toEqual({ reasoning: 'a', text: ' b' })
+    }
+  },
+)
+
+test.each(formats)(
+  'parsers 6.1 I1, I2: $name gives the same however the text is cut',
+  ({ name, start, end }) => {
+    const shards = [
+      start,
+      end,
+      start.slice(0, 3),
+      end.slice(0, -1),
+      'a',
+      ' ',
+      '<',
+      '<|',
+      '😀',
+      '<think:x>',
+      '</think:x>',
+    ]
+    const more = [
+      '<|open|>response<|sep|>',
+      '<|open|>tools<|sep|>',
+      '<|message_model|>',
+      '<|content_text|>',
+      '{"a":1}',
+    ]
+    const soup = fc.array(fc.constantFrom(...shards, ...more, '<|content_invoke_tool_json|>'), {
+      maxLength: 12,
+    })
+    fc.assert(
+      fc.property(soup, fc.array(fc.nat(), { maxLength: 8 }), fc.boolean(), (parts, places, isInside) => {
+        const text = parts.join('')
+        const whole = reasoned(name, [text], { isInside })
+        expect(reasoned(name, cut(text, places), { isInside })).toEqual(whole)
+        expect(reasoned(name, text.split(''), { isInside })).toEqual(whole)
+      }),
+      { numRuns: 1_000 },
+    )
+  },
+)
+
+test.each(formats)('parsers 6.7 #65, #66: $name without marks', ({ name, isAlwaysInside, end }) => {
+  expect(reasoned(name, ['plain ', 'text'])).toEqual(
+    isAlwaysInside ? { reasoning: 'plain text', text: '' } : { reasoning: '', text: 'plain text' },
+  )
+  if (isAlwaysInside) expect(reasoned(name, [`a${end}b`])).toEqual({ reasoning: 'a', text: 'b' })
+})
+
+test.each(formats)('parsers 6.7 #67: $name cut off inside of reasoning', ({ name, start }) => {
+  expect(reasoned(name, [`${start}cut`])).toEqual({ reasoning: 'cut', text: '' })
+})
+
+test('parsers 6.7 #68, #69: tags in two pieces are found, what is none is not lost', () => {
+  expect(reasoned('qwen3', ['<think>abc</thi', 'nk>d'])).toEqual({ reasoning: 'abc', text: 'd' })
+  expect(reasoned('qwen3', ['</t', 'able>'])).toEqual({ reasoning: '', text: '</table>' })
+})
+
+test.each(tagged)('parsers 6.7 #70: $name delivers a mark that stays unfinished', ({ name, start }) => {
+  const { reasoning, text } = reasoned(name, [`x${start.slice(0, -1)}`])
+  expect(reasoning + text).toBe(`x${start.slice(0, -1)}`)
+})
+
+test.each(formats)('parsers 6.7 #71, #72: $name with an empty block and with two', ({ name, start, end }) => {
+  expect(reasoned(name, [`${start}${end}x`])).toEqual({ reasoning: '', text: 'x' })
+  expect(reasoned(name, [`${start}a${end}b${start}c${end}d`])).toEqual({ reasoning: 'ac', text: 'bd' })
+})
+
+test('text before the first block is text', () => {
+  expect(reasoned('qwen3', ['x<think>a</think>b'])).toEqual({ reasoning: 'a', text: 'xb' })
+})
+
+test('parsers 6.7 #73: kimi_k3 leaves tools for who reads them', () => {
+  const tools = '<|open|>tools<|sep|><|open|>call tool="f"<|sep|>'
+  expect(reasoned('kimi_k3', [`hm${tools}`], { isInside: true })).toEqual({ reasoning: 'hm', text: tools })
+})
+
+test('parsers 6.7 #74: kimi_k3 that only answered has not reasoned', () => {
+  const input = 'the answer<|close|>response<|sep|>'
+  expect(reasoned('kimi_k3', [input], { isInside: true, isWhole: true })).toEqual({
+    reasoning: '',
+    text: 'the answer',
+  })
+})
+
+test('parsers 6.7 #75: cohere_cmd takes the wrappers off', () => {
+  const input = '<|START_THINKING|>m<|END_THINKING|><|START_RESPONSE|>n<|END_RESPONSE|>'
+  expect(reasoned('cohere_cmd', [...input])).toEqual({ reasoning: 'm', text: 'n' })
+})
+
+test('hy_v4 ends reasoning only with the suffix it began with', () => {
+  expect(reasoned('hy_v4', ['<think:x1>a</think>b</think:x1>c'])).toEqual({
+    reasoning: 'a</think>b',
+    text: 'c',
+  })
+})
+
+test('inkling keeps the frames of calls for who reads them', () => {
+  const call = '<|content_invoke_tool_json|>{"name":"f","args":{"t":"<|end_message|>"}}<|end_message|>'
+  const input = `<|content_thinking|>r<|end_message|><|message_model|>f${call}<|message_model|><|content_text|>t`
+  expect(reasoned('inkling', [...input])).toEqual({ reasoning: 'r', text: `${call}t` })
+})
