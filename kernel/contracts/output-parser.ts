@@ -118,11 +118,11 @@ export interface ThinkingState {
 
 export interface OutputParsersService {
   /**
-   * @throws unknown_parser (400) for an explicit name that nothing goes by, invalid_tool_choice (400) for a named tool
-   * that is not there, invalid_tool_configuration (400) when schemas contradict each other
+   * @throws unknown_parser (400) for an explicit name that nothing goes by, tool_choice_function_not_found (400) for a
+   * named tool that is not there, tool_choice_requires_tools (400) where there are none, invalid_tool_configuration (400) when schemas contradict each other
    */
   parserFor(request: OutputParserRequest): OutputParser
-  /** The one constraint of a request. @throws conflicting_constraints (400) when there are two */
+  /** The one constraint of a request. @throws multiple_constraints (400) when there are two */
   answerConstraint(parser: OutputParser, demands: AnswerDemands): OutputConstraint | null
   /** Field or kind of guide by which a runtime takes a constraint; null when it takes none of the kind. */
   engineConstraintName(runtime: string, kind: OutputConstraint['kind']): string | null

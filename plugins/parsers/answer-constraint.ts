@@ -11,7 +11,7 @@ export function answerConstraint(demands: AnswerDemands, isHarmony: boolean): Ou
   if (jsonSchema != null) given.push(['response_format', schemaConstraint(jsonSchema, isHarmony)])
   if (ebnf != null) given.push(['ebnf', { kind: 'ebnf', text: ebnf }])
   if (regex != null) given.push(['regex', { kind: 'regex', text: regex }])
-  if (given.length > 1) throw parsersErrors.conflicting_constraints(given[0][0], given[1][0])
+  if (given.length > 1) throw parsersErrors.multiple_constraints(given[0][0], given[1][0])
   return given.length === 0 ? null : given[0][1]
 }
 

@@ -8,13 +8,15 @@ export const parsersErrors = defineErrors('parsers', {
     text: (kind: 'tool' | 'reasoning', name: string) =>
       `there is no ${kind} parser named '${name.slice(0, 100)}'`,
   },
-  invalid_tool_choice: {
+  tool_choice_requires_tools: {
     kind: 'bad_request',
     source: 'client',
-    text: (name: string | null) =>
-      name === null
-        ? 'tool_choice demands a call, but there are no tools'
-        : `tool_choice names '${name.slice(0, 100)}', which is not among the tools`,
+    text: () => 'tool_choice demands a call, but there are no tools',
+  },
+  tool_choice_function_not_found: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (name: string) => `tool_choice names '${name.slice(0, 100)}', which is not among the tools`,
   },
   invalid_tool_configuration: {
     kind: 'bad_request',
@@ -22,7 +24,7 @@ export const parsersErrors = defineErrors('parsers', {
     text: (definition: string) =>
       `the tools have conflicting definitions of '${definition.slice(0, 100)}' in $defs`,
   },
-  conflicting_constraints: {
+  multiple_constraints: {
     kind: 'bad_request',
     source: 'client',
     text: (first: string, second: string) => `${first} and ${second} cannot be combined`,

@@ -10,11 +10,11 @@ export function demandedTools(
 ): readonly ParserTool[] | null {
   if (choice === 'auto' || choice === 'none') return null
   if (choice === 'required') {
-    if (tools.length === 0) throw parsersErrors.invalid_tool_choice(null)
+    if (tools.length === 0) throw parsersErrors.tool_choice_requires_tools()
     return tools
   }
   const tool = tools.find(({ name }) => name === choice.name)
-  if (tool === undefined) throw parsersErrors.invalid_tool_choice(choice.name)
+  if (tool === undefined) throw parsersErrors.tool_choice_function_not_found(choice.name)
   return [tool]
 }
 

@@ -1,0 +1,156 @@
+/**
+ * What reading model output costs: plain text through every format in chunks as engines send them and at once, calls,
+ * and hostile text of two lengths. CPU time on one thread. Run `npm run build`, then `node bench/micro/parsers.ts`;
+ * `node --conditions=source bench/micro/parsers.ts` measures the sources.
+ */
+import { parseArgs } from 'node:util'
+import { type Figure, verdict } from '../support/figure.ts'
+import { renderTable } from '../support/report.ts'
+
+const { values: flags } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    /** Repeatable; default: all. */
+    format: { type: 'string', multiple: true },
+  },
+})
+const ROUNDS = Number(flags.rounds)
+const PLAIN_BYTES = 20_000_000
+/** Characters of a chunk where an engine sends many tokens at once. */
+const CHUNK = 4_096
+/** Least MB of plain text a second. */
+const PLAIN_TARGET = 200
+const isSource = process.execArgv.some((argument) => argument.includes('source'))
+const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
+
+/** What of the product this needs, as it is built. */
+interface Sink {
+  text(delta: string): void
+  callStarted(index: number, name: string): void
+  callArguments(index: number, delta: string): void
+  callDone(index: number, isComplete: boolean): void
+}
+interface Reader {
+  push(text: string): void
+  end(): void
+}
+interface Format {
+  readonly text: object
+  open(out: object): Reader
+}
+
+async function load(file: string): Promise<Record<string, unknown>> {
+  return (await import(new URL(`${ROOT}/plugins/parsers/${file}.${ENDING}`, import.meta.url).href)) as Record<
+    string,
+    unknown
+  >
+}
+
+const { toolFormats } = (await load('formats/format-table')) as {
+  toolFormats: readonly { name: string; format: Format }[]
+}
+const { CallOutput } = (await load('calls/call-output')) as {
+  CallOutput: new (sink: Sink, rules: object, options: object) => object
+}
+const { ToolTypes } = (await load('scan/tool-types')) as {
+  ToolTypes: new (tools: readonly object[]) => object
+}
+
+const options = {
+  tools: new ToolTypes([]),
+  limits: { maxCalls: 128, maxArgumentChars: 8 * 1024 * 1024 },
+  holdCalls: false,
+  dropsTrailing: false,
+  unknownTools: 'forward',
+}
+
+let heard = 0
+const sink: Sink = {
+  text(delta) {
+    heard += delta.length
+  },
+  callStarted() {},
+  callArguments(_index, delta) {
+    heard += delta.length
+  },
+  callDone() {},
+}
+
+function read(format: Format, chunks: readonly string[]): void {
+  const reader = format.open(new CallOutput(sink, format.text, options))
+  for (const chunk of chunks) reader.push(chunk)
+  reader.end()
+}
+
+function cut(text: string, size: number): string[] {
+  return Array.from({ length: Math.ceil(text.length / size) }, (_, index) =>
+    text.slice(index * size, (index + 1) * size),
+  )
+}
+
+/** CPU milliseconds of each round. */
+function time(run: () => void, rounds = ROUNDS): number[] {
+  run()
+  return Array.from({ length: rounds }, () => {
+    const before = process.cpuUsage()
+    run()
+    const { user, system } = process.cpuUsage(before)
+    return (user + system) / 1_000
+  })
+}
+
+const sentence = 'The quick brown fox, all 12 of them, jumps over the lazy dog. '
+const plain = sentence.repeat(Math.ceil(PLAIN_BYTES / sentence.length))
+const chunks = cut(plain, CHUNK)
+
+function plainFigure(name: string, format: Format): Figure {
+  const values = time(() => read(format, chunks)).map((ms) => plain.length / 1_000 / ms)
+  return { name: `${name}, plain text`, unit: 'MB/s', values, atLeast: PLAIN_TARGET }
+}
+
+/** Beginnings that never end; twice the text may take little more than twice the time. */
+const attacks = [
+  '<',
+  '[',
+  '{',
+  '<tool_call>',
+  '[TOOL_CALLS] [{"name":',
+  '{"name":"a","arguments":{"b":',
+  '[f(a=',
+]
+
+function hostileFigures(name: string, format: Format): Figure[] {
+  return attacks.map((attack) => {
+    const text = attack.repeat(Math.ceil(10_000_000 / attack.length))
+    const half = text.slice(0, text.length / 2)
+    const [small] = time(() => read(format, [half]), 1)
+    const large = time(() => read(format, [text]), 3)
+    return {
+      name: `${name}, 10 MB of ${attack}: time against 5 MB`,
+      unit: '×',
+      values: large.map((ms) => ms / Math.max(small, 1)),
+      target: 4,
+    }
+  })
+}
+
+const call = `<tool_call>\n${JSON.stringify({ name: 'write', arguments: { path: 'a.ts', text: sentence.repeat(20) } })}\n</tool_call>`
+const tokens = cut(call, 4)
+
+function callFigure(format: Format): Figure {
+  const times = 200
+  const values = time(() => {
+    for (let i = 0; i < times; i++) read(format, tokens)
+  }).map((ms) => (ms * 1_000) / times / tokens.length)
+  return { name: 'qwen, a call in tokens of 4 characters', unit: 'µs a token', values, target: 2 }
+}
+
+const wanted = toolFormats.filter(({ name }) => flags.format?.includes(name) ?? true)
+const figures = wanted.map(({ name, format }) => plainFigure(name, format))
+for (const { name, format } of wanted)
+  if (flags.format !== undefined || ['json', 'qwen', 'mistral', 'pythonic', 'qwen_xml'].includes(name))
+    figures.push(...hostileFigures(name, format))
+for (const { name, format } of wanted) if (name === 'qwen') figures.push(callFigure(format))
+const question = 'what does it cost to read a model output?'
+console.log(renderTable({ scenario: 'parsers', question, figures }))
+if (heard === 0 || figures.some((figure) => verdict(figure) === 'missed')) process.exitCode = 1

@@ -1,0 +1,96 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { cut } from '../fixtures/stream-parts.ts'
+import { OutputCollector } from '../output-collector.ts'
+import { OutputParsersOf } from '../output-parsers.ts'
+
+const parsers = new OutputParsersOf({
+  toolParser: null,
+  reasoningParser: null,
+  limits: { maxCalls: 128, maxArgumentChars: 1_000_000 },
+  onChoice: () => {},
+})
+const parser = parsers.parserFor({ model: 'openai/gpt-oss-20b', toolChoice: 'auto' })
+
+function read(chunks: readonly string[]) {
+  const collector = new OutputCollector()
+  const stream = parser.open(collector)
+  for (const chunk of chunks) stream.push(chunk)
+  stream.end()
+  const { reasoning, text, toolCalls } = collector.output()
+  return { reasoning, text, calls: toolCalls.map((call) => [call.name, call.arguments]) }
+}
+
+const S = '<|start|>assistant'
+const cases: [check: string, input: string, expected: ReturnType<typeof read>][] = [
+  [
+    '#82 H1',
+    `<|channel|>analysis<|message|>Sum is 9.<|end|>${S}<|channel|>final<|message|>Nine.<|return|>`,
+    { reasoning: 'Sum is 9.', text: 'Nine.', calls: [] },
+  ],
+  [
+    '#83 H2',
+    `<|channel|>analysis<|message|>Dim it.<|end|>${S}<|channel|>commentary to=functions.dim <|constrain|>json<|message|>{"level":3}<|call|>`,
+    { reasoning: 'Dim it.', text: '', calls: [['dim', '{"level":3}']] },
+  ],
+  [
+    '#83 H3',
+    ' to=functions.ping<|channel|>commentary json<|message|>{}<|call|>',
+    { reasoning: '', text: '', calls: [['ping', '{}']] },
+  ],
+  [
+    '#84',
+    '<|channel|>analysis to=functions.f<|message|>{}<|call|>',
+    { reasoning: '', text: '', calls: [['f', '{}']] },
+  ],
+  [
+    '#85 H4',
+    `<|channel|>commentary<|message|>I will dim.<|end|>${S}<|channel|>commentary to=functions.dim<|constrain|>json<|message|>{}<|call|>`,
+    { reasoning: '', text: 'I will dim.', calls: [['dim', '{}']] },
+  ],
+  [
+    'H5',
+    '<|channel|>analysis to=browser.search code<|message|>{"query":"x"}<|call|>',
+    { reasoning: '{"query":"x"}', text: '', calls: [] },
+  ],
+  [
+    '#82 H6',
+    '<|channel|>final<|constrain|>json<|message|>{"ok":true}<|return|>',
+    { reasoning: '', text: '{"ok":true}', calls: [] },
+  ],
+  ['H7', '<|channel|>analysis<|message|>cut off', { reasoning: 'cut off', text: '', calls: [] }],
+  ['H8', '<|message|>hello<|return|>', { reasoning: '', text: 'hello', calls: [] }],
+  [
+    '#86 H9',
+    `<|channel|>analysis<|message|>a<|end|>${S}<|channel|>analysis<|message|>b<|end|>${S}<|channel|>final<|message|>c<|return|>`,
+    { reasoning: 'a\nb', text: 'c', calls: [] },
+  ],
+  ['#87', '<|channel|>commentary to=functions.f<|message|>{"a":', { reasoning: '', text: '', calls: [] }],
+]
+
+test.each(cases)('parsers 6.7 %s: %s', (_check, input, expected) => {
+  expect(read([input])).toEqual(expected)
+  expect(read([...input])).toEqual(expected)
+})
+
+test('parsers 6.1 I14: however the text is cut, the same comes of it', () => {
+  const shards = cases.flatMap(([, input]) => input.match(/<\|\w+\|>|[^<]+/g) ?? [])
+  fc.assert(
+    fc.property(
+      fc.array(fc.constantFrom(...shards, '<', '<|', '😀', 'tool'), { maxLength: 15 }),
+      fc.array(fc.nat(), { maxLength: 8 }),
+      (parts, places) => {
+        const text = parts.join('')
+        const whole = read([text])
+        expect(read(cut(text, places))).toEqual(whole)
+        expect(read(text.split(''))).toEqual(whole)
+      },
+    ),
+    { numRuns: 2_000 },
+  )
+})
+
+test('parsers 6.7 #93: generation stops at the end of a message or of a call', () => {
+  expect(parser.stopTokenIds).toEqual([200002, 200012])
+  expect(parser.needsSpecialTokens).toBe(true)
+})

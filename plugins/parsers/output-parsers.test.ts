@@ -1,0 +1,217 @@
+import { expect, test, vi } from 'vitest'
+import type { OutputParserRequest, ParserTool } from '#kernel'
+import { OutputCollector } from './output-collector.ts'
+import { OutputParsersOf } from './output-parsers.ts'
+
+function service(settings: { toolParser?: string; reasoningParser?: string } = {}) {
+  const onChoice = vi.fn()
+  const parsers = new OutputParsersOf({
+    toolParser: null,
+    reasoningParser: null,
+    limits: { maxCalls: 128, maxArgumentChars: 1_000_000 },
+    onChoice,
+    ...settings,
+  })
+  return { parsers, onChoice }
+}
+
+const dim: ParserTool = {
+  name: 'dim',
+  parameters: { type: 'object', properties: { level: { type: 'integer' } } },
+}
+const ping: ParserTool = { name: 'ping', parameters: {} }
+const CALL = '<tool_call>{"name":"dim","arguments":{"level":3}}</tool_call>'
+
+function parserOf(request: Partial<OutputParserRequest>) {
+  return service().parsers.parserFor({ model: 'Qwen/Qwen3-8B', tools: [dim, ping], ...request })
+}
+
+function read(request: Partial<OutputParserRequest>, chunks: readonly string[]) {
+  const collector = new OutputCollector()
+  const stream = parserOf(request).open(collector)
+  for (const chunk of chunks) stream.push(chunk)
+  stream.end()
+  return collector.output()
+}
+
+test('parsers 6.1 I11: calls behind reasoning are read, calls inside are not', () => {
+  const input = `<think>shall I ${CALL}?</think>\n\nYes. ${CALL}`
+  for (const chunks of [[input], [...input]]) {
+    const { reasoning, text, toolCalls } = read({}, chunks)
+    expect(reasoning).toBe(`shall I ${CALL}?`)
+    expect(text).toBe('\n\nYes. ')
+    expect(toolCalls).toMatchObject([{ name: 'dim', arguments: '{"level":3}' }])
+  }
+})
+
+test('parsers 6.7 #79, #80: space between reasoning and a call is no content', () => {
+  expect(read({}, [`<think>${CALL}</think>\n\n${CALL}\n`])).toMatchObject({ reasoning: CALL, text: '' })
+})
+
+test('parsers 6.7 #76: reasoning that is not separated stays in the text', () => {
+  const input = '<think>a</think>b'
+  expect(read({ separatesReasoning: false }, [input])).toMatchObject({ reasoning: '', text: input })
+})
+
+test('parsers 6.7 #77: thinking that is off makes text of the first byte', () => {
+  const request = { model: 'deepseek-r1', isReasoningOpen: false }
+  expect(read(request, ['plain'])).toMatchObject({ reasoning: '', text: 'plain' })
+})
+
+test('parsers 6.7 #61: choices of one request do not know of each other', () => {
+  const parser = parserOf({})
+  const [one, two] = [new OutputCollector(), new OutputCollector()]
+  const [first, second] = [parser.open(one), parser.open(two)]
+  for (const [index, char] of [...CALL].entries()) {
+    first.push(char)
+    if (index % 2 === 0) second.push(`${index},`)
+  }
+  first.end()
+  second.end()
+  expect(one.output().toolCalls).toHaveLength(1)
+  expect(two.output().text).toMatch(/^0,2,4,/)
+  expect(first.toolCalls).toBe(1)
+})
+
+test('parsers 6.7 #95: with none nothing is read', () => {
+  expect(read({ toolChoice: 'none' }, [CALL])).toMatchObject({ text: CALL, toolCalls: [] })
+})
+
+test('parsers 6.7 #96: a required call is held to an array, which is read as calls', () => {
+  const request = { toolChoice: 'required' } as const
+  const { toolConstraint } = parserOf(request)
+  expect(toolConstraint?.kind).toBe('json_schema')
+  expect(JSON.parse(toolConstraint?.text ?? '')).toMatchObject({
+    type: 'array',
+    minItems: 1,
+    items: { anyOf: [{ properties: { name: { enum: ['dim'] } } }, { required: ['name', 'parameters'] }] },
+  })
+  const input = '[{"name":"dim","parameters":{"level":3}},{"name":"ping","parameters":{}}]'
+  expect(read(request, [...input])).toMatchObject({
+    text: '',
+    toolCalls: [{ name: 'dim' }, { name: 'ping' }],
+  })
+  const cutOff = input.slice(0, 60)
+  expect(parserOf(request).parse(cutOff)).toMatchObject({ text: cutOff, toolCalls: [] })
+})
+
+test('parsers 6.7 #97: a named call is the text as its arguments', () => {
+  const request = { toolChoice: { name: 'dim' } }
+  expect(JSON.parse(parserOf(request).toolConstraint?.text ?? '')).toEqual(dim.parameters)
+  expect(read(request, [...'{"level": 3}'])).toMatchObject({
+    text: '',
+    toolCalls: [{ name: 'dim', arguments: '{"level":3}' }],
+  })
+  expect(read(request, ['no JSON'])).toMatchObject({ text: 'no JSON', toolCalls: [] })
+})
+
+test('parsers 6.7 #98: equal definitions are merged, contradicting ones refused', () => {
+  const withDefinition = (name: string, type: string): ParserTool => ({
+    name,
+    parameters: { $defs: { X: { type } }, properties: { x: { $ref: '#/$defs/X' } } },
+  })
+  const demand = (...tools: ParserTool[]) => parserOf({ tools, toolChoice: 'required' }).toolConstraint?.text
+  expect(
+    JSON.parse(demand(withDefinition('a', 'string'), withDefinition('b', 'string')) ?? '').$defs,
+  ).toEqual({
+    X: { type: 'string' },
+  })
+  expect(() => demand(withDefinition('a', 'string'), withDefinition('b', 'number'))).toThrow(/conflicting/)
+})
+
+test('parsers 6.7 #99: a named tool must be there, and a demand needs tools', () => {
+  expect(() => parserOf({ toolChoice: { name: 'other' } })).toThrow(/'other'/)
+  expect(() => parserOf({ tools: [], toolChoice: 'required' })).toThrow(/no tools/)
+})
+
+test('parsers 6.7 #100: a demanded call and a response format exclude each other', () => {
+  const { parsers } = service()
+  const parser = parsers.parserFor({ model: 'qwen3', tools: [dim], toolChoice: 'required' })
+  const { toolConstraint } = parser
+  expect(parsers.answerConstraint(parser, { toolConstraint })).toBe(toolConstraint)
+  expect(parsers.answerConstraint(parser, { regex: 'a+' })).toEqual({ kind: 'regex', text: 'a+' })
+  expect(() => parsers.answerConstraint(parser, { toolConstraint, jsonSchema: {} })).toThrow(/combined/)
+  expect(() => parsers.answerConstraint(parser, { ebnf: 'a', regex: 'b' })).toThrow(/combined/)
+  expect(parsers.answerConstraint(parser, {})).toBeNull()
+})
+
+test('each runtime has its own name for a constraint', () => {
+  const { parsers } = service()
+  expect(parsers.engineConstraintName('vllm', 'ebnf')).toBe('grammar')
+  expect(parsers.engineConstraintName('sglang', 'ebnf')).toBe('ebnf_grammar')
+  expect(parsers.engineConstraintName('trtllm', 'json_schema')).toBe('GUIDE_TYPE_JSON_SCHEMA')
+  expect(parsers.engineConstraintName('mlx', 'regex')).toBeNull()
+})
+
+test('parsers 6.7 #101: a demanded call of a reasoning model is not swallowed', () => {
+  const request = { model: 'deepseek-r1-distill-qwen-7b', toolChoice: 'required' } as const
+  const input = '[{"name":"dim","parameters":{}}]'
+  expect(read(request, [input])).toMatchObject({ reasoning: '', toolCalls: [{ name: 'dim' }] })
+  expect(read({ ...request, constraintWaits: true }, [`hm</think>${input}`])).toMatchObject({
+    reasoning: 'hm',
+    toolCalls: [{ name: 'dim' }],
+  })
+})
+
+test.each([
+  ['mistral', ['[TOOL_CALLS]'], '[TOOL_CALLS] ['],
+  [
+    'kimik2',
+    ['<|tool_calls_section_begin|>', '<|tool_call_begin|>'],
+    '<|tool_calls_section_begin|><|tool_call_begin|>functions.dim:0<|tool_call_argument_begin|>',
+  ],
+  ['inkling', ['<|content_invoke_tool_json|>'], '<|content_invoke_tool_json|>{"name":"dim","args":'],
+  [
+    'kimi_k3',
+    ['<|open|>tools<|sep|>', '<|close|>think<|sep|>', '<|close|>response<|sep|>'],
+    '<|open|>tools<|sep|>',
+  ],
+  [
+    'harmony',
+    ['<|start|>assistant<|channel|>commentary', '<|channel|>commentary'],
+    '<|start|>assistant<|channel|>commentary to=functions.dim<|constrain|>json<|message|>',
+  ],
+])('parsers 6.7 #102: %s is demanded with its own marks', (toolParser, triggers, begin) => {
+  const named = parserOf({ toolParser, toolChoice: { name: 'dim' } }).toolConstraint
+  expect(named?.kind).toBe('structural_tag')
+  const { format } = JSON.parse(named?.text ?? '')
+  expect(format).toMatchObject({
+    type: 'triggered_tags',
+    triggers,
+    at_least_one: true,
+    stop_after_first: true,
+  })
+  expect(format.tags[0].begin).toBe(begin)
+  const required = JSON.parse(parserOf({ toolParser, toolChoice: 'required' }).toolConstraint?.text ?? '')
+  expect(required.format.stop_after_first).toBeUndefined()
+})
+
+test('parsers 6.7 #103: ids are random, or as the family counts', () => {
+  const ids = (model: string, text: string) =>
+    read({ model, earlierToolCalls: 2 }, [text]).toolCalls.map(({ id }) => id)
+  expect(ids('qwen3', CALL)[0]).toMatch(/^call_[0-9a-f]{24}$/)
+  const kimi =
+    '</think><|tool_calls_section_begin|><|tool_call_begin|>functions.dim:0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>'
+  expect(ids('moonshotai/Kimi-K2-Thinking', kimi)).toEqual(['functions.dim:2'])
+  const k3 = '<|open|>tools<|sep|><|open|>call tool="dim"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>'
+  expect(ids('moonshotai/Kimi-K3', k3)).toEqual(['dim:0'])
+})
+
+test('without parallel calls the first one counts', () => {
+  expect(read({ allowsParallelCalls: false }, [CALL + CALL]).toolCalls).toHaveLength(1)
+})
+
+test('parsers 0.1: special tokens are kept for marks, not for a schema', () => {
+  expect(parserOf({}).needsSpecialTokens).toBe(true)
+  expect(parserOf({ toolChoice: 'none' }).needsSpecialTokens).toBe(false)
+  expect(parserOf({ toolChoice: 'required' }).needsSpecialTokens).toBe(false)
+  expect(parserOf({ model: 'Kimi-K3', toolChoice: 'none' }).needsSpecialTokens).toBe(true)
+})
+
+test('an explicit name comes before the setting, the setting before detection', () => {
+  const { parsers, onChoice } = service({ toolParser: 'llama' })
+  expect(parsers.parserFor({ model: 'qwen3' }).toolParser).toBe('llama')
+  expect(parsers.parserFor({ model: 'qwen3', toolParser: 'json' }).toolParser).toBe('json')
+  expect(onChoice).toHaveBeenCalledTimes(1)
+  expect(() => parsers.parserFor({ model: 'x', reasoningParser: 'nope' })).toThrow(/'nope'/)
+})
