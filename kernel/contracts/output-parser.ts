@@ -1,15 +1,6 @@
 /** The output parser contract: how what a model writes becomes reasoning, text and tool calls. */
+import type { ChatTool, OutputConstraint, ToolChoice } from './generation-request.ts'
 import { token } from './token.ts'
-
-/** A function that the model may call. */
-export interface ParserTool {
-  readonly name: string
-  /** JSON schema of the arguments. */
-  readonly parameters: Readonly<Record<string, unknown>>
-}
-
-/** What the request says about calling. Allowed tools are those handed over. @source parsers facts 4.1 */
-export type ToolChoice = 'auto' | 'none' | 'required' | { readonly name: string }
 
 /** Receives what is found, in order and as soon as it is certain. Called from within `push` and `end`. */
 export interface OutputSink {
@@ -42,12 +33,6 @@ export interface ParsedOutput {
   readonly toolCalls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[]
 }
 
-/** What an engine is asked to keep to; the text is what goes on the wire. @source parsers facts 4.3 */
-export interface OutputConstraint {
-  readonly kind: 'json_schema' | 'structural_tag' | 'ebnf' | 'regex'
-  readonly text: string
-}
-
 export interface OutputParserRequest {
   /** Model id as the request or the worker names it. */
   readonly model: string
@@ -59,9 +44,9 @@ export interface OutputParserRequest {
   /** Explicit names, of the request or the worker's model card; before the gateway's setting and detection. */
   readonly toolParser?: string | null
   readonly reasoningParser?: string | null
-  readonly tools?: readonly ParserTool[]
-  /** Default: `auto` when there are tools. */
-  readonly toolChoice?: ToolChoice
+  readonly tools?: readonly ChatTool[]
+  /** Null or absent: `auto` when there are tools. */
+  readonly toolChoice?: ToolChoice | null
   /** False: only the first call counts. Default true. */
   readonly allowsParallelCalls?: boolean
   /** The prompt ended inside of reasoning; null: as the format says. */
@@ -90,14 +75,20 @@ export interface OutputParser {
   parse(text: string): ParsedOutput
 }
 
-/** What a request demands of the answer's shape; each at most once. */
+/** What a request demands of the answer's shape: one of the two. */
 export interface AnswerDemands {
   /** Of the same request's `OutputParser`. */
   readonly toolConstraint?: OutputConstraint | null
   /** Schema of `response_format`; `{"type":"object"}` for any object. */
-  readonly jsonSchema?: unknown
-  readonly ebnf?: string | null
-  readonly regex?: string | null
+  /** Of the request itself. */
+  readonly constraint?: OutputConstraint | null
+}
+
+/** How a constraint goes on the wire to one kind of engine. @source grpc facts 2.3 */
+export interface EngineConstraint {
+  /** Field of the sampling parameters, or the kind of guide. */
+  readonly name: string
+  readonly text: string
 }
 
 /** What a request says about thinking. @source parsers facts 2.17 */
@@ -124,8 +115,8 @@ export interface OutputParsersService {
   parserFor(request: OutputParserRequest): OutputParser
   /** The one constraint of a request. @throws multiple_constraints (400) when there are two */
   answerConstraint(parser: OutputParser, demands: AnswerDemands): OutputConstraint | null
-  /** Field or kind of guide by which a runtime takes a constraint; null when it takes none of the kind. */
-  engineConstraintName(runtime: string, kind: OutputConstraint['kind']): string | null
+  /** As a runtime takes it; null when it takes none of the kind. */
+  engineConstraint(runtime: string, constraint: OutputConstraint): EngineConstraint | null
   thinkingOf(parser: OutputParser, request: ThinkingRequest): ThinkingState
 }
 

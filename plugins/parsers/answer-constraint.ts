@@ -1,26 +1,38 @@
 /** What an engine must be held to for a structured answer, and under which name each kind of engine takes it. @source parsers facts 4.3 */
-import type { AnswerDemands, OutputConstraint } from '#kernel'
+import type { AnswerDemands, EngineConstraint, OutputConstraint } from '#kernel'
 import { parsersErrors } from './errors.ts'
 import { harmonyAnswerTag } from './structural-tags.ts'
 
-/** One of the tool's demand, the response format, a grammar or a pattern; two of them are refused. */
+/** The tool's demand or the request's own; two of them are refused. */
 export function answerConstraint(demands: AnswerDemands, isHarmony: boolean): OutputConstraint | null {
-  const { toolConstraint, jsonSchema, ebnf, regex } = demands
-  const given: (readonly [string, OutputConstraint])[] = []
-  if (toolConstraint != null) given.push(['a demanded tool call', toolConstraint])
-  if (jsonSchema != null) given.push(['response_format', schemaConstraint(jsonSchema, isHarmony)])
-  if (ebnf != null) given.push(['ebnf', { kind: 'ebnf', text: ebnf }])
-  if (regex != null) given.push(['regex', { kind: 'regex', text: regex }])
-  if (given.length > 1) throw parsersErrors.multiple_constraints(given[0][0], given[1][0])
-  return given.length === 0 ? null : given[0][1]
+  const { toolConstraint = null, constraint = null } = demands
+  if (toolConstraint !== null && constraint !== null)
+    throw parsersErrors.multiple_constraints('a demanded tool call', constraint.kind)
+  if (constraint === null) return toolConstraint
+  const schema = isHarmony ? schemaOf(constraint) : null
+  return schema === null ? constraint : { kind: 'structural_tag', tag: harmonyAnswerTag(schema) }
 }
 
-function schemaConstraint(schema: unknown, isHarmony: boolean): OutputConstraint {
-  if (isHarmony) return { kind: 'structural_tag', text: JSON.stringify(harmonyAnswerTag(schema)) }
-  return { kind: 'json_schema', text: JSON.stringify(schema) }
+/** Null for constraints that are no schema. */
+function schemaOf(constraint: OutputConstraint): unknown {
+  if (constraint.kind === 'json_object') return { type: 'object' }
+  return constraint.kind === 'json_schema' ? constraint.schema : null
 }
 
-type Names = Readonly<Record<OutputConstraint['kind'], string>>
+function textOf(constraint: OutputConstraint): string {
+  switch (constraint.kind) {
+    case 'regex':
+      return constraint.pattern
+    case 'ebnf':
+      return constraint.grammar
+    case 'structural_tag':
+      return JSON.stringify(constraint.tag)
+    default:
+      return JSON.stringify(schemaOf(constraint))
+  }
+}
+
+type Names = Readonly<Record<Exclude<OutputConstraint['kind'], 'json_object'>, string>>
 
 /** By runtime: the field, or the kind of guide, that carries each constraint. @source grpc facts 2.3 */
 const engineNames: ReadonlyMap<string, Names> = new Map([
@@ -45,6 +57,8 @@ const engineNames: ReadonlyMap<string, Names> = new Map([
 ])
 
 /** Null for engines that take no constraint of the kind. */
-export function engineConstraintName(runtime: string, kind: OutputConstraint['kind']): string | null {
-  return engineNames.get(runtime)?.[kind] ?? null
+export function engineConstraint(runtime: string, constraint: OutputConstraint): EngineConstraint | null {
+  const { kind } = constraint
+  const name = engineNames.get(runtime)?.[kind === 'json_object' ? 'json_schema' : kind]
+  return name === undefined ? null : { name, text: textOf(constraint) }
 }

@@ -10,6 +10,7 @@ export default definePlugin({
     name: 'parsers',
     version: '0.1.0',
     description: 'Tool calls and reasoning of model output; POST /parse/function_call and /parse/reasoning.',
+    provides: [OutputParsers],
     config: parsersConfig,
   },
   register(host, config) {

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import type { OutputParserRequest, ParserTool } from '#kernel'
+import type { ChatTool, OutputConstraint, OutputParserRequest } from '#kernel'
 import { OutputCollector } from './output-collector.ts'
 import { OutputParsersOf } from './output-parsers.ts'
 
@@ -15,11 +15,19 @@ function service(settings: { toolParser?: string; reasoningParser?: string } = {
   return { parsers, onChoice }
 }
 
-const dim: ParserTool = {
-  name: 'dim',
-  parameters: { type: 'object', properties: { level: { type: 'integer' } } },
+const tool = (name: string, parameters: object): ChatTool => ({
+  type: 'function',
+  function: { name, parameters },
+})
+const DIM_SCHEMA = { type: 'object', properties: { level: { type: 'integer' } } }
+const dim = tool('dim', DIM_SCHEMA)
+const ping = tool('ping', {})
+/** What the engine is held to. */
+function shapeOf(constraint: OutputConstraint | null) {
+  return JSON.parse(
+    service().parsers.engineConstraint('vllm', constraint ?? { kind: 'regex', pattern: '""' })?.text ?? '',
+  )
 }
-const ping: ParserTool = { name: 'ping', parameters: {} }
 const CALL = '<tool_call>{"name":"dim","arguments":{"level":3}}</tool_call>'
 
 function parserOf(request: Partial<OutputParserRequest>) {
@@ -74,14 +82,14 @@ test('parsers 6.7 #61: choices of one request do not know of each other', () => 
 })
 
 test('parsers 6.7 #95: with none nothing is read', () => {
-  expect(read({ toolChoice: 'none' }, [CALL])).toMatchObject({ text: CALL, toolCalls: [] })
+  expect(read({ toolChoice: { mode: 'none' } }, [CALL])).toMatchObject({ text: CALL, toolCalls: [] })
 })
 
 test('parsers 6.7 #96: a required call is held to an array, which is read as calls', () => {
-  const request = { toolChoice: 'required' } as const
+  const request = { toolChoice: { mode: 'required' } } as const
   const { toolConstraint } = parserOf(request)
   expect(toolConstraint?.kind).toBe('json_schema')
-  expect(JSON.parse(toolConstraint?.text ?? '')).toMatchObject({
+  expect(shapeOf(toolConstraint)).toMatchObject({
     type: 'array',
     minItems: 1,
     items: { anyOf: [{ properties: { name: { enum: ['dim'] } } }, { required: ['name', 'parameters'] }] },
@@ -96,8 +104,8 @@ test('parsers 6.7 #96: a required call is held to an array, which is read as cal
 })
 
 test('parsers 6.7 #97: a named call is the text as its arguments', () => {
-  const request = { toolChoice: { name: 'dim' } }
-  expect(JSON.parse(parserOf(request).toolConstraint?.text ?? '')).toEqual(dim.parameters)
+  const request = { toolChoice: { mode: 'function', name: 'dim' } } as const
+  expect(shapeOf(parserOf(request).toolConstraint)).toEqual(DIM_SCHEMA)
   expect(read(request, [...'{"level": 3}'])).toMatchObject({
     text: '',
     toolCalls: [{ name: 'dim', arguments: '{"level":3}' }],
@@ -106,45 +114,46 @@ test('parsers 6.7 #97: a named call is the text as its arguments', () => {
 })
 
 test('parsers 6.7 #98: equal definitions are merged, contradicting ones refused', () => {
-  const withDefinition = (name: string, type: string): ParserTool => ({
-    name,
-    parameters: { $defs: { X: { type } }, properties: { x: { $ref: '#/$defs/X' } } },
-  })
-  const demand = (...tools: ParserTool[]) => parserOf({ tools, toolChoice: 'required' }).toolConstraint?.text
-  expect(
-    JSON.parse(demand(withDefinition('a', 'string'), withDefinition('b', 'string')) ?? '').$defs,
-  ).toEqual({
+  const withDefinition = (name: string, type: string) =>
+    tool(name, { $defs: { X: { type } }, properties: { x: { $ref: '#/$defs/X' } } })
+  const demand = (...tools: ChatTool[]) =>
+    shapeOf(parserOf({ tools, toolChoice: { mode: 'required' } }).toolConstraint)
+  expect(demand(withDefinition('a', 'string'), withDefinition('b', 'string')).$defs).toEqual({
     X: { type: 'string' },
   })
   expect(() => demand(withDefinition('a', 'string'), withDefinition('b', 'number'))).toThrow(/conflicting/)
 })
 
 test('parsers 6.7 #99: a named tool must be there, and a demand needs tools', () => {
-  expect(() => parserOf({ toolChoice: { name: 'other' } })).toThrow(/'other'/)
-  expect(() => parserOf({ tools: [], toolChoice: 'required' })).toThrow(/no tools/)
+  expect(() => parserOf({ toolChoice: { mode: 'function', name: 'other' } })).toThrow(/'other'/)
+  expect(() => parserOf({ tools: [], toolChoice: { mode: 'required' } })).toThrow(/no tools/)
 })
 
 test('parsers 6.7 #100: a demanded call and a response format exclude each other', () => {
   const { parsers } = service()
-  const parser = parsers.parserFor({ model: 'qwen3', tools: [dim], toolChoice: 'required' })
+  const parser = parsers.parserFor({ model: 'qwen3', tools: [dim], toolChoice: { mode: 'required' } })
   const { toolConstraint } = parser
   expect(parsers.answerConstraint(parser, { toolConstraint })).toBe(toolConstraint)
-  expect(parsers.answerConstraint(parser, { regex: 'a+' })).toEqual({ kind: 'regex', text: 'a+' })
-  expect(() => parsers.answerConstraint(parser, { toolConstraint, jsonSchema: {} })).toThrow(/combined/)
-  expect(() => parsers.answerConstraint(parser, { ebnf: 'a', regex: 'b' })).toThrow(/combined/)
+  const constraint = { kind: 'regex', pattern: 'a+' } as const
+  expect(parsers.answerConstraint(parser, { constraint })).toBe(constraint)
+  expect(() => parsers.answerConstraint(parser, { toolConstraint, constraint })).toThrow(/combined/)
   expect(parsers.answerConstraint(parser, {})).toBeNull()
 })
 
 test('each runtime has its own name for a constraint', () => {
   const { parsers } = service()
-  expect(parsers.engineConstraintName('vllm', 'ebnf')).toBe('grammar')
-  expect(parsers.engineConstraintName('sglang', 'ebnf')).toBe('ebnf_grammar')
-  expect(parsers.engineConstraintName('trtllm', 'json_schema')).toBe('GUIDE_TYPE_JSON_SCHEMA')
-  expect(parsers.engineConstraintName('mlx', 'regex')).toBeNull()
+  const grammar = { kind: 'ebnf', grammar: 'root ::= "a"' } as const
+  expect(parsers.engineConstraint('vllm', grammar)).toEqual({ name: 'grammar', text: grammar.grammar })
+  expect(parsers.engineConstraint('sglang', grammar)?.name).toBe('ebnf_grammar')
+  expect(parsers.engineConstraint('trtllm', { kind: 'json_object' })).toEqual({
+    name: 'GUIDE_TYPE_JSON_SCHEMA',
+    text: '{"type":"object"}',
+  })
+  expect(parsers.engineConstraint('mlx', grammar)).toBeNull()
 })
 
 test('parsers 6.7 #101: a demanded call of a reasoning model is not swallowed', () => {
-  const request = { model: 'deepseek-r1-distill-qwen-7b', toolChoice: 'required' } as const
+  const request = { model: 'deepseek-r1-distill-qwen-7b', toolChoice: { mode: 'required' } } as const
   const input = '[{"name":"dim","parameters":{}}]'
   expect(read(request, [input])).toMatchObject({ reasoning: '', toolCalls: [{ name: 'dim' }] })
   expect(read({ ...request, constraintWaits: true }, [`hm</think>${input}`])).toMatchObject({
@@ -172,9 +181,9 @@ test.each([
     '<|start|>assistant<|channel|>commentary to=functions.dim<|constrain|>json<|message|>',
   ],
 ])('parsers 6.7 #102: %s is demanded with its own marks', (toolParser, triggers, begin) => {
-  const named = parserOf({ toolParser, toolChoice: { name: 'dim' } }).toolConstraint
+  const named = parserOf({ toolParser, toolChoice: { mode: 'function', name: 'dim' } }).toolConstraint
   expect(named?.kind).toBe('structural_tag')
-  const { format } = JSON.parse(named?.text ?? '')
+  const { format } = shapeOf(named)
   expect(format).toMatchObject({
     type: 'triggered_tags',
     triggers,
@@ -182,7 +191,7 @@ test.each([
     stop_after_first: true,
   })
   expect(format.tags[0].begin).toBe(begin)
-  const required = JSON.parse(parserOf({ toolParser, toolChoice: 'required' }).toolConstraint?.text ?? '')
+  const required = shapeOf(parserOf({ toolParser, toolChoice: { mode: 'required' } }).toolConstraint)
   expect(required.format.stop_after_first).toBeUndefined()
 })
 
@@ -203,9 +212,9 @@ test('without parallel calls the first one counts', () => {
 
 test('parsers 0.1: special tokens are kept for marks, not for a schema', () => {
   expect(parserOf({}).needsSpecialTokens).toBe(true)
-  expect(parserOf({ toolChoice: 'none' }).needsSpecialTokens).toBe(false)
-  expect(parserOf({ toolChoice: 'required' }).needsSpecialTokens).toBe(false)
-  expect(parserOf({ model: 'Kimi-K3', toolChoice: 'none' }).needsSpecialTokens).toBe(true)
+  expect(parserOf({ toolChoice: { mode: 'none' } }).needsSpecialTokens).toBe(false)
+  expect(parserOf({ toolChoice: { mode: 'required' } }).needsSpecialTokens).toBe(false)
+  expect(parserOf({ model: 'Kimi-K3', toolChoice: { mode: 'none' } }).needsSpecialTokens).toBe(true)
 })
 
 test('an explicit name comes before the setting, the setting before detection', () => {
@@ -214,4 +223,20 @@ test('an explicit name comes before the setting, the setting before detection', 
   expect(parsers.parserFor({ model: 'qwen3', toolParser: 'json' }).toolParser).toBe('json')
   expect(onChoice).toHaveBeenCalledTimes(1)
   expect(() => parsers.parserFor({ model: 'x', reasoningParser: 'nope' })).toThrow(/'nope'/)
+})
+
+test('parsers 6.7 #102: an answer in JSON of Harmony is framed by its channels', () => {
+  const { parsers } = service()
+  const parser = parsers.parserFor({ model: 'gpt-oss-20b' })
+  const constraint = parsers.answerConstraint(parser, { constraint: { kind: 'json_object' } })
+  expect(shapeOf(constraint).format).toMatchObject({
+    triggers: ['<|channel|>analysis', '<|channel|>final'],
+    tags: [{ end: '<|end|>' }, { content: { json_schema: { type: 'object' } } }],
+  })
+})
+
+test('allowed tools are the only ones that are demanded', () => {
+  const allowed = (names: string[]) => parserOf({ toolChoice: { mode: 'allowed', names, isRequired: true } })
+  expect(shapeOf(allowed(['ping']).toolConstraint).items.anyOf).toHaveLength(1)
+  expect(() => allowed(['other'])).toThrow(/'other'/)
 })

@@ -1,6 +1,7 @@
 /** The output parsers service: from what a request says to readers for each of its choices. */
 import type {
   AnswerDemands,
+  EngineConstraint,
   OutputConstraint,
   OutputParser,
   OutputParserRequest,
@@ -10,9 +11,8 @@ import type {
   ParsedOutput,
   ThinkingRequest,
   ThinkingState,
-  ToolChoice,
 } from '#kernel'
-import { answerConstraint, engineConstraintName } from './answer-constraint.ts'
+import { answerConstraint, engineConstraint } from './answer-constraint.ts'
 import { type CallIds, callIdsOf } from './call-ids.ts'
 import { type CallLimits, type CallOptions, CallOutput } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
@@ -29,9 +29,9 @@ import { HARMONY_STOP_IDS } from './harmony/harmony-tokens.ts'
 import { OutputCollector } from './output-collector.ts'
 import { AnswerInput, AnswerSink, ParserStream } from './output-stream.ts'
 import { findReasoningFormat, type ReasoningFormat } from './reasoning/reasoning-table.ts'
-import { ToolTypes } from './scan/tool-types.ts'
+import { type DeclaredTool, ToolTypes } from './scan/tool-types.ts'
 import { thinkingOf } from './thinking.ts'
-import { toolConstraint } from './tool-constraint.ts'
+import { type CallChoice, callDemand, toolConstraint } from './tool-constraint.ts'
 
 /** Names that no format goes by, but that say "leave the text alone". */
 const NO_REASONING = new Set(['passthrough', 'plain'])
@@ -66,8 +66,8 @@ export class OutputParsersOf implements OutputParsersService {
     return answerConstraint(demands, parser.toolParser === HARMONY)
   }
 
-  engineConstraintName(runtime: string, kind: OutputConstraint['kind']): string | null {
-    return engineConstraintName(runtime, kind)
+  engineConstraint(runtime: string, constraint: OutputConstraint): EngineConstraint | null {
+    return engineConstraint(runtime, constraint)
   }
 
   thinkingOf(parser: OutputParser, request: ThinkingRequest): ThinkingState {
@@ -91,17 +91,18 @@ export class OutputParsersOf implements OutputParsersService {
 
 /** What every kind of parser keeps of a request. */
 interface Demands {
-  readonly choice: ToolChoice
+  readonly choice: CallChoice
+  readonly tools: readonly DeclaredTool[]
   readonly ids: CallIds
   readonly maxCalls: number
   readonly constraint: OutputConstraint | null
 }
 
 function demandsOf(request: OutputParserRequest, limits: CallLimits, format: string | null): Demands {
-  const tools = request.tools ?? []
-  const choice = request.toolChoice ?? (tools.length === 0 ? 'none' : 'auto')
+  const { choice, tools } = callDemand(request.tools ?? [], request.toolChoice ?? null)
   return {
     choice,
+    tools,
     ids: callIdsOf(request.model, request.earlierToolCalls ?? 0),
     maxCalls: request.allowsParallelCalls === false ? 1 : limits.maxCalls,
     constraint: toolConstraint(choice, tools, format),
@@ -136,7 +137,7 @@ class TextParser implements OutputParser {
     const isOpen = hasSchema && request.constraintWaits !== true ? false : request.isReasoningOpen
     this.#isInside = isOpen ?? undefined
     this.#options = {
-      tools: new ToolTypes(request.tools ?? []),
+      tools: new ToolTypes(this.#demands.tools),
       limits,
       dropsTrailing: false,
       unknownTools: 'forward',

@@ -1,5 +1,5 @@
 /** The parse routes: HTTP in and out only. @source parsers facts 5 */
-import { defineValidator, type RequestContext, type RouteDefinition } from '#kernel'
+import { adminErrorFormat, defineValidator, type RequestContext, type RouteDefinition } from '#kernel'
 import type { CallLimits } from './calls/call-output.ts'
 import { findToolFormat } from './formats/format-table.ts'
 import { parseReasoning } from './parse-reasoning.ts'
@@ -17,7 +17,7 @@ import {
 const base = {
   method: 'POST',
   access: 'admin',
-  errors: 'admin',
+  errors: adminErrorFormat,
   endpoint: 'parse',
   headers: ['content-type'],
 } as const

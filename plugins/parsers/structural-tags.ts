@@ -1,6 +1,6 @@
 /** Structural tags: the marks of a format around JSON schemas, in the form engines take. @source parsers facts 4.3 */
-import type { ParserTool } from '#kernel'
 import { KIMI_ARGUMENTS, KIMI_CALL, KIMI_CALL_END, KIMI_SECTION } from './formats/kimi-k2.ts'
+import type { DeclaredTool } from './scan/tool-types.ts'
 
 interface Tag {
   readonly begin: string
@@ -18,7 +18,7 @@ export interface StructuralTag {
   }
 }
 
-type TagsOf = (tools: readonly ParserTool[]) => {
+type TagsOf = (tools: readonly DeclaredTool[]) => {
   readonly triggers: readonly string[]
   readonly tags: readonly Tag[]
 }
@@ -34,7 +34,7 @@ const builders: ReadonlyMap<string, TagsOf> = new Map<string, TagsOf>([
 /** Null for formats that engines are not told of. */
 export function structuralTagOf(
   format: string,
-  tools: readonly ParserTool[],
+  tools: readonly DeclaredTool[],
   isNamed: boolean,
 ): StructuralTag | null {
   const build = builders.get(format)
@@ -69,7 +69,7 @@ function schemaContent(schema: unknown) {
   return { type: 'json_schema', json_schema: schema }
 }
 
-function mistralTags(tools: readonly ParserTool[]) {
+function mistralTags(tools: readonly DeclaredTool[]) {
   const calls = tools.map(({ name, parameters }) => ({
     begin: `{"name": ${JSON.stringify(name)}, "arguments": `,
     content: schemaContent(parameters),
@@ -79,7 +79,7 @@ function mistralTags(tools: readonly ParserTool[]) {
   return { triggers: ['[TOOL_CALLS]'], tags: [{ begin: '[TOOL_CALLS] [', content, end: ']' }] }
 }
 
-function kimiTags(tools: readonly ParserTool[]) {
+function kimiTags(tools: readonly DeclaredTool[]) {
   const [section] = KIMI_SECTION
   const tags = tools.flatMap(({ name, parameters }, index) =>
     [section + KIMI_CALL, KIMI_CALL].map((open) => ({
@@ -91,7 +91,7 @@ function kimiTags(tools: readonly ParserTool[]) {
   return { triggers: [section, KIMI_CALL], tags }
 }
 
-function frameTags(tools: readonly ParserTool[]) {
+function frameTags(tools: readonly DeclaredTool[]) {
   const open = '<|content_invoke_tool_json|>'
   const tags = tools.map(({ name, parameters }) => ({
     begin: `${open}{"name":${JSON.stringify(name)},"args":`,
@@ -101,7 +101,7 @@ function frameTags(tools: readonly ParserTool[]) {
   return { triggers: [open], tags }
 }
 
-function harmonyTags(tools: readonly ParserTool[]) {
+function harmonyTags(tools: readonly DeclaredTool[]) {
   const triggers = ['<|start|>assistant<|channel|>commentary', '<|channel|>commentary']
   const tags = tools.flatMap(({ name, parameters }) =>
     triggers.map((trigger) => ({
@@ -115,7 +115,7 @@ function harmonyTags(tools: readonly ParserTool[]) {
 
 const CHANNEL_TOKENS = ['<|open|>', '<|close|>', '<|sep|>']
 
-function channelTags(tools: readonly ParserTool[]) {
+function channelTags(tools: readonly DeclaredTool[]) {
   const open = '<|open|>tools<|sep|>'
   const closers = ['<|close|>think<|sep|>', '<|close|>response<|sep|>']
   const calls = tools.map((tool) => channelCall(tool))
@@ -131,7 +131,7 @@ function channelTags(tools: readonly ParserTool[]) {
   return { triggers: [open, ...closers], tags }
 }
 
-function channelCall({ name, parameters }: ParserTool) {
+function channelCall({ name, parameters }: DeclaredTool) {
   const escaped = name.replaceAll('&', '&amp;').replaceAll('"', '&quot;')
   return {
     type: 'sequence',

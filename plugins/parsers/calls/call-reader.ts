@@ -1,6 +1,6 @@
 /** What all readers of calls share: the text that waits, and small steps over it whose outcome no border of chunks can change. @hot */
 import { isSpace } from '../scan/json-scanner.ts'
-import type { MarkerSearch } from '../scan/marker-search.ts'
+import { forgetSearchedText, type MarkerSearch } from '../scan/marker-search.ts'
 import type { CallOutput } from './call-output.ts'
 
 export const NO = -1
@@ -28,6 +28,7 @@ export abstract class CallReader {
     this.input = this.at < this.input.length ? this.input.slice(this.at) + text : text
     this.at = 0
     while (this.step());
+    forgetSearchedText()
   }
 
   end(): void {

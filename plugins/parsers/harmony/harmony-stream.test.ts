@@ -10,7 +10,7 @@ const parsers = new OutputParsersOf({
   limits: { maxCalls: 128, maxArgumentChars: 1_000_000 },
   onChoice: () => {},
 })
-const parser = parsers.parserFor({ model: 'openai/gpt-oss-20b', toolChoice: 'auto' })
+const parser = parsers.parserFor({ model: 'openai/gpt-oss-20b', toolChoice: { mode: 'auto' } })
 
 function read(chunks: readonly string[]) {
   const collector = new OutputCollector()

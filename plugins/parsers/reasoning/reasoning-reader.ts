@@ -1,5 +1,7 @@
 /** What all readers of reasoning share: the text that waits, and who gets the parts. @hot */
 
+import { forgetSearchedText } from '../scan/marker-search.ts'
+
 export interface ReasoningSink {
   reasoning(delta: string): void
   text(delta: string): void
@@ -38,6 +40,7 @@ export abstract class ReasoningReader {
     this.input = this.at < this.input.length ? this.input.slice(this.at) + text : text
     this.at = 0
     while (this.step());
+    forgetSearchedText()
   }
 
   end(): void {

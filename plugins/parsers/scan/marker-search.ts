@@ -8,18 +8,17 @@ export class MarkerSearch {
   /** Which marker the last search found; -1 for none. */
   found = -1
   readonly markers: readonly string[]
-  readonly #firstCodes: Uint8Array
+  readonly #firsts: readonly string[]
+  readonly #nextAt: Int32Array
   readonly #onlyFirst: string | null
 
   constructor(markers: readonly string[]) {
     this.markers = markers
-    this.#firstCodes = new Uint8Array(256)
-    let isOne = true
-    for (const marker of markers) {
-      if (marker[0] !== markers[0][0]) isOne = false
-      this.#firstCodes[marker.charCodeAt(0) & 255] = 1
-    }
-    this.#onlyFirst = isOne ? markers[0][0] : null
+    const firsts: string[] = []
+    for (const marker of markers) if (!firsts.includes(marker[0])) firsts.push(marker[0])
+    this.#firsts = firsts
+    this.#nextAt = new Int32Array(firsts.length)
+    this.#onlyFirst = firsts.length === 1 ? firsts[0] : null
   }
 
   /**
@@ -53,12 +52,34 @@ export class MarkerSearch {
       const at = text.indexOf(this.#onlyFirst, from)
       return at < 0 ? text.length : at
     }
-    const codes = this.#firstCodes
-    const length = text.length
-    let at = from
-    while (at < length && codes[text.charCodeAt(at) & 255] === 0) at++
-    return at
+    if (text !== searchedText || this !== searchedBy) {
+      searchedText = text
+      searchedBy = this
+      this.#nextAt.fill(-1)
+    }
+    // The native search for each first character, remembered, so that no stretch is searched twice for one.
+    // bench: parsers
+    const nextAt = this.#nextAt
+    let least = text.length
+    for (let i = 0; i < this.#firsts.length; i++) {
+      if (nextAt[i] < from) {
+        const at = text.indexOf(this.#firsts[i], from)
+        nextAt[i] = at < 0 ? text.length : at
+      }
+      if (nextAt[i] < least) least = nextAt[i]
+    }
+    return least
   }
+}
+
+/** The text that places are remembered of; readers give it up when they are done with a chunk. */
+let searchedText = ''
+let searchedBy: MarkerSearch | null = null
+
+/** Lets go of the text that was searched last, so that no chunk outlives its stream. */
+export function forgetSearchedText(): void {
+  searchedText = ''
+  searchedBy = null
 }
 
 /** Whether the rest of the text is the beginning of the marker. */
