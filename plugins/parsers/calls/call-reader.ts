@@ -34,6 +34,7 @@ export abstract class CallReader {
   end(): void {
     this.isEnd = true
     while (this.step());
+    forgetSearchedText()
     const rest = this.input.slice(this.at)
     // What is left of closing marks is nobody's text when their call is out.
     if (this.isClosing && !this.out.options.holdCalls) this.out.close()

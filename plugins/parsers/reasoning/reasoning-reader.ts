@@ -46,6 +46,7 @@ export abstract class ReasoningReader {
   end(): void {
     this.isEnd = true
     while (this.step());
+    forgetSearchedText()
     this.flush(this.input.length)
   }
 

@@ -52,11 +52,12 @@ export class MarkerSearch {
       const at = text.indexOf(this.#onlyFirst, from)
       return at < 0 ? text.length : at
     }
-    if (text !== searchedText || this !== searchedBy) {
+    if (text !== searchedText || this !== searchedBy || from < searchedFrom) {
       searchedText = text
       searchedBy = this
       this.#nextAt.fill(-1)
     }
+    searchedFrom = from
     // The native search for each first character, remembered, so that no stretch is searched twice for one.
     // bench: parsers
     const nextAt = this.#nextAt
@@ -74,6 +75,7 @@ export class MarkerSearch {
 
 /** The text that places are remembered of; readers give it up when they are done with a chunk. */
 let searchedText = ''
+let searchedFrom = 0
 let searchedBy: MarkerSearch | null = null
 
 /** Lets go of the text that was searched last, so that no chunk outlives its stream. */
