@@ -1,16 +1,10 @@
 /** Reads calls with a head that holds the name, followed by a JSON value or by pairs of key and value. @hot */
-import { DONE, FAILED, isSpace, type JsonStyle, RUNNING } from '../scan/json-scanner.ts'
-import type { Untyped } from '../scan/typed-value.ts'
+import { DONE, FAILED, isSpace, RUNNING } from '../scan/json-scanner.ts'
 import type { CallOutput } from './call-output.ts'
 import { CallReader, MORE, NO, YES } from './call-reader.ts'
 import type { CompiledHeads } from './headed-format.ts'
 import { JsonArguments } from './json-arguments.ts'
 import { writePair } from './write-pair.ts'
-
-export interface PairStyle {
-  readonly untyped: Untyped
-  readonly style: JsonStyle
-}
 
 /** Keys and what stands between pairs are no longer than this. */
 const MAX_HEAD = 1_024
