@@ -73,7 +73,7 @@ export const toolFormats: readonly NamedFormat[] = [
   row('cohere', cohere, '<|START_ACTION|>'),
   row('sarashina', sarashina, '<|tool_calls|>'),
   row('pythonic', pythonic, '<|python_start|>'),
-  row('llama', llama, '<|python_tag|>'),
+  row('llama', llama, 'dictionary of argument name'),
   row('qwen', qwen, '<tool_call>', ['qwen2.5', 'qwen3', 'qwen3_tagged', 'qwen3_tagged_direct']),
   row('xlam', xlam),
   row('json', json),
