@@ -45,6 +45,12 @@ export const httpErrors = defineErrors('http', {
     source: 'gateway',
     text: (why: string) => `no socket now: ${why}`,
   },
+  foreign_page: {
+    kind: 'forbidden',
+    source: 'client',
+    text: () =>
+      'a page of another site may not use the control plane while no key is configured; set a key, or list the origin in kernel.http.corsOrigins',
+  },
   bad_framing: { kind: 'bad_request', source: 'client', text: (what: string) => what },
   json_parse_error: {
     kind: 'bad_request',

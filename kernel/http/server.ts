@@ -14,6 +14,7 @@ import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
 import { DetachedContext } from './detached-context.ts'
+import { isForeignPage } from './foreign-page.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
 import { LongBodies } from './long-bodies.ts'
@@ -41,6 +42,9 @@ export interface HttpServerOptions {
   /** Null when access lines are off. */
   readonly access: ServerParts['access']
 }
+
+/** The tenant of those who need no key. @source contracts/auth.ts */
+const ANONYMOUS = 'anonymous'
 
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 
@@ -249,7 +253,7 @@ export class HttpServer implements SocketHome, ServerParts {
       return
     }
     if (route.readsBody) readBody(ctx, res, this.#options.maxBodyBytes)
-    if (route.auth === null) ctx.isAdmitted = true
+    if (route.auth === null) this.#admit(ctx, null)
     else this.#checkAccess(ctx, route)
     if (!ctx.isDone && ctx.isAdmitted && !route.readsBody) runRequest(ctx)
   }
@@ -272,7 +276,7 @@ export class HttpServer implements SocketHome, ServerParts {
     found.then(
       (identity) => {
         this.#admit(ctx, identity)
-        if (!ctx.isDone && (ctx.hasBody || !ctx.compiled.readsBody)) runRequest(ctx)
+        if (ctx.isAdmitted && !ctx.isDone && (ctx.hasBody || !ctx.compiled.readsBody)) runRequest(ctx)
       },
       (error: unknown) => ctx.fail(error),
     )
@@ -280,7 +284,21 @@ export class HttpServer implements SocketHome, ServerParts {
 
   #admit(ctx: HttpContext, identity: Identity | null): void {
     ctx.identity = identity
+    if (
+      ctx.route.access === 'admin' &&
+      (identity === null || identity.role === null) &&
+      this.#isForeign(ctx)
+    ) {
+      ctx.fail(httpErrors.foreign_page())
+      return
+    }
     ctx.isAdmitted = true
+  }
+
+  #isForeign(ctx: HttpContext): boolean {
+    // A key that was sent and found good is no page's: browsers add none of themselves.
+    if (ctx.identity !== null && ctx.identity.tenant !== ANONYMOUS) return false
+    return isForeignPage(ctx.header('origin'), ctx.header('host'), (origin) => this.cors.names(origin))
   }
 
   /** For framing faults and refused bodies: what follows on the connection cannot be trusted or is not wanted. */

@@ -3,6 +3,7 @@ import {
   Auth,
   apiErrorFormat,
   type Host,
+  parseBoundedJson,
   type RequestContext,
   type RouteDefinition,
   type WorkerEntry,
@@ -28,6 +29,7 @@ export function modelsRoute(host: Host, config: ProxyConfig): RouteDefinition {
         workers: host.balance.workers,
         isReady: ({ slot }) => host.balance.status(slot) === 'ready',
         auth: host.find(Auth) ?? null,
+        callerKeyHosts: config.callerKeyHosts,
         timeoutMs: config.modelListMs,
       })
       ctx.json(200, { object: 'list', data })
@@ -103,7 +105,7 @@ async function askFirstReady(host: Host, ctx: RequestContext, complete: Complete
 
 function readObject(body: Buffer): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(body.toString('utf8'))
+    const value = parseBoundedJson(body)
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? (value as Record<string, unknown>)
       : null

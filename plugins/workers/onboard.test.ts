@@ -128,6 +128,8 @@ describe('engines', () => {
     [{ '/v1/models': list({ id: 'm', owned_by: 'nvidia' }) }, 'sglang'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'tensorrt_llm' }) }, 'trtllm'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'mlx-lm' }) }, 'mlx'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'constructor' }) }, 'sglang'],
+    [{ '/v1/models': list({ id: 'm', owned_by: '__proto__' }) }, 'sglang'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/version': { version: '1' } }, 'vllm'],
     [{ '/server_info': {} }, 'sglang'],
     [{}, 'sglang'],
@@ -309,6 +311,8 @@ describe('cloud services', () => {
       return worker.asked.map(({ key }) => key)
     }
     expect(await asked({ url: 'https://api.openai.com/v1', api_key: 'own' })).toEqual(['admin'])
+    // A name proves its owner over TLS only.
+    expect(await asked({ url: 'http://api.openai.com/v1', api_key: 'own' })).toEqual(['own'])
     expect(await asked({ url: 'https://api.x.ai', api_key: 'own' })).toEqual(['own'])
     const elsewhere = { url: 'https://proxy.example/openai/v1', runtime_type: 'external', provider: 'openai' }
     expect(await asked(elsewhere)).toEqual([])

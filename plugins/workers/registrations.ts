@@ -62,13 +62,20 @@ export class Registrations {
   /** @param seen the first worker of its engine @throws worker_changed when another change landed first */
   async #onboardAgain(seen: Worker, spec: WorkerSpec, job: JobContext): Promise<void> {
     const { registry, loads, saved } = this.#parts
-    const findings = await onboard(spec, seen.origin, job, this.#parts)
+    const findings = await onboard(spec, this.#trustOf(spec, seen), job, this.#parts)
     job.signal.throwIfAborted()
     if (!registry.isCurrent(seen)) throw workerErrors.worker_changed()
     const before = registry.engineOf(seen)
     const left = before.slice(findings.rankCount ?? 1)
     await Promise.all([loads.forget(left), registry.reshape(before, spec, findings), saved.drop(left)])
     await this.#activate(seen.id)
+  }
+
+  /** Whoever replaces a worker of the configuration may not name another service for it: its key would go there. */
+  #trustOf(spec: WorkerSpec, { origin }: Worker): Origin {
+    const key = workerKey(spec.url)
+    const configured = this.#parts.config.workers.find(({ url }) => workerKey(url) === key)
+    return (configured?.provider ?? undefined) === spec.carried.provider ? origin : 'api'
   }
 
   /**
