@@ -25,6 +25,12 @@ export const httpErrors = defineErrors('http', {
     source: 'client',
     text: (limitBytes: number) => `the request body is larger than the limit of ${limitBytes} bytes`,
   },
+  unsupported_content_encoding: {
+    kind: 'unsupported_media',
+    source: 'client',
+    text: (encoding: string) =>
+      `request bodies are taken as they are, not with content-encoding '${encoding}'; send it uncompressed`,
+  },
   headers_too_large: {
     kind: 'headers_too_large',
     source: 'client',

@@ -1,5 +1,6 @@
 /** The uWebSockets.js server: routes in, contexts out. The only importer of the library. @hot */
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import * as library from 'uWebSockets.js'
 import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import type { Identity } from '../contracts/auth.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
@@ -46,6 +47,26 @@ export interface HttpServerOptions {
 /** The tenant of those who need no key. @source contracts/auth.ts */
 const ANONYMOUS = 'anonymous'
 
+/** What the library has and its types leave out. */
+interface Untyped {
+  readonly _cfg?: (key: string) => void
+  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number
+}
+const { _cfg: configure, LIBUS_LISTEN_EXCLUSIVE_PORT: EXCLUSIVE_PORT } = library as unknown as Untyped
+/** Switches off the library's own header in every reply. */
+configure?.('999999990007')
+/** Several threads may listen on one port. */
+const SHARED_PORT = 0
+
+type Listening = (socket: us_listen_socket | false) => void
+interface ListeningApp {
+  listen(host: string, port: number, options: number, cb: Listening): unknown
+}
+
+/** @source RFC 9110 section 15.5.16 */
+const ACCEPTED_ENCODING = { headers: ['accept-encoding', 'identity'] }
+const MAX_SHOWN_ENCODING = 40
+
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 
 export class HttpServer implements SocketHome, ServerParts {
@@ -89,10 +110,11 @@ export class HttpServer implements SocketHome, ServerParts {
     return this.#sockets.size
   }
 
-  /** @returns the port taken @throws when the address cannot be had */
-  listen(host: string, port: number): Promise<number> {
+  /** @param isAlone no other listener may have the port @returns the port taken @throws when the address cannot be had */
+  listen(host: string, port: number, isAlone = false): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#app.listen(host, port, (socket) => {
+      const app = this.#app as unknown as ListeningApp
+      app.listen(host, port, isAlone ? EXCLUSIVE_PORT : SHARED_PORT, (socket) => {
         if (socket === false) {
           reject(new Error(`cannot listen on ${host}:${port}: the address is in use or not on this machine`))
           return
@@ -252,6 +274,13 @@ export class HttpServer implements SocketHome, ServerParts {
       this.#failAndClose(ctx, httpErrors.payload_too_large(this.#options.maxBodyBytes))
       return
     }
+    if (route.readsBody && isEncoded(ctx)) {
+      this.#failAndClose(
+        ctx,
+        httpErrors.unsupported_content_encoding.with(ACCEPTED_ENCODING, shownEncoding(ctx)),
+      )
+      return
+    }
     if (route.readsBody) readBody(ctx, res, this.#options.maxBodyBytes)
     if (route.auth === null) this.#admit(ctx, null)
     else this.#checkAccess(ctx, route)
@@ -327,4 +356,14 @@ export class HttpServer implements SocketHome, ServerParts {
 /** The same path and error format without hooks: for answers that never reach the handler. */
 function asRefusal(route: CompiledRoute): CompiledRoute {
   return { ...route, hooks: NO_HOOKS, auth: null, readsBody: false, paramNames: [] }
+}
+
+/** A compressed body could be looked at by nobody, and be of any size. */
+function isEncoded(ctx: HttpContext): boolean {
+  const encoding = ctx.header('content-encoding')
+  return encoding !== undefined && encoding !== '' && encoding.toLowerCase() !== 'identity'
+}
+
+function shownEncoding(ctx: HttpContext): string {
+  return (ctx.header('content-encoding') ?? '').slice(0, MAX_SHOWN_ENCODING)
 }

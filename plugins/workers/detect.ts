@@ -72,6 +72,7 @@ export async function waitUntilHealthy(
     const problem = await probeWorker(call, spec, config.healthCheck.endpoint, probeMs)
     job.signal.throwIfAborted()
     if (problem === null) return
+    job.note(problem)
     const elapsedMs = performance.now() - startedAtMs
     const delayMs = nextLookDelayMs(elapsedMs, config.startupCheckIntervalSecs * 1000)
     if (elapsedMs >= timeoutMs) {

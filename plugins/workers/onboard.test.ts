@@ -34,7 +34,7 @@ function fakeWorker(routes: Routes) {
 }
 
 /** Waits take no time. */
-const job: JobContext = { signal: new AbortController().signal, wait: async () => {} }
+const job: JobContext = { signal: new AbortController().signal, note: () => {}, wait: async () => {} }
 const UP = { '/health': {} }
 const list = (...data: object[]) => ({ object: 'list', data })
 const warnings: string[] = []
@@ -202,6 +202,7 @@ describe('waiting for the worker', () => {
     let waits = 0
     const late: JobContext = {
       ...job,
+      note: () => {},
       wait: async () => {
         waits += 1
         if (waits === 3) routes['/health'] = {}
@@ -240,6 +241,7 @@ describe('waiting for the worker', () => {
     const worker = fakeWorker(UP)
     const delayed: JobContext = {
       ...job,
+      note: () => {},
       wait: async (waitMs) => void order.push(`${waitMs} before ${worker.asked.length}`),
     }
     await onboard(specOfUrl('http://w:1'), 'api', delayed, {
