@@ -26,6 +26,8 @@ const PUBLIC_ROUTES: readonly string[] = [
   'GET /openapi.json',
   'GET /readiness',
   'GET /v1/models',
+  'GET /v1/models/:model',
+  'GET /v1/models/:owner/:model',
 ]
 
 const FORMATS = [apiErrorFormat, adminErrorFormat, messagesErrorFormat]
