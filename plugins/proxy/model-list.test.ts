@@ -7,7 +7,7 @@ const local = (...models: { id: string; provider?: string }[]) =>
 const external = (url: string) =>
   ({
     url,
-    runtimeType: 'external',
+    isExternal: true,
     connectionMode: 'http',
     models: [{ id: 'ext' }],
     labels: {},

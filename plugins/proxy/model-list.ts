@@ -42,7 +42,7 @@ export async function listModels(
 export function registeredModels(workers: readonly WorkerEntry[]): ModelEntry[] {
   const entries = new Map<string, ModelEntry>()
   for (const worker of workers) {
-    if (worker.runtimeType === 'external') continue
+    if (worker.isExternal) continue
     for (const card of worker.models) {
       if (entries.has(card.id)) continue
       const owner = typeof card.provider === 'string' ? card.provider : 'self_hosted'
@@ -74,10 +74,7 @@ function foreignCredential(
 async function askExternal(credential: ForeignCredential, sources: ModelListSources): Promise<ModelEntry[]> {
   const external = sources.workers.filter(
     (worker) =>
-      worker.runtimeType === 'external' &&
-      worker.connectionMode === 'http' &&
-      mayGetCallerKey(worker.url, sources.callerKeyHosts) &&
-      sources.isReady(worker),
+      worker.isExternal && mayGetCallerKey(worker.url, sources.callerKeyHosts) && sources.isReady(worker),
   )
   const asked = external.map((worker) => askOne(worker, credential, sources))
   return Promise.any(asked).catch(() => [])
@@ -87,7 +84,7 @@ async function askExternal(credential: ForeignCredential, sources: ModelListSour
 function mayGetCallerKey(url: string, hosts: readonly string[]): boolean {
   const target = URL.parse(url)
   if (target === null || !hosts.includes(target.hostname)) return false
-  return target.protocol === 'https:' || LOOPBACK.has(target.hostname)
+  return target.protocol === 'https:' || (target.protocol === 'http:' && LOOPBACK.has(target.hostname))
 }
 
 async function askOne(

@@ -1,7 +1,7 @@
 /** What the first ready worker says of its model and itself, with the documented fields always there. */
 import type { WorkerEntry } from '#kernel'
 
-type JsonObject = Record<string, unknown>
+type JsonObject = Readonly<Record<string, unknown>>
 
 /**
  * What of an engine's words about itself is for everybody. Engines put all of their settings there, keys included, and

@@ -218,7 +218,7 @@ export class JobRunner {
   }
 
   #fail(job: Job, error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     job.status = { ...job.status, state: 'failed', message, atSec: nowSec() }
     if (!this.#newest.has(job.options.url)) this.#newest.set(job.options.url, job)
     this.#log.warn({ job: job.options.kind, worker: job.options.url, reason: message }, 'worker job failed')
@@ -273,6 +273,11 @@ export class JobRunner {
       this.#onExpired(url)
     }
   }
+}
+
+/** What a failure says of itself, for statuses and replies. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 function nowSec(): number {

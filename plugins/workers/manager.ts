@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { AcceptedChange } from './commands.ts'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
+import { checkReach } from './controls.ts'
 import { workerErrors } from './errors.ts'
 import { serves } from './model-card.ts'
 import { toList, toPendingRecord, toRecord } from './records.ts'
@@ -11,7 +12,7 @@ import type { Removals } from './removals.ts'
 import { patchSpec, specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import { patchWorker, type Worker } from './worker.ts'
-import { parseWorkerUrl, workerKey } from './worker-url.ts'
+import { checkWorkerUrl, workerKey } from './worker-url.ts'
 
 export class WorkerManager {
   readonly #parts: ControlParts
@@ -73,18 +74,20 @@ export class WorkerManager {
   }
 
   #pendingRecord(reservation: Reservation): WorkerRecord {
-    const { jobs, config } = this.#parts
-    return toPendingRecord(reservation, config, jobs.status(workerKey(reservation.spec.url)))
+    const { jobs, config, controls } = this.#parts
+    const { url } = reservation.spec
+    return toPendingRecord(reservation, config, jobs.status(workerKey(url)), controls.controlFor(url))
   }
 
   /**
    * Takes a registration on. While one of the same URL is under way the newest specification wins, with the same id.
-   * @throws invalid_worker_url, worker_already_exists, worker_limit_reached, job_queue_full
+   * @throws invalid_worker_url, invalid_field, worker_already_exists, worker_limit_reached, job_queue_full
    * @source routes facts 16.4
    */
   register(spec: WorkerSpec): AcceptedChange {
     const { registry, jobs, maxWorkers } = this.#parts
-    parseWorkerUrl(spec.url)
+    checkWorkerUrl(spec.url)
+    checkReach(this.#parts.controls, spec)
     const existing = registry.byUrl(spec.url)
     if (existing !== undefined) throw workerErrors.worker_already_exists(existing.spec.url, existing.id)
     const known = registry.reservationOf(spec.url)
@@ -112,6 +115,7 @@ export class WorkerManager {
     if (spec.url !== worker.spec.url) {
       throw workerErrors.url_change_unsupported.with({ param: 'url' }, worker.spec.url)
     }
+    checkReach(this.#parts.controls, spec)
     this.#parts.jobs.requireRoom()
     this.#registrations.cancel(spec.url)
     this.#registrations.replace(worker, spec)
@@ -156,8 +160,9 @@ export class WorkerManager {
 
   /** Of a worker that is not registered yet: its registration begins anew, with the same id. */
   #restart({ spec: { url }, origin }: Reservation, spec: WorkerSpec): AcceptedChange {
-    const { registry, jobs } = this.#parts
+    const { registry, jobs, controls } = this.#parts
     if (spec.url !== url) throw workerErrors.url_change_unsupported.with({ param: 'url' }, url)
+    checkReach(controls, spec)
     jobs.requireRoom()
     this.#registrations.cancel(url)
     const reservation = registry.reserve(spec, origin)

@@ -1,10 +1,9 @@
 /** Carries registrations out: onboards a worker in the background, puts it into the table, and makes it ready. */
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
-import type { JobContext, JobOptions } from './jobs.ts'
+import { type JobContext, type JobOptions, messageOf } from './jobs.ts'
 import { onboard } from './onboard.ts'
 import { pairDisagreements } from './pair-peers.ts'
-import { describeFailure } from './probe.ts'
 import type { Reservation } from './registry.ts'
 import type { WorkerSpec } from './spec.ts'
 import type { Findings, Origin, Worker } from './worker.ts'
@@ -46,7 +45,7 @@ export class Registrations {
         return findings
       } catch (error) {
         if (origin !== 'config' || job.signal.aborted) throw error
-        job.note(describeFailure(error))
+        job.note(messageOf(error))
         await job.wait(pauseMs)
       }
     }

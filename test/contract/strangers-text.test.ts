@@ -14,13 +14,15 @@ import { topLevelMembers, withMembers } from '../../kernel/wire/json-members.ts'
 import { readEvent } from '../../kernel/wire/sse-event.ts'
 import { mergeMetrics } from '../../plugins/health/merge-metrics.ts'
 import { scrapeTargets } from '../../plugins/health/scrape.ts'
+import { groupDated } from '../../plugins/http-workers/discover-external.ts'
+import { readReport } from '../../plugins/http-workers/engine-report.ts'
+import { readGauges } from '../../plugins/http-workers/gauges.ts'
+import { modelEntries } from '../../plugins/http-workers/inquiry.ts'
 import { ReplyUsage } from '../../plugins/limits/usage.ts'
 import { withModelInfo, withServerInfo } from '../../plugins/proxy/worker-info.ts'
-import { groupDated } from '../../plugins/workers/discover-external.ts'
-import { readRankReports, reportsOfRank, toEngineLoad } from '../../plugins/workers/engine-report.ts'
-import { modelEntries } from '../../plugins/workers/inquiry.ts'
-import { readGauges, readLoads } from '../../plugins/workers/load-report.ts'
-import { parseWorkerUrl, workerKey } from '../../plugins/workers/worker-url.ts'
+import { reportsOfRank, toEngineLoad } from '../../plugins/workers/engine-load.ts'
+import { toLoadDetails, usedTokens } from '../../plugins/workers/load-details.ts'
+import { checkWorkerUrl, workerKey } from '../../plugins/workers/worker-url.ts'
 
 const MEGABYTE = 1_048_576
 const WORST = [
@@ -69,13 +71,18 @@ const FRAMES: readonly ((text: string) => string)[] = [
 ]
 
 const target = (url: string) => [{ url, dataParallel: null, apiKey: null, connectionMode: 'http' }] as never
+const everyControl = { controlOf: () => ({ metricsText: async () => null }) as never }
 const worker = { models: [], runtimeType: 'sglang' } as never
 
 const readers: Record<string, (text: string, bytes: Buffer) => unknown> = {
   'metrics text': (text) => mergeMetrics([{ url: 'u', families: parsePrometheusText(text) }]),
-  'gauges of a metrics page': (text) => readGauges(text, ''),
-  'a worker URL': (text) => [parseWorkerUrl(text), workerKey(text)],
-  'a worker URL, unchecked': (text) => [workerKey(text), readWorkerUrl(text), scrapeTargets(target(text))],
+  'gauges of a metrics page': (text) => readGauges(text),
+  'a worker URL': (text) => [checkWorkerUrl(text), workerKey(text)],
+  'a worker URL, unchecked': (text) => [
+    workerKey(text),
+    readWorkerUrl(text),
+    scrapeTargets(everyControl, target(text)),
+  ],
   'JSON of a worker': (_text, bytes) => parseBoundedJson(bytes),
   'members of a body': (_text, bytes) => [topLevelMembers(bytes), withMembers(bytes, new Map([['a', '1']]))],
   'an event stream': (_text, bytes) => [
@@ -148,10 +155,11 @@ describe('reports of engines', () => {
         ),
         (value) => {
           const info = JSON.parse(JSON.stringify(value)) as never
-          readLoads(info, '')
           modelEntries(info)
-          const reports = readRankReports(info)
+          const reports = readReport(info)?.ranks ?? null
           if (reports !== null) {
+            toLoadDetails(reports, '')
+            usedTokens(reports)
             toEngineLoad(reports, 1)
             toEngineLoad(reportsOfRank(reports, 0, 2), 1)
           }
@@ -166,8 +174,8 @@ describe('reports of engines', () => {
 
   test('300,000 ranks are no more than an engine can have', () => {
     const loads = Array.from({ length: 300_000 }, () => ({ num_used_tokens: 1 }))
-    const reports = readRankReports({ loads }) ?? []
+    const reports = readReport({ loads })?.ranks ?? []
     expect(toEngineLoad(reports, 1).usedTokensByRank.length).toBe(1_024)
-    expect(readLoads({ loads }, '')?.loads.length).toBe(1_024)
+    expect(toLoadDetails(reports, '').loads.length).toBe(1_024)
   })
 })

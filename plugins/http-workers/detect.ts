@@ -1,12 +1,8 @@
 /** Finds out what a worker is: local or a cloud service, up or not yet, and which engine runs it. */
-import type { RuntimeType } from '#kernel'
-import type { WorkersConfig } from './config.ts'
-import { workerErrors } from './errors.ts'
-import type { HealthSettings } from './health-settings.ts'
+import type { DescribeTools, RuntimeType, WorkerWish } from '#kernel'
+import { httpWorkerErrors } from './errors.ts'
 import { type Inquiry, modelEntries } from './inquiry.ts'
-import type { JobContext } from './jobs.ts'
 import { type CallWorker, probeWorker } from './probe.ts'
-import type { WorkerSpec } from './spec.ts'
 
 /** Domains of cloud services and the name of each. @source routes facts 16.1, routing facts 2.2 step 1 */
 const CLOUD_PROVIDERS: ReadonlyMap<string, string> = new Map([
@@ -27,6 +23,7 @@ const ENGINE_OF_OWNER: ReadonlyMap<string, RuntimeType> = new Map([
   ['mlx', 'mlx'],
   ['mlx_lm', 'mlx'],
   ['mlx-lm', 'mlx'],
+  ['llamacpp', 'llamacpp'],
 ])
 
 const FIRST_LOOK_DELAY_MS = 250
@@ -36,8 +33,9 @@ const LOOK_SHARE = 0.25
 /** What the look at the very end of the start-up timeout still gets. */
 const LAST_LOOK_MS = 500
 
-/** Name of the cloud service at a host; null for any other host. */
-export function cloudProvider(host: string): string | null {
+/** Name of the cloud service behind a URL; null for any other. */
+export function cloudProvider(url: string): string | null {
+  const host = URL.parse(url)?.hostname ?? ''
   for (const [domain, provider] of CLOUD_PROVIDERS)
     if (host === domain || host.endsWith(`.${domain}`)) return provider
   return null
@@ -47,9 +45,9 @@ export function cloudProvider(host: string): string | null {
  * An engine name in the specification settles it, then the host does. Everything else is local: probes could only
  * confirm that, so none are sent.
  */
-export function isExternal(spec: WorkerSpec, host: string): boolean {
-  if (spec.runtimeType !== 'unspecified') return spec.runtimeType === 'external'
-  return cloudProvider(host) !== null
+export function isExternalService({ url, runtimeType }: Pick<WorkerWish, 'url' | 'runtimeType'>): boolean {
+  if (runtimeType !== 'unspecified') return runtimeType === 'external'
+  return cloudProvider(url) !== null
 }
 
 /**
@@ -59,26 +57,25 @@ export function isExternal(spec: WorkerSpec, host: string): boolean {
  */
 export async function waitUntilHealthy(
   call: CallWorker,
-  spec: WorkerSpec,
-  health: HealthSettings,
-  config: WorkersConfig,
-  job: JobContext,
+  wish: WorkerWish,
+  health: NonNullable<DescribeTools['health']>,
+  tools: DescribeTools,
 ): Promise<void> {
   const startedAtMs = performance.now()
-  const timeoutMs = config.startupTimeoutSecs * 1000
+  const timeoutMs = tools.startupTimeoutMs
   for (;;) {
     const leftMs = timeoutMs - (performance.now() - startedAtMs)
-    const probeMs = Math.min(health.timeoutSecs * 1000, Math.max(LAST_LOOK_MS, leftMs))
-    const problem = await probeWorker(call, spec, config.healthCheck.endpoint, probeMs)
-    job.signal.throwIfAborted()
+    const probeMs = Math.min(health.timeoutMs, Math.max(LAST_LOOK_MS, leftMs))
+    const problem = await probeWorker(call, wish, health.path, probeMs)
+    tools.signal.throwIfAborted()
     if (problem === null) return
-    job.note(problem)
+    tools.note(problem)
     const elapsedMs = performance.now() - startedAtMs
-    const delayMs = nextLookDelayMs(elapsedMs, config.startupCheckIntervalSecs * 1000)
+    const delayMs = nextLookDelayMs(elapsedMs, tools.checkIntervalMs)
     if (elapsedMs >= timeoutMs) {
-      throw workerErrors.worker_unreachable(spec.url, config.startupTimeoutSecs, problem)
+      throw httpWorkerErrors.worker_unreachable(wish.url, timeoutMs / 1000, problem)
     }
-    await job.wait(Math.min(delayMs, timeoutMs - elapsedMs))
+    await tools.wait(Math.min(delayMs, timeoutMs - elapsedMs))
   }
 }
 
@@ -94,5 +91,7 @@ export async function detectRuntime(inquiry: Inquiry): Promise<RuntimeType> {
   const known = ENGINE_OF_OWNER.get(owner)
   if (known !== undefined) return known
   if ((await inquiry.find('/version')) !== null) return 'vllm'
-  return 'sglang'
+  // Only llama.cpp has slots, and says how many.
+  const slots = (await inquiry.find('/props'))?.total_slots
+  return typeof slots === 'number' ? 'llamacpp' : 'sglang'
 }
