@@ -5,8 +5,8 @@
  */
 import type { KvEventFeed } from './kv-events.ts'
 import type { Logger } from './log.ts'
-import type { WorkerReply } from './upstream.ts'
 import type { ModelCard, RuntimeType, WorkerEntry } from './worker.ts'
+import type { WorkerReply } from './worker-reply.ts'
 
 /** Whom a call goes to: a registered worker, or one that is about to be. */
 export type WorkerTarget = Pick<WorkerEntry, 'url' | 'apiKey'> & Partial<Pick<WorkerEntry, 'dataParallel'>>

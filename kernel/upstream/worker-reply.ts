@@ -1,6 +1,6 @@
 /** A worker's whole answer as plugins read it. */
 import type { HeaderList } from '../contracts/transport.ts'
-import type { WorkerReply } from '../contracts/upstream.ts'
+import type { WorkerReply } from '../contracts/worker-reply.ts'
 import { parseBoundedJson } from '../wire/bounded-json.ts'
 import { headerOf, toClientHeaders } from './response-headers.ts'
 
