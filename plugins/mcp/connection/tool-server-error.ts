@@ -58,7 +58,7 @@ export function toToolServerError(error: unknown): ToolServerError {
   if (inner !== null) return inner
   if (typeof code === 'string')
     return new ToolServerError('http_error', 0, `cannot reach the server (${code})`, options)
-  if (/^(no connection|no whole answer) within \d+ ms$/.test(message))
+  if (message === SERVER_CLOSED || /^(no connection|no whole answer) within \d+ ms$/.test(message))
     return new ToolServerError('http_error', 0, message, options)
   return new ToolServerError('http_error', 0, 'cannot reach the server', options)
 }

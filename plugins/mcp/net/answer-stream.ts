@@ -1,21 +1,40 @@
-/** The body of a server's answer as a web stream: counted, held back for a slow reader, and never ending unnoticed. */
+/** The body of a server's answer: counted, held back for a slow reader, and never ending unnoticed. */
 import type { IncomingMessage } from 'node:http'
 import type { ByteLimit } from './byte-limit.ts'
 
 export interface AnswerOptions {
   readonly limit: ByteLimit
   /**
-   * The request that an event stream answers; null for streams of the server's own and for whole answers. When the
-   * stream ends, and could not be resumed, this request is answered with an error, or it would wait for its time limit.
+   * The request that the stream answers; null for streams of the server's own. When the stream ends, and could not be
+   * resumed, this request is answered with an error, or it would wait for its time limit.
    */
   readonly requestId: number | null
-  readonly isEventStream: boolean
 }
 
 export const SERVER_CLOSED = 'the server closed the connection'
 /** JSON-RPC code of the answers that are made up here, for whoever reads the error. */
 export const ANSWER_BROKEN = -32_098
 
+/** A body that is no event stream. Rejects when it breaks off or breaks the limit. */
+export function readWhole(message: IncomingMessage, limit: ByteLimit): Promise<Buffer<ArrayBuffer>> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    message.on('data', (chunk: Buffer) => {
+      try {
+        limit.take(chunk)
+        chunks.push(chunk)
+      } catch (error) {
+        reject(error)
+        message.destroy()
+      }
+    })
+    message.on('end', () => resolve(Buffer.concat(chunks)))
+    message.on('error', () => reject(new Error(SERVER_CLOSED)))
+    message.on('close', () => reject(new Error(SERVER_CLOSED)))
+  })
+}
+
+/** An event stream. */
 export class AnswerStream {
   readonly body: ReadableStream<Uint8Array>
   readonly #message: IncomingMessage
@@ -32,7 +51,7 @@ export class AnswerStream {
       {
         start: (controller) => this.#start(controller),
         pull: () => void message.resume(),
-        cancel: () => void message.destroy(),
+        cancel: () => this.#drop(),
       },
       { highWaterMark: 0 },
     )
@@ -40,19 +59,26 @@ export class AnswerStream {
 
   /** The request was given up: its stream ends as if it had been answered, so that nobody asks for the rest. */
   giveUp(): void {
-    const { requestId, isEventStream } = this.#options
-    if (isEventStream && requestId !== null) this.#say(`{"jsonrpc":"2.0","id":${requestId},"result":{}}`)
+    const { requestId } = this.#options
+    if (requestId !== null) this.#say(`{"jsonrpc":"2.0","id":${requestId},"result":{}}`)
     this.#close()
     this.#message.destroy()
   }
 
   /** Ends with an error, such as a time limit. */
   fail(error: Error): void {
-    if (this.#options.isEventStream && this.#options.requestId !== null && !this.#isResumable) {
+    if (this.#options.requestId !== null && !this.#isResumable) {
       this.#sayClosed(error.message)
       this.#close()
     } else this.#take()?.error(error)
     this.#message.destroy()
+  }
+
+  /** Nobody reads on; a connection whose answer is whole already can be used again. */
+  #drop(): void {
+    this.#controller = null
+    if (this.#message.complete) this.#message.resume()
+    else this.#message.destroy()
   }
 
   #start(controller: ReadableStreamDefaultController<Uint8Array>): void {
@@ -76,7 +102,7 @@ export class AnswerStream {
       this.fail(error as Error)
       return
     }
-    if (this.#options.isEventStream && !this.#isResumable) this.#look(chunk)
+    if (!this.#isResumable) this.#look(chunk)
     this.#controller.enqueue(chunk)
     if ((this.#controller.desiredSize ?? 0) <= 0) this.#message.pause()
   }
@@ -90,8 +116,7 @@ export class AnswerStream {
 
   #onEnd(): void {
     if (this.#controller === null) return
-    if (this.#options.isEventStream && this.#options.requestId !== null && !this.#isResumable)
-      this.#sayClosed(SERVER_CLOSED)
+    if (this.#options.requestId !== null && !this.#isResumable) this.#sayClosed(SERVER_CLOSED)
     this.#close()
   }
 
