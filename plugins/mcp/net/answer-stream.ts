@@ -1,6 +1,7 @@
 /** The body of a server's answer: counted, held back for a slow reader, and never ending unnoticed. */
 import type { IncomingMessage } from 'node:http'
 import type { ByteLimit } from './byte-limit.ts'
+import { IdLine } from './id-line.ts'
 
 export interface AnswerOptions {
   readonly limit: ByteLimit
@@ -40,9 +41,8 @@ export class AnswerStream {
   readonly #message: IncomingMessage
   readonly #options: AnswerOptions
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
-  /** Events had ids, so the protocol library may ask for the rest on another connection. */
-  #isResumable = false
-  #isAtLineStart = true
+  readonly #ids = new IdLine()
+  #hasBrokenLimit = false
 
   constructor(message: IncomingMessage, options: AnswerOptions) {
     this.#message = message
@@ -98,20 +98,18 @@ export class AnswerStream {
     try {
       this.#options.limit.take(chunk)
     } catch (error) {
-      this.#isResumable = false
+      this.#hasBrokenLimit = true
       this.fail(error as Error)
       return
     }
-    if (!this.#isResumable) this.#look(chunk)
+    this.#ids.read(chunk)
     this.#controller.enqueue(chunk)
     if ((this.#controller.desiredSize ?? 0) <= 0) this.#message.pause()
   }
 
-  /** Looks for lines that begin with `id:`; a line that begins at a chunk's end is found by its first byte alone. */
-  #look(chunk: Buffer): void {
-    if (this.#isAtLineStart && chunk[0] === 0x69) this.#isResumable = true
-    else if (chunk.includes('\nid:')) this.#isResumable = true
-    this.#isAtLineStart = chunk[chunk.length - 1] === 0x0a
+  /** The protocol library asks for the rest of a stream with ids, unless it is not to have it. */
+  get #isResumable(): boolean {
+    return this.#ids.isFound && !this.#hasBrokenLimit
   }
 
   #onEnd(): void {
