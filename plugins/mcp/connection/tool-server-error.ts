@@ -54,6 +54,15 @@ export function toToolServerError(error: unknown): ToolServerError {
       cause: error,
       isSessionLost: code === 404,
     })
+  if (/^OAuth client information is bound/.test(message))
+    return new ToolServerError(
+      'http_error',
+      401,
+      'its authorization server is not the configured one',
+      options,
+    )
+  if (error instanceof Error && 'errorCode' in error)
+    return new ToolServerError('http_error', 401, 'the authorization server refused', options)
   const inner = findCause(error)
   if (inner !== null) return inner
   if (typeof code === 'string')
