@@ -222,6 +222,12 @@ test('a list that never ends is cut, and so is one whose cursor stands still', a
     sayResult(response, message, { tools, nextCursor: String(++page) })
   })
   expect(await (await connect(target(endless.url))).tools()).toHaveLength(512)
+  const inputSchema = { type: 'object', description: 'x'.repeat(60_000) }
+  const large = await serve((message, response) => {
+    const tools = Array.from({ length: 50 }, (_, i) => ({ name: `l${page}_${i}`, inputSchema }))
+    sayResult(response, message, { tools, nextCursor: String(++page) })
+  })
+  expect((await (await connect(target(large.url))).tools()).length).toBeLessThan(71)
   const still = await serve((message, response) =>
     sayResult(response, message, { tools: [{ name: 'a' }], nextCursor: 'x' }),
   )
