@@ -1,10 +1,13 @@
 /** The body of a server's answer: counted, held back for a slow reader, and never ending unnoticed. */
 import type { IncomingMessage } from 'node:http'
-import type { ByteLimit } from './byte-limit.ts'
+import { EventSplitter } from '#kernel'
+import { type ByteLimit, TooMuchData } from './byte-limit.ts'
 import { IdLine } from './id-line.ts'
 
 export interface AnswerOptions {
   readonly limit: ByteLimit
+  /** Bytes of one event. */
+  readonly maxEventBytes: number
   /**
    * The request that the stream answers; null for streams of the server's own. When the stream ends, and could not be
    * resumed, this request is answered with an error, or it would wait for its time limit.
@@ -35,13 +38,14 @@ export function readWhole(message: IncomingMessage, limit: ByteLimit): Promise<B
   })
 }
 
-/** An event stream. */
+/** An event stream, handed on in whole events: a half one costs its reader more than it costs us. */
 export class AnswerStream {
   readonly body: ReadableStream<Uint8Array>
   readonly #message: IncomingMessage
   readonly #options: AnswerOptions
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
   readonly #ids = new IdLine()
+  readonly #splitter = new EventSplitter()
   #hasBrokenLimit = false
 
   constructor(message: IncomingMessage, options: AnswerOptions) {
@@ -95,15 +99,19 @@ export class AnswerStream {
 
   #onData(chunk: Buffer): void {
     if (this.#controller === null) return
+    const { limit, maxEventBytes } = this.#options
     try {
-      this.#options.limit.take(chunk)
+      limit.take(chunk)
+      if (this.#splitter.waitingBytes + chunk.length > maxEventBytes) throw new TooMuchData(maxEventBytes)
     } catch (error) {
       this.#hasBrokenLimit = true
       this.fail(error as Error)
       return
     }
-    this.#ids.read(chunk)
-    this.#controller.enqueue(chunk)
+    const events = this.#splitter.push(chunk)
+    if (events.length === 0) return
+    this.#ids.read(events)
+    this.#controller.enqueue(events)
     if ((this.#controller.desiredSize ?? 0) <= 0) this.#message.pause()
   }
 
@@ -114,6 +122,8 @@ export class AnswerStream {
 
   #onEnd(): void {
     if (this.#controller === null) return
+    const rest = this.#splitter.takeRest()
+    if (rest.length > 0) this.#controller.enqueue(rest)
     if (this.#options.requestId !== null && !this.#isResumable) this.#sayClosed(SERVER_CLOSED)
     this.#close()
   }

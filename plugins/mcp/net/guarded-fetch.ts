@@ -116,7 +116,11 @@ export class GuardedFetch {
         const limit = this.#limitOf(exchange, message)
         if (isEventStream(message)) {
           const { requestId } = exchange
-          answer = new AnswerStream(message, { limit, requestId })
+          answer = new AnswerStream(message, {
+            limit,
+            maxEventBytes: this.#options.maxAnswerBytes,
+            requestId,
+          })
           if (requestId !== null) this.#open.set(requestId, () => answer?.giveUp())
           resolve(toResponse(message, answer.body))
         } else readWhole(message, limit).then((whole) => resolve(toResponse(message, whole)), reject)
