@@ -3,6 +3,12 @@ import { makeRecord, openHistory } from '../../test/contract/history-contract.ts
 import { MemoryStore } from '../../test/support/memory-store.ts'
 import { exportHistory, importHistory } from './portable.ts'
 
+async function linesOf(store: MemoryStore): Promise<string[]> {
+  const lines: string[] = []
+  for await (const line of exportHistory(store)) lines.push(line)
+  return lines
+}
+
 async function exported(): Promise<string[]> {
   const store = new MemoryStore()
   const { responses, events } = openHistory(store)
@@ -10,7 +16,7 @@ async function exported(): Promise<string[]> {
     await responses.finish(tenant, makeRecord({ in: 'tänk \u0000 🌍\u2028', out: 'a' }))
     await events.append(tenant, 'resp_1', 0, ['data: {}\n\n'])
   }
-  return await Array.fromAsync(exportHistory(store))
+  return await linesOf(store)
 }
 
 async function* given(lines: readonly string[]): AsyncGenerator<string> {
@@ -22,7 +28,7 @@ test('every line is one JSON text, and what was exported comes back, expiry incl
   for (const line of lines) expect(line.indexOf('\n')).toBe(line.length - 1)
   const store = new MemoryStore()
   expect(await importHistory(store, given(lines))).toBe(lines.length - 2)
-  expect(await Array.fromAsync(exportHistory(store))).toEqual(lines)
+  expect(await linesOf(store)).toEqual(lines)
   expect(lines.join('')).toContain('expiresAtMs')
 })
 
