@@ -52,7 +52,9 @@ const settings = {
 }
 
 let count = 0
-const nextId = (prefix: string) => `${prefix}_${String(++count).padStart(24, '0')}`
+/** As the gateway makes them: version 7 UUIDs without hyphens. */
+const nextId = (prefix: string) =>
+  `${prefix}_${Date.now().toString(16).padStart(12, '0')}7${(++count).toString(16).padStart(19, '0')}`
 const item = (role: string) => ({
   id: nextId('msg'),
   type: 'message',

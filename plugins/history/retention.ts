@@ -73,11 +73,12 @@ export class Retention {
   }
 
   async #remove(tenant: string, id: string, createdAtSec: number): Promise<void> {
-    const { responses, ages, turns, items, waitingJobs } = this.#collections
+    const { responses, ages, turns, items, waitingJobs, marks } = this.#collections
     const found = await responses.read(tenant, id)
     const list = new ChangeList(tenant).delete(ages, ageId(createdAtSec, id))
     const place = found?.value.place ?? null
     if (found !== undefined) list.delete(responses, id, found.version).delete(waitingJobs, id)
+    if (place !== null) list.mark(marks, place.chain)
     const turn = place === null ? undefined : await turns.get(tenant, turnId(place.chain, place.turn))
     for (const item of [...(turn?.input ?? []), ...(turn?.output ?? [])]) {
       const pointer = await items.read(tenant, item.id)
@@ -93,7 +94,7 @@ export class Retention {
 
   /** Removes the chain that ends with this turn, when nothing goes on from it. */
   async #dropChain(tenant: string, { chain, turn }: Pick<Place, 'chain' | 'turn'>): Promise<void> {
-    const { turns, chains, branches, marks, responses } = this.#collections
+    const { turns, chains, branches, responses } = this.#collections
     const isContinued = (await turns.get(tenant, turnId(chain, turn + 1))) !== undefined
     if (isContinued || (await branches.range(tenant, { ...within(chain), limit: 1 })).records.length > 0)
       return
@@ -109,7 +110,7 @@ export class Retention {
       await this.#store.write(list.changes)
     }
     const base = (await chains.get(tenant, chain))?.segments.at(-1)
-    const list = new ChangeList(tenant).delete(chains, chain).delete(marks, chain)
+    const list = new ChangeList(tenant).delete(chains, chain)
     if (base !== undefined && 'chain' in base) list.delete(branches, `${base.chain}.${chain}`)
     await this.#store.write(list.changes)
     if (base === undefined || !('chain' in base)) return
@@ -122,7 +123,7 @@ export class Retention {
 
   /** @returns how many items of deleted conversations were removed */
   async #emptyTrash(limit: number): Promise<number> {
-    const { trash, positions, conversationItems, items, marks } = this.#collections
+    const { trash, positions, conversationItems, items } = this.#collections
     const [tenant] = await trash.tenants({ limit: 1 })
     if (tenant === undefined) return 0
     const [dead] = (await trash.range(tenant, { limit: 1 })).records
@@ -139,7 +140,7 @@ export class Retention {
       if (left === null) list.delete(items, itemId, pointer.version)
       else list.put(items, itemId, left, pointer.version)
     }
-    if (records.length === 0) list.delete(trash, conversation).delete(marks, conversation)
+    if (records.length === 0) list.delete(trash, conversation)
     await this.#store.write(list.changes)
     return Math.max(1, records.length)
   }

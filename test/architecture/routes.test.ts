@@ -57,7 +57,6 @@ beforeAll(async () => {
   }
   gateway = await startGateway({ own: [reader], plugins: { ...plugins, 'route-reader': {} } })
   // Every plugin that there is, loaded and started on one thread.
-  // Every plugin there is, with every package, on a machine that may be busy.
 }, 60_000)
 afterAll(async () => {
   await gateway.stop()
