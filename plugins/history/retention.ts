@@ -25,12 +25,11 @@ export class Retention {
   }
 
   /**
-   * One slice of the work: some responses of one tenant.
-   * @returns 0 when a round over all tenants is done
+   * One slice of the work: some responses of one tenant, or some items of a deleted conversation.
+   * @returns `limit` while there may be more to do, 0 when a round over all tenants is done
    */
   async slice(limit: number, nowMs = Date.now()): Promise<number> {
-    const emptied = await this.#emptyTrash(limit)
-    if (emptied > 0) return emptied
+    if (await this.#emptyTrash(limit)) return limit
     const [tenant] = await this.#collections.ages.tenants({ after: this.#lastTenant, limit: 1 })
     if (tenant === undefined) {
       this.#lastTenant = undefined
@@ -38,8 +37,8 @@ export class Retention {
     }
     const removed = await this.prune(tenant, limit, nowMs)
     if (removed < limit) this.#lastTenant = tenant
-    // At least one: there may be another tenant.
-    return Math.max(1, removed)
+    // Another tenant may be next.
+    return limit
   }
 
   /** @returns how many responses of the tenant were removed; fewer than `limit` when no more have to go */
@@ -121,13 +120,13 @@ export class Retention {
     await this.#dropChain(tenant, { chain: base.chain, turn: Number(end.id.slice(base.chain.length + 1)) })
   }
 
-  /** @returns how many items of deleted conversations were removed */
-  async #emptyTrash(limit: number): Promise<number> {
+  /** @returns false when no deleted conversation is left */
+  async #emptyTrash(limit: number): Promise<boolean> {
     const { trash, positions, conversationItems, items } = this.#collections
     const [tenant] = await trash.tenants({ limit: 1 })
-    if (tenant === undefined) return 0
+    if (tenant === undefined) return false
     const [dead] = (await trash.range(tenant, { limit: 1 })).records
-    if (dead === undefined) return 0
+    if (dead === undefined) return false
     const conversation = dead.id
     const { records } = await positions.range(tenant, { ...within(conversation), limit })
     const list = new ChangeList(tenant)
@@ -142,6 +141,6 @@ export class Retention {
     }
     if (records.length === 0) list.delete(trash, conversation)
     await this.#store.write(list.changes)
-    return Math.max(1, records.length)
+    return true
   }
 }
