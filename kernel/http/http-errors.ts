@@ -51,6 +51,17 @@ export const httpErrors = defineErrors('http', {
     source: 'client',
     text: (problem: string) => `the request body is not valid JSON: ${problem}`,
   },
+  json_too_deep: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (limit: number, position: number) =>
+      `the request body is nested more than ${limit} levels deep (kernel.http.maxJsonDepth), at position ${position}`,
+  },
+  json_too_complex: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (limit: number, what: string) => `the request body holds more than ${limit} ${what}`,
+  },
   invalid_field: {
     kind: 'bad_request',
     source: 'client',

@@ -31,6 +31,7 @@ export async function openListener(
       maxBytes: http.maxHeaderBytes,
     }),
     maxBodyBytes: http.maxBodyBytes,
+    maxJsonDepth: http.maxJsonDepth,
     heartbeatMs: options.heartbeatMs ?? http.heartbeatMs,
     cors: createCors(http.corsOrigins),
     log,

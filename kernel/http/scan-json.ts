@@ -1,8 +1,9 @@
 /**
- * Walks the bytes of a JSON object once, checks the structure of everything outside strings, and notes the
- * top-level `model` and `stream`. What looks odd is left to a full parse. @hot
+ * Walks the bytes of a JSON text once, checks the structure of everything outside strings and how deep and how manifold
+ * it is, and notes the top-level `model` and `stream` of an object. A long text is walked in steps, so that nobody else
+ * has to wait for the end of it. What is inside of strings is left to whoever parses them. @hot
+ * @source RFC 8259
  */
-import type { RoutingPeek } from '../contracts/request.ts'
 import {
   BACKSLASH,
   CLOSE_BRACE,
@@ -14,11 +15,13 @@ import {
   QUOTE,
   skipScalar,
   skipSpace,
-  skipString,
+  skipStringPart,
   skipWord,
 } from '../wire/json-bytes.ts'
+import { textOf } from './json-text.ts'
 
-const MAX_DEPTH = 512
+/** Deepest nesting that can be allowed. */
+export const MAX_DEPTH = 512
 
 /** What the scan expects next. */
 const VALUE = 0
@@ -27,112 +30,229 @@ const COLON_NEXT = 2
 const COMMA_OR_CLOSE = 3
 const KEY = 4
 const VALUE_OR_CLOSE = 5
+const END = 6
 
-/** Byte offset at which the last scan stopped. */
-let doubtAt = 0
+/** What a top-level key means to routing. */
+const OTHER_KEY = 0
+const MODEL_KEY = 1
+const STREAM_KEY = 2
 
-/** One bit per depth: 1 inside an object, 0 inside an array. */
-const isObjectAt = new Uint8Array(MAX_DEPTH + 1)
+/** How a scan stands. */
+export type ScanState = 'more' | 'whole' | 'broken' | 'too_deep'
 
-/** Finds model and stream. @returns null when in doubt; then `doubtPosition` says where */
-export function scanRouting(body: Buffer): RoutingPeek | null {
-  const end = body.length
-  let at = skipSpace(body, 0)
-  doubtAt = at
-  if (at >= end || body[at] !== OPEN_BRACE) return null
-  let depth = 1
-  isObjectAt[1] = 1
-  let expects = KEY_OR_CLOSE
-  let model: string | null = null
-  let modelStart = -1
-  let modelEnd = -1
-  let stream = false
-  /** 0: another key, 1: model, 2: stream; only looked at on depth 1. */
-  let key = 0
-  at++
-  while (true) {
-    at = skipSpace(body, at)
-    doubtAt = at
-    if (at >= end) return null
-    const byte = body[at]
-    if (expects === COMMA_OR_CLOSE) {
-      if (byte === COMMA) {
-        expects = isObjectAt[depth] === 1 ? KEY : VALUE
-        at++
-      } else if (byte === (isObjectAt[depth] === 1 ? CLOSE_BRACE : CLOSE_BRACKET)) {
-        at++
-        if (--depth === 0) break
-      } else return null
-    } else if (expects === KEY || expects === KEY_OR_CLOSE) {
-      if (byte === QUOTE) {
-        const after = skipString(body, at)
-        if (after < 0) return null
-        if (depth === 1) {
-          key = keyAt(body, at, after)
-          if (key < 0) return null
+/** Longer names are none. */
+export const MAX_MODEL_BYTES = 4_096
+/** A key of six letters, each written as an escape. */
+const MAX_ESCAPED_KEY_BYTES = 36
+const LETTER_F = 0x66
+const LETTER_N = 0x6e
+const LETTER_T = 0x74
+const NO_BYTES = Buffer.alloc(0)
+
+export class JsonScan {
+  /** Byte offset at which the scan stands. */
+  at = 0
+  /** Objects and arrays. */
+  containers = 0
+  /** Outside of strings: all values but one of each container. */
+  commas = 0
+  /** The text is one object. */
+  isObject = false
+  model: string | null = null
+  modelStart = -1
+  modelEnd = -1
+  /** False also when absent or null. */
+  stream = false
+  /** The last value of the name is of another type, or too long. */
+  hasWrongModel = false
+  hasWrongStream = false
+
+  /** Deepest nesting that is allowed. */
+  maxDepth = MAX_DEPTH
+  private body: Buffer = NO_BYTES
+  private depth = 0
+  private expects = VALUE
+  private key = OTHER_KEY
+  /** Where the string under way goes on; 0 when there is none. */
+  private stringAt = 0
+  private isKey = false
+  /** By depth: 1 inside an object, 0 inside an array. */
+  private readonly isObjectAt = new Uint8Array(MAX_DEPTH + 1)
+
+  /** Where the next step begins; `at` stays where a long string does. */
+  get reached(): number {
+    return Math.max(this.at, this.stringAt)
+  }
+
+  /** @param maxDepth 1 to MAX_DEPTH */
+  begin(body: Buffer, maxDepth: number): this {
+    this.body = body
+    this.maxDepth = maxDepth
+    this.at = skipSpace(body, 0)
+    this.containers = 0
+    this.commas = 0
+    this.isObject = body[this.at] === OPEN_BRACE
+    this.model = null
+    this.modelStart = -1
+    this.modelEnd = -1
+    this.stream = false
+    this.hasWrongModel = false
+    this.hasWrongStream = false
+    this.depth = 0
+    this.expects = VALUE
+    this.key = OTHER_KEY
+    this.stringAt = 0
+    return this
+  }
+
+  /**
+   * Walks on; after any answer but `more` the scan is over.
+   * @param until byte offset from which on it may stop; the length of the text for all of it
+   */
+  run(until: number): ScanState {
+    const { body, isObjectAt, maxDepth } = this
+    const end = body.length
+    let { at, depth, expects, containers, commas, stringAt, isKey, key } = this
+    let state: ScanState = 'more'
+    while (at < until || until >= end) {
+      if (stringAt === 0) {
+        at = skipSpace(body, at)
+        if (expects === END || at >= end) {
+          state = expects === END && at >= end ? 'whole' : 'broken'
+          break
         }
-        at = after
-        expects = COLON_NEXT
-      } else if (byte === CLOSE_BRACE && expects === KEY_OR_CLOSE) {
-        at++
-        if (--depth === 0) break
-        expects = COMMA_OR_CLOSE
-      } else return null
-    } else if (expects === COLON_NEXT) {
-      if (byte !== COLON) return null
-      at++
-      expects = VALUE
-    } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-      if (depth === 1 && key !== 0) return null
-      if (++depth > MAX_DEPTH) return null
-      isObjectAt[depth] = byte === OPEN_BRACE ? 1 : 0
-      expects = byte === OPEN_BRACE ? KEY_OR_CLOSE : VALUE_OR_CLOSE
-      at++
-    } else if (byte === CLOSE_BRACKET && expects === VALUE_OR_CLOSE) {
-      at++
-      depth--
-      expects = COMMA_OR_CLOSE
-    } else {
-      const after = byte === QUOTE ? skipString(body, at) : skipScalar(body, at)
-      if (after < 0) return null
-      if (depth === 1 && key === 1) {
+        const byte = body[at]
+        if (expects === COMMA_OR_CLOSE) {
+          if (byte === COMMA) {
+            commas++
+            expects = isObjectAt[depth] === 1 ? KEY : VALUE
+          } else if (byte === (isObjectAt[depth] === 1 ? CLOSE_BRACE : CLOSE_BRACKET)) {
+            if (--depth === 0) expects = END
+          } else {
+            state = 'broken'
+            break
+          }
+          at++
+          continue
+        }
+        if (expects === COLON_NEXT) {
+          if (byte !== COLON) {
+            state = 'broken'
+            break
+          }
+          at++
+          expects = VALUE
+          continue
+        }
         if (byte === QUOTE) {
-          model = plainString(body, at + 1, after - 1)
-          if (model === null) return null
-          modelStart = at
-          modelEnd = after
-        } else if (byte === 0x6e) {
-          model = null
-          modelStart = -1
-          modelEnd = -1
-        } else return null
-      } else if (depth === 1 && key === 2) {
-        if (byte === 0x74) stream = true
-        else if (byte === 0x66 || byte === 0x6e) stream = false
-        else return null
+          isKey = expects === KEY || expects === KEY_OR_CLOSE
+          stringAt = at + 1
+        } else if (expects === KEY || expects === KEY_OR_CLOSE) {
+          if (byte !== CLOSE_BRACE || expects === KEY) {
+            state = 'broken'
+            break
+          }
+          at++
+          expects = --depth === 0 ? END : COMMA_OR_CLOSE
+          continue
+        } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+          if (depth === 1 && key !== OTHER_KEY) this.takeOther(key, byte)
+          if (depth === maxDepth) {
+            state = 'too_deep'
+            break
+          }
+          containers++
+          isObjectAt[++depth] = byte === OPEN_BRACE ? 1 : 0
+          expects = byte === OPEN_BRACE ? KEY_OR_CLOSE : VALUE_OR_CLOSE
+          at++
+          continue
+        } else if (byte === CLOSE_BRACKET && expects === VALUE_OR_CLOSE) {
+          at++
+          expects = --depth === 0 ? END : COMMA_OR_CLOSE
+          continue
+        } else {
+          const after = skipScalar(body, at)
+          if (after < 0) {
+            state = 'broken'
+            break
+          }
+          if (depth === 1 && key !== OTHER_KEY) this.takeOther(key, byte)
+          at = after
+          expects = depth === 0 ? END : COMMA_OR_CLOSE
+          continue
+        }
+      }
+      const after = skipStringPart(body, stringAt, until)
+      if (after < 0) {
+        stringAt = -after
+        if (until >= end || stringAt >= end) state = 'broken'
+        break
+      }
+      stringAt = 0
+      if (isKey) {
+        if (depth === 1) key = keyAt(body, at, after)
+        expects = COLON_NEXT
+      } else {
+        if (depth === 1 && key !== OTHER_KEY && !this.takeString(key, at, after)) {
+          state = 'broken'
+          break
+        }
+        expects = depth === 0 ? END : COMMA_OR_CLOSE
       }
       at = after
-      expects = COMMA_OR_CLOSE
+    }
+    this.at = at
+    this.depth = depth
+    this.expects = expects
+    this.containers = containers
+    this.commas = commas
+    this.stringAt = stringAt
+    this.isKey = isKey
+    this.key = key
+    // Nobody holds the text longer than it takes.
+    if (state !== 'more') this.body = NO_BYTES
+    return state
+  }
+
+  /** A value of `model` or `stream` that is no string. @param byte its first */
+  private takeOther(key: number, byte: number): void {
+    if (key === MODEL_KEY) {
+      this.model = null
+      this.modelStart = -1
+      this.modelEnd = -1
+      this.hasWrongModel = byte !== LETTER_N
+    } else {
+      this.stream = byte === LETTER_T
+      this.hasWrongStream = byte !== LETTER_T && byte !== LETTER_F && byte !== LETTER_N
     }
   }
-  doubtAt = skipSpace(body, at)
-  if (doubtAt !== end) return null
-  return { model, stream, modelStart, modelEnd }
+
+  /** @returns false when the name of the model is no JSON string after all */
+  private takeString(key: number, from: number, after: number): boolean {
+    if (key === STREAM_KEY) {
+      this.hasWrongStream = true
+      return true
+    }
+    this.hasWrongModel = after - from > MAX_MODEL_BYTES
+    if (this.hasWrongModel) return true
+    this.model = plainString(this.body, from + 1, after - 1) ?? textOf(this.body, from, after)
+    this.modelStart = from
+    this.modelEnd = after
+    return this.model !== null
+  }
 }
 
-/** Byte offset of the fault that the last scan found. */
-export function doubtPosition(): number {
-  return doubtAt
-}
-
-/** @returns 1 for "model", 2 for "stream", 0 for another key, -1 when escapes make it doubtful */
 function keyAt(body: Buffer, from: number, after: number): number {
   const length = after - from - 2
-  if (length === 5 && skipWord(body, from + 1, 'model') > 0) return 1
-  if (length === 6 && skipWord(body, from + 1, 'stream') > 0) return 2
-  if (length > 36) return 0
-  for (let at = from + 1; at < after - 1; at++) if (body[at] === BACKSLASH) return -1
-  return 0
+  if (length === 5 && skipWord(body, from + 1, 'model') > 0) return MODEL_KEY
+  if (length === 6 && skipWord(body, from + 1, 'stream') > 0) return STREAM_KEY
+  if (length > MAX_ESCAPED_KEY_BYTES || length <= 6) return OTHER_KEY
+  for (let at = from + 1; at < after - 1; at++) {
+    if (body[at] !== BACKSLASH) continue
+    const key = textOf(body, from, after)
+    return key === 'model' ? MODEL_KEY : key === 'stream' ? STREAM_KEY : OTHER_KEY
+  }
+  return OTHER_KEY
 }
 
 /** The text between two positions when it needs no decoding; null when it has escapes, control or non-ASCII bytes. */

@@ -16,6 +16,7 @@ import type { Cors } from './cors.ts'
 import { DetachedContext } from './detached-context.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
+import { LongBodies } from './long-bodies.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
@@ -33,6 +34,7 @@ export interface HttpServerOptions {
   readonly unmatched: CompiledRoute
   readonly headerRules: HeaderRules
   readonly maxBodyBytes: number
+  readonly maxJsonDepth: number
   readonly heartbeatMs: number
   readonly cors: Cors
   readonly log: Logger
@@ -45,6 +47,8 @@ type Handler = (res: HttpResponse, req: HttpRequest) => void
 export class HttpServer implements SocketHome, ServerParts {
   readonly heartbeats: Heartbeats
   readonly bodies = new BodyPool()
+  readonly longBodies: LongBodies
+  readonly maxJsonDepth: number
   readonly cors: Cors
   readonly log: Logger
   readonly access: ServerParts['access']
@@ -62,6 +66,8 @@ export class HttpServer implements SocketHome, ServerParts {
   constructor(options: HttpServerOptions) {
     this.#options = options
     this.heartbeats = new Heartbeats(options.heartbeatMs)
+    this.maxJsonDepth = options.maxJsonDepth
+    this.longBodies = new LongBodies(options.maxJsonDepth)
     this.cors = options.cors
     this.log = options.log
     this.access = options.access
