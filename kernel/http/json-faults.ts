@@ -1,7 +1,7 @@
 /** What is told of a body that is no JSON, or not the JSON that was asked for. */
 import type { GatewayError } from '../errors/gateway-error.ts'
+import { type JsonScan, MAX_MODEL_BYTES, type ScanState } from '../wire/json-scan.ts'
 import { httpErrors } from './http-errors.ts'
-import { type JsonScan, MAX_MODEL_BYTES, type ScanState } from './scan-json.ts'
 
 /** Of longer bodies only the place of the fault is told: to find words for it, they would have to be parsed. */
 const MAX_EXPLAINED_BYTES = 262_144

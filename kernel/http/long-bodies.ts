@@ -2,8 +2,9 @@
  * Looks through long bodies a step at a time, one body after the other, so that no request on the thread waits for the
  * whole of somebody else's body.
  */
+
+import { JsonScan } from '../wire/json-scan.ts'
 import type { ScannedBody } from './parse-json.ts'
-import { JsonScan } from './scan-json.ts'
 
 /** Shorter bodies are looked through when somebody asks. */
 export const MIN_LONG_BYTES = 262_144

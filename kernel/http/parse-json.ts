@@ -1,7 +1,8 @@
 /** Parses a whole body, once its bytes have shown that this takes no more time and memory than a body may. */
+
+import { JsonScan, type ScanState } from '../wire/json-scan.ts'
 import { httpErrors } from './http-errors.ts'
 import { parseFault, scanFault } from './json-faults.ts'
-import { JsonScan, type ScanState } from './scan-json.ts'
 
 /** Each costs memory of its own, many times the two bytes that it is written with. */
 const MAX_CONTAINERS = 131_072

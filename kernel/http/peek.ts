@@ -1,7 +1,7 @@
 /** Finds the top-level `model` and `stream` of a request body on its bytes, without parsing it. @hot */
 import type { RoutingPeek } from '../contracts/request.ts'
+import { JsonScan, type ScanState } from '../wire/json-scan.ts'
 import { modelFault, notAnObject, scanFault, streamFault } from './json-faults.ts'
-import { JsonScan, type ScanState } from './scan-json.ts'
 
 /** One per thread: a scan that is not done in steps is done when it returns. */
 const shared = new JsonScan()

@@ -1,9 +1,9 @@
 /** The scan of a JSON text: the same in one go and in steps, bounded in depth, and quick whatever the bytes are. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { JsonScan, type ScanState } from '../wire/json-scan.ts'
 import { parseJson } from './parse-json.ts'
 import { peekRouting } from './peek.ts'
-import { JsonScan, type ScanState } from './scan-json.ts'
 
 function scanInSteps(body: Buffer, stepBytes: number, maxDepth = 128) {
   const scan = new JsonScan().begin(body, maxDepth)

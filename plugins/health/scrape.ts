@@ -1,6 +1,9 @@
 /** Asks workers for their metrics, some at a time; those that fail or speak gibberish are left out. */
-import { parsePrometheusText, type Upstream, type WorkerEntry } from '#kernel'
+import { parsePrometheusText, trimSlashes, type Upstream, type WorkerEntry } from '#kernel'
 import type { WorkerFamilies } from './merge-metrics.ts'
+
+/** No engine has so many metrics; anybody may have them read. */
+const MAX_PAGE_BYTES = 4_194_304
 
 export interface ScrapeOptions {
   /** For each worker, in milliseconds. */
@@ -14,7 +17,7 @@ export type ScrapeTarget = Pick<WorkerEntry, 'url' | 'apiKey'>
 export function scrapeTargets(workers: readonly WorkerEntry[]): ScrapeTarget[] {
   const targets = new Map<string, ScrapeTarget>()
   for (const { url, dataParallel, apiKey, connectionMode } of workers) {
-    const baseUrl = (dataParallel?.baseUrl ?? url).replace(/\/+$/, '')
+    const baseUrl = trimSlashes(dataParallel?.baseUrl ?? url)
     if (connectionMode === 'http' && !targets.has(baseUrl)) targets.set(baseUrl, { url: baseUrl, apiKey })
   }
   return [...targets.values()]
@@ -49,6 +52,7 @@ async function scrapeOne(
       path: '/metrics',
       headers: ['accept', 'text/plain;version=0.0.4'],
       timeoutMs,
+      maxBodyBytes: MAX_PAGE_BYTES,
     })
     if (reply.status !== 200) return null
     const families = parsePrometheusText(reply.body.toString('utf8'))

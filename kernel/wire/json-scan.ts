@@ -17,7 +17,7 @@ import {
   skipSpace,
   skipStringPart,
   skipWord,
-} from '../wire/json-bytes.ts'
+} from './json-bytes.ts'
 import { textOf } from './json-text.ts'
 
 /** Deepest nesting that can be allowed. */
