@@ -10,6 +10,7 @@ export type ErrorKind =
   | 'timeout'
   | 'conflict'
   | 'too_large'
+  | 'unsupported_media'
   | 'headers_too_large'
   | 'failed_dependency'
   | 'rate_limited'
@@ -29,6 +30,7 @@ export const STATUS_OF_KIND: Readonly<Record<ErrorKind, number>> = Object.freeze
   conflict: 409,
   too_large: 413,
   failed_dependency: 424,
+  unsupported_media: 415,
   headers_too_large: 431,
   rate_limited: 429,
   internal: 500,

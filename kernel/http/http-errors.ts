@@ -25,6 +25,12 @@ export const httpErrors = defineErrors('http', {
     source: 'client',
     text: (limitBytes: number) => `the request body is larger than the limit of ${limitBytes} bytes`,
   },
+  unsupported_content_encoding: {
+    kind: 'unsupported_media',
+    source: 'client',
+    text: (encoding: string) =>
+      `request bodies are taken as they are, not with content-encoding '${encoding}'; send it uncompressed`,
+  },
   headers_too_large: {
     kind: 'headers_too_large',
     source: 'client',
@@ -44,6 +50,17 @@ export const httpErrors = defineErrors('http', {
     kind: 'unavailable',
     source: 'gateway',
     text: (why: string) => `no socket now: ${why}`,
+  },
+  foreign_page: {
+    kind: 'forbidden',
+    source: 'client',
+    text: () =>
+      'a page of another site may not use the control plane while no key is configured; set a key, or list the origin in kernel.http.corsOrigins',
+  },
+  body_timeout: {
+    kind: 'timeout',
+    source: 'client',
+    text: () => 'the request body came too slowly (kernel.http.bodyIdleMs, bodyMinBytesPerSecond)',
   },
   bad_framing: { kind: 'bad_request', source: 'client', text: (what: string) => what },
   json_parse_error: {

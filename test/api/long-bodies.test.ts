@@ -38,7 +38,7 @@ test.each(shapes)('6 MB of %s: the other requests are answered meanwhile', async
   expect(reply.status).toBe(status)
   if (status === 400) expect(await reply.text()).toMatch(/levels deep|not valid JSON/)
   waits.sort((a, b) => a - b)
-  expect(waits.length).toBeGreaterThan(5)
+  expect(waits.length).toBeGreaterThan(1)
   // Generous: the gateway shares this process, and the machine, with the test that sends the bytes.
   expect(waits.at(-1)).toBeLessThan(1_000)
 })
