@@ -9,25 +9,25 @@ import { type CallWorker, probeWorker } from './probe.ts'
 import type { WorkerSpec } from './spec.ts'
 
 /** Domains of cloud services and the name of each. @source routes facts 16.1, routing facts 2.2 step 1 */
-const CLOUD_PROVIDERS: Readonly<Record<string, string>> = {
-  'openai.com': 'openai',
-  'x.ai': 'xai',
-  'anthropic.com': 'anthropic',
-  'googleapis.com': 'gemini',
-}
+const CLOUD_PROVIDERS: ReadonlyMap<string, string> = new Map([
+  ['openai.com', 'openai'],
+  ['x.ai', 'xai'],
+  ['anthropic.com', 'anthropic'],
+  ['googleapis.com', 'gemini'],
+])
 
-/** First word of `owned_by` in a model list → engine. @source routing facts 2.2 step 3 */
-const ENGINE_OF_OWNER: Readonly<Record<string, RuntimeType>> = {
-  sglang: 'sglang',
-  nvidia: 'sglang',
-  vllm: 'vllm',
-  trtllm: 'trtllm',
-  tensorrt_llm: 'trtllm',
-  'tensorrt-llm': 'trtllm',
-  mlx: 'mlx',
-  mlx_lm: 'mlx',
-  'mlx-lm': 'mlx',
-}
+/** `owned_by` in a model list → engine. The word is a stranger's. @source routing facts 2.2 step 3 */
+const ENGINE_OF_OWNER: ReadonlyMap<string, RuntimeType> = new Map([
+  ['sglang', 'sglang'],
+  ['nvidia', 'sglang'],
+  ['vllm', 'vllm'],
+  ['trtllm', 'trtllm'],
+  ['tensorrt_llm', 'trtllm'],
+  ['tensorrt-llm', 'trtllm'],
+  ['mlx', 'mlx'],
+  ['mlx_lm', 'mlx'],
+  ['mlx-lm', 'mlx'],
+])
 
 const FIRST_LOOK_DELAY_MS = 250
 /** A look follows after this share of the time that the worker has taken so far, so it is found soon at any scale. */
@@ -38,8 +38,9 @@ const LAST_LOOK_MS = 500
 
 /** Name of the cloud service at a host; null for any other host. */
 export function cloudProvider(host: string): string | null {
-  const domain = Object.keys(CLOUD_PROVIDERS).find((name) => host === name || host.endsWith(`.${name}`))
-  return domain === undefined ? null : CLOUD_PROVIDERS[domain]
+  for (const [domain, provider] of CLOUD_PROVIDERS)
+    if (host === domain || host.endsWith(`.${domain}`)) return provider
+  return null
 }
 
 /**
@@ -71,6 +72,7 @@ export async function waitUntilHealthy(
     const problem = await probeWorker(call, spec, config.healthCheck.endpoint, probeMs)
     job.signal.throwIfAborted()
     if (problem === null) return
+    job.note(problem)
     const elapsedMs = performance.now() - startedAtMs
     const delayMs = nextLookDelayMs(elapsedMs, config.startupCheckIntervalSecs * 1000)
     if (elapsedMs >= timeoutMs) {
@@ -89,7 +91,7 @@ export function nextLookDelayMs(elapsedMs: number, maxMs: number): number {
 export async function detectRuntime(inquiry: Inquiry): Promise<RuntimeType> {
   const [first] = modelEntries(await inquiry.find('/v1/models'))
   const owner = typeof first?.owned_by === 'string' ? first.owned_by.toLowerCase() : ''
-  const known = ENGINE_OF_OWNER[owner]
+  const known = ENGINE_OF_OWNER.get(owner)
   if (known !== undefined) return known
   if ((await inquiry.find('/version')) !== null) return 'vllm'
   return 'sglang'

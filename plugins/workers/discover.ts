@@ -33,6 +33,9 @@ const LABEL_KEYS = [
   'tool_call_parser',
 ] as const
 
+/** Every thread holds every label. */
+const MAX_LABEL_LENGTH = 1_024
+
 /** First that is set wins. @source routing facts 2.2 step 4 */
 const CONTEXT_KEYS = [
   'context_length',
@@ -94,7 +97,9 @@ function toLabels(infos: readonly (Info | null)[]): Record<string, string> {
 
 function isLabelValue(value: unknown): value is string | number | boolean {
   return (
-    (typeof value === 'string' && value !== '') || typeof value === 'number' || typeof value === 'boolean'
+    (typeof value === 'string' && value !== '' && value.length <= MAX_LABEL_LENGTH) ||
+    typeof value === 'number' ||
+    typeof value === 'boolean'
   )
 }
 

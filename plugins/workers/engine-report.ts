@@ -20,7 +20,8 @@ export interface RankReport {
 }
 
 const UNTOLD = -1
-const MAX_RANK = 1_023
+/** More than any engine has: a wrong answer must not cost more than a right one. */
+const MAX_RANKS = 1_024
 
 /**
  * Reads a `/v1/loads` answer.
@@ -30,13 +31,13 @@ const MAX_RANK = 1_023
 export function readRankReports(answer: unknown): readonly RankReport[] | null {
   const loads = (answer as { loads?: unknown } | null)?.loads
   if (!Array.isArray(loads) || loads.length === 0) return null
-  return loads.map((entry, place) => toRankReport(entry ?? {}, place))
+  return loads.slice(0, MAX_RANKS).map((entry, place) => toRankReport(entry ?? {}, place))
 }
 
 function toRankReport(entry: Readonly<Record<string, unknown>>, place: number): RankReport {
   const rank = entry.dp_rank
   return {
-    rank: Number.isInteger(rank) && Number(rank) >= 0 && Number(rank) <= MAX_RANK ? Number(rank) : place,
+    rank: Number.isInteger(rank) && Number(rank) >= 0 && Number(rank) < MAX_RANKS ? Number(rank) : place,
     runningRequests: told(entry.num_running_reqs),
     waitingRequests: told(entry.num_waiting_reqs),
     queuedTokens: told(entry.num_waiting_uncached_tokens),
@@ -124,7 +125,7 @@ function sumOf(values: readonly number[]): number {
 /** Empty unless every rank tells its tokens; a rank that is not listed has -1. */
 function byRank(reports: readonly RankReport[]): readonly number[] {
   if (reports.some((report) => report.usedTokens === UNTOLD)) return []
-  const size = Math.max(...reports.map((report) => report.rank)) + 1
+  const size = reports.reduce((most, { rank }) => Math.max(most, rank + 1), 0)
   const used = new Array<number>(size).fill(UNTOLD)
   for (const report of reports) used[report.rank] = report.usedTokens
   return used

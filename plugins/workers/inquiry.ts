@@ -1,5 +1,5 @@
 /** Questions to a worker during its registration: JSON routes asked at most once each, trouble tried again. */
-import type { HeaderList } from '#kernel'
+import { type HeaderList, parseBoundedJson } from '#kernel'
 import { workerErrors } from './errors.ts'
 import type { JobContext } from './jobs.ts'
 import { type CallWorker, describeFailure, isGoodStatus } from './probe.ts'
@@ -8,6 +8,9 @@ import { type CallWorker, describeFailure, isGoodStatus } from './probe.ts'
 const TRIES = 3
 const CALL_TIMEOUT_MS = 5_000
 const MAX_INFO_BYTES = 4_194_304
+/** Every thread holds every name. */
+const MAX_MODELS = 16_384
+const MAX_ID_LENGTH = 1_024
 
 export type Info = Readonly<Record<string, unknown>>
 
@@ -109,7 +112,7 @@ export class Inquiry {
 /** The members of a JSON object; null for anything else, which is not an answer to any of our questions. */
 function toInfo(body: Buffer): Info | null {
   try {
-    const value: unknown = JSON.parse(body.toString())
+    const value = parseBoundedJson(body)
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Info) : null
   } catch {
     return null
@@ -119,5 +122,8 @@ function toInfo(body: Buffer): Info | null {
 /** The entries of a `/v1/models` answer that have an id. */
 export function modelEntries(models: Info | null): readonly (Info & { id: string })[] {
   if (!Array.isArray(models?.data)) return []
-  return models.data.filter((entry) => typeof entry?.id === 'string' && entry.id !== '')
+  const named = models.data.filter(
+    (entry) => typeof entry?.id === 'string' && entry.id !== '' && entry.id.length <= MAX_ID_LENGTH,
+  )
+  return named.slice(0, MAX_MODELS)
 }

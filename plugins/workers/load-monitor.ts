@@ -70,7 +70,11 @@ export class LoadMonitor {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => void this.#look(), LOOK_MS).unref()
+    this.#timer ??= setInterval(() => {
+      this.#look().catch((error: unknown) =>
+        this.#parts.log.error({ err: error }, 'a look at the loads failed'),
+      )
+    }, LOOK_MS).unref()
   }
 
   /** Safe to call twice. */
@@ -149,13 +153,23 @@ export class LoadMonitor {
     const [first] = engine
     const state = this.#stateOf(first)
     state.askedAtMs = performance.now()
-    const reports = await state.sources.read(first.entry, first.entry.runtimeType, state.askedAtMs)
+    const reports = await this.#read(state, first)
     state.isBeingAsked = false
     // Changed or removed meanwhile: the answer may be of something else.
     if (this.#engines.get(first.id) !== state) return
     for (const worker of engine) {
       if (reports === null) this.#drop(worker.id)
       else this.#keep(worker, reports, state.periodMs)
+    }
+  }
+
+  /** Whatever an engine says, its turn ends and the others have theirs. */
+  async #read(state: EngineState, { entry }: Worker): Promise<readonly RankReport[] | null> {
+    try {
+      return await state.sources.read(entry, entry.runtimeType, state.askedAtMs)
+    } catch (error) {
+      this.#parts.log.error({ err: error, worker: entry.url }, 'the report of an engine cannot be read')
+      return null
     }
   }
 

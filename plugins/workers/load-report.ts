@@ -25,6 +25,9 @@ export const LoadDetailsSchema = Type.Object({
 })
 export type LoadDetails = Static<typeof LoadDetailsSchema>
 
+/** More than any engine has. */
+const MAX_RANKS = 1_024
+
 const NO_LOAD: RankLoad = Object.freeze({
   dp_rank: 0,
   num_running_reqs: 0,
@@ -51,7 +54,7 @@ export function readLoads(answer: unknown, nowIso: string): LoadDetails | null {
   return {
     timestamp: typeof timestamp === 'string' ? timestamp : nowIso,
     dp_rank_count: Number.isInteger(dp_rank_count) ? (dp_rank_count as number) : loads.length,
-    loads: loads.map(toRankLoad),
+    loads: loads.slice(0, MAX_RANKS).map(toRankLoad),
   }
 }
 

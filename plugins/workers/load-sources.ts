@@ -16,15 +16,15 @@ const MAX_BACK_OFF_MS = 900_000
 type Source = 'loads' | 'metrics'
 
 /** In the order in which they are asked. @source routing facts 1.9 */
-const SOURCES_OF: Readonly<Record<RuntimeType, readonly Source[]>> = {
-  sglang: ['loads', 'metrics'],
-  vllm: ['metrics', 'loads'],
-  trtllm: ['loads'],
-  mlx: ['loads'],
-  unspecified: ['loads'],
+const SOURCES_OF: ReadonlyMap<string, readonly Source[]> = new Map([
+  ['sglang', ['loads', 'metrics']],
+  ['vllm', ['metrics', 'loads']],
+  ['trtllm', ['loads']],
+  ['mlx', ['loads']],
+  ['unspecified', ['loads']],
   // Cloud services have no reports.
-  external: [],
-}
+  ['external', []],
+])
 
 export function askLoads(call: CallWorker, target: CallTarget): Promise<WorkerReply> {
   return ask(call, target, LOADS_PATH)
@@ -67,7 +67,7 @@ export class LoadSources {
    * @returns null when none does; never throws
    */
   async read(target: CallTarget, runtime: RuntimeType, nowMs: number): Promise<readonly RankReport[] | null> {
-    for (const source of SOURCES_OF[runtime]) {
+    for (const source of SOURCES_OF.get(runtime) ?? []) {
       if (nowMs < (this.#absences.get(source)?.untilMs ?? 0)) continue
       let reply: WorkerReply
       try {

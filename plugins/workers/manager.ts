@@ -8,7 +8,7 @@ import { toList, toPendingRecord, toRecord } from './records.ts'
 import type { Registrations } from './registrations.ts'
 import type { Reservation } from './registry.ts'
 import type { Removals } from './removals.ts'
-import { specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
+import { patchSpec, specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import { patchWorker, type Worker } from './worker.ts'
 import { parseWorkerUrl, workerKey } from './worker-url.ts'
@@ -37,7 +37,7 @@ export class WorkerManager {
       }),
     )
     for (const [worker] of engines) this.#registrations.restore(worker)
-    for (const spec of configured) this.#registrations.begin(registry.reserve(spec), 'config')
+    for (const spec of configured) this.#registrations.begin(registry.reserve(spec, 'config'))
     loads.start()
   }
 
@@ -52,16 +52,28 @@ export class WorkerManager {
   list(model: string | null): WorkerList {
     const workers = this.#parts.registry.workers()
     const chosen = model === null ? workers : workers.filter(({ entry }) => serves(entry.models, model))
-    return toList(chosen, this.#parts.balance)
+    const pending = this.#parts.registry
+      .reservations()
+      .filter(({ spec }) => model === null || serves(spec.models ?? [], model))
+    return toList(
+      chosen,
+      this.#parts.balance,
+      pending.map((one) => this.#pendingRecord(one)),
+    )
   }
 
   /** @throws worker_not_found */
   get(id: string): WorkerRecord {
-    const { registry, jobs, balance, config } = this.#parts
+    const { registry, jobs, balance } = this.#parts
     const worker = registry.byId(id)
     if (worker !== undefined) return toRecord(worker, balance, jobs.status(workerKey(worker.spec.url)))
     const reservation = registry.reservationById(id)
     if (reservation === undefined) throw workerErrors.worker_not_found(id)
+    return this.#pendingRecord(reservation)
+  }
+
+  #pendingRecord(reservation: Reservation): WorkerRecord {
+    const { jobs, config } = this.#parts
     return toPendingRecord(reservation, config, jobs.status(workerKey(reservation.spec.url)))
   }
 
@@ -83,7 +95,7 @@ export class WorkerManager {
     jobs.requireRoom()
     this.#registrations.cancel(spec.url)
     const reservation = registry.reserve(spec)
-    this.#registrations.begin(reservation, 'api')
+    this.#registrations.begin(reservation)
     return accepted(reservation)
   }
 
@@ -93,6 +105,8 @@ export class WorkerManager {
    * @source routes facts 16.9, routing facts 2.4
    */
   replace(id: string, spec: WorkerSpec): AcceptedChange {
+    const pending = this.#parts.registry.reservationById(id)
+    if (pending !== undefined) return this.#restart(pending, spec)
     const worker = this.#require(id)
     if (this.#parts.config.dpAware) throw workerErrors.replace_unsupported()
     if (spec.url !== worker.spec.url) {
@@ -110,6 +124,8 @@ export class WorkerManager {
    * @source routes facts 16.8
    */
   patch(id: string, patch: WorkerPatch): AcceptedChange {
+    const pending = this.#parts.registry.reservationById(id)
+    if (pending !== undefined) return this.#restart(pending, patchSpec(pending.spec, patch))
     const worker = this.#require(id)
     const url = workerKey(worker.spec.url)
     const options = { kind: 'UpdateWorker', url, budgetMs: BUDGET_MARGIN_MS } as const
@@ -135,6 +151,17 @@ export class WorkerManager {
     this.#registrations.cancel(url)
     jobs.forget(workerKey(url))
     registry.dropReservation(url)
+    return accepted(reservation)
+  }
+
+  /** Of a worker that is not registered yet: its registration begins anew, with the same id. */
+  #restart({ spec: { url }, origin }: Reservation, spec: WorkerSpec): AcceptedChange {
+    const { registry, jobs } = this.#parts
+    if (spec.url !== url) throw workerErrors.url_change_unsupported.with({ param: 'url' }, url)
+    jobs.requireRoom()
+    this.#registrations.cancel(url)
+    const reservation = registry.reserve(spec, origin)
+    this.#registrations.begin(reservation)
     return accepted(reservation)
   }
 

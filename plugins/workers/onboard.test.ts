@@ -34,7 +34,7 @@ function fakeWorker(routes: Routes) {
 }
 
 /** Waits take no time. */
-const job: JobContext = { signal: new AbortController().signal, wait: async () => {} }
+const job: JobContext = { signal: new AbortController().signal, note: () => {}, wait: async () => {} }
 const UP = { '/health': {} }
 const list = (...data: object[]) => ({ object: 'list', data })
 const warnings: string[] = []
@@ -128,6 +128,8 @@ describe('engines', () => {
     [{ '/v1/models': list({ id: 'm', owned_by: 'nvidia' }) }, 'sglang'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'tensorrt_llm' }) }, 'trtllm'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'mlx-lm' }) }, 'mlx'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'constructor' }) }, 'sglang'],
+    [{ '/v1/models': list({ id: 'm', owned_by: '__proto__' }) }, 'sglang'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/version': { version: '1' } }, 'vllm'],
     [{ '/server_info': {} }, 'sglang'],
     [{}, 'sglang'],
@@ -200,6 +202,7 @@ describe('waiting for the worker', () => {
     let waits = 0
     const late: JobContext = {
       ...job,
+      note: () => {},
       wait: async () => {
         waits += 1
         if (waits === 3) routes['/health'] = {}
@@ -238,6 +241,7 @@ describe('waiting for the worker', () => {
     const worker = fakeWorker(UP)
     const delayed: JobContext = {
       ...job,
+      note: () => {},
       wait: async (waitMs) => void order.push(`${waitMs} before ${worker.asked.length}`),
     }
     await onboard(specOfUrl('http://w:1'), 'api', delayed, {
@@ -309,6 +313,8 @@ describe('cloud services', () => {
       return worker.asked.map(({ key }) => key)
     }
     expect(await asked({ url: 'https://api.openai.com/v1', api_key: 'own' })).toEqual(['admin'])
+    // A name proves its owner over TLS only.
+    expect(await asked({ url: 'http://api.openai.com/v1', api_key: 'own' })).toEqual(['own'])
     expect(await asked({ url: 'https://api.x.ai', api_key: 'own' })).toEqual(['own'])
     const elsewhere = { url: 'https://proxy.example/openai/v1', runtime_type: 'external', provider: 'openai' }
     expect(await asked(elsewhere)).toEqual([])

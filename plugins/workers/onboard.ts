@@ -74,7 +74,9 @@ async function onboardExternal(
   const provider = spec.carried.provider ?? host
   const apis = provider === 'anthropic' ? ['messages'] : ENGINE_APIS
   const found = { connectionMode: 'http', runtimeType: 'external', labels: {}, apis } as const
-  const key = adminKeyOf(config.adminKeys, provider, origin === 'config' || provider === host) ?? spec.apiKey
+  // A name is proof of its owner over TLS only.
+  const isOwnHost = provider === host && spec.url.startsWith('https://')
+  const key = adminKeyOf(config.adminKeys, provider, origin === 'config' || isOwnHost) ?? spec.apiKey
   // Without a key of its own the worker gets the caller's, whose models we cannot know beforehand.
   if (spec.models !== null || key === null) return { ...found, models: spec.models ?? [] }
   const inquiry = new Inquiry(call, listTarget(spec.url, provider, key), job, {

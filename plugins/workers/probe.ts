@@ -1,5 +1,6 @@
 /** One health probe of an HTTP worker. */
 import type { Host, Upstream, WorkerEntry } from '#kernel'
+import { trimSlashes } from '#kernel'
 import { MAX_DELAY_MS } from './pause.ts'
 
 export type CallWorker = Upstream['call']
@@ -14,8 +15,13 @@ export type CallTarget = Pick<WorkerEntry, 'url' | 'apiKey'> & Partial<Pick<Work
 export function callOf(host: Pick<Host, 'upstream'>): CallWorker {
   return (worker: CallTarget, options) => {
     const { apiKey } = worker
-    return host.upstream.call({ url: engineUrl(worker).replace(/\/v1\/*$/, ''), apiKey }, options)
+    return host.upstream.call({ url: withoutVersion(engineUrl(worker)), apiKey }, options)
   }
+}
+
+function withoutVersion(url: string): string {
+  const base = trimSlashes(url)
+  return base.endsWith('/v1') ? base.slice(0, -'/v1'.length) : url
 }
 
 /** URL of the engine behind a worker, which several ranks may share. */

@@ -109,7 +109,7 @@ export function profileRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'Start the profilers of the engines',
         tag: 'Workers',
-        body: StartProfileSchema,
+        body: Type.Optional(StartProfileSchema),
         responses,
       },
     },
@@ -120,7 +120,7 @@ export function profileRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'Stop the profilers of the engines',
         tag: 'Workers',
-        body: StopProfileSchema,
+        body: Type.Optional(StopProfileSchema),
         responses,
       },
     },

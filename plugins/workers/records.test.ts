@@ -25,7 +25,7 @@ const worker = (more = {}) =>
 test('§2.11 no record has the key of a worker', () => {
   const records = [
     toRecord(worker(), live),
-    toPendingRecord({ id: 'id', spec: spec() }, config, undefined),
+    toPendingRecord({ id: 'id', spec: spec(), origin: 'api' }, config, undefined),
     toList([worker()], live),
   ]
   for (const record of records) expect(JSON.stringify(record)).not.toContain(secret)

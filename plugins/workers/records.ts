@@ -65,12 +65,17 @@ export function toPendingRecord(
   }
 }
 
-/** @source routes facts 16.5 */
-export function toList(workers: readonly Worker[], live: Live): WorkerList {
-  const ofType = (type: string) => workers.filter((worker) => worker.spec.workerType === type).length
+/** @param pending registrations that are not finished; they stand last @source routes facts 16.5 */
+export function toList(
+  workers: readonly Worker[],
+  live: Live,
+  pending: readonly WorkerRecord[] = [],
+): WorkerList {
+  const records = [...workers.map((worker) => toRecord(worker, live)), ...pending]
+  const ofType = (type: string) => records.filter((record) => record.worker_type === type).length
   return {
-    workers: workers.map((worker) => toRecord(worker, live)),
-    total: workers.length,
+    workers: records,
+    total: records.length,
     stats: {
       prefill_count: ofType('prefill'),
       decode_count: ofType('decode'),

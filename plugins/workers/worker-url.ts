@@ -1,5 +1,5 @@
 /** What a worker's URL must look like, and what it says about the way to the worker. */
-import type { ConnectionMode } from '#kernel'
+import { type ConnectionMode, trimSlashes } from '#kernel'
 import { workerErrors } from './errors.ts'
 
 export interface WorkerAddress {
@@ -8,6 +8,9 @@ export interface WorkerAddress {
   /** Lower case, without the port. */
   readonly host: string
 }
+
+/** Every thread holds every URL, and it is shown everywhere. */
+const MAX_URL_LENGTH = 2_048
 
 const SCHEME = /^(https?|grpcs?):\/\//
 
@@ -20,6 +23,7 @@ const SCHEME = /^(https?|grpcs?):\/\//
  */
 export function parseWorkerUrl(url: string): WorkerAddress {
   if (url === '') throw invalid('is empty')
+  if (url.length > MAX_URL_LENGTH) throw invalid(`must have at most ${MAX_URL_LENGTH} characters`)
   const scheme = SCHEME.exec(url)
   if (scheme === null) throw invalid('must begin with http://, https://, grpc:// or grpcs:// in lower case')
   if (/[\s\\]/.test(url)) throw invalid('must not hold spaces or backslashes')
@@ -43,7 +47,14 @@ export function workerKey(url: string): string {
   const [whole, scheme] = SCHEME.exec(url) ?? ['', '']
   const parsed = URL.parse(`${scheme.endsWith('s') ? 'https' : 'http'}://${url.slice(whole.length)}`)
   if (parsed === null) return url
-  return `${scheme}://${parsed.host}${parsed.pathname.replace(/(?:\/(?:v1)?)+$/, '')}`
+  return `${scheme}://${parsed.host}${withoutVersion(parsed.pathname)}`
+}
+
+/** Without slashes and `/v1` at the end, however many. */
+function withoutVersion(path: string): string {
+  let rest = trimSlashes(path)
+  while (rest.endsWith('/v1')) rest = trimSlashes(rest.slice(0, -'/v1'.length))
+  return rest
 }
 
 function invalid(problem: string) {
