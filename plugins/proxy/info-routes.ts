@@ -3,6 +3,7 @@ import {
   Auth,
   apiErrorFormat,
   type Host,
+  parseBoundedJson,
   type RequestContext,
   type RouteDefinition,
   type WorkerEntry,
@@ -10,28 +11,31 @@ import {
 import type { ProxyConfig } from './config.ts'
 import { proxyErrors } from './errors.ts'
 import { listModels } from './model-list.ts'
-import { ModelInfo, ModelList, ServerInfo } from './wire/models.ts'
+import { ModelEntry, ModelInfo, ModelList, ServerInfo } from './wire/models.ts'
 import { withModelInfo, withServerInfo } from './worker-info.ts'
 
 const TAG = 'Models'
+const MAX_SHOWN_ID = 200
+
+const LISTED = { access: 'public', errors: apiErrorFormat, headers: ['authorization', 'x-api-key'] } as const
+
+function listed(host: Host, config: ProxyConfig, ctx: RequestContext): Promise<ModelEntry[]> {
+  return listModels(ctx, {
+    upstream: host.upstream,
+    workers: host.balance.workers,
+    isReady: ({ slot }) => host.balance.status(slot) === 'ready',
+    auth: host.find(Auth) ?? null,
+    callerKeyHosts: config.callerKeyHosts,
+    timeoutMs: config.modelListMs,
+  })
+}
 
 export function modelsRoute(host: Host, config: ProxyConfig): RouteDefinition {
   return {
+    ...LISTED,
     method: 'GET',
     path: '/v1/models',
-    access: 'public',
-    errors: apiErrorFormat,
-    headers: ['authorization', 'x-api-key'],
-    async handler(ctx) {
-      const data = await listModels(ctx, {
-        upstream: host.upstream,
-        workers: host.balance.workers,
-        isReady: ({ slot }) => host.balance.status(slot) === 'ready',
-        auth: host.find(Auth) ?? null,
-        timeoutMs: config.modelListMs,
-      })
-      ctx.json(200, { object: 'list', data })
-    },
+    handler: async (ctx) => ctx.json(200, { object: 'list', data: await listed(host, config, ctx) }),
     docs: {
       summary: 'List the models that are served',
       tag: TAG,
@@ -41,6 +45,34 @@ export function modelsRoute(host: Host, config: ProxyConfig): RouteDefinition {
       },
     },
   }
+}
+
+/** Ids may hold a slash, which some clients send as it is. */
+export function modelRoutes(host: Host, config: ProxyConfig): RouteDefinition[] {
+  return ['/v1/models/:model', '/v1/models/:owner/:model'].map((path) => ({
+    ...LISTED,
+    method: 'GET',
+    path,
+    async handler(ctx) {
+      const owner = ctx.param('owner')
+      const id = owner === '' ? ctx.param('model') : `${owner}/${ctx.param('model')}`
+      const canonical = host.balance.canonicalModel(id)
+      const models = await listed(host, config, ctx)
+      const found = models.find((model) => model.id === id) ?? models.find((model) => model.id === canonical)
+      if (found === undefined)
+        throw proxyErrors.model_not_found.with({ param: 'model' }, id.slice(0, MAX_SHOWN_ID))
+      ctx.json(200, found)
+    },
+    docs: {
+      summary: 'Show one model',
+      tag: TAG,
+      responses: {
+        200: { description: 'The model.', schema: ModelEntry },
+        404: { description: 'No worker names the model.' },
+        503: { description: 'No worker names a model.' },
+      },
+    },
+  }))
 }
 
 /** The first ready worker answers, whatever the balancing policy would pick. */
@@ -103,7 +135,7 @@ async function askFirstReady(host: Host, ctx: RequestContext, complete: Complete
 
 function readObject(body: Buffer): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(body.toString('utf8'))
+    const value = parseBoundedJson(body)
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? (value as Record<string, unknown>)
       : null

@@ -230,7 +230,10 @@ describe('§4.6 GET /v1/models', () => {
   test('asks external workers with a foreign key, and never with a gateway key', async () => {
     const fleet = await openFleet({
       workers: [{ models: ['local'] }, { models: ['gpt'], spec: { runtime_type: 'external', api_key: 'w' } }],
-      plugins: { auth: { apiKey: 'shared', tenantKeys: ['t:tenant'] } },
+      plugins: {
+        auth: { apiKey: 'shared', tenantKeys: ['t:tenant'] },
+        proxy: { callerKeyHosts: ['127.0.0.1'] },
+      },
     })
     const [, external] = fleet.workers
     const ids = async (headers?: Record<string, string>) => {
@@ -246,6 +249,21 @@ describe('§4.6 GET /v1/models', () => {
     external.script('GET /v1/models', rawAnswer('', { status: 401 }))
     expect(await ids({ authorization: 'Bearer theirs' })).toEqual(['local'])
   })
+})
+
+test('§4.6 GET /v1/models/{id} shows one model, by its id or an alias, with or without its slash encoded', async () => {
+  const fleet = await openFleet({ workers: [{ models: ['plain', 'owner/model'] }] })
+  for (const [path, id] of [
+    ['plain', 'plain'],
+    ['owner%2Fmodel', 'owner/model'],
+    ['owner/model', 'owner/model'],
+  ]) {
+    const reply = await fleet.get(`/v1/models/${path}`)
+    expect(await reply.json()).toEqual({ id, object: 'model', created: 0, owned_by: 'self_hosted' })
+  }
+  const unknown = await fleet.get('/v1/models/nobody')
+  expect(unknown.status).toBe(404)
+  expect(await unknown.json()).toMatchObject({ error: { code: 'model_not_found', param: 'model' } })
 })
 
 describe('§4.6 model and server info', () => {
