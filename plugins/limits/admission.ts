@@ -14,11 +14,22 @@ import { tenantOf } from './tenant-name.ts'
 import type { Turnstile } from './turnstile.ts'
 import { ReplyUsage } from './usage.ts'
 
+const NO_MODELS: readonly string[] = Object.freeze([])
+/** Stands for "any worker". @source routes facts 4.9 */
+const ANY_MODEL = 'unknown'
 /** Bytes of JSON that stand for a token where nobody counted. */
 const BYTES_PER_TOKEN = 4
 
+/** What is known of models: a rule holds for a model by whatever name, and where none is named, for all that may serve. */
+export interface LimitedModels {
+  canonical(model: string): string
+  /** Ids that workers name; null when a worker serves any. */
+  served(): readonly string[] | null
+}
+
 export interface AdmissionParts {
   readonly slot: RequestSlot<Stay>
+  readonly models: LimitedModels
   /** One word, the bucket of all requests. */
   readonly rate: BigInt64Array
   readonly tenants: TenantLimiter
@@ -78,7 +89,8 @@ export class Admission {
     if (number === 1 || !this.#limitsTenants) return
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)
-    tenants.reserve(tenant, tenants.hasModelRules(tenant) ? model : null, 0, nowNs())
+    const models = tenants.hasModelRules(tenant) ? this.#modelsNamed(model) : NO_MODELS
+    tenants.reserve(tenant, models, 0, nowNs())
   }
 
   /** One piece of an event stream or another streamed body. */
@@ -111,9 +123,16 @@ export class Admission {
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)
     const hasBody = ctx.method === 'POST'
-    const model = hasBody && tenants.hasModelRules(tenant) ? modelOf(ctx) : null
+    const models = hasBody && tenants.hasModelRules(tenant) ? this.#modelsNamed(modelOf(ctx)) : NO_MODELS
     const tokens = hasBody && this.#countsTokens ? Math.ceil(bodyLength(ctx) / BYTES_PER_TOKEN) : 0
-    return tenants.reserve(tenant, model, tokens, nowNs())
+    return tenants.reserve(tenant, models, tokens, nowNs())
+  }
+
+  /** Null for any. */
+  #modelsNamed(name: string | null | undefined): readonly string[] | null {
+    const { models } = this.#parts
+    if (name === undefined) return NO_MODELS
+    return name === null || name === '' || name === ANY_MODEL ? models.served() : [models.canonical(name)]
   }
 
   #takeRate(size: BucketSize): void {
@@ -155,12 +174,12 @@ function usedTokens(ctx: RequestContext, usage: ReplyUsage, { tokens }: Reservat
   return tokens + (usage.events > 0 ? usage.events : Math.ceil(ctx.bytesOut / BYTES_PER_TOKEN))
 }
 
-/** Null also where the body is none that names one: that is for the handler to say. */
-function modelOf(ctx: RequestContext): string | null {
+/** Undefined where the body is none that could name one: that is for the handler to say. */
+function modelOf(ctx: RequestContext): string | null | undefined {
   try {
     return ctx.peek().model
   } catch {
-    return null
+    return undefined
   }
 }
 
