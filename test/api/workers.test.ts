@@ -313,7 +313,7 @@ describe('POST /workers', () => {
     ['{"url":"HTTP://host:8000"}', 'invalid_worker_url'],
     ['{"url":"ftp://host"}', 'invalid_worker_url'],
     ['{"url":"http://h","worker_type":"Regular"}', 'invalid_field'],
-    ['{"url":"http://h","runtime_type":"tensorrt-llm"}', 'invalid_field'],
+    ['{"url":"http://h","runtime_type":"Tensor RT"}', 'invalid_field'],
     ['{"url":"http://h","runtime_type":"vllm","runtime":"vllm"}', 'duplicate_field'],
     ['{"url":"http://h","priority":-1}', 'invalid_field'],
     ['{"url":"http://h","priority":1.5}', 'invalid_field'],
