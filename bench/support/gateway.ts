@@ -30,7 +30,9 @@ export interface GatewayOptions extends GatewayFeatures {
 }
 
 /** The whole configuration as a file would have it; JSON is YAML too. */
-function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions): object {
+function configOf(port: number, { workerPorts, kernel, plugins, against }: GatewayOptions): object {
+  // Older builds have all of it in the plugin workers.
+  const hasHttpWorkers = existsSync(join(against ?? ROOT, 'dist/plugins/http-workers'))
   return {
     kernel: {
       host: '127.0.0.1',
@@ -44,7 +46,7 @@ function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions
     plugins: {
       auth: { apiKey: BENCH_KEY },
       health: {},
-      'http-workers': {},
+      ...(hasHttpWorkers && { 'http-workers': {} }),
       openapi: {},
       policies: {},
       proxy: {},
