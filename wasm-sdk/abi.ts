@@ -81,8 +81,11 @@ export interface ModuleNeeds {
 export interface ModuleDescription {
   readonly abi: number
   readonly needs?: ModuleNeeds
-  /** `reuse` keeps one warm instance per thread: only for modules that keep nothing between calls. Default fresh. */
-  readonly instance?: 'fresh' | 'reuse'
+  /**
+   * `fresh`: each call finds the instance as it was made; `reuse`: warm instances, one for each tenant and thread;
+   * `shared`: one for all tenants, for modules that keep what everybody may see. Default fresh.
+   */
+  readonly instance?: 'fresh' | 'reuse' | 'shared'
   /** What a failed call does to the request: `open` goes on as if the module were not there. Default open. */
   readonly on_failure?: 'open' | 'closed'
 }

@@ -24,7 +24,9 @@ export function readDescription(bytes: Uint8Array): ModuleDescription {
   return {
     abi,
     ...(needs === undefined ? {} : { needs: readNeeds(needs) }),
-    ...(instance === undefined ? {} : { instance: oneOf(instance, 'instance', ['fresh', 'reuse'] as const) }),
+    ...(instance === undefined
+      ? {}
+      : { instance: oneOf(instance, 'instance', ['fresh', 'reuse', 'shared'] as const) }),
     ...(on_failure === undefined
       ? {}
       : { on_failure: oneOf(on_failure, 'on_failure', ['open', 'closed'] as const) }),

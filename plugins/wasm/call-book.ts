@@ -49,7 +49,7 @@ export class CallBook {
 
   failed(
     call: CallFacts,
-    outcome: 'error' | 'bad_output' | 'timeout' | 'crashed',
+    outcome: 'error' | 'bad_output' | 'fuel' | 'timeout' | 'crashed',
     durationUs: number,
     reason: string,
   ): void {

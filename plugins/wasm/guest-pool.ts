@@ -91,7 +91,6 @@ export class GuestPool {
     const data: GuestThreadData = {
       cells: this.#cellMemory,
       state,
-      maxGuestBlockBytes: 8 * config.maxBodyBytes,
       reuseCalls: config.reuseCalls,
       logLevel: guestLogLevel(host.kernelConfig.log.level),
     }

@@ -3,7 +3,16 @@ import type { Metrics } from '#kernel'
 import { ATTACH_POINTS, type AttachPoint } from '../../wasm-sdk/abi.ts'
 import type { LoadedModule } from './guest-task.ts'
 
-const OUTCOMES = ['continue', 'modify', 'reject', 'error', 'bad_output', 'timeout', 'crashed'] as const
+const OUTCOMES = [
+  'continue',
+  'modify',
+  'reject',
+  'error',
+  'bad_output',
+  'fuel',
+  'timeout',
+  'crashed',
+] as const
 const SKIP_REASONS = ['suspended', 'saturated', 'reply_too_large'] as const
 
 export type Outcome = (typeof OUTCOMES)[number]

@@ -23,6 +23,7 @@ export async function runOnRequest(
     requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
     responseHeaders: null,
     body,
+    isGone: () => ctx.isDone,
   })
   if (ctx.isDone) return undefined
   if (end.rejection !== null) return toReply(end.rejection)

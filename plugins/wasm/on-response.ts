@@ -91,6 +91,7 @@ async function onePhase(
     input: guestInput(ctx, phase, { response: { status, is_stream: false }, error }),
     ...shownHeaders(ctx, chain, headers),
     body: chain.needsResponseBody ? shown : null,
+    isGone: () => ctx.isDone,
   })
   applyEnd(response, end)
 }
@@ -153,6 +154,7 @@ export async function runOnError(
     }),
     ...shownHeaders(ctx, chain, headers),
     body: chain.needsResponseBody ? body : null,
+    isGone: () => ctx.isDone,
   })
   if (end.edits.length === 0 && end.status === null && end.body === null && end.rejection === null)
     return error

@@ -18,6 +18,8 @@ export interface PhaseMessage {
   readonly responseHeaders: readonly string[] | null
   /** Copied for the pool; null where no module needs it. */
   readonly body: Uint8Array | null
+  /** The request is over: what the modules would say reaches nobody. */
+  isGone(): boolean
 }
 
 /** What they made of it. */
@@ -41,12 +43,14 @@ export class PhaseChain {
 
   /** @throws wasm_module_failed (500) when a module that must not fail did */
   async run(chain: readonly LoadedModule[], message: PhaseMessage): Promise<PhaseEnd> {
-    const { body, ...item } = message
+    const { body, isGone, ...item } = message
     let rest: readonly LoadedModule[] = chain.filter((module) => this.#isUsable(module))
     while (rest.length > 0) {
-      const ended = await this.#batcher.run({ modules: rest, item, body })
+      const ended = await this.#batcher.run({ modules: rest, item, body, isGone })
       if (ended.kind === 'results') return this.#toEnd(rest, message, ended.results)
-      rest = this.#afterFailure(rest, message, ended)
+      if (ended.kind === 'gone') break
+      if (ended.kind === 'suspended') rest = rest.filter((module) => this.#isUsable(module))
+      else rest = this.#afterFailure(rest, message, ended)
     }
     return { edits: [], status: null, body: null, rejection: null }
   }
@@ -92,7 +96,7 @@ export class PhaseChain {
   #afterFailure(
     chain: readonly LoadedModule[],
     { point, input }: PhaseMessage,
-    ended: Exclude<PhaseWorkEnd, { kind: 'results' }>,
+    ended: Exclude<PhaseWorkEnd, { kind: 'results' | 'suspended' | 'gone' }>,
   ): readonly LoadedModule[] {
     if (ended.kind === 'refused') {
       for (const module of chain) this.#skip(module, 'saturated')

@@ -1,5 +1,6 @@
 /** The registered modules, on control: registers and removes them one after another, and publishes every change. */
 import { type Logger, uuidV7 } from '#kernel'
+import { BadModule } from './bad-module.ts'
 import type { Asker } from './commands.ts'
 import type { WasmConfig } from './config.ts'
 import { wasmErrors } from './errors.ts'
@@ -10,7 +11,6 @@ import { Refused } from './module-file.ts'
 import { type Registered, toModuleList } from './module-list.ts'
 import { type ModuleStats, wallClockNs } from './module-stats.ts'
 import type { SavedModule, SavedModules } from './saved-modules.ts'
-import { BadModule } from './wasm-binary.ts'
 import type { AddResult, ModuleDescriptor, ModuleList } from './wire.ts'
 
 export interface RegistryParts {

@@ -15,16 +15,25 @@ interface Working {
   body: Uint8Array | null
 }
 
-/**
- * @param chain UUIDs of the modules that the item's positions mean
- * @param onStart told before each call, with the position of the module
- */
-export async function runPhase(
-  runner: GuestRunner,
-  item: PhaseItem,
-  chain: readonly string[],
-  onStart: (module: number) => void,
-): Promise<PhaseResult[]> {
+export interface PhaseRun {
+  readonly runner: GuestRunner
+  readonly item: PhaseItem
+  /** UUIDs of the modules that the item's positions mean. */
+  readonly chain: readonly string[]
+  /** Units of each call; null for what the modules may burn. */
+  readonly fuel: number | null
+  /** Told before each call, with the position of the module. */
+  onStart(module: number): void
+}
+
+/** Yields the module that needs an instance before it can go on. */
+export function* runPhase({
+  runner,
+  item,
+  chain,
+  fuel,
+  onStart,
+}: PhaseRun): Generator<string, PhaseResult[]> {
   const isRequest = item.point === 'OnRequest'
   const working: Working = {
     requestHeaders: item.requestHeaders,
@@ -36,12 +45,15 @@ export async function runPhase(
   for (const position of item.modules) {
     onStart(position)
     const module = runner.module(chain[position])
+    const { tenant } = item.input.request
+    if (!runner.isReady(module.uuid, tenant)) yield module.uuid
     const frame = encodeFrame(headFor(module, item.input, working), bodyFor(module, isRequest, working))
-    const { value, report } = await runner.call({
+    const { value, report } = runner.call({
       uuid: module.uuid,
       exportName: EXPORT_OF_ATTACH_POINT[item.point],
       input: frame,
-      tenant: item.input.request.tenant,
+      tenant,
+      fuel,
       read: (output) => readPhaseOutput(output, isRequest),
     })
     const result: PhaseResult = value === null ? { ...report, ...UNCHANGED } : { ...report, ...value }

@@ -48,7 +48,10 @@ export class Serving {
     this.#metrics = new ModuleMetrics(host.metrics)
     const book = new CallBook(stats, this.#metrics, host.log)
     const { poolThreads, queueLimit } = config
-    this.#phases = new PhaseChain(new PhaseBatcher(this.#pool, poolThreads, queueLimit), book)
+    this.#phases = new PhaseChain(
+      new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => book.isSuspended(module)),
+      book,
+    )
     this.#batcher = new StreamBatcher(this.#pool, book, poolThreads)
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, book, maxBodyBytes }

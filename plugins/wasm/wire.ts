@@ -47,8 +47,9 @@ const descriptorMembers = {
   ),
   needs: Type.Optional(ModuleNeedsSchema),
   instance: Type.Optional(
-    Type.Union([Type.Literal('fresh'), Type.Literal('reuse')], {
-      description: 'reuse keeps a warm instance per thread: for modules that keep nothing between calls.',
+    Type.Union([Type.Literal('fresh'), Type.Literal('reuse'), Type.Literal('shared')], {
+      description:
+        'fresh: every call finds the instance as it was made. reuse keeps warm instances, one for each tenant and thread; shared one for all tenants: for modules that keep what everybody may see.',
     }),
   ),
   on_failure: Type.Optional(
@@ -57,6 +58,13 @@ const descriptorMembers = {
     }),
   ),
   timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 300_000 })),
+  fuel: Type.Optional(
+    Type.Integer({
+      minimum: 1_000,
+      maximum: 1_000_000_000_000,
+      description: "Units that one call may burn, in place of the gateway's limit.",
+    }),
+  ),
   allowed_hosts: Type.Optional(
     Type.Array(Type.String(), { description: 'Must be empty: guests have no outgoing HTTP.' }),
   ),
