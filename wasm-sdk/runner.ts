@@ -209,6 +209,8 @@ async function toLoaded({ bytes, maxMemoryBytes, config = {} }: RunnerOptions): 
     fuel: limits.fuel,
     fuelPerByte: FUEL_PER_BYTE,
     startFuel: startFuel(limits),
+    burntAtStart: 0,
+    placement: 'pool',
     kvOwner: NAME,
     config,
     usesWasi: imports.some((one) => one.module === WASI_NAMESPACE),

@@ -4,6 +4,7 @@ import type { AttachPoint } from '../../wasm-sdk/abi.ts'
 import type { CallReport, LoadedModule } from './guest-task.ts'
 import type { ModuleMetrics, Outcome, SkipReason } from './module-metrics.ts'
 import type { ModuleStats } from './module-stats.ts'
+import type { Placements } from './placements.ts'
 
 /** Which call it was. */
 export interface CallFacts {
@@ -16,8 +17,10 @@ export class CallBook {
   readonly #stats: ModuleStats
   readonly #metrics: ModuleMetrics
   readonly #log: Logger
+  readonly #placements: Placements
 
-  constructor(stats: ModuleStats, metrics: ModuleMetrics, log: Logger) {
+  constructor(stats: ModuleStats, metrics: ModuleMetrics, log: Logger, placements: Placements) {
+    this.#placements = placements
     this.#stats = stats
     this.#metrics = metrics
     this.#log = log
@@ -41,6 +44,7 @@ export class CallBook {
     for (const [level, text] of report.logs)
       this.#log[level]({ module: module.name, request_id: requestId }, text)
     this.#metrics.counted(module, report.counted)
+    this.#placements.measured(module, report.fuel)
     this.#metrics.droppedHeaders(module, report.droppedHeaders ?? 0)
     const { failure, durationUs } = report
     if (failure === null) this.#count(call, outcome, durationUs)

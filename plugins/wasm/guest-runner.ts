@@ -55,12 +55,18 @@ class Guest {
   }
 }
 
+export interface RunnerOptions {
+  readonly surroundings: GuestSurroundings
+  /** Calls after which a warm instance is replaced. */
+  readonly reuseCalls: number
+}
+
 export class GuestRunner {
   readonly #guests = new Map<string, Guest>()
   readonly #surroundings: GuestSurroundings
   readonly #reuseCalls: number
 
-  constructor(surroundings: GuestSurroundings, reuseCalls: number) {
+  constructor({ surroundings, reuseCalls }: RunnerOptions) {
     this.#surroundings = surroundings
     this.#reuseCalls = reuseCalls
   }

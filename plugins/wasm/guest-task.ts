@@ -23,6 +23,10 @@ export interface LoadedModule {
   readonly fuelPerByte: number
   /** Units for what runs when it is instantiated; written into the module. */
   readonly startFuel: number
+  /** Units that this burns. */
+  readonly burntAtStart: number
+  /** `inline`: on the thread that serves the request; `auto`: there as long as its calls burn little. */
+  readonly placement: 'pool' | 'inline' | 'auto'
   /** Under which its values and counters are kept: the next module of the name finds them. */
   readonly kvOwner: string
   readonly config: Readonly<Record<string, string>>
@@ -163,7 +167,7 @@ export interface StreamReport extends CallReport {
 export type GuestReply =
   /** Modules of the chain that this thread does not know: send them along. */
   | { readonly kind: 'missing' }
-  /** Per item, the results of the modules that were called. */
+  /** Per item, the results of the modules that were called; items at the end may be missing and are sent again. */
   | { readonly kind: 'phases'; readonly items: readonly (readonly PhaseResult[])[] }
   | {
       readonly kind: 'stream'
@@ -185,8 +189,8 @@ export interface GuestThreadData {
   readonly state: SharedArrayBuffer
   /** Calls after which a warm instance is replaced. */
   readonly reuseCalls: number
-  /** Least level that guests need to send: 1 debug, 2 info, 3 warn, 4 error, 5 none. */
-  readonly logLevel: number
+  /** Of the gateway, by name. */
+  readonly logLevel: string
 }
 
 /** Progress of a task of items: place of the item times this, plus place of the module in the chain, plus 1. */

@@ -1,8 +1,9 @@
 /** What a pool thread does with a task. Loaded by threads that know nothing else of the gateway. */
-import { threadId, workerData } from 'node:worker_threads'
+import { workerData } from 'node:worker_threads'
 import { DESCRIBE_EXPORT } from '../../wasm-sdk/abi.ts'
-import { GuestInstance, type GuestSurroundings } from './guest-instance.ts'
+import { GuestInstance } from './guest-instance.ts'
 import { GuestRunner } from './guest-runner.ts'
+import { guestSurroundings } from './guest-surroundings.ts'
 import {
   type DescribeTask,
   type GuestReply,
@@ -14,35 +15,18 @@ import {
   type StreamReport,
   sharedClockMs,
 } from './guest-task.ts'
-import { type HostParts, hostFunctions } from './host-functions.ts'
 import { runPhase } from './run-phase.ts'
 import { runStream } from './run-stream.ts'
-import { SharedState } from './shared-state.ts'
 
-/** More names would let a guest fill the metrics. */
-const MAX_COUNTED_NAMES = 32
 /** Of a description, characters. */
 const MAX_DESCRIPTION = 65_536
 const NO_INPUT = new Uint8Array(0)
 
 const data = workerData as GuestThreadData
 const cells = new Int32Array(data.cells)
-const countedNames = new Map<string, Set<string>>()
 
-const host: HostParts = {
-  state: new SharedState(data.state, threadId),
-  mayCount(owner, name) {
-    const names = countedNames.get(owner) ?? new Set()
-    countedNames.set(owner, names)
-    if (names.size < MAX_COUNTED_NAMES) names.add(name)
-    return names.has(name)
-  },
-}
-const surroundings: GuestSurroundings = {
-  logLevel: data.logLevel,
-  hostFunctions: (facts) => hostFunctions(host, facts),
-}
-const runner = new GuestRunner(surroundings, data.reuseCalls)
+const surroundings = guestSurroundings(data.state, data.logLevel)
+const runner = new GuestRunner({ surroundings, reuseCalls: data.reuseCalls })
 
 /** Called by the pool, one task at a time. */
 export async function runTask(task: GuestTask): Promise<GuestReply> {
@@ -70,7 +54,10 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
   for (const [place, item] of task.items.entries()) {
     const onStart = (module: number) => start(place * PROGRESS_BASE + module + 1)
     const run = runPhase({ runner, item, chain: task.chain, fuel: null, onStart })
-    items.push(await finish(run, item.input.request.tenant))
+    const results = await finish(run, item.input.request.tenant)
+    items.push(results)
+    // Who waits behind a guest that burnt all it had is better asked again: the module may be suspended by now.
+    if (results.some(({ failure }) => failure?.kind === 'fuel')) break
   }
   return { kind: 'phases', items }
 }

@@ -75,15 +75,18 @@ export async function loadModule(
     fuel,
     fuelPerByte: config.fuelPerByte,
     startFuel: startFuel(config),
+    burntAtStart: 0,
+    placement: descriptor.placement ?? config.placement,
     kvOwner: descriptor.name,
     config: descriptor.config ?? {},
     usesWasi,
     hasStart: hasStartSection(bytes),
   }
-  const description = await tryModule(trial, pool)
+  const { description, burntAtStart } = await tryModule(trial, pool)
   const instance = descriptor.instance ?? description.instance ?? 'fresh'
   return {
     ...trial,
+    burntAtStart,
     // Warm instances are not put back, so they need not note what they write.
     ...(instance === 'fresh' ? {} : await buildGuest(bytes, instance, config)),
     needs: needsOf({ ...description.needs, ...descriptor.needs }),
@@ -93,11 +96,14 @@ export async function loadModule(
 }
 
 /** Instantiates it once, where it can do no harm if code of the guest runs, and asks what it needs. */
-async function tryModule(module: Ready, pool: GuestPool): Promise<Partial<Description>> {
+async function tryModule(
+  module: Ready,
+  pool: GuestPool,
+): Promise<{ description: Partial<Description>; burntAtStart: number }> {
   const { uuid, timeoutMs } = module
   if (!module.hasStart && !module.usesWasi && !hasDescribe(module.module)) {
     await instantiate(module.module)
-    return {}
+    return { description: {}, burntAtStart: 0 }
   }
   const end = await pool.run({
     draft: { kind: 'describe', chain: [uuid], hasDescribe: hasDescribe(module.module) },
@@ -107,9 +113,9 @@ async function tryModule(module: Ready, pool: GuestPool): Promise<Partial<Descri
   if (end.kind === 'timeout') throw new Refused('the module did not start or describe itself in time')
   if (end.kind !== 'reply' || end.reply.kind !== 'describe')
     throw new Refused('the module could not be tried')
-  const { failure, json } = end.reply
+  const { failure, json, startFuel: burntAtStart } = end.reply
   if (failure !== null) throw new Refused(`the module failed when it was tried: ${failure}`)
-  return json === null ? {} : readDescription(json)
+  return { description: json === null ? {} : readDescription(json), burntAtStart }
 }
 
 /** Without a start function this runs no code: it finds data that does not fit into the memory. */

@@ -8,16 +8,16 @@ import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
 import { guestInput } from './request-facts.ts'
 
 /** @throws payload_too_large (413) when a module needs a body that is too large to be shown, wasm_module_failed (500) */
-export async function runOnRequest(
+export function runOnRequest(
   phases: PhaseChain,
   chain: Chain,
   ctx: RequestContext,
   maxBodyBytes: number,
-): Promise<Reply | undefined> {
+): Reply | undefined | Promise<Reply | undefined> {
   // Asked for only where it is needed: who reads the body keeps its memory.
   const body = chain.needsRequestBody ? ctx.bodyBytes : null
   if (body !== null && body.length > maxBodyBytes) throw wasmErrors.payload_too_large(maxBodyBytes)
-  const end = await phases.run(chain.modules, {
+  const end = phases.run(chain.modules, {
     point: 'OnRequest',
     input: guestInput(ctx, 'request'),
     requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
@@ -25,6 +25,10 @@ export async function runOnRequest(
     body,
     isGone: () => ctx.isDone,
   })
+  return end instanceof Promise ? end.then((ended) => applyEnd(ctx, ended)) : applyEnd(ctx, end)
+}
+
+function applyEnd(ctx: RequestContext, end: PhaseEnd): Reply | undefined {
   if (ctx.isDone) return undefined
   if (end.rejection !== null) return toReply(end.rejection)
   for (let i = 0; i < end.edits.length; i += 3) {

@@ -110,8 +110,11 @@ export class PhaseBatcher extends Batcher<Waiting> {
     })
     if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
     else if (ended.reply.kind === 'phases') {
-      for (const [place, results] of ended.reply.items.entries())
-        batch[place].resolve({ kind: 'results', results })
+      const { items } = ended.reply
+      for (const [place, results] of items.entries()) batch[place].resolve({ kind: 'results', results })
+      if (items.length === batch.length) return
+      this.waiting.unshift(...batch.slice(items.length))
+      this.schedule()
     }
   }
 

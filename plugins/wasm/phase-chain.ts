@@ -6,6 +6,7 @@ import type { GuestInput } from '../../wasm-sdk/abi.ts'
 import type { CallBook } from './call-book.ts'
 import { wasmErrors } from './errors.ts'
 import type { HeaderEdits, LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
+import type { InlineGuests } from './inline-guests.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
 
 /** What the modules of a phase are shown. */
@@ -33,18 +34,31 @@ export interface PhaseEnd {
 }
 
 export class PhaseChain {
+  readonly #inline: InlineGuests
   readonly #batcher: PhaseBatcher
   readonly #book: CallBook
 
-  constructor(batcher: PhaseBatcher, book: CallBook) {
+  constructor(inline: InlineGuests, batcher: PhaseBatcher, book: CallBook) {
+    this.#inline = inline
     this.#batcher = batcher
     this.#book = book
   }
 
-  /** @throws wasm_module_failed (500) when a module that must not fail did */
-  async run(chain: readonly LoadedModule[], message: PhaseMessage): Promise<PhaseEnd> {
+  /**
+   * At once where all modules run on this thread.
+   * @throws wasm_module_failed (500) when a module that must not fail did
+   */
+  run(chain: readonly LoadedModule[], message: PhaseMessage): PhaseEnd | Promise<PhaseEnd> {
+    const { body, isGone: _isGone, ...item } = message
+    const usable = chain.filter((module) => this.#isUsable(module))
+    if (usable.length === 0) return nothingChanged()
+    const results = this.#inline.phase(usable, item, body)
+    return results === null ? this.#inPool(usable, message) : this.#toEnd(usable, message, results)
+  }
+
+  async #inPool(usable: readonly LoadedModule[], message: PhaseMessage): Promise<PhaseEnd> {
     const { body, isGone, ...item } = message
-    let rest: readonly LoadedModule[] = chain.filter((module) => this.#isUsable(module))
+    let rest = usable
     while (rest.length > 0) {
       const ended = await this.#batcher.run({ modules: rest, item, body, isGone })
       if (ended.kind === 'results') return this.#toEnd(rest, message, ended.results)
@@ -52,7 +66,7 @@ export class PhaseChain {
       if (ended.kind === 'suspended') rest = rest.filter((module) => this.#isUsable(module))
       else rest = this.#afterFailure(rest, message, ended)
     }
-    return { edits: [], status: null, body: null, rejection: null }
+    return nothingChanged()
   }
 
   #isUsable(module: LoadedModule): boolean {
@@ -71,7 +85,7 @@ export class PhaseChain {
     { point, input }: PhaseMessage,
     results: readonly PhaseResult[],
   ): PhaseEnd {
-    const end: PhaseEnd = { edits: [], status: null, body: null, rejection: null }
+    const end = nothingChanged()
     for (const [place, result] of results.entries()) {
       const module = chain[place]
       const { failure, action, status, edits, body } = result
@@ -109,4 +123,8 @@ export class PhaseChain {
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     return chain.filter((other) => other !== module)
   }
+}
+
+function nothingChanged(): PhaseEnd {
+  return { edits: [], status: null, body: null, rejection: null }
 }

@@ -11,13 +11,16 @@ import { ActiveModules } from './active-modules.ts'
 import { CallBook } from './call-book.ts'
 import type { WasmConfig } from './config.ts'
 import { GuestPool } from './guest-pool.ts'
+import { guestSurroundings } from './guest-surroundings.ts'
 import type { ModuleSet } from './guest-task.ts'
+import { InlineGuests } from './inline-guests.ts'
 import { ModuleMetrics } from './module-metrics.ts'
 import type { ModuleStats } from './module-stats.ts'
 import { runOnRequest } from './on-request.ts'
 import { isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
 import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
+import { Placements } from './placements.ts'
 import { StreamBatcher } from './stream-batcher.ts'
 import { StreamSession } from './stream-session.ts'
 
@@ -33,6 +36,7 @@ interface RequestNote {
 export class Serving {
   readonly #config: WasmConfig
   readonly #active = new ActiveModules()
+  readonly #inline: InlineGuests
   readonly #pool: GuestPool
   readonly #metrics: ModuleMetrics
   readonly #phases: PhaseChain
@@ -46,13 +50,20 @@ export class Serving {
     this.#config = config
     this.#pool = new GuestPool({ host, config, state, live: () => this.#active.all })
     this.#metrics = new ModuleMetrics(host.metrics)
-    const book = new CallBook(stats, this.#metrics, host.log)
+    const placements = new Placements(config.inline.fuel)
+    const book = new CallBook(stats, this.#metrics, host.log, placements)
+    this.#inline = new InlineGuests(
+      { surroundings: guestSurroundings(state, host.kernelConfig.log.level), reuseCalls: config.reuseCalls },
+      placements,
+      config.inline,
+    )
     const { poolThreads, queueLimit } = config
     this.#phases = new PhaseChain(
+      this.#inline,
       new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => book.isSuspended(module)),
       book,
     )
-    this.#batcher = new StreamBatcher(this.#pool, book, poolThreads)
+    this.#batcher = new StreamBatcher(this.#inline, this.#pool, book, poolThreads)
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, book, maxBodyBytes }
     this.#note = host.slot<RequestNote>()
@@ -77,6 +88,7 @@ export class Serving {
     const names = new Set(set.modules.map(({ name }) => name))
     for (const { name } of this.#active.all) if (!names.has(name)) this.#metrics.forget(name)
     this.#active.update(set)
+    this.#inline.update(set.modules)
     if (set.modules.length > 0) this.#pool.open()
     const chain = (point: Parameters<ActiveModules['chain']>[0]) => this.#active.chain(point)
     const [request, response] = [chain('OnRequest'), chain('OnResponse')]

@@ -58,13 +58,13 @@ export class StreamSession {
     return this.#transform(events, blocks, shown, done, isEnd)
   }
 
-  async #transform(
+  #transform(
     events: Buffer,
     blocks: readonly EventBlock[],
     shown: readonly EventBlock[],
     done: number,
     isEnd: boolean,
-  ): Promise<Buffer> {
+  ): Buffer | Promise<Buffer> {
     const work = {
       modules: this.#modules,
       states: this.#states,
@@ -76,11 +76,14 @@ export class StreamSession {
       isEnd,
     }
     this.#nextIndex += shown.length
-    const out = await this.#batcher.run(work)
-    if (out === null) throw wasmErrors.wasm_module_failed()
-    this.#states = work.states
-    const isUntouched = out.length === shown.length && out.every(({ written }) => written === null)
-    return isUntouched ? events : assemble(blocks, shown, done, out)
+    const finish = (out: StreamItemResult['out'] | null): Buffer => {
+      if (out === null) throw wasmErrors.wasm_module_failed()
+      this.#states = work.states
+      const isUntouched = out.length === shown.length && out.every(({ written }) => written === null)
+      return isUntouched ? events : assemble(blocks, shown, done, out)
+    }
+    const out = this.#batcher.run(work)
+    return out instanceof Promise ? out.then(finish) : finish(out)
   }
 }
 

@@ -57,6 +57,12 @@ const descriptorMembers = {
       description: 'What a failed call does: open goes on without the module, closed answers 500.',
     }),
   ),
+  placement: Type.Optional(
+    Type.Union([Type.Literal('pool'), Type.Literal('inline'), Type.Literal('auto')], {
+      description:
+        'Where it runs: on a thread of the pool, on the thread that serves the request, or where it fits.',
+    }),
+  ),
   timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 300_000 })),
   fuel: Type.Optional(
     Type.Integer({

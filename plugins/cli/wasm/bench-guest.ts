@@ -37,7 +37,7 @@ export class BenchGuest {
       logLevel: 0,
       hostFunctions: (facts: InstanceFacts) => hostFunctions(host, facts),
     }
-    const runner = new GuestRunner(surroundings, limits.reuseCalls)
+    const runner = new GuestRunner({ surroundings, reuseCalls: limits.reuseCalls })
     runner.learn([await toLoaded(subject, on, instance)], [])
     return new BenchGuest(on, runner)
   }
@@ -81,6 +81,8 @@ async function toLoaded(
     fuel: limits.fuel,
     fuelPerByte: limits.fuelPerByte,
     startFuel: startFuel(limits),
+    burntAtStart: 0,
+    placement: 'pool',
     kvOwner: NAME,
     config,
     usesWasi: WebAssembly.Module.imports(built.module).some((one) => one.module === WASI_NAMESPACE),
