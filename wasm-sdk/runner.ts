@@ -214,6 +214,9 @@ async function toLoaded({ bytes, maxMemoryBytes, config = {} }: RunnerOptions): 
     kvOwner: NAME,
     config,
     usesWasi: imports.some((one) => one.module === WASI_NAMESPACE),
+    match: {},
+    seesRefused: false,
+    shadowOf: null,
     hasStart: false,
   }
 }

@@ -51,6 +51,19 @@ export class CallBook {
     else this.failed(call, failure.kind, durationUs, failure.message)
   }
 
+  /** A version that only watches would have done the same, or not. */
+  compared({ module, point, requestId }: CallFacts, isSame: boolean): void {
+    this.#metrics.compared(module, isSame)
+    if (isSame) return
+    const fields = {
+      module: module.name,
+      module_uuid: module.uuid,
+      attach_point: point,
+      request_id: requestId,
+    }
+    this.#log.debug(fields, 'a version on trial would have done something else')
+  }
+
   failed(
     call: CallFacts,
     outcome: 'error' | 'bad_output' | 'fuel' | 'timeout' | 'crashed',

@@ -21,4 +21,16 @@ export const RemoveModule = defineCommand<
   { readonly isRemoved: boolean; readonly text: string }
 >('wasm.remove')
 
+/** How a change of versions went; without a uuid the text says why not. */
+export interface ChangeResult {
+  readonly uuid: string | null
+  readonly text: string
+}
+
+export const ReplaceModule = defineCommand<{ uuid: string; body: unknown; asker: Asker }, ChangeResult>(
+  'wasm.replace',
+)
+export const PromoteModule = defineCommand<{ uuid: string; asker: Asker }, ChangeResult>('wasm.promote')
+export const RollBackModule = defineCommand<{ uuid: string; asker: Asker }, ChangeResult>('wasm.rollback')
+
 export const ModulesReplica = defineReplica<ModuleSet>('wasm.modules', { modules: [] })

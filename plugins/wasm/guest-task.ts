@@ -31,11 +31,30 @@ export interface LoadedModule {
   readonly kvOwner: string
   readonly config: Readonly<Record<string, string>>
   readonly usesWasi: boolean
+  readonly match: Matcher
+  /** Its OnError and OnResponse also see what the access check refused. */
+  readonly seesRefused: boolean
+  /** Runs beside the others: what it says is compared and told, never done. Null for modules that take part. */
+  readonly shadowOf: string | null
   /** Runs code when it is instantiated: never done ahead of a call, where no deadline watches. */
   readonly hasStart: boolean
 }
 
-/** In order of registration. */
+/** What a request must have to reach the module; members left out say nothing. */
+export interface Matcher {
+  /** Paths as routes declare them; a star at the end stands for whatever follows. The same for models and values. */
+  readonly routes?: readonly string[]
+  readonly models?: readonly string[]
+  readonly tenants?: readonly string[]
+  /** By name in lower case. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Part of all requests, 0 to 1, by their id. */
+  readonly share?: number
+  /** The other part. */
+  readonly isInverse?: boolean
+}
+
+/** In order of priority, then of registration. */
 export interface ModuleSet {
   readonly modules: readonly LoadedModule[]
 }

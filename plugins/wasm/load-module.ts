@@ -7,7 +7,7 @@ import { buildGuest, compileModule, startFuel } from './build-guest.ts'
 import { checkExports, checkImports, hasDescribe } from './check-module.ts'
 import type { WasmConfig } from './config.ts'
 import type { GuestPool } from './guest-pool.ts'
-import type { LoadedModule } from './guest-task.ts'
+import type { LoadedModule, Matcher } from './guest-task.ts'
 import { Refused, readModuleFile } from './module-file.ts'
 import { hasStartSection, readSections } from './wasm-binary.ts'
 import { type ModuleDescriptor, ModuleNeedsSchema } from './wire.ts'
@@ -80,6 +80,9 @@ export async function loadModule(
     kvOwner: descriptor.name,
     config: descriptor.config ?? {},
     usesWasi,
+    match: matcherOf(descriptor),
+    seesRefused: descriptor.on === 'refused',
+    shadowOf: null,
     hasStart: hasStartSection(bytes),
   }
   const { description, burntAtStart } = await tryModule(trial, pool)
@@ -148,6 +151,12 @@ function readDescription(json: string): Description {
       `the module is built for interface version ${description.abi}; this gateway has ${ABI_VERSION}`,
     )
   return description
+}
+
+function matcherOf({ match = {} }: ModuleDescriptor): Matcher {
+  if (match.headers === undefined) return match
+  const headers = Object.entries(match.headers).map(([name, value]) => [name.toLowerCase(), value] as const)
+  return { ...match, headers: Object.fromEntries(headers) }
 }
 
 function needsOf(given: ModuleNeeds): Required<ModuleNeeds> {

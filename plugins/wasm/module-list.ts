@@ -10,6 +10,8 @@ export interface Registered {
   readonly hash: string
   readonly sizeBytes: number
   readonly createdAtNs: bigint
+  /** The version whose place this one may take; null for those that run by themselves. */
+  readonly trialOf: string | null
 }
 
 export function toModuleList(modules: readonly Registered[], stats: ModuleStats): ModuleList {

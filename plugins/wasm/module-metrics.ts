@@ -13,7 +13,7 @@ const OUTCOMES = [
   'timeout',
   'crashed',
 ] as const
-const SKIP_REASONS = ['suspended', 'saturated', 'reply_too_large'] as const
+const SKIP_REASONS = ['suspended', 'saturated', 'reply_too_large', 'unreadable_stream'] as const
 
 export type Outcome = (typeof OUTCOMES)[number]
 export type SkipReason = (typeof SKIP_REASONS)[number]
@@ -24,6 +24,7 @@ export class ModuleMetrics {
   readonly #skipped
   readonly #dropped
   readonly #counted
+  readonly #compared
   /** Names that guests count under, by module name. */
   readonly #countedNames = new Map<string, Set<string>>()
 
@@ -48,6 +49,11 @@ export class ModuleMetrics {
       name: 'weir_wasm_dropped_headers_total',
       help: 'Header changes of WASM modules that were refused.',
       labels: ['module'],
+    })
+    this.#compared = metrics.counter({
+      name: 'weir_wasm_shadow_comparisons_total',
+      help: 'Calls of versions that only watch, by whether they would have done the same.',
+      labels: ['module', 'verdict'],
     })
     this.#counted = metrics.counter({
       name: 'weir_wasm_module_events_total',
@@ -80,6 +86,10 @@ export class ModuleMetrics {
     }
   }
 
+  compared({ name }: LoadedModule, isSame: boolean): void {
+    this.#compared.labels(name, isSame ? 'same' : 'different').inc()
+  }
+
   /** The last module of that name is gone. */
   forget(name: string): void {
     for (const point of ATTACH_POINTS) {
@@ -88,6 +98,7 @@ export class ModuleMetrics {
     }
     for (const reason of SKIP_REASONS) this.#skipped.remove(name, reason)
     this.#dropped.remove(name)
+    for (const verdict of ['same', 'different']) this.#compared.remove(name, verdict)
     for (const counted of this.#countedNames.get(name) ?? []) this.#counted.remove(name, counted)
     this.#countedNames.delete(name)
   }

@@ -8,6 +8,7 @@ import { wasmErrors } from './errors.ts'
 import type { HeaderEdits, LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
 import type { InlineGuests } from './inline-guests.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
+import { ShadowCalls } from './shadow-calls.ts'
 
 /** What the modules of a phase are shown. */
 export interface PhaseMessage {
@@ -35,10 +36,12 @@ export interface PhaseEnd {
 
 export class PhaseChain {
   readonly #inline: InlineGuests
+  readonly #shadows: ShadowCalls
   readonly #batcher: PhaseBatcher
   readonly #book: CallBook
 
   constructor(inline: InlineGuests, batcher: PhaseBatcher, book: CallBook) {
+    this.#shadows = new ShadowCalls(batcher, book)
     this.#inline = inline
     this.#batcher = batcher
     this.#book = book
@@ -48,20 +51,30 @@ export class PhaseChain {
    * At once where all modules run on this thread.
    * @throws wasm_module_failed (500) when a module that must not fail did
    */
-  run(chain: readonly LoadedModule[], message: PhaseMessage): PhaseEnd | Promise<PhaseEnd> {
+  run(
+    chain: readonly LoadedModule[],
+    message: PhaseMessage,
+    shadows: readonly LoadedModule[] = [],
+  ): PhaseEnd | Promise<PhaseEnd> {
     const { body, isGone: _isGone, ...item } = message
     const usable = chain.filter((module) => this.#isUsable(module))
     if (usable.length === 0) return nothingChanged()
     const results = this.#inline.phase(usable, item, body)
-    return results === null ? this.#inPool(usable, message) : this.#toEnd(usable, message, results)
+    return results === null
+      ? this.#inPool(usable, message, shadows)
+      : this.#toEnd(usable, message, results, shadows)
   }
 
-  async #inPool(usable: readonly LoadedModule[], message: PhaseMessage): Promise<PhaseEnd> {
+  async #inPool(
+    usable: readonly LoadedModule[],
+    message: PhaseMessage,
+    shadows: readonly LoadedModule[],
+  ): Promise<PhaseEnd> {
     const { body, isGone, ...item } = message
     let rest = usable
     while (rest.length > 0) {
       const ended = await this.#batcher.run({ modules: rest, item, body, isGone })
-      if (ended.kind === 'results') return this.#toEnd(rest, message, ended.results)
+      if (ended.kind === 'results') return this.#toEnd(rest, message, ended.results, shadows)
       if (ended.kind === 'gone') break
       if (ended.kind === 'suspended') rest = rest.filter((module) => this.#isUsable(module))
       else rest = this.#afterFailure(rest, message, ended)
@@ -82,9 +95,15 @@ export class PhaseChain {
 
   #toEnd(
     chain: readonly LoadedModule[],
-    { point, input }: PhaseMessage,
+    message: PhaseMessage,
     results: readonly PhaseResult[],
+    shadows: readonly LoadedModule[],
   ): PhaseEnd {
+    const { point, input } = message
+    for (const shadow of shadows) {
+      const place = chain.findIndex(({ uuid }) => uuid === shadow.shadowOf)
+      if (place >= 0 && place < results.length) void this.#shadows.compare(shadow, message, results, place)
+    }
     const end = nothingChanged()
     for (const [place, result] of results.entries()) {
       const module = chain[place]

@@ -10,14 +10,16 @@ import type {
 import { ActiveModules } from './active-modules.ts'
 import { CallBook } from './call-book.ts'
 import type { WasmConfig } from './config.ts'
+import { wasmErrors } from './errors.ts'
 import { GuestPool } from './guest-pool.ts'
 import { guestSurroundings } from './guest-surroundings.ts'
 import type { ModuleSet } from './guest-task.ts'
 import { InlineGuests } from './inline-guests.ts'
+import { selectModules } from './matcher.ts'
 import { ModuleMetrics } from './module-metrics.ts'
 import type { ModuleStats } from './module-stats.ts'
 import { runOnRequest } from './on-request.ts'
-import { isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
+import { isReadableStream, isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
 import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
 import { Placements } from './placements.ts'
@@ -113,11 +115,22 @@ export class Serving {
 
   #onResponse(ctx: RequestContext, response: IncomingResponse): Promise<void> | undefined {
     if (isStream(response)) {
+      this.#checkReadable(ctx, response)
       if (this.#active.chain('OnStreamEvent').needsResponseHeaders)
         this.#noteOf(ctx).responseHeaders = [...response.headers]
       return undefined
     }
     return runOnResponse(this.#responses, ctx, response, this.#note.get(ctx)?.errorSeen === true)
+  }
+
+  /** What a module that must not fail cannot see is refused. @throws wasm_module_failed (500) */
+  #checkReadable(ctx: RequestContext, response: IncomingResponse): void {
+    const { modules, isSelective } = this.#active.chain('OnStreamEvent')
+    if (modules.length === 0 || isReadableStream(response)) return
+    for (const module of selectModules(modules, isSelective, ctx)) {
+      this.#responses.book.skip(module, 'unreadable_stream')
+      if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
+    }
   }
 
   #onError(ctx: RequestContext, error: GatewayError) {
@@ -131,7 +144,11 @@ export class Serving {
     const note = this.#noteOf(ctx)
     note.session ??= new StreamSession(
       this.#batcher,
-      this.#active.chain('OnStreamEvent').modules,
+      selectModules(
+        this.#active.chain('OnStreamEvent').modules,
+        this.#active.chain('OnStreamEvent').isSelective,
+        ctx,
+      ),
       ctx,
       note.responseHeaders,
     )

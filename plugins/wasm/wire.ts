@@ -33,6 +33,32 @@ export const ModuleNeedsSchema = Type.Object(
   { additionalProperties: false, description: 'What the module is given; nothing else is copied for it.' },
 )
 
+const patterns = (what: string) =>
+  Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), {
+      maxItems: 64,
+      description: `${what}; a star at the end stands for whatever follows.`,
+    }),
+  )
+
+const MatcherSchema = Type.Object(
+  {
+    routes: patterns('Paths as the routes declare them'),
+    models: patterns('Models as the requests name them'),
+    tenants: patterns('Tenants such as auth:team-a, written out'),
+    headers: Type.Optional(
+      Type.Record(Type.String({ pattern: '^[!-9;-~]+$' }), Type.String(), {
+        description:
+          'Request headers and their values; a star at the end of a value stands for whatever follows.',
+      }),
+    ),
+    share: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 1, description: 'Part of the requests, by their id.' }),
+    ),
+  },
+  { additionalProperties: false, description: 'Which requests the module is for. Default: all.' },
+)
+
 /** What POST /wasm and the configuration say of one module. Members behind attach_points are extensions. */
 const descriptorMembers = {
   name: Type.String(),
@@ -63,6 +89,19 @@ const descriptorMembers = {
         'Where it runs: on a thread of the pool, on the thread that serves the request, or where it fits.',
     }),
   ),
+  match: Type.Optional(MatcherSchema),
+  priority: Type.Optional(
+    Type.Integer({
+      minimum: -1_000,
+      maximum: 1_000,
+      description: 'Modules of a higher priority run first; within one, in order of registration. Default 0.',
+    }),
+  ),
+  on: Type.Optional(
+    Type.Literal('refused', {
+      description: 'OnError and OnResponse also see requests that the access check refused.',
+    }),
+  ),
   timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 300_000 })),
   fuel: Type.Optional(
     Type.Integer({
@@ -83,6 +122,35 @@ export const ModuleDescriptorSchema = Type.Object(descriptorMembers)
 export const ConfiguredModuleSchema = Type.Object(descriptorMembers, { additionalProperties: false })
 
 export type ModuleDescriptor = Static<typeof ModuleDescriptorSchema>
+
+const { name: _name, module_type: _type, ...changeable } = descriptorMembers
+
+/** What PUT /wasm/{module_uuid} takes: members that are left out stay as they are. */
+export const ModuleChangeSchema = Type.Partial(
+  Type.Object({
+    ...changeable,
+    trial: Type.Union(
+      [
+        Type.Object({
+          kind: Type.Literal('canary'),
+          percent: Type.Number({ minimum: 0, maximum: 100, description: 'Of the requests, by their id.' }),
+        }),
+        Type.Object({ kind: Type.Literal('shadow') }),
+      ],
+      {
+        description:
+          'The new version does not take the place yet: a canary gets its part of the requests; a shadow sees all of them, and what it says is only compared.',
+      },
+    ),
+  }),
+  { additionalProperties: false },
+)
+export type ModuleChange = Static<typeof ModuleChangeSchema>
+
+export const ModuleChangeReplySchema = Type.Object({
+  module_uuid: Type.String({ format: 'uuid', description: 'Of the version that runs, or is on trial, now.' }),
+  message: Type.String(),
+})
 
 export const RegistrationSchema = Type.Object({
   modules: Type.Array(ModuleDescriptorSchema, { maxItems: 256 }),

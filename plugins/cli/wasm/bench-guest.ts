@@ -86,6 +86,9 @@ async function toLoaded(
     kvOwner: NAME,
     config,
     usesWasi: WebAssembly.Module.imports(built.module).some((one) => one.module === WASI_NAMESPACE),
+    match: {},
+    seesRefused: false,
+    shadowOf: null,
     hasStart: false,
   }
 }
