@@ -69,6 +69,8 @@ export type Phase = 'request' | 'response' | 'error' | 'stream_event'
 export interface ModuleNeeds {
   /** Request headers: all, none, or those named (lower case). Default true. */
   readonly headers?: boolean | readonly string[]
+  /** With all headers, also those of `CREDENTIAL_HEADERS`; named ones are shown anyway. Default false. */
+  readonly credentials?: boolean
   /** Default false. */
   readonly request_body?: boolean
   /** Headers of the answer, in the response, error and stream phases. Default true. */
@@ -182,6 +184,14 @@ export const PROTECTED_HEADERS: readonly string[] = Object.freeze([
   'trailer',
   'transfer-encoding',
   'upgrade',
+])
+
+/** Request headers that a module which asks for all headers does not see unless it asks for them too. */
+export const CREDENTIAL_HEADERS: readonly string[] = Object.freeze([
+  'authorization',
+  'cookie',
+  'proxy-authorization',
+  'x-api-key',
 ])
 
 /** @param body sent as it is; empty when left out */

@@ -2,7 +2,7 @@
 import { ABI_VERSION, type ModuleDescription, type ModuleNeeds } from './abi.ts'
 
 const MEMBERS = ['abi', 'needs', 'instance', 'on_failure']
-const FLAGS = ['request_body', 'response_body']
+const FLAGS = ['credentials', 'request_body', 'response_body']
 const LISTS = ['headers', 'response_headers']
 
 /**

@@ -29,6 +29,7 @@ export interface ThreadReply {
   readonly output: Uint8Array | null
   /** Why the call failed; null when it did not. */
   readonly problem: string | null
+  readonly isOutOfFuel: boolean
   readonly logs: readonly LogLine[]
   /** Time in the guest, without that to make an instance. */
   readonly elapsedMs: number

@@ -1,6 +1,6 @@
 /** Entry of the thread that a runner's guest lives in, so that a guest that never returns can be stopped with it. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { GuestInstance, type GuestSurroundings } from '../plugins/wasm/guest-instance.ts'
+import { GuestInstance, type GuestSurroundings, LimitBroken } from '../plugins/wasm/guest-instance.ts'
 import type { ThreadCall, ThreadData, ThreadReply } from './guest-thread.ts'
 import { hostFunctions } from './host-functions.ts'
 import { HostState } from './host-state.ts'
@@ -33,6 +33,7 @@ async function answer({
   let instance: GuestInstance | null = null
   let output: Uint8Array | null = null
   let problem: string | null = null
+  let isOutOfFuel = false
   let elapsedMs = 0
   try {
     instance =
@@ -47,12 +48,14 @@ async function answer({
     }
   } catch (cause) {
     problem = (cause as Error).message
+    isOutOfFuel = cause instanceof LimitBroken && cause.limit === 'fuel'
     // The globals of an instance that trapped are in no known state.
     warm.delete(place)
   }
   return {
     output,
     problem,
+    isOutOfFuel,
     logs: instance?.log.lines.map(([level, text]) => ({ level, text })) ?? [],
     elapsedMs,
     fuel: instance?.burntFuel ?? 0,

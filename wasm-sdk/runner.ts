@@ -64,6 +64,7 @@ const DEFAULT_LIMITS: Omit<GuestLimits, 'memoryPages'> = {
 }
 const FUEL_PER_BYTE = 4_000
 const NAME = 'module'
+const OUT_OF_FUEL = 'the call used up its fuel: it loops, or does more than a call may'
 const DEFAULT_DESCRIPTION: ModuleDescription = Object.freeze({ abi: ABI_VERSION })
 
 export class ModuleRunner {
@@ -129,6 +130,8 @@ export class ModuleRunner {
     const reply = await this.#run(exportName, Uint8Array.from(encodeFrame(input, body)), input)
     if ('outcome' in reply) return reply
     const { logs, elapsedMs, fuel, memoryBytes } = reply
+    if (reply.isOutOfFuel)
+      return { ...failed(OUT_OF_FUEL), outcome: 'timeout', logs, elapsedMs, fuel, memoryBytes }
     if (reply.problem !== null) return { ...failed(reply.problem), logs, elapsedMs, fuel, memoryBytes }
     try {
       const output = reply.output === null || reply.output.length === 0 ? null : decodeFrame(reply.output)
@@ -202,7 +205,13 @@ async function toLoaded({ bytes, maxMemoryBytes, config = {} }: RunnerOptions): 
     // Each call gets an instance of its own here, or one that is not put back.
     ...(await buildGuest(given, 'reuse', limits)),
     attachPoints: [],
-    needs: { headers: true, request_body: true, response_headers: true, response_body: true },
+    needs: {
+      headers: true,
+      credentials: true,
+      request_body: true,
+      response_headers: true,
+      response_body: true,
+    },
     instance: 'fresh',
     onFailure: 'open',
     timeoutMs: DEFAULT_DEADLINE_MS,

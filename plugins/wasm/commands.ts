@@ -14,7 +14,7 @@ export interface Asker {
 export const RegisterModules = defineCommand<{ body: unknown; asker: Asker }, readonly AddResult[]>(
   'wasm.register',
 )
-export const ListModules = defineCommand<null, ModuleList>('wasm.list')
+export const ListModules = defineCommand<{ isFull: boolean }, ModuleList>('wasm.list')
 /** The result is the sentence for the reply. */
 export const RemoveModule = defineCommand<
   { uuid: string; asker: Asker },

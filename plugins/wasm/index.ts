@@ -69,7 +69,7 @@ function openRegistry(
   host.onCommand(RegisterModules, ({ body, asker }) =>
     registry.register(registrationValidator.parse(body).modules, asker),
   )
-  host.onCommand(ListModules, () => registry.list())
+  host.onCommand(ListModules, ({ isFull }) => registry.list(isFull))
   host.onCommand(ReplaceModule, ({ uuid, body, asker }) =>
     registry.replace(uuid, changeValidator.parse(body), asker),
   )

@@ -164,6 +164,7 @@ function needsOf(given: ModuleNeeds): Required<ModuleNeeds> {
     typeof needs === 'boolean' ? needs : needs.map((name) => name.toLowerCase())
   return {
     headers: lower(given.headers ?? true),
+    credentials: given.credentials ?? false,
     request_body: given.request_body ?? false,
     response_headers: lower(given.response_headers ?? true),
     response_body: given.response_body ?? false,

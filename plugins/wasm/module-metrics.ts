@@ -25,6 +25,8 @@ export class ModuleMetrics {
   readonly #dropped
   readonly #counted
   readonly #compared
+  readonly #fuel
+  readonly #droppedLines
   /** Names that guests count under, by module name. */
   readonly #countedNames = new Map<string, Set<string>>()
 
@@ -48,6 +50,16 @@ export class ModuleMetrics {
     this.#dropped = metrics.counter({
       name: 'weir_wasm_dropped_headers_total',
       help: 'Header changes of WASM modules that were refused.',
+      labels: ['module'],
+    })
+    this.#fuel = metrics.counter({
+      name: 'weir_wasm_fuel_total',
+      help: 'Units that calls of WASM modules have burnt.',
+      labels: ['module'],
+    })
+    this.#droppedLines = metrics.counter({
+      name: 'weir_wasm_dropped_log_lines_total',
+      help: 'Log lines of WASM modules, and about their failures, beyond what is written.',
       labels: ['module'],
     })
     this.#compared = metrics.counter({
@@ -86,6 +98,14 @@ export class ModuleMetrics {
     }
   }
 
+  burnt({ name }: LoadedModule, fuel: number): void {
+    this.#fuel.labels(name).inc(fuel)
+  }
+
+  droppedLines({ name }: LoadedModule, count: number): void {
+    if (count > 0) this.#droppedLines.labels(name).inc(count)
+  }
+
   compared({ name }: LoadedModule, isSame: boolean): void {
     this.#compared.labels(name, isSame ? 'same' : 'different').inc()
   }
@@ -98,6 +118,8 @@ export class ModuleMetrics {
     }
     for (const reason of SKIP_REASONS) this.#skipped.remove(name, reason)
     this.#dropped.remove(name)
+    this.#fuel.remove(name)
+    this.#droppedLines.remove(name)
     for (const verdict of ['same', 'different']) this.#compared.remove(name, verdict)
     for (const counted of this.#countedNames.get(name) ?? []) this.#counted.remove(name, counted)
     this.#countedNames.delete(name)

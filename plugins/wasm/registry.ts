@@ -179,8 +179,9 @@ export class Registry {
     return other === undefined ? left : withoutTrials(left, other)
   }
 
-  list(): ModuleList {
-    return toModuleList(this.#modules, this.#parts.stats)
+  list(isFull: boolean): ModuleList {
+    const earlier = isFull ? (name: string) => this.#versions.earlierCount(name) : null
+    return toModuleList(this.#modules, this.#parts.stats, earlier)
   }
 
   async #registerOne(descriptor: ModuleDescriptor, asker: Asker): Promise<AddResult> {

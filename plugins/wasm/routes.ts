@@ -47,9 +47,12 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'GET',
       path: '/wasm',
-      handler: async (ctx) => ctx.json(200, await host.command(ListModules, null)),
+      handler: async (ctx) => {
+        const isFull = ctx.queryParam('detail') === 'full'
+        ctx.json(200, await host.command(ListModules, { isFull }))
+      },
       docs: {
-        summary: 'List modules and what their calls took',
+        summary: 'List modules and what their calls took; with detail=full also fuel, failures and versions',
         tag,
         responses: { 200: { description: 'In order of registration.', schema: ModuleListSchema } },
       },

@@ -1,5 +1,11 @@
 /** Runs one phase of one request through its chain of modules, each seeing what those before it changed. Pool threads. */
-import { EXPORT_OF_ATTACH_POINT, encodeFrame, type GuestInput, type HeaderPair } from '../../wasm-sdk/abi.ts'
+import {
+  CREDENTIAL_HEADERS,
+  EXPORT_OF_ATTACH_POINT,
+  encodeFrame,
+  type GuestInput,
+  type HeaderPair,
+} from '../../wasm-sdk/abi.ts'
 import { readPhaseOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
 import type { LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
@@ -77,7 +83,7 @@ function apply(working: Working, { edits, status, body }: PhaseResult, isRequest
 }
 
 function headFor({ needs }: LoadedModule, input: GuestInput, working: Working): GuestInput {
-  const request = withHeaders(input.request, working.requestHeaders, needs.headers)
+  const request = withHeaders(input.request, working.requestHeaders, needs.headers, needs.credentials)
   if (input.response === undefined) return { ...input, request }
   const response = withHeaders(
     { ...input.response, status: working.status },
@@ -91,17 +97,25 @@ function withHeaders<T extends object>(
   message: T,
   headers: readonly string[] | null,
   needs: boolean | readonly string[],
+  showsCredentials = false,
 ): T {
   if (headers === null || needs === false) return message
-  return { ...message, headers: toPairs(headers, needs) }
+  return { ...message, headers: toPairs(headers, needs, showsCredentials) }
 }
 
-/** @param needs true for all, or the names wanted */
-export function toPairs(headers: readonly string[], needs: boolean | readonly string[]): HeaderPair[] {
+/** @param needs true for all but credentials, or the names wanted */
+export function toPairs(
+  headers: readonly string[],
+  needs: boolean | readonly string[],
+  showsCredentials = false,
+): HeaderPair[] {
   const pairs: HeaderPair[] = []
   for (let i = 0; i < headers.length; i += 2) {
-    if (needs === true || (Array.isArray(needs) && needs.includes(headers[i])))
-      pairs.push([headers[i], headers[i + 1]])
+    const isShown =
+      needs === true
+        ? showsCredentials || !CREDENTIAL_HEADERS.includes(headers[i])
+        : Array.isArray(needs) && needs.includes(headers[i])
+    if (isShown) pairs.push([headers[i], headers[i + 1]])
   }
   return pairs
 }

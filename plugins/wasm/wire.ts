@@ -26,6 +26,12 @@ const HeaderNeeds = (what: string) =>
 export const ModuleNeedsSchema = Type.Object(
   {
     headers: HeaderNeeds('Request headers'),
+    credentials: Type.Optional(
+      Type.Boolean({
+        description:
+          'All request headers include authorization, cookie and the like. Without it only those that are named are shown. Default false.',
+      }),
+    ),
     request_body: Type.Optional(Type.Boolean({ description: 'Default false.' })),
     response_headers: HeaderNeeds('Headers of the answer'),
     response_body: Type.Optional(Type.Boolean({ description: 'Default false.' })),
@@ -165,6 +171,23 @@ export const RegistrationReplySchema = Type.Object({
   modules: Type.Array(Type.Intersect([ModuleDescriptorSchema, Type.Object({ add_result: AddResultSchema })])),
 })
 
+const ModuleStateSchema = Type.Object(
+  {
+    failed_executions: Type.Integer(),
+    suspended_until: Type.Union([Type.String(), Type.Null()]),
+    cpu_ms: Type.Number({ description: 'Time in the guest, milliseconds.' }),
+    fuel_total: Type.Number({ description: 'Units that all calls have burnt.' }),
+    fuel_max: Type.Number({ description: 'Units of the dearest call.' }),
+    placement: Type.String(),
+    instance: Type.String(),
+    on_failure: Type.String(),
+    trial: Type.Union([Type.Literal('canary'), Type.Literal('shadow'), Type.Null()]),
+    trial_of: Type.Union([Type.String(), Type.Null()]),
+    earlier_versions: Type.Integer({ description: 'Versions that a rollback can go back to.' }),
+  },
+  { description: 'Only with detail=full.' },
+)
+
 export const ModuleRecordSchema = Type.Object({
   module_uuid: Type.String({ format: 'uuid' }),
   module_meta: Type.Object({
@@ -177,6 +200,7 @@ export const ModuleRecordSchema = Type.Object({
     access_count: Type.Integer(),
     attach_points: Type.Array(AttachPointSchema),
   }),
+  module_state: Type.Optional(ModuleStateSchema),
 })
 
 export const ExecutionMetricsSchema = Type.Object({

@@ -136,3 +136,29 @@ test('under load no request is lost and none meets two versions, whatever is rep
   expect(seen).toHaveLength(statuses.length)
   expect(seen.filter((version) => !/^\d$/.test(version ?? 'none'))).toEqual([])
 }, 60_000)
+
+test('the list says what modules cost, how they do, and what they run', async () => {
+  const fleet = await openWasmFleet({ breaker: { failures: 2, coolOffMs: 60_000 } })
+  const uuid = await fleet.attach('m', 'OnRequest', { do: 'trap', when: 'x-trap' })
+  await fleet.chat()
+  for (let i = 0; i < 2; i++) await fleet.chat(undefined, { 'x-trap': '1' })
+  const { modules } = (await (await fleet.get('/wasm?detail=full')).json()) as Awaited<
+    ReturnType<WasmFleet['list']>
+  >
+  expect(modules).toHaveLength(1)
+  expect(modules[0]).toMatchObject({
+    module_uuid: uuid,
+    module_state: {
+      failed_executions: 2,
+      placement: 'pool',
+      instance: 'fresh',
+      trial: null,
+      earlier_versions: 0,
+    },
+  })
+  const { fuel_total = 0, fuel_max = 0, suspended_until } = modules[0].module_state ?? {}
+  expect(fuel_max).toBeGreaterThan(100)
+  expect(fuel_total).toBeGreaterThan(fuel_max)
+  expect(suspended_until).toMatch(/^\d{4}-/)
+  expect((await fleet.metrics()).get('weir_wasm_fuel_total{module="m"}')).toBe(fuel_total)
+})
