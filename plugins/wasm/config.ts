@@ -68,7 +68,7 @@ export const wasmConfig = Type.Object(
     inline: Type.Object(
       {
         fuel: count(
-          200_000,
+          400_000,
           1_000,
           100_000_000,
           'Units of one call on the serving thread: about 50 microseconds. It holds up everybody on that thread.',

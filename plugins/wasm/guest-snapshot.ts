@@ -17,7 +17,9 @@ interface KeptMemory {
   readonly cardCount: number
   /** Contents up to the last byte that is not 0. */
   readonly first: Uint8Array
-  bytes: Uint8Array
+  readonly bytes: Uint8Array
+  /** Its cards. */
+  marks: Uint8Array
 }
 
 export class GuestSnapshot {
@@ -34,13 +36,14 @@ export class GuestSnapshot {
       addPages(memory, headroomPages)
       const bytes = new Uint8Array(memory.buffer)
       const cardCount = bytes.length >> CARD_SHIFT
-      return { memory, cards, cardCount, first: firstBytes(bytes), bytes }
+      const marks = exchange.cards.subarray(cards, cards + cardCount)
+      return { memory, cards, cardCount, first: firstBytes(bytes), bytes, marks }
     })
     this.#dirty = exports[`${EXPORT_PREFIX}global:dirty`] as WebAssembly.Global
     this.#restore = exports[`${EXPORT_PREFIX}restore`] as () => void
     const save = exports[`${EXPORT_PREFIX}save`] as () => void
     save()
-    for (const { cards, cardCount } of this.#memories) exchange.cards.fill(0, cards, cards + cardCount)
+    for (const { marks } of this.#memories) marks.fill(0)
   }
 
   /** @returns false when the instance has changed in a way that is not undone: it must not be used again */
@@ -50,25 +53,25 @@ export class GuestSnapshot {
     for (const kept of this.#memories) {
       // A memory that really grew has another buffer.
       if (kept.bytes.buffer !== kept.memory.buffer) return false
-      putBack(kept, all)
+      // The exchange may have grown: its cards lie in another buffer then.
+      if (kept.marks.buffer !== all.buffer) kept.marks = all.subarray(kept.cards, kept.cards + kept.cardCount)
+      putBack(kept)
     }
     this.#restore()
     return this.#exchange.clear()
   }
 }
 
-function putBack({ cards, cardCount, first, bytes }: KeptMemory, all: Uint8Array): void {
-  const end = cards + cardCount
-  for (let from = all.indexOf(1, cards); from >= 0 && from < end; from = all.indexOf(1, from)) {
+function putBack({ first, bytes, marks }: KeptMemory): void {
+  for (let from = marks.indexOf(1); from >= 0; from = marks.indexOf(1, from)) {
     let to = from
-    while (to < end && all[to] === 1) all[to++] = 0
-    const start = (from - cards) * CARD_BYTES
-    const stop = Math.min((to - cards) * CARD_BYTES + OVERLAP_BYTES, bytes.length)
+    while (marks[to] === 1) marks[to++] = 0
+    const start = from * CARD_BYTES
+    const stop = Math.min(to * CARD_BYTES + OVERLAP_BYTES, bytes.length)
     const kept = Math.min(stop, first.length)
     if (start < kept) bytes.set(first.subarray(start, kept), start)
     if (stop > kept) bytes.fill(0, Math.max(start, kept), stop)
     from = to
-    if (from >= end) return
   }
 }
 

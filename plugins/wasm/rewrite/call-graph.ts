@@ -1,5 +1,6 @@
 /** Which functions may be called again before they return: only they have to count the stack. */
 import { ByteReader } from './byte-reader.ts'
+import { weightOf } from './fuel-weights.ts'
 import { Instruction, OP } from './instruction.ts'
 import { type ModuleParts, readLocals } from './module-parts.ts'
 
@@ -9,9 +10,13 @@ export interface BodyTraits {
   /** It may go on after something was thrown. */
   readonly catches: boolean
   readonly isRecursive: boolean
+  /** Units of each arm of an `if`, and behind each `br_if` up to where it leads; in order of their beginnings. */
+  readonly arms: readonly number[]
 }
 
 interface Scanned {
+  readonly arms: number[]
+
   hasLoop: boolean
   catches: boolean
   /** Own functions, 0-based. */
@@ -32,9 +37,10 @@ export function scanBodies(parts: ModuleParts): BodyTraits[] {
   )
   edges.push([...referenced].filter((index) => index >= imported).map((index) => index - imported))
   const recursive = recursiveNodes(edges)
-  return scanned.map(({ hasLoop, catches }, index) => ({
+  return scanned.map(({ hasLoop, catches, arms }, index) => ({
     hasLoop,
     catches,
+    arms,
     isRecursive: recursive[index] === 1,
   }))
 }
@@ -43,9 +49,11 @@ function scanBody(reader: ByteReader, imported: number, referenced: Set<number>)
   const callees = new Set<number>()
   const found = { hasLoop: false, catches: false, callsIndirectly: false }
   const instruction = new Instruction()
+  const arms = new ArmCounter(imported)
   readLocals(reader)
   while (!reader.isAtEnd) {
     instruction.read(reader)
+    arms.note(instruction)
     switch (instruction.op) {
       case OP.loop:
         found.hasLoop = true
@@ -67,7 +75,57 @@ function scanBody(reader: ByteReader, imported: number, referenced: Set<number>)
         break
     }
   }
-  return { ...found, callees: [...callees] }
+  return { ...found, arms: arms.sizes, callees: [...callees] }
+}
+
+interface OpenBlock {
+  /** Place of the arm that is open; -1 for none. */
+  arm: number
+  /** Where that began. */
+  since: number
+  /** Branches that lead to the block's end: place and where the code behind them began. */
+  readonly branches: { readonly arm: number; readonly since: number }[]
+}
+
+/** Counts what is only done on a condition. */
+class ArmCounter {
+  readonly sizes: number[] = []
+  #count = 0
+  readonly #imported: number
+  readonly #blocks: OpenBlock[] = [{ arm: -1, since: 0, branches: [] }]
+
+  constructor(imported: number) {
+    this.#imported = imported
+  }
+
+  note(instruction: Instruction): void {
+    const { op, index } = instruction
+    this.#count += weightOf(instruction, this.#imported, false)
+    if (op === OP.block || op === OP.loop || op === OP.try || op === OP.tryTable) this.#open(-1)
+    else if (op === OP.if) this.#open(this.sizes.push(0) - 1)
+    else if (op === OP.else) {
+      const block = this.#blocks[this.#blocks.length - 1]
+      this.#close(block)
+      block.arm = this.sizes.push(0) - 1
+      block.since = this.#count
+    } else if (op === OP.brIf) {
+      const target = this.#blocks[this.#blocks.length - 1 - index]
+      target?.branches.push({ arm: this.sizes.push(0) - 1, since: this.#count })
+    } else if (op === OP.end || op === OP.delegate) {
+      const block = this.#blocks.pop()
+      if (block === undefined) return
+      this.#close(block)
+      for (const { arm, since } of block.branches) this.sizes[arm] = this.#count - since
+    }
+  }
+
+  #open(arm: number): void {
+    this.#blocks.push({ arm, since: this.#count, branches: [] })
+  }
+
+  #close({ arm, since }: OpenBlock): void {
+    if (arm >= 0) this.sizes[arm] = this.#count - since
+  }
 }
 
 /** Nodes on a cycle: Tarjan's strongly connected components, without recursion of its own. */

@@ -14,6 +14,8 @@ import { storedType } from './stored-type.ts'
 /** Of a call that has not returned, beside its local variables. */
 const FRAME_BYTES = 64
 const LOCAL_BYTES = 16
+/** Conditional code of that many units takes its fuel where it begins, and not whether it is run or not. */
+const LEAST_ARM = 16
 
 /** Straight-line code whose cost is taken at its beginning. */
 interface Region {
@@ -23,7 +25,6 @@ interface Region {
 }
 
 interface OpenBlock {
-  readonly isLoop: boolean
   /** In which it was opened. */
   readonly region: Region | null
   readonly isReachable: boolean
@@ -37,7 +38,8 @@ export class BodyRewriter {
   readonly #extra = new Map<string, { index: number; type: number }>()
   #firstExtra = 0
   #region: Region | null = null
-  #traits: BodyTraits = { hasLoop: false, catches: false, isRecursive: false }
+  #traits: BodyTraits = { hasLoop: false, catches: false, isRecursive: false, arms: [] }
+  #nextArm = 0
   #frameBytes = 0
   /** Fuel is kept in a local variable between calls: a loop then touches no memory for it. */
   #hasLocalFuel = false
@@ -57,6 +59,7 @@ export class BodyRewriter {
     this.#extra.clear()
     this.#firstExtra = type.parameters.length + count
     this.#traits = traits
+    this.#nextArm = 0
     this.#frameBytes = traits.isRecursive ? FRAME_BYTES + LOCAL_BYTES * this.#firstExtra : 0
     this.#hasLocalFuel = traits.hasLoop && !traits.catches
     this.#countsStack = traits.isRecursive || traits.catches
@@ -91,26 +94,30 @@ export class BodyRewriter {
       if (isOpening(op)) {
         this.#needRegion(isReachable)
         this.#charge()
-        blocks.push({ isLoop: op === OP.loop, region: this.#region, isReachable })
+        blocks.push({ region: this.#region, isReachable })
         this.#copy()
         if (op === OP.loop) this.#openLoop()
+        else if (op === OP.if) this.#openArm()
       } else if (op === OP.end || op === OP.delegate) {
         const block = blocks.pop()
-        // Behind a loop the code belongs to what was before it, unless nothing falls out of the loop's end.
-        if (block?.isLoop === true) this.#region = block.region
+        // Behind a block the code belongs to what was before it, unless nothing falls out of the block's end.
+        if (block !== undefined) this.#region = block.region
         if (!isReachable) this.#region = null
         isReachable = block?.isReachable ?? true
         this.#copy()
         if (block !== undefined) this.#restoreStack()
       } else if (op === OP.else || op === OP.catch || op === OP.catchAll) {
-        if (op !== OP.else) this.#region = null
-        isReachable = blocks.at(-1)?.isReachable ?? true
+        const around = blocks.at(-1)
+        this.#region = op === OP.else ? (around?.region ?? null) : null
+        isReachable = around?.isReachable ?? true
         this.#copy()
-        if (op !== OP.else) this.#restoreStack()
+        if (op === OP.else) this.#openArm()
+        else this.#restoreStack()
       } else {
         this.#needRegion(isReachable)
         this.#charge()
         this.#emit()
+        if (op === OP.brIf) this.#openArm()
         if (endsCode(op)) isReachable = false
       }
     }
@@ -168,6 +175,11 @@ export class BodyRewriter {
     if (!this.#traits.catches) return
     this.#out.localGet(this.#local('stack', VALUE.i32))
     this.#out.globalSet(this.#plan.global.stack)
+  }
+
+  /** Long conditional code is a region of its own. */
+  #openArm(): void {
+    if (this.#traits.arms[this.#nextArm++] >= LEAST_ARM && this.#region?.place !== -1) this.#region = null
   }
 
   /** Code that only branches reach takes its fuel where it begins; what is empty has stopped at the next loop. */
