@@ -15,7 +15,8 @@ import type { CallBook } from './call-book.ts'
 import type { LoadedModule } from './guest-task.ts'
 import { applyEdits } from './header-edits.ts'
 import { selectModules } from './matcher.ts'
-import type { PhaseChain, PhaseEnd, PhaseMessage } from './phase-chain.ts'
+import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
+import type { PhaseMessage } from './phase-message.ts'
 import { guestInput } from './request-facts.ts'
 
 const STREAM_TYPES = ['text/event-stream', 'application/x-ndjson']

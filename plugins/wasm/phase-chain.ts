@@ -1,28 +1,10 @@
-/**
- * Takes one phase of a request through its modules: one hop to the pool for all of them, another only when a thread had
- * to be ended in the middle. Applies each module's failure policy.
- */
-import type { GuestInput } from '../../wasm-sdk/abi.ts'
 import type { CallBook } from './call-book.ts'
 import { wasmErrors } from './errors.ts'
-import type { HeaderEdits, LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
+import type { HeaderEdits, LoadedModule, PhaseResult } from './guest-task.ts'
 import type { InlineGuests } from './inline-guests.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
+import type { PhaseMessage } from './phase-message.ts'
 import { ShadowCalls } from './shadow-calls.ts'
-
-/** What the modules of a phase are shown. */
-export interface PhaseMessage {
-  readonly point: PhaseItem['point']
-  /** Without headers. */
-  readonly input: GuestInput
-  /** Flat lists; null where no module needs them. */
-  readonly requestHeaders: readonly string[] | null
-  readonly responseHeaders: readonly string[] | null
-  /** Copied for the pool; null where no module needs it. */
-  readonly body: Uint8Array | null
-  /** The request is over: what the modules would say reaches nobody. */
-  isGone(): boolean
-}
 
 /** What they made of it. */
 export interface PhaseEnd {

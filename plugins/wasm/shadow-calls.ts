@@ -3,7 +3,7 @@ import type { CallBook } from './call-book.ts'
 import type { LoadedModule, PhaseResult } from './guest-task.ts'
 import { applyEdits } from './header-edits.ts'
 import type { PhaseBatcher } from './phase-batcher.ts'
-import type { PhaseMessage } from './phase-chain.ts'
+import type { PhaseMessage } from './phase-message.ts'
 
 export class ShadowCalls {
   readonly #batcher: PhaseBatcher
