@@ -163,8 +163,8 @@ test.each(['pool', 'auto', 'inline'] as const)(
     // What was under way when the fifth failed may still fail.
     expect(metrics.failed_executions).toBeLessThanOrEqual(5 + 32)
     expect((await fleet.metrics()).get('weir_wasm_suspended{module="mixed"}')).toBe(1)
-    // A busy machine doubles it by itself.
-    expect(beside).toBeLessThan(2 * alone + 100)
+    // A busy machine adds to it by itself; without the breaker it would be many seconds.
+    expect(beside).toBeLessThan(2 * alone + 1_000)
   },
   60_000,
 )
