@@ -1,11 +1,15 @@
 /** The responses plugin: the stateful responses API over any worker. */
 import { definePlugin, History, ToolLoop } from '#kernel'
+import { BackgroundRunner } from './background/background-runner.ts'
+import { Cancellation, CancelTopic } from './background/cancellation.ts'
 import { responsesConfig } from './config.ts'
 import { responsesErrorFormat } from './error-format.ts'
 import { SHARED_KEY_BYTES, sharedKey, TextSeal } from './prompt/sealed-text.ts'
 import { createRoute } from './routes.ts'
 import type { ResponseRun } from './run/response-run.ts'
 import type { ServeParts } from './run/serve-create.ts'
+import { LiveTopic } from './stored/follow-response.ts'
+import { type StoredParts, storedRoutes } from './stored/stored-routes.ts'
 
 export default definePlugin({
   manifest: {
@@ -18,17 +22,30 @@ export default definePlugin({
   register(host, config) {
     const runs = host.slot<ResponseRun>()
     const key = config.encryptionKey
-    const parts: ServeParts = {
+    const history = host.find(History)
+    const live = host.topic(LiveTopic)
+    const parts: ServeParts & StoredParts = {
       host,
       config,
       runs,
-      history: host.find(History),
+      live,
+      cancellation: new Cancellation(history, live, host.topic(CancelTopic)),
+      history,
       toolLoop: host.find(ToolLoop),
       seal: new TextSeal(
         key === null ? sharedKey(host.shared('seal-key', SHARED_KEY_BYTES)) : Buffer.from(key),
       ),
     }
     const errors = responsesErrorFormat((request, error) => runs.get(request)?.lastFrames(error))
-    host.route(createRoute(parts, errors))
+    const runner = history === undefined ? null : new BackgroundRunner(parts, history)
+    host.route(createRoute(parts, errors, () => runner?.poke()))
+    for (const route of storedRoutes(parts, errors)) host.route(route)
+    return {
+      ready: () => {
+        if (host.isData) runner?.start()
+      },
+      drain: () => runner?.stop(),
+      stop: () => runner?.stop(),
+    }
   },
 })

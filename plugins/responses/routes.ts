@@ -1,5 +1,7 @@
 /** Routes of the responses API. @source API spec 4.1 */
-import { type ErrorFormat, type RouteDefinition, Type } from '#kernel'
+import type { ErrorFormat, RouteDefinition } from '#kernel'
+import { acceptBackground } from './background/accept-background.ts'
+import type { Json } from './read/fields.ts'
 import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
 import { CreateBody, ResponseReply } from './wire.ts'
 
@@ -11,7 +13,8 @@ export const failures: RouteDefinition['docs']['responses'] = {
   503: { description: 'No worker that serves the model is ready.' },
 }
 
-export function createRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
+/** @param onQueued called when a background response waits */
+export function createRoute(parts: ServeParts, errors: ErrorFormat, onQueued: () => void): RouteDefinition {
   return {
     method: 'POST',
     path: '/v1/responses',
@@ -19,7 +22,11 @@ export function createRoute(parts: ServeParts, errors: ErrorFormat): RouteDefini
     errors,
     endpoint: 'responses',
     requestIdPrefix: 'req-',
-    handler: (ctx) => serveCreate(parts, ctx, readCreate(parts, ctx.bodyJson())),
+    handler: (ctx) => {
+      const request = readCreate(parts, ctx.bodyJson())
+      if (!request.background) return serveCreate(parts, ctx, request)
+      return acceptBackground(parts, ctx, request, ctx.bodyJson() as Json).then(onQueued)
+    },
     docs: {
       summary: 'Create a response',
       tag: 'Responses',
@@ -31,5 +38,3 @@ export function createRoute(parts: ServeParts, errors: ErrorFormat): RouteDefini
     },
   }
 }
-
-export const ResponsePath = { response_id: Type.String() }

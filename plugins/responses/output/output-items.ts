@@ -44,32 +44,38 @@ export class OutputItems {
         this.#open.get(event.index)?.add(event)
         return
       case 'item_started':
-        return this.#begin(
+        this.#begin(
           event.index,
           event.item === 'message'
             ? new MessageItem(event.index, this.#frames, this.#wishes)
             : new ReasoningItem(event.index, this.#frames, this.#wishes),
         )
+        return
       case 'function_started':
-        return this.#begin(event.index, new FunctionItem(event, this.#frames))
+        this.#begin(event.index, new FunctionItem(event, this.#frames))
+        return
       case 'list_started':
-        return this.#begin(event.index, new ListItem(event, this.#frames))
+        this.#begin(event.index, new ListItem(event, this.#frames))
+        return
       case 'call_started':
-        return this.#begin(
+        this.#begin(
           event.index,
           event.tool.kind === 'mcp'
             ? new McpCallItem(event.index, event.tool, event.approvalId, this.#frames)
             : new BuiltInItem(event.index, event.tool.type, this.#frames, this.#wishes),
         )
+        return
       case 'approval_requested':
         this.#begin(event.index, new ApprovalItem(event, this.#frames))
-        return this.#end(event.index, event)
+        this.#end(event.index, event)
+        return
       case 'item_done':
       case 'function_done':
       case 'list_done':
       case 'list_failed':
       case 'call_done':
-        return this.#end(event.index, event)
+        this.#end(event.index, event)
+        return
       case 'hidden_call':
         if (event.tool.kind === 'mcp') this.#hide(event, event.tool.label, event.tool.name)
     }

@@ -44,7 +44,8 @@ export class PlainTurn implements GenerationListener {
         this.#out.onEvent({ type: 'started', started: event })
         return
       case 'finished':
-        return this.#finish(event.usage)
+        this.#finish(event.usage)
+        return
       case 'failed':
         this.#out.onEvent({ type: 'failed', error: event.error, usage: null })
         return
@@ -52,7 +53,8 @@ export class PlainTurn implements GenerationListener {
     if (event.choice !== 0) return
     switch (event.type) {
       case 'text':
-        return this.#text(event.delta, event.logprobs ?? null)
+        this.#text(event.delta, event.logprobs ?? null)
+        return
       case 'reasoning':
         this.#out.onEvent({
           type: 'reasoning',
@@ -75,15 +77,19 @@ export class PlainTurn implements GenerationListener {
         this.#out.onEvent({ type: 'annotation', index: this.#item('message'), annotation: event.annotation })
         return
       case 'tool_call':
-        return this.#beginCall(event.index, event.id, event.name)
+        this.#beginCall(event.index, event.id, event.name)
+        return
       case 'tool_arguments':
-        return this.#addArguments(event.index, event.delta)
+        this.#addArguments(event.index, event.delta)
+        return
       case 'tool_call_done':
-        return this.#endCall(event.index)
+        this.#endCall(event.index)
+        return
       case 'choice_done':
         this.#reason = event.reason
         this.#matchedStop = event.matchedStop
-        return this.#endItems(event.reason === 'length' || event.reason === 'content_filter')
+        this.#endItems(event.reason === 'length' || event.reason === 'content_filter')
+        return
     }
   }
 

@@ -52,31 +52,40 @@ class MessageBuilder {
   addItem(item: HistoryItem): void {
     switch (item.type) {
       case 'message':
-        return this.#addMessage(item)
+        this.#addMessage(item)
+        return
       case 'reasoning':
-        return this.#assistant().addReasoning(this.#reasoningOf(item))
+        this.#assistant().addReasoning(this.#reasoningOf(item))
+        return
       case 'function_call':
         this.#assistant().addCall(String(item.call_id), String(item.name), String(item.arguments))
         return
       case 'function_call_output':
-        return this.#addOutput(item)
+        this.#addOutput(item)
+        return
       case 'mcp_call':
       case '_hidden_call':
-        return this.#addRun(item, { kind: 'mcp', label: String(item.server_label), name: String(item.name) })
+        this.#addRun(item, { kind: 'mcp', label: String(item.server_label), name: String(item.name) })
+        return
       case 'web_search_call':
-        return this.#addBuiltIn(item, 'web_search')
+        this.#addBuiltIn(item, 'web_search')
+        return
       case 'code_interpreter_call':
-        return this.#addBuiltIn(item, 'code_interpreter')
+        this.#addBuiltIn(item, 'code_interpreter')
+        return
       case 'file_search_call':
-        return this.#addBuiltIn(item, 'file_search')
+        this.#addBuiltIn(item, 'file_search')
+        return
       case 'mcp_approval_request':
         this.#requests.set(item.id, item)
         return
       case 'mcp_approval_response':
-        return this.#addDenied(item)
+        this.#addDenied(item)
+        return
       case 'compaction': {
         const { text } = this.#unsealer.open(String(item.encrypted_content))
-        return this.add({ role: 'user', content: `Summary of the conversation so far:\n${text}` })
+        this.add({ role: 'user', content: `Summary of the conversation so far:\n${text}` })
+        return
       }
     }
   }

@@ -44,10 +44,10 @@ export interface RunOptions {
   readonly stream: boolean
   /** Of a background response. */
   readonly job?: Job
+  /** Called when a worker has begun to answer, with the way in which it is reached. */
+  readonly onWorker?: (connectionMode: string) => void
   /** Called once, at the very end. */
   readonly onEnd: (end: RunEnd) => void
-  /** Called with the first sign of life of the worker. */
-  readonly onStarted?: () => void
 }
 
 export interface RunEnd {
@@ -78,6 +78,7 @@ export class ResponseRun {
   #hasStarted = false
   #isOver = false
   #isPaused = false
+  #connectionMode: string | null = null
 
   constructor(parts: RunParts, ctx: RequestContext, plan: Plan, options: RunOptions) {
     this.#parts = parts
@@ -135,7 +136,9 @@ export class ResponseRun {
     if (this.#hasBegun || this.#frames === null) return
     this.#hasBegun = true
     const response = JSON.stringify(replyObject(this.#members('in_progress'), []))
-    this.#frames.send('response.created', `"response":${response}`)
+    const first =
+      this.#options.job === undefined ? response : JSON.stringify(replyObject(this.#members('queued'), []))
+    this.#frames.send('response.created', `"response":${first}`)
     this.#frames.send('response.in_progress', `"response":${response}`)
   }
 
@@ -182,13 +185,16 @@ export class ResponseRun {
     switch (event.type) {
       case 'started':
         this.#hasStarted = true
-        this.#options.onStarted?.()
+        this.#connectionMode = event.started.worker.connectionMode
+        this.#options.onWorker?.(this.#connectionMode)
         this.begin()
         return
       case 'finished':
-        return this.#finished(event)
+        this.#finished(event)
+        return
       case 'failed':
-        return this.#failed(event.error, event.usage)
+        this.#failed(event.error, event.usage)
+        return
       default:
         this.begin()
         this.#output.add(event)
@@ -269,7 +275,7 @@ export class ResponseRun {
       output: this.#output.storedItems(),
       previousResponseId: request.previousResponseId,
       conversationId: request.conversationId,
-      facts: {},
+      facts: this.#connectionMode === null ? {} : { connectionMode: this.#connectionMode },
     }
     const result = await history.responses.finish(tenant, record, {
       ...(isUsable && lock !== null && { lock }),
