@@ -37,7 +37,6 @@ export class BackgroundRunner {
   #isClaiming = false
   #claimAgain = false
   #isStopped = false
-  readonly #cancels = new Set<() => void>()
 
   constructor(parts: StoredParts, history: HistoryService) {
     this.#parts = parts
@@ -92,18 +91,24 @@ export class BackgroundRunner {
     try {
       const jobs = await this.#history.queue.takeLost(this.#parts.config.background.maxRunning)
       for (const job of jobs) {
-        if (this.#parts.config.background.afterCrash === 'restart') await this.#history.queue.giveBack(job)
-        else await this.#fail(job, responsesErrors.server_restarted())
+        await this.#leave(job)
       }
     } catch (err) {
       this.#parts.host.log.warn({ err }, 'lost background responses could not be read')
     }
   }
 
+  /** Somebody has not ended it: it is begun anew, or has failed. */
+  async #leave(job: Job): Promise<void> {
+    if (this.#parts.config.background.afterCrash === 'restart') await this.#history.queue.giveBack(job)
+    else await this.#fail(job, responsesErrors.server_restarted())
+  }
+
   #begin(job: Job): void {
     this.#count += 1
     this.#running.set(job.tenant, (this.#running.get(job.tenant) ?? 0) + 1)
-    const work = this.#work(job)
+    const stopping = new AbortController()
+    const done = this.#work(job, stopping.signal)
       .catch((err: unknown) => {
         this.#parts.host.log.error({ err, response_id: job.responseId }, 'a background response broke off')
       })
@@ -114,10 +119,11 @@ export class BackgroundRunner {
         else this.#running.delete(job.tenant)
         this.poke()
       })
-    this.#parts.host.background(work)
+    this.#parts.host.background({ done, cancel: () => stopping.abort() })
   }
 
-  async #work(job: Job): Promise<void> {
+  /** @param stopping the gateway ends, and this has to be left to the next one */
+  async #work(job: Job, stopping: AbortSignal): Promise<void> {
     const { tenant, responseId } = job
     const record = await this.#history.responses.get(tenant, responseId)
     if (record === undefined || (record.status !== 'queued' && record.status !== 'in_progress')) {
@@ -131,13 +137,14 @@ export class BackgroundRunner {
       identity,
       run: (ctx) => {
         hasRun = true
-        return this.#run(ctx, job, record)
+        return this.#run(ctx, job, record, stopping)
       },
     })
-    const cancel = () => detached.cancel()
-    this.#cancels.add(cancel)
     const outcome = await detached.done
-    this.#cancels.delete(cancel)
+    if (stopping.aborted) {
+      await this.#leave(job)
+      return
+    }
     if (hasRun) {
       await this.#history.queue.drop(job)
       return
@@ -148,7 +155,7 @@ export class BackgroundRunner {
     } else await this.#fail(job, responsesErrors.storage_error())
   }
 
-  async #run(ctx: RequestContext, job: Job, record: ResponseRecord): Promise<void> {
+  async #run(ctx: RequestContext, job: Job, record: ResponseRecord, stopping: AbortSignal): Promise<void> {
     const { tenant, responseId: id } = job
     let plan: Plan
     try {
@@ -164,10 +171,16 @@ export class BackgroundRunner {
       ctx.fail(error)
       return
     }
-    await this.#generate(ctx, job, record, plan)
+    await this.#generate(ctx, job, record, plan, stopping)
   }
 
-  async #generate(ctx: RequestContext, job: Job, record: ResponseRecord, plan: Plan): Promise<void> {
+  async #generate(
+    ctx: RequestContext,
+    job: Job,
+    record: ResponseRecord,
+    plan: Plan,
+    stopping: AbortSignal,
+  ): Promise<void> {
     const { tenant, responseId: id } = job
     const { host, live, cancellation } = this.#parts
     const log = new LiveLog({ events: this.#history.events, live, log: host.log }, { tenant, id })
@@ -195,8 +208,16 @@ export class BackgroundRunner {
         (err: unknown) => host.log.warn({ err, response_id: id }, 'progress was not kept'),
       )
     run.output.onItemDone(() => void keep({ output: run.output.storedItems() }))
-    run.start()
+    const leave = () => {
+      run.abandon()
+      ended.resolve()
+      ctx.send(204, null, '')
+    }
+    stopping.addEventListener('abort', leave)
+    if (stopping.aborted) leave()
+    else run.start()
     await ended.promise
+    stopping.removeEventListener('abort', leave)
     stopListening()
     await log.end()
   }

@@ -131,6 +131,14 @@ export class ResponseRun {
     this.#end('cancelled', null, null)
   }
 
+  /** Stops it without an end: somebody else begins it anew, or says what became of it. */
+  abandon(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#turn?.abort()
+    void this.#plan.lock?.release()
+  }
+
   /** Tells the stream that the response has been begun; before that, a failure has a status of its own. */
   begin(): void {
     if (this.#hasBegun || this.#frames === null) return
