@@ -124,7 +124,7 @@ export const responsesErrors = defineErrors('responses', {
     ...client,
     text: () => "only one of 'server_url' and 'connector_id' may be set",
   },
-  tools_not_available: {
+  tool_not_available: {
     ...client,
     text: (type: string) => `tools of type '${type}' cannot be run here`,
   },
@@ -153,17 +153,8 @@ export const responsesErrors = defineErrors('responses', {
     ...client,
     text: () => 'responses that are served over gRPC cannot be cancelled',
   },
-  response_not_cancellable: {
-    ...client,
-    text: () => 'only background responses can be cancelled',
-  },
   response_already_completed: { ...client, text: () => 'the response has ended already' },
   response_already_failed: { ...client, text: () => 'the response has failed already' },
-  connect_mcp_server_failed: {
-    kind: 'bad_gateway',
-    source: 'worker',
-    text: (said: string) => said,
-  },
   worker_aborted: {
     kind: 'bad_gateway',
     source: 'worker',

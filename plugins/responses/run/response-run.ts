@@ -184,7 +184,7 @@ export class ResponseRun {
         listener,
       )
     const mcp = gatewayTools.find(({ kind }) => kind === 'mcp')
-    if (mcp !== undefined) throw responsesErrors.tools_not_available.with({ param: mcp.param }, 'mcp')
+    if (mcp !== undefined) throw responsesErrors.tool_not_available.with({ param: mcp.param }, 'mcp')
     return host.generations.open(this.#ctx, generation, { stream, listener: new PlainTurn(listener) })
   }
 

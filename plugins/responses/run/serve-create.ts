@@ -2,6 +2,7 @@
 import type { RequestContext, RequestSlot, SseWriter } from '#kernel'
 import { newId } from '../item-ids.ts'
 import { DONE } from '../output/frames.ts'
+import type { Json } from '../read/fields.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { makePlan, type Plan, type RememberedTurn } from './plan.ts'
 import { ResponseRun, type RunEnd, type RunParts } from './response-run.ts'
@@ -40,10 +41,19 @@ export function serveCreate(
 
 /** @throws 400 naming the field */
 export function readCreate(parts: RunParts, body: unknown): CreateRequest {
-  const request = readCreateRequest(body)
+  const request = withoutInternal(parts, readCreateRequest(body))
   if (parts.history !== undefined || !request.store) return request
   // Without a store nothing is kept, whatever was asked for.
   return { ...request, store: false, echo: { ...request.echo, store: false } }
+}
+
+/** Servers that the operator keeps to itself are in no echo. */
+function withoutInternal({ toolLoop }: RunParts, request: CreateRequest): CreateRequest {
+  const hidden = request.tools.gateway.some((tool) => tool.kind === 'mcp' && toolLoop?.isInternal(tool.label))
+  if (!hidden) return request
+  const isShown = ({ type, server_label: label }: Json) =>
+    type !== 'mcp' || toolLoop?.isInternal(String(label)) !== true
+  return { ...request, echo: { ...request.echo, tools: request.tools.echo.filter(isShown) } }
 }
 
 export function tenantOf(ctx: RequestContext): string {
