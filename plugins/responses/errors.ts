@@ -37,7 +37,7 @@ export const responsesErrors = defineErrors('responses', {
     text: (path: string, type: string) => `'${path}' is not known: '${type}'`,
   },
   duplicate_item: { ...client, text: (id: string) => `two different items have the id '${id}'` },
-  item_not_found: {
+  referenced_item_not_found: {
     ...client,
     text: (id: string) =>
       `Item with id '${id}' not found. Items of responses made with store set to false are not kept.`,

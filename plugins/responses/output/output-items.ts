@@ -1,6 +1,6 @@
 /**
  * The output of one response: loop events become items, and frames where somebody follows. The items of the stream, of the
- * reply and of the store are the same objects. @source responses facts 2.3, 3.2-3.5 @hot
+ * reply and of the store are the same objects. @source responses facts 2.3, 3.2-3.5
  */
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
 import { newItemId } from '../item-ids.ts'
@@ -104,7 +104,9 @@ export class OutputItems {
   }
 
   get #count(): number {
-    return Math.max(this.#done.length, ...[...this.#open.keys()].map((index) => index + 1))
+    let count = this.#done.length
+    for (const index of this.#open.keys()) count = Math.max(count, index + 1)
+    return count
   }
 
   #begin(index: number, item: OpenItem): void {

@@ -167,7 +167,7 @@ export class PlainTurn implements GenerationListener {
       const index = this.#item('message')
       if (this.#space !== '') this.#out.onEvent({ type: 'text', index, delta: this.#space, logprobs: null })
     }
-    for (const index of [...this.#calls.keys()]) this.#endCall(index)
+    for (const index of this.#calls.keys()) this.#endCall(index)
     this.#closeItem(isCut)
     this.#releaseCall(isCut)
   }

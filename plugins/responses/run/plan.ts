@@ -183,7 +183,8 @@ function replaceReferences(
     const { id } = item as ItemReference
     if (inHistory.has(id)) continue
     const found = known.get(id)
-    if (found === undefined) throw responsesErrors.item_not_found.with({ param: 'input' }, id)
+    if (found === undefined)
+      throw responsesErrors.referenced_item_not_found.with({ param: 'input', code: 'item_not_found' }, id)
     whole.push(found)
   }
   return whole
