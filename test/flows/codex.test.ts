@@ -2,14 +2,13 @@
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, expect, test } from 'vitest'
 import { makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 import { CHAT, says } from '../support/chat-says.ts'
 import { startScriptedWorker } from '../support/scripted-worker.ts'
 
-const CODEX = fileURLToPath(new URL('../parts/node_modules/.bin/codex', import.meta.url))
+const CODEX = join(import.meta.dirname, '../parts/node_modules', '.bin/codex')
 const model = 'test-model'
 
 afterAll(() => stopCommands())
