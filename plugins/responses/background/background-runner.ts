@@ -73,7 +73,8 @@ export class BackgroundRunner {
         this.#claimAgain = false
         const { maxRunning, maxRunningPerTenant } = this.#parts.config.background
         const room = maxRunning - this.#count
-        if (room <= 0 || this.#isStopped || this.#parts.host.isDraining) return
+        // A gateway that has just begun knows no worker yet: what waits must not fail for that.
+        if (room <= 0 || this.#isStopped || this.#parts.host.readinessReason() !== null) return
         const jobs = await this.#history.queue.claim(
           room,
           (tenant) => maxRunningPerTenant - (this.#running.get(tenant) ?? 0),
