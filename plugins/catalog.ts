@@ -12,6 +12,7 @@ export const catalog: PluginCatalog = {
   limits: () => import('./limits/index.ts'),
   kubernetes: () => import('./kubernetes/index.ts'),
   mcp: () => import('./mcp/index.ts'),
+  messages: () => import('./messages/index.ts'),
   openapi: () => import('./openapi/index.ts'),
   pairs: () => import('./pairs/index.ts'),
   parsers: () => import('./parsers/index.ts'),

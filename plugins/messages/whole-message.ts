@@ -1,0 +1,77 @@
+/** The blocks of an answer as one list, for replies that are not streamed. @source messages facts 4 */
+import { randomBytes } from 'node:crypto'
+import type { BlockSink } from './block-sequence.ts'
+import { parseInput } from './parse-input.ts'
+import type { Stop } from './stop-reason.ts'
+import { toClientId } from './tool-ids.ts'
+import type { WireUsage } from './usage.ts'
+
+type Block =
+  | { readonly type: 'thinking'; thinking: string; signature: string }
+  | { readonly type: 'text'; text: string }
+  | { readonly type: 'tool_use'; readonly id: string; readonly name: string; input: object }
+
+export class WholeBlocks implements BlockSink {
+  readonly blocks: Block[] = []
+  /** Of all texts, for who has to estimate. */
+  characters = 0
+  #input = ''
+
+  openThinking(): void {
+    this.blocks.push({ type: 'thinking', thinking: '', signature: '' })
+  }
+
+  openText(): void {
+    this.blocks.push({ type: 'text', text: '' })
+  }
+
+  openCall(_index: number, id: string, name: string): void {
+    this.#input = ''
+    this.blocks.push({ type: 'tool_use', id: toClientId(id), name, input: {} })
+  }
+
+  thinking(_index: number, delta: string): void {
+    const block = this.blocks.at(-1)
+    if (block?.type === 'thinking') block.thinking += delta
+    this.characters += delta.length
+  }
+
+  text(_index: number, delta: string): void {
+    const block = this.blocks.at(-1)
+    if (block?.type === 'text') block.text += delta
+    this.characters += delta.length
+  }
+
+  input(_index: number, delta: string): void {
+    this.#input += delta
+    this.characters += delta.length
+  }
+
+  close(_index: number, signature: string | null): void {
+    const block = this.blocks.at(-1)
+    if (block?.type === 'thinking') block.signature = signature ?? ''
+    else if (block?.type === 'tool_use') block.input = parseInput(this.#input)
+  }
+}
+
+export function makeMessageId(): string {
+  return `msg_${randomBytes(12).toString('hex')}`
+}
+
+export function toMessage(
+  model: string,
+  blocks: readonly Block[],
+  { reason, sequence }: Stop,
+  usage: WireUsage,
+): object {
+  return {
+    id: makeMessageId(),
+    type: 'message',
+    role: 'assistant',
+    model,
+    content: blocks.map((block) => (block.type === 'text' ? { ...block, citations: null } : block)),
+    stop_reason: reason,
+    stop_sequence: sequence,
+    usage,
+  }
+}
