@@ -13,6 +13,7 @@ export const catalog: PluginCatalog = {
   kubernetes: () => import('./kubernetes/index.ts'),
   mcp: () => import('./mcp/index.ts'),
   messages: () => import('./messages/index.ts'),
+  'messages-engine': () => import('./messages-engine/index.ts'),
   openapi: () => import('./openapi/index.ts'),
   pairs: () => import('./pairs/index.ts'),
   parsers: () => import('./parsers/index.ts'),
