@@ -69,7 +69,8 @@ export function toMessage(
     type: 'message',
     role: 'assistant',
     model,
-    content: blocks.map((block) => (block.type === 'text' ? { ...block, citations: null } : block)),
+    // Without `citations`: some clients refuse a null.
+    content: blocks,
     stop_reason: reason,
     stop_sequence: sequence,
     usage,

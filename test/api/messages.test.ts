@@ -50,7 +50,7 @@ test('messages §13 G01 the documented example gives a message of the assistant'
     type: 'message',
     role: 'assistant',
     model: 'test-model',
-    content: [{ type: 'text', text: 'Hi', citations: null }],
+    content: [{ type: 'text', text: 'Hi' }],
     stop_reason: 'end_turn',
     stop_sequence: null,
     usage: { input_tokens: 9, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 3 },
@@ -434,12 +434,7 @@ const ends: readonly (readonly [check: string, message: object, more: object, wa
   ['G27', { content: 'a' }, { stop_reason: 'other' }, { stop_reason: 'end_turn', stop_sequence: null }],
   ['G28', { content: 'a' }, { finish_reason: 'length' }, { stop_reason: 'max_tokens', stop_sequence: null }],
   ['G52', { content: 'a' }, { finish_reason: 'content_filter' }, { stop_reason: 'refusal' }],
-  [
-    'G52',
-    { refusal: 'no' },
-    {},
-    { stop_reason: 'refusal', content: [{ type: 'text', text: 'no', citations: null }] },
-  ],
+  ['G52', { refusal: 'no' }, {}, { stop_reason: 'refusal', content: [{ type: 'text', text: 'no' }] }],
   [
     'G52, G29',
     {
@@ -479,7 +474,7 @@ const ends: readonly (readonly [check: string, message: object, more: object, wa
     {
       content: [
         { type: 'thinking', thinking: 'hm', signature: '' },
-        { type: 'text', text: 'a', citations: null },
+        { type: 'text', text: 'a' },
       ],
     },
   ],
