@@ -4,11 +4,22 @@
  */
 import type { FinishReason, GenerationEvent } from '#kernel'
 
+/** What a tool of the gateway gave. */
+export interface ServerToolResult {
+  readonly id: string
+  readonly isError: boolean
+  readonly text: string
+}
+
 /** Where blocks are written. `close` ends the one that was opened last. */
 export interface BlockSink {
   openThinking(index: number): void
   openText(index: number): void
   openCall(index: number, id: string, name: string): void
+  /** A call that the gateway runs itself. */
+  openServerCall(index: number, id: string, name: string, server: string): void
+  /** A block of its own, whole. */
+  serverResult(index: number, result: ServerToolResult): void
   thinking(index: number, delta: string): void
   text(index: number, delta: string): void
   input(index: number, delta: string): void

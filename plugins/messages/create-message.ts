@@ -2,15 +2,18 @@
  * POST /v1/messages: bytes go to workers that speak the format as they are, for all others the request is translated.
  * @source messages facts 8, 9
  */
-import type { GenerationRequest, RequestContext } from '#kernel'
+import type { GenerationRequest, RequestContext, ToolLoopService } from '#kernel'
 import { type AnswerParts, type AnswerWish, answerStream, answerWhole } from './answer.ts'
 import type { BlockOptions } from './block-sequence.ts'
 import { checkHead } from './check-head.ts'
 import { checkRequest } from './check-request.ts'
 import type { MessagesConfig } from './config.ts'
+import { invalidField } from './errors.ts'
 import type { ModelNames } from './model-names.ts'
 import { readHead, targetPath } from './read-head.ts'
+import { callOrigins, toLoopChoice, toServerTools } from './server-tools.ts'
 import { toGenerationRequest } from './to-generation-request.ts'
+import { answerWithTools } from './tool-answer.ts'
 import { withoutUnsignedThinking } from './unsigned-thinking.ts'
 import type { MessagesRequest } from './wire.ts'
 
@@ -21,6 +24,8 @@ const MAX_CALLS = 1_024
 export interface CreateParts extends AnswerParts {
   readonly names: ModelNames
   readonly config: MessagesConfig
+  /** Null where nobody runs tools. */
+  readonly toolLoop: ToolLoopService | null
 }
 
 export function createMessage(parts: CreateParts, ctx: RequestContext): void {
@@ -38,6 +43,7 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   let wish: AnswerWish
   try {
     const request = checkRequest(wire, true)
+    if (answersWithTools(parts, ctx, named, request)) return
     wish = {
       model: named,
       request: toGenerationRequest(request, config),
@@ -56,6 +62,34 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   }
   if (ctx.peek().stream) answerStream(parts, ctx, wish)
   else answerWhole(parts, ctx, wish)
+}
+
+/** @returns false when the request names no tool servers */
+function answersWithTools(
+  parts: CreateParts,
+  ctx: RequestContext,
+  named: string,
+  request: MessagesRequest,
+): boolean {
+  const tools = toServerTools(request)
+  if (tools.length === 0) return false
+  if (parts.toolLoop === null)
+    throw invalidField('mcp_servers', 'this gateway runs no tools; enable plugin mcp')
+  answerWithTools(parts, parts.toolLoop, ctx, {
+    model: named,
+    blocks: blockOptions(request),
+    turn: {
+      request: toGenerationRequest(request, parts.config),
+      toolChoice: toLoopChoice(request, tools),
+      tools,
+      approvals: [],
+      listed: tools.map(({ label }) => ({ label, fingerprint: null })),
+      origins: callOrigins(request),
+      limits: { maxToolCalls: null, atLimit: 'stop' },
+      stream: request.stream === true,
+    },
+  })
+  return true
 }
 
 function someSpeakIt({ host }: CreateParts, model: string): boolean {

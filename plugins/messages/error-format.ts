@@ -29,7 +29,9 @@ const TYPE_OF_KIND: Readonly<Record<ErrorKind, string>> = {
   unavailable: 'overloaded_error',
   gateway_timeout: 'timeout_error',
 }
+const BAD_REQUEST = 400
 const PAYMENT_REQUIRED = 402
+const BAD_GATEWAY = 502
 
 export const messagesErrorFormat: ErrorFormat = Object.freeze({
   name: 'MessagesError',
@@ -41,13 +43,19 @@ export const messagesErrorFormat: ErrorFormat = Object.freeze({
   body: toEnvelope,
   lastEvents: (error: GatewayError, request: RequestFacts) =>
     `event: error\ndata: ${JSON.stringify(toEnvelope(error, request))}\n\n`,
-  status: (error: GatewayError) => (overflowMessage(error) === null ? error.status : 400),
+  status: statusOf,
   headers: ({ kind, source }: GatewayError, { requestId }: RequestFacts) =>
     // Agents try a refused key for many seconds unless they are told that it is no use.
     kind === 'unauthorized' && source !== 'worker'
       ? ['request-id', requestId, 'x-should-retry', 'false']
       : ['request-id', requestId],
 })
+
+/** The format has no status for a tool server that cannot be reached. */
+function statusOf(error: GatewayError): number {
+  if (error.kind === 'failed_dependency') return BAD_GATEWAY
+  return overflowMessage(error) === null ? error.status : BAD_REQUEST
+}
 
 function toEnvelope(error: GatewayError, { requestId }: RequestFacts): object {
   const overflow = overflowMessage(error)

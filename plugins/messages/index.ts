@@ -1,5 +1,5 @@
 /** The messages plugin: the vendor's Messages format over every kind of worker. */
-import { definePlugin, Tokenizers } from '#kernel'
+import { definePlugin, Tokenizers, ToolLoop } from '#kernel'
 import { messagesConfig } from './config.ts'
 import type { CreateParts } from './create-message.ts'
 import { ModelNames } from './model-names.ts'
@@ -18,7 +18,7 @@ export default definePlugin({
     name: 'messages',
     version: '0.1.0',
     description: 'The Messages format: as it is where workers speak it, translated for all others.',
-    usesOptionally: [Tokenizers],
+    usesOptionally: [Tokenizers, ToolLoop],
     config: messagesConfig,
   },
   register(host, config) {
@@ -33,6 +33,9 @@ export default definePlugin({
       get counter() {
         counter ??= new PromptCounter(host.balance, host.find(Tokenizers) ?? null)
         return counter
+      },
+      get toolLoop() {
+        return host.find(ToolLoop) ?? null
       },
     }
     for (const route of messagesRoutes(parts)) host.route(route)

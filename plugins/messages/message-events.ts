@@ -1,9 +1,9 @@
 /** The blocks of an answer as the events of a stream. @source messages facts 5 */
-import type { BlockSink } from './block-sequence.ts'
+import type { BlockSink, ServerToolResult } from './block-sequence.ts'
 import type { Stop } from './stop-reason.ts'
-import { toClientId } from './tool-ids.ts'
+import { toClientId, toServerCallId } from './tool-ids.ts'
 import type { WireUsage } from './usage.ts'
-import { makeMessageId } from './whole-message.ts'
+import { makeMessageId, toResultBlock } from './whole-message.ts'
 
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
 
@@ -44,6 +44,16 @@ export class MessageEvents implements BlockSink {
   openCall(index: number, id: string, name: string): void {
     const call = JSON.stringify({ type: 'tool_use', id: toClientId(id), name, input: {} })
     this.#openBlock(index, call)
+  }
+
+  openServerCall(index: number, id: string, name: string, server: string): void {
+    const call = { type: 'mcp_tool_use', id: toServerCallId(id), name, server_name: server, input: {} }
+    this.#openBlock(index, JSON.stringify(call))
+  }
+
+  serverResult(index: number, result: ServerToolResult): void {
+    this.#openBlock(index, JSON.stringify(toResultBlock(result)))
+    this.close(index, null)
   }
 
   #openBlock(index: number, block: string): void {

@@ -2,7 +2,7 @@
 import type { BlockSequence } from './block-sequence.ts'
 
 export interface Stop {
-  readonly reason: 'end_turn' | 'max_tokens' | 'stop_sequence' | 'tool_use' | 'refusal'
+  readonly reason: 'end_turn' | 'max_tokens' | 'stop_sequence' | 'tool_use' | 'refusal' | 'pause_turn'
   /** The client's text that was hit; null for any other reason. */
   readonly sequence: string | null
 }
@@ -11,7 +11,10 @@ export interface Stop {
  * @param stops the client's stop sequences: what else ended a text is the engine's own affair
  * @returns null when the worker gave up
  */
-export function toStop(answer: BlockSequence, stops: readonly string[]): Stop | null {
+export function toStop(
+  answer: Pick<BlockSequence, 'reason' | 'matchedStop' | 'hasCalls' | 'hasBrokenCall' | 'hasRefusal'>,
+  stops: readonly string[],
+): Stop | null {
   const { reason, matchedStop, hasCalls, hasBrokenCall, hasRefusal } = answer
   if (reason === 'abort' || reason === null) return null
   if (reason === 'content_filter') return { reason: 'refusal', sequence: null }

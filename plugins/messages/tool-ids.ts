@@ -3,6 +3,7 @@
  * @source messages facts 9.1, 9.2
  */
 
+const SERVER_PREFIX = 'mcptoolu_'
 const PREFIX = 'toolu_'
 /** Stands before ids with characters that the format does not allow. */
 const ENCODED = `${PREFIX}x_`
@@ -16,4 +17,9 @@ export function toClientId(id: string): string {
 export function toWorkerId(id: string): string {
   if (id.startsWith(ENCODED)) return Buffer.from(id.slice(ENCODED.length), 'base64url').toString()
   return id.startsWith(PREFIX) && id.length > PREFIX.length ? id.slice(PREFIX.length) : id
+}
+
+/** Of a call that the gateway runs itself; a client only sends it back. */
+export function toServerCallId(id: string): string {
+  return SERVER_PREFIX + toClientId(id).slice(PREFIX.length)
 }
