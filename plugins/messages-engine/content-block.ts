@@ -1,7 +1,7 @@
 /** One part of a chat message as a content block. @source messages facts 3.3 */
 import type { ContentPart } from '#kernel'
 import { messagesEngineErrors } from './errors.ts'
-import type { Json } from './to-messages-body.ts'
+import type { Json } from './wire.ts'
 
 const DATA_URL = 'data:'
 

@@ -1,6 +1,6 @@
 /** The wish for reasoning in the words of the format. @source messages facts 3.5 */
 import type { GenerationRequest } from '#kernel'
-import type { Json } from './to-messages-body.ts'
+import type { Json } from './wire.ts'
 
 const MIN_BUDGET = 1_024
 /** Efforts of the chat format that this one has no word for. */

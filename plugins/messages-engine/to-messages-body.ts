@@ -3,8 +3,7 @@ import type { ChatTool, EngineAttempt, GenerationRequest, Sampling } from '#kern
 import { messagesEngineErrors } from './errors.ts'
 import { addReasoning } from './reasoning.ts'
 import { toWireMessages } from './to-wire-messages.ts'
-
-export type Json = Record<string, unknown>
+import type { Json } from './wire.ts'
 
 const MAX_TEMPERATURE = 1
 

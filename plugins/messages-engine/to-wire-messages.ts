@@ -1,7 +1,7 @@
 /** A chat's messages as those of the format: system in front, results of tools in the user's turn. @source messages facts 3.2, 3.3 */
 import type { ChatMessage, ChatToolCall, ContentPart } from '#kernel'
 import { toContentBlock } from './content-block.ts'
-import type { Json } from './to-messages-body.ts'
+import type { Json } from './wire.ts'
 
 interface WireMessage {
   readonly role: 'user' | 'assistant' | 'system'

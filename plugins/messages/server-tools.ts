@@ -27,7 +27,11 @@ export function toServerTools(request: MessagesRequest): McpToolRequest[] {
     if (!isObject(configuration) || configuration.enabled === false) continue
     const { allowed_tools: allowed } = configuration
     wanted.push(
-      toRequest(server, at, Array.isArray(allowed) ? { allowedTools: { toolNames: allowed.map(String) } } : {}),
+      toRequest(
+        server,
+        at,
+        Array.isArray(allowed) ? { allowedTools: { toolNames: allowed.map(String) } } : {},
+      ),
     )
   }
   return wanted

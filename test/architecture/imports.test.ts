@@ -89,6 +89,8 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   autocannon: ['bench/support'],
   'hdr-histogram-js': ['bench/support'],
   '@anthropic-ai/sdk': ['test/api', 'test/flows'],
+  '@ai-sdk/anthropic': ['test/flows'],
+  ai: ['test/flows'],
   ws: ['test/api'],
   openai: ['examples/openai-client', 'examples/real-engine', 'test/api', 'test/flows'],
   weir: ['examples/custom-plugin', 'examples/custom-frontend', 'examples/custom-engine'],

@@ -279,7 +279,8 @@ test('messages @ai-sdk/anthropic generates, streams and runs a tool over a chat 
   expect([told.text, told.finishReason]).toEqual(['It snows.', 'stop'])
 })
 
-const CLAUDE = fileURLToPath(new URL('../parts/node_modules/.bin/claude', import.meta.url))
+const PARTS = fileURLToPath(new URL('../parts', import.meta.url))
+const CLAUDE = join(PARTS, 'node_modules', '.bin', 'claude')
 
 test.skipIf(!existsSync(CLAUDE))(
   'messages-2026-11: Claude Code, headless, does a task with two tools over a chat worker',
