@@ -76,15 +76,24 @@ function withoutElements(body: Buffer, cuts: readonly Range[]): Buffer {
   for (const [start, end] of cuts) {
     const after = skipSpace(body, end)
     const isLast = body[after] !== COMMA
-    kept.push(isLast ? withoutComma(body.subarray(from, start)) : body.subarray(from, start))
+    kept.push(body.subarray(from, start))
+    if (isLast) dropComma(kept)
     from = isLast ? end : after + 1
   }
   kept.push(body.subarray(from))
   return Buffer.concat(kept)
 }
 
-function withoutComma(bytes: Buffer): Buffer {
-  let end = bytes.length
-  while (end > 0 && bytes[end - 1] <= 0x20) end--
-  return bytes[end - 1] === COMMA ? bytes.subarray(0, end - 1) : bytes
+/** The last byte that is no white space, if it is a comma; pieces between two cuts may be empty. */
+function dropComma(pieces: Buffer[]): void {
+  while (pieces.length > 0) {
+    const bytes = pieces[pieces.length - 1]
+    let end = bytes.length
+    while (end > 0 && bytes[end - 1] <= 0x20) end--
+    if (end > 0) {
+      if (bytes[end - 1] === COMMA) pieces[pieces.length - 1] = bytes.subarray(0, end - 1)
+      return
+    }
+    pieces.pop()
+  }
 }
