@@ -4,6 +4,8 @@ import { boot } from './boot.ts'
 import { fleet2000 } from './fleet-2000.ts'
 import { generateSse } from './generate-sse.ts'
 import { idleStreams } from './idle-streams.ts'
+import { messagesProxySse } from './messages-proxy-sse.ts'
+import { messagesTranslateSse } from './messages-translate-sse.ts'
 import { policySim } from './policy-sim.ts'
 import { relayJson } from './relay-json.ts'
 import { relayJson100k } from './relay-json-100k.ts'
@@ -30,6 +32,8 @@ export const SCENARIOS: readonly Scenario[] = [
   generateSse,
   responsesJson,
   responsesSse,
+  messagesProxySse,
+  messagesTranslateSse,
   idleStreams,
   slowReader,
   policySim,

@@ -28,6 +28,19 @@ export function responsesBody({
   return build('How are you today? '.repeat(Math.ceil(padding / 19)).slice(0, padding))
 }
 
+/** A request for a streamed message, about that long. */
+export function messageBody(bodyBytes: number): string {
+  const content = 'How are you today? '
+    .repeat(Math.ceil(bodyBytes / 19))
+    .slice(0, Math.max(1, bodyBytes - 100))
+  return JSON.stringify({
+    model: 'bench',
+    stream: true,
+    max_tokens: 64,
+    messages: [{ role: 'user', content }],
+  })
+}
+
 export const REQUEST_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'application/json',
   accept: '*/*',

@@ -9,8 +9,8 @@ import { parseArgs } from 'node:util'
 import { build } from 'hdr-histogram-js'
 import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
 import { announceReady } from './process.ts'
-import { chatBody, requestBytes, responsesBody } from './request-bytes.ts'
-import { isSameResponse, isSameText, sseSha256 } from './sse-workload.ts'
+import { chatBody, messageBody, requestBytes, responsesBody } from './request-bytes.ts'
+import { isSameMessage, isSameResponse, isSameText, messagesSha256, sseSha256 } from './sse-workload.ts'
 
 const { values } = parseArgs({
   options: {
@@ -21,15 +21,20 @@ const { values } = parseArgs({
     exact: { type: 'string', default: '1' },
     // 1: responses in place of chat.
     responses: { type: 'string', default: '0' },
+    // 1: asks for messages in place of chat completions.
+    messages: { type: 'string', default: '0' },
   },
 })
 const port = Number(values.port)
 const isResponses = values.responses === '1'
+const isMessages = values.messages !== '0'
 const request = isResponses
   ? requestBytes(port, responsesBody({ stream: true, store: true, bodyBytes: 250 }), '/v1/responses')
-  : requestBytes(port, chatBody({ stream: true, bodyBytes: 250 }))
-const isSame = isResponses ? isSameResponse : isSameText
-const expected = sseSha256()
+  : isMessages
+    ? requestBytes(port, messageBody(250), '/v1/messages')
+    : requestBytes(port, chatBody({ stream: true, bodyBytes: 250 }))
+const isSame = isResponses ? isSameResponse : isMessages ? isSameMessage : isSameText
+const expected = isMessages ? messagesSha256() : sseSha256()
 const isExact = values.exact !== '0'
 const firstEvents = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })
 const gaps = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })

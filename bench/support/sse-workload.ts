@@ -41,3 +41,41 @@ export function isSameResponse(stream: Buffer): boolean {
     .map((event) => (JSON.parse(event.slice(type.length + 'data: '.length)) as { delta: string }).delta)
   return events.at(-1) === 'data: [DONE]' && deltas.join('') === ' token'.repeat(SSE_CHUNKS)
 }
+
+const event = (value: { readonly type: string; readonly [member: string]: unknown }) =>
+  `event: ${value.type}\ndata: ${JSON.stringify(value)}\n\n`
+const message = { id: 'msg_bench', type: 'message', role: 'assistant', model: 'bench', content: [] }
+const usage = { input_tokens: 60, output_tokens: 64 }
+
+/** The same stream from a worker that speaks Messages. */
+export const MESSAGE_START =
+  event({ type: 'message_start', message: { ...message, stop_reason: null, usage } }) +
+  event({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } })
+export const MESSAGE_CHUNK = event({
+  type: 'content_block_delta',
+  index: 0,
+  delta: { type: 'text_delta', text: ' token' },
+})
+export const MESSAGE_END =
+  event({ type: 'content_block_stop', index: 0 }) +
+  event({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage }) +
+  event({ type: 'message_stop' })
+
+/** SHA-256 of one whole stream of messages. */
+export function messagesSha256(): string {
+  return createHash('sha256')
+    .update(MESSAGE_START + MESSAGE_CHUNK.repeat(SSE_CHUNKS) + MESSAGE_END)
+    .digest('hex')
+}
+
+/** As `isSameText`, of a stream that was told as a message. */
+export function isSameMessage(stream: Buffer): boolean {
+  const events = stream.toString('utf8').split('\n\n').slice(0, -1)
+  let text = ''
+  for (const one of events) {
+    if (!one.startsWith('event: content_block_delta\n')) continue
+    const { delta } = JSON.parse(one.slice(one.indexOf('\ndata: ') + 7)) as { delta: { text?: string } }
+    text += delta.text ?? ''
+  }
+  return events.at(-1)?.startsWith('event: message_stop\n') === true && text === ' token'.repeat(SSE_CHUNKS)
+}

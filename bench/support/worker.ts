@@ -8,7 +8,7 @@ import { App, type HttpRequest, type HttpResponse, us_socket_local_port } from '
 import { parseArgs } from 'node:util'
 import { BULK_EVENTS, bulkEvent } from './bulk-stream.ts'
 import { announceReady } from './process.ts'
-import { SSE_CHUNK, SSE_CHUNKS, SSE_DONE } from './sse-workload.ts'
+import { MESSAGE_CHUNK, MESSAGE_END, MESSAGE_START, SSE_CHUNK, SSE_CHUNKS, SSE_DONE } from './sse-workload.ts'
 
 const { values } = parseArgs({ options: { count: { type: 'string', default: '1' } } })
 const JSON_REPLY = JSON.stringify({
@@ -23,6 +23,8 @@ const JSON_REPLY = JSON.stringify({
 /** A chunked stream that is given one chunk per tick. */
 interface Ticking {
   readonly response: HttpResponse
+  readonly chunk: string
+  readonly end: string
   sent: number
 }
 
@@ -33,10 +35,10 @@ const ticking = new Set<Ticking>()
 function tick(): void {
   for (const stream of ticking) {
     stream.sent++
-    if (stream.sent <= SSE_CHUNKS) stream.response.cork(() => stream.response.write(SSE_CHUNK))
+    if (stream.sent <= SSE_CHUNKS) stream.response.cork(() => stream.response.write(stream.chunk))
     else {
       ticking.delete(stream)
-      stream.response.cork(() => stream.response.end(SSE_DONE))
+      stream.response.cork(() => stream.response.end(stream.end))
     }
   }
 }
@@ -46,14 +48,24 @@ function answerChat(response: HttpResponse, isStream: boolean): void {
     response.cork(() => response.writeHeader('content-type', 'application/json').end(JSON_REPLY))
     return
   }
-  const stream: Ticking = { response, sent: 0 }
+  startTicking(response, SSE_CHUNK, { chunk: SSE_CHUNK, end: SSE_DONE, sent: 1 })
+}
+
+/** @param first written with the head */
+function startTicking(response: HttpResponse, first: string, rest: Omit<Ticking, 'response'>): void {
+  const stream: Ticking = { response, ...rest }
   response.onAborted(() => ticking.delete(stream))
   response.cork(() => {
     response.writeHeader('content-type', 'text/event-stream')
-    stream.sent++
-    response.write(SSE_CHUNK)
+    response.write(first)
   })
   ticking.add(stream)
+}
+
+function serveMessages(response: HttpResponse): void {
+  readBody(response, () =>
+    startTicking(response, MESSAGE_START, { chunk: MESSAGE_CHUNK, end: MESSAGE_END, sent: 0 }),
+  )
 }
 
 /** Writes as fast as the reader takes it, one write per cork. */
@@ -97,10 +109,11 @@ function readBody(response: HttpResponse, answer: (body: Buffer) => void): void 
 
 function serveChat(response: HttpResponse, _request: HttpRequest): void {
   readBody(response, (body) => {
-    // The load puts the mode in front, and the gateway behind, so that a long prompt is not searched.
-    const start = body.toString('latin1', 0, 80) + body.toString('latin1', Math.max(80, body.length - 80))
+    // The load puts the mode in front, a gateway that writes the body anew at its end: a long prompt is not searched.
+    const start = body.toString('latin1', 0, 80)
+    const end = body.toString('latin1', Math.max(0, body.length - 80))
     if (start.includes('"user":"bulk"')) answerBulk(response)
-    else answerChat(response, start.includes('"stream":true'))
+    else answerChat(response, start.includes('"stream":true') || end.includes('"stream":true'))
   })
 }
 
@@ -111,6 +124,7 @@ function sendJson(value: unknown): (response: HttpResponse) => void {
 
 const app = App()
   .post('/v1/chat/completions', serveChat)
+  .post('/v1/messages', serveMessages)
   .get('/health', (response) => {
     probes++
     response.end('ok')

@@ -1,4 +1,4 @@
-/** The error formats that the kernel brings: of the inference API, of the control plane, of the messages format. */
+/** The error formats that the kernel brings: of the inference API and of the control plane. */
 import { type TSchema, Type } from 'typebox'
 import type { ErrorFormat } from '../contracts/error-format.ts'
 import type { ErrorKind, GatewayError } from './gateway-error.ts'
@@ -45,27 +45,6 @@ const ADMIN_TYPE: Readonly<Record<ErrorKind, string>> = {
   gateway_timeout: 'internal_error',
 }
 
-/** The names that clients of the messages format know. */
-const MESSAGES_TYPE: Readonly<Record<ErrorKind, string>> = {
-  bad_request: 'invalid_request_error',
-  unauthorized: 'authentication_error',
-  forbidden: 'permission_error',
-  not_found: 'not_found_error',
-  method_not_allowed: 'invalid_request_error',
-  timeout: 'timeout_error',
-  conflict: 'invalid_request_error',
-  too_large: 'request_too_large',
-  unsupported_media: 'invalid_request_error',
-  headers_too_large: 'invalid_request_error',
-  failed_dependency: 'api_error',
-  rate_limited: 'rate_limit_error',
-  internal: 'api_error',
-  not_implemented: 'api_error',
-  bad_gateway: 'api_error',
-  unavailable: 'overloaded_error',
-  gateway_timeout: 'timeout_error',
-}
-
 const errorFields = {
   message: Type.String(),
   type: Type.String(),
@@ -92,18 +71,3 @@ export const apiErrorFormat: ErrorFormat = envelopeFormat('ApiError', API_TYPE)
 
 /** @source API spec 7.2 */
 export const adminErrorFormat: ErrorFormat = envelopeFormat('AdminError', ADMIN_TYPE)
-
-/** The vendor's own shape, code left out; a broken stream ends with its `error` event. */
-export const messagesErrorFormat: ErrorFormat = Object.freeze({
-  name: 'MessagesError',
-  schema: Type.Object({
-    type: Type.Literal('error'),
-    error: Type.Object({ type: Type.String(), message: Type.String() }),
-  }) as TSchema,
-  body: toMessagesBody,
-  lastEvents: (error: GatewayError) => `event: error\ndata: ${JSON.stringify(toMessagesBody(error))}\n\n`,
-})
-
-function toMessagesBody({ kind, message }: GatewayError): object {
-  return { type: 'error', error: { type: MESSAGES_TYPE[kind], message } }
-}

@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
-import { adminErrorFormat, apiErrorFormat, messagesErrorFormat, type RouteDefinition, Type } from '#kernel'
+import { adminErrorFormat, apiErrorFormat, type RouteDefinition, Type } from '#kernel'
 import { buildDocument } from './document.ts'
+
+/** A format that a plugin has brought. */
+const messagesErrorFormat = { ...apiErrorFormat, name: 'MessagesError' }
 
 const base = { handler() {}, access: 'api', errors: apiErrorFormat } as const
 const routes: RouteDefinition[] = [

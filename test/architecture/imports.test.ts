@@ -89,6 +89,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   autocannon: ['bench/support'],
   'hdr-histogram-js': ['bench/support'],
   '@anthropic-ai/sdk': ['test/api', 'test/flows'],
+  '@ai-sdk/anthropic': ['test/flows'],
   ws: ['test/api'],
   ai: ['test/flows'],
   '@ai-sdk/openai': ['test/flows'],

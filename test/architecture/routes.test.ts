@@ -10,6 +10,7 @@ import { type KubernetesApi, startKubernetesApi } from '../support/kubernetes-ap
 
 /** Open to anyone: each is a choice that this list makes visible. */
 const PUBLIC_ROUTES: readonly string[] = [
+  'GET /api/hello',
   'GET /engine_metrics',
   'GET /get_model_info',
   'GET /get_server_info',

@@ -1,0 +1,16 @@
+/** Generations over workers that speak Messages, such as the vendor's own service. */
+import { definePlugin } from '#kernel'
+import { messagesEngineConfig } from './config.ts'
+import { messagesEngine } from './messages-engine.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'messages-engine',
+    version: '0.1.0',
+    description: 'Generations over HTTP workers that speak the Messages format',
+    config: messagesEngineConfig,
+  },
+  register(host, config) {
+    host.engine(messagesEngine(config))
+  },
+})

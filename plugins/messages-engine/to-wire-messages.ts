@@ -1,0 +1,96 @@
+/** A chat's messages as those of the format: system in front, results of tools in the user's turn. @source messages facts 3.2, 3.3 */
+import type { ChatMessage, ChatToolCall, ContentPart } from '#kernel'
+import { toContentBlock } from './content-block.ts'
+import type { Json } from './wire.ts'
+
+interface WireMessage {
+  readonly role: 'user' | 'assistant' | 'system'
+  content: string | Json[]
+}
+
+const NOT_IN_IDS = /[^A-Za-z0-9_-]/g
+
+/** @param isVendor thinking without a signature is left out */
+export function toWireMessages(
+  messages: readonly ChatMessage[],
+  isVendor: boolean,
+): { system?: string; messages: WireMessage[] } {
+  const isSystem = ({ role }: ChatMessage) => role === 'system' || role === 'developer'
+  const firstOther = messages.findIndex((message) => !isSystem(message))
+  const leading = messages.slice(0, firstOther < 0 ? messages.length : firstOther)
+  const system = leading.map(({ content }) => textOf(content)).join('\n')
+  const wire: WireMessage[] = []
+  for (const message of messages.slice(leading.length)) {
+    if (isSystem(message)) wire.push({ role: 'system', content: textOf(message.content) })
+    else if (message.role === 'assistant') addTurn(wire, 'assistant', assistantContent(message, isVendor))
+    else if (message.role === 'tool') addTurn(wire, 'user', [toolResult(message)])
+    else addTurn(wire, 'user', userContent(message.content))
+  }
+  return { ...(system !== '' && { system }), messages: wire }
+}
+
+/** Turns of one role alternate: neighbours are one turn, as the results of several calls must be. */
+function addTurn(wire: WireMessage[], role: 'user' | 'assistant', content: string | Json[]): void {
+  const last = wire.at(-1)
+  if (last === undefined || last.role !== role) wire.push({ role, content })
+  else last.content = [...toBlocks(last.content), ...toBlocks(content)]
+}
+
+function toBlocks(content: string | Json[]): Json[] {
+  if (typeof content !== 'string') return content
+  return content === '' ? [] : [{ type: 'text', text: content }]
+}
+
+function userContent(content: ChatMessage['content']): string | Json[] {
+  return typeof content === 'string' || content === null ? (content ?? '') : content.map(toContentBlock)
+}
+
+function toolResult({ tool_call_id: id, content, is_error: isError }: ChatMessage): Json {
+  return {
+    type: 'tool_result',
+    tool_use_id: toWireId(id ?? ''),
+    content: typeof content === 'string' || content === null ? (content ?? '') : content.map(toContentBlock),
+    ...(isError === true && { is_error: true }),
+  }
+}
+
+function assistantContent(message: ChatMessage, isVendor: boolean): string | Json[] {
+  const {
+    content,
+    reasoning_content: thinking,
+    reasoning_signature: signature,
+    refusal,
+    tool_calls: calls,
+  } = message
+  const said = textOf(content) + (refusal ?? '')
+  const isKept = (thinking !== undefined || signature !== undefined) && (signature !== undefined || !isVendor)
+  if (!isKept && (calls === undefined || calls.length === 0)) return said
+  const blocks: Json[] = []
+  if (isKept) blocks.push({ type: 'thinking', thinking: thinking ?? '', signature: signature ?? '' })
+  if (said !== '') blocks.push({ type: 'text', text: said })
+  for (const call of calls ?? []) blocks.push(toToolUse(call))
+  return blocks
+}
+
+function toToolUse({ id, function: { name, arguments: text } }: ChatToolCall): Json {
+  return { type: 'tool_use', id: toWireId(id), name, input: toInput(text) }
+}
+
+/** What a model wrote may be no object; the format takes nothing else. */
+function toInput(text: string): object {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  } catch {}
+  return {}
+}
+
+/** The same change for a call and its result. */
+function toWireId(id: string): string {
+  return id.replace(NOT_IN_IDS, '_')
+}
+
+function textOf(content: string | readonly ContentPart[] | null): string {
+  if (content === null || typeof content === 'string') return content ?? ''
+  return content.flatMap((part) => (part.type === 'text' ? (part as { text: string }).text : [])).join('\n')
+}

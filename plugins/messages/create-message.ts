@@ -1,0 +1,118 @@
+/**
+ * POST /v1/messages: bytes go to workers that speak the format as they are, for all others the request is translated.
+ * @source messages facts 8, 9
+ */
+import type { GenerationRequest, RequestContext, ToolLoopService } from '#kernel'
+import { type AnswerParts, type AnswerWish, answerStream, answerWhole } from './answer.ts'
+import type { BlockOptions } from './block-sequence.ts'
+import { checkHead } from './check-head.ts'
+import { checkRequest } from './check-request.ts'
+import type { MessagesConfig } from './config.ts'
+import { invalidField } from './errors.ts'
+import type { ModelNames } from './model-names.ts'
+import { readHead, targetPath } from './read-head.ts'
+import { callOrigins, toLoopChoice, toServerTools } from './server-tools.ts'
+import { toGenerationRequest } from './to-generation-request.ts'
+import { answerWithTools } from './tool-answer.ts'
+import { withoutUnsignedThinking } from './unsigned-thinking.ts'
+import type { MessagesRequest } from './wire.ts'
+
+/** Name of the format among what a worker takes as it comes. */
+export const API = 'messages'
+const MAX_CALLS = 1_024
+
+export interface CreateParts extends AnswerParts {
+  readonly names: ModelNames
+  readonly config: MessagesConfig
+  /** Null where nobody runs tools. */
+  readonly toolLoop: ToolLoopService | null
+}
+
+export function createMessage(parts: CreateParts, ctx: RequestContext): void {
+  const { host, config } = parts
+  const { named, model } = readHead(ctx, parts.names)
+  const path = targetPath(ctx)
+  if (host.generations.isNative(model, API)) {
+    checkHead(ctx.bodyBytes, true)
+    withoutUnsignedThinking(ctx, host, model)
+    host.upstream.relay(ctx, { model, path })
+    return
+  }
+  const wire = ctx.bodyJson()
+  const passThrough = { api: API, path }
+  let wish: AnswerWish
+  try {
+    const request = checkRequest(wire, true)
+    if (answersWithTools(parts, ctx, named, request)) return
+    wish = {
+      model: named,
+      request: toGenerationRequest(request, config),
+      blocks: blockOptions(request),
+      open: { passThrough },
+    }
+  } catch (error) {
+    if (!someSpeakIt(parts, model)) throw error
+    // What only the format itself can say goes to those of the model's workers that speak it.
+    checkHead(ctx.bodyBytes, true)
+    const open = {
+      passThrough,
+      accepts: ({ apis }: { readonly apis: readonly string[] }) => apis.includes(API),
+    }
+    wish = { model: named, request: unread(model), blocks: { thinking: 'text', maxCalls: 0 }, open }
+  }
+  if (ctx.peek().stream) answerStream(parts, ctx, wish)
+  else answerWhole(parts, ctx, wish)
+}
+
+/** @returns false when the request names no tool servers */
+function answersWithTools(
+  parts: CreateParts,
+  ctx: RequestContext,
+  named: string,
+  request: MessagesRequest,
+): boolean {
+  const tools = toServerTools(request)
+  if (tools.length === 0) return false
+  if (parts.toolLoop === null)
+    throw invalidField('mcp_servers', 'this gateway runs no tools; enable plugin mcp')
+  answerWithTools(parts, parts.toolLoop, ctx, {
+    model: named,
+    blocks: blockOptions(request),
+    turn: {
+      request: toGenerationRequest(request, parts.config),
+      toolChoice: toLoopChoice(request, tools),
+      tools,
+      approvals: [],
+      listed: tools.map(({ label }) => ({ label, fingerprint: null })),
+      origins: callOrigins(request),
+      limits: { maxToolCalls: null, atLimit: 'stop' },
+      stream: request.stream === true,
+    },
+  })
+  return true
+}
+
+function someSpeakIt({ host }: CreateParts, model: string): boolean {
+  return host.balance.workersOf(host.balance.canonicalModel(model)).some(({ apis }) => apis.includes(API))
+}
+
+/** Stands for a request whose bytes are passed on. */
+function unread(model: string): GenerationRequest {
+  return {
+    model,
+    prompt: { kind: 'chat', messages: [] },
+    tools: [],
+    toolChoice: null,
+    constraint: null,
+    sampling: {},
+    reasoning: null,
+    choices: 1,
+    topLogprobs: null,
+  }
+}
+
+/** @source messages facts 3.4 (parallel calls), 3.5 (display) */
+function blockOptions({ thinking, tool_choice: choice }: MessagesRequest): BlockOptions {
+  const shown = thinking?.type === 'disabled' ? 'none' : thinking?.display === 'omitted' ? 'empty' : 'text'
+  return { thinking: shown, maxCalls: choice?.disable_parallel_tool_use === true ? 1 : MAX_CALLS }
+}

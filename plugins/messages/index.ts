@@ -1,0 +1,50 @@
+/** The messages plugin: the vendor's Messages format over every kind of worker. */
+import { definePlugin, Tokenizers, ToolLoop } from '#kernel'
+import { messagesConfig } from './config.ts'
+import type { CreateParts } from './create-message.ts'
+import { ModelNames } from './model-names.ts'
+import { MODELS_PATH, toModelPage } from './model-page.ts'
+import { Pings } from './pings.ts'
+import { PromptCounter } from './prompt-counter.ts'
+import { VERSION_HEADER } from './read-head.ts'
+import { completeReply } from './relayed-replies.ts'
+import { messagesRoutes } from './routes.ts'
+
+/** Errors without an envelope are held back up to this size. */
+const MAX_ERROR_BYTES = 65_536
+
+export default definePlugin({
+  manifest: {
+    name: 'messages',
+    version: '0.1.0',
+    description: 'The Messages format: as it is where workers speak it, translated for all others.',
+    usesOptionally: [Tokenizers, ToolLoop],
+    config: messagesConfig,
+  },
+  register(host, config) {
+    const pings = new Pings(config.pingMs)
+    const names = new ModelNames(config.models)
+    let counter: PromptCounter | null = null
+    const parts: CreateParts = {
+      host,
+      config,
+      names,
+      pings,
+      get counter() {
+        counter ??= new PromptCounter(host.balance, host.find(Tokenizers) ?? null)
+        return counter
+      },
+      get toolLoop() {
+        return host.find(ToolLoop) ?? null
+      },
+    }
+    for (const route of messagesRoutes(parts)) host.route(route)
+    host.hook('onResponse', completeReply, { maxReplyBytes: MAX_ERROR_BYTES })
+    host.hook('onResponse', (ctx, response) => toModelPage(names, ctx, response), {
+      scope: 'all',
+      routes: ({ path }) => path === MODELS_PATH,
+      headers: [VERSION_HEADER],
+    })
+    return { stop: () => pings.close() }
+  },
+})

@@ -1,0 +1,91 @@
+/** The blocks of an answer as the events of a stream. @source messages facts 5 */
+import type { BlockSink, ServerToolResult } from './block-sequence.ts'
+import type { Stop } from './stop-reason.ts'
+import { toClientId, toServerCallId } from './tool-ids.ts'
+import type { WireUsage } from './usage.ts'
+import { makeMessageId, toResultBlock } from './whole-message.ts'
+
+export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
+
+export class MessageEvents implements BlockSink {
+  /** Of all texts, for who has to estimate. */
+  characters = 0
+  #out = ''
+
+  /** The events since the last call. */
+  take(): string {
+    const out = this.#out
+    this.#out = ''
+    return out
+  }
+
+  start(model: string, usage: WireUsage): void {
+    const message = {
+      id: makeMessageId(),
+      type: 'message',
+      role: 'assistant',
+      model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage,
+    }
+    this.#out += `event: message_start\ndata: {"type":"message_start","message":${JSON.stringify(message)}}\n\n${PING}`
+  }
+
+  openThinking(index: number): void {
+    this.#openBlock(index, '{"type":"thinking","thinking":"","signature":""}')
+  }
+
+  openText(index: number): void {
+    this.#openBlock(index, '{"type":"text","text":""}')
+  }
+
+  openCall(index: number, id: string, name: string): void {
+    const call = JSON.stringify({ type: 'tool_use', id: toClientId(id), name, input: {} })
+    this.#openBlock(index, call)
+  }
+
+  openServerCall(index: number, id: string, name: string, server: string): void {
+    const call = { type: 'mcp_tool_use', id: toServerCallId(id), name, server_name: server, input: {} }
+    this.#openBlock(index, JSON.stringify(call))
+  }
+
+  serverResult(index: number, result: ServerToolResult): void {
+    this.#openBlock(index, JSON.stringify(toResultBlock(result)))
+    this.close(index, null)
+  }
+
+  #openBlock(index: number, block: string): void {
+    this.#out += `event: content_block_start\ndata: {"type":"content_block_start","index":${index},"content_block":${block}}\n\n`
+  }
+
+  thinking(index: number, delta: string): void {
+    this.#delta(index, 'thinking_delta', 'thinking', delta)
+  }
+
+  text(index: number, delta: string): void {
+    this.#delta(index, 'text_delta', 'text', delta)
+  }
+
+  input(index: number, delta: string): void {
+    this.#delta(index, 'input_json_delta', 'partial_json', delta)
+  }
+
+  #delta(index: number, type: string, member: string, delta: string): void {
+    this.characters += delta.length
+    this.#out += `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"${type}","${member}":${JSON.stringify(delta)}}}\n\n`
+  }
+
+  close(index: number, signature: string | null): void {
+    // What no vendor has signed is not signed here.
+    if (signature !== null && signature !== '')
+      this.#out += `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"signature_delta","signature":${JSON.stringify(signature)}}}\n\n`
+    this.#out += `event: content_block_stop\ndata: {"type":"content_block_stop","index":${index}}\n\n`
+  }
+
+  end({ reason, sequence }: Stop, usage: WireUsage): void {
+    const delta = `{"stop_reason":"${reason}","stop_sequence":${JSON.stringify(sequence)}}`
+    this.#out += `event: message_delta\ndata: {"type":"message_delta","delta":${delta},"usage":${JSON.stringify(usage)}}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n`
+  }
+}

@@ -1,0 +1,33 @@
+/** GET /v1/models for clients of the messages format: the same list with the members that they look for. */
+import { headerOf, type IncomingResponse, type RequestContext } from '#kernel'
+import { isObject } from './check-request.ts'
+import type { ModelNames } from './model-names.ts'
+import { VERSION_HEADER } from './read-head.ts'
+
+export const MODELS_PATH = '/v1/models'
+
+/** One list that both formats can read; names of the configuration stand beside the models. @source messages facts 12.13 */
+export function toModelPage(names: ModelNames, ctx: RequestContext, response: IncomingResponse): void {
+  if (response.status !== 200 || response.body === null || ctx.header(VERSION_HEADER) === undefined) return
+  if (headerOf(response.headers, 'content-type')?.includes('json') !== true) return
+  const list: unknown = JSON.parse(response.body.toString('utf8'))
+  if (!isObject(list) || !Array.isArray(list.data)) return
+  const models = list.data.filter(isObject)
+  const known = new Map(models.map((model) => [model.id, model]))
+  for (const [name, model] of names.listed)
+    if (!known.has(name)) models.push({ ...known.get(model), object: 'model', id: name })
+  const data = models.map((model) => ({
+    ...model,
+    type: 'model',
+    display_name: model.id,
+    created_at: new Date(typeof model.created === 'number' ? model.created * 1_000 : 0).toISOString(),
+  }))
+  const page = {
+    ...list,
+    data,
+    has_more: false,
+    first_id: data.at(0) === undefined ? null : models[0].id,
+    last_id: models.at(-1)?.id ?? null,
+  }
+  response.body = Buffer.from(JSON.stringify(page))
+}

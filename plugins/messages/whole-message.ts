@@ -1,0 +1,106 @@
+/** The blocks of an answer as one list, for replies that are not streamed. @source messages facts 4 */
+import { randomBytes } from 'node:crypto'
+import type { BlockSink, ServerToolResult } from './block-sequence.ts'
+import { parseInput } from './parse-input.ts'
+import type { Stop } from './stop-reason.ts'
+import { toClientId, toServerCallId } from './tool-ids.ts'
+import type { WireUsage } from './usage.ts'
+
+type Block =
+  | { readonly type: 'thinking'; thinking: string; signature: string }
+  | { readonly type: 'text'; text: string }
+  | { readonly type: 'tool_use'; readonly id: string; readonly name: string; input: object }
+  | {
+      readonly type: 'mcp_tool_use'
+      readonly id: string
+      readonly name: string
+      readonly server_name: string
+      input: object
+    }
+  | ReturnType<typeof toResultBlock>
+
+export class WholeBlocks implements BlockSink {
+  readonly blocks: Block[] = []
+  /** Of all texts, for who has to estimate. */
+  characters = 0
+  #input = ''
+
+  openThinking(): void {
+    this.blocks.push({ type: 'thinking', thinking: '', signature: '' })
+  }
+
+  openText(): void {
+    this.blocks.push({ type: 'text', text: '' })
+  }
+
+  openCall(_index: number, id: string, name: string): void {
+    this.#input = ''
+    this.blocks.push({ type: 'tool_use', id: toClientId(id), name, input: {} })
+  }
+
+  openServerCall(_index: number, id: string, name: string, server: string): void {
+    this.#input = ''
+    this.blocks.push({ type: 'mcp_tool_use', id: toServerCallId(id), name, server_name: server, input: {} })
+  }
+
+  serverResult(_index: number, result: ServerToolResult): void {
+    this.blocks.push(toResultBlock(result))
+  }
+
+  thinking(_index: number, delta: string): void {
+    const block = this.blocks.at(-1)
+    if (block?.type === 'thinking') block.thinking += delta
+    this.characters += delta.length
+  }
+
+  text(_index: number, delta: string): void {
+    const block = this.blocks.at(-1)
+    if (block?.type === 'text') block.text += delta
+    this.characters += delta.length
+  }
+
+  input(_index: number, delta: string): void {
+    this.#input += delta
+    this.characters += delta.length
+  }
+
+  close(_index: number, signature: string | null): void {
+    const block = this.blocks.at(-1)
+    if (block?.type === 'thinking') block.signature = signature ?? ''
+    else if (block?.type === 'tool_use' || block?.type === 'mcp_tool_use')
+      block.input = parseInput(this.#input)
+  }
+}
+
+/** @source messages facts 10 (reply) */
+export function toResultBlock({ id, isError, text }: ServerToolResult) {
+  return {
+    type: 'mcp_tool_result' as const,
+    tool_use_id: toServerCallId(id),
+    is_error: isError,
+    content: [{ type: 'text', text }],
+  }
+}
+
+export function makeMessageId(): string {
+  return `msg_${randomBytes(12).toString('hex')}`
+}
+
+export function toMessage(
+  model: string,
+  blocks: readonly Block[],
+  { reason, sequence }: Stop,
+  usage: WireUsage,
+): object {
+  return {
+    id: makeMessageId(),
+    type: 'message',
+    role: 'assistant',
+    model,
+    // Without `citations`: some clients refuse a null.
+    content: blocks,
+    stop_reason: reason,
+    stop_sequence: sequence,
+    usage,
+  }
+}

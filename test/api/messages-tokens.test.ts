@@ -1,0 +1,27 @@
+/** Counts by the model's tokenizer, and what the first event of a stream says of the prompt. */
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { chatChunks, sseAnswer } from '../support/scripted-worker.ts'
+import { CHAT, HELLO, openMessages, readEvents } from './messages-fleet.ts'
+
+const SAMPLE = fileURLToPath(new URL('../../plugins/tokenizers/sample', import.meta.url))
+
+test('messages §13 G21, G53 the count of a body is what message_start says of it', async () => {
+  const { create, post, get, workers } = await openMessages({ plugins: { tokenizers: {} } })
+  await post('/v1/tokenizers', { name: 'test-model', source: SAMPLE })
+  const listed = async () => JSON.stringify(await (await get('/v1/tokenizers')).json())
+  await expect.poll(listed, { timeout: 10_000 }).toContain('test-model')
+  const body = {
+    system: 'Be kind.',
+    tools: [{ name: 'look', input_schema: { type: 'object' } }],
+    messages: [{ role: 'user', content: 'What is the weather like today?' }],
+  }
+  const reply = await post('/v1/messages/count_tokens', { ...HELLO, ...body })
+  const { input_tokens: count } = (await reply.json()) as { input_tokens: number }
+  expect(reply.headers.get('x-weir-token-estimate')).toBeNull()
+  expect(count).toBeGreaterThan(10)
+  workers[0].script(CHAT, sseAnswer(chatChunks('test-model', ['Fine', ' so', ' far'])))
+  const events = readEvents(await (await create({ ...body, stream: true })).text())
+  expect(events[0]).toMatchObject({ type: 'message_start', message: { usage: { input_tokens: count } } })
+  expect(events.at(-1)?.type).toBe('message_stop')
+})

@@ -1,0 +1,191 @@
+/** Messages whose model uses tools of the gateway: real tool servers, a scripted chat worker. */
+import { afterEach, expect, test } from 'vitest'
+import { startToolServer, type ToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
+import { accumulate, CHAT, openMessages, readEvents } from './messages-fleet.ts'
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+async function serve(): Promise<ToolServer> {
+  const server = await startToolServer({
+    echo: ({ text }) => `you said ${text}`,
+    fail: () => {
+      throw new Error('no such luck')
+    },
+  })
+  ends.push(() => server.close())
+  return server
+}
+
+const USAGE = { prompt_tokens: 10, completion_tokens: 4 }
+const call = (name: string, id = 'c1', args = '{"text":"hi"}') => ({
+  id,
+  type: 'function',
+  function: { name, arguments: args },
+})
+const whole = (message: object, reason = 'stop') =>
+  jsonAnswer({ id: 'c', model: 'm', choices: [{ index: 0, message, finish_reason: reason }], usage: USAGE })
+const chunk = (delta: object, reason: string | null = null) =>
+  JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: reason }] })
+const streamed = (deltas: readonly object[], reason: string) =>
+  sseAnswer([
+    ...deltas.map((delta) => chunk(delta)),
+    chunk({}, reason),
+    JSON.stringify({ choices: [], usage: USAGE }),
+    '[DONE]',
+  ])
+const calls = (...list: readonly object[]) => ({ tool_calls: list.map((one, index) => ({ index, ...one })) })
+
+async function open(scripts: readonly Script[], server: ToolServer, section: Record<string, unknown> = {}) {
+  const fleet = await openMessages({
+    plugins: { mcp: { clientServers: { allowsPrivate: true }, ...section } },
+  })
+  for (const script of scripts) fleet.workers[0].once(CHAT, script)
+  const wanted = {
+    mcp_servers: [{ type: 'url', name: 'tools', url: server.url, authorization_token: 'secret-1' }],
+    tools: [{ type: 'mcp_toolset', mcp_server_name: 'tools' }],
+  }
+  return {
+    ...fleet,
+    ask: (more: Record<string, unknown> = {}) => fleet.create({ ...wanted, ...more }),
+    sent: () => fleet.workers[0].requestsTo(CHAT).map((request) => request.json() as Record<string, unknown>),
+  }
+}
+
+interface Message {
+  content: Record<string, unknown>[]
+  stop_reason: string
+  usage: Record<string, number>
+}
+
+const PAIR = [
+  { type: 'mcp_tool_use', id: 'mcptoolu_c1', name: 'echo', server_name: 'tools', input: { text: 'hi' } },
+  {
+    type: 'mcp_tool_result',
+    tool_use_id: 'mcptoolu_c1',
+    is_error: false,
+    content: [{ type: 'text', text: 'you said hi' }],
+  },
+  { type: 'text', text: 'done' },
+]
+
+test('messages §13 G55, G61 a call of the gateway and its result stand in the reply, which can be sent back', async () => {
+  const scripts = [
+    whole({ content: null, tool_calls: [call('echo')] }, 'tool_calls'),
+    whole({ content: 'done' }),
+  ]
+  const { ask, sent } = await open([...scripts, whole({ content: 'bye' })], await serve())
+  const reply = await ask()
+  expect(reply.status, await reply.clone().text()).toBe(200)
+  const message = (await reply.json()) as Message
+  expect(message).toMatchObject({ content: PAIR, stop_reason: 'end_turn' })
+  expect(message.usage).toMatchObject({ input_tokens: 20, output_tokens: 8 })
+  const messages = [
+    { role: 'user', content: 'Hello' },
+    { role: 'assistant', content: message.content },
+    { role: 'user', content: 'and now?' },
+  ]
+  expect((await ask({ messages })).status).toBe(200)
+  expect((sent()[2].messages as { role: string }[]).map(({ role }) => role)).toEqual([
+    'user',
+    'assistant',
+    'tool',
+    'assistant',
+    'user',
+  ])
+  expect(JSON.stringify(sent())).not.toContain('secret-1')
+})
+
+test('messages §13 G55, G56 streamed: one start, numbers without gaps, the usage of all rounds', async () => {
+  const scripts = [
+    streamed(
+      [
+        calls(call('echo', 'c1', '')),
+        calls({ function: { arguments: '{"text":' } }),
+        calls({ function: { arguments: '"hi"}' } }),
+      ],
+      'tool_calls',
+    ),
+    streamed([{ content: 'do' }, { content: 'ne' }], 'stop'),
+  ]
+  const { ask } = await open(scripts, await serve())
+  const events = readEvents(await (await ask({ stream: true })).text())
+  const start = events.find(({ type }) => type === 'content_block_start')
+  expect(start).toMatchObject({ index: 0, content_block: { type: 'mcp_tool_use', input: {} } })
+  const inputs = events.flatMap(
+    (event) => (event.delta as { partial_json?: string } | undefined)?.partial_json ?? [],
+  )
+  expect(inputs.join('')).toBe('{"text":"hi"}')
+  const message = accumulate(events)
+  expect(message.content.map(({ type }) => type)).toEqual(['mcp_tool_use', 'mcp_tool_result', 'text'])
+  expect(message.content[2].text).toBe('done')
+  expect(message).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 8 } })
+})
+
+test('messages §13 G57 a tool that fails is told, and the turn goes on; a server that is gone is a 502', async () => {
+  const server = await serve()
+  const scripts = [
+    whole({ content: null, tool_calls: [call('fail')] }, 'tool_calls'),
+    whole({ content: 'done' }),
+  ]
+  const { ask } = await open(scripts, server)
+  const { content } = (await (await ask()).json()) as Message
+  expect(content[1]).toMatchObject({ type: 'mcp_tool_result', is_error: true })
+  expect(content[2]).toEqual({ type: 'text', text: 'done' })
+  await server.close()
+  ends.length = 0
+  const gone = await open([], server)
+  const reply = await gone.ask()
+  expect([reply.status, await reply.json()]).toMatchObject([
+    502,
+    { type: 'error', error: { type: 'api_error' } },
+  ])
+})
+
+test('messages §13 G58 a turn that meets the limit is paused', async () => {
+  const again = whole({ content: null, tool_calls: [call('echo')] }, 'tool_calls')
+  const { ask, workers } = await open([], await serve())
+  workers[0].script(CHAT, again)
+  const message = (await (await ask()).json()) as Message
+  expect(message.stop_reason).toBe('pause_turn')
+  expect(message.content.length).toBeGreaterThan(2)
+})
+
+test('messages §13 G59 a call of the client’s own ends the turn, with the pairs of the gateway beside it', async () => {
+  const scripts = [
+    whole({ content: null, tool_calls: [call('echo'), call('mine', 'c2', '{"a":1}')] }, 'tool_calls'),
+  ]
+  const { ask } = await open(scripts, await serve())
+  const tools = [
+    { type: 'mcp_toolset', mcp_server_name: 'tools' },
+    { name: 'mine', input_schema: { type: 'object' } },
+  ]
+  const message = (await (await ask({ tools })).json()) as Message
+  expect(message.stop_reason).toBe('tool_use')
+  expect(message.content).toEqual(
+    expect.arrayContaining([
+      ...PAIR.slice(0, 2),
+      { type: 'tool_use', id: 'toolu_c2', name: 'mine', input: { a: 1 } },
+    ]),
+  )
+})
+
+test('messages §13 G60 single tools win over the default; what is to be loaded later is not offered', async () => {
+  const offered = async (toolset: object) => {
+    const { ask, sent } = await open([whole({ content: 'done' })], await serve())
+    await ask({ tools: [{ type: 'mcp_toolset', mcp_server_name: 'tools', ...toolset }] })
+    return ((sent()[0].tools ?? []) as { function: { name: string } }[])
+      .map((tool) => tool.function.name)
+      .sort()
+  }
+  expect(await offered({})).toEqual(['echo', 'fail'])
+  expect(await offered({ configs: { fail: { enabled: false } } })).toEqual(['echo'])
+  expect(await offered({ default_config: { enabled: false }, configs: { fail: { enabled: true } } })).toEqual(
+    ['fail'],
+  )
+  expect(await offered({ default_config: { enabled: false } })).toEqual([])
+  expect(await offered({ configs: { echo: { defer_loading: true } } })).toEqual(['fail'])
+})

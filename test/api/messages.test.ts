@@ -1,0 +1,669 @@
+/** POST /v1/messages by translation onto chat workers: requests, replies, validation, errors. */
+import { expect, test } from 'vitest'
+import { hangAnswer, jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
+import { accumulate, CHAT, HELLO, openMessages, readEvents } from './messages-fleet.ts'
+
+interface Envelope {
+  type: string
+  error: { type: string; message: string }
+  request_id: string
+}
+
+const completion = (
+  message: object,
+  more: object = {},
+  usage: object = { prompt_tokens: 9, completion_tokens: 3 },
+) =>
+  jsonAnswer({
+    id: 'c1',
+    model: 'm',
+    choices: [{ index: 0, message, finish_reason: 'stop', ...more }],
+    usage,
+  })
+
+const chunk = (delta: object, reason: string | null = null, more: object = {}) =>
+  JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: reason, ...more }] })
+const usageChunk = (usage: object) => JSON.stringify({ id: 'c', model: 'm', choices: [], usage })
+
+const WEATHER = {
+  name: 'weather',
+  description: 'Looks out of the window',
+  input_schema: { type: 'object', properties: { city: { type: 'string' } } },
+}
+
+async function sentFor(body: Record<string, unknown>, messages: Record<string, unknown> = {}) {
+  const fleet = await openMessages({ messages })
+  const reply = await fleet.create(body)
+  expect(reply.status, await reply.clone().text()).toBe(200)
+  return fleet.workers[0].requestsTo(CHAT)[0].json() as Record<string, unknown> & {
+    messages: Record<string, unknown>[]
+  }
+}
+
+test('messages §13 G01 the documented example gives a message of the assistant', async () => {
+  const { create, workers } = await openMessages()
+  workers[0].script(CHAT, completion({ role: 'assistant', content: 'Hi' }))
+  const reply = await create({}, { 'x-api-key': 'any', 'anthropic-version': '2023-06-01' })
+  expect(reply.status).toBe(200)
+  expect(await reply.json()).toEqual({
+    id: expect.stringMatching(/^msg_[0-9a-f]{24}$/),
+    type: 'message',
+    role: 'assistant',
+    model: 'test-model',
+    content: [{ type: 'text', text: 'Hi' }],
+    stop_reason: 'end_turn',
+    stop_sequence: null,
+    usage: { input_tokens: 9, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 3 },
+  })
+  expect(reply.headers.get('request-id')).toBe(reply.headers.get('x-request-id'))
+  expect(workers[0].requestsTo(CHAT)[0].json()).toEqual({
+    model: 'test-model',
+    messages: [{ role: 'user', content: 'Hello' }],
+    max_tokens: 64,
+  })
+})
+
+test('messages §13 G02, G03 a key in either header is enough, and a refusal says that another try is no use', async () => {
+  const { create } = await openMessages({ plugins: { auth: { apiKey: 'right' } } })
+  const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+  expect((await create({}, bearer('right'))).status).toBe(200)
+  expect((await create({}, { 'x-api-key': 'right' })).status).toBe(200)
+  expect((await create({}, { ...bearer('right'), 'x-api-key': 'wrong' })).status).toBe(200)
+  expect((await create({}, { ...bearer('wrong'), 'x-api-key': 'right' })).status).toBe(200)
+  for (const headers of [{}, { ...bearer('wrong'), 'x-api-key': 'wrong' }]) {
+    const reply = await create({}, headers)
+    const body = (await reply.json()) as Envelope
+    expect([reply.status, body.type, body.error.type]).toEqual([401, 'error', 'authentication_error'])
+    expect(body.request_id).toMatch(/^req_/)
+    expect(reply.headers.get('request-id')).toBe(body.request_id)
+    expect(reply.headers.get('x-should-retry')).toBe('false')
+  }
+})
+
+test('messages §13 G04, G05 version and beta headers', async () => {
+  const { create, post } = await openMessages()
+  const status = async (headers: Record<string, string>) => (await create({}, headers)).status
+  expect(await status({ 'anthropic-version': '2023-06-01' })).toBe(200)
+  expect(
+    await status({ 'anthropic-version': '2026-10-21', 'anthropic-beta': 'never-heard-2030-01-01' }),
+  ).toBe(200)
+  expect(await status({ 'anthropic-version': 'abc' })).toBe(400)
+  const body = {
+    model: 'test-model',
+    max_tokens: 5,
+    messages: [{ role: 'user', content: 'x' }],
+    betas: ['b'],
+  }
+  expect((await post('/v1/messages?beta=true', body)).status).toBe(200)
+  expect((await post('/v1/messages/count_tokens?beta=true', body)).status).toBe(200)
+})
+
+const user = (content: unknown) => ({ messages: [{ role: 'user', content }] })
+const refused: readonly (readonly [check: string, body: Record<string, unknown>, path: string])[] = [
+  ['G06', { model: undefined }, 'model'],
+  ['G06', { model: '' }, 'model'],
+  ['G06', { max_tokens: undefined }, 'max_tokens'],
+  ['G06', { max_tokens: 0 }, 'max_tokens'],
+  ['G06', { max_tokens: '5' }, 'max_tokens'],
+  ['G06', { messages: undefined }, 'messages'],
+  ['G06', { messages: [] }, 'messages'],
+  ['G08', { messages: [{ role: 'tool', content: 'x' }] }, 'messages.0.role'],
+  ['G08', { messages: [{ role: 'user' }] }, 'messages.0.content'],
+  ['G10', user([{ type: 'text', text: 'a' }, { type: 'hologram' }]), 'messages.0.content.1.type'],
+  ['G10', user([{ text: 'a' }]), 'messages.0.content.0.type'],
+  ['G11', { tool_choice: { type: 'any' } }, 'tool_choice'],
+  ['G11', { tools: [WEATHER], tool_choice: { type: 'tool', name: 'x' } }, 'tool_choice.name'],
+  ['G12', { tools: [{ type: 'mcp_toolset', mcp_server_name: 'a' }] }, 'tools.0'],
+  [
+    'G12',
+    { tools: [{ type: 'mcp_toolset', mcp_server_name: 'a' }], mcp_servers: [{ name: 'b' }] },
+    'tools.0.mcp_server_name',
+  ],
+  ['V9', { thinking: { type: 'enabled', budget_tokens: 512 } }, 'thinking.budget_tokens'],
+  ['V9', { thinking: { type: 'enabled', budget_tokens: 2048 } }, 'thinking.budget_tokens'],
+  ['V10', { tools: [WEATHER, WEATHER] }, 'tools.1.name'],
+  ['V11', { top_p: 2 }, 'top_p'],
+  ['V11', { top_k: -7 }, 'top_k'],
+  [
+    'V13',
+    user([{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: '*' } }]),
+    'messages.0.content.0.source.data',
+  ],
+  [
+    'V13',
+    user([{ type: 'image', source: { type: 'base64', media_type: 'image/bmp', data: 'aa' } }]),
+    'messages.0.content.0.source.media_type',
+  ],
+  [
+    'G37',
+    user([{ type: 'image', source: { type: 'file', file_id: 'f' } }]),
+    'messages.0.content.0.source.type',
+  ],
+  [
+    'G38',
+    user([{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'aa' } }]),
+    'messages.0.content.0.source.type',
+  ],
+]
+
+test('messages §13 G06-G12 what is wrong is named by its path', async () => {
+  const { create, workers } = await openMessages()
+  for (const [check, body, path] of refused) {
+    const reply = await create(body)
+    const { error } = (await reply.json()) as Envelope
+    expect([reply.status, error.type], check).toEqual([400, 'invalid_request_error'])
+    expect(error.message.startsWith(`${path}: `), `${check}: ${error.message}`).toBe(true)
+  }
+  expect(workers[0].requests).toEqual([])
+})
+
+test('messages §13 G07, G13, G63 broken JSON, bodies over the limit and unknown routes get the envelope', async () => {
+  const { post, get } = await openMessages({ kernel: { http: { maxBodyBytes: 2_000 } } })
+  const envelopeOf = async (reply: Response) => [reply.status, ((await reply.json()) as Envelope).error.type]
+  expect(await envelopeOf(await post('/v1/messages', '{"model":'))).toEqual([400, 'invalid_request_error'])
+  expect(await envelopeOf(await post('/v1/messages', 'x'.repeat(3_000)))).toEqual([413, 'request_too_large'])
+  expect(await envelopeOf(await get('/v1/messages'))).toEqual([405, 'invalid_request_error'])
+  expect(await envelopeOf(await post('/v1/messages/batches', {}))).toEqual([404, 'not_found_error'])
+  expect((await get('/v1/messages/batches')).headers.get('request-id')).toMatch(/^req_/)
+})
+
+test('messages §13 G14 an unknown model is not found, a model without a ready worker is overloaded', async () => {
+  const { create } = await openMessages()
+  const unknown = await create({ model: 'nobody-has-it' })
+  expect([unknown.status, ((await unknown.json()) as Envelope).error.type]).toEqual([404, 'not_found_error'])
+  const empty = await openMessages({ workers: [] })
+  const none = await empty.create()
+  expect([none.status, ((await none.json()) as Envelope).error.type]).toEqual([503, 'overloaded_error'])
+})
+
+test('messages §13 G15 a limit of the gateway is a rate_limit_error with Retry-After', async () => {
+  const { create, workers, gateway } = await openMessages({
+    plugins: { limits: { maxConcurrentRequests: 1, queueSize: 0 } },
+  })
+  workers[0].script(CHAT, hangAnswer())
+  const leaving = new AbortController()
+  const init = { method: 'POST', body: JSON.stringify(HELLO), signal: leaving.signal }
+  const held = fetch(`${gateway.url}/v1/messages`, init).catch(() => null)
+  await workers[0].received(CHAT)
+  const reply = await create()
+  expect([reply.status, ((await reply.json()) as Envelope).error.type]).toEqual([429, 'rate_limit_error'])
+  expect(reply.headers.get('retry-after')).not.toBeNull()
+  leaving.abort()
+  await held
+})
+
+test('messages §13 G09 unknown members and vendor-only settings are no reason to refuse', async () => {
+  const sent = await sentFor({
+    context_management: { edits: [] },
+    betas: ['x'],
+    container: 'c',
+    service_tier: 'auto',
+    inference_geo: 'eu',
+    cache_control: { type: 'ephemeral' },
+    safeguards: {},
+    rid: 'r',
+    metadata: { user_id: 'u1' },
+  })
+  expect(Object.keys(sent).sort()).toEqual(['max_tokens', 'messages', 'model', 'user'])
+  expect(sent.user).toBe('u1')
+})
+
+test('messages §13 G39 system as text and as blocks give one prompt, without the billing line', async () => {
+  const billing = 'x-anthropic-billing-header: cc=1'
+  const asText = await sentFor({ system: `${billing}\nBe kind.\nBe brief.` })
+  const asBlocks = await sentFor({
+    system: [
+      { type: 'text', text: billing },
+      { type: 'text', text: 'Be kind.', cache_control: { type: 'ephemeral' } },
+      { type: 'text', text: 'Be brief.' },
+    ],
+  })
+  expect(asText.messages[0]).toEqual({ role: 'system', content: 'Be kind.\nBe brief.' })
+  expect(asBlocks.messages).toEqual(asText.messages)
+})
+
+test('messages §13 G08 a system message may stand in the conversation', async () => {
+  const { messages } = await sentFor({
+    messages: [
+      { role: 'user', content: 'a' },
+      { role: 'system', content: [{ type: 'text', text: 'be calm' }] },
+    ],
+  })
+  expect(messages).toEqual([
+    { role: 'user', content: 'a' },
+    { role: 'system', content: 'be calm' },
+  ])
+})
+
+test('messages §13 G30, G31 results of tools come first and in order, failures are visible in the text', async () => {
+  const { messages } = await sentFor({
+    tools: [WEATHER],
+    messages: [
+      { role: 'user', content: 'hot?' },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'text', text: 'I look.' },
+          { type: 'tool_use', id: 'toolu_a', name: 'weather', input: { city: 'X' } },
+          { type: 'tool_use', id: 'toolu_b', name: 'weather', input: {} },
+        ],
+      },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'and?' },
+          { type: 'tool_result', tool_use_id: 'toolu_b', is_error: true, content: 'no window' },
+          {
+            type: 'tool_result',
+            tool_use_id: 'toolu_a',
+            content: [
+              { type: 'text', text: '30' },
+              { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } },
+            ],
+          },
+          { type: 'tool_result', tool_use_id: 'toolu_c' },
+        ],
+      },
+    ],
+  })
+  const call = (id: string, text: string) => ({
+    id,
+    type: 'function',
+    function: { name: 'weather', arguments: text },
+  })
+  expect(messages).toEqual([
+    { role: 'user', content: 'hot?' },
+    { role: 'assistant', content: 'I look.', tool_calls: [call('a', '{"city":"X"}'), call('b', '{}')] },
+    { role: 'tool', tool_call_id: 'b', content: 'Error: no window' },
+    { role: 'tool', tool_call_id: 'a', content: '30' },
+    { role: 'tool', tool_call_id: 'c', content: '' },
+    {
+      role: 'user',
+      content: [
+        { type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } },
+        { type: 'text', text: 'and?' },
+      ],
+    },
+  ])
+})
+
+test('messages §13 G37, G38 images by data and by URL, documents as text between title lines', async () => {
+  const { messages } = await sentFor(
+    user([
+      { type: 'image', source: { type: 'url', url: 'https://x/y.png' } },
+      {
+        type: 'document',
+        title: 'Notes',
+        context: 'old',
+        source: { type: 'text', media_type: 'text/plain', data: 'abc' },
+      },
+      { type: 'search_result', title: 'T', source: 'https://s', content: [{ type: 'text', text: 'found' }] },
+      { type: 'text', text: 'what?' },
+    ]),
+  )
+  expect(messages).toEqual([
+    {
+      role: 'user',
+      content: [
+        { type: 'image_url', image_url: { url: 'https://x/y.png' } },
+        { type: 'text', text: '[document: Notes]\nold\nabc\n[end of document: Notes]' },
+        { type: 'text', text: 'T\nhttps://s\nfound' },
+        { type: 'text', text: 'what?' },
+      ],
+    },
+  ])
+  const pdf = user([
+    {
+      type: 'document',
+      title: 'p.pdf',
+      source: { type: 'base64', media_type: 'application/pdf', data: 'aGk=' },
+    },
+  ])
+  expect((await sentFor(pdf, { pdf: 'file' })).messages[0].content).toEqual([
+    { type: 'file', file: { file_data: 'data:application/pdf;base64,aGk=', filename: 'p.pdf' } },
+  ])
+})
+
+test('messages §13 G32, G33, G41 tools, their choice, and what the text must look like', async () => {
+  const tools = [WEATHER, { name: 'later', defer_loading: true }, { type: 'bash_20250124', name: 'bash' }]
+  const choose = async (choice: object) =>
+    (await sentFor({ tools, tool_choice: choice })) as Record<string, unknown>
+  const auto = await choose({ type: 'auto', disable_parallel_tool_use: true })
+  expect([auto.tool_choice, auto.parallel_tool_calls]).toEqual(['auto', false])
+  expect(auto.tools).toEqual([
+    {
+      type: 'function',
+      function: { name: 'weather', description: WEATHER.description, parameters: WEATHER.input_schema },
+    },
+  ])
+  expect((await choose({ type: 'any' })).tool_choice).toBe('required')
+  expect((await choose({ type: 'none' })).tool_choice).toBe('none')
+  expect((await choose({ type: 'tool', name: 'weather' })).tool_choice).toEqual({
+    type: 'function',
+    function: { name: 'weather' },
+  })
+  const schema = { type: 'object', properties: { a: { type: 'number' } } }
+  const sent = await sentFor({ output_config: { effort: 'max', format: { type: 'json_schema', schema } } })
+  expect(sent.response_format).toEqual({
+    type: 'json_schema',
+    json_schema: { name: 'output', schema, strict: true },
+  })
+  expect(sent.reasoning_effort).toBe('high')
+})
+
+test('messages §13 G34, G35 thinking goes to the template, its history to reasoning_content', async () => {
+  const kwargs = async (thinking?: object) =>
+    (await sentFor({ max_tokens: 4_096, thinking })).chat_template_kwargs
+  expect(await kwargs()).toBeUndefined()
+  expect(await kwargs({ type: 'adaptive' })).toEqual({ enable_thinking: true, thinking: true })
+  expect(await kwargs({ type: 'enabled', budget_tokens: 2_048 })).toEqual({
+    enable_thinking: true,
+    thinking: true,
+  })
+  expect(await kwargs({ type: 'disabled' })).toEqual({ enable_thinking: false, thinking: false })
+  const { messages } = await sentFor({
+    messages: [
+      { role: 'user', content: 'a' },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'thinking', thinking: 'hm', signature: '' },
+          { type: 'redacted_thinking', data: 'xxx' },
+          { type: 'text', text: 'b' },
+        ],
+      },
+      { role: 'user', content: 'c' },
+    ],
+  })
+  expect(messages[1]).toEqual({ role: 'assistant', content: 'b', reasoning_content: 'hm' })
+})
+
+test('messages §3.2 a begun answer is gone on with, and neighbours of one role are one turn', async () => {
+  const sent = await sentFor({
+    messages: [
+      { role: 'user', content: 'a' },
+      { role: 'user', content: [{ type: 'text', text: 'b' }] },
+      { role: 'assistant', content: 'The answer is ' },
+    ],
+    top_k: 4,
+    top_p: 0.5,
+    temperature: 1.2,
+    stop_sequences: ['END'],
+  })
+  expect(sent).toMatchObject({
+    messages: [
+      { role: 'user', content: 'a\nb' },
+      { role: 'assistant', content: 'The answer is' },
+    ],
+    continue_final_message: true,
+    add_generation_prompt: false,
+    top_k: 4,
+    top_p: 0.5,
+    temperature: 1.2,
+    stop: ['END'],
+  })
+})
+
+test('messages §13 G61 calls that a gateway has answered are told as calls and results', async () => {
+  const { messages } = await sentFor({
+    messages: [
+      { role: 'user', content: 'a' },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'mcp_tool_use', id: 'mcptoolu_1', name: 'look', server_name: 's', input: { x: 1 } },
+          {
+            type: 'mcp_tool_result',
+            tool_use_id: 'mcptoolu_1',
+            is_error: false,
+            content: [{ type: 'text', text: 'r' }],
+          },
+          { type: 'text', text: 'done' },
+        ],
+      },
+      { role: 'user', content: 'b' },
+    ],
+  })
+  expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant', 'user'])
+  expect(messages[2]).toEqual({ role: 'tool', tool_call_id: 'mcptoolu_1', content: 'r' })
+  expect(messages[3]).toEqual({ role: 'assistant', content: 'done' })
+})
+
+const ends: readonly (readonly [check: string, message: object, more: object, want: object])[] = [
+  ['G27', { content: 'a' }, { matched_stop: 'END' }, { stop_reason: 'stop_sequence', stop_sequence: 'END' }],
+  ['G27', { content: 'a' }, { stop_reason: 'other' }, { stop_reason: 'end_turn', stop_sequence: null }],
+  ['G28', { content: 'a' }, { finish_reason: 'length' }, { stop_reason: 'max_tokens', stop_sequence: null }],
+  ['G52', { content: 'a' }, { finish_reason: 'content_filter' }, { stop_reason: 'refusal' }],
+  ['G52', { refusal: 'no' }, {}, { stop_reason: 'refusal', content: [{ type: 'text', text: 'no' }] }],
+  [
+    'G52, G29',
+    {
+      content: ' \n',
+      tool_calls: [{ id: 'call_1', function: { name: 'weather', arguments: '{"city":"X"}' } }],
+    },
+    {},
+    {
+      stop_reason: 'tool_use',
+      content: [{ type: 'tool_use', id: 'toolu_call_1', name: 'weather', input: { city: 'X' } }],
+    },
+  ],
+  [
+    'G20',
+    { tool_calls: [{ id: 'f.0:1', function: { name: 'weather', arguments: '' } }] },
+    { finish_reason: 'tool_calls' },
+    {
+      stop_reason: 'tool_use',
+      content: [
+        { type: 'tool_use', id: expect.stringMatching(/^toolu_x_[\w-]+$/), name: 'weather', input: {} },
+      ],
+    },
+  ],
+  [
+    '9.2',
+    { tool_calls: [{ id: 'c', function: { name: 'weather', arguments: '{"city":"Berl' } }] },
+    { finish_reason: 'length' },
+    {
+      stop_reason: 'max_tokens',
+      content: [{ type: 'tool_use', id: 'toolu_c', name: 'weather', input: { city: 'Berl' } }],
+    },
+  ],
+  [
+    'G34',
+    { reasoning_content: 'hm', content: 'a' },
+    {},
+    {
+      content: [
+        { type: 'thinking', thinking: 'hm', signature: '' },
+        { type: 'text', text: 'a' },
+      ],
+    },
+  ],
+]
+
+test.each(ends)('messages §13 %s how an answer ends, whole', async (_check, message, more, want) => {
+  const { create, workers } = await openMessages()
+  workers[0].script(CHAT, completion(message, more))
+  const reply = await create({ stop_sequences: ['END'], tools: [WEATHER] })
+  expect(await reply.json()).toMatchObject(want)
+})
+
+test('messages §13 G29 the id of a call comes back to the worker as the worker gave it', async () => {
+  const { create, workers } = await openMessages()
+  const id = 'functions.weather:0'
+  workers[0].script(
+    CHAT,
+    completion({ tool_calls: [{ id, function: { name: 'weather', arguments: '{}' } }] }),
+  )
+  const first = (await (await create({ tools: [WEATHER] })).json()) as { content: { id: string }[] }
+  await create({
+    tools: [WEATHER],
+    messages: [
+      { role: 'user', content: 'a' },
+      { role: 'assistant', content: first.content },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: first.content[0].id, content: '30' }] },
+    ],
+  })
+  const { messages } = workers[0].requestsTo(CHAT)[1].json() as { messages: Record<string, unknown>[] }
+  expect(messages[2].tool_call_id).toBe(id)
+  expect((messages[1].tool_calls as { id: string }[])[0].id).toBe(id)
+})
+
+test('messages §13 G51, G50 cached tokens are no input; without usage there is an estimate', async () => {
+  const { create, workers } = await openMessages()
+  const usage = {
+    prompt_tokens: 100,
+    completion_tokens: 7,
+    prompt_tokens_details: { cached_tokens: 30 },
+    completion_tokens_details: { reasoning_tokens: 2 },
+  }
+  workers[0].script(CHAT, completion({ content: 'a' }, {}, usage))
+  expect(await (await create()).json()).toMatchObject({
+    usage: {
+      input_tokens: 70,
+      cache_read_input_tokens: 30,
+      cache_creation_input_tokens: 0,
+      output_tokens: 7,
+      output_tokens_details: { thinking_tokens: 2 },
+    },
+  })
+  workers[0].script(
+    CHAT,
+    jsonAnswer({ choices: [{ index: 0, message: { content: 'abcdefgh' }, finish_reason: 'stop' }] }),
+  )
+  expect(await (await create()).json()).toMatchObject({ usage: { input_tokens: 2, output_tokens: 2 } })
+})
+
+test('messages §13 G26 a prompt that is too long is said in the words that clients know', async () => {
+  const { create, workers } = await openMessages()
+  const vllm =
+    "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens in the messages."
+  workers[0].script(CHAT, jsonAnswer({ error: { message: vllm, type: 'BadRequestError' } }, { status: 400 }))
+  for (const stream of [false, true]) {
+    const reply = await create({ stream })
+    const { error } = (await reply.json()) as Envelope
+    expect([reply.status, error.type]).toEqual([400, 'invalid_request_error'])
+    expect(error.message).toContain('prompt is too long: 9000 tokens > 8192 maximum')
+  }
+  workers[0].script(
+    CHAT,
+    sseAnswer([chunk({ content: 'a' }), { waitMs: 50 }, `{"error":{"message":${JSON.stringify(vllm)}}}`]),
+  )
+  const events = readEvents(await (await create({ stream: true })).text())
+  expect(events.at(-1)).toMatchObject({ type: 'error', error: { type: 'invalid_request_error' } })
+})
+
+test('messages §13 G25 a refusal before the first token keeps its status, in the envelope', async () => {
+  const { create, workers } = await openMessages({ kernel: { retry: { maxAttempts: 1 } } })
+  const statuses = [
+    [400, 'invalid_request_error'],
+    [429, 'rate_limit_error'],
+    [500, 'api_error'],
+    [503, 'overloaded_error'],
+    [529, 'overloaded_error'],
+  ] as const
+  for (const [status, type] of statuses) {
+    workers[0].script(
+      CHAT,
+      jsonAnswer({ error: { message: 'no' } }, { status, headers: { 'retry-after': '3' } }),
+    )
+    const reply = await create({ stream: true })
+    expect([reply.status, ((await reply.json()) as Envelope).error]).toEqual([
+      status,
+      { type, message: 'no' },
+    ])
+    expect(reply.headers.get('retry-after')).toBe('3')
+  }
+})
+
+test('messages §12.13 aliases lead to the operator’s models, and are listed for clients of the format', async () => {
+  const { create, workers, get } = await openMessages({
+    messages: { models: { 'claude-*': 'test-model', 'claude-opus-4': 'test-model' } },
+  })
+  const reply = (await (await create({ model: 'claude-sonnet-9' })).json()) as { model: string }
+  expect(reply.model).toBe('claude-sonnet-9')
+  expect((workers[0].requestsTo(CHAT)[0].json() as { model: string }).model).toBe('test-model')
+  const page = (await (await get('/v1/models?limit=1000', { 'anthropic-version': '2023-06-01' })).json()) as {
+    data: Record<string, unknown>[]
+  }
+  expect(page).toMatchObject({
+    object: 'list',
+    has_more: false,
+    first_id: 'test-model',
+    last_id: 'claude-opus-4',
+  })
+  expect(page.data.map(({ id, type, display_name }) => [id, type, display_name])).toEqual([
+    ['test-model', 'model', 'test-model'],
+    ['claude-opus-4', 'model', 'claude-opus-4'],
+  ])
+  expect(page.data[0].created_at).toMatch(/^\d{4}-/)
+  expect((await (await get('/v1/models')).json()) as object).not.toHaveProperty('has_more')
+})
+
+test('messages-2026-11: agents that look first find the gateway', async () => {
+  const { gateway } = await openMessages({ plugins: { auth: { apiKey: 'k' } } })
+  expect((await fetch(`${gateway.url}/api/hello`, { method: 'HEAD' })).status).toBe(200)
+})
+
+test('messages §13 G53 tokens are counted without max_tokens; an estimate says so', async () => {
+  const { post, workers } = await openMessages({ plugins: { auth: { apiKey: 'k' } } })
+  const body = {
+    model: 'test-model',
+    system: 'abcd',
+    tools: [WEATHER],
+    messages: [{ role: 'user', content: 'é'.repeat(8) }],
+  }
+  const reply = await post('/v1/messages/count_tokens', body, { 'x-api-key': 'k' })
+  const { input_tokens: count } = (await reply.json()) as { input_tokens: number }
+  expect(count).toBeGreaterThan(5)
+  expect(reply.headers.get('x-weir-token-estimate')).toBe('true')
+  expect((await post('/v1/messages/count_tokens', body)).status).toBe(401)
+  expect(workers[0].requests).toEqual([])
+})
+
+test('messages §13 G19 the streamed blocks are those of the whole reply', async () => {
+  const { create, workers } = await openMessages()
+  const call = (index: number, id: string, text: string) => ({
+    index,
+    id,
+    function: { name: 'weather', arguments: text },
+  })
+  const message = {
+    reasoning_content: 'let me see',
+    content: 'Well, 🙂 I look.',
+    tool_calls: [call(0, 'call_1', '{"city":"X"}'), call(1, 'call_2', '')],
+  }
+  const usage = { prompt_tokens: 11, completion_tokens: 8 }
+  workers[0].script(CHAT, completion(message, { finish_reason: 'tool_calls' }, usage))
+  const whole = (await (await create({ tools: [WEATHER] })).json()) as Record<string, unknown>
+  const deltas = [
+    { role: 'assistant', content: '' },
+    { reasoning_content: 'let me' },
+    { reasoning_content: ' see' },
+    { content: '\n' },
+    { content: 'Well, 🙂' },
+    { content: ' I look.' },
+    { tool_calls: [call(0, 'call_1', '')] },
+    { tool_calls: [{ index: 0, function: { arguments: '{"ci' } }] },
+    { tool_calls: [{ index: 0, function: { arguments: 'ty":"X"}' } }] },
+    { tool_calls: [call(1, 'call_2', '')] },
+  ]
+  const events = [
+    ...deltas.map((delta) => chunk(delta)),
+    chunk({}, 'tool_calls'),
+    usageChunk(usage),
+    '[DONE]',
+  ]
+  workers[0].script(CHAT, sseAnswer(events))
+  const reply = await create({ tools: [WEATHER], stream: true })
+  expect(reply.headers.get('content-type')).toContain('text/event-stream')
+  expect(reply.headers.get('request-id')).toMatch(/^req_/)
+  const told = accumulate(readEvents(await reply.text()))
+  const blocks = whole.content as { type: string; text?: string }[]
+  expect(told.content).toEqual(
+    blocks.map(({ type, text, ...rest }) =>
+      type === 'text' ? { type, text: `\n${text}` } : { type, ...rest },
+    ),
+  )
+  expect(told.usage).toEqual(whole.usage)
+  expect(told.stop_reason).toBe('tool_use')
+})

@@ -1,0 +1,361 @@
+/** Unmodified clients of the format: the vendor's SDK, the AI SDK, and a coding agent, over scripted workers. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createAnthropic } from '@ai-sdk/anthropic'
+import Anthropic from '@anthropic-ai/sdk'
+import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
+import { afterEach, describe, expect, test } from 'vitest'
+import { startBuiltGateway, stopCommands } from '../support/built-command.ts'
+import {
+  type Answer,
+  jsonAnswer,
+  type RecordedRequest,
+  type ScriptedWorker,
+  sseAnswer,
+  startScriptedWorker,
+  streamAnswer,
+} from '../support/scripted-worker.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const MESSAGES = 'POST /v1/messages'
+const VENDOR = { runtime_type: 'external', provider: 'anthropic', labels: { provider: 'anthropic' } }
+
+const workers: ScriptedWorker[] = []
+afterEach(async () => {
+  await stopCommands()
+  for (const worker of workers.splice(0)) await worker.close()
+})
+
+/** One gateway process in front of one scripted worker. */
+async function openGateway(plugins: Record<string, unknown> = {}, spec: Record<string, unknown> = {}) {
+  const worker = await startScriptedWorker()
+  workers.push(worker)
+  const gateway = await startBuiltGateway({
+    plugins: { messages: {}, 'chat-engine': {}, ...plugins },
+    workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'test-model' }], ...spec }],
+  })
+  return { gateway, worker }
+}
+
+interface ChatBody {
+  readonly stream?: boolean
+  readonly messages: readonly { readonly role: string; readonly content: unknown }[]
+  readonly tools?: readonly { readonly function: { readonly name: string } }[]
+}
+
+interface Turn {
+  readonly reasoning?: string
+  readonly text?: string
+  readonly call?: { readonly name: string; readonly input: object }
+}
+
+/** An engine of chat completions that says what `turnOf` makes of the request, streamed or whole as it is asked. */
+function chatEngine(turnOf: (body: ChatBody) => Turn): (request: RecordedRequest) => Answer {
+  let calls = 0
+  return (request) => {
+    const body = request.json() as ChatBody
+    const { reasoning, text, call } = turnOf(body)
+    const id = `call_${++calls}`
+    const args = JSON.stringify(call?.input)
+    const reason = call === undefined ? 'stop' : 'tool_calls'
+    const usage = { prompt_tokens: 21, completion_tokens: 7 }
+    if (body.stream !== true) {
+      const toolCalls = call && [{ id, type: 'function', function: { name: call.name, arguments: args } }]
+      const message = {
+        role: 'assistant',
+        content: text ?? null,
+        reasoning_content: reasoning,
+        tool_calls: toolCalls,
+      }
+      return jsonAnswer({
+        id: 'c',
+        model: 'm',
+        choices: [{ index: 0, message, finish_reason: reason }],
+        usage,
+      })
+    }
+    const deltas: object[] = [{ role: 'assistant', content: '' }]
+    if (reasoning !== undefined)
+      for (const part of halves(reasoning)) deltas.push({ reasoning_content: part })
+    if (text !== undefined) for (const part of halves(text)) deltas.push({ content: part })
+    if (call !== undefined) {
+      deltas.push({
+        tool_calls: [{ index: 0, id, type: 'function', function: { name: call.name, arguments: '' } }],
+      })
+      for (const part of halves(args))
+        deltas.push({ tool_calls: [{ index: 0, function: { arguments: part } }] })
+    }
+    const chunk = (delta: object, finish: string | null) =>
+      JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })
+    return sseAnswer([
+      ...deltas.map((delta) => chunk(delta, null)),
+      chunk({}, reason),
+      JSON.stringify({ id: 'c', model: 'm', choices: [], usage }),
+      '[DONE]',
+    ])
+  }
+}
+
+function halves(text: string): string[] {
+  const middle = Math.ceil(text.length / 2)
+  return [text.slice(0, middle), text.slice(middle)].filter((part) => part !== '')
+}
+
+const results = ({ messages }: ChatBody) => messages.filter(({ role }) => role === 'tool').length
+
+const WEATHER: Anthropic.Tool = {
+  name: 'weather',
+  description: 'Looks out of the window',
+  input_schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+}
+const ask = (text: string) => ({
+  model: 'test-model',
+  max_tokens: 4_096,
+  messages: [{ role: 'user' as const, content: text }],
+})
+
+describe('messages §13 G16 @anthropic-ai/sdk over a chat worker', () => {
+  async function open(turnOf: (body: ChatBody) => Turn) {
+    const { gateway, worker } = await openGateway({ auth: { apiKey: 'key' } })
+    worker.script(CHAT, chatEngine(turnOf))
+    return {
+      client: new Anthropic({ baseURL: gateway.url, apiKey: 'key', maxRetries: 0 }),
+      worker,
+    }
+  }
+
+  test('create', async () => {
+    const { client } = await open(() => ({ text: 'Hello there' }))
+    const message = await client.messages.create(ask('Hi'))
+    expect(message).toMatchObject({
+      type: 'message',
+      role: 'assistant',
+      content: [{ type: 'text', text: 'Hello there' }],
+      stop_reason: 'end_turn',
+      usage: { input_tokens: 21, output_tokens: 7 },
+    })
+    expect(message._request_id).toMatch(/^req_/)
+  })
+
+  test('G29 the stream helper runs a tool and ends its turn', async () => {
+    const { client, worker } = await open((body) =>
+      results(body) === 0
+        ? {
+            reasoning: 'I have to look.',
+            text: 'Let me see.',
+            call: { name: 'weather', input: { city: 'Kyoto' } },
+          }
+        : { text: 'It rains.' },
+    )
+    const first = await client.messages
+      .stream({ ...ask('Weather?'), tools: [WEATHER], thinking: { type: 'enabled', budget_tokens: 2_048 } })
+      .finalMessage()
+    expect(first.stop_reason).toBe('tool_use')
+    expect(first.content).toMatchObject([
+      { type: 'thinking', thinking: 'I have to look.', signature: '' },
+      { type: 'text', text: 'Let me see.' },
+      { type: 'tool_use', id: 'toolu_call_1', name: 'weather', input: { city: 'Kyoto' } },
+    ])
+    const call = first.content[2] as Anthropic.ToolUseBlock
+    const second = await client.messages
+      .stream({
+        ...ask('Weather?'),
+        tools: [WEATHER],
+        messages: [
+          { role: 'user', content: 'Weather?' },
+          { role: 'assistant', content: first.content },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: call.id, content: 'rain' }] },
+        ],
+      })
+      .finalMessage()
+    expect(second).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: 'It rains.' }] })
+    const { messages } = worker.requestsTo(CHAT)[1].json() as ChatBody
+    expect(messages[1]).toMatchObject({ reasoning_content: 'I have to look.', content: 'Let me see.' })
+    expect(messages[2]).toEqual({ role: 'tool', tool_call_id: 'call_1', content: 'rain' })
+  })
+
+  test('beta headers, and a count of tokens', async () => {
+    const { client, worker } = await open(() => ({ text: 'ok' }))
+    const message = await client.beta.messages.create({ ...ask('Hi'), betas: ['context-1m-2025-08-07'] })
+    expect(message.content).toMatchObject([{ type: 'text', text: 'ok' }])
+    const { input_tokens: count } = await client.messages.countTokens({
+      model: 'test-model',
+      messages: ask('Hi').messages,
+    })
+    expect(count).toBeGreaterThan(0)
+    expect(worker.requestsTo(CHAT)).toHaveLength(1)
+  })
+
+  test('errors have the class, type and id that the client knows', async () => {
+    const { client } = await open(() => ({ text: 'ok' }))
+    const failure = await client.messages
+      .create({ ...ask('Hi'), model: 'nobody' })
+      .catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(Anthropic.NotFoundError)
+    expect(failure).toMatchObject({ status: 404, requestID: expect.stringMatching(/^req_/) })
+  })
+})
+
+const USAGE = { input_tokens: 3, output_tokens: 4 }
+
+test('messages §13 G16 @anthropic-ai/sdk over a worker that speaks the format', async () => {
+  const { gateway, worker } = await openGateway({}, VENDOR)
+  const client = new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 })
+  const message = {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'v',
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: USAGE,
+  }
+  worker.script(MESSAGES, (request) => {
+    const { stream } = request.json() as { stream?: boolean }
+    if (stream !== true)
+      return jsonAnswer({ ...message, content: [{ type: 'text', text: 'Hello' }], stop_reason: 'end_turn' })
+    const events = [
+      { type: 'message_start', message },
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hello' } },
+      { type: 'content_block_stop', index: 0 },
+      {
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn', stop_sequence: null },
+        usage: { output_tokens: 4 },
+      },
+      { type: 'message_stop' },
+    ]
+    const frames = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+    return streamAnswer(frames, { headers: { 'content-type': 'text/event-stream' } })
+  })
+  worker.script('POST /v1/messages/count_tokens', jsonAnswer({ input_tokens: 5 }))
+  const whole = await client.messages.create(ask('Hi'))
+  const streamed = await client.messages.stream(ask('Hi')).finalMessage()
+  expect(whole.content).toEqual([{ type: 'text', text: 'Hello' }])
+  expect(streamed.content).toMatchObject(whole.content)
+  expect(
+    (await client.messages.countTokens({ model: 'test-model', messages: ask('Hi').messages })).input_tokens,
+  ).toBe(5)
+})
+
+test('messages @ai-sdk/anthropic generates, streams and runs a tool over a chat worker', async () => {
+  const { gateway, worker } = await openGateway()
+  worker.script(
+    CHAT,
+    chatEngine((body) =>
+      body.tools !== undefined && results(body) === 0
+        ? { call: { name: 'weather', input: { city: 'Oslo' } } }
+        : { text: 'It snows.' },
+    ),
+  )
+  const model = createAnthropic({ baseURL: `${gateway.url}/v1`, apiKey: 'none' })('test-model')
+  const plain = streamText({ model, prompt: 'Weather?', maxRetries: 0 })
+  let streamed = ''
+  for await (const part of plain.textStream) streamed += part
+  expect(streamed).toBe('It snows.')
+  const seen: unknown[] = []
+  const weather = tool({
+    description: 'd',
+    inputSchema: jsonSchema<{ city: string }>({ type: 'object', properties: { city: { type: 'string' } } }),
+    execute: async (input) => {
+      seen.push(input)
+      return 'snow'
+    },
+  })
+  const told = await generateText({
+    model,
+    prompt: 'Weather?',
+    maxRetries: 0,
+    tools: { weather },
+    stopWhen: stepCountIs(3),
+  })
+  expect(seen).toEqual([{ city: 'Oslo' }])
+  expect([told.text, told.finishReason]).toEqual(['It snows.', 'stop'])
+})
+
+const PARTS = fileURLToPath(new URL('../parts', import.meta.url))
+const CLAUDE = join(PARTS, 'node_modules', '.bin', 'claude')
+
+test.skipIf(!existsSync(CLAUDE))(
+  'messages-2026-11: Claude Code, headless, does a task with two tools over a chat worker',
+  async () => {
+    const { gateway, worker } = await openGateway({
+      auth: { apiKey: 'agent-key' },
+      messages: { models: { 'claude-*': 'test-model' } },
+    })
+    const home = mkdtempSync(join(tmpdir(), 'weir-agent-'))
+    const file = join(home, 'note.txt')
+    worker.script(
+      CHAT,
+      chatEngine((body) => {
+        if (!body.tools?.some(({ function: { name } }) => name === 'Write')) return { text: 'A note' }
+        switch (results(body)) {
+          case 0:
+            return {
+              reasoning: 'First the file.',
+              call: { name: 'Write', input: { file_path: file, content: 'from the model' } },
+            }
+          case 1:
+            return { text: 'Written.', call: { name: 'Read', input: { file_path: file } } }
+          default:
+            return { text: 'The note says what it should.' }
+        }
+      }),
+    )
+    const args = [
+      '-p',
+      'Write a note and read it.',
+      '--model',
+      'claude-sonnet-4-5',
+      '--allowedTools',
+      'Write,Read',
+      '--permission-mode',
+      'acceptEdits',
+      '--output-format',
+      'json',
+    ]
+    const child = spawn(CLAUDE, args, {
+      cwd: home,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        PATH: process.env.PATH,
+        HOME: home,
+        ANTHROPIC_BASE_URL: gateway.url,
+        ANTHROPIC_AUTH_TOKEN: 'agent-key',
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+        DISABLE_TELEMETRY: '1',
+        DISABLE_AUTOUPDATER: '1',
+        DISABLE_ERROR_REPORTING: '1',
+      },
+    })
+    let out = ''
+    child.stdout.on('data', (text: Buffer) => {
+      out += text.toString()
+    })
+    child.stderr.on('data', (text: Buffer) => {
+      out += text.toString()
+    })
+    const timer = setTimeout(() => child.kill('SIGKILL'), 90_000)
+    try {
+      const [code] = (await once(child, 'close')) as [number | null]
+      expect(code, out).toBe(0)
+      expect(JSON.parse(out)).toMatchObject({ is_error: false, result: 'The note says what it should.' })
+      expect(readFileSync(file, 'utf8')).toBe('from the model')
+      const turns = worker.requestsTo(CHAT).map((request) => request.json() as ChatBody)
+      expect(Math.max(...turns.map(results))).toBe(2)
+      expect(turns.some(({ stream }) => stream === true)).toBe(true)
+      expect(JSON.stringify(turns)).not.toContain('x-anthropic-billing-header')
+    } finally {
+      clearTimeout(timer)
+      child.kill('SIGKILL')
+      rmSync(home, { recursive: true, force: true })
+    }
+  },
+  120_000,
+)
