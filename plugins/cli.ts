@@ -1,5 +1,13 @@
 #!/usr/bin/env node
 /** The `weir` command. */
-import { runCommand } from './cli/program.ts'
+import { nodeTooOld } from './cli/node-version.ts'
 
-await runCommand(process.argv.slice(2))
+const complaint = nodeTooOld(process.versions.node)
+if (complaint === null) {
+  // Only now: what it imports does not load on an older Node.
+  const { runCommand } = await import('./cli/program.ts')
+  await runCommand(process.argv.slice(2))
+} else {
+  console.error(complaint)
+  process.exitCode = 1
+}
