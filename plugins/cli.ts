@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 /** The `weir` command. */
-import { nodeTooOld } from './cli/node-version.ts'
+import { unsuitableNode } from './cli/node-version.ts'
 
-const complaint = nodeTooOld(process.versions.node)
+const complaint = unsuitableNode(process.versions.node)
 if (complaint === null) {
-  // Only now: what it imports does not load on an older Node.
+  // Only now: what it imports does not load on another Node.
   const { runCommand } = await import('./cli/program.ts')
   await runCommand(process.argv.slice(2))
 } else {

@@ -109,13 +109,13 @@ test('TypeScript finds the types of weir by name', async () => {
   await run(tsc, ['--ignoreConfig', ...flags, '--types', '', 'visit-counter.ts'], inFolder)
 })
 
-test('an older Node is told in one line, before anything breaks on it', async () => {
+test('another Node is told in one line, before anything breaks on it', async () => {
   const pretend = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.20.2'})`
   const command = join(folder, 'node_modules/weir/dist/plugins/cli.js')
   const end = run(process.execPath, ['--import', pretend, command, 'serve'], inFolder)
   await expect(end).rejects.toMatchObject({
     code: 1,
     stdout: '',
-    stderr: expect.stringMatching(/^weir: Node 22\.12 or newer is needed, this is Node 20\.20\.2 .*\n$/),
+    stderr: expect.stringMatching(/^weir: Node 22, from 22\.12 on, is needed; this is Node 20\.20\.2 .*\n$/),
   })
 })
