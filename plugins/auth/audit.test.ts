@@ -57,7 +57,7 @@ test('serving routes leave no audit line', () => {
         wanted.push(options.routes?.({ access } as RouteDefinition) ?? true)
     },
   } as unknown as Host
-  auth.register(host, { apiKey: 'k', tenantKeys: [], controlPlaneKeys: [], jwt: null, auditLog: true })
+  auth.register(host, { apiKey: 'k', tenantKeys: [], controlPlaneKeys: [], auditLog: true })
   expect(wanted).toEqual([false, false, true, false, false, true])
 })
 

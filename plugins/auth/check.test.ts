@@ -8,10 +8,7 @@ const log = { warn() {} }
 
 function auth(config: Partial<AuthConfig>): KeyAuth {
   return new KeyAuth(
-    readKeys(
-      { apiKey: null, tenantKeys: [], controlPlaneKeys: [], jwt: null, auditLog: true, ...config },
-      log,
-    ),
+    readKeys({ apiKey: null, tenantKeys: [], controlPlaneKeys: [], auditLog: true, ...config }, log),
   )
 }
 

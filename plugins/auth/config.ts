@@ -52,7 +52,11 @@ const jwtConfig = Type.Object(
       description: 'Limit of one fetch of the key set, milliseconds.',
     }),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    description:
+      'Tokens of one issuer, beside keys. They open the serving routes, and with the admin role the control plane.',
+  },
 )
 
 /** The part about tokens with every default filled in. */
@@ -77,11 +81,7 @@ export const authConfig = Type.Object(
       description:
         'Keys of operators, each `id:name:role:key` with role `admin` or `user`. With one configured, the control plane takes nothing else.',
     }),
-    jwt: Type.Union([jwtConfig, Type.Null()], {
-      default: null,
-      description:
-        'Tokens of one issuer, beside keys. They open the serving routes, and with the admin role the control plane.',
-    }),
+    jwt: Type.Optional(jwtConfig),
     auditLog: Type.Boolean({
       default: true,
       description: 'One log line, level info, per decision about a control-plane request.',

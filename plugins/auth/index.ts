@@ -19,7 +19,7 @@ export default definePlugin({
   register(host, config) {
     // Every thread reads the keys; one of them speaks about mistakes.
     const log = host.isControl ? host.log : { warn() {} }
-    const tokens = config.jwt === null ? null : new TokenVerifier(config.jwt)
+    const tokens = config.jwt === undefined ? null : new TokenVerifier(config.jwt)
     host.provide(Auth, new KeyAuth(readKeys(config, log), tokens))
     if (!config.auditLog || host.kernelConfig.auth === 'off') return
     // Early: a decision counts even where another plugin's hook answers the request.

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest'
 import type { AuthConfig } from './config.ts'
 import { readKeys } from './keys.ts'
 
-const none: AuthConfig = { apiKey: null, tenantKeys: [], controlPlaneKeys: [], jwt: null, auditLog: true }
+const none: AuthConfig = { apiKey: null, tenantKeys: [], controlPlaneKeys: [], auditLog: true }
 const log = { warn: vi.fn() }
 
 function messageOf(run: () => unknown): string {
