@@ -1,5 +1,13 @@
 #!/usr/bin/env node
 /** The `weir` command. */
-import { runCommand } from './cli/program.ts'
+import { unsuitableNode } from './cli/node-version.ts'
 
-await runCommand(process.argv.slice(2))
+const complaint = unsuitableNode(process.versions.node)
+if (complaint === null) {
+  // Only now: what it imports does not load on another Node.
+  const { runCommand } = await import('./cli/program.ts')
+  await runCommand(process.argv.slice(2))
+} else {
+  console.error(complaint)
+  process.exitCode = 1
+}

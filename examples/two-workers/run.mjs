@@ -2,6 +2,13 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
+if (Number(process.versions.node.split('.')[0]) < 22) {
+  console.error(
+    `Node 22 or newer is needed, this is Node ${process.version}; try: npx node ${process.argv[1]}`,
+  )
+  process.exit(1)
+}
+
 const REQUESTS = 20
 const ENGINE_PORTS = [9011, 9012]
 const gateway = 'http://127.0.0.1:30001'

@@ -25,7 +25,7 @@ function write(
     {
       audit: true,
       principal: identity?.tenant ?? null,
-      auth_method: identity === null || identity.tenant === 'anonymous' ? null : 'api_key',
+      auth_method: methodOf(identity),
       role: identity?.role ?? null,
       method: ctx.method,
       path: clean(ctx.path),
@@ -34,6 +34,11 @@ function write(
     },
     'control-plane access',
   )
+}
+
+function methodOf(identity: Identity | null): string | null {
+  if (identity === null || identity.tenant === 'anonymous') return null
+  return identity.tenant.startsWith('jwt:') ? 'jwt' : 'api_key'
 }
 
 /** Control characters are written as escapes, also where the log is read as plain text. */

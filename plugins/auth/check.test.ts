@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Identity } from '#kernel'
 import { KeyAuth } from './check.ts'
 import type { AuthConfig } from './config.ts'
 import { readKeys } from './keys.ts'
@@ -13,7 +14,7 @@ function auth(config: Partial<AuthConfig>): KeyAuth {
 
 function outcome(service: KeyAuth, access: 'api' | 'admin', authorization?: string, apiKey?: string): string {
   try {
-    return service.check(access, { authorization, apiKey }).tenant
+    return (service.check(access, { authorization, apiKey }) as Identity).tenant
   } catch (error) {
     const { status, code } = error as { status: number; code: string }
     return `${status} ${code}`

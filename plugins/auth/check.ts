@@ -3,17 +3,19 @@ import type { Access, AuthService, Credentials, Identity } from '#kernel'
 import { authErrors } from './errors.ts'
 import { KeyTable } from './key-table.ts'
 import type { ConfiguredKeys } from './keys.ts'
+import type { TokenVerifier } from './tokens.ts'
 
 const ANONYMOUS: Identity = Object.freeze({ tenant: 'anonymous', role: null })
 const BEARER = 'Bearer '
 const CHALLENGE = ['www-authenticate', 'Bearer realm="control-plane"']
 
 /**
- * Decides by configured keys alone.
+ * Decides by configured keys, and by tokens of one issuer where that is configured.
  *
  * Serving routes take the shared key and tenant keys, and are open when neither is configured. The control plane
  * takes control-plane keys of role admin when any is configured; else the shared key; else it is open, unless
- * tenant keys exist: then nobody passes.
+ * tenant keys exist: then nobody passes. With an issuer nothing is open: its tokens are good for serving routes, and
+ * those with the role admin for the control plane. Keys are looked at first, so they never wait for the issuer.
  * @source API spec 5; routes facts 5.1, 5.2
  */
 export class KeyAuth implements AuthService {
@@ -24,30 +26,32 @@ export class KeyAuth implements AuthService {
   readonly #isAdminOpen: boolean
   readonly #adminNeedsRole: boolean
 
-  constructor(keys: ConfiguredKeys) {
+  readonly #tokens: TokenVerifier | null
+
+  constructor(keys: ConfiguredKeys, tokens: TokenVerifier | null = null) {
+    this.#tokens = tokens
     const shared = keys.shared === null ? [] : [keys.shared]
     this.#serving = new KeyTable(shared, keys.tenants)
     this.#admin = keys.hasControlPlane ? new KeyTable(keys.controlPlane) : new KeyTable(shared)
     this.#own = new KeyTable(shared, keys.tenants, keys.controlPlane)
-    this.#isServingOpen = this.#serving.size === 0
+    this.#isServingOpen = this.#serving.size === 0 && tokens === null
     this.#isAdminOpen = this.#isServingOpen && !keys.hasControlPlane
     this.#adminNeedsRole = keys.hasControlPlane
   }
 
-  check(access: Exclude<Access, 'public'>, credentials: Credentials): Identity {
+  check(access: Exclude<Access, 'public'>, credentials: Credentials): Identity | Promise<Identity> {
     return access === 'api' ? this.#checkServing(credentials) : this.#checkAdmin(credentials)
   }
 
   isGatewayKey(authorization: string): boolean {
-    if (this.#own.size === 0) return false
+    if (this.#own.size === 0 && this.#tokens === null) return false
     // Wider than check: a key must not leak because its scheme word was misspelled or missing.
     const isBearer = authorization.slice(0, BEARER.length).toLowerCase() === 'bearer '
-    return (
-      this.#own.find((isBearer ? authorization.slice(BEARER.length) : authorization).trim()) !== undefined
-    )
+    const key = (isBearer ? authorization.slice(BEARER.length) : authorization).trim()
+    return this.#own.find(key) !== undefined || this.#tokens?.isOwn(key) === true
   }
 
-  #checkServing(credentials: Credentials): Identity {
+  #checkServing(credentials: Credentials): Identity | Promise<Identity> {
     if (this.#isServingOpen) return ANONYMOUS
     const found = findBearer(this.#serving, credentials.authorization)
     if (found !== undefined) return found
@@ -55,19 +59,43 @@ export class KeyAuth implements AuthService {
       const owner = this.#serving.find(credentials.apiKey)
       if (owner !== undefined) return owner
     }
+    const token = this.#tokenIn(credentials.authorization)
+    if (token !== null) return token.then(passServing)
     throw authErrors.invalid_credential()
   }
 
-  #checkAdmin(credentials: Credentials): Identity {
+  #checkAdmin(credentials: Credentials): Identity | Promise<Identity> {
     if (this.#isAdminOpen) return ANONYMOUS
     const found = findBearer(this.#admin, credentials.authorization)
-    if (found === undefined) throw authErrors.invalid_credential.with({ headers: CHALLENGE })
+    if (found === undefined) {
+      const token = this.#tokenIn(credentials.authorization)
+      if (token !== null) return token.then(passAdmin)
+      throw authErrors.invalid_credential.with({ headers: CHALLENGE })
+    }
     if (this.#adminNeedsRole && found.role !== 'admin') {
       // The cause tells the audit log who was refused; it is never shown to the caller.
       throw authErrors.insufficient_role.with({ cause: found })
     }
     return found
   }
+
+  /** Null where no token is presented. */
+  #tokenIn(authorization: string | undefined): Promise<Identity | null> | null {
+    if (this.#tokens === null || authorization === undefined || !authorization.startsWith(BEARER)) return null
+    const token = authorization.slice(BEARER.length)
+    return this.#tokens.looksLikeToken(token) ? this.#tokens.verify(token) : null
+  }
+}
+
+function passServing(found: Identity | null): Identity {
+  if (found === null) throw authErrors.invalid_credential()
+  return found
+}
+
+function passAdmin(found: Identity | null): Identity {
+  if (found === null) throw authErrors.invalid_credential.with({ headers: CHALLENGE })
+  if (found.role !== 'admin') throw authErrors.insufficient_role.with({ cause: found })
+  return found
 }
 
 function findBearer(table: KeyTable, authorization: string | undefined): Identity | undefined {

@@ -12,6 +12,16 @@ export const authErrors = defineErrors('auth', {
     source: 'client',
     text: () => 'this key may not use the control plane; the role admin is required',
   },
+  identity_keys_unavailable: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: () => 'the token cannot be checked now: the keys of its issuer are out of reach',
+  },
+  insecure_jwks_url: {
+    kind: 'internal',
+    source: 'gateway',
+    text: () => 'auth.jwt.jwksUrl must be an https URL, or http on loopback',
+  },
   malformed_api_key: {
     kind: 'internal',
     source: 'gateway',

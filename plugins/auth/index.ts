@@ -1,10 +1,11 @@
-/** The auth plugin: checks callers against configured keys and keeps the audit trail of the control plane. */
+/** The auth plugin: checks callers against configured keys and tokens, and keeps the audit trail of the control plane. */
 import { Auth, definePlugin, type RouteDefinition } from '#kernel'
 import { auditDenial, auditSuccess } from './audit.ts'
 import { KeyAuth } from './check.ts'
 import { authConfig } from './config.ts'
 import { authFlags } from './flags.ts'
 import { readKeys } from './keys.ts'
+import { TokenVerifier } from './tokens.ts'
 
 export default definePlugin({
   manifest: {
@@ -18,7 +19,8 @@ export default definePlugin({
   register(host, config) {
     // Every thread reads the keys; one of them speaks about mistakes.
     const log = host.isControl ? host.log : { warn() {} }
-    host.provide(Auth, new KeyAuth(readKeys(config, log)))
+    const tokens = config.jwt === undefined ? null : new TokenVerifier(config.jwt)
+    host.provide(Auth, new KeyAuth(readKeys(config, log), tokens))
     if (!config.auditLog || host.kernelConfig.auth === 'off') return
     // Early: a decision counts even where another plugin's hook answers the request.
     const controlPlane = {

@@ -72,6 +72,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   level: ['plugins/storage', 'test/contract'],
   pg: ['plugins/postgres', 'test/contract'],
   piscina: ['kernel/threads'],
+  jose: ['plugins/auth', 'test/api'],
   '@extism/extism': ['plugins/wasm', 'wasm-sdk'],
   tokenizers: ['plugins/tokenizers'],
   '@huggingface/jinja': ['plugins/tokenizers'],

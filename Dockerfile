@@ -1,0 +1,30 @@
+# The gateway as an image: docker build -t weir . && docker run -p 30000:30000 -e WEIR_API_KEY weir serve --worker-url http://10.0.0.1:8000
+FROM node:22-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY tsconfig.json tsconfig.build.json ./
+COPY kernel kernel
+COPY plugins plugins
+COPY wasm-sdk wasm-sdk
+RUN npm run --silent build && rm -f dist/.tsbuildinfo
+
+FROM node:22-bookworm-slim AS packages
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev
+# The HTTP server comes with binaries for every platform; this image runs on one.
+RUN find node_modules/uWebSockets.js/dist/bin -name '*.node' ! -name "$(node -p '`uws_${process.platform}_${process.arch}_${process.versions.modules}.node`')" -delete
+
+FROM node:22-bookworm-slim
+ENV NODE_ENV=production WEIR_HOST=0.0.0.0 WEIR_PORT=30000
+WORKDIR /app
+COPY package.json LICENSE ./
+COPY plugins/tokenizers/sample plugins/tokenizers/sample
+COPY --from=packages /app/node_modules node_modules
+COPY --from=build /app/dist dist
+USER node
+EXPOSE 30000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=15s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.WEIR_PORT}/liveness`).then((reply) => process.exit(reply.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["node", "dist/plugins/cli.js"]
+CMD ["serve"]

@@ -1,0 +1,171 @@
+/** Tokens against a real issuer: a server with a key set that rotates. */
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { KeyAuth } from './check.ts'
+import { TokenVerifier } from './tokens.ts'
+
+const ISSUER = 'https://issuer.example'
+const REFETCH_MS = 100
+
+type Pair = Awaited<ReturnType<typeof generateKeyPair>>
+
+let server: Server
+let fetches = 0
+let isDown = false
+let published: [string, Pair][]
+let first: Pair
+
+beforeEach(async () => {
+  fetches = 0
+  isDown = false
+  first = await generateKeyPair('ES256')
+  published = [['k1', first]]
+  server = createServer(async (_request, reply) => {
+    fetches++
+    const keys = published.map(async ([kid, { publicKey }]) => ({ ...(await exportJWK(publicKey)), kid }))
+    reply.statusCode = isDown ? 500 : 200
+    reply.end(JSON.stringify({ keys: await Promise.all(keys) }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+})
+
+afterEach(() => {
+  server.closeAllConnections()
+  server.close()
+})
+
+function verifier(jwksUrl: string, refetchMs = REFETCH_MS): TokenVerifier {
+  return new TokenVerifier({
+    issuer: ISSUER,
+    audience: 'weir',
+    jwksUrl,
+    algorithms: ['ES256'],
+    clockSkewMs: 5000,
+    tenantClaim: 'sub',
+    roleClaim: 'roles',
+    adminRole: 'admin',
+    cacheMs: 600_000,
+    refetchMs,
+    timeoutMs: 5000,
+  })
+}
+
+/** The shared key has the shape of a token, which must not matter. */
+function auth(refetchMs?: number): KeyAuth {
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`
+  const shared = { key: 'shared.key.text', identity: { tenant: 'auth:shared', role: null } }
+  const keys = { shared, tenants: [], controlPlane: [], hasControlPlane: false }
+  return new KeyAuth(keys, verifier(url, refetchMs))
+}
+
+const inSeconds = (seconds: number) => Math.floor(Date.now() / 1000) + seconds
+const good: JWTPayload = { iss: ISSUER, aud: 'weir', sub: 'team-a', exp: inSeconds(600) }
+
+function sign(claims: JWTPayload, pair = first, kid = 'k1', alg = 'ES256'): Promise<string> {
+  return new SignJWT(claims).setProtectedHeader({ alg, kid }).sign(pair.privateKey)
+}
+
+async function outcome(service: KeyAuth, token: string, access: 'api' | 'admin' = 'api'): Promise<string> {
+  try {
+    return (await service.check(access, { authorization: `Bearer ${token}`, apiKey: undefined })).tenant
+  } catch (error) {
+    const { status, code } = error as { status: number; code: string }
+    return `${status} ${code}`
+  }
+}
+
+const REFUSED = '401 invalid_credential'
+
+test('claims name the tenant; the key set is fetched once', async () => {
+  const service = auth()
+  expect(await outcome(service, await sign(good))).toBe('jwt:team-a')
+  expect(await outcome(service, await sign({ ...good, sub: 'team-b' }))).toBe('jwt:team-b')
+  expect(fetches).toBe(1)
+})
+
+test('the admin role opens the control plane, from a list or a text; another role is 403', async () => {
+  const service = auth()
+  for (const roles of [['user', 'admin'], 'user admin'])
+    expect(await outcome(service, await sign({ ...good, roles }), 'admin')).toBe('jwt:team-a')
+  for (const roles of [['user'], 'administrator', undefined, { admin: true }, 7])
+    expect(await outcome(service, await sign({ ...good, roles }), 'admin')).toBe('403 insufficient_role')
+  expect(await outcome(service, await sign({ ...good, exp: 1, roles: ['admin'] }), 'admin')).toBe(REFUSED)
+})
+
+test('what is wrong with a token is 401', async () => {
+  const service = auth()
+  const stranger = await generateKeyPair('ES256')
+  const rsa = await generateKeyPair('RS256')
+  published.push(['rsa', rsa])
+  const [head, claims, signature] = (await sign(good)).split('.')
+  const wrong: Record<string, string> = {
+    issuer: await sign({ ...good, iss: 'https://other.example' }),
+    audience: await sign({ ...good, aud: ['other'] }),
+    expired: await sign({ ...good, exp: inSeconds(-6) }),
+    'no end': await sign({ ...good, exp: undefined }),
+    'not yet': await sign({ ...good, nbf: inSeconds(60) }),
+    signature: await sign(good, stranger),
+    algorithm: await sign(good, rsa, 'rsa', 'RS256'),
+    'shared secret': await new SignJWT(good)
+      .setProtectedHeader({ alg: 'HS256', kid: 'k1' })
+      .sign(Buffer.from(JSON.stringify(await exportJWK(first.publicKey)))),
+    unsigned: new UnsecuredJWT(good).encode(),
+    'unsigned with a signature': `${Buffer.from('{"alg":"none"}').toString('base64url')}.${claims}.${signature}`,
+    'changed claims': `${head}.${Buffer.from(JSON.stringify({ ...good, sub: 'root' })).toString('base64url')}.${signature}`,
+    'no tenant': await sign({ ...good, sub: undefined }),
+    'empty tenant': await sign({ ...good, sub: '' }),
+    'long tenant': await sign({ ...good, sub: 'x'.repeat(257) }),
+    'tenant with a line break': await sign({ ...good, sub: 'a\nb' }),
+    'not json': 'YQ.YQ.YQ',
+    nothing: '',
+  }
+  for (const [what, token] of Object.entries(wrong))
+    expect([what, await outcome(service, token)]).toEqual([what, REFUSED])
+  expect(await outcome(service, await sign({ ...good, exp: inSeconds(-2) }))).toBe('jwt:team-a')
+})
+
+test('a rotated key is fetched; an unknown one makes at most one fetch per pause', async () => {
+  const service = auth()
+  expect(await outcome(service, await sign(good))).toBe('jwt:team-a')
+  const second = await generateKeyPair('ES256')
+  published = [['k2', second]]
+  await expect.poll(async () => outcome(service, await sign(good, second, 'k2'))).toBe('jwt:team-a')
+  expect(fetches).toBe(2)
+  expect(await outcome(service, await sign(good))).toBe(REFUSED)
+
+  const calm = auth(60_000)
+  const before = fetches
+  for (let index = 0; index < 20; index++)
+    expect(await outcome(calm, await sign(good, first, `unknown-${index}`))).toBe(REFUSED)
+  expect(fetches - before).toBe(1)
+})
+
+test('an issuer out of reach is 503 and left alone for the pause; keys pass meanwhile', async () => {
+  isDown = true
+  const service = auth(60_000)
+  const token = await sign(good)
+  for (let index = 0; index < 10; index++)
+    expect(await outcome(service, token)).toBe('503 identity_keys_unavailable')
+  expect(fetches).toBe(1)
+  expect(await outcome(service, 'shared.key.text')).toBe('auth:shared')
+  expect(await outcome(service, 'another-key')).toBe(REFUSED)
+})
+
+test('tokens of the issuer never go on to workers', async () => {
+  const service = auth()
+  expect(service.isGatewayKey(`Bearer ${await sign({ ...good, exp: 1 })}`)).toBe(true)
+  expect(service.isGatewayKey(`bearer ${await sign({ ...good, iss: 'https://other.example' })}`)).toBe(false)
+  expect(service.isGatewayKey('Bearer a.b.c')).toBe(false)
+})
+
+test('with an issuer and no keys, nothing is open; a key set over plain http is refused at start', async () => {
+  const none = { shared: null, tenants: [], controlPlane: [], hasControlPlane: false }
+  const service = new KeyAuth(none, verifier('https://issuer.example/keys'))
+  for (const access of ['api', 'admin'] as const)
+    expect(() => service.check(access, { authorization: undefined, apiKey: undefined })).toThrow(/API key/)
+  expect(() => verifier('http://issuer.example/keys')).toThrow(/https/)
+  expect(() => verifier('not a url')).toThrow(/https/)
+})

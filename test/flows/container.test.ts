@@ -1,0 +1,139 @@
+/**
+ * The steps of the Dockerfile without a daemon, in folders instead of images, and what the systemd unit runs.
+ * Only `npm ci` is replaced: by links to the packages that are installed here.
+ */
+import { execFile, spawn } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterEach, expect, test } from 'vitest'
+import { freePort, makeFolder, RunningCommand, readyGateway, stopCommands } from '../support/built-command.ts'
+
+const run = promisify(execFile)
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`
+const HTTP_SERVER = 'uWebSockets.js'
+
+afterEach(stopCommands)
+
+interface Image {
+  readonly folder: string
+  readonly env: Record<string, string>
+  readonly settings: Map<string, string>
+}
+
+/** Each line of the Dockerfile as word and rest. */
+function instructions(): [string, string][] {
+  const lines = readFileSync(join(ROOT, 'Dockerfile'), 'utf8').split('\n')
+  return lines
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)])
+}
+
+/** What `npm ci` leaves; the HTTP server as a copy, since a later step deletes from it. */
+function linkPackages(folder: string): void {
+  const source = join(ROOT, 'node_modules')
+  const target = join(folder, 'node_modules')
+  mkdirSync(target)
+  for (const name of readdirSync(source)) {
+    if (name !== HTTP_SERVER) symlinkSync(join(source, name), join(target, name))
+  }
+  const own = `${process.platform}_${process.arch}_${process.versions.modules}.node`
+  cpSync(join(source, HTTP_SERVER), join(target, HTTP_SERVER), {
+    recursive: true,
+    filter: (path) => !path.endsWith('.node') || path.endsWith(own),
+  })
+  writeFileSync(join(target, HTTP_SERVER, 'dist/bin/uws_other_x64_127.node'), '')
+}
+
+/** Copies what the build context holds: .dockerignore shuts everything out that it does not name. */
+function copyFromContext(path: string, target: string): void {
+  const allowed = readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n')
+  expect(allowed, `${path} must be in .dockerignore`).toContain(`!${path.split('/')[0]}`)
+  expect(existsSync(join(ROOT, path)), `${path} must exist`).toBe(true)
+  cpSync(join(ROOT, path), target, {
+    recursive: true,
+    filter: (file) => !/\.test\.ts$|^(node_modules|target|build)$/.test(basename(file)),
+  })
+}
+
+async function build(): Promise<Image> {
+  const root = makeFolder()
+  const stages = new Map<string, string>()
+  let image: Image = { folder: root, env: {}, settings: new Map() }
+  for (const [word, rest] of instructions()) {
+    const words = rest.split(' ')
+    if (word === 'FROM') {
+      const folder = join(root, words[2] ?? 'final')
+      stages.set(words[2] ?? 'final', folder)
+      mkdirSync(folder)
+      image = { folder, env: {}, settings: new Map() }
+    } else if (word === 'ENV') {
+      for (const pair of words) image.env[pair.split('=')[0]] = pair.split('=')[1]
+    } else if (word === 'COPY') {
+      const stage = words[0].startsWith('--from=') ? words.shift()?.slice('--from='.length) : undefined
+      const target = words.pop() as string
+      for (const path of words) {
+        const to = join(image.folder, target, target.endsWith('/') ? path : '')
+        if (stage === undefined) copyFromContext(path, to)
+        else {
+          const from = join(stages.get(stage) as string, path.replace('/app/', ''))
+          cpSync(from, to, { recursive: true, verbatimSymlinks: true })
+        }
+      }
+    } else if (word === 'RUN' && rest.startsWith('npm ci')) linkPackages(image.folder)
+    else if (word === 'RUN') {
+      await run('sh', ['-c', rest], { cwd: image.folder, env: { ...image.env, PATH, HOME: root } })
+    } else image.settings.set(word, rest)
+  }
+  return image
+}
+
+test('the image holds production packages, starts as nobody special, and answers its health check', async () => {
+  const lines = instructions().map(([word, rest]) => `${word} ${rest}`)
+  const packages = lines.indexOf('FROM node:22-bookworm-slim AS packages')
+  expect(lines.slice(packages + 1).find((line) => line.startsWith('RUN'))).toBe('RUN npm ci --omit=dev')
+  expect(lines).toContain('COPY --from=packages /app/node_modules node_modules')
+
+  const image = await build()
+  expect(image.settings.get('USER')).toBe('node')
+  expect(readdirSync(join(image.folder, 'node_modules', HTTP_SERVER, 'dist/bin'))).toEqual([
+    `uws_${process.platform}_${process.arch}_${process.versions.modules}.node`,
+  ])
+  expect(existsSync(join(image.folder, 'dist/.tsbuildinfo'))).toBe(false)
+
+  const port = String(await freePort())
+  expect(image.env).toMatchObject({ WEIR_HOST: '0.0.0.0', WEIR_PORT: '30000' })
+  const env = { ...image.env, PATH, WEIR_HOST: '127.0.0.1', WEIR_PORT: port, WEIR_METRICS_PORT: '0' }
+  const inImage = { cwd: image.folder, env }
+  const [command, ...args] = ['ENTRYPOINT', 'CMD'].flatMap(
+    (name) => JSON.parse(image.settings.get(name) as string) as string[],
+  )
+  const child = spawn(command, args, { ...inImage, stdio: ['ignore', 'pipe', 'pipe'] })
+  const gateway = new RunningCommand(child)
+  await readyGateway(gateway)
+  const health = image.settings.get('HEALTHCHECK') as string
+  const [check, ...checkArgs] = JSON.parse(health.slice(health.indexOf('['))) as string[]
+  await run(check, checkArgs, inImage)
+  await gateway.stop()
+  await expect(run(check, checkArgs, inImage)).rejects.toMatchObject({ code: 1 })
+}, 120_000)
+
+test('the unit is started once the gateway answers, and has failed when the gateway is gone before', async () => {
+  const unit = readFileSync(join(ROOT, 'examples/systemd/weir.service'), 'utf8')
+  const wait = unit.match(/^ExecStartPost=\/bin\/sh -c '(.*)'$/m)?.[1] as string
+  const port = String(await freePort())
+  const env = { PATH, WEIR_PORT: port, WEIR_METRICS_PORT: '0', WEIR_API_KEY: 'a-key' }
+  const gone = spawn('true')
+  await new Promise((resolve) => gone.once('close', resolve))
+  const failed = run('/bin/sh', ['-c', wait], { env: { ...env, MAINPID: String(gone.pid) } })
+  await expect(failed).rejects.toMatchObject({ code: 1 })
+
+  const args = [join(ROOT, 'dist/plugins/cli.js'), 'serve']
+  const child = spawn('node', args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const gateway = new RunningCommand(child)
+  await run('/bin/sh', ['-c', wait], { env: { ...env, MAINPID: String(child.pid) } })
+  expect((await fetch(`http://127.0.0.1:${port}/liveness`)).status).toBe(200)
+  await gateway.stop()
+}, 60_000)

@@ -1,0 +1,121 @@
+/** The npm package as a stranger gets it: packed, installed in an empty folder, run with `npx weir`. */
+import { execFile, spawn } from 'node:child_process'
+import { copyFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePort, RunningCommand, readyGateway, stopCommands, until } from '../support/built-command.ts'
+
+const run = promisify(execFile)
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+/** Some 17,000 files are written and removed again: seconds on an idle disk, minutes on a busy one. */
+const INSTALL_LIMIT_MS = 180_000
+
+const folder = mkdtempSync(join(tmpdir(), 'weir-package-'))
+/** What `npm test` tells its scripts about this repository does not hold in another folder. */
+const env = {
+  ...Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) =>
+        !/^(WEIR_|VITEST|NODE_OPTIONS$|npm_(package|lifecycle|command|config_(local_)?prefix))/.test(name),
+    ),
+  ),
+  PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
+}
+const inFolder = { cwd: folder, env }
+
+let packed: { filename: string; files: { path: string }[] }
+
+beforeAll(async () => {
+  // The build is there already; packing it anew would change files under the tests that run beside this one.
+  const flags = ['--ignore-scripts', '--json', '--pack-destination', folder]
+  const { stdout } = await run('npm', ['pack', ...flags], { cwd: ROOT, env, maxBuffer: 16 << 20 })
+  const report = JSON.parse(stdout)
+  // An array until npm 11, an object by package name since.
+  packed = Array.isArray(report) ? report[0] : Object.values(report)[0]
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }')
+  await run(
+    'npm',
+    ['install', '--prefer-offline', '--no-audit', '--no-fund', `./${packed.filename}`],
+    inFolder,
+  )
+}, INSTALL_LIMIT_MS)
+
+afterAll(async () => {
+  await stopCommands()
+  await rm(folder, { recursive: true, force: true })
+}, INSTALL_LIMIT_MS)
+
+test('the package is built before it is packed, and holds no tests and no leftovers of the build', () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  expect(scripts.prepack).toContain('build')
+  const paths = packed.files.map(({ path }) => path)
+  expect(paths).toContain('dist/plugins/cli.js')
+  expect(paths).toContain('README.md')
+  expect(paths.filter((path) => /\.test\.|tsbuildinfo|^test\/|^bench\//.test(path))).toEqual([])
+})
+
+test('npx weir --help and --version', async () => {
+  const help = await run('npx', ['--no-install', 'weir', '--help'], inFolder)
+  expect(help.stdout).toContain('Usage: weir')
+  const version = await run('npx', ['--no-install', 'weir', '--version'], inFolder)
+  expect(version.stdout.trim()).toBe(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version)
+})
+
+test('weir serve answers a chat from the simulated engine, and a plugin in the folder finds weir by name', async () => {
+  copyFileSync(join(ROOT, 'examples/custom-plugin/visit-counter.ts'), join(folder, 'visit-counter.ts'))
+  const port = await freePort()
+  const plugins = {
+    auth: { apiKey: 'a-key' },
+    health: {},
+    'http-workers': {},
+    policies: {},
+    proxy: {},
+    sim: { listen: { port }, models: ['demo'] },
+    workers: { urls: [`http://127.0.0.1:${port}`] },
+    'visit-counter': { $path: './visit-counter.ts', greeting: 'Welcome' },
+  }
+  writeFileSync(join(folder, 'weir.json'), JSON.stringify({ plugins }))
+  const flags = ['--config', 'weir.json', '--port', '0', '--metrics-port', '0', '--threads', '1']
+  const child = spawn('node_modules/.bin/weir', ['serve', ...flags], {
+    ...inFolder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const gateway = await readyGateway(new RunningCommand(child))
+  await until(async () => (await gateway.get('/readiness')).status === 200)
+
+  const body = JSON.stringify({
+    model: 'demo',
+    max_tokens: 4,
+    messages: [{ role: 'user', content: 'Hello' }],
+  })
+  const headers = ['-H', 'authorization: Bearer a-key', '-H', 'content-type: application/json']
+  const chat = await run('curl', ['-sSf', ...headers, '-d', body, `${gateway.url}/v1/chat/completions`])
+  expect(JSON.parse(chat.stdout)).toMatchObject({ object: 'chat.completion', model: 'demo' })
+
+  const visits = await gateway.get('/visits/ada')
+  expect(await visits.json()).toEqual({
+    message: expect.stringMatching(/^Welcome, ada: \d+ requests so far$/),
+  })
+})
+
+test('TypeScript finds the types of weir by name', async () => {
+  copyFileSync(join(ROOT, 'examples/custom-plugin/visit-counter.ts'), join(folder, 'visit-counter.ts'))
+  const tsc = join(ROOT, 'node_modules/.bin/tsc')
+  const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--skipLibCheck']
+  await run(tsc, ['--ignoreConfig', ...flags, '--types', '', 'visit-counter.ts'], inFolder)
+})
+
+test('another Node is told in one line, before anything breaks on it', async () => {
+  const pretend = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.20.2'})`
+  const command = join(folder, 'node_modules/weir/dist/plugins/cli.js')
+  const end = run(process.execPath, ['--import', pretend, command, 'serve'], inFolder)
+  await expect(end).rejects.toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^weir: Node 22, from 22\.12 on, is needed; this is Node 20\.20\.2 .*\n$/),
+  })
+})
