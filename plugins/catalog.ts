@@ -5,6 +5,7 @@ export const catalog: PluginCatalog = {
   auth: () => import('./auth/index.ts'),
   'chat-engine': () => import('./chat-engine/index.ts'),
   debug: () => import('./debug/index.ts'),
+  grpc: () => import('./grpc/index.ts'),
   health: () => import('./health/index.ts'),
   history: () => import('./history/index.ts'),
   limits: () => import('./limits/index.ts'),
