@@ -43,6 +43,14 @@ export interface AttemptReport {
   readonly outcome: 'success' | 'failure' | 'retried' | 'cancelled'
 }
 
+/** A generation about to begin. A request that is relayed has none; one with tools may have many. */
+export interface GenerationNotice {
+  /** Within its request, 1-based. */
+  readonly number: number
+  /** As the client named it; null for any. */
+  readonly model: string | null
+}
+
 export interface CandidateReport {
   readonly workerId: string
   readonly url: string
@@ -56,6 +64,8 @@ export interface HookSignatures {
   onRequest: (ctx: RequestContext) => Reply | undefined | void | Promise<Reply | undefined | void>
   /** First: a worker slot, 0-based. Once per upstream attempt. */
   onPick: (ctx: RequestContext, model: string) => number | undefined | void
+  /** Series: each generation of a request before its worker is picked; what it throws refuses that generation. */
+  onGeneration: (ctx: RequestContext, generation: GenerationNotice) => void
   /** Series: may change the headers. Before each upstream attempt. */
   onUpstreamRequest: (ctx: RequestContext, attempt: OutgoingAttempt) => void | Promise<void>
   /** Series: may change status, headers and an unstreamed body. Before the client's first byte. */

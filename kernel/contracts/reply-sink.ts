@@ -37,4 +37,6 @@ export interface RelayContext extends RequestContext, ReplySink {
   onCancel(listener: () => void): void
   /** URL of the worker that was chosen last, for the access line; never shown to clients. */
   workerUrl: string | null
+  /** Generations begun for it so far. */
+  generationCount: number
 }

@@ -114,6 +114,8 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     ctx.onCancel(() => this.abort())
     if (this.#isOver) return
     try {
+      ctx.generationCount++
+      ctx.hooks.onGeneration?.(ctx, { number: ctx.generationCount, model: this.model })
       const model = this.#parts.upstream.canonicalModel(this.request.model)
       const preparing = this.#parts.engines.preparing(model)
       if (preparing.length === 0) this.#open()

@@ -20,6 +20,7 @@ export interface CompiledRoute {
 export const NO_HOOKS: RouteHooks = Object.freeze({
   onRequest: null,
   onPick: null,
+  onGeneration: null,
   onAttempt: null,
   onEvents: null,
   onUpstreamRequest: null,

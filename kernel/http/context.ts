@@ -34,6 +34,7 @@ export class HttpContext extends HookedWriter implements RelayContext {
   isAdmitted = false
   /** Set by the relay, for the access line and metrics. */
   workerUrl: string | null = null
+  generationCount = 0
   /** Plugin values by slot index; made when the first is set. */
   slots: unknown[] | null = null
 

@@ -57,6 +57,7 @@ export function compileHooks(
     )
   return {
     onRequest: fold(list('onRequest'), firstReply),
+    onGeneration: fold(list('onGeneration'), eachGeneration),
     onAttempt: fold(list('onAttempt'), everyAttempt),
     onEvents: fold(list('onEvents'), eventsToEvents),
     onPick: fold(list('onPick'), firstSlot),
@@ -108,6 +109,14 @@ function eachAttempt(hook: OnUpstreamRequest, rest: OnUpstreamRequest): OnUpstre
     const pending = hook(ctx, attempt)
     const goOn = () => (ctx.isDone || ctx.isFailing ? undefined : rest(ctx, attempt))
     return pending instanceof Promise ? pending.then(goOn) : goOn()
+  }
+}
+
+type OnGeneration = HookSignatures['onGeneration']
+function eachGeneration(hook: OnGeneration, rest: OnGeneration): OnGeneration {
+  return (ctx, generation) => {
+    hook(ctx, generation)
+    rest(ctx, generation)
   }
 }
 

@@ -58,6 +58,15 @@ export class ChatStreamReader implements EngineReader {
     }
   }
 
+  /** Some workers leave out the last empty line; what cannot be read was cut, which is told as such. */
+  #readRest(rest: Buffer): void {
+    try {
+      this.#read(rest)
+    } catch {
+      // The answer is not finished then, and the generation says so.
+    }
+  }
+
   /** `[DONE]` ends the answer, also one whose choices never said why they ended. */
   #finish(): void {
     this.#isOver = true
@@ -67,7 +76,7 @@ export class ChatStreamReader implements EngineReader {
   onEnd(): void {
     // Without [DONE] the answer is whole when its choices have ended; otherwise it was cut, and counts as such.
     const rest = this.#splitter.takeRest()
-    if (!this.#isOver && rest.length > 0) this.#read(rest)
+    if (!this.#isOver && rest.length > 0) this.#readRest(rest)
     if (!this.#isOver && this.#answer.hasEnded) this.#answer.finish()
   }
 }

@@ -2,7 +2,7 @@
  * Admission of one thread: tenant limits, then the rate, then a turn; and at the end everything is given back.
  * The cheapest and fairest question comes first, so that a tenant over its limit uses up nothing that others need.
  */
-import type { RequestContext, RequestSlot } from '#kernel'
+import type { GenerationNotice, RequestContext, RequestSlot } from '#kernel'
 import { type BucketSize, bucketPerSecond, takeTokens, toRetryAfterSec } from './bucket.ts'
 import type { LimitsConfig } from './config.ts'
 import { limitsErrors, retryAfter } from './errors.ts'
@@ -67,6 +67,18 @@ export class Admission {
     } catch (error) {
       throw this.#refuse(stay, error)
     }
+  }
+
+  /**
+   * Takes a request from the tenant's limits for every generation after the first, which `enter` has taken. Tokens are
+   * settled at the end, by what the reply says of all of them.
+   * @throws tenant_rate_limit_exceeded (429)
+   */
+  onGeneration(ctx: RequestContext, { number, model }: GenerationNotice): void {
+    if (number === 1 || !this.#limitsTenants) return
+    const { tenants, nowNs } = this.#parts
+    const tenant = tenantOf(ctx, this.#settings.tenants)
+    tenants.reserve(tenant, tenants.hasModelRules(tenant) ? model : null, 0, nowNs())
   }
 
   /** One piece of an event stream or another streamed body. */

@@ -38,6 +38,8 @@ export default definePlugin({
     const gates = [
       // Queues have limits of their own.
       host.hook('onRequest', (ctx) => admission.enter(ctx), { ...serving, timeoutMs: 0 }),
+      // The client's request is admitted once; each further generation that a tool loop makes of it counts for its tenant.
+      host.hook('onGeneration', (ctx, generation) => admission.onGeneration(ctx, generation), serving),
       host.hook('onDone', (ctx) => admission.end(ctx), serving),
     ]
     const meters = [

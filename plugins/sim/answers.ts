@@ -7,7 +7,8 @@ export class AnswerBook {
 
   /** @throws empty_answer (400) when it says nothing */
   add(answer: ScriptedAnswer): void {
-    if (answer.text === undefined && answer.tool_calls === undefined && answer.body === undefined) {
+    const { text, reasoning, refusal, tool_calls: calls, body } = answer
+    if ([text, reasoning, refusal, calls, body].every((part) => part === undefined)) {
       throw simErrors.empty_answer()
     }
     this.#answers.push({ ...answer })

@@ -16,16 +16,18 @@ import {
 } from './generation.ts'
 import { chatPrompt, type PromptText } from './prompt.ts'
 import { sampleOfSchema } from './schema-sample.ts'
-import { countTokens } from './tokens.ts'
+import { countTokens, splitTokens } from './tokens.ts'
 import { argumentFragments, chooseToolCalls, type ToolCall, toolCallTokens } from './tool-call.ts'
 import type { ChatRequest } from './wire.ts'
 
 interface Choice {
-  /** Null when the answer is tool calls. */
+  /** Null when the answer has no text. */
   readonly draft: Draft | null
+  readonly reasoning: string
+  readonly refusal: string
   readonly calls: readonly ToolCall[]
   readonly tokens: number
-  readonly finishReason: 'stop' | 'length' | 'tool_calls'
+  readonly finishReason: string
 }
 
 /** One delta of one choice, and when it leaves. */
@@ -53,10 +55,16 @@ export function generateChat(request: ChatRequest, setting: Setting): Generation
 }
 
 function makeChoice(request: ChatRequest, setting: Setting, prompt: PromptText, index: number): Choice {
-  const calls = chooseToolCalls(request, setting.script, randomFor(setting, prompt, index))
-  if (calls.length > 0) {
+  const { script } = setting
+  const calls = chooseToolCalls(request, script, randomFor(setting, prompt, index))
+  const reasoning = script?.reasoning ?? ''
+  const refusal = script?.refusal ?? ''
+  const spoken = { calls, reasoning, refusal }
+  const spokenTokens = toolCallTokens(calls) + countTokens(reasoning) + countTokens(refusal)
+  if ((calls.length > 0 || refusal !== '') && script?.text === undefined) {
     roomFor(setting, prompt.tokens)
-    return { draft: null, calls, tokens: toolCallTokens(calls), finishReason: 'tool_calls' }
+    const finishReason = script?.finish_reason ?? (calls.length > 0 ? 'tool_calls' : 'stop')
+    return { ...spoken, draft: null, tokens: spokenTokens, finishReason }
   }
   const limits = limitsOf(request, request.max_completion_tokens ?? request.max_tokens)
   const json = setting.script === null ? structuredText(request, setting, prompt, index) : null
@@ -64,7 +72,8 @@ function makeChoice(request: ChatRequest, setting: Setting, prompt: PromptText, 
     json === null
       ? draftAnswer(setting, prompt, index, limits)
       : draftGiven(json, roomFor(setting, prompt.tokens), limits)
-  return { draft, calls, tokens: draft.completionTokens, finishReason: draft.finishReason }
+  const finishReason = script?.finish_reason ?? (calls.length > 0 ? 'tool_calls' : draft.finishReason)
+  return { ...spoken, draft, tokens: draft.completionTokens + spokenTokens, finishReason }
 }
 
 /** JSON that fits the response format; null when plain text is asked for. */
@@ -98,12 +107,14 @@ function wholeBody(
       message: {
         role: 'assistant',
         content: choice.draft?.text ?? null,
+        ...(choice.reasoning !== '' && { reasoning_content: choice.reasoning }),
+        ...(choice.refusal !== '' && { refusal: choice.refusal }),
         ...(choice.calls.length > 0 && { tool_calls: choice.calls.map(toWireCall) }),
       },
       logprobs: null,
       finish_reason: choice.finishReason,
     })),
-    usage: usageOf(promptTokens, completionTokens, setting.cache),
+    usage: { ...usageOf(promptTokens, completionTokens, setting.cache), ...setting.script?.usage },
   })
 }
 
@@ -141,17 +152,24 @@ function* chatEvents(
   }
   if (withUsage) {
     const tokens = choices.reduce((sum, choice) => sum + choice.tokens, 0)
-    const usage = JSON.stringify(usageOf(promptTokens, tokens, setting.cache))
+    const usage = JSON.stringify({
+      ...usageOf(promptTokens, tokens, setting.cache),
+      ...setting.script?.usage,
+    })
     yield { tick: lastTick, tokens: 0, data: `${head}],"usage":${usage}}\n\n` }
   }
   yield { tick: lastTick, tokens: 0, data: DONE_EVENT }
 }
 
 function deltasOf(choice: Choice): Delta[] {
-  if (choice.draft !== null) {
-    return choice.draft.pieces.map((piece) => ({ tokens: 1, json: `{"content":${JSON.stringify(piece)}}` }))
-  }
-  return choice.calls.flatMap((call, index) => {
+  const said = (member: string, pieces: readonly string[]): Delta[] =>
+    pieces.map((piece) => ({ tokens: 1, json: JSON.stringify({ [member]: piece }) }))
+  const spoken = [
+    ...said('reasoning_content', splitTokens(choice.reasoning)),
+    ...said('content', choice.draft?.pieces ?? []),
+    ...said('refusal', splitTokens(choice.refusal)),
+  ]
+  const called = choice.calls.flatMap((call, index) => {
     const opening = { index, id: call.id, type: 'function', function: { name: call.name, arguments: '' } }
     return [
       { tokens: countTokens(call.name), json: JSON.stringify({ tool_calls: [opening] }) },
@@ -161,4 +179,5 @@ function deltasOf(choice: Choice): Delta[] {
       })),
     ]
   })
+  return [...spoken, ...called]
 }

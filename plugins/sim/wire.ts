@@ -158,10 +158,20 @@ export const FaultRuleSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** Body of POST /sim/answers: exactly one of text, tool_calls and body. */
+/** Body of POST /sim/answers: what the model thinks, says, refuses and calls, or the whole body. */
 export const ScriptedAnswerSchema = Type.Object(
   {
+    reasoning: Type.Optional(Type.String({ description: 'What the model thinks first; chat only.' })),
     text: Type.Optional(Type.String({ description: 'What the model says.' })),
+    refusal: Type.Optional(Type.String({ description: 'What the model refuses with; chat only.' })),
+    finish_reason: Type.Optional(
+      Type.String({ description: 'Told in place of the reason that follows from the answer; chat only.' }),
+    ),
+    usage: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: 'Members of the usage, in place of or beside the counted ones; chat only.',
+      }),
+    ),
     tool_calls: Type.Optional(
       Type.Array(
         Type.Object({ name: Type.String(), arguments: Type.Unknown() }, { additionalProperties: false }),

@@ -40,8 +40,8 @@ function worker(onDone: (ctx: RequestContext) => void = () => {}) {
   return { plugin, begin, host: () => host as unknown as Host }
 }
 
-const generate = async (ctx: RequestContext, host: Host) => {
-  const answer = await host.generations.collect(ctx, {
+const askOnce = (ctx: RequestContext, host: Host) =>
+  host.generations.collect(ctx, {
     model: 'test-model',
     prompt: { kind: 'chat', messages: [{ role: 'user', content: 'hi' }] },
     tools: [],
@@ -52,6 +52,9 @@ const generate = async (ctx: RequestContext, host: Host) => {
     choices: 1,
     topLogprobs: null,
   })
+
+const generate = async (ctx: RequestContext, host: Host) => {
+  const answer = await askOnce(ctx, host)
   ctx.json(200, { text: answer.choices[0].text })
 }
 
@@ -89,6 +92,18 @@ test('limits hold for it: what they refuse never begins', async () => {
   const outcomes = await Promise.all([1, 2, 3].map(() => begin(generate).done))
   expect(outcomes.map(({ status }) => status).sort()).toEqual([200, 200, 429])
   expect(workers[0].requestsTo(CHAT)).toHaveLength(2)
+})
+
+test('a tenant pays for each generation of one request, which is admitted once', async () => {
+  const { plugin, begin } = worker()
+  const limits = { tenants: { default: { requestsPerMinute: 3 } }, maxConcurrentRequests: 1 }
+  const { workers } = await openFleet({ own: [plugin], plugins: { 'chat-engine': {}, limits } })
+  workers[0].script(CHAT, OK)
+  const outcome = await begin(async (ctx, host) => {
+    for (let turn = 0; turn < 5; turn++) await askOnce(ctx, host)
+  }).done
+  expect([outcome.status, outcome.errorCode]).toEqual([429, 'tenant_rate_limit_exceeded'])
+  expect(workers[0].requestsTo(CHAT)).toHaveLength(3)
 })
 
 test('a thousand at once, half of them cancelled: counters, permits, breakers and descriptors are as before', async () => {

@@ -1,7 +1,11 @@
 /** The generation layer over HTTP chat workers: events, retries, refusals, leaving clients, bytes where they may pass. */
+
 import { expect, test } from 'vitest'
 import type { GenerationEvent, GenerationRequest, Host, RouteDefinition } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
+import { findFreePort } from '../../kernel/threads/free-port.ts'
+import { startGateway } from '../support/gateway.ts'
+import { breachesOf } from '../support/generation-grammar.ts'
 import { jsonAnswer, type Script, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
 
@@ -149,4 +153,49 @@ test('a client that leaves stops the worker, and nothing stays in flight', async
   await workers[0].requestsTo(CHAT)[0].closed
   expect(workers[0].requestsTo(CHAT)[0].isAborted).toBe(true)
   expect(seen.at(-1)?.type).toBe('text')
+})
+
+test('the simulated engine can be made to think, speak, refuse, call and end as a test wants', async () => {
+  const seen: GenerationEvent[] = []
+  const port = await findFreePort('127.0.0.1')
+  const engine = `http://127.0.0.1:${port}`
+  const gateway = await startGateway({
+    own: [lineFront(seen)],
+    plugins: {
+      'chat-engine': {},
+      sim: { listen: { port }, models: ['test-model'], ttftMs: 0, itlMs: 0 },
+      workers: { urls: [engine] },
+    },
+    kernel: { auth: 'off' },
+  })
+  try {
+    await expect
+      .poll(
+        async () => (await fetch(`${gateway.url}/lines`, { method: 'POST', body: '{"text":"x"}' })).status,
+        { timeout: 10_000 },
+      )
+      .toBe(200)
+    seen.length = 0
+    const answer = {
+      reasoning: 'Let me think.',
+      text: 'Two calls follow.',
+      tool_calls: [
+        { name: 'f', arguments: { city: 'Kraków' } },
+        { name: 'g', arguments: {} },
+      ],
+      finish_reason: 'length',
+      usage: { completion_tokens_details: { reasoning_tokens: 4 } },
+    }
+    await fetch(`${engine}/sim/answers`, { method: 'POST', body: JSON.stringify(answer) })
+    await fetch(`${gateway.url}/lines`, { method: 'POST', body: '{"text":"x"}' })
+    expect(breachesOf(seen)).toEqual([])
+    const joined = (type: string) =>
+      seen.map((event) => (event.type === type && 'delta' in event ? event.delta : '')).join('')
+    expect([joined('reasoning'), joined('text')]).toEqual([answer.reasoning, answer.text])
+    expect(seen.filter(({ type }) => type === 'tool_arguments').length).toBeGreaterThan(2)
+    expect(seen.find(({ type }) => type === 'choice_done')).toMatchObject({ reason: 'length' })
+    expect(seen.at(-1)).toMatchObject({ type: 'finished', usage: { reasoningTokens: 4 } })
+  } finally {
+    await gateway.stop()
+  }
 })

@@ -1,6 +1,10 @@
 /** @hot The connections to one worker origin: the idle ones on a stack, one exchange at a time on each of the others. */
-import { Connection, type ConnectionOwner, type ConnectionSettings } from './connection.ts'
-import type { HttpExchange } from './http-exchange.ts'
+import {
+  type CarriedExchange,
+  Connection,
+  type ConnectionOwner,
+  type ConnectionSettings,
+} from './connection.ts'
 import type { WorkerOrigin } from './worker-origin.ts'
 
 export interface PoolSettings extends ConnectionSettings {
@@ -8,6 +12,13 @@ export interface PoolSettings extends ConnectionSettings {
   readonly keepAliveMs: number
   /** Idle connections that are kept at most. */
   readonly maxIdlePerWorker: number
+}
+
+/** An exchange as the pool sees it. */
+export interface PooledExchange extends CarriedExchange {
+  /** Set by the pool; null before and after. */
+  connection: Connection | null
+  onConnecting(): void
 }
 
 /** What the pools of one thread share. */
@@ -43,7 +54,7 @@ export class ConnectionPool implements ConnectionOwner {
   }
 
   /** Gives the exchange a connection: the one used last, or a new one. */
-  dispatch(exchange: HttpExchange): void {
+  dispatch(exchange: PooledExchange): void {
     const connection = this.idle.pop()
     if (connection === undefined) {
       this.dispatchFresh(exchange)
@@ -59,7 +70,7 @@ export class ConnectionPool implements ConnectionOwner {
   }
 
   /** Gives the exchange a connection that nothing was sent on before. */
-  dispatchFresh(exchange: HttpExchange): void {
+  dispatchFresh(exchange: PooledExchange): void {
     this.owner.openConnectionCount++
     this.openCount++
     exchange.onConnecting()

@@ -1,8 +1,7 @@
 /** @hot One connection to a worker: writes a request, feeds the parser, and tells its exchange when it breaks. */
 import type { Socket } from 'node:net'
-import type { HttpExchange } from './http-exchange.ts'
 import { openSocket, type SocketListener, type TlsSettings } from './open-socket.ts'
-import { ResponseParser } from './response-parser.ts'
+import { ResponseParser, type ResponseSink } from './response-parser.ts'
 import type { WorkerOrigin } from './worker-origin.ts'
 
 /** Larger bodies are not joined with the head: a second buffer in one write is cheaper than the copy. */
@@ -12,6 +11,19 @@ export interface ConnectionSettings {
   /** Limit of a response's header block, in bytes. */
   readonly maxResponseHeaderBytes: number
   readonly tls?: TlsSettings
+}
+
+/** An exchange as its connection sees it: what to write, and whom to tell. */
+export interface CarriedExchange extends ResponseSink {
+  readonly head: string
+  readonly body: Buffer | null
+  readonly isHeadRequest: boolean
+  readonly isPaused: boolean
+  onRequestSent(): void
+  /** Bytes of the response have arrived. */
+  onBytes(): void
+  /** The connection broke, or never came about. */
+  onConnectionLost(connection: Connection, cause: Error | undefined): void
 }
 
 /** Who keeps the connection between exchanges. */
@@ -27,7 +39,7 @@ export class Connection implements SocketListener {
   isReused = false
   isConnected = false
   private isClosed = false
-  private exchange: HttpExchange | null = null
+  private exchange: CarriedExchange | null = null
   private readonly owner: ConnectionOwner
   private readonly parser: ResponseParser
   private readonly socket: Socket
@@ -37,7 +49,7 @@ export class Connection implements SocketListener {
     origin: WorkerOrigin,
     settings: ConnectionSettings,
     owner: ConnectionOwner,
-    exchange: HttpExchange,
+    exchange: CarriedExchange,
   ) {
     this.owner = owner
     this.exchange = exchange
@@ -46,7 +58,7 @@ export class Connection implements SocketListener {
   }
 
   /** Carries the next exchange. Only on an idle connection. */
-  reuse(exchange: HttpExchange): void {
+  reuse(exchange: CarriedExchange): void {
     this.isReused = true
     this.exchange = exchange
     this.write(exchange)
@@ -83,7 +95,7 @@ export class Connection implements SocketListener {
     if (this.exchange !== null) this.write(this.exchange)
   }
 
-  private write(exchange: HttpExchange): void {
+  private write(exchange: CarriedExchange): void {
     const { head, body } = exchange
     this.parser.begin(exchange, exchange.isHeadRequest)
     exchange.onRequestSent()

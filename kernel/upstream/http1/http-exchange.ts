@@ -9,8 +9,7 @@ import {
 } from '../../contracts/transport.ts'
 import { type DeadlineKind, type Deadlines, TimedExchange } from '../deadlines.ts'
 import type { Connection } from './connection.ts'
-import type { ConnectionPool } from './connection-pool.ts'
-import type { ResponseSink } from './response-parser.ts'
+import type { ConnectionPool, PooledExchange } from './connection-pool.ts'
 
 const TIMEOUT_TEXT: Readonly<Record<DeadlineKind, string>> = {
   connect: 'no connection within the connect limit',
@@ -30,7 +29,7 @@ export interface RequestBytes {
   readonly isHeadRequest: boolean
 }
 
-export class HttpExchange extends TimedExchange implements Exchange, ResponseSink {
+export class HttpExchange extends TimedExchange implements Exchange, PooledExchange {
   /** Set by the pool; null before and after. */
   connection: Connection | null = null
   /** Kept until the first response byte, in case the request must be sent again. */
