@@ -333,6 +333,7 @@ export class GatewayThread {
         maxBytes: kernel.http.maxHeaderBytes,
       }),
       maxBodyBytes: kernel.http.maxBodyBytes,
+      maxJsonDepth: kernel.http.maxJsonDepth,
       heartbeatMs: kernel.http.heartbeatMs,
       cors: createCors(kernel.http.corsOrigins),
       log: this.#options.log,

@@ -23,6 +23,7 @@ export async function openMetricsEndpoint(
     {
       host,
       port,
+      isAlone: true,
       routes: [
         {
           method: 'GET',

@@ -8,6 +8,7 @@ export const catalog: PluginCatalog = {
   grpc: () => import('./grpc/index.ts'),
   health: () => import('./health/index.ts'),
   history: () => import('./history/index.ts'),
+  'http-workers': () => import('./http-workers/index.ts'),
   limits: () => import('./limits/index.ts'),
   kubernetes: () => import('./kubernetes/index.ts'),
   mcp: () => import('./mcp/index.ts'),

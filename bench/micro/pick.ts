@@ -67,6 +67,7 @@ function workerEntry(slot: number) {
     connectionMode: 'http',
     runtimeType: 'sglang',
     apis: [],
+    isExternal: false,
     models: [{ id: 'm' }],
     apiKey: null,
     priority: 50,

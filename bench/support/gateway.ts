@@ -44,6 +44,7 @@ function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions
     plugins: {
       auth: { apiKey: BENCH_KEY },
       health: {},
+      'http-workers': {},
       openapi: {},
       policies: {},
       proxy: {},

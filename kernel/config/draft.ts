@@ -10,6 +10,7 @@ import type { Setting } from './settings.ts'
 export const DEFAULT_PLUGINS: readonly string[] = Object.freeze([
   'auth',
   'health',
+  'http-workers',
   'openapi',
   'pairs',
   'policies',

@@ -66,6 +66,12 @@ export const KernelConfigSchema = Type.Object(
           default: 67_108_864,
           description: 'Larger request bodies get 413.',
         }),
+        maxJsonDepth: Type.Integer({
+          minimum: 8,
+          maximum: 512,
+          default: 128,
+          description: 'JSON bodies that are nested deeper get 400.',
+        }),
         maxHeaderCount: Type.Integer({
           minimum: 8,
           maximum: 100,

@@ -22,11 +22,13 @@ export interface SettingsResult {
   readonly problems: readonly ConfigProblem[]
 }
 
-/** Everything that the environment sets. An empty variable counts as unset, as compose files leave them. */
+/** Everything that the environment sets. An empty variable counts as unset, as compose files leave them, but not an empty key. */
 export function readEnvironment(env: Environment, table: readonly ConfigFlag[]): SettingsResult {
   return collect(table, (flag) => {
     const raw = flag.env === null ? undefined : env[flag.env]
-    if (flag.env === null || raw === undefined || raw === '') return null
+    if (flag.env === null || raw === undefined) return null
+    // An empty key would open what it was to close.
+    if (raw === '' && !(flag.isSecret === true && flag.kind === 'text')) return null
     if (flag.kind === 'switch') return { raw: SWITCH_WORDS[raw.toLowerCase()] ?? raw, origin: flag.env }
     return { raw: flag.kind === 'list' ? splitList(raw) : raw, origin: flag.env }
   })

@@ -6,7 +6,7 @@ export type Access = 'public' | 'api' | 'admin'
 
 /** A caller that passed the check. */
 export interface Identity {
-  /** Stable name for limits and stored records, such as `auth:team-a`; never a secret. */
+  /** Stable name for limits and stored records, such as `auth:team-a`; never a secret. `anonymous`: no key was asked for. */
   readonly tenant: string
   /** Null when the route is open because nothing is configured. */
   readonly role: 'admin' | 'user' | null

@@ -5,18 +5,28 @@ import type { ErrorFormat } from './error-format.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
+/** One documented reply. */
+export interface ResponseDocs {
+  readonly description: string
+  readonly schema?: TSchema
+  readonly contentType?: string
+  /** Where the request asks for it, the reply is an event stream. */
+  readonly streams?: boolean
+}
+
 /** Documentation of a route; the OpenAPI document is made of nothing else. */
 export interface RouteDocs {
   readonly summary: string
   readonly tag: string
   /** True leaves the route out of the OpenAPI document, on purpose, as for static files. */
   readonly isHidden?: boolean
+  /** Optional where the schema is. */
   readonly body?: TSchema
+  /** Of path parameters that are more than any text. */
+  readonly params?: Readonly<Record<string, TSchema>>
   readonly query?: Readonly<Record<string, TSchema>>
   /** By status; null where the reply has no JSON body. */
-  readonly responses: Readonly<
-    Record<number, { readonly description: string; readonly schema?: TSchema; readonly contentType?: string }>
-  >
+  readonly responses: Readonly<Record<number, ResponseDocs>>
 }
 
 export interface RouteFacts {

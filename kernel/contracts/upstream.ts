@@ -4,6 +4,7 @@ import type { RequestContext } from './request.ts'
 import type { HeaderList } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 import type { WorkerControl } from './worker-control.ts'
+import type { WorkerReply } from './worker-reply.ts'
 
 export interface RelayOptions {
   /** As the client sent it; aliases are resolved here and rewritten in the body. Null takes any worker. Default: what the body says. */
@@ -16,18 +17,6 @@ export interface RelayOptions {
   readonly method?: string
   /** Sends to exactly this worker: no policy and no hook chooses, and nobody else is tried. Default: the balance picks by `model`. */
   readonly worker?: WorkerEntry
-}
-
-/** A whole answer of a worker. */
-export interface WorkerReply {
-  readonly status: number
-  readonly headers: HeaderList
-  readonly body: Buffer
-  header(name: string): string | undefined
-  /** Those that may be sent on to a client: without hop-by-hop headers and those that the gateway writes itself. */
-  clientHeaders(): HeaderList
-  /** @throws when the body is not JSON */
-  json(): unknown
 }
 
 export interface WorkerCall {

@@ -6,6 +6,7 @@
 import type { KvEventFeed } from './kv-events.ts'
 import type { Logger } from './log.ts'
 import type { ModelCard, RuntimeType, WorkerEntry } from './worker.ts'
+import type { WorkerReply } from './worker-reply.ts'
 
 /** Whom a call goes to: a registered worker, or one that is about to be. */
 export type WorkerTarget = Pick<WorkerEntry, 'url' | 'apiKey'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
@@ -31,6 +32,8 @@ export interface DescribeTools {
   readonly signal: AbortSignal
   /** Waits without holding a place among the registrations that run. @throws the signal's reason */
   wait(waitMs: number): Promise<void>
+  /** Says what keeps the worker from being described, to whoever looks at its registration meanwhile. */
+  note(problem: string): void
   readonly log: Logger
   /** Null when health checks are off: the worker counts as up. */
   readonly health: { readonly path: string; readonly timeoutMs: number } | null
@@ -40,6 +43,11 @@ export interface DescribeTools {
   readonly checkIntervalMs: number
   /** Data-parallel ranks become a worker each. */
   readonly expandsRanks: boolean
+  /**
+   * The gateway's own keys for model lists, by name of the service that each is for. A key goes to that service only:
+   * whoever may register workers could otherwise have it sent anywhere.
+   */
+  readonly serviceKeys: ReadonlyMap<string, string>
 }
 
 /** What a worker turned out to be. Survives JSON. */
@@ -53,21 +61,51 @@ export interface WorkerDescription {
   readonly apis: readonly string[]
   /** A service of somebody else: it has no health route, so it is not checked unless asked for. */
   readonly isExternal: boolean
+  /** Name of the service behind the worker, where its URL tells it. */
+  readonly provider?: string
   /** Data-parallel ranks that become a worker each; absent where the engine is one worker. */
   readonly rankCount?: number
 }
 
-/** How busy one data-parallel rank is; -1 or 0 where it is not told. @source routing facts 1.9 */
+/** How busy one data-parallel rank is; -1 where it is not told. @source routing facts 1.9 */
 export interface RankLoad {
+  /** 0-based. */
   readonly rank: number
-  readonly queuedTokens: number
-  readonly usedTokens: number
-  /** 0 to 1. */
-  readonly kvUsage: number
-  readonly tokensPerSecond: number
   readonly runningRequests: number
   readonly waitingRequests: number
+  /** Requests that it runs at most at the same time. */
+  readonly maxRequests: number
+  /** Prompt tokens that wait for prefill. */
+  readonly queuedTokens: number
+  /** Tokens in KV memory. */
+  readonly usedTokens: number
+  /** Tokens that KV memory holds at most. */
+  readonly maxTokens: number
+  /** KV memory in use, 0 to 1. */
+  readonly kvUsage: number
+  /** Generated; 0 where it is not told. */
+  readonly tokensPerSecond: number
+  /** Prompt tokens found in the prefix cache, 0 to 1. */
+  readonly cacheHitRate: number
+  /** What the engine itself calls its load, 0 to 1. */
+  readonly utilization: number
 }
+
+/** What one engine says of its load. */
+export interface EngineReport {
+  /** ISO 8601, as the engine wrote it; null when it did not. */
+  readonly timestamp: string | null
+  /** At least one. */
+  readonly ranks: readonly RankLoad[]
+}
+
+/** An engine's answer about its model or itself. */
+export type EngineInfo =
+  | { readonly kind: 'members'; readonly members: Readonly<Record<string, unknown>> }
+  /** It has no such answer. */
+  | { readonly kind: 'none' }
+  /** Anything else that it said, which whoever asked gets as it is. */
+  | { readonly kind: 'reply'; readonly reply: WorkerReply }
 
 /** Work that an operator asks of an engine. */
 export type EngineAction =
@@ -97,18 +135,17 @@ export interface WorkerControl {
    */
   describe(wish: WorkerWish, tools: DescribeTools): Promise<WorkerDescription>
 
-  /** How busy an engine is, by rank; null when it does not tell. Never rejects. Absent: engines of this mode never tell. */
-  loads?(worker: WorkerEntry): Promise<readonly RankLoad[] | null>
-  /** Forgets what an engine was found to lack: it was changed or has left. */
-  forget?(workerId: string): void
+  /**
+   * How busy an engine is; null when it does not tell. Never rejects. Absent: engines of this mode never tell. A changed
+   * worker is another entry, so what is remembered of one, such as what it lacks, hangs on the entry.
+   */
+  loads?(worker: WorkerEntry): Promise<EngineReport | null>
+  /** Forgets what is remembered of a worker: it was away, and may be another engine now. */
+  forget?(worker: WorkerEntry): void
   /** The engine's own metrics as Prometheus text; null when it has none. Never rejects. */
   metricsText?(target: WorkerTarget, timeoutMs: number): Promise<string | null>
-  /** What the engine says of its model or of itself; null when it does not. @throws UpstreamFailure */
-  info?(
-    worker: WorkerEntry,
-    about: 'model' | 'server',
-    timeoutMs: number,
-  ): Promise<Record<string, unknown> | null>
+  /** What the engine says of its model or of itself. @throws UpstreamFailure */
+  info?(worker: WorkerEntry, about: 'model' | 'server', timeoutMs: number): Promise<EngineInfo>
   /** Kinds of `perform` that engines of this mode take. */
   readonly actions: readonly EngineAction['kind'][]
   /** @returns null when the engine took it, else why not; never rejects */

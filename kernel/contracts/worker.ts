@@ -78,6 +78,8 @@ export interface WorkerEntry {
    * asked in one of these is passed on as it is. Told by the transport that described the worker.
    */
   readonly apis: readonly string[]
+  /** A service of somebody else: it wants credentials its own way, and its models are not the gateway's. */
+  readonly isExternal: boolean
   /** Empty means wildcard: serves any model. */
   readonly models: readonly ModelCard[]
   /** Sent as `Authorization: Bearer` in place of the client's. Never shown, never logged. */

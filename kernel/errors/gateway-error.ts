@@ -10,6 +10,7 @@ export type ErrorKind =
   | 'timeout'
   | 'conflict'
   | 'too_large'
+  | 'unsupported_media'
   | 'headers_too_large'
   | 'failed_dependency'
   | 'rate_limited'
@@ -28,6 +29,7 @@ export const STATUS_OF_KIND: Readonly<Record<ErrorKind, number>> = Object.freeze
   timeout: 408,
   conflict: 409,
   too_large: 413,
+  unsupported_media: 415,
   failed_dependency: 424,
   headers_too_large: 431,
   rate_limited: 429,

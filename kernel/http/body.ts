@@ -3,6 +3,7 @@ import type { HttpResponse } from 'uWebSockets.js'
 import { MAX_POOLED_BYTES } from './body-pool.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
+import { MIN_LONG_BYTES } from './long-bodies.ts'
 import { runRequest } from './run.ts'
 
 /** Runs the request once its body is whole and its caller admitted. */
@@ -33,9 +34,25 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
     }
     length += size
     if (!isLast) return
-    ctx.hasBody = true
-    if (ctx.isAdmitted) runRequest(ctx)
+    if (length >= MIN_LONG_BYTES) scanFirst(ctx)
+    else bodyArrived(ctx)
   })
+}
+
+function bodyArrived(ctx: HttpContext): void {
+  ctx.hasBody = true
+  if (ctx.isAdmitted) runRequest(ctx)
+}
+
+function scanFirst(ctx: HttpContext): void {
+  ctx.server.longBodies.scan(
+    ctx.rawBody,
+    () => !ctx.isDone && !ctx.isFailing,
+    (scanned) => {
+      ctx.takeScan(scanned)
+      bodyArrived(ctx)
+    },
+  )
 }
 
 /** Memory of exactly that size, from the pool where it is large. */

@@ -11,8 +11,8 @@ import type { Validator } from '../schema/validate.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import { failHookedReply, failRequest } from './fail.ts'
 import { HookedWriter } from './hooked-writer.ts'
-import { parseJson } from './parse-routing.ts'
-import { peekRouting } from './peek.ts'
+import { parseJson, type ScannedBody } from './parse-json.ts'
+import { peekRouting, toPeek } from './peek.ts'
 import { finishRequest } from './request-end.ts'
 import { assertHeader, type CopiedHeaders, changeHeader, headerValue } from './request-headers.ts'
 import type { ServerParts } from './server-parts.ts'
@@ -46,6 +46,8 @@ export class HttpContext extends HookedWriter implements RelayContext {
   #cancelListeners: (() => void)[] | null = null
   #peek: RoutingPeek | null = null
   #parsed: unknown = undefined
+  /** Of a long body, which has been looked through before the request runs. */
+  #scanned: ScannedBody | null = null
   #clientAddress: string | null = null
 
   constructor(
@@ -115,6 +117,11 @@ export class HttpContext extends HookedWriter implements RelayContext {
     return this.#body
   }
 
+  /** What is known of the body once it has been looked through. */
+  takeScan(scanned: ScannedBody): void {
+    this.#scanned = scanned
+  }
+
   get rawBody(): Buffer {
     return this.#body
   }
@@ -144,6 +151,7 @@ export class HttpContext extends HookedWriter implements RelayContext {
     this.#bodyBlock = null
     this.#peek = null
     this.#parsed = undefined
+    this.#scanned = null
   }
 
   body<T>(validator: Validator<T>): T {
@@ -151,13 +159,20 @@ export class HttpContext extends HookedWriter implements RelayContext {
   }
 
   bodyJson(): unknown {
-    if (this.#parsed === undefined) this.#parsed = parseJson(this.#body)
+    if (this.#parsed === undefined)
+      this.#parsed = parseJson(this.#body, this.server.maxJsonDepth, this.#scanned)
     return this.#parsed
   }
 
   peek(): RoutingPeek {
-    this.#peek ??= peekRouting(this.#body)
+    this.#peek ??= this.#findRouting()
     return this.#peek
+  }
+
+  #findRouting(): RoutingPeek {
+    const scanned = this.#scanned
+    if (scanned === null) return peekRouting(this.#body, this.server.maxJsonDepth)
+    return toPeek(this.#body, scanned.scan, scanned.state)
   }
 
   protected override get request(): RequestContext {

@@ -25,6 +25,12 @@ export const httpErrors = defineErrors('http', {
     source: 'client',
     text: (limitBytes: number) => `the request body is larger than the limit of ${limitBytes} bytes`,
   },
+  unsupported_content_encoding: {
+    kind: 'unsupported_media',
+    source: 'client',
+    text: (encoding: string) =>
+      `request bodies are taken as they are, not with content-encoding '${encoding}'; send it uncompressed`,
+  },
   headers_too_large: {
     kind: 'headers_too_large',
     source: 'client',
@@ -45,11 +51,28 @@ export const httpErrors = defineErrors('http', {
     source: 'gateway',
     text: (why: string) => `no socket now: ${why}`,
   },
+  foreign_page: {
+    kind: 'forbidden',
+    source: 'client',
+    text: () =>
+      'a page of another site may not use the control plane while no key is configured; set a key, or list the origin in kernel.http.corsOrigins',
+  },
   bad_framing: { kind: 'bad_request', source: 'client', text: (what: string) => what },
   json_parse_error: {
     kind: 'bad_request',
     source: 'client',
     text: (problem: string) => `the request body is not valid JSON: ${problem}`,
+  },
+  json_too_deep: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (limit: number, position: number) =>
+      `the request body is nested more than ${limit} levels deep (kernel.http.maxJsonDepth), at position ${position}`,
+  },
+  json_too_complex: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (limit: number, what: string) => `the request body holds more than ${limit} ${what}`,
   },
   invalid_field: {
     kind: 'bad_request',

@@ -10,7 +10,14 @@ import { HttpServer } from './server.ts'
 
 /** @throws when a route is not public (nobody checks keys here) or the address cannot be had */
 export async function openListener(
-  options: { host: string; port: number; routes: readonly RouteDefinition[]; heartbeatMs?: number },
+  options: {
+    host: string
+    port: number
+    routes: readonly RouteDefinition[]
+    heartbeatMs?: number
+    /** One thread only listens on the port. */
+    isAlone?: boolean
+  },
   http: KernelConfig['http'],
   log: Logger,
 ): Promise<{ server: HttpServer; port: number }> {
@@ -31,13 +38,14 @@ export async function openListener(
       maxBytes: http.maxHeaderBytes,
     }),
     maxBodyBytes: http.maxBodyBytes,
+    maxJsonDepth: http.maxJsonDepth,
     heartbeatMs: options.heartbeatMs ?? http.heartbeatMs,
     cors: createCors(http.corsOrigins),
     log,
     access: null,
   })
   try {
-    const port = await server.listen(options.host, options.port)
+    const port = await server.listen(options.host, options.port, options.isAlone)
     return { server, port }
   } catch (error) {
     server.close()

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { peekRouting } from './peek.ts'
 
-const peek = (text: string) => peekRouting(Buffer.from(text))
+const peek = (text: string) => peekRouting(Buffer.from(text), 128)
 
 describe('peekRouting', () => {
   test('finds model and stream whatever the key order, nesting and whitespace', () => {

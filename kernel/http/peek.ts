@@ -1,9 +1,25 @@
-/** Finds the top-level `model` and `stream` of a request body, on its bytes where it can. @hot */
+/** Finds the top-level `model` and `stream` of a request body on its bytes, without parsing it. @hot */
 import type { RoutingPeek } from '../contracts/request.ts'
-import { parseRouting } from './parse-routing.ts'
-import { scanRouting } from './scan-json.ts'
+import { JsonScan, type ScanState } from '../wire/json-scan.ts'
+import { modelFault, notAnObject, scanFault, streamFault } from './json-faults.ts'
 
-/** @throws json_parse_error (400), invalid_field (400) through the full parse, whose word is final */
-export function peekRouting(body: Buffer): RoutingPeek {
-  return scanRouting(body) ?? parseRouting(body)
+/** One per thread: a scan that is not done in steps is done when it returns. */
+const shared = new JsonScan()
+
+/**
+ * @param maxDepth deepest nesting that is allowed
+ * @throws json_parse_error, json_too_deep, invalid_field (400)
+ */
+export function peekRouting(body: Buffer, maxDepth: number): RoutingPeek {
+  return toPeek(body, shared, shared.begin(body, maxDepth).run(body.length))
+}
+
+/** What a scan of all of the body has found. */
+export function toPeek(body: Buffer, scan: JsonScan, state: ScanState): RoutingPeek {
+  if (state !== 'whole') throw scanFault(body, scan, state)
+  if (!scan.isObject) throw notAnObject()
+  if (scan.hasWrongModel) throw modelFault()
+  if (scan.hasWrongStream) throw streamFault()
+  const { model, stream, modelStart, modelEnd } = scan
+  return { model, stream, modelStart, modelEnd }
 }

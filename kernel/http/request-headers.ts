@@ -64,7 +64,8 @@ export function headerRules(options: {
     const name = given.toLowerCase()
     add(name, WRITTEN_ELSEWHERE.has(name) ? KEEP : FORWARD | KEEP)
   }
-  for (const name of ['authorization', 'x-api-key', 'origin', 'content-type']) add(name, KEEP)
+  for (const name of ['authorization', 'x-api-key', 'origin', 'content-type', 'content-encoding'])
+    add(name, KEEP)
   for (const name of ['host', 'content-length', 'transfer-encoding']) add(name, FRAMING | KEEP)
   return {
     actions,

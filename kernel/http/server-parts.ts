@@ -4,6 +4,7 @@ import type { RequestContext } from '../contracts/request.ts'
 import type { BodyPool } from './body-pool.ts'
 import type { Cors } from './cors.ts'
 import type { Heartbeats } from './heartbeat.ts'
+import type { LongBodies } from './long-bodies.ts'
 
 /** A request as its server counts it, and as its access line tells of it. */
 export interface ServedRequest extends RequestContext {
@@ -13,6 +14,9 @@ export interface ServedRequest extends RequestContext {
 
 export interface ServerParts {
   readonly bodies: BodyPool
+  readonly longBodies: LongBodies
+  /** Deepest nesting of a JSON body. */
+  readonly maxJsonDepth: number
   readonly heartbeats: Heartbeats
   readonly cors: Cors
   readonly log: Logger

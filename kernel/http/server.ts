@@ -1,5 +1,6 @@
 /** The uWebSockets.js server: routes in, contexts out. The only importer of the library. @hot */
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import * as library from 'uWebSockets.js'
 import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import type { Identity } from '../contracts/auth.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
@@ -14,8 +15,10 @@ import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
 import { DetachedContext } from './detached-context.ts'
+import { isForeignPage } from './foreign-page.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
+import { LongBodies } from './long-bodies.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
@@ -33,6 +36,7 @@ export interface HttpServerOptions {
   readonly unmatched: CompiledRoute
   readonly headerRules: HeaderRules
   readonly maxBodyBytes: number
+  readonly maxJsonDepth: number
   readonly heartbeatMs: number
   readonly cors: Cors
   readonly log: Logger
@@ -40,11 +44,36 @@ export interface HttpServerOptions {
   readonly access: ServerParts['access']
 }
 
+/** The tenant of those who need no key. @source contracts/auth.ts */
+const ANONYMOUS = 'anonymous'
+
+/** What the library has and its types leave out. */
+interface Untyped {
+  readonly _cfg?: (key: string) => void
+  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number
+}
+const { _cfg: configure, LIBUS_LISTEN_EXCLUSIVE_PORT: EXCLUSIVE_PORT } = library as unknown as Untyped
+/** Switches off the library's own header in every reply. */
+configure?.('999999990007')
+/** Several threads may listen on one port. */
+const SHARED_PORT = 0
+
+type Listening = (socket: us_listen_socket | false) => void
+interface ListeningApp {
+  listen(host: string, port: number, options: number, cb: Listening): unknown
+}
+
+/** @source RFC 9110 section 15.5.16 */
+const ACCEPTED_ENCODING = { headers: ['accept-encoding', 'identity'] }
+const MAX_SHOWN_ENCODING = 40
+
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 
 export class HttpServer implements SocketHome, ServerParts {
   readonly heartbeats: Heartbeats
   readonly bodies = new BodyPool()
+  readonly longBodies: LongBodies
+  readonly maxJsonDepth: number
   readonly cors: Cors
   readonly log: Logger
   readonly access: ServerParts['access']
@@ -62,6 +91,8 @@ export class HttpServer implements SocketHome, ServerParts {
   constructor(options: HttpServerOptions) {
     this.#options = options
     this.heartbeats = new Heartbeats(options.heartbeatMs)
+    this.maxJsonDepth = options.maxJsonDepth
+    this.longBodies = new LongBodies(options.maxJsonDepth)
     this.cors = options.cors
     this.log = options.log
     this.access = options.access
@@ -79,10 +110,11 @@ export class HttpServer implements SocketHome, ServerParts {
     return this.#sockets.size
   }
 
-  /** @returns the port taken @throws when the address cannot be had */
-  listen(host: string, port: number): Promise<number> {
+  /** @param isAlone no other listener may have the port @returns the port taken @throws when the address cannot be had */
+  listen(host: string, port: number, isAlone = false): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#app.listen(host, port, (socket) => {
+      const app = this.#app as unknown as ListeningApp
+      app.listen(host, port, isAlone ? EXCLUSIVE_PORT : SHARED_PORT, (socket) => {
         if (socket === false) {
           reject(new Error(`cannot listen on ${host}:${port}: the address is in use or not on this machine`))
           return
@@ -242,8 +274,15 @@ export class HttpServer implements SocketHome, ServerParts {
       this.#failAndClose(ctx, httpErrors.payload_too_large(this.#options.maxBodyBytes))
       return
     }
+    if (route.readsBody && isEncoded(ctx)) {
+      this.#failAndClose(
+        ctx,
+        httpErrors.unsupported_content_encoding.with(ACCEPTED_ENCODING, shownEncoding(ctx)),
+      )
+      return
+    }
     if (route.readsBody) readBody(ctx, res, this.#options.maxBodyBytes)
-    if (route.auth === null) ctx.isAdmitted = true
+    if (route.auth === null) this.#admit(ctx, null)
     else this.#checkAccess(ctx, route)
     if (!ctx.isDone && ctx.isAdmitted && !route.readsBody) runRequest(ctx)
   }
@@ -266,7 +305,7 @@ export class HttpServer implements SocketHome, ServerParts {
     found.then(
       (identity) => {
         this.#admit(ctx, identity)
-        if (!ctx.isDone && (ctx.hasBody || !ctx.compiled.readsBody)) runRequest(ctx)
+        if (ctx.isAdmitted && !ctx.isDone && (ctx.hasBody || !ctx.compiled.readsBody)) runRequest(ctx)
       },
       (error: unknown) => ctx.fail(error),
     )
@@ -274,7 +313,21 @@ export class HttpServer implements SocketHome, ServerParts {
 
   #admit(ctx: HttpContext, identity: Identity | null): void {
     ctx.identity = identity
+    if (
+      ctx.route.access === 'admin' &&
+      (identity === null || identity.role === null) &&
+      this.#isForeign(ctx)
+    ) {
+      ctx.fail(httpErrors.foreign_page())
+      return
+    }
     ctx.isAdmitted = true
+  }
+
+  #isForeign(ctx: HttpContext): boolean {
+    // A key that was sent and found good is no page's: browsers add none of themselves.
+    if (ctx.identity !== null && ctx.identity.tenant !== ANONYMOUS) return false
+    return isForeignPage(ctx.header('origin'), ctx.header('host'), (origin) => this.cors.names(origin))
   }
 
   /** For framing faults and refused bodies: what follows on the connection cannot be trusted or is not wanted. */
@@ -303,4 +356,14 @@ export class HttpServer implements SocketHome, ServerParts {
 /** The same path and error format without hooks: for answers that never reach the handler. */
 function asRefusal(route: CompiledRoute): CompiledRoute {
   return { ...route, hooks: NO_HOOKS, auth: null, readsBody: false, paramNames: [] }
+}
+
+/** A compressed body could be looked at by nobody, and be of any size. */
+function isEncoded(ctx: HttpContext): boolean {
+  const encoding = ctx.header('content-encoding')
+  return encoding !== undefined && encoding !== '' && encoding.toLowerCase() !== 'identity'
+}
+
+function shownEncoding(ctx: HttpContext): string {
+  return (ctx.header('content-encoding') ?? '').slice(0, MAX_SHOWN_ENCODING)
 }

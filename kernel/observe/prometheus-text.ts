@@ -30,7 +30,8 @@ const LABEL_NAME = /[a-zA-Z_][a-zA-Z0-9_]*/y
 const BLANKS = /[ \t]*/y
 const LABEL_TEXT = /[^\\"]*/y
 const WORD = /[^ \t]+/y
-const NUMBER = /^[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)$/i
+/** No part of it can take what another has taken: a long wrong number is found wrong at once. */
+const NUMBER = /^[+-]?(\d+(\.\d*)?(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf|infinity|nan)$/i
 const INTEGER = /^-?\d+$/
 const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
   histogram: ['_bucket', '_sum', '_count'],

@@ -6,7 +6,7 @@ import { ThreadMetrics } from './metrics.ts'
 import type { HistogramFamily, ValueFamily } from './metrics-snapshot.ts'
 import { declareOpenRequestAges } from './open-request-ages.ts'
 import { declareEventLoopMetrics, declareProcessMetrics } from './process-metrics.ts'
-import { GRPC_REGULAR, HTTP_REGULAR, RouterMetrics, routerErrorType } from './router-metrics.ts'
+import { RouterMetrics, routerErrorType, routerKinds } from './router-metrics.ts'
 import { WorkerMetrics, type WorkerSample } from './worker-metrics.ts'
 
 afterEach(() => {
@@ -71,13 +71,13 @@ test('§6.5 open requests are counted in the one band of their age (routing chec
 test('§6.2 routed requests count by kind, model, endpoint and streaming', () => {
   const metrics = new ThreadMetrics()
   const router = new RouterMetrics(metrics, modelLabelLimit())
-  const routed = router.forRequest(HTTP_REGULAR, 'llama', 'chat', true)
-  expect(router.forRequest(HTTP_REGULAR, 'llama', 'chat', true)).toBe(routed)
+  const routed = router.forRequest(routerKinds('http').regular, 'llama', 'chat', true)
+  expect(router.forRequest(routerKinds('http').regular, 'llama', 'chat', true)).toBe(routed)
   routed.onRequest()
   routed.onFirstToken(0.25)
   routed.onGenerated(1.5)
   routed.onDone(2, null)
-  const other = router.forRequest(GRPC_REGULAR, 'llama', 'chat', false)
+  const other = router.forRequest(routerKinds('grpc').regular, 'llama', 'chat', false)
   other.onRequest()
   other.onGenerated(1)
   other.onDone(1, 'timeout')
@@ -99,9 +99,9 @@ test('§6.2 routed requests count by kind, model, endpoint and streaming', () =>
 test('upstream replies count by status, failures by their code', () => {
   const metrics = new ThreadMetrics()
   const router = new RouterMetrics(metrics, modelLabelLimit())
-  router.onUpstreamResponse(HTTP_REGULAR, 200, null)
-  router.onUpstreamResponse(HTTP_REGULAR, 200, null)
-  router.onUpstreamResponse(HTTP_REGULAR, 0, 'connect_failed')
+  router.onUpstreamResponse(routerKinds('http').regular, 200, null)
+  router.onUpstreamResponse(routerKinds('http').regular, 200, null)
+  router.onUpstreamResponse(routerKinds('http').regular, 0, 'connect_failed')
   expect(values(metrics, 'weir_router_upstream_responses_total')).toEqual([
     'http,200, 2',
     'http,0,connect_failed 1',
@@ -128,9 +128,9 @@ test('models beyond the first thousand share the label other', () => {
   const metrics = new ThreadMetrics()
   const router = new RouterMetrics(metrics, modelLabelLimit())
   for (let index = 0; index < 1_500; index += 1) {
-    router.forRequest(HTTP_REGULAR, `model-${index}`, 'chat', false).onRequest()
+    router.forRequest(routerKinds('http').regular, `model-${index}`, 'chat', false).onRequest()
   }
-  router.forRequest(HTTP_REGULAR, 'other', 'chat', false).onRequest()
+  router.forRequest(routerKinds('http').regular, 'other', 'chat', false).onRequest()
   const counted = values(metrics, 'weir_router_requests_total')
   expect(counted).toHaveLength(1_001)
   expect(counted).toContain('http,regular,http,other,chat,false 501')

@@ -5,34 +5,40 @@ import { LabelLimit, OTHER } from './label-limit.ts'
 /** Distinct error codes of workers' replies with series of their own. */
 const MAX_ERROR_CODES = 200
 
-/** How a request is routed: three labels that go together. Compared by identity, so use the constants. */
+/** How a request is routed: three labels that go together. Compared by identity, see `routerKinds`. */
 export interface RouterKind {
   readonly routerType: string
   readonly backendType: string
   readonly connectionMode: string
 }
 
-export const HTTP_REGULAR: RouterKind = Object.freeze({
-  routerType: 'http',
-  backendType: 'regular',
-  connectionMode: 'http',
-})
-/** Prefill and decode workers, which share the work of one request. */
-export const HTTP_PAIR: RouterKind = Object.freeze({
-  routerType: 'http',
-  backendType: 'pd',
-  connectionMode: 'http',
-})
-export const GRPC_REGULAR: RouterKind = Object.freeze({
-  routerType: 'grpc',
-  backendType: 'regular',
-  connectionMode: 'grpc',
-})
-export const HTTP_EXTERNAL: RouterKind = Object.freeze({
-  routerType: 'openai',
-  backendType: 'external',
-  connectionMode: 'http',
-})
+/** What one connection mode is counted as. */
+export interface RouterKinds {
+  readonly regular: RouterKind
+  /** Prefill and decode workers, which share the work of one request. */
+  readonly pair: RouterKind
+  /** Services of somebody else. */
+  readonly external: RouterKind
+}
+
+/** As many as there are transports. */
+const kindsOfMode = new Map<string, RouterKinds>()
+
+/** The same objects each time. @param mode connection mode of a transport */
+export function routerKinds(mode: string): RouterKinds {
+  let kinds = kindsOfMode.get(mode)
+  if (kinds === undefined) {
+    const kind = (routerType: string, backendType: string): RouterKind =>
+      Object.freeze({ routerType, backendType, connectionMode: mode })
+    kinds = Object.freeze({
+      regular: kind(mode, 'regular'),
+      pair: kind(mode, 'pd'),
+      external: kind('openai', 'external'),
+    })
+    kindsOfMode.set(mode, kinds)
+  }
+  return kinds
+}
 
 /** Label values of `error_type`. @source routing facts 6.1 */
 export type RouterErrorType =

@@ -7,14 +7,11 @@ import { GatewayError } from '../errors/gateway-error.ts'
 import { type LabelLimit, OTHER } from '../observe/label-limit.ts'
 import { RetryMetrics } from '../observe/retry-metrics.ts'
 import {
-  GRPC_REGULAR,
-  HTTP_EXTERNAL,
-  HTTP_PAIR,
-  HTTP_REGULAR,
   type RoutedMetrics,
   type RouterKind,
   RouterMetrics,
   routerErrorType,
+  routerKinds,
 } from '../observe/router-metrics.ts'
 import type { WorkerMetrics } from '../observe/worker-metrics.ts'
 
@@ -26,6 +23,9 @@ const NO_WORKERS_CODES: ReadonlySet<string> = new Set([
   'no_suitable_worker',
   'server_selection_failed',
 ])
+
+/** Labels of calls for which no worker was found: those of the built-in transport. */
+const UNROUTED = routerKinds('http')
 
 export class CallMeters {
   readonly router: RouterMetrics
@@ -57,7 +57,7 @@ export class CallMeters {
   /** A request ended before any worker was chosen. Names of models that nobody serves are the client's invention. */
   unrouted(error: unknown, model: string, endpoint: string, streaming: boolean): void {
     const code = error instanceof GatewayError ? error.code : ''
-    const kind = code === 'server_selection_failed' ? HTTP_PAIR : HTTP_REGULAR
+    const kind = code === 'server_selection_failed' ? UNROUTED.pair : UNROUTED.regular
     const isKnown = code !== 'model_not_found' && code !== 'no_workers'
     const routed = this.router.forRequest(kind, isKnown ? model : OTHER, endpoint, streaming)
     routed.onRefused(NO_WORKERS_CODES.has(code) ? 'no_workers' : 'internal_error')
@@ -66,9 +66,9 @@ export class CallMeters {
 
 /** Of a pair, the decode worker stands for both. */
 function kindOf(worker: WorkerEntry): RouterKind {
-  if (worker.workerType === 'decode') return HTTP_PAIR
-  if (worker.connectionMode === 'grpc') return GRPC_REGULAR
-  return worker.runtimeType === 'external' ? HTTP_EXTERNAL : HTTP_REGULAR
+  const kinds = routerKinds(worker.connectionMode)
+  if (worker.workerType === 'decode') return kinds.pair
+  return worker.isExternal ? kinds.external : kinds.regular
 }
 
 export class CallMeter {

@@ -5,8 +5,9 @@ import {
   UpstreamFailure,
   type UpstreamHandler,
 } from '../contracts/transport.ts'
-import type { WorkerCall, WorkerReply } from '../contracts/upstream.ts'
+import type { WorkerCall } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
+import type { WorkerReply } from '../contracts/worker-reply.ts'
 import type { HttpTransport } from './http-transport.ts'
 import { toWorkerReply } from './worker-reply.ts'
 

@@ -121,6 +121,7 @@ function entry(url: string): WorkerEntry {
     connectionMode: 'http',
     runtimeType: 'unspecified',
     apis: [],
+    isExternal: false,
     models: [],
     apiKey: null,
     priority: 50,

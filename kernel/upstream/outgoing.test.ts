@@ -6,8 +6,18 @@ import { OutgoingHeaders } from './outgoing.ts'
 import { toWorkerRequest } from './worker-request.ts'
 
 const local = workerEntry({ slot: 0 })
-const openAi = workerEntry({ slot: 1, url: 'https://api.openai.com/v1', runtimeType: 'external' })
-const anthropic = workerEntry({ slot: 2, url: 'https://api.anthropic.com', runtimeType: 'external' })
+const openAi = workerEntry({
+  slot: 1,
+  url: 'https://api.openai.com/v1',
+  runtimeType: 'external',
+  isExternal: true,
+})
+const anthropic = workerEntry({
+  slot: 2,
+  url: 'https://api.anthropic.com',
+  runtimeType: 'external',
+  isExternal: true,
+})
 
 /** What the relay sees of a request with these headers, all of them declared. */
 function context(headers: Record<string, string>, forwarded: readonly string[] = []): RelayContext {
@@ -51,6 +61,7 @@ describe('credentials (routes facts 4.7; routing facts 4.8)', () => {
       slot: 3,
       url: 'http://proxy:1',
       runtimeType: 'external',
+      isExternal: true,
       labels: { provider: 'anthropic' },
     })
     expect(headersOf(keyed(named))).toEqual({ ...version, 'x-api-key': 'own' })
@@ -75,7 +86,12 @@ describe('credentials (routes facts 4.7; routing facts 4.8)', () => {
   test('an engine at a host of that name is an engine', () => {
     const engine = workerEntry({ slot: 4, url: 'http://api.anthropic.com' })
     expect(headersOf(keyed(engine))).toEqual({ authorization: 'Bearer own' })
-    const other = workerEntry({ slot: 5, url: 'https://notanthropic.com', runtimeType: 'external' })
+    const other = workerEntry({
+      slot: 5,
+      url: 'https://notanthropic.com',
+      runtimeType: 'external',
+      isExternal: true,
+    })
     expect(headersOf(keyed(other))).toEqual({ authorization: 'Bearer own' })
   })
 })

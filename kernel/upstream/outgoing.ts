@@ -27,7 +27,7 @@ export class OutgoingHeaders {
     const headers = ctx.forwardedHeaders.slice()
     headers.push('content-type', 'application/json')
     if (this.#sendsRequestId) headers.push('x-request-id', ctx.requestId)
-    if (worker.runtimeType === 'external' && wantsApiKey(worker)) {
+    if (worker.isExternal && wantsApiKey(worker)) {
       addVendorHeaders(headers, ctx, worker, this.auth, this.#sendsAuthorization)
       return headers
     }

@@ -27,10 +27,21 @@ const dropped = new Set([
 
 export function toClientHeaders(headers: HeaderList): HeaderList {
   const kept: HeaderList = []
+  let options: string | undefined
   for (let i = 0; i < headers.length; i += 2) {
     if (!dropped.has(headers[i])) kept.push(headers[i], headers[i + 1])
+    else if (headers[i] === 'connection')
+      options = options === undefined ? headers[i + 1] : `${options},${headers[i + 1]}`
   }
+  if (options !== undefined && options !== 'keep-alive' && options !== 'close') dropNamed(kept, options)
   return kept
+}
+
+/** What the worker's Connection header names is about its connection, not for the client. @source RFC 9110 §7.6.1 */
+function dropNamed(headers: HeaderList, options: string): void {
+  const names = new Set<string>()
+  for (const name of options.split(',')) names.add(name.trim().toLowerCase())
+  for (let i = headers.length - 2; i >= 0; i -= 2) if (names.has(headers[i])) headers.splice(i, 2)
 }
 
 /**

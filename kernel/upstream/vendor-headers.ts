@@ -17,7 +17,7 @@ export function wantsApiKey(worker: WorkerEntry): boolean {
   if (known === undefined) {
     const host = URL.parse(worker.url)?.hostname ?? ''
     known =
-      worker.runtimeType === 'external' &&
+      worker.isExternal &&
       (host === ANTHROPIC_DOMAIN ||
         host.endsWith(`.${ANTHROPIC_DOMAIN}`) ||
         worker.labels.provider === 'anthropic')

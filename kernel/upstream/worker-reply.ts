@@ -1,6 +1,7 @@
 /** A worker's whole answer as plugins read it. */
 import type { HeaderList } from '../contracts/transport.ts'
-import type { WorkerReply } from '../contracts/upstream.ts'
+import type { WorkerReply } from '../contracts/worker-reply.ts'
+import { parseBoundedJson } from '../wire/bounded-json.ts'
 import { headerOf, toClientHeaders } from './response-headers.ts'
 
 export function toWorkerReply(status: number, headers: HeaderList, body: Buffer): WorkerReply {
@@ -10,6 +11,6 @@ export function toWorkerReply(status: number, headers: HeaderList, body: Buffer)
     body,
     header: (name) => headerOf(headers, name),
     clientHeaders: () => toClientHeaders(headers),
-    json: () => JSON.parse(body.toString('utf8')) as unknown,
+    json: () => parseBoundedJson(body),
   }
 }

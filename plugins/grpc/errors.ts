@@ -16,7 +16,7 @@ export const grpcErrors = defineErrors('grpc', {
   engine_unimplemented: { ...refused, kind: 'not_implemented' },
   engine_unavailable: { ...failed, kind: 'unavailable' },
   engine_deadline_exceeded: { ...failed, kind: 'gateway_timeout' },
-  tokenizer_not_found: {
+  tokenizer_missing: {
     kind: 'internal',
     source: 'gateway',
     text: (model: string) =>

@@ -61,7 +61,7 @@ export function healthGenerateRoute(host: Host): RouteDefinition {
     access: 'public',
     errors: apiErrorFormat,
     handler(ctx) {
-      const worker = host.balance.firstReady(({ connectionMode }) => connectionMode === 'http')
+      const worker = host.balance.firstReady(({ apis }) => apis.includes('generate'))
       if (worker === undefined) throw healthErrors.no_workers()
       host.upstream.relay(ctx, {
         method: 'GET',
@@ -77,7 +77,7 @@ export function healthGenerateRoute(host: Host): RouteDefinition {
       responses: {
         200: { description: "The worker's own answer; its status and headers pass through." },
         502: { description: 'The worker could not be reached.' },
-        503: { description: 'No HTTP worker is ready.' },
+        503: { description: 'No worker that can do it is ready.' },
         504: { description: 'The worker took too long.' },
       },
     },
@@ -92,8 +92,8 @@ export function engineMetricsRoute(host: Host, config: HealthConfig): RouteDefin
     access: 'public',
     errors: apiErrorFormat,
     async handler(ctx: RequestContext) {
-      const targets = scrapeTargets(host.balance.workers)
-      const answers = await scrapeWorkers(host.upstream, targets, options)
+      const targets = scrapeTargets(host.upstream, host.balance.workers)
+      const answers = await scrapeWorkers(targets, options)
       if (answers.length === 0) throw healthErrors.no_engine_metrics(targets.length)
       ctx.send(200, PLAIN_TEXT, writePrometheusText(mergeMetrics(answers)))
     },

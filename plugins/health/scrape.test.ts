@@ -1,21 +1,19 @@
 import { expect, test } from 'vitest'
-import type { Upstream, WorkerCall, WorkerEntry, WorkerReply } from '#kernel'
+import type { Upstream, WorkerControl } from '#kernel'
+import { workerEntry } from '../../test/support/worker-entry.ts'
 import { scrapeTargets, scrapeWorkers } from './scrape.ts'
 
-const entry = (url: string, connectionMode = 'http') =>
-  ({ url, connectionMode, apiKey: null }) as unknown as WorkerEntry
+const entry = (url: string, connectionMode = 'http') => workerEntry({ slot: 0, url, connectionMode })
 
-function upstreamOf(answer: (url: string, call: WorkerCall) => Promise<[number, string]>): Upstream {
-  return {
-    call: async (worker: WorkerEntry, call: WorkerCall) => {
-      const [status, text] = await answer(worker.url, call)
-      return { status, body: Buffer.from(text) } as WorkerReply
-    },
-  } as unknown as Upstream
+/** HTTP workers have this to say; others have no metrics. */
+function upstreamOf(
+  metricsText: NonNullable<WorkerControl['metricsText']> = async () => null,
+): Pick<Upstream, 'controlOf'> {
+  return { controlOf: (mode) => (mode === 'http' ? ({ metricsText } as WorkerControl) : null) }
 }
 
 test('§4.8 each base URL of an HTTP worker is scraped once', () => {
-  const targets = scrapeTargets([
+  const targets = scrapeTargets(upstreamOf(), [
     entry('http://a:1'),
     entry('http://a:1/'),
     entry('grpc://b:1', 'grpc'),
@@ -29,29 +27,23 @@ test('§4.8 data-parallel ranks share their engine', () => {
     ...entry(`http://a:1@${rank}`),
     dataParallel: { baseUrl: 'http://a:1', rank, size: 2 },
   }))
-  expect(scrapeTargets(ranks).map(({ url }) => url)).toEqual(['http://a:1'])
+  expect(scrapeTargets(upstreamOf(), ranks).map(({ url }) => url)).toEqual(['http://a:1'])
 })
 
-test('§4.8 workers that fail, answer with an error or speak gibberish are left out', async () => {
-  const upstream = upstreamOf(async (url) => {
+test('§4.8 workers that fail, have no metrics or speak gibberish are left out', async () => {
+  const upstream = upstreamOf(async ({ url }) => {
     if (url === 'http://dead:1') throw new Error('refused')
-    if (url === 'http://err:1') return [500, 'up 1\n']
-    if (url === 'http://html:1') return [200, '<html>']
-    if (url === 'http://empty:1') return [200, '']
-    return [200, 'up 1\n']
+    if (url === 'http://none:1') return null
+    if (url === 'http://html:1') return '<html>'
+    if (url === 'http://empty:1') return ''
+    return 'up 1\n'
   })
-  const urls = [
-    'http://dead:1',
-    'http://a:1',
-    'http://err:1',
-    'http://html:1',
-    'http://empty:1',
-    'http://b:1',
-  ]
-  const answers = await scrapeWorkers(upstream, scrapeTargets(urls.map((url) => entry(url))), {
-    timeoutMs: 5_000,
-    maxConcurrent: 2,
-  })
+  const urls = ['dead', 'a', 'none', 'html', 'empty', 'b'].map((name) => `http://${name}:1`)
+  const targets = scrapeTargets(
+    upstream,
+    urls.map((url) => entry(url)),
+  )
+  const answers = await scrapeWorkers(targets, { timeoutMs: 5_000, maxConcurrent: 2 })
   expect(answers.map(({ url }) => url)).toEqual(['http://a:1', 'http://b:1'])
 })
 
@@ -59,16 +51,19 @@ test('§4.8 no more workers are asked at once than configured, each with its tim
   let open = 0
   let most = 0
   const timeouts = new Set<number>()
-  const upstream = upstreamOf(async (_url, call) => {
-    timeouts.add(call.timeoutMs)
+  const upstream = upstreamOf(async (_target, timeoutMs) => {
+    timeouts.add(timeoutMs)
     open += 1
     most = Math.max(most, open)
     await new Promise((resolve) => setImmediate(resolve))
     open -= 1
-    return [200, 'up 1\n']
+    return 'up 1\n'
   })
-  const targets = Array.from({ length: 20 }, (_, index) => entry(`http://w${index}:1`))
-  const answers = await scrapeWorkers(upstream, targets, { timeoutMs: 5_000, maxConcurrent: 3 })
+  const workers = Array.from({ length: 20 }, (_, index) => entry(`http://w${index}:1`))
+  const answers = await scrapeWorkers(scrapeTargets(upstream, workers), {
+    timeoutMs: 5_000,
+    maxConcurrent: 3,
+  })
   expect(answers).toHaveLength(20)
   expect(most).toBe(3)
   expect([...timeouts]).toEqual([5_000])

@@ -1,5 +1,11 @@
 /** Asks workers for their metrics, some at a time; those that fail or speak gibberish are left out. */
-import { parsePrometheusText, type Upstream, type WorkerEntry } from '#kernel'
+import {
+  parsePrometheusText,
+  trimSlashes,
+  type Upstream,
+  type WorkerControl,
+  type WorkerEntry,
+} from '#kernel'
 import type { WorkerFamilies } from './merge-metrics.ts'
 
 export interface ScrapeOptions {
@@ -8,21 +14,29 @@ export interface ScrapeOptions {
   readonly maxConcurrent: number
 }
 
-export type ScrapeTarget = Pick<WorkerEntry, 'url' | 'apiKey'>
+export interface ScrapeTarget {
+  /** Of the engine. */
+  readonly url: string
+  readonly worker: WorkerEntry
+  readonly control: Pick<WorkerControl, 'metricsText'>
+}
 
-/** One target per base URL of an HTTP worker, whatever its state, in order of registration. */
-export function scrapeTargets(workers: readonly WorkerEntry[]): ScrapeTarget[] {
+/** One target per engine that may have metrics, whatever its state, in order of registration. */
+export function scrapeTargets(
+  upstream: Pick<Upstream, 'controlOf'>,
+  workers: readonly WorkerEntry[],
+): ScrapeTarget[] {
   const targets = new Map<string, ScrapeTarget>()
-  for (const { url, dataParallel, apiKey, connectionMode } of workers) {
-    const baseUrl = (dataParallel?.baseUrl ?? url).replace(/\/+$/, '')
-    if (connectionMode === 'http' && !targets.has(baseUrl)) targets.set(baseUrl, { url: baseUrl, apiKey })
+  for (const worker of workers) {
+    const url = trimSlashes(worker.dataParallel?.baseUrl ?? worker.url)
+    const control = upstream.controlOf(worker.connectionMode)
+    if (control?.metricsText !== undefined && !targets.has(url)) targets.set(url, { url, worker, control })
   }
   return [...targets.values()]
 }
 
 /** @returns what could be read, in the order of the targets */
 export async function scrapeWorkers(
-  upstream: Upstream,
   targets: readonly ScrapeTarget[],
   options: ScrapeOptions,
 ): Promise<WorkerFamilies[]> {
@@ -31,7 +45,7 @@ export async function scrapeWorkers(
   const takeTurns = async () => {
     while (next < targets.length) {
       const index = next++
-      results[index] = await scrapeOne(upstream, targets[index], options.timeoutMs)
+      results[index] = await scrapeOne(targets[index], options.timeoutMs)
     }
   }
   await Promise.all(Array.from({ length: Math.min(options.maxConcurrent, targets.length) }, takeTurns))
@@ -39,20 +53,13 @@ export async function scrapeWorkers(
 }
 
 async function scrapeOne(
-  upstream: Upstream,
-  target: ScrapeTarget,
+  { url, worker, control }: ScrapeTarget,
   timeoutMs: number,
 ): Promise<WorkerFamilies | null> {
   try {
-    const reply = await upstream.call(target, {
-      method: 'GET',
-      path: '/metrics',
-      headers: ['accept', 'text/plain;version=0.0.4'],
-      timeoutMs,
-    })
-    if (reply.status !== 200) return null
-    const families = parsePrometheusText(reply.body.toString('utf8'))
-    return families.length === 0 ? null : { url: target.url, families }
+    const text = await control.metricsText?.(worker, timeoutMs)
+    const families = parsePrometheusText(text ?? '')
+    return families.length === 0 ? null : { url, families }
   } catch {
     // One broken worker must not hide the metrics of the others.
     return null

@@ -14,11 +14,22 @@ import { tenantOf } from './tenant-name.ts'
 import type { Turnstile } from './turnstile.ts'
 import { ReplyUsage } from './usage.ts'
 
+const NO_MODELS: readonly string[] = Object.freeze([])
+/** Stands for "any worker". @source routes facts 4.9 */
+const ANY_MODEL = 'unknown'
 /** Bytes of JSON that stand for a token where nobody counted. */
 const BYTES_PER_TOKEN = 4
 
+/** What is known of models: a rule holds for a model by whatever name, and where none is named, for all that may serve. */
+export interface LimitedModels {
+  canonical(model: string): string
+  /** Ids that workers name; null when a worker serves any. */
+  served(): readonly string[] | null
+}
+
 export interface AdmissionParts {
   readonly slot: RequestSlot<Stay>
+  readonly models: LimitedModels
   /** One word, the bucket of all requests. */
   readonly rate: BigInt64Array
   readonly tenants: TenantLimiter
@@ -111,9 +122,16 @@ export class Admission {
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)
     const hasBody = ctx.method === 'POST'
-    const model = hasBody && tenants.hasModelRules(tenant) ? modelOf(ctx) : null
+    const models = hasBody && tenants.hasModelRules(tenant) ? this.#modelsOf(ctx) : NO_MODELS
     const tokens = hasBody && this.#countsTokens ? Math.ceil(bodyLength(ctx) / BYTES_PER_TOKEN) : 0
-    return tenants.reserve(tenant, model, tokens, nowNs())
+    return tenants.reserve(tenant, models, tokens, nowNs())
+  }
+
+  /** Null for any. */
+  #modelsOf(ctx: RequestContext): readonly string[] | null {
+    const { models } = this.#parts
+    const name = modelOf(ctx)
+    return name === null || name === '' || name === ANY_MODEL ? models.served() : [models.canonical(name)]
   }
 
   #takeRate(size: BucketSize): void {

@@ -39,8 +39,10 @@ export function limitsRoutes(
         summary: 'Show the limits of admission and their use',
         tag: TAG,
         query: {
-          tenant: Type.String({ description: 'Shows what is left to this tenant, such as auth:team-a.' }),
-          model: Type.String({ description: 'And its rule for this model.' }),
+          tenant: Type.Optional(
+            Type.String({ description: 'Shows what is left to this tenant, such as auth:team-a.' }),
+          ),
+          model: Type.Optional(Type.String({ description: 'And its rule for this model.' })),
         },
         responses: { 200: reply },
       },

@@ -53,7 +53,7 @@ describe('a reservation', () => {
 
   test('a tenant without limits costs nothing', () => {
     const limiter = open({ default: { requestsPerMinute: 1 }, overrides: [{ tenant: 'auth:free' }] })
-    for (let i = 0; i < 5; i++) expect(limiter.reserve('auth:free', 'm', 1_000, NOW)).toBeNull()
+    for (let i = 0; i < 5; i++) expect(limiter.reserve('auth:free', ['m'], 1_000, NOW)).toBeNull()
   })
 
   test('a model rule limits beside the tenant', () => {
@@ -63,9 +63,9 @@ describe('a reservation', () => {
         modelRules: [{ ruleId: 'big', match: 'prefix', model: 'big-', requestsPerMinute: 1 }],
       },
     })
-    limiter.reserve('auth:a', 'big-1', 0, NOW)
-    expect(refusal(() => limiter.reserve('auth:a', 'big-2', 0, NOW)).message).toContain('rule big')
-    limiter.reserve('auth:a', 'small', 0, NOW)
+    limiter.reserve('auth:a', ['big-1'], 0, NOW)
+    expect(refusal(() => limiter.reserve('auth:a', ['big-2'], 0, NOW)).message).toContain('rule big')
+    limiter.reserve('auth:a', ['small'], 0, NOW)
     expect(limiter.show('auth:a', null, NOW)[0].left).toBe(8)
   })
 
@@ -98,4 +98,13 @@ test('an exact rule beats a prefix, a longer prefix a shorter one', () => {
   expect(findRule(rules, 'model-2')?.ruleId).toBe('b')
   expect(findRule(rules, 'moon')?.ruleId).toBe('a')
   expect(findRule(rules, 'other')).toBeUndefined()
+})
+
+test('routing 3.6: a request that names no model counts for the rules of all models that may serve it', () => {
+  const rule = (model: string) => ({ ruleId: model, match: 'exact', model, requestsPerMinute: 1 })
+  const limiter = open({ default: { modelRules: [rule('big'), rule('small')] } })
+  expect(limiter.reserve('t', ['big', 'other'], 0, NOW)).not.toBeNull()
+  expect(() => limiter.reserve('t', ['big'], 0, NOW)).toThrow(/rule big/)
+  expect(() => limiter.reserve('t', null, 0, NOW)).toThrow(/rule big/)
+  expect(limiter.reserve('t', ['small'], 0, NOW)).not.toBeNull()
 })

@@ -68,13 +68,19 @@ export class TenantLimiter {
   /**
    * Takes one request and its tokens from all buckets that apply, or nothing.
    *
+   * @param models that may serve it; null for any. A rule of each of them counts once
    * @param tokens estimate of the prompt's
    * @returns null when the tenant has no limits
    * @throws tenant_rate_limit_exceeded (429) with Retry-After
    * @source routing facts 3.6
    */
-  reserve(tenant: string, model: string | null, tokens: number, nowNs: bigint): Reservation | null {
-    const scopes = this.#scopes(tenant, model)
+  reserve(
+    tenant: string,
+    models: readonly string[] | null,
+    tokens: number,
+    nowNs: bigint,
+  ): Reservation | null {
+    const scopes = this.#scopesOf(tenant, models)
     if (scopes.length === 0) return null
     for (let taken = 0; taken < scopes.length; taken++) {
       const { key, size, unit } = scopes[taken]
@@ -118,6 +124,17 @@ export class TenantLimiter {
 
   #limitsOf(tenant: string): TenantLimits {
     return this.#overrides.get(tenant) ?? this.#config.default
+  }
+
+  #scopesOf(tenant: string, models: readonly string[] | null): readonly Scope[] {
+    if (models !== null && models.length < 2) return this.#scopes(tenant, models[0] ?? null)
+    const limits = this.#limitsOf(tenant)
+    const found = models?.map((model) => findRule(limits.modelRules, model)) ?? limits.modelRules
+    const rules = new Set(found.filter((rule) => rule !== undefined))
+    return [
+      ...scopesOf(tenant, null, limits),
+      ...[...rules].flatMap((rule) => scopesOf(tenant, rule.ruleId, rule)),
+    ]
   }
 
   #scopes(tenant: string, model: string | null): readonly Scope[] {

@@ -1,6 +1,6 @@
 /** Puts the parts of admission together on one thread, over memory that all threads share. */
 import type { Host } from '#kernel'
-import { Admission, rateOf } from './admission.ts'
+import { Admission, type LimitedModels, rateOf } from './admission.ts'
 import { tokensLeft } from './bucket.ts'
 import { BucketTable } from './bucket-table.ts'
 import type { LimitsConfig } from './config.ts'
@@ -63,7 +63,15 @@ export class ThreadLimits {
     )
     const slot = host.slot<Stay>()
     this.admission = new Admission(
-      { slot, rate: this.#rate, tenants: this.#tenants, turnstile, metrics, nowNs: process.hrtime.bigint },
+      {
+        slot,
+        models: modelsOf(host.balance),
+        rate: this.#rate,
+        tenants: this.#tenants,
+        turnstile,
+        metrics,
+        nowNs: process.hrtime.bigint,
+      },
       config,
     )
     if (host.isControl) this.#declareGauges()
@@ -164,4 +172,15 @@ export class ThreadLimits {
 function nowMs(): number {
   const [seconds, nanos] = process.hrtime()
   return seconds * 1_000 + nanos / 1e6
+}
+
+function modelsOf(balance: Host['balance']): LimitedModels {
+  return {
+    canonical: (model) => balance.canonicalModel(model),
+    served: () => {
+      const { workers } = balance
+      if (workers.some(({ models }) => models.length === 0)) return null
+      return [...new Set(workers.flatMap(({ models }) => models.map(({ id }) => id)))]
+    },
+  }
 }

@@ -1,5 +1,5 @@
 /** One route as an OpenAPI operation. */
-import { type ErrorFormat, type RouteDefinition, type RouteDocs, type TSchema, Type } from '#kernel'
+import { type ErrorFormat, type ResponseDocs, type RouteDefinition, type TSchema, Type } from '#kernel'
 import { type ErrorSchemas, securityOf } from './error-schemas.ts'
 
 interface Parameter {
@@ -19,7 +19,7 @@ export interface Operation {
   readonly summary: string
   readonly tags: readonly string[]
   readonly parameters?: readonly Parameter[]
-  readonly requestBody?: { readonly required: true; readonly content: Record<string, { schema: TSchema }> }
+  readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { schema: TSchema }> }
   readonly responses: Record<string, Response>
   readonly security: readonly Record<string, never[]>[]
 }
@@ -32,7 +32,7 @@ export function toTemplate(path: string): string {
 /** @param usesAuth false when the configuration says that no route asks for a key */
 export function toOperation(route: RouteDefinition, usesAuth: boolean, errors: ErrorSchemas): Operation {
   const { summary, tag, body } = route.docs
-  const parameters = [...pathParameters(route.path), ...queryParameters(route)]
+  const parameters = [...pathParameters(route), ...queryParameters(route)]
   return {
     operationId: operationIdOf(route),
     summary,
@@ -40,7 +40,12 @@ export function toOperation(route: RouteDefinition, usesAuth: boolean, errors: E
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
       ? {}
-      : { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+      : {
+          requestBody: {
+            required: !Type.IsOptional(body),
+            content: { 'application/json': { schema: body } },
+          },
+        }),
     responses: toResponses(route, usesAuth, errors),
     security: usesAuth ? securityOf(route) : [],
   }
@@ -52,12 +57,12 @@ function operationIdOf({ method, path }: RouteDefinition): string {
   return method.toLowerCase() + words.map((word) => word[0].toUpperCase() + word.slice(1)).join('')
 }
 
-function pathParameters(path: string): Parameter[] {
+function pathParameters({ path, docs }: RouteDefinition): Parameter[] {
   return [...path.matchAll(/:([A-Za-z0-9_]+)/g)].map(([, name]) => ({
     name,
     in: 'path',
     required: true,
-    schema: Type.String(),
+    schema: docs.params?.[name] ?? Type.String(),
   }))
 }
 
@@ -89,11 +94,14 @@ function toResponses(
   return responses
 }
 
-function toResponse({ description, schema, contentType }: RouteDocs['responses'][number]): Response {
+function toResponse({ description, schema, contentType, streams }: ResponseDocs): Response {
   if (schema === undefined && contentType === undefined) return { description }
   return {
     description,
-    content: { [contentType ?? 'application/json']: schema === undefined ? {} : { schema } },
+    content: {
+      [contentType ?? 'application/json']: schema === undefined ? {} : { schema },
+      ...(streams === true && { 'text/event-stream': { schema: Type.String() } }),
+    },
   }
 }
 

@@ -19,6 +19,11 @@ export const proxyConfig = Type.Object(
       default: 5_000,
       description: 'Time for an external worker to list its models, in milliseconds.',
     }),
+    callerKeyHosts: Type.Array(Type.String({ minLength: 1 }), {
+      default: ['api.openai.com', 'api.x.ai', 'api.anthropic.com', 'generativelanguage.googleapis.com'],
+      description:
+        "Hosts of external workers that get a caller's own key for GET /v1/models, over TLS only (or on this machine).",
+    }),
   },
   { additionalProperties: false },
 )

@@ -15,6 +15,11 @@ export const proxyErrors = defineErrors('proxy', {
     source: 'gateway',
     text: () => 'no registered worker names a model',
   },
+  model_not_found: {
+    kind: 'not_found',
+    source: 'client',
+    text: (model: string) => `no worker names the model '${model}'`,
+  },
   rerank_response_build_failed: {
     kind: 'internal',
     source: 'worker',

@@ -2,7 +2,7 @@
 import { Auth, definePlugin } from '#kernel'
 import { proxyConfig } from './config.ts'
 import { inferenceRoutes } from './inference-routes.ts'
-import { infoRoutes, modelsRoute } from './info-routes.ts'
+import { infoRoutes, modelRoutes, modelsRoute } from './info-routes.ts'
 import { rerankRoutes } from './rerank-routes.ts'
 
 export default definePlugin({
@@ -18,5 +18,6 @@ export default definePlugin({
     for (const route of rerankRoutes(host)) host.route(route)
     for (const route of infoRoutes(host)) host.route(route)
     host.route(modelsRoute(host, config))
+    for (const route of modelRoutes(host, config)) host.route(route)
   },
 })

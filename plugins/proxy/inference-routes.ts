@@ -166,7 +166,7 @@ function toRoute(row: InferenceRow, handler: RouteDefinition['handler']): RouteD
       summary,
       tag: 'Inference',
       body,
-      responses: { 200: { description, schema: reply }, ...failures },
+      responses: { 200: { description, schema: reply, streams }, ...failures },
     },
   }
 }

@@ -7,7 +7,7 @@ const local = (...models: { id: string; provider?: string }[]) =>
 const external = (url: string) =>
   ({
     url,
-    runtimeType: 'external',
+    isExternal: true,
     connectionMode: 'http',
     models: [{ id: 'ext' }],
     labels: {},
@@ -35,6 +35,7 @@ function sources(
     workers,
     isReady: () => true,
     auth,
+    callerKeyHosts: ['e', 'dead', 'empty', 'odd', 'ok', 'late', 'fast', 'slow'],
     timeoutMs: 5_000,
     ...overrides,
   }
@@ -53,12 +54,12 @@ test('§4.6 models of all local workers, each id once, the first card wins', () 
 })
 
 test('§4.6 models of external workers are not listed without a key', async () => {
-  const { all } = sources([external('http://e:1'), local({ id: 'a' })], {})
+  const { all } = sources([external('https://e:1'), local({ id: 'a' })], {})
   expect(await listModels(caller({}), all)).toEqual([entry('a')])
 })
 
 test('§4.6 nothing to list is 503', async () => {
-  for (const workers of [[], [local()], [external('http://e:1')]]) {
+  for (const workers of [[], [local()], [external('https://e:1')]]) {
     await expect(listModels(caller({}), sources(workers, {}).all)).rejects.toMatchObject({ status: 503 })
   }
 })
@@ -68,15 +69,15 @@ test.each([
   ['authorization', 'bearer foreign', 'Bearer foreign'],
   ['x-api-key', 'foreign', 'foreign'],
 ])('§4.6 a foreign key in %s (%j) asks the external workers with it', async (name, value, sent) => {
-  const { calls, all } = sources([external('http://e:1'), local({ id: 'a' })], {
-    'http://e:1': { data: [{ id: 'gpt', created: 7, owned_by: 'openai' }, { nonsense: true }] },
+  const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {
+    'https://e:1': { data: [{ id: 'gpt', created: 7, owned_by: 'openai' }, { nonsense: true }] },
   })
   expect(await listModels(caller({ [name]: value }), all)).toEqual([
     { id: 'gpt', object: 'model', created: 7, owned_by: 'openai' },
   ])
   expect(calls).toEqual([
     {
-      url: 'http://e:1',
+      url: 'https://e:1',
       apiKey: null,
       call: { method: 'GET', path: '/v1/models', headers: [name, sent], timeoutMs: 5_000 },
     },
@@ -91,30 +92,44 @@ test.each([
   { authorization: 'Basic foreign' },
   { authorization: 'Bearer ' },
 ])('§5 %j never leaves the gateway', async (headers) => {
-  const { calls, all } = sources([external('http://e:1'), local({ id: 'a' })], {
-    'http://e:1': { data: [{ id: 'x' }] },
+  const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {
+    'https://e:1': { data: [{ id: 'x' }] },
   })
   expect(await listModels(caller(headers as Record<string, string>), all)).toEqual([entry('a')])
   expect(calls).toEqual([])
 })
 
 test('§5 without an auth plugin no key leaves the gateway', async () => {
-  const { calls, all } = sources([external('http://e:1'), local({ id: 'a' })], {}, { auth: null })
+  const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {}, { auth: null })
   await listModels(caller({ authorization: 'Bearer foreign' }), all)
   expect(calls).toEqual([])
 })
 
 test('§4.6 the registry answers when external workers fail, list nothing or are not ready', async () => {
   const workers = [
-    external('http://dead:1'),
-    external('http://empty:1'),
-    external('http://odd:1'),
+    external('https://dead:1'),
+    external('https://empty:1'),
+    external('https://odd:1'),
     local({ id: 'a' }),
   ]
-  const { calls, all } = sources(workers, { 'http://empty:1': { data: [] }, 'http://odd:1': 'gibberish' })
+  const { calls, all } = sources(workers, { 'https://empty:1': { data: [] }, 'https://odd:1': 'gibberish' })
   expect(await listModels(caller({ 'x-api-key': 'foreign' }), all)).toEqual([entry('a')])
   expect(calls).toHaveLength(3)
   const notReady = sources(workers, {}, { isReady: () => false })
   expect(await listModels(caller({ 'x-api-key': 'foreign' }), notReady.all)).toEqual([entry('a')])
   expect(notReady.calls).toEqual([])
+})
+
+test("a caller's key goes only to the hosts that the configuration names, over TLS", async () => {
+  const answers = { 'https://e:1': { data: [{ id: 'x' }] }, 'http://e:1': { data: [{ id: 'x' }] } }
+  const headers = caller({ authorization: 'Bearer foreign' })
+  for (const [url, callerKeyHosts] of [
+    ['http://e:1', ['e']],
+    ['https://e:1', ['f']],
+    ['https://e:1', []],
+  ] as const) {
+    const { calls, all } = sources([external(url), local({ id: 'a' })], answers, { callerKeyHosts })
+    await listModels(headers, all)
+    expect(calls).toEqual([])
+  }
 })

@@ -3,6 +3,8 @@ import type { AuthService, RequestContext, Upstream, WorkerEntry } from '#kernel
 import { proxyErrors } from './errors.ts'
 import type { ModelEntry } from './wire/models.ts'
 
+const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
+
 /** A credential of the caller's own, as the header it came in. */
 interface ForeignCredential {
   readonly name: 'authorization' | 'x-api-key'
@@ -15,6 +17,8 @@ export interface ModelListSources {
   isReady(worker: WorkerEntry): boolean
   /** Null when no auth plugin is enabled: then nobody can say whose a key is, and none leaves. */
   readonly auth: AuthService | null
+  /** Where a caller's own key may go. */
+  readonly callerKeyHosts: readonly string[]
   /** For each external worker, in milliseconds. */
   readonly timeoutMs: number
 }
@@ -38,7 +42,7 @@ export async function listModels(
 export function registeredModels(workers: readonly WorkerEntry[]): ModelEntry[] {
   const entries = new Map<string, ModelEntry>()
   for (const worker of workers) {
-    if (worker.runtimeType === 'external') continue
+    if (worker.isExternal) continue
     for (const card of worker.models) {
       if (entries.has(card.id)) continue
       const owner = typeof card.provider === 'string' ? card.provider : 'self_hosted'
@@ -70,10 +74,17 @@ function foreignCredential(
 async function askExternal(credential: ForeignCredential, sources: ModelListSources): Promise<ModelEntry[]> {
   const external = sources.workers.filter(
     (worker) =>
-      worker.runtimeType === 'external' && worker.connectionMode === 'http' && sources.isReady(worker),
+      worker.isExternal && mayGetCallerKey(worker.url, sources.callerKeyHosts) && sources.isReady(worker),
   )
   const asked = external.map((worker) => askOne(worker, credential, sources))
   return Promise.any(asked).catch(() => [])
+}
+
+/** Whoever may register workers must not have the keys of callers by it. */
+function mayGetCallerKey(url: string, hosts: readonly string[]): boolean {
+  const target = URL.parse(url)
+  if (target === null || !hosts.includes(target.hostname)) return false
+  return target.protocol === 'https:' || (target.protocol === 'http:' && LOOPBACK.has(target.hostname))
 }
 
 async function askOne(

@@ -1,13 +1,8 @@
 /** Reranking: asks a worker for scores and wraps its list into the gateway's own reply. */
 import { defineValidator, type RequestContext, type Upstream, type WorkerReply } from '#kernel'
 import { proxyErrors } from './errors.ts'
-import {
-  type RerankReply,
-  RerankRequest,
-  type RerankResult,
-  V1RerankRequest,
-  WorkerRerankReply,
-} from './wire/rerank.ts'
+import { readRanking } from './ranking.ts'
+import { type RerankReply, RerankRequest, V1RerankRequest } from './wire/rerank.ts'
 
 const WORKER_PATH = '/v1/rerank'
 /** What a reply says of a request that named no model. @source routes facts 14.2 */
@@ -15,7 +10,6 @@ const UNNAMED_MODEL = 'unknown'
 
 const rerankRequest = defineValidator(RerankRequest)
 const v1RerankRequest = defineValidator(V1RerankRequest)
-const workerReply = defineValidator(WorkerRerankReply)
 
 /** What of the request shapes the reply. */
 interface RerankShape {
@@ -25,6 +19,8 @@ interface RerankShape {
   /** Null keeps all results. */
   readonly topK: number | null
   readonly returnDocuments: boolean
+  /** Of the request: workers need not send them back. */
+  readonly documents?: readonly string[]
 }
 
 /** How handlers reach workers; the host fits. */
@@ -43,11 +39,14 @@ export async function rerank(host: RerankHost, ctx: RequestContext): Promise<voi
     id: request.rid ?? null,
     topK: request.top_k ?? null,
     returnDocuments: request.return_documents ?? true,
+    documents: request.documents,
   })
 }
 
 /** POST /v1/rerank: only query, documents and model are read. @source routes facts 14.2 */
 export async function v1Rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
+  // Like the other routes: what is no object is no JSON for this purpose.
+  ctx.peek()
   const request = ctx.body(v1RerankRequest)
   checkQuery(request.query)
   const model = request.model == null || request.model === '' ? null : request.model
@@ -56,6 +55,7 @@ export async function v1Rerank(host: RerankHost, ctx: RequestContext): Promise<v
     id: null,
     topK: null,
     returnDocuments: true,
+    documents: request.documents,
   })
 }
 
@@ -81,33 +81,17 @@ async function answer(
  * @throws rerank_response_build_failed (500) when the body is anything else
  */
 export function buildRerankReply(reply: WorkerReply, shape: RerankShape, nowMs: number): RerankReply {
-  const found = readResults(reply)
+  const { results: found, usage } = readRanking(reply)
   const kept = shape.topK === null ? found : found.slice(0, shape.topK)
   return {
-    results: kept.map(({ score, document, index }) =>
-      shape.returnDocuments && document !== undefined ? { score, document, index } : { score, index },
-    ),
+    results: kept.map(({ score, document, index }) => {
+      const text = shape.returnDocuments ? (document ?? shape.documents?.[index]) : undefined
+      return { score, relevance_score: score, ...(text !== undefined && { document: text }), index }
+    }),
     model: shape.model ?? UNNAMED_MODEL,
-    usage: null,
+    usage,
     object: 'rerank',
     id: shape.id,
     created: Math.floor(nowMs / 1000),
   }
-}
-
-function readResults(reply: WorkerReply): RerankResult[] {
-  let value: unknown
-  try {
-    value = reply.json()
-  } catch (cause) {
-    throw proxyErrors.rerank_response_build_failed.with({ cause }, 'not JSON')
-  }
-  const problem = workerReply.problem(value)
-  if (problem !== null) {
-    throw proxyErrors.rerank_response_build_failed(`${problem.field} ${problem.text}`.trim())
-  }
-  return (value as { score: number; document?: string | null; index: number }[]).map((result) => ({
-    ...result,
-    document: result.document ?? undefined,
-  }))
 }

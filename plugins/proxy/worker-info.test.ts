@@ -45,3 +45,19 @@ test.each<[object, object]>([
 ])('§2.13 server info of %j has the documented fields', (info, expected) => {
   expect(withServerInfo({ ...info }, worker())).toMatchObject(expected)
 })
+
+test('neither keys nor settings nobody asked for are shown: the routes are public', () => {
+  const info = {
+    api_key: 'k1',
+    admin_api_key: 'k2',
+    ssl_keyfile_password: 'k3',
+    hf_token: 'k4',
+    server_args: { api_key: 'k5' },
+    internal_states: [{ api_key: 'k6' }],
+    version: '1',
+    tp_size: 2,
+  }
+  for (const shown of [withServerInfo(info, worker()), withModelInfo(info, worker())])
+    expect(JSON.stringify(shown)).not.toMatch(/k\d/)
+  expect(withServerInfo(info, worker())).toMatchObject({ version: '1', tp_size: 2 })
+})

@@ -1,13 +1,81 @@
 /** What the first ready worker says of its model and itself, with the documented fields always there. */
 import type { WorkerEntry } from '#kernel'
 
-type JsonObject = Record<string, unknown>
+type JsonObject = Readonly<Record<string, unknown>>
 
-/** The worker's object with model_name, max_tokens and vocab_size guaranteed. @source API spec 2.13; routes facts 6.6 */
+/**
+ * What of an engine's words about itself is for everybody. Engines put all of their settings there, keys included, and
+ * these routes are public.
+ */
+const SHOWN: ReadonlySet<string> = new Set([
+  'architectures',
+  'attention_backend',
+  'backend',
+  'chunked_prefill_size',
+  'context_length',
+  'disaggregation_mode',
+  'dp_size',
+  'dtype',
+  'ep_size',
+  'gpu_count',
+  'has_audio_understanding',
+  'has_image_understanding',
+  'is_embedding',
+  'is_generation',
+  'kv_cache_dtype',
+  'load_balance_method',
+  'max_context_length',
+  'max_model_len',
+  'max_num_seqs',
+  'max_prefill_tokens',
+  'max_req_input_len',
+  'max_running_requests',
+  'max_seq_len',
+  'max_tokens',
+  'max_total_num_tokens',
+  'max_total_tokens',
+  'model_id',
+  'model_name',
+  'model_path',
+  'model_type',
+  'page_size',
+  'pp_size',
+  'preferred_sampling_params',
+  'quantization',
+  'reasoning_parser',
+  'sampling_backend',
+  'schedule_policy',
+  'served_model_name',
+  'sglang_version',
+  'status',
+  'tokenizer_path',
+  'tool_call_parser',
+  'tp_size',
+  'trtllm_version',
+  'version',
+  'vllm_version',
+  'vocab_size',
+  'weight_version',
+])
+
+/** Members that name things, numbers or lists of them: what is nested may hold anything. */
+function shown(info: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(info).filter(([name, value]) => SHOWN.has(name) && isPlain(value)))
+}
+
+function isPlain(value: unknown): boolean {
+  return Array.isArray(value) ? value.every(isScalar) : isScalar(value)
+}
+
+function isScalar(value: unknown): boolean {
+  return value === null || typeof value !== 'object'
+}
+
+/** What may be shown of the worker's object, with model_name, max_tokens and vocab_size guaranteed. @source API spec 2.13; routes facts 6.6 */
 export function withModelInfo(info: JsonObject, worker: WorkerEntry): JsonObject {
   const card = worker.models[0]
   return {
-    ...info,
+    ...shown(info),
     model_name:
       firstText(info.model_name, info.served_model_name, info.model_path, info.model_id, card?.id) ??
       'unknown',
@@ -17,11 +85,11 @@ export function withModelInfo(info: JsonObject, worker: WorkerEntry): JsonObject
   }
 }
 
-/** The worker's object with version, backend and gpu_count guaranteed. @source API spec 2.13; routes facts 6.6 */
+/** What may be shown of the worker's object, with version, backend and gpu_count guaranteed. @source API spec 2.13; routes facts 6.6 */
 export function withServerInfo(info: JsonObject, worker: WorkerEntry): JsonObject {
   const parallel = [info.tp_size, info.pp_size, info.dp_size].map((size) => firstCount(size) ?? 1)
   return {
-    ...info,
+    ...shown(info),
     version: firstText(info.version, info[`${worker.runtimeType}_version`]) ?? 'unknown',
     backend: firstText(info.backend) ?? worker.runtimeType,
     gpu_count: firstCount(info.gpu_count) ?? parallel.reduce((product, size) => product * size, 1),

@@ -1,35 +1,48 @@
-/** One POST to every engine behind a list of workers, and who took it. */
-import { type Static, Type, type WorkerEntry } from '#kernel'
+/** One action of every engine behind a list of workers, and who took it. */
+import { type EngineAction, type Static, Type, type WorkerEntry } from '#kernel'
+import type { Controls } from './controls.ts'
+import { engineUrl } from './engine-url.ts'
 import { fanOut } from './fan-out.ts'
-import { type CallWorker, describeFailure, engineUrl, isGoodStatus } from './probe.ts'
 
 /** @source routes facts 17.1 */
 const MAX_PARALLEL = 32
-const MAX_REPLY_BYTES = 1_048_576
 
 export const FailedCallSchema = Type.Object({ worker: Type.String(), error: Type.String() })
 
-export interface EngineCall {
-  readonly path: string
-  /** JSON; absent sends none. */
-  readonly body?: string
-  readonly timeoutMs: number
-}
-
 export interface EngineCallReport {
-  /** URLs of workers whose engine answered 2xx. */
+  /** URLs of workers whose engine took it. */
   readonly successful: string[]
   readonly failed: Static<typeof FailedCallSchema>[]
 }
 
-/** Data-parallel ranks share an engine: it is called once, and the outcome is that of each. In order of the workers. */
-export async function callEngines(
-  call: CallWorker,
+/** Those whose connection mode has the action. */
+export function takersOf(
+  controls: Controls,
   workers: readonly WorkerEntry[],
-  engineCall: EngineCall,
+  kind: EngineAction['kind'],
+): readonly WorkerEntry[] {
+  return workers.filter(({ connectionMode }) => {
+    const control = controls.controlOf(connectionMode)
+    return control?.perform !== undefined && control.actions.includes(kind)
+  })
+}
+
+/**
+ * Data-parallel ranks share an engine: it is called once, and the outcome is that of each. In order of the workers.
+ * @param workers some that `takersOf` has given
+ */
+export async function callEngines(
+  controls: Controls,
+  workers: readonly WorkerEntry[],
+  action: EngineAction,
+  timeoutMs: number,
 ): Promise<EngineCallReport> {
   const engines = [...Map.groupBy(workers, engineUrl)]
-  const problems = await fanOut(engines, MAX_PARALLEL, ([, [first]]) => callOne(call, first, engineCall))
+  const problems = await fanOut(engines, MAX_PARALLEL, async ([, [first]]) => {
+    const control = controls.controlOf(first.connectionMode)
+    const done = control?.perform?.(first, action, timeoutMs)
+    return done === undefined ? 'nobody looks after it' : await done
+  })
   const problemOf = new Map(engines.map(([url], place) => [url, problems[place]]))
   const successful: string[] = []
   const failed: Static<typeof FailedCallSchema>[] = []
@@ -39,24 +52,4 @@ export async function callEngines(
     else failed.push({ worker: worker.url, error })
   }
   return { successful, failed }
-}
-
-/** Null when the engine took it, else why not. */
-async function callOne(
-  call: CallWorker,
-  worker: WorkerEntry,
-  { path, body, timeoutMs }: EngineCall,
-): Promise<string | null> {
-  try {
-    const reply = await call(worker, {
-      method: 'POST',
-      path,
-      ...(body !== undefined && { body, headers: ['content-type', 'application/json'] }),
-      timeoutMs,
-      maxBodyBytes: MAX_REPLY_BYTES,
-    })
-    return isGoodStatus(reply.status) ? null : `the worker answered ${reply.status}`
-  } catch (error) {
-    return describeFailure(error)
-  }
 }

@@ -2,7 +2,7 @@
 import { defineValidator, type Static, Type } from '#kernel'
 import { workerErrors } from './errors.ts'
 import { WorkerSpecSchema } from './wire.ts'
-import { parseWorkerUrl, workerKey } from './worker-url.ts'
+import { checkWorkerUrl, workerKey } from './worker-url.ts'
 
 /** Timers take a much longer time for none, and are over at once. */
 const MAX_SECONDS = 1_000_000
@@ -145,7 +145,7 @@ export function checkWorkersConfig(config: WorkersConfig): void {
 
 function checkUrl(path: string, url: string): void {
   try {
-    parseWorkerUrl(url)
+    checkWorkerUrl(url)
   } catch (error) {
     refuse(path, `is not usable: ${(error as Error).message}`)
   }

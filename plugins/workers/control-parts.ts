@@ -1,10 +1,10 @@
 /** What the parts of control that change workers work with. */
 import type { Logger, WorkerBalance } from '#kernel'
 import type { WorkersConfig } from './config.ts'
+import type { Controls } from './controls.ts'
 import type { HealthChecks } from './health-checks.ts'
 import type { JobRunner } from './jobs.ts'
 import type { LoadMonitor } from './load-monitor.ts'
-import type { CallWorker } from './probe.ts'
 import type { Registry } from './registry.ts'
 import type { SavedWorkers } from './saved-workers.ts'
 
@@ -15,7 +15,7 @@ export interface ControlParts {
   readonly loads: LoadMonitor
   readonly saved: SavedWorkers
   readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'inFlight'>
-  readonly call: CallWorker
+  readonly controls: Controls
   readonly config: WorkersConfig
   /** Registered and reserved together. */
   readonly maxWorkers: number

@@ -1,13 +1,12 @@
 /** The gauges that show what engines say about their load; a series lives as long as its worker reports. */
-import type { GaugeHandle, MetricFamily, Metrics, WorkerEntry } from '#kernel'
-import type { RankReport } from './engine-report.ts'
+import type { GaugeHandle, MetricFamily, Metrics, RankLoad, WorkerEntry } from '#kernel'
 
 const LABELS = ['worker', 'model', 'dp_rank'] as const
 const UNTOLD = -1
 
 interface EngineGauge {
   readonly family: MetricFamily<GaugeHandle>
-  readonly read: (report: RankReport) => number
+  readonly read: (report: RankLoad) => number
 }
 
 type Series = readonly [worker: string, model: string, rank: string]
@@ -41,7 +40,7 @@ export class EngineMetrics {
   }
 
   /** What the engine does not tell has no series. */
-  set(entry: WorkerEntry, reports: readonly RankReport[]): void {
+  set(entry: WorkerEntry, reports: readonly RankLoad[]): void {
     const model = entry.models[0]?.id ?? 'unknown'
     this.remove(entry.id)
     const series = reports.map((report): Series => [entry.url, model, String(report.rank)])

@@ -28,6 +28,11 @@ export const workerErrors = defineErrors('workers', {
     source: 'client',
     text: (field: string, alias: string) => `'${alias}' is another name of '${field}'; send one of them`,
   },
+  invalid_field: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (field: string, problem: string) => `field '${field}' ${problem}`,
+  },
   invalid_resilience: {
     kind: 'bad_request',
     source: 'client',
@@ -60,27 +65,12 @@ export const workerErrors = defineErrors('workers', {
     source: 'client',
     text: () => 'the worker was changed or deleted while this replacement was prepared',
   },
-  worker_unreachable: {
-    kind: 'unavailable',
-    source: 'worker',
-    text: (url: string, seconds: number, problem: string) =>
-      `${url} did not become healthy within ${seconds} s; last answer: ${problem}`,
-  },
-  model_discovery_failed: {
-    kind: 'unavailable',
-    source: 'worker',
-    text: (url: string, problem: string) => `${url} did not tell its models: ${problem}`,
-  },
-  rank_discovery_failed: {
-    kind: 'unavailable',
-    source: 'worker',
-    text: (url: string, problem: string) => `${url} did not tell its data-parallel ranks: ${problem}`,
-  },
   transport_missing: {
     kind: 'not_implemented',
     source: 'gateway',
-    text: (mode: string) =>
-      `this gateway has no transport for ${mode} workers; register an http:// or https:// url`,
+    text: (scheme: string, plugin: string | null) =>
+      `this gateway has no transport for ${scheme} workers; ` +
+      (plugin === null ? 'no enabled plugin brings one' : `enable plugin ${plugin}`),
   },
   job_timed_out: {
     kind: 'timeout',

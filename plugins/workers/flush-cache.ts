@@ -1,4 +1,4 @@
-/** POST /flush_cache: empties the KV cache of every HTTP worker. */
+/** POST /flush_cache: empties the KV cache of every worker that can be told to. */
 import {
   adminErrorFormat,
   type Host,
@@ -7,8 +7,8 @@ import {
   Type,
   type WorkerEntry,
 } from '#kernel'
-import { callEngines, FailedCallSchema } from './call-engines.ts'
-import { type CallWorker, callOf } from './probe.ts'
+import { callEngines, FailedCallSchema, takersOf } from './call-engines.ts'
+import type { Controls } from './controls.ts'
 
 /** @source routes facts 17.1 */
 const CALL_TIMEOUT_MS = 45_000
@@ -16,8 +16,8 @@ const CALL_TIMEOUT_MS = 45_000
 const counts = {
   message: Type.String(),
   workers_flushed: Type.Integer(),
-  total_http_workers: Type.Integer(),
-  total_workers: Type.Integer({ description: 'gRPC workers included, which are skipped.' }),
+  total_http_workers: Type.Integer({ description: 'Workers whose connection has such a call.' }),
+  total_workers: Type.Integer({ description: 'The others included, which are skipped.' }),
 }
 
 const FlushedSchema = Type.Object({ status: Type.Literal('success'), ...counts })
@@ -32,12 +32,10 @@ const PartlyFlushedSchema = Type.Object({
 export type FlushReport = Static<typeof FlushedSchema> | Static<typeof PartlyFlushedSchema>
 
 /** @param workers all registered workers, healthy or not */
-export async function flushCaches(call: CallWorker, workers: readonly WorkerEntry[]): Promise<FlushReport> {
-  const targets = workers.filter((worker) => worker.connectionMode === 'http')
-  const { successful, failed } = await callEngines(call, targets, {
-    path: '/flush_cache',
-    timeoutMs: CALL_TIMEOUT_MS,
-  })
+export async function flushCaches(controls: Controls, workers: readonly WorkerEntry[]): Promise<FlushReport> {
+  const targets = takersOf(controls, workers, 'flush_cache')
+  const action = { kind: 'flush_cache' } as const
+  const { successful, failed } = await callEngines(controls, targets, action, CALL_TIMEOUT_MS)
   const totals = {
     workers_flushed: successful.length,
     total_http_workers: targets.length,
@@ -45,10 +43,10 @@ export async function flushCaches(call: CallWorker, workers: readonly WorkerEntr
   }
   if (successful.length === targets.length) {
     const message =
-      targets.length === 0 ? 'there are no HTTP workers to flush' : 'all HTTP workers are flushed'
+      targets.length === 0 ? 'there are no workers to flush' : 'all workers that take the call are flushed'
     return { status: 'success', message, ...totals }
   }
-  const message = `${failed.length} of ${targets.length} HTTP workers could not be flushed`
+  const message = `${failed.length} of ${targets.length} workers could not be flushed`
   return { status: 'partial_success', message, ...totals, successful, failed }
 }
 
@@ -60,14 +58,17 @@ export function flushCacheRoute(host: Host): RouteDefinition {
     errors: adminErrorFormat,
     readsBody: false,
     handler: async (ctx) => {
-      const report = await flushCaches(callOf(host), host.balance.workers)
+      const report = await flushCaches(host.upstream, host.balance.workers)
       ctx.json(report.status === 'success' ? 200 : 206, report)
     },
     docs: {
-      summary: 'Flush the KV cache of all HTTP workers',
+      summary: 'Flush the KV cache of all workers',
       tag: 'Workers',
       responses: {
-        200: { description: 'Every HTTP worker is flushed, or there is none.', schema: FlushedSchema },
+        200: {
+          description: 'Every worker that takes the call is flushed, or there is none.',
+          schema: FlushedSchema,
+        },
         206: { description: 'Some or all could not be flushed.', schema: PartlyFlushedSchema },
       },
     },

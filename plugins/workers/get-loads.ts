@@ -1,16 +1,18 @@
 /** GET /get_loads: asks every registered worker how busy it is. */
 import {
   adminErrorFormat,
+  type EngineReport,
   type Host,
+  type RankLoad,
   type RouteDefinition,
   type Static,
   Type,
   type WorkerEntry,
 } from '#kernel'
+import type { Controls } from './controls.ts'
+import { engineUrl } from './engine-url.ts'
 import { fanOut } from './fan-out.ts'
-import { type LoadDetails, LoadDetailsSchema, readGauges, readLoads } from './load-report.ts'
-import { askLoads, askMetricsPage, jsonOf } from './load-sources.ts'
-import { type CallWorker, callOf, engineUrl, isGoodStatus } from './probe.ts'
+import { LoadDetailsSchema, toLoadDetails, usedTokens } from './load-details.ts'
 
 const MAX_PARALLEL = 32
 
@@ -24,59 +26,30 @@ type WorkerLoad = Static<typeof WorkerLoadSchema>
 
 /** One call per engine: its data-parallel ranks share the answer. @source API spec 2.12, 4.5 */
 export async function readWorkerLoads(
-  call: CallWorker,
+  controls: Controls,
   workers: readonly WorkerEntry[],
 ): Promise<Static<typeof LoadsSchema>> {
   const engines = [...Map.groupBy(workers, engineUrl).values()]
-  const details = await fanOut(engines, MAX_PARALLEL, ([first]) => readDetails(call, first))
-  const ofEngine = new Map(engines.map(([first], place) => [engineUrl(first), details[place]]))
+  const reports = await fanOut(engines, MAX_PARALLEL, ([first]) => readReport(controls, first))
+  const ofEngine = new Map(engines.map(([first], place) => [engineUrl(first), reports[place]]))
   return { workers: workers.map((worker) => toWorkerLoad(worker, ofEngine.get(engineUrl(worker)) ?? null)) }
 }
 
-interface Answer {
-  readonly details: LoadDetails
-  /** Gauges tell a ratio but no token count. */
-  readonly hasTokens: boolean
+async function readReport(controls: Controls, worker: WorkerEntry): Promise<EngineReport | null> {
+  return (await controls.controlOf(worker.connectionMode)?.loads?.(worker)) ?? null
 }
 
-function toWorkerLoad({ url, dataParallel }: WorkerEntry, answer: Answer | null): WorkerLoad {
-  if (answer === null) return { worker: url, load: -1 }
-  const details = dataParallel === null ? answer.details : ofRank(answer.details, dataParallel.rank)
-  return { worker: url, load: answer.hasTokens ? usedTokens(details) : -1, details }
+function toWorkerLoad({ url, dataParallel }: WorkerEntry, report: EngineReport | null): WorkerLoad {
+  if (report === null) return { worker: url, load: -1 }
+  const ranks = dataParallel === null ? report.ranks : ofRank(report.ranks, dataParallel.rank)
+  const nowIso = new Date().toISOString()
+  return { worker: url, load: usedTokens(ranks), details: toLoadDetails(ranks, report.timestamp ?? nowIso) }
 }
 
 /** The part of one rank; all of it where the engine does not tell its ranks apart. */
-function ofRank(details: LoadDetails, rank: number): LoadDetails {
-  const loads = details.loads.filter((load) => load.dp_rank === rank)
-  return loads.length === 0 ? details : { ...details, dp_rank_count: 1, loads }
-}
-
-/** @returns null when the worker does not tell */
-async function readDetails(call: CallWorker, entry: WorkerEntry): Promise<Answer | null> {
-  // This build has no load call for gRPC workers.
-  if (entry.connectionMode !== 'http') return null
-  try {
-    const own = await askLoads(call, entry)
-    const details = isGoodStatus(own.status) ? readLoads(jsonOf(own), new Date().toISOString()) : null
-    if (details !== null) return { details, hasTokens: true }
-    const gauges = hasGauges(entry) ? await readMetricsPage(call, entry) : null
-    return gauges === null ? null : { details: gauges, hasTokens: false }
-  } catch {
-    return null
-  }
-}
-
-function hasGauges({ runtimeType }: WorkerEntry): boolean {
-  return runtimeType === 'vllm' || runtimeType === 'sglang'
-}
-
-async function readMetricsPage(call: CallWorker, worker: WorkerEntry): Promise<LoadDetails | null> {
-  const reply = await askMetricsPage(call, worker)
-  return isGoodStatus(reply.status) ? readGauges(reply.body.toString(), new Date().toISOString()) : null
-}
-
-function usedTokens(details: LoadDetails): number {
-  return details.loads.reduce((sum, rank) => sum + rank.num_used_tokens, 0)
+function ofRank(ranks: readonly RankLoad[], rank: number): readonly RankLoad[] {
+  const own = ranks.filter((load) => load.rank === rank)
+  return own.length === 0 ? ranks : own
 }
 
 export function getLoadsRoute(host: Host): RouteDefinition {
@@ -85,7 +58,7 @@ export function getLoadsRoute(host: Host): RouteDefinition {
     path: '/get_loads',
     access: 'admin',
     errors: adminErrorFormat,
-    handler: async (ctx) => ctx.json(200, await readWorkerLoads(callOf(host), host.balance.workers)),
+    handler: async (ctx) => ctx.json(200, await readWorkerLoads(host.upstream, host.balance.workers)),
     docs: {
       summary: 'Load of every worker',
       tag: 'Workers',

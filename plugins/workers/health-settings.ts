@@ -1,5 +1,4 @@
 /** How one worker's health is checked: the gateway's defaults under the worker's own values. */
-import type { RuntimeType } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 
 /** @source routes facts 16.2 */
@@ -36,12 +35,4 @@ export function effectiveHealth(
     isDisabled: overrides.isDisabled ?? (isExternal || defaults.disabled),
     drainSettleSecs: overrides.drainSettleSecs ?? config.drainSettleSecs,
   }
-}
-
-/** Health of a worker that is not registered yet. */
-export function healthOfSpec(
-  spec: { readonly health: HealthOverrides; readonly runtimeType: RuntimeType },
-  config: WorkersConfig,
-): HealthSettings {
-  return effectiveHealth(spec.health, config, spec.runtimeType === 'external')
 }

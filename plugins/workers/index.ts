@@ -9,6 +9,7 @@ import {
   ReplaceWorker,
 } from './commands.ts'
 import { checkWorkersConfig, workersConfig } from './config.ts'
+import { checkConfiguredWorkers } from './controls.ts'
 import { workersFlags } from './flags.ts'
 import { flushCacheRoute } from './flush-cache.ts'
 import { getLoadsRoute } from './get-loads.ts'
@@ -50,6 +51,10 @@ export default definePlugin({
       setImmediate(prepareBodyChecks)
       return manager.start()
     }
-    return { ready: start, stop: () => manager.stop() }
+    return {
+      start: () => checkConfiguredWorkers(host.upstream, config),
+      ready: start,
+      stop: () => manager.stop(),
+    }
   },
 })

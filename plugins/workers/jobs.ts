@@ -11,7 +11,7 @@ export interface JobStatus {
   /** As in the options. */
   readonly url: string
   readonly state: 'pending' | 'processing' | 'failed'
-  /** Why it failed; null before. */
+  /** Why it failed, or what keeps it from going on; null before. */
   readonly message: string | null
   /** Unix seconds of the last change of state. */
   readonly atSec: number
@@ -21,6 +21,8 @@ export interface JobStatus {
 export interface JobContext {
   /** Aborted when the job is cancelled or its time is over. */
   readonly signal: AbortSignal
+  /** Says what keeps the job from going on: in its status at once, in the log with growing pauses. */
+  note(problem: string): void
   /** Waits without holding one of the running places. @throws the signal's reason */
   wait(waitMs: number): Promise<void>
 }
@@ -29,7 +31,7 @@ export interface JobOptions {
   readonly kind: JobKind
   /** URL of the worker as `workerKey` writes it; its newest job is the one whose status is shown. */
   readonly url: string
-  /** For the whole job from its start, milliseconds. */
+  /** For the whole job from its start, milliseconds; infinite for none. */
   readonly budgetMs: number
   /** The queue's limit does not hold for it: start-up work that nobody could send again. */
   readonly isExempt?: boolean
@@ -51,6 +53,10 @@ export const JOB_LIMITS: JobLimits = Object.freeze({
   sweepMs: 60_000,
 })
 
+/** A worker that does not come up is told of at once, then after 15 s, 1 min, 4 min, then every 15 min. */
+const FIRST_NOTE_PAUSE_MS = 15_000
+const MAX_NOTE_PAUSE_MS = 900_000
+
 /** Jobs take well under a second each, so there is room again soon. */
 const RETRY_SOON = Object.freeze({ headers: ['retry-after', '1'] })
 
@@ -60,6 +66,9 @@ interface Job {
   readonly controller: AbortController
   status: JobStatus
   hasPlace: boolean
+  /** Of the next log line about what keeps it, `performance.now()`, and how long the pause after that is. */
+  notedUntilMs: number
+  notePauseMs: number
 }
 
 export class JobRunner {
@@ -104,7 +113,15 @@ export class JobRunner {
       message: null,
       atSec: nowSec(),
     }
-    const job: Job = { options, work, controller: new AbortController(), status, hasPlace: false }
+    const job: Job = {
+      options,
+      work,
+      controller: new AbortController(),
+      status,
+      hasPlace: false,
+      notedUntilMs: 0,
+      notePauseMs: FIRST_NOTE_PAUSE_MS,
+    }
     this.#newest.set(options.url, job)
     const others = this.#unfinished.get(options.url)
     if (others === undefined) this.#unfinished.set(options.url, new Set([job]))
@@ -166,12 +183,18 @@ export class JobRunner {
   async #run(job: Job): Promise<void> {
     const { budgetMs } = job.options
     job.status = { ...job.status, state: 'processing', atSec: nowSec() }
-    const timer = setTimeout(
-      () => job.controller.abort(workerErrors.job_timed_out(budgetMs / 1000)),
-      Math.min(budgetMs, MAX_DELAY_MS),
-    ).unref()
+    const timer = Number.isFinite(budgetMs)
+      ? setTimeout(
+          () => job.controller.abort(workerErrors.job_timed_out(budgetMs / 1000)),
+          Math.min(budgetMs, MAX_DELAY_MS),
+        ).unref()
+      : undefined
     try {
-      await job.work({ signal: job.controller.signal, wait: (waitMs) => this.#wait(job, waitMs) })
+      await job.work({
+        signal: job.controller.signal,
+        note: (problem) => this.#note(job, problem),
+        wait: (waitMs) => this.#wait(job, waitMs),
+      })
       if (this.#newest.get(job.options.url) === job) this.#newest.delete(job.options.url)
     } catch (error) {
       if (this.#unfinished.get(job.options.url)?.has(job) === true) this.#fail(job, error)
@@ -182,8 +205,20 @@ export class JobRunner {
     }
   }
 
+  #note(job: Job, problem: string): void {
+    job.status = { ...job.status, message: problem, atSec: nowSec() }
+    const nowMs = performance.now()
+    if (nowMs < job.notedUntilMs) return
+    job.notedUntilMs = nowMs + job.notePauseMs
+    job.notePauseMs = Math.min(MAX_NOTE_PAUSE_MS, job.notePauseMs * 4)
+    this.#log.warn(
+      { job: job.options.kind, worker: job.options.url, reason: problem },
+      'worker is registered, but not reachable',
+    )
+  }
+
   #fail(job: Job, error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     job.status = { ...job.status, state: 'failed', message, atSec: nowSec() }
     if (!this.#newest.has(job.options.url)) this.#newest.set(job.options.url, job)
     this.#log.warn({ job: job.options.kind, worker: job.options.url, reason: message }, 'worker job failed')
@@ -238,6 +273,11 @@ export class JobRunner {
       this.#onExpired(url)
     }
   }
+}
+
+/** What a failure says of itself, for statuses and replies. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 function nowSec(): number {

@@ -1,14 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import {
-  type EngineLoads,
-  UpstreamFailure,
-  type WorkerCall,
-  type WorkerReply,
-  type WorkerStatus,
-} from '#kernel'
+import type { EngineLoads, EngineReport, WorkerStatus } from '#kernel'
 import { defaultConfig } from './config.ts'
 import { LoadMonitor } from './load-monitor.ts'
-import type { CallTarget } from './probe.ts'
 import { toWorkerSpec } from './spec.ts'
 import { buildWorker, type Worker } from './worker.ts'
 
@@ -17,28 +10,30 @@ const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => sile
 let workers: Worker[]
 let statuses: Map<number, WorkerStatus>
 let asked: string[]
-let answer: (url: string, path: string) => WorkerReply | Promise<WorkerReply>
+let forgotten: string[]
+let answer: (url: string) => EngineReport | null | Promise<EngineReport | null>
 let published: EngineLoads[]
 let isWanted: boolean
 let monitor: LoadMonitor
 
-function reply(status: number, body: unknown = {}): WorkerReply {
-  const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
-  const json = () => JSON.parse(bytes.toString())
-  return { status, headers: [], body: bytes, header: () => undefined, clientHeaders: () => [], json }
+const used = (usedTokens: number): EngineReport => {
+  const counts = {
+    runningRequests: -1,
+    waitingRequests: -1,
+    maxRequests: -1,
+    queuedTokens: -1,
+    maxTokens: -1,
+  }
+  const rank = { rank: 0, kvUsage: -1, tokensPerSecond: 0, cacheHitRate: -1, utilization: -1 }
+  return { timestamp: null, ranks: [{ ...rank, ...counts, usedTokens }] }
 }
-const used = (tokens: number) => reply(200, { loads: [{ num_used_tokens: tokens }] })
 
-function worker(
-  slot: number,
-  spec: object = {},
-  runtimeType: 'sglang' | 'vllm' | 'external' = 'sglang',
-): Worker {
+function worker(slot: number, spec: object = {}, connectionMode = 'http'): Worker {
   statuses.set(slot, 'ready')
   const parts = {
     id: `id-${slot}`,
     spec: toWorkerSpec({ url: `http://w${slot}:1`, ...spec }),
-    findings: { connectionMode: 'http', runtimeType, models: [{ id: 'm' }], labels: {} },
+    findings: { connectionMode, runtimeType: 'sglang', models: [{ id: 'm' }], labels: {} },
     origin: 'api',
     rank: null,
   } as const
@@ -50,16 +45,23 @@ beforeEach(() => {
   workers = []
   statuses = new Map()
   asked = []
+  forgotten = []
   answer = () => used(1)
   published = []
   isWanted = true
   monitor = new LoadMonitor({
     workers: () => workers,
     balance: { status: (slot) => statuses.get(slot) ?? 'pending' },
-    call: async ({ url }: CallTarget, { path }: WorkerCall) => {
-      asked.push(`${url}${path.split('?')[0]}`)
-      return answer(url, path)
-    },
+    controlOf: (mode) =>
+      mode === 'lines'
+        ? {}
+        : {
+            loads: async ({ url }) => {
+              asked.push(url)
+              return answer(url)
+            },
+            forget: ({ url }) => void forgotten.push(url),
+          },
     intervalSecs: 10,
     isWanted: () => isWanted,
     publish: async (loads) => void published.push(loads),
@@ -104,8 +106,7 @@ test('a worker that fails, leaves ready or leaves the gateway drops out', async 
   await seconds(1)
   expect(lastUsed()).toEqual([1, 1, 1])
   answer = (url) => {
-    if (url === 'http://w0:1') throw new UpstreamFailure('connect', 'refused', false)
-    return used(2)
+    return url === 'http://w0:1' ? null : used(2)
   }
   await seconds(10)
   expect(lastUsed()).toEqual([null, 2, 2])
@@ -129,36 +130,28 @@ test('nobody is asked while nobody reads, and what was known is taken back', asy
   expect(lastUsed()).toEqual([1])
 })
 
-test('a route that a worker lacks is asked ever more seldom; a changed worker is asked anew', async () => {
+test('a worker that changed or came back is forgotten first: it may be another engine', async () => {
   workers = [worker(0)]
-  answer = () => reply(404)
-  await seconds(3_600)
-  const count = (path: string) => asked.filter((one) => one.endsWith(path)).length
-  expect(count('/v1/loads')).toBeLessThan(12)
-  expect(count('/v1/loads')).toBeGreaterThan(5)
-  expect(count('/metrics')).toBe(count('/v1/loads'))
-  asked.length = 0
+  await seconds(1)
   workers = [{ ...workers[0], entry: { ...workers[0].entry, revision: 2 } }]
   await seconds(1)
-  expect(asked).toEqual(['http://w0:1/v1/loads', 'http://w0:1/metrics'])
+  expect(asked.length).toBe(2)
+  expect(forgotten).toEqual([])
+  statuses.set(0, 'not_ready')
+  await seconds(1)
+  expect(forgotten).toEqual(['http://w0:1'])
 })
 
-test('vllm is asked for its metrics page, sglang for it when it has no report, cloud services for nothing', async () => {
-  workers = [worker(0, {}, 'vllm'), worker(1), worker(2, {}, 'external')]
-  answer = (_, path) =>
-    path === '/metrics'
-      ? reply(200, 'vllm:num_requests_running 3\nvllm:kv_cache_usage_perc 0.25\nsglang:token_usage 0.5\n')
-      : reply(404)
+test('engines of a mode that tells nothing are not asked', async () => {
+  workers = [worker(0, {}, 'lines'), worker(1)]
   await seconds(1)
-  expect(asked.toSorted()).toEqual(['http://w0:1/metrics', 'http://w1:1/metrics', 'http://w1:1/v1/loads'])
-  expect(published.at(-1)?.bySlot.map((load) => load?.kvUsage)).toEqual([0.25, 0.25])
-  await seconds(10)
-  expect(asked.filter((path) => path.endsWith('/v1/loads')).length).toBe(1)
+  expect(asked).toEqual(['http://w1:1'])
+  expect(lastUsed()).toEqual([null, 1])
 })
 
 test('one slow engine holds up nobody: the others are asked and published at their time', async () => {
   workers = [worker(0, { load_monitor_interval_secs: 1 }), worker(1)]
-  const gate = Promise.withResolvers<WorkerReply>()
+  const gate = Promise.withResolvers<EngineReport>()
   answer = (url) => (url === 'http://w0:1' ? gate.promise : used(asked.length))
   await seconds(4)
   expect(asked.filter((path) => path.startsWith('http://w0:1')).length).toBe(1)

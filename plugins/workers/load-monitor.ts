@@ -1,10 +1,16 @@
 /** Asks ready engines for their load, some at a time, and publishes what they say to all threads. */
-import type { EngineLoad, EngineLoads, Logger, WorkerBalance } from '#kernel'
+import type {
+  EngineLoad,
+  EngineLoads,
+  Logger,
+  RankLoad,
+  WorkerBalance,
+  WorkerControl,
+  WorkerEntry,
+} from '#kernel'
+import { reportsOfRank, toEngineLoad } from './engine-load.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
-import { type RankReport, reportsOfRank, toEngineLoad } from './engine-report.ts'
 import { Limiter } from './limiter.ts'
-import { LoadSources } from './load-sources.ts'
-import type { CallWorker } from './probe.ts'
 import { Publisher } from './publisher.ts'
 import type { Worker } from './worker.ts'
 
@@ -22,7 +28,8 @@ export interface LoadMonitorParts {
   /** All registered workers. */
   readonly workers: () => readonly Worker[]
   readonly balance: Pick<WorkerBalance, 'status'>
-  readonly call: CallWorker
+  /** Who asks workers of a connection mode; null when nobody does. */
+  readonly controlOf: (mode: string) => Pick<WorkerControl, 'loads' | 'forget'> | null
   /** Of workers that name no period of their own. */
   readonly intervalSecs: number
   /** Whether anybody reads the reports now. */
@@ -36,9 +43,8 @@ export interface LoadMonitorParts {
 
 /** What is known of one engine, by the id of its first worker. */
 interface EngineState {
-  readonly sources: LoadSources
-  /** A changed worker is asked anew, also for what it lacked. */
-  readonly revision: number
+  /** Of its first worker; a changed worker is asked anew. */
+  readonly entry: WorkerEntry
   /** Of the clock that only goes forward, milliseconds. */
   askedAtMs: number
   /** Between its turns. */
@@ -70,7 +76,11 @@ export class LoadMonitor {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => void this.#look(), LOOK_MS).unref()
+    this.#timer ??= setInterval(() => {
+      this.#look().catch((error: unknown) =>
+        this.#parts.log.error({ err: error }, 'a look at the loads failed'),
+      )
+    }, LOOK_MS).unref()
   }
 
   /** Safe to call twice. */
@@ -82,7 +92,7 @@ export class LoadMonitor {
   /** Drops what these workers reported; resolves when no thread has it any more. */
   async forget(workers: readonly Worker[]): Promise<void> {
     for (const { id } of workers) {
-      this.#engines.delete(id)
+      this.#forgetEngine(id)
       this.#drop(id)
     }
     await this.#publishNews()
@@ -100,11 +110,12 @@ export class LoadMonitor {
     await this.#publishNews()
   }
 
-  /** Ready HTTP workers, those of one engine together, in order of their ranks. */
+  /** Ready workers of modes whose engines tell their load, those of one engine together, in order of their ranks. */
   #readyEngines(): readonly (readonly Worker[])[] {
-    const { balance, workers } = this.#parts
+    const { balance, workers, controlOf } = this.#parts
     const ready = workers().filter(
-      ({ entry }) => entry.connectionMode === 'http' && balance.status(entry.slot) === 'ready',
+      ({ entry }) =>
+        balance.status(entry.slot) === 'ready' && controlOf(entry.connectionMode)?.loads !== undefined,
     )
     return [...Map.groupBy(ready, ({ spec }) => spec.url).values()]
   }
@@ -133,10 +144,9 @@ export class LoadMonitor {
 
   #stateOf({ id, entry }: Worker): EngineState {
     const known = this.#engines.get(id)
-    if (known !== undefined && known.revision === entry.revision) return known
+    if (known !== undefined && known.entry.revision === entry.revision) return known
     const state = {
-      sources: new LoadSources(this.#parts.call),
-      revision: entry.revision,
+      entry,
       askedAtMs: NEVER_MS,
       periodMs: LOOK_MS,
       isBeingAsked: false,
@@ -149,7 +159,7 @@ export class LoadMonitor {
     const [first] = engine
     const state = this.#stateOf(first)
     state.askedAtMs = performance.now()
-    const reports = await state.sources.read(first.entry, first.entry.runtimeType, state.askedAtMs)
+    const reports = await this.#read(state)
     state.isBeingAsked = false
     // Changed or removed meanwhile: the answer may be of something else.
     if (this.#engines.get(first.id) !== state) return
@@ -159,7 +169,18 @@ export class LoadMonitor {
     }
   }
 
-  #keep({ id, entry }: Worker, engineReports: readonly RankReport[], periodMs: number): void {
+  /** Whatever an engine says, its turn ends and the others have theirs. */
+  async #read({ entry }: EngineState): Promise<readonly RankLoad[] | null> {
+    try {
+      const report = await this.#parts.controlOf(entry.connectionMode)?.loads?.(entry)
+      return report?.ranks ?? null
+    } catch (error) {
+      this.#parts.log.error({ err: error, worker: entry.url }, 'the report of an engine cannot be read')
+      return null
+    }
+  }
+
+  #keep({ id, entry }: Worker, engineReports: readonly RankLoad[], periodMs: number): void {
     const { dataParallel, slot } = entry
     const reports =
       dataParallel === null
@@ -179,7 +200,15 @@ export class LoadMonitor {
   #dropAllBut(engines: readonly (readonly Worker[])[]): void {
     const kept = new Set(engines.flatMap((engine) => engine.map(({ id }) => id)))
     for (const id of this.#reports.keys()) if (!kept.has(id)) this.#drop(id)
-    for (const id of this.#engines.keys()) if (!kept.has(id)) this.#engines.delete(id)
+    for (const id of this.#engines.keys()) if (!kept.has(id)) this.#forgetEngine(id)
+  }
+
+  /** What comes back may be another engine. */
+  #forgetEngine(id: string): void {
+    const state = this.#engines.get(id)
+    if (state === undefined) return
+    this.#engines.delete(id)
+    this.#parts.controlOf(state.entry.connectionMode)?.forget?.(state.entry)
   }
 
   async #publishNews(): Promise<void> {

@@ -2,16 +2,17 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { AcceptedChange } from './commands.ts'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
+import { checkReach } from './controls.ts'
 import { workerErrors } from './errors.ts'
 import { serves } from './model-card.ts'
 import { toList, toPendingRecord, toRecord } from './records.ts'
 import type { Registrations } from './registrations.ts'
 import type { Reservation } from './registry.ts'
 import type { Removals } from './removals.ts'
-import { specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
+import { patchSpec, specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import { patchWorker, type Worker } from './worker.ts'
-import { parseWorkerUrl, workerKey } from './worker-url.ts'
+import { checkWorkerUrl, workerKey } from './worker-url.ts'
 
 export class WorkerManager {
   readonly #parts: ControlParts
@@ -37,7 +38,7 @@ export class WorkerManager {
       }),
     )
     for (const [worker] of engines) this.#registrations.restore(worker)
-    for (const spec of configured) this.#registrations.begin(registry.reserve(spec), 'config')
+    for (const spec of configured) this.#registrations.begin(registry.reserve(spec, 'config'))
     loads.start()
   }
 
@@ -52,27 +53,41 @@ export class WorkerManager {
   list(model: string | null): WorkerList {
     const workers = this.#parts.registry.workers()
     const chosen = model === null ? workers : workers.filter(({ entry }) => serves(entry.models, model))
-    return toList(chosen, this.#parts.balance)
+    const pending = this.#parts.registry
+      .reservations()
+      .filter(({ spec }) => model === null || serves(spec.models ?? [], model))
+    return toList(
+      chosen,
+      this.#parts.balance,
+      pending.map((one) => this.#pendingRecord(one)),
+    )
   }
 
   /** @throws worker_not_found */
   get(id: string): WorkerRecord {
-    const { registry, jobs, balance, config } = this.#parts
+    const { registry, jobs, balance } = this.#parts
     const worker = registry.byId(id)
     if (worker !== undefined) return toRecord(worker, balance, jobs.status(workerKey(worker.spec.url)))
     const reservation = registry.reservationById(id)
     if (reservation === undefined) throw workerErrors.worker_not_found(id)
-    return toPendingRecord(reservation, config, jobs.status(workerKey(reservation.spec.url)))
+    return this.#pendingRecord(reservation)
+  }
+
+  #pendingRecord(reservation: Reservation): WorkerRecord {
+    const { jobs, config, controls } = this.#parts
+    const { url } = reservation.spec
+    return toPendingRecord(reservation, config, jobs.status(workerKey(url)), controls.controlFor(url))
   }
 
   /**
    * Takes a registration on. While one of the same URL is under way the newest specification wins, with the same id.
-   * @throws invalid_worker_url, worker_already_exists, worker_limit_reached, job_queue_full
+   * @throws invalid_worker_url, invalid_field, worker_already_exists, worker_limit_reached, job_queue_full
    * @source routes facts 16.4
    */
   register(spec: WorkerSpec): AcceptedChange {
     const { registry, jobs, maxWorkers } = this.#parts
-    parseWorkerUrl(spec.url)
+    checkWorkerUrl(spec.url)
+    checkReach(this.#parts.controls, spec)
     const existing = registry.byUrl(spec.url)
     if (existing !== undefined) throw workerErrors.worker_already_exists(existing.spec.url, existing.id)
     const known = registry.reservationOf(spec.url)
@@ -83,7 +98,7 @@ export class WorkerManager {
     jobs.requireRoom()
     this.#registrations.cancel(spec.url)
     const reservation = registry.reserve(spec)
-    this.#registrations.begin(reservation, 'api')
+    this.#registrations.begin(reservation)
     return accepted(reservation)
   }
 
@@ -93,11 +108,14 @@ export class WorkerManager {
    * @source routes facts 16.9, routing facts 2.4
    */
   replace(id: string, spec: WorkerSpec): AcceptedChange {
+    const pending = this.#parts.registry.reservationById(id)
+    if (pending !== undefined) return this.#restart(pending, spec)
     const worker = this.#require(id)
     if (this.#parts.config.dpAware) throw workerErrors.replace_unsupported()
     if (spec.url !== worker.spec.url) {
       throw workerErrors.url_change_unsupported.with({ param: 'url' }, worker.spec.url)
     }
+    checkReach(this.#parts.controls, spec)
     this.#parts.jobs.requireRoom()
     this.#registrations.cancel(spec.url)
     this.#registrations.replace(worker, spec)
@@ -110,6 +128,8 @@ export class WorkerManager {
    * @source routes facts 16.8
    */
   patch(id: string, patch: WorkerPatch): AcceptedChange {
+    const pending = this.#parts.registry.reservationById(id)
+    if (pending !== undefined) return this.#restart(pending, patchSpec(pending.spec, patch))
     const worker = this.#require(id)
     const url = workerKey(worker.spec.url)
     const options = { kind: 'UpdateWorker', url, budgetMs: BUDGET_MARGIN_MS } as const
@@ -135,6 +155,18 @@ export class WorkerManager {
     this.#registrations.cancel(url)
     jobs.forget(workerKey(url))
     registry.dropReservation(url)
+    return accepted(reservation)
+  }
+
+  /** Of a worker that is not registered yet: its registration begins anew, with the same id. */
+  #restart({ spec: { url }, origin }: Reservation, spec: WorkerSpec): AcceptedChange {
+    const { registry, jobs, controls } = this.#parts
+    if (spec.url !== url) throw workerErrors.url_change_unsupported.with({ param: 'url' }, url)
+    checkReach(controls, spec)
+    jobs.requireRoom()
+    this.#registrations.cancel(url)
+    const reservation = registry.reserve(spec, origin)
+    this.#registrations.begin(reservation)
     return accepted(reservation)
   }
 

@@ -7,7 +7,6 @@ import { HealthChecks } from './health-checks.ts'
 import { JobRunner } from './jobs.ts'
 import { LoadMonitor } from './load-monitor.ts'
 import { WorkerManager } from './manager.ts'
-import { callOf, probeWorker } from './probe.ts'
 import { Registrations } from './registrations.ts'
 import { Registry } from './registry.ts'
 import { Removals } from './removals.ts'
@@ -16,7 +15,7 @@ import { SavedWorkers } from './saved-workers.ts'
 /** For control only; nothing runs before `start`. */
 export function openManager(host: Host, config: WorkersConfig): WorkerManager {
   const { balance, log } = host
-  const call = callOf(host)
+  const controls = host.upstream
   const registry = new Registry({
     balance,
     config,
@@ -26,8 +25,11 @@ export function openManager(host: Host, config: WorkersConfig): WorkerManager {
     balance,
     log,
     engineOf: (worker) => registry.engineOf(worker),
-    probe: ({ entry, health }) =>
-      probeWorker(call, entry, config.healthCheck.endpoint, health.timeoutSecs * 1000),
+    probe: async ({ entry, health }) => {
+      const control = controls.controlOf(entry.connectionMode)
+      if (control === null) return `no enabled plugin looks after ${entry.connectionMode} workers`
+      return control.probe(entry, config.healthCheck.endpoint, health.timeoutSecs * 1000)
+    },
     counter: host.metrics.counter({
       name: 'weir_worker_health_checks_total',
       help: 'Health probes of registered workers.',
@@ -39,7 +41,18 @@ export function openManager(host: Host, config: WorkersConfig): WorkerManager {
   const jobs = new JobRunner(log, (url) => registry.dropReservation(url))
   const saved = new SavedWorkers(host.find(Store), log)
   const maxWorkers = host.kernelConfig.limits.maxWorkers
-  const parts: ControlParts = { registry, jobs, checks, loads, saved, balance, call, config, maxWorkers, log }
+  const parts: ControlParts = {
+    registry,
+    jobs,
+    checks,
+    loads,
+    saved,
+    balance,
+    controls,
+    config,
+    maxWorkers,
+    log,
+  }
   const removals = new Removals(parts)
   return new WorkerManager(parts, new Registrations(parts), removals)
 }
@@ -48,7 +61,7 @@ function openLoadMonitor(host: Host, config: WorkersConfig, registry: Registry):
   return new LoadMonitor({
     workers: () => registry.workers(),
     balance: host.balance,
-    call: callOf(host),
+    controlOf: (mode) => host.upstream.controlOf(mode),
     intervalSecs: config.loadMonitorIntervalSecs,
     isWanted: () => config.engineMetrics || host.balance.readsLoads,
     publish: (loads) => host.publish(EngineLoadsReplica, loads),

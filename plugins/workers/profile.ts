@@ -9,8 +9,8 @@ import {
   Type,
   type WorkerEntry,
 } from '#kernel'
-import { callEngines, FailedCallSchema } from './call-engines.ts'
-import { type CallWorker, callOf } from './probe.ts'
+import { callEngines, FailedCallSchema, takersOf } from './call-engines.ts'
+import type { Controls } from './controls.ts'
 import { optional } from './wire.ts'
 import { workerKey } from './worker-url.ts'
 
@@ -21,7 +21,9 @@ const Whole = Type.Integer({ minimum: 0 })
 
 /** Members beyond `url` go to the engines as they came. @source routes facts 17.3 */
 export const StartProfileSchema = Type.Object({
-  url: optional(Type.String(), { description: 'Only this worker. Default: all HTTP workers.' }),
+  url: optional(Type.String(), {
+    description: 'Only this worker. Default: all workers that can be profiled.',
+  }),
   output_dir: optional(Type.String(), { description: 'Folder on the engine’s machine.' }),
   start_step: optional(Whole),
   num_steps: optional(Whole),
@@ -31,13 +33,15 @@ export const StartProfileSchema = Type.Object({
   profile_by_stage: optional(Type.Boolean()),
 })
 export const StopProfileSchema = Type.Object({
-  url: optional(Type.String(), { description: 'Only this worker. Default: all HTTP workers.' }),
+  url: optional(Type.String(), {
+    description: 'Only this worker. Default: all workers that can be profiled.',
+  }),
 })
 
 const counts = {
   message: Type.String(),
   workers_profiled: Type.Integer(),
-  total_workers: Type.Integer({ description: 'HTTP workers that were meant.' }),
+  total_workers: Type.Integer({ description: 'Workers that were meant.' }),
 }
 const ProfiledSchema = Type.Object({ status: Type.Literal('success'), ...counts })
 const PartlyProfiledSchema = Type.Object({
@@ -54,26 +58,28 @@ export type ProfileReport =
   | Static<typeof PartlyProfiledSchema>
   | Static<typeof NothingToProfileSchema>
 
+type ProfileKind = 'start_profile' | 'stop_profile'
 type ProfileBody = Static<typeof StartProfileSchema>
 
 /** @param workers all registered workers, healthy or not */
 export async function profileEngines(
-  call: CallWorker,
+  controls: Controls,
   workers: readonly WorkerEntry[],
-  path: '/start_profile' | '/stop_profile',
+  kind: ProfileKind,
   { url: given, ...options }: ProfileBody,
 ): Promise<ProfileReport> {
   const url = given ?? undefined
-  const targets = workers.filter((worker) => worker.connectionMode === 'http' && isMeant(worker, url))
+  const targets = takersOf(controls, workers, kind).filter((worker) => isMeant(worker, url))
   if (targets.length === 0) {
-    const message = url === undefined ? 'there are no HTTP workers' : `no HTTP worker has the url ${url}`
+    const message =
+      url === undefined ? 'there are no workers to profile' : `no worker to profile has the url ${url}`
     return { status: 'error', message, workers_profiled: 0, total_workers: 0 }
   }
-  const body = path === '/start_profile' ? JSON.stringify(options) : undefined
-  const { successful, failed } = await callEngines(call, targets, { path, body, timeoutMs: CALL_TIMEOUT_MS })
+  const action = kind === 'start_profile' ? { kind, options } : { kind }
+  const { successful, failed } = await callEngines(controls, targets, action, CALL_TIMEOUT_MS)
   const totals = { workers_profiled: successful.length, total_workers: targets.length }
-  if (failed.length === 0) return { status: 'success', message: `all workers took ${path}`, ...totals }
-  const message = `${failed.length} of ${targets.length} workers did not take ${path}`
+  if (failed.length === 0) return { status: 'success', message: `all workers took ${kind}`, ...totals }
+  const message = `${failed.length} of ${targets.length} workers did not take ${kind}`
   return { status: 'partial_success', message, ...totals, successful, failed }
 }
 
@@ -90,8 +96,8 @@ const stopValidator = defineValidator(StopProfileSchema)
 
 /** @source routes facts 17.3 */
 export function profileRoutes(host: Host): readonly RouteDefinition[] {
-  const handle = async (ctx: RequestContext, path: '/start_profile' | '/stop_profile', body: ProfileBody) => {
-    const report = await profileEngines(callOf(host), host.balance.workers, path, body)
+  const handle = async (ctx: RequestContext, kind: ProfileKind, body: ProfileBody) => {
+    const report = await profileEngines(host.upstream, host.balance.workers, kind, body)
     ctx.json(STATUS_OF[report.status], report)
   }
   const base = { method: 'POST', access: 'admin', errors: adminErrorFormat, endpoint: 'workers' } as const
@@ -105,22 +111,22 @@ export function profileRoutes(host: Host): readonly RouteDefinition[] {
     {
       ...base,
       path: '/start_profile',
-      handler: (ctx) => handle(ctx, '/start_profile', startValidator.parse(optionalJson(ctx))),
+      handler: (ctx) => handle(ctx, 'start_profile', startValidator.parse(optionalJson(ctx))),
       docs: {
         summary: 'Start the profilers of the engines',
         tag: 'Workers',
-        body: StartProfileSchema,
+        body: Type.Optional(StartProfileSchema),
         responses,
       },
     },
     {
       ...base,
       path: '/stop_profile',
-      handler: (ctx) => handle(ctx, '/stop_profile', stopValidator.parse(optionalJson(ctx))),
+      handler: (ctx) => handle(ctx, 'stop_profile', stopValidator.parse(optionalJson(ctx))),
       docs: {
         summary: 'Stop the profilers of the engines',
         tag: 'Workers',
-        body: StopProfileSchema,
+        body: Type.Optional(StopProfileSchema),
         responses,
       },
     },

@@ -13,7 +13,14 @@ const worker = (more = {}) =>
     {
       id: 'id',
       spec: spec(more),
-      findings: { connectionMode: 'http', runtimeType: 'external', models: [], labels: {} },
+      findings: {
+        connectionMode: 'http',
+        runtimeType: 'external',
+        models: [],
+        labels: {},
+        isExternal: true,
+        provider: 'openai',
+      },
       origin: 'api',
       rank: null,
     },
@@ -25,7 +32,7 @@ const worker = (more = {}) =>
 test('§2.11 no record has the key of a worker', () => {
   const records = [
     toRecord(worker(), live),
-    toPendingRecord({ id: 'id', spec: spec() }, config, undefined),
+    toPendingRecord({ id: 'id', spec: spec(), origin: 'api' }, config, undefined, null),
     toList([worker()], live),
   ]
   for (const record of records) expect(JSON.stringify(record)).not.toContain(secret)

@@ -1,13 +1,13 @@
 /** Worker records as the routes return them. Written member by member, so that a secret cannot slip in. */
-import type { DataParallelRank, WorkerBalance } from '#kernel'
+import type { DataParallelRank, WorkerBalance, WorkerControl } from '#kernel'
 import type { WorkersConfig } from './config.ts'
-import { cloudProvider } from './detect.ts'
-import { type HealthSettings, healthOfSpec } from './health-settings.ts'
+import { effectiveHealth, type HealthSettings } from './health-settings.ts'
 import type { JobStatus } from './jobs.ts'
+import { toWish } from './onboard.ts'
 import type { Reservation } from './registry.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import type { Worker } from './worker.ts'
-import { parseWorkerUrl } from './worker-url.ts'
+import { schemeOf } from './worker-url.ts'
 
 type Live = Pick<WorkerBalance, 'status' | 'inFlight'>
 
@@ -37,26 +37,28 @@ export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRec
   }
 }
 
-/** A worker whose registration is not finished, or has failed. */
+/** A worker whose registration is not finished, or has failed. @param control null when nobody looks after such workers */
 export function toPendingRecord(
   reservation: Reservation,
   config: WorkersConfig,
   job: JobStatus | undefined,
+  control: Pick<WorkerControl, 'mode' | 'isExternal'> | null,
 ): WorkerRecord {
-  const { id, spec } = reservation
+  const { id, spec, origin } = reservation
+  const isExternal = control?.isExternal(toWish(spec, origin)) ?? false
   const models = spec.models ?? []
   return {
     id,
     ...(models.length > 0 && { model_id: models[0].id, models }),
     url: spec.url,
     worker_type: spec.workerType,
-    connection_mode: parseWorkerUrl(spec.url).mode,
+    connection_mode: control?.mode ?? schemeOf(spec.url),
     runtime_type: spec.runtimeType,
     ...(Object.keys(spec.labels).length > 0 && { labels: { ...spec.labels } }),
     priority: spec.priority,
     cost: spec.cost,
     max_connection_attempts: spec.maxConnectionAttempts,
-    health: toHealthWire(healthOfSpec(spec, config)),
+    health: toHealthWire(effectiveHealth(spec.health, config, isExternal)),
     ...spec.carried,
     is_healthy: false,
     status: 'pending',
@@ -65,12 +67,17 @@ export function toPendingRecord(
   }
 }
 
-/** @source routes facts 16.5 */
-export function toList(workers: readonly Worker[], live: Live): WorkerList {
-  const ofType = (type: string) => workers.filter((worker) => worker.spec.workerType === type).length
+/** @param pending registrations that are not finished; they stand last @source routes facts 16.5 */
+export function toList(
+  workers: readonly Worker[],
+  live: Live,
+  pending: readonly WorkerRecord[] = [],
+): WorkerList {
+  const records = [...workers.map((worker) => toRecord(worker, live)), ...pending]
+  const ofType = (type: string) => records.filter((record) => record.worker_type === type).length
   return {
-    workers: workers.map((worker) => toRecord(worker, live)),
-    total: workers.length,
+    workers: records,
+    total: records.length,
     stats: {
       prefill_count: ofType('prefill'),
       decode_count: ofType('decode'),
@@ -79,10 +86,9 @@ export function toList(workers: readonly Worker[], live: Live): WorkerList {
   }
 }
 
-/** Cloud services are named by their host unless the specification names them. @source routes facts 16.1 */
-function providerOf({ entry }: Worker): { provider?: string } {
-  const provider = entry.runtimeType === 'external' ? cloudProvider(parseWorkerUrl(entry.url).host) : null
-  return provider === null ? {} : { provider }
+/** What was found, unless the specification names it. @source routes facts 16.1 */
+function providerOf({ findings: { provider } }: Worker): { provider?: string } {
+  return provider === undefined ? {} : { provider }
 }
 
 function toHealthWire(health: HealthSettings): WorkerRecord['health'] {

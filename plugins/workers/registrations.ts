@@ -1,13 +1,17 @@
 /** Carries registrations out: onboards a worker in the background, puts it into the table, and makes it ready. */
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
-import type { JobContext, JobOptions } from './jobs.ts'
+import { type JobContext, type JobOptions, messageOf } from './jobs.ts'
 import { onboard } from './onboard.ts'
 import { pairDisagreements } from './pair-peers.ts'
 import type { Reservation } from './registry.ts'
 import type { WorkerSpec } from './spec.ts'
-import type { Origin, Worker } from './worker.ts'
+import type { Findings, Origin, Worker } from './worker.ts'
 import { workerKey } from './worker-url.ts'
+
+/** Between two rounds at a worker of the configuration. */
+const FIRST_PAUSE_MS = 30_000
+const MAX_PAUSE_MS = 600_000
 
 export class Registrations {
   readonly #parts: ControlParts
@@ -17,14 +21,34 @@ export class Registrations {
   }
 
   /** Registers a reserved worker. @throws job_queue_full, but not for workers of the configuration */
-  begin(reservation: Reservation, origin: Origin): void {
-    const { id, spec } = reservation
-    this.#submit(spec.url, origin === 'config', async (job) => {
-      const findings = await onboard(spec, origin, job, this.#parts)
-      job.signal.throwIfAborted()
-      const [worker] = await this.#parts.registry.add({ ids: [id], spec, findings, origin })
-      await this.#activate(worker.id)
-    })
+  begin(reservation: Reservation): void {
+    const { id, spec, origin } = reservation
+    this.#submit(
+      spec.url,
+      origin === 'config',
+      async (job) => {
+        const findings = await this.#onboard(reservation, job)
+        const [worker] = await this.#parts.registry.add({ ids: [id], spec, findings, origin })
+        await this.#activate(worker.id)
+      },
+      origin === 'config',
+    )
+  }
+
+  /** A worker of the configuration is never given up: what is down at boot may come up at any time. */
+  async #onboard(reservation: Reservation, job: JobContext): Promise<Findings> {
+    const { spec, origin } = reservation
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 2)) {
+      try {
+        const findings = await onboard(spec, this.#trustOf(spec, origin), job, this.#parts)
+        job.signal.throwIfAborted()
+        return findings
+      } catch (error) {
+        if (origin !== 'config' || job.signal.aborted) throw error
+        job.note(messageOf(error))
+        await job.wait(pauseMs)
+      }
+    }
   }
 
   /** Onboards a registered worker anew; until that has worked, the old one serves. @throws job_queue_full */
@@ -52,9 +76,10 @@ export class Registrations {
     this.#parts.jobs.cancel(workerKey(url), 'AddWorker')
   }
 
-  #submit(url: string, isExempt: boolean, work: (job: JobContext) => Promise<void>): void {
+  #submit(url: string, isExempt: boolean, work: (job: JobContext) => Promise<void>, isEndless = false): void {
     const { startupDelaySecs, startupTimeoutSecs } = this.#parts.config
-    const budgetMs = (startupDelaySecs + startupTimeoutSecs) * 1000 + BUDGET_MARGIN_MS
+    const limitMs = (startupDelaySecs + startupTimeoutSecs) * 1000 + BUDGET_MARGIN_MS
+    const budgetMs = isEndless ? Number.POSITIVE_INFINITY : limitMs
     const options: JobOptions = { kind: 'AddWorker', url: workerKey(url), budgetMs, isExempt }
     this.#parts.jobs.submit(options, work)
   }
@@ -62,13 +87,20 @@ export class Registrations {
   /** @param seen the first worker of its engine @throws worker_changed when another change landed first */
   async #onboardAgain(seen: Worker, spec: WorkerSpec, job: JobContext): Promise<void> {
     const { registry, loads, saved } = this.#parts
-    const findings = await onboard(spec, seen.origin, job, this.#parts)
+    const findings = await onboard(spec, this.#trustOf(spec, seen.origin), job, this.#parts)
     job.signal.throwIfAborted()
     if (!registry.isCurrent(seen)) throw workerErrors.worker_changed()
     const before = registry.engineOf(seen)
     const left = before.slice(findings.rankCount ?? 1)
     await Promise.all([loads.forget(left), registry.reshape(before, spec, findings), saved.drop(left)])
     await this.#activate(seen.id)
+  }
+
+  /** Whoever replaces a worker of the configuration may not name another service for it: its key would go there. */
+  #trustOf(spec: WorkerSpec, origin: Origin): Origin {
+    const key = workerKey(spec.url)
+    const configured = this.#parts.config.workers.find(({ url }) => workerKey(url) === key)
+    return (configured?.provider ?? undefined) === spec.carried.provider ? origin : 'api'
   }
 
   /**

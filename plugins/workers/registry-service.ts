@@ -8,7 +8,12 @@ export function registryService(manager: WorkerManager): WorkerRegistryService {
   return {
     register: (body) => manager.register(readSpec(body)),
     remove: (id) => void manager.remove(id),
-    list: () => manager.list(null).workers.map(toKnown),
+    // Registrations under way are found by id only.
+    list: () =>
+      manager
+        .list(null)
+        .workers.filter(({ status }) => status !== 'pending')
+        .map(toKnown),
     find: (id) => {
       try {
         return toKnown(manager.get(id))

@@ -10,6 +10,7 @@ import { workerKey } from './worker-url.ts'
 export interface Reservation {
   readonly id: string
   readonly spec: WorkerSpec
+  readonly origin: Origin
 }
 
 export interface RegistryParts {
@@ -77,16 +78,21 @@ export class Registry {
     return this.#reservations.get(workerKey(url))
   }
 
+  /** In order of their first registration. */
+  reservations(): readonly Reservation[] {
+    return [...this.#reservations.values()]
+  }
+
   reservationById(id: string): Reservation | undefined {
     const key = this.#reservedKey.get(id)
     return key === undefined ? undefined : this.#reservations.get(key)
   }
 
   /** Gives a URL its id; the same one again while it is not registered. @source routes facts 16.4 */
-  reserve(spec: WorkerSpec): Reservation {
+  reserve(spec: WorkerSpec, origin: Origin = 'api'): Reservation {
     const key = workerKey(spec.url)
     const id = this.#reservations.get(key)?.id ?? uuidV7()
-    const reservation = { id, spec }
+    const reservation = { id, spec, origin }
     this.#reservations.set(key, reservation)
     this.#reservedKey.set(id, key)
     return reservation

@@ -21,6 +21,7 @@ import {
 const base = { access: 'admin', errors: adminErrorFormat, endpoint: 'workers' } as const
 const tag = 'Workers'
 const acceptedChange = { description: 'Accepted; done in the background.', schema: ChangeAcceptedSchema }
+const params = { worker_id: Type.String({ format: 'uuid' }) }
 const badRequest = { description: 'Bad id, body or URL.' }
 const notFound = { description: 'No such worker.' }
 const queueFull = { description: 'Too many changes are waiting.' }
@@ -58,7 +59,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'List registered workers',
         tag,
-        query: { model: Type.String({ description: 'Only workers that serve this model.' }) },
+        query: { model: Type.Optional(Type.String({ description: 'Only workers that serve this model.' })) },
         responses: { 200: { description: 'In order of registration.', schema: WorkerListSchema } },
       },
     },
@@ -70,6 +71,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'Show a worker, and how its newest change fares',
         tag,
+        params,
         responses: {
           200: { description: 'The worker.', schema: WorkerRecordSchema },
           400: badRequest,
@@ -88,6 +90,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'Change single members of a worker',
         tag,
+        params,
         body: WorkerPatchSchema,
         responses: { 202: acceptedChange, 400: badRequest, 404: notFound, 503: queueFull },
       },
@@ -107,6 +110,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'Register a worker of the same URL anew, discovery included',
         tag,
+        params,
         body: WorkerSpecSchema,
         responses: { 202: acceptedChange, 400: badRequest, 404: notFound, 503: queueFull },
       },
@@ -121,6 +125,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'Remove a worker; running requests finish',
         tag,
+        params,
         responses: { 202: acceptedChange, 400: badRequest, 404: notFound, 503: queueFull },
       },
     },

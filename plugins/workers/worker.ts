@@ -9,8 +9,11 @@ import { patchSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
 export interface Findings {
   readonly connectionMode: ConnectionMode
   readonly runtimeType: RuntimeType
-  /** Formats that it takes as clients send them; absent in records of before they were told. */
+  /** As in `WorkerEntry`; absent in records of before they were told. */
   readonly apis?: readonly string[]
+  readonly isExternal?: boolean
+  /** Name of the service behind it. */
+  readonly provider?: string
   /** Empty for a wildcard. */
   readonly models: readonly ModelCard[]
   /** Without those that the specification sets. */
@@ -18,16 +21,6 @@ export interface Findings {
   /** Data-parallel ranks that become a worker each; absent where the engine is one worker. */
   readonly rankCount?: number
 }
-
-/** What every OpenAI-compatible engine takes. */
-export const ENGINE_APIS: readonly string[] = [
-  'chat',
-  'completions',
-  'generate',
-  'embeddings',
-  'classify',
-  'rerank',
-]
 
 /** Where a worker comes from; those of the configuration come back by themselves at the next start. */
 export type Origin = 'api' | 'config'
@@ -58,13 +51,14 @@ export function buildWorker(
 ): Worker {
   const { id, spec, findings, origin, rank } = parts
   const dataParallel = toDataParallel(parts)
+  const isExternal = findings.isExternal ?? false
   return {
     id,
     spec,
     findings,
     origin,
     rank,
-    health: effectiveHealth(spec.health, config, findings.runtimeType === 'external'),
+    health: effectiveHealth(spec.health, config, isExternal),
     entry: {
       slot,
       id,
@@ -72,7 +66,8 @@ export function buildWorker(
       workerType: spec.workerType,
       connectionMode: findings.connectionMode,
       runtimeType: findings.runtimeType,
-      apis: findings.apis ?? ENGINE_APIS,
+      apis: findings.apis ?? [],
+      isExternal,
       models: findings.models,
       apiKey: spec.apiKey,
       priority: spec.priority,

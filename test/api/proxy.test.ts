@@ -230,7 +230,10 @@ describe('§4.6 GET /v1/models', () => {
   test('asks external workers with a foreign key, and never with a gateway key', async () => {
     const fleet = await openFleet({
       workers: [{ models: ['local'] }, { models: ['gpt'], spec: { runtime_type: 'external', api_key: 'w' } }],
-      plugins: { auth: { apiKey: 'shared', tenantKeys: ['t:tenant'] } },
+      plugins: {
+        auth: { apiKey: 'shared', tenantKeys: ['t:tenant'] },
+        proxy: { callerKeyHosts: ['127.0.0.1'] },
+      },
     })
     const [, external] = fleet.workers
     const ids = async (headers?: Record<string, string>) => {

@@ -20,11 +20,11 @@ test('§4.8 POST /rerank wraps the list of the worker', async () => {
   expect(reply.status).toBe(200)
   expect(await reply.json()).toEqual({
     results: [
-      { score: 0.91, document: 'b', index: 1 },
-      { score: 0.12, document: 'a', index: 0 },
+      { score: 0.91, relevance_score: 0.91, document: 'b', index: 1 },
+      { score: 0.12, relevance_score: 0.12, document: 'a', index: 0 },
     ],
     model: 'test-model',
-    usage: null,
+    usage: { prompt_tokens: 0, total_tokens: 0 },
     object: 'rerank',
     id: null,
     created: expect.any(Number),
@@ -39,11 +39,13 @@ test('§4.8 POST /rerank cuts to top_k, hides documents and echoes the rid', asy
       results: object[]
       id: unknown
     }
-  expect((await post({ top_k: 1 })).results).toEqual([{ score: 0.91, document: 'b', index: 1 }])
+  expect((await post({ top_k: 1 })).results).toEqual([
+    { score: 0.91, relevance_score: 0.91, document: 'b', index: 1 },
+  ])
   expect((await post({ top_k: 99 })).results).toHaveLength(2)
   expect((await post({ return_documents: false })).results).toEqual([
-    { score: 0.91, index: 1 },
-    { score: 0.12, index: 0 },
+    { score: 0.91, relevance_score: 0.91, index: 1 },
+    { score: 0.12, relevance_score: 0.12, index: 0 },
   ])
   expect((await post({ rid: 'r-1' })).id).toBe('r-1')
   expect((await post({ rid: ['r-1', 'r-2'] })).id).toEqual(['r-1', 'r-2'])
@@ -100,7 +102,7 @@ describe.each(['/rerank', '/v1/rerank'])('§7.1 POST %s', (path) => {
     expect(await reply.json()).toEqual({ detail: 'x' })
   })
 
-  test.each(['{"results":[]}', 'no json', '[{"score":"x"}]'])('an answer of %j is 500', async (body) => {
+  test.each(['{"results":{}}', 'no json', '[{"score":"x"}]'])('an answer of %j is 500', async (body) => {
     const fleet = await openRanking()
     fleet.workers[0].script('POST /v1/rerank', rawAnswer(body))
     const reply = await fleet.post(path, request)

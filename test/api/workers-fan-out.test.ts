@@ -29,9 +29,10 @@ async function openGateway(workers: readonly ScriptedWorker[], spec: object = {}
   closers.push(() => gateway.stop())
   const endsAtMs = performance.now() + 5_000
   for (;;) {
-    const { total } = (await (await fetch(`${gateway.url}/workers`)).json()) as { total: number }
-    if (total === workers.length) return gateway.url
-    if (performance.now() > endsAtMs) throw new Error(`${total} of ${workers.length} workers are registered`)
+    const list = (await (await fetch(`${gateway.url}/workers`)).json()) as { workers: { status: string }[] }
+    const readyCount = list.workers.filter(({ status }) => status === 'ready').length
+    if (readyCount === workers.length) return gateway.url
+    if (performance.now() > endsAtMs) throw new Error(`${readyCount} of ${workers.length} workers are ready`)
   }
 }
 

@@ -149,7 +149,7 @@ describe('POST /workers', () => {
         timestamp: expect.any(Number),
       },
     })
-    expect((await api.get('/workers')).json.total).toBe(0)
+    expect((await api.get('/workers')).json).toMatchObject({ total: 1, workers: [{ id, status: 'pending' }] })
     gate.resolve()
     await api.settled(id)
     expect((await api.get('/workers')).json.workers[0].id).toBe(id)
@@ -533,12 +533,16 @@ describe('PUT /workers/{worker_id}', () => {
     expect((await api.get(`/workers/${id}`)).json.priority).toBe(9)
   })
 
-  test('§4.4 PUT on a registration that is not finished is 404', async () => {
+  test('§4.4 PUT and PATCH of a registration that is not finished begin it anew, under the same id', async () => {
     const api = await openApi()
     const url = await deadUrl()
     const { worker_id: id } = (await api.post({ url })).json
-    expect((await api.send('PUT', `/workers/${id}`, { url })).status).toBe(404)
-    expect((await api.send('PATCH', `/workers/${id}`, {})).status).toBe(404)
+    expect((await api.send('PATCH', `/workers/${id}`, { priority: 7 })).status).toBe(202)
+    expect((await api.get(`/workers/${id}`)).json).toMatchObject({ status: 'pending', priority: 7 })
+    expect((await api.send('PUT', `/workers/${id}`, { url, cost: 3 })).status).toBe(202)
+    expect((await api.get(`/workers/${id}`)).json).toMatchObject({ status: 'pending', priority: 50, cost: 3 })
+    const elsewhere = await api.send('PUT', `/workers/${id}`, { url: `${url}/x` })
+    expect([elsewhere.status, elsewhere.json.error.code]).toEqual([400, 'url_change_unsupported'])
   })
 
   test('§4.4 PUT on a worker that does not answer fails in the job and leaves the old record', async () => {
@@ -700,7 +704,7 @@ describe('cloud services', () => {
     })
     const endsAtMs = performance.now() + 5_000
     let list = (await api.get('/workers')).json
-    while (list.total < 1 && performance.now() < endsAtMs) list = (await api.get('/workers')).json
+    while (readyIn(list) < 1 && performance.now() < endsAtMs) list = (await api.get('/workers')).json
     expect(list.workers).toMatchObject([
       { url, provider: 'openai', models: [{ id: 'm', aliases: ['m-2025-01-02'] }], status: 'ready' },
     ])
@@ -716,6 +720,26 @@ describe('cloud services', () => {
     const [request] = service.requestsTo('POST /openai/v1/chat/completions')
     expect(request.header('authorization')).toBe('Bearer of-the-client')
     expect(request.json()).toMatchObject({ model: 'm' })
+  })
+})
+
+const readyIn = (list: { workers: { status: string }[] }) =>
+  list.workers.filter(({ status }) => status === 'ready').length
+
+describe('a worker that is down at boot', () => {
+  test('is listed as pending with its last problem, told of once in the log, and taken when it comes up', async () => {
+    const worker = await openWorker()
+    worker.script('GET /health', rawAnswer('', { status: 503 }))
+    const api = await openApi({ urls: [worker.url], startupTimeoutSecs: 1 })
+    await expect
+      .poll(async () => (await api.get('/workers')).json.workers[0]?.job_status?.message, { timeout: 5_000 })
+      .toContain('answered 503')
+    expect((await api.get('/workers')).json).toMatchObject({
+      total: 1,
+      workers: [{ url: worker.url, status: 'pending' }],
+    })
+    worker.script('GET /health', rawAnswer(''))
+    await expect.poll(async () => readyIn((await api.get('/workers')).json), { timeout: 5_000 }).toBe(1)
   })
 })
 
@@ -772,7 +796,7 @@ describe('start', () => {
     })
     const endsAtMs = performance.now() + 5_000
     let list = (await api.get('/workers')).json
-    while (list.total < 2 && performance.now() < endsAtMs) list = (await api.get('/workers')).json
+    while (readyIn(list) < 2 && performance.now() < endsAtMs) list = (await api.get('/workers')).json
     expect(list.workers).toMatchObject([
       { url: one.url, model_id: 'one', priority: 50 },
       { url: two.url, model_id: 'two', priority: 60, labels: { zone: 'b' } },

@@ -44,7 +44,13 @@ const loaded = (urls: readonly string[], part: string) =>
   urls.filter((url) => url.includes(part) && !isFlags(url))
 
 test('without storage and sim, neither their code nor LevelDB is loaded', async () => {
-  const urls = await modulesLoadedWith({ auth: { apiKey: 'key' }, health: {}, proxy: {}, workers: {} })
+  const urls = await modulesLoadedWith({
+    auth: { apiKey: 'key' },
+    health: {},
+    proxy: {},
+    'http-workers': {},
+    workers: {},
+  })
   expect(loaded(urls, '/plugins/proxy/')).not.toEqual([])
   for (const part of [
     '/plugins/storage/',

@@ -19,6 +19,8 @@ const PUBLIC_ROUTES: readonly string[] = [
   'GET /openapi.json',
   'GET /readiness',
   'GET /v1/models',
+  'GET /v1/models/:model',
+  'GET /v1/models/:owner/:model',
 ]
 
 /** The database plugin has no routes, and needs a server. */

@@ -242,6 +242,7 @@ export async function startBuiltGateway(options: BuiltGatewayOptions = {}): Prom
       health: {},
       policies: {},
       proxy: {},
+      'http-workers': {},
       ...plugins,
       workers: { workers, healthCheck: { disabled: true }, ...(plugins.workers as object) },
     },

@@ -17,16 +17,27 @@ export interface TestGateway {
 export interface TestGatewayOptions {
   /** Sections of the kernel beyond what tests need anyway. */
   readonly kernel?: Record<string, unknown>
-  /** Default: auth, health, openapi, pairs, policies, proxy, workers. */
+  /** Default: auth, health, openapi, pairs, policies, proxy, workers. Where workers is, so is http-workers. */
   readonly plugins?: Record<string, unknown>
   /** Plugins of the test's own, enabled with the section of their name or an empty one. */
   readonly own?: readonly Plugin[]
+}
+
+const DEFAULT_PLUGINS: Record<string, unknown> = {
+  auth: {},
+  health: {},
+  openapi: {},
+  pairs: {},
+  policies: {},
+  proxy: {},
+  workers: {},
 }
 
 /** Quick checks, so that tests need not wait: workers settle at once and probes are fast. */
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const { metrics, log, shutdown, ...kernel } = (options.kernel ?? {}) as Record<string, object>
   const own = options.own ?? []
+  const plugins = options.plugins ?? DEFAULT_PLUGINS
   const all: PluginCatalog = {
     ...catalog,
     ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, async () => ({ default: plugin })])),
@@ -42,15 +53,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     },
     plugins: {
       ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, {}])),
-      ...(options.plugins ?? {
-        auth: {},
-        health: {},
-        openapi: {},
-        pairs: {},
-        policies: {},
-        proxy: {},
-        workers: {},
-      }),
+      ...('workers' in plugins && { 'http-workers': {} }),
+      ...plugins,
     },
   })
   const config = await loadConfig({

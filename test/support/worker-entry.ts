@@ -15,6 +15,7 @@ export function workerEntry(
     connectionMode: 'http',
     runtimeType: 'unspecified',
     apis: ['chat'],
+    isExternal: false,
     apiKey: null,
     priority: 50,
     cost: 1,

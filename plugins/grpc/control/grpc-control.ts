@@ -2,9 +2,10 @@
 import type {
   DescribeTools,
   EngineAction,
+  EngineInfo,
+  EngineReport,
   KvEventFeed,
   Logger,
-  RankLoad,
   TokenizerService,
   WorkerControl,
   WorkerDescription,
@@ -56,7 +57,7 @@ export class GrpcControl implements WorkerControl {
   /** What a stranger turned out to be, by URL: probes know nothing else of a worker. */
   readonly #runtimeByUrl = new Map<string, Runtime>()
   /** Workers that have no loads to tell. */
-  readonly #silent = new Set<string>()
+  readonly #silent = new WeakSet<WorkerEntry>()
 
   constructor(parts: ControlParts) {
     this.#parts = parts
@@ -100,38 +101,36 @@ export class GrpcControl implements WorkerControl {
     }
   }
 
-  async loads(worker: WorkerEntry): Promise<readonly RankLoad[] | null> {
+  async loads(worker: WorkerEntry): Promise<EngineReport | null> {
     const runtime = findRuntime(worker.runtimeType)
     const { paths, readLoads } = runtime ?? {}
-    if (paths?.loads === undefined || readLoads === undefined || this.#silent.has(worker.id)) return null
+    if (paths?.loads === undefined || readLoads === undefined || this.#silent.has(worker)) return null
     const { channels } = this.#parts
     const body = encodeGetLoadsRequest({ include: LOAD_SECTIONS, dpRank: worker.dataParallel?.rank })
     try {
       const options = { timeoutMs: LOADS_TIMEOUT_MS, headers: keyOf(worker) }
-      return readLoads(await callUnary(channels.of(worker), paths.loads, body, options))
+      const report = readLoads(await callUnary(channels.of(worker), paths.loads, body, options))
+      return report.ranks.length === 0 ? null : report
     } catch (error) {
-      if (error instanceof GrpcFault && error.code === UNIMPLEMENTED) this.#silent.add(worker.id)
+      if (error instanceof GrpcFault && error.code === UNIMPLEMENTED) this.#silent.add(worker)
       return null
     }
   }
 
-  forget(workerId: string): void {
-    this.#silent.delete(workerId)
+  forget(worker: WorkerEntry): void {
+    this.#silent.delete(worker)
+    this.#runtimeByUrl.delete(worker.url)
   }
 
-  async info(
-    worker: WorkerEntry,
-    about: 'model' | 'server',
-    timeoutMs: number,
-  ): Promise<Record<string, unknown> | null> {
+  async info(worker: WorkerEntry, about: 'model' | 'server', timeoutMs: number): Promise<EngineInfo> {
     const runtime = findRuntime(worker.runtimeType)
-    if (runtime === undefined) return null
+    if (runtime === undefined) return { kind: 'none' }
     const { paths } = runtime
-    const labels =
+    const members =
       about === 'model'
         ? toLabels(await this.#ask(worker, paths.modelInfo, runtime.readModelInfo, timeoutMs), null)
         : toLabels(null, await this.#ask(worker, paths.serverInfo, runtime.readServerInfo, timeoutMs))
-    return Object.keys(labels).length === 0 ? null : labels
+    return Object.keys(members).length === 0 ? { kind: 'none' } : { kind: 'members', members }
   }
 
   async perform(target: WorkerTarget, action: EngineAction, timeoutMs: number): Promise<string | null> {

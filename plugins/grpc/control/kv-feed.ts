@@ -43,7 +43,11 @@ export class GrpcKvFeed implements KvEventFeed {
       process.nextTick(() => {
         if (!isClosed) listener.onEnd('unsupported')
       })
-      return { close: () => void (isClosed = true) }
+      return {
+        close() {
+          isClosed = true
+        },
+      }
     }
     const call = this.#channels.of(worker).createCall(path, Number.POSITIVE_INFINITY, null, null, null)
     const end = (reason: 'closed' | 'failed' | 'unsupported') => {

@@ -59,9 +59,9 @@ export class ChoiceReader implements OutputSink {
       const id = tokenIds[i]
       text += decoder.push(id)
       const isStopId = decoder.matchedStop === id
-      if (!isStopId && this.#options.wantsTokenIds) (this.#tokenIds ??= []).push(id)
+      if (!isStopId && this.#options.wantsTokenIds) this.#holdId(id)
       if (!isStopId && logprobs !== null && i < logprobs.length && this.#options.topLogprobs !== null)
-        (this.#logprobs ??= []).push(this.#logprob(id, logprobs[i], reply.top[i]))
+        this.#holdLogprob(id, logprobs[i], reply.top[i])
       if (this.#stream?.isReasoning === true) this.reasoningTokens++
       if (decoder.matchedStop !== null) {
         this.hasStopped = true
@@ -74,6 +74,17 @@ export class ChoiceReader implements OutputSink {
   #push(text: string): void {
     if (this.#stream === null) this.text(text)
     else this.#stream.push(text)
+  }
+
+  #holdId(id: number): void {
+    if (this.#tokenIds === null) this.#tokenIds = [id]
+    else this.#tokenIds.push(id)
+  }
+
+  #holdLogprob(id: number, logprob: number, top: TopTokens | undefined): void {
+    const held = this.#logprob(id, logprob, top)
+    if (this.#logprobs === null) this.#logprobs = [held]
+    else this.#logprobs.push(held)
   }
 
   #logprob(id: number, logprob: number, top: TopTokens | undefined): TokenLogprob {

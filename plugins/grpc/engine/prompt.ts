@@ -82,7 +82,7 @@ export class PromptMaker {
     return new EnginePrompt({ ...encoded, tokenizer, output, request, stringStopIds })
   }
 
-  /** @throws tokenizer_not_found (500), tokenizer_loading (503) */
+  /** @throws tokenizer_missing (500), tokenizer_loading (503) */
   async tokenizerOf(model: string): Promise<LoadedTokenizer> {
     const found = this.#tokenizers.find(model)
     if (found !== undefined) return found
@@ -94,7 +94,7 @@ export class PromptMaker {
     }
     const state = (await this.#tokenizers.status(model))?.state
     if (state === 'pending' || state === 'processing') throw grpcErrors.tokenizer_loading(model)
-    throw grpcErrors.tokenizer_not_found(model)
+    throw grpcErrors.tokenizer_missing(model)
   }
 
   #plan(request: GenerationRequest, model: string, tokenizer: LoadedTokenizer): OutputPlan {

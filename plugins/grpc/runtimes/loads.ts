@@ -1,5 +1,5 @@
 /** How busy a rank is, in the words of the engines whose reports are alike. @source grpc facts 3.6 */
-import type { RankLoad } from '#kernel'
+import type { EngineReport, RankLoad } from '#kernel'
 
 interface WireLoad {
   readonly dpRank: number
@@ -9,9 +9,13 @@ interface WireLoad {
   readonly numWaitingUncachedTokens: number
   readonly tokenUsage: number
   readonly genThroughput: number
+  readonly maxRunningRequests: number
+  readonly maxTotalNumTokens: number
+  readonly cacheHitRate: number
+  readonly utilization: number
 }
 
-export function toRankLoad(load: WireLoad): RankLoad {
+function toRankLoad(load: WireLoad): RankLoad {
   return {
     rank: load.dpRank,
     queuedTokens: load.numWaitingUncachedTokens,
@@ -20,5 +24,13 @@ export function toRankLoad(load: WireLoad): RankLoad {
     tokensPerSecond: Math.max(0, load.genThroughput),
     runningRequests: load.numRunningReqs,
     waitingRequests: load.numWaitingReqs,
+    maxRequests: load.maxRunningRequests,
+    maxTokens: load.maxTotalNumTokens,
+    cacheHitRate: load.cacheHitRate,
+    utilization: load.utilization,
   }
+}
+
+export function toReport(answer: { readonly timestamp: string; readonly loads: readonly WireLoad[] }): EngineReport {
+  return { timestamp: answer.timestamp || null, ranks: answer.loads.map(toRankLoad) }
 }

@@ -1,5 +1,5 @@
 /** What the adapters of the engines have in common: one question and one answer, whatever the fields are called. */
-import type { EngineConstraint, RankLoad, Sampling } from '#kernel'
+import type { EngineConstraint, EngineReport, Sampling } from '#kernel'
 
 /** A generation as it is asked of an engine. */
 export interface Ask {
@@ -99,7 +99,7 @@ export interface Runtime {
   readHealth(message: Buffer): string | null
   readModelInfo(message: Buffer): Record<string, unknown>
   readServerInfo(message: Buffer): Record<string, unknown>
-  readLoads?(message: Buffer): readonly RankLoad[]
+  readLoads?(message: Buffer): EngineReport
   encodeEmbed?(id: string, tokenIds: Uint32Array, text: string): Buffer
   readEmbed?(message: Buffer): Embedding
 }

@@ -11,7 +11,7 @@ import {
   encodeGenerateRequest,
   SglangScheduler as paths,
 } from '../../../proto/gen/sglang-scheduler.ts'
-import { toRankLoad } from './loads.ts'
+import { toReport } from './loads.ts'
 import { choiceOf, emptyReply } from './replies.ts'
 import type { Ask, Runtime } from './runtime.ts'
 import { biasByText, under } from './sampling.ts'
@@ -86,7 +86,7 @@ export const sglang: Runtime = {
   },
   readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
   readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
-  readLoads: (message) => decodeGetLoadsResponse(message).loads.map(toRankLoad),
+  readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
   encodeEmbed: (requestId, inputIds, originalText) =>
     encodeEmbedRequest({ requestId, tokenized: { originalText, inputIds } }, inputIds.length * 3 + 256),
   readEmbed(message) {

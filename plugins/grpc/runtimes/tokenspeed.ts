@@ -9,7 +9,7 @@ import {
   encodeGenerateRequest,
   TokenSpeedScheduler as paths,
 } from '../../../proto/gen/tokenspeed-scheduler.ts'
-import { toRankLoad } from './loads.ts'
+import { toReport } from './loads.ts'
 import { choiceOf, emptyReply } from './replies.ts'
 import type { Ask, Runtime } from './runtime.ts'
 import { biasByText, under } from './sampling.ts'
@@ -82,7 +82,7 @@ export const tokenspeed: Runtime = {
   },
   readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
   readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
-  readLoads: (message) => decodeGetLoadsResponse(message).loads.map(toRankLoad),
+  readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
 }
 
 /** All seven scalars are told, so that none of the engine's own defaults comes in. */

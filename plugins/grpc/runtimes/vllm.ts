@@ -11,7 +11,7 @@ import {
   encodeGenerateRequest,
   VllmEngine as paths,
 } from '../../../proto/gen/vllm-engine.ts'
-import { toRankLoad } from './loads.ts'
+import { toReport } from './loads.ts'
 import { choiceOf, emptyReply } from './replies.ts'
 import type { Ask, Runtime } from './runtime.ts'
 import { MAX_INT32, seedWithin, topKFromZero, under } from './sampling.ts'
@@ -82,7 +82,7 @@ export const vllm: Runtime = {
   },
   readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
   readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
-  readLoads: (message) => decodeGetLoadsResponse(message).loads.map(toRankLoad),
+  readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
   encodeEmbed: (requestId, inputIds, originalText) =>
     encodeEmbedRequest({ requestId, tokenized: { originalText, inputIds } }, inputIds.length * 3 + 256),
   readEmbed(message) {

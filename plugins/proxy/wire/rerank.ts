@@ -30,26 +30,18 @@ export type V1RerankRequest = Static<typeof V1RerankRequest>
 /** One scored document. */
 export const RerankResult = Type.Object({
   score: Type.Number(),
+  relevance_score: Type.Number({ description: 'The same, by the name that most clients know.' }),
   document: Type.Optional(Type.String()),
   index: Type.Integer({ minimum: 0, description: 'Place in the request, 0-based.' }),
 })
 
 export type RerankResult = Static<typeof RerankResult>
 
-/** What a worker must answer, best first. */
-export const WorkerRerankReply = Type.Array(
-  Type.Object({
-    score: Type.Number(),
-    document: optional(Type.String()),
-    index: Type.Integer({ minimum: 0 }),
-  }),
-)
-
 /** @source routes facts 14.2 */
 export const RerankReply = Type.Object({
   results: Type.Array(RerankResult, { description: 'Best first.' }),
   model: Type.String(),
-  usage: Type.Null(),
+  usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
   object: Type.Literal('rerank'),
   id: Type.Unsafe<string | string[] | null>({
     type: ['string', 'array', 'null'],

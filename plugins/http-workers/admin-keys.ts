@@ -1,5 +1,4 @@
 /** Which of the gateway's own keys for model lists a cloud service gets. */
-import type { WorkersConfig } from './config.ts'
 
 /**
  * @param provider service that the worker stands for; null when nobody says
@@ -8,14 +7,9 @@ import type { WorkersConfig } from './config.ts'
  * @source routing facts 2.3
  */
 export function adminKeyOf(
-  keys: WorkersConfig['adminKeys'],
+  keys: ReadonlyMap<string, string>,
   provider: string | null,
   isTrusted: boolean,
 ): string | null {
-  if (provider === null || !isTrusted || !isKnown(keys, provider)) return null
-  return keys[provider] ?? null
-}
-
-function isKnown(keys: object, provider: string): provider is keyof WorkersConfig['adminKeys'] {
-  return Object.hasOwn(keys, provider)
+  return provider === null || !isTrusted ? null : (keys.get(provider) ?? null)
 }

@@ -1,7 +1,7 @@
 /** Reads what a local engine says about itself: labels, and a card for each model it serves. */
 import type { ModelCard, RuntimeType } from '#kernel'
+import { type Capability, DEFAULT_CAPABILITIES } from './capabilities.ts'
 import { type Info, type Inquiry, modelEntries } from './inquiry.ts'
-import { type Capability, DEFAULT_CAPABILITIES, normalizeCard } from './model-card.ts'
 
 export interface Discovered {
   readonly labels: Readonly<Record<string, string>>
@@ -33,6 +33,9 @@ const LABEL_KEYS = [
   'tool_call_parser',
 ] as const
 
+/** Every thread holds every label. */
+const MAX_LABEL_LENGTH = 1_024
+
 /** First that is set wins. @source routing facts 2.2 step 4 */
 const CONTEXT_KEYS = [
   'context_length',
@@ -60,6 +63,7 @@ export async function discover(
   const infos: (Info | null)[] = []
   if (runtime === 'sglang') infos.push(await serverInfo(inquiry), await sglangInfo(inquiry, 'model_info'))
   if (runtime === 'vllm') infos.push(await inquiry.find('/version'))
+  if (runtime === 'llamacpp') infos.push(asLabels(await inquiry.find('/props')))
   const labels = toLabels([...infos, asInfo(entries[0])])
   const all = { ...labels, ...given }
   if (configured !== null) return { labels, models: configured.map((card) => complete(card, all)) }
@@ -74,6 +78,12 @@ export function serverInfo(inquiry: Inquiry): Promise<Info | null> {
 /** Older releases have the route under another name. */
 async function sglangInfo(inquiry: Inquiry, name: string): Promise<Info | null> {
   return (await inquiry.find(`/${name}`)) ?? (await inquiry.find(`/get_${name}`))
+}
+
+/** What llama.cpp says of its one model, under the names that others use. The context is that of one slot. */
+function asLabels(props: Info | null): Info | null {
+  const settings = props?.default_generation_settings as Info | null | undefined
+  return { model_path: props?.model_path, version: props?.build_info, context_length: settings?.n_ctx }
 }
 
 /** A model list entry under the names that the information routes use. */
@@ -94,7 +104,9 @@ function toLabels(infos: readonly (Info | null)[]): Record<string, string> {
 
 function isLabelValue(value: unknown): value is string | number | boolean {
   return (
-    (typeof value === 'string' && value !== '') || typeof value === 'number' || typeof value === 'boolean'
+    (typeof value === 'string' && value !== '' && value.length <= MAX_LABEL_LENGTH) ||
+    typeof value === 'number' ||
+    typeof value === 'boolean'
   )
 }
 
@@ -105,15 +117,15 @@ function toCards(
 ): ModelCard[] {
   const mainId = MODEL_ID_KEYS.map((key) => labels[key]).find(Boolean)
   if (mainId === undefined) return []
-  const main = complete(normalizeCard({ id: mainId, model_type: [...capabilities(labels)] }), labels)
+  const main = complete({ id: mainId, model_type: [...capabilities(labels)] }, labels)
   const isListed = entries.some((entry) => entry.id === mainId)
   if (!isListed) return [main]
   return entries.map((entry) =>
     entry.id === mainId
       ? main
-      : normalizeCard({
+      : withoutGaps({
           id: entry.id,
-          model_type: main.model_type as string[],
+          model_type: main.model_type,
           context_length: tokens(entry.max_model_len),
         }),
   )
@@ -128,7 +140,12 @@ function complete(card: ModelCard, labels: Readonly<Record<string, string>>): Mo
     reasoning_parser: labels.reasoning_parser,
     tool_parser: labels.tool_call_parser,
   }
-  return normalizeCard({ ...found, ...card } as ModelCard & { model_type?: string[] })
+  return withoutGaps({ ...found, ...card })
+}
+
+function withoutGaps(card: { readonly id: string } & Info): ModelCard {
+  const members = Object.entries(card).filter(([, value]) => value !== undefined)
+  return { ...Object.fromEntries(members), id: card.id }
 }
 
 function capabilities(labels: Readonly<Record<string, string>>): readonly Capability[] {

@@ -1,11 +1,15 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { UpstreamFailure, type WorkerCall, type WorkerReply } from '#kernel'
-import { defaultConfig } from './config.ts'
-import { cloudProvider, isExternal, nextLookDelayMs } from './detect.ts'
+import {
+  type DescribeTools,
+  UpstreamFailure,
+  type WorkerCall,
+  type WorkerDescription,
+  type WorkerReply,
+  type WorkerWish,
+} from '#kernel'
+import { describeWorker } from './describe.ts'
+import { cloudProvider, isExternalService, nextLookDelayMs } from './detect.ts'
 import { groupDated } from './discover-external.ts'
-import type { JobContext } from './jobs.ts'
-import { onboard } from './onboard.ts'
-import { specOfUrl, toWorkerSpec } from './spec.ts'
 
 type Routes = Record<string, unknown>
 
@@ -33,8 +37,6 @@ function fakeWorker(routes: Routes) {
   return { call, asked, paths: () => asked.map(({ path }) => path) }
 }
 
-/** Waits take no time. */
-const job: JobContext = { signal: new AbortController().signal, wait: async () => {} }
 const UP = { '/health': {} }
 const list = (...data: object[]) => ({ object: 'list', data })
 const warnings: string[] = []
@@ -46,17 +48,33 @@ const silent = {
   child: () => silent,
 }
 beforeEach(() => void warnings.splice(0))
+
+/** Waits take no time. */
+const TOOLS: DescribeTools = {
+  signal: new AbortController().signal,
+  wait: async () => {},
+  note: () => {},
+  log: silent,
+  health: { path: '/health', timeoutMs: 5_000 },
+  startupTimeoutMs: 1_800_000,
+  checkIntervalMs: 30_000,
+  expandsRanks: false,
+  serviceKeys: new Map(),
+}
+const WISH: WorkerWish = {
+  url: 'http://w:1',
+  apiKey: null,
+  runtimeType: 'unspecified',
+  models: null,
+  labels: {},
+  provider: null,
+  isConfigured: false,
+}
 const run = (
-  spec: object,
+  wish: Partial<WorkerWish>,
   worker: ReturnType<typeof fakeWorker>,
-  config = {},
-  origin: 'api' | 'config' = 'api',
-) =>
-  onboard(toWorkerSpec({ url: 'http://w:1', ...spec }), origin, job, {
-    call: worker.call,
-    config: { ...defaultConfig(), ...config },
-    log: silent,
-  })
+  tools: Partial<DescribeTools> = {},
+): Promise<WorkerDescription> => describeWorker(worker.call, { ...WISH, ...wish }, { ...TOOLS, ...tools })
 
 describe('engines', () => {
   test('§2.11 sglang tells itself by the owner of its models, and its server info becomes labels and card', async () => {
@@ -73,8 +91,9 @@ describe('engines', () => {
       '/model_info': { model_path: '/models/demo', is_generation: true, has_image_understanding: true },
     })
     expect(await run({}, worker)).toEqual({
-      connectionMode: 'http',
       runtimeType: 'sglang',
+      apis: ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank'],
+      isExternal: false,
       labels: {
         served_model_name: 'demo-7b',
         tp_size: '2',
@@ -102,7 +121,7 @@ describe('engines', () => {
       ...UP,
       '/get_server_info': { served_model_name: 'old', max_total_tokens: 100 },
     })
-    const found = await run({ runtime_type: 'sglang' }, worker)
+    const found = await run({ runtimeType: 'sglang' }, worker)
     expect(found.models).toMatchObject([{ id: 'old', context_length: 100 }])
   })
 
@@ -128,6 +147,8 @@ describe('engines', () => {
     [{ '/v1/models': list({ id: 'm', owned_by: 'nvidia' }) }, 'sglang'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'tensorrt_llm' }) }, 'trtllm'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'mlx-lm' }) }, 'mlx'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'constructor' }) }, 'sglang'],
+    [{ '/v1/models': list({ id: 'm', owned_by: '__proto__' }) }, 'sglang'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/version': { version: '1' } }, 'vllm'],
     [{ '/server_info': {} }, 'sglang'],
     [{}, 'sglang'],
@@ -137,7 +158,7 @@ describe('engines', () => {
 
   test('a runtime that is named is not looked for', async () => {
     const worker = fakeWorker({ ...UP, '/v1/models': list({ id: 'm', owned_by: 'vllm' }) })
-    expect((await run({ runtime: 'trtllm' }, worker)).runtimeType).toBe('trtllm')
+    expect((await run({ runtimeType: 'trtllm' }, worker)).runtimeType).toBe('trtllm')
     expect(worker.paths()).not.toContain('/version')
   })
 
@@ -148,6 +169,59 @@ describe('engines', () => {
       '/model_info': { is_generation: false },
     })
     expect((await run({}, worker)).models).toMatchObject([{ id: 'e', model_type: ['embeddings'] }])
+  })
+})
+
+describe('llama.cpp', () => {
+  const props = {
+    total_slots: 4,
+    model_path: '/m.gguf',
+    build_info: 'b1',
+    default_generation_settings: { n_ctx: 2048 },
+  }
+
+  test.each([
+    [{ '/v1/models': list({ id: 'm', owned_by: 'llamacpp' }), '/props': props }],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/props': props }],
+  ])('is known by the owner of its model, or by its properties', async (routes) => {
+    const found = await run({}, fakeWorker({ ...UP, ...routes }))
+    expect(found).toMatchObject({
+      runtimeType: 'llamacpp',
+      labels: { model_path: '/m.gguf', version: 'b1', context_length: '2048' },
+      models: [{ id: 'm', context_length: 2048 }],
+    })
+  })
+})
+
+describe('APIs', () => {
+  const apisOf = async (wish: Partial<WorkerWish>, paths: unknown) =>
+    (await run(wish, fakeWorker({ ...UP, '/openapi.json': { paths } }))).apis
+  const usual = ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank']
+
+  test('an engine that lists messages and responses among its paths gets them as they come', async () => {
+    expect(await apisOf({}, { '/v1/messages': { post: {} }, '/v1/responses': { post: {} } })).toEqual([
+      ...usual,
+      'messages',
+      'responses',
+    ])
+    expect(await apisOf({}, { '/v1/responses/{id}': { get: {} }, '/v1/responses': { get: {} } })).toEqual(
+      usual,
+    )
+  })
+
+  test.each([null, [], 'x', { '/v1/messages': null }, { __proto__: { '/v1/messages': { post: {} } } }])(
+    'a list of paths that is none, %j, tells nothing',
+    async (paths) => {
+      expect(await apisOf({}, paths)).toEqual(usual)
+    },
+  )
+
+  test('services are known by name', async () => {
+    const none = fakeWorker({})
+    const apis = async (url: string) => (await run({ url }, none)).apis
+    expect(await apis('https://api.anthropic.com')).toEqual(['messages'])
+    expect(await apis('https://api.openai.com')).toContain('responses')
+    expect(await apis('https://api.x.ai')).not.toContain('generate')
   })
 })
 
@@ -179,17 +253,12 @@ describe('models', () => {
 
   test('a worker that cannot be reached any more is not asked for the rest', async () => {
     const worker = fakeWorker({ '/v1/models': new UpstreamFailure('connect', 'refused', false) })
-    await run({ health: { disable_health_check: true } }, worker)
+    await run({}, worker, { health: null })
     expect(worker.paths()).toEqual(['/v1/models'])
   })
 
   test('labels of the specification decide the model id', async () => {
     expect((await run({ labels: { model_id: 'own' } }, fakeWorker(UP))).models).toMatchObject([{ id: 'own' }])
-  })
-
-  test('configured aliases reach discovered cards', async () => {
-    const { models } = await run({}, worker(), { modelAliases: { short: 'm' } })
-    expect(models[0].aliases).toEqual(['short'])
   })
 })
 
@@ -198,24 +267,17 @@ describe('waiting for the worker', () => {
     const routes: Routes = { '/health': 503 }
     const worker = fakeWorker(routes)
     let waits = 0
-    const late: JobContext = {
-      ...job,
-      wait: async () => {
-        waits += 1
-        if (waits === 3) routes['/health'] = {}
-      },
+    const wait = async () => {
+      waits += 1
+      if (waits === 3) routes['/health'] = {}
     }
-    await onboard(specOfUrl('http://w:1'), 'api', late, {
-      call: worker.call,
-      config: defaultConfig(),
-      log: silent,
-    })
+    await run({}, worker, { wait })
     expect(worker.paths().filter((path) => path === '/health').length).toBe(4)
   })
 
   test('a worker that never comes up is reported with its last answer', async () => {
     const worker = fakeWorker({ '/health': new UpstreamFailure('connect', 'connection refused', false) })
-    await expect(run({}, worker, { startupTimeoutSecs: 0.001 })).rejects.toThrow(
+    await expect(run({}, worker, { startupTimeoutMs: 1 })).rejects.toThrow(
       'http://w:1 did not become healthy within 0.001 s; last answer: connection refused',
     )
   })
@@ -229,42 +291,19 @@ describe('waiting for the worker', () => {
 
   test('§2.11 a worker without health checks is not probed', async () => {
     const worker = fakeWorker({})
-    await run({ health: { disable_health_check: true } }, worker)
+    await run({}, worker, { health: null })
     expect(worker.paths()).not.toContain('/health')
-  })
-
-  test('the start-up delay comes before the first look', async () => {
-    const order: string[] = []
-    const worker = fakeWorker(UP)
-    const delayed: JobContext = {
-      ...job,
-      wait: async (waitMs) => void order.push(`${waitMs} before ${worker.asked.length}`),
-    }
-    await onboard(specOfUrl('http://w:1'), 'api', delayed, {
-      log: silent,
-      call: worker.call,
-      config: { ...defaultConfig(), startupDelaySecs: 3 },
-    })
-    expect(order[0]).toBe('3000 before 0')
-  })
-
-  test('§2.11 a gRPC worker fails with the name of what is missing', async () => {
-    await expect(run({ url: 'grpc://w:1' }, fakeWorker({}))).rejects.toMatchObject({
-      code: 'transport_missing',
-    })
   })
 })
 
 describe('cloud services', () => {
   test('they are known by their domain or by name', () => {
-    expect([cloudProvider('api.openai.com'), cloudProvider('x.ai'), cloudProvider('notx.ai')]).toEqual([
-      'openai',
-      'xai',
-      null,
-    ])
-    expect(isExternal(specOfUrl('https://api.anthropic.com'), 'api.anthropic.com')).toBe(true)
-    expect(isExternal({ ...specOfUrl('https://api.x.ai'), runtimeType: 'vllm' }, 'api.x.ai')).toBe(false)
-    expect(isExternal({ ...specOfUrl('http://w'), runtimeType: 'external' }, 'w')).toBe(true)
+    const urls = ['https://api.openai.com/v1', 'https://x.ai', 'https://notx.ai', 'https://h/x.ai']
+    expect(urls.map(cloudProvider)).toEqual(['openai', 'xai', null, null])
+    const isExternal = (url: string, runtimeType = 'unspecified') => isExternalService({ url, runtimeType })
+    expect(isExternal('https://api.anthropic.com')).toBe(true)
+    expect(isExternal('https://api.x.ai', 'vllm')).toBe(false)
+    expect(isExternal('http://w', 'external')).toBe(true)
   })
 
   test('without a key they are wildcards, and nobody asks them anything', async () => {
@@ -278,7 +317,7 @@ describe('cloud services', () => {
     const worker = fakeWorker({
       '/v1/models': list({ id: 'gpt-x-2025-01-02' }, { id: 'gpt-x' }, { id: 'embed-1' }),
     })
-    const { models } = await run({ url: 'https://api.openai.com', api_key: 'k' }, worker)
+    const { models } = await run({ url: 'https://api.openai.com', apiKey: 'k' }, worker)
     expect(models).toMatchObject([
       { id: 'gpt-x', aliases: ['gpt-x-2025-01-02'] },
       { id: 'embed-1', model_type: ['embeddings'] },
@@ -287,13 +326,13 @@ describe('cloud services', () => {
 
   test('a vendor with a key header of its own gets it there only', async () => {
     const worker = fakeWorker({ '/v1/models': list({ id: 'c' }) })
-    await run({ url: 'https://api.anthropic.com', api_key: 'k' }, worker)
+    await run({ url: 'https://api.anthropic.com', apiKey: 'k' }, worker)
     expect(worker.asked[0].key).toBe(null)
     expect(worker.asked[0].headers.slice(0, 2)).toEqual(['x-api-key', 'k'])
   })
 
   test('a service that lists no models is a wildcard; one that refuses the key fails', async () => {
-    const spec = { runtime_type: 'external', api_key: 'k' }
+    const spec = { runtimeType: 'external', apiKey: 'k' }
     expect((await run(spec, fakeWorker({}))).models).toEqual([])
     const refused = fakeWorker({ '/v1/models': 401 })
     await expect(run(spec, refused)).rejects.toMatchObject({ code: 'model_discovery_failed' })
@@ -301,24 +340,26 @@ describe('cloud services', () => {
   })
 
   test('check 40: the gateway’s key for model lists goes first, to the service’s own hosts', async () => {
-    const config = { adminKeys: { openai: 'admin' } }
+    const serviceKeys = new Map([['openai', 'admin']])
     const models = { '/v1/models': list({ id: 'c' }) }
-    const asked = async (spec: object, origin?: 'config') => {
+    const asked = async (wish: Partial<WorkerWish>) => {
       const worker = fakeWorker(models)
-      await run(spec, worker, config, origin)
+      await run(wish, worker, { serviceKeys })
       return worker.asked.map(({ key }) => key)
     }
-    expect(await asked({ url: 'https://api.openai.com/v1', api_key: 'own' })).toEqual(['admin'])
-    expect(await asked({ url: 'https://api.x.ai', api_key: 'own' })).toEqual(['own'])
-    const elsewhere = { url: 'https://proxy.example/openai/v1', runtime_type: 'external', provider: 'openai' }
+    expect(await asked({ url: 'https://api.openai.com/v1', apiKey: 'own' })).toEqual(['admin'])
+    // A name proves its owner over TLS only.
+    expect(await asked({ url: 'http://api.openai.com/v1', apiKey: 'own' })).toEqual(['own'])
+    expect(await asked({ url: 'https://api.x.ai', apiKey: 'own' })).toEqual(['own'])
+    const elsewhere = { url: 'https://proxy.example/openai/v1', runtimeType: 'external', provider: 'openai' }
     expect(await asked(elsewhere)).toEqual([])
-    expect(await asked({ ...elsewhere, api_key: 'own' })).toEqual(['own'])
-    expect(await asked(elsewhere, 'config')).toEqual(['admin'])
+    expect(await asked({ ...elsewhere, apiKey: 'own' })).toEqual(['own'])
+    expect(await asked({ ...elsewhere, isConfigured: true })).toEqual(['admin'])
   })
 
   test('gemini has its own key header and its own form of the list', async () => {
     const worker = fakeWorker({ '/v1/models': { models: [{ name: 'models/g-1' }, { name: '' }, null] } })
-    const { models } = await run({ url: 'https://generativelanguage.googleapis.com', api_key: 'k' }, worker)
+    const { models } = await run({ url: 'https://generativelanguage.googleapis.com', apiKey: 'k' }, worker)
     expect(models.map(({ id }) => id)).toEqual(['g-1'])
     expect(worker.asked[0]).toMatchObject({ key: null, headers: ['x-goog-api-key', 'k'] })
   })
@@ -334,7 +375,7 @@ describe('cloud services', () => {
 describe('data-parallel ranks', () => {
   const engine = (info: unknown, owner = 'sglang') =>
     fakeWorker({ ...UP, '/v1/models': list({ id: 'm', owned_by: owner }), '/server_info': info })
-  const dpAware = { dpAware: true }
+  const dpAware = { expandsRanks: true }
 
   test('check 42: their number is what the server info says; one rank is a plain worker', async () => {
     expect((await run({}, engine({ dp_size: 4 }), dpAware)).rankCount).toBe(4)

@@ -1,8 +1,8 @@
 /** Where an engine tells its load, and which of these places an engine has: a missing one is not asked for ever. */
-import type { RuntimeType, WorkerReply } from '#kernel'
-import { type RankReport, readRankReports, toRankReports } from './engine-report.ts'
-import { readGauges } from './load-report.ts'
-import { type CallTarget, type CallWorker, isGoodStatus } from './probe.ts'
+import type { EngineReport, RuntimeType, WorkerReply, WorkerTarget } from '#kernel'
+import { readReport } from './engine-report.ts'
+import { readGauges } from './gauges.ts'
+import { type CallWorker, isGoodStatus } from './probe.ts'
 
 /** @source routes facts 17.2, routing facts 1.9 */
 const LOADS_PATH = '/v1/loads?include=core,disagg,queues,memory'
@@ -16,35 +16,22 @@ const MAX_BACK_OFF_MS = 900_000
 type Source = 'loads' | 'metrics'
 
 /** In the order in which they are asked. @source routing facts 1.9 */
-const SOURCES_OF: Readonly<Record<RuntimeType, readonly Source[]>> = {
-  sglang: ['loads', 'metrics'],
-  vllm: ['metrics', 'loads'],
-  trtllm: ['loads'],
-  mlx: ['loads'],
-  unspecified: ['loads'],
+const SOURCES_OF: ReadonlyMap<string, readonly Source[]> = new Map([
+  ['sglang', ['loads', 'metrics']],
+  ['vllm', ['metrics', 'loads']],
+  ['trtllm', ['loads']],
+  ['mlx', ['loads']],
+  ['llamacpp', ['metrics']],
+  ['unspecified', ['loads']],
   // Cloud services have no reports.
-  external: [],
-}
+  ['external', []],
+])
 
-export function askLoads(call: CallWorker, target: CallTarget): Promise<WorkerReply> {
-  return ask(call, target, LOADS_PATH)
-}
+const PATH_OF: Readonly<Record<Source, string>> = { loads: LOADS_PATH, metrics: '/metrics' }
 
-export function askMetricsPage(call: CallWorker, target: CallTarget): Promise<WorkerReply> {
-  return ask(call, target, '/metrics')
-}
-
-function ask(call: CallWorker, target: CallTarget, path: string): Promise<WorkerReply> {
+function ask(call: CallWorker, target: WorkerTarget, source: Source): Promise<WorkerReply> {
+  const path = PATH_OF[source]
   return call(target, { method: 'GET', path, timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_REPLY_BYTES })
-}
-
-/** The JSON of an answer; null when it is none. */
-export function jsonOf(reply: WorkerReply): unknown {
-  try {
-    return reply.json()
-  } catch {
-    return null
-  }
 }
 
 interface Absence {
@@ -66,20 +53,20 @@ export class LoadSources {
    * @param nowMs of a clock that only goes forward
    * @returns null when none does; never throws
    */
-  async read(target: CallTarget, runtime: RuntimeType, nowMs: number): Promise<readonly RankReport[] | null> {
-    for (const source of SOURCES_OF[runtime]) {
+  async read(target: WorkerTarget, runtime: RuntimeType, nowMs: number): Promise<EngineReport | null> {
+    for (const source of SOURCES_OF.get(runtime) ?? []) {
       if (nowMs < (this.#absences.get(source)?.untilMs ?? 0)) continue
       let reply: WorkerReply
       try {
-        reply = await (source === 'loads' ? askLoads(this.#call, target) : askMetricsPage(this.#call, target))
+        reply = await ask(this.#call, target, source)
       } catch {
         // The engine is not to be reached: another route would not be either.
         return null
       }
-      const reports = isGoodStatus(reply.status) ? readReply(source, reply) : null
-      if (reports !== null) {
+      const report = isGoodStatus(reply.status) ? readReply(source, reply) : null
+      if (report !== null) {
         this.#absences.delete(source)
-        return reports
+        return report
       }
       if (reply.status < 500) this.#noteAbsence(source, nowMs)
     }
@@ -93,11 +80,12 @@ export class LoadSources {
   }
 }
 
-function readReply(source: Source, reply: WorkerReply): readonly RankReport[] | null {
-  if (source === 'loads') return readRankReports(jsonOf(reply))
+/** Null when it is no report. */
+function readReply(source: Source, reply: WorkerReply): EngineReport | null {
   try {
-    const gauges = readGauges(reply.body.toString(), '')
-    return gauges === null ? null : toRankReports(gauges)
+    if (source === 'loads') return readReport(reply.json())
+    const load = readGauges(reply.body.toString())
+    return load === null ? null : { timestamp: null, ranks: [load] }
   } catch {
     return null
   }

@@ -1,13 +1,18 @@
 /** Questions to a worker during its registration: JSON routes asked at most once each, trouble tried again. */
-import type { HeaderList } from '#kernel'
-import { workerErrors } from './errors.ts'
-import type { JobContext } from './jobs.ts'
+import { type DescribeTools, type HeaderList, parseBoundedJson } from '#kernel'
+import { httpWorkerErrors } from './errors.ts'
 import { type CallWorker, describeFailure, isGoodStatus } from './probe.ts'
 
 /** @source routing facts 2.2, step 4 */
 const TRIES = 3
 const CALL_TIMEOUT_MS = 5_000
 const MAX_INFO_BYTES = 4_194_304
+/** Every thread holds every name. */
+const MAX_MODELS = 16_384
+const MAX_ID_LENGTH = 1_024
+
+/** How long a registration may take. */
+type Patience = Pick<DescribeTools, 'signal' | 'wait'>
 
 export type Info = Readonly<Record<string, unknown>>
 
@@ -35,14 +40,14 @@ interface Outcome {
 export class Inquiry {
   readonly #call: CallWorker
   readonly #target: InquiryTarget
-  readonly #job: JobContext
+  readonly #job: Patience
   readonly #options: InquiryOptions
   readonly #asked = new Map<string, Promise<Info | null>>()
   #refusal: string | null = null
   /** Why the worker cannot be reached; from then on it is not asked any more. */
   #outage: string | null = null
 
-  constructor(call: CallWorker, target: InquiryTarget, job: JobContext, options: InquiryOptions) {
+  constructor(call: CallWorker, target: InquiryTarget, job: Patience, options: InquiryOptions) {
     this.#call = call
     this.#target = target
     this.#job = job
@@ -81,7 +86,7 @@ export class Inquiry {
       if (problem === null) return info
       if (tried >= TRIES || !this.#options.hasRetries || this.#outage !== null) {
         if (isOutage === true) this.#outage = problem
-        throw workerErrors.model_discovery_failed(this.#target.url, problem)
+        throw httpWorkerErrors.model_discovery_failed(this.#target.url, problem)
       }
       await this.#job.wait(this.#options.retryDelayMs(tried))
     }
@@ -109,7 +114,7 @@ export class Inquiry {
 /** The members of a JSON object; null for anything else, which is not an answer to any of our questions. */
 function toInfo(body: Buffer): Info | null {
   try {
-    const value: unknown = JSON.parse(body.toString())
+    const value = parseBoundedJson(body)
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Info) : null
   } catch {
     return null
@@ -119,5 +124,8 @@ function toInfo(body: Buffer): Info | null {
 /** The entries of a `/v1/models` answer that have an id. */
 export function modelEntries(models: Info | null): readonly (Info & { id: string })[] {
   if (!Array.isArray(models?.data)) return []
-  return models.data.filter((entry) => typeof entry?.id === 'string' && entry.id !== '')
+  const named = models.data.filter(
+    (entry) => typeof entry?.id === 'string' && entry.id !== '' && entry.id.length <= MAX_ID_LENGTH,
+  )
+  return named.slice(0, MAX_MODELS)
 }

@@ -1,28 +1,24 @@
 /** One health probe of an HTTP worker. */
-import type { Host, Upstream, WorkerEntry } from '#kernel'
-import { MAX_DELAY_MS } from './pause.ts'
+import { type Host, trimSlashes, type Upstream, type WorkerTarget } from '#kernel'
 
 export type CallWorker = Upstream['call']
-
-/** Whom a call goes to. */
-export type CallTarget = Pick<WorkerEntry, 'url' | 'apiKey'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
 
 /**
  * The host's way to call a worker, as a function that can be handed on. A data-parallel rank is called at its engine, and
  * a base URL that ends in `/v1` without it: probes and reports are beside the API, and paths of the API name it themselves.
  */
 export function callOf(host: Pick<Host, 'upstream'>): CallWorker {
-  return (worker: CallTarget, options) => {
-    const { apiKey } = worker
-    return host.upstream.call({ url: engineUrl(worker).replace(/\/v1\/*$/, ''), apiKey }, options)
-  }
+  return ({ url, apiKey, dataParallel }: WorkerTarget, options) =>
+    host.upstream.call({ url: withoutVersion(dataParallel?.baseUrl ?? url), apiKey }, options)
 }
 
-/** URL of the engine behind a worker, which several ranks may share. */
-export function engineUrl({ url, dataParallel }: Omit<CallTarget, 'apiKey'>): string {
-  return dataParallel?.baseUrl ?? url
+function withoutVersion(url: string): string {
+  const base = trimSlashes(url)
+  return base.endsWith('/v1') ? base.slice(0, -'/v1'.length) : url
 }
 
+/** Longest delay that timers take, milliseconds. */
+const MAX_DELAY_MS = 2 ** 31 - 1
 /** Health bodies are not read; more than this is no health route. */
 const MAX_HEALTH_BYTES = 1_048_576
 
@@ -34,7 +30,7 @@ const MAX_HEALTH_BYTES = 1_048_576
  */
 export async function probeWorker(
   call: CallWorker,
-  worker: Pick<WorkerEntry, 'url' | 'apiKey'>,
+  worker: WorkerTarget,
   path: string,
   timeoutMs: number,
 ): Promise<string | null> {

@@ -1,7 +1,7 @@
 /** The models of a cloud service: its list, with dated names of one model put together. */
 import type { ModelCard } from '#kernel'
+import { type Capability, DEFAULT_CAPABILITIES } from './capabilities.ts'
 import { type Info, type Inquiry, type InquiryTarget, modelEntries } from './inquiry.ts'
-import { type Capability, DEFAULT_CAPABILITIES, normalizeCard } from './model-card.ts'
 
 const DATE_SUFFIX = /[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/
 
@@ -45,7 +45,8 @@ export function groupDated(ids: readonly string[]): readonly ModelCard[] {
   const groups = Map.groupBy(new Set(ids), (id) => id.replace(DATE_SUFFIX, ''))
   return [...groups.values()].map((names) => {
     const [id, ...aliases] = names.toSorted((a, b) => a.length - b.length || (a < b ? -1 : 1))
-    return normalizeCard({ id, aliases, model_type: [...capabilitiesOf(id)] })
+    const model_type = [...capabilitiesOf(id)]
+    return { id, model_type, ...(aliases.length > 0 && { aliases }) }
   })
 }
 

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { isForeignPage } from './foreign-page.ts'
+
+const isListed = (origin: string) => origin === 'https://console.example'
+
+test.each([
+  [undefined, 'anything.example', false],
+  ['http://127.0.0.1:30000', '127.0.0.1:30000', false],
+  ['http://localhost:30000', 'localhost:30000', false],
+  ['http://[::1]:30000', '[::1]:30000', false],
+  ['https://console.example', '127.0.0.1:30000', false],
+  ['http://evil.example', '127.0.0.1:30000', true],
+  ['http://127.0.0.1:8080', '127.0.0.1:30000', true],
+  ['null', '127.0.0.1:30000', true],
+  // A name that was pointed here.
+  ['http://evil.example:30000', 'evil.example:30000', true],
+  ['http://127.0.0.1.evil.example', '127.0.0.1.evil.example', true],
+  ['http://x', undefined, true],
+])('origin %s at host %s: foreign %s', (origin, host, expected) => {
+  expect(isForeignPage(origin, host, isListed)).toBe(expected)
+})

@@ -1,0 +1,265 @@
+/**
+ * Walks the bytes of a JSON text once, checks the structure of everything outside strings and how deep and how manifold
+ * it is, and notes the top-level `model` and `stream` of an object. A long text is walked in steps, so that nobody else
+ * has to wait for the end of it. What is inside of strings is left to whoever parses them. @hot
+ * @source RFC 8259
+ */
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipScalar,
+  skipSpace,
+  skipStringPart,
+  skipWord,
+} from './json-bytes.ts'
+import { textOf } from './json-text.ts'
+
+/** Deepest nesting that can be allowed. */
+export const MAX_DEPTH = 512
+
+/** What the scan expects next. */
+const VALUE = 0
+const KEY_OR_CLOSE = 1
+const COLON_NEXT = 2
+const COMMA_OR_CLOSE = 3
+const KEY = 4
+const VALUE_OR_CLOSE = 5
+const END = 6
+
+/** What a top-level key means to routing. */
+const OTHER_KEY = 0
+const MODEL_KEY = 1
+const STREAM_KEY = 2
+
+/** How a scan stands. */
+export type ScanState = 'more' | 'whole' | 'broken' | 'too_deep'
+
+/** Longer names are none. */
+export const MAX_MODEL_BYTES = 4_096
+/** A key of six letters, each written as an escape. */
+const MAX_ESCAPED_KEY_BYTES = 36
+const LETTER_F = 0x66
+const LETTER_N = 0x6e
+const LETTER_T = 0x74
+const NO_BYTES = Buffer.alloc(0)
+
+export class JsonScan {
+  /** Byte offset at which the scan stands. */
+  at = 0
+  /** Objects and arrays. */
+  containers = 0
+  /** Outside of strings: all values but one of each container. */
+  commas = 0
+  /** The text is one object. */
+  isObject = false
+  model: string | null = null
+  modelStart = -1
+  modelEnd = -1
+  /** False also when absent or null. */
+  stream = false
+  /** The last value of the name is of another type, or too long. */
+  hasWrongModel = false
+  hasWrongStream = false
+
+  /** Deepest nesting that is allowed. */
+  maxDepth = MAX_DEPTH
+  private body: Buffer = NO_BYTES
+  private depth = 0
+  private expects = VALUE
+  private key = OTHER_KEY
+  /** Where the string under way goes on; 0 when there is none. */
+  private stringAt = 0
+  private isKey = false
+  /** By depth: 1 inside an object, 0 inside an array. */
+  private readonly isObjectAt = new Uint8Array(MAX_DEPTH + 1)
+
+  /** Where the next step begins; `at` stays where a long string does. */
+  get reached(): number {
+    return Math.max(this.at, this.stringAt)
+  }
+
+  /** @param maxDepth 1 to MAX_DEPTH */
+  begin(body: Buffer, maxDepth: number): this {
+    this.body = body
+    this.maxDepth = maxDepth
+    this.at = skipSpace(body, 0)
+    this.containers = 0
+    this.commas = 0
+    this.isObject = body[this.at] === OPEN_BRACE
+    this.model = null
+    this.modelStart = -1
+    this.modelEnd = -1
+    this.stream = false
+    this.hasWrongModel = false
+    this.hasWrongStream = false
+    this.depth = 0
+    this.expects = VALUE
+    this.key = OTHER_KEY
+    this.stringAt = 0
+    return this
+  }
+
+  /**
+   * Walks on; after any answer but `more` the scan is over.
+   * @param until byte offset from which on it may stop; the length of the text for all of it
+   */
+  run(until: number): ScanState {
+    const { body, isObjectAt, maxDepth } = this
+    const end = body.length
+    let { at, depth, expects, containers, commas, stringAt, isKey, key } = this
+    let state: ScanState = 'more'
+    while (at < until || until >= end) {
+      if (stringAt === 0) {
+        at = skipSpace(body, at)
+        if (expects === END || at >= end) {
+          state = expects === END && at >= end ? 'whole' : 'broken'
+          break
+        }
+        const byte = body[at]
+        if (expects === COMMA_OR_CLOSE) {
+          if (byte === COMMA) {
+            commas++
+            expects = isObjectAt[depth] === 1 ? KEY : VALUE
+          } else if (byte === (isObjectAt[depth] === 1 ? CLOSE_BRACE : CLOSE_BRACKET)) {
+            if (--depth === 0) expects = END
+          } else {
+            state = 'broken'
+            break
+          }
+          at++
+          continue
+        }
+        if (expects === COLON_NEXT) {
+          if (byte !== COLON) {
+            state = 'broken'
+            break
+          }
+          at++
+          expects = VALUE
+          continue
+        }
+        if (byte === QUOTE) {
+          isKey = expects === KEY || expects === KEY_OR_CLOSE
+          stringAt = at + 1
+        } else if (expects === KEY || expects === KEY_OR_CLOSE) {
+          if (byte !== CLOSE_BRACE || expects === KEY) {
+            state = 'broken'
+            break
+          }
+          at++
+          expects = --depth === 0 ? END : COMMA_OR_CLOSE
+          continue
+        } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+          if (depth === 1 && key !== OTHER_KEY) this.takeOther(key, byte)
+          if (depth === maxDepth) {
+            state = 'too_deep'
+            break
+          }
+          containers++
+          isObjectAt[++depth] = byte === OPEN_BRACE ? 1 : 0
+          expects = byte === OPEN_BRACE ? KEY_OR_CLOSE : VALUE_OR_CLOSE
+          at++
+          continue
+        } else if (byte === CLOSE_BRACKET && expects === VALUE_OR_CLOSE) {
+          at++
+          expects = --depth === 0 ? END : COMMA_OR_CLOSE
+          continue
+        } else {
+          const after = skipScalar(body, at)
+          if (after < 0) {
+            state = 'broken'
+            break
+          }
+          if (depth === 1 && key !== OTHER_KEY) this.takeOther(key, byte)
+          at = after
+          expects = depth === 0 ? END : COMMA_OR_CLOSE
+          continue
+        }
+      }
+      const after = skipStringPart(body, stringAt, until)
+      if (after < 0) {
+        stringAt = -after
+        if (until >= end || stringAt >= end) state = 'broken'
+        break
+      }
+      stringAt = 0
+      if (isKey) {
+        if (depth === 1) key = keyAt(body, at, after)
+        expects = COLON_NEXT
+      } else {
+        if (depth === 1 && key !== OTHER_KEY && !this.takeString(key, at, after)) {
+          state = 'broken'
+          break
+        }
+        expects = depth === 0 ? END : COMMA_OR_CLOSE
+      }
+      at = after
+    }
+    this.at = at
+    this.depth = depth
+    this.expects = expects
+    this.containers = containers
+    this.commas = commas
+    this.stringAt = stringAt
+    this.isKey = isKey
+    this.key = key
+    // Nobody holds the text longer than it takes.
+    if (state !== 'more') this.body = NO_BYTES
+    return state
+  }
+
+  /** A value of `model` or `stream` that is no string. @param byte its first */
+  private takeOther(key: number, byte: number): void {
+    if (key === MODEL_KEY) {
+      this.model = null
+      this.modelStart = -1
+      this.modelEnd = -1
+      this.hasWrongModel = byte !== LETTER_N
+    } else {
+      this.stream = byte === LETTER_T
+      this.hasWrongStream = byte !== LETTER_T && byte !== LETTER_F && byte !== LETTER_N
+    }
+  }
+
+  /** @returns false when the name of the model is no JSON string after all */
+  private takeString(key: number, from: number, after: number): boolean {
+    if (key === STREAM_KEY) {
+      this.hasWrongStream = true
+      return true
+    }
+    this.hasWrongModel = after - from > MAX_MODEL_BYTES
+    if (this.hasWrongModel) return true
+    this.model = plainString(this.body, from + 1, after - 1) ?? textOf(this.body, from, after)
+    this.modelStart = from
+    this.modelEnd = after
+    return this.model !== null
+  }
+}
+
+function keyAt(body: Buffer, from: number, after: number): number {
+  const length = after - from - 2
+  if (length === 5 && skipWord(body, from + 1, 'model') > 0) return MODEL_KEY
+  if (length === 6 && skipWord(body, from + 1, 'stream') > 0) return STREAM_KEY
+  if (length > MAX_ESCAPED_KEY_BYTES || length <= 6) return OTHER_KEY
+  for (let at = from + 1; at < after - 1; at++) {
+    if (body[at] !== BACKSLASH) continue
+    const key = textOf(body, from, after)
+    return key === 'model' ? MODEL_KEY : key === 'stream' ? STREAM_KEY : OTHER_KEY
+  }
+  return OTHER_KEY
+}
+
+/** The text between two positions when it needs no decoding; null when it has escapes, control or non-ASCII bytes. */
+function plainString(body: Buffer, from: number, to: number): string | null {
+  for (let at = from; at < to; at++) {
+    const byte = body[at]
+    if (byte < 0x20 || byte > 0x7e || byte === BACKSLASH) return null
+  }
+  return body.toString('latin1', from, to)
+}

@@ -1,0 +1,64 @@
+/** What the gateway can do with HTTP workers, put together. */
+import {
+  type EngineInfo,
+  trimSlashes,
+  type WorkerControl,
+  type WorkerEntry,
+  type WorkerTarget,
+} from '#kernel'
+import { describeWorker } from './describe.ts'
+import { isExternalService } from './detect.ts'
+import { performAction } from './engine-action.ts'
+import { readEngineInfo } from './engine-info.ts'
+import { LoadSources } from './load-sources.ts'
+import { type CallWorker, probeWorker } from './probe.ts'
+
+/** Engines whose loads, labels and ranks are known; `external` is a service of somebody else. */
+const RUNTIMES = ['sglang', 'vllm', 'trtllm', 'mlx', 'llamacpp', 'external']
+
+/** No engine has so many metrics; anybody may have them read. */
+const MAX_PAGE_BYTES = 4_194_304
+
+export function httpControl(call: CallWorker): WorkerControl {
+  const sources = new WeakMap<WorkerEntry, LoadSources>()
+  return {
+    mode: 'http',
+    schemes: ['http', 'https'],
+    runtimes: RUNTIMES,
+    actions: ['flush_cache', 'start_profile', 'stop_profile'],
+    isExternal: isExternalService,
+    probe: (target, path, timeoutMs) => probeWorker(call, target, path, timeoutMs),
+    describe: (wish, tools) => describeWorker(call, wish, tools),
+    loads(worker) {
+      const known = sources.get(worker) ?? new LoadSources(call)
+      sources.set(worker, known)
+      return known.read(worker, worker.runtimeType, performance.now())
+    },
+    forget: (worker) => void sources.delete(worker),
+    metricsText: (target, timeoutMs) => readMetricsPage(call, target, timeoutMs),
+    info: (worker, about, timeoutMs): Promise<EngineInfo> => readEngineInfo(call, worker, about, timeoutMs),
+    perform: (target, action, timeoutMs) => performAction(call, target, action, timeoutMs),
+  }
+}
+
+async function readMetricsPage(
+  call: CallWorker,
+  { url, apiKey, dataParallel }: WorkerTarget,
+  timeoutMs: number,
+): Promise<string | null> {
+  try {
+    const reply = await call(
+      { url: trimSlashes(dataParallel?.baseUrl ?? url), apiKey },
+      {
+        method: 'GET',
+        path: '/metrics',
+        headers: ['accept', 'text/plain;version=0.0.4'],
+        timeoutMs,
+        maxBodyBytes: MAX_PAGE_BYTES,
+      },
+    )
+    return reply.status === 200 ? reply.body.toString('utf8') : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,72 @@
+/** Who looks after a worker, by the scheme of its URL; and what operators are told when nobody does. */
+import type { Upstream, WorkerControl } from '#kernel'
+import type { WorkersConfig } from './config.ts'
+import { workerErrors } from './errors.ts'
+import type { WorkerSpec } from './spec.ts'
+import { schemeOf } from './worker-url.ts'
+
+export type Controls = Pick<Upstream, 'controlOf' | 'controlFor' | 'controls'>
+
+/** Plugins that come with the gateway, by schemes of their workers: only for telling which one to enable. */
+const PLUGIN_OF_SCHEME: ReadonlyMap<string, string> = new Map([
+  ['http', 'http-workers'],
+  ['https', 'http-workers'],
+  ['grpc', 'grpc'],
+  ['grpcs', 'grpc'],
+])
+
+/** @throws transport_missing */
+export function requireControl(controls: Controls, url: string): WorkerControl {
+  const control = controls.controlFor(url)
+  if (control !== null) return control
+  const scheme = schemeOf(url)
+  throw workerErrors.transport_missing(scheme, PLUGIN_OF_SCHEME.get(scheme) ?? null)
+}
+
+/**
+ * Checks what depends on the plugins that are enabled. A scheme that one could bring is taken: the registration then
+ * says what is missing.
+ * @throws invalid_worker_url, invalid_field (400)
+ */
+export function checkReach(controls: Controls, { url, runtimeType }: WorkerSpec): void {
+  const scheme = schemeOf(url)
+  const control = controls.controlFor(url)
+  if (control === null) {
+    if (PLUGIN_OF_SCHEME.has(scheme)) return
+    const known = new Set([
+      ...controls.controls().flatMap(({ schemes }) => schemes),
+      ...PLUGIN_OF_SCHEME.keys(),
+    ])
+    const list = [...known].map((one) => `${one}://`).join(', ')
+    throw workerErrors.invalid_worker_url.with({ param: 'url' }, `must begin with one of ${list}`)
+  }
+  if (runtimeType === 'unspecified' || control.runtimes.includes(runtimeType)) return
+  const names = ['unspecified', ...control.runtimes].join(', ')
+  throw workerErrors.invalid_field.with({ param: 'runtime_type' }, 'runtime_type', `must be one of ${names}`)
+}
+
+/**
+ * Checks the configured workers once all plugins have said what they look after.
+ * @throws invalid_workers_config, which stops the boot
+ */
+export function checkConfiguredWorkers(controls: Controls, config: WorkersConfig): void {
+  for (const [index, url] of config.urls.entries()) checkConfigured(controls, `urls.${index}`, url)
+  for (const [index, { url, runtime, runtime_type }] of config.workers.entries()) {
+    const control = checkConfigured(controls, `workers.${index}.url`, url)
+    const name = runtime_type ?? runtime ?? 'unspecified'
+    if (name === 'unspecified' || control.runtimes.includes(name)) continue
+    const problem = `must be one of ${['unspecified', ...control.runtimes].join(', ')}`
+    throw workerErrors.invalid_workers_config(`workers.${index}.runtime_type`, problem)
+  }
+}
+
+function checkConfigured(controls: Controls, path: string, url: string): WorkerControl {
+  const control = controls.controlFor(url)
+  if (control !== null) return control
+  const plugin = PLUGIN_OF_SCHEME.get(schemeOf(url))
+  const cure =
+    plugin === undefined
+      ? 'no enabled plugin looks after such workers'
+      : `enable plugin ${plugin}, which looks after such workers`
+  throw workerErrors.invalid_workers_config(path, `is ${url}; ${cure}`)
+}

@@ -1,0 +1,37 @@
+/** The control plane without a key: open to whoever reaches it, but not to pages of other sites in a browser. */
+import { expect, test } from 'vitest'
+import { openFleet } from './fleet.ts'
+
+const worker = JSON.stringify({ url: 'http://127.0.0.1:9', models: [{ id: 'm' }] })
+const register = (url: string, headers: Record<string, string>) =>
+  fetch(`${url}/workers`, {
+    method: 'POST',
+    body: worker,
+    headers: { 'content-type': 'text/plain', ...headers },
+  })
+
+test.each([
+  ['of the auth plugin', {}],
+  ['with access checks switched off', { auth: 'off' }],
+])('§5 no key %s: a foreign page cannot register a worker, other callers can', async (_how, kernel) => {
+  const { gateway } = await openFleet({ kernel })
+  for (const origin of ['https://evil.example', 'null', 'http://127.0.0.1:1']) {
+    const refused = await register(gateway.url, { origin })
+    expect(refused.status).toBe(403)
+    expect(await refused.json()).toMatchObject({ error: { code: 'foreign_page', type: 'forbidden' } })
+  }
+  expect(
+    (await fetch(`${gateway.url}/v1/models`, { headers: { origin: 'https://evil.example' } })).status,
+  ).toBe(200)
+  expect((await register(gateway.url, {})).status).toBe(202)
+  expect((await register(gateway.url, { origin: gateway.url })).status).toBe(409)
+})
+
+test('§5 with a key, and for origins that are listed, pages are as good as anybody', async () => {
+  const keyed = await openFleet({ plugins: { auth: { apiKey: 'k' } } })
+  const headers = { origin: 'https://evil.example' }
+  expect((await register(keyed.gateway.url, headers)).status).toBe(401)
+  expect((await register(keyed.gateway.url, { ...headers, authorization: 'Bearer k' })).status).toBe(202)
+  const listed = await openFleet({ kernel: { http: { corsOrigins: ['https://console.example'] } } })
+  expect((await register(listed.gateway.url, { origin: 'https://console.example' })).status).toBe(202)
+})

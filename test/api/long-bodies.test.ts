@@ -1,0 +1,44 @@
+/** Bodies of any size and shape up to the limit: refused or relayed, and nobody else waits for it. */
+import { expect, test } from 'vitest'
+import { jsonAnswer } from '../support/scripted-worker.ts'
+import { openFleet } from './fleet.ts'
+
+const BYTES = 6 * 1_048_576
+const CHAT = '/v1/chat/completions'
+
+const shapes: readonly (readonly [string, Buffer, number])[] = [
+  ['open brackets', Buffer.alloc(BYTES, '['), 400],
+  [
+    'an escaped key before a long string',
+    Buffer.from(`{"model":"test-model","\\u0061":"${'x'.repeat(BYTES)}"}`),
+    200,
+  ],
+  ['empty objects', Buffer.from(`{"model":"test-model","a":[${'{},'.repeat(BYTES / 3)}{}]}`), 200],
+  ['escaped quotes', Buffer.from(`{"model":"test-model","a":"${'\\"'.repeat(BYTES / 2)}"}`), 200],
+  ['one key over and over', Buffer.from(`{"model":"test-model"${',"a":1'.repeat(BYTES / 6)}}`), 200],
+  ['line feeds', Buffer.alloc(BYTES, '\n'), 400],
+]
+
+test.each(shapes)('6 MB of %s: the other requests are answered meanwhile', async (_what, body, status) => {
+  const { workers, post, get } = await openFleet({ kernel: { policy: 'round_robin' } })
+  workers[0].script(`POST ${CHAT}`, jsonAnswer({ id: 'x' }))
+  let isOver = false
+  const waits: number[] = []
+  const probe = async () => {
+    while (!isOver) {
+      const startedAtMs = performance.now()
+      expect((await get('/liveness')).status).toBe(200)
+      waits.push(performance.now() - startedAtMs)
+    }
+  }
+  const probing = probe()
+  const reply = await post(CHAT, body)
+  isOver = true
+  await probing
+  expect(reply.status).toBe(status)
+  if (status === 400) expect(await reply.text()).toMatch(/levels deep|not valid JSON/)
+  waits.sort((a, b) => a - b)
+  expect(waits.length).toBeGreaterThan(1)
+  // Generous: the gateway shares this process, and the machine, with the test that sends the bytes.
+  expect(waits.at(-1)).toBeLessThan(1_000)
+})

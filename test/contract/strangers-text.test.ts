@@ -1,0 +1,181 @@
+/**
+ * Readers of what strangers write (workers, clients, module authors): a megabyte of the worst for each is read or
+ * refused in time that grows with its length, and nothing else is thrown than what the reader is known to throw.
+ */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parsePrometheusText } from '../../kernel/observe/prometheus-text.ts'
+import { headerName } from '../../kernel/upstream/http1/header-bytes.ts'
+import { readWorkerUrl } from '../../kernel/upstream/http1/worker-origin.ts'
+import { parseBoundedJson } from '../../kernel/wire/bounded-json.ts'
+import { EventCounter } from '../../kernel/wire/event-borders.ts'
+import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
+import { topLevelMembers, withMembers } from '../../kernel/wire/json-members.ts'
+import { readEvent } from '../../kernel/wire/sse-event.ts'
+import { mergeMetrics } from '../../plugins/health/merge-metrics.ts'
+import { scrapeTargets } from '../../plugins/health/scrape.ts'
+import { groupDated } from '../../plugins/http-workers/discover-external.ts'
+import { readReport } from '../../plugins/http-workers/engine-report.ts'
+import { readGauges } from '../../plugins/http-workers/gauges.ts'
+import { modelEntries } from '../../plugins/http-workers/inquiry.ts'
+import { ReplyUsage } from '../../plugins/limits/usage.ts'
+import { withModelInfo, withServerInfo } from '../../plugins/proxy/worker-info.ts'
+import { reportsOfRank, toEngineLoad } from '../../plugins/workers/engine-load.ts'
+import { toLoadDetails, usedTokens } from '../../plugins/workers/load-details.ts'
+import { checkWorkerUrl, workerKey } from '../../plugins/workers/worker-url.ts'
+
+const MEGABYTE = 1_048_576
+const WORST = [
+  '1',
+  '/',
+  '/v1/',
+  ' ',
+  '\t',
+  '\n',
+  '\r',
+  '\r\n',
+  '"',
+  '\\',
+  '\\"',
+  '{',
+  '[',
+  '{},',
+  '{"a":',
+  ',',
+  'a',
+  ':',
+  'data: ',
+  '#',
+  '# HELP ',
+  'a{',
+  'a{b="',
+  'a 1',
+  'a 1 ',
+  '1e',
+  '.',
+  '-',
+  '-2024-01-01',
+  '@0101',
+  '"prompt_tokens":',
+  'é',
+].map((piece) => piece.repeat(Math.ceil(MEGABYTE / piece.length)))
+const FRAMES: readonly ((text: string) => string)[] = [
+  (text) => text,
+  (text) => `${text}!`,
+  (text) => `metric ${text}x`,
+  (text) => `metric{label="${text}`,
+  (text) => `# HELP metric ${text}`,
+  (text) => `http://host/${text}x`,
+  (text) => `{"a":"${text}`,
+  (text) => `{"a":${text}`,
+]
+
+const target = (url: string) => [{ url, dataParallel: null, apiKey: null, connectionMode: 'http' }] as never
+const everyControl = { controlOf: () => ({ metricsText: async () => null }) as never }
+const worker = { models: [], runtimeType: 'sglang' } as never
+
+const readers: Record<string, (text: string, bytes: Buffer) => unknown> = {
+  'metrics text': (text) => mergeMetrics([{ url: 'u', families: parsePrometheusText(text) }]),
+  'gauges of a metrics page': (text) => readGauges(text),
+  'a worker URL': (text) => [checkWorkerUrl(text), workerKey(text)],
+  'a worker URL, unchecked': (text) => [
+    workerKey(text),
+    readWorkerUrl(text),
+    scrapeTargets(everyControl, target(text)),
+  ],
+  'JSON of a worker': (_text, bytes) => parseBoundedJson(bytes),
+  'members of a body': (_text, bytes) => [topLevelMembers(bytes), withMembers(bytes, new Map([['a', '1']]))],
+  'an event stream': (_text, bytes) => [
+    new EventSplitter().push(bytes),
+    new EventCounter().push(bytes),
+    readEvent(bytes),
+  ],
+  'token counts of a reply': (_text, bytes) => new ReplyUsage().readEvents(bytes),
+  'names of models': (text) => groupDated([text, `${text}-2024-01-01`]),
+  'a header name': (_text, bytes) => headerName(bytes, 0, bytes.length),
+}
+
+describe.each(Object.entries(readers))('%s', (_name, read) => {
+  test('1 MB of the worst takes no longer than its length', () => {
+    let longestMs = 0
+    for (const worst of WORST) {
+      for (const frame of FRAMES) {
+        const text = frame(worst)
+        const bytes = Buffer.from(text)
+        const before = process.cpuUsage()
+        try {
+          read(text, bytes)
+        } catch (error) {
+          // What cannot be read is refused; running out of stack is no refusal.
+          expect(error).not.toBeInstanceOf(RangeError)
+        }
+        longestMs = Math.max(longestMs, process.cpuUsage(before).user / 1_000)
+      }
+    }
+    expect(longestMs).toBeLessThan(1_500)
+  }, 120_000)
+})
+
+describe('reports of engines', () => {
+  const words = fc.constantFrom(
+    '__proto__',
+    'constructor',
+    'toString',
+    'loads',
+    'dp_rank',
+    'num_used_tokens',
+    'data',
+    'id',
+    'owned_by',
+    'token_usage',
+    'timestamp',
+    'dp_rank_count',
+    'gen_throughput',
+    'version',
+    'api_key',
+    'models',
+  )
+  const { report } = fc.letrec((tie) => ({
+    report: fc.oneof(
+      { maxDepth: 4 },
+      fc.constantFrom(null, true, '', 'x', '__proto__', 'constructor', -1, 0, 1, 1e308, 2 ** 53, -0.5),
+      fc.array(tie('report'), { maxLength: 4 }),
+      fc
+        .array(fc.tuple(words, tie('report')), { maxLength: 5 })
+        .map((entries) => Object.fromEntries(entries)),
+    ),
+  }))
+  test('whatever an engine tells is read or left out, and nothing is thrown', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          report,
+          report.map((loads) => ({ loads })),
+          report.map((data) => ({ data })),
+        ),
+        (value) => {
+          const info = JSON.parse(JSON.stringify(value)) as never
+          modelEntries(info)
+          const reports = readReport(info)?.ranks ?? null
+          if (reports !== null) {
+            toLoadDetails(reports, '')
+            usedTokens(reports)
+            toEngineLoad(reports, 1)
+            toEngineLoad(reportsOfRank(reports, 0, 2), 1)
+          }
+          const object = (typeof info === 'object' && info !== null ? info : {}) as Record<string, unknown>
+          expect(withServerInfo(object, worker)).not.toHaveProperty('api_key')
+          expect(withModelInfo(object, worker)).not.toHaveProperty('api_key')
+        },
+      ),
+      { numRuns: 20_000 },
+    )
+  })
+
+  test('300,000 ranks are no more than an engine can have', () => {
+    const loads = Array.from({ length: 300_000 }, () => ({ num_used_tokens: 1 }))
+    const reports = readReport({ loads })?.ranks ?? []
+    expect(toEngineLoad(reports, 1).usedTokensByRank.length).toBe(1_024)
+    expect(toLoadDetails(reports, '').loads.length).toBe(1_024)
+  })
+})
