@@ -26,7 +26,7 @@ export type ApprovalRule = 'always' | 'never' | { readonly always?: ToolFilter; 
 /** A tool server that a request wants. */
 export interface McpToolRequest {
   readonly kind: 'mcp'
-  /** Unique in the request, whatever its case. */
+  /** A letter, then letters, digits, `-` and `_`, at most 64; unique in the request, whatever its case. */
   readonly label: string
   /** Null: the server of that label in the configuration. */
   readonly serverUrl: string | null
@@ -38,6 +38,8 @@ export interface McpToolRequest {
   readonly headers?: ReadonlyMap<string, string>
   /** Undefined: all. */
   readonly allowedTools?: ToolFilter
+  /** Exact names that are left out of these. */
+  readonly deniedTools?: readonly string[]
   /** Undefined: as the operator says, `never` by default. */
   readonly approval?: ApprovalRule
   /** Where the client wrote it, such as `tools[0]`, for errors. */
@@ -69,7 +71,10 @@ export type ToolReference =
   | { readonly kind: 'mcp'; readonly label: string; readonly name?: string }
   | { readonly kind: 'built_in'; readonly type: BuiltInType }
 
-/** A person's answer to a call that had to wait. The call is run, or refused, before the model is asked. */
+/**
+ * A person's answer to a call that had to wait. The call is run, or refused, before the model is asked; call and result
+ * stand in the messages after the whole history.
+ */
 export interface ApprovalAnswer {
   readonly approvalId: string
   readonly label: string

@@ -89,7 +89,8 @@ export class Admission {
     if (number === 1 || !this.#limitsTenants) return
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)
-    tenants.reserve(tenant, tenants.hasModelRules(tenant) ? model : null, 0, nowNs())
+    const models = tenants.hasModelRules(tenant) ? this.#modelsNamed(model) : NO_MODELS
+    tenants.reserve(tenant, models, 0, nowNs())
   }
 
   /** One piece of an event stream or another streamed body. */
@@ -129,8 +130,11 @@ export class Admission {
 
   /** Null for any. */
   #modelsOf(ctx: RequestContext): readonly string[] | null {
+    return this.#modelsNamed(modelOf(ctx))
+  }
+
+  #modelsNamed(name: string | null): readonly string[] | null {
     const { models } = this.#parts
-    const name = modelOf(ctx)
     return name === null || name === '' || name === ANY_MODEL ? models.served() : [models.canonical(name)]
   }
 

@@ -10,7 +10,17 @@ const secrets = (description: string) =>
 const oauthConfig = Type.Object(
   {
     clientId: Type.String({ minLength: 1, description: 'The gateway’s own account.' }),
-    clientSecret: Type.String({ minLength: 1, secret: true, description: 'Its secret.' }),
+    clientSecret: Type.Optional(
+      Type.String({ minLength: 1, secret: true, description: 'Its secret; this or a private key.' }),
+    ),
+    privateKey: Type.Optional(
+      Type.String({
+        minLength: 1,
+        secret: true,
+        description: 'PEM (PKCS #8) with which assertions are signed.',
+      }),
+    ),
+    algorithm: Type.String({ default: 'RS256', description: 'Of the private key, such as `ES256`.' }),
     issuer: Type.String({
       pattern: '^https?://',
       description: 'The authorization server; the secret goes to no other, whatever the tool server says.',

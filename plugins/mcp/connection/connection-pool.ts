@@ -84,7 +84,9 @@ export class ConnectionPool {
     this.#sweeper = null
     const all = [...this.#entries.values()]
     this.#entries.clear()
-    await Promise.allSettled(all.map(async (entry) => (await entry.opening).close()))
+    // What is still being opened closes when it is there; nobody waits for a server that does not answer.
+    for (const entry of all) if (entry.connection === null) closeQuietly(entry)
+    await Promise.allSettled(all.map((entry) => entry.connection?.close()))
   }
 
   /** Closes what nobody has used for long. */
@@ -126,7 +128,6 @@ export class ConnectionPool {
       (connection) => {
         entry.connection = connection
         this.#failures.delete(key)
-        if (this.#isClosed) closeQuietly(entry)
       },
       (error) => {
         if (this.#entries.get(key) === entry) this.#entries.delete(key)

@@ -81,7 +81,9 @@ test.each(Object.entries(shapes))(
       response.writeHead(200, { 'content-type': type })
       flood(response, piece)
     })
-    const connection = await connect(target(server.url))
+    // The server's own buffers stand in the same process, so there is less room for ours.
+    const maxMessageBytes = 2 * 1_048_576
+    const connection = await connect(target(server.url), { maxMessageBytes })
     const before = process.memoryUsage()
     let most = 0
     const watch = setInterval(() => {
@@ -92,7 +94,7 @@ test.each(Object.entries(shapes))(
     clearInterval(watch)
     expect(error).toMatchObject({
       type: 'http_error',
-      message: `the server sent more than ${limits.maxMessageBytes} bytes`,
+      message: `the server sent more than ${maxMessageBytes} bytes`,
     })
     expect(most).toBeLessThan(20 * 1_048_576)
     await expect.poll(() => connection.isClosed).toBe(true)
@@ -222,6 +224,12 @@ test('a list that never ends is cut, and so is one whose cursor stands still', a
     sayResult(response, message, { tools, nextCursor: String(++page) })
   })
   expect(await (await connect(target(endless.url))).tools()).toHaveLength(512)
+  const inputSchema = { type: 'object', description: 'x'.repeat(60_000) }
+  const large = await serve((message, response) => {
+    const tools = Array.from({ length: 50 }, (_, i) => ({ name: `l${page}_${i}`, inputSchema }))
+    sayResult(response, message, { tools, nextCursor: String(++page) })
+  })
+  expect((await (await connect(target(large.url))).tools()).length).toBeLessThan(71)
   const still = await serve((message, response) =>
     sayResult(response, message, { tools: [{ name: 'a' }], nextCursor: 'x' }),
   )
@@ -296,4 +304,69 @@ test('nothing is left open: sockets of a connection go with it', async () => {
   expect(await server.connections()).toBeGreaterThan(0)
   await connection.close()
   await expect.poll(() => server.connections()).toBe(0)
+})
+
+test('a call that was answered is not cancelled when its turn is given up; one that hangs before any answer is', async () => {
+  let isHanging = false
+  const closed = Promise.withResolvers<void>()
+  const server = await serve((message, response) => {
+    if (!isHanging) return sayResult(response, message, { content: [] })
+    response.on('close', () => closed.resolve())
+  })
+  const connection = await connect(target(server.url))
+  const turn = new AbortController()
+  await call(connection, 5_000, turn.signal)
+  await call(connection, 5_000, turn.signal)
+  turn.abort()
+  await call(connection)
+  expect(server.heard).not.toContain('notifications/cancelled')
+  isHanging = true
+  const second = new AbortController()
+  setTimeout(() => second.abort(), 50)
+  await failure(call(connection, 20_000, second.signal))
+  await closed.promise
+  expect(server.heard.filter((method) => method === 'notifications/cancelled')).toHaveLength(1)
+})
+
+test('the older event stream: a server that dies in a call fails it at once, and is not spoken with again', async () => {
+  let stream: import('node:http').ServerResponse | null = null
+  const say = (text: string) => stream?.write(`event: message\ndata: ${text}\n\n`)
+  const server = await startToolServer(
+    {},
+    {
+      intercept: (request, response) => {
+        if (request.method === 'GET') {
+          stream = response.writeHead(200, events)
+          stream.write('event: endpoint\ndata: /messages\n\n')
+          return true
+        }
+        if (request.url !== '/messages') {
+          response.writeHead(405).end()
+          return true
+        }
+        let text = ''
+        request.on('data', (chunk) => {
+          text += chunk
+        })
+        request.on('end', () => {
+          response.writeHead(202).end()
+          const { id, method } = JSON.parse(text)
+          const result = {
+            protocolVersion: '2024-11-05',
+            serverInfo: { name: 's', version: '1' },
+            capabilities: {},
+          }
+          if (method === 'initialize') say(JSON.stringify({ jsonrpc: '2.0', id, result }))
+          if (method === 'tools/call') stream?.socket?.destroy()
+        })
+        return true
+      },
+    },
+  )
+  ends.push(() => server.close())
+  const connection = await connect(target(server.url))
+  expect(connection.transport).toBe('sse')
+  const startedMs = Date.now()
+  expect((await failure(call(connection, 20_000))).message).toBe('the server closed the connection')
+  expect([connection.isClosed, Date.now() - startedMs < 5_000]).toEqual([true, true])
 })

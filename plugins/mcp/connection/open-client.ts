@@ -146,9 +146,12 @@ async function readAuthorities(file: string): Promise<string> {
 
 async function providerOf({ oauth }: HttpTarget) {
   if (oauth === undefined) return undefined
-  const { ClientCredentialsProvider } = await import('@modelcontextprotocol/sdk/client/auth-extensions.js')
-  const { clientId, clientSecret, scope, issuer } = oauth
-  return new ClientCredentialsProvider({ clientId, clientSecret, scope, expectedIssuer: issuer })
+  const sdk = await import('@modelcontextprotocol/sdk/client/auth-extensions.js')
+  const { clientId, clientSecret, privateKey, algorithm, scope, issuer } = oauth
+  const account = { clientId, scope, expectedIssuer: issuer }
+  if (privateKey === undefined)
+    return new sdk.ClientCredentialsProvider({ ...account, clientSecret: clientSecret ?? '' })
+  return new sdk.PrivateKeyJwtProvider({ ...account, privateKey, algorithm })
 }
 
 /** Rejects when the work takes longer; the work itself goes on, and its failure is nobody's any more. */

@@ -136,16 +136,21 @@ export class ServerConnection {
     const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
     const { client } = this.#opened
     if (client.getServerCapabilities()?.tools === undefined) return []
-    const { maxTools, listMs } = this.#limits
+    const { maxTools, listMs, maxMessageBytes } = this.#limits
     const found = new Map<string, ServerTool>()
+    let bytes = 0
     const untilMs = Date.now() + listMs
     let cursor: string | null = null
     for (let page = 0; page < MAX_PAGES && found.size < maxTools; page++) {
       const timeout = Math.max(1, untilMs - Date.now())
       const params = cursor === null ? {} : { cursor }
       const answer = await client.request({ method: 'tools/list', params }, ResultSchema, { timeout })
-      for (const tool of readTools(answer))
-        if (!found.has(tool.name) && found.size < maxTools) found.set(tool.name, tool)
+      for (const tool of readTools(answer)) {
+        if (found.has(tool.name) || found.size >= maxTools) continue
+        bytes += JSON.stringify(tool).length
+        if (bytes > maxMessageBytes) return [...found.values()]
+        found.set(tool.name, tool)
+      }
       const next = readCursor(answer)
       if (next === null || next === cursor) break
       cursor = next

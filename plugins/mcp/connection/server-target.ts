@@ -18,8 +18,12 @@ export interface HttpTarget {
 /** The gateway's own account with an authorization server. */
 export interface OauthClient {
   readonly clientId: string
-  readonly clientSecret: string
-  /** The secret goes to this authorization server and to no other. */
+  /** Either this or a key. */
+  readonly clientSecret?: string
+  /** PEM; signs assertions in place of a secret. */
+  readonly privateKey?: string
+  readonly algorithm: string
+  /** Secret and assertions go to this authorization server and to no other. */
   readonly issuer: string
   readonly scope?: string
 }
@@ -52,7 +56,7 @@ export interface ConnectionLimits {
 export function secretsOf(target: ServerTarget): readonly string[] {
   const values =
     target.kind === 'http'
-      ? [...target.headers.values(), target.oauth?.clientSecret ?? '']
+      ? [...target.headers.values(), target.oauth?.clientSecret ?? '', target.oauth?.privateKey ?? '']
       : Object.values(target.env)
   const bare = values.map((value) => value.replace(/^Bearer /i, ''))
   return bare.filter((value) => value.length >= 8)

@@ -54,11 +54,20 @@ export function toToolServerError(error: unknown): ToolServerError {
       cause: error,
       isSessionLost: code === 404,
     })
+  if (/^OAuth client information is bound/.test(message))
+    return new ToolServerError(
+      'http_error',
+      401,
+      'its authorization server is not the configured one',
+      options,
+    )
+  if (error instanceof Error && 'errorCode' in error)
+    return new ToolServerError('http_error', 401, 'the authorization server refused', options)
   const inner = findCause(error)
   if (inner !== null) return inner
   if (typeof code === 'string')
     return new ToolServerError('http_error', 0, `cannot reach the server (${code})`, options)
-  if (/^(no connection|no whole answer) within \d+ ms$/.test(message))
+  if (message === SERVER_CLOSED || /^(no connection|no whole answer) within \d+ ms$/.test(message))
     return new ToolServerError('http_error', 0, message, options)
   return new ToolServerError('http_error', 0, 'cannot reach the server', options)
 }

@@ -1,29 +1,52 @@
-/** The body of a server's answer as a web stream: counted, held back for a slow reader, and never ending unnoticed. */
+/** The body of a server's answer: counted, held back for a slow reader, and never ending unnoticed. */
 import type { IncomingMessage } from 'node:http'
-import type { ByteLimit } from './byte-limit.ts'
+import { EventSplitter } from '#kernel'
+import { type ByteLimit, TooMuchData } from './byte-limit.ts'
+import { IdLine } from './id-line.ts'
 
 export interface AnswerOptions {
   readonly limit: ByteLimit
+  /** Bytes of one event. */
+  readonly maxEventBytes: number
   /**
-   * The request that an event stream answers; null for streams of the server's own and for whole answers. When the
-   * stream ends, and could not be resumed, this request is answered with an error, or it would wait for its time limit.
+   * The request that the stream answers; null for streams of the server's own. When the stream ends, and could not be
+   * resumed, this request is answered with an error, or it would wait for its time limit.
    */
   readonly requestId: number | null
-  readonly isEventStream: boolean
 }
 
 export const SERVER_CLOSED = 'the server closed the connection'
 /** JSON-RPC code of the answers that are made up here, for whoever reads the error. */
 export const ANSWER_BROKEN = -32_098
 
+/** A body that is no event stream. Rejects when it breaks off or breaks the limit. */
+export function readWhole(message: IncomingMessage, limit: ByteLimit): Promise<Buffer<ArrayBuffer>> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    message.on('data', (chunk: Buffer) => {
+      try {
+        limit.take(chunk)
+        chunks.push(chunk)
+      } catch (error) {
+        reject(error)
+        message.destroy()
+      }
+    })
+    message.on('end', () => resolve(Buffer.concat(chunks)))
+    message.on('error', () => reject(new Error(SERVER_CLOSED)))
+    message.on('close', () => reject(new Error(SERVER_CLOSED)))
+  })
+}
+
+/** An event stream, handed on in whole events: a half one costs its reader more than it costs us. */
 export class AnswerStream {
   readonly body: ReadableStream<Uint8Array>
   readonly #message: IncomingMessage
   readonly #options: AnswerOptions
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
-  /** Events had ids, so the protocol library may ask for the rest on another connection. */
-  #isResumable = false
-  #isAtLineStart = true
+  readonly #ids = new IdLine()
+  readonly #splitter = new EventSplitter()
+  #hasBrokenLimit = false
 
   constructor(message: IncomingMessage, options: AnswerOptions) {
     this.#message = message
@@ -32,7 +55,7 @@ export class AnswerStream {
       {
         start: (controller) => this.#start(controller),
         pull: () => void message.resume(),
-        cancel: () => void message.destroy(),
+        cancel: () => this.#drop(),
       },
       { highWaterMark: 0 },
     )
@@ -40,19 +63,26 @@ export class AnswerStream {
 
   /** The request was given up: its stream ends as if it had been answered, so that nobody asks for the rest. */
   giveUp(): void {
-    const { requestId, isEventStream } = this.#options
-    if (isEventStream && requestId !== null) this.#say(`{"jsonrpc":"2.0","id":${requestId},"result":{}}`)
+    const { requestId } = this.#options
+    if (requestId !== null) this.#say(`{"jsonrpc":"2.0","id":${requestId},"result":{}}`)
     this.#close()
     this.#message.destroy()
   }
 
   /** Ends with an error, such as a time limit. */
   fail(error: Error): void {
-    if (this.#options.isEventStream && this.#options.requestId !== null && !this.#isResumable) {
+    if (this.#options.requestId !== null && !this.#isResumable) {
       this.#sayClosed(error.message)
       this.#close()
     } else this.#take()?.error(error)
     this.#message.destroy()
+  }
+
+  /** Nobody reads on; a connection whose answer is whole already can be used again. */
+  #drop(): void {
+    this.#controller = null
+    if (this.#message.complete) this.#message.resume()
+    else this.#message.destroy()
   }
 
   #start(controller: ReadableStreamDefaultController<Uint8Array>): void {
@@ -69,29 +99,32 @@ export class AnswerStream {
 
   #onData(chunk: Buffer): void {
     if (this.#controller === null) return
+    const { limit, maxEventBytes } = this.#options
     try {
-      this.#options.limit.take(chunk)
+      limit.take(chunk)
+      if (this.#splitter.waitingBytes + chunk.length > maxEventBytes) throw new TooMuchData(maxEventBytes)
     } catch (error) {
-      this.#isResumable = false
+      this.#hasBrokenLimit = true
       this.fail(error as Error)
       return
     }
-    if (this.#options.isEventStream && !this.#isResumable) this.#look(chunk)
-    this.#controller.enqueue(chunk)
+    const events = this.#splitter.push(chunk)
+    if (events.length === 0) return
+    this.#ids.read(events)
+    this.#controller.enqueue(events)
     if ((this.#controller.desiredSize ?? 0) <= 0) this.#message.pause()
   }
 
-  /** Looks for lines that begin with `id:`; a line that begins at a chunk's end is found by its first byte alone. */
-  #look(chunk: Buffer): void {
-    if (this.#isAtLineStart && chunk[0] === 0x69) this.#isResumable = true
-    else if (chunk.includes('\nid:')) this.#isResumable = true
-    this.#isAtLineStart = chunk[chunk.length - 1] === 0x0a
+  /** The protocol library asks for the rest of a stream with ids, unless it is not to have it. */
+  get #isResumable(): boolean {
+    return this.#ids.isFound && !this.#hasBrokenLimit
   }
 
   #onEnd(): void {
     if (this.#controller === null) return
-    if (this.#options.isEventStream && this.#options.requestId !== null && !this.#isResumable)
-      this.#sayClosed(SERVER_CLOSED)
+    const rest = this.#splitter.takeRest()
+    if (rest.length > 0) this.#controller.enqueue(rest)
+    if (this.#options.requestId !== null && !this.#isResumable) this.#sayClosed(SERVER_CLOSED)
     this.#close()
   }
 

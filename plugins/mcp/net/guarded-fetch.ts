@@ -10,8 +10,8 @@ import {
 } from 'node:http'
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import type { Socket } from 'node:net'
-import { AnswerStream } from './answer-stream.ts'
-import { streamLimit, wholeLimit } from './byte-limit.ts'
+import { AnswerStream, readWhole } from './answer-stream.ts'
+import { type ByteLimit, streamLimit, wholeLimit } from './byte-limit.ts'
 import { pinnedLookup, type Resolver } from './pinned-lookup.ts'
 import { checkHost, type ReachRules } from './reach-rules.ts'
 import { cancelledIdOf, requestIdOf } from './rpc-text.ts'
@@ -43,13 +43,14 @@ interface Exchange {
 const MAX_SOCKETS = 32
 /** Below the five seconds after which many servers close an idle connection. */
 const IDLE_SOCKET_MS = 4_000
-const NO_BODY = new Set([101, 204, 205, 304])
+const NO_BODY = new Set([204, 205, 304])
 
 export class GuardedFetch {
   readonly #options: FetchOptions
   readonly #plain: PlainAgent
   readonly #secure: SecureAgent
-  readonly #open = new Map<number, AnswerStream>()
+  /** How each request under way is given up, by its id. */
+  readonly #open = new Map<number, () => void>()
   readonly #pace = new StreamPace()
 
   constructor(options: FetchOptions) {
@@ -66,7 +67,7 @@ export class GuardedFetch {
     checkHost(url, this.#options.rules)
     const body = bodyOf(init)
     const given = body === null ? null : cancelledIdOf(body)
-    if (given !== null) this.#open.get(given)?.giveUp()
+    if (given !== null) this.#open.get(given)?.()
     const isOwnStream = (init.method ?? 'GET') === 'GET' && acceptsOnlyEvents(init)
     if (isOwnStream) await this.#pace.wait(init.signal ?? null)
     return this.#send({ url, init, isOwnStream, requestId: body === null ? null : requestIdOf(body) }, body)
@@ -94,6 +95,7 @@ export class GuardedFetch {
       const request = isSecure ? requestSecure(url, options) : requestPlain(url, options)
       const giveUp = () => request.destroy(new Error('given up'))
       init.signal?.addEventListener('abort', giveUp, { once: true })
+      if (exchange.requestId !== null) this.#open.set(exchange.requestId, giveUp)
       const timer = exchange.isOwnStream ? null : setTimeout(() => late(), this.#options.answerMs)
       let answer: AnswerStream | null = null
       const late = () => {
@@ -111,35 +113,39 @@ export class GuardedFetch {
         if (exchange.requestId !== null) this.#open.delete(exchange.requestId)
       })
       request.on('response', (message) => {
-        answer = this.#answerOf(exchange, message)
-        resolve(toResponse(message, answer))
+        const limit = this.#limitOf(exchange, message)
+        if (isEventStream(message)) {
+          const { requestId } = exchange
+          answer = new AnswerStream(message, {
+            limit,
+            maxEventBytes: this.#options.maxAnswerBytes,
+            requestId,
+          })
+          if (requestId !== null) this.#open.set(requestId, () => answer?.giveUp())
+          resolve(toResponse(message, answer.body))
+        } else readWhole(message, limit).then((whole) => resolve(toResponse(message, whole)), reject)
       })
       if (init.signal?.aborted === true) giveUp()
       else request.end(body ?? undefined)
     })
   }
 
-  #answerOf(exchange: Exchange, message: IncomingMessage): AnswerStream {
+  /** A limit that also ends the connection, once the reader has been told: it hears the reason, not a closed connection. */
+  #limitOf(exchange: Exchange, message: IncomingMessage): ByteLimit {
     const { maxAnswerBytes, onFlood } = this.#options
-    const isEventStream = /^text\/event-stream\b/i.test(message.headers['content-type'] ?? '')
     const limit = exchange.isOwnStream
       ? streamLimit(maxAnswerBytes)
-      : wholeLimit(maxAnswerBytes, isEventStream)
-    const requestId = exchange.requestId
-    const watched = {
-      take(chunk: Uint8Array) {
+      : wholeLimit(maxAnswerBytes, isEventStream(message))
+    return {
+      take(chunk) {
         try {
           limit.take(chunk)
         } catch (error) {
-          // After the reader has been told, so that it hears the reason and not a closed connection.
           setImmediate(onFlood, error as Error)
           throw error
         }
       },
     }
-    const answer = new AnswerStream(message, { limit: watched, requestId, isEventStream })
-    if (requestId !== null) this.#open.set(requestId, answer)
-    return answer
   }
 
   /** A socket that is new has so long to stand; one from the agent stands already. */
@@ -154,16 +160,20 @@ export class GuardedFetch {
   }
 }
 
-function toResponse(message: IncomingMessage, answer: AnswerStream): Response {
+function isEventStream({ headers }: IncomingMessage): boolean {
+  return /^text\/event-stream\b/i.test(headers['content-type'] ?? '')
+}
+
+function toResponse(
+  message: IncomingMessage,
+  body: ReadableStream<Uint8Array> | Buffer<ArrayBuffer>,
+): Response {
   const status = message.statusCode ?? 502
   const headers = new Headers()
   for (let i = 0; i < message.rawHeaders.length; i += 2)
     headers.append(message.rawHeaders[i], message.rawHeaders[i + 1])
-  if (NO_BODY.has(status)) {
-    message.resume()
-    return new Response(null, { status: status === 101 ? 502 : status, headers })
-  }
-  return new Response(answer.body, { status: Math.min(Math.max(status, 200), 599), headers })
+  const isBare = NO_BODY.has(status) || (body instanceof Buffer && body.length === 0)
+  return new Response(isBare ? null : body, { status: Math.min(Math.max(status, 200), 599), headers })
 }
 
 /** The protocol library sends text, and forms when it asks for a token. */

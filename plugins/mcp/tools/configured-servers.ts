@@ -71,6 +71,8 @@ export function readTarget(server: ServerConfig, field: string): ServerTarget {
   const lower = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
   if (oauth !== undefined && lower.has('authorization'))
     throw invalid(`${field}.oauth`, 'stands beside an authorization header')
+  if (oauth !== undefined && (oauth.clientSecret === undefined) === (oauth.privateKey === undefined))
+    throw invalid(`${field}.oauth`, 'needs either clientSecret or privateKey')
   return { kind: 'http', url: new URL(url), protocol, headers: lower, rules: ANYWHERE, caFile, oauth }
 }
 

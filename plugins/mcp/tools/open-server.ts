@@ -71,6 +71,7 @@ export class OpenServer {
     if (builtIn !== null) return tool.name === builtIn.config.tool
     if (config?.allowedTools !== undefined && !config.allowedTools.includes(tool.name)) return false
     if (config?.deniedTools.includes(tool.name) === true) return false
+    if (request?.deniedTools?.includes(tool.name) === true) return false
     return isAllowed(tool, request?.allowedTools)
   }
 }
