@@ -1,7 +1,11 @@
 /** A gateway in front of engines that are played over gRPC, all of them registered, ready, with their tokenizer loaded. */
 import { afterEach } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { type ScriptedEngine, type ScriptedEngineOptions, startScriptedEngine } from '../support/scripted-engine.ts'
+import {
+  type ScriptedEngine,
+  type ScriptedEngineOptions,
+  startScriptedEngine,
+} from '../support/scripted-engine.ts'
 
 export interface GrpcFleetOptions {
   readonly engines?: readonly (ScriptedEngineOptions & { readonly spec?: Record<string, unknown> })[]
@@ -32,7 +36,13 @@ export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
       policies: {},
       proxy: {},
       tokenizers: {
-        load: [{ name: 'test-model', source: 'weir:sample', ...(options.template && { chatTemplatePath: options.template }) }],
+        load: [
+          {
+            name: 'test-model',
+            source: 'weir:sample',
+            ...(options.template && { chatTemplatePath: options.template }),
+          },
+        ],
       },
       workers: {
         workers: engines.map(({ url }, index) => ({ url, ...given[index].spec })),

@@ -1,5 +1,11 @@
 /** A real gRPC server that plays an engine: every answer is the test's, and every request is remembered. */
-import { type sendUnaryData, Server, ServerCredentials, type ServerUnaryCall, type ServerWritableStream } from '@grpc/grpc-js'
+import {
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type sendUnaryData,
+} from '@grpc/grpc-js'
 import * as common from '../../proto/gen/common.ts'
 import * as mlx from '../../proto/gen/mlx-engine.ts'
 import * as sglang from '../../proto/gen/sglang-scheduler.ts'
@@ -85,24 +91,58 @@ export class ScriptedEngine {
       }
       handlers[path] = handler
     }
-    const unary = (answer: (body: Buffer) => Buffer) =>
-      (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => reply(null, answer(call.request))
+    const unary =
+      (answer: (body: Buffer) => Buffer) =>
+      (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) =>
+        reply(null, answer(call.request))
     const all = paths as Record<string, string | undefined>
     add(paths.Generate, (call: ServerWritableStream<Buffer, Buffer>) => void this.#generate(call), true)
-    add(paths.HealthCheck, unary(() => this.#encode('HealthCheckResponse', this.#options.health ?? { healthy: true, status: 'OK' })))
-    add(paths.GetModelInfo, unary(() => this.#encode('GetModelInfoResponse', this.#modelInfo())))
-    add(paths.GetServerInfo, unary(() => this.#encode('GetServerInfoResponse', this.#options.serverInfo ?? {})))
-    add(paths.Abort, unary((body) => this.#abort(body)))
+    add(
+      paths.HealthCheck,
+      unary(() =>
+        this.#encode('HealthCheckResponse', this.#options.health ?? { healthy: true, status: 'OK' }),
+      ),
+    )
+    add(
+      paths.GetModelInfo,
+      unary(() => this.#encode('GetModelInfoResponse', this.#modelInfo())),
+    )
+    add(
+      paths.GetServerInfo,
+      unary(() => this.#encode('GetServerInfoResponse', this.#options.serverInfo ?? {})),
+    )
+    add(
+      paths.Abort,
+      unary((body) => this.#abort(body)),
+    )
     if (this.#options.loads !== undefined)
-      add(all.GetLoads, unary(() => this.#encode('GetLoadsResponse', { loads: this.#options.loads })))
-    add(all.FlushCache, unary(() => common.encodeFlushCacheResponse({ success: true })))
-    add(all.StartProfile, unary(() => common.encodeProfileResponse({ success: true })))
-    add(all.StopProfile, unary(() => common.encodeProfileResponse({ success: true })))
-    if (this.#options.embedding !== undefined) add(all.Embed, unary((body) => this.#embed(body)))
+      add(
+        all.GetLoads,
+        unary(() => this.#encode('GetLoadsResponse', { loads: this.#options.loads })),
+      )
+    add(
+      all.FlushCache,
+      unary(() => common.encodeFlushCacheResponse({ success: true })),
+    )
+    add(
+      all.StartProfile,
+      unary(() => common.encodeProfileResponse({ success: true })),
+    )
+    add(
+      all.StopProfile,
+      unary(() => common.encodeProfileResponse({ success: true })),
+    )
+    if (this.#options.embedding !== undefined)
+      add(
+        all.Embed,
+        unary((body) => this.#embed(body)),
+      )
     this.#server.addService(service as never, handlers as never)
     this.port = await new Promise<number>((resolve, reject) =>
-      this.#server.bindAsync(`127.0.0.1:${this.#options.port ?? 0}`, ServerCredentials.createInsecure(), (error, port) =>
-        error === null ? resolve(port) : reject(error),
+      this.#server.bindAsync(
+        `127.0.0.1:${this.#options.port ?? 0}`,
+        ServerCredentials.createInsecure(),
+        (error, port) => (error === null ? resolve(port) : reject(error)),
       ),
     )
     this.url = `grpc://127.0.0.1:${this.port}`
@@ -127,7 +167,9 @@ export class ScriptedEngine {
     const isTrt = this.runtime === 'trtllm'
     const kept = !isStream || isTrt ? all : this.runtime === 'mlx' ? [] : last
     const counts = { promptTokens: 7, cachedTokens: 0 }
-    const place = isTrt ? { sequenceIndex: index } : { index: this.runtime === 'sglang' && !isStream ? 0 : index }
+    const place = isTrt
+      ? { sequenceIndex: index }
+      : { index: this.runtime === 'sglang' && !isStream ? 0 : index }
     let soFar = 0
     const steps: Step[] = []
     if (isStream)
@@ -172,14 +214,19 @@ export class ScriptedEngine {
   }
 
   #abort(body: Buffer): Buffer {
-    const { requestId, requestIds } = this.#decode('AbortRequest', body) as { requestId?: string; requestIds?: string[] }
+    const { requestId, requestIds } = this.#decode('AbortRequest', body) as {
+      requestId?: string
+      requestIds?: string[]
+    }
     this.abortBytes.push(body)
     this.aborted.push(...(requestIds ?? [requestId ?? '']))
     return Buffer.alloc(0)
   }
 
   #embed(body: Buffer): Buffer {
-    const { tokenized } = this.#decode('EmbedRequest', body) as unknown as { tokenized: { inputIds: number[] } }
+    const { tokenized } = this.#decode('EmbedRequest', body) as unknown as {
+      tokenized: { inputIds: number[] }
+    }
     this.embedded.push(tokenized.inputIds)
     const embedding = this.#options.embedding?.(tokenized.inputIds) ?? []
     return this.#encode('EmbedResponse', {
@@ -194,7 +241,9 @@ export class ScriptedEngine {
     const call: GenerateCall = {
       request: this.#decode('GenerateRequest', stream.request),
       bytes: stream.request,
-      metadata: new Map(Object.entries(stream.metadata.getMap()).map(([name, value]) => [name, String(value)])),
+      metadata: new Map(
+        Object.entries(stream.metadata.getMap()).map(([name, value]) => [name, String(value)]),
+      ),
       isCancelled: false,
       cancelled: cancelled.promise,
     }

@@ -31,6 +31,9 @@ function toRankLoad(load: WireLoad): RankLoad {
   }
 }
 
-export function toReport(answer: { readonly timestamp: string; readonly loads: readonly WireLoad[] }): EngineReport {
+export function toReport(answer: {
+  readonly timestamp: string
+  readonly loads: readonly WireLoad[]
+}): EngineReport {
   return { timestamp: answer.timestamp || null, ranks: answer.loads.map(toRankLoad) }
 }

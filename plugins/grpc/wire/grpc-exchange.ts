@@ -42,7 +42,6 @@ export class GrpcExchange implements Exchange {
   #phase: LimitKind = 'connect'
   #phaseTimer: NodeJS.Timeout | null = null
   #requestTimer: NodeJS.Timeout | null = null
-  #hasMetadata = false
   #hasStarted = false
   #isOver = false
   #isPaused = false
@@ -95,7 +94,6 @@ export class GrpcExchange implements Exchange {
   }
 
   onReceiveMetadata(): void {
-    this.#hasMetadata = true
     if (this.#isOver) return
     if (!this.#isPaused) this.#enter('idle_timeout', this.#limits.idleMs)
     else this.#phase = 'idle_timeout'
@@ -127,7 +125,9 @@ export class GrpcExchange implements Exchange {
       this.#handler.onResponseEnd()
       return
     }
-    const error = toStatusError(code, details, this.#hasMetadata || code !== 14)
+    // While the connection stands, the words are the engine's; otherwise the library's, which name addresses.
+    const isOwn = this.#channel.getConnectivityState(false) === READY
+    const error = toStatusError(code, details, isOwn)
     const what = `the engine's status is ${code}: ${details}`
     this.#handler.onResponseError(new UpstreamFailure('refused', what, this.#hasStarted, { error }))
   }
