@@ -33,7 +33,7 @@ export type Step =
   | { readonly hang: true }
 
 export interface GenerateCall {
-  readonly request: Record<string, never>
+  readonly request: Record<string, unknown>
   readonly bytes: Buffer
   readonly metadata: ReadonlyMap<string, string>
   isCancelled: boolean
