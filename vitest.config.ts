@@ -1,7 +1,15 @@
 /** Test projects: unit tests beside the code, and the suites under test/ that use real sockets and threads. */
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
-const source = { resolve: { conditions: ['source'] }, ssr: { resolve: { conditions: ['source'] } } }
+const source = {
+  // Examples know the gateway by its name, as packages of others do.
+  resolve: {
+    conditions: ['source'],
+    alias: { weir: fileURLToPath(new URL('./kernel/index.ts', import.meta.url)) },
+  },
+  ssr: { resolve: { conditions: ['source'] } },
+}
 
 /** Under the condition `source` this package gives TypeScript, which Node does not take from a package. */
 const server = { deps: { inline: [/@modelcontextprotocol\/sdk/, /eventsource-parser/] } }

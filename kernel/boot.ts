@@ -334,6 +334,11 @@ export class GatewayThread {
       }),
       maxBodyBytes: kernel.http.maxBodyBytes,
       maxJsonDepth: kernel.http.maxJsonDepth,
+      client: {
+        bodyIdleMs: kernel.http.bodyIdleMs,
+        bodyMinRate: kernel.http.bodyMinBytesPerSecond,
+        replyIdleMs: kernel.http.replyIdleMs,
+      },
       heartbeatMs: kernel.http.heartbeatMs,
       cors: createCors(kernel.http.corsOrigins),
       log: this.#options.log,

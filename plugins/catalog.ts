@@ -4,6 +4,7 @@ import type { PluginCatalog } from '../kernel/serve.ts'
 export const catalog: PluginCatalog = {
   auth: () => import('./auth/index.ts'),
   'chat-engine': () => import('./chat-engine/index.ts'),
+  conversations: () => import('./conversations/index.ts'),
   debug: () => import('./debug/index.ts'),
   grpc: () => import('./grpc/index.ts'),
   health: () => import('./health/index.ts'),

@@ -69,6 +69,8 @@ export type Phase = 'request' | 'response' | 'error' | 'stream_event'
 export interface ModuleNeeds {
   /** Request headers: all, none, or those named (lower case). Default true. */
   readonly headers?: boolean | readonly string[]
+  /** With all headers, also those of `CREDENTIAL_HEADERS`; named ones are shown anyway. Default false. */
+  readonly credentials?: boolean
   /** Default false. */
   readonly request_body?: boolean
   /** Headers of the answer, in the response, error and stream phases. Default true. */
@@ -81,8 +83,11 @@ export interface ModuleNeeds {
 export interface ModuleDescription {
   readonly abi: number
   readonly needs?: ModuleNeeds
-  /** `reuse` keeps one warm instance per thread: only for modules that keep nothing between calls. Default fresh. */
-  readonly instance?: 'fresh' | 'reuse'
+  /**
+   * `fresh`: each call finds the instance as it was made; `reuse`: warm instances, one for each tenant and thread;
+   * `shared`: one for all tenants, for modules that keep what everybody may see. Default fresh.
+   */
+  readonly instance?: 'fresh' | 'reuse' | 'shared'
   /** What a failed call does to the request: `open` goes on as if the module were not there. Default open. */
   readonly on_failure?: 'open' | 'closed'
 }
@@ -179,6 +184,14 @@ export const PROTECTED_HEADERS: readonly string[] = Object.freeze([
   'trailer',
   'transfer-encoding',
   'upgrade',
+])
+
+/** Request headers that a module which asks for all headers does not see unless it asks for them too. */
+export const CREDENTIAL_HEADERS: readonly string[] = Object.freeze([
+  'authorization',
+  'cookie',
+  'proxy-authorization',
+  'x-api-key',
 ])
 
 /** @param body sent as it is; empty when left out */

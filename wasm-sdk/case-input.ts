@@ -2,6 +2,7 @@
 import {
   ABI_VERSION,
   type AttachPoint,
+  CREDENTIAL_HEADERS,
   type GuestInput,
   type HeaderPair,
   type ModuleNeeds,
@@ -53,7 +54,7 @@ export function toPairs(headers: CaseHeaders): readonly HeaderPair[] {
 
 function toRequest(request: CaseRequest, needs: ModuleNeeds): GuestInput['request'] {
   const path = request.path ?? '/v1/chat/completions'
-  const headers = pick(request.headers ?? {}, needs.headers ?? true)
+  const headers = pick(request.headers ?? {}, needs.headers ?? true, needs.credentials === true)
   return {
     id: request.id ?? 'chatcmpl-test',
     method: request.method ?? 'POST',
@@ -92,8 +93,13 @@ function toError(
   }
 }
 
-function pick(headers: CaseHeaders, needs: boolean | readonly string[]): readonly HeaderPair[] | null {
+function pick(
+  headers: CaseHeaders,
+  needs: boolean | readonly string[],
+  showsCredentials = true,
+): readonly HeaderPair[] | null {
   if (needs === false) return null
   const pairs = toPairs(headers)
-  return needs === true ? pairs : pairs.filter(([name]) => needs.includes(name.toLowerCase()))
+  if (needs !== true) return pairs.filter(([name]) => needs.includes(name.toLowerCase()))
+  return showsCredentials ? pairs : pairs.filter(([name]) => !CREDENTIAL_HEADERS.includes(name.toLowerCase()))
 }

@@ -2,7 +2,7 @@
 import { ABI_VERSION, type ModuleDescription, type ModuleNeeds } from './abi.ts'
 
 const MEMBERS = ['abi', 'needs', 'instance', 'on_failure']
-const FLAGS = ['request_body', 'response_body']
+const FLAGS = ['credentials', 'request_body', 'response_body']
 const LISTS = ['headers', 'response_headers']
 
 /**
@@ -24,7 +24,9 @@ export function readDescription(bytes: Uint8Array): ModuleDescription {
   return {
     abi,
     ...(needs === undefined ? {} : { needs: readNeeds(needs) }),
-    ...(instance === undefined ? {} : { instance: oneOf(instance, 'instance', ['fresh', 'reuse'] as const) }),
+    ...(instance === undefined
+      ? {}
+      : { instance: oneOf(instance, 'instance', ['fresh', 'reuse', 'shared'] as const) }),
     ...(on_failure === undefined
       ? {}
       : { on_failure: oneOf(on_failure, 'on_failure', ['open', 'closed'] as const) }),

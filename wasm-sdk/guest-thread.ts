@@ -1,5 +1,6 @@
 /** A thread with one guest in it, seen from outside: calls with a deadline, and an end that no guest can prevent. */
 import { Worker } from 'node:worker_threads'
+import type { LoadedModule } from '../plugins/wasm/guest-task.ts'
 import type { HostSnapshot } from './host-state.ts'
 
 export interface LogLine {
@@ -8,11 +9,9 @@ export interface LogLine {
 }
 
 export interface ThreadData {
-  readonly module: WebAssembly.Module
-  readonly config: Readonly<Record<string, string>>
+  readonly module: LoadedModule
   readonly snapshot: HostSnapshot
   readonly seed: string
-  readonly usesWasi: boolean
 }
 
 export interface ThreadCall {
@@ -20,17 +19,22 @@ export interface ThreadCall {
   readonly input: Uint8Array
   readonly nowMs: number
   readonly tenant: string | null
-  /** Uses the instance of the call before. */
-  readonly isReuse: boolean
+  /** Warm instances are those of calls before. */
+  readonly instance: 'fresh' | 'reuse' | 'shared'
+  /** Units that the call may burn. */
+  readonly fuel: number
 }
 
 export interface ThreadReply {
   readonly output: Uint8Array | null
   /** Why the call failed; null when it did not. */
   readonly problem: string | null
+  readonly isOutOfFuel: boolean
   readonly logs: readonly LogLine[]
   /** Time in the guest, without that to make an instance. */
   readonly elapsedMs: number
+  /** Units that the call has burnt. */
+  readonly fuel: number
   readonly memoryBytes: number
   readonly snapshot: HostSnapshot
 }

@@ -34,7 +34,7 @@ async function headersOf(result: ReturnType<typeof call>) {
 }
 
 test('a loop without end is stopped at the deadline, and the next call works', async () => {
-  await open({ deadlineMs: 2_000 })
+  await open({ deadlineMs: 2_000, fuel: 1e12 })
   const begin = performance.now()
   const result = await call('/loop')
   expect(result).toMatchObject({ outcome: 'timeout', problem: 'the call took longer than 2000 ms' })

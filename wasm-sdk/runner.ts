@@ -1,4 +1,7 @@
 /** Runs a module without the gateway: the same envelopes, host functions and limits, everything kept in memory. */
+
+import { buildGuest, compileModule, type GuestLimits, startFuel } from '../plugins/wasm/build-guest.ts'
+import type { LoadedModule } from '../plugins/wasm/guest-task.ts'
 import {
   ABI_VERSION,
   type AttachPoint,
@@ -12,7 +15,6 @@ import {
 import { readDescription } from './description.ts'
 import { GuestThread, type LogLine, type ThreadReply } from './guest-thread.ts'
 import { EMPTY_SNAPSHOT, type HostSnapshot } from './host-state.ts'
-import { limitMemory } from './memory-limit.ts'
 
 export interface RunnerOptions {
   readonly bytes: Uint8Array
@@ -22,10 +24,12 @@ export interface RunnerOptions {
   readonly deadlineMs?: number
   /** Memory of the module; it cannot grow beyond. Default 64 MiB. */
   readonly maxMemoryBytes?: number
+  /** Units that a call may burn. Default 50 million, and 4000 for each byte of the input. */
+  readonly fuel?: number
   /** The same seed gives the same random bytes. */
   readonly seed?: string
   /** Takes the place of what the module says of its instances, as a registration may do. */
-  readonly instance?: 'fresh' | 'reuse'
+  readonly instance?: 'fresh' | 'reuse' | 'shared'
   /** Is told of each call of a handler. */
   readonly onCall?: (point: AttachPoint, result: CallResult) => void
 }
@@ -39,6 +43,8 @@ export interface CallResult {
   readonly logs: readonly LogLine[]
   /** Time in the guest, without that to make an instance. */
   readonly elapsedMs: number
+  /** Units that the call has burnt: the same input always burns the same. */
+  readonly fuel: number
   /** Memory of the instance after the call. */
   readonly memoryBytes: number
 }
@@ -49,20 +55,30 @@ export const WASI_NAMESPACE = 'wasi_snapshot_preview1'
 const PAGE_BYTES = 65_536
 const DEFAULT_DEADLINE_MS = 5_000
 const DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
+/** As the gateway has them unless it is configured otherwise. */
+const DEFAULT_LIMITS: Omit<GuestLimits, 'memoryPages'> = {
+  tablePlaces: 65_536,
+  stackKiB: 1_024,
+  maxBodyBytes: 10_485_760,
+  fuel: 50_000_000,
+}
+const FUEL_PER_BYTE = 4_000
+const NAME = 'module'
+const OUT_OF_FUEL = 'the call used up its fuel: it loops, or does more than a call may'
 const DEFAULT_DESCRIPTION: ModuleDescription = Object.freeze({ abi: ABI_VERSION })
 
 export class ModuleRunner {
-  readonly #module: WebAssembly.Module
+  readonly #module: LoadedModule
   readonly #options: RunnerOptions
   readonly #exports: ReadonlySet<string>
   #thread: GuestThread | null = null
   #snapshot: HostSnapshot = EMPTY_SNAPSHOT
   #description: ModuleDescription = DEFAULT_DESCRIPTION
 
-  private constructor(module: WebAssembly.Module, options: RunnerOptions) {
+  private constructor(module: LoadedModule, options: RunnerOptions) {
     this.#module = module
     this.#options = options
-    this.#exports = new Set(WebAssembly.Module.exports(module).map(({ name }) => name))
+    this.#exports = new Set(WebAssembly.Module.exports(module.module).map(({ name }) => name))
   }
 
   /**
@@ -71,9 +87,7 @@ export class ModuleRunner {
    * @throws Error for what is no module, needs more memory than allowed, or describes itself wrongly
    */
   static async open(options: RunnerOptions): Promise<ModuleRunner> {
-    const maxPages = Math.floor((options.maxMemoryBytes ?? DEFAULT_MEMORY_BYTES) / PAGE_BYTES)
-    const limited = Uint8Array.from(limitMemory(options.bytes, maxPages))
-    const runner = new ModuleRunner(await WebAssembly.compile(limited), options)
+    const runner = new ModuleRunner(await toLoaded(options), options)
     try {
       await runner.#describe()
     } catch (cause) {
@@ -115,14 +129,16 @@ export class ModuleRunner {
     if (!this.#exports.has(exportName)) return failed(`the module has no export ${exportName}`)
     const reply = await this.#run(exportName, Uint8Array.from(encodeFrame(input, body)), input)
     if ('outcome' in reply) return reply
-    const { logs, elapsedMs, memoryBytes } = reply
-    if (reply.problem !== null) return { ...failed(reply.problem), logs, elapsedMs, memoryBytes }
+    const { logs, elapsedMs, fuel, memoryBytes } = reply
+    if (reply.isOutOfFuel)
+      return { ...failed(OUT_OF_FUEL), outcome: 'timeout', logs, elapsedMs, fuel, memoryBytes }
+    if (reply.problem !== null) return { ...failed(reply.problem), logs, elapsedMs, fuel, memoryBytes }
     try {
       const output = reply.output === null || reply.output.length === 0 ? null : decodeFrame(reply.output)
-      return { outcome: 'ok', problem: null, output, logs, elapsedMs, memoryBytes }
+      return { outcome: 'ok', problem: null, output, logs, elapsedMs, fuel, memoryBytes }
     } catch (cause) {
       const problem = `the output is no frame: ${(cause as Error).message}`
-      return { ...failed(problem), logs, elapsedMs, memoryBytes }
+      return { ...failed(problem), logs, elapsedMs, fuel, memoryBytes }
     }
   }
 
@@ -150,7 +166,8 @@ export class ModuleRunner {
       input,
       nowMs: head?.now_ms ?? 0,
       tenant: head?.request.tenant ?? null,
-      isReuse: (this.#options.instance ?? this.#description.instance) === 'reuse',
+      instance: this.#options.instance ?? this.#description.instance ?? 'fresh',
+      fuel: (this.#options.fuel ?? this.#module.fuel) + this.#module.fuelPerByte * input.length,
     }
     try {
       this.#thread ??= await this.#start()
@@ -168,13 +185,51 @@ export class ModuleRunner {
   }
 
   #start(): Promise<GuestThread> {
-    const { config = {}, seed = 'weir' } = this.#options
-    const module = this.#module
-    const usesWasi = WebAssembly.Module.imports(module).some((one) => one.module === WASI_NAMESPACE)
-    return GuestThread.start({ module, config, snapshot: this.#snapshot, seed, usesWasi })
+    const { seed = 'weir' } = this.#options
+    return GuestThread.start({ module: this.#module, snapshot: this.#snapshot, seed })
+  }
+}
+
+/** As the gateway would have it, without what only concerns requests. @throws BadModule */
+async function toLoaded({ bytes, maxMemoryBytes, config = {} }: RunnerOptions): Promise<LoadedModule> {
+  const limits: GuestLimits = {
+    ...DEFAULT_LIMITS,
+    memoryPages: Math.floor((maxMemoryBytes ?? DEFAULT_MEMORY_BYTES) / PAGE_BYTES),
+  }
+  const given = Uint8Array.from(bytes)
+  const imports = WebAssembly.Module.imports(await compileModule(given))
+  return {
+    uuid: NAME,
+    name: NAME,
+    row: 0,
+    // Each call gets an instance of its own here, or one that is not put back.
+    ...(await buildGuest(given, 'reuse', limits)),
+    attachPoints: [],
+    needs: {
+      headers: true,
+      credentials: true,
+      request_body: true,
+      response_headers: true,
+      response_body: true,
+    },
+    instance: 'fresh',
+    onFailure: 'open',
+    timeoutMs: DEFAULT_DEADLINE_MS,
+    fuel: limits.fuel,
+    fuelPerByte: FUEL_PER_BYTE,
+    startFuel: startFuel(limits),
+    burntAtStart: 0,
+    placement: 'pool',
+    kvOwner: NAME,
+    config,
+    usesWasi: imports.some((one) => one.module === WASI_NAMESPACE),
+    match: {},
+    seesRefused: false,
+    shadowOf: null,
+    hasStart: false,
   }
 }
 
 function failed(problem: string): CallResult {
-  return { outcome: 'failed', problem, output: null, logs: [], elapsedMs: 0, memoryBytes: 0 }
+  return { outcome: 'failed', problem, output: null, logs: [], elapsedMs: 0, fuel: 0, memoryBytes: 0 }
 }

@@ -32,6 +32,12 @@ declare namespace WebAssembly {
     grow(pages: number): number
   }
 
+  /** Of a number; references and 64-bit numbers are not used here. */
+  class Global {
+    constructor(descriptor: { value: string; mutable?: boolean }, value?: number)
+    value: number
+  }
+
   class CompileError extends Error {}
   class LinkError extends Error {}
   class RuntimeError extends Error {}

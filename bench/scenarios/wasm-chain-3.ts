@@ -1,4 +1,4 @@
-/** Three modules one after the other: do they cost three times one? */
+/** Three modules one after the other: do they cost three times one? In the pool, and on the serving thread. */
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
 import { commonFigures, measureModules } from '../support/wasm-relay.ts'
 

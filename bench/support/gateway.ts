@@ -30,7 +30,9 @@ export interface GatewayOptions extends GatewayFeatures {
 }
 
 /** The whole configuration as a file would have it; JSON is YAML too. */
-function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions): object {
+function configOf(port: number, { workerPorts, kernel, plugins, against }: GatewayOptions): object {
+  // Older builds have all of it in other rooms.
+  const has = (name: string) => existsSync(join(against ?? ROOT, 'dist/plugins', name))
   return {
     kernel: {
       host: '127.0.0.1',
@@ -44,9 +46,9 @@ function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions
     plugins: {
       auth: { apiKey: BENCH_KEY },
       health: {},
-      'http-workers': {},
+      ...(has('http-workers') && { 'http-workers': {} }),
       openapi: {},
-      policies: {},
+      ...(has('policies') && { policies: {} }),
       proxy: {},
       workers: { urls: workerPorts.map((workerPort) => `http://127.0.0.1:${workerPort}`) },
       ...plugins,

@@ -7,6 +7,7 @@ export interface ModuleUse {
   readonly point: 'OnRequest' | 'OnStreamEvent'
   readonly instance: 'reuse' | 'fresh'
   readonly timeoutMs?: number
+  readonly placement?: 'pool' | 'inline' | 'auto'
 }
 
 export interface WasmGateway extends GatewaySubject {
@@ -55,6 +56,7 @@ async function register(port: number, guests: Guests, use: ModuleUse, index: num
     attach_points: [{ Middleware: use.point }],
     instance: use.instance,
     timeout_ms: use.timeoutMs,
+    placement: use.placement,
   }
   const reply = await callGateway(port, 'POST', '/wasm', { modules: [descriptor] })
   const text = await reply.text()

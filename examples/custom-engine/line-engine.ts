@@ -15,6 +15,7 @@ import {
   type Transport,
   Type,
   UpstreamFailure,
+  type UpstreamFailureKind,
   type WorkerControl,
 } from 'weir'
 
@@ -39,6 +40,9 @@ function addressOf(url: string): { host: string; port: number } {
   return { host: hostname, port: Number(port) }
 }
 
+/** A line that is longer is none of an engine's. */
+const MAX_LINE_BYTES = 1_048_576
+
 /** One connection a request. What comes is passed on whole lines at a time, each chunk a line. */
 const transport: Transport = {
   mode: MODE,
@@ -46,27 +50,31 @@ const transport: Transport = {
     const socket = connect({ ...addressOf(worker.url), noDelay: true })
     let isOver = false
     let hasStarted = false
-    let rest = Buffer.alloc(0)
-    const timer = setTimeout(
-      () => fail('request_timeout', 'no whole answer in time'),
-      limits.requestMs || 2 ** 30,
-    )
+    let isPaused = false
+    let rest: Buffer = Buffer.alloc(0)
+    // One for the whole exchange, and one that begins anew with each step of it.
+    const whole =
+      limits.requestMs > 0 ? setTimeout(() => fail('request_timeout'), limits.requestMs) : undefined
+    let step: NodeJS.Timeout | undefined
+    const allow = (ms: number, kind: UpstreamFailureKind) => {
+      clearTimeout(step)
+      step = ms > 0 ? setTimeout(() => fail(kind), ms) : undefined
+    }
+    const allowSilence = () =>
+      hasStarted ? allow(limits.idleMs, 'idle_timeout') : allow(limits.firstByteMs, 'first_byte_timeout')
     const end = () => {
       isOver = true
-      clearTimeout(timer)
+      clearTimeout(whole)
+      clearTimeout(step)
       socket.destroy()
     }
-    const fail = (kind: 'connect' | 'reset' | 'request_timeout', why: string) => {
+    const fail = (kind: UpstreamFailureKind, why = 'the engine took too long') => {
       if (isOver) return
       end()
       handler.onResponseError(new UpstreamFailure(kind, why, hasStarted))
     }
-    socket.on('connect', () => socket.write(request.body ?? ''))
-    socket.on('error', (error) => fail(hasStarted ? 'reset' : 'connect', error.message))
-    socket.on('close', () => fail('reset', 'the connection ended before the answer'))
-    socket.on('data', (chunk) => {
-      rest = Buffer.concat([rest, chunk])
-      for (let at = rest.indexOf(10); at >= 0 && !isOver; at = rest.indexOf(10)) {
+    const readLines = () => {
+      for (let at = rest.indexOf(10); at >= 0 && !isOver && !isPaused; at = rest.indexOf(10)) {
         const line = rest.subarray(0, at)
         rest = rest.subarray(at + 1)
         if (!hasStarted) {
@@ -82,8 +90,35 @@ const transport: Transport = {
           handler.onResponseEnd()
         }
       }
+      if (rest.length > MAX_LINE_BYTES && !isPaused) fail('protocol', 'a line has no end')
+    }
+    allow(limits.connectMs, 'connect')
+    socket.on('connect', () => {
+      allowSilence()
+      socket.write(request.body ?? '')
     })
-    return { pause: () => socket.pause(), resume: () => socket.resume(), abort: end }
+    socket.on('error', (error) => fail(hasStarted ? 'reset' : 'connect', error.message))
+    socket.on('close', () => fail('reset', 'the connection ended before the answer'))
+    socket.on('data', (chunk) => {
+      rest = Buffer.concat([rest, chunk])
+      readLines()
+      if (!isPaused && !isOver) allowSilence()
+    })
+    return {
+      pause() {
+        isPaused = true
+        socket.pause()
+        clearTimeout(step)
+      },
+      resume() {
+        if (isOver || !isPaused) return
+        isPaused = false
+        allowSilence()
+        socket.resume()
+        process.nextTick(readLines)
+      },
+      abort: end,
+    }
   },
   onWorkersChanged() {},
   close() {},
@@ -99,7 +134,7 @@ function askOnce(url: string, line: string, timeoutMs: number): Promise<string> 
     socket.on('error', reject)
     socket.on('data', (chunk) => {
       text += chunk.toString('utf8')
-      if (!text.includes('\n')) return
+      if (!text.includes('\n') && text.length < MAX_LINE_BYTES) return
       socket.destroy()
       resolve(text.split('\n')[0])
     })
@@ -121,9 +156,10 @@ const control: WorkerControl = {
       return String(error)
     }
   },
-  async describe({ url, models }, { health, signal, wait, startupTimeoutMs, checkIntervalMs }) {
+  async describe({ url, models }, { health, signal, wait, note, startupTimeoutMs, checkIntervalMs }) {
     const timeoutMs = health?.timeoutMs ?? 5_000
-    for (const endsAtMs = Date.now() + startupTimeoutMs; ; ) {
+    const endsAtMs = Date.now() + startupTimeoutMs
+    for (;;) {
       try {
         const model = (await askOnce(url, 'PING', timeoutMs)).split(' ')[1]
         const found = model === undefined ? [] : [{ id: model }]
@@ -131,6 +167,7 @@ const control: WorkerControl = {
       } catch (error) {
         signal.throwIfAborted()
         if (Date.now() >= endsAtMs) throw lineErrors.line_engine_unreachable(url, String(error))
+        note(String(error))
         await wait(Math.min(checkIntervalMs, 500))
       }
     }

@@ -72,6 +72,16 @@ export const KernelConfigSchema = Type.Object(
           default: 128,
           description: 'JSON bodies that are nested deeper get 400.',
         }),
+        bodyIdleMs: milliseconds(60_000, 'Silence within a request body; then 408. 0 never.'),
+        bodyMinBytesPerSecond: Type.Integer({
+          minimum: 0,
+          default: 1_024,
+          description: 'Slower request bodies get 408 after bodyIdleMs; on average, 0 any.',
+        }),
+        replyIdleMs: milliseconds(
+          120_000,
+          'A client that takes nothing of its reply for so long is cut; 0 never. The server library waits 10 s for a request head, and as long for the next request of a connection.',
+        ),
         maxHeaderCount: Type.Integer({
           minimum: 8,
           maximum: 100,

@@ -4,6 +4,7 @@ import { MAX_POOLED_BYTES } from './body-pool.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
 import { MIN_LONG_BYTES } from './long-bodies.ts'
+import { RefusedBody } from './refused-body.ts'
 import { runRequest } from './run.ts'
 
 /** Runs the request once its body is whole and its caller admitted. */
@@ -12,13 +13,22 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
   let whole: Buffer | null = null
   let parts: Buffer[] | null = null
   let length = 0
+  let refused: RefusedBody | null = null
+  ctx.isReceiving = true
   res.onData((data, isLast) => {
     // A refusal may still be waiting for a hook when more bytes come.
     if (ctx.isDone || ctx.isFailing) return
     const size = data.byteLength
+    ctx.bytesIn += size
+    if (refused !== null) {
+      refused.drop(isLast)
+      return
+    }
     if (length + size > maxBytes) {
-      ctx.closesConnection = true
-      ctx.fail(httpErrors.payload_too_large(maxBytes))
+      whole = null
+      parts = null
+      refused = new RefusedBody(ctx, httpErrors.payload_too_large(maxBytes))
+      refused.drop(isLast)
       return
     }
     // The library takes the memory back after this call: everything is copied, once.
@@ -34,6 +44,7 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
     }
     length += size
     if (!isLast) return
+    ctx.isReceiving = false
     if (length >= MIN_LONG_BYTES) scanFirst(ctx)
     else bodyArrived(ctx)
   })

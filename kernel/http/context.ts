@@ -26,8 +26,12 @@ export class HttpContext extends HookedWriter implements RelayContext {
   readonly startedAtMs: number
   identity: Identity | null = null
   errorCode: string | null = null
-  /** The body is whole. */
+  /** The body is whole, and has been looked through where it is long. */
   hasBody = false
+  /** The body is still coming. */
+  isReceiving = false
+  /** Body bytes so far. */
+  bytesIn = 0
   /** An error reply is being made. */
   isFailing = false
   /** The access check has passed. */

@@ -57,6 +57,11 @@ export const httpErrors = defineErrors('http', {
     text: () =>
       'a page of another site may not use the control plane while no key is configured; set a key, or list the origin in kernel.http.corsOrigins',
   },
+  body_timeout: {
+    kind: 'timeout',
+    source: 'client',
+    text: () => 'the request body came too slowly (kernel.http.bodyIdleMs, bodyMinBytesPerSecond)',
+  },
   bad_framing: { kind: 'bad_request', source: 'client', text: (what: string) => what },
   json_parse_error: {
     kind: 'bad_request',

@@ -39,6 +39,11 @@ export async function openListener(
     }),
     maxBodyBytes: http.maxBodyBytes,
     maxJsonDepth: http.maxJsonDepth,
+    client: {
+      bodyIdleMs: http.bodyIdleMs,
+      bodyMinRate: http.bodyMinBytesPerSecond,
+      replyIdleMs: http.replyIdleMs,
+    },
     heartbeatMs: options.heartbeatMs ?? http.heartbeatMs,
     cors: createCors(http.corsOrigins),
     log,

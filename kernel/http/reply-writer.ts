@@ -31,6 +31,8 @@ export abstract class ReplyWriter implements HeartbeatTarget {
   firstByteAtMs = 0
   isAborted = false
   isDone = false
+  /** How often the client has taken what was waiting for it. */
+  takings = 0
   /** The reply closes the connection. */
   closesConnection = false
 
@@ -84,6 +86,18 @@ export abstract class ReplyWriter implements HeartbeatTarget {
     return this.#isEventStream
   }
 
+  /** The client has not taken what was written. */
+  get isUntaken(): boolean {
+    return this.#isSendingInSteps || (this.#isStreaming && !this.#isWritable)
+  }
+
+  /** The server library's patience with this client begins anew: it cuts connections after some seconds of its own. */
+  keepOpen(): void {
+    if (this.isDone) return
+    this.#res.pause()
+    this.#res.resume()
+  }
+
   /** Address of the connection's other end; the library knows it only while the reply is open. */
   protected remoteAddress(): string {
     return this.isDone ? '' : Buffer.from(this.#res.getRemoteAddressAsText()).toString('latin1')
@@ -134,6 +148,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
       return
     }
     res.onWritable((sentBytes) => {
+      this.takings++
       const [isTaken, isNowWhole] = res.tryEnd(body.subarray(sentBytes), body.length)
       if (isNowWhole && !this.isDone) this.#done()
       return isTaken
@@ -256,6 +271,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
   #watchDrain(): void {
     this.#watchesDrain = true
     this.#res.onWritable(() => {
+      this.takings++
       this.#isWritable = true
       this.clientDrained()
       return true

@@ -10,6 +10,7 @@ import type { GatewayError } from '../errors/gateway-error.ts'
 import type { RouteMetrics } from '../observe/http-metrics.ts'
 import { readBody } from './body.ts'
 import { BodyPool } from './body-pool.ts'
+import { type ClientLimits, ClientWaits } from './client-waits.ts'
 import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
 import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
 import { HttpContext } from './context.ts'
@@ -19,6 +20,7 @@ import { isForeignPage } from './foreign-page.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
 import { LongBodies } from './long-bodies.ts'
+import { RefusedBody } from './refused-body.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
@@ -37,6 +39,8 @@ export interface HttpServerOptions {
   readonly headerRules: HeaderRules
   readonly maxBodyBytes: number
   readonly maxJsonDepth: number
+  /** Patience with clients. */
+  readonly client: ClientLimits
   readonly heartbeatMs: number
   readonly cors: Cors
   readonly log: Logger
@@ -81,6 +85,7 @@ export class HttpServer implements SocketHome, ServerParts {
   closesConnections = false
   readonly #app: TemplatedApp = App()
   readonly #options: HttpServerOptions
+  readonly #waits: ClientWaits
   readonly #open = new Set<ServedRequest>()
   readonly #sockets: SocketServer
   readonly #detached = new Set<DetachedContext>()
@@ -96,6 +101,7 @@ export class HttpServer implements SocketHome, ServerParts {
     this.cors = options.cors
     this.log = options.log
     this.access = options.access
+    this.#waits = new ClientWaits(options.client, () => this.#withClients())
     this.#sockets = new SocketServer(this)
     this.#addRoutes()
   }
@@ -103,6 +109,11 @@ export class HttpServer implements SocketHome, ServerParts {
   /** Requests being served. */
   get openRequests(): ReadonlySet<ServedRequest> {
     return this.#open
+  }
+
+  /** Work without a client waits for none. */
+  *#withClients(): Generator<HttpContext> {
+    for (const request of this.#open) if (request instanceof HttpContext) yield request
   }
 
   /** WebSockets that are open. */
@@ -146,6 +157,7 @@ export class HttpServer implements SocketHome, ServerParts {
     if (this.#isClosed) return
     this.#isClosed = true
     this.heartbeats.close()
+    this.#waits.close()
     this.#sockets.close()
     for (const work of this.#detached) work.cancel()
     this.#listenSocket = null
@@ -271,7 +283,14 @@ export class HttpServer implements SocketHome, ServerParts {
       return
     }
     if (headers.contentLength > this.#options.maxBodyBytes) {
-      this.#failAndClose(ctx, httpErrors.payload_too_large(this.#options.maxBodyBytes))
+      const refused = new RefusedBody(ctx, httpErrors.payload_too_large(this.#options.maxBodyBytes))
+      res.onData((_data, isLast) => refused.drop(isLast))
+      return
+    }
+    if (route.readsBody && isEncoded(ctx)) {
+      const error = httpErrors.unsupported_content_encoding.with(ACCEPTED_ENCODING, shownEncoding(ctx))
+      const refused = new RefusedBody(ctx, error)
+      res.onData((_data, isLast) => refused.drop(isLast))
       return
     }
     if (route.readsBody && isEncoded(ctx)) {

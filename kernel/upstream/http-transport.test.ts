@@ -646,6 +646,21 @@ describe('limits', () => {
     expect(client.failure).toMatchObject({ kind: 'first_byte_timeout', responseStarted: false })
   })
 
+  test.each([
+    ['first_byte_timeout', { firstByteMs: 300 }],
+    ['idle_timeout', { firstByteMs: 0, idleMs: 300 }],
+  ])('a head that drips fails as %s: its bytes win no time', async (kind, limits) => {
+    const worker = await startWorker()
+    const client = send(openTransport(), entryOf(worker), {}, limits)
+    const peer = await worker.peer(0)
+    await peer.request()
+    peer.socket.write('HTTP/1.1 200 OK\r\nx-long: ')
+    const dripping = setInterval(() => peer.socket.write('a'), 20)
+    cleanups.push(() => clearInterval(dripping))
+    await client.done
+    expect(client.failure).toMatchObject({ kind, responseStarted: true })
+  })
+
   test('silence within the body fails as idle_timeout', async () => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker), {}, { idleMs: 50 })

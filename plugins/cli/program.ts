@@ -37,6 +37,11 @@ const SUBCOMMANDS: readonly Subcommand[] = [
     load: async () => (await import('./config.ts')).defineConfig,
   },
   {
+    name: 'history',
+    summary: 'count, move and prune stored responses and conversations',
+    load: async () => (await import('./history.ts')).defineHistory,
+  },
+  {
     name: 'wasm',
     summary: 'write, check, test and register middleware modules in WebAssembly',
     load: async () => (await import('./wasm.ts')).defineWasm,

@@ -11,6 +11,9 @@ Examples:
   weir wasm test my-module                               plays my-module/cases/*.json, no gateway needed
   weir wasm bench my-module/build/module.wasm            calls per second, fresh and warm instances
   weir wasm add my-module --on-failure closed            registers it with a running gateway
+  weir wasm replace my-module my-module                 a new build in its place, on every thread at once
+  weir wasm rollback my-module                          back to the one before
+  weir wasm dev my-module --watch                       builds and replaces at every change
   weir wasm list
   weir wasm remove my-module
 
@@ -142,12 +145,9 @@ function withLimits(command: Command): Command {
     .option('--memory-pages <count>', 'most memory of the module, pages of 64 KiB')
 }
 
-function defineRegistered(command: Command): void {
-  withGateway(
-    command
-      .command('add <file-or-dir>')
-      .description('Register a module with a running gateway, which must see the same file.'),
-  )
+/** What a registration says of a module. */
+function withDescriptor(command: Command): Command {
+  return command
     .option('--name <name>', 'name of the module (default: that of the file or the project)')
     .option('--attach <points>', 'where to attach it, comma-separated (default: wherever it can be)')
     .addOption(repeatable('--config <key=value>', 'setting of the module; repeatable'))
@@ -167,13 +167,68 @@ function defineRegistered(command: Command): void {
       new Option('--instance <kind>', 'fresh or warm instances (default: as the module says)').choices([
         'fresh',
         'reuse',
+        'shared',
+      ]),
+    )
+    .addOption(
+      new Option('--placement <place>', 'where it runs (default: as the gateway says)').choices([
+        'pool',
+        'inline',
+        'auto',
       ]),
     )
     .option('--timeout-ms <ms>', 'longest call, milliseconds (default: as the gateway says)')
     .option('--wasi', 'the module imports WASI preview 1')
+}
+
+function defineRegistered(command: Command): void {
+  withDescriptor(
+    withGateway(
+      command
+        .command('add <file-or-dir>')
+        .description('Register a module with a running gateway, which must see the same file.'),
+    ),
+  )
     .addHelpText('after', ADD_EXAMPLES)
     .action(async (place, options, self) =>
       (await import('./wasm/registered.ts')).addModule(self, place, options),
+    )
+
+  withDescriptor(
+    withGateway(
+      command
+        .command('replace <name-or-uuid> <file-or-dir>')
+        .description('Put a new version in the place of a module; what is not said stays as it is.'),
+    ),
+  )
+    .option('--canary <percent>', 'on trial: this part of the requests gets the new version')
+    .option('--shadow', 'on trial: the new version sees every request, and what it says is only compared')
+    .action(async (nameOrUuid, place, options, self) =>
+      (await import('./wasm/registered.ts')).replaceModule(self, nameOrUuid, place, options),
+    )
+
+  for (const [action, description] of [
+    ['promote', 'Let the version on trial take over.'],
+    ['rollback', 'End a trial, or go back to the version before.'],
+  ] as const) {
+    withGateway(command.command(`${action} <name-or-uuid>`).description(description)).action(
+      async (nameOrUuid, options, self) =>
+        (await import('./wasm/registered.ts')).changeVersion(self, action, nameOrUuid, options),
+    )
+  }
+
+  withDescriptor(
+    withGateway(
+      command
+        .command('dev <dir>')
+        .description(
+          'Build a project and put it into a running gateway, in the place of the module of its name.',
+        ),
+    ),
+  )
+    .option('--watch', 'again at every change of its sources, until interrupted')
+    .action(async (place, options, self) =>
+      (await import('./wasm/dev.ts')).developModule(self, place, options),
     )
 
   withGateway(

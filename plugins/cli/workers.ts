@@ -44,15 +44,7 @@ export function defineWorkers(command: Command): void {
     .addOption(
       new Option('--type <type>', 'role (default: regular)').choices(['regular', 'prefill', 'decode']),
     )
-    .addOption(
-      new Option('--runtime <engine>', 'engine, instead of detection').choices([
-        'sglang',
-        'vllm',
-        'trtllm',
-        'mlx',
-        'external',
-      ]),
-    )
+    .option('--runtime <engine>', 'engine, instead of detection, such as sglang, vllm or external')
     .addOption(repeatable('--label <key=value>', 'label; repeatable'))
     .option('--wait', 'return when the worker is ready, or has failed (exit code 1)')
     .option('--wait-ms <ms>', 'longest wait, milliseconds', '300000')

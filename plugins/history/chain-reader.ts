@@ -9,9 +9,13 @@ import { type CachedHistory, HistoryCache } from './history-cache.ts'
 
 interface CachedChain extends CachedHistory {
   readonly segments: readonly Segment[]
+  readonly place: Place
+  readonly readAtMs: number
 }
 
 const PAGE = 1_000
+/** Marks of deletions outlive everything that is in memory. */
+const CACHED_MS = 3_600_000
 
 export class ChainReader {
   readonly #collections: Collections
@@ -25,23 +29,24 @@ export class ChainReader {
   }
 
   async load(tenant: string, responseId: string): Promise<LoadedHistory | HistoryProblem> {
+    // Whoever deletes a response leaves a mark on its chain: what is in memory without one is as it was.
+    const cached = await this.#cached(tenant, responseId)
+    if (cached !== undefined) return this.#checked(cached)
     const head = isId(responseId) ? await this.#collections.responses.get(tenant, responseId) : undefined
     if (head === undefined || head.status === 'deleted') return { problem: 'not_found' }
     if (head.status === 'queued' || head.status === 'in_progress') return { problem: 'in_progress' }
     const { place, previousResponseId } = head
     if (place === null) return { problem: 'unusable' }
-    if (place.depth > this.#config.maxChainResponses || place.bytes > this.#config.maxHistoryBytes) {
-      return { problem: 'too_long' }
-    }
-    const loaded =
-      (await this.#cached(tenant, responseId)) ??
+    if (this.#isTooLong(place)) return { problem: 'too_long' }
+    return this.#checked(
       (await this.#fromParent(tenant, responseId, previousResponseId, place)) ??
-      (await this.#read(tenant, responseId, place))
-    const { items, bytes } = loaded
-    if (items.length > this.#config.maxHistoryItems || bytes > this.#config.maxHistoryBytes) {
-      return { problem: 'too_long' }
-    }
-    return { items, bytes }
+        (await this.#read(tenant, responseId, place)),
+    )
+  }
+
+  /** Where a response stands that was used last; undefined when that is not in memory. */
+  placeOf(tenant: string, id: string): Place | undefined {
+    return this.#cache.get(tenant, id)?.place
   }
 
   /** After a turn was written: its history is known when its parent's is. */
@@ -54,7 +59,8 @@ export class ChainReader {
   ): void {
     const own = { chain: place.chain, to: place.turn }
     if (parentId === null && !place.isBased) {
-      const cached = { items, bytes: place.bytes, segments: [own], marks: [undefined] }
+      const readAtMs = performance.now()
+      const cached = { items, bytes: place.bytes, segments: [own], marks: [undefined], place, readAtMs }
       this.#cache.set(tenant, id, cached)
     }
     const parent = parentId === null ? undefined : this.#cache.get(tenant, parentId)
@@ -64,7 +70,7 @@ export class ChainReader {
 
   async #cached(tenant: string, id: string): Promise<CachedChain | undefined> {
     const cached = this.#cache.get(tenant, id)
-    if (cached === undefined) return undefined
+    if (cached === undefined || performance.now() - cached.readAtMs > CACHED_MS) return undefined
     const marks = await this.#marksOf(tenant, cached.segments)
     if (marks.every((mark, index) => mark === cached.marks[index])) return cached
     this.#cache.delete(tenant, id)
@@ -98,7 +104,8 @@ export class ChainReader {
   ): CachedChain {
     const segments = [...parent.segments.slice(0, -1), { chain: place.chain, to: place.turn }]
     const bytes = Math.max(place.bytes, parent.bytes)
-    const cached = { items: [...parent.items, ...own], bytes, segments, marks: parent.marks }
+    const { marks, readAtMs } = parent
+    const cached = { items: [...parent.items, ...own], bytes, segments, marks, place, readAtMs }
     // Most chains go on at their end: the list up to the parent is rarely wanted again.
     this.#cache.delete(tenant, parentId)
     this.#cache.set(tenant, id, cached)
@@ -110,6 +117,7 @@ export class ChainReader {
     const base = place.isBased ? await this.#collections.chains.get(tenant, place.chain) : undefined
     const segments = [...(base?.segments ?? []), own]
     // Before the turns: what is deleted from now on changes a mark that was seen.
+    const readAtMs = performance.now()
     const marks = await this.#marksOf(tenant, segments)
     const items: HistoryItem[] = []
     for (const segment of segments) {
@@ -117,9 +125,18 @@ export class ChainReader {
       else await this.#readConversation(tenant, segment, items)
       if (items.length > this.#config.maxHistoryItems) break
     }
-    const cached = { items, bytes: place.bytes, segments, marks }
+    const cached = { items, bytes: place.bytes, segments, marks, place, readAtMs }
     this.#cache.set(tenant, id, cached)
     return cached
+  }
+
+  #checked({ items, bytes, place }: CachedChain): LoadedHistory | HistoryProblem {
+    const isTooLong = this.#isTooLong(place) || items.length > this.#config.maxHistoryItems
+    return isTooLong ? { problem: 'too_long' } : { items, bytes }
+  }
+
+  #isTooLong({ depth, bytes }: Place): boolean {
+    return depth > this.#config.maxChainResponses || bytes > this.#config.maxHistoryBytes
   }
 
   async #readTurns(

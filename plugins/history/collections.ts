@@ -1,5 +1,12 @@
 /** Everything that history keeps: one collection a line, the shape of its records, and how their ids are made. */
-import type { Change, Collection, HistoryItem, ResponseStatus, StoreService } from '#kernel'
+import {
+  type Change,
+  type Collection,
+  type HistoryItem,
+  type ResponseStatus,
+  type StoreService,
+  uuidV7,
+} from '#kernel'
 
 /** Where a turn stands: its chain, its number in it from 0, and what lies before its end, itself included. */
 export interface Place {
@@ -156,6 +163,8 @@ export function padded(number: number): string {
   return String(number).padStart(12, '0')
 }
 
+const MARK_MS = 86_400_000
+
 /** Changes of one tenant, made with less to write. */
 export class ChangeList {
   readonly changes: Change[] = []
@@ -167,6 +176,14 @@ export class ChangeList {
 
   put<T>({ name }: Collection<T>, id: string, value: T, onlyIf?: string | null): this {
     this.changes.push({ kind: 'put', collection: name, tenant: this.#tenant, id, value, onlyIf })
+    return this
+  }
+
+  /** Says that something inside a chain or conversation was deleted, for longer than anybody has it in memory. */
+  mark({ name }: Collection<string>, id: string): this {
+    const expiresAtMs = Date.now() + MARK_MS
+    const target = { collection: name, tenant: this.#tenant, id }
+    this.changes.push({ kind: 'put', ...target, value: uuidV7(), expiresAtMs })
     return this
   }
 

@@ -14,7 +14,6 @@ import type {
   StoredRecord,
   StoreService,
 } from '#kernel'
-import { uuidV7 } from '#kernel'
 import { approximateBytes } from './approximate-bytes.ts'
 import {
   ChangeList,
@@ -103,7 +102,7 @@ export class StoredConversations implements ConversationHistory {
       const list = new ChangeList(tenant)
         .delete(conversations, id, found.version)
         .put(trash, id, 0)
-        .put(marks, id, uuidV7())
+        .mark(marks, id)
       return (await this.#store.write(list.changes, SYNCED)) === null ? again : true
     })
   }

@@ -8,7 +8,6 @@ import type {
   PageOptions,
   StoreService,
 } from '#kernel'
-import { uuidV7 } from '#kernel'
 import { ChangeList, type Collections, type ItemPointer, isId, positionId, within } from './collections.ts'
 import type { ItemIndex } from './item-index.ts'
 
@@ -85,7 +84,7 @@ export class ConversationItems {
     const list = new ChangeList(tenant)
       .put(positions, name, { at, isGone: true }, position.version)
       .delete(conversationItems, positionId(conversation, at))
-      .put(marks, conversation, uuidV7())
+      .mark(marks, conversation)
     const pointer = await items.read(tenant, itemId)
     if (pointer !== undefined) {
       const left = withoutConversation(pointer.value, conversation)

@@ -1,4 +1,4 @@
-/** Errors of history that are nobody's mistake; what callers do wrong comes back as a problem instead. */
+/** Errors of history; what callers of the contract do wrong comes back as a problem instead. */
 import { defineErrors } from '#kernel'
 
 export const historyErrors = defineErrors('history', {
@@ -6,6 +6,12 @@ export const historyErrors = defineErrors('history', {
     kind: 'unavailable',
     source: 'gateway',
     text: () => 'too many changes of one record at the same time; try again',
+  },
+  invalid_history_file: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (line: number, problem: string) =>
+      `line ${line} of the history file cannot be imported: ${problem}`,
   },
   history_store_missing: {
     kind: 'internal',

@@ -49,11 +49,17 @@ export class ResponseEnd {
     this.#chains = chains
   }
 
-  async finish(tenant: string, record: ResponseRecord, options: FinishOptions): Promise<FinishResult> {
+  /** @param isNew it was not created before, as far as this thread knows */
+  async finish(
+    tenant: string,
+    record: ResponseRecord,
+    options: FinishOptions,
+    isNew: boolean,
+  ): Promise<FinishResult> {
     const lock = options.lock instanceof HeldLock ? options.lock : null
     let isFirstTry = true
     const result = await tryUntil(async () => {
-      const attempt = this.#attempt(tenant, record, options, lock, isFirstTry)
+      const attempt = this.#attempt(tenant, record, options, lock, isFirstTry, isNew)
       isFirstTry = false
       return await attempt
     })
@@ -67,13 +73,15 @@ export class ResponseEnd {
     options: FinishOptions,
     lock: HeldLock | null,
     isFirstTry: boolean,
+    isNew: boolean,
   ): Promise<FinishResult | typeof again> {
     const { responses, ages, locks } = this.#collections
     const lockVersion = lock === null ? null : await lock.settled()
     if (lock !== null && lockVersion === null) return 'lock_lost'
     const [before, parent, conversation, seenLock] = await Promise.all([
-      responses.read(tenant, record.id),
-      record.previousResponseId === null ? undefined : responses.get(tenant, record.previousResponseId),
+      // A record that nobody has created is looked for by the write itself.
+      isFirstTry && isNew ? undefined : responses.read(tenant, record.id),
+      this.#placeOfParent(tenant, record),
       lock === null ? undefined : this.#collections.conversations.read(tenant, lock.conversationId),
       lock === null || isFirstTry ? undefined : locks.read(tenant, lock.conversationId),
     ])
@@ -81,7 +89,7 @@ export class ResponseEnd {
     if (lock !== null && !isFirstTry && seenLock?.version !== lockVersion) return 'lock_lost'
     const list = new ChangeList(tenant)
     const isUsable = record.status === 'completed' || record.status === 'incomplete'
-    const past = { parent: parent?.place ?? null, conversation: isUsable ? (conversation ?? null) : null }
+    const past = { parent, conversation: isUsable ? (conversation ?? null) : null }
     const place = isUsable ? await this.#addTurn(tenant, list, record, past, lock, isFirstTry) : null
     const { id, input, output, ...rest } = record
     const stored: StoredResponse = place === null ? { ...rest, input, output, place } : { ...rest, place }
@@ -114,7 +122,7 @@ export class ResponseEnd {
     const last = base.at(-1)
     if (last !== undefined && 'chain' in last) list.put(branches, `${last.chain}.${place.chain}`, 0)
     const linked = await this.#addToConversation(tenant, list, record, past, lock)
-    await this.#addPointers(tenant, list, record, turnId(place.chain, place.turn), linked)
+    await this.#addPointers(tenant, list, record, turnId(place.chain, place.turn), linked, isFirstTry)
     return place
   }
 
@@ -180,17 +188,41 @@ export class ResponseEnd {
     { input, output }: ResponseRecord,
     turn: string,
     linked: ReadonlyMap<string, { id: string; at: number }>,
+    isFirstTry: boolean,
   ): Promise<void> {
     const { items } = this.#collections
-    const taken = await items.getMany(
-      tenant,
-      input.map(({ id }) => id),
-    )
-    const isFree = (_: HistoryItem, index: number) => taken[index] === undefined
-    for (const { id } of [...input.filter(isFree), ...output]) {
-      const link = linked.get(id)
-      const pointer: ItemPointer = link === undefined ? { turn } : { turn, conversations: [link] }
-      list.put(items, id, pointer)
+    // Ids that were made just now are nobody else's, nearly surely; the write's condition has the last word.
+    const isSure = isFirstTry && input.every(({ id }) => isFreshId(id))
+    const taken = isSure
+      ? []
+      : await items.getMany(
+          tenant,
+          input.map(({ id }) => id),
+        )
+    const seen = new Set<string>()
+    for (const [index, { id }] of input.entries()) {
+      if (taken[index] !== undefined || seen.has(id)) continue
+      seen.add(id)
+      list.put(items, id, pointerTo(turn, linked.get(id)), null)
     }
+    for (const { id } of output) if (!seen.has(id)) list.put(items, id, pointerTo(turn, linked.get(id)))
   }
+
+  async #placeOfParent(tenant: string, { previousResponseId }: ResponseRecord): Promise<Place | null> {
+    if (previousResponseId === null) return null
+    const known = this.#chains.placeOf(tenant, previousResponseId)
+    return known ?? (await this.#collections.responses.get(tenant, previousResponseId))?.place ?? null
+  }
+}
+
+function pointerTo(turn: string, link: { id: string; at: number } | undefined): ItemPointer {
+  return link === undefined ? { turn } : { turn, conversations: [link] }
+}
+
+const FRESH_MS = 60_000
+
+/** Ends with a version 7 UUID of the last minute. */
+function isFreshId(id: string): boolean {
+  const uuid = /_([0-9a-f]{12})7[0-9a-f]{19}$/.exec(id)
+  return uuid !== null && Math.abs(Date.now() - Number.parseInt(uuid[1], 16)) < FRESH_MS
 }

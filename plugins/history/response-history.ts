@@ -9,7 +9,6 @@ import type {
   ResponseRecord,
   StoreService,
 } from '#kernel'
-import { uuidV7 } from '#kernel'
 import type { ChainReader } from './chain-reader.ts'
 import {
   ageId,
@@ -23,6 +22,7 @@ import {
 import { ResponseEnd } from './response-end.ts'
 import { again, tryUntil } from './try-until.ts'
 
+const MAX_CREATED = 20_000
 const SYNCED = { durability: 'synced' } as const
 
 export class StoredResponses implements ResponseHistory {
@@ -30,6 +30,8 @@ export class StoredResponses implements ResponseHistory {
   readonly #collections: Collections
   readonly #chains: ChainReader
   readonly #end: ResponseEnd
+  /** Of this thread and still running: their end need not find out. */
+  readonly #created = new Set<string>()
 
   constructor(store: StoreService, collections: Collections, chains: ChainReader) {
     this.#store = store
@@ -46,6 +48,11 @@ export class StoredResponses implements ResponseHistory {
     if (isQueued) list.put(waitingJobs, record.id, { attempts: 0 })
     const isNew = (await this.#store.write(list.changes, SYNCED)) !== null
     if (!isNew) throw new TypeError(`response ${record.id} exists`)
+    this.#created.add(record.id)
+    for (const oldest of this.#created) {
+      if (this.#created.size <= MAX_CREATED) break
+      this.#created.delete(oldest)
+    }
   }
 
   update(tenant: string, id: string, change: Parameters<ResponseHistory['update']>[2]): Promise<boolean> {
@@ -59,7 +66,8 @@ export class StoredResponses implements ResponseHistory {
   }
 
   finish(tenant: string, record: ResponseRecord, options: FinishOptions = {}): Promise<FinishResult> {
-    return this.#end.finish(tenant, record, options)
+    const isNew = !this.#created.delete(record.id) && options.job === undefined
+    return this.#end.finish(tenant, record, options, isNew)
   }
 
   async get(tenant: string, id: string): Promise<ResponseRecord | undefined> {
@@ -97,7 +105,7 @@ export class StoredResponses implements ResponseHistory {
       } else {
         const turn = await turns.get(tenant, turnId(place.chain, place.turn))
         list.put(turns, turnId(place.chain, place.turn), { id: '', input: [], output: [] })
-        list.put(marks, place.chain, uuidV7())
+        list.mark(marks, place.chain)
         await this.#dropPointers(tenant, list, [...(turn?.input ?? []), ...(turn?.output ?? [])])
       }
       return (await this.#store.write(list.changes, SYNCED)) === null ? again : true

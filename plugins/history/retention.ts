@@ -25,12 +25,11 @@ export class Retention {
   }
 
   /**
-   * One slice of the work: some responses of one tenant.
-   * @returns 0 when a round over all tenants is done
+   * One slice of the work: some responses of one tenant, or some items of a deleted conversation.
+   * @returns `limit` while there may be more to do, 0 when a round over all tenants is done
    */
   async slice(limit: number, nowMs = Date.now()): Promise<number> {
-    const emptied = await this.#emptyTrash(limit)
-    if (emptied > 0) return emptied
+    if (await this.#emptyTrash(limit)) return limit
     const [tenant] = await this.#collections.ages.tenants({ after: this.#lastTenant, limit: 1 })
     if (tenant === undefined) {
       this.#lastTenant = undefined
@@ -38,8 +37,8 @@ export class Retention {
     }
     const removed = await this.prune(tenant, limit, nowMs)
     if (removed < limit) this.#lastTenant = tenant
-    // At least one: there may be another tenant.
-    return Math.max(1, removed)
+    // Another tenant may be next.
+    return limit
   }
 
   /** @returns how many responses of the tenant were removed; fewer than `limit` when no more have to go */
@@ -73,11 +72,12 @@ export class Retention {
   }
 
   async #remove(tenant: string, id: string, createdAtSec: number): Promise<void> {
-    const { responses, ages, turns, items, waitingJobs } = this.#collections
+    const { responses, ages, turns, items, waitingJobs, marks } = this.#collections
     const found = await responses.read(tenant, id)
     const list = new ChangeList(tenant).delete(ages, ageId(createdAtSec, id))
     const place = found?.value.place ?? null
     if (found !== undefined) list.delete(responses, id, found.version).delete(waitingJobs, id)
+    if (place !== null) list.mark(marks, place.chain)
     const turn = place === null ? undefined : await turns.get(tenant, turnId(place.chain, place.turn))
     for (const item of [...(turn?.input ?? []), ...(turn?.output ?? [])]) {
       const pointer = await items.read(tenant, item.id)
@@ -93,7 +93,7 @@ export class Retention {
 
   /** Removes the chain that ends with this turn, when nothing goes on from it. */
   async #dropChain(tenant: string, { chain, turn }: Pick<Place, 'chain' | 'turn'>): Promise<void> {
-    const { turns, chains, branches, marks, responses } = this.#collections
+    const { turns, chains, branches, responses } = this.#collections
     const isContinued = (await turns.get(tenant, turnId(chain, turn + 1))) !== undefined
     if (isContinued || (await branches.range(tenant, { ...within(chain), limit: 1 })).records.length > 0)
       return
@@ -109,7 +109,7 @@ export class Retention {
       await this.#store.write(list.changes)
     }
     const base = (await chains.get(tenant, chain))?.segments.at(-1)
-    const list = new ChangeList(tenant).delete(chains, chain).delete(marks, chain)
+    const list = new ChangeList(tenant).delete(chains, chain)
     if (base !== undefined && 'chain' in base) list.delete(branches, `${base.chain}.${chain}`)
     await this.#store.write(list.changes)
     if (base === undefined || !('chain' in base)) return
@@ -120,13 +120,13 @@ export class Retention {
     await this.#dropChain(tenant, { chain: base.chain, turn: Number(end.id.slice(base.chain.length + 1)) })
   }
 
-  /** @returns how many items of deleted conversations were removed */
-  async #emptyTrash(limit: number): Promise<number> {
-    const { trash, positions, conversationItems, items, marks } = this.#collections
+  /** @returns false when no deleted conversation is left */
+  async #emptyTrash(limit: number): Promise<boolean> {
+    const { trash, positions, conversationItems, items } = this.#collections
     const [tenant] = await trash.tenants({ limit: 1 })
-    if (tenant === undefined) return 0
+    if (tenant === undefined) return false
     const [dead] = (await trash.range(tenant, { limit: 1 })).records
-    if (dead === undefined) return 0
+    if (dead === undefined) return false
     const conversation = dead.id
     const { records } = await positions.range(tenant, { ...within(conversation), limit })
     const list = new ChangeList(tenant)
@@ -139,8 +139,8 @@ export class Retention {
       if (left === null) list.delete(items, itemId, pointer.version)
       else list.put(items, itemId, left, pointer.version)
     }
-    if (records.length === 0) list.delete(trash, conversation).delete(marks, conversation)
+    if (records.length === 0) list.delete(trash, conversation)
     await this.#store.write(list.changes)
-    return Math.max(1, records.length)
+    return true
   }
 }

@@ -123,18 +123,15 @@ export class Admission {
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)
     const hasBody = ctx.method === 'POST'
-    const models = hasBody && tenants.hasModelRules(tenant) ? this.#modelsOf(ctx) : NO_MODELS
+    const models = hasBody && tenants.hasModelRules(tenant) ? this.#modelsNamed(modelOf(ctx)) : NO_MODELS
     const tokens = hasBody && this.#countsTokens ? Math.ceil(bodyLength(ctx) / BYTES_PER_TOKEN) : 0
     return tenants.reserve(tenant, models, tokens, nowNs())
   }
 
   /** Null for any. */
-  #modelsOf(ctx: RequestContext): readonly string[] | null {
-    return this.#modelsNamed(modelOf(ctx))
-  }
-
-  #modelsNamed(name: string | null): readonly string[] | null {
+  #modelsNamed(name: string | null | undefined): readonly string[] | null {
     const { models } = this.#parts
+    if (name === undefined) return NO_MODELS
     return name === null || name === '' || name === ANY_MODEL ? models.served() : [models.canonical(name)]
   }
 
@@ -177,12 +174,12 @@ function usedTokens(ctx: RequestContext, usage: ReplyUsage, { tokens }: Reservat
   return tokens + (usage.events > 0 ? usage.events : Math.ceil(ctx.bytesOut / BYTES_PER_TOKEN))
 }
 
-/** Null also where the body is none that names one: that is for the handler to say. */
-function modelOf(ctx: RequestContext): string | null {
+/** Undefined where the body is none that could name one: that is for the handler to say. */
+function modelOf(ctx: RequestContext): string | null | undefined {
   try {
     return ctx.peek().model
   } catch {
-    return null
+    return undefined
   }
 }
 

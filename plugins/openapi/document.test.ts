@@ -149,3 +149,23 @@ test('every reference leads somewhere and every tag is listed', () => {
   }
   expect(document.tags).toEqual([{ name: 'Health' }, { name: 'Inference' }, { name: 'Workers' }])
 })
+
+test('optional bodies and parameters are no duty, streams are told, and ids have their form', () => {
+  const route: RouteDefinition = {
+    ...base,
+    method: 'POST',
+    path: '/things/:thing_id',
+    docs: {
+      summary: 'T',
+      tag: 'T',
+      params: { thing_id: Type.String({ format: 'uuid' }) },
+      query: { model: Type.Optional(Type.String()) },
+      body: Type.Optional(Type.Object({})),
+      responses: { 200: { description: 'ok', schema: Type.Object({}), streams: true } },
+    },
+  }
+  const { post } = JSON.parse(JSON.stringify(buildDocument([route], options))).paths['/things/{thing_id}']
+  expect(post.requestBody.required).toBe(false)
+  expect(post.parameters).toMatchObject([{ schema: { format: 'uuid' } }, { name: 'model', required: false }])
+  expect(Object.keys(post.responses[200].content)).toEqual(['application/json', 'text/event-stream'])
+})

@@ -1,10 +1,15 @@
 /** The registered modules as one serving thread uses them: a chain per attach point, and what each chain needs. */
 import { ATTACH_POINTS, type AttachPoint } from '../../wasm-sdk/abi.ts'
 import type { LoadedModule, ModuleSet } from './guest-task.ts'
+import { isSelective } from './matcher.ts'
 
 export interface Chain {
   /** In order of registration. */
   readonly modules: readonly LoadedModule[]
+  /** Some are for some requests only. */
+  readonly isSelective: boolean
+  /** Run beside them. */
+  readonly shadows: readonly LoadedModule[]
   readonly needsRequestHeaders: boolean
   readonly needsRequestBody: boolean
   readonly needsResponseHeaders: boolean
@@ -37,13 +42,16 @@ function toChains(modules: readonly LoadedModule[]): Readonly<Record<AttachPoint
   return Object.fromEntries(entries)
 }
 
-function toChain(modules: readonly LoadedModule[]): Chain {
+function toChain(all: readonly LoadedModule[]): Chain {
+  const modules = all.filter(({ shadowOf }) => shadowOf === null)
   return {
     modules,
-    needsRequestHeaders: modules.some(({ needs }) => isAny(needs.headers)),
-    needsRequestBody: modules.some(({ needs }) => needs.request_body),
-    needsResponseHeaders: modules.some(({ needs }) => isAny(needs.response_headers)),
-    needsResponseBody: modules.some(({ needs }) => needs.response_body),
+    isSelective: modules.some(isSelective),
+    shadows: all.filter(({ shadowOf }) => shadowOf !== null),
+    needsRequestHeaders: all.some(({ needs, match }) => isAny(needs.headers) || match.headers !== undefined),
+    needsRequestBody: all.some(({ needs }) => needs.request_body),
+    needsResponseHeaders: all.some(({ needs }) => isAny(needs.response_headers)),
+    needsResponseBody: all.some(({ needs }) => needs.response_body),
   }
 }
 

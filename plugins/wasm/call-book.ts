@@ -4,6 +4,9 @@ import type { AttachPoint } from '../../wasm-sdk/abi.ts'
 import type { CallReport, LoadedModule } from './guest-task.ts'
 import type { ModuleMetrics, Outcome, SkipReason } from './module-metrics.ts'
 import type { ModuleStats } from './module-stats.ts'
+import type { Placements } from './placements.ts'
+
+const MAX_LINES_PER_SECOND = 100
 
 /** Which call it was. */
 export interface CallFacts {
@@ -16,8 +19,13 @@ export class CallBook {
   readonly #stats: ModuleStats
   readonly #metrics: ModuleMetrics
   readonly #log: Logger
+  readonly #placements: Placements
+  /** Written in this second, by module. */
+  readonly #lines = new Map<string, number>()
+  #second = 0
 
-  constructor(stats: ModuleStats, metrics: ModuleMetrics, log: Logger) {
+  constructor(stats: ModuleStats, metrics: ModuleMetrics, log: Logger, placements: Placements) {
+    this.#placements = placements
     this.#stats = stats
     this.#metrics = metrics
     this.#log = log
@@ -29,6 +37,19 @@ export class CallBook {
 
   skip(module: LoadedModule, reason: SkipReason): void {
     this.#metrics.skipped(module, reason)
+    if (this.#mayLog(module)) this.#log.warn({ module: module.name, reason }, 'a WASM module was passed by')
+  }
+
+  /** Lines of one module within a second: what fails or talks all the time must not hold up who writes the log. */
+  #mayLog({ uuid }: LoadedModule): boolean {
+    const second = Math.floor(performance.now() / 1_000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#lines.clear()
+    }
+    const lines = (this.#lines.get(uuid) ?? 0) + 1
+    this.#lines.set(uuid, lines)
+    return lines <= MAX_LINES_PER_SECOND
   }
 
   /** @param outcome of a call that went well */
@@ -38,32 +59,53 @@ export class CallBook {
     outcome: 'continue' | 'modify' | 'reject',
   ): void {
     const { module, requestId } = call
-    for (const [level, text] of report.logs)
-      this.#log[level]({ module: module.name, request_id: requestId }, text)
+    for (const [level, text] of report.logs) {
+      if (this.#mayLog(module)) this.#log[level]({ module: module.name, request_id: requestId }, text)
+      else this.#metrics.droppedLines(module, 1)
+    }
+    this.#metrics.droppedLines(module, report.droppedLogs)
     this.#metrics.counted(module, report.counted)
+    this.#placements.measured(module, report.fuel)
     this.#metrics.droppedHeaders(module, report.droppedHeaders ?? 0)
     const { failure, durationUs } = report
-    if (failure === null) this.#count(call, outcome, durationUs)
-    else this.failed(call, failure.kind, durationUs, failure.message)
+    if (failure === null) this.#count(call, outcome, durationUs, report.fuel)
+    else this.failed(call, failure.kind, durationUs, failure.message, report.fuel)
+  }
+
+  /** A version that only watches would have done the same, or not. */
+  compared({ module, point, requestId }: CallFacts, isSame: boolean): void {
+    this.#metrics.compared(module, isSame)
+    if (isSame) return
+    const fields = {
+      module: module.name,
+      module_uuid: module.uuid,
+      attach_point: point,
+      request_id: requestId,
+    }
+    this.#log.debug(fields, 'a version on trial would have done something else')
   }
 
   failed(
     call: CallFacts,
-    outcome: 'error' | 'bad_output' | 'timeout' | 'crashed',
+    outcome: 'error' | 'bad_output' | 'fuel' | 'timeout' | 'crashed',
     durationUs: number,
     reason: string,
+    fuel = 0,
   ): void {
     const { module, point, requestId } = call
     const fields = { module: module.name, module_uuid: module.uuid, attach_point: point }
-    this.#log.warn({ ...fields, request_id: requestId, outcome, reason }, 'a call of a WASM module failed')
-    if (this.#count(call, outcome, durationUs))
+    if (this.#mayLog(module))
+      this.#log.warn({ ...fields, request_id: requestId, outcome, reason }, 'a call of a WASM module failed')
+    else this.#metrics.droppedLines(module, 1)
+    if (this.#count(call, outcome, durationUs, fuel))
       this.#log.error(fields, 'a WASM module keeps failing and is suspended')
   }
 
   /** @returns true when the module is suspended from now on */
-  #count({ module, point }: CallFacts, outcome: Outcome, durationUs: number): boolean {
+  #count({ module, point }: CallFacts, outcome: Outcome, durationUs: number, fuel: number): boolean {
+    this.#metrics.burnt(module, fuel)
     this.#metrics.executed(module, point, outcome, durationUs)
     const isSuccess = outcome === 'continue' || outcome === 'modify' || outcome === 'reject'
-    return this.#stats.count(module.row, durationUs, isSuccess)
+    return this.#stats.count(module.row, durationUs, isSuccess, fuel)
   }
 }

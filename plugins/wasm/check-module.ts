@@ -6,7 +6,7 @@ import {
   HOST_FUNCTIONS,
   HOST_NAMESPACE,
 } from '../../wasm-sdk/abi.ts'
-import { BadModule } from './wasm-binary.ts'
+import { BadModule } from './bad-module.ts'
 
 export const KERNEL_NAMESPACE = 'extism:host/env'
 export const WASI_NAMESPACE = 'wasi_snapshot_preview1'

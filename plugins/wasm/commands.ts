@@ -14,11 +14,23 @@ export interface Asker {
 export const RegisterModules = defineCommand<{ body: unknown; asker: Asker }, readonly AddResult[]>(
   'wasm.register',
 )
-export const ListModules = defineCommand<null, ModuleList>('wasm.list')
+export const ListModules = defineCommand<{ isFull: boolean }, ModuleList>('wasm.list')
 /** The result is the sentence for the reply. */
 export const RemoveModule = defineCommand<
   { uuid: string; asker: Asker },
   { readonly isRemoved: boolean; readonly text: string }
 >('wasm.remove')
+
+/** How a change of versions went; without a uuid the text says why not. */
+export interface ChangeResult {
+  readonly uuid: string | null
+  readonly text: string
+}
+
+export const ReplaceModule = defineCommand<{ uuid: string; body: unknown; asker: Asker }, ChangeResult>(
+  'wasm.replace',
+)
+export const PromoteModule = defineCommand<{ uuid: string; asker: Asker }, ChangeResult>('wasm.promote')
+export const RollBackModule = defineCommand<{ uuid: string; asker: Asker }, ChangeResult>('wasm.rollback')
 
 export const ModulesReplica = defineReplica<ModuleSet>('wasm.modules', { modules: [] })

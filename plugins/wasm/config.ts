@@ -46,6 +46,37 @@ export const wasmConfig = Type.Object(
       'Calls that may wait for a thread, per data thread; more follow on_failure without a call.',
     ),
     memoryPages: count(1_024, 1, 65_536, 'Most memory of one guest, in pages of 64 KiB. 1024 is 64 MiB.'),
+    tablePlaces: count(65_536, 1, 10_000_000, 'Most places of all tables of one guest.'),
+    stackKiB: count(
+      1_024,
+      16,
+      16_384,
+      'Most stack of one call of a guest, KiB, estimated from the local variables of functions that have not returned.',
+    ),
+    fuel: count(
+      50_000_000,
+      1_000,
+      1_000_000_000_000,
+      'Units that one call may burn: about an instruction each, some thousand a microsecond. The same input always burns the same. Code that runs when a module is instantiated has ten times as much.',
+    ),
+    fuelPerByte: count(4_000, 0, 1_000_000, 'Further units for each byte of the input.'),
+    placement: Type.Union([Type.Literal('pool'), Type.Literal('inline'), Type.Literal('auto')], {
+      default: 'pool',
+      description:
+        'Where modules run that do not say it themselves. pool: on threads of their own. inline: on the thread that serves the request, without a hop and within inline.fuel. auto: inline as long as their calls burn little, in the pool otherwise.',
+    }),
+    inline: Type.Object(
+      {
+        fuel: count(
+          400_000,
+          1_000,
+          100_000_000,
+          'Units of one call on the serving thread: about 50 microseconds. It holds up everybody on that thread.',
+        ),
+        maxBodyBytes: count(16_384, 0, 10_485_760, 'Larger bodies and stream events go to the pool, bytes.'),
+      },
+      { default: {}, additionalProperties: false },
+    ),
     heapMiB: count(128, 16, 4_096, 'Most JavaScript heap of a guest thread, MiB.'),
     stackMiB: count(4, 1, 16, 'Stack of a guest thread, MiB.'),
     maxBodyBytes: count(

@@ -1,161 +1,200 @@
 /**
- * One running guest: an Extism plugin with the host functions of our interface around it. Runs on pool threads; what a
- * guest does to its instance stays there.
+ * One running guest: an instance made by Extism with the functions of our interface around it. What a guest does to its
+ * instance stays there; a call is one call of its export, and what it wrote can be taken back.
  *
  * @source wasm facts 13 (what version 1.0.3 of the host SDK does and does not do), 13.1, 14
  */
-import { type CallContext, createPlugin, type ExtismPluginOptions, type Plugin } from '@extism/extism'
+import { createPlugin, type ExtismPluginOptions } from '@extism/extism'
 import { HOST_NAMESPACE } from '../../wasm-sdk/abi.ts'
 import { KERNEL_NAMESPACE, WASI_NAMESPACE } from './check-module.ts'
-import type { LoadedModule, LogLine } from './guest-task.ts'
-import { hostFunctions } from './host-functions.ts'
-import type { SharedState } from './shared-state.ts'
+import { GuestExchange } from './guest-exchange.ts'
+import { GuestKernel, type ImportTable } from './guest-kernel.ts'
+import { GuestLog } from './guest-log.ts'
+import { GuestSnapshot } from './guest-snapshot.ts'
+import type { LoadedModule } from './guest-task.ts'
+import { CARD_SHIFT } from './rewrite/plan.ts'
+import { EXPORT_PREFIX } from './rewrite/rewrite-module.ts'
+import { wasiFunctions } from './wasi-functions.ts'
 
-const MAX_LOG_LINES = 64
-const MAX_LOG_CHARACTERS = 2_000
-/** An address has room for no more. */
-const MAX_BLOCKS = 65_000
-/** WASI's "not supported". */
-const WASI_ENOSYS = 52
+const INITIALIZE = '_initialize'
+const MAX_REASON_CHARACTERS = 2_048
 
-/** What belongs to one call; the instance's host functions read it. */
-export interface CallScope {
-  tenant: string | null
-  readonly logs: LogLine[]
-  /** By name. */
+/** What the functions of our interface know of the instance that calls them. */
+export interface InstanceFacts {
+  /** Under which values and counters are kept. */
+  readonly owner: string
+  /** By name: what the call has counted. */
   readonly counted: Map<string, number>
-  /** Extism memory held, bytes. */
-  blockBytes: number
-  blocks: number
+  /** Null until the module is instantiated: what its start asks for gives nothing. */
+  exchange(): GuestExchange | null
+  tenant(): string | null
 }
 
 /** What all guests of a thread share. */
 export interface GuestSurroundings {
-  readonly state: SharedState
-  readonly maxGuestBlockBytes: number
   /** As the guest's `get_log_level` gives it. */
   readonly logLevel: number
-  /** False when the module has counted under too many names already. */
-  mayCount(module: string, name: string): boolean
+  /** The functions of our interface, for one instance. */
+  hostFunctions(facts: InstanceFacts): ImportTable
+}
+
+/** The guest went beyond a limit of its call. */
+export class LimitBroken extends Error {
+  readonly limit: 'fuel' | 'stack' | 'exchange'
+  constructor(limit: 'fuel' | 'stack' | 'exchange', message: string) {
+    super(message)
+    this.name = 'LimitBroken'
+    this.limit = limit
+  }
 }
 
 export class GuestInstance {
-  readonly scope: CallScope = { tenant: null, logs: [], counted: new Map(), blockBytes: 0, blocks: 0 }
+  readonly log = new GuestLog()
+  /** By name: what the call has counted. */
+  readonly counted = new Map<string, number>()
   calls = 0
-  #plugin: Plugin | null = null
-  #memory: WebAssembly.Memory | null = null
+  /** Units that the last call, or the start, has burnt. */
+  burntFuel = 0
   readonly #module: LoadedModule
   readonly #surroundings: GuestSurroundings
+  readonly #kernel: GuestKernel
+  #exports: WebAssembly.Exports = {}
+  #memory: WebAssembly.Memory | null = null
+  #exchange: GuestExchange | null = null
+  #snapshot: GuestSnapshot | null = null
+  #tenant: string | null = null
 
   private constructor(module: LoadedModule, surroundings: GuestSurroundings) {
     this.#module = module
     this.#surroundings = surroundings
+    this.#kernel = new GuestKernel({
+      module,
+      log: this.log,
+      logLevel: surroundings.logLevel,
+      exchange: () => this.#exchange,
+      exports: () => this.#exports,
+      memory: () => this.#memory,
+    })
   }
 
-  /** @throws what the module's start function traps with */
+  /** @throws what the module's start traps with */
   static async open(module: LoadedModule, surroundings: GuestSurroundings): Promise<GuestInstance> {
     const instance = new GuestInstance(module, surroundings)
     const plugin = await createPlugin(module.module, {
-      useWasi: module.usesWasi,
       functions: instance.#imports() as NonNullable<ExtismPluginOptions['functions']>,
-      logger: instance.#logger() as Console,
       allowedPaths: {},
       allowedHosts: [],
     })
-    instance.#plugin = plugin
-    const { memory } = (await plugin.getInstance()).exports
-    instance.#memory = memory instanceof WebAssembly.Memory ? memory : null
+    instance.#take((await plugin.getInstance()).exports)
     return instance
   }
 
+  #take(exports: WebAssembly.Exports): void {
+    const { layout, startFuel } = this.#module
+    this.#exports = exports
+    this.#memory = (exports[`${EXPORT_PREFIX}memory:0`] as WebAssembly.Memory | undefined) ?? null
+    const exchange = new GuestExchange(exports, layout)
+    this.#exchange = exchange
+    const initialize = exports[INITIALIZE]
+    if (typeof initialize === 'function') this.#guarded(() => initialize())
+    this.burntFuel = startFuel - exchange.fuel
+    this.#snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange) : null
+  }
+
   /**
-   * @param input memory of its own
+   * @param fuel units that the call may burn
    * @returns a copy of the output; null when the guest gave none
-   * @throws when the guest traps or reports an error: the instance is of no further use
+   * @throws when the guest traps, reports an error or goes beyond a limit: the instance is of no further use
    */
-  async call(name: string, input: Uint8Array, tenant: string | null): Promise<Uint8Array | null> {
-    if (this.#plugin === null) throw new Error('the instance is not open')
+  call(name: string, input: Uint8Array, tenant: string | null, fuel: number): Uint8Array | null {
+    const exchange = this.#exchange as GuestExchange
     this.calls++
-    this.scope.tenant = tenant
-    this.scope.blockBytes = 0
-    this.scope.blocks = 0
-    this.scope.logs.length = 0
-    this.scope.counted.clear()
-    const output = await this.#plugin.call(name, input)
-    return output === null ? null : new Uint8Array(output.arrayBuffer().slice(0))
-  }
-
-  /** Before the next call of a warm instance: drops the blocks of the last one. */
-  async reset(): Promise<void> {
-    await this.#plugin?.reset()
-  }
-
-  /** Needed with WASI only, whose descriptors would stay open. */
-  async close(): Promise<void> {
-    if (this.#module.usesWasi) await this.#plugin?.close()
-  }
-
-  #imports(): Record<string, Record<string, (...args: never[]) => unknown>> {
-    const isWarm = this.#module.instance === 'reuse'
-    const kernel = {
-      alloc: (context: CallContext, size: bigint) => this.#alloc(context, size),
-      config_get: (context: CallContext, key: bigint) => this.#setting(context, key),
-      // What newer guest libraries import and this version of the SDK lacks.
-      get_log_level: () => this.#surroundings.logLevel,
-      log_trace: () => {},
-      http_headers: () => 0n,
-      error_get: () => 0n,
-      // Outgoing HTTP is not offered: the call fails in the guest.
-      http_request: () => 0n,
-      http_status_code: () => 0,
-      // In a warm instance a variable would come back as another call's memory.
-      ...(isWarm ? { var_get: () => 0n, var_set: () => {} } : {}),
+    this.#tenant = tenant
+    this.log.clear()
+    this.counted.clear()
+    this.#kernel.clear()
+    exchange.begin(input, fuel)
+    try {
+      this.#guarded(this.#exports[name] as () => unknown)
+    } finally {
+      this.burntFuel = fuel - exchange.fuel
     }
+    const { error } = exchange
+    if (error !== null) throw new Error(error)
+    return exchange.output
+  }
+
+  /** Of all memories of the guest, bytes. */
+  get memoryBytes(): number {
+    return this.#module.layout.memories.reduce((sum, { headroomPages }, index) => {
+      const memory = this.#exports[`${EXPORT_PREFIX}memory:${index}`] as WebAssembly.Memory
+      return sum + memory.buffer.byteLength - headroomPages * 65_536
+    }, 0)
+  }
+
+  /** Ready for the next call, warm. @returns false when the instance has grown too large to be kept */
+  reset(): boolean {
+    return (this.#exchange as GuestExchange).clear()
+  }
+
+  /** As it was when it was opened. @returns false when that cannot be: the instance is of no further use */
+  restore(): boolean {
+    return this.#snapshot?.restore() === true
+  }
+
+  #guarded(call: () => unknown): void {
+    try {
+      call()
+    } catch (error) {
+      throw this.#toFailure(error)
+    }
+  }
+
+  #toFailure(error: unknown): Error {
+    const limit = error instanceof WebAssembly.RuntimeError ? (this.#exchange?.brokenLimit ?? null) : null
+    if (limit === 'fuel') return new LimitBroken(limit, 'the guest has used up its fuel')
+    if (limit === 'stack' || error instanceof RangeError)
+      return new LimitBroken('stack', 'the guest called itself too deeply: its stack is used up')
+    if (limit === 'exchange')
+      return new LimitBroken(limit, 'the guest asked for more exchange memory than it may have')
+    const reason = error instanceof Error ? error.message : String(error)
+    return new Error(reason.slice(0, MAX_REASON_CHARACTERS), { cause: error })
+  }
+
+  #imports(): Record<string, ImportTable> {
+    const { kvOwner, usesWasi } = this.#module
+    const user = this.#surroundings.hostFunctions({
+      owner: kvOwner,
+      counted: this.counted,
+      exchange: () => this.#exchange,
+      tenant: () => this.#tenant,
+    })
+    const wasi = wasiFunctions({
+      memory: () => this.#memory,
+      wrote: (at, bytes) => this.#markWritten(at, bytes),
+      log: (level, text) => this.log.write(level, text),
+    })
     return {
-      [KERNEL_NAMESPACE]: kernel,
-      [HOST_NAMESPACE]: hostFunctions(this.#module.uuid, this.scope, this.#surroundings),
-      env: { abort: (_: CallContext, ...where: number[]) => this.#abort(where) },
-      // Waiting inside WASI cannot be interrupted, not even by ending the thread.
-      ...(this.#module.usesWasi ? { [WASI_NAMESPACE]: { poll_oneoff: () => WASI_ENOSYS } } : {}),
+      [KERNEL_NAMESPACE]: withContext(this.#kernel.kernel()),
+      [HOST_NAMESPACE]: withContext(user),
+      env: withContext({
+        abort: (...where: [number, number, number, number]) => this.#kernel.abort(...where),
+      }),
+      ...(usesWasi ? { [WASI_NAMESPACE]: withContext(wasi) } : {}),
     }
   }
 
-  /** Extism's memory lies outside of the guest's own and has no limit but this one. */
-  #alloc(context: CallContext, size: bigint): bigint {
-    this.scope.blockBytes += Number(size)
-    this.scope.blocks++
-    if (this.scope.blockBytes > this.#surroundings.maxGuestBlockBytes || this.scope.blocks > MAX_BLOCKS)
-      throw new Error('the guest asked for more exchange memory than it may have')
-    return context.alloc(size)
+  /** What the gateway writes into the guest's memory has to be taken back like what the guest writes. */
+  #markWritten(at: number, bytes: number): void {
+    if (!this.#module.layout.restores || this.#exchange === null || bytes === 0) return
+    const { cards } = this.#module.layout.memories[0]
+    this.#exchange.cards.fill(1, cards + (at >>> CARD_SHIFT), cards + ((at + bytes - 1) >>> CARD_SHIFT) + 1)
   }
+}
 
-  /** The SDK's own fails on empty values. */
-  #setting(context: CallContext, key: bigint): bigint {
-    const name = context.read(key)?.string() ?? ''
-    const { config } = this.#module
-    if (!Object.hasOwn(config, name)) return 0n
-    return config[name] === '' ? context.alloc(0) : context.store(config[name])
-  }
-
-  /** What AssemblyScript calls where something cannot go on. */
-  #abort([message, file, line, column]: number[]): never {
-    throw new Error(`abort: ${this.#text(message)} at ${this.#text(file)}:${line}:${column}`)
-  }
-
-  /** A string of AssemblyScript: UTF-16, its length in bytes before it. */
-  #text(pointer: number): string {
-    const memory = this.#memory?.buffer
-    if (memory === undefined || pointer < 4 || pointer > memory.byteLength) return '(no text)'
-    const bytes = new DataView(memory).getUint32(pointer - 4, true)
-    if (bytes > MAX_LOG_CHARACTERS || pointer + bytes > memory.byteLength) return '(no text)'
-    return Buffer.from(memory, pointer, bytes).toString('utf16le')
-  }
-
-  #logger(): Pick<Console, LogLine[0]> {
-    const write = (level: LogLine[0]) => (text: unknown) => {
-      if (this.scope.logs.length < MAX_LOG_LINES)
-        this.scope.logs.push([level, String(text).slice(0, MAX_LOG_CHARACTERS)])
-    }
-    return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
-  }
+/** Extism hands its own context to every function first; nothing here needs it. */
+function withContext(table: ImportTable): ImportTable {
+  return Object.fromEntries(
+    Object.entries(table).map(([name, run]) => [name, (_: unknown, ...args: never[]) => run(...args)]),
+  )
 }

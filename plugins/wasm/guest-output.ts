@@ -5,6 +5,11 @@ import { EditList } from './header-edits.ts'
 
 /** Most text that a module may carry from one event of a stream to the next, bytes. */
 const MAX_STATE_BYTES = 65_536
+/** Of the head of an output, bytes: what guests say is parsed on a thread that others wait for. */
+const MAX_HEAD_BYTES = 1_048_576
+/** Header changes, or events, of one output. */
+const MAX_ENTRIES = 1_024
+const MAX_SHOWN_CHARACTERS = 64
 const LEAST_STATUS = 200
 const GREATEST_STATUS = 599
 
@@ -32,7 +37,7 @@ export function readPhaseOutput(output: Uint8Array | null, isRequestPhase: boole
   const { head, body } = readFrame(output)
   if (head.action === 'continue') return CONTINUE
   if (head.action === 'reject') return readReject(head, body)
-  if (head.action !== 'modify') throw new BadOutput(`the action ${JSON.stringify(head.action)} is not known`)
+  if (head.action !== 'modify') throw new BadOutput(`the action ${shown(head.action)} is not known`)
   const list = new EditList(!isRequestPhase)
   list.addAll(readEdits(head))
   return {
@@ -76,6 +81,7 @@ export function readStreamOutput(output: Uint8Array | null): StreamOutput {
 
 function readEvents(events: unknown): StreamEvent[] {
   if (!Array.isArray(events)) throw new BadOutput('events is no list')
+  checkLength(events, 'events')
   return events.map((event: { name?: unknown; data?: unknown } | null) => {
     const { name = null, data } = event ?? {}
     if (typeof data !== 'string') throw new BadOutput('an event has no data')
@@ -85,8 +91,21 @@ function readEvents(events: unknown): StreamEvent[] {
   })
 }
 
+function checkLength(list: readonly unknown[], member: string): void {
+  if (list.length > MAX_ENTRIES)
+    throw new BadOutput(`${member} has ${list.length} entries; the limit is ${MAX_ENTRIES}`)
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, MAX_SHOWN_CHARACTERS)) : typeof value
+}
+
 function readFrame(output: Uint8Array): { head: Record<string, unknown>; body: Buffer } {
   try {
+    const headBytes =
+      output.length < 4 ? 0 : new DataView(output.buffer, output.byteOffset).getUint32(0, true)
+    if (headBytes > MAX_HEAD_BYTES)
+      throw new BadOutput(`the head of the output has ${headBytes} bytes; the limit is ${MAX_HEAD_BYTES}`)
     const { head, body } = decodeFrame(output)
     if (typeof head !== 'object' || head === null || Array.isArray(head))
       throw new BadOutput('the head of the output is no object')
@@ -101,6 +120,7 @@ function readEdits(head: Record<string, unknown>): ModifyAction {
   const removed = head.headers_remove ?? []
   if (!Array.isArray(removed) || !removed.every((name) => typeof name === 'string'))
     throw new BadOutput('headers_remove is no list of names')
+  checkLength(removed, 'headers_remove')
   return {
     action: 'modify',
     headers_set: readPairs(head, 'headers_set'),
@@ -115,6 +135,7 @@ function readPairs(head: Record<string, unknown>, member: string): readonly Head
     Array.isArray(pair) && pair.length === 2 && pair.every((text) => typeof text === 'string')
   if (!Array.isArray(pairs) || !pairs.every(isPair))
     throw new BadOutput(`${member} is no list of [name, value]`)
+  checkLength(pairs, member)
   return pairs as HeaderPair[]
 }
 

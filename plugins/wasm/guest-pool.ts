@@ -91,9 +91,8 @@ export class GuestPool {
     const data: GuestThreadData = {
       cells: this.#cellMemory,
       state,
-      maxGuestBlockBytes: 8 * config.maxBodyBytes,
       reuseCalls: config.reuseCalls,
-      logLevel: guestLogLevel(host.kernelConfig.log.level),
+      logLevel: host.kernelConfig.log.level,
     }
     this.#isWarm = false
     this.#pool = host.taskPool({
@@ -186,10 +185,4 @@ export class GuestPool {
     this.#log.warn({ err: error }, 'a guest thread ended')
     return { kind: 'crashed', progress }
   }
-}
-
-/** As guests get it: 1 debug, 2 info, 3 warn, 4 error, and beyond that none. */
-function guestLogLevel(level: string): number {
-  const place = ['trace', 'debug', 'info', 'warn', 'error'].indexOf(level)
-  return place < 0 ? 0x7fff_ffff : Math.max(1, place)
 }

@@ -1,19 +1,22 @@
 /**
- * The guests that one pool thread knows: takes care that each call gets the instance it may have, fresh or warm, and
- * that none is used again after a failure.
+ * The guests that one thread knows: takes care that each call gets the instance it may have, put back to how it was or
+ * warm, and that none is used again after a failure.
  */
-
-import { GuestInstance, type GuestSurroundings } from './guest-instance.ts'
+import { GuestInstance, type GuestSurroundings, LimitBroken } from './guest-instance.ts'
 import { BadOutput } from './guest-output.ts'
 import type { CallReport, LoadedModule } from './guest-task.ts'
+
+/** Tenants whose warm instances one guest keeps; the one that was longest without a call goes first. */
+const MAX_WARM_TENANTS = 16
 
 /** One call of one export. */
 export interface GuestOrder<T> {
   readonly uuid: string
   readonly exportName: string
-  /** Memory of its own. */
   readonly input: Uint8Array
   readonly tenant: string | null
+  /** Units; null for what the module may burn on an input of that size. */
+  readonly fuel: number | null
   /** Checks the output; what it throws is the guest's failure. */
   read(output: Uint8Array | null): T
 }
@@ -27,11 +30,35 @@ export interface GuestCall<T> {
 
 class Guest {
   readonly module: LoadedModule
-  /** Kept between calls: the warm instance. */
-  warm: GuestInstance | null = null
+  /** By tenant where instances keep something, under null otherwise. */
+  readonly idle = new Map<string | null, GuestInstance>()
+  /** Why the last instance could not be made. */
+  openFailure: CallReport['failure'] = null
+
   constructor(module: LoadedModule) {
     this.module = module
   }
+
+  keyOf(tenant: string | null): string | null {
+    return this.module.instance === 'reuse' ? tenant : null
+  }
+
+  keep(tenant: string | null, instance: GuestInstance): void {
+    const key = this.keyOf(tenant)
+    this.idle.delete(key)
+    this.idle.set(key, instance)
+    if (this.idle.size <= MAX_WARM_TENANTS) return
+    for (const oldest of this.idle.keys()) {
+      this.idle.delete(oldest)
+      return
+    }
+  }
+}
+
+export interface RunnerOptions {
+  readonly surroundings: GuestSurroundings
+  /** Calls after which a warm instance is replaced. */
+  readonly reuseCalls: number
 }
 
 export class GuestRunner {
@@ -39,7 +66,7 @@ export class GuestRunner {
   readonly #surroundings: GuestSurroundings
   readonly #reuseCalls: number
 
-  constructor(surroundings: GuestSurroundings, reuseCalls: number) {
+  constructor({ surroundings, reuseCalls }: RunnerOptions) {
     this.#surroundings = surroundings
     this.#reuseCalls = reuseCalls
   }
@@ -49,9 +76,7 @@ export class GuestRunner {
   }
 
   module(uuid: string): LoadedModule {
-    const guest = this.#guests.get(uuid)
-    if (guest === undefined) throw new Error(`module ${uuid} is not known to this thread`)
-    return guest.module
+    return this.#guest(uuid).module
   }
 
   /** Adds modules, and forgets those that are neither given nor live. */
@@ -63,44 +88,82 @@ export class GuestRunner {
     }
   }
 
-  /** Never throws: a guest that fails is part of life here. */
-  async call<T>({ uuid, exportName, input, tenant, read }: GuestOrder<T>): Promise<GuestCall<T>> {
+  /** A call of this tenant can be made at once. */
+  isReady(uuid: string, tenant: string | null): boolean {
+    const guest = this.#guests.get(uuid)
+    return guest !== undefined && (guest.openFailure !== null || guest.idle.has(guest.keyOf(tenant)))
+  }
+
+  /** Makes an instance; a failure is told by the next call. Never rejects. */
+  async open(uuid: string, tenant: string | null): Promise<void> {
+    const guest = this.#guest(uuid)
+    try {
+      guest.keep(tenant, await GuestInstance.open(guest.module, this.#surroundings))
+    } catch (error) {
+      guest.openFailure = toFailure(error)
+    }
+  }
+
+  /** Only when it is ready. Never throws: a guest that fails is part of life here. */
+  call<T>({ uuid, exportName, input, tenant, fuel, read }: GuestOrder<T>): GuestCall<T> {
     const startedAtMs = performance.now()
-    const guest = this.#guests.get(uuid) as Guest
-    let instance: GuestInstance | null = null
+    const guest = this.#guest(uuid)
+    const key = guest.keyOf(tenant)
+    const instance = guest.idle.get(key)
+    if (instance === undefined) {
+      const failure = guest.openFailure ?? { kind: 'error', message: 'there is no instance' }
+      guest.openFailure = null
+      return { value: null, report: { ...NOTHING, failure } }
+    }
+    const units = fuel ?? guest.module.fuel + guest.module.fuelPerByte * input.length
     let value: T | null = null
     let failure: CallReport['failure'] = null
     try {
-      instance = await this.#instance(guest)
-      value = read(await instance.call(exportName, input, tenant))
-      await this.#putBack(guest, instance)
+      value = read(instance.call(exportName, input, tenant, units))
+      if (!this.#isKept(guest.module, instance)) guest.idle.delete(key)
     } catch (error) {
-      guest.warm = null
-      await instance?.close().catch(() => {})
-      failure = { kind: error instanceof BadOutput ? 'bad_output' : 'error', message: messageOf(error) }
+      guest.idle.delete(key)
+      failure = toFailure(error, units)
     }
-    const durationUs = Math.round((performance.now() - startedAtMs) * 1000)
-    const logs = [...(instance?.scope.logs ?? [])]
-    const counted = [...(instance?.scope.counted ?? [])].flat()
-    return { value, report: { failure, durationUs, logs, counted } }
-  }
-
-  #instance(guest: Guest): Promise<GuestInstance> | GuestInstance {
-    return guest.warm ?? GuestInstance.open(guest.module, this.#surroundings)
+    const { log, counted } = instance
+    return {
+      value,
+      report: {
+        failure,
+        durationUs: Math.round((performance.now() - startedAtMs) * 1000),
+        fuel: Math.max(0, Math.min(instance.burntFuel, units)),
+        logs: log.lines.length === 0 ? NOTHING.logs : [...log.lines],
+        droppedLogs: log.dropped,
+        counted: counted.size === 0 ? NOTHING.counted : [...counted].flat(),
+      },
+    }
   }
 
   /** Warm instances wait for the next call; they are replaced now and then, since what they keep may grow. */
-  async #putBack(guest: Guest, instance: GuestInstance): Promise<void> {
-    if (guest.module.instance === 'reuse' && instance.calls < this.#reuseCalls) {
-      await instance.reset()
-      guest.warm = instance
-      return
-    }
-    guest.warm = null
-    await instance.close()
+  #isKept({ instance: mode }: LoadedModule, instance: GuestInstance): boolean {
+    if (mode === 'fresh') return instance.restore()
+    return instance.calls < this.#reuseCalls && instance.reset()
+  }
+
+  #guest(uuid: string): Guest {
+    const guest = this.#guests.get(uuid)
+    if (guest === undefined) throw new Error(`module ${uuid} is not known to this thread`)
+    return guest
   }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+const NOTHING: CallReport = Object.freeze({
+  failure: null,
+  durationUs: 0,
+  fuel: 0,
+  logs: [],
+  droppedLogs: 0,
+  counted: [],
+})
+
+function toFailure(error: unknown, units?: number): NonNullable<CallReport['failure']> {
+  const message = error instanceof Error ? error.message : String(error)
+  if (error instanceof BadOutput) return { kind: 'bad_output', message }
+  if (!(error instanceof LimitBroken) || error.limit !== 'fuel') return { kind: 'error', message }
+  return { kind: 'fuel', message: units === undefined ? message : `${message} of ${units} units` }
 }

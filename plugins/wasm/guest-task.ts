@@ -1,5 +1,6 @@
 /** What crosses between a serving thread and the pool threads that run guests, and what both know of a module. */
 import type { AttachPoint, GuestInput, ModuleNeeds } from '../../wasm-sdk/abi.ts'
+import type { Layout } from './rewrite/rewrite-module.ts'
 
 /** A registered module as every thread has it. */
 export interface LoadedModule {
@@ -7,20 +8,53 @@ export interface LoadedModule {
   readonly name: string
   /** Its row in the shared statistics. */
   readonly row: number
+  /** As it was rewritten. */
   readonly module: WebAssembly.Module
+  readonly layout: Layout
   readonly attachPoints: readonly AttachPoint[]
   readonly needs: Required<ModuleNeeds>
-  readonly instance: 'fresh' | 'reuse'
+  /** `fresh`: each call finds the instance as it was made; `reuse`: warm, one for each tenant; `shared`: one for all. */
+  readonly instance: 'fresh' | 'reuse' | 'shared'
   readonly onFailure: 'open' | 'closed'
   /** Of one call. */
   readonly timeoutMs: number
+  /** Units of one call, and for each byte of its input. */
+  readonly fuel: number
+  readonly fuelPerByte: number
+  /** Units for what runs when it is instantiated; written into the module. */
+  readonly startFuel: number
+  /** Units that this burns. */
+  readonly burntAtStart: number
+  /** `inline`: on the thread that serves the request; `auto`: there as long as its calls burn little. */
+  readonly placement: 'pool' | 'inline' | 'auto'
+  /** Under which its values and counters are kept: the next module of the name finds them. */
+  readonly kvOwner: string
   readonly config: Readonly<Record<string, string>>
   readonly usesWasi: boolean
+  readonly match: Matcher
+  /** Its OnError and OnResponse also see what the access check refused. */
+  readonly seesRefused: boolean
+  /** Runs beside the others: what it says is compared and told, never done. Null for modules that take part. */
+  readonly shadowOf: string | null
   /** Runs code when it is instantiated: never done ahead of a call, where no deadline watches. */
   readonly hasStart: boolean
 }
 
-/** In order of registration. */
+/** What a request must have to reach the module; members left out say nothing. */
+export interface Matcher {
+  /** Paths as routes declare them; a star at the end stands for whatever follows. The same for models and values. */
+  readonly routes?: readonly string[]
+  readonly models?: readonly string[]
+  readonly tenants?: readonly string[]
+  /** By name in lower case. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Part of all requests, 0 to 1, by their id. */
+  readonly share?: number
+  /** The other part. */
+  readonly isInverse?: boolean
+}
+
+/** In order of priority, then of registration. */
 export interface ModuleSet {
   readonly modules: readonly LoadedModule[]
 }
@@ -31,16 +65,20 @@ export type EditKind = 'set' | 'add' | 'remove'
 
 export type LogLine = readonly [level: 'debug' | 'info' | 'warn' | 'error', text: string]
 
-/** Why a call failed: the guest trapped or reported an error, or gave what is no valid output. */
-export type GuestFailure = { readonly kind: 'error' | 'bad_output'; readonly message: string }
+/** Why a call failed: the guest trapped or reported an error, gave what is no valid output, or ran out of fuel. */
+export type GuestFailure = { readonly kind: 'error' | 'bad_output' | 'fuel'; readonly message: string }
 
 /** How one call went, whatever its phase. */
 export interface CallReport {
   /** Null when it went well. */
   readonly failure: GuestFailure | null
-  /** Microseconds in the guest, instantiation included. */
+  /** Microseconds in the guest, and to put it back. */
   readonly durationUs: number
+  /** Units burnt. */
+  readonly fuel: number
   readonly logs: readonly LogLine[]
+  /** Lines beyond those. */
+  readonly droppedLogs: number
   /** What the guest counted: [name, delta, …]. */
   readonly counted: readonly (string | number)[]
 }
@@ -148,26 +186,30 @@ export interface StreamReport extends CallReport {
 export type GuestReply =
   /** Modules of the chain that this thread does not know: send them along. */
   | { readonly kind: 'missing' }
-  /** Per item, the results of the modules that were called. */
+  /** Per item, the results of the modules that were called; items at the end may be missing and are sent again. */
   | { readonly kind: 'phases'; readonly items: readonly (readonly PhaseResult[])[] }
   | {
       readonly kind: 'stream'
       readonly items: readonly StreamItemResult[]
       readonly reports: readonly StreamReport[]
     }
-  | { readonly kind: 'describe'; readonly failure: string | null; readonly json: string | null }
+  | {
+      readonly kind: 'describe'
+      readonly failure: string | null
+      readonly json: string | null
+      /** Units that the start has burnt. */
+      readonly startFuel: number
+    }
 
 /** `workerData` of pool threads. */
 export interface GuestThreadData {
   /** Two 32-bit numbers a task: which call runs, 1-based (0: none yet), and since when. */
   readonly cells: SharedArrayBuffer
   readonly state: SharedArrayBuffer
-  /** Of Extism memory that one call may hold. */
-  readonly maxGuestBlockBytes: number
   /** Calls after which a warm instance is replaced. */
   readonly reuseCalls: number
-  /** Least level that guests need to send: 1 debug, 2 info, 3 warn, 4 error, 5 none. */
-  readonly logLevel: number
+  /** Of the gateway, by name. */
+  readonly logLevel: string
 }
 
 /** Progress of a task of items: place of the item times this, plus place of the module in the chain, plus 1. */

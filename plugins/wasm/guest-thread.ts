@@ -1,8 +1,9 @@
 /** What a pool thread does with a task. Loaded by threads that know nothing else of the gateway. */
-import { threadId, workerData } from 'node:worker_threads'
+import { workerData } from 'node:worker_threads'
 import { DESCRIBE_EXPORT } from '../../wasm-sdk/abi.ts'
-import { GuestInstance, type GuestSurroundings } from './guest-instance.ts'
+import { GuestInstance } from './guest-instance.ts'
 import { GuestRunner } from './guest-runner.ts'
+import { guestSurroundings } from './guest-surroundings.ts'
 import {
   type DescribeTask,
   type GuestReply,
@@ -10,33 +11,22 @@ import {
   type GuestThreadData,
   type PhaseResult,
   PROGRESS_BASE,
+  type StreamItemResult,
+  type StreamReport,
   sharedClockMs,
 } from './guest-task.ts'
 import { runPhase } from './run-phase.ts'
 import { runStream } from './run-stream.ts'
-import { SharedState } from './shared-state.ts'
 
-/** More names would let a guest fill the metrics. */
-const MAX_COUNTED_NAMES = 32
 /** Of a description, characters. */
 const MAX_DESCRIPTION = 65_536
+const NO_INPUT = new Uint8Array(0)
 
 const data = workerData as GuestThreadData
 const cells = new Int32Array(data.cells)
-const countedNames = new Map<string, Set<string>>()
 
-const surroundings: GuestSurroundings = {
-  state: new SharedState(data.state, threadId),
-  maxGuestBlockBytes: data.maxGuestBlockBytes,
-  logLevel: data.logLevel,
-  mayCount(module, name) {
-    const names = countedNames.get(module) ?? new Set()
-    countedNames.set(module, names)
-    if (names.size < MAX_COUNTED_NAMES) names.add(name)
-    return names.has(name)
-  },
-}
-const runner = new GuestRunner(surroundings, data.reuseCalls)
+const surroundings = guestSurroundings(data.state, data.logLevel)
+const runner = new GuestRunner({ surroundings, reuseCalls: data.reuseCalls })
 
 /** Called by the pool, one task at a time. */
 export async function runTask(task: GuestTask): Promise<GuestReply> {
@@ -47,8 +37,14 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
     Atomics.store(cells, task.cell * 2, progress)
   }
   if (task.kind === 'stream') {
-    const onStart = (item: number, module: number) => start(item * PROGRESS_BASE + module + 1)
-    return { kind: 'stream', ...(await runStream(runner, task, onStart)) }
+    const reports: StreamReport[] = []
+    const streams: StreamItemResult[] = []
+    for (const [place, item] of task.items.entries()) {
+      const onStart = (module: number) => start(place * PROGRESS_BASE + module + 1)
+      const run = runStream({ runner, chain: task.chain, item, reports, fuel: null, onStart })
+      streams.push(await finish(run, item.tenant))
+    }
+    return { kind: 'stream', items: streams, reports }
   }
   if (task.kind === 'describe') {
     start(1)
@@ -57,21 +53,37 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
   const items: PhaseResult[][] = []
   for (const [place, item] of task.items.entries()) {
     const onStart = (module: number) => start(place * PROGRESS_BASE + module + 1)
-    items.push(await runPhase(runner, item, task.chain, onStart))
+    const run = runPhase({ runner, item, chain: task.chain, fuel: null, onStart })
+    const results = await finish(run, item.input.request.tenant)
+    items.push(results)
+    // Who waits behind a guest that burnt all it had is better asked again: the module may be suspended by now.
+    if (results.some(({ failure }) => failure?.kind === 'fuel')) break
   }
   return { kind: 'phases', items }
 }
 
+/** Goes on to the end, making the instances that are missing. */
+async function finish<T>(run: Generator<string, T>, tenant: string | null): Promise<T> {
+  for (;;) {
+    const step = run.next()
+    if (step.done === true) return step.value
+    await runner.open(step.value, tenant)
+  }
+}
+
 async function describe({ chain, hasDescribe }: DescribeTask): Promise<GuestReply> {
-  const [uuid] = chain
+  const module = runner.module(chain[0])
+  let startFuel = 0
   try {
-    const instance = await GuestInstance.open(runner.module(uuid), surroundings)
-    const output = hasDescribe ? await instance.call(DESCRIBE_EXPORT, new Uint8Array(0), null) : null
-    await instance.close()
+    const instance = await GuestInstance.open(module, surroundings)
+    startFuel = instance.burntFuel
+    const output = hasDescribe ? instance.call(DESCRIBE_EXPORT, NO_INPUT, null, module.fuel) : null
     if (output !== null && output.length > MAX_DESCRIPTION)
-      return { kind: 'describe', failure: 'the description is too long', json: null }
-    return { kind: 'describe', failure: null, json: output && Buffer.from(output).toString('utf8') }
+      return { kind: 'describe', failure: 'the description is too long', json: null, startFuel }
+    const json = output && Buffer.from(output).toString('utf8')
+    return { kind: 'describe', failure: null, json, startFuel }
   } catch (error) {
-    return { kind: 'describe', failure: error instanceof Error ? error.message : String(error), json: null }
+    const failure = error instanceof Error ? error.message : String(error)
+    return { kind: 'describe', failure, json: null, startFuel }
   }
 }

@@ -1,6 +1,14 @@
 /** The wasm plugin: middleware modules of the operator's own, in WebAssembly, on requests, answers, errors and streams. */
 import { definePlugin, defineValidator, type Host, Store } from '#kernel'
-import { ListModules, ModulesReplica, RegisterModules, RemoveModule } from './commands.ts'
+import {
+  ListModules,
+  ModulesReplica,
+  PromoteModule,
+  RegisterModules,
+  RemoveModule,
+  ReplaceModule,
+  RollBackModule,
+} from './commands.ts'
 import { checkWasmConfig, type WasmConfig, wasmConfig } from './config.ts'
 import { GuestPool } from './guest-pool.ts'
 import { ModuleStats } from './module-stats.ts'
@@ -8,9 +16,10 @@ import { Registry } from './registry.ts'
 import { wasmRoutes } from './routes.ts'
 import { SavedModules } from './saved-modules.ts'
 import { Serving } from './serving.ts'
-import { RegistrationSchema } from './wire.ts'
+import { ModuleChangeSchema, RegistrationSchema } from './wire.ts'
 
 const registrationValidator = defineValidator(RegistrationSchema)
+const changeValidator = defineValidator(ModuleChangeSchema)
 
 export default definePlugin({
   manifest: {
@@ -60,7 +69,12 @@ function openRegistry(
   host.onCommand(RegisterModules, ({ body, asker }) =>
     registry.register(registrationValidator.parse(body).modules, asker),
   )
-  host.onCommand(ListModules, () => registry.list())
+  host.onCommand(ListModules, ({ isFull }) => registry.list(isFull))
+  host.onCommand(ReplaceModule, ({ uuid, body, asker }) =>
+    registry.replace(uuid, changeValidator.parse(body), asker),
+  )
+  host.onCommand(PromoteModule, ({ uuid, asker }) => registry.promote(uuid, asker))
+  host.onCommand(RollBackModule, ({ uuid, asker }) => registry.rollback(uuid, asker))
   host.onCommand(RemoveModule, ({ uuid, asker }) => registry.remove(uuid, asker))
   const suspended = host.metrics.gauge({
     name: 'weir_wasm_suspended',

@@ -2,12 +2,14 @@
 import { createHash } from 'node:crypto'
 import { defineValidator, type Static, Type } from '#kernel'
 import { ABI_VERSION, type AttachPoint, type ModuleNeeds } from '../../wasm-sdk/abi.ts'
+import { BadModule } from './bad-module.ts'
+import { buildGuest, compileModule, startFuel } from './build-guest.ts'
 import { checkExports, checkImports, hasDescribe } from './check-module.ts'
 import type { WasmConfig } from './config.ts'
 import type { GuestPool } from './guest-pool.ts'
-import type { LoadedModule } from './guest-task.ts'
+import type { LoadedModule, Matcher } from './guest-task.ts'
 import { Refused, readModuleFile } from './module-file.ts'
-import { BadModule, hasStartSection, limitMemory, readSections } from './wasm-binary.ts'
+import { hasStartSection, readSections } from './wasm-binary.ts'
 import { type ModuleDescriptor, ModuleNeedsSchema } from './wire.ts'
 
 const MAX_NAME_LENGTH = 128
@@ -15,7 +17,7 @@ const MAX_NAME_LENGTH = 128
 const DescriptionSchema = Type.Object({
   abi: Type.Integer(),
   needs: Type.Optional(ModuleNeedsSchema),
-  instance: Type.Optional(Type.Union([Type.Literal('fresh'), Type.Literal('reuse')])),
+  instance: Type.Optional(Type.Union([Type.Literal('fresh'), Type.Literal('reuse'), Type.Literal('shared')])),
   on_failure: Type.Optional(Type.Union([Type.Literal('open'), Type.Literal('closed')])),
 })
 type Description = Static<typeof DescriptionSchema>
@@ -56,45 +58,55 @@ export async function loadModule(
   const attachPoints = [...new Set(descriptor.attach_points.map(({ Middleware }) => Middleware))]
   if (attachPoints.length === 0) throw new Refused('attach_points must name at least one attach point')
   readSections(bytes)
-  const module = await compile(limitMemory(bytes, config.memoryPages))
-  checkImports(module, usesWasi)
-  checkExports(module, attachPoints)
+  // The engine's own judgement, before anything is made of it.
+  const original = await compileModule(bytes)
+  checkImports(original, usesWasi)
+  checkExports(original, attachPoints)
+  const fuel = descriptor.fuel ?? config.fuel
   const trial: Ready = {
     uuid,
     name: descriptor.name,
-    module,
+    ...(await buildGuest(bytes, 'fresh', config)),
     attachPoints: attachPoints as AttachPoint[],
     needs: needsOf({}),
     instance: 'fresh',
     onFailure: 'open',
     timeoutMs: descriptor.timeout_ms ?? config.timeoutMs,
+    fuel,
+    fuelPerByte: config.fuelPerByte,
+    startFuel: startFuel(config),
+    burntAtStart: 0,
+    placement: descriptor.placement ?? config.placement,
+    kvOwner: descriptor.name,
     config: descriptor.config ?? {},
     usesWasi,
+    match: matcherOf(descriptor),
+    seesRefused: descriptor.on === 'refused',
+    shadowOf: null,
     hasStart: hasStartSection(bytes),
   }
-  const description = await tryModule(trial, pool)
+  const { description, burntAtStart } = await tryModule(trial, pool)
+  const instance = descriptor.instance ?? description.instance ?? 'fresh'
   return {
     ...trial,
+    burntAtStart,
+    // Warm instances are not put back, so they need not note what they write.
+    ...(instance === 'fresh' ? {} : await buildGuest(bytes, instance, config)),
     needs: needsOf({ ...description.needs, ...descriptor.needs }),
-    instance: descriptor.instance ?? description.instance ?? 'fresh',
+    instance,
     onFailure: descriptor.on_failure ?? description.on_failure ?? 'open',
   }
 }
 
-async function compile(bytes: Uint8Array<ArrayBuffer>): Promise<WebAssembly.Module> {
-  try {
-    return await WebAssembly.compile(bytes)
-  } catch (error) {
-    throw new BadModule(`invalid module: ${(error as Error).message}`)
-  }
-}
-
 /** Instantiates it once, where it can do no harm if code of the guest runs, and asks what it needs. */
-async function tryModule(module: Ready, pool: GuestPool): Promise<Partial<Description>> {
+async function tryModule(
+  module: Ready,
+  pool: GuestPool,
+): Promise<{ description: Partial<Description>; burntAtStart: number }> {
   const { uuid, timeoutMs } = module
   if (!module.hasStart && !module.usesWasi && !hasDescribe(module.module)) {
     await instantiate(module.module)
-    return {}
+    return { description: {}, burntAtStart: 0 }
   }
   const end = await pool.run({
     draft: { kind: 'describe', chain: [uuid], hasDescribe: hasDescribe(module.module) },
@@ -104,9 +116,9 @@ async function tryModule(module: Ready, pool: GuestPool): Promise<Partial<Descri
   if (end.kind === 'timeout') throw new Refused('the module did not start or describe itself in time')
   if (end.kind !== 'reply' || end.reply.kind !== 'describe')
     throw new Refused('the module could not be tried')
-  const { failure, json } = end.reply
+  const { failure, json, startFuel: burntAtStart } = end.reply
   if (failure !== null) throw new Refused(`the module failed when it was tried: ${failure}`)
-  return json === null ? {} : readDescription(json)
+  return { description: json === null ? {} : readDescription(json), burntAtStart }
 }
 
 /** Without a start function this runs no code: it finds data that does not fit into the memory. */
@@ -141,11 +153,18 @@ function readDescription(json: string): Description {
   return description
 }
 
+function matcherOf({ match = {} }: ModuleDescriptor): Matcher {
+  if (match.headers === undefined) return match
+  const headers = Object.entries(match.headers).map(([name, value]) => [name.toLowerCase(), value] as const)
+  return { ...match, headers: Object.fromEntries(headers) }
+}
+
 function needsOf(given: ModuleNeeds): Required<ModuleNeeds> {
   const lower = (needs: boolean | readonly string[]) =>
     typeof needs === 'boolean' ? needs : needs.map((name) => name.toLowerCase())
   return {
     headers: lower(given.headers ?? true),
+    credentials: given.credentials ?? false,
     request_body: given.request_body ?? false,
     response_headers: lower(given.response_headers ?? true),
     response_body: given.response_body ?? false,

@@ -10,13 +10,23 @@ export interface Registered {
   readonly hash: string
   readonly sizeBytes: number
   readonly createdAtNs: bigint
+  /** The version whose place this one may take; null for those that run by themselves. */
+  readonly trialOf: string | null
 }
 
-export function toModuleList(modules: readonly Registered[], stats: ModuleStats): ModuleList {
+/** @param earlier versions to go back to, by name; null leaves out what the specification does not have */
+export function toModuleList(
+  modules: readonly Registered[],
+  stats: ModuleStats,
+  earlier: ((name: string) => number) | null,
+): ModuleList {
   const { total, successful, failed, timeUs, maxTimeUs } = stats.totals()
   const totalMs = Math.floor(timeUs / 1_000)
   return {
-    modules: modules.map((module) => toRecord(module, stats)),
+    modules: modules.map((module) => ({
+      ...toRecord(module, stats),
+      ...(earlier === null ? {} : { module_state: toState(module, stats, earlier(module.loaded.name)) }),
+    })),
     metrics: {
       total_executions: total,
       successful_executions: successful,
@@ -26,6 +36,27 @@ export function toModuleList(modules: readonly Registered[], stats: ModuleStats)
       max_execution_time_ms: Math.ceil(maxTimeUs / 1_000),
       average_execution_time_ms: total === 0 ? 0 : totalMs / total,
     },
+  }
+}
+
+function toState(
+  { loaded, trialOf }: Registered,
+  stats: ModuleStats,
+  earlier: number,
+): NonNullable<ModuleRecord['module_state']> {
+  const { failed, timeUs, fuel, maxFuel, suspendedUntilMs } = stats.ofModule(loaded.row)
+  return {
+    failed_executions: failed,
+    suspended_until: suspendedUntilMs === null ? null : new Date(suspendedUntilMs).toISOString(),
+    cpu_ms: timeUs / 1_000,
+    fuel_total: fuel,
+    fuel_max: maxFuel,
+    placement: loaded.placement,
+    instance: loaded.instance,
+    on_failure: loaded.onFailure,
+    trial: trialOf === null ? null : loaded.shadowOf === null ? 'canary' : 'shadow',
+    trial_of: trialOf,
+    earlier_versions: earlier,
   }
 }
 

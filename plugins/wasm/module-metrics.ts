@@ -3,8 +3,17 @@ import type { Metrics } from '#kernel'
 import { ATTACH_POINTS, type AttachPoint } from '../../wasm-sdk/abi.ts'
 import type { LoadedModule } from './guest-task.ts'
 
-const OUTCOMES = ['continue', 'modify', 'reject', 'error', 'bad_output', 'timeout', 'crashed'] as const
-const SKIP_REASONS = ['suspended', 'saturated', 'reply_too_large'] as const
+const OUTCOMES = [
+  'continue',
+  'modify',
+  'reject',
+  'error',
+  'bad_output',
+  'fuel',
+  'timeout',
+  'crashed',
+] as const
+const SKIP_REASONS = ['suspended', 'saturated', 'reply_too_large', 'unreadable_stream'] as const
 
 export type Outcome = (typeof OUTCOMES)[number]
 export type SkipReason = (typeof SKIP_REASONS)[number]
@@ -15,6 +24,9 @@ export class ModuleMetrics {
   readonly #skipped
   readonly #dropped
   readonly #counted
+  readonly #compared
+  readonly #fuel
+  readonly #droppedLines
   /** Names that guests count under, by module name. */
   readonly #countedNames = new Map<string, Set<string>>()
 
@@ -39,6 +51,21 @@ export class ModuleMetrics {
       name: 'weir_wasm_dropped_headers_total',
       help: 'Header changes of WASM modules that were refused.',
       labels: ['module'],
+    })
+    this.#fuel = metrics.counter({
+      name: 'weir_wasm_fuel_total',
+      help: 'Units that calls of WASM modules have burnt.',
+      labels: ['module'],
+    })
+    this.#droppedLines = metrics.counter({
+      name: 'weir_wasm_dropped_log_lines_total',
+      help: 'Log lines of WASM modules, and about their failures, beyond what is written.',
+      labels: ['module'],
+    })
+    this.#compared = metrics.counter({
+      name: 'weir_wasm_shadow_comparisons_total',
+      help: 'Calls of versions that only watch, by whether they would have done the same.',
+      labels: ['module', 'verdict'],
     })
     this.#counted = metrics.counter({
       name: 'weir_wasm_module_events_total',
@@ -71,6 +98,18 @@ export class ModuleMetrics {
     }
   }
 
+  burnt({ name }: LoadedModule, fuel: number): void {
+    this.#fuel.labels(name).inc(fuel)
+  }
+
+  droppedLines({ name }: LoadedModule, count: number): void {
+    if (count > 0) this.#droppedLines.labels(name).inc(count)
+  }
+
+  compared({ name }: LoadedModule, isSame: boolean): void {
+    this.#compared.labels(name, isSame ? 'same' : 'different').inc()
+  }
+
   /** The last module of that name is gone. */
   forget(name: string): void {
     for (const point of ATTACH_POINTS) {
@@ -79,6 +118,9 @@ export class ModuleMetrics {
     }
     for (const reason of SKIP_REASONS) this.#skipped.remove(name, reason)
     this.#dropped.remove(name)
+    this.#fuel.remove(name)
+    this.#droppedLines.remove(name)
+    for (const verdict of ['same', 'different']) this.#compared.remove(name, verdict)
     for (const counted of this.#countedNames.get(name) ?? []) this.#counted.remove(name, counted)
     this.#countedNames.delete(name)
   }

@@ -5,6 +5,11 @@ const ACCESS_COUNT = 0
 const LAST_ACCESSED_NS = 1
 const FAILURES_IN_A_ROW = 2
 const SUSPENDED_UNTIL_MS = 3
+/** Of the module; the last row counts the same of all. */
+const MODULE_FAILED = 4
+const MODULE_TIME_US = 5
+const MODULE_FUEL = 6
+const MODULE_MAX_FUEL = 7
 const ROW = 8
 const SUCCESSFUL = 0
 const FAILED = 1
@@ -18,6 +23,18 @@ export interface ExecutionTotals {
   /** Microseconds */
   readonly timeUs: number
   readonly maxTimeUs: number
+}
+
+export interface ModuleTotals {
+  readonly failed: number
+  /** Microseconds */
+  readonly timeUs: number
+  /** Units */
+  readonly fuel: number
+  /** Of one call. */
+  readonly maxFuel: number
+  /** Milliseconds since 1970; null while it is not suspended. */
+  readonly suspendedUntilMs: number | null
 }
 
 export interface BreakerSettings {
@@ -53,8 +70,12 @@ export class ModuleStats {
    *
    * @returns true when this failure has suspended the module
    */
-  count(row: number, durationUs: number, isSuccess: boolean): boolean {
+  count(row: number, durationUs: number, isSuccess: boolean, fuel = 0): boolean {
     const at = row * ROW
+    Atomics.add(this.#cells, at + MODULE_TIME_US, BigInt(durationUs))
+    Atomics.add(this.#cells, at + MODULE_FUEL, BigInt(Math.round(fuel)))
+    this.#raise(at + MODULE_MAX_FUEL, BigInt(Math.round(fuel)))
+    if (!isSuccess) Atomics.add(this.#cells, at + MODULE_FAILED, 1n)
     Atomics.add(this.#cells, at + ACCESS_COUNT, 1n)
     this.#raise(at + LAST_ACCESSED_NS, wallClockNs())
     Atomics.add(this.#cells, this.#totals + (isSuccess ? SUCCESSFUL : FAILED), 1n)
@@ -79,6 +100,19 @@ export class ModuleStats {
 
   isSuspended(row: number): boolean {
     return Atomics.load(this.#cells, row * ROW + SUSPENDED_UNTIL_MS) > BigInt(Date.now())
+  }
+
+  /** What one module's calls came to. */
+  ofModule(row: number): ModuleTotals {
+    const read = (cell: number) => Number(Atomics.load(this.#cells, row * ROW + cell))
+    const until = read(SUSPENDED_UNTIL_MS)
+    return {
+      failed: read(MODULE_FAILED),
+      timeUs: read(MODULE_TIME_US),
+      fuel: read(MODULE_FUEL),
+      maxFuel: read(MODULE_MAX_FUEL),
+      suspendedUntilMs: until > Date.now() ? until : null,
+    }
   }
 
   accessCount(row: number): number {

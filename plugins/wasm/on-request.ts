@@ -4,26 +4,35 @@ import type { Chain } from './active-modules.ts'
 import { wasmErrors } from './errors.ts'
 import type { EditKind } from './guest-task.ts'
 import { applyEdits } from './header-edits.ts'
+import { selectModules } from './matcher.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
 import { guestInput } from './request-facts.ts'
 
 /** @throws payload_too_large (413) when a module needs a body that is too large to be shown, wasm_module_failed (500) */
-export async function runOnRequest(
+export function runOnRequest(
   phases: PhaseChain,
   chain: Chain,
   ctx: RequestContext,
   maxBodyBytes: number,
-): Promise<Reply | undefined> {
+): Reply | undefined | Promise<Reply | undefined> {
   // Asked for only where it is needed: who reads the body keeps its memory.
+  const modules = selectModules(chain.modules, chain.isSelective, ctx)
+  if (modules.length === 0) return undefined
   const body = chain.needsRequestBody ? ctx.bodyBytes : null
   if (body !== null && body.length > maxBodyBytes) throw wasmErrors.payload_too_large(maxBodyBytes)
-  const end = await phases.run(chain.modules, {
-    point: 'OnRequest',
+  const message = {
+    point: 'OnRequest' as const,
     input: guestInput(ctx, 'request'),
     requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
     responseHeaders: null,
     body,
-  })
+    isGone: () => ctx.isDone,
+  }
+  const end = phases.run(modules, message, chain.shadows)
+  return end instanceof Promise ? end.then((ended) => applyEnd(ctx, ended)) : applyEnd(ctx, end)
+}
+
+function applyEnd(ctx: RequestContext, end: PhaseEnd): Reply | undefined {
   if (ctx.isDone) return undefined
   if (end.rejection !== null) return toReply(end.rejection)
   for (let i = 0; i < end.edits.length; i += 3) {

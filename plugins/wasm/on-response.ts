@@ -14,10 +14,14 @@ import type { ActiveModules, Chain } from './active-modules.ts'
 import type { CallBook } from './call-book.ts'
 import type { LoadedModule } from './guest-task.ts'
 import { applyEdits } from './header-edits.ts'
-import type { PhaseChain, PhaseEnd, PhaseMessage } from './phase-chain.ts'
+import { selectModules } from './matcher.ts'
+import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
+import type { PhaseMessage } from './phase-message.ts'
 import { guestInput } from './request-facts.ts'
 
 const STREAM_TYPES = ['text/event-stream', 'application/x-ndjson']
+/** Of refusals by the access check. */
+const REFUSED_STATUSES = [401, 403]
 /** From here on an answer is an error to OnError modules. */
 const LEAST_ERROR_STATUS = 500
 
@@ -29,11 +33,31 @@ export interface ResponseParts {
   readonly maxBodyBytes: number
 }
 
+/** Media types are compared as RFC 9110, section 8.3.1, says: whatever their case, without parameters. */
 export function isStream({ headers }: IncomingResponse): boolean {
-  for (let i = 0; i < headers.length; i += 2) {
-    if (headers[i] === 'content-type') return STREAM_TYPES.some((type) => headers[i + 1].startsWith(type))
-  }
-  return false
+  const type = headerOf(headers, 'content-type')
+  return type !== null && STREAM_TYPES.includes(type.split(';', 1)[0].trim().toLowerCase())
+}
+
+/** Events of such a stream reach the OnStreamEvent modules: it is neither packed nor of another form. */
+export function isReadableStream({ headers }: IncomingResponse): boolean {
+  const encoding = headerOf(headers, 'content-encoding')
+  const isPlain = encoding === null || encoding.trim().toLowerCase() === 'identity'
+  return isPlain && headerOf(headers, 'content-type')?.startsWith(STREAM_TYPES[0]) === true
+}
+
+/** The access check refused the caller, and this is what the gateway tells it. */
+export function isRefusal(ctx: RequestContext, { status, headers }: IncomingResponse): boolean {
+  return (
+    ctx.identity === null &&
+    REFUSED_STATUSES.includes(status) &&
+    headerOf(headers, 'x-weir-error-code') !== null
+  )
+}
+
+function headerOf(headers: readonly string[], name: string): string | null {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
+  return null
 }
 
 /** @param errorSeen the request's error has been through OnError already */
@@ -83,15 +107,21 @@ async function onePhase(
 ): Promise<void> {
   const { status, headers, body } = response
   const shown = body !== null && body.length <= maxBodyBytes ? body : null
-  const modules = shown === null ? withoutBodyReaders(chain.modules, book) : chain.modules
+  const selected = selectModules(chain.modules, chain.isSelective, ctx, isRefusal(ctx, response))
+  const modules = shown === null ? withoutBodyReaders(selected, book) : selected
   if (modules.length === 0) return
   const phase = point === 'OnError' ? 'error' : 'response'
-  const end = await phases.run(modules, {
-    point,
-    input: guestInput(ctx, phase, { response: { status, is_stream: false }, error }),
-    ...shownHeaders(ctx, chain, headers),
-    body: chain.needsResponseBody ? shown : null,
-  })
+  const end = await phases.run(
+    modules,
+    {
+      point,
+      input: guestInput(ctx, phase, { response: { status, is_stream: false }, error }),
+      ...shownHeaders(ctx, chain, headers),
+      body: chain.needsResponseBody ? shown : null,
+      isGone: () => ctx.isDone,
+    },
+    chain.shadows,
+  )
   applyEnd(response, end)
 }
 
@@ -145,7 +175,9 @@ export async function runOnError(
   const body = Buffer.from(reply.body as Buffer)
   const headers = ['content-type', reply.contentType, ...reply.headers]
   const response: IncomingResponse = { status, headers, body }
-  const end = await phases.run(chain.modules, {
+  const selected = selectModules(chain.modules, chain.isSelective, ctx, isRefusedBy(ctx, error))
+  if (selected.length === 0) return error
+  const end = await phases.run(selected, {
     point: 'OnError',
     input: guestInput(ctx, 'error', {
       response: { status, is_stream: false },
@@ -153,6 +185,7 @@ export async function runOnError(
     }),
     ...shownHeaders(ctx, chain, headers),
     body: chain.needsResponseBody ? body : null,
+    isGone: () => ctx.isDone,
   })
   if (end.edits.length === 0 && end.status === null && end.body === null && end.rejection === null)
     return error
@@ -162,6 +195,11 @@ export async function runOnError(
     headers: response.headers,
     body: response.body ?? body,
   }
+}
+
+/** Before the access check was passed nobody but modules that ask for it is told. */
+function isRefusedBy(ctx: RequestContext, error: GatewayError): boolean {
+  return ctx.identity === null && isAuthFailure(error)
 }
 
 /** Nobody who was refused may be let in by the error's way out. */

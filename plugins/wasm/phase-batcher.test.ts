@@ -11,6 +11,7 @@ const work = (...modules: LoadedModule[]): PhaseWork => ({
   modules,
   item: {} as PhaseWork['item'],
   body: null,
+  isGone: () => false,
 })
 
 /** A pool that answers when the test says so. */
@@ -36,7 +37,13 @@ const turn = () => vi.advanceTimersByTimeAsync(0)
 
 function open(threads = 1, maxWaiting = 100) {
   const pool = new StubPool()
-  return { pool, batcher: new PhaseBatcher(pool as unknown as GuestPool, threads, maxWaiting) }
+  const suspended = new Set<LoadedModule>()
+  const isSuspended = (one: LoadedModule) => suspended.has(one)
+  return {
+    pool,
+    suspended,
+    batcher: new PhaseBatcher(pool as unknown as GuestPool, threads, maxWaiting, isSuspended),
+  }
 }
 
 test('what arrives in one turn goes together, and each gets the results of its own modules', async () => {
@@ -107,4 +114,23 @@ test('a batch that no thread began is refused', async () => {
   await turn()
   pool.tasks.shift()?.end({ kind: 'timeout', progress: 0 })
   expect(await end).toEqual({ kind: 'refused' })
+})
+
+test('a call that waits is not made any more once its module is suspended, or its request is over', async () => {
+  const { pool, batcher, suspended } = open()
+  const [a, b] = [module('a'), module('b')]
+  void batcher.run(work(a))
+  await turn()
+  let isGone = false
+  const waiting = [
+    batcher.run(work(b)),
+    batcher.run({ ...work(a), isGone: () => isGone }),
+    batcher.run(work(a)),
+  ]
+  suspended.add(b)
+  isGone = true
+  pool.answer()
+  await turn()
+  expect(await Promise.all(waiting.slice(0, 2))).toEqual([{ kind: 'suspended' }, { kind: 'gone' }])
+  expect(pool.tasks[0].items).toHaveLength(1)
 })

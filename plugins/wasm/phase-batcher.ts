@@ -15,6 +15,8 @@ export interface PhaseWork {
   readonly item: Omit<PhaseItem, 'modules' | 'body'>
   /** Stays here: it is what goes on when a guest fails. Null where no module needs it. */
   readonly body: Uint8Array | null
+  /** The request is over: nobody waits for the call any more. */
+  isGone(): boolean
 }
 
 /** How the phase went. */
@@ -24,6 +26,13 @@ export type PhaseWorkEnd =
   | { readonly kind: 'timeout' | 'crashed'; readonly module: number }
   /** No call was made, or its turn did not come in time. */
   | { readonly kind: 'refused' }
+  /** No call was made, since a module was suspended while it waited. */
+  | { readonly kind: 'suspended' }
+  /** No call was made, since nobody waits for it any more. */
+  | { readonly kind: 'gone' }
+
+/** How much longer calls may wait for threads that are only starting, milliseconds. */
+const START_GRACE_MS = 5_000
 
 interface Waiting {
   readonly work: PhaseWork
@@ -35,15 +44,23 @@ interface Waiting {
 export class PhaseBatcher extends Batcher<Waiting> {
   readonly #pool: GuestPool
   readonly #maxOpen: number
+  readonly #isSuspended: (module: LoadedModule) => boolean
   /** Requests that wait or are under way. */
   #open = 0
 
   /**
    * @param threads of the pool: as many batches are under way at most
    * @param maxWaiting requests that may wait beyond one for each thread
+   * @param isSuspended asked again when a call's turn has come
    */
-  constructor(pool: GuestPool, threads: number, maxWaiting: number) {
+  constructor(
+    pool: GuestPool,
+    threads: number,
+    maxWaiting: number,
+    isSuspended: (module: LoadedModule) => boolean,
+  ) {
     super(threads)
+    this.#isSuspended = isSuspended
     this.#pool = pool
     this.#maxOpen = threads + maxWaiting
   }
@@ -57,7 +74,8 @@ export class PhaseBatcher extends Batcher<Waiting> {
         this.#open--
         settle(end)
       }
-      this.waiting.push({ work, dueAtMs: performance.now() + work.modules[0].timeoutMs, resolve })
+      const graceMs = this.#pool.isStarting ? START_GRACE_MS : 0
+      this.waiting.push({ work, dueAtMs: performance.now() + work.modules[0].timeoutMs + graceMs, resolve })
       this.schedule()
     })
   }
@@ -73,7 +91,9 @@ export class PhaseBatcher extends Batcher<Waiting> {
       bodyBytes += waiting.work.body?.length ?? 0
       if (batch.length > 0 && bodyBytes > MAX_BATCH_BODY_BYTES) break
       taken++
-      if (waiting.dueAtMs < nowMs) waiting.resolve({ kind: 'refused' })
+      if (waiting.work.isGone()) waiting.resolve({ kind: 'gone' })
+      else if (waiting.work.modules.some(this.#isSuspended)) waiting.resolve({ kind: 'suspended' })
+      else if (waiting.dueAtMs < nowMs) waiting.resolve({ kind: 'refused' })
       else batch.push(waiting)
     }
     this.waiting.splice(0, taken)
@@ -90,8 +110,11 @@ export class PhaseBatcher extends Batcher<Waiting> {
     })
     if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
     else if (ended.reply.kind === 'phases') {
-      for (const [place, results] of ended.reply.items.entries())
-        batch[place].resolve({ kind: 'results', results })
+      const { items } = ended.reply
+      for (const [place, results] of items.entries()) batch[place].resolve({ kind: 'results', results })
+      if (items.length === batch.length) return
+      this.waiting.unshift(...batch.slice(items.length))
+      this.schedule()
     }
   }
 

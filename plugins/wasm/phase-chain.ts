@@ -1,24 +1,10 @@
-/**
- * Takes one phase of a request through its modules: one hop to the pool for all of them, another only when a thread had
- * to be ended in the middle. Applies each module's failure policy.
- */
-import type { GuestInput } from '../../wasm-sdk/abi.ts'
 import type { CallBook } from './call-book.ts'
 import { wasmErrors } from './errors.ts'
-import type { HeaderEdits, LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
+import type { HeaderEdits, LoadedModule, PhaseResult } from './guest-task.ts'
+import type { InlineGuests } from './inline-guests.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
-
-/** What the modules of a phase are shown. */
-export interface PhaseMessage {
-  readonly point: PhaseItem['point']
-  /** Without headers. */
-  readonly input: GuestInput
-  /** Flat lists; null where no module needs them. */
-  readonly requestHeaders: readonly string[] | null
-  readonly responseHeaders: readonly string[] | null
-  /** Copied for the pool; null where no module needs it. */
-  readonly body: Uint8Array | null
-}
+import type { PhaseMessage } from './phase-message.ts'
+import { ShadowCalls } from './shadow-calls.ts'
 
 /** What they made of it. */
 export interface PhaseEnd {
@@ -31,24 +17,51 @@ export interface PhaseEnd {
 }
 
 export class PhaseChain {
+  readonly #inline: InlineGuests
+  readonly #shadows: ShadowCalls
   readonly #batcher: PhaseBatcher
   readonly #book: CallBook
 
-  constructor(batcher: PhaseBatcher, book: CallBook) {
+  constructor(inline: InlineGuests, batcher: PhaseBatcher, book: CallBook) {
+    this.#shadows = new ShadowCalls(batcher, book)
+    this.#inline = inline
     this.#batcher = batcher
     this.#book = book
   }
 
-  /** @throws wasm_module_failed (500) when a module that must not fail did */
-  async run(chain: readonly LoadedModule[], message: PhaseMessage): Promise<PhaseEnd> {
-    const { body, ...item } = message
-    let rest: readonly LoadedModule[] = chain.filter((module) => this.#isUsable(module))
+  /**
+   * At once where all modules run on this thread.
+   * @throws wasm_module_failed (500) when a module that must not fail did
+   */
+  run(
+    chain: readonly LoadedModule[],
+    message: PhaseMessage,
+    shadows: readonly LoadedModule[] = [],
+  ): PhaseEnd | Promise<PhaseEnd> {
+    const { body, isGone: _isGone, ...item } = message
+    const usable = chain.filter((module) => this.#isUsable(module))
+    if (usable.length === 0) return nothingChanged()
+    const results = this.#inline.phase(usable, item, body)
+    return results === null
+      ? this.#inPool(usable, message, shadows)
+      : this.#toEnd(usable, message, results, shadows)
+  }
+
+  async #inPool(
+    usable: readonly LoadedModule[],
+    message: PhaseMessage,
+    shadows: readonly LoadedModule[],
+  ): Promise<PhaseEnd> {
+    const { body, isGone, ...item } = message
+    let rest = usable
     while (rest.length > 0) {
-      const ended = await this.#batcher.run({ modules: rest, item, body })
-      if (ended.kind === 'results') return this.#toEnd(rest, message, ended.results)
-      rest = this.#afterFailure(rest, message, ended)
+      const ended = await this.#batcher.run({ modules: rest, item, body, isGone })
+      if (ended.kind === 'results') return this.#toEnd(rest, message, ended.results, shadows)
+      if (ended.kind === 'gone') break
+      if (ended.kind === 'suspended') rest = rest.filter((module) => this.#isUsable(module))
+      else rest = this.#afterFailure(rest, message, ended)
     }
-    return { edits: [], status: null, body: null, rejection: null }
+    return nothingChanged()
   }
 
   #isUsable(module: LoadedModule): boolean {
@@ -64,10 +77,16 @@ export class PhaseChain {
 
   #toEnd(
     chain: readonly LoadedModule[],
-    { point, input }: PhaseMessage,
+    message: PhaseMessage,
     results: readonly PhaseResult[],
+    shadows: readonly LoadedModule[],
   ): PhaseEnd {
-    const end: PhaseEnd = { edits: [], status: null, body: null, rejection: null }
+    const { point, input } = message
+    for (const shadow of shadows) {
+      const place = chain.findIndex(({ uuid }) => uuid === shadow.shadowOf)
+      if (place >= 0 && place < results.length) void this.#shadows.compare(shadow, message, results, place)
+    }
+    const end = nothingChanged()
     for (const [place, result] of results.entries()) {
       const module = chain[place]
       const { failure, action, status, edits, body } = result
@@ -92,7 +111,7 @@ export class PhaseChain {
   #afterFailure(
     chain: readonly LoadedModule[],
     { point, input }: PhaseMessage,
-    ended: Exclude<PhaseWorkEnd, { kind: 'results' }>,
+    ended: Exclude<PhaseWorkEnd, { kind: 'results' | 'suspended' | 'gone' }>,
   ): readonly LoadedModule[] {
     if (ended.kind === 'refused') {
       for (const module of chain) this.#skip(module, 'saturated')
@@ -105,4 +124,8 @@ export class PhaseChain {
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     return chain.filter((other) => other !== module)
   }
+}
+
+function nothingChanged(): PhaseEnd {
+  return { edits: [], status: null, body: null, rejection: null }
 }

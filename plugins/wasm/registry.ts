@@ -1,6 +1,7 @@
 /** The registered modules, on control: registers and removes them one after another, and publishes every change. */
 import { type Logger, uuidV7 } from '#kernel'
-import type { Asker } from './commands.ts'
+import { BadModule } from './bad-module.ts'
+import type { Asker, ChangeResult } from './commands.ts'
 import type { WasmConfig } from './config.ts'
 import { wasmErrors } from './errors.ts'
 import type { GuestPool } from './guest-pool.ts'
@@ -9,9 +10,9 @@ import { loadModule, type ModuleFile, readModule } from './load-module.ts'
 import { Refused } from './module-file.ts'
 import { type Registered, toModuleList } from './module-list.ts'
 import { type ModuleStats, wallClockNs } from './module-stats.ts'
+import { ModuleVersions, withoutTrials } from './module-versions.ts'
 import type { SavedModule, SavedModules } from './saved-modules.ts'
-import { BadModule } from './wasm-binary.ts'
-import type { AddResult, ModuleDescriptor, ModuleList } from './wire.ts'
+import type { AddResult, ModuleChange, ModuleDescriptor, ModuleList } from './wire.ts'
 
 export interface RegistryParts {
   readonly config: WasmConfig
@@ -28,9 +29,12 @@ export class Registry {
   #modules: readonly Registered[] = []
   /** Saved ones that could not be loaded: they may still be removed. */
   readonly #leftOut = new Set<string>()
+  /** Names of modules that came through the API. */
+  readonly #isSaved = new Set<string>()
   /** Changes happen one after another. */
   #last: Promise<unknown> = Promise.resolve()
   #nextRow = 0
+  readonly #versions = new ModuleVersions()
 
   constructor(parts: RegistryParts) {
     this.#parts = parts
@@ -81,15 +85,103 @@ export class Registry {
         return { isRemoved: false, text: `no module has the uuid ${uuid}` }
       await this.#parts.saved.remove(uuid)
       this.#leftOut.delete(uuid)
-      this.#modules = this.#modules.filter((module) => module !== found)
+      this.#modules = found === undefined ? this.#modules : this.#without(found)
       await this.#publish()
       this.#audit('removed', uuid, found?.loaded.name ?? null, found?.hash ?? null, asker)
       return { isRemoved: true, text: `module ${uuid} was removed` }
     })
   }
 
-  list(): ModuleList {
-    return toModuleList(this.#modules, this.#parts.stats)
+  /** A new version in the place of one that runs, or on trial beside it. @returns why not, or the uuid */
+  replace(uuid: string, change: ModuleChange, asker: Asker): Promise<ChangeResult> {
+    return this.#change(uuid, asker, async (old) => {
+      const { trial, ...members } = change
+      const descriptor = { ...old.descriptor, ...members, name: old.descriptor.name }
+      this.#checkRoom()
+      const file = await readModule(descriptor, this.#parts.config)
+      const next = await this.#load(uuidV7(), descriptor, file, wallClockNs())
+      this.#parts.stats.begin(next.loaded.row, next.createdAtNs)
+      const modules =
+        trial === undefined
+          ? this.#versions.replace(this.#modules, old, next)
+          : this.#versions.tryOut(this.#modules, old, next, trial)
+      return {
+        modules,
+        uuid: next.loaded.uuid,
+        action: trial === undefined ? 'replaced' : `put on trial (${trial.kind})`,
+      }
+    })
+  }
+
+  /** The version on trial takes over. */
+  promote(uuid: string, asker: Asker): Promise<ChangeResult> {
+    return this.#change(uuid, asker, async (trial) => ({
+      modules: this.#versions.promote(this.#modules, trial),
+      uuid,
+      action: 'promoted',
+    }))
+  }
+
+  /** Back to the version before; where one is on trial, that ends. */
+  rollback(uuid: string, asker: Asker): Promise<ChangeResult> {
+    return this.#change(uuid, asker, async (current) => {
+      const place = this.#modules.indexOf(current)
+      const modules = this.#versions.rollback(this.#modules, current)
+      const kept = modules.find(({ loaded }) => loaded.name === current.loaded.name)
+      return { modules, uuid: kept?.loaded.uuid ?? modules[place].loaded.uuid, action: 'rolled back' }
+    })
+  }
+
+  #change(
+    uuid: string,
+    asker: Asker,
+    act: (found: Registered) => Promise<{ modules: Registered[]; uuid: string; action: string }>,
+  ): Promise<ChangeResult> {
+    return this.#queue(async () => {
+      const found = this.#modules.find(({ loaded }) => loaded.uuid === uuid)
+      if (found === undefined) return { uuid: null, text: `no module has the uuid ${uuid}` }
+      try {
+        const before = this.#modules
+        const changed = await act(found)
+        await this.#saveChange(before, changed.modules)
+        this.#modules = changed.modules
+        await this.#publish()
+        this.#audit(changed.action, changed.uuid, found.loaded.name, null, asker)
+        return { uuid: changed.uuid, text: `module ${found.loaded.name} was ${changed.action}` }
+      } catch (error) {
+        if (!(error instanceof Refused || error instanceof BadModule)) throw error
+        return { uuid: null, text: error.message }
+      } finally {
+        await this.#parts.pool.close()
+      }
+    })
+  }
+
+  /** Only what runs by itself is kept over restarts, and only what came through the API. */
+  async #saveChange(before: readonly Registered[], after: readonly Registered[]): Promise<void> {
+    const ids = (modules: readonly Registered[]) =>
+      new Set(modules.filter(({ trialOf }) => trialOf === null).map(({ loaded }) => loaded.uuid))
+    const [old, next] = [ids(before), ids(after)]
+    const isSaved = before.some(({ loaded }) => !next.has(loaded.uuid) && this.#isSaved.has(loaded.name))
+    if (!isSaved) return
+    for (const module of after)
+      if (next.has(module.loaded.uuid) && !old.has(module.loaded.uuid))
+        await this.#parts.saved.save(toSaved(module))
+    for (const uuid of old) if (!next.has(uuid)) await this.#parts.saved.remove(uuid)
+  }
+
+  #without(found: Registered): readonly Registered[] {
+    const left = withoutTrials(this.#modules, found).filter(({ loaded }) => loaded.uuid !== found.loaded.uuid)
+    if (!left.some(({ loaded }) => loaded.name === found.loaded.name))
+      this.#versions.forget(found.loaded.name)
+    // Of one on trial, the other gets its requests back.
+    const other = left.find(({ loaded }) => loaded.uuid === found.trialOf)
+    return other === undefined ? left : withoutTrials(left, other)
+  }
+
+  list(isFull: boolean): ModuleList {
+    const earlier = isFull ? (name: string) => this.#versions.earlierCount(name) : null
+    return toModuleList(this.#modules, this.#parts.stats, earlier)
   }
 
   async #registerOne(descriptor: ModuleDescriptor, asker: Asker): Promise<AddResult> {
@@ -110,7 +202,10 @@ export class Registry {
     const file = await readModule(descriptor, this.#parts.config)
     this.#checkDuplicate(file)
     const registered = await this.#load(uuidV7(), descriptor, file, wallClockNs())
-    if (asker !== null) await this.#parts.saved.save(toSaved(registered))
+    if (asker !== null) {
+      await this.#parts.saved.save(toSaved(registered))
+      this.#isSaved.add(descriptor.name)
+    }
     await this.#take(registered)
     return registered
   }
@@ -136,12 +231,12 @@ export class Registry {
     const { config, pool } = this.#parts
     const ready = await loadModule(uuid, descriptor, file, config, pool)
     const loaded: LoadedModule = { ...ready, row: this.#freeRow() }
-    return { loaded, descriptor, hash: file.hash, sizeBytes: file.bytes.length, createdAtNs }
+    return { loaded, descriptor, hash: file.hash, sizeBytes: file.bytes.length, createdAtNs, trialOf: null }
   }
 
   async #take(registered: Registered): Promise<void> {
     this.#parts.stats.begin(registered.loaded.row, registered.createdAtNs)
-    this.#modules = [...this.#modules, registered]
+    this.#modules = inOrder([...this.#modules, registered])
     await this.#publish()
   }
 
@@ -152,6 +247,7 @@ export class Registry {
       if (file.hash !== one.hash) throw new Refused('the file has changed since it was registered')
       this.#checkDuplicate(file)
       await this.#take(await this.#load(one.uuid, one.descriptor, file, BigInt(one.createdAtNs)))
+      this.#isSaved.add(one.descriptor.name)
     } catch (cause) {
       const fields = { module: one.descriptor.name, module_uuid: one.uuid, file: one.descriptor.file_path }
       if (one.onFailure === 'closed') {
@@ -194,6 +290,12 @@ export class Registry {
     this.#last = result.catch(() => {})
     return result
   }
+}
+
+/** The higher priority first; what was registered earlier stays before what came later. */
+function inOrder(modules: readonly Registered[]): readonly Registered[] {
+  const priority = ({ descriptor }: Registered) => descriptor.priority ?? 0
+  return modules.toSorted((a, b) => priority(b) - priority(a))
 }
 
 function toSaved({ loaded, descriptor, hash, createdAtNs }: Registered): SavedModule {

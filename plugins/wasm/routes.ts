@@ -1,8 +1,23 @@
 /** The /wasm routes: HTTP in and out only; what they ask is decided on control. @source API spec 4.7, wasm facts 4 */
 import { adminErrorFormat, type Host, isUuid, type RequestContext, type RouteDefinition, Type } from '#kernel'
-import { type Asker, ListModules, RegisterModules, RemoveModule } from './commands.ts'
+import {
+  type Asker,
+  type ChangeResult,
+  ListModules,
+  PromoteModule,
+  RegisterModules,
+  RemoveModule,
+  ReplaceModule,
+  RollBackModule,
+} from './commands.ts'
 import { tenantOf } from './request-facts.ts'
-import { ModuleListSchema, RegistrationReplySchema, RegistrationSchema } from './wire.ts'
+import {
+  ModuleChangeReplySchema,
+  ModuleChangeSchema,
+  ModuleListSchema,
+  RegistrationReplySchema,
+  RegistrationSchema,
+} from './wire.ts'
 
 const base = { access: 'admin', errors: adminErrorFormat, endpoint: 'wasm' } as const
 const tag = 'WASM modules'
@@ -32,11 +47,61 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'GET',
       path: '/wasm',
-      handler: async (ctx) => ctx.json(200, await host.command(ListModules, null)),
+      handler: async (ctx) => {
+        const isFull = ctx.queryParam('detail') === 'full'
+        ctx.json(200, await host.command(ListModules, { isFull }))
+      },
       docs: {
-        summary: 'List modules and what their calls took',
+        summary: 'List modules and what their calls took; with detail=full also fuel, failures and versions',
         tag,
         responses: { 200: { description: 'In order of registration.', schema: ModuleListSchema } },
+      },
+    },
+    {
+      ...base,
+      method: 'PUT',
+      path: '/wasm/:module_uuid',
+      handler: (ctx) =>
+        change(ctx, (uuid, asker) => host.command(ReplaceModule, { uuid, body: ctx.bodyJson(), asker })),
+      docs: {
+        summary: 'Put a new version in the place of a module, or on trial beside it',
+        tag,
+        body: ModuleChangeSchema,
+        responses: {
+          200: {
+            description: 'In use on every thread; streams under way end on the old one.',
+            schema: ModuleChangeReplySchema,
+          },
+          400: { description: 'Bad body, no such module, or the new version was refused.', ...plainText },
+        },
+      },
+    },
+    {
+      ...base,
+      method: 'POST',
+      path: '/wasm/:module_uuid/promote',
+      handler: (ctx) => change(ctx, (uuid, asker) => host.command(PromoteModule, { uuid, asker })),
+      docs: {
+        summary: 'Let the version on trial take over',
+        tag,
+        responses: {
+          200: { description: 'It has.', schema: ModuleChangeReplySchema },
+          400: { description: 'No such module, or it is not on trial.', ...plainText },
+        },
+      },
+    },
+    {
+      ...base,
+      method: 'POST',
+      path: '/wasm/:module_uuid/rollback',
+      handler: (ctx) => change(ctx, (uuid, asker) => host.command(RollBackModule, { uuid, asker })),
+      docs: {
+        summary: 'End a trial, or go back to the version before',
+        tag,
+        responses: {
+          200: { description: 'The version before is in use.', schema: ModuleChangeReplySchema },
+          400: { description: 'No such module, or no version before.', ...plainText },
+        },
       },
     },
     {
@@ -67,6 +132,20 @@ async function register(host: Host, ctx: RequestContext): Promise<void> {
   })
   const isWhole = results.every((result) => 'Success' in result)
   ctx.json(isWhole ? 200 : 400, { modules: echoed })
+}
+
+async function change(
+  ctx: RequestContext,
+  act: (uuid: string, asker: Asker) => Promise<ChangeResult>,
+): Promise<void> {
+  const given = ctx.param('module_uuid')
+  if (!isUuid(given)) {
+    ctx.text(400, 'invalid module uuid')
+    return
+  }
+  const { uuid, text } = await act(given.toLowerCase(), askerOf(ctx))
+  if (uuid === null) ctx.text(400, text)
+  else ctx.json(200, { module_uuid: uuid, message: text })
 }
 
 async function remove(host: Host, ctx: RequestContext): Promise<void> {

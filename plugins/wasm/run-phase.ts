@@ -1,5 +1,11 @@
 /** Runs one phase of one request through its chain of modules, each seeing what those before it changed. Pool threads. */
-import { EXPORT_OF_ATTACH_POINT, encodeFrame, type GuestInput, type HeaderPair } from '../../wasm-sdk/abi.ts'
+import {
+  CREDENTIAL_HEADERS,
+  EXPORT_OF_ATTACH_POINT,
+  encodeFrame,
+  type GuestInput,
+  type HeaderPair,
+} from '../../wasm-sdk/abi.ts'
 import { readPhaseOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
 import type { LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
@@ -15,16 +21,25 @@ interface Working {
   body: Uint8Array | null
 }
 
-/**
- * @param chain UUIDs of the modules that the item's positions mean
- * @param onStart told before each call, with the position of the module
- */
-export async function runPhase(
-  runner: GuestRunner,
-  item: PhaseItem,
-  chain: readonly string[],
-  onStart: (module: number) => void,
-): Promise<PhaseResult[]> {
+export interface PhaseRun {
+  readonly runner: GuestRunner
+  readonly item: PhaseItem
+  /** UUIDs of the modules that the item's positions mean. */
+  readonly chain: readonly string[]
+  /** Units of each call; null for what the modules may burn. */
+  readonly fuel: number | null
+  /** Told before each call, with the position of the module. */
+  onStart(module: number): void
+}
+
+/** Yields the module that needs an instance before it can go on. */
+export function* runPhase({
+  runner,
+  item,
+  chain,
+  fuel,
+  onStart,
+}: PhaseRun): Generator<string, PhaseResult[]> {
   const isRequest = item.point === 'OnRequest'
   const working: Working = {
     requestHeaders: item.requestHeaders,
@@ -36,12 +51,15 @@ export async function runPhase(
   for (const position of item.modules) {
     onStart(position)
     const module = runner.module(chain[position])
+    const { tenant } = item.input.request
+    if (!runner.isReady(module.uuid, tenant)) yield module.uuid
     const frame = encodeFrame(headFor(module, item.input, working), bodyFor(module, isRequest, working))
-    const { value, report } = await runner.call({
+    const { value, report } = runner.call({
       uuid: module.uuid,
       exportName: EXPORT_OF_ATTACH_POINT[item.point],
       input: frame,
-      tenant: item.input.request.tenant,
+      tenant,
+      fuel,
       read: (output) => readPhaseOutput(output, isRequest),
     })
     const result: PhaseResult = value === null ? { ...report, ...UNCHANGED } : { ...report, ...value }
@@ -65,7 +83,7 @@ function apply(working: Working, { edits, status, body }: PhaseResult, isRequest
 }
 
 function headFor({ needs }: LoadedModule, input: GuestInput, working: Working): GuestInput {
-  const request = withHeaders(input.request, working.requestHeaders, needs.headers)
+  const request = withHeaders(input.request, working.requestHeaders, needs.headers, needs.credentials)
   if (input.response === undefined) return { ...input, request }
   const response = withHeaders(
     { ...input.response, status: working.status },
@@ -79,17 +97,25 @@ function withHeaders<T extends object>(
   message: T,
   headers: readonly string[] | null,
   needs: boolean | readonly string[],
+  showsCredentials = false,
 ): T {
   if (headers === null || needs === false) return message
-  return { ...message, headers: toPairs(headers, needs) }
+  return { ...message, headers: toPairs(headers, needs, showsCredentials) }
 }
 
-/** @param needs true for all, or the names wanted */
-export function toPairs(headers: readonly string[], needs: boolean | readonly string[]): HeaderPair[] {
+/** @param needs true for all but credentials, or the names wanted */
+export function toPairs(
+  headers: readonly string[],
+  needs: boolean | readonly string[],
+  showsCredentials = false,
+): HeaderPair[] {
   const pairs: HeaderPair[] = []
   for (let i = 0; i < headers.length; i += 2) {
-    if (needs === true || (Array.isArray(needs) && needs.includes(headers[i])))
-      pairs.push([headers[i], headers[i + 1]])
+    const isShown =
+      needs === true
+        ? showsCredentials || !CREDENTIAL_HEADERS.includes(headers[i])
+        : Array.isArray(needs) && needs.includes(headers[i])
+    if (isShown) pairs.push([headers[i], headers[i + 1]])
   }
   return pairs
 }

@@ -2,14 +2,7 @@
 import { ABI_VERSION, EXPORT_OF_ATTACH_POINT, FRAME_HEAD_BYTES } from '../../wasm-sdk/abi.ts'
 import { readStreamOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
-import type {
-  OutEvent,
-  StreamEvent,
-  StreamItem,
-  StreamItemResult,
-  StreamReport,
-  StreamTask,
-} from './guest-task.ts'
+import type { OutEvent, StreamEvent, StreamItem, StreamItemResult, StreamReport } from './guest-task.ts'
 
 /** An event on its way through the chain. */
 interface Travelling {
@@ -18,78 +11,78 @@ interface Travelling {
   readonly isWritten: boolean
 }
 
-/** @param onStart told before each call: place of the item in the task, and of the module in the task's chain */
-export async function runStream(
-  runner: GuestRunner,
-  task: StreamTask,
-  onStart: (item: number, module: number) => void,
-): Promise<{ items: StreamItemResult[]; reports: StreamReport[] }> {
-  const reports: StreamReport[] = []
-  const items: StreamItemResult[] = []
-  for (const [place, item] of task.items.entries()) {
-    const run = new ItemRun({ runner, task, item, reports, onStart: (module) => onStart(place, module) })
-    items.push(await run.all())
-  }
-  return { items, reports }
-}
-
-interface ItemRunParts {
+export interface StreamRun {
   readonly runner: GuestRunner
-  readonly task: StreamTask
+  /** UUIDs of the modules that the items' positions mean. */
+  readonly chain: readonly string[]
   readonly item: StreamItem
   /** Where calls are noted. */
   readonly reports: StreamReport[]
+  /** Units of each call; null for what the modules may burn. */
+  readonly fuel: number | null
   /** Told before each call, with the place of the module in the task's chain. */
   onStart(module: number): void
 }
 
+/** Events of one stream. Yields the module that needs an instance before it can go on. */
+export function runStream(run: StreamRun): Generator<string, StreamItemResult> {
+  return new ItemRun(run).all()
+}
+
 class ItemRun {
   readonly #runner: GuestRunner
-  readonly #task: StreamTask
+  readonly #chain: readonly string[]
+  readonly #fuel: number | null
   readonly #item: StreamItem
   readonly #onStart: (module: number) => void
   readonly #reports: StreamReport[]
   readonly #states: string[]
   #failedClosed = -1
 
-  constructor({ runner, task, item, reports, onStart }: ItemRunParts) {
+  constructor({ runner, chain, item, reports, fuel, onStart }: StreamRun) {
     this.#runner = runner
-    this.#task = task
+    this.#chain = chain
+    this.#fuel = fuel
     this.#item = item
     this.#reports = reports
     this.#onStart = onStart
     this.#states = [...item.states]
   }
 
-  async all(): Promise<StreamItemResult> {
+  *all(): Generator<string, StreamItemResult> {
     const { events, isEnd } = this.#item
     const out: OutEvent[] = []
     for (const [source, event] of events.entries()) {
-      out.push(...(await this.#through(0, [{ source, event, isWritten: false }], source)).map(toOut))
+      for (const one of yield* this.#through(0, [{ source, event, isWritten: false }], source))
+        out.push(toOut(one))
       if (this.#failedClosed >= 0) break
     }
-    if (isEnd && this.#failedClosed < 0) out.push(...(await this.#end()).map(toOut))
+    if (isEnd && this.#failedClosed < 0) for (const one of yield* this.#end()) out.push(toOut(one))
     return { out, states: this.#states, failedClosed: this.#failedClosed }
   }
 
   /** Each module's last word goes through the modules behind it, before theirs. */
-  async #end(): Promise<Travelling[]> {
+  *#end(): Generator<string, Travelling[]> {
     const index = this.#item.events.length
     const out: Travelling[] = []
     for (let place = 0; place < this.#item.modules.length && this.#failedClosed < 0; place++) {
-      const added = (await this.#call(place, null, index)) ?? []
+      const added = (yield* this.#call(place, null, index)) ?? []
       const travelling = added.map((event) => ({ source: index, event, isWritten: true }))
-      out.push(...(await this.#through(place + 1, travelling, index)))
+      for (const one of yield* this.#through(place + 1, travelling, index)) out.push(one)
     }
     return out
   }
 
-  async #through(from: number, given: readonly Travelling[], index: number): Promise<readonly Travelling[]> {
+  *#through(
+    from: number,
+    given: readonly Travelling[],
+    index: number,
+  ): Generator<string, readonly Travelling[]> {
     let current = given
     for (let place = from; place < this.#item.modules.length && current.length > 0; place++) {
       const next: Travelling[] = []
       for (const one of current) {
-        const events = await this.#call(place, one.event, index)
+        const events = yield* this.#call(place, one.event, index)
         if (this.#failedClosed >= 0) return []
         if (events === null) next.push(one)
         else for (const event of events) next.push({ source: one.source, event, isWritten: true })
@@ -100,22 +93,24 @@ class ItemRun {
   }
 
   /** @param event null for the end of the stream @returns null when the event passes as it is */
-  async #call(
+  *#call(
     place: number,
     event: StreamEvent | null,
     index: number,
-  ): Promise<readonly StreamEvent[] | null> {
+  ): Generator<string, readonly StreamEvent[] | null> {
     const { modules, prefixes, firstIndex, tenant, requestId } = this.#item
     const module = modules[place]
-    const uuid = this.#task.chain[module]
+    const uuid = this.#chain[module]
     this.#onStart(module)
+    if (!this.#runner.isReady(uuid, tenant)) yield uuid
     const about = { index: firstIndex + index, name: event?.name ?? null, is_end: event === null }
     const frame = streamFrame(prefixes[place], about, this.#states[place], event?.data ?? '')
-    const { value, report } = await this.#runner.call({
+    const { value, report } = this.#runner.call({
       uuid,
       exportName: EXPORT_OF_ATTACH_POINT.OnStreamEvent,
       input: frame,
       tenant,
+      fuel: this.#fuel,
       read: readStreamOutput,
     })
     this.#reports.push({ ...report, module, requestId, isChanged: value !== null && value.events !== null })

@@ -10,14 +10,19 @@ import type {
 import { ActiveModules } from './active-modules.ts'
 import { CallBook } from './call-book.ts'
 import type { WasmConfig } from './config.ts'
+import { wasmErrors } from './errors.ts'
 import { GuestPool } from './guest-pool.ts'
+import { guestSurroundings } from './guest-surroundings.ts'
 import type { ModuleSet } from './guest-task.ts'
+import { InlineGuests } from './inline-guests.ts'
+import { selectModules } from './matcher.ts'
 import { ModuleMetrics } from './module-metrics.ts'
 import type { ModuleStats } from './module-stats.ts'
 import { runOnRequest } from './on-request.ts'
-import { isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
+import { isReadableStream, isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
 import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
+import { Placements } from './placements.ts'
 import { StreamBatcher } from './stream-batcher.ts'
 import { StreamSession } from './stream-session.ts'
 
@@ -33,6 +38,7 @@ interface RequestNote {
 export class Serving {
   readonly #config: WasmConfig
   readonly #active = new ActiveModules()
+  readonly #inline: InlineGuests
   readonly #pool: GuestPool
   readonly #metrics: ModuleMetrics
   readonly #phases: PhaseChain
@@ -46,10 +52,20 @@ export class Serving {
     this.#config = config
     this.#pool = new GuestPool({ host, config, state, live: () => this.#active.all })
     this.#metrics = new ModuleMetrics(host.metrics)
-    const book = new CallBook(stats, this.#metrics, host.log)
+    const placements = new Placements(config.inline.fuel)
+    const book = new CallBook(stats, this.#metrics, host.log, placements)
+    this.#inline = new InlineGuests(
+      { surroundings: guestSurroundings(state, host.kernelConfig.log.level), reuseCalls: config.reuseCalls },
+      placements,
+      config.inline,
+    )
     const { poolThreads, queueLimit } = config
-    this.#phases = new PhaseChain(new PhaseBatcher(this.#pool, poolThreads, queueLimit), book)
-    this.#batcher = new StreamBatcher(this.#pool, book, poolThreads)
+    this.#phases = new PhaseChain(
+      this.#inline,
+      new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => book.isSuspended(module)),
+      book,
+    )
+    this.#batcher = new StreamBatcher(this.#inline, this.#pool, book, poolThreads)
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, book, maxBodyBytes }
     this.#note = host.slot<RequestNote>()
@@ -74,6 +90,7 @@ export class Serving {
     const names = new Set(set.modules.map(({ name }) => name))
     for (const { name } of this.#active.all) if (!names.has(name)) this.#metrics.forget(name)
     this.#active.update(set)
+    this.#inline.update(set.modules)
     if (set.modules.length > 0) this.#pool.open()
     const chain = (point: Parameters<ActiveModules['chain']>[0]) => this.#active.chain(point)
     const [request, response] = [chain('OnRequest'), chain('OnResponse')]
@@ -98,11 +115,22 @@ export class Serving {
 
   #onResponse(ctx: RequestContext, response: IncomingResponse): Promise<void> | undefined {
     if (isStream(response)) {
+      this.#checkReadable(ctx, response)
       if (this.#active.chain('OnStreamEvent').needsResponseHeaders)
         this.#noteOf(ctx).responseHeaders = [...response.headers]
       return undefined
     }
     return runOnResponse(this.#responses, ctx, response, this.#note.get(ctx)?.errorSeen === true)
+  }
+
+  /** What a module that must not fail cannot see is refused. @throws wasm_module_failed (500) */
+  #checkReadable(ctx: RequestContext, response: IncomingResponse): void {
+    const { modules, isSelective } = this.#active.chain('OnStreamEvent')
+    if (modules.length === 0 || isReadableStream(response)) return
+    for (const module of selectModules(modules, isSelective, ctx)) {
+      this.#responses.book.skip(module, 'unreadable_stream')
+      if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
+    }
   }
 
   #onError(ctx: RequestContext, error: GatewayError) {
@@ -116,7 +144,11 @@ export class Serving {
     const note = this.#noteOf(ctx)
     note.session ??= new StreamSession(
       this.#batcher,
-      this.#active.chain('OnStreamEvent').modules,
+      selectModules(
+        this.#active.chain('OnStreamEvent').modules,
+        this.#active.chain('OnStreamEvent').isSelective,
+        ctx,
+      ),
       ctx,
       note.responseHeaders,
     )

@@ -3,7 +3,7 @@ import { nextEventEnd, readEvent } from '#kernel'
 import type { StreamEvent } from './guest-task.ts'
 
 /** Ends streams of the chat style; never shown to guests. */
-const DONE = '[DONE]'
+export const DONE = '[DONE]'
 
 /** One block of the stream, up to and with its empty line. */
 export interface EventBlock {

@@ -8,7 +8,9 @@ import {
   type StreamEvent,
   type StreamItem,
   type StreamItemResult,
+  type StreamReport,
 } from './guest-task.ts'
+import type { InlineGuests } from './inline-guests.ts'
 
 /** Streams whose events go together at most: a longer batch would let each wait for all. */
 const MAX_BATCH = 64
@@ -35,31 +37,60 @@ interface Waiting {
 }
 
 export class StreamBatcher extends Batcher<Waiting> {
+  readonly #inline: InlineGuests
   readonly #pool: GuestPool
   readonly #book: CallBook
 
   /** @param threads of the pool: as many batches are under way at most */
-  constructor(pool: GuestPool, book: CallBook, threads: number) {
+  constructor(inline: InlineGuests, pool: GuestPool, book: CallBook, threads: number) {
     super(threads)
+    this.#inline = inline
     this.#pool = pool
     this.#book = book
   }
 
-  /** @returns the events to send on; null when a module that must not fail did. Never rejects. */
-  run(work: StreamWork): Promise<StreamItemResult['out'] | null> {
+  /** At once where all modules run on this thread. @returns the events to send on; null when a module that must not fail did. Never rejects. */
+  run(work: StreamWork): StreamItemResult['out'] | null | Promise<StreamItemResult['out'] | null> {
     const places: number[] = []
     for (const [place, module] of work.modules.entries()) {
       if (!this.#book.isSuspended(module)) places.push(place)
       else {
         this.#book.skip(module, 'suspended')
-        if (module.onFailure === 'closed') return Promise.resolve(null)
+        if (module.onFailure === 'closed') return null
       }
     }
-    if (places.length === 0) return Promise.resolve(untouched(work))
+    if (places.length === 0) return untouched(work)
+    const inline = this.#here(work, places)
+    if (inline !== undefined) return inline
     return new Promise((resolve) => {
       this.waiting.push({ work, places, resolve })
       this.schedule()
     })
+  }
+
+  /** @returns undefined when the pool has to do it */
+  #here(work: StreamWork, places: readonly number[]): StreamItemResult['out'] | null | undefined {
+    const modules = places.map((place) => work.modules[place])
+    const { requestId, tenant, firstIndex, events, isEnd } = work
+    const ended = this.#inline.stream(modules, {
+      prefixes: places.map((place) => work.prefixes[place]),
+      states: places.map((place) => work.states[place]),
+      requestId,
+      tenant,
+      firstIndex,
+      events,
+      isEnd,
+    })
+    if (ended === null) return undefined
+    this.#note(ended.reports, modules)
+    return settle(work, places, ended.result)
+  }
+
+  #note(reports: readonly StreamReport[], chain: readonly LoadedModule[]): void {
+    for (const report of reports) {
+      const call = { module: chain[report.module], point: POINT, requestId: report.requestId }
+      this.#book.called(call, report, report.isChanged ? 'modify' : 'continue')
+    }
   }
 
   protected override takeBatch(fairShare: number): Waiting[] {
@@ -81,11 +112,11 @@ export class StreamBatcher extends Batcher<Waiting> {
     })
     if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
     else if (ended.reply.kind === 'stream') {
-      for (const report of ended.reply.reports) {
-        const call = { module: chain[report.module], point: POINT, requestId: report.requestId }
-        this.#book.called(call, report, report.isChanged ? 'modify' : 'continue')
+      this.#note(ended.reply.reports, chain)
+      for (const [place, result] of ended.reply.items.entries()) {
+        const { work, places, resolve } = batch[place]
+        resolve(settle(work, places, result))
       }
-      for (const [place, result] of ended.reply.items.entries()) finish(batch[place], result)
     }
   }
 
@@ -140,9 +171,13 @@ function toItem({ work, places }: Waiting, chain: readonly LoadedModule[]): Stre
   }
 }
 
-function finish({ work, places, resolve }: Waiting, { out, states, failedClosed }: StreamItemResult): void {
+function settle(
+  work: StreamWork,
+  places: readonly number[],
+  { out, states, failedClosed }: StreamItemResult,
+): StreamItemResult['out'] | null {
   for (const [index, place] of places.entries()) work.states[place] = states[index]
-  resolve(failedClosed >= 0 ? null : out)
+  return failedClosed >= 0 ? null : out
 }
 
 function untouched({ events }: StreamWork): StreamItemResult['out'] {

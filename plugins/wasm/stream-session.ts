@@ -4,8 +4,10 @@ import { wasmErrors } from './errors.ts'
 import type { LoadedModule, StreamItemResult } from './guest-task.ts'
 import { requestFacts } from './request-facts.ts'
 import { toPairs } from './run-phase.ts'
-import { type EventBlock, readBlocks } from './sse-events.ts'
+import { DONE, type EventBlock, readBlocks } from './sse-events.ts'
 import type { StreamBatcher } from './stream-batcher.ts'
+
+const NOTHING = Buffer.alloc(0)
 
 export class StreamSession {
   readonly #batcher: StreamBatcher
@@ -17,6 +19,8 @@ export class StreamSession {
   #nextIndex = 0
   /** The modules have had their last word. */
   #hasEnded = false
+  /** A module has ended the stream itself: what still comes goes nowhere. */
+  #isClosed = false
 
   /** @param responseHeaders flat list; empty when no module needs them */
   constructor(
@@ -34,7 +38,8 @@ export class StreamSession {
     // The same for every event, so it is written once. Shared where modules need the same.
     const requestHeaders = [...ctx.requestHeaders]
     this.#prefixes = modules.map(({ needs }) => {
-      const headers = needs.headers === false ? undefined : toPairs(requestHeaders, needs.headers)
+      const headers =
+        needs.headers === false ? undefined : toPairs(requestHeaders, needs.headers, needs.credentials)
       const response = {
         status: ctx.status,
         is_stream: true,
@@ -47,6 +52,7 @@ export class StreamSession {
 
   /** @param events whole events @throws wasm_module_failed when a module that must not fail did */
   take(events: Buffer, isLast: boolean): Buffer | Promise<Buffer> {
+    if (this.#isClosed) return NOTHING
     if (this.#hasEnded || this.#modules.length === 0) return events
     const blocks = readBlocks(events)
     const done = blocks.findIndex(({ isDone }) => isDone)
@@ -58,13 +64,13 @@ export class StreamSession {
     return this.#transform(events, blocks, shown, done, isEnd)
   }
 
-  async #transform(
+  #transform(
     events: Buffer,
     blocks: readonly EventBlock[],
     shown: readonly EventBlock[],
     done: number,
     isEnd: boolean,
-  ): Promise<Buffer> {
+  ): Buffer | Promise<Buffer> {
     const work = {
       modules: this.#modules,
       states: this.#states,
@@ -76,12 +82,31 @@ export class StreamSession {
       isEnd,
     }
     this.#nextIndex += shown.length
-    const out = await this.#batcher.run(work)
-    if (out === null) throw wasmErrors.wasm_module_failed()
-    this.#states = work.states
-    const isUntouched = out.length === shown.length && out.every(({ written }) => written === null)
-    return isUntouched ? events : assemble(blocks, shown, done, out)
+    const finish = (given: StreamItemResult['out'] | null): Buffer => {
+      if (given === null) throw wasmErrors.wasm_module_failed()
+      const end = given.findIndex(({ written }) => written?.data === DONE)
+      if (end >= 0) this.#isClosed = this.#hasEnded = true
+      const out = end < 0 ? given : given.slice(0, end + 1)
+      if (end >= 0) return assembleToEnd(blocks, shown, done, out)
+      this.#states = work.states
+      const isUntouched = out.length === shown.length && out.every(({ written }) => written === null)
+      return isUntouched ? events : assemble(blocks, shown, done, out)
+    }
+    const out = this.#batcher.run(work)
+    return out instanceof Promise ? out.then(finish) : finish(out)
   }
+}
+
+/** What a module has ended itself: nothing behind its last event, and no second end. */
+function assembleToEnd(
+  blocks: readonly EventBlock[],
+  shown: readonly EventBlock[],
+  done: number,
+  out: StreamItemResult['out'],
+): Buffer {
+  const { source } = out[out.length - 1]
+  const stop = source < shown.length ? blocks.indexOf(shown[source]) + 1 : done < 0 ? blocks.length : done
+  return assemble(blocks.slice(0, stop), shown.slice(0, source + 1), -1, out)
 }
 
 /** Blocks that no guest saw stay where they were; what the end brought comes before [DONE]. */

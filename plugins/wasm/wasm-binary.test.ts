@@ -1,24 +1,12 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { tinyModule } from '../../test/fixtures/wasm/tiny-module.ts'
-import { BadModule, hasStartSection, limitMemory, readSections, readU32, writeU32 } from './wasm-binary.ts'
+import { BadModule } from './bad-module.ts'
+import { hasStartSection, readSections, readU32, writeU32 } from './wasm-binary.ts'
 
 const own = (bytes: Uint8Array) => Uint8Array.from(bytes)
 const module = (options: Parameters<typeof tinyModule>[0] = {}) =>
   own(tinyModule({ exports: ['run'], ...options }))
-
-/** Pages that the module's memory can really grow to. */
-function grownPages(bytes: Uint8Array<ArrayBuffer>): number {
-  const instance = new WebAssembly.Instance(new WebAssembly.Module(bytes))
-  const memory = instance.exports.memory as WebAssembly.Memory
-  for (;;) {
-    try {
-      memory.grow(1)
-    } catch {
-      return memory.buffer.byteLength / 65_536
-    }
-  }
-}
 
 test('numbers are read as they are written, whatever is around them', () => {
   fc.assert(
@@ -30,38 +18,6 @@ test('numbers are read as they are written, whatever is around them', () => {
   expect(() => readU32(Uint8Array.from([0x80, 0x80]), 0)).toThrow(BadModule)
   expect(() => readU32(Uint8Array.from([0xff, 0xff, 0xff, 0xff, 0x7f]), 0)).toThrow(BadModule)
   expect(() => readU32(Uint8Array.from([0x80, 0x80, 0x80, 0x80, 0x80, 0]), 0)).toThrow(BadModule)
-})
-
-describe('a memory', () => {
-  test('of any size is limited to the smaller of its own limit and ours, and the module still runs', () => {
-    const size = fc.integer({ min: 0, max: 40 })
-    fc.assert(
-      fc.property(size, fc.option(size), fc.integer({ min: 1, max: 20 }), (minimum, more, maxPages) => {
-        const maximum = more === null ? undefined : minimum + more
-        const bytes = module({ memory: { minimum, maximum } })
-        if (minimum > maxPages) {
-          expect(() => limitMemory(bytes, maxPages)).toThrow(/the limit is/)
-          return
-        }
-        const limited = limitMemory(bytes, maxPages)
-        expect(WebAssembly.validate(limited)).toBe(true)
-        expect(grownPages(limited)).toBe(Math.min(maximum ?? maxPages, maxPages))
-        // Nothing to change a second time.
-        expect(limitMemory(limited, maxPages)).toBe(limited)
-      }),
-      { numRuns: 60 },
-    )
-  })
-
-  test('that is shared or has 64-bit addresses is refused', () => {
-    for (const flags of [2, 3, 4, 5])
-      expect(() => limitMemory(module({ memory: { minimum: 1, maximum: 2, flags } }), 10)).toThrow(/shared/)
-  })
-
-  test('that is not there changes nothing', () => {
-    const bytes = module()
-    expect(limitMemory(bytes, 1)).toBe(bytes)
-  })
 })
 
 test('sections follow each other without a gap to the end of the file', () => {
@@ -89,7 +45,6 @@ test('no bytes whatever make it fail otherwise than by saying what is wrong', ()
       const bytes = valid.slice(0, length)
       for (const [at, value] of edits) if (at < length) bytes[at] = value
       try {
-        limitMemory(bytes, 16)
         hasStartSection(bytes)
       } catch (error) {
         expect(error).toBeInstanceOf(BadModule)

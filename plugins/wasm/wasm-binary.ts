@@ -1,27 +1,17 @@
 /**
  * Reads the binary format of WebAssembly as far as the gateway must know it: what kind of file it is, which sections
- * there are, and how large memories may grow. Everything else is the engine's to judge.
+ * there are. `rewrite` reads the rest, once the engine has found it valid.
  *
  * @source WebAssembly core specification 1.0, chapter 5 (binary format); wasm facts 12, 15
  */
+import { BadModule } from './bad-module.ts'
 
 const MAGIC = [0x00, 0x61, 0x73, 0x6d]
 const CORE_VERSION = [0x01, 0x00, 0x00, 0x00]
 /** Version and layer of the component format. */
 const COMPONENT_VERSION = [0x0d, 0x00, 0x01, 0x00]
 const HEADER_BYTES = 8
-const MEMORY_SECTION = 5
 const START_SECTION = 8
-/** Bits of a limits field. */
-const HAS_MAXIMUM = 0x01
-
-/** The bytes are no module that the gateway can take; the message is for whoever registered it. */
-export class BadModule extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'BadModule'
-  }
-}
 
 export interface Section {
   readonly id: number
@@ -67,52 +57,6 @@ export function readSections(bytes: Uint8Array): Section[] {
 /** True when the module runs code as soon as it is instantiated. */
 export function hasStartSection(bytes: Uint8Array): boolean {
   return readSections(bytes).some(({ id }) => id === START_SECTION)
-}
-
-/**
- * The module with no memory that can grow beyond the limit. The bytes come back as they are when nothing had to change.
- *
- * @param maxPages of 64 KiB each
- * @throws BadModule when a memory begins larger than that, is shared, or has 64-bit addresses
- */
-export function limitMemory(bytes: Uint8Array<ArrayBuffer>, maxPages: number): Uint8Array<ArrayBuffer> {
-  const section = readSections(bytes).find(({ id }) => id === MEMORY_SECTION)
-  if (section === undefined) return bytes
-  const count = readU32(bytes, section.from)
-  const limits: number[] = []
-  let at = count.next
-  let isChanged = false
-  for (let index = 0; index < count.value; index++) {
-    const { minimum, maximum, next } = readLimits(bytes, at, section.to)
-    if (minimum > maxPages)
-      throw new BadModule(`the module asks for ${minimum} memory pages; the limit is ${maxPages}`)
-    const limited = Math.min(maximum ?? maxPages, maxPages)
-    if (limited !== maximum) isChanged = true
-    limits.push(HAS_MAXIMUM, ...writeU32(minimum), ...writeU32(limited))
-    at = next
-  }
-  if (!isChanged) return bytes
-  const content = [...writeU32(count.value), ...limits]
-  return splice(bytes, section, [MEMORY_SECTION, ...writeU32(content.length), ...content])
-}
-
-function readLimits(bytes: Uint8Array, at: number, end: number) {
-  const flags = bytes[at]
-  if (at >= end) throw new BadModule('invalid module: the memory section is cut short')
-  if (flags > HAS_MAXIMUM) {
-    throw new BadModule('the module has a shared or 64-bit memory, which the gateway does not run')
-  }
-  const minimum = readU32(bytes, at + 1)
-  const maximum = flags === HAS_MAXIMUM ? readU32(bytes, minimum.next) : null
-  return { minimum: minimum.value, maximum: maximum?.value ?? null, next: maximum?.next ?? minimum.next }
-}
-
-function splice(bytes: Uint8Array, { start, to }: Section, replacement: readonly number[]) {
-  const result = new Uint8Array(bytes.length - (to - start) + replacement.length)
-  result.set(bytes.subarray(0, start), 0)
-  result.set(replacement, start)
-  result.set(bytes.subarray(to), start + replacement.length)
-  return result
 }
 
 /** An unsigned LEB128 number of at most 32 bits. @throws BadModule */

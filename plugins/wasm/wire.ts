@@ -26,11 +26,43 @@ const HeaderNeeds = (what: string) =>
 export const ModuleNeedsSchema = Type.Object(
   {
     headers: HeaderNeeds('Request headers'),
+    credentials: Type.Optional(
+      Type.Boolean({
+        description:
+          'All request headers include authorization, cookie and the like. Without it only those that are named are shown. Default false.',
+      }),
+    ),
     request_body: Type.Optional(Type.Boolean({ description: 'Default false.' })),
     response_headers: HeaderNeeds('Headers of the answer'),
     response_body: Type.Optional(Type.Boolean({ description: 'Default false.' })),
   },
   { additionalProperties: false, description: 'What the module is given; nothing else is copied for it.' },
+)
+
+const patterns = (what: string) =>
+  Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), {
+      maxItems: 64,
+      description: `${what}; a star at the end stands for whatever follows.`,
+    }),
+  )
+
+const MatcherSchema = Type.Object(
+  {
+    routes: patterns('Paths as the routes declare them'),
+    models: patterns('Models as the requests name them'),
+    tenants: patterns('Tenants such as auth:team-a, written out'),
+    headers: Type.Optional(
+      Type.Record(Type.String({ pattern: '^[!-9;-~]+$' }), Type.String(), {
+        description:
+          'Request headers and their values; a star at the end of a value stands for whatever follows.',
+      }),
+    ),
+    share: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 1, description: 'Part of the requests, by their id.' }),
+    ),
+  },
+  { additionalProperties: false, description: 'Which requests the module is for. Default: all.' },
 )
 
 /** What POST /wasm and the configuration say of one module. Members behind attach_points are extensions. */
@@ -47,8 +79,9 @@ const descriptorMembers = {
   ),
   needs: Type.Optional(ModuleNeedsSchema),
   instance: Type.Optional(
-    Type.Union([Type.Literal('fresh'), Type.Literal('reuse')], {
-      description: 'reuse keeps a warm instance per thread: for modules that keep nothing between calls.',
+    Type.Union([Type.Literal('fresh'), Type.Literal('reuse'), Type.Literal('shared')], {
+      description:
+        'fresh: every call finds the instance as it was made. reuse keeps warm instances, one for each tenant and thread; shared one for all tenants: for modules that keep what everybody may see.',
     }),
   ),
   on_failure: Type.Optional(
@@ -56,7 +89,33 @@ const descriptorMembers = {
       description: 'What a failed call does: open goes on without the module, closed answers 500.',
     }),
   ),
+  placement: Type.Optional(
+    Type.Union([Type.Literal('pool'), Type.Literal('inline'), Type.Literal('auto')], {
+      description:
+        'Where it runs: on a thread of the pool, on the thread that serves the request, or where it fits.',
+    }),
+  ),
+  match: Type.Optional(MatcherSchema),
+  priority: Type.Optional(
+    Type.Integer({
+      minimum: -1_000,
+      maximum: 1_000,
+      description: 'Modules of a higher priority run first; within one, in order of registration. Default 0.',
+    }),
+  ),
+  on: Type.Optional(
+    Type.Literal('refused', {
+      description: 'OnError and OnResponse also see requests that the access check refused.',
+    }),
+  ),
   timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 300_000 })),
+  fuel: Type.Optional(
+    Type.Integer({
+      minimum: 1_000,
+      maximum: 1_000_000_000_000,
+      description: "Units that one call may burn, in place of the gateway's limit.",
+    }),
+  ),
   allowed_hosts: Type.Optional(
     Type.Array(Type.String(), { description: 'Must be empty: guests have no outgoing HTTP.' }),
   ),
@@ -69,6 +128,35 @@ export const ModuleDescriptorSchema = Type.Object(descriptorMembers)
 export const ConfiguredModuleSchema = Type.Object(descriptorMembers, { additionalProperties: false })
 
 export type ModuleDescriptor = Static<typeof ModuleDescriptorSchema>
+
+const { name: _name, module_type: _type, ...changeable } = descriptorMembers
+
+/** What PUT /wasm/{module_uuid} takes: members that are left out stay as they are. */
+export const ModuleChangeSchema = Type.Partial(
+  Type.Object({
+    ...changeable,
+    trial: Type.Union(
+      [
+        Type.Object({
+          kind: Type.Literal('canary'),
+          percent: Type.Number({ minimum: 0, maximum: 100, description: 'Of the requests, by their id.' }),
+        }),
+        Type.Object({ kind: Type.Literal('shadow') }),
+      ],
+      {
+        description:
+          'The new version does not take the place yet: a canary gets its part of the requests; a shadow sees all of them, and what it says is only compared.',
+      },
+    ),
+  }),
+  { additionalProperties: false },
+)
+export type ModuleChange = Static<typeof ModuleChangeSchema>
+
+export const ModuleChangeReplySchema = Type.Object({
+  module_uuid: Type.String({ format: 'uuid', description: 'Of the version that runs, or is on trial, now.' }),
+  message: Type.String(),
+})
 
 export const RegistrationSchema = Type.Object({
   modules: Type.Array(ModuleDescriptorSchema, { maxItems: 256 }),
@@ -83,6 +171,23 @@ export const RegistrationReplySchema = Type.Object({
   modules: Type.Array(Type.Intersect([ModuleDescriptorSchema, Type.Object({ add_result: AddResultSchema })])),
 })
 
+const ModuleStateSchema = Type.Object(
+  {
+    failed_executions: Type.Integer(),
+    suspended_until: Type.Union([Type.String(), Type.Null()]),
+    cpu_ms: Type.Number({ description: 'Time in the guest, milliseconds.' }),
+    fuel_total: Type.Number({ description: 'Units that all calls have burnt.' }),
+    fuel_max: Type.Number({ description: 'Units of the dearest call.' }),
+    placement: Type.String(),
+    instance: Type.String(),
+    on_failure: Type.String(),
+    trial: Type.Union([Type.Literal('canary'), Type.Literal('shadow'), Type.Null()]),
+    trial_of: Type.Union([Type.String(), Type.Null()]),
+    earlier_versions: Type.Integer({ description: 'Versions that a rollback can go back to.' }),
+  },
+  { description: 'Only with detail=full.' },
+)
+
 export const ModuleRecordSchema = Type.Object({
   module_uuid: Type.String({ format: 'uuid' }),
   module_meta: Type.Object({
@@ -95,6 +200,7 @@ export const ModuleRecordSchema = Type.Object({
     access_count: Type.Integer(),
     attach_points: Type.Array(AttachPointSchema),
   }),
+  module_state: Type.Optional(ModuleStateSchema),
 })
 
 export const ExecutionMetricsSchema = Type.Object({

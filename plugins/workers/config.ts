@@ -65,7 +65,8 @@ export const workersConfig = Type.Object(
     ),
     removeUnhealthy: Type.Boolean({
       default: false,
-      description: 'Remove workers whose checks have failed for good.',
+      description:
+        'Remove workers that have failed. Otherwise they are probed ever more seldom, and come back.',
     }),
     dpAware: Type.Boolean({
       default: false,

@@ -3,6 +3,12 @@ import { defineErrors } from '#kernel'
 
 /** @source API spec 4.4, 7.2; routes facts 16.4 to 16.10 */
 export const workerErrors = defineErrors('workers', {
+  worker_not_saved: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: (url: string, problem: string) =>
+      `the change of ${url} could not be saved and was not made: ${problem}`,
+  },
   worker_not_found: {
     kind: 'not_found',
     source: 'client',

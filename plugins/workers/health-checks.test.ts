@@ -12,6 +12,7 @@ let isUp: boolean
 let probes: string[]
 let results: string[]
 let failed: string[]
+let onFailed: () => void
 let pending: (() => void)[] | null
 let checks: HealthChecks
 
@@ -22,6 +23,7 @@ beforeEach(() => {
   probes = []
   results = []
   failed = []
+  onFailed = () => {}
   pending = null
   checks = new HealthChecks({
     balance: {
@@ -39,7 +41,10 @@ beforeEach(() => {
       if (pending !== null) await new Promise<void>((resolve) => pending?.push(resolve))
       return isUp ? null : 'down'
     },
-    onFailed: (worker) => failed.push(worker.id),
+    onFailed: (worker) => {
+      failed.push(worker.id)
+      onFailed()
+    },
     random: () => 0.5,
   })
 })
@@ -90,13 +95,32 @@ test('§2.11 a worker without health checks is never probed', async () => {
   expect(probes).toEqual([])
 })
 
-test('a worker that fails for good is told and probed no more', async () => {
+test('a worker that has failed is told once, probed with growing pauses, and comes back by itself', async () => {
   statuses.set(0, 'pending')
   isUp = false
   checks.watch(worker(0, { intervalSecs: 1, failureThreshold: 1 }))
   await pass(20_000)
   expect(statuses.get(0)).toBe('failed')
   expect(failed).toEqual(['id-0'])
+  const count = probes.length
+  expect(count).toBeGreaterThan(10)
+  await pass(3_600_000)
+  expect(failed).toEqual(['id-0'])
+  // Seconds 2, 4, 8 … 512, then every ten minutes.
+  expect(probes.length - count).toBeGreaterThan(8)
+  expect(probes.length - count).toBeLessThan(15)
+  isUp = true
+  await pass(601_000)
+  expect(statuses.get(0)).toBe('ready')
+})
+
+test('a failed worker that somebody takes out is probed no more', async () => {
+  statuses.set(0, 'pending')
+  isUp = false
+  const leaving = worker(0, { intervalSecs: 1, failureThreshold: 1 })
+  onFailed = () => checks.unwatch(leaving.id)
+  checks.watch(leaving)
+  await pass(3_600_000)
   expect(probes.length).toBe(10)
 })
 

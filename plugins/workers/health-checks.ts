@@ -10,6 +10,9 @@ const MAX_CONCURRENT_PROBES = 128
 /** A wait is the interval give or take this share of it, so that workers registered together drift apart. */
 const JITTER = 0.1
 
+/** Longest pause between probes of a worker that has failed; each is twice the one before. */
+const MAX_FAILED_PAUSE_MS = 600_000
+
 export interface HealthChecksParts {
   readonly balance: Pick<WorkerBalance, 'setStatus' | 'status'>
   /** The workers that share a worker's engine, and so its health; the first of them is the one to probe. */
@@ -19,7 +22,7 @@ export interface HealthChecksParts {
   readonly probe: (worker: Worker) => Promise<string | null>
   /** By worker type and result. */
   readonly counter: MetricFamily<CounterHandle>
-  /** The worker will not be probed any more. */
+  /** The worker has been away for long; it is still probed, ever more seldom, and comes back by itself. */
   readonly onFailed: (worker: Worker) => void
   /** Between 0 and 1. Default Math.random. */
   readonly random?: () => number
@@ -51,7 +54,7 @@ export class HealthChecks {
     const status = this.#status(worker)
     const view = this.#watches.get(worker.id)?.view ?? { status, counts: NO_PROBES }
     this.unwatch(worker.id)
-    if (worker.health.isDisabled || status === 'failed' || status === 'draining') return
+    if (worker.health.isDisabled || status === 'draining') return
     const watch: Watch = { worker, view, timer: null }
     this.#watches.set(worker.id, watch)
     this.#enqueue(watch)
@@ -106,12 +109,11 @@ export class HealthChecks {
     const next = observeProbe(view, problem === null, worker.health)
     watch.view = next
     if (next.status !== status) this.#move(worker, status, next.status, problem)
-    if (next.status === 'failed' || next.status === 'draining') {
-      this.unwatch(worker.id)
-      return
-    }
+    if (next.status === 'draining') this.unwatch(worker.id)
+    // Whoever was told may have taken the worker out.
+    if (!this.#isCurrent(watch)) return
     const random = (this.#parts.random ?? Math.random)()
-    const waitMs = worker.health.intervalSecs * 1000 * (1 + JITTER * (2 * random - 1))
+    const waitMs = pauseMs(next, worker.health.intervalSecs * 1000) * (1 + JITTER * (2 * random - 1))
     watch.timer = setTimeout(() => this.#enqueue(watch), Math.min(waitMs, MAX_DELAY_MS)).unref()
   }
 
@@ -122,4 +124,10 @@ export class HealthChecks {
     else this.#parts.log.warn(fields, 'worker is not healthy')
     if (to === 'failed') this.#parts.onFailed(worker)
   }
+}
+
+/** A failed worker that has answered well is looked at again at its interval. */
+function pauseMs({ status, counts }: HealthView, intervalMs: number): number {
+  if (status !== 'failed') return intervalMs
+  return Math.max(intervalMs, Math.min(MAX_FAILED_PAUSE_MS, intervalMs * 2 ** counts.failures))
 }

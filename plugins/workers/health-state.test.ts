@@ -38,6 +38,11 @@ describe('thresholds', () => {
     expect(last('not_ready', new Array(9).fill(false))).toBe('failed')
     expect(last('ready', new Array(12).fill(false))).toBe('failed')
   })
+
+  test('a failed worker comes back after as many good probes as any other', () => {
+    expect(last('failed', [true, false, true])).toBe('failed')
+    expect(last('failed', [false, true, true])).toBe('ready')
+  })
 })
 
 describe('whatever the probes say', () => {
@@ -53,6 +58,7 @@ describe('whatever the probes say', () => {
     'ready>not_ready',
     'not_ready>ready',
     'not_ready>failed',
+    'failed>ready',
   ])
 
   test('only the documented transitions happen, and each one begins the counts anew', () => {
@@ -69,10 +75,16 @@ describe('whatever the probes say', () => {
     )
   })
 
-  test('failed and draining are final, and good probes alone never take a worker down', () => {
+  test('draining is final, a failed worker can only come back, and good probes alone never take a worker down', () => {
     fc.assert(
       fc.property(probes, limits, (results, given) => {
-        expect(run('failed', results, given).every((view) => view.status === 'failed')).toBe(true)
+        expect(
+          run(
+            'failed',
+            results.map(() => false),
+            given,
+          ).every((view) => view.status === 'failed'),
+        ).toBe(true)
         expect(run('draining', results, given).every((view) => view.status === 'draining')).toBe(true)
         const good = results.map(() => true)
         expect(run('ready', good, given).every((view) => view.status === 'ready')).toBe(true)

@@ -29,12 +29,12 @@ const PENDING_PROBES_FACTOR = 10
 const NOT_READY_FAILURES_FACTOR = 3
 
 /**
- * Takes in one probe. Counts begin anew with each change of status; failed and draining workers stay what they are.
+ * Takes in one probe. Counts begin anew with each change of status; a draining worker stays what it is.
  * @source routes facts 16.6, routing facts 2.1
  */
 export function observeProbe(view: HealthView, isGood: boolean, thresholds: HealthThresholds): HealthView {
   const { status } = view
-  if (status === 'failed' || status === 'draining') return view
+  if (status === 'draining') return view
   const counts = {
     successes: isGood ? view.counts.successes + 1 : 0,
     failures: isGood ? 0 : view.counts.failures + 1,
@@ -45,12 +45,13 @@ export function observeProbe(view: HealthView, isGood: boolean, thresholds: Heal
 }
 
 function nextStatus(
-  status: 'pending' | 'ready' | 'not_ready',
+  status: 'pending' | 'ready' | 'not_ready' | 'failed',
   counts: HealthCounts,
   { successThreshold, failureThreshold }: HealthThresholds,
 ): WorkerStatus {
   if (status === 'ready') return counts.failures >= failureThreshold ? 'not_ready' : 'ready'
   if (counts.successes >= successThreshold) return 'ready'
+  if (status === 'failed') return 'failed'
   const hasFailed =
     status === 'pending'
       ? counts.probes >= PENDING_PROBES_FACTOR * failureThreshold

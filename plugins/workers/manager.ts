@@ -181,12 +181,13 @@ export class WorkerManager {
     const worker = this.#require(id)
     if (Object.keys(patch).length === 0) return
     const engine = registry.engineOf(worker).map((member) => patchWorker(member, patch, config))
+    // Saved first: what cannot be kept is not done.
+    await saved.save(engine)
     await registry.put(engine)
     const [first] = engine
     if (!registry.isCurrent(first)) return
     if (first.health.isDisabled) for (const { entry } of engine) balance.setStatus(entry.slot, 'ready')
     checks.watch(first)
-    await saved.save(engine)
   }
 }
 

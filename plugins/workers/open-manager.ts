@@ -39,7 +39,7 @@ export function openManager(host: Host, config: WorkersConfig): WorkerManager {
   })
   const loads = openLoadMonitor(host, config, registry)
   const jobs = new JobRunner(log, (url) => registry.dropReservation(url))
-  const saved = new SavedWorkers(host.find(Store), log)
+  const saved = new SavedWorkers(host.find(Store))
   const maxWorkers = host.kernelConfig.limits.maxWorkers
   const parts: ControlParts = {
     registry,

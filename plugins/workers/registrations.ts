@@ -28,8 +28,14 @@ export class Registrations {
       origin === 'config',
       async (job) => {
         const findings = await this.#onboard(reservation, job)
-        const [worker] = await this.#parts.registry.add({ ids: [id], spec, findings, origin })
-        await this.#activate(worker.id)
+        const { registry, saved } = this.#parts
+        const engine = await registry.add({ ids: [id], spec, findings, origin })
+        // Nothing is sent to it before it is saved, so that it can be taken back.
+        await saved.save(engine).catch(async (error: unknown) => {
+          await registry.takeBack(engine, reservation)
+          throw error
+        })
+        this.#activate(engine[0].id)
       },
       origin === 'config',
     )
@@ -53,14 +59,14 @@ export class Registrations {
 
   /** Onboards a registered worker anew; until that has worked, the old one serves. @throws job_queue_full */
   replace(worker: Worker, spec: WorkerSpec): void {
-    this.#submit(spec.url, false, (job) => this.#onboardAgain(worker, spec, job))
+    this.#submit(spec.url, false, (job) => this.#onboardAgain(worker, spec, job, false))
   }
 
   /** A saved worker is listed already; its engine may have changed meanwhile, so it is looked at like a new one. */
   restore(worker: Worker): void {
     this.#submit(worker.spec.url, true, async (job) => {
       try {
-        await this.#onboardAgain(worker, worker.spec, job)
+        await this.#onboardAgain(worker, worker.spec, job, true)
       } catch (error) {
         if (this.#parts.registry.isCurrent(worker)) this.#parts.checks.watch(worker)
         throw error
@@ -84,16 +90,33 @@ export class Registrations {
     this.#parts.jobs.submit(options, work)
   }
 
-  /** @param seen the first worker of its engine @throws worker_changed when another change landed first */
-  async #onboardAgain(seen: Worker, spec: WorkerSpec, job: JobContext): Promise<void> {
-    const { registry, loads, saved } = this.#parts
+  /**
+   * @param seen the first worker of its engine
+   * @param isSaved with this specification, so that it serves whether or not it can be saved again
+   * @throws worker_not_saved, worker_changed when another change landed first
+   */
+  async #onboardAgain(seen: Worker, spec: WorkerSpec, job: JobContext, isSaved: boolean): Promise<void> {
+    const { registry, loads, saved, log } = this.#parts
     const findings = await onboard(spec, this.#trustOf(spec, seen.origin), job, this.#parts)
     job.signal.throwIfAborted()
     if (!registry.isCurrent(seen)) throw workerErrors.worker_changed()
     const before = registry.engineOf(seen)
     const left = before.slice(findings.rankCount ?? 1)
-    await Promise.all([loads.forget(left), registry.reshape(before, spec, findings), saved.drop(left)])
-    await this.#activate(seen.id)
+    await loads.forget(left)
+    const after = await registry.reshape(before, spec, findings)
+    await saved.save(after).catch(async (error: unknown) => {
+      if (isSaved) {
+        log.error({ worker: spec.url, err: error }, 'what was found out about a worker is not saved')
+        return
+      }
+      // Ranks that have left cannot come back under their ids; with as many as before all is as it was.
+      if (left.length === 0) await registry.reshape(after, seen.spec, seen.findings)
+      throw error
+    })
+    await saved
+      .drop(left)
+      .catch((err: unknown) => log.error({ worker: spec.url, err }, 'ranks are still saved'))
+    this.#activate(seen.id)
   }
 
   /** Whoever replaces a worker of the configuration may not name another service for it: its key would go there. */
@@ -107,8 +130,8 @@ export class Registrations {
    * The last step: the workflow has just seen the worker answer, so it is ready, and all of its engine. A patch that
    * landed while the table was under way is as good; a removal is not.
    */
-  async #activate(id: string): Promise<void> {
-    const { registry, balance, checks, saved, log } = this.#parts
+  #activate(id: string): void {
+    const { registry, balance, checks, log } = this.#parts
     const worker = registry.byId(id)
     if (worker === undefined || !registry.isCurrent(worker)) return
     const engine = registry.engineOf(worker)
@@ -122,6 +145,5 @@ export class Registrations {
     )
     for (const disagreement of pairDisagreements(worker, registry.workers()))
       log.warn({ worker: url, ...disagreement }, 'prefill and decode workers of one model disagree')
-    await saved.save(engine)
   }
 }

@@ -98,6 +98,15 @@ export class Registry {
     return reservation
   }
 
+  /** Makes a registered engine a reservation with the same id again, as it was before `add`. */
+  async takeBack(engine: readonly Worker[], reservation: Reservation): Promise<void> {
+    await this.remove(engine)
+    const key = workerKey(reservation.spec.url)
+    if (this.#reservations.has(key)) return
+    this.#reservations.set(key, reservation)
+    this.#reservedKey.set(reservation.id, key)
+  }
+
   dropReservation(url: string): void {
     const key = workerKey(url)
     const reservation = this.#reservations.get(key)

@@ -1,4 +1,5 @@
 /** Carries removals out: no new requests at once, time for running ones, then out of the table. */
+import type { WorkerStatus } from '#kernel'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { drainWorker } from './drain.ts'
 import type { JobOptions } from './jobs.ts'
@@ -28,10 +29,15 @@ export class Removals {
     const slots = engine.map(({ entry }) => entry.slot)
     const isServing = slots.some((slot) => balance.status(slot) === 'ready')
     const settleSecs = isServing ? worker.health.drainSettleSecs : 0
-    this.#leave(engine)
+    const statuses = slots.map((slot) => balance.status(slot))
+    const forgotten = this.#leave(engine)
     for (const slot of slots) balance.setStatus(slot, 'draining')
     const inFlight = () => slots.reduce((sum, slot) => sum + balance.inFlight(slot), 0)
     jobs.submit(this.#options(worker, false), async (job) => {
+      await forgotten.catch((error: unknown) => {
+        this.#stay(engine, statuses)
+        throw error
+      })
       if (settleSecs > 0) await drainWorker(inFlight, settleSecs, job)
       await this.#takeOut(engine)
     })
@@ -43,7 +49,9 @@ export class Removals {
     if (!config.removeUnhealthy || this.#removing.has(worker.id)) return
     log.warn({ worker: worker.spec.url }, 'failed worker is removed')
     const engine = registry.engineOf(worker)
-    this.#leave(engine)
+    this.#leave(engine).catch((err: unknown) =>
+      log.error({ worker: worker.spec.url, err }, 'worker is still saved'),
+    )
     jobs.submit(this.#options(worker, true), () => this.#takeOut(engine))
   }
 
@@ -53,14 +61,27 @@ export class Removals {
   }
 
   /** From here on nothing brings the workers back, not even a restart. */
-  #leave(engine: readonly Worker[]): void {
+  #leave(engine: readonly Worker[]): Promise<void> {
     const { jobs, checks, saved } = this.#parts
     for (const worker of engine) {
       this.#removing.add(worker.id)
       jobs.cancel(workerKey(worker.spec.url), 'AddWorker')
       checks.unwatch(worker.id)
     }
-    void saved.drop(engine)
+    const forgotten = saved.drop(engine)
+    // Heard by the job, which may begin later.
+    forgotten.catch(() => undefined)
+    return forgotten
+  }
+
+  /** A removal that would be undone by a restart is not done: the workers serve as before. */
+  #stay(engine: readonly Worker[], statuses: readonly WorkerStatus[]): void {
+    const { balance, checks } = this.#parts
+    for (const [index, worker] of engine.entries()) {
+      this.#removing.delete(worker.id)
+      balance.setStatus(worker.entry.slot, statuses[index])
+      checks.watch(worker)
+    }
   }
 
   async #takeOut(engine: readonly Worker[]): Promise<void> {

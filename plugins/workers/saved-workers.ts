@@ -1,5 +1,6 @@
 /** Workers on disk: those that were registered through the API and come back after a restart. */
-import { type Collection, GATEWAY_TENANT, type Logger, type StoreService } from '#kernel'
+import { type Change, type Collection, GATEWAY_TENANT, type StoreService } from '#kernel'
+import { workerErrors } from './errors.ts'
 import type { WorkerSpec } from './spec.ts'
 import type { Findings, Worker } from './worker.ts'
 import { workerKey } from './worker-url.ts'
@@ -14,15 +15,15 @@ export interface SavedWorker {
 }
 
 export class SavedWorkers {
+  readonly #store: StoreService | null
   readonly #collection: Collection<SavedWorker> | null
-  readonly #log: Logger
-  /** By worker id: writes of one worker go one after the other, so that its last change is the one that stays. */
-  readonly #lastWrites = new Map<string, Promise<void>>()
+  /** By engine: its writes go one after the other, so that its last change is the one that stays. */
+  readonly #lastWrites = new Map<string, Promise<unknown>>()
 
   /** @param store undefined keeps nothing */
-  constructor(store: StoreService | undefined, log: Logger) {
+  constructor(store: StoreService | undefined) {
+    this.#store = store ?? null
     this.#collection = store?.collection<SavedWorker>('workers') ?? null
-    this.#log = log
   }
 
   /** The workers of each engine, in order of their ranks. */
@@ -32,38 +33,43 @@ export class SavedWorkers {
     return [...engines.values()].map((workers) => workers.toSorted((a, b) => (a.rank ?? 0) - (b.rank ?? 0)))
   }
 
-  /** Workers of the configuration are not kept: the configuration brings them back. */
+  /**
+   * All workers of an engine, or none. Those of the configuration are not kept: the configuration brings them back.
+   * @throws worker_not_saved (503)
+   */
   async save(workers: readonly Worker[]): Promise<void> {
     const kept = workers.filter(({ origin }) => origin !== 'config')
-    const writes = kept.map(({ id, spec, findings, rank }) =>
-      this.#write(id, spec.url, (collection) =>
-        collection.put(GATEWAY_TENANT, id, { id, spec, findings, ...(rank !== null && { rank }) }),
-      ),
-    )
-    await Promise.all(writes)
+    await this.#write(kept, ({ id, spec, findings, rank }, target) => {
+      const value: SavedWorker = { id, spec, findings, ...(rank !== null && { rank }) }
+      return { kind: 'put', ...target, value }
+    })
   }
 
+  /** @throws worker_not_saved (503); all of them are kept then */
   async drop(workers: readonly Worker[]): Promise<void> {
-    const writes = workers.map(({ id, spec }) =>
-      this.#write(id, spec.url, (collection) => collection.delete(GATEWAY_TENANT, id)),
-    )
-    await Promise.all(writes)
+    await this.#write(workers, (_, target) => ({ kind: 'delete', ...target }))
   }
 
-  /** A worker that is not saved still serves: the gateway says so and goes on. */
   async #write(
-    id: string,
-    url: string,
-    write: (collection: Collection<SavedWorker>) => Promise<void>,
+    workers: readonly Worker[],
+    toChange: (worker: Worker, target: { collection: string; tenant: string; id: string }) => Change,
   ): Promise<void> {
-    const collection = this.#collection
-    if (collection === null) return
-    const before = this.#lastWrites.get(id) ?? Promise.resolve()
-    const done = before
-      .then(() => write(collection))
-      .catch((error: unknown) => this.#log.error({ worker: url, err: error }, 'worker is not saved'))
-    this.#lastWrites.set(id, done)
-    await done
-    if (this.#lastWrites.get(id) === done) this.#lastWrites.delete(id)
+    const [store, collection] = [this.#store, this.#collection]
+    if (store === null || collection === null || workers.length === 0) return
+    const changes = workers.map((worker) =>
+      toChange(worker, { collection: collection.name, tenant: GATEWAY_TENANT, id: worker.id }),
+    )
+    const { url } = workers[0].spec
+    const key = workerKey(url)
+    const before = this.#lastWrites.get(key) ?? Promise.resolve()
+    const done = before.catch(() => undefined).then(() => store.write(changes, { durability: 'synced' }))
+    this.#lastWrites.set(key, done)
+    try {
+      await done
+    } catch (cause) {
+      throw workerErrors.worker_not_saved.with({ cause }, url, (cause as Error).message)
+    } finally {
+      if (this.#lastWrites.get(key) === done) this.#lastWrites.delete(key)
+    }
   }
 }

@@ -1,4 +1,6 @@
 /** What stops a gateway from starting, as its operator sees it. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { adminErrorFormat, type RouteDefinition, Store, token, WorkerRegistry } from '#kernel'
 import { startGateway } from '../support/gateway.ts'
@@ -53,4 +55,15 @@ test('two providers of a service are refused by name before either has registere
   await expect(startGateway({ own: [memory], plugins: { storage: { dir: '.' } } })).rejects.toThrow(
     'plugins memory and storage both provide the service store; enable one of them',
   )
+})
+
+test('two listeners of one gateway do not share a port: the boot says which one is taken', async () => {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  await expect(
+    startGateway({ kernel: { metrics: { enabled: true, port } }, plugins: { sim: { listen: { port } } } }),
+  ).rejects.toThrow(/in use|taken/)
 })

@@ -119,7 +119,7 @@ test('Server-Timing may be on for all or off for all', async () => {
 test('long names that clients make up are cut, and found all the same', async () => {
   const { hooked, ask } = await open()
   const id = 'i'.repeat(2_000)
-  await hooked.relay({ model: 'm'.repeat(100_000) }, { headers: { 'x-request-id': id } })
+  await hooked.relay({ model: 'm'.repeat(4_000) }, { headers: { 'x-request-id': id } })
   await expect.poll(async () => (await ask(id)).status).toBe(200)
   const { requests } = (await (await ask(id)).json()) as { requests: { request_id: string; model: string }[] }
   expect(requests[0].request_id).toBe(id.slice(0, 256))

@@ -251,6 +251,21 @@ describe('§4.6 GET /v1/models', () => {
   })
 })
 
+test('§4.6 GET /v1/models/{id} shows one model, by its id or an alias, with or without its slash encoded', async () => {
+  const fleet = await openFleet({ workers: [{ models: ['plain', 'owner/model'] }] })
+  for (const [path, id] of [
+    ['plain', 'plain'],
+    ['owner%2Fmodel', 'owner/model'],
+    ['owner/model', 'owner/model'],
+  ]) {
+    const reply = await fleet.get(`/v1/models/${path}`)
+    expect(await reply.json()).toEqual({ id, object: 'model', created: 0, owned_by: 'self_hosted' })
+  }
+  const unknown = await fleet.get('/v1/models/nobody')
+  expect(unknown.status).toBe(404)
+  expect(await unknown.json()).toMatchObject({ error: { code: 'model_not_found', param: 'model' } })
+})
+
 describe('§4.6 model and server info', () => {
   test('come from the first ready worker, with the documented fields always there', async () => {
     const fleet = await openFleet({ workers: [{}, {}] })

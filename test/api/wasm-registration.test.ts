@@ -157,7 +157,7 @@ describe('registering', () => {
     expect(await refusal(fleet, file('b.wasm', { memory: { minimum: 1, maximum: 2, flags: 3 } }))).toContain(
       'shared',
     )
-    expect(await refusal(fleet, file('c.wasm', { start: true }))).toContain('in time')
+    expect(await refusal(fleet, file('c.wasm', { start: true }))).toMatch(/in time|used up its fuel/)
     expect((await fleet.register(file('d.wasm', { memory: { minimum: 16 } }))).status).toBe(200)
   })
 
@@ -336,7 +336,7 @@ describe('a module that describes itself', () => {
     ['{"abi":2}', 'interface version 2'],
     ['{}', 'abi is required'],
     ['{"abi":1,"instance":"hot"}', 'instance'],
-    ['loop', 'in time'],
+    ['loop', 'used up its fuel'],
   ])('%s is refused', async (description, message) => {
     const fleet = await openWasmFleet({ timeoutMs: 600 }, noWorkers)
     expect(await refusal(fleet, await describing(fleet, description))).toContain(message)

@@ -271,3 +271,18 @@ test('W62 protected headers and values with line ends are dropped and counted', 
   expect(request.header('host')).not.toBe('evil')
   expect((await fleet.metrics()).get('weir_wasm_dropped_headers_total{module="a"}')).toBe(6)
 })
+
+test('credentials are shown only to modules that name them or ask for them', async () => {
+  const fleet = await openWasmFleet()
+  const sent = { authorization: 'Bearer abc', cookie: 'c=1', 'x-api-key': 'k', 'x-plain': 'p' }
+  const seen = async (needs: object) => {
+    const uuid = await fleet.attach('a', 'OnRequest', { do: 'show' }, { needs })
+    const head = JSON.parse(await (await fleet.chat(undefined, sent)).text())
+    await fleet.remove(uuid)
+    const names = (head.request.headers as [string, string][]).map(([name]) => name)
+    return Object.keys(sent).filter((name) => names.includes(name))
+  }
+  expect(await seen({})).toEqual(['x-plain'])
+  expect(await seen({ credentials: true })).toEqual(Object.keys(sent))
+  expect(await seen({ headers: ['authorization', 'x-plain'] })).toEqual(['authorization', 'x-plain'])
+})

@@ -164,10 +164,8 @@ describe('OnError', () => {
   test('may dress up a refused key, but not let it in', async () => {
     const auth = { apiKey: 'root' }
     const fleet = await openWasmFleet({}, { plugins: { auth }, adminKey: 'root' })
-    await fleet.attach('a', 'OnError', {
-      head: modify({ status: 200, replaces_body: true }),
-      body: 'come in',
-    })
+    const config = { head: modify({ status: 200, replaces_body: true }), body: 'come in' }
+    await fleet.attach('a', 'OnError', config, { on: 'refused' })
     const response = await fleet.chat()
     expect([response.status, await response.text()]).toEqual([401, 'come in'])
   })

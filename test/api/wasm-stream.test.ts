@@ -176,3 +176,18 @@ test('a stream keeps the modules it began with', async () => {
   expect(stream.events.map(({ data }) => data)).toEqual(['A', 'B', '[DONE]'])
   expect(await streamed(fleet)).toContain('data: a\n')
 })
+
+test('a module may end a stream itself: nothing follows, and there is no second end', async () => {
+  const fleet = await openWasmFleet()
+  const config = { head: '{"events":[{"data":"last"},{"data":"[DONE]"}]}', when: 'stop' }
+  for (const steps of [
+    ['one', 'stop', 'three', '[DONE]'],
+    ['one', 'stop'],
+    ['one', 'stop', '[DONE]'],
+  ]) {
+    fleet.workers[0].script(CHAT, sseAnswer(steps))
+    const uuid = await fleet.attach('a', 'OnStreamEvent', config)
+    expect(await streamed(fleet)).toBe(events('one', 'last', '[DONE]'))
+    await fleet.remove(uuid)
+  }
+})

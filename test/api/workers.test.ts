@@ -313,7 +313,7 @@ describe('POST /workers', () => {
     ['{"url":"HTTP://host:8000"}', 'invalid_worker_url'],
     ['{"url":"ftp://host"}', 'invalid_worker_url'],
     ['{"url":"http://h","worker_type":"Regular"}', 'invalid_field'],
-    ['{"url":"http://h","runtime_type":"tensorrt-llm"}', 'invalid_field'],
+    ['{"url":"http://h","runtime_type":"Tensor RT"}', 'invalid_field'],
     ['{"url":"http://h","runtime_type":"vllm","runtime":"vllm"}', 'duplicate_field'],
     ['{"url":"http://h","priority":-1}', 'invalid_field'],
     ['{"url":"http://h","priority":1.5}', 'invalid_field'],
@@ -658,14 +658,18 @@ describe('health', () => {
     expect((await api.send('POST', '/v1/chat/completions', chat('test-model'))).status).toBe(200)
   })
 
-  test('§2.11, check 38: a worker that fails for good stays listed, or disappears where that is asked for', async () => {
+  test('§2.11, check 38: a worker that has failed stays listed until it comes back, or disappears where that is asked for', async () => {
     for (const removeUnhealthy of [false, true]) {
       const worker = await openWorker()
       const api = await openApi({ removeUnhealthy, healthCheck: { intervalSecs: 0.02, failureThreshold: 1 } })
       const id = await api.register({ url: worker.url })
       worker.script('GET /health', rawAnswer('', { status: 503 }))
       if (removeUnhealthy) await api.gone(id)
-      else await api.until(id, ({ json }) => json.status === 'failed')
+      else {
+        await api.until(id, ({ json }) => json.status === 'failed')
+        worker.script('GET /health', rawAnswer(''))
+        await api.until(id, ({ json }) => json.status === 'ready')
+      }
     }
   })
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -200,6 +200,59 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     await expect(newer.prepare()).rejects.toMatchObject({ message: expect.stringContaining('newer version') })
     await newer.close()
   })
+
+  test('over TLS: a server that its authority vouches for is used, any other is not', async () => {
+    const dir = await makeDir()
+    const file = (name: string) => join(dir, name)
+    const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: dir, stdio: 'ignore' })
+    for (const name of ['ca', 'other']) {
+      const subject = ['-subj', `/CN=${name}`, '-days', '2', '-nodes']
+      openssl(
+        'req',
+        '-x509',
+        '-newkey',
+        'rsa:2048',
+        '-keyout',
+        `${name}.key`,
+        '-out',
+        `${name}.crt`,
+        ...subject,
+      )
+    }
+    openssl(
+      'req',
+      '-newkey',
+      'rsa:2048',
+      '-keyout',
+      's.key',
+      '-out',
+      's.csr',
+      '-nodes',
+      '-subj',
+      '/CN=127.0.0.1',
+    )
+    await writeFile(file('s.ext'), 'subjectAltName=IP:127.0.0.1')
+    openssl(
+      ...['x509', '-req', '-in', 's.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial'],
+      ...['-out', 's.crt', '-days', '2', '-extfile', 's.ext'],
+    )
+    const [cert, key] = await Promise.all(['s.crt', 's.key'].map((name) => readFile(file(name), 'utf8')))
+    const secured = await startPostgres({ cert, key })
+    try {
+      const openWith = async (tls: object) => {
+        const store = new PgStore(settings('tls', { url: secured.url, tls, bootWaitMs: 0 }))
+        await store.open()
+        await store.prepare().finally(() => store.close())
+      }
+      await openWith({ mode: 'verify', caFile: file('ca.crt') })
+      await expect(openWith({ mode: 'verify', caFile: file('other.crt') })).rejects.toMatchObject({
+        code: 'database_unreachable',
+      })
+      await expect(openWith({ mode: 'off' })).rejects.toMatchObject({ code: 'database_unsuitable' })
+    } finally {
+      await secured.remove()
+    }
+  }, 60_000)
 
   test('a closed store says so', async () => {
     const store = await openStore()

@@ -60,6 +60,7 @@ describe('weir serve', () => {
     const plugins = {
       auth: {},
       health: {},
+      'http-workers': {},
       proxy: {},
       sim: { listen: { port }, models: ["it's"] },
       workers: {},

@@ -1,7 +1,7 @@
 /** A real PostgreSQL server for tests, made anew in a folder of its own, on a free loopback port, as a user without rights. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -40,7 +40,8 @@ export const postgresSkipReason: string | null =
 
 if (postgresSkipReason !== null) console.warn(`skipped: ${postgresSkipReason}`)
 
-export async function startPostgres(): Promise<PostgresServer> {
+/** @param tls PEM files of the server's certificate; it takes no plain connection then */
+export async function startPostgres(tls?: { cert: string; key: string }): Promise<PostgresServer> {
   if (binaries === null) throw new Error('PostgreSQL is not installed')
   const dir = mkdtempSync(join(tmpdir(), 'weir-postgres-'))
   const user = serverUser()
@@ -48,12 +49,13 @@ export async function startPostgres(): Promise<PostgresServer> {
   const data = join(dir, 'data')
   const setup = ['-D', data, '-U', 'weir', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync']
   execFileSync(join(binaries, 'initdb'), setup, { ...user, cwd: dir, stdio: ['ignore', 'ignore', 'inherit'] })
+  const secured = tls === undefined ? [] : secure(data, tls, user)
   const port = await freePort()
   const url = `postgres://weir@127.0.0.1:${port}/postgres`
   let running: ChildProcess | null = null
   const start = async () => {
     const settings = ['-c', 'fsync=off', '-c', 'unix_socket_directories=', '-c', 'max_connections=120']
-    const options = ['-D', data, '-h', '127.0.0.1', '-p', String(port), ...settings]
+    const options = ['-D', data, '-h', '127.0.0.1', '-p', String(port), ...settings, ...secured]
     running = spawn(join(binaries, 'postgres'), options, {
       ...user,
       cwd: dir,
@@ -79,6 +81,24 @@ export async function startPostgres(): Promise<PostgresServer> {
       rmSync(dir, { recursive: true, force: true })
     },
   }
+}
+
+/** Settings of a server that speaks TLS only. */
+function secure(
+  data: string,
+  tls: { cert: string; key: string },
+  user: { uid?: number; gid?: number },
+): string[] {
+  for (const [name, text] of [
+    ['server.crt', tls.cert],
+    ['server.key', tls.key],
+    ['pg_hba.conf', 'hostssl all all 127.0.0.1/32 trust\n'],
+  ]) {
+    const file = join(data, name)
+    writeFileSync(file, text, { mode: 0o600 })
+    if (user.uid !== undefined) chownSync(file, user.uid, user.gid ?? user.uid)
+  }
+  return ['-c', 'ssl=on']
 }
 
 /** The server refuses to run as root. */

@@ -6,6 +6,7 @@ import { outputBytes } from './output'
 
 /** `export function describe(): i32 { return new Description().needsRequestBody().send() }` */
 export class Description {
+  private credentials: bool = false
   private requestBody: bool = false
   private responseBody: bool = false
   private requestHeaders: string[] | null = null
@@ -15,6 +16,12 @@ export class Description {
 
   needsRequestBody(): Description {
     this.requestBody = true
+    return this
+  }
+
+  /** With all headers, also `authorization`, `cookie` and the like; named ones are given anyway. */
+  needsCredentials(): Description {
+    this.credentials = true
     return this
   }
 
@@ -53,6 +60,7 @@ export class Description {
     json.key('abi').integer(ABI_VERSION)
     json.key('needs').beginObject()
     writeNames(json, 'headers', this.requestHeaders)
+    if (this.credentials) json.key('credentials').bool(true)
     if (this.requestBody) json.key('request_body').bool(true)
     writeNames(json, 'response_headers', this.responseHeaders)
     if (this.responseBody) json.key('response_body').bool(true)

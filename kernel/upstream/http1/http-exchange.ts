@@ -39,6 +39,7 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
   isPaused = false
   private isDone = false
   private hasResponseStarted = false
+  private hasHead = false
   private wasSentAgain = false
   private readonly pool: ConnectionPool
   private readonly deadlines: Deadlines
@@ -97,17 +98,21 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
 
   /** Bytes of the response have arrived. */
   onBytes(): void {
-    if (this.hasResponseStarted) {
+    if (this.hasHead) {
       this.phaseSinceMs = this.deadlines.stampMs
       return
     }
+    if (this.hasResponseStarted) return
     this.hasResponseStarted = true
     this.head = ''
     this.body = null
-    this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
+    // Until the head is whole its bytes win no time: one that drips is as late as none.
+    if (this.limits.firstByteMs === 0) this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
   }
 
   onHead(status: number, headers: HeaderList, contentLength: number): void {
+    this.hasHead = true
+    this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
     this.handler.onResponseStart(status, headers, contentLength)
   }
 

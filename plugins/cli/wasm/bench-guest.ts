@@ -1,54 +1,59 @@
 /** A module with the gateway's own host around it, called on this thread: what remains is the time of the guest. */
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import { WASI_NAMESPACE } from '../../../wasm-sdk/runner.ts'
+import { buildGuest, startFuel } from '../../wasm/build-guest.ts'
 import type { WasmConfig } from '../../wasm/config.ts'
-import { GuestInstance, type GuestSurroundings } from '../../wasm/guest-instance.ts'
+import type { InstanceFacts } from '../../wasm/guest-instance.ts'
 import { readPhaseOutput, readStreamOutput } from '../../wasm/guest-output.ts'
-import type { LoadedModule } from '../../wasm/guest-task.ts'
+import { GuestRunner } from '../../wasm/guest-runner.ts'
+import type { CallReport, LoadedModule } from '../../wasm/guest-task.ts'
+import { hostFunctions } from '../../wasm/host-functions.ts'
 import { SharedState } from '../../wasm/shared-state.ts'
 
 export interface BenchSubject {
-  readonly module: WebAssembly.Module
+  readonly bytes: Uint8Array<ArrayBuffer>
   readonly config: Readonly<Record<string, string>>
   readonly limits: WasmConfig
 }
+
+export type BenchInstance = 'fresh' | 'reuse'
 
 const NAME = 'bench'
 
 export class BenchGuest {
   readonly #on: AttachPoint
-  readonly #loaded: LoadedModule
-  readonly #surroundings: GuestSurroundings
-  readonly #reuseCalls: number
-  #warm: GuestInstance | null = null
+  readonly #runner: GuestRunner
 
-  constructor(subject: BenchSubject, on: AttachPoint, instance: 'fresh' | 'reuse') {
-    const { limits } = subject
+  private constructor(on: AttachPoint, runner: GuestRunner) {
     this.#on = on
-    this.#loaded = toLoaded(subject, on, instance)
-    this.#reuseCalls = instance === 'reuse' ? limits.reuseCalls : 1
-    this.#surroundings = {
-      state: new SharedState(new SharedArrayBuffer(limits.stateBytes), 0),
-      maxGuestBlockBytes: 8 * limits.maxBodyBytes,
-      logLevel: 0,
-      mayCount: () => true,
-    }
+    this.#runner = runner
   }
 
-  /** One call with everything that a thread of the gateway does for it. @returns false when it failed */
-  async call(frame: Uint8Array): Promise<boolean> {
-    try {
-      const instance = this.#warm ?? (await GuestInstance.open(this.#loaded, this.#surroundings))
-      this.#warm = null
-      this.#read(await instance.call(EXPORT_OF_ATTACH_POINT[this.#on], Uint8Array.from(frame), null))
-      if (instance.calls < this.#reuseCalls) {
-        await instance.reset()
-        this.#warm = instance
-      } else await instance.close()
-      return true
-    } catch {
-      return false
+  static async open(subject: BenchSubject, on: AttachPoint, instance: BenchInstance): Promise<BenchGuest> {
+    const { limits } = subject
+    const state = new SharedState(new SharedArrayBuffer(limits.stateBytes), 0)
+    const host = { state, mayCount: () => true }
+    const surroundings = {
+      logLevel: 0,
+      hostFunctions: (facts: InstanceFacts) => hostFunctions(host, facts),
     }
+    const runner = new GuestRunner({ surroundings, reuseCalls: limits.reuseCalls })
+    runner.learn([await toLoaded(subject, on, instance)], [])
+    return new BenchGuest(on, runner)
+  }
+
+  /** One call with everything that a thread of the gateway does for it. */
+  async call(frame: Uint8Array): Promise<CallReport> {
+    if (!this.#runner.isReady(NAME, null)) await this.#runner.open(NAME, null)
+    const order = {
+      uuid: NAME,
+      exportName: EXPORT_OF_ATTACH_POINT[this.#on],
+      input: frame,
+      tenant: null,
+      fuel: null,
+      read: (output: Uint8Array | null) => this.#read(output),
+    }
+    return this.#runner.call(order).report
   }
 
   #read(output: Uint8Array | null): void {
@@ -57,23 +62,39 @@ export class BenchGuest {
   }
 }
 
-function toLoaded(
-  { module, config, limits }: BenchSubject,
+async function toLoaded(
+  { bytes, config, limits }: BenchSubject,
   on: AttachPoint,
-  instance: 'fresh' | 'reuse',
-): LoadedModule {
+  instance: BenchInstance,
+): Promise<LoadedModule> {
+  const built = await buildGuest(bytes, instance, limits)
   return {
     uuid: NAME,
     name: NAME,
     row: 0,
-    module,
+    ...built,
     attachPoints: [on],
-    needs: { headers: true, request_body: true, response_headers: true, response_body: true },
+    needs: {
+      headers: true,
+      credentials: true,
+      request_body: true,
+      response_headers: true,
+      response_body: true,
+    },
     instance,
     onFailure: 'open',
     timeoutMs: limits.timeoutMs,
+    fuel: limits.fuel,
+    fuelPerByte: limits.fuelPerByte,
+    startFuel: startFuel(limits),
+    burntAtStart: 0,
+    placement: 'pool',
+    kvOwner: NAME,
     config,
-    usesWasi: WebAssembly.Module.imports(module).some((one) => one.module === WASI_NAMESPACE),
+    usesWasi: WebAssembly.Module.imports(built.module).some((one) => one.module === WASI_NAMESPACE),
+    match: {},
+    seesRefused: false,
+    shadowOf: null,
     hasStart: false,
   }
 }

@@ -15,11 +15,10 @@ import type { CaseEvent, CaseStep } from '../../../wasm-sdk/module-case.ts'
 import { readCases } from '../../../wasm-sdk/run-cases.ts'
 import { ModuleRunner } from '../../../wasm-sdk/runner.ts'
 import type { WasmConfig } from '../../wasm/config.ts'
-import { limitMemory } from '../../wasm/wasm-binary.ts'
 import { CliError } from '../cli-error.ts'
 import { renderTable } from '../table.ts'
 import { moduleFileOf, readCount, readModuleBytes, readSettings } from './arguments.ts'
-import { BenchGuest, type BenchSubject } from './bench-guest.ts'
+import { BenchGuest, type BenchInstance, type BenchSubject } from './bench-guest.ts'
 import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
 import { type Spread, showMs, spreadOf } from './units.ts'
 
@@ -30,14 +29,14 @@ interface BenchOptions extends LimitOptions {
   readonly json?: boolean
 }
 
-type Kind = 'fresh' | 'reuse'
-
 interface Measurement extends Spread {
   readonly on: AttachPoint
-  readonly instance: Kind
+  readonly instance: BenchInstance
   readonly inputBytes: number
   readonly callsPerSecond: number
   readonly failed: number
+  /** Units of one call; the same input always burns the same. */
+  readonly fuel: number
 }
 
 interface CallInput {
@@ -59,8 +58,7 @@ export async function benchModule(place: string, options: BenchOptions): Promise
   const { steps, config } = await readInputs(options.cases ?? casesBeside(file))
   const settings = { ...config, ...readSettings('--config', options.config) }
   const { description, inputs } = await tryOut(file, bytes, { steps, config: settings, limits })
-  const module = await WebAssembly.compile(limitMemory(bytes, limits.memoryPages))
-  const subject: BenchSubject = { module, config: settings, limits }
+  const subject: BenchSubject = { bytes, config: settings, limits }
   const measurements: Measurement[] = []
   for (const input of inputs) {
     for (const kind of ['fresh', 'reuse'] as const)
@@ -133,23 +131,26 @@ const PLAIN_EVENT: CaseEvent = { data: { choices: [{ index: 0, delta: { content:
 async function measure(
   subject: BenchSubject,
   { on, frame }: CallInput,
-  instance: Kind,
+  instance: BenchInstance,
   durationMs: number,
 ): Promise<Measurement> {
-  const guest = new BenchGuest(subject, on, instance)
+  const guest = await BenchGuest.open(subject, on, instance)
   const warmUntilMs = performance.now() + durationMs
   for (let i = 0; i < WARM_UP_CALLS && performance.now() < warmUntilMs; i++) await guest.call(frame)
   const timesMs: number[] = []
   let failed = 0
+  let fuel = 0
   const beginMs = performance.now()
   for (let nowMs = beginMs; nowMs < beginMs + durationMs; ) {
-    if (!(await guest.call(frame))) failed++
+    const report = await guest.call(frame)
+    if (report.failure !== null) failed++
+    fuel = report.fuel
     const endMs = performance.now()
     timesMs.push(endMs - nowMs)
     nowMs = endMs
   }
   const callsPerSecond = Math.round((timesMs.length / (performance.now() - beginMs)) * 1000)
-  return { on, instance, inputBytes: frame.length, callsPerSecond, failed, ...spreadOf(timesMs) }
+  return { on, instance, inputBytes: frame.length, callsPerSecond, failed, fuel, ...spreadOf(timesMs) }
 }
 
 function render(file: string, description: ModuleDescription, measurements: readonly Measurement[]): string {
@@ -162,6 +163,7 @@ function render(file: string, description: ModuleDescription, measurements: read
     'P99 MS',
     'MAX MS',
     'FAILED',
+    'FUEL',
   ]
   const rows = measurements.map((one) => [
     one.on,
@@ -172,10 +174,18 @@ function render(file: string, description: ModuleDescription, measurements: read
     showMs(one.p99Ms),
     showMs(one.maxMs),
     one.failed,
+    one.fuel,
   ])
   const chosen = description.instance ?? 'fresh'
+  const costs = measurements
+    .filter(({ instance }) => instance === 'fresh')
+    .map(
+      ({ on, fuel, p50Ms }) =>
+        `${on} costs ${fuel} units, about ${Math.max(1, Math.round(p50Ms * 1_000))} µs.`,
+    )
   return `${renderTable(headings, rows)}
 
 ${relative('.', file)} asks for ${chosen} instances. Times are those of one thread, without the way to it and back.
+${costs.join('\n')}
 Figures of this machine: compare them with each other, not with those of another.`
 }

@@ -1,9 +1,11 @@
 /** The rules of a registration as the gateway's own code has them, applied to a file without a gateway. */
 import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
+import { BadModule } from '../../wasm/bad-module.ts'
+import { buildGuest, compileModule } from '../../wasm/build-guest.ts'
 import { checkExports, checkImports } from '../../wasm/check-module.ts'
 import type { WasmConfig } from '../../wasm/config.ts'
 import { Refused, readModuleFile } from '../../wasm/module-file.ts'
-import { BadModule, limitMemory, readSections } from '../../wasm/wasm-binary.ts'
+import { readSections } from '../../wasm/wasm-binary.ts'
 
 /**
  * @param file absolute
@@ -18,15 +20,14 @@ export async function refusalOf(
   try {
     const bytes = await readModuleFile(file, { roots: config.roots, maxBytes: config.maxFileBytes })
     readSections(bytes)
-    const module = await WebAssembly.compile(limitMemory(bytes, config.memoryPages))
+    const module = await compileModule(bytes)
     checkImports(module, usesWasi)
     checkExports(module, attachPoints)
+    await buildGuest(bytes, 'fresh', config)
     if (usesWasi && !config.allowWasi) return 'WASI is off in this gateway: plugins.wasm.allowWasi'
     return null
   } catch (error) {
-    const isForeseen =
-      error instanceof Refused || error instanceof BadModule || error instanceof WebAssembly.CompileError
-    if (!isForeseen) throw error
-    return error.message
+    if (error instanceof Refused || error instanceof BadModule) return error.message
+    throw error
   }
 }

@@ -16,15 +16,17 @@ import {
   readModuleBytes,
   readSettings,
 } from './arguments.ts'
+import { isStale } from './stale-build.ts'
 import { plural, showBytes } from './units.ts'
 
-interface AddOptions {
+export interface AddOptions {
   readonly name?: string
   readonly attach?: string
   readonly config?: readonly string[]
   readonly configEnv?: readonly string[]
   readonly onFailure?: 'open' | 'closed'
-  readonly instance?: 'fresh' | 'reuse'
+  readonly instance?: 'fresh' | 'reuse' | 'shared'
+  readonly placement?: 'pool' | 'inline' | 'auto'
   readonly timeoutMs?: string
   readonly wasi?: boolean
   readonly json?: boolean
@@ -35,6 +37,7 @@ interface Registration {
 }
 
 export async function addModule(command: Command, place: string, options: AddOptions): Promise<void> {
+  await buildWhenStale(place)
   const descriptor = await describe(place, options)
   const { modules } = await register(clientOf(command), descriptor)
   const [{ add_result }] = modules
@@ -63,6 +66,7 @@ async function describe(place: string, options: AddOptions) {
     ...(Object.keys(config).length > 0 && { config }),
     ...(options.onFailure !== undefined && { on_failure: options.onFailure }),
     ...(options.instance !== undefined && { instance: options.instance }),
+    ...(options.placement !== undefined && { placement: options.placement }),
     ...(options.timeoutMs !== undefined && { timeout_ms: readCount('--timeout-ms', options.timeoutMs) }),
     ...(options.wasi === true && { wasi: true }),
   }
@@ -125,24 +129,46 @@ function nextStep(reason: string, file: string): string {
 }
 
 export async function listModules(command: Command, options: { json?: boolean }): Promise<void> {
-  const list = (await clientOf(command).call('GET', '/wasm')) as ModuleList
+  const list = (await clientOf(command).call('GET', '/wasm?detail=full')) as ModuleList
   if (options.json === true) console.log(JSON.stringify(list, null, 2))
   else if (list.modules.length === 0) console.log('no modules; add one with: weir wasm add FILE')
   else console.log(`${renderModules(list.modules)}\n${renderMetrics(list.metrics)}`)
 }
 
 function renderModules(modules: readonly ModuleRecord[]): string {
-  const headings = ['NAME', 'UUID', 'ATTACHED TO', 'SIZE', 'CALLS', 'LAST CALL', 'FILE']
-  const rows = modules.map(({ module_uuid, module_meta: meta }) => [
+  const headings = [
+    'NAME',
+    'UUID',
+    'ATTACHED TO',
+    'STATE',
+    'SHA256',
+    'SIZE',
+    'CALLS',
+    'FAILED',
+    'FUEL/CALL',
+    'LAST CALL',
+    'FILE',
+  ]
+  const rows = modules.map(({ module_uuid, module_meta: meta, module_state: state }) => [
     meta.name,
     module_uuid,
     meta.attach_points.map(({ Middleware }) => Middleware).join(', '),
+    showState(state),
+    meta.sha256_hash.slice(0, 12),
     showBytes(meta.size_bytes),
     meta.access_count,
+    state?.failed_executions ?? 0,
+    state === undefined || meta.access_count === 0 ? 0 : Math.round(state.fuel_total / meta.access_count),
     meta.access_count === 0 ? 'never' : meta.last_accessed_at.replace(/\.\d+Z$/, 'Z'),
     meta.file_path,
   ])
   return renderTable(headings, rows)
+}
+
+function showState(state: ModuleRecord['module_state']): string {
+  if (state === undefined) return ''
+  if (state.suspended_until !== null) return 'suspended'
+  return state.trial ?? 'in use'
 }
 
 function renderMetrics(metrics: ModuleList['metrics']): string {
@@ -152,13 +178,78 @@ function renderMetrics(metrics: ModuleList['metrics']): string {
   return `${plural(total, 'call')}, ${failed} failed${times}`
 }
 
+interface ReplaceOptions extends AddOptions {
+  readonly canary?: string
+  readonly shadow?: boolean
+}
+
+interface ChangeReply {
+  readonly module_uuid: string
+  readonly message: string
+}
+
+/** A new version in the place of a module, or on trial beside it. */
+export async function replaceModule(
+  command: Command,
+  nameOrUuid: string,
+  place: string,
+  options: ReplaceOptions,
+): Promise<void> {
+  await buildWhenStale(place)
+  const client = clientOf(command)
+  const { name: _name, module_type: _type, attach_points, ...given } = await describe(place, options)
+  const points = options.attach === undefined ? {} : { attach_points }
+  const trial =
+    options.canary !== undefined
+      ? { trial: { kind: 'canary', percent: readCount('--canary', options.canary) } }
+      : options.shadow === true
+        ? { trial: { kind: 'shadow' } }
+        : {}
+  const uuid = await uuidOf(client, nameOrUuid)
+  const change = { ...given, ...points, ...trial }
+  showChange(await changed(client, 'PUT', `/wasm/${encodeURIComponent(uuid)}`, change), options)
+}
+
+/** `promote` and `rollback`. */
+export async function changeVersion(
+  command: Command,
+  action: 'promote' | 'rollback',
+  nameOrUuid: string,
+  options: { json?: boolean },
+): Promise<void> {
+  const client = clientOf(command)
+  const uuid = await uuidOf(client, nameOrUuid, action === 'promote')
+  showChange(await changed(client, 'POST', `/wasm/${encodeURIComponent(uuid)}/${action}`), options)
+}
+
+async function changed(client: GatewayClient, method: 'PUT' | 'POST', path: string, body?: unknown) {
+  try {
+    return (await client.call(method, path, body)) as ChangeReply
+  } catch (error) {
+    if (!(error instanceof GatewayRefusal) || error.status !== 400) throw error
+    throw new CliError(`${error.message}\n  'weir wasm list' shows the modules and their versions`)
+  }
+}
+
+function showChange(reply: ChangeReply, { json }: { json?: boolean }): void {
+  console.log(json === true ? JSON.stringify(reply, null, 2) : `${reply.message}; it is ${reply.module_uuid}`)
+}
+
+/** What is older than its sources is built first. */
+async function buildWhenStale(place: string): Promise<void> {
+  if (!isProject(place) || !(await isStale(place, moduleFileOf(place)))) return
+  const { buildModule } = await import('../../../wasm-sdk/build.ts')
+  const { throwIfFailed } = await import('./build.ts')
+  throwIfFailed(place, await buildModule({ directory: place }))
+}
+
 export async function removeModule(
   command: Command,
   nameOrUuid: string,
   options: { json?: boolean },
 ): Promise<void> {
   const client = clientOf(command)
-  const uuid = isUuid(nameOrUuid) ? nameOrUuid : await findByName(client, nameOrUuid)
+  const uuid = await uuidOf(client, nameOrUuid)
   const text = await client
     .callText('DELETE', `/wasm/${encodeURIComponent(uuid)}`)
     .catch((error: unknown) => {
@@ -172,9 +263,17 @@ function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-async function findByName(client: GatewayClient, name: string): Promise<string> {
-  const { modules } = (await client.call('GET', '/wasm')) as ModuleList
-  const found = modules.filter(({ module_meta }) => module_meta.name === name)
+async function uuidOf(client: GatewayClient, nameOrUuid: string, isOnTrial = false): Promise<string> {
+  return isUuid(nameOrUuid) ? nameOrUuid : findByName(client, nameOrUuid, isOnTrial)
+}
+
+/** @param isOnTrial the version that is on trial, in place of the one beside which it is */
+async function findByName(client: GatewayClient, name: string, isOnTrial: boolean): Promise<string> {
+  const { modules } = (await client.call('GET', '/wasm?detail=full')) as ModuleList
+  const found = modules.filter(
+    ({ module_meta, module_state }) =>
+      module_meta.name === name && ((module_state?.trial ?? null) !== null) === isOnTrial,
+  )
   if (found.length === 1) return found[0].module_uuid
   const uuids = found.map(({ module_uuid }) => module_uuid).join(', ')
   if (found.length > 1)

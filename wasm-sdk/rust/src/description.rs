@@ -21,6 +21,12 @@ impl Description {
         self
     }
 
+    /// With all headers, also `authorization`, `cookie` and the like; named ones are given anyway.
+    pub fn needs_credentials(mut self) -> Self {
+        self.needs.insert("credentials".into(), true.into());
+        self
+    }
+
     /// Bodies of unstreamed answers.
     pub fn needs_response_body(mut self) -> Self {
         self.needs.insert("response_body".into(), true.into());

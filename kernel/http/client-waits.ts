@@ -1,0 +1,106 @@
+/**
+ * Patience with slow clients. The server library cuts a connection after some ten seconds without progress, and uploads
+ * of less than 16 KB/s, whatever the configuration says. Its clock begins anew when a connection is paused and resumed,
+ * so this does that for requests that wait for their client, and keeps limits of its own.
+ */
+import { httpErrors } from './http-errors.ts'
+
+/** Below the library's ten seconds, with room for a busy loop. */
+const LOOK_MS = 3_000
+
+/** A request as its patience needs it. Implemented by `context.ts`. */
+export interface WaitingRequest {
+  readonly isDone: boolean
+  readonly isFailing: boolean
+  /** The body is not whole yet. */
+  readonly isReceiving: boolean
+  /** The client has not taken what was written. */
+  readonly isUntaken: boolean
+  /** Body bytes so far. */
+  readonly bytesIn: number
+  /** Grows each time that the client takes something. */
+  readonly takings: number
+  closesConnection: boolean
+  errorCode: string | null
+  /** The library's clock begins anew. */
+  keepOpen(): void
+  fail(error: unknown): void
+  destroy(): void
+}
+
+/** All but the rate in milliseconds; 0 switches one off. */
+export interface ClientLimits {
+  readonly bodyIdleMs: number
+  /** Bytes a second, on average, from the first `bodyIdleMs` on. */
+  readonly bodyMinRate: number
+  readonly replyIdleMs: number
+}
+
+interface Wait {
+  readonly sinceMs: number
+  readonly isBody: boolean
+  progress: number
+  progressAtMs: number
+}
+
+export class ClientWaits {
+  readonly #limits: ClientLimits
+  readonly #waits = new Map<WaitingRequest, Wait>()
+  readonly #timer: NodeJS.Timeout
+
+  /** @param open all requests that are being served */
+  constructor(limits: ClientLimits, open: () => Iterable<WaitingRequest>) {
+    this.#limits = limits
+    this.#timer = setInterval(() => this.look(open()), LOOK_MS).unref()
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+  }
+
+  look(open: Iterable<WaitingRequest>): void {
+    const nowMs = performance.now()
+    const waiting = new Set<WaitingRequest>()
+    for (const request of open) {
+      if (request.isDone || !(request.isReceiving || request.isUntaken)) continue
+      waiting.add(request)
+      const wait = this.#waitOf(request, nowMs)
+      if (this.#isOver(request, wait, nowMs)) giveUp(request, wait)
+      else request.keepOpen()
+    }
+    for (const request of this.#waits.keys()) if (!waiting.has(request)) this.#waits.delete(request)
+  }
+
+  #waitOf(request: WaitingRequest, nowMs: number): Wait {
+    const isBody = request.isReceiving
+    const progress = isBody ? request.bytesIn : request.takings
+    const known = this.#waits.get(request)
+    if (known !== undefined && known.isBody === isBody) {
+      if (known.progress !== progress) known.progressAtMs = nowMs
+      known.progress = progress
+      return known
+    }
+    const wait = { sinceMs: nowMs, isBody, progress, progressAtMs: nowMs }
+    this.#waits.set(request, wait)
+    return wait
+  }
+
+  #isOver({ bytesIn }: WaitingRequest, { isBody, sinceMs, progressAtMs }: Wait, nowMs: number): boolean {
+    const { bodyIdleMs, bodyMinRate, replyIdleMs } = this.#limits
+    const idleMs = isBody ? bodyIdleMs : replyIdleMs
+    if (idleMs > 0 && nowMs - progressAtMs >= idleMs) return true
+    const tookMs = nowMs - sinceMs
+    return isBody && bodyMinRate > 0 && tookMs > bodyIdleMs && bytesIn < (bodyMinRate * tookMs) / 1_000
+  }
+}
+
+function giveUp(request: WaitingRequest, { isBody }: Wait): void {
+  if (isBody && !request.isFailing) {
+    request.closesConnection = true
+    request.fail(httpErrors.body_timeout())
+    return
+  }
+  // Nothing can be told to a client that reads nothing; the log and the metrics say why.
+  request.errorCode ??= 'reply_timeout'
+  request.destroy()
+}

@@ -1,0 +1,43 @@
+/** What can be wrong with a request about conversations. @source responses facts 6 */
+import { defineErrors } from '#kernel'
+
+const client = { kind: 'bad_request', source: 'client' } as const
+
+/** Values of clients are shown shortened. */
+export const shown = (value: string) => JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value)
+
+export const conversationErrors = defineErrors('conversations', {
+  json_parse_error: { ...client, text: () => 'the body must be one JSON object' },
+  missing_required_parameter: { ...client, text: (what: string) => `${what} is required` },
+  invalid_type: { ...client, text: (what: string, wanted: string) => `${what} must be ${wanted}` },
+  invalid_value: { ...client, text: (what: string, wanted: string) => `${what} must be ${wanted}` },
+  invalid_metadata: { ...client, text: (problem: string) => `metadata ${problem}` },
+  too_many_items: {
+    ...client,
+    text: (limit: number) => `no more than ${limit} items can be added at a time`,
+  },
+  message_content_empty: { ...client, text: (what: string) => `${what} has no content` },
+  unsupported_item_type: {
+    ...client,
+    text: (type: string) => `items of the type ${shown(type)} cannot be added to a conversation`,
+  },
+  unsupported_content_part: {
+    ...client,
+    text: (type: string) => `${shown(type)} is no type of a content part`,
+  },
+  item_already_in_conversation: {
+    ...client,
+    text: (id: string) => `the item ${shown(id)} is in the conversation already`,
+  },
+  invalid_cursor: { ...client, text: (id: string) => `no item of this conversation has the id ${shown(id)}` },
+  conversation_not_found: {
+    kind: 'not_found',
+    source: 'client',
+    text: (id: string) => `no conversation has the id ${shown(id)}`,
+  },
+  item_not_found: {
+    kind: 'not_found',
+    source: 'client',
+    text: (id: string) => `no item has the id ${shown(id)}`,
+  },
+})

@@ -1,0 +1,134 @@
+/** Items that a client adds: checked, every one, before any is kept, and brought into the form that history has. */
+import type { NewItem } from '#kernel'
+import { uuidV7 } from '#kernel'
+import { conversationErrors } from './errors.ts'
+import { readContent } from './read-content.ts'
+
+/** @source API spec 8 */
+export const MAX_ITEMS = 20
+const MAX_CALL_ID_CHARS = 64
+const ROLES = new Set(['user', 'assistant', 'system', 'developer'])
+
+type Json = Readonly<Record<string, unknown>>
+
+/** Prefix of new ids, members that must be there, by type. @source API spec 2.9, responses facts 2.3 and 5.6 */
+const TYPES: ReadonlyMap<string, { readonly prefix: string; check(item: Json, path: string): Json }> =
+  new Map([
+    ['message', { prefix: 'msg', check: checkMessage }],
+    ['reasoning', { prefix: 'rs', check: (item: Json, path: string) => needs(item, path, [], ['summary']) }],
+    ['function_call', { prefix: 'fc', check: checkCall }],
+    ['function_call_output', { prefix: 'fco', check: checkCallOutput }],
+    [
+      'mcp_list_tools',
+      { prefix: 'mcpl', check: (item: Json, path: string) => needs(item, path, ['server_label'], ['tools']) },
+    ],
+    [
+      'mcp_call',
+      {
+        prefix: 'mcp',
+        check: (item: Json, path: string) => needs(item, path, ['server_label', 'name', 'arguments']),
+      },
+    ],
+  ])
+
+/** @throws missing_required_parameter, invalid_type, invalid_value, too_many_items and what single items are refused for */
+export function readItems(value: unknown): NewItem[] {
+  if (value === undefined || value === null) {
+    throw conversationErrors.missing_required_parameter.with({ param: 'items' }, 'items')
+  }
+  if (!Array.isArray(value))
+    throw conversationErrors.invalid_type.with({ param: 'items' }, 'items', 'an array')
+  if (value.length === 0)
+    throw conversationErrors.missing_required_parameter.with({ param: 'items' }, 'an item')
+  if (value.length > MAX_ITEMS) throw conversationErrors.too_many_items.with({ param: 'items' }, MAX_ITEMS)
+  return value.map((item, index) => readItem(item, `items[${index}]`))
+}
+
+/** A new id for an item of that type. */
+export function newItemId(type: string): string {
+  return `${TYPES.get(type)?.prefix ?? 'item'}_${uuidV7().replaceAll('-', '')}`
+}
+
+function readItem(value: unknown, path: string): NewItem {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw conversationErrors.invalid_type.with({ param: path }, path, 'an object')
+  }
+  const item = value as Json
+  const type = typeOf(item, path)
+  if (type === 'item_reference') return { reference: text(item, path, 'id') }
+  const known = TYPES.get(type)
+  if (known === undefined)
+    throw conversationErrors.unsupported_item_type.with({ param: `${path}.type` }, type)
+  const { id, created_at: _, ...rest } = known.check(item, path)
+  const isOwn = typeof id === 'string' && /^[A-Za-z0-9_-]{1,128}$/.test(id)
+  return { item: { ...rest, id: isOwn ? id : newItemId(type), type, status: 'completed' } }
+}
+
+/** Without a type, an item with a role is a message, and one that only has an id a reference. */
+function typeOf(item: Json, path: string): string {
+  const { type } = item
+  if (typeof type === 'string') return type
+  if (type !== undefined && type !== null) {
+    throw conversationErrors.invalid_type.with({ param: `${path}.type` }, `${path}.type`, 'a string')
+  }
+  if ('role' in item) return 'message'
+  if ('id' in item) return 'item_reference'
+  throw conversationErrors.missing_required_parameter.with({ param: `${path}.type` }, `${path}.type`)
+}
+
+function checkMessage(item: Json, path: string): Json {
+  const role = text(item, path, 'role')
+  if (!ROLES.has(role)) {
+    const param = `${path}.role`
+    throw conversationErrors.invalid_value.with({ param }, param, `one of ${[...ROLES].join(', ')}`)
+  }
+  return { ...item, content: readContent(item.content, role, `${path}.content`) }
+}
+
+function checkCall(item: Json, path: string): Json {
+  needs(item, path, ['call_id', 'name', 'arguments'])
+  return checkCallId(item, path)
+}
+
+function checkCallOutput(item: Json, path: string): Json {
+  needs(item, path, ['call_id'])
+  const param = `${path}.output`
+  if (item.output === undefined || item.output === null) {
+    throw conversationErrors.missing_required_parameter.with({ param }, param)
+  }
+  if (typeof item.output !== 'string' && !Array.isArray(item.output)) {
+    throw conversationErrors.invalid_type.with({ param }, param, 'a string or an array')
+  }
+  return checkCallId(item, path)
+}
+
+function checkCallId(item: Json, path: string): Json {
+  const { length } = text(item, path, 'call_id')
+  if (length === 0 || length > MAX_CALL_ID_CHARS) {
+    const param = `${path}.call_id`
+    throw conversationErrors.invalid_value.with({ param }, param, `1 to ${MAX_CALL_ID_CHARS} characters long`)
+  }
+  return item
+}
+
+function needs(item: Json, path: string, texts: readonly string[], lists: readonly string[] = []): Json {
+  for (const member of texts) text(item, path, member)
+  for (const member of lists) {
+    const param = `${path}.${member}`
+    if (item[member] === undefined || item[member] === null) {
+      throw conversationErrors.missing_required_parameter.with({ param }, param)
+    }
+    if (!Array.isArray(item[member])) throw conversationErrors.invalid_type.with({ param }, param, 'an array')
+  }
+  return item
+}
+
+function text(item: Json, path: string, member: string): string {
+  const value = item[member]
+  const param = `${path}.${member}`
+  if (value === undefined || value === null) {
+    throw conversationErrors.missing_required_parameter.with({ param }, param)
+  }
+  if (typeof value !== 'string') throw conversationErrors.invalid_type.with({ param }, param, 'a string')
+  return value
+}

@@ -1,0 +1,143 @@
+/**
+ * The memory that a guest and the gateway exchange, as the gateway sees it: the input goes in, blocks are read and given,
+ * the output comes out. Nothing of it outlives a call. @hot
+ */
+
+import { BLOCK_HEAD_BYTES } from './rewrite/plan.ts'
+import { EXPORT_PREFIX, type Layout } from './rewrite/rewrite-module.ts'
+
+const PAGE_BYTES = 65_536
+/** Of what an error says, and of a line of a log. */
+export const MAX_TEXT_BYTES = 2_048
+/** An exchange that grew beyond this is not kept for the next call. */
+const MAX_KEPT_BYTES = 2 * 1_048_576
+
+type Call = (first?: number | bigint, second?: number) => number | bigint | undefined
+
+export class GuestExchange {
+  readonly #memory: WebAssembly.Memory
+  readonly #begin: Call
+  readonly #alloc: Call
+  readonly #burn: Call
+  readonly #fuel: Call
+  readonly #top: WebAssembly.Global
+  readonly #outputAt: WebAssembly.Global
+  readonly #outputBytes: WebAssembly.Global
+  readonly #errorAt: WebAssembly.Global
+  readonly #fault: WebAssembly.Global
+  readonly #stack: WebAssembly.Global
+  /** Offset of the input's bytes. */
+  readonly #input: number
+  #bytes: Uint8Array
+  #inputBytes = 0
+
+  constructor(exports: WebAssembly.Exports, { base }: Layout) {
+    const take = <T>(name: string) => exports[EXPORT_PREFIX + name] as T
+    this.#memory = take('exchange')
+    this.#begin = take('begin')
+    this.#alloc = take('alloc')
+    this.#burn = take('burn')
+    this.#fuel = take('fuel')
+    this.#top = take('global:top')
+    this.#outputAt = take('global:outputAt')
+    this.#outputBytes = take('global:outputBytes')
+    this.#errorAt = take('global:errorAt')
+    this.#fault = take('global:fault')
+    this.#stack = take('global:stack')
+    this.#input = base + BLOCK_HEAD_BYTES
+    this.#bytes = new Uint8Array(this.#memory.buffer)
+  }
+
+  /** @throws RangeError when the input is larger than the exchange may be */
+  begin(input: Uint8Array, fuel: number): void {
+    const missing = this.#input + input.length + PAGE_BYTES - this.#memory.buffer.byteLength
+    if (missing > 0) this.#memory.grow(Math.ceil(missing / PAGE_BYTES))
+    const bytes = this.#all
+    bytes.set(input, this.#input)
+    const head = this.#input - BLOCK_HEAD_BYTES
+    bytes[head] = input.length
+    bytes[head + 1] = input.length >>> 8
+    bytes[head + 2] = input.length >>> 16
+    bytes[head + 3] = input.length >>> 24
+    this.#inputBytes = input.length
+    this.#begin(input.length, fuel)
+  }
+
+  /** Units left; below 0 when the guest ran out of them. */
+  get fuel(): number {
+    return this.#fuel() as number
+  }
+
+  /** Why a guest that trapped did so, where it was for a limit; null otherwise. */
+  get brokenLimit(): 'fuel' | 'stack' | 'exchange' | null {
+    if (this.fuel < 0) return 'fuel'
+    if (this.#stack.value < 0) return 'stack'
+    return this.#fault.value === 1 ? 'exchange' : null
+  }
+
+  /** @returns a copy of what the guest put out; null when it did not */
+  get output(): Uint8Array | null {
+    const at = this.#outputAt.value as number
+    if (at === 0) return null
+    const from = at >>> 0
+    return this.#all.slice(from, from + (this.#outputBytes.value >>> 0))
+  }
+
+  /** What the guest says went wrong, cut; null when nothing did. */
+  get error(): string | null {
+    const at = this.#errorAt.value as number
+    return at === 0 ? null : this.text(BigInt(at >>> 0))
+  }
+
+  /** A view of a block, valid until the guest runs again; null for none. */
+  read(address: bigint): Uint8Array | null {
+    const top = this.#top.value as number
+    const at = Number(address)
+    if (at < this.#input || at > top) return null
+    const bytes = this.#all
+    const head = at - BLOCK_HEAD_BYTES
+    const length =
+      at === this.#input
+        ? this.#inputBytes
+        : bytes[head] + bytes[head + 1] * 256 + bytes[head + 2] * 65_536 + bytes[head + 3] * 16_777_216
+    return bytes.subarray(at, Math.min(at + length, top))
+  }
+
+  /** The text of a block, cut to what is worth keeping; empty for none. */
+  text(address: bigint): string {
+    const block = this.read(address)
+    if (block === null) return ''
+    const shown = block.length > MAX_TEXT_BYTES ? block.subarray(0, MAX_TEXT_BYTES) : block
+    const text = Buffer.from(shown.buffer, shown.byteOffset, shown.length).toString('utf8')
+    return block.length > MAX_TEXT_BYTES ? `${text}… (${block.length} bytes)` : text
+  }
+
+  /** A new block with these bytes; it counts as the guest's own. @throws when there is no more room: the call ends */
+  give(bytes: Uint8Array): bigint {
+    const address = this.#alloc(BigInt(bytes.length)) as bigint
+    this.#all.set(bytes, Number(address))
+    return address
+  }
+
+  /** Takes fuel for work that the gateway did for the guest. @throws when there is none left: the call ends */
+  burn(bytes: number): void {
+    this.#burn(bytes)
+  }
+
+  /** Wipes what the call left. @returns false when the memory has become too large to be kept */
+  clear(): boolean {
+    const top = Math.min(this.#top.value >>> 0, this.#memory.buffer.byteLength)
+    this.#all.fill(0, this.#input - BLOCK_HEAD_BYTES, top)
+    return this.#memory.buffer.byteLength - this.#input <= MAX_KEPT_BYTES
+  }
+
+  /** The cards of the guest's stores, before the blocks. */
+  get cards(): Uint8Array {
+    return this.#all
+  }
+
+  get #all(): Uint8Array {
+    if (this.#bytes.buffer !== this.#memory.buffer) this.#bytes = new Uint8Array(this.#memory.buffer)
+    return this.#bytes
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * How an instance was when it was made, and how it becomes so again: what the last call wrote is found by its cards and
+ * put back, whatever the module did. @hot
+ */
+import type { GuestExchange } from './guest-exchange.ts'
+import { CARD_SHIFT } from './rewrite/plan.ts'
+import { EXPORT_PREFIX, type Layout } from './rewrite/rewrite-module.ts'
+
+const CARD_BYTES = 1 << CARD_SHIFT
+/** A store may reach that far beyond its card. */
+const OVERLAP_BYTES = 16
+
+interface KeptMemory {
+  readonly memory: WebAssembly.Memory
+  /** Of its cards in the exchange memory. */
+  readonly cards: number
+  readonly cardCount: number
+  /** Contents up to the last byte that is not 0. */
+  readonly first: Uint8Array
+  readonly bytes: Uint8Array
+  /** Its cards. */
+  marks: Uint8Array
+}
+
+export class GuestSnapshot {
+  readonly #memories: KeptMemory[]
+  readonly #exchange: GuestExchange
+  readonly #dirty: WebAssembly.Global
+  readonly #restore: () => void
+
+  /** Adds the headroom and keeps what there is; only for modules that are rewritten for it. */
+  constructor(exports: WebAssembly.Exports, layout: Layout, exchange: GuestExchange) {
+    this.#exchange = exchange
+    this.#memories = layout.memories.map(({ cards, headroomPages }, index) => {
+      const memory = exports[`${EXPORT_PREFIX}memory:${index}`] as WebAssembly.Memory
+      addPages(memory, headroomPages)
+      const bytes = new Uint8Array(memory.buffer)
+      const cardCount = bytes.length >> CARD_SHIFT
+      const marks = exchange.cards.subarray(cards, cards + cardCount)
+      return { memory, cards, cardCount, first: firstBytes(bytes), bytes, marks }
+    })
+    this.#dirty = exports[`${EXPORT_PREFIX}global:dirty`] as WebAssembly.Global
+    this.#restore = exports[`${EXPORT_PREFIX}restore`] as () => void
+    const save = exports[`${EXPORT_PREFIX}save`] as () => void
+    save()
+    for (const { marks } of this.#memories) marks.fill(0)
+  }
+
+  /** @returns false when the instance has changed in a way that is not undone: it must not be used again */
+  restore(): boolean {
+    if (this.#dirty.value !== 0) return false
+    const all = this.#exchange.cards
+    for (const kept of this.#memories) {
+      // A memory that really grew has another buffer.
+      if (kept.bytes.buffer !== kept.memory.buffer) return false
+      // The exchange may have grown: its cards lie in another buffer then.
+      if (kept.marks.buffer !== all.buffer) kept.marks = all.subarray(kept.cards, kept.cards + kept.cardCount)
+      putBack(kept)
+    }
+    this.#restore()
+    return this.#exchange.clear()
+  }
+}
+
+function putBack({ first, bytes, marks }: KeptMemory): void {
+  for (let from = marks.indexOf(1); from >= 0; from = marks.indexOf(1, from)) {
+    let to = from
+    while (marks[to] === 1) marks[to++] = 0
+    const start = from * CARD_BYTES
+    const stop = Math.min(to * CARD_BYTES + OVERLAP_BYTES, bytes.length)
+    const kept = Math.min(stop, first.length)
+    if (start < kept) bytes.set(first.subarray(start, kept), start)
+    if (stop > kept) bytes.fill(0, Math.max(start, kept), stop)
+    from = to
+  }
+}
+
+function addPages(memory: WebAssembly.Memory, pages: number): void {
+  if (pages > 0) memory.grow(pages)
+}
+
+function firstBytes(bytes: Uint8Array): Uint8Array {
+  const words = new BigUint64Array(bytes.buffer)
+  let last = words.length
+  while (last > 0 && words[last - 1] === 0n) last--
+  return bytes.slice(0, last * 8)
+}

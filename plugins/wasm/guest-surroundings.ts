@@ -1,0 +1,29 @@
+/** What the guests of one thread share, wherever the thread stands: values and counters, and names that they count under. */
+import { threadId } from 'node:worker_threads'
+import type { GuestSurroundings } from './guest-instance.ts'
+import { type HostParts, hostFunctions } from './host-functions.ts'
+import { SharedState } from './shared-state.ts'
+
+/** More names would let a guest fill the metrics. */
+const MAX_COUNTED_NAMES = 32
+
+/** @param logLevel of the gateway, by name */
+export function guestSurroundings(state: SharedArrayBuffer, logLevel: string): GuestSurroundings {
+  const countedNames = new Map<string, Set<string>>()
+  const host: HostParts = {
+    state: new SharedState(state, threadId),
+    mayCount(owner, name) {
+      const names = countedNames.get(owner) ?? new Set()
+      countedNames.set(owner, names)
+      if (names.size < MAX_COUNTED_NAMES) names.add(name)
+      return names.has(name)
+    },
+  }
+  return { logLevel: guestLogLevel(logLevel), hostFunctions: (facts) => hostFunctions(host, facts) }
+}
+
+/** As guests get it: 1 debug, 2 info, 3 warn, 4 error, and beyond that none. */
+function guestLogLevel(level: string): number {
+  const place = ['trace', 'debug', 'info', 'warn', 'error'].indexOf(level)
+  return place < 0 ? 0x7fff_ffff : Math.max(1, place)
+}

@@ -1,0 +1,126 @@
+/**
+ * Guests on the thread that serves the request: without a hop, and with so little fuel that nobody notices. What is not
+ * ready, or too large, is the pool's.
+ */
+import { GuestRunner, type RunnerOptions } from './guest-runner.ts'
+import type {
+  LoadedModule,
+  PhaseItem,
+  PhaseResult,
+  StreamItem,
+  StreamItemResult,
+  StreamReport,
+} from './guest-task.ts'
+import type { Placements } from './placements.ts'
+import { runPhase } from './run-phase.ts'
+import { runStream } from './run-stream.ts'
+
+export interface InlineLimits {
+  /** Units of one call. */
+  readonly fuel: number
+  /** Larger bodies and events are the pool's. */
+  readonly maxBodyBytes: number
+}
+
+export class InlineGuests {
+  readonly #runner: GuestRunner
+  readonly #placements: Placements
+  readonly #limits: InlineLimits
+  /** Instances under way: module and tenant. */
+  readonly #opening = new Set<string>()
+
+  constructor(options: RunnerOptions, placements: Placements, limits: InlineLimits) {
+    this.#runner = new GuestRunner(options)
+    this.#placements = placements
+    this.#limits = limits
+  }
+
+  /** Registered modules changed. */
+  update(modules: readonly LoadedModule[]): void {
+    const here = modules.filter((module) => module.placement !== 'pool' && this.#isSafeToOpen(module))
+    this.#runner.learn(
+      here,
+      here.map(({ uuid }) => uuid),
+    )
+    for (const module of here) if (module.placement === 'inline') this.#open(module, null)
+  }
+
+  /** @returns null when the pool has to do it */
+  phase(
+    modules: readonly LoadedModule[],
+    item: Omit<PhaseItem, 'modules' | 'body'>,
+    body: Uint8Array | null,
+  ): readonly PhaseResult[] | null {
+    const { tenant } = item.input.request
+    if (body !== null && body.length > this.#limits.maxBodyBytes) return null
+    if (!this.#areReady(modules, tenant)) return null
+    const run = runPhase({
+      runner: this.#runner,
+      item: { ...item, modules: modules.map((_, place) => place), body },
+      chain: modules.map(({ uuid }) => uuid),
+      fuel: this.#limits.fuel,
+      onStart: () => {},
+    })
+    const step = run.next()
+    if (step.done !== true) return null
+    for (const [place, { failure }] of step.value.entries()) {
+      if (failure !== null) this.#open(modules[place], tenant)
+      if (failure?.kind !== 'fuel' || modules[place].placement === 'inline') continue
+      this.#placements.exceeded(modules[place])
+      return null
+    }
+    return step.value
+  }
+
+  /** @returns null when the pool has to do it */
+  stream(
+    modules: readonly LoadedModule[],
+    item: Omit<StreamItem, 'modules'>,
+  ): { result: StreamItemResult; reports: readonly StreamReport[] } | null {
+    if (!this.#areReady(modules, item.tenant)) return null
+    for (const { data } of item.events) if (data.length > this.#limits.maxBodyBytes) return null
+    const reports: StreamReport[] = []
+    const run = runStream({
+      runner: this.#runner,
+      chain: modules.map(({ uuid }) => uuid),
+      item: { ...item, modules: modules.map((_, place) => place) },
+      reports,
+      fuel: this.#limits.fuel,
+      onStart: () => {},
+    })
+    const step = run.next()
+    for (const { module, failure } of reports) {
+      if (failure === null) continue
+      this.#open(modules[module], item.tenant)
+      if (failure.kind === 'fuel' && modules[module].placement === 'auto') {
+        this.#placements.exceeded(modules[module])
+        return null
+      }
+    }
+    return step.done === true ? { result: step.value, reports } : null
+  }
+
+  #areReady(modules: readonly LoadedModule[], tenant: string | null): boolean {
+    let areReady = true
+    for (const module of modules) {
+      if (!this.#placements.isInline(module) || !this.#runner.has(module.uuid)) return false
+      if (this.#runner.isReady(module.uuid, tenant)) continue
+      this.#open(module, tenant)
+      areReady = false
+    }
+    return areReady
+  }
+
+  /** What runs when it is instantiated must not take longer than a call may. */
+  #isSafeToOpen({ burntAtStart }: LoadedModule): boolean {
+    return burntAtStart <= this.#limits.fuel
+  }
+
+  #open({ uuid }: LoadedModule, tenant: string | null): void {
+    if (!this.#runner.has(uuid) || this.#runner.isReady(uuid, tenant)) return
+    const key = `${uuid} ${tenant}`
+    if (this.#opening.has(key)) return
+    this.#opening.add(key)
+    void this.#runner.open(uuid, tenant).finally(() => this.#opening.delete(key))
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * Versions of a module: the one that runs, one on trial beside it, and those that ran before. All functions give a new
+ * list, so that every thread goes from one to the next at once and streams under way keep what they began with.
+ */
+import { Refused } from './module-file.ts'
+import type { Registered } from './module-list.ts'
+
+/** Versions that `rollback` can go back to, for each name. */
+const MAX_EARLIER = 5
+
+export type Trial = { readonly kind: 'canary'; readonly percent: number } | { readonly kind: 'shadow' }
+
+export class ModuleVersions {
+  readonly #earlier = new Map<string, Registered[]>()
+
+  earlierCount(name: string): number {
+    return this.#earlier.get(name)?.length ?? 0
+  }
+
+  /** The new version takes the place of the old one; one on trial for it is dropped. */
+  replace(modules: readonly Registered[], old: Registered, next: Registered): Registered[] {
+    this.#remember(old)
+    return withoutTrials(modules, old).map((module) =>
+      module.loaded.uuid === old.loaded.uuid ? next : module,
+    )
+  }
+
+  /** The new version gets its part of the requests, or sees all of them without a say. @throws Refused */
+  tryOut(modules: readonly Registered[], old: Registered, next: Registered, trial: Trial): Registered[] {
+    if (trial.kind === 'canary' && old.loaded.match.share !== undefined)
+      throw new Refused('a module that is for a share of the requests cannot share them with another version')
+    const others = withoutTrials(modules, old)
+    return others.flatMap((module) => {
+      if (module.loaded.uuid !== old.loaded.uuid) return [module]
+      if (trial.kind === 'shadow') return [module, asShadow(next, old)]
+      const share = trial.percent / 100
+      return [
+        withMatch(module, { share, isInverse: true }),
+        { ...withMatch(next, { share }), trialOf: old.loaded.uuid },
+      ]
+    })
+  }
+
+  /** The version on trial takes over. @throws Refused when it is on no trial */
+  promote(modules: readonly Registered[], trial: Registered): Registered[] {
+    const old = modules.find(({ loaded }) => loaded.uuid === trial.trialOf)
+    if (old === undefined) throw new Refused(`module ${trial.loaded.uuid} is not on trial`)
+    return this.replace(modules, plain(old), plain(trial))
+  }
+
+  /** Ends a trial; without one, the version before takes over again. @throws Refused when there is none */
+  rollback(modules: readonly Registered[], given: Registered): Registered[] {
+    const current = modules.find(({ loaded }) => loaded.uuid === given.trialOf) ?? given
+    if (modules.some(({ trialOf }) => trialOf === current.loaded.uuid)) return withoutTrials(modules, current)
+    const earlier = this.#earlier.get(current.loaded.name)?.pop()
+    if (earlier === undefined) throw new Refused(`there is no earlier version of ${current.loaded.name}`)
+    return modules.map((module) => (module === current ? earlier : module))
+  }
+
+  /** The last version of the name is gone. */
+  forget(name: string): void {
+    this.#earlier.delete(name)
+  }
+
+  #remember(old: Registered): void {
+    const earlier = this.#earlier.get(old.loaded.name) ?? []
+    earlier.push(plain(old))
+    if (earlier.length > MAX_EARLIER) earlier.shift()
+    this.#earlier.set(old.loaded.name, earlier)
+  }
+}
+
+/** Without versions on trial for this one, which has all of its requests again. */
+export function withoutTrials(modules: readonly Registered[], old: Registered): Registered[] {
+  return modules
+    .filter(({ trialOf }) => trialOf !== old.loaded.uuid)
+    .map((module) => (module.loaded.uuid === old.loaded.uuid ? plain(module) : module))
+}
+
+function asShadow(next: Registered, { loaded: { uuid } }: Registered): Registered {
+  // What it counts must not be counted twice.
+  const kvOwner = `${next.loaded.name} (shadow)`
+  return { ...next, trialOf: uuid, loaded: { ...next.loaded, shadowOf: uuid, kvOwner } }
+}
+
+function withMatch(module: Registered, more: { share: number; isInverse?: boolean }): Registered {
+  return { ...module, loaded: { ...module.loaded, match: { ...module.loaded.match, ...more } } }
+}
+
+/** As it was registered: on no trial, and with no other on trial. */
+function plain(module: Registered): Registered {
+  const { loaded, descriptor } = module
+  const { share: _share, isInverse: _isInverse, ...match } = loaded.match
+  const share = descriptor.match?.share
+  return {
+    ...module,
+    trialOf: null,
+    loaded: {
+      ...loaded,
+      shadowOf: null,
+      kvOwner: loaded.name,
+      match: share === undefined ? match : { ...match, share },
+    },
+  }
+}

@@ -1,0 +1,16 @@
+/** What the modules of one phase of a request are shown. */
+import type { GuestInput } from '../../wasm-sdk/abi.ts'
+import type { PhaseItem } from './guest-task.ts'
+
+export interface PhaseMessage {
+  readonly point: PhaseItem['point']
+  /** Without headers. */
+  readonly input: GuestInput
+  /** Flat lists; null where no module needs them. */
+  readonly requestHeaders: readonly string[] | null
+  readonly responseHeaders: readonly string[] | null
+  /** Copied for the pool; null where no module needs it. */
+  readonly body: Uint8Array | null
+  /** The request is over: what the modules would say reaches nobody. */
+  isGone(): boolean
+}

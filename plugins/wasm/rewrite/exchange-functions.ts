@@ -1,0 +1,400 @@
+/**
+ * The functions that the rewriter adds to a module, in the module's own instructions: the memory that guest and gateway
+ * exchange, limits on growth, and what puts an instance back.
+ *
+ * @source wasm facts 13 (kernel of the host SDK); core 3.0, 5.4
+ */
+import { type Assembler, EMPTY_BLOCK, I } from './assembler.ts'
+import { VALUE } from './module-parts.ts'
+import { type AddedFunction, BLOCK_HEAD_BYTES, CARD_SHIFT, PAGE_BYTES, type Plan } from './plan.ts'
+
+const { i32, i64, f64 } = VALUE
+
+export interface FunctionCode {
+  readonly parameters: readonly number[]
+  readonly results: readonly number[]
+  /** Local variables beside the parameters, all of the type i32. */
+  readonly locals: number
+  write(out: Assembler): void
+}
+
+/** Why a guest was ended by what is added here; `fault` says which. */
+export const FAULT = { exchange: 1, address: 2 } as const
+/** Bytes that one unit of fuel moves. */
+const BYTES_OF_UNIT_SHIFT = 4
+const ROUND_UP_8 = 7
+const MAX_BLOCK_BYTES = 0x7000_0000
+
+/** Functions of the Extism kernel that become the module's own. */
+export const EXCHANGE_FUNCTIONS: Readonly<Record<string, Pick<FunctionCode, 'parameters' | 'results'>>> = {
+  alloc: { parameters: [i64], results: [i64] },
+  free: { parameters: [i64], results: [] },
+  length: { parameters: [i64], results: [i64] },
+  length_unsafe: { parameters: [i64], results: [i64] },
+  load_u8: { parameters: [i64], results: [i32] },
+  load_u64: { parameters: [i64], results: [i64] },
+  store_u8: { parameters: [i64, i32], results: [] },
+  store_u64: { parameters: [i64, i64], results: [] },
+  input_length: { parameters: [], results: [i64] },
+  input_offset: { parameters: [], results: [i64] },
+  input_load_u8: { parameters: [i64], results: [i32] },
+  input_load_u64: { parameters: [i64], results: [i64] },
+  output_set: { parameters: [i64, i64], results: [] },
+  error_set: { parameters: [i64], results: [] },
+}
+
+export function addedFunction(plan: Plan, one: AddedFunction): FunctionCode {
+  switch (one.kind) {
+    case 'burn':
+      return { parameters: [i32], results: [], locals: 0, write: (out) => burn(plan, out, 0) }
+    case 'mark':
+      return { parameters: [i32, i32], results: [], locals: 0, write: (out) => mark(plan, out, one.memory) }
+    case 'grow':
+      return { parameters: [i32], results: [i32], locals: 1, write: (out) => grow(plan, out, one.memory) }
+    case 'table-grow': {
+      const { type } = plan.tables[one.table]
+      const write = (out: Assembler) => growTable(plan, out, one.table)
+      return { parameters: [type, i32], results: [i32], locals: 0, write }
+    }
+    case 'exchange':
+      return { ...EXCHANGE_FUNCTIONS[one.name], locals: 2, write: (out) => exchange(plan, out, one.name) }
+  }
+}
+
+/** Called by the gateway. */
+export function hostFunctions(plan: Plan): readonly (FunctionCode & { readonly name: string })[] {
+  return [
+    { name: 'weir:begin', parameters: [i32, f64], results: [], locals: 0, write: (out) => begin(plan, out) },
+    {
+      name: 'weir:fuel',
+      parameters: [],
+      results: [f64],
+      locals: 0,
+      write: (out) => {
+        out.globalGet(plan.global.fuel)
+        out.byte(I.f64ConvertI64S)
+      },
+    },
+    { name: 'weir:burn', parameters: [i32], results: [], locals: 0, write: (out) => burn(plan, out, 0) },
+    { name: 'weir:save', parameters: [], results: [], locals: 0, write: (out) => save(plan, out) },
+    { name: 'weir:restore', parameters: [], results: [], locals: 0, write: (out) => restore(plan, out) },
+  ]
+}
+
+/** @param bytes local variable with their number */
+function burn(plan: Plan, out: Assembler, bytes: number): void {
+  const { fuel } = plan.global
+  out.globalGet(fuel)
+  out.localGet(bytes)
+  out.i32(BYTES_OF_UNIT_SHIFT)
+  out.byte(I.i32ShrU)
+  out.byte(I.i64ExtendI32U)
+  out.byte(I.i64Sub)
+  out.globalSet(fuel)
+  out.globalGet(fuel)
+  out.i64(0)
+  out.byte(I.i64LtS)
+  out.trapIf()
+}
+
+/** (to, count): burns fuel for the range and marks its cards. */
+function mark(plan: Plan, out: Assembler, memory: number): void {
+  burn(plan, out, 1)
+  if (!plan.limits.restores) return
+  out.localGet(1)
+  out.byte(I.i32Eqz)
+  out.all([0x04, EMPTY_BLOCK, I.return, I.end])
+  const firstCard = () => {
+    out.localGet(0)
+    out.i32(CARD_SHIFT)
+    out.byte(I.i32ShrU)
+  }
+  firstCard()
+  out.i32(plan.memories[memory].cards)
+  out.byte(I.i32Add)
+  out.i32(1)
+  out.localGet(0)
+  out.localGet(1)
+  out.byte(I.i32Add)
+  out.i32(1)
+  out.byte(I.i32Sub)
+  out.i32(CARD_SHIFT)
+  out.byte(I.i32ShrU)
+  firstCard()
+  out.byte(I.i32Sub)
+  out.i32(1)
+  out.byte(I.i32Add)
+  out.all([0xfc, 0x0b])
+  out.u32(plan.exchange)
+}
+
+/** (pages) → pages before, or -1: within what is left for all memories, and what the memory may have. */
+function grow(plan: Plan, out: Assembler, memory: number): void {
+  const { size, maximum } = plan.memories[memory]
+  const { pagesLeft } = plan.global
+  const refuseIf = () => out.all([0x04, EMPTY_BLOCK, 0x41, 0x7f, I.return, I.end])
+  out.localGet(0)
+  out.globalGet(pagesLeft)
+  out.byte(I.i32GtU)
+  refuseIf()
+  out.localGet(0)
+  out.i32(maximum)
+  out.globalGet(size)
+  out.byte(I.i32Sub)
+  out.byte(I.i32GtU)
+  refuseIf()
+  // Beyond the headroom the memory really grows.
+  out.globalGet(size)
+  out.localGet(0)
+  out.byte(I.i32Add)
+  out.localTee(1)
+  out.all([0x3f])
+  out.u32(memory)
+  out.byte(I.i32GtU)
+  out.all([0x04, EMPTY_BLOCK])
+  out.localGet(1)
+  out.all([0x3f])
+  out.u32(memory)
+  out.byte(I.i32Sub)
+  out.all([0x40])
+  out.u32(memory)
+  out.i32(-1)
+  out.byte(I.i32Eq)
+  refuseIf()
+  out.byte(I.end)
+  out.globalGet(pagesLeft)
+  out.localGet(0)
+  out.byte(I.i32Sub)
+  out.globalSet(pagesLeft)
+  out.globalGet(size)
+  out.localGet(1)
+  out.globalSet(size)
+}
+
+/** (reference, places) → places before, or -1. */
+function growTable(plan: Plan, out: Assembler, table: number): void {
+  const { placesLeft } = plan.global
+  out.localGet(1)
+  out.globalGet(placesLeft)
+  out.byte(I.i32GtU)
+  out.all([0x04, EMPTY_BLOCK, 0x41, 0x7f, I.return, I.end])
+  burn(plan, out, 1)
+  out.globalGet(placesLeft)
+  out.localGet(1)
+  out.byte(I.i32Sub)
+  out.globalSet(placesLeft)
+  out.localGet(0)
+  out.localGet(1)
+  out.all([0xfc, 0x0f])
+  out.u32(table)
+}
+
+function exchange(plan: Plan, out: Assembler, name: string): void {
+  const { exchange: memory, base, global } = plan
+  const input = base + BLOCK_HEAD_BYTES
+  switch (name) {
+    case 'alloc':
+      allocate(plan, out)
+      return
+    case 'free':
+      return
+    case 'length':
+    case 'length_unsafe':
+      blockLength(plan, out)
+      return
+    case 'load_u8':
+    case 'load_u64':
+      address(plan, out, 0, 0)
+      out.access(name === 'load_u8' ? I.i32Load8U : I.i64Load, memory, 0)
+      return
+    case 'store_u8':
+    case 'store_u64':
+      address(plan, out, 0, 0)
+      out.localGet(1)
+      out.access(name === 'store_u8' ? I.i32Store8 : I.i64Store, memory, 0)
+      return
+    case 'input_length':
+      out.globalGet(global.inputBytes)
+      out.byte(I.i64ExtendI32U)
+      return
+    case 'input_offset':
+      out.i64(input)
+      return
+    case 'input_load_u8':
+    case 'input_load_u64':
+      inputPlace(plan, out, name === 'input_load_u8' ? 1 : 8)
+      out.access(name === 'input_load_u8' ? I.i32Load8U : I.i64Load, memory, input)
+      return
+    case 'output_set':
+      address(plan, out, 0, 0)
+      out.globalSet(global.outputAt)
+      out.localGet(1)
+      out.i64(MAX_BLOCK_BYTES)
+      out.byte(I.i64GtU)
+      out.trapIf(() => fault(plan, out, FAULT.address))
+      out.localGet(1)
+      out.byte(I.i32WrapI64)
+      out.globalSet(global.outputBytes)
+      return
+    case 'error_set':
+      // Offset 0 takes an error back.
+      out.localGet(0)
+      out.byte(I.i32WrapI64)
+      out.globalSet(global.errorAt)
+      return
+  }
+}
+
+/** (bytes) → the address of a new block; local variables 1 and 2 hold it and what follows it. */
+function allocate(plan: Plan, out: Assembler): void {
+  const { exchange: memory, global } = plan
+  out.localGet(0)
+  out.i64(MAX_BLOCK_BYTES)
+  out.byte(I.i64GtU)
+  out.trapIf(() => fault(plan, out, FAULT.exchange))
+  out.globalGet(global.top)
+  out.i32(BLOCK_HEAD_BYTES)
+  out.byte(I.i32Add)
+  out.localTee(1)
+  out.localGet(0)
+  out.byte(I.i32WrapI64)
+  out.byte(I.i32Add)
+  out.i32(ROUND_UP_8)
+  out.byte(I.i32Add)
+  out.i32(~ROUND_UP_8)
+  out.byte(I.i32And)
+  out.localTee(2)
+  out.all([0x3f])
+  out.u32(memory)
+  out.i32(16)
+  out.byte(I.i32Shl)
+  out.byte(I.i32GtU)
+  out.all([0x04, EMPTY_BLOCK])
+  // As many pages again as are missing, so that many small blocks grow it a few times only.
+  out.localGet(2)
+  out.all([0x3f])
+  out.u32(memory)
+  out.i32(16)
+  out.byte(I.i32Shl)
+  out.byte(I.i32Sub)
+  out.i32(PAGE_BYTES - 1)
+  out.byte(I.i32Add)
+  out.i32(16)
+  out.byte(I.i32ShrU)
+  out.all([0x40])
+  out.u32(memory)
+  out.i32(-1)
+  out.byte(I.i32Eq)
+  out.trapIf(() => fault(plan, out, FAULT.exchange))
+  out.byte(I.end)
+  out.globalGet(global.fuel)
+  out.localGet(0)
+  out.i64(BYTES_OF_UNIT_SHIFT)
+  out.byte(0x88)
+  out.byte(I.i64Sub)
+  out.globalSet(global.fuel)
+  out.localGet(1)
+  out.i32(BLOCK_HEAD_BYTES)
+  out.byte(I.i32Sub)
+  out.localGet(0)
+  out.byte(I.i32WrapI64)
+  out.access(I.i32Store, memory, 0)
+  out.localGet(2)
+  out.globalSet(global.top)
+  out.localGet(1)
+  out.byte(I.i64ExtendI32U)
+}
+
+/** (address) → the length of the block there, 0 for what is no block. */
+function blockLength({ exchange: memory, base, global }: Plan, out: Assembler): void {
+  out.localGet(0)
+  out.i64(base + BLOCK_HEAD_BYTES)
+  out.byte(I.i64Sub)
+  out.globalGet(global.top)
+  out.i32(base)
+  out.byte(I.i32Sub)
+  out.byte(I.i64ExtendI32U)
+  out.byte(I.i64GeU)
+  out.all([0x04, EMPTY_BLOCK, 0x42, 0, I.return, I.end])
+  out.localGet(0)
+  out.byte(I.i32WrapI64)
+  out.i32(BLOCK_HEAD_BYTES)
+  out.byte(I.i32Sub)
+  out.access(I.i32Load, memory, 0)
+  out.byte(I.i64ExtendI32U)
+}
+
+/** Leaves an address of the guest's on the stack, checked to lie behind the cards. */
+function address(plan: Plan, out: Assembler, parameter: number, offset: number): void {
+  out.localGet(parameter)
+  out.i64(plan.base)
+  out.byte(I.i64Sub)
+  out.i64(0xffff_0000 - plan.base)
+  out.byte(I.i64GeU)
+  out.trapIf(() => fault(plan, out, FAULT.address))
+  out.localGet(parameter)
+  out.byte(I.i32WrapI64)
+  if (offset > 0) {
+    out.i32(offset)
+    out.byte(I.i32Add)
+  }
+}
+
+/** Leaves a place in the input on the stack, checked to have `bytes` bytes. */
+function inputPlace(plan: Plan, out: Assembler, bytes: number): void {
+  out.localGet(0)
+  out.i64(MAX_BLOCK_BYTES)
+  out.byte(I.i64GtU)
+  out.trapIf(() => fault(plan, out, FAULT.address))
+  out.localGet(0)
+  out.byte(I.i32WrapI64)
+  out.i32(bytes)
+  out.byte(I.i32Add)
+  out.globalGet(plan.global.inputBytes)
+  out.byte(I.i32GtU)
+  out.trapIf(() => fault(plan, out, FAULT.address))
+  out.localGet(0)
+  out.byte(I.i32WrapI64)
+}
+
+function fault(plan: Plan, out: Assembler, code: number): void {
+  out.i32(code)
+  out.globalSet(plan.global.fault)
+}
+
+/** (bytes of the input, fuel): before each call. The gateway has written the input. */
+function begin({ base, global, limits }: Plan, out: Assembler): void {
+  out.localGet(1)
+  out.byte(I.i64TruncF64S)
+  out.globalSet(global.fuel)
+  out.i32(limits.stackBytes)
+  out.globalSet(global.stack)
+  out.localGet(0)
+  out.globalSet(global.inputBytes)
+  out.localGet(0)
+  out.i32(base + BLOCK_HEAD_BYTES + ROUND_UP_8)
+  out.byte(I.i32Add)
+  out.i32(~ROUND_UP_8)
+  out.byte(I.i32And)
+  out.globalSet(global.top)
+  for (const zero of [global.fault, global.outputAt, global.outputBytes, global.errorAt]) {
+    out.i32(0)
+    out.globalSet(zero)
+  }
+}
+
+function save({ kept, global }: Plan, out: Assembler): void {
+  for (const { global: from, shadow } of kept) {
+    out.globalGet(from)
+    out.globalSet(shadow)
+  }
+  out.i32(0)
+  out.globalSet(global.dirty)
+}
+
+function restore({ kept }: Plan, out: Assembler): void {
+  for (const { global: to, shadow } of kept) {
+    out.globalGet(shadow)
+    out.globalSet(to)
+  }
+}

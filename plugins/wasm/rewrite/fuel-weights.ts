@@ -1,0 +1,64 @@
+/**
+ * What instructions cost, in units: about the time of one simple instruction, a nanosecond or less. What is done outside
+ * of the guest costs what it takes there.
+ */
+import { type Instruction, OP } from './instruction.ts'
+
+/** A call of the gateway, such as `kv_get`: far more than a call of the guest's own. */
+const HOST_CALL = 400
+/** A function of the exchange, which became the module's own. */
+const EXCHANGE_CALL = 4
+const CALL = 3
+const INDIRECT_CALL = 6
+const THROW = 500
+/** Pages are zeroed when they are first touched. */
+const GROW = 1_000
+const BULK = 20
+const DIVISION = 8
+
+export function weightOf(instruction: Instruction, imported: number, isExchanged: boolean): number {
+  const { op, index } = instruction
+  switch (op) {
+    case OP.end:
+    case OP.else:
+    case OP.block:
+    case OP.loop:
+    case OP.try:
+    case OP.tryTable:
+      return 0
+    case OP.call:
+    case OP.returnCall:
+      if (isExchanged) return EXCHANGE_CALL
+      return index < imported ? HOST_CALL : CALL
+    case OP.callIndirect:
+    case OP.returnCallIndirect:
+      return INDIRECT_CALL
+    case OP.throw:
+    case OP.throwRef:
+    case OP.rethrow:
+      return THROW
+    case OP.memoryGrow:
+    case OP.tableGrow:
+      return GROW
+    case OP.memoryFill:
+    case OP.memoryCopy:
+    case OP.memoryInit:
+    case OP.tableFill:
+    case OP.tableCopy:
+    case OP.tableInit:
+      return BULK
+  }
+  return isDivision(op) ? DIVISION : 1
+}
+
+/** Divisions, remainders and square roots. */
+function isDivision(op: number): boolean {
+  return (
+    (op >= 0x6d && op <= 0x70) ||
+    (op >= 0x7f && op <= 0x82) ||
+    op === 0x91 ||
+    op === 0x95 ||
+    op === 0x9f ||
+    op === 0xa3
+  )
+}

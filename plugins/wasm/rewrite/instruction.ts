@@ -1,0 +1,233 @@
+/**
+ * Reads one instruction after another: what it is, and where its immediates end. Known are the instructions of core 2.0
+ * with SIMD and relaxed SIMD, bulk memory, reference types, multiple memories, tail calls and both forms of exceptions.
+ *
+ * @source WebAssembly core 3.0, 5.4 (binary format of instructions); legacy exception handling proposal
+ */
+import { BadModule } from '../bad-module.ts'
+import type { ByteReader } from './byte-reader.ts'
+
+export const OP = {
+  unreachable: 0x00,
+  block: 0x02,
+  loop: 0x03,
+  if: 0x04,
+  else: 0x05,
+  try: 0x06,
+  catch: 0x07,
+  throw: 0x08,
+  rethrow: 0x09,
+  throwRef: 0x0a,
+  end: 0x0b,
+  br: 0x0c,
+  brIf: 0x0d,
+  brTable: 0x0e,
+  return: 0x0f,
+  call: 0x10,
+  callIndirect: 0x11,
+  returnCall: 0x12,
+  returnCallIndirect: 0x13,
+  delegate: 0x18,
+  catchAll: 0x19,
+  select: 0x1b,
+  selectTyped: 0x1c,
+  tryTable: 0x1f,
+  localGet: 0x20,
+  globalSet: 0x24,
+  tableGet: 0x25,
+  tableSet: 0x26,
+  firstLoad: 0x28,
+  firstStore: 0x36,
+  lastStore: 0x3e,
+  memorySize: 0x3f,
+  memoryGrow: 0x40,
+  i32Const: 0x41,
+  i64Const: 0x42,
+  f32Const: 0x43,
+  f64Const: 0x44,
+  lastNumeric: 0xc4,
+  refNull: 0xd0,
+  refIsNull: 0xd1,
+  refFunc: 0xd2,
+  // Behind 0xfc; the prefix makes them numbers of their own.
+  memoryInit: 0xfc08,
+  dataDrop: 0xfc09,
+  memoryCopy: 0xfc0a,
+  memoryFill: 0xfc0b,
+  tableInit: 0xfc0c,
+  elemDrop: 0xfc0d,
+  tableCopy: 0xfc0e,
+  tableGrow: 0xfc0f,
+  tableSize: 0xfc10,
+  tableFill: 0xfc11,
+  // Behind 0xfd.
+  v128Load: 0xfd00,
+  v128Store: 0xfd0b,
+  v128Const: 0xfd0c,
+  shuffle: 0xfd0d,
+  firstLane: 0xfd15,
+  lastLane: 0xfd22,
+  firstLoadLane: 0xfd54,
+  firstStoreLane: 0xfd58,
+  lastStoreLane: 0xfd5b,
+  lastLoadZero: 0xfd5d,
+} as const
+
+const LAST_TRUNCATION = 0xfc07
+const LAST_VECTOR = 0xfdff
+const LAST_RELAXED_VECTOR = 0x113
+
+/** The instruction read last; one object for all, since there are millions. */
+export class Instruction {
+  /** One of `OP`, or any other instruction without influence on what is rewritten. */
+  op = 0
+  /** Offsets of the instruction. */
+  start = 0
+  end = 0
+  /** First index among the immediates: of a function, label, memory, table or segment. */
+  index = 0
+  /** Second index: the memory of `memory.init`, the table of `table.init`. */
+  second = 0
+  /** Of a load or store. */
+  offset = 0
+
+  /** @throws BadModule for an instruction that nobody here knows */
+  read(reader: ByteReader): void {
+    this.start = reader.at
+    const first = reader.byte()
+    this.op = first
+    if (first === 0xfc) this.#readMisc(reader)
+    else if (first === 0xfd) this.#readVector(reader)
+    else if (first >= OP.firstLoad && first <= OP.lastStore) this.#readMemoryArgument(reader)
+    else if (first < 0x45) this.#readBasic(reader, first)
+    else if (first > OP.lastNumeric) this.#readReference(reader, first)
+    this.end = reader.at
+  }
+
+  #readBasic(reader: ByteReader, op: number): void {
+    switch (op) {
+      case 0x00:
+      case 0x01:
+      case OP.else:
+      case OP.throwRef:
+      case OP.end:
+      case OP.return:
+      case OP.catchAll:
+      case 0x1a:
+      case OP.select:
+        return
+      case OP.block:
+      case OP.loop:
+      case OP.if:
+      case OP.try:
+        reader.s33()
+        return
+      case OP.tryTable:
+        reader.s33()
+        this.#skipCatches(reader)
+        return
+      case OP.brTable:
+        for (let left = reader.count(); left >= 0; left--) reader.u32()
+        return
+      case OP.callIndirect:
+      case OP.returnCallIndirect:
+        this.index = reader.u32()
+        this.second = reader.u32()
+        return
+      case OP.selectTyped:
+        reader.list(() => reader.byte())
+        return
+      case OP.i32Const:
+      case OP.i64Const:
+        reader.skipSigned()
+        return
+      case OP.f32Const:
+        reader.skip(4)
+        return
+      case OP.f64Const:
+        reader.skip(8)
+        return
+      case OP.catch:
+      case OP.throw:
+      case OP.rethrow:
+      case OP.br:
+      case OP.brIf:
+      case OP.call:
+      case OP.returnCall:
+      case OP.delegate:
+      case 0x20:
+      case 0x21:
+      case 0x22:
+      case 0x23:
+      case OP.globalSet:
+      case OP.tableGet:
+      case OP.tableSet:
+      case OP.memorySize:
+      case OP.memoryGrow:
+        this.index = reader.u32()
+        return
+      default:
+        throw unknown(op)
+    }
+  }
+
+  #skipCatches(reader: ByteReader): void {
+    for (let left = reader.count(); left > 0; left--) {
+      // Bit 1 set: catches all, and names no tag.
+      if (reader.byte() < 2) reader.u32()
+      reader.u32()
+    }
+  }
+
+  #readReference(reader: ByteReader, op: number): void {
+    if (op === OP.refNull) reader.s33()
+    else if (op === OP.refFunc) this.index = reader.u32()
+    else if (op !== OP.refIsNull) throw unknown(op)
+  }
+
+  #readMisc(reader: ByteReader): void {
+    this.op = 0xfc00 + Math.min(reader.u32(), 0xff)
+    if (this.op <= LAST_TRUNCATION) return
+    if (this.op > OP.tableFill) throw unknown(this.op)
+    this.index = reader.u32()
+    const hasSecond =
+      this.op === OP.memoryInit ||
+      this.op === OP.memoryCopy ||
+      this.op === OP.tableInit ||
+      this.op === OP.tableCopy
+    if (hasSecond) this.second = reader.u32()
+  }
+
+  #readVector(reader: ByteReader): void {
+    const code = reader.u32()
+    if (code > LAST_RELAXED_VECTOR) throw unknown(0xfd00 + code)
+    this.op = Math.min(0xfd00 + code, LAST_VECTOR)
+    if (code <= 0x0b || (code >= 0x5c && code <= 0x5d)) this.#readMemoryArgument(reader)
+    else if (code === 0x0c || code === 0x0d) reader.skip(16)
+    else if (code >= 0x15 && code <= 0x22) reader.skip(1)
+    else if (code >= 0x54 && code <= 0x5b) {
+      this.#readMemoryArgument(reader)
+      reader.skip(1)
+    }
+  }
+
+  #readMemoryArgument(reader: ByteReader): void {
+    const flags = reader.u32()
+    this.index = (flags & 0x40) === 0 ? 0 : reader.u32()
+    this.offset = reader.u32()
+  }
+}
+
+function unknown(op: number): BadModule {
+  const family =
+    op === 0xfe
+      ? ' (atomic instructions)'
+      : op === 0xfb
+        ? ' (garbage-collected types)'
+        : op === 0x14 || op === 0x15 || (op >= 0xd3 && op <= 0xd6)
+          ? ' (typed function references)'
+          : ''
+  return new BadModule(
+    `the module uses the instruction 0x${op.toString(16)}${family}, which the gateway does not run`,
+  )
+}

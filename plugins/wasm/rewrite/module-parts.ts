@@ -1,0 +1,222 @@
+/** A module taken apart as far as the rewriter changes it; what it leaves alone stays a range of bytes. @source core 3.0, 5.5 */
+import { BadModule } from '../bad-module.ts'
+import { readSections } from '../wasm-binary.ts'
+import { ByteReader } from './byte-reader.ts'
+import { Instruction, OP } from './instruction.ts'
+
+export const SECTION = {
+  custom: 0,
+  type: 1,
+  import: 2,
+  function: 3,
+  table: 4,
+  memory: 5,
+  global: 6,
+  export: 7,
+  start: 8,
+  element: 9,
+  code: 10,
+  data: 11,
+  dataCount: 12,
+  tag: 13,
+} as const
+
+/** A value type as its byte. */
+export const VALUE = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b } as const
+const REFERENCES = new Set([0x70, 0x6f, 0x69])
+const VALUES = new Set<number>(Object.values(VALUE))
+const FUNCTION_TYPE = 0x60
+
+export interface FunctionType {
+  readonly parameters: readonly number[]
+  readonly results: readonly number[]
+}
+
+export interface Limits {
+  readonly minimum: number
+  readonly maximum: number | null
+}
+
+export interface FunctionImport {
+  readonly module: string
+  readonly name: string
+  readonly type: number
+}
+
+export interface Range {
+  readonly from: number
+  readonly to: number
+}
+
+export interface ModuleParts {
+  readonly bytes: Uint8Array
+  /** Content of sections that are carried over as they are. */
+  readonly sections: ReadonlyMap<number, Range>
+  /** The names of functions, for traces of failures. */
+  readonly names: Range | null
+  readonly types: readonly FunctionType[]
+  readonly imports: readonly FunctionImport[]
+  /** Types of the module's own functions. */
+  readonly functions: readonly number[]
+  readonly tables: readonly (Limits & { readonly type: number })[]
+  readonly memories: readonly Limits[]
+  readonly globals: readonly { readonly type: number; readonly isMutable: boolean }[]
+  readonly exports: readonly string[]
+  readonly bodies: readonly Range[]
+  /** Functions that a table or a reference may hold. */
+  readonly referenced: ReadonlySet<number>
+}
+
+/** @param bytes of a module that the engine finds valid @throws BadModule naming what the gateway does not run */
+export function readParts(bytes: Uint8Array): ModuleParts {
+  return new PartsReader(bytes).read()
+}
+
+class PartsReader {
+  readonly #bytes: Uint8Array
+  readonly #sections = new Map<number, Range>()
+  readonly #referenced = new Set<number>()
+  readonly #instruction = new Instruction()
+  #names: Range | null = null
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes
+  }
+
+  read(): ModuleParts {
+    for (const { id, from, to } of readSections(this.#bytes)) {
+      if (id === SECTION.custom) this.#noteNames(from, to)
+      else if (id > SECTION.tag) throw new BadModule(`the module has a section ${id}, which is not known`)
+      else this.#sections.set(id, { from, to })
+    }
+    this.#readElements()
+    return {
+      bytes: this.#bytes,
+      sections: this.#sections,
+      names: this.#names,
+      types: this.#list(SECTION.type, (reader) => readType(reader)),
+      imports: this.#list(SECTION.import, readImport),
+      functions: this.#list(SECTION.function, (reader) => reader.u32()),
+      tables: this.#list(SECTION.table, readTable),
+      memories: this.#list(SECTION.memory, readLimits),
+      globals: this.#list(SECTION.global, (reader) => this.#readGlobal(reader)),
+      exports: this.#list(SECTION.export, readExport),
+      bodies: this.#list(SECTION.code, readBody),
+      referenced: this.#referenced,
+    }
+  }
+
+  #list<T>(id: number, read: (reader: ByteReader) => T): T[] {
+    const range = this.#sections.get(id)
+    if (range === undefined) return []
+    const reader = new ByteReader(this.#bytes, range.from, range.to)
+    return reader.list(() => read(reader))
+  }
+
+  #noteNames(from: number, to: number): void {
+    const reader = new ByteReader(this.#bytes, from, to)
+    if (reader.name() === 'name') this.#names ??= { from, to }
+  }
+
+  #readGlobal(reader: ByteReader): { type: number; isMutable: boolean } {
+    const type = readValueType(reader)
+    const isMutable = reader.byte() === 1
+    this.#skipConstant(reader)
+    return { type, isMutable }
+  }
+
+  #skipConstant(reader: ByteReader): void {
+    do {
+      this.#instruction.read(reader)
+      if (this.#instruction.op === OP.refFunc) this.#referenced.add(this.#instruction.index)
+    } while (this.#instruction.op !== OP.end)
+  }
+
+  /** Eight forms: bit 0 not active, bit 1 a table or declared, bit 2 expressions in place of indices. */
+  #readElements(): void {
+    this.#list(SECTION.element, (reader) => {
+      const flags = reader.u32()
+      if (flags > 7) throw new BadModule('the module has elements of a form that is not known')
+      const isActive = (flags & 1) === 0
+      const hasExpressions = (flags & 4) !== 0
+      if (isActive && (flags & 2) !== 0) reader.u32()
+      if (isActive) this.#skipConstant(reader)
+      if ((flags & 3) !== 0) reader.byte()
+      for (let left = reader.count(); left > 0; left--) {
+        if (hasExpressions) this.#skipConstant(reader)
+        else this.#referenced.add(reader.u32())
+      }
+    })
+  }
+}
+
+function readType(reader: ByteReader): FunctionType {
+  const form = reader.byte()
+  if (form !== FUNCTION_TYPE)
+    throw new BadModule(
+      `the module has a type of the form 0x${form.toString(16)}; the gateway runs function types only`,
+    )
+  const types = () => reader.list(() => readValueType(reader))
+  return { parameters: types(), results: types() }
+}
+
+function readValueType(reader: ByteReader): number {
+  const type = reader.byte()
+  if (VALUES.has(type) || REFERENCES.has(type)) return type
+  throw new BadModule(
+    `the module has values of the type 0x${type.toString(16)}, which the gateway does not run`,
+  )
+}
+
+function readImport(reader: ByteReader): FunctionImport {
+  const module = reader.name()
+  const name = reader.name()
+  if (reader.byte() !== 0)
+    throw new BadModule(
+      `the module imports ${module}.${name}, which is no function; only functions are offered`,
+    )
+  return { module, name, type: reader.u32() }
+}
+
+function readTable(reader: ByteReader): Limits & { type: number } {
+  const type = reader.byte()
+  if (!REFERENCES.has(type))
+    throw new BadModule(
+      `the module has a table of the type 0x${type.toString(16)}, which the gateway does not run`,
+    )
+  return { type, ...readLimits(reader) }
+}
+
+function readLimits(reader: ByteReader): Limits {
+  const flags = reader.byte()
+  if (flags > 1)
+    throw new BadModule('the module has a shared or 64-bit memory or table, which the gateway does not run')
+  const minimum = reader.u32()
+  return { minimum, maximum: flags === 1 ? reader.u32() : null }
+}
+
+function readExport(reader: ByteReader): string {
+  const name = reader.name()
+  reader.byte()
+  reader.u32()
+  return name
+}
+
+function readBody(reader: ByteReader): Range {
+  const size = reader.u32()
+  const from = reader.at
+  reader.skip(size)
+  return { from, to: from + size }
+}
+
+/** Types of the local variables of a body, by groups; the reader stands at the first instruction afterwards. */
+export function readLocals(reader: ByteReader): { groups: Range; groupCount: number; count: number } {
+  const groupCount = reader.count()
+  const from = reader.at
+  let count = 0
+  for (let left = groupCount; left > 0; left--) {
+    count += reader.u32()
+    readValueType(reader)
+  }
+  return { groups: { from, to: reader.at }, groupCount, count }
+}

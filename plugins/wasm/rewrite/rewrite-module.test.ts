@@ -1,0 +1,246 @@
+/** What the rewriter makes of modules: the same results, within the limits, and back to where they were. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { assemble } from '../../../test/fixtures/wasm/wat.ts'
+import { BadModule } from '../bad-module.ts'
+import { GuestExchange } from '../guest-exchange.ts'
+import { GuestSnapshot } from '../guest-snapshot.ts'
+import type { RewriteLimits } from './plan.ts'
+import { rewriteModule } from './rewrite-module.ts'
+import { program } from './test-program.ts'
+
+const LIMITS: RewriteLimits = {
+  maxPages: 64,
+  maxTablePlaces: 1_000,
+  stackBytes: 65_536,
+  exchangePages: 16,
+  startFuel: 1_000_000,
+  restores: true,
+  headroomPages: 4,
+}
+const FUEL = 10_000_000
+
+type Run = (...args: number[]) => number
+const instantiate = (bytes: Uint8Array<ArrayBuffer>) =>
+  new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports
+
+/** A rewritten module with its exchange, as the gateway has it. */
+function open(bytes: Uint8Array<ArrayBuffer>, limits: Partial<RewriteLimits> = {}) {
+  const { bytes: rewritten, layout } = rewriteModule(bytes, { ...LIMITS, ...limits })
+  const exports = instantiate(rewritten)
+  const exchange = new GuestExchange(exports, layout)
+  const snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange) : null
+  const run = (name: string, ...args: number[]) => {
+    exchange.begin(new Uint8Array(0), FUEL)
+    return (exports[name] as Run)(...args)
+  }
+  return { exports, exchange, snapshot, run, burnt: () => FUEL - exchange.fuel }
+}
+
+const memoryOf = (exports: WebAssembly.Exports, name = 'm') =>
+  Buffer.from((exports[name] as WebAssembly.Memory).buffer)
+
+const FEATURES: Readonly<Record<string, string>> = {
+  'recursion and branches': `(module (func $fib (export "f") (param i32) (result i32)
+    (if (result i32) (i32.lt_s (local.get 0) (i32.const 2)) (then (local.get 0))
+      (else (i32.add (call $fib (i32.sub (local.get 0) (i32.const 1))) (call $fib (i32.sub (local.get 0) (i32.const 2))))))))`,
+  'vectors, with lanes stored': `(module (memory 1) (func (export "f") (param i32) (result i32)
+    (v128.store offset=16 (i32.const 0) (i32x4.splat (local.get 0)))
+    (v128.store32_lane offset=4 2 (i32.const 4090) (i32x4.mul (v128.load (i32.const 16)) (v128.const i32x4 1 2 3 4)))
+    (i32.add (i32.load (i32.const 4094)) (i8x16.extract_lane_u 3 (i8x16.shuffle 0 1 2 19 4 5 6 7 8 9 10 11 12 13 14 15 (v128.load (i32.const 16)) (v128.load (i32.const 0)))))))`,
+  'several memories and bulk instructions': `(module (memory $a 1) (memory $b 2) (data $d "abcdef")
+    (func (export "f") (param i32) (result i32)
+      (memory.init $b $d (i32.const 100) (i32.const 1) (i32.const 4))
+      (memory.copy $a $b (i32.const 8) (i32.const 100) (i32.const 4))
+      (memory.fill $b (i32.const 5000) (local.get 0) (i32.const 9000))
+      (i32.add (i32.load $a (i32.const 8)) (i32.add (i32.load8_u $b (i32.const 13999)) (memory.size $b)))))`,
+  'tail calls': `(module (func $loop (export "f") (param i32) (result i32) (return_call $down (local.get 0) (i32.const 0)))
+    (func $down (param i32 i32) (result i32)
+      (if (i32.eqz (local.get 0)) (then (return (local.get 1))))
+      (return_call $down (i32.sub (local.get 0) (i32.const 1)) (i32.add (local.get 1) (local.get 0)))))`,
+  'exceptions that cross calls': `(module (tag $t (param i32)) (func $deep (param i32) (result i32)
+      (if (i32.eqz (local.get 0)) (then (throw $t (i32.const 42))))
+      (call $deep (i32.sub (local.get 0) (i32.const 1))))
+    (func (export "f") (param i32) (result i32) (local $sum i32) (local $n i32)
+      (loop $again
+        (local.set $sum (i32.add (local.get $sum) (try (result i32) (do (call $deep (local.get 0))) (catch $t (pop i32)))))
+        (br_if $again (i32.lt_s (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 300))))
+      (local.get $sum)))`,
+  'tables of functions and references': `(module (type $u (func (param i32) (result i32))) (table $t 4 10 funcref) (table $x 2 externref)
+    (elem (table $t) (i32.const 1) func $double $next)
+    (func $double (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
+    (func $next (param i32) (result i32) (i32.add (local.get 0) (i32.const 1)))
+    (func (export "f") (param i32) (result i32)
+      (drop (table.grow $t (ref.null func) (i32.const 2)))
+      (table.set $t (i32.const 5) (ref.func $next))
+      (i32.add (table.size $t) (call_indirect $t (type $u) (call_indirect $t (type $u) (local.get 0) (i32.const 5)) (i32.const 1)))))`,
+  'blocks with several results': `(module (func (export "f") (param i32) (result i32 i32) (local $n i32)
+    (loop $l (br_if $l (i32.lt_s (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 9))))
+    (if (param) (result i32 i32) (local.get 0) (then (return (local.get $n) (i32.const 3))) (else (i32.const 1) (local.get $n)))))`,
+}
+
+describe('a rewritten module', () => {
+  test.each(Object.entries(FEATURES))('gives the same as before: %s', (_, text) => {
+    const bytes = assemble(text)
+    for (const restores of [true, false]) {
+      for (const argument of [0, 1, 7, 12]) {
+        const before = (instantiate(bytes).f as Run)(argument)
+        const after = open(bytes, { restores })
+        expect(after.run('f', argument)).toEqual(before)
+        expect(after.burnt()).toBeGreaterThan(0)
+        expect(after.exports['weir:global:stack']).toMatchObject({ value: LIMITS.stackBytes })
+      }
+    }
+  })
+
+  test('does what any program did, burns the same for the same, and is as it was once it is put back', () => {
+    fc.assert(
+      fc.property(program, fc.integer(), fc.integer(), (bytes, first, second) => {
+        const plain = instantiate(bytes)
+        const guest = open(bytes)
+        const memoryAtFirst = memoryOf(guest.exports)
+        const untouched = Buffer.from(memoryAtFirst)
+        const expected = (plain.run as Run)(first)
+        expect(guest.run('run', first)).toBe(expected)
+        const burnt = guest.burnt()
+        const seen = memoryOf(guest.exports)
+        const plainMemory = memoryOf(plain)
+        expect(seen.subarray(0, plainMemory.length).equals(plainMemory)).toBe(true)
+        if (guest.snapshot?.restore() !== true) return
+        expect(memoryOf(guest.exports).equals(untouched)).toBe(true)
+        // Whatever another input does in between.
+        guest.run('run', second)
+        if (guest.snapshot.restore() !== true) return
+        expect(guest.run('run', first)).toBe(expected)
+        expect(guest.burnt()).toBe(burnt)
+      }),
+      { numRuns: 400 },
+    )
+  })
+
+  test('keeps nothing of a call: globals of every type, growth, exchange', () => {
+    const guest = open(
+      assemble(`(module (memory (export "m") 1) (global $a (mut i64) (i64.const 5)) (global $b (mut f64) (f64.const 1.5))
+        (global $v (mut v128) (v128.const i32x4 1 2 3 4)) (global $x (mut externref) (ref.null extern)) (global $f (mut funcref) (ref.func $noop))
+        (func $noop) (func (export "look") (result i32)
+          (i32.add (i32.add (i32.wrap_i64 (global.get $a)) (i32.trunc_f64_s (global.get $b)))
+            (i32.add (i32x4.extract_lane 0 (global.get $v)) (i32.add (memory.size) (ref.is_null (global.get $f))))))
+        (func (export "change") (result i32) (global.set $a (i64.const 70)) (global.set $b (f64.const 80)) (global.set $f (ref.null func))
+          (global.set $v (i32x4.splat (i32.const 90))) (drop (memory.grow (i32.const 2))) (i64.store (i32.const 131064) (i64.const -1)) (memory.size)))`),
+    )
+    expect(guest.run('look')).toBe(5 + 1 + 1 + 1)
+    expect(guest.run('change')).toBe(3)
+    expect(guest.snapshot?.restore()).toBe(true)
+    expect(guest.run('look')).toBe(5 + 1 + 1 + 1)
+    expect(memoryOf(guest.exports).some((byte) => byte !== 0)).toBe(false)
+  })
+
+  test('that changed a table or dropped a segment is not put back', () => {
+    const text = (code: string) =>
+      assemble(
+        `(module (table 2 funcref) (memory 1) (data $d "x") (elem $e func) (func (export "f") ${code}) (func (export "g")))`,
+      )
+    const changes = ['(table.set (i32.const 0) (ref.null func))', '(data.drop $d)', '(elem.drop $e)']
+    for (const code of changes) {
+      const guest = open(text(code))
+      guest.run('g')
+      expect(guest.snapshot?.restore()).toBe(true)
+      guest.run('f')
+      expect(guest.snapshot?.restore()).toBe(false)
+    }
+  })
+})
+
+describe('a limit', () => {
+  const endless: Readonly<Record<string, string>> = {
+    'a loop': '(loop $l (br $l))',
+    'a loop behind code that never runs':
+      '(block (br 0) (loop (nop))) (loop $l (block (br 0) (loop (nop)) (unreachable)) (br $l))',
+    'tail calls': '(return_call $f)',
+    'a loop of fills': '(loop $l (memory.fill (i32.const 0) (i32.const 1) (i32.const 60000)) (br $l))',
+    'a loop that catches': '(loop $l (try (do (throw $t)) (catch $t (br $l))))',
+    'recursion in all directions': '(call $f) (call $f)',
+  }
+  test.each(Object.entries(endless))('of fuel or stack ends %s', (_, code) => {
+    const guest = open(assemble(`(module (tag $t) (memory 1) (func $f (export "f") ${code}))`))
+    expect(() => guest.run('f')).toThrow(WebAssembly.RuntimeError)
+    expect(guest.exchange.brokenLimit).toMatch(/fuel|stack/)
+  })
+
+  test('of the stack is counted exactly, whatever was thrown in between', () => {
+    const bytes = assemble(FEATURES['exceptions that cross calls'])
+    const guest = open(bytes, { stackBytes: 4_000 })
+    // 300 times forty calls deep: only what is open counts.
+    expect(guest.run('f', 40)).toBe(300 * 42)
+    expect(() => guest.run('f', 60)).toThrow(WebAssembly.RuntimeError)
+    expect(guest.exchange.brokenLimit).toBe('stack')
+  })
+
+  test('of memory holds for all memories together', () => {
+    const bytes = assemble(`(module (memory $a 2) (memory $b 1) (func (export "f") (param i32) (result i32)
+      (i32.add (i32.mul (memory.grow $a (local.get 0)) (i32.const 100)) (memory.grow $b (local.get 0)))))`)
+    expect(open(bytes, { maxPages: 11 }).run('f', 4)).toBe(201)
+    expect(open(bytes, { maxPages: 11 }).run('f', 5)).toBe(199)
+    expect(open(bytes, { maxPages: 11 }).run('f', -1)).toBe(-101)
+    expect(() => rewriteModule(bytes, { ...LIMITS, maxPages: 2 })).toThrow(
+      'asks for 3 memory pages; the limit is 2',
+    )
+  })
+
+  test('of tables holds at the beginning and when they grow', () => {
+    for (const type of ['func', 'extern']) {
+      const bytes = assemble(
+        `(module (table $a 10 ${type}ref) (table $b 5 funcref) (func (export "f") (param i32) (result i32) (table.grow $a (ref.null ${type}) (local.get 0))))`,
+      )
+      const guest = open(bytes, { maxTablePlaces: 20 })
+      expect([guest.run('f', 6), guest.run('f', 5), guest.run('f', 1), guest.run('f', -5)]).toEqual([
+        -1, 10, -1, -1,
+      ])
+      expect(() => rewriteModule(bytes, { ...LIMITS, maxTablePlaces: 14 })).toThrow('begin with 15 places')
+    }
+  })
+})
+
+describe('what the gateway does not run is named', () => {
+  test.each([
+    ['(module (import "a" "b" (memory 1)))', 'a.b, which is no function'],
+    ['(module (memory 1) (func (drop (i32.atomic.load (i32.const 0)))))', 'atomic instructions'],
+    ['(module (func (export "weir:begin")))', "the gateway's own"],
+    [
+      '(module (import "extism:host/env" "alloc" (func (param i32))) (func))',
+      'a signature that it does not have',
+    ],
+  ])('%s', (text, message) => {
+    expect(() => rewriteModule(assemble(text), LIMITS)).toThrow(message)
+    expect(() => rewriteModule(assemble(text), LIMITS)).toThrow(BadModule)
+  })
+})
+
+test('whatever the engine takes is rewritten into what it takes, or refused in words', () => {
+  const valid = Object.values(FEATURES).map((text) => assemble(text))
+  const damaged = fc
+    .tuple(
+      fc.constantFrom(...valid),
+      fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { maxLength: 4 }),
+    )
+    .map(([bytes, edits]) => {
+      const copy = Uint8Array.from(bytes)
+      for (const [at, value] of edits) copy[8 + (at % (copy.length - 8))] = value
+      return copy
+    })
+  let taken = 0
+  fc.assert(
+    fc.property(damaged, (bytes) => {
+      if (!WebAssembly.validate(bytes)) return
+      try {
+        const { bytes: rewritten } = rewriteModule(bytes, LIMITS)
+        expect(WebAssembly.validate(rewritten)).toBe(true)
+        taken++
+      } catch (error) {
+        expect(error).toBeInstanceOf(BadModule)
+      }
+    }),
+    { numRuns: 4_000 },
+  )
+  expect(taken).toBeGreaterThan(100)
+})

@@ -1,0 +1,295 @@
+/**
+ * Rewrites a core module so that the gateway can bound what it does and put it back afterwards: every function meters
+ * itself, memories and tables end where the gateway says, and what the module keeps can be reached.
+ */
+import { BadModule } from '../bad-module.ts'
+import { Assembler } from './assembler.ts'
+import { scanBodies } from './call-graph.ts'
+import { addedFunction, EXCHANGE_FUNCTIONS, type FunctionCode, hostFunctions } from './exchange-functions.ts'
+import { type ModuleParts, type Range, readParts, SECTION, VALUE } from './module-parts.ts'
+import { makePlan, type Plan, type RewriteLimits } from './plan.ts'
+import { BodyRewriter } from './rewrite-body.ts'
+
+/** Exports of this kind are the gateway's own. */
+export const EXPORT_PREFIX = 'weir:'
+/** More of them are somebody's attack on the engine. */
+const MAX_MEMORIES = 100
+const MAX_TABLES = 100
+const KERNEL_NAMESPACE = 'extism:host/env'
+const KIND = { function: 0, table: 1, memory: 2, global: 3 } as const
+const [HAS_MAXIMUM, MUTABLE, NULL_REFERENCE, END] = [1, 1, 0xd0, 0x0b]
+
+/** What the gateway has to know of a rewritten module. */
+export interface Layout {
+  readonly memories: readonly { readonly cards: number; readonly headroomPages: number }[]
+  /** Offset of the input's block in the exchange memory. */
+  readonly base: number
+  readonly restores: boolean
+  /** Kernel functions that are exported, in case that the guest holds references to those it imports. */
+  readonly exchanged: readonly string[]
+}
+
+export interface Rewritten {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly layout: Layout
+}
+
+/**
+ * @param bytes of a module that the engine finds valid
+ * @throws BadModule for what the gateway does not run, or what begins larger than the limits
+ */
+export function rewriteModule(bytes: Uint8Array, limits: RewriteLimits): Rewritten {
+  const parts = readParts(bytes)
+  checkLimits(parts, limits)
+  const { plan, added } = makePlan(parts, limits, exchangedImports(parts))
+  const functions = [...added.map((one) => addedFunction(plan, one)), ...hostFunctions(plan)]
+  const exchangeNames = added.flatMap((one, index) =>
+    one.kind === 'exchange' ? [{ name: one.name, index: plan.firstFunction + index }] : [],
+  )
+  const exported = new Map(exchangeNames.map(({ name, index }) => [EXPORT_PREFIX + name, index]))
+  const firstHost = plan.firstFunction + added.length
+  for (const [place, { name }] of hostFunctions(plan).entries()) exported.set(name, firstHost + place)
+  return {
+    bytes: new ModuleWriter(plan, functions, exported).write(),
+    layout: {
+      memories: plan.memories.map(({ minimum, maximum, cards }) => ({
+        cards,
+        headroomPages: limits.restores ? Math.min(limits.headroomPages, maximum - minimum) : 0,
+      })),
+      base: plan.base,
+      restores: limits.restores,
+      exchanged: exchangeNames.map(({ name }) => name),
+    },
+  }
+}
+
+function checkLimits(
+  { memories, tables, exports }: ModuleParts,
+  { maxPages, maxTablePlaces }: RewriteLimits,
+): void {
+  const pages = memories.reduce((sum, { minimum }) => sum + minimum, 0)
+  if (pages > maxPages)
+    throw new BadModule(`the module asks for ${pages} memory pages; the limit is ${maxPages}`)
+  const places = tables.reduce((sum, { minimum }) => sum + minimum, 0)
+  if (places > maxTablePlaces)
+    throw new BadModule(`the module's tables begin with ${places} places; the limit is ${maxTablePlaces}`)
+  if (memories.length > MAX_MEMORIES || tables.length > MAX_TABLES)
+    throw new BadModule(`the module has more than ${MAX_MEMORIES} memories or ${MAX_TABLES} tables`)
+  const taken = exports.find((name) => name.startsWith(EXPORT_PREFIX))
+  if (taken !== undefined)
+    throw new BadModule(`the module exports ${taken}; such names are the gateway's own`)
+}
+
+/** @throws BadModule when one of them is imported as something else than it is */
+function exchangedImports({ imports, types }: ModuleParts): Map<number, string> {
+  const found = new Map<number, string>()
+  for (const [index, { module, name, type }] of imports.entries()) {
+    if (module !== KERNEL_NAMESPACE || !Object.hasOwn(EXCHANGE_FUNCTIONS, name)) continue
+    const expected = EXCHANGE_FUNCTIONS[name]
+    const { parameters, results } = types[type]
+    if (`${parameters}:${results}` !== `${expected.parameters}:${expected.results}`)
+      throw new BadModule(`the module imports ${module}.${name} with a signature that it does not have`)
+    found.set(index, name)
+  }
+  return found
+}
+
+class ModuleWriter {
+  readonly #plan: Plan
+  readonly #functions: readonly FunctionCode[]
+  /** Names of added functions that are exported, with their indices. */
+  readonly #exported: ReadonlyMap<string, number>
+  readonly #out = new Assembler()
+
+  constructor(plan: Plan, functions: readonly FunctionCode[], exported: ReadonlyMap<string, number>) {
+    this.#plan = plan
+    this.#functions = functions
+    this.#exported = exported
+  }
+
+  write(): Uint8Array<ArrayBuffer> {
+    const { parts, types } = this.#plan
+    const typeIndices = this.#functions.map(({ parameters, results }) => types.indexOf(parameters, results))
+    // First of all: bodies may need types of their own.
+    const code = this.#code()
+    const out = this.#out
+    out.all([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0])
+    this.#section(SECTION.type, (section) => this.#types(section))
+    this.#carry(SECTION.import)
+    this.#append(SECTION.function, parts.functions.length, typeIndices, (section, type) => section.u32(type))
+    this.#section(SECTION.table, (section) => this.#tables(section))
+    this.#section(SECTION.memory, (section) => this.#memories(section))
+    this.#carry(SECTION.tag)
+    this.#globals()
+    this.#exports()
+    this.#carry(SECTION.start)
+    this.#carry(SECTION.element)
+    this.#carry(SECTION.dataCount)
+    this.#section(SECTION.code, (section) => section.copy(code.view()))
+    this.#carry(SECTION.data)
+    if (parts.names !== null) this.#raw(SECTION.custom, parts.names)
+    return Uint8Array.from(out.view())
+  }
+
+  #code(): Assembler {
+    const { parts } = this.#plan
+    const code = new Assembler()
+    const traits = scanBodies(parts)
+    const rewriter = new BodyRewriter(this.#plan)
+    code.u32(parts.bodies.length + this.#functions.length)
+    for (const [index, body] of parts.bodies.entries())
+      rewriter.rewrite(body, parts.types[parts.functions[index]], traits[index], code)
+    for (const { locals, write } of this.#functions) {
+      const body = new Assembler()
+      body.all(locals === 0 ? [0] : [1, locals, VALUE.i32])
+      write(body)
+      body.byte(END)
+      code.u32(body.length)
+      code.copy(body.view())
+    }
+    return code
+  }
+
+  #types(section: Assembler): void {
+    const { all } = this.#plan.types
+    section.u32(all.length)
+    for (const { parameters, results } of all) {
+      section.byte(0x60)
+      for (const list of [parameters, results]) {
+        section.u32(list.length)
+        section.all(list)
+      }
+    }
+  }
+
+  #tables(section: Assembler): void {
+    section.u32(this.#plan.tables.length)
+    for (const { type, minimum, maximum } of this.#plan.tables) {
+      section.all([type, HAS_MAXIMUM])
+      section.u32(minimum)
+      section.u32(maximum)
+    }
+  }
+
+  #memories(section: Assembler): void {
+    const { memories, base, limits } = this.#plan
+    section.u32(memories.length + 1)
+    const minimum = Math.ceil((base + 1) / 65_536)
+    const exchange = { minimum, maximum: minimum + limits.exchangePages }
+    for (const one of [...memories, exchange]) {
+      section.byte(HAS_MAXIMUM)
+      section.u32(one.minimum)
+      section.u32(one.maximum)
+    }
+  }
+
+  #globals(): void {
+    const { parts, global, limits, memories, tables, kept } = this.#plan
+    const sum = (list: readonly { minimum: number }[]) => list.reduce((all, { minimum }) => all + minimum, 0)
+    const first: Readonly<Record<number, number>> = {
+      [global.fuel]: limits.startFuel,
+      [global.stack]: limits.stackBytes,
+      [global.pagesLeft]: limits.maxPages - sum(memories),
+      [global.placesLeft]: limits.maxTablePlaces - sum(tables),
+    }
+    const own = Object.values(global).map((index) => ({
+      type: index === global.fuel ? VALUE.i64 : VALUE.i32,
+      value: first[index] ?? 0,
+    }))
+    const sizes = memories.map(({ minimum }) => ({ type: VALUE.i32, value: minimum }))
+    const shadows = kept.map(({ type }) => ({ type, value: 0 }))
+    this.#append(SECTION.global, parts.globals.length, [...own, ...sizes, ...shadows], (section, one) => {
+      section.all([one.type, MUTABLE])
+      constant(section, one.type, one.value)
+      section.byte(END)
+    })
+  }
+
+  #exports(): void {
+    const { parts, global, memories, exchange } = this.#plan
+    const entries = [
+      ...[...this.#exported].map(([name, index]) => ({ name, kind: KIND.function, index })),
+      ...[...memories.keys()].map((index) => ({
+        name: `${EXPORT_PREFIX}memory:${index}`,
+        kind: KIND.memory,
+        index,
+      })),
+      { name: `${EXPORT_PREFIX}exchange`, kind: KIND.memory, index: exchange },
+      ...Object.entries(global).map(([name, index]) => ({
+        name: `${EXPORT_PREFIX}global:${name}`,
+        kind: KIND.global,
+        index,
+      })),
+    ]
+    this.#append(SECTION.export, parts.exports.length, entries, (section, { name, kind, index }) => {
+      section.name(name)
+      section.byte(kind)
+      section.u32(index)
+    })
+  }
+
+  /** A section with more entries behind those that it has. */
+  #append<T>(
+    id: number,
+    count: number,
+    entries: readonly T[],
+    write: (section: Assembler, entry: T) => void,
+  ): void {
+    const range = this.#plan.parts.sections.get(id)
+    this.#section(id, (section) => {
+      section.u32(count + entries.length)
+      if (range !== undefined)
+        section.copy(this.#plan.parts.bytes, range.from + countBytes(this.#plan, range), range.to)
+      for (const entry of entries) write(section, entry)
+    })
+  }
+
+  #carry(id: number): void {
+    const range = this.#plan.parts.sections.get(id)
+    if (range !== undefined) this.#raw(id, range)
+  }
+
+  #raw(id: number, { from, to }: Range): void {
+    this.#out.byte(id)
+    this.#out.u32(to - from)
+    this.#out.copy(this.#plan.parts.bytes, from, to)
+  }
+
+  #section(id: number, write: (section: Assembler) => void): void {
+    const section = new Assembler()
+    write(section)
+    this.#out.byte(id)
+    this.#out.u32(section.length)
+    this.#out.copy(section.view())
+  }
+}
+
+/** Length of the number of entries at the beginning of a section. */
+function countBytes({ parts }: Plan, { from }: Range): number {
+  let bytes = 1
+  while (parts.bytes[from + bytes - 1] >= 0x80) bytes++
+  return bytes
+}
+
+/** 0 in any type, or a number of the type i32 or i64. */
+function constant(section: Assembler, type: number, value: number): void {
+  switch (type) {
+    case VALUE.i32:
+      section.i32(value)
+      return
+    case VALUE.i64:
+      section.i64(value)
+      return
+    case VALUE.f32:
+      section.all([0x43, 0, 0, 0, 0])
+      return
+    case VALUE.f64:
+      section.all([0x44, 0, 0, 0, 0, 0, 0, 0, 0])
+      return
+    case VALUE.v128:
+      section.all([0xfd, 0x0c, ...new Array<number>(16).fill(0)])
+      return
+    default:
+      section.all([NULL_REFERENCE, type])
+  }
+}

@@ -1,0 +1,91 @@
+/** Clients that are slow, and clients whose bodies are refused while they send them. Real sockets. */
+import { connect } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { apiErrorFormat } from '#kernel'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { plugin } from '../support/hooked-gateway.ts'
+
+const LONG = Buffer.alloc(24 * 1_048_576, 'x')
+/** More than the server library waits for anybody. */
+const PAUSE_MS = 13_000
+
+const routes = plugin('slow-clients', (host) => {
+  const base = {
+    access: 'public',
+    errors: apiErrorFormat,
+    docs: { summary: 's', tag: 't', responses: {} },
+  } as const
+  host.route({
+    ...base,
+    method: 'POST',
+    path: '/echo',
+    handler: (ctx) => ctx.text(200, String(ctx.bodyBytes.length)),
+  })
+  host.route({ ...base, method: 'GET', path: '/long', handler: (ctx) => ctx.send(200, 'text/plain', LONG) })
+})
+
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await startGateway({ own: [routes], plugins: {}, kernel: { http: { maxBodyBytes: 1_000_000 } } })
+})
+afterAll(() => gateway.stop())
+
+/** Sends the parts with a pause between them, and reads after the pause too. @returns bytes received and the first line */
+function slowly(parts: readonly string[]): Promise<{ bytes: number; head: string }> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(gateway.port, '127.0.0.1')
+    let bytes = 0
+    let head = ''
+    socket.on('error', reject)
+    socket.on('data', (data) => {
+      if (bytes === 0) head = data.toString('latin1').split('\r\n')[0]
+      bytes += data.length
+    })
+    socket.on('close', () => resolve({ bytes, head }))
+    socket.write(parts[0])
+    socket.pause()
+    setTimeout(() => {
+      if (parts[1] !== undefined) socket.write(parts[1])
+      socket.resume()
+      setTimeout(() => socket.end(), 1_500)
+    }, PAUSE_MS)
+  })
+}
+
+test('a client may pause within its upload, and before it reads, for longer than the server library would wait', async () => {
+  const [upload, reader] = await Promise.all([
+    slowly(['POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345', '67890']),
+    slowly(['GET /long HTTP/1.1\r\nHost: a\r\n\r\n']),
+  ])
+  expect(upload.head).toBe('HTTP/1.1 200 OK')
+  expect(reader.bytes).toBeGreaterThan(LONG.length)
+}, 30_000)
+
+test.each([
+  ['announced', { body: Buffer.alloc(20_000_000, 'x') }],
+  ['not announced', { body: new Blob([Buffer.alloc(20_000_000, 'x')]).stream(), duplex: 'half' }],
+])('a client whose long body is refused reads 413, also when its length is %s', async (_how, init) => {
+  for (let i = 0; i < 5; i++) {
+    const body =
+      init.body instanceof ReadableStream ? new Blob([Buffer.alloc(20_000_000, 'x')]).stream() : init.body
+    const reply = await fetch(`${gateway.url}/echo`, { method: 'POST', ...init, body } as RequestInit)
+    expect(reply.status).toBe(413)
+    expect(await reply.json()).toMatchObject({ error: { code: 'payload_too_large' } })
+  }
+})
+
+test('a compressed body is refused with 415 and what would be taken', async () => {
+  const reply = await fetch(`${gateway.url}/echo`, {
+    method: 'POST',
+    headers: { 'content-encoding': 'gzip' },
+    body: Buffer.alloc(500_000),
+  })
+  expect(reply.status).toBe(415)
+  expect(reply.headers.get('accept-encoding')).toBe('identity')
+  expect(await reply.json()).toMatchObject({ error: { code: 'unsupported_content_encoding' } })
+})
+
+test('replies do not name the server library', async () => {
+  const reply = await fetch(`${gateway.url}/echo`, { method: 'POST', body: 'x' })
+  expect([...reply.headers.keys()].filter((name) => name.includes('websocket'))).toEqual([])
+})

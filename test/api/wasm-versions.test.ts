@@ -1,0 +1,164 @@
+/** Versions of a module while requests run: replace, canary, shadow, promote, roll back. @source wasm facts 4 */
+import { expect, test } from 'vitest'
+import { sseAnswer } from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
+import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const ADD = (name: string) => ({ head: `{"action":"modify","headers_add":[["x-version","${name}"]]}` })
+
+async function send(fleet: WasmFleet, method: string, path: string, body?: unknown) {
+  const response = await fetch(fleet.gateway.url + path, {
+    method,
+    headers: { 'content-type': 'application/json' },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    text,
+    uuid: text.startsWith('{') ? String(JSON.parse(text).module_uuid) : '',
+  }
+}
+
+async function replace(fleet: WasmFleet, uuid: string, config: Record<string, string>, more: object = {}) {
+  const change = { file_path: await fleet.folder.guest('next'), config, ...more }
+  return send(fleet, 'PUT', `/wasm/${uuid}`, change)
+}
+
+/** Versions that each request met, in order of arrival. */
+const versionsSeen = (fleet: WasmFleet) =>
+  fleet.workers[0].requestsTo(CHAT).map((request) => request.header('x-version'))
+
+test('a new version takes the place of the old one, which a rollback brings back; counters stay', async () => {
+  const fleet = await openWasmFleet()
+  const first = await fleet.attach('m', 'OnRequest', { do: 'count' })
+  expect(await (await fleet.chat()).text()).toBe('1')
+  const { status, uuid } = await replace(fleet, first, { do: 'count', when: 'x-count' })
+  expect([status, uuid === first]).toEqual([200, false])
+  expect(await (await fleet.chat(undefined, { 'x-count': '1' })).text()).toBe('2')
+  expect((await fleet.list()).modules.map(({ module_uuid }) => module_uuid)).toEqual([uuid])
+  expect((await send(fleet, 'POST', `/wasm/${uuid}/rollback`)).uuid).toBe(first)
+  expect(await (await fleet.chat()).text()).toBe('3')
+  const none = await send(fleet, 'POST', `/wasm/${first}/rollback`)
+  expect([none.status, none.text]).toEqual([400, 'there is no earlier version of m'])
+})
+
+test('a version that is refused changes nothing', async () => {
+  const fleet = await openWasmFleet()
+  const uuid = await fleet.attach('m', 'OnRequest', ADD('one'))
+  for (const change of [
+    { file_path: '/nowhere.wasm' },
+    { attach_points: [{ Middleware: 'OnTuesday' }] },
+    { name: 'n' },
+  ])
+    expect((await send(fleet, 'PUT', `/wasm/${uuid}`, change)).status).toBe(400)
+  await fleet.chat()
+  expect(versionsSeen(fleet)).toEqual(['one'])
+  expect((await send(fleet, 'POST', `/wasm/${uuid}/promote`)).status).toBe(400)
+  expect((await send(fleet, 'PUT', '/wasm/abc', {})).status).toBe(400)
+})
+
+test('streams under way end on the version that they began with', async () => {
+  const fleet = await openWasmFleet()
+  const uuid = await fleet.attach('m', 'OnStreamEvent', { do: 'upper' })
+  const goOn = Promise.withResolvers<void>()
+  const answer = () => sseAnswer(['{"a":"x"}', { until: goOn.promise }, '{"b":"y"}', '[DONE]'])
+  fleet.workers[0].script(CHAT, answer)
+  const stream = openSse(`${fleet.gateway.url}/v1/chat/completions`, {
+    body: { model: 'test-model', stream: true },
+  })
+  while (!stream.text().includes('"A"')) await new Promise((resolve) => setTimeout(resolve, 5))
+  expect((await replace(fleet, uuid, { do: 'drop' })).status).toBe(200)
+  goOn.resolve()
+  await stream.done
+  expect(stream.text()).toContain('{"B":"Y"}')
+  fleet.workers[0].script(CHAT, answer)
+  const later = openSse(`${fleet.gateway.url}/v1/chat/completions`, {
+    body: { model: 'test-model', stream: true },
+  })
+  await later.done
+  expect(later.text()).toBe('data: [DONE]\n\n')
+})
+
+test('a canary gets its part, each request exactly one version, and takes over when it is promoted', async () => {
+  const fleet = await openWasmFleet()
+  const uuid = await fleet.attach('m', 'OnRequest', ADD('old'))
+  const canary = await replace(fleet, uuid, ADD('new'), { trial: { kind: 'canary', percent: 30 } })
+  for (let i = 0; i < 10; i++) await Promise.all(Array.from({ length: 20 }, () => fleet.chat()))
+  const seen = versionsSeen(fleet)
+  expect(seen.filter((version) => version !== 'old' && version !== 'new')).toEqual([])
+  const share = seen.filter((version) => version === 'new').length / seen.length
+  expect(share).toBeGreaterThan(0.12)
+  expect(share).toBeLessThan(0.5)
+  expect((await send(fleet, 'POST', `/wasm/${canary.uuid}/promote`)).status).toBe(200)
+  await Promise.all(Array.from({ length: 20 }, () => fleet.chat()))
+  expect(new Set(versionsSeen(fleet).slice(-20))).toEqual(new Set(['new']))
+  expect((await send(fleet, 'POST', `/wasm/${canary.uuid}/rollback`)).uuid).toBe(uuid)
+  await fleet.chat()
+  expect(versionsSeen(fleet).at(-1)).toBe('old')
+})
+
+test('a shadow sees every request and changes none; what it would have done is counted', async () => {
+  const fleet = await openWasmFleet()
+  const uuid = await fleet.attach('m', 'OnRequest', ADD('old'))
+  const trial = { kind: 'shadow' }
+  const shadow = await replace(fleet, uuid, { ...ADD('new'), when: 'x-differs' }, { trial })
+  for (let i = 0; i < 3; i++) await fleet.chat()
+  await fleet.chat(undefined, { 'x-differs': '1' })
+  expect(versionsSeen(fleet)).toEqual(['old', 'old', 'old', 'old'])
+  const counted = async () =>
+    (await fleet.metrics()).get('weir_wasm_shadow_comparisons_total{module="m",verdict="different"}')
+  const deadline = performance.now() + 5_000
+  while ((await counted()) !== 4 && performance.now() < deadline)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  expect(await counted()).toBe(4)
+  expect((await send(fleet, 'POST', `/wasm/${shadow.uuid}/rollback`)).uuid).toBe(uuid)
+  expect((await fleet.list()).modules).toHaveLength(1)
+})
+
+test('under load no request is lost and none meets two versions, whatever is replaced meanwhile', async () => {
+  const fleet = await openWasmFleet()
+  let uuid = await fleet.attach('m', 'OnRequest', ADD('0'), { placement: 'auto' })
+  let isOver = false
+  const statuses: number[] = []
+  const load = Array.from({ length: 16 }, async () => {
+    while (!isOver) statuses.push((await fleet.chat()).status)
+  })
+  for (let version = 1; version <= 6; version++) {
+    uuid = (await replace(fleet, uuid, ADD(String(version)), { placement: 'auto' })).uuid
+    if (version % 2 === 0) uuid = (await send(fleet, 'POST', `/wasm/${uuid}/rollback`)).uuid
+  }
+  isOver = true
+  await Promise.all(load)
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  const seen = versionsSeen(fleet)
+  expect(seen).toHaveLength(statuses.length)
+  expect(seen.filter((version) => !/^\d$/.test(version ?? 'none'))).toEqual([])
+}, 60_000)
+
+test('the list says what modules cost, how they do, and what they run', async () => {
+  const fleet = await openWasmFleet({ breaker: { failures: 2, coolOffMs: 60_000 } })
+  const uuid = await fleet.attach('m', 'OnRequest', { do: 'trap', when: 'x-trap' })
+  await fleet.chat()
+  for (let i = 0; i < 2; i++) await fleet.chat(undefined, { 'x-trap': '1' })
+  const { modules } = (await (await fleet.get('/wasm?detail=full')).json()) as Awaited<
+    ReturnType<WasmFleet['list']>
+  >
+  expect(modules).toHaveLength(1)
+  expect(modules[0]).toMatchObject({
+    module_uuid: uuid,
+    module_state: {
+      failed_executions: 2,
+      placement: 'pool',
+      instance: 'fresh',
+      trial: null,
+      earlier_versions: 0,
+    },
+  })
+  const { fuel_total = 0, fuel_max = 0, suspended_until } = modules[0].module_state ?? {}
+  expect(fuel_max).toBeGreaterThan(100)
+  expect(fuel_total).toBeGreaterThan(fuel_max)
+  expect(suspended_until).toMatch(/^\d{4}-/)
+  expect((await fleet.metrics()).get('weir_wasm_fuel_total{module="m"}')).toBe(fuel_total)
+})
