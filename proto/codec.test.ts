@@ -38,7 +38,8 @@ interface Root {
 }
 
 const require = createRequire(createRequire(import.meta.url).resolve('@grpc/proto-loader'))
-const { Root } = require('protobufjs') as { Root: new () => Root }
+const ORACLE = 'protobufjs'
+const { Root } = require(ORACLE) as { Root: new () => Root }
 const folder = fileURLToPath(new URL('./', import.meta.url))
 
 const FILES = [
@@ -54,12 +55,16 @@ type Codec = Record<string, (value: unknown) => unknown>
 
 function oracle(file: string): Root {
   const root = new Root()
-  root.resolvePath = (_, target) => (target.startsWith('google') ? target : `${folder}${target.split('/').at(-1)}`)
+  root.resolvePath = (_, target) =>
+    target.startsWith('google') ? target : `${folder}${target.split('/').at(-1)}`
   return root.loadSync(file).resolveAll()
 }
 
 /** Every field of a message with some value, first in the oracle's form, then in ours. */
-function sample(type: MessageType, depth = 0): { theirs: Record<string, unknown>; ours: Record<string, unknown> } {
+function sample(
+  type: MessageType,
+  depth = 0,
+): { theirs: Record<string, unknown>; ours: Record<string, unknown> } {
   const theirs: Record<string, unknown> = {}
   const ours: Record<string, unknown> = {}
   const oneofs = new Set<object>()
@@ -104,8 +109,7 @@ function valueOf({ type, resolvedType }: Field, depth: number): [unknown, unknow
   }
   if (resolvedType !== null && 'values' in resolvedType) return [1, 1]
   const nested = resolvedType as MessageType
-  if (nested.fullName === '.google.protobuf.Struct')
-    return [{ fields: { a: { numberValue: 1 } } }, { a: 1 }]
+  if (nested.fullName === '.google.protobuf.Struct') return [{ fields: { a: { numberValue: 1 } } }, { a: 1 }]
   if (nested.fullName === '.google.protobuf.Timestamp') return [{ seconds: 5, nanos: 250_000_000 }, 5_250]
   if (depth > 4) return null
   const inner = sample(nested, depth + 1)
