@@ -72,7 +72,7 @@ function sample(
     const isReal = field.partOf !== null && !(field.partOf as { name: string }).name.startsWith('_')
     if (isReal && oneofs.has(field.partOf as object)) continue
     if (isReal) oneofs.add(field.partOf as object)
-    const one = valueOf(field, depth)
+    const one = sampleOf(field, depth)
     if (one === null) continue
     if (field.map) {
       const key = field.keyType === 'string' ? 'key' : 7
@@ -86,7 +86,7 @@ function sample(
   return { theirs, ours }
 }
 
-function valueOf({ type, resolvedType }: Field, depth: number): [unknown, unknown] | null {
+function sampleOf({ type, resolvedType }: Field, depth: number): [unknown, unknown] | null {
   switch (type) {
     case 'string':
       return ['wört', 'wört']
