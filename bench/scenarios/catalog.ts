@@ -9,6 +9,8 @@ import { relayJson } from './relay-json.ts'
 import { relayJson100k } from './relay-json-100k.ts'
 import { relayJsonFull } from './relay-json-full.ts'
 import { relaySse } from './relay-sse.ts'
+import { responsesJson } from './responses-json.ts'
+import { responsesSse } from './responses-sse.ts'
 import { slowReader } from './slow-reader.ts'
 import { steady1000 } from './steady-1000.ts'
 import { wasmBody4k } from './wasm-body-4k.ts'
@@ -26,6 +28,8 @@ export const SCENARIOS: readonly Scenario[] = [
   steady1000,
   relaySse,
   generateSse,
+  responsesJson,
+  responsesSse,
   idleStreams,
   slowReader,
   policySim,

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import autocannon from 'autocannon'
 import { build } from 'hdr-histogram-js'
 import { announceReady } from './process.ts'
-import { chatBody, REQUEST_HEADERS } from './request-bytes.ts'
+import { chatBody, REQUEST_HEADERS, responsesBody } from './request-bytes.ts'
 
 const { values } = parseArgs({
   options: {
@@ -11,19 +11,24 @@ const { values } = parseArgs({
     connections: { type: 'string', default: '32' },
     seconds: { type: 'string', default: '4' },
     bytes: { type: 'string', default: '250' },
+    // 1: responses that are stored, 2: responses that are not; 0: chat.
+    responses: { type: 'string', default: '0' },
   },
 })
 
+const isChat = values.responses === '0'
 const histogram = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })
 const startedAtMs = performance.now()
 const cpuAtStart = process.cpuUsage()
 const finished = Promise.withResolvers<autocannon.Result>()
 const instance = autocannon(
   {
-    url: `http://127.0.0.1:${values.port}/v1/chat/completions`,
+    url: `http://127.0.0.1:${values.port}${isChat ? '/v1/chat/completions' : '/v1/responses'}`,
     method: 'POST',
     headers: REQUEST_HEADERS,
-    body: chatBody({ stream: false, bodyBytes: Number(values.bytes) }),
+    body: isChat
+      ? chatBody({ stream: false, bodyBytes: Number(values.bytes) })
+      : responsesBody({ stream: false, store: values.responses === '1', bodyBytes: Number(values.bytes) }),
     connections: Number(values.connections),
     duration: Number(values.seconds),
   },

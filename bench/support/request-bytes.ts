@@ -17,6 +17,17 @@ export function chatBody({ stream, bodyBytes, user }: ChatRequest): string {
   return build('How are you today? '.repeat(Math.ceil(padding / 19)).slice(0, padding))
 }
 
+/** A request for a response of exactly that many bytes. */
+export function responsesBody({
+  stream,
+  store,
+  bodyBytes,
+}: ChatRequest & { readonly store: boolean }): string {
+  const build = (input: string) => JSON.stringify({ model: 'bench', stream, store, input })
+  const padding = Math.max(0, bodyBytes - build('').length)
+  return build('How are you today? '.repeat(Math.ceil(padding / 19)).slice(0, padding))
+}
+
 export const REQUEST_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'application/json',
   accept: '*/*',
@@ -25,8 +36,8 @@ export const REQUEST_HEADERS: Readonly<Record<string, string>> = {
 }
 
 /** The whole request as it goes onto a socket. */
-export function requestBytes(port: number, body: string): Buffer {
+export function requestBytes(port: number, body: string, path = '/v1/chat/completions'): Buffer {
   const headers = Object.entries(REQUEST_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`)
-  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${headers.join('')}`
+  const head = `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${headers.join('')}`
   return Buffer.from(`${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
 }

@@ -9,8 +9,8 @@ import { parseArgs } from 'node:util'
 import { build } from 'hdr-histogram-js'
 import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
 import { announceReady } from './process.ts'
-import { chatBody, requestBytes } from './request-bytes.ts'
-import { isSameText, sseSha256 } from './sse-workload.ts'
+import { chatBody, requestBytes, responsesBody } from './request-bytes.ts'
+import { isSameResponse, isSameText, sseSha256 } from './sse-workload.ts'
 
 const { values } = parseArgs({
   options: {
@@ -19,10 +19,16 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '4' },
     // 0: the gateway tells the stream in its own words, so only the text of its deltas is compared.
     exact: { type: 'string', default: '1' },
+    // 1: responses in place of chat.
+    responses: { type: 'string', default: '0' },
   },
 })
 const port = Number(values.port)
-const request = requestBytes(port, chatBody({ stream: true, bodyBytes: 250 }))
+const isResponses = values.responses === '1'
+const request = isResponses
+  ? requestBytes(port, responsesBody({ stream: true, store: true, bodyBytes: 250 }), '/v1/responses')
+  : requestBytes(port, chatBody({ stream: true, bodyBytes: 250 }))
+const isSame = isResponses ? isSameResponse : isSameText
 const expected = sseSha256()
 const isExact = values.exact !== '0'
 const firstEvents = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })
@@ -107,7 +113,7 @@ class StreamLoop {
     decoder.push(bytes)
     if (!decoder.isDone) return
     streams++
-    if (isExact ? this.#hash.digest('hex') !== expected : !isSameText(Buffer.concat(this.#parts))) failures++
+    if (isExact ? this.#hash.digest('hex') !== expected : !isSame(Buffer.concat(this.#parts))) failures++
     if (isOver) this.#socket.destroy()
     else this.#start()
   }

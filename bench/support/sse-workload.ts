@@ -31,3 +31,13 @@ export function isSameText(stream: Buffer): boolean {
   })
   return events.at(-1) === 'data: [DONE]' && deltas.join('') === ' token'.repeat(SSE_CHUNKS)
 }
+
+/** The same of a streamed response. */
+export function isSameResponse(stream: Buffer): boolean {
+  const events = stream.toString('utf8').split('\n\n').slice(0, -1)
+  const type = 'event: response.output_text.delta\n'
+  const deltas = events
+    .filter((event) => event.startsWith(type))
+    .map((event) => (JSON.parse(event.slice(type.length + 'data: '.length)) as { delta: string }).delta)
+  return events.at(-1) === 'data: [DONE]' && deltas.join('') === ' token'.repeat(SSE_CHUNKS)
+}

@@ -97,8 +97,8 @@ function readBody(response: HttpResponse, answer: (body: Buffer) => void): void 
 
 function serveChat(response: HttpResponse, _request: HttpRequest): void {
   readBody(response, (body) => {
-    // The load puts the mode in front, so that a long prompt is not searched.
-    const start = body.toString('latin1', 0, 80)
+    // The load puts the mode in front, and the gateway behind, so that a long prompt is not searched.
+    const start = body.toString('latin1', 0, 80) + body.toString('latin1', Math.max(80, body.length - 80))
     if (start.includes('"user":"bulk"')) answerBulk(response)
     else answerChat(response, start.includes('"stream":true'))
   })

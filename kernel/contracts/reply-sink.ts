@@ -33,8 +33,6 @@ export interface RelayContext extends RequestContext, ReplySink {
   readonly rawBody: Buffer
   /** The worker answers: a long stream need not hold the body. Later readers see it empty. */
   forgetBody(): void
-  /** Called once if the client leaves, or if the request fails by somebody else's hand, before its reply is whole. */
-  onCancel(listener: () => void): void
   /** URL of the worker that was chosen last, for the access line; never shown to clients. */
   workerUrl: string | null
   /** Generations begun for it so far. */

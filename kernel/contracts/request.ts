@@ -94,4 +94,6 @@ export interface RequestContext extends RequestFacts {
   destroy(): void
   /** Called once if the client goes away before the reply is whole. */
   onAbort(listener: () => void): void
+  /** Called once if the client leaves, or if the request fails by somebody else's hand, before its reply is whole. */
+  onCancel(listener: () => void): void
 }

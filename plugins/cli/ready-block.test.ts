@@ -48,6 +48,11 @@ describe('quickStart', () => {
     expect(shown).toContain(`baseURL: '${URL_}/v1', apiKey: 'it\\'s'`)
   })
 
+  test('shows responses where they are served, and chat elsewhere', async () => {
+    expect(quickStart(await load({ plugins: { responses: {} } }), URL_)).toContain('client.responses.create(')
+    expect(quickStart(await load({ plugins: {} }), URL_)).toContain('client.chat.completions.create(')
+  })
+
   test('sends no key when none is asked for, and takes a tenant key when there is no other', async () => {
     const off = await load({ kernel: { auth: 'off' }, plugins: { auth: { apiKey: 'k' } } })
     expect(quickStart(off, URL_)).not.toContain('authorization')

@@ -34,6 +34,17 @@ export function quickStart(config: LoadedConfig, url: string): string {
   const apiKey = config.kernel.auth === 'off' ? null : clientKey(config)
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], stream: true })
   const headers = apiKey === null ? '' : ` -H ${shellQuote(`authorization: Bearer ${apiKey}`)}`
+  // Where responses are served, they are the way that keeps the state on the server.
+  const call =
+    config.plugins.responses === undefined
+      ? `const answer = await client.chat.completions.create({
+    model: ${literal(model)},
+    messages: [{ role: 'user', content: 'Hello' }],
+  })
+  console.log(answer.choices[0].message.content)`
+      : `const answer = await client.responses.create({ model: ${literal(model)}, input: 'Hello' })
+  // Goes on from there: client.responses.create({ ..., previous_response_id: answer.id })
+  console.log(answer.output_text)`
   return `
 Try it:
   curl -N ${base}/v1/chat/completions -H 'content-type: application/json'${headers} -d ${shellQuote(body)}
@@ -41,11 +52,7 @@ Try it:
 With the OpenAI client (npm install openai):
   import OpenAI from 'openai'
   const client = new OpenAI({ baseURL: ${literal(`${base}/v1`)}, apiKey: ${literal(apiKey ?? 'none')} })
-  const answer = await client.chat.completions.create({
-    model: ${literal(model)},
-    messages: [{ role: 'user', content: 'Hello' }],
-  })
-  console.log(answer.choices[0].message.content)
+  ${call}
 `
 }
 

@@ -91,6 +91,9 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   'hdr-histogram-js': ['bench/support'],
   '@anthropic-ai/sdk': ['test/api', 'test/flows'],
   ws: ['test/api'],
+  ai: ['test/flows'],
+  '@ai-sdk/openai': ['test/flows'],
+  '@openai/agents': ['test/flows'],
   openai: ['examples/openai-client', 'examples/real-engine', 'test/api', 'test/flows'],
   weir: ['examples/custom-plugin', 'examples/custom-frontend', 'examples/custom-engine'],
 }

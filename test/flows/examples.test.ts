@@ -67,7 +67,9 @@ async function configOf(name: string): Promise<string> {
   const file = join(folder, 'weir.yaml')
   const text = readFileSync(example(`${name}/weir.yaml`), 'utf8')
   expect(text).toContain('9001')
-  const here = text.replaceAll('$path: ./', `$path: ${example(name)}/`)
+  const here = text
+    .replaceAll('$path: ./', `$path: ${example(name)}/`)
+    .replace('dir: .weir/data', `dir: ${join(folder, 'data')}`)
   writeFileSync(file, here.replaceAll('9001', String(await freePort())))
   return file
 }
@@ -78,6 +80,25 @@ test('minimal: the curl line of the quick start streams an answer', async () => 
   const curl = said.find((line) => line.trim().startsWith('curl '))
   const { stdout } = await run('sh', ['-c', `${curl} --silent --show-error --fail`])
   expect(stdout).toContain('data: [DONE]')
+})
+
+test('minimal: a response goes on from the one before', async () => {
+  const { url } = await startGateway(await configOf('minimal'))
+  await waitUntilReady(url)
+  const create = async (fields: object) => {
+    const headers = { 'content-type': 'application/json', authorization: 'Bearer weir-demo-key' }
+    const body = JSON.stringify({ model: 'sim-1', input: 'Hello', ...fields })
+    return (await fetch(`${url}/v1/responses`, { method: 'POST', headers, body })).json() as Promise<
+      Record<string, unknown>
+    >
+  }
+  const first = await create({})
+  const second = await create({ previous_response_id: first.id })
+  expect([first.status, second.status, second.previous_response_id]).toEqual([
+    'completed',
+    'completed',
+    first.id,
+  ])
 })
 
 test('openai-client: the official client lists, asks, streams, calls a tool, aborts and embeds', async () => {

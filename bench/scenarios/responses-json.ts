@@ -1,0 +1,82 @@
+/** Responses, answered whole: what storing one costs beside a relayed chat, and how many a second are on disk. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Figure, median, type RunOptions, type Scenario } from '../support/figure.ts'
+import { startGateway } from '../support/gateway.ts'
+import { clientBottleneck, type LoadResult, rotate, runLoad } from '../support/load.ts'
+import { type Subject, startWorker } from '../support/subject.ts'
+
+const CONNECTIONS = 256
+
+interface Way {
+  readonly name: 'relay' | 'stored' | 'not stored'
+  readonly subject: Subject
+  /** As the load client takes it. */
+  readonly responses: number
+}
+
+async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]> {
+  const worker = await startWorker()
+  const dir = mkdtempSync(join(tmpdir(), 'weir-bench-store-'))
+  const subjects: Subject[] = []
+  try {
+    const plugins = { 'chat-engine': {}, storage: { dir }, history: {}, responses: {} }
+    const subject = await startGateway({ workerPorts: worker.ports, plugins })
+    subjects.push(subject)
+    const ways: Way[] = [
+      { name: 'relay', subject, responses: 0 },
+      { name: 'stored', subject, responses: 1 },
+      { name: 'not stored', subject, responses: 2 },
+    ]
+    const results: Record<Way['name'], LoadResult[]> = { relay: [], stored: [], 'not stored': [] }
+    const load = (way: Way, forSeconds: number) =>
+      runLoad('json-load.ts', way.subject, {
+        connections: CONNECTIONS,
+        bytes: 250,
+        responses: way.responses,
+        seconds: forSeconds,
+      })
+    for (const way of ways) await load(way, 2)
+    for (let round = 0; round < rounds; round++) {
+      for (const way of rotate(ways, round)) {
+        progress(`round ${round + 1}/${rounds}: ${way.name}`)
+        results[way.name].push(await load(way, seconds))
+      }
+    }
+    const perRequest = (name: Way['name']) =>
+      results[name].map(({ cpuMicros, report }) => cpuMicros / report.requests)
+    const relay = perRequest('relay')
+    const stored = perRequest('stored')
+    const notStored = perRequest('not stored')
+    const ratio = (values: readonly number[]) => values.map((value, round) => value / relay[round])
+    const withheld = clientBottleneck(results.stored)
+    const perSecond = results.stored.map(({ report }) => report.perSecond)
+    const p99Ms = median(results.stored.map(({ report }) => report.p99Micros / 1_000))
+    return [
+      { name: 'CPU per chat, relayed', unit: 'µs', values: relay },
+      { name: 'CPU per response, stored', unit: 'µs', values: stored },
+      { name: 'CPU per response, not stored', unit: 'µs', values: notStored },
+      { name: 'CPU, stored / relayed', unit: '×', values: ratio(stored), target: 4 },
+      { name: 'CPU, not stored / relayed', unit: '×', values: ratio(notStored), target: 2.5 },
+      {
+        name: 'responses on disk before they are told',
+        unit: '1/s',
+        values: withheld === undefined ? perSecond : [],
+        atLeast: 5_000,
+        withheld,
+        note: `${CONNECTIONS} connections; p99 ${p99Ms.toFixed(1)} ms`,
+      },
+    ]
+  } finally {
+    for (const subject of subjects) await subject.stop()
+    await worker.child.stop()
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+export const responsesJson: Scenario = {
+  name: 'responses-json',
+  question: 'what does a response cost, stored and not, beside a relayed chat?',
+  run,
+}

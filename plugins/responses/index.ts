@@ -1,0 +1,56 @@
+/** The responses plugin: the stateful responses API over any worker. */
+import { definePlugin, type GatewayError, History, type RequestFacts, ToolLoop } from '#kernel'
+import { BackgroundRunner } from './background/background-runner.ts'
+import { Cancellation, CancelTopic } from './background/cancellation.ts'
+import { compactRoute } from './compact.ts'
+import { responsesConfig } from './config.ts'
+import { responsesErrorFormat, socketErrorFormat } from './error-format.ts'
+import { SHARED_KEY_BYTES, sharedKey, TextSeal } from './prompt/sealed-text.ts'
+import { createRoute } from './routes.ts'
+import type { ResponseRun } from './run/response-run.ts'
+import type { ServeParts } from './run/serve-create.ts'
+import { responsesSocket } from './socket.ts'
+import { LiveTopic } from './stored/follow-response.ts'
+import { type StoredParts, storedRoutes } from './stored/stored-routes.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'responses',
+    version: '0.1.0',
+    description: 'The responses API: state on the server, tools on the server, streams that resume.',
+    usesOptionally: [History, ToolLoop],
+    config: responsesConfig,
+  },
+  register(host, config) {
+    const runs = host.slot<ResponseRun>()
+    const key = config.encryptionKey
+    const history = host.find(History)
+    const live = host.topic(LiveTopic)
+    const parts: ServeParts & StoredParts = {
+      host,
+      config,
+      runs,
+      live,
+      cancellation: new Cancellation(history, live, host.topic(CancelTopic)),
+      history,
+      toolLoop: host.find(ToolLoop),
+      seal: new TextSeal(
+        key === null ? sharedKey(host.shared('seal-key', SHARED_KEY_BYTES)) : Buffer.from(key),
+      ),
+    }
+    const lastFrames = (request: RequestFacts, error: GatewayError) => runs.get(request)?.lastFrames(error)
+    const errors = responsesErrorFormat(lastFrames)
+    const runner = history === undefined ? null : new BackgroundRunner(parts, history)
+    host.route(createRoute(parts, errors, () => runner?.poke()))
+    host.route(compactRoute(parts, errors))
+    host.socket(responsesSocket(parts, socketErrorFormat(lastFrames)))
+    for (const route of storedRoutes(parts, errors)) host.route(route)
+    return {
+      ready: () => {
+        if (host.isData) runner?.start()
+      },
+      drain: () => runner?.stop(),
+      stop: () => runner?.stop(),
+    }
+  },
+})

@@ -1,0 +1,54 @@
+/** The response as clients see it, with every key. @source responses facts 1.7, 1.9 */
+import type { GenerationUsage, HistoryItem, ResponseRecord, ResponseStatus } from '#kernel'
+import { toClientItems } from '../output/tool-items.ts'
+import type { Json } from '../read/fields.ts'
+
+export interface ReplyState {
+  readonly id: string
+  readonly createdAtSec: number
+  readonly status: ResponseStatus
+  readonly error: object | null
+  readonly incompleteReason: string | null
+  /** Null until the end. */
+  readonly usage: GenerationUsage | null
+  readonly isOver: boolean
+}
+
+/** All but `output`. @param echo what the request asked for */
+export function replyMembers(state: ReplyState, echo: Json): Json {
+  const { status, incompleteReason, usage, isOver } = state
+  return {
+    id: state.id,
+    object: 'response',
+    created_at: state.createdAtSec,
+    completed_at: status === 'completed' ? Math.floor(Date.now() / 1000) : null,
+    status,
+    error: state.error,
+    incomplete_details: incompleteReason === null ? null : { reason: incompleteReason },
+    ...echo,
+    usage: isOver ? toWireUsage(usage) : null,
+  }
+}
+
+/** @param output as clients see it */
+export function replyObject(members: Json, output: readonly HistoryItem[]): Json {
+  return { ...members, output }
+}
+
+/** A stored response. */
+export function storedReply({ reply, output }: ResponseRecord): Json {
+  return replyObject(reply, toClientItems(output))
+}
+
+/** Zeros where no worker told: clients refuse an end without numbers. */
+export function toWireUsage(usage: GenerationUsage | null): Json {
+  const input = usage?.inputTokens ?? 0
+  const output = usage?.outputTokens ?? 0
+  return {
+    input_tokens: input,
+    input_tokens_details: { cached_tokens: usage?.cachedTokens ?? 0 },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: usage?.reasoningTokens ?? 0 },
+    total_tokens: input + output,
+  }
+}

@@ -1,0 +1,115 @@
+/** POST /v1/responses: the reply as one object or as an event stream. */
+import type { RequestContext, RequestSlot, SseWriter } from '#kernel'
+import { newId } from '../item-ids.ts'
+import { DONE } from '../output/frames.ts'
+import type { Json } from '../read/fields.ts'
+import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
+import { makePlan, type Plan, type RememberedTurn } from './plan.ts'
+import { ResponseRun, type RunEnd, type RunParts } from './response-run.ts'
+
+export interface ServeParts extends RunParts {
+  /** The run of a request, for its error format. */
+  readonly runs: RequestSlot<ResponseRun>
+}
+
+export interface ServeOptions {
+  /** Of a socket: each event is a message, and no message says that it was the last. */
+  readonly isSocket?: boolean
+  readonly remembered?: RememberedTurn | null
+  readonly onEnd?: (end: RunEnd, id: string) => void
+}
+
+/** @throws what is wrong with the request */
+export function serveCreate(
+  parts: ServeParts,
+  ctx: RequestContext,
+  request: CreateRequest,
+  options: ServeOptions = {},
+): void | Promise<void> {
+  const begin = (plan: Plan) => {
+    // The client may have left while the history was read.
+    if (ctx.isDone || ctx.isAborted) {
+      void plan.lock?.release()
+      return
+    }
+    if (plan.request.stream) streamResponse(parts, ctx, plan, options)
+    else answerResponse(parts, ctx, plan)
+  }
+  const plan = makePlan(parts, tenantOf(ctx), request, { remembered: options.remembered ?? null })
+  return plan instanceof Promise ? plan.then(begin) : begin(plan)
+}
+
+/** @throws 400 naming the field */
+export function readCreate(parts: RunParts, body: unknown): CreateRequest {
+  const request = withoutInternal(parts, readCreateRequest(body))
+  if (parts.history !== undefined || !request.store) return request
+  // Without a store nothing is kept, whatever was asked for.
+  return { ...request, store: false, echo: { ...request.echo, store: false } }
+}
+
+/** Servers that the operator keeps to itself are in no echo. */
+function withoutInternal({ toolLoop }: RunParts, request: CreateRequest): CreateRequest {
+  const hidden = request.tools.gateway.some((tool) => tool.kind === 'mcp' && toolLoop?.isInternal(tool.label))
+  if (!hidden) return request
+  const isShown = ({ type, server_label: label }: Json) =>
+    type !== 'mcp' || toolLoop?.isInternal(String(label)) !== true
+  return { ...request, echo: { ...request.echo, tools: request.tools.echo.filter(isShown) } }
+}
+
+export function tenantOf(ctx: RequestContext): string {
+  return ctx.identity?.tenant ?? 'anonymous'
+}
+
+function answerResponse(parts: ServeParts, ctx: RequestContext, plan: Plan): void {
+  const run = new ResponseRun(parts, ctx, plan, {
+    id: newId('resp'),
+    createdAtSec: nowSec(),
+    sink: null,
+    stream: false,
+    onEnd: ({ reply, error }) => {
+      if (error !== null) ctx.fail(error)
+      else if (reply !== null && !ctx.isDone && !ctx.isFailing) ctx.json(200, reply)
+    },
+  })
+  run.start()
+}
+
+function streamResponse(
+  parts: ServeParts,
+  ctx: RequestContext,
+  plan: Plan,
+  { isSocket = false, onEnd }: ServeOptions,
+): void {
+  let writer: SseWriter | null = null
+  const id = newId('resp')
+  const open = () => {
+    if (writer !== null) return
+    clearTimeout(opening)
+    writer = ctx.sse()
+    writer.onDrain(() => run.resume())
+  }
+  const run = new ResponseRun(parts, ctx, plan, {
+    id,
+    createdAtSec: nowSec(),
+    sink: (frame) => {
+      open()
+      if (writer?.write(frame) === false) run.pause()
+    },
+    stream: true,
+    onEnd: (end) => {
+      clearTimeout(opening)
+      onEnd?.(end, id)
+      if (ctx.isDone || ctx.isFailing) return
+      if (writer !== null) writer.end(isSocket ? '' : DONE)
+      else if (end.error !== null) ctx.fail(end.error)
+    },
+  })
+  parts.runs.set(ctx, run)
+  // A worker that takes its time must not leave the client without a sign of life.
+  const opening = setTimeout(() => run.begin(), parts.config.streamOpensAfterMs)
+  run.start()
+}
+
+export function nowSec(): number {
+  return Math.floor(Date.now() / 1000)
+}

@@ -1,0 +1,205 @@
+/** Background responses: queued, worked on, followed, cancelled, deleted, bounded. */
+import { expect, test } from 'vitest'
+import { checkResponseEvents } from '../../support/response-events.ts'
+import { sseAnswer } from '../../support/scripted-worker.ts'
+import { openSse } from '../../support/sse-client.ts'
+import {
+  CHAT,
+  chunk,
+  newDirectory,
+  openResponses,
+  type Reply,
+  type ResponsesFleet,
+  says,
+} from './responses-fleet.ts'
+
+const DONE = [chunk({}, 'stop'), '[DONE]']
+const FAST = { plugins: { responses: { background: { pollMs: 50 } } } }
+
+async function until(fleet: ResponsesFleet, id: string, isThere: (reply: Reply) => boolean): Promise<Reply> {
+  for (;;) {
+    const reply = await fleet.fetchJson('GET', `/v1/responses/${id}`)
+    if (isThere(reply)) return reply
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+const isOver = ({ status }: Reply) => status !== 'queued' && status !== 'in_progress'
+
+test('responses 8 #82: queued at once, completed in the end, as a run with a client is', async () => {
+  const fleet = await openResponses(says('hello'), FAST)
+  const queued = await fleet.create({ input: 'hi', background: true, metadata: { a: 'b' } })
+  expect(queued).toMatchObject({ status: 'queued', background: true, output: [], error: null, usage: null })
+  const done = await until(fleet, queued.id, isOver)
+  expect(done).toMatchObject({
+    id: queued.id,
+    status: 'completed',
+    background: true,
+    created_at: queued.created_at,
+    metadata: { a: 'b' },
+    usage: { total_tokens: 15 },
+  })
+  expect(done.completed_at).toEqual(expect.any(Number))
+  const sync = await fleet.create({ input: 'hi' })
+  const content = ({ output }: Reply) => output.map((item: Reply) => item.content)
+  expect(content(done)).toEqual(content(sync))
+  const followUp = await fleet.create({ input: 'more', previous_response_id: done.id })
+  expect(followUp.status).toBe('completed')
+})
+
+test('responses 5.8: progress shows while it runs, and a follow-up has to wait', async () => {
+  const gate = Promise.withResolvers<void>()
+  const fleet = await openResponses(
+    () =>
+      sseAnswer([
+        chunk({ reasoning_content: 'hm' }),
+        chunk({ content: 'x' }),
+        { until: gate.promise },
+        ...DONE,
+      ]),
+    FAST,
+  )
+  const { id } = await fleet.create({ input: 'hi', background: true })
+  const running = await until(
+    fleet,
+    id,
+    ({ status, output }) => status === 'in_progress' && output.length > 0,
+  )
+  expect(running.output).toMatchObject([{ type: 'reasoning', status: 'completed' }])
+  const early = await fleet.create({ input: 'x', previous_response_id: id }, 400)
+  expect(early.error.code).toBe('previous_response_in_progress')
+  gate.resolve()
+  expect((await until(fleet, id, isOver)).output).toHaveLength(2)
+})
+
+test('responses 3.9: a running response is followed live, and again from the middle', async () => {
+  const gate = Promise.withResolvers<void>()
+  const steps = [chunk({ content: 'one ' }), chunk({ content: 'two ' })]
+  const fleet = await openResponses(
+    () => sseAnswer([...steps, { until: gate.promise }, chunk({ content: 'three' }), ...DONE]),
+    FAST,
+  )
+  const { id } = await fleet.create({ input: 'hi', background: true })
+  const path = `${fleet.gateway.url}/v1/responses/${id}?stream=true`
+  const early = openSse(path)
+  await early.receive(6)
+  early.close()
+  const first = openSse(path)
+  const late = openSse(`${path}&starting_after=4`)
+  await Promise.all([first.receive(6), late.receive(1)])
+  gate.resolve()
+  await Promise.all([first.done, late.done])
+  const { response, text } = checkResponseEvents(first.events)
+  expect(text).toBe('one two three')
+  expect(late.events.map(({ data }) => data)).toEqual(first.events.slice(5).map(({ data }) => data))
+  expect(response).toEqual(await fleet.fetchJson('GET', `/v1/responses/${id}`))
+  const again = openSse(path)
+  await again.done
+  expect(again.events.map(({ data }) => data)).toEqual(first.events.map(({ data }) => data))
+})
+
+test('responses 5.3: a running response is cancelled with what there is of it, once and for all', async () => {
+  const forever = new Promise(() => {})
+  const fleet = await openResponses(() => sseAnswer([chunk({ content: 'part' }), { until: forever }]), FAST)
+  const { id } = await fleet.create({ input: 'hi', background: true })
+  const stream = openSse(`${fleet.gateway.url}/v1/responses/${id}?stream=true`)
+  await stream.receive(5)
+  const cancelled = await fleet.fetchJson('POST', `/v1/responses/${id}/cancel`)
+  expect(cancelled).toMatchObject({ status: 'cancelled', output: [{ content: [{ text: 'part' }] }] })
+  await fleet.workers[0].requestsTo(CHAT)[0].closed
+  expect(await fleet.fetchJson('POST', `/v1/responses/${id}/cancel`)).toEqual(cancelled)
+  await stream.done
+  expect(checkResponseEvents(stream.events).response.status).toBe('cancelled')
+  const refused = await fleet.create({ input: 'x', previous_response_id: id }, 400)
+  expect(refused.error.code).toBe('invalid_previous_response')
+})
+
+test('responses 6 #27: what has ended cannot be cancelled', async () => {
+  const fleet = await openResponses(says('x'), FAST)
+  const { id } = await fleet.create({ input: 'hi' })
+  const refused = await fleet.fetchJson('POST', `/v1/responses/${id}/cancel`, 400)
+  expect(refused.error.code).toBe('response_already_completed')
+  await fleet.fetchJson('POST', '/v1/responses/resp_none/cancel', 404)
+})
+
+test('responses 8 #84: deleted while it runs, it stays deleted', async () => {
+  const gate = Promise.withResolvers<void>()
+  const fleet = await openResponses(
+    () => sseAnswer([chunk({ content: 'x' }), { until: gate.promise }, ...DONE]),
+    FAST,
+  )
+  const { id } = await fleet.create({ input: 'hi', background: true })
+  const request = await fleet.workers[0].received(CHAT)
+  await fleet.fetchJson('DELETE', `/v1/responses/${id}`)
+  gate.resolve()
+  await request.closed
+  await fleet.fetchJson('GET', `/v1/responses/${id}`, 404)
+})
+
+test('responses 4.9: a worker that fails leaves a failed response', async () => {
+  const fleet = await openResponses(() => sseAnswer([chunk({ content: 'x' }), { drop: 'close' }]), {
+    ...FAST,
+    kernel: { retry: { maxAttempts: 1 } },
+  })
+  const { id } = await fleet.create({ input: 'hi', background: true })
+  const failed = await until(fleet, id, isOver)
+  expect(failed).toMatchObject({
+    status: 'failed',
+    error: { code: 'server_error' },
+    output: [{ status: 'incomplete' }],
+  })
+})
+
+test('responses 5.8: so many of a tenant run at a time, and so many wait', async () => {
+  const gate = Promise.withResolvers<void>()
+  const fleet = await openResponses(
+    () => sseAnswer([{ until: gate.promise }, chunk({ content: 'x' }), ...DONE]),
+    {
+      plugins: { responses: { background: { pollMs: 50, maxRunningPerTenant: 2, maxWaitingPerTenant: 3 } } },
+    },
+  )
+  const ids: string[] = []
+  for (let index = 0; index < 2; index += 1)
+    ids.push((await fleet.create({ input: 'hi', background: true })).id)
+  await fleet.workers[0].received(CHAT, 2)
+  for (let index = 0; index < 3; index += 1)
+    ids.push((await fleet.create({ input: 'hi', background: true })).id)
+  const full = await fleet.post('/v1/responses', { model: 'test-model', input: 'hi', background: true })
+  expect([full.status, full.headers.get('retry-after')]).toEqual([429, '5'])
+  expect(((await full.json()) as Reply).error).toMatchObject({ type: 'rate_limit_error', code: 'queue_full' })
+  expect(fleet.workers[0].requestsTo(CHAT)).toHaveLength(2)
+  gate.resolve()
+  for (const id of ids) expect((await until(fleet, id, isOver)).status).toBe('completed')
+})
+
+test('responses 5.8: what is wrong with the past is said at once', async () => {
+  const fleet = await openResponses(says('x'), FAST)
+  const gone = await fleet.create({ input: 'hi', background: true, previous_response_id: 'resp_no' }, 400)
+  expect(gone.error.code).toBe('previous_response_not_found')
+  await fleet.create({ input: 'hi', background: true, conversation: 'conv_no' }, 404)
+})
+
+test('responses 8 #83: what runs when the gateway ends has failed, or is begun anew', async () => {
+  for (const afterCrash of ['fail', 'restart']) {
+    const dir = newDirectory()
+    const plugins = { storage: { dir }, responses: { background: { pollMs: 50, afterCrash } } }
+    const forever = new Promise(() => {})
+    const first = await openResponses(() => sseAnswer([chunk({ content: 'half' }), { until: forever }]), {
+      plugins,
+    })
+    const { id } = await first.create({ input: 'hi', background: true })
+    const stream = openSse(`${first.gateway.url}/v1/responses/${id}?stream=true`)
+    await stream.receive(5)
+    stream.close()
+    await first.gateway.stop()
+    const second = await openResponses(undefined, { plugins })
+    const reply = await until(second, id, isOver)
+    if (afterCrash === 'fail')
+      expect(reply).toMatchObject({ status: 'failed', error: { code: 'server_error' } })
+    else
+      expect(reply).toMatchObject({
+        status: 'completed',
+        output: [{ content: [{ text: 'Hello from the worker.' }] }],
+      })
+  }
+})

@@ -1,0 +1,352 @@
+/** Creating responses over chat workers: the reply, what the worker is asked, and what is refused. */
+import { describe, expect, test } from 'vitest'
+import { jsonAnswer } from '../../support/scripted-worker.ts'
+import { type Json, openResponses, says } from './responses-fleet.ts'
+
+test('responses 8 #1, #12: a text becomes a completed response with one message and the usage', async () => {
+  const usage = {
+    prompt_tokens: 10,
+    completion_tokens: 5,
+    prompt_tokens_details: { cached_tokens: 4 },
+    completion_tokens_details: { reasoning_tokens: 2 },
+  }
+  const { create, asked } = await openResponses(says({ content: 'hello', usage }))
+  const reply = await create({ input: 'hi' })
+  expect(reply).toMatchObject({ object: 'response', status: 'completed', model: 'test-model', error: null })
+  expect(reply.id).toMatch(/^resp_[0-9a-f]{32}$/)
+  expect(Number.isInteger(reply.created_at) && reply.completed_at >= reply.created_at).toBe(true)
+  expect(reply.output).toEqual([
+    {
+      id: expect.stringMatching(/^msg_/),
+      type: 'message',
+      status: 'completed',
+      role: 'assistant',
+      content: [{ type: 'output_text', text: 'hello', annotations: [], logprobs: [] }],
+    },
+  ])
+  expect(reply.usage).toEqual({
+    input_tokens: 10,
+    input_tokens_details: { cached_tokens: 4 },
+    output_tokens: 5,
+    output_tokens_details: { reasoning_tokens: 2 },
+    total_tokens: 15,
+  })
+  expect(asked()).toEqual([{ model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }])
+})
+
+test('responses 8 #2, #6: every key is there with its default, and unknown fields are ignored', async () => {
+  const { create } = await openResponses(says('x'))
+  const reply = await create({ input: 'hi', some_new_field: { a: 1 }, client_metadata: { b: '2' } })
+  expect(reply).toEqual({
+    id: expect.any(String),
+    object: 'response',
+    created_at: expect.any(Number),
+    completed_at: expect.any(Number),
+    status: 'completed',
+    error: null,
+    incomplete_details: null,
+    background: false,
+    instructions: null,
+    max_output_tokens: null,
+    max_tool_calls: null,
+    model: 'test-model',
+    previous_response_id: null,
+    parallel_tool_calls: true,
+    reasoning: { effort: null, summary: null },
+    store: true,
+    temperature: 1,
+    top_p: 1,
+    presence_penalty: 0,
+    frequency_penalty: 0,
+    top_logprobs: 0,
+    text: { format: { type: 'text' } },
+    tool_choice: 'auto',
+    tools: [],
+    truncation: 'disabled',
+    user: null,
+    service_tier: 'default',
+    safety_identifier: null,
+    prompt_cache_key: null,
+    metadata: {},
+    output: expect.any(Array),
+    usage: expect.any(Object),
+  })
+})
+
+test('responses 8 #9: sampling fields reach the worker under their names, and are echoed', async () => {
+  const { create, asked } = await openResponses(says('x'))
+  const fields = {
+    stop: ['END'],
+    top_k: 7,
+    min_p: 0.1,
+    repetition_penalty: 1.2,
+    frequency_penalty: 0.5,
+    presence_penalty: -0.5,
+    user: 'u1',
+    temperature: 0,
+    top_p: 0.5,
+  }
+  const reply = await create({ input: 'hi', ...fields, max_output_tokens: 33 })
+  expect(asked()[0]).toMatchObject({ ...fields, max_tokens: 33 })
+  expect(reply).toMatchObject({ ...fields, max_output_tokens: 33 })
+})
+
+test('responses 8 #10, #11: a cut answer is incomplete, with its last item', async () => {
+  for (const [finish, reason] of [
+    ['length', 'max_output_tokens'],
+    ['content_filter', 'content_filter'],
+  ] as const) {
+    const { create } = await openResponses(says({ content: 'cut', finish }))
+    const reply = await create({ input: 'hi' })
+    expect(reply).toMatchObject({ status: 'incomplete', incomplete_details: { reason }, completed_at: null })
+    expect(reply.output.at(-1).status).toBe('incomplete')
+  }
+})
+
+test('responses 8 #14: a JSON schema reaches the worker and is echoed', async () => {
+  const { create, asked } = await openResponses(says('{}'))
+  const schema = { type: 'object', properties: { a: { type: 'string' } } }
+  const format = { type: 'json_schema', name: 'thing', schema, strict: true }
+  const reply = await create({ input: 'hi', text: { format } })
+  expect(asked()[0].response_format).toEqual({
+    type: 'json_schema',
+    json_schema: { name: 'thing', schema, strict: true },
+  })
+  expect(reply.text.format).toMatchObject(format)
+})
+
+test('responses 8 #21: reasoning comes first, as an item of its own', async () => {
+  const { create } = await openResponses(says({ content: 'four', reasoning_content: 'two and two' }))
+  const { output } = await create({ input: 'hi' })
+  expect(output).toHaveLength(2)
+  expect(output[0]).toEqual({
+    id: expect.stringMatching(/^rs_/),
+    type: 'reasoning',
+    status: 'completed',
+    summary: [],
+    content: [{ type: 'reasoning_text', text: 'two and two' }],
+  })
+  expect(output[1].content[0].text).toBe('four')
+})
+
+test('responses 2.4: reasoning is told as a summary where one is wanted', async () => {
+  const { create, asked } = await openResponses(says({ content: 'four', reasoning_content: 'hm' }))
+  const reply = await create({ input: 'hi', reasoning: { effort: 'low', summary: 'auto' } })
+  expect(reply.output[0].summary).toEqual([{ type: 'summary_text', text: 'hm' }])
+  expect(reply.output[0].content).toBeUndefined()
+  expect(reply.reasoning).toEqual({ effort: 'low', summary: 'auto' })
+  expect(asked()[0].reasoning_effort).toBe('low')
+})
+
+test('responses 2.4: encrypted reasoning can be sent back, and nothing else is taken for it', async () => {
+  const { create, asked } = await openResponses(says({ content: 'four', reasoning_content: 'two and two' }))
+  const first = await create({ input: 'hi', store: false, include: ['reasoning.encrypted_content'] })
+  const [reasoning] = first.output
+  expect(reasoning.encrypted_content).toEqual(expect.any(String))
+  const call = { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' }
+  const output = { type: 'function_call_output', call_id: 'c1', output: 'x' }
+  const { content: _, ...sealed } = reasoning
+  await create({ store: false, input: [{ role: 'user', content: 'hi' }, sealed, call, output] })
+  expect(asked()[1].messages[1]).toMatchObject({ role: 'assistant', reasoning_content: 'two and two' })
+  const changed = { ...sealed, encrypted_content: `${sealed.encrypted_content.slice(0, -3)}AAA` }
+  const refused = await create({ input: [{ role: 'user', content: 'hi' }, changed] }, 400)
+  expect(refused.error.code).toBe('invalid_encrypted_content')
+})
+
+test('responses 8 #25: calls of functions are handed over, the response is completed', async () => {
+  const tools = [{ type: 'function', name: 'get_weather', parameters: { type: 'object', properties: {} } }]
+  const call = { id: 'call_1', name: 'get_weather', arguments: '{"city":"Bern"}' }
+  const { create, asked } = await openResponses(says({ tool_calls: [call] }))
+  const reply = await create({ input: 'hi', tools, tool_choice: { type: 'function', name: 'get_weather' } })
+  expect(reply.status).toBe('completed')
+  expect(reply.output).toEqual([
+    {
+      id: expect.stringMatching(/^fc_/),
+      type: 'function_call',
+      status: 'completed',
+      call_id: 'call_1',
+      name: 'get_weather',
+      arguments: '{"city":"Bern"}',
+    },
+  ])
+  expect(reply.tools).toEqual([{ ...tools[0], description: null, strict: null }])
+  expect(asked()[0]).toMatchObject({
+    tools: [{ type: 'function', function: { name: 'get_weather' } }],
+    tool_choice: { type: 'function', function: { name: 'get_weather' } },
+  })
+})
+
+test('responses 1.3, 8 #58: tools that nobody runs are echoed and left out', async () => {
+  const { create, asked } = await openResponses(says('x'))
+  const tools = [
+    { type: 'web_search_preview', search_context_size: 'low' },
+    { type: 'custom', name: 'apply_patch' },
+    { type: 'local_shell' },
+    { type: 'namespace', name: 'n', tools: [] },
+  ]
+  const reply = await create({ input: 'hi', tools })
+  expect(reply.tools).toEqual(tools)
+  expect(asked()[0].tools).toBeUndefined()
+})
+
+test('responses 8 #39: log probabilities are told where they are included', async () => {
+  const logprobs = {
+    content: [
+      {
+        token: 'x',
+        logprob: -0.1,
+        bytes: [120],
+        top_logprobs: [{ token: 'x', logprob: -0.1, bytes: [120] }],
+      },
+    ],
+  }
+  const { create, asked, workers } = await openResponses()
+  workers[0].script(
+    'POST /v1/chat/completions',
+    jsonAnswer({ choices: [{ index: 0, message: { content: 'x' }, logprobs, finish_reason: 'stop' }] }),
+  )
+  const include = ['message.output_text.logprobs']
+  const reply = await create({ input: 'hi', include, top_logprobs: 1 })
+  expect(reply.output[0].content[0].logprobs).toEqual(logprobs.content)
+  expect(asked()[0]).toMatchObject({ logprobs: true, top_logprobs: 1 })
+})
+
+describe('refused requests', () => {
+  const message = (content: unknown) => ({ input: [{ role: 'user', content }] })
+  const fn = { type: 'function', name: 'f' }
+  const cases: readonly [string, Json, string, string | undefined][] = [
+    ['#5', { temperature: 2.1 }, 'invalid_value', 'temperature'],
+    ['#5', { temperature: -0.1 }, 'invalid_value', 'temperature'],
+    ['#5', { top_p: 1.01 }, 'invalid_value', 'top_p'],
+    ['1.2', { temperature: '1' }, 'invalid_type', 'temperature'],
+    ['1.2', { top_k: 0 }, 'invalid_value', 'top_k'],
+    ['1.2', { max_tool_calls: 0 }, 'invalid_value', 'max_tool_calls'],
+    ['1.2', { input: null }, 'missing_required_parameter', 'input'],
+    ['1.2', { model: '' }, 'missing_required_parameter', 'model'],
+    ['1.2', { input: '' }, 'input_text_empty', 'input'],
+    ['1.2', { input: [] }, 'input_items_empty', 'input'],
+    ['1.2', { include: ['x'] }, 'invalid_value', 'include'],
+    ['1.2', { reasoning: { effort: 'huge' } }, 'invalid_value', 'reasoning.effort'],
+    ['1.2', { prompt: { id: 'p' } }, 'unsupported_parameter', 'prompt'],
+    [
+      '1.5',
+      { text: { format: { type: 'json_schema', schema: {} } } },
+      'json_schema_name_empty',
+      'text.format.name',
+    ],
+    [
+      '#7',
+      { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, 'v'])) },
+      'invalid_metadata',
+      'metadata',
+    ],
+    [
+      '#18',
+      { input: [{ type: 'function_call_output', call_id: 'c9', output: '' }] },
+      'orphan_tool_output',
+      'input',
+    ],
+    [
+      '2.6',
+      { input: [{ type: 'function_call', call_id: 'c9', name: 'f', arguments: '' }] },
+      'missing_tool_output',
+      'input',
+    ],
+    ['#24', { input: [{ type: 'foo' }] }, 'json_parse_error', 'input[0].type'],
+    ['2.1', { input: [{ role: 'robot', content: 'x' }] }, 'invalid_value', 'input[0].role'],
+    ['2.1', message(''), 'message_content_empty', 'input[0].content'],
+    ['2.2', message([{ type: 'odd' }]), 'json_parse_error', 'input[0].content[0].type'],
+    [
+      '2.2',
+      message([{ type: 'input_image', file_id: 'f' }]),
+      'unsupported_file_id',
+      'input[0].content[0].file_id',
+    ],
+    ['2.3', { input: [{ type: 'computer_call' }] }, 'unsupported_item_type', 'input[0].type'],
+    ['1.3', { tools: [fn, fn] }, 'duplicate_tool_name', 'tools[1].name'],
+    ['1.3', { tools: [{ type: 'mcp' }] }, 'missing_required_parameter', 'tools[0].server_label'],
+    [
+      '#55',
+      {
+        tools: [
+          { type: 'mcp', server_label: 'a' },
+          { type: 'mcp', server_label: 'A' },
+        ],
+      },
+      'mcp_tool_duplicate_server_label',
+      'tools[1].server_label',
+    ],
+    ['1.4', { tool_choice: 'required' }, 'tool_choice_requires_tools', 'tool_choice'],
+    [
+      '1.4',
+      { tools: [fn], tool_choice: { type: 'function', name: 'g' } },
+      'tool_choice_function_not_found',
+      'tool_choice',
+    ],
+    ['1.4', { tool_choice: 'maybe' }, 'tool_choice_invalid_mode', 'tool_choice'],
+    [
+      '#68',
+      { previous_response_id: 'resp_x', conversation: 'conv_x' },
+      'mutually_exclusive_parameters',
+      undefined,
+    ],
+    ['#69', { conversation: 'abc' }, 'invalid_conversation_id', 'conversation'],
+    ['#82', { background: true, stream: true }, 'background_conflicts_with_stream', 'background'],
+    ['#82', { background: true, store: false }, 'background_requires_store', 'background'],
+    ['#62', { previous_response_id: 'resp_none' }, 'previous_response_not_found', 'previous_response_id'],
+    ['5.4', { input: [{ type: 'item_reference', id: 'msg_none' }] }, 'item_not_found', 'input'],
+  ]
+
+  test('responses 6, 8: each is a 400 with a code and the field, also when a stream was asked for (#36)', async () => {
+    const { post, workers } = await openResponses(says('x'))
+    for (const [check, fields, code, param] of cases) {
+      for (const stream of fields.background === true ? [fields.stream] : [false, true]) {
+        const reply = await post('/v1/responses', { model: 'test-model', input: 'hi', ...fields, stream })
+        const body = (await reply.json()) as { error: Json }
+        expect([check, reply.status, body.error.code, body.error.param]).toEqual([check, 400, code, param])
+        expect(body.error.type).toBe('invalid_request_error')
+        expect(typeof body.error.message).toBe('string')
+      }
+    }
+    expect(workers[0].requests).toEqual([])
+  })
+
+  test('responses 8 #8: malformed JSON', async () => {
+    const { post } = await openResponses()
+    const reply = await post('/v1/responses', '{"model":')
+    expect([reply.status, ((await reply.json()) as { error: Json }).error.code]).toEqual([
+      400,
+      'json_parse_error',
+    ])
+  })
+
+  test('responses 8 #13, #69: unknown model and unknown conversation are 404', async () => {
+    const { create } = await openResponses()
+    const unknown = await create({ model: 'nobody', input: 'hi' }, 404)
+    expect(unknown.error).toMatchObject({ type: 'not_found_error', code: 'model_not_found' })
+    const conversation = await create({ input: 'hi', conversation: 'conv_none' }, 404)
+    expect(conversation.error).toMatchObject({ code: 'conversation_not_found', param: 'conversation' })
+  })
+
+  test('responses 6 #33-#36: refusals of workers', async () => {
+    const answers = [
+      [
+        400,
+        "This model's maximum context length is 10 tokens",
+        400,
+        'invalid_request_error',
+        'context_length_exceeded',
+      ],
+      [400, 'no', 400, 'invalid_request_error', 'upstream_invalid_request'],
+      [401, 'who are you', 500, 'internal_error', 'upstream_auth_error'],
+      [429, 'slow', 429, 'rate_limit_error', 'rate_limit_exceeded'],
+      [500, 'ouch', 500, 'internal_error', 'upstream_error'],
+    ] as const
+    for (const [given, words, status, type, code] of answers) {
+      const { create } = await openResponses(jsonAnswer({ error: { message: words } }, { status: given }), {
+        kernel: { retry: { maxAttempts: 1 } },
+      })
+      expect((await create({ input: 'hi' }, status)).error).toMatchObject({ type, code })
+    }
+  })
+})

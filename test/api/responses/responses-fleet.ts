@@ -1,0 +1,82 @@
+/** A gateway that serves responses in front of scripted chat workers, with a store in memory. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach } from 'vitest'
+import { CHAT } from '../../support/chat-says.ts'
+import { checkResponseEvents } from '../../support/response-events.ts'
+import type { Script } from '../../support/scripted-worker.ts'
+import { openSse } from '../../support/sse-client.ts'
+import { type Fleet, type FleetOptions, openFleet } from '../fleet.ts'
+
+export const RESPONSES = '/v1/responses'
+
+export * from '../../support/chat-says.ts'
+
+export type Json = Record<string, unknown>
+
+// biome-ignore lint/suspicious/noExplicitAny: replies of any shape, for tests that look into them
+export type Reply = any
+
+export interface ResponsesFleet extends Fleet {
+  /** @throws when the status is not the expected one */
+  create(body: Json, status?: number): Promise<Reply>
+  /** A streamed create, its grammar checked. */
+  stream(body: Json): Promise<ReturnType<typeof checkResponseEvents>>
+  /** Chat bodies that the first worker got. */
+  asked(): Reply[]
+  fetchJson(method: string, path: string, status?: number, headers?: Record<string, string>): Promise<Reply>
+}
+
+const directories: string[] = []
+
+// After the gateways of the fleet have been stopped: hooks run in reverse order.
+afterEach(() => {
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
+})
+
+export function newDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'weir-responses-'))
+  directories.push(directory)
+  return directory
+}
+
+export async function openResponses(script?: Script, options: FleetOptions = {}): Promise<ResponsesFleet> {
+  const fleet = await openFleet({
+    ...options,
+    plugins: {
+      'chat-engine': {},
+      storage: { dir: newDirectory() },
+      history: {},
+      responses: {},
+      ...options.plugins,
+    },
+    kernel: { retry: { initialBackoffMs: 1, maxBackoffMs: 1 }, ...options.kernel },
+  })
+  if (script !== undefined) fleet.workers[0].script(CHAT, script)
+  const fetchJson = async (method: string, path: string, status = 200, headers = {}) => {
+    const reply = await fetch(fleet.gateway.url + path, { method, headers })
+    const text = await reply.text()
+    if (reply.status !== status) throw new Error(`${method} ${path}: ${reply.status} ${text}`)
+    return JSON.parse(text)
+  }
+  return {
+    ...fleet,
+    fetchJson,
+    create: async (body, status = 200) => {
+      const reply = await fleet.post(RESPONSES, { model: 'test-model', ...body })
+      const text = await reply.text()
+      if (reply.status !== status) throw new Error(`${reply.status} ${text}`)
+      return JSON.parse(text)
+    },
+    stream: async (body) => {
+      const stream = openSse(fleet.gateway.url + RESPONSES, {
+        body: { model: 'test-model', stream: true, ...body },
+      })
+      await stream.done
+      if (stream.status !== 200) throw new Error(`${stream.status} ${stream.text()}`)
+      return checkResponseEvents(stream.events)
+    },
+    asked: () => fleet.workers[0].requestsTo(CHAT).map((request) => request.json()),
+  }
+}

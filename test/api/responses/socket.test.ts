@@ -1,0 +1,160 @@
+/** Responses over a WebSocket, as the compliance suite talks to it. */
+import { afterEach, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { checkResponseEvents } from '../../support/response-events.ts'
+import { sseAnswer } from '../../support/scripted-worker.ts'
+import { CHAT, chunk, type Json, openResponses, type Reply, says } from './responses-fleet.ts'
+
+const closers: (() => void)[] = []
+afterEach(() => {
+  for (const close of closers.splice(0)) close()
+})
+
+const TERMINAL = new Set(['response.completed', 'response.incomplete', 'response.failed'])
+
+async function connect(url: string) {
+  const ws = new WebSocket(`${url.replace('http', 'ws')}/v1/responses`, {
+    headers: { authorization: 'Bearer x' },
+  })
+  closers.push(() => ws.terminate())
+  const messages: Reply[] = []
+  ws.on('message', (data) => messages.push(JSON.parse(String(data))))
+  await new Promise((resolve, reject) => {
+    ws.once('open', resolve)
+    ws.once('error', reject)
+  })
+  const send = (body: Json) =>
+    ws.send(JSON.stringify({ type: 'response.create', model: 'test-model', ...body }))
+  return {
+    ws,
+    messages,
+    send,
+    /** One turn: all its events, until one ends it. */
+    turn: async (body: Json): Promise<Reply[]> => {
+      const first = messages.length
+      send(body)
+      const isEnd = ({ type, status }: Reply) =>
+        TERMINAL.has(type) || (type === 'error' && status !== undefined)
+      await expect.poll(() => messages.slice(first).some(isEnd), { timeout: 5_000 }).toBe(true)
+      return messages.slice(first)
+    },
+  }
+}
+
+function check(events: readonly Reply[]) {
+  return checkResponseEvents(
+    events.map((event) => ({ event: event.type, data: JSON.stringify(event) })),
+    { isSocket: true },
+  )
+}
+
+test('responses 7.1: a turn is told in the same events as a stream, without a last word', async () => {
+  const { gateway } = await openResponses(says('hello'))
+  const { turn } = await connect(gateway.url)
+  const { text, response } = check(await turn({ input: [{ type: 'message', role: 'user', content: 'hi' }] }))
+  expect([text, response.status]).toEqual(['hello', 'completed'])
+})
+
+test('responses 7.1: turns that are not stored go on from each other on one socket, and on no other', async () => {
+  const { gateway, asked } = await openResponses(says('x'))
+  const { turn } = await connect(gateway.url)
+  const first = check(await turn({ input: 'one', store: false })).response
+  const second = check(await turn({ input: 'two', store: false, previous_response_id: first.id })).response
+  expect(second.status).toBe('completed')
+  expect(asked()[1].messages.map(({ content }: Json) => content)).toEqual(['one', 'x', 'two'])
+  const other = await connect(gateway.url)
+  const [refused] = await other.turn({ input: 'three', store: false, previous_response_id: second.id })
+  expect(refused).toMatchObject({
+    type: 'error',
+    status: 400,
+    error: { code: 'previous_response_not_found', type: 'invalid_request_error' },
+  })
+  expect(check(await other.turn({ input: 'fresh', store: false })).response.status).toBe('completed')
+  // Only the last turn is remembered.
+  const [old] = await turn({ input: 'x', store: false, previous_response_id: first.id })
+  expect(old.error.code).toBe('previous_response_not_found')
+})
+
+test('responses 7.1: a turn that could not go on has forgotten the one before', async () => {
+  const { gateway } = await openResponses(says('x'))
+  const { turn } = await connect(gateway.url)
+  const first = check(await turn({ input: 'one', store: false })).response
+  const orphan = { type: 'function_call_output', call_id: 'call_no', output: 'x' }
+  const [refused] = await turn({ input: [orphan], store: false, previous_response_id: first.id })
+  expect(refused.error.code).toBe('orphan_tool_output')
+  const [gone] = await turn({ input: 'x', store: false, previous_response_id: first.id })
+  expect(gone.error.code).toBe('previous_response_not_found')
+})
+
+test('responses 7.1: stored turns are found on any socket, and other messages are refused', async () => {
+  const { gateway } = await openResponses(says('x'))
+  const a = await connect(gateway.url)
+  const first = check(await a.turn({ input: 'one' })).response
+  const b = await connect(gateway.url)
+  expect(check(await b.turn({ input: 'two', previous_response_id: first.id })).response.status).toBe(
+    'completed',
+  )
+  for (const odd of [{ type: 'session.update' }, { input: 'x', background: true }, { input: '' }]) {
+    const [error] = await b.turn(odd)
+    expect([error.type, error.status]).toEqual(['error', 400])
+  }
+})
+
+test('responses 7.1: messages wait for their turn; a socket that closes stops its worker', async () => {
+  const forever = new Promise(() => {})
+  const { gateway, workers } = await openResponses()
+  workers[0].once(CHAT, says('one'))
+  workers[0].once(CHAT, sseAnswer([chunk({ content: 'x' }), { until: forever }]))
+  const { ws, messages, send } = await connect(gateway.url)
+  send({ input: 'a' })
+  send({ input: 'b' })
+  await expect.poll(() => messages.filter(({ type }) => type === 'response.output_text.delta').length).toBe(2)
+  const ends = messages.findIndex(({ type }) => type === 'response.completed')
+  expect(messages.filter(({ type }) => type === 'response.created')).toHaveLength(2)
+  expect(messages[ends + 1].type).toBe('response.created')
+  ws.close()
+  await workers[0].requestsTo(CHAT)[1].closed
+})
+
+test('responses 7.1: a socket that was open for too long takes nothing new', async () => {
+  const { gateway } = await openResponses(says('x'), {
+    plugins: { responses: { socket: { maxAgeMs: 1_000 } } },
+  })
+  const { turn } = await connect(gateway.url)
+  await new Promise((resolve) => setTimeout(resolve, 1_050))
+  const [error] = await turn({ input: 'x' })
+  expect(error.error.code).toBe('websocket_connection_limit_reached')
+})
+
+test('responses 7.1: a compacted conversation begins a new chain', async () => {
+  const { gateway, post, asked, create } = await openResponses(says('a short summary'))
+  const input = [
+    { type: 'message', role: 'user', content: 'my name is Ada' },
+    { type: 'message', role: 'assistant', content: 'hello Ada' },
+  ]
+  const reply = await post('/v1/responses/compact', { model: 'test-model', input, prompt_cache_key: 'k' })
+  const compacted = (await reply.json()) as Reply
+  expect(compacted).toMatchObject({ object: 'response.compaction', usage: { total_tokens: 15 } })
+  expect(compacted.output.map(({ type }: Json) => type)).toEqual(['message', 'compaction'])
+  expect(JSON.stringify(compacted)).not.toContain('a short summary')
+  const { turn } = await connect(gateway.url)
+  const next = {
+    input: [...compacted.output, { role: 'user', content: 'who am I?' }],
+    tools: [],
+    store: false,
+  }
+  expect(check(await turn(next)).response.status).toBe('completed')
+  expect(asked()[1].messages.map(({ content }: Json) => content)).toEqual([
+    'my name is Ada',
+    'Summary of the conversation so far:\na short summary',
+    'who am I?',
+  ])
+  const missing = await post('/v1/responses/compact', { input })
+  expect([missing.status, ((await missing.json()) as Reply).error.param]).toEqual([400, 'model'])
+  const stored = await create({ input: 'one' })
+  const chained = await post('/v1/responses/compact', {
+    model: 'test-model',
+    previous_response_id: stored.id,
+  })
+  expect(((await chained.json()) as Reply).output).toHaveLength(2)
+})

@@ -1,0 +1,296 @@
+/** What is stored: chains, conversations, references, reading, listing, deleting, and streams that are followed again. */
+import { expect, test } from 'vitest'
+import { definePlugin, History, type HistoryService, Type } from '#kernel'
+import { checkResponseEvents } from '../../support/response-events.ts'
+import { openSse } from '../../support/sse-client.ts'
+import { CHAT, newDirectory, openResponses, type Reply, says } from './responses-fleet.ts'
+
+const tools = [{ type: 'function', name: 'f' }]
+const call = (id: string) => ({ id, name: 'f', arguments: '{}' })
+
+test('responses 8 #3, 5.2: a chain carries the history on, and no instructions', async () => {
+  const { create, asked } = await openResponses(says('one'))
+  const first = await create({ input: 'first', instructions: 'A' })
+  const second = await create({ input: 'second', previous_response_id: first.id })
+  await create({ input: 'third', previous_response_id: second.id, instructions: 'B' })
+  expect(second).toMatchObject({ previous_response_id: first.id, instructions: null })
+  expect(asked()[1].messages).toEqual([
+    { role: 'user', content: 'first' },
+    { role: 'assistant', content: 'one' },
+    { role: 'user', content: 'second' },
+  ])
+  expect(asked()[2].messages).toHaveLength(6)
+  expect(asked()[2].messages[0]).toEqual({ role: 'system', content: 'B' })
+})
+
+test('responses 8 #19, #20: what a function gave comes back alone, and cannot be left out', async () => {
+  const { create, asked, workers } = await openResponses()
+  workers[0].once(CHAT, says({ tool_calls: [call('call_1')] }))
+  workers[0].script(CHAT, says('done'))
+  const first = await create({ input: 'go', tools })
+  const refused = await create({ input: 'never mind', previous_response_id: first.id }, 400)
+  expect(refused.error).toMatchObject({ code: 'missing_tool_output', param: 'input' })
+  const output = { type: 'function_call_output', call_id: 'call_1', output: '' }
+  const second = await create({ input: [output], previous_response_id: first.id })
+  expect(second.status).toBe('completed')
+  expect(asked()[1].messages.slice(1)).toEqual([
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    },
+    { role: 'tool', tool_call_id: 'call_1', content: '' },
+  ])
+})
+
+test('responses 8 #62: what is not stored is not found', async () => {
+  const { create, fetchJson } = await openResponses(says('x'))
+  const { id, store } = await create({ input: 'hi', store: false })
+  expect(store).toBe(false)
+  expect((await fetchJson('GET', `/v1/responses/${id}`, 404)).error.code).toBe('response_not_found')
+  const refused = await create({ input: 'hi', previous_response_id: id }, 400)
+  expect(refused.error).toMatchObject({
+    code: 'previous_response_not_found',
+    param: 'previous_response_id',
+  })
+})
+
+test('responses 8 #63: turn 151 of a chain sees the first', async () => {
+  const { create, asked } = await openResponses(says('x'))
+  let last = await create({ input: 'the first word' })
+  for (let turn = 2; turn <= 151; turn += 1)
+    last = await create({ input: `turn ${turn}`, previous_response_id: last.id })
+  const { messages } = asked().at(-1)
+  expect(messages).toHaveLength(301)
+  expect(messages[0].content).toBe('the first word')
+}, 60_000)
+
+test('responses 8 #65, #66: a deleted response is gone, its children live on without it', async () => {
+  const { create, asked, fetchJson } = await openResponses(says('x'))
+  const first = await create({ input: 'one' })
+  const second = await create({ input: 'two', previous_response_id: first.id })
+  const third = await create({ input: 'three', previous_response_id: second.id })
+  const path = `/v1/responses/${second.id}`
+  expect(await fetchJson('DELETE', path)).toEqual({
+    id: second.id,
+    object: 'response.deleted',
+    deleted: true,
+  })
+  await fetchJson('DELETE', path, 404)
+  await fetchJson('GET', path, 404)
+  expect((await create({ input: 'x', previous_response_id: second.id }, 400)).error.code).toBe(
+    'previous_response_not_found',
+  )
+  await create({ input: 'four', previous_response_id: third.id })
+  const said = asked()
+    .at(-1)
+    .messages.map(({ content }: { content: string }) => content)
+  expect(said).toEqual(['one', 'x', 'three', 'x', 'four'])
+})
+
+test('responses 8 #67: the own input is listed, with ids that stay, page by page', async () => {
+  const { create, fetchJson } = await openResponses(says('x'))
+  const first = await create({ input: 'one' })
+  const second = await create({
+    input: ['a', 'b', 'c'].map((content) => ({ role: 'user', content })),
+    previous_response_id: first.id,
+  })
+  const list = (id: string, query = '') => fetchJson('GET', `/v1/responses/${id}/input_items${query}`)
+  const own = await list(first.id)
+  expect(own).toEqual({
+    object: 'list',
+    data: [
+      {
+        id: expect.stringMatching(/^msg_/),
+        type: 'message',
+        role: 'user',
+        status: 'completed',
+        content: [{ type: 'input_text', text: 'one' }],
+      },
+    ],
+    first_id: own.data[0].id,
+    last_id: own.data[0].id,
+    has_more: false,
+  })
+  expect(await list(first.id)).toEqual(own)
+  const texts = (page: { data: { content: { text: string }[] }[] }) =>
+    page.data.map(({ content }) => content[0].text)
+  expect(texts(await list(second.id))).toEqual(['c', 'b', 'a'])
+  const page = await list(second.id, '?limit=2&order=asc')
+  expect([texts(page), page.has_more]).toEqual([['a', 'b'], true])
+  const rest = await list(second.id, `?limit=2&order=asc&after=${page.last_id}`)
+  expect([texts(rest), rest.has_more]).toEqual([['c'], false])
+  for (const query of ['?limit=0', '?limit=101', '?order=up', '?after=msg_no', '?include=odd'])
+    await fetchJson('GET', `/v1/responses/${second.id}/input_items${query}`, 400)
+})
+
+test('responses 5.3: include of a read is checked, in every way in which it is written', async () => {
+  const { create, fetchJson } = await openResponses(says('x'))
+  const { id } = await create({ input: 'hi' })
+  const good = 'message.output_text.logprobs'
+  for (const query of [
+    `include=${good}`,
+    `include[]=${good}&include[]=reasoning.encrypted_content`,
+    `include=${good},${good}`,
+  ])
+    await fetchJson('GET', `/v1/responses/${id}?${query}`)
+  expect((await fetchJson('GET', `/v1/responses/${id}?include[]=odd`, 400)).error.param).toBe('include')
+})
+
+test('responses 8 #79: a reference stands for the item, also without the chain', async () => {
+  const { create, asked } = await openResponses(says('the answer'))
+  const first = await create({ input: 'one' })
+  await create({
+    input: [
+      { type: 'item_reference', id: first.output[0].id },
+      { role: 'user', content: 'and now?' },
+    ],
+  })
+  expect(asked()[1].messages).toEqual([
+    { role: 'assistant', content: 'the answer' },
+    { role: 'user', content: 'and now?' },
+  ])
+  await create({
+    previous_response_id: first.id,
+    input: [{ id: first.output[0].id }, { role: 'user', content: 'again' }],
+  })
+  expect(asked()[2].messages).toHaveLength(3)
+})
+
+test('responses 5.2: failed and cancelled responses cannot be continued', async () => {
+  const { create, workers } = await openResponses()
+  workers[0].once(CHAT, says({ content: 'half', finish: 'abort' }))
+  workers[0].script(CHAT, says('x'))
+  const failed = await create({ input: 'hi' }, 500)
+  expect(failed.error.type).toBe('internal_error')
+})
+
+test('responses 8 #80: ids of other tenants are unknown ids', async () => {
+  const { post, gateway } = await openResponses(says('x'), {
+    plugins: { auth: { tenantKeys: ['a:key-a', 'b:key-b'] } },
+  })
+  const as = (key: string) => ({ authorization: `Bearer ${key}` })
+  const body = { model: 'test-model', input: 'secret' }
+  const { id, output } = (await (await post('/v1/responses', body, as('key-a'))).json()) as Reply
+  const paths = [
+    ['GET', ''],
+    ['DELETE', ''],
+    ['POST', '/cancel'],
+    ['GET', '/input_items'],
+    ['GET', '?stream=true'],
+  ]
+  for (const [method, rest] of paths) {
+    const url = (which: string) => `${gateway.url}/v1/responses/${which}${rest}`
+    const foreign = await fetch(url(id), { method, headers: as('key-b') })
+    const unknown = await fetch(url('resp_x'), { method, headers: as('key-b') })
+    expect([foreign.status, unknown.status]).toEqual([404, 404])
+    expect((await foreign.text()).replaceAll(id, 'resp_x')).toBe(await unknown.text())
+    expect((await fetch(url(id), { method })).status).toBe(401)
+  }
+  for (const fields of [
+    { previous_response_id: id },
+    { input: [{ type: 'item_reference', id: output[0].id }] },
+  ]) {
+    const reply = await post('/v1/responses', { ...body, ...fields }, as('key-b'))
+    expect([reply.status, (await reply.text()).includes('secret')]).toEqual([400, false])
+  }
+  expect((await fetch(`${gateway.url}/v1/responses/${id}`, { headers: as('key-a') })).status).toBe(200)
+})
+
+/** Gives a test the history that the gateway uses. */
+function historyPeek() {
+  let history: HistoryService | undefined
+  const plugin = definePlugin({
+    manifest: {
+      name: 'peek',
+      version: '0.1.0',
+      description: 'test',
+      uses: [History],
+      config: Type.Object({}),
+    },
+    register: (host) => {
+      history = host.use(History)
+    },
+  })
+  return { plugin, get: () => history as HistoryService }
+}
+
+test('responses 8 #70-#72: turns of a conversation are appended in order, one at a time, and only whole ones', async () => {
+  const { plugin, get } = historyPeek()
+  const { create, workers, post } = await openResponses(says('x'), { own: [plugin] })
+  const conversation = `conv_${'0'.repeat(32)}`
+  await get()
+    .conversations.create('anonymous', { id: conversation, createdAtSec: 1, metadata: {} })
+    .catch((error) => {
+      throw error
+    })
+  const first = await create({ input: 'one', conversation })
+  expect(first.conversation).toEqual({ id: conversation })
+  await create({ input: 'two', conversation: { id: conversation } })
+  const loaded = await get().conversations.load('anonymous', conversation)
+  const texts = async () => {
+    const all = await get().conversations.load('anonymous', conversation)
+    return all.problem === undefined
+      ? all.items.map((item) => (item.content as { text: string }[])[0].text)
+      : []
+  }
+  expect(loaded.problem).toBeUndefined()
+  expect(await texts()).toEqual(['one', 'x', 'two', 'x'])
+  // A turn that fails adds nothing, and lets go of the conversation.
+  workers[0].once(CHAT, says({ content: 'half', finish: 'abort' }))
+  await create({ input: 'three', conversation }, 500)
+  expect(await texts()).toHaveLength(4)
+  const gate = Promise.withResolvers<void>()
+  workers[0].once(CHAT, async (request) => {
+    await gate.promise
+    return (says('slow') as (request: unknown) => never)(request)
+  })
+  const slow = post('/v1/responses', { model: 'test-model', input: 'four', conversation })
+  await workers[0].received(CHAT, 4)
+  const busy = await create({ input: 'five', conversation }, 400)
+  expect(busy.error).toMatchObject({ code: 'conversation_locked', param: 'conversation' })
+  await create({ input: 'six', conversation, store: false })
+  gate.resolve()
+  expect((await slow).status).toBe(200)
+  expect(await texts()).toEqual(['one', 'x', 'two', 'x', 'four', 'slow'])
+})
+
+test('responses 8 #86: what could not be stored is no success', async () => {
+  const { plugin, get } = historyPeek()
+  const { create, stream } = await openResponses(says('x'), { own: [plugin] })
+  const { responses } = get()
+  responses.finish = () => Promise.reject(new Error('the disk is full'))
+  expect((await create({ input: 'hi' }, 500)).error.code).toBe('storage_error')
+  const { types, response } = await stream({ input: 'hi' })
+  expect(types.slice(-2)).toEqual(['error', 'response.failed'])
+  expect(response.status).toBe('failed')
+})
+
+test('responses 3.9: the stream of a finished response is made anew, from any event on', async () => {
+  const said = {
+    reasoning_content: 'hm',
+    content: 'hello',
+    tool_calls: [{ id: 'c1', name: 'f', arguments: '{"a":1}' }],
+  }
+  const { create, gateway } = await openResponses(says(said))
+  const reply = await create({ input: 'hi', tools })
+  const follow = async (query: string) => {
+    const stream = openSse(`${gateway.url}/v1/responses/${reply.id}?stream=true${query}`)
+    await stream.done
+    return stream.events
+  }
+  const whole = await follow('')
+  expect(checkResponseEvents(whole).response).toEqual(reply)
+  const rest = await follow('&starting_after=4')
+  expect(rest.map(({ data }) => data)).toEqual(whole.slice(5).map(({ data }) => data))
+})
+
+test('1.1: without a store nothing is kept, and the reply says so', async () => {
+  const { create, fetchJson } = await openResponses(says('x'), {
+    plugins: { storage: { dir: newDirectory() }, history: undefined },
+  })
+  const reply = await create({ input: 'hi' })
+  expect(reply.store).toBe(false)
+  await fetchJson('GET', `/v1/responses/${reply.id}`, 404)
+  expect((await create({ input: 'hi', background: true }, 400)).error.code).toBe('background_not_supported')
+})

@@ -1,0 +1,180 @@
+/** Streamed responses: the event catalogue, its grammar, and what happens when a stream ends before its time. */
+import { expect, test } from 'vitest'
+import { checkResponseEvents } from '../../support/response-events.ts'
+import { sseAnswer, streamAnswer } from '../../support/scripted-worker.ts'
+import { openSse } from '../../support/sse-client.ts'
+import { CHAT, chunk, openResponses, RESPONSES, says } from './responses-fleet.ts'
+
+const DONE = [chunk({}, 'stop'), '[DONE]']
+
+test('responses 8 #27, #29, #30: a text in the exact order of events, the same everywhere it is told', async () => {
+  const { stream, fetchJson } = await openResponses(says('hello world'))
+  const { types, response, text } = await stream({ input: 'hi' })
+  expect(types).toEqual([
+    'response.created',
+    'response.in_progress',
+    'response.output_item.added',
+    'response.content_part.added',
+    'response.output_text.delta',
+    'response.output_text.delta',
+    'response.output_text.delta',
+    'response.output_text.done',
+    'response.content_part.done',
+    'response.output_item.done',
+    'response.completed',
+  ])
+  expect(text).toBe('hello world')
+  expect(response).toMatchObject({ status: 'completed', usage: { input_tokens: 10, total_tokens: 15 } })
+  expect(await fetchJson('GET', `/v1/responses/${response.id}`)).toEqual(response)
+})
+
+test('responses 8 #28: each frame is named as its type, and arrives unsplit', async () => {
+  const { gateway } = await openResponses(says('some words that come in several pieces'))
+  const stream = openSse(gateway.url + RESPONSES, {
+    body: { model: 'test-model', input: 'hi', stream: true },
+  })
+  await stream.done
+  expect(stream.splitReads).toBe(0)
+  expect(stream.headers.get('content-type')).toMatch(/^text\/event-stream/)
+  checkResponseEvents(stream.events)
+})
+
+test('responses 8 #31: the arguments of calls add up, also of two calls at once', async () => {
+  const tool_calls = [
+    { id: 'c1', name: 'a', arguments: '{"x":1}' },
+    { id: 'c2', name: 'b', arguments: '' },
+  ]
+  const { stream } = await openResponses(says({ tool_calls }))
+  const tools = ['a', 'b'].map((name) => ({ type: 'function', name }))
+  const { response, types } = await stream({ input: 'hi', tools })
+  expect(response.output).toMatchObject([
+    { type: 'function_call', call_id: 'c1', name: 'a', arguments: '{"x":1}', status: 'completed' },
+    { type: 'function_call', call_id: 'c2', name: 'b', arguments: '{}', status: 'completed' },
+  ])
+  expect(types).toContain('response.function_call_arguments.done')
+})
+
+test('responses 8 #32, 3.4: reasoning, text and a call are items in that order', async () => {
+  const said = {
+    reasoning_content: 'let me think',
+    content: 'calling',
+    tool_calls: [{ id: 'c1', name: 'a', arguments: '{}' }],
+  }
+  for (const summary of [null, 'auto']) {
+    const { stream } = await openResponses(says(said))
+    const { response, types } = await stream({
+      input: 'hi',
+      reasoning: { summary },
+      tools: [{ type: 'function', name: 'a' }],
+    })
+    expect(response.output.map(({ type }) => type)).toEqual(['reasoning', 'message', 'function_call'])
+    const delta = summary === null ? 'response.reasoning_text.delta' : 'response.reasoning_summary_text.delta'
+    expect(types).toContain(delta)
+    expect(types.lastIndexOf(delta)).toBeLessThan(types.indexOf('response.output_text.delta'))
+  }
+})
+
+test('responses 2.7, 3.2: refusals and annotations', async () => {
+  const annotation = { type: 'url_citation', url: 'http://x', title: 't', start_index: 0, end_index: 1 }
+  const refused = await openResponses(says({ content: '', refusal: 'I will not' }))
+  const { response } = await refused.stream({ input: 'hi' })
+  expect(response.output).toMatchObject([{ content: [{ type: 'refusal', refusal: 'I will not' }] }])
+  const cited = await openResponses(says({ content: 'see there', annotations: [annotation] }))
+  const { types, response: whole } = await cited.stream({ input: 'hi' })
+  expect(types).toContain('response.output_text.annotation.added')
+  expect(whole.output).toMatchObject([{ content: [{ annotations: [annotation] }] }])
+})
+
+test('responses 3.3: an empty answer is a message with an empty part', async () => {
+  const { stream } = await openResponses(says(''))
+  const { types, response } = await stream({ input: 'hi' })
+  expect(response.output).toMatchObject([{ type: 'message', content: [{ text: '' }] }])
+  expect(types).not.toContain('response.output_text.delta')
+})
+
+test('responses 8 #10: a stream that was cut ends as incomplete, and so does its call', async () => {
+  const tool_calls = [{ id: 'c1', name: 'a', arguments: '{"x":' }]
+  const { stream } = await openResponses(says({ tool_calls, finish: 'length' }))
+  const { types, response } = await stream({ input: 'hi', tools: [{ type: 'function', name: 'a' }] })
+  expect(types.at(-1)).toBe('response.incomplete')
+  expect(response.output).toMatchObject([{ status: 'incomplete', arguments: '{"x":' }])
+})
+
+test('responses 8 #33: a worker that breaks off ends the stream as failed, and so it is stored', async () => {
+  for (const steps of [
+    [chunk({ content: 'half' }), { drop: 'close' as const }],
+    [chunk({ content: 'half' }), JSON.stringify({ error: { message: 'out of memory' } })],
+  ]) {
+    const { stream, fetchJson } = await openResponses(() => sseAnswer(steps))
+    const { types, response } = await stream({ input: 'hi' })
+    expect(types.slice(-2)).toEqual(['error', 'response.failed'])
+    expect(response).toMatchObject({ status: 'failed', error: { code: 'server_error' } })
+    expect(response.output).toMatchObject([{ status: 'incomplete', content: [{ text: 'half' }] }])
+    const stored = await fetchJson('GET', `/v1/responses/${response.id}`)
+    expect(stored).toMatchObject({ status: 'failed', output: response.output })
+  }
+})
+
+test('responses 8 #38: characters that are split over reads are whole in the deltas', async () => {
+  const bytes = Buffer.from(
+    [chunk({ content: 'grüezi 👋🏽 世界' }), ...DONE].map((data) => `data: ${data}\n\n`).join(''),
+  )
+  const steps = Array.from({ length: Math.ceil(bytes.length / 3) }, (_, i) =>
+    bytes.subarray(i * 3, i * 3 + 3),
+  )
+  const answer = streamAnswer(steps, { headers: { 'content-type': 'text/event-stream' } })
+  const { stream } = await openResponses(() => answer)
+  expect((await stream({ input: 'hi' })).text).toBe('grüezi 👋🏽 世界')
+})
+
+test('responses 8 #85: a client that leaves stops the worker, and the record says so', async () => {
+  const forever = new Promise(() => {})
+  const { gateway, workers, fetchJson } = await openResponses(() =>
+    sseAnswer([chunk({ content: 'part ' }), chunk({ content: 'of it' }), { until: forever }]),
+  )
+  const stream = openSse(gateway.url + RESPONSES, {
+    body: { model: 'test-model', input: 'hi', stream: true },
+  })
+  const [created] = await stream.receive(6)
+  const { id } = JSON.parse(created.data).response
+  stream.close()
+  await workers[0].requestsTo(CHAT)[0].closed
+  await expect
+    .poll(() => fetchJson('GET', `/v1/responses/${id}`).catch(() => null), { timeout: 3_000 })
+    .toMatchObject({
+      status: 'cancelled',
+      output: [{ content: [{ text: 'part of it' }], status: 'incomplete' }],
+    })
+})
+
+test('responses 8 #37: a slow worker does not leave the client without a sign of life', async () => {
+  const later = Promise.withResolvers<void>()
+  const { gateway } = await openResponses(
+    () => sseAnswer([{ until: later.promise }, chunk({ content: 'x' }), ...DONE]),
+    {
+      plugins: { responses: { streamOpensAfterMs: 20 } },
+      kernel: { http: { heartbeatMs: 50 } },
+    },
+  )
+  const stream = openSse(gateway.url + RESPONSES, {
+    body: { model: 'test-model', input: 'hi', stream: true },
+  })
+  await stream.receive(2)
+  await expect.poll(() => stream.comments.length, { timeout: 5_000 }).toBeGreaterThan(0)
+  later.resolve()
+  await stream.done
+  expect(checkResponseEvents(stream.events).text).toBe('x')
+})
+
+test('responses 3.6: somebody else who ends a stream leaves one that is whole', async () => {
+  const forever = new Promise(() => {})
+  const { gateway } = await openResponses(() => sseAnswer([chunk({ content: 'part' }), { until: forever }]), {
+    kernel: { upstream: { idleMs: 100 }, retry: { maxAttempts: 1 } },
+  })
+  const stream = openSse(gateway.url + RESPONSES, {
+    body: { model: 'test-model', input: 'hi', stream: true },
+  })
+  await stream.done
+  const { types } = checkResponseEvents(stream.events)
+  expect(types.slice(-2)).toEqual(['error', 'response.failed'])
+})

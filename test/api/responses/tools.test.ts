@@ -1,0 +1,199 @@
+/** Tools that the gateway runs, as clients of responses see them: over real tool servers and a scripted model. */
+import { afterEach, expect, test } from 'vitest'
+import { startToolServer, type ToolServer } from '../../../plugins/mcp/fixtures/tool-server.ts'
+import { CHAT, openResponses, type Reply, says } from './responses-fleet.ts'
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+async function serveEcho(): Promise<ToolServer> {
+  const server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
+  ends.push(() => server.close())
+  return server
+}
+
+const LOOPBACK = { mcp: { clientServers: { allowsPrivate: true } } }
+const calls = (...texts: string[]) =>
+  says({
+    tool_calls: texts.map((text, index) => ({
+      id: `c${index}`,
+      name: 'echo',
+      arguments: JSON.stringify({ text }),
+    })),
+  })
+const mcp = (server: ToolServer, more: object = {}) => ({
+  type: 'mcp',
+  server_label: 'echoes',
+  server_url: server.url,
+  require_approval: 'never',
+  ...more,
+})
+const kinds = ({ output }: Reply) => output.map(({ type }: Reply) => type)
+
+test('responses 8 #40, #44, #59: list, call and message, in that order; the secret is nowhere', async () => {
+  const server = await serveEcho()
+  const { create, workers, fetchJson, asked } = await openResponses(undefined, { plugins: LOOPBACK })
+  workers[0].once(CHAT, calls('hi'))
+  workers[0].once(CHAT, says('done'))
+  const reply = await create({ input: 'go', tools: [mcp(server, { authorization: 'very-secret' })] })
+  expect(kinds(reply)).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
+  expect(reply.output[0]).toMatchObject({ server_label: 'echoes', tools: [{ name: 'echo' }] })
+  expect(reply.output[1]).toMatchObject({
+    id: expect.stringMatching(/^mcp_/),
+    status: 'completed',
+    name: 'echo',
+    server_label: 'echoes',
+    arguments: '{"text":"hi"}',
+    output: 'you said hi',
+    error: null,
+  })
+  expect(reply.usage.total_tokens).toBe(30)
+  expect(asked()[1].messages.at(-1)).toMatchObject({ role: 'tool', content: 'you said hi' })
+  const stored = await fetchJson('GET', `/v1/responses/${reply.id}`)
+  expect(stored).toEqual(reply)
+  expect(JSON.stringify([reply, stored])).not.toMatch(/very-secret|_modelText|_fingerprint/)
+})
+
+test('responses 8 #41: the same as a stream, every event in its place', async () => {
+  const server = await serveEcho()
+  const { stream, workers } = await openResponses(undefined, { plugins: LOOPBACK })
+  workers[0].once(CHAT, calls('hi'))
+  workers[0].once(CHAT, says('done'))
+  const { types, response } = await stream({ input: 'go', tools: [mcp(server)] })
+  expect(kinds(response)).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
+  expect(types.filter((type) => type.includes('mcp') && !type.endsWith('delta'))).toEqual([
+    'response.mcp_list_tools.in_progress',
+    'response.mcp_list_tools.completed',
+    'response.mcp_call.in_progress',
+    'response.mcp_call_arguments.done',
+    'response.mcp_call.completed',
+  ])
+})
+
+test('responses 8 #48: a server that is down is a 424, or the failure of a stream', async () => {
+  const server = await serveEcho()
+  const { create, stream, workers } = await openResponses(undefined, { plugins: LOOPBACK })
+  await server.close()
+  ends.length = 0
+  const refused = await create({ input: 'go', tools: [mcp(server)] }, 424)
+  expect(refused.error).toMatchObject({
+    type: 'external_connector_error',
+    code: 'connect_mcp_server_failed',
+    param: 'tools',
+  })
+  const { types } = await stream({ input: 'go', tools: [mcp(server)] })
+  expect(types).toContain('response.mcp_list_tools.failed')
+  expect(types.slice(-2)).toEqual(['error', 'response.failed'])
+  expect(workers[0].requests).toEqual([])
+})
+
+test('responses 8 #52: calls of both sides in one turn, and the follow-up', async () => {
+  const server = await serveEcho()
+  const { create, workers } = await openResponses(undefined, { plugins: LOOPBACK })
+  workers[0].once(
+    CHAT,
+    says({
+      tool_calls: [
+        { id: 'c1', name: 'echo', arguments: '{"text":"hi"}' },
+        { id: 'c2', name: 'mine', arguments: '{}' },
+      ],
+    }),
+  )
+  workers[0].script(CHAT, says('done'))
+  const tools = [mcp(server), { type: 'function', name: 'mine' }]
+  const first = await create({ input: 'go', tools })
+  expect([first.status, kinds(first)]).toEqual(['completed', ['mcp_list_tools', 'mcp_call', 'function_call']])
+  const output = { type: 'function_call_output', call_id: 'c2', output: 'mine too' }
+  const second = await create({ input: [output], tools, previous_response_id: first.id })
+  expect([second.status, kinds(second)]).toEqual(['completed', ['message']])
+})
+
+test('responses 8 #54: what needs approval waits; yes runs it, no does not, and both only once', async () => {
+  const server = await serveEcho()
+  for (const approve of [true, false]) {
+    const { create, workers, asked } = await openResponses(undefined, { plugins: LOOPBACK })
+    const tools = [mcp(server, { require_approval: 'always' })]
+    workers[0].once(CHAT, calls('hi'))
+    workers[0].script(CHAT, says('done'))
+    const before = server.ran.length
+    const first = await create({ input: 'go', tools })
+    expect(kinds(first)).toEqual(['mcp_list_tools', 'mcp_approval_request'])
+    expect(server.ran).toHaveLength(before)
+    const answer = {
+      type: 'mcp_approval_response',
+      approval_request_id: first.output[1].id,
+      approve,
+      reason: 'because',
+    }
+    const second = await create({ input: [answer], tools, previous_response_id: first.id })
+    expect(kinds(second)).toEqual(approve ? ['mcp_call', 'message'] : ['message'])
+    if (approve) expect(second.output[0].approval_request_id).toBe(first.output[1].id)
+    expect(server.ran).toHaveLength(before + (approve ? 1 : 0))
+    const again = await create({ input: [answer], tools, previous_response_id: second.id }, 400)
+    expect(again.error.code).toBe('approval_already_answered')
+    await create({ input: 'and then?', tools, previous_response_id: second.id })
+    expect(
+      asked()
+        .at(-1)
+        .messages.filter(({ role }: Reply) => role === 'tool'),
+    ).toHaveLength(1)
+    const unknown = { ...answer, approval_request_id: 'mcpr_no' }
+    expect((await create({ input: [unknown], tools }, 400)).error.code).toBe('approval_request_not_found')
+  }
+})
+
+test('responses 8 #56: what has been listed in the chain is not listed again, and still works', async () => {
+  const [a, b] = [await serveEcho(), await startToolServer({ other: () => 'x' })]
+  ends.push(() => b.close())
+  const { create, workers } = await openResponses(says('x'), { plugins: LOOPBACK })
+  const first = await create({ input: 'one', tools: [mcp(a)] })
+  workers[0].once(CHAT, calls('again'))
+  const second = await create({ input: 'two', tools: [mcp(a)], previous_response_id: first.id })
+  const both = [mcp(a), mcp(b, { server_label: 'others' })]
+  const third = await create({ input: 'three', tools: both, previous_response_id: second.id })
+  expect([first, second, third].map(kinds)).toEqual([
+    ['mcp_list_tools', 'message'],
+    ['mcp_call', 'message'],
+    ['mcp_list_tools', 'message'],
+  ])
+  expect(third.output[0].server_label).toBe('others')
+})
+
+test('responses 8 #57: a mapped built-in tool has an item and events of its own', async () => {
+  const server = await startToolServer({ search: ({ query }) => `found ${query} at https://example.com/x` })
+  ends.push(() => server.close())
+  const plugins = {
+    mcp: {
+      servers: [{ label: 'engine', url: server.url }],
+      builtIns: [{ type: 'web_search', server: 'engine', tool: 'search' }],
+    },
+  }
+  const { stream, workers, fetchJson } = await openResponses(undefined, { plugins })
+  workers[0].once(
+    CHAT,
+    says({ tool_calls: [{ id: 'c', name: 'web_search', arguments: '{"query":"weir"}' }] }),
+  )
+  workers[0].once(CHAT, says('done'))
+  const { response, types } = await stream({
+    input: 'go',
+    tools: [{ type: 'web_search_preview' }],
+    include: ['web_search_call.action.sources'],
+  })
+  expect(response.output).toMatchObject([
+    {
+      type: 'web_search_call',
+      status: 'completed',
+      action: { type: 'search', query: 'weir', sources: [{ type: 'url', url: 'https://example.com/x' }] },
+    },
+    { type: 'message' },
+  ])
+  expect(types.filter((type) => type.includes('web_search'))).toEqual([
+    'response.web_search_call.in_progress',
+    'response.web_search_call.searching',
+    'response.web_search_call.completed',
+  ])
+  expect(response.tools).toEqual([{ type: 'web_search_preview' }])
+  expect(await fetchJson('GET', `/v1/responses/${response.id}`)).toEqual(response)
+})
