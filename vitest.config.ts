@@ -27,6 +27,7 @@ export default defineConfig({
           include: [
             'kernel/**/*.test.ts',
             'plugins/**/*.test.ts',
+            'proto/**/*.test.ts',
             'wasm-sdk/**/*.test.ts',
             'bench/**/*.test.ts',
           ],

@@ -71,6 +71,14 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
     help: 'engine to imitate: sglang, vllm, trtllm or mlx',
   },
   {
+    flag: 'protocol',
+    env: null,
+    path: setting('protocol'),
+    kind: 'text',
+    placeholder: 'name',
+    help: 'http (default), or grpc: in token ids of the tokenizer that comes with the gateway',
+  },
+  {
     flag: 'engine',
     env: null,
     path: [...setting('engine'), 'model'],
@@ -153,7 +161,7 @@ const BASE = {
     // No balancer watches a simulated engine: it ends at once.
     shutdown: { settleMs: 0 },
   },
-  plugins: { sim: {} },
+  plugins: { sim: {}, tokenizers: {} },
 }
 
 const EXAMPLES = `
@@ -161,6 +169,7 @@ Examples:
   weir sim --model demo --port 9001
   weir sim --model llama --model qwen --ttft-ms 200 --itl-ms 20
   weir sim --runtime vllm --api-key engine-secret
+  weir sim --protocol grpc --runtime vllm                an engine over gRPC
   weir sim --engine batched --count 8                    eight engines with queue and prefix cache
 
 Then, in front of it: weir serve --worker-url http://127.0.0.1:9001`
@@ -178,7 +187,8 @@ async function runSim(command: Command): Promise<void> {
   ])
   const overrides = readFlags(valuesOf(command, SIM_FLAGS), SIM_FLAGS)
   const config = await loadConfig({ text: JSON.stringify(BASE), overrides, env: {}, pluginSchemas })
-  const { listen, models } = config.plugins.sim as {
+  const { listen, models, protocol } = config.plugins.sim as {
+    protocol: string
     listen: { host: string; port: number }
     models: string[]
   }
@@ -188,7 +198,9 @@ async function runSim(command: Command): Promise<void> {
     apiListener: false,
     onReady({ bootMs }) {
       const place =
-        listen.port === 0 ? 'on the port in the log line above' : `at http://${listen.host}:${listen.port}`
+        listen.port === 0
+          ? 'on the port in the log line above'
+          : `at ${protocol}://${listen.host}:${listen.port}`
       const took = `ready after ${Math.round(bootMs)} ms`
       process.stderr.write(`Weir's simulated engine is ${took} ${place}, serving ${models.join(', ')}\n`)
     },

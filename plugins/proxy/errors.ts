@@ -5,6 +5,12 @@ const rule = (text: string) => ({ kind: 'bad_request', source: 'client', text: (
 
 export const proxyErrors = defineErrors('proxy', {
   missing_model: rule("field 'model' is required"),
+  invalid_json_schema: rule("'json_schema' must be JSON"),
+  resolve_input_failed: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (problem: string) => `the prompt cannot be used: ${problem}`,
+  },
   no_workers: {
     kind: 'unavailable',
     source: 'gateway',

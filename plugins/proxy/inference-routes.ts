@@ -10,9 +10,11 @@ import {
 } from '#kernel'
 import { serveChat } from './chat-front/serve-chat.ts'
 import { checkChatRules } from './chat-rules.ts'
+import { serveCompletion } from './completion-front/serve-completion.ts'
 import { checkCompletionRules } from './completion-rules.ts'
 import type { ProxyConfig } from './config.ts'
 import { proxyErrors } from './errors.ts'
+import { serveGenerate } from './generate-front/serve-generate.ts'
 import { checkGenerateRules } from './generate-rules.ts'
 import { ChatReply, ChatRequest } from './wire/chat.ts'
 import { ClassifyReply, ClassifyRequest } from './wire/classify.ts'
@@ -114,10 +116,56 @@ const rows: readonly InferenceRow[] = [
 export function inferenceRoutes(host: Host, config: ProxyConfig): RouteDefinition[] {
   return rows.map((row) => {
     const check = config.validate === 'full' ? row.makeCheck() : null
-    const handler =
-      row.path === CHAT_PATH ? chatHandler(host, row, check, config.chat) : relayHandler(host, row, check)
-    return toRoute(row, handler)
+    return toRoute(row, handlerOf(host, row, check, config))
   })
+}
+
+function handlerOf(
+  host: Host,
+  row: InferenceRow,
+  check: FullCheck | null,
+  config: ProxyConfig,
+): RouteDefinition['handler'] {
+  if (row.endpoint === 'chat') return chatHandler(host, row, check, config.chat)
+  if (row.endpoint === 'completions')
+    return frontHandler(host, row, check, (ctx) =>
+      serveCompletion(host, ctx, ctx.bodyJson() as CompletionRequest),
+    )
+  if (row.endpoint === 'generate')
+    return frontHandler(host, row, check, (ctx, model) =>
+      serveGenerate(host, ctx, ctx.bodyJson() as GenerateRequest, model),
+    )
+  return relayHandler(host, row, check)
+}
+
+/** As for chat: workers that take the format get the bytes; for others the request is read and generated. */
+function frontHandler(
+  host: Host,
+  row: InferenceRow,
+  check: FullCheck | null,
+  serve: (ctx: RequestContext, model: string | null) => void,
+): RouteDefinition['handler'] {
+  const relay = relayHandler(host, row, check)
+  let fullCheck = check
+  return (ctx) => {
+    const { model } = ctx.peek()
+    const named = model === null || model === '' || model === 'unknown' ? anyModel(host, row.endpoint) : model
+    if (
+      named === null ||
+      (row.needsModel && named !== model) ||
+      host.generations.isNative(named, row.endpoint)
+    )
+      return relay(ctx)
+    fullCheck ??= row.makeCheck()
+    fullCheck(ctx)
+    return serve(ctx, named)
+  }
+}
+
+/** Of a client that takes any worker: null where all of them take its bytes. */
+function anyModel(host: Host, api: string): string | null {
+  const others = host.balance.workers.filter(({ apis }) => !apis.includes(api))
+  return others[0]?.models[0]?.id ?? null
 }
 
 /** Bytes are relayed where every worker of the model takes them; a model with other workers is generated for. */

@@ -103,6 +103,11 @@ export const simConfig = Type.Object(
         description: 'Engine that is imitated: owner of models, routes and metric names.',
       },
     ),
+    protocol: Type.Union([Type.Literal('http'), Type.Literal('grpc')], {
+      default: 'http',
+      description:
+        'How the engine is reached. grpc: in token ids of the tokenizer that comes with the gateway, with the settings listen, count, models, ttftMs, itlMs, tokens, seed, runtime and role; needs plugin tokenizers.',
+    }),
     role: Type.Union([Type.Literal('regular'), Type.Literal('prefill'), Type.Literal('decode')], {
       default: 'regular',
       description:

@@ -17,6 +17,7 @@ test('an empty section gets every default', () => {
     tokens: 64,
     seed: 1,
     runtime: 'sglang',
+    protocol: 'http',
     role: 'regular',
     engine: {
       model: 'paced',

@@ -1,7 +1,8 @@
 /** A simulated inference engine behind a listener of its own: a real HTTP worker that needs no GPU. */
-import { definePlugin, type Host, type Listener } from '#kernel'
+import { definePlugin, type Host, type TokenizerService, Tokenizers } from '#kernel'
 import { type SimConfig, simConfig } from './config.ts'
 import { Engine } from './engine.ts'
+import { GrpcEngine } from './grpc-engine.ts'
 import { simRoutes } from './routes.ts'
 
 const LAST_PORT = 65_535
@@ -11,27 +12,63 @@ export default definePlugin({
     name: 'sim',
     version: '0.1.0',
     description: 'A simulated inference engine, for trying out, testing and measuring without a GPU.',
+    usesOptionally: [Tokenizers],
     config: simConfig,
   },
   register(host, config) {
+    const overGrpc: GrpcEngine[] = []
     return {
       async start() {
         // One engine per process: its counters and its script would mean nothing if each thread had its own.
         if (!host.isControl) return
-        const { models, runtime, count } = config
         requirePorts(config)
-        for (let index = 0; index < count; index += 1) {
-          const { port } = await listenOne(host, config, index)
-          if (index === 0 || config.listen.port === 0) {
-            host.log.info({ host: config.listen.host, port, models, runtime }, 'simulated engine listens')
-          }
-        }
-        if (count > 1)
-          host.log.info({ count, first_port: config.listen.port }, 'all simulated engines listen')
+        if (config.protocol === 'http') await listenAll(host, config)
+        else if (host.find(Tokenizers) === undefined)
+          throw new Error('plugins.sim.protocol: grpc needs plugin tokenizers')
+      },
+      async ready() {
+        // Tokenizers are loaded once all plugins have started.
+        const tokenizers = host.find(Tokenizers)
+        if (host.isControl && config.protocol === 'grpc' && tokenizers !== undefined)
+          await listenOverGrpc(host, config, tokenizers, overGrpc)
+      },
+      stop() {
+        for (const engine of overGrpc) engine.close()
       },
     }
   },
 })
+
+async function listenAll(host: Host, config: SimConfig): Promise<void> {
+  for (let index = 0; index < config.count; index += 1)
+    told(host, config, index, (await listenOne(host, config, index)).port)
+}
+
+async function listenOverGrpc(
+  host: Host,
+  config: SimConfig,
+  tokenizers: TokenizerService,
+  engines: GrpcEngine[],
+): Promise<void> {
+  for (let index = 0; index < config.count; index += 1) {
+    const engine = new GrpcEngine(config)
+    engines.push(engine)
+    const { host: address, port } = config.listen
+    told(host, config, index, await engine.listen(tokenizers, address, port === 0 ? 0 : port + index))
+  }
+}
+
+function told(
+  host: Host,
+  { listen, models, runtime, protocol, count }: SimConfig,
+  index: number,
+  port: number,
+) {
+  if (index === 0 || listen.port === 0)
+    host.log.info({ host: listen.host, port, models, runtime, protocol }, 'simulated engine listens')
+  if (index > 0 && index === count - 1)
+    host.log.info({ count, first_port: listen.port }, 'all simulated engines listen')
+}
 
 /** @throws when the ports would go beyond the last one */
 function requirePorts({ count, listen }: SimConfig): void {
@@ -41,7 +78,7 @@ function requirePorts({ count, listen }: SimConfig): void {
 }
 
 /** Each engine has counters, faults and a cache of its own. */
-function listenOne(host: Host, config: SimConfig, index: number): Promise<Listener> {
+function listenOne(host: Host, config: SimConfig, index: number): Promise<{ port: number }> {
   const { host: address, port } = config.listen
   return host.listen({
     host: address,

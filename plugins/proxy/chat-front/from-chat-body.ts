@@ -147,7 +147,29 @@ function toConstraint({ response_format: format, regex, ebnf }: ChatRequest): Ou
   return { kind: 'json_schema', name, schema, ...(strict != null && { strict }) }
 }
 
-function toSampling(body: ChatRequest): Sampling {
+/** The settings that chat and text completions have in common, by the same names. */
+type SamplingFields = Pick<
+  ChatRequest,
+  | 'temperature'
+  | 'top_p'
+  | 'top_k'
+  | 'min_p'
+  | 'frequency_penalty'
+  | 'presence_penalty'
+  | 'repetition_penalty'
+  | 'seed'
+  | 'sampling_seed'
+  | 'logit_bias'
+  | 'max_tokens'
+  | 'min_tokens'
+  | 'stop'
+  | 'stop_token_ids'
+  | 'ignore_eos'
+  | 'skip_special_tokens'
+  | 'no_stop_trim'
+> & { readonly max_completion_tokens?: number | null }
+
+export function toSampling(body: SamplingFields): Sampling {
   const maxTokens = body.max_completion_tokens ?? body.max_tokens
   const seed = body.seed ?? body.sampling_seed
   const stop = typeof body.stop === 'string' ? [body.stop] : body.stop

@@ -1,0 +1,204 @@
+/** What is worked out of a request once, before a worker is picked: tokens, how its output is read, where it stops. */
+import type {
+  ChatPrompt,
+  GenerationRequest,
+  LoadedTokenizer,
+  OutputConstraint,
+  OutputParser,
+  OutputParsersService,
+  PreparedPrompt,
+  TokenizerService,
+  WorkerEntry,
+} from '#kernel'
+import { grpcErrors } from '../errors.ts'
+
+export class EnginePrompt implements PreparedPrompt {
+  readonly tokenIds: Uint32Array
+  readonly text: string
+  readonly tokenizer: LoadedTokenizer
+  /** Null where the output is text and nothing else. */
+  readonly parser: OutputParser | null
+  readonly constraint: OutputConstraint | null
+  readonly thinks: boolean
+  /** The client's, and those that the output format brings. */
+  readonly stopTokenIds: readonly number[]
+  /** Stop strings that are one token. */
+  readonly stringStopIds: readonly number[]
+  /** The name that the client gave to the request goes to one attempt only. */
+  isNamed = false
+
+  constructor(parts: {
+    readonly tokenIds: Uint32Array
+    readonly text: string
+    readonly tokenizer: LoadedTokenizer
+    readonly output: OutputPlan | null
+    readonly request: GenerationRequest
+    readonly stringStopIds: readonly number[]
+  }) {
+    const { output, request } = parts
+    this.tokenIds = parts.tokenIds
+    this.text = parts.text
+    this.tokenizer = parts.tokenizer
+    this.parser = output?.parser ?? null
+    this.constraint = output === null ? request.constraint : output.constraint
+    this.thinks = output?.thinks ?? false
+    this.stringStopIds = parts.stringStopIds
+    this.stopTokenIds = [...(request.sampling.stopTokenIds ?? []), ...(output?.parser.stopTokenIds ?? [])]
+  }
+}
+
+interface OutputPlan {
+  readonly parser: OutputParser
+  readonly constraint: OutputConstraint | null
+  readonly thinks: boolean
+  /** For the template. */
+  readonly kwargs: Readonly<Record<string, unknown>>
+}
+
+export class PromptMaker {
+  readonly #tokenizers: TokenizerService
+  readonly #parsers: OutputParsersService
+  readonly #workersOf: (model: string) => readonly WorkerEntry[]
+
+  constructor(
+    tokenizers: TokenizerService,
+    parsers: OutputParsersService,
+    workersOf: (model: string) => readonly WorkerEntry[],
+  ) {
+    this.#tokenizers = tokenizers
+    this.#parsers = parsers
+    this.#workersOf = workersOf
+  }
+
+  /** @throws GatewayError that the client gets */
+  async make(request: GenerationRequest, model: string): Promise<EnginePrompt> {
+    const tokenizer = await this.tokenizerOf(model)
+    const { prompt } = request
+    const output = prompt.kind === 'chat' ? this.#plan(request, model, tokenizer) : null
+    const [encoded, stringStopIds] = await Promise.all([
+      encode(request, tokenizer, output),
+      oneTokenStops(request.sampling.stop ?? [], tokenizer),
+    ])
+    return new EnginePrompt({ ...encoded, tokenizer, output, request, stringStopIds })
+  }
+
+  /** @throws tokenizer_missing (500), tokenizer_loading (503) */
+  async tokenizerOf(model: string): Promise<LoadedTokenizer> {
+    const found = this.#tokenizers.find(model)
+    if (found !== undefined) return found
+    for (const { models } of this.#workersOf(model)) {
+      for (const { id } of models) {
+        const other = this.#tokenizers.find(id)
+        if (other !== undefined) return other
+      }
+    }
+    const state = (await this.#tokenizers.status(model))?.state
+    if (state === 'pending' || state === 'processing') throw grpcErrors.tokenizer_loading(model)
+    throw grpcErrors.tokenizer_missing(model)
+  }
+
+  #plan(request: GenerationRequest, model: string, tokenizer: LoadedTokenizer): OutputPlan {
+    const chatTemplate = tokenizer.templates.get('default') ?? null
+    const labels = this.#workersOf(model)[0]?.labels ?? {}
+    const asked = {
+      model,
+      chatTemplate,
+      modelType: labels.model_type ?? null,
+      architectures: listOf(labels.architectures),
+      toolParser: labels.tool_call_parser || null,
+      reasoningParser: labels.reasoning_parser || null,
+      tools: request.tools,
+      toolChoice: request.toolChoice,
+      allowsParallelCalls: request.parallelToolCalls ?? true,
+      separatesReasoning: request.carried?.get('separate_reasoning') !== false,
+      earlierToolCalls: earlierCalls(request),
+    }
+    const first = this.#parsers.parserFor(asked)
+    const { reasoning, templateArguments = {} } = request
+    const before = this.#parsers.thinkingOf(first, { chatTemplate, templateArguments })
+    const wish =
+      before.key !== null && reasoning?.isEnabled !== undefined ? { [before.key]: reasoning.isEnabled } : {}
+    const given = { ...wish, ...templateArguments }
+    const thinking = this.#parsers.thinkingOf(first, {
+      chatTemplate,
+      templateArguments: given,
+      reasoningEffort: reasoning?.effort ?? null,
+    })
+    const isContinued = request.continuesLastMessage === true
+    const parser = this.#parsers.parserFor({
+      ...asked,
+      isReasoningOpen: isContinued ? false : thinking.isReasoningOpen,
+    })
+    return {
+      parser,
+      constraint: this.#parsers.answerConstraint(parser, {
+        toolConstraint: parser.toolConstraint,
+        constraint: request.constraint,
+      }),
+      thinks: thinking.isOn,
+      kwargs: {
+        ...(reasoning?.effort !== undefined && { reasoning_effort: reasoning.effort }),
+        ...(thinking.key !== null && { [thinking.key]: thinking.isOn }),
+        ...given,
+      },
+    }
+  }
+}
+
+async function encode(
+  request: GenerationRequest,
+  tokenizer: LoadedTokenizer,
+  output: OutputPlan | null,
+): Promise<{ tokenIds: Uint32Array; text: string }> {
+  const { prompt } = request
+  if (prompt.kind === 'tokens') return { tokenIds: prompt.tokenIds, text: '' }
+  if (prompt.kind === 'text') return { tokenIds: await tokenizer.encode(prompt.text), text: prompt.text }
+  return tokenizer.renderAndEncode(toChatPrompt(request, output?.kwargs ?? {}))
+}
+
+/** @throws multimodal_not_supported (400) */
+function toChatPrompt(request: GenerationRequest, templateKwargs: Record<string, unknown>): ChatPrompt {
+  const messages = request.prompt.kind === 'chat' ? request.prompt.messages : []
+  for (const { content } of messages) {
+    if (typeof content === 'string' || content === null) continue
+    if (content.some(({ type }) => type !== 'text')) throw grpcErrors.multimodal_not_supported()
+  }
+  const tools = allowedTools(request)
+  return {
+    // Few templates know developers; to those that do, a system message says the same.
+    messages: messages.map((message) =>
+      message.role === 'developer' ? { ...message, role: 'system' } : message,
+    ),
+    ...(tools.length > 0 && { tools }),
+    ...(request.continuesLastMessage === true && { continueFinalMessage: true }),
+    templateKwargs,
+  }
+}
+
+/** With `none` the model still knows its tools; only its calls are not read. @source grpc facts 6.2 */
+function allowedTools({ tools, toolChoice }: GenerationRequest): GenerationRequest['tools'] {
+  if (toolChoice?.mode === 'function') return tools.filter((tool) => tool.function.name === toolChoice.name)
+  if (toolChoice?.mode !== 'allowed') return tools
+  const names = new Set(toolChoice.names)
+  return tools.filter((tool) => names.has(tool.function.name))
+}
+
+async function oneTokenStops(stops: readonly string[], tokenizer: LoadedTokenizer): Promise<number[]> {
+  const encoded = await Promise.all(stops.filter((stop) => stop !== '').map((stop) => tokenizer.encode(stop)))
+  return [...new Set(encoded.filter((ids) => ids.length === 1).map((ids) => ids[0]))]
+}
+
+function earlierCalls({ prompt }: GenerationRequest): number {
+  if (prompt.kind !== 'chat') return 0
+  return prompt.messages.reduce((sum, { tool_calls: calls }) => sum + (calls?.length ?? 0), 0)
+}
+
+/** Of a label, whose lists are JSON. */
+function listOf(label: string | undefined): readonly string[] {
+  try {
+    const list: unknown = JSON.parse(label ?? '[]')
+    return Array.isArray(list) ? list.map(String) : []
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,39 @@
+/** Workers that are reached over gRPC, in token ids: sglang, vllm, trtllm, tokenspeed, mlx. */
+import { definePlugin, OutputParsers, Tokenizers } from '#kernel'
+import { grpcConfig } from './config.ts'
+import { GrpcControl } from './control/grpc-control.ts'
+import { GrpcKvFeed } from './control/kv-feed.ts'
+import { GrpcEngine } from './engine/grpc-engine.ts'
+import { PromptMaker } from './engine/prompt.ts'
+import { SamplingDefaults } from './engine/sampling-defaults.ts'
+import { Channels } from './wire/channels.ts'
+import { EngineCalls } from './wire/engine-calls.ts'
+import { GrpcTransport } from './wire/grpc-transport.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'grpc',
+    version: '0.1.0',
+    description: 'Workers that are reached over gRPC, in token ids.',
+    uses: [OutputParsers, Tokenizers],
+    config: grpcConfig,
+  },
+  register(host, config) {
+    const tokenizers = host.use(Tokenizers)
+    const parsers = host.use(OutputParsers)
+    const calls = new EngineCalls()
+    const controlChannels = new Channels(config)
+    host.transport(new GrpcTransport(new Channels(config), calls))
+    const kvEvents = new GrpcKvFeed(controlChannels)
+    host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, kvEvents, log: host.log }))
+    host.engine(
+      new GrpcEngine({
+        prompts: new PromptMaker(tokenizers, parsers, (model) => host.balance.workersOf(model)),
+        parsers,
+        defaults: new SamplingDefaults(host.log),
+        calls,
+      }),
+    )
+    return { stop: () => controlChannels.close() }
+  },
+})

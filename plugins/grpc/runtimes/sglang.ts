@@ -1,0 +1,122 @@
+/** SGLang's scheduler over gRPC. @source grpc facts 1.2, 2.2, 2.5, 3.1 */
+import {
+  decodeEmbedResponse,
+  decodeGenerateResponse,
+  decodeGetLoadsResponse,
+  decodeGetModelInfoResponse,
+  decodeGetServerInfoResponse,
+  decodeHealthCheckResponse,
+  encodeAbortRequest,
+  encodeEmbedRequest,
+  encodeGenerateRequest,
+  SglangScheduler as paths,
+} from '../../../proto/gen/sglang-scheduler.ts'
+import { toReport } from './loads.ts'
+import { choiceOf, emptyReply } from './replies.ts'
+import type { Ask, Runtime } from './runtime.ts'
+import { biasByText, under } from './sampling.ts'
+
+export const sglang: Runtime = {
+  name: 'sglang',
+  paths: {
+    generate: paths.Generate,
+    abort: paths.Abort,
+    health: paths.HealthCheck,
+    modelInfo: paths.GetModelInfo,
+    serverInfo: paths.GetServerInfo,
+    loads: paths.GetLoads,
+    embed: paths.Embed,
+    flushCache: paths.FlushCache,
+    startProfile: paths.StartProfile,
+    stopProfile: paths.StopProfile,
+    kvEvents: paths.SubscribeKvEvents,
+  },
+  stopStrings: 'ids-only',
+  maxChoices: Number.POSITIVE_INFINITY,
+  countsByMessage: false,
+  hasDefaults: true,
+  lacks: () => null,
+  encodeGenerate: (ask) =>
+    encodeGenerateRequest(
+      {
+        requestId: ask.id,
+        tokenized: { originalText: ask.text, inputIds: ask.tokenIds },
+        samplingParams: toSampling(ask),
+        returnLogprob: ask.topLogprobs !== null,
+        logprobStartLen: -1,
+        topLogprobsNum: ask.topLogprobs ?? 0,
+        stream: ask.stream,
+        requireReasoning: ask.thinks,
+        dataParallelRank: ask.rank ?? undefined,
+        ...(ask.pair?.meeting !== undefined && {
+          disaggregatedParams: {
+            bootstrapHost: ask.pair.meeting.host,
+            bootstrapPort: ask.pair.meeting.port,
+            bootstrapRoom: Number(ask.pair.meeting.room),
+          },
+        }),
+      },
+      ask.tokenIds.length * 3 + ask.text.length + 512,
+    ),
+  encodeAbort: (requestId) => encodeAbortRequest({ requestId, reason: 'the client left' }),
+  readReply(message) {
+    const { chunk, complete } = decodeGenerateResponse(message)
+    if (chunk !== undefined) {
+      const { outputLogprobs } = chunk
+      return {
+        isComplete: false,
+        index: chunk.index,
+        tokenIds: chunk.tokenIds,
+        promptTokens: chunk.promptTokens,
+        completionTokens: chunk.completionTokens,
+        cachedTokens: chunk.cachedTokens,
+        reasoningTokens: chunk.reasoningTokens,
+        finishReason: '',
+        matchedStop: null,
+        logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
+        top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
+        transferJson: null,
+      }
+    }
+    return complete === undefined ? emptyReply() : choiceOf(complete)
+  },
+  readHealth(message) {
+    const { healthy, message: words } = decodeHealthCheckResponse(message)
+    return healthy ? null : words || 'not healthy'
+  },
+  readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
+  readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
+  readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
+  encodeEmbed: (requestId, inputIds, originalText) =>
+    encodeEmbedRequest({ requestId, tokenized: { originalText, inputIds } }, inputIds.length * 3 + 256),
+  readEmbed(message) {
+    const { embedding, promptTokens } = decodeEmbedResponse(message)
+    return { values: embedding, promptTokens }
+  },
+}
+
+/** Fields without presence read as 0 when they are not sent, so each of them is sent. */
+function toSampling({ sampling, constraint, ...ask }: Ask) {
+  return {
+    temperature: sampling.temperature ?? 1,
+    topP: sampling.topP ?? 1,
+    topK: sampling.topK ?? -1,
+    minP: sampling.minP ?? 0,
+    frequencyPenalty: sampling.frequencyPenalty ?? 0,
+    presencePenalty: sampling.presencePenalty ?? 0,
+    repetitionPenalty: sampling.repetitionPenalty ?? 1,
+    maxNewTokens: sampling.maxTokens,
+    minNewTokens: sampling.minTokens ?? 0,
+    stopTokenIds: ask.stopTokenIds,
+    skipSpecialTokens: ask.skipsSpecialTokens,
+    spacesBetweenSpecialTokens: true,
+    regex: under(constraint, 'regex'),
+    jsonSchema: under(constraint, 'json_schema'),
+    ebnfGrammar: under(constraint, 'ebnf_grammar'),
+    structuralTag: under(constraint, 'structural_tag'),
+    n: ask.choices,
+    ignoreEos: sampling.ignoreEos ?? false,
+    noStopTrim: sampling.includesStop ?? false,
+    logitBias: biasByText(sampling.logitBias),
+  }
+}

@@ -1,0 +1,68 @@
+/** Sends requests to workers over gRPC: a path names the method, the body is the message. */
+import {
+  type Exchange,
+  type Transport,
+  UpstreamFailure,
+  type UpstreamHandler,
+  type UpstreamLimits,
+  type UpstreamRequest,
+  type WorkerEntry,
+} from '#kernel'
+import type { Channels } from './channels.ts'
+import type { EngineCalls } from './engine-calls.ts'
+import { GrpcExchange } from './grpc-exchange.ts'
+
+export const GRPC_MODE = 'grpc'
+
+const EMPTY = Buffer.alloc(0)
+
+export class GrpcTransport implements Transport {
+  readonly mode = GRPC_MODE
+  readonly #channels: Channels
+  readonly #calls: EngineCalls
+
+  constructor(channels: Channels, calls: EngineCalls) {
+    this.#channels = channels
+    this.#calls = calls
+  }
+
+  open(
+    worker: WorkerEntry,
+    { path, headers, body }: UpstreamRequest,
+    limits: UpstreamLimits,
+    handler: UpstreamHandler,
+  ): Exchange {
+    try {
+      const plan = { path, headers, body: body ?? EMPTY, takeBack: this.#calls.takeBackOf(body) }
+      const exchange = new GrpcExchange(this.#channels.of(worker), plan, limits, handler)
+      exchange.start()
+      return exchange
+    } catch (error) {
+      return failSoon(handler, error)
+    }
+  }
+
+  onWorkersChanged(workers: readonly WorkerEntry[]): void {
+    this.#channels.keepOnly(workers.filter(({ connectionMode }) => connectionMode === GRPC_MODE))
+  }
+
+  close(): void {
+    this.#channels.close()
+  }
+}
+
+/** An address that cannot be read fails like any other trouble: after `open` has returned. */
+function failSoon(handler: UpstreamHandler, cause: unknown): Exchange {
+  let isAborted = false
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  process.nextTick(() => {
+    if (!isAborted) handler.onResponseError(new UpstreamFailure('connect', reason, false, { cause }))
+  })
+  return {
+    pause() {},
+    resume() {},
+    abort() {
+      isAborted = true
+    },
+  }
+}

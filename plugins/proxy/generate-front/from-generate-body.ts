@@ -1,0 +1,58 @@
+/** A native generation body as the internal request. @source routes facts 9; grpc facts 2.6 */
+import type { GenerationRequest, Prompt, Sampling } from '#kernel'
+import { toConstraint } from '../completion-front/from-completion-body.ts'
+import { proxyErrors } from '../errors.ts'
+import type { GenerateRequest } from '../wire/generate.ts'
+
+/** @throws resolve_input_failed (400) for ids that no engine takes, invalid_json_schema (400) */
+export function fromGenerateBody(body: GenerateRequest, model: string | null): GenerationRequest {
+  const sampling = body.sampling_params ?? {}
+  return {
+    model,
+    prompt: toPrompt(body),
+    tools: [],
+    toolChoice: null,
+    constraint: toConstraint(sampling),
+    sampling: toSampling(sampling),
+    reasoning: null,
+    choices: sampling.n || 1,
+    topLogprobs: body.return_logprob === true ? Math.max(0, body.top_logprobs_num ?? 0) : null,
+    wantsTokenIds: true,
+    ...(body.rid != null && { carried: new Map([['rid', body.rid]]) }),
+  }
+}
+
+function toPrompt({ text, input_ids: ids }: GenerateRequest): Prompt {
+  if (text != null) return { kind: 'text', text }
+  if (ids == null || ids.length === 0) throw proxyErrors.resolve_input_failed('there is no prompt')
+  const tokenIds = new Uint32Array(ids.length)
+  for (const [at, id] of ids.entries()) {
+    if (typeof id !== 'number')
+      throw proxyErrors.resolve_input_failed('batches of token ids go to HTTP workers only')
+    if (id < 0 || id > 0xffff_ffff)
+      throw proxyErrors.resolve_input_failed('a token id is negative or too large')
+    tokenIds[at] = id
+  }
+  return { kind: 'tokens', tokenIds }
+}
+
+function toSampling(given: NonNullable<GenerateRequest['sampling_params']>): Sampling {
+  const stop = typeof given.stop === 'string' ? [given.stop] : given.stop
+  return {
+    ...(given.temperature != null && { temperature: given.temperature }),
+    ...(given.top_p != null && { topP: given.top_p }),
+    ...(given.top_k != null && { topK: given.top_k }),
+    ...(given.min_p != null && { minP: given.min_p }),
+    ...(given.frequency_penalty != null && { frequencyPenalty: given.frequency_penalty }),
+    ...(given.presence_penalty != null && { presencePenalty: given.presence_penalty }),
+    ...(given.repetition_penalty != null && { repetitionPenalty: given.repetition_penalty }),
+    ...(given.sampling_seed != null && { seed: given.sampling_seed }),
+    ...(given.max_new_tokens != null && { maxTokens: given.max_new_tokens }),
+    ...(given.min_new_tokens != null && { minTokens: given.min_new_tokens }),
+    ...(stop != null && { stop }),
+    ...(given.stop_token_ids != null && { stopTokenIds: given.stop_token_ids }),
+    ...(given.ignore_eos != null && { ignoreEos: given.ignore_eos }),
+    ...(given.skip_special_tokens != null && { skipSpecialTokens: given.skip_special_tokens }),
+    ...(given.no_stop_trim != null && { includesStop: given.no_stop_trim }),
+  }
+}

@@ -1,0 +1,153 @@
+/** Native generation over workers that do not speak it as HTTP. @source routes facts 9; grpc facts 2.6, 2.7 */
+import {
+  AnswerBuilder,
+  type GeneratedChoice,
+  type Generation,
+  type GenerationEvent,
+  type GenerationUsage,
+  type Host,
+  type RequestContext,
+} from '#kernel'
+import type { GenerateRequest } from '../wire/generate.ts'
+import { fromGenerateBody } from './from-generate-body.ts'
+
+/** @param model any worker's when the client named none @throws resolve_input_failed (400) */
+export function serveGenerate(
+  host: Host,
+  ctx: RequestContext,
+  body: GenerateRequest,
+  model: string | null,
+): void {
+  const request = fromGenerateBody(body, model)
+  const startedAtMs = performance.now()
+  const latency = () => (performance.now() - startedAtMs) / 1000
+  if (body.stream === true) {
+    streamGenerate(host, ctx, request, latency)
+    return
+  }
+  const builder = new AnswerBuilder()
+  const onEvent = (event: GenerationEvent) => {
+    if (event.type === 'failed') {
+      ctx.fail(event.error)
+      return
+    }
+    builder.add(event)
+    if (event.type !== 'finished') return
+    const { choices, usage, started } = builder.answer()
+    const id = started.id ?? ctx.requestId
+    const weights = started.systemFingerprint ?? 'default'
+    const replies = choices.map((choice) => ({
+      text: choice.text,
+      output_ids: choice.tokenIds ?? [],
+      meta_info: {
+        ...metaOf(choice, usage, choices.length),
+        id,
+        weight_version: weights,
+        e2e_latency: latency(),
+      },
+    }))
+    ctx.json(200, replies)
+  }
+  host.generations.open(ctx, request, { stream: false, listener: { onEvent } })
+}
+
+function metaOf(choice: GeneratedChoice, usage: GenerationUsage | null, count: number) {
+  const tokens = choice.tokenIds?.length ?? 0
+  const completionTokens = count === 1 ? (usage?.outputTokens ?? tokens) : tokens
+  return {
+    finish_reason: reasonOf(choice.reason, completionTokens),
+    prompt_tokens: usage?.inputTokens ?? 0,
+    completion_tokens: completionTokens,
+    cached_tokens: usage?.cachedTokens ?? 0,
+    reasoning_tokens: usage?.reasoningTokens ?? 0,
+    ...(choice.matchedStop !== null && { matched_stop: choice.matchedStop }),
+    ...(choice.logprobs !== null && {
+      output_token_logprobs: choice.logprobs.map(({ logprob }, at) => [
+        logprob,
+        choice.tokenIds?.[at] ?? null,
+      ]),
+    }),
+  }
+}
+
+function reasonOf(reason: string, completionTokens: number) {
+  return reason === 'length' ? { type: 'length', length: completionTokens } : { type: reason }
+}
+
+/** What is known of one choice while it streams: its events tell the whole text, but only the new ids. */
+interface OpenChoice {
+  text: string
+  tokens: number
+  lastId: readonly number[]
+}
+
+function streamGenerate(
+  host: Host,
+  ctx: RequestContext,
+  request: ReturnType<typeof fromGenerateBody>,
+  latency: () => number,
+): void {
+  const choices = new Map<number, OpenChoice>()
+  const ends: { index: number; event: Extract<GenerationEvent, { type: 'choice_done' }> }[] = []
+  let writer: ReturnType<RequestContext['sse']> | null = null
+  let id = ''
+  let weights = 'default'
+  let promptTokens = 0
+  const frame = (index: number, choice: OpenChoice, ids: readonly number[], meta: object) =>
+    `data: ${JSON.stringify({
+      text: choice.text,
+      output_ids: ids,
+      meta_info: {
+        id: `${id}-${index}`,
+        finish_reason: null,
+        prompt_tokens: promptTokens,
+        completion_tokens: choice.tokens,
+        cached_tokens: 0,
+        reasoning_tokens: 0,
+        weight_version: weights,
+        ...meta,
+      },
+      index,
+    })}\n\n`
+  const onEvent = (event: GenerationEvent) => {
+    if (event.type === 'failed') {
+      ctx.fail(event.error)
+      return
+    }
+    if (writer === null) {
+      writer = ctx.sse()
+      writer.onDrain(() => generation.resume())
+    }
+    if (event.type === 'started') {
+      id = event.id ?? ctx.requestId
+      weights = event.systemFingerprint ?? weights
+      promptTokens = event.inputTokens ?? 0
+    } else if (event.type === 'text') {
+      const choice = choices.get(event.choice) ?? { text: '', tokens: 0, lastId: [] }
+      const ids = event.tokenIds ?? []
+      choices.set(event.choice, choice)
+      choice.text += event.delta
+      choice.tokens += ids.length
+      choice.lastId = ids.slice(-1)
+      const logprobs = event.logprobs?.map(({ logprob }, at) => [logprob, ids[at] ?? null])
+      const meta = logprobs === undefined ? {} : { output_token_logprobs: logprobs }
+      if (!writer.write(frame(event.choice, choice, ids, meta))) generation.pause()
+    } else if (event.type === 'choice_done') ends.push({ index: event.choice, event })
+    else if (event.type === 'finished') {
+      const last = ends.map(({ index, event: end }) => {
+        const choice = choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
+        const tokens = ends.length === 1 ? (event.usage?.outputTokens ?? choice.tokens) : choice.tokens
+        return frame(index, choice, choice.lastId, {
+          finish_reason: reasonOf(end.reason, tokens),
+          completion_tokens: tokens,
+          cached_tokens: event.usage?.cachedTokens ?? 0,
+          reasoning_tokens: event.usage?.reasoningTokens ?? 0,
+          e2e_latency: latency(),
+          ...(end.matchedStop !== null && { matched_stop: end.matchedStop }),
+        })
+      })
+      writer.end(`${last.join('')}data: [DONE]\n\n`)
+    }
+  }
+  const generation: Generation = host.generations.open(ctx, request, { stream: true, listener: { onEvent } })
+}

@@ -1,0 +1,128 @@
+/** The simulated engine over gRPC: prose as token ids of the sample tokenizer, at the pace of the settings. */
+import {
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type sendUnaryData,
+} from '@grpc/grpc-js'
+import type { LoadedTokenizer, TokenizerService } from '#kernel'
+import type { SimConfig } from './config.ts'
+import { GRPC_CODECS, type GrpcCodec } from './grpc-codecs.ts'
+import { Random } from './random.ts'
+import { writeProse } from './text.ts'
+
+const TOKENIZER = 'sim-sample'
+const SAMPLE_SOURCE = 'weir:sample'
+/** The tokenizer comes with the gateway: it is there within this, or something is wrong. */
+const LOAD_TIMEOUT_MS = 20_000
+const PROSE_TOKENS = 4_096
+
+type Raw = Buffer
+
+export class GrpcEngine {
+  readonly #config: SimConfig
+  readonly #codec: GrpcCodec
+  readonly #server = new Server()
+  readonly #running = new Map<string, () => void>()
+  #prose: readonly number[] = []
+
+  constructor(config: SimConfig) {
+    this.#config = config
+    this.#codec = GRPC_CODECS[config.runtime]
+  }
+
+  /** @returns its port */
+  async listen(tokenizers: TokenizerService, host: string, port: number): Promise<number> {
+    const tokenizer = await loadSample(tokenizers)
+    const prose = writeProse(new Random(this.#config.seed), PROSE_TOKENS).join('')
+    this.#prose = [...(await tokenizer.encode(prose))]
+    this.#serve()
+    return new Promise((resolve, reject) => {
+      this.#server.bindAsync(`${host}:${port}`, ServerCredentials.createInsecure(), (error, bound) => {
+        if (error === null) resolve(bound)
+        else reject(error)
+      })
+    })
+  }
+
+  close(): void {
+    for (const stop of this.#running.values()) stop()
+    this.#server.forceShutdown()
+  }
+
+  #serve(): void {
+    const { paths } = this.#codec
+    const unary =
+      (answer: (body: Raw) => Raw) => (call: ServerUnaryCall<Raw, Raw>, reply: sendUnaryData<Raw>) =>
+        reply(null, answer(call.request))
+    const handlers = new Map<string, unknown>([
+      [paths.generate, (call: ServerWritableStream<Raw, Raw>) => this.#generate(call)],
+      [paths.health, unary(() => this.#codec.health())],
+      [paths.modelInfo, unary(() => this.#codec.modelInfo(this.#config.models[0], SAMPLE_SOURCE))],
+      [paths.serverInfo, unary(() => Buffer.alloc(0))],
+      [paths.abort, unary((body) => this.#abort(body))],
+    ])
+    const raw = (bytes: Raw) => bytes
+    const definitions = [...handlers.keys()].map((path) => [
+      path,
+      {
+        path,
+        requestStream: false,
+        responseStream: path === paths.generate,
+        requestSerialize: raw,
+        requestDeserialize: raw,
+        responseSerialize: raw,
+        responseDeserialize: raw,
+      },
+    ])
+    this.#server.addService(Object.fromEntries(definitions), Object.fromEntries(handlers) as never)
+  }
+
+  #abort(body: Raw): Raw {
+    for (const id of this.#codec.readAbort(body)) this.#running.get(id)?.()
+    return Buffer.alloc(0)
+  }
+
+  #generate(call: ServerWritableStream<Raw, Raw>): void {
+    const { id, promptIds, maxTokens, isStream, ignoresEnd } = this.#codec.readGenerate(call.request)
+    const { tokens, ttftMs, itlMs, role } = this.#config
+    const natural = role === 'prefill' ? 1 : ignoresEnd ? maxTokens : tokens
+    const count = Math.max(1, Math.min(maxTokens || tokens, natural || tokens))
+    const offset = promptIds.reduce((sum, one) => (sum * 31 + one) >>> 0, 7) % this.#prose.length
+    const ids = Array.from({ length: count }, (_, at) => this.#prose[(offset + at) % this.#prose.length])
+    const counts = { promptTokens: promptIds.length, finishReason: count < natural ? 'length' : 'stop' }
+    let sent = 0
+    let timer: NodeJS.Timeout | null = null
+    const stop = () => {
+      if (timer !== null) clearTimeout(timer)
+      this.#running.delete(id)
+      call.end()
+    }
+    const step = () => {
+      if (isStream && sent < count) {
+        call.write(this.#codec.chunk(ids.slice(sent, sent + 1), sent + 1, counts))
+        sent++
+        timer = setTimeout(step, itlMs)
+        return
+      }
+      call.write(this.#codec.complete(ids, isStream, counts))
+      stop()
+    }
+    this.#running.set(id, stop)
+    call.on('cancelled', stop)
+    timer = setTimeout(step, isStream ? ttftMs : ttftMs + count * itlMs)
+  }
+}
+
+async function loadSample(tokenizers: TokenizerService): Promise<LoadedTokenizer> {
+  await tokenizers.ensure({ name: TOKENIZER, source: SAMPLE_SOURCE })
+  for (const endsAtMs = performance.now() + LOAD_TIMEOUT_MS; ; ) {
+    const found = tokenizers.find(TOKENIZER)
+    if (found !== undefined) return found
+    const state = (await tokenizers.status(TOKENIZER))?.state
+    if (state === 'failed' || performance.now() > endsAtMs)
+      throw new Error('the sample tokenizer was not loaded')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}

@@ -1,0 +1,331 @@
+/** Chat over engines that are reached over gRPC, streamed and whole. @source grpc facts 8.2 */
+import { describe, expect, test } from 'vitest'
+import type { EngineName } from '../support/scripted-engine.ts'
+import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
+
+const CHAT = '/v1/chat/completions'
+const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
+const ENGINES: readonly EngineName[] = ['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed']
+const TEXT = 'Hello there, wörld 😀!'
+
+interface Chunk {
+  readonly choices: readonly {
+    readonly index: number
+    readonly delta: { readonly content?: string }
+    readonly finish_reason: string | null
+    readonly matched_stop?: unknown
+    readonly logprobs: { readonly content: readonly Logprob[] } | null
+  }[]
+  readonly usage?: Record<string, unknown> | null
+}
+interface Logprob {
+  readonly token: string
+  readonly logprob: number
+  readonly bytes: readonly number[]
+  readonly top_logprobs: readonly unknown[]
+}
+
+function readStream(body: string) {
+  const data = eventsOf(body)
+  const chunks = data.slice(0, -1).map((text) => JSON.parse(text) as Chunk)
+  const choices = chunks.flatMap((chunk) => chunk.choices)
+  const textOf = (index: number) =>
+    choices.flatMap((choice) => (choice.index === index ? (choice.delta.content ?? '') : [])).join('')
+  const endsOf = (index: number) =>
+    choices.filter((choice) => choice.index === index && choice.finish_reason !== null)
+  return { data, chunks, choices, textOf, endsOf, usages: chunks.flatMap(({ usage }) => usage ?? []) }
+}
+
+const whole = async (reply: Response) =>
+  (await reply.json()) as {
+    choices: { index: number; message: { content: string }; finish_reason: string; matched_stop?: unknown }[]
+    usage: Record<string, unknown>
+    error?: { code: string; message: string }
+  }
+
+describe.each(ENGINES)('%s', (runtime) => {
+  test('8.2 #28 #30 #36: streamed deltas are the whole text, with one usage chunk where it is asked for', async () => {
+    const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
+    const tokens = await ids(TEXT)
+    engine.answer(tokens.map((id) => [id]))
+    const streamed = await (
+      await post(CHAT, { ...ask, stream: true, stream_options: { include_usage: true } })
+    ).text()
+    const { textOf, endsOf, usages, data } = readStream(streamed)
+    expect([textOf(0), endsOf(0).length, data.at(-1)]).toEqual([TEXT, 1, '[DONE]'])
+    expect(usages).toEqual([
+      { prompt_tokens: 7, completion_tokens: tokens.length, total_tokens: 7 + tokens.length },
+    ])
+    const plain = readStream(await (await post(CHAT, { ...ask, stream: true })).text())
+    expect(plain.usages).toEqual([])
+    const { choices, usage } = await whole(await post(CHAT, ask))
+    expect(choices[0].message.content).toBe(TEXT)
+    expect(usage).toMatchObject({ completion_tokens: tokens.length })
+    expect(engine.aborted).toEqual([])
+  })
+
+  test('8.2 #26 #27: a character over several chunks comes once; one that is cut ends cleanly', async () => {
+    const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
+    const tokens = await ids('a😀b')
+    engine.answer(tokens.map((id) => [id]))
+    const { textOf } = readStream(await (await post(CHAT, { ...ask, stream: true })).text())
+    expect(textOf(0)).toBe('a😀b')
+    engine.answer(tokens.slice(0, -2).map((id) => [id]))
+    const cut = readStream(await (await post(CHAT, { ...ask, stream: true })).text())
+    expect([cut.textOf(0).startsWith('a'), cut.endsOf(0).length]).toEqual([true, 1])
+  })
+
+  test('8.2 #33: a whole choice without chunks still delivers the text of a stream', async () => {
+    const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
+    const tokens = await ids(TEXT)
+    engine.script = ({ request }) =>
+      engine.steps([tokens], {}, { ...(request as object), stream: false, streaming: false })
+    const { textOf } = readStream(await (await post(CHAT, { ...ask, stream: true })).text())
+    expect(textOf(0)).toBe(TEXT)
+  })
+
+  test('8.2 #49 #51: a client that leaves before the first token makes the engine stop within a second', async () => {
+    const { engine, post, gateway } = await openGrpcFleet({ engines: [{ runtime }] })
+    engine.script = () => [{ hang: true }]
+    const leaving = new AbortController()
+    const asked = post(CHAT, { ...ask, stream: true }, {}, leaving.signal).catch(() => null)
+    const { request, cancelled } = await engine.received()
+    const leftAt = performance.now()
+    leaving.abort()
+    await asked
+    await cancelled
+    await until(() => engine.aborted.length > 0)
+    expect(engine.aborted).toEqual([(request as { requestId: string }).requestId])
+    expect(performance.now() - leftAt).toBeLessThan(1_000)
+    expect(gateway.url).toBeTruthy()
+  })
+})
+
+test('8.2 #29: vllm counts tokens message by message', async () => {
+  const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime: 'vllm' }] })
+  const tokens = await ids('one two three four')
+  engine.answer([tokens.slice(0, 3), tokens.slice(3)])
+  const asked = { ...ask, stream: true, stream_options: { include_usage: true } }
+  const { usages } = readStream(await (await post(CHAT, asked)).text())
+  expect(usages).toMatchObject([{ completion_tokens: tokens.length }])
+})
+
+test('8.2 #31: whole choices that an sglang engine numbers alike are told apart', async () => {
+  const { engine, post, ids } = await openGrpcFleet()
+  const [a, b] = [await ids('first'), await ids('second')]
+  engine.script = ({ request }) => [...engine.steps([a], {}, request), ...engine.steps([b], {}, request)]
+  const { choices, usage } = await whole(await post(CHAT, { ...ask, n: 2 }))
+  expect(choices.map(({ index, message }) => [index, message.content])).toEqual([
+    [0, 'first'],
+    [1, 'second'],
+  ])
+  expect(usage).toMatchObject({ prompt_tokens: 7, completion_tokens: a.length + b.length })
+})
+
+test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed'] as const)(
+  '8.2 #32: %s streams two choices side by side, each with its own end',
+  async (runtime) => {
+    const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
+    const [a, b] = [await ids('first one'), await ids('second one')]
+    engine.script = ({ request }) => {
+      const left = engine.steps(
+        a.map((id) => [id]),
+        {},
+        request,
+        0,
+      )
+      const right = engine.steps(
+        b.map((id) => [id]),
+        { finishReason: 'length' },
+        request,
+        1,
+      )
+      return left
+        .flatMap((step, at) => [step, ...(right[at] === undefined ? [] : [right[at]])])
+        .concat(right.slice(left.length))
+    }
+    const asked = { ...ask, n: 2, stream: true, stream_options: { include_usage: true } }
+    const { textOf, endsOf, usages } = readStream(await (await post(CHAT, asked)).text())
+    expect([textOf(0), textOf(1)]).toEqual(['first one', 'second one'])
+    expect([endsOf(0), endsOf(1)].map((ends) => ends.map((end) => end.finish_reason))).toEqual([
+      ['stop'],
+      ['length'],
+    ])
+    expect(usages).toMatchObject([{ prompt_tokens: 7, completion_tokens: a.length + b.length }])
+  },
+)
+
+describe('stops', () => {
+  const tokensOf = async (ids: (text: string) => Promise<number[]>, text: string) =>
+    (await ids(text)).map((id) => [id])
+
+  test('8.2 #20 #24: a stop string over several chunks is cut, what follows is dropped, and the engine is told', async () => {
+    const { engine, post, ids } = await openGrpcFleet()
+    engine.answer(await tokensOf(ids, 'before STOP HERE NOW after and more'))
+    const asked = { ...ask, stream: true, stop: ['STOP HERE NOW'] }
+    const { textOf, endsOf } = readStream(await (await post(CHAT, asked)).text())
+    expect(textOf(0)).toBe('before ')
+    expect(endsOf(0)).toMatchObject([{ finish_reason: 'stop', matched_stop: 'STOP HERE NOW' }])
+    await until(() => engine.aborted.length === 1)
+  })
+
+  test('8.2 #21: what begins like a stop string and goes on otherwise is delivered whole', async () => {
+    const { engine, post, ids } = await openGrpcFleet()
+    const text = 'STOP HERE STOP HERE NO, STOP HER'
+    engine.answer(await tokensOf(ids, text))
+    const { textOf } = readStream(
+      await (await post(CHAT, { ...ask, stream: true, stop: 'STOP HERE NOW' })).text(),
+    )
+    expect(textOf(0)).toBe(text)
+    expect(engine.aborted).toEqual([])
+  })
+
+  test('8.2 #22 #23: the first of two to end wins; without trimming it stays', async () => {
+    const { engine, post, ids } = await openGrpcFleet()
+    engine.answer(await tokensOf(ids, 'one two three four'))
+    const stop = ['three four', 'two']
+    const cut = await whole(await post(CHAT, { ...ask, stop }))
+    expect([cut.choices[0].message.content, cut.choices[0].matched_stop]).toEqual(['one ', 'two'])
+    const kept = await whole(await post(CHAT, { ...ask, stop, no_stop_trim: true }))
+    expect(kept.choices[0].message.content).toBe('one two')
+  })
+
+  test('8.2 #18: sglang gets no stop strings; one that is a token becomes an id', async () => {
+    const { engine, post, ids } = await openGrpcFleet()
+    engine.answer([[5]])
+    await post(CHAT, { ...ask, stop: ['a', 'never one token, this'] })
+    const { samplingParams } = (await engine.received()).request as unknown as {
+      samplingParams: { stop: string[]; stopTokenIds: number[] }
+    }
+    expect(samplingParams.stop).toEqual([])
+    expect(samplingParams.stopTokenIds).toEqual(await ids('a'))
+  })
+
+  test('8.2 #25: the end of the text never shows; with ignore_eos the answer goes on behind it', async () => {
+    const { engine, post, ids } = await openGrpcFleet()
+    const [a, b] = [await ids('one'), await ids(' two')]
+    const eos = (await ids('<|im_end|>'))[0]
+    const end = [...a, eos, ...b].map((id) => [id])
+    engine.answer(end, { matchedTokenId: eos })
+    const first = readStream(await (await post(CHAT, { ...ask, stream: true })).text())
+    expect(first.textOf(0)).toBe('one')
+    const second = readStream(await (await post(CHAT, { ...ask, stream: true, ignore_eos: true })).text())
+    expect(second.textOf(0)).toBe('one two')
+  })
+})
+
+test('8.2 #34 #35: every finish reason; cached and reasoning tokens where there are some', async () => {
+  const { engine, post, ids } = await openGrpcFleet()
+  const tokens = await ids('text')
+  for (const [said, told] of [
+    ['stop', 'stop'],
+    ['length', 'length'],
+    ['abort', 'abort'],
+    ['', 'stop'],
+  ]) {
+    engine.answer([tokens], { finishReason: said })
+    expect((await whole(await post(CHAT, ask))).choices[0].finish_reason).toBe(told)
+  }
+  engine.answer([tokens], { cachedTokens: 5, reasoningTokens: 3 })
+  expect((await whole(await post(CHAT, ask))).usage).toMatchObject({
+    prompt_tokens_details: { cached_tokens: 5 },
+    completion_tokens_details: { reasoning_tokens: 3 },
+  })
+  const trt = await openGrpcFleet({ engines: [{ runtime: 'trtllm' }] })
+  trt.engine.answer([tokens], { finishReason: 'stop_word' })
+  expect((await whole(await trt.post(CHAT, ask))).choices[0].finish_reason).toBe('stop')
+})
+
+test('8.2 #37: log probabilities carry text, bytes and alternatives, aligned with the content', async () => {
+  const { engine, post, ids } = await openGrpcFleet()
+  const tokens = await ids('Hello 😀!')
+  const top = (id: number) => ({ values: [-0.5, -1.5], tokenIds: [id, 9] })
+  engine.script = ({ request }) =>
+    (request as { stream: boolean }).stream
+      ? [
+          ...tokens.map((id) => ({
+            chunk: {
+              tokenIds: [id],
+              promptTokens: 3,
+              completionTokens: 1,
+              outputLogprobs: { tokenLogprobs: [-0.5], tokenIds: [id], topLogprobs: [top(id)] },
+            },
+          })),
+          { complete: { finishReason: 'stop', completionTokens: tokens.length } },
+        ]
+      : []
+  const asked = { ...ask, stream: true, logprobs: true, top_logprobs: 2 }
+  const { choices, textOf } = readStream(await (await post(CHAT, asked)).text())
+  const given = choices.flatMap(({ logprobs }) => logprobs?.content ?? [])
+  expect(textOf(0)).toBe('Hello 😀!')
+  expect(given).toHaveLength(tokens.length)
+  expect(given[0]).toMatchObject({ logprob: -0.5, top_logprobs: [{ logprob: -0.5 }, { logprob: -1.5 }] })
+  expect(Buffer.from(given[0].bytes).toString()).toBe(given[0].token)
+})
+
+test('8.2 #48: an engine that fails after its first token ends the stream with one error, without another try', async () => {
+  const { engine, post, ids } = await openGrpcFleet()
+  const [first] = await ids('Hello')
+  engine.script = () => [
+    { chunk: { tokenIds: [first], promptTokens: 3, completionTokens: 1 } },
+    { status: 13, details: 'out of memory' },
+  ]
+  const { data } = readStream(await (await post(CHAT, { ...ask, stream: true })).text())
+  expect(JSON.parse(data.at(-1) as string)).toMatchObject({ error: { code: 'engine_internal' } })
+  expect(data.filter((text) => text.includes('"error"'))).toHaveLength(1)
+  expect(engine.calls).toHaveLength(1)
+})
+
+test.each([
+  [3, 400],
+  [5, 404],
+  [7, 403],
+  [8, 429],
+  [9, 400],
+  [10, 409],
+  [12, 501],
+  [13, 500],
+  [14, 503],
+  [4, 504],
+  [16, 401],
+  [2, 500],
+])('8.2 #45: status %i before the first message is HTTP status %i', async (status, expected) => {
+  const { engine, post } = await openGrpcFleet({ kernel: { retry: { maxAttempts: 1 } } })
+  engine.script = () => [{ status, details: 'the reason' }]
+  const reply = await post(CHAT, { ...ask, stream: true })
+  expect([reply.status, (await whole(reply)).error?.message]).toEqual([expected, 'the reason'])
+})
+
+test('8.2 #46: an engine that is not there for it is left for another, under a new name; a refusal is not', async () => {
+  const { engines, post, ids } = await openGrpcFleet({ engines: [{}, {}] })
+  const tokens = await ids(TEXT)
+  engines[0].script = () => [{ status: 14, details: 'restarting' }]
+  engines[1].answer([tokens])
+  for (let i = 0; i < 4; i++) expect((await post(CHAT, ask)).status).toBe(200)
+  expect(engines[0].calls.length).toBeGreaterThan(0)
+  const names = engines.flatMap(({ calls }) =>
+    calls.map(({ request }) => (request as { requestId: string }).requestId),
+  )
+  expect(new Set(names).size).toBe(names.length)
+  for (const engine of engines) {
+    engine.calls.length = 0
+    engine.script = () => [{ status: 3, details: 'no' }]
+  }
+  expect((await post(CHAT, ask)).status).toBe(400)
+  expect(engines[0].calls.length + engines[1].calls.length).toBe(1)
+})
+
+test('8.2 #77: the trace header reaches the engine', async () => {
+  const { engine, post } = await openGrpcFleet()
+  engine.answer([[5]])
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  await post(CHAT, ask, { traceparent })
+  expect((await engine.received()).metadata.get('traceparent')).toContain('0af7651916cd43dd8448eb211c80319c')
+})
+
+test('8.2 #54: a message above 4 MiB is read', async () => {
+  const { engine, post, ids } = await openGrpcFleet()
+  const [id] = await ids('a')
+  engine.answer([new Array(2_000).fill(id)], { matchedStopStr: 'x'.repeat(5_000_000) })
+  expect((await whole(await post(CHAT, ask))).choices[0].message.content).toBe('a'.repeat(2_000))
+})

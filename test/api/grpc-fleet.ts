@@ -1,0 +1,89 @@
+/** A gateway in front of engines that are played over gRPC, all of them registered, ready, with their tokenizer loaded. */
+import { afterEach } from 'vitest'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import {
+  type ScriptedEngine,
+  type ScriptedEngineOptions,
+  startScriptedEngine,
+} from '../support/scripted-engine.ts'
+
+export interface GrpcFleetOptions {
+  readonly engines?: readonly (ScriptedEngineOptions & { readonly spec?: Record<string, unknown> })[]
+  readonly kernel?: Record<string, unknown>
+  readonly plugins?: Record<string, unknown>
+  readonly template?: string
+}
+
+const open: { gateway: TestGateway; engines: readonly ScriptedEngine[] }[] = []
+
+afterEach(async () => {
+  for (const { gateway, engines } of open.splice(0)) {
+    await gateway.stop()
+    for (const engine of engines) await engine.close()
+  }
+})
+
+export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
+  const given = options.engines ?? [{}]
+  const engines = await Promise.all(given.map((engine) => startScriptedEngine(engine)))
+  const gateway = await startGateway({
+    kernel: { retry: { initialBackoffMs: 1, maxBackoffMs: 2 }, ...options.kernel },
+    plugins: {
+      auth: {},
+      health: {},
+      grpc: {},
+      parsers: {},
+      policies: {},
+      proxy: {},
+      tokenizers: {
+        load: [
+          {
+            name: 'test-model',
+            source: 'weir:sample',
+            ...(options.template && { chatTemplatePath: options.template }),
+          },
+        ],
+      },
+      workers: {
+        workers: engines.map(({ url }, index) => ({ url, ...given[index].spec })),
+        healthCheck: { disabled: true },
+      },
+      ...options.plugins,
+    },
+  })
+  open.push({ gateway, engines })
+  const get = (path: string) => fetch(gateway.url + path)
+  const post = (path: string, body: unknown, headers?: Record<string, string>, signal?: AbortSignal) =>
+    fetch(gateway.url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+      signal,
+    })
+  await until(async () => {
+    const readiness = (await (await get('/readiness')).json()) as { healthy_workers?: number }
+    return readiness.healthy_workers === engines.length
+  })
+  await until(async () => (await post('/v1/tokenize', { model: 'test-model', prompt: 'x' })).status === 200)
+  const ids = async (text: string): Promise<number[]> => {
+    const reply = await post('/v1/tokenize', { model: 'test-model', prompt: text, add_special_tokens: false })
+    return ((await reply.json()) as { tokens: number[] }).tokens
+  }
+  return { gateway, engines, engine: engines[0], get, post, ids }
+}
+
+export async function until(check: () => Promise<boolean> | boolean, timeoutMs = 10_000): Promise<void> {
+  const endsAt = performance.now() + timeoutMs
+  while (!(await check())) {
+    if (performance.now() > endsAt) throw new Error('it did not come about')
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+/** The data of a stream of events. */
+export function eventsOf(text: string): string[] {
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('data: '))
+    .map((line) => line.slice(6))
+}

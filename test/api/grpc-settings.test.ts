@@ -1,0 +1,203 @@
+/** What engines are asked over gRPC: settings, constraints, tools, and what they cannot do. @source grpc facts 8.2 */
+import OpenAI from 'openai'
+import { expect, test } from 'vitest'
+import type { EngineName } from '../support/scripted-engine.ts'
+import { openGrpcFleet } from './grpc-fleet.ts'
+
+const CHAT = '/v1/chat/completions'
+const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
+const TOOLS = ['weather', 'time'].map((name) => ({
+  type: 'function' as const,
+  function: { name, parameters: { type: 'object', properties: { city: { type: 'string' } } } },
+}))
+
+type Fields = Record<string, unknown>
+
+/** What the engine was asked for a body; null when it was not asked. */
+async function asker(runtime: EngineName, options: Parameters<typeof openGrpcFleet>[0] = {}) {
+  const fleet = await openGrpcFleet({ engines: [{ runtime }], ...options })
+  fleet.engine.answer([[5]])
+  return {
+    ...fleet,
+    async sent(body: Fields, path = CHAT) {
+      fleet.engine.calls.length = 0
+      const reply = await fleet.post(
+        path,
+        path === CHAT ? { ...ask, ...body } : { model: 'test-model', ...body },
+      )
+      const { request } = fleet.engine.calls[0] ?? {}
+      const sampling = (request?.samplingParams ?? request?.samplingConfig) as Fields | undefined
+      return { status: reply.status, request: request ?? null, sampling: sampling ?? {}, reply }
+    },
+  }
+}
+
+test('8.2 #3 #8: sglang is told every number, off values included', async () => {
+  const { sent } = await asker('sglang')
+  expect((await sent({})).sampling).toMatchObject({
+    temperature: 1,
+    topP: 1,
+    topK: -1,
+    repetitionPenalty: 1,
+    minP: 0,
+  })
+  expect((await sent({ top_k: -1 })).sampling.topK).toBe(-1)
+})
+
+test('8.2 #4 #8: vllm is not told a temperature that nobody gave; 0 is told, top_k -1 is 0', async () => {
+  const { sent } = await asker('vllm')
+  expect((await sent({})).sampling.temperature).toBeUndefined()
+  expect((await sent({ temperature: 0, top_k: -1 })).sampling).toMatchObject({ temperature: 0, topK: 0 })
+})
+
+test('8.2 #5: tokenspeed is told all seven numbers, and where log probabilities begin', async () => {
+  const { sent } = await asker('tokenspeed')
+  const { sampling, request } = await sent({})
+  const all = {
+    temperature: 1,
+    topP: 1,
+    topK: -1,
+    minP: 0,
+    frequencyPenalty: 0,
+    presencePenalty: 0,
+    repetitionPenalty: 1,
+  }
+  expect(sampling).toMatchObject(all)
+  expect(request).toMatchObject({ logprobStartLen: -1 })
+})
+
+test('8.2 #6: trtllm always has a limit, and never echoes the prompt', async () => {
+  const { sent } = await asker('trtllm')
+  const chat = (await sent({})).request
+  expect(chat).toMatchObject({ maxTokens: 2_048, outputConfig: { excludeInputFromOutput: true } })
+  expect((await sent({ prompt: 'x' }, '/v1/completions')).request).toMatchObject({ maxTokens: 16 })
+})
+
+test('8.2 #7: mlx refuses what it cannot do before it is asked', async () => {
+  const { sent } = await asker('mlx')
+  const schema = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } }
+  for (const body of [{ stop: 'x' }, { n: 2 }, { response_format: schema }]) {
+    const { status, request, reply } = await sent(body)
+    expect([status, request]).toEqual([400, null])
+    expect(await reply.json()).toMatchObject({ error: { code: 'engine_lacks_parameter' } })
+  }
+})
+
+test.each(['sglang', 'vllm', 'mlx', 'tokenspeed', 'trtllm'] as const)(
+  '8.2 #9 #10 #11: limits, seeds, stops and biases reach %s where it has a field',
+  async (runtime) => {
+    const { sent } = await asker(runtime)
+    const limits = await sent({
+      max_tokens: 5,
+      max_completion_tokens: 9,
+      seed: 2 ** 40,
+      ignore_eos: true,
+      stop_token_ids: [3, 4],
+    })
+    const { sampling } = limits
+    const request = limits.request as Fields
+    expect(sampling.maxNewTokens ?? sampling.maxTokens ?? request.maxTokens).toBe(9)
+    expect([sampling.ignoreEos ?? request.ignoreEos, sampling.stopTokenIds ?? request.stopTokenIds]).toEqual([
+      true,
+      [3, 4],
+    ])
+    if (runtime === 'vllm' || runtime === 'mlx') expect(sampling.seed).toBe(2_147_483_647)
+    if (runtime === 'trtllm') expect(sampling.seed).toBe(2n ** 40n)
+    if (runtime === 'trtllm') return
+    const bias = await sent({ logit_bias: { '7': 1.5 } })
+    expect(
+      [...(bias.sampling.logitBias as Map<string | number, number>)].map(([id, value]) => [
+        Number(id),
+        value,
+      ]),
+    ).toEqual([[7, 1.5]])
+    const least = await sent({ min_tokens: 2 })
+    if (runtime === 'mlx') expect(least.status).toBe(400)
+    else expect(least.sampling.minNewTokens ?? least.sampling.minTokens).toBe(2)
+  },
+)
+
+test('8.2 #12 #13: the defaults of the engine fill what the client leaves out, and nothing else', async () => {
+  const defaults = JSON.stringify({ temperature: 0.7, top_p: 0.9, top_k: null, other: 1 })
+  const { sent } = await asker('sglang', {
+    engines: [{ modelInfo: { defaultSamplingParamsJson: defaults } }],
+  })
+  const { sampling } = await sent({ temperature: 0 })
+  expect(sampling).toMatchObject({ temperature: 0, topK: -1 })
+  expect(sampling.topP).toBeCloseTo(0.9)
+  const broken = await asker('sglang', { engines: [{ modelInfo: { defaultSamplingParamsJson: '{' } }] })
+  expect((await broken.sent({})).sampling).toMatchObject({ temperature: 1 })
+})
+
+test('8.2 #14 #15: formats of the answer, as each engine takes them', async () => {
+  const schema = { type: 'object', properties: { a: { type: 'string' } } }
+  const format = { type: 'json_schema', json_schema: { name: 'a', schema } }
+  for (const runtime of ['sglang', 'vllm', 'tokenspeed'] as const) {
+    const { sent } = await asker(runtime)
+    expect((await sent({ response_format: format })).sampling.jsonSchema).toBe(JSON.stringify(schema))
+    expect((await sent({ response_format: { type: 'json_object' } })).sampling.jsonSchema).toBe(
+      '{"type":"object"}',
+    )
+    expect((await sent({ response_format: format, regex: 'a+' })).status).toBe(400)
+  }
+  const { sent } = await asker('trtllm')
+  expect((await sent({ response_format: format })).request).toMatchObject({
+    guidedDecoding: { guideType: 2, guide: JSON.stringify(schema) },
+  })
+})
+
+test('8.2 #19: engines that compare stop strings get them', async () => {
+  for (const runtime of ['vllm', 'trtllm', 'tokenspeed'] as const) {
+    const { sent } = await asker(runtime)
+    const { sampling, request } = await sent({ stop: ['one two', 'b'] })
+    expect(sampling.stop ?? (request as Fields).stop).toEqual(['one two', 'b'])
+  }
+})
+
+test('8.2 #16 #17: a demanded call constrains, auto does not; a named one has the engine’s text as arguments', async () => {
+  const { sent, engine, ids } = await asker('sglang')
+  const constraintOf = ({ sampling }: { sampling: Fields }) =>
+    sampling.jsonSchema ?? sampling.structuralTag ?? null
+  expect(constraintOf(await sent({ tools: TOOLS, tool_choice: 'auto' }))).toBeNull()
+  expect(constraintOf(await sent({ tools: TOOLS, tool_choice: 'required' }))).not.toBeNull()
+  engine.answer([await ids('{"city":"Rome"}')])
+  const named = await sent({ tools: TOOLS, tool_choice: { type: 'function', function: { name: 'time' } } })
+  const { choices } = (await named.reply.json()) as { choices: { finish_reason: string; message: Fields }[] }
+  if ('jsonSchema' in named.sampling && named.sampling.jsonSchema !== undefined)
+    expect(choices[0]).toMatchObject({
+      finish_reason: 'tool_calls',
+      message: { tool_calls: [{ function: { name: 'time', arguments: '{"city":"Rome"}' } }] },
+    })
+})
+
+test('the openai client: parallel tools, reasoning, n, a schema and log probabilities, streamed and not', async () => {
+  const { gateway, engine, ids } = await openGrpcFleet({
+    engines: [{ serverInfo: { serverArgs: { tool_call_parser: 'qwen', reasoning_parser: 'qwen3' } } }],
+  })
+  const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
+  const call = (name: string) =>
+    `<tool_call>\n{"name": "${name}", "arguments": {"city": "Rome"}}\n</tool_call>`
+  const text = `<think>let me see</think>${call('weather')}\n${call('time')}`
+  engine.answer((await ids(text)).map((id) => [id]))
+  const messages = [{ role: 'user' as const, content: 'hi' }]
+  const tools = TOOLS
+  const whole = await client.chat.completions.create({ model: 'test-model', messages, tools })
+  const message = whole.choices[0].message as OpenAI.ChatCompletionMessage & { reasoning_content?: string }
+  const named = (calls: readonly { readonly function?: { readonly name?: string } }[] | undefined) =>
+    (calls ?? []).map((one) => one.function?.name)
+  expect(named(message.tool_calls as never)).toEqual(['weather', 'time'])
+  expect([message.reasoning_content, whole.choices[0].finish_reason]).toEqual(['let me see', 'tool_calls'])
+  const stream = client.chat.completions.stream({ model: 'test-model', messages, tools })
+  const final = await stream.finalChatCompletion()
+  expect(named(final.choices[0].message.tool_calls as never)).toEqual(['weather', 'time'])
+
+  const [a, b] = [await ids('{"a":1}'), await ids('{"a":2}')]
+  engine.script = ({ request }) => [...engine.steps([a], {}, request), ...engine.steps([b], {}, request)]
+  const two = await client.chat.completions.create({
+    model: 'test-model',
+    messages,
+    n: 2,
+    response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } },
+  })
+  expect(two.choices.map((choice) => choice.message.content)).toEqual(['{"a":1}', '{"a":2}'])
+})

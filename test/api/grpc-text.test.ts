@@ -1,0 +1,97 @@
+/** Text completions and native generation over engines that are reached over gRPC. @source grpc facts 8.2 */
+import { expect, test } from 'vitest'
+import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
+
+const model = 'test-model'
+const names = (engine: { calls: readonly { request: object }[] }) =>
+  engine.calls.map(({ request }) => (request as { requestId: string }).requestId)
+
+async function echoing(count = 1) {
+  const fleet = await openGrpcFleet({ engines: Array.from({ length: count }, () => ({})) })
+  const tokens = await fleet.ids(' jumps over')
+  for (const engine of fleet.engines) engine.answer(tokens.map((id) => [id]))
+  return { ...fleet, tokens }
+}
+
+test('8.2 #40 #41: three prompts are three calls to one worker; echo and suffix stand around each', async () => {
+  const { engines, post, tokens } = await echoing(3)
+  const prompt = ['the fox', 'the dog', 'the cat']
+  const reply = await post('/v1/completions', { model, prompt, echo: true, suffix: '.' })
+  const { choices, usage } = (await reply.json()) as {
+    choices: { text: string; index: number }[]
+    usage: object
+  }
+  expect(choices.map(({ text, index }) => [index, text])).toEqual(
+    prompt.map((text, index) => [index, `${text} jumps over.`]),
+  )
+  expect(usage).toMatchObject({ prompt_tokens: 21, completion_tokens: 3 * tokens.length })
+  expect(engines.map(({ calls }) => calls.length).sort()).toEqual([0, 0, 3])
+  const streamed = eventsOf(
+    await (await post('/v1/completions', { model, prompt, stream: true, echo: true })).text(),
+  )
+  const pieces = streamed
+    .slice(0, -1)
+    .map((data) => JSON.parse(data).choices[0] as { index: number; text: string })
+  for (const [index, text] of prompt.entries())
+    expect(pieces.flatMap((piece) => (piece.index === index ? piece.text : [])).join('')).toBe(
+      `${text} jumps over`,
+    )
+})
+
+test('8.2 #40: one failing prompt fails the request and takes the others back', async () => {
+  const { engine, post } = await echoing()
+  engine.script = ({ request }) => {
+    const { tokenized } = request as unknown as { tokenized: { originalText: string } }
+    if (tokenized.originalText === 'bad') return [{ status: 3, details: 'no' }]
+    return [{ chunk: { tokenIds: [], promptTokens: 1 } }, { hang: true }]
+  }
+  const reply = await post('/v1/completions', { model, prompt: ['a', 'bad', 'c'], stream: true })
+  expect(await reply.text()).toContain('engine_invalid_argument')
+  await until(() => engine.aborted.length === 2)
+})
+
+test('completions carry log probabilities, and the best of several', async () => {
+  const { engine, post, ids } = await echoing()
+  const [a, b] = [await ids('good'), await ids('bad')]
+  const of = (tokens: number[], value: number) => ({
+    outputLogprobs: { tokenLogprobs: tokens.map(() => value), tokenIds: tokens, topLogprobs: [] },
+  })
+  engine.script = ({ request }) => [
+    ...engine.steps([b], of(b, -3), request),
+    ...engine.steps([a], of(a, -1), request),
+  ]
+  const reply = await post('/v1/completions', { model, prompt: 'x', best_of: 2, n: 1, logprobs: 0 })
+  const { choices } = (await reply.json()) as {
+    choices: { text: string; logprobs: { token_logprobs: number[] } }[]
+  }
+  expect([choices.length, choices[0].text]).toEqual([1, 'good'])
+  expect(choices[0].logprobs.token_logprobs).toEqual(a.map(() => -1))
+})
+
+test('8.2 #38: generate answers with a list, and a stream ends with [DONE]', async () => {
+  const { post, tokens } = await echoing()
+  const reply = await post('/generate', { model, text: 'the fox' })
+  expect(await reply.json()).toMatchObject([
+    {
+      text: ' jumps over',
+      output_ids: tokens,
+      meta_info: { finish_reason: { type: 'stop' }, prompt_tokens: 7 },
+    },
+  ])
+  const data = eventsOf(
+    await (await post('/generate', { text: 'the fox', stream: true, rid: 'mine' })).text(),
+  )
+  expect(data.at(-1)).toBe('[DONE]')
+  const frames = data.slice(0, -1).map((text) => JSON.parse(text))
+  expect(frames.at(-1)).toMatchObject({ text: ' jumps over', index: 0, meta_info: { id: 'mine-0' } })
+  expect(frames.slice(0, -1).flatMap((frame) => frame.output_ids)).toEqual(tokens)
+})
+
+test('8.2 #39: generate refuses negative ids, nested ids and a missing prompt', async () => {
+  const { engine, post } = await echoing()
+  for (const body of [{ input_ids: [-1] }, { input_ids: [[1], [2]] }, {}])
+    expect((await post('/generate', { model, ...body })).status).toBe(400)
+  expect(engine.calls).toHaveLength(0)
+  await post('/generate', { model, input_ids: [5, 6], rid: 'mine' })
+  expect(names(engine)).toEqual(['mine'])
+})

@@ -1,0 +1,270 @@
+/** A real gRPC server that plays an engine: every answer is the test's, and every request is remembered. */
+import {
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type sendUnaryData,
+} from '@grpc/grpc-js'
+import * as common from '../../proto/gen/common.ts'
+import * as mlx from '../../proto/gen/mlx-engine.ts'
+import * as sglang from '../../proto/gen/sglang-scheduler.ts'
+import * as tokenspeed from '../../proto/gen/tokenspeed-scheduler.ts'
+import * as trtllm from '../../proto/gen/trtllm-service.ts'
+import * as vllm from '../../proto/gen/vllm-engine.ts'
+
+export type EngineName = 'sglang' | 'vllm' | 'trtllm' | 'mlx' | 'tokenspeed'
+
+const CODECS = {
+  sglang: { ...sglang, paths: sglang.SglangScheduler },
+  vllm: { ...vllm, paths: vllm.VllmEngine },
+  trtllm: { ...trtllm, paths: trtllm.TrtllmService },
+  mlx: { ...mlx, paths: mlx.MlxEngine },
+  tokenspeed: { ...tokenspeed, paths: tokenspeed.TokenSpeedScheduler },
+} as const
+
+/** A message of the stream, a pause in milliseconds, a wait for whatever, or the status that ends it. */
+export type Step =
+  | { readonly chunk: Record<string, unknown> }
+  | { readonly complete: Record<string, unknown> }
+  | { readonly bytes: Buffer }
+  | { readonly waitFor: Promise<unknown> }
+  | { readonly status: number; readonly details?: string }
+  | { readonly hang: true }
+
+export interface GenerateCall {
+  readonly request: Record<string, unknown>
+  readonly bytes: Buffer
+  readonly metadata: ReadonlyMap<string, string>
+  isCancelled: boolean
+  readonly cancelled: Promise<void>
+}
+
+export interface ScriptedEngineOptions {
+  readonly runtime?: EngineName
+  readonly model?: string
+  /** Of GetModelInfo, beside what every engine here says. */
+  readonly modelInfo?: Record<string, unknown>
+  readonly serverInfo?: Record<string, unknown>
+  readonly loads?: readonly Record<string, unknown>[]
+  readonly health?: Record<string, unknown>
+  readonly embedding?: (ids: readonly number[]) => readonly number[]
+  readonly port?: number
+}
+
+type Script = (call: GenerateCall) => readonly Step[]
+
+export class ScriptedEngine {
+  readonly calls: GenerateCall[] = []
+  /** Ids that were taken back, in order. */
+  readonly aborted: string[] = []
+  readonly abortBytes: Buffer[] = []
+  readonly embedded: (readonly number[])[] = []
+  readonly kvRequests: common.SubscribeKvEventsRequest[] = []
+  script: Script = () => []
+  url = ''
+  port = 0
+  readonly runtime: EngineName
+  readonly #server = new Server({ 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 })
+  readonly #options: ScriptedEngineOptions
+
+  constructor(options: ScriptedEngineOptions) {
+    this.#options = options
+    this.runtime = options.runtime ?? 'sglang'
+  }
+
+  async start(): Promise<this> {
+    const { paths } = CODECS[this.runtime]
+    const service: Record<string, unknown> = {}
+    const handlers: Record<string, unknown> = {}
+    const raw = (bytes: Buffer) => bytes
+    const add = (path: string | undefined, handler: unknown, responseStream = false) => {
+      if (path === undefined) return
+      service[path] = {
+        path,
+        requestStream: false,
+        responseStream,
+        requestSerialize: raw,
+        requestDeserialize: raw,
+        responseSerialize: raw,
+        responseDeserialize: raw,
+      }
+      handlers[path] = handler
+    }
+    const unary =
+      (answer: (body: Buffer) => Buffer) =>
+      (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) =>
+        reply(null, answer(call.request))
+    const all = paths as Record<string, string | undefined>
+    add(paths.Generate, (call: ServerWritableStream<Buffer, Buffer>) => void this.#generate(call), true)
+    add(
+      paths.HealthCheck,
+      unary(() =>
+        this.#encode('HealthCheckResponse', this.#options.health ?? { healthy: true, status: 'OK' }),
+      ),
+    )
+    add(
+      paths.GetModelInfo,
+      unary(() => this.#encode('GetModelInfoResponse', this.#modelInfo())),
+    )
+    add(
+      paths.GetServerInfo,
+      unary(() => this.#encode('GetServerInfoResponse', this.#options.serverInfo ?? {})),
+    )
+    add(
+      paths.Abort,
+      unary((body) => this.#abort(body)),
+    )
+    if (this.#options.loads !== undefined)
+      add(
+        all.GetLoads,
+        unary(() => this.#encode('GetLoadsResponse', { loads: this.#options.loads })),
+      )
+    add(
+      all.FlushCache,
+      unary(() => common.encodeFlushCacheResponse({ success: true })),
+    )
+    add(
+      all.StartProfile,
+      unary(() => common.encodeProfileResponse({ success: true })),
+    )
+    add(
+      all.StopProfile,
+      unary(() => common.encodeProfileResponse({ success: true })),
+    )
+    if (this.#options.embedding !== undefined)
+      add(
+        all.Embed,
+        unary((body) => this.#embed(body)),
+      )
+    this.#server.addService(service as never, handlers as never)
+    this.port = await new Promise<number>((resolve, reject) =>
+      this.#server.bindAsync(
+        `127.0.0.1:${this.#options.port ?? 0}`,
+        ServerCredentials.createInsecure(),
+        (error, port) => (error === null ? resolve(port) : reject(error)),
+      ),
+    )
+    this.url = `grpc://127.0.0.1:${this.port}`
+    return this
+  }
+
+  /** Ids in as many chunks as there are lists, then a whole choice as this engine ends it. */
+  answer(chunks: readonly (readonly number[])[], end: Record<string, unknown> = {}): this {
+    this.script = ({ request }) => this.steps(chunks, end, request)
+    return this
+  }
+
+  steps(
+    chunks: readonly (readonly number[])[],
+    end: Record<string, unknown>,
+    request: Record<string, unknown>,
+    index = 0,
+  ): Step[] {
+    const isStream = (request.stream ?? request.streaming) === true
+    const all = chunks.flat()
+    const last = chunks.at(-1) ?? []
+    const isTrt = this.runtime === 'trtllm'
+    const kept = !isStream || isTrt ? all : this.runtime === 'mlx' ? [] : last
+    const counts = { promptTokens: 7, cachedTokens: 0 }
+    const place = isTrt
+      ? { sequenceIndex: index }
+      : { index: this.runtime === 'sglang' && !isStream ? 0 : index }
+    let soFar = 0
+    const steps: Step[] = []
+    if (isStream)
+      for (const tokenIds of chunks) {
+        soFar += tokenIds.length
+        const completionTokens = this.runtime === 'vllm' ? tokenIds.length : soFar
+        steps.push({ chunk: { ...counts, ...place, tokenIds, completionTokens } })
+      }
+    const completionTokens = this.runtime === 'vllm' && isStream ? last.length : all.length
+    const ids = isTrt ? { outputTokenIds: kept } : { outputIds: kept }
+    steps.push({ complete: { ...counts, ...place, ...ids, completionTokens, finishReason: 'stop', ...end } })
+    return steps
+  }
+
+  async received(nth = 1): Promise<GenerateCall> {
+    const endsAt = performance.now() + 5_000
+    while (this.calls.length < nth) {
+      if (performance.now() > endsAt) throw new Error(`no call ${nth}`)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    return this.calls[nth - 1]
+  }
+
+  async close(): Promise<void> {
+    this.#server.forceShutdown()
+  }
+
+  #encode(message: string, fields: Record<string, unknown>): Buffer {
+    const codec = CODECS[this.runtime] as unknown as Record<string, (fields: unknown) => Buffer>
+    return codec[`encode${message}`](fields)
+  }
+
+  #decode(message: string, bytes: Buffer): Record<string, never> {
+    const codec = CODECS[this.runtime] as unknown as Record<string, (bytes: Buffer) => Record<string, never>>
+    return codec[`decode${message}`](bytes)
+  }
+
+  #modelInfo(): Record<string, unknown> {
+    const { model = 'test-model', modelInfo } = this.#options
+    const name = this.runtime === 'trtllm' ? { modelId: model } : { servedModelName: model }
+    return { ...name, tokenizerPath: 'weir:sample', isGeneration: true, ...modelInfo }
+  }
+
+  #abort(body: Buffer): Buffer {
+    const { requestId, requestIds } = this.#decode('AbortRequest', body) as {
+      requestId?: string
+      requestIds?: string[]
+    }
+    this.abortBytes.push(body)
+    this.aborted.push(...(requestIds ?? [requestId ?? '']))
+    return Buffer.alloc(0)
+  }
+
+  #embed(body: Buffer): Buffer {
+    const { tokenized } = this.#decode('EmbedRequest', body) as unknown as {
+      tokenized: { inputIds: number[] }
+    }
+    this.embedded.push(tokenized.inputIds)
+    const embedding = this.#options.embedding?.(tokenized.inputIds) ?? []
+    return this.#encode('EmbedResponse', {
+      embedding,
+      promptTokens: tokenized.inputIds.length,
+      embeddingDim: embedding.length,
+    })
+  }
+
+  async #generate(stream: ServerWritableStream<Buffer, Buffer>): Promise<void> {
+    const cancelled = Promise.withResolvers<void>()
+    const call: GenerateCall = {
+      request: this.#decode('GenerateRequest', stream.request),
+      bytes: stream.request,
+      metadata: new Map(
+        Object.entries(stream.metadata.getMap()).map(([name, value]) => [name, String(value)]),
+      ),
+      isCancelled: false,
+      cancelled: cancelled.promise,
+    }
+    stream.on('cancelled', () => {
+      call.isCancelled = true
+      cancelled.resolve()
+    })
+    this.calls.push(call)
+    for (const step of this.script(call)) {
+      if (call.isCancelled) return
+      if ('hang' in step) return
+      if ('waitFor' in step) await step.waitFor
+      else if ('status' in step) {
+        stream.emit('error', { code: step.status, details: step.details ?? '' })
+        return
+      } else stream.write('bytes' in step ? step.bytes : this.#encode('GenerateResponse', step))
+    }
+    stream.end()
+  }
+}
+
+export function startScriptedEngine(options: ScriptedEngineOptions = {}): Promise<ScriptedEngine> {
+  return new ScriptedEngine(options).start()
+}
