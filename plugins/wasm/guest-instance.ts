@@ -4,9 +4,10 @@
  *
  * @source wasm facts 13 (what version 1.0.3 of the host SDK does and does not do), 13.1, 14
  */
-import { createPlugin, type ExtismPluginOptions } from '@extism/extism'
+import type { ExtismPluginOptions } from '@extism/extism'
 import { HOST_NAMESPACE } from '../../wasm-sdk/abi.ts'
 import { KERNEL_NAMESPACE, WASI_NAMESPACE } from './check-module.ts'
+import { createPlugin } from './extism.ts'
 import { GuestExchange } from './guest-exchange.ts'
 import { GuestKernel, type ImportTable } from './guest-kernel.ts'
 import { GuestLog } from './guest-log.ts'

@@ -95,7 +95,13 @@ test('a stranger’s policy hears KV events of the workers that have them, while
   const heard = new Map<string, KvEventListener>()
   const closed: string[] = []
   const feed = definePlugin({
-    manifest: { name: 'feed', version: '0.0.0', description: 'events', config: Type.Object({}) },
+    manifest: {
+      name: 'feed',
+      version: '0.0.0',
+      description: 'events',
+      config: Type.Object({}),
+      provides: [KvEvents],
+    },
     register(host) {
       host.provide(KvEvents, {
         covers: (worker: WorkerEntry) => worker.slot !== 2,

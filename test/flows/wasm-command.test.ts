@@ -175,9 +175,9 @@ describe('weir wasm test', () => {
       title: 'limits',
       steps: [steps('/loop', pass), steps('/grow', pass), steps('/pass', pass)],
     }
-    const { code, out } = await play(cases, '--timeout-ms', '300', '--memory-pages', '64')
+    const { code, out } = await play(cases, '--timeout-ms', '1500', '--memory-pages', '64')
     expect(code).toBe(1)
-    expect(out).toContain('the call failed: the call took longer than 300 ms')
+    expect(out).toContain('the call failed: the call took longer than 1500 ms')
     expect(out).toContain('the gateway answers 500 wasm_module_failed (on_failure closed)')
     expect(out).toContain('its memory was near the limit of 4.0 MiB')
     expect(out).toContain('3 steps in 1 case: 1 ok, 2 not')
@@ -261,7 +261,9 @@ describe('a running gateway', () => {
     expect(added.out).toMatch(/^teapot is registered as [\da-f-]{36}, attached to OnRequest\n$/)
     const reply = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
     expect(reply.status).toBe(418)
-    expect((await atGateway('list')).out).toMatch(/^teapot +[\da-f-]{36} +OnRequest +\d+ KiB +1 /m)
+    expect((await atGateway('list')).out).toMatch(
+      /^teapot +[\da-f-]{36} +OnRequest +in use +[\da-f]{12} +\d+ KiB +1 /m,
+    )
     const { modules } = JSON.parse((await atGateway('list', '--json')).out)
     expect(modules[0].module_meta.file_path).toBe(join(folder, 'teapot/build/module.wasm'))
     expect(await atGateway('remove', 'teapot')).toMatchObject({
