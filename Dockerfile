@@ -7,6 +7,7 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY kernel kernel
 COPY plugins plugins
 COPY wasm-sdk wasm-sdk
+COPY proto proto
 RUN npm run --silent build && rm -f dist/.tsbuildinfo
 
 FROM node:22-bookworm-slim AS packages

@@ -23,7 +23,7 @@ export default defineConfig({
           name: 'unit',
           server,
           // Property tests take their time on a busy machine.
-          testTimeout: 30_000,
+          testTimeout: 60_000,
           include: [
             'kernel/**/*.test.ts',
             'plugins/**/*.test.ts',
@@ -35,14 +35,14 @@ export default defineConfig({
       },
       {
         ...source,
-        test: { name: 'architecture', include: ['test/architecture/**/*.test.ts'], testTimeout: 30_000 },
+        test: { name: 'architecture', include: ['test/architecture/**/*.test.ts'], testTimeout: 60_000 },
       },
       { ...source, test: { name: 'contract', include: ['test/contract/**/*.test.ts'] } },
       {
         ...source,
-        test: { name: 'api', server, include: ['test/api/**/*.test.ts'], pool: 'forks', testTimeout: 20_000 },
+        test: { name: 'api', server, include: ['test/api/**/*.test.ts'], pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000 },
       },
-      { test: { name: 'flows', include: ['test/flows/**/*.test.ts'], pool: 'forks', testTimeout: 60_000 } },
+      { test: { name: 'flows', include: ['test/flows/**/*.test.ts'], pool: 'forks', testTimeout: 180_000, hookTimeout: 60_000 } },
     ],
   },
 })
