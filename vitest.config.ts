@@ -40,9 +40,24 @@ export default defineConfig({
       { ...source, test: { name: 'contract', include: ['test/contract/**/*.test.ts'] } },
       {
         ...source,
-        test: { name: 'api', server, include: ['test/api/**/*.test.ts'], pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000 },
+        test: {
+          name: 'api',
+          server,
+          include: ['test/api/**/*.test.ts'],
+          pool: 'forks',
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
       },
-      { test: { name: 'flows', include: ['test/flows/**/*.test.ts'], pool: 'forks', testTimeout: 180_000, hookTimeout: 60_000 } },
+      {
+        test: {
+          name: 'flows',
+          include: ['test/flows/**/*.test.ts'],
+          pool: 'forks',
+          testTimeout: 180_000,
+          hookTimeout: 60_000,
+        },
+      },
     ],
   },
 })
