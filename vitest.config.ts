@@ -16,6 +16,8 @@ const server = { deps: { inline: [/@modelcontextprotocol\/sdk/, /eventsource-par
 
 export default defineConfig({
   test: {
+    // Most of the time is spent waiting, also on a machine with two cores.
+    maxWorkers: 2,
     projects: [
       {
         ...source,
@@ -53,6 +55,9 @@ export default defineConfig({
         test: {
           name: 'flows',
           include: ['test/flows/**/*.test.ts'],
+          // Whole gateways, some on their default ports, so one file at a time, after the others.
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
           pool: 'forks',
           testTimeout: 180_000,
           hookTimeout: 60_000,
