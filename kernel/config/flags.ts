@@ -107,14 +107,6 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
     help: 'one log line per request',
   },
   {
-    flag: 'validate',
-    env: null,
-    path: ['plugins', 'proxy', 'validate'],
-    kind: 'text',
-    placeholder: 'how',
-    help: 'routing: check what routing needs; full: check every documented rule of a body',
-  },
-  {
     flag: 'grace-ms',
     env: null,
     path: ['kernel', 'shutdown', 'graceMs'],

@@ -20,6 +20,7 @@ const schemas = {
     controlPlaneKeys: Type.Array(Type.String(), { default: [], secret: true }),
   }),
   health: Type.Object({}),
+  'http-workers': Type.Object({}),
   openapi: Type.Object({}),
   pairs: Type.Object({}),
   policies: Type.Object({}),
@@ -73,6 +74,7 @@ describe('loadConfig', () => {
     expect(Object.keys(config.plugins)).toEqual([
       'auth',
       'health',
+      'http-workers',
       'openapi',
       'pairs',
       'policies',
@@ -163,6 +165,7 @@ describe('loadConfig', () => {
     const config = await load({ overrides: flags(given, { without: ['auth', 'openapi'] }) })
     expect(Object.keys(config.plugins)).toEqual([
       'health',
+      'http-workers',
       'pairs',
       'policies',
       'proxy',

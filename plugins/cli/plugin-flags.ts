@@ -3,6 +3,7 @@ import { CONFIG_FLAGS, type ConfigFlag } from '../../kernel/config/flags.ts'
 import { authFlags } from '../auth/flags.ts'
 import { limitsFlags } from '../limits/flags.ts'
 import { policiesFlags } from '../policies/flags.ts'
+import { proxyFlags } from '../proxy/flags.ts'
 import { storageFlags } from '../storage/flags.ts'
 import { workersFlags } from '../workers/flags.ts'
 
@@ -14,6 +15,7 @@ export const CATALOG_FLAGS: readonly ConfigFlag[] = [
   ...authFlags,
   ...storageFlags,
   ...limitsFlags,
+  ...proxyFlags,
 ]
 
 /** Where a command line says that plugins of others come from. */

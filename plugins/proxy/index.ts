@@ -1,6 +1,7 @@
 /** The proxy plugin: inference over HTTP workers, and what there is to know about their models. */
 import { Auth, definePlugin } from '#kernel'
 import { proxyConfig } from './config.ts'
+import { proxyFlags } from './flags.ts'
 import { inferenceRoutes } from './inference-routes.ts'
 import { infoRoutes, modelRoutes, modelsRoute } from './info-routes.ts'
 import { rerankRoutes } from './rerank-routes.ts'
@@ -12,6 +13,7 @@ export default definePlugin({
     description: 'Chat, completions, generation, embeddings, classification and reranking by workers.',
     usesOptionally: [Auth],
     config: proxyConfig,
+    flags: proxyFlags,
   },
   register(host, config) {
     for (const route of inferenceRoutes(host, config)) host.route(route)
