@@ -5,14 +5,11 @@ import { defineConfig } from 'vitest/config'
 const source = {
   // Examples know the gateway by its name, as packages of others do.
   resolve: {
-    conditions: ['source'],
+    conditions: ['weir-source'],
     alias: { weir: fileURLToPath(new URL('./kernel/index.ts', import.meta.url)) },
   },
-  ssr: { resolve: { conditions: ['source'] } },
+  ssr: { resolve: { conditions: ['weir-source'] } },
 }
-
-/** Under the condition `source` this package gives TypeScript, which Node does not take from a package. */
-const server = { deps: { inline: [/@modelcontextprotocol\/sdk/, /eventsource-parser/] } }
 
 export default defineConfig({
   test: {
@@ -23,7 +20,6 @@ export default defineConfig({
         ...source,
         test: {
           name: 'unit',
-          server,
           // Property tests take their time on a busy machine.
           testTimeout: 60_000,
           include: [
@@ -44,7 +40,6 @@ export default defineConfig({
         ...source,
         test: {
           name: 'api',
-          server,
           include: ['test/api/**/*.test.ts'],
           pool: 'forks',
           testTimeout: 60_000,

@@ -64,7 +64,7 @@ function setUp(options: Partial<DataThreadsOptions> = {}) {
     shared: new SharedMemory(),
     config: {},
     onExit: (index) => exits.push(index),
-    execArgv: ['--conditions=source', '--no-warnings'],
+    execArgv: ['--conditions=weir-source', '--no-warnings'],
     ...options,
   })
   open.push(threads)

@@ -17,7 +17,7 @@ async function askOnThread(memory: SharedMemory, asks: readonly Ask[], canAsk = 
   const thread = new Worker(new URL('./fixtures/asking-thread.ts', import.meta.url), {
     workerData,
     transferList: canAsk ? [port2] : [],
-    execArgv: ['--conditions=source', '--no-warnings'],
+    execArgv: ['--conditions=weir-source', '--no-warnings'],
   })
   const [answers] = await once(thread, 'message')
   port1.close()

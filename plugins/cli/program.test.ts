@@ -19,7 +19,7 @@ afterAll(() => rmSync(dir, { recursive: true }))
 
 /** Runs the real command in a process of its own, with nothing of this one's environment. */
 async function weir(args: readonly string[], env: Record<string, string> = {}) {
-  const child: ChildProcess = spawn(process.execPath, ['--conditions=source', CLI, ...args], {
+  const child: ChildProcess = spawn(process.execPath, ['--conditions=weir-source', CLI, ...args], {
     env: { PATH: process.env.PATH ?? '', ...env },
     cwd: dir,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -163,7 +163,7 @@ describe('a port that is taken', () => {
 
 describe('weir sim', () => {
   test('ends soon after SIGTERM', async () => {
-    const child = spawn(process.execPath, ['--conditions=source', CLI, 'sim', '--port', '0'], {
+    const child = spawn(process.execPath, ['--conditions=weir-source', CLI, 'sim', '--port', '0'], {
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     const exit = once(child, 'exit')
