@@ -35,7 +35,7 @@ export default defineConfig({
         ...source,
         test: { name: 'architecture', include: ['test/architecture/**/*.test.ts'], testTimeout: 60_000 },
       },
-      { ...source, test: { name: 'contract', include: ['test/contract/**/*.test.ts'] } },
+      { ...source, test: { name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 60_000 } },
       {
         ...source,
         test: {
