@@ -41,7 +41,6 @@ import { Services } from './plugin/services.ts'
 import type { ThreadLink } from './threads/link.ts'
 import type { SharedMemory } from './threads/shared-memory.ts'
 import { CallMeters } from './upstream/call-meter.ts'
-import { HttpTransport } from './upstream/http-transport.ts'
 import { ThreadUpstream } from './upstream/thread-upstream.ts'
 
 /** Plugins by name, each imported only when it is enabled. */
@@ -152,7 +151,6 @@ export class GatewayThread {
     this.generations = new ThreadGenerations(this.upstream)
     if (workerMetrics !== null && link.isControl) this.#watchProcess(workerMetrics)
     if (link.isControl) breakerMetrics?.watch(this.balance)
-    this.upstream.addTransport(new HttpTransport(kernel.upstream))
     table.onChange((next) => {
       this.upstream.onWorkersChanged(next.workers)
       this.generations.onWorkersChanged()

@@ -4,7 +4,7 @@ import type { RequestContext } from './request.ts'
 import type { HeaderList } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 import type { WorkerControl } from './worker-control.ts'
-import type { WorkerReply } from './worker-reply.ts'
+import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
 export interface RelayOptions {
   /** As the client sent it; aliases are resolved here and rewritten in the body. Null takes any worker. Default: what the body says. */
@@ -17,18 +17,6 @@ export interface RelayOptions {
   readonly method?: string
   /** Sends to exactly this worker: no policy and no hook chooses, and nobody else is tried. Default: the balance picks by `model`. */
   readonly worker?: WorkerEntry
-}
-
-export interface WorkerCall {
-  readonly method: string
-  /** Appended to the worker's base URL. */
-  readonly path: string
-  readonly headers?: HeaderList
-  readonly body?: string | Buffer
-  /** For the whole call, in milliseconds. */
-  readonly timeoutMs: number
-  /** Longer bodies fail. Default 16 MiB. */
-  readonly maxBodyBytes?: number
 }
 
 export interface Upstream {
@@ -58,7 +46,7 @@ export interface Upstream {
    */
   collect(ctx: RequestContext, options: RelayOptions): Promise<WorkerReply>
   /**
-   * A call outside the hot path: probes, discovery, fan-outs. Any status resolves; transport trouble rejects with
+   * A call outside the hot path, for workers whose connection mode takes such calls. Any status resolves; transport trouble rejects with
    * UpstreamFailure, which a handler may leave uncaught: the client then gets the documented 502 or 504.
    */
   call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>

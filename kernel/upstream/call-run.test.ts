@@ -87,7 +87,7 @@ class Stage {
         canonicalModel: (model: string) => model,
         pick: (_ctx: RelayContext, model: string, options?: PickOptions) => this.#pick(model, options),
       },
-      outgoing: new OutgoingHeaders([]),
+      outgoing: new OutgoingHeaders([], transports),
       transports,
       limits: new WorkerLimits(LIMITS),
       retry: new RetryRules(retry),

@@ -7,17 +7,15 @@ import type { Logger } from '../contracts/log.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import { type HeaderList, type Transport, UpstreamFailure } from '../contracts/transport.ts'
-import type { RelayOptions, Upstream, WorkerCall } from '../contracts/upstream.ts'
+import type { RelayOptions, Upstream } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { WorkerControl } from '../contracts/worker-control.ts'
-import type { WorkerReply } from '../contracts/worker-reply.ts'
+import type { WorkerCall, WorkerReply } from '../contracts/worker-reply.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { CallMeters } from './call-meter.ts'
 import { type CallParts, WorkerLimits } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { CollectedRequest, collect } from './collect.ts'
-import { CONTROL_POOL, callWorker } from './control-call.ts'
-import { HttpTransport } from './http-transport.ts'
 import { OutgoingHeaders } from './outgoing.ts'
 import { ANY_MODEL, Relay } from './relay.ts'
 import { RetryRules } from './retry.ts'
@@ -36,15 +34,14 @@ export interface ThreadUpstreamOptions {
 export class ThreadUpstream implements Upstream {
   readonly balance: WorkerBalance
   readonly #parts: CallParts
-  /** For control calls: probes must not wait behind, or share connections with, the traffic. */
-  readonly #control = new HttpTransport(CONTROL_POOL)
 
   constructor({ balance, config, retry, log, meters }: ThreadUpstreamOptions) {
     this.balance = balance
+    const transports = new Transports()
     this.#parts = {
       balance,
-      outgoing: new OutgoingHeaders(config.forwardHeaders),
-      transports: new Transports(),
+      outgoing: new OutgoingHeaders(config.forwardHeaders, transports),
+      transports,
       limits: new WorkerLimits(config),
       retry: new RetryRules(retry),
       meters,
@@ -84,12 +81,10 @@ export class ThreadUpstream implements Upstream {
 
   onWorkersChanged(workers: readonly WorkerEntry[]): void {
     for (const transport of this.#parts.transports.all()) transport.onWorkersChanged(workers)
-    this.#control.forgetUnconnected()
   }
 
   close(): void {
-    for (const transport of this.#parts.transports.all()) transport.close()
-    this.#control.close()
+    this.#parts.transports.close()
   }
 
   relay(ctx: RelayContext, options: RelayOptions): void {
@@ -136,6 +131,6 @@ export class ThreadUpstream implements Upstream {
   }
 
   call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply> {
-    return callWorker(this.#control, worker, call)
+    return this.#parts.transports.call(worker, call)
   }
 }

@@ -1,6 +1,6 @@
 /** @hot Writes the head of a request as text, and keeps out of it whatever could end a line early. */
-import type { UpstreamRequest } from '../../contracts/transport.ts'
-import { isFieldValue, isToken } from './header-bytes.ts'
+import type { UpstreamRequest } from '#kernel'
+import { isFieldValue, isToken } from '#kernel'
 
 /** The unchanging parts of the heads of one worker's requests. */
 export interface HeadTemplate {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { HeaderList } from '../../contracts/transport.ts'
+import type { HeaderList } from '../../../kernel/contracts/transport.ts'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
 
 const MAX_HEADER_BYTES = 4096

@@ -1,9 +1,15 @@
 import { describe, expect, test } from 'vitest'
+import type { AuthService } from '../../kernel/contracts/auth.ts'
+import type { RelayContext } from '../../kernel/contracts/reply-sink.ts'
+import { OutgoingHeaders } from '../../kernel/upstream/outgoing.ts'
+import { Transports } from '../../kernel/upstream/transports.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
-import type { AuthService } from '../contracts/auth.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
-import { OutgoingHeaders } from './outgoing.ts'
-import { toWorkerRequest } from './worker-request.ts'
+import { CONTROL_POOL } from './control-call.ts'
+import { httpControl } from './http-control.ts'
+import { HttpTransport } from './http-transport.ts'
+
+const transports = new Transports()
+transports.addControl(httpControl(new HttpTransport(CONTROL_POOL)))
 
 const local = workerEntry({ slot: 0 })
 const openAi = workerEntry({
@@ -30,7 +36,7 @@ function context(headers: Record<string, string>, forwarded: readonly string[] =
 }
 
 function headersOf(worker = local, given: Record<string, string> = {}, forwarded: readonly string[] = []) {
-  const outgoing = new OutgoingHeaders(['authorization'])
+  const outgoing = new OutgoingHeaders(['authorization'], transports)
   outgoing.auth = { isGatewayKey: (key) => key.includes('gate') } as AuthService
   const list = outgoing.of(context(given, forwarded), worker)
   const pairs = Array.from({ length: list.length / 2 }, (_, i) => [list[2 * i], list[2 * i + 1]])
@@ -93,24 +99,5 @@ describe('credentials (routes facts 4.7; routing facts 4.8)', () => {
       isExternal: true,
     })
     expect(headersOf(keyed(other))).toEqual({ authorization: 'Bearer own' })
-  })
-})
-
-describe('the body for one worker', () => {
-  const options = { model: 'm', stream: false, path: '/generate' }
-  const bodyFor = (worker: typeof local, body: string) =>
-    toWorkerRequest(context({}), options, new OutgoingHeaders([]), worker, Buffer.from(body)).body?.toString()
-  const rank = { ...local, dataParallel: { baseUrl: 'http://h:1', rank: 2, size: 4 } }
-
-  test('says which data-parallel rank is meant, in place of what the client said (routing facts 2.4)', () => {
-    expect(bodyFor(rank, '{"text":"a", "data_parallel_rank":9}')).toBe('{"data_parallel_rank":2,"text":"a"}')
-    expect(bodyFor(local, '{"text":"a", "data_parallel_rank":9}')).toBe(
-      '{"text":"a", "data_parallel_rank":9}',
-    )
-  })
-
-  test('stays as it is when it is no JSON object', () => {
-    expect(bodyFor(rank, '')).toBe('')
-    expect(bodyFor(rank, '[1]')).toBe('[1]')
   })
 })

@@ -1,8 +1,5 @@
 /** Credentials as cloud services want them, which differs from what inference engines take. @hot */
-import type { AuthService } from '../contracts/auth.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
-import type { HeaderList } from '../contracts/transport.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
+import type { HeaderList, RequestContext, WorkerEntry } from '#kernel'
 
 /** Sent when the client names no version. @source routing facts 4.8 */
 const ANTHROPIC_VERSION = '2023-06-01'
@@ -12,7 +9,7 @@ const ANTHROPIC_DOMAIN = 'anthropic.com'
 const takesApiKey = new WeakMap<WorkerEntry, boolean>()
 
 /** True for workers that want `x-api-key` in place of a bearer token. */
-export function wantsApiKey(worker: WorkerEntry): boolean {
+function wantsApiKey(worker: WorkerEntry): boolean {
   let known = takesApiKey.get(worker)
   if (known === undefined) {
     const host = URL.parse(worker.url)?.hostname ?? ''
@@ -29,34 +26,34 @@ export function wantsApiKey(worker: WorkerEntry): boolean {
 /**
  * Adds the worker's key, or else the client's own as the client sent it, and the version that the service insists on.
  *
- * @param mayPassOn the client's credentials may reach workers at all
+ * @param mayPassOn tells an authorization that workers may see
+ * @returns false for services that take a bearer token
  * @source routing facts 4.1, 4.8
  */
 export function addVendorHeaders(
   headers: HeaderList,
-  ctx: RelayContext,
+  ctx: RequestContext,
   worker: WorkerEntry,
-  auth: AuthService | null,
-  mayPassOn: boolean,
-): void {
+  mayPassOn: (authorization: string) => boolean,
+): boolean {
+  if (!wantsApiKey(worker)) return false
   passOn(headers, ctx, 'anthropic-version', ANTHROPIC_VERSION)
   passOn(headers, ctx, 'anthropic-beta', undefined)
   // Also when the allow-list names it: of two keys, nobody knows which one counts.
   remove(headers, 'x-api-key')
   if (worker.apiKey !== null) {
     headers.push('x-api-key', worker.apiKey)
-    return
+    return true
   }
-  if (!mayPassOn) return
   const apiKey = ctx.header('x-api-key')
-  if (apiKey !== undefined && !auth?.isGatewayKey(`Bearer ${apiKey}`)) headers.push('x-api-key', apiKey)
+  if (apiKey !== undefined && mayPassOn(`Bearer ${apiKey}`)) headers.push('x-api-key', apiKey)
   const authorization = ctx.header('authorization')
-  if (authorization !== undefined && !auth?.isGatewayKey(authorization))
-    headers.push('authorization', authorization)
+  if (authorization !== undefined && mayPassOn(authorization)) headers.push('authorization', authorization)
+  return true
 }
 
 /** Unless the allow-list has let it through already. */
-function passOn(headers: HeaderList, ctx: RelayContext, name: string, fallback: string | undefined): void {
+function passOn(headers: HeaderList, ctx: RequestContext, name: string, fallback: string | undefined): void {
   for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) return
   const value = ctx.header(name) ?? fallback
   if (value !== undefined) headers.push(name, value)

@@ -1,15 +1,8 @@
 /** Calls to workers outside the hot path: probes, discovery, fan-outs. Each reads its whole answer. */
-import {
-  type Exchange,
-  type HeaderList,
-  UpstreamFailure,
-  type UpstreamHandler,
-} from '../contracts/transport.ts'
-import type { WorkerCall } from '../contracts/upstream.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
-import type { WorkerReply } from '../contracts/worker-reply.ts'
+
+import type { WorkerCall, WorkerEntry, WorkerReply } from '#kernel'
+import { type Exchange, type HeaderList, toWorkerReply, UpstreamFailure, type UpstreamHandler } from '#kernel'
 import type { HttpTransport } from './http-transport.ts'
-import { toWorkerReply } from './worker-reply.ts'
 
 const DEFAULT_MAX_BODY_BYTES = 16 * 1024 * 1024
 

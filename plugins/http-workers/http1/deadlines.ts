@@ -5,7 +5,7 @@
  * Limits fire late, by up to two ticks, never early. The clock stands still while the event loop is blocked, so that a
  * busy gateway does not blame its workers for bytes that it was too busy to read.
  */
-import type { UpstreamFailureKind } from '../contracts/transport.ts'
+import type { UpstreamFailureKind } from '#kernel'
 
 /** Distance of two looks at the list, in milliseconds. */
 const TICK_MS = 100

@@ -5,9 +5,10 @@
  * Everything of a body that arrives in one `push` leaves in one `onBody`: payloads of several HTTP chunks are moved
  * together inside the pushed buffer, so an event that arrived whole is never split.
  */
-import type { HeaderList } from '../../contracts/transport.ts'
+import type { HeaderList } from '#kernel'
+import { TOKEN_BYTE, VALUE_BYTE } from '#kernel'
 import { hasCloseOption, isChunkedCoding, toContentLength } from './framing-headers.ts'
-import { HEX_DIGIT, headerName, TOKEN_BYTE, VALUE_BYTE } from './header-bytes.ts'
+import { HEX_DIGIT, headerName } from './header-bytes.ts'
 
 /** Told about one response. May call `stop()` or `begin()` of the parser from inside any call. */
 export interface ResponseSink {

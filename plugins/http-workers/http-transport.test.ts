@@ -14,8 +14,8 @@ import type {
   UpstreamHandler,
   UpstreamLimits,
   UpstreamRequest,
-} from '../contracts/transport.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
+} from '../../kernel/contracts/transport.ts'
+import type { WorkerEntry } from '../../kernel/contracts/worker.ts'
 import { HttpTransport, type HttpTransportOptions } from './http-transport.ts'
 
 const OPTIONS: HttpTransportOptions = {

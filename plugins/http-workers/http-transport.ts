@@ -1,4 +1,6 @@
 /** Sends requests to HTTP workers: finds the worker's connections, and hands over to an exchange. */
+
+import type { WorkerEntry } from '#kernel'
 import {
   type Exchange,
   type Transport,
@@ -6,10 +8,9 @@ import {
   type UpstreamHandler,
   type UpstreamLimits,
   type UpstreamRequest,
-} from '../contracts/transport.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
-import { Deadlines } from './deadlines.ts'
+} from '#kernel'
 import { ConnectionPool, type PoolOwner, type PoolSettings } from './http1/connection-pool.ts'
+import { Deadlines } from './http1/deadlines.ts'
 import { HttpExchange } from './http1/http-exchange.ts'
 import { type HeadTemplate, writeRequestHead } from './http1/request-head.ts'
 import { readWorkerUrl, type WorkerUrl } from './http1/worker-origin.ts'

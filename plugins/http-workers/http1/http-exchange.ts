@@ -6,10 +6,10 @@ import {
   type UpstreamFailureKind,
   type UpstreamHandler,
   type UpstreamLimits,
-} from '../../contracts/transport.ts'
-import { type DeadlineKind, type Deadlines, TimedExchange } from '../deadlines.ts'
+} from '#kernel'
 import type { Connection } from './connection.ts'
 import type { ConnectionPool, PooledExchange } from './connection-pool.ts'
+import { type DeadlineKind, type Deadlines, TimedExchange } from './deadlines.ts'
 
 const TIMEOUT_TEXT: Readonly<Record<DeadlineKind, string>> = {
   connect: 'no connection within the connect limit',
