@@ -12,6 +12,7 @@ export const catalog: PluginCatalog = {
   'http-workers': () => import('./http-workers/index.ts'),
   limits: () => import('./limits/index.ts'),
   kubernetes: () => import('./kubernetes/index.ts'),
+  metrics: () => import('./metrics/index.ts'),
   mcp: () => import('./mcp/index.ts'),
   messages: () => import('./messages/index.ts'),
   'messages-engine': () => import('./messages-engine/index.ts'),

@@ -29,6 +29,6 @@ test.each([1, 2])('no more than %i probes run at a time, and every place is give
   for (let thread = 1; thread <= THREADS; thread++) {
     expect(layout.cells[layout.ofThread(thread, ThreadColumn.probes)]).toBe(0)
   }
-  const control = new Breakers(new Counters(buffer, 0), config, null, Date.now)
+  const control = new Breakers(new Counters(buffer, 0), config, Date.now)
   expect(['closed', 'open', 'half_open']).toContain(control.state(workerEntry({ slot: 0 })))
 })

@@ -11,6 +11,7 @@ export const DEFAULT_PLUGINS: readonly string[] = Object.freeze([
   'auth',
   'health',
   'http-workers',
+  'metrics',
   'openapi',
   'pairs',
   'policies',

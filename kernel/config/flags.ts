@@ -84,14 +84,6 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
     help: 'ask nobody for a key',
   },
   {
-    flag: 'metrics-port',
-    env: 'WEIR_METRICS_PORT',
-    path: ['kernel', 'metrics', 'port'],
-    kind: 'integer',
-    placeholder: 'port',
-    help: 'port of the Prometheus listener; 0 takes any free one',
-  },
-  {
     flag: 'log-level',
     env: 'WEIR_LOG_LEVEL',
     path: ['kernel', 'log', 'level'],

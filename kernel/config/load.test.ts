@@ -21,6 +21,7 @@ const schemas = {
   }),
   health: Type.Object({}),
   'http-workers': Type.Object({}),
+  metrics: Type.Object({ port: Type.Integer({ default: 29000 }) }),
   openapi: Type.Object({}),
   pairs: Type.Object({}),
   policies: Type.Object({}),
@@ -75,6 +76,7 @@ describe('loadConfig', () => {
       'auth',
       'health',
       'http-workers',
+      'metrics',
       'openapi',
       'pairs',
       'policies',
@@ -115,7 +117,7 @@ describe('loadConfig', () => {
       overrides: flags({ threads: '3' }),
     })
     expect(config.kernel).toMatchObject({ host: 'file', port: 2222, threads: 3, policy: 'least_load' })
-    expect(config.kernel.metrics.port).toBe(29000)
+    expect(config.kernel.shutdown.graceMs).toBe(180_000)
   })
 
   test('switches of the environment are words; another word is refused', async () => {
@@ -166,6 +168,7 @@ describe('loadConfig', () => {
     expect(Object.keys(config.plugins)).toEqual([
       'health',
       'http-workers',
+      'metrics',
       'pairs',
       'policies',
       'proxy',
@@ -209,10 +212,14 @@ describe('loadConfig', () => {
     ])
   })
 
-  test('two listeners on one port are refused', async () => {
-    expect(await problemsOf({ overrides: flags({ port: '9', 'metrics-port': '9' }) })).toEqual([
-      '--metrics-port: kernel.metrics.port must differ from kernel.port, got 9',
-    ])
+  test('kernel.metrics of older files is the section of the plugin', async () => {
+    const old = await load({ text: 'kernel: { metrics: { enabled: true, port: 9 } }\nplugins: {}' })
+    expect(old.plugins).toEqual({ metrics: { port: 9 } })
+    const both = await load({ text: 'kernel: { metrics: { port: 9 } }\nplugins: { metrics: { port: 8 } }' })
+    expect(both.plugins).toEqual({ metrics: { port: 8 } })
+    expect((await load({ text: 'kernel: { metrics: { enabled: false } }' })).plugins).not.toHaveProperty(
+      'metrics',
+    )
   })
 })
 

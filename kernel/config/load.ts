@@ -10,7 +10,7 @@ import { applySetting, choosePlugins, openDraft, type PluginOverrides } from './
 import { resolveReferences } from './env-references.ts'
 import { CONFIG_FLAGS, type ConfigFlag } from './flags.ts'
 import { type KernelConfig, KernelConfigSchema } from './kernel-config.ts'
-import { takeOutMovedKeys } from './moved-keys.ts'
+import { moveMetrics, takeOutMovedKeys } from './moved-keys.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
 import { type PluginSection, resolvePluginSource, withoutSource } from './plugin-source.ts'
 import { checkPolicyNames, PLAIN_POLICY } from './policy-names.ts'
@@ -69,7 +69,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const baseDir = file === null ? process.cwd() : dirname(file)
   await nameByManifest(chosen, overrides.plugins ?? [], { baseDir, pluginSchemas })
   const sections: { kernel: unknown; plugins: Record<string, unknown> } = {
-    kernel: draft.kernel ?? {},
+    kernel: moveMetrics(draft.kernel ?? {}, chosen),
     plugins: chosen,
   }
   for (const setting of settings) if (setting.enablesNothing !== true) applySetting(sections, setting)
@@ -147,13 +147,7 @@ function loadKernel(
 }
 
 /** What a schema cannot say. Sections that were refused may be of any shape. */
-function checkAcrossFields({ metrics, port, retry }: Partial<KernelConfig>, problems: ProblemList): void {
-  if (metrics?.enabled && port !== 0 && metrics.port === port)
-    problems.add({
-      path: ['kernel', 'metrics', 'port'],
-      text: 'must differ from kernel.port',
-      got: String(port),
-    })
+function checkAcrossFields({ retry }: Partial<KernelConfig>, problems: ProblemList): void {
   const { initialBackoffMs = 0, maxBackoffMs = 0 } = retry ?? {}
   if (maxBackoffMs < initialBackoffMs)
     problems.add({

@@ -90,6 +90,8 @@ export interface ListenOptions {
   readonly routes: readonly RouteDefinition[]
   /** As `kernel.http.heartbeatMs`, which is the default. */
   readonly heartbeatMs?: number
+  /** One thread only listens on the port. */
+  readonly isAlone?: boolean
 }
 
 export interface Listener {

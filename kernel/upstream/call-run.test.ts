@@ -91,7 +91,7 @@ class Stage {
       transports,
       limits: new WorkerLimits(LIMITS),
       retry: new RetryRules(retry),
-      meters: null,
+      traffic: null,
       log: { debug() {}, warn() {} },
     } as unknown as CallParts
   }

@@ -6,13 +6,13 @@ import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { TrafficWatch } from '../contracts/traffic.ts'
 import { type HeaderList, type Transport, UpstreamFailure } from '../contracts/transport.ts'
 import type { RelayOptions, Upstream } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { WorkerControl } from '../contracts/worker-control.ts'
 import type { WorkerCall, WorkerReply } from '../contracts/worker-reply.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import type { CallMeters } from './call-meter.ts'
 import { type CallParts, WorkerLimits } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { CollectedRequest, collect } from './collect.ts'
@@ -27,15 +27,13 @@ export interface ThreadUpstreamOptions {
   readonly config: KernelConfig['upstream']
   readonly retry: KernelConfig['retry']
   readonly log: Logger
-  /** Null when metrics are off. */
-  readonly meters: CallMeters | null
 }
 
 export class ThreadUpstream implements Upstream {
   readonly balance: WorkerBalance
   readonly #parts: CallParts
 
-  constructor({ balance, config, retry, log, meters }: ThreadUpstreamOptions) {
+  constructor({ balance, config, retry, log }: ThreadUpstreamOptions) {
     this.balance = balance
     const transports = new Transports()
     this.#parts = {
@@ -44,7 +42,7 @@ export class ThreadUpstream implements Upstream {
       transports,
       limits: new WorkerLimits(config),
       retry: new RetryRules(retry),
-      meters,
+      traffic: null,
       log,
     }
   }
@@ -52,6 +50,11 @@ export class ThreadUpstream implements Upstream {
   /** Set once the auth plugin is known; null when there is none. */
   set auth(auth: AuthService | null) {
     this.#parts.outgoing.auth = auth
+  }
+
+  /** Set once the plugin that watches is known; null when there is none. */
+  set traffic(traffic: TrafficWatch | null) {
+    this.#parts.traffic = traffic
   }
 
   /** One transport per connection mode. */

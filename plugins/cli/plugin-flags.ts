@@ -2,6 +2,7 @@
 import { CONFIG_FLAGS, type ConfigFlag } from '../../kernel/config/flags.ts'
 import { authFlags } from '../auth/flags.ts'
 import { limitsFlags } from '../limits/flags.ts'
+import { metricsFlags } from '../metrics/flags.ts'
 import { policiesFlags } from '../policies/flags.ts'
 import { proxyFlags } from '../proxy/flags.ts'
 import { storageFlags } from '../storage/flags.ts'
@@ -10,6 +11,7 @@ import { workersFlags } from '../workers/flags.ts'
 /** Listed here too, so that `--help` and every start need not import plugins that nobody enables. */
 export const CATALOG_FLAGS: readonly ConfigFlag[] = [
   ...CONFIG_FLAGS,
+  ...metricsFlags,
   ...policiesFlags,
   ...workersFlags,
   ...authFlags,

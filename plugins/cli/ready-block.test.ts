@@ -9,7 +9,7 @@ function load(config: object): Promise<LoadedConfig> {
 }
 
 const URL_ = 'http://127.0.0.1:30000'
-const info = { url: URL_, metricsUrl: null, bootMs: 12.4, plugins: ['auth', 'sim'] }
+const info = { url: URL_, listeners: [], bootMs: 12.4, plugins: ['auth', 'sim'] }
 
 describe('readyBlock', () => {
   test('says where the gateway listens and what is on', async () => {

@@ -157,7 +157,6 @@ const BASE = {
     auth: 'off',
     threads: 0,
     log: { access: false },
-    metrics: { enabled: false },
     // No balancer watches a simulated engine: it ends at once.
     shutdown: { settleMs: 0 },
   },

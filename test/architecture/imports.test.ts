@@ -67,7 +67,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   'uWebSockets.js': ['kernel/http', 'bench/support'],
   ajv: ['kernel/schema'],
   pino: ['kernel/observe'],
-  'prom-client': ['kernel/observe'],
+  'prom-client': ['plugins/metrics'],
   yaml: ['kernel/config'],
   level: ['plugins/storage', 'test/contract'],
   pg: ['plugins/postgres', 'test/contract'],

@@ -75,11 +75,12 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     onReady: ready.resolve,
   })
   ended.catch(ready.reject)
-  const { url, metricsUrl } = await ready.promise
+  const { url, listeners } = await ready.promise
+  const metricsListener = listeners.find(({ plugin }) => plugin === 'metrics')
   return {
     url: url as string,
     port: Number(new URL(url as string).port),
-    metricsUrl,
+    metricsUrl: metricsListener === undefined ? null : `${metricsListener.url}/metrics`,
     stop: async () => {
       ending.abort()
       await ended

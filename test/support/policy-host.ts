@@ -49,7 +49,7 @@ export class PolicyHostThread {
         link: this.link,
         declarations: new Declarations(),
         services: new Services(),
-        kernelConfig: { limits: { maxWorkers: MAX_WORKERS }, metrics: { enabled: true } } as KernelConfig,
+        kernelConfig: { limits: { maxWorkers: MAX_WORKERS } } as KernelConfig,
         log,
         metrics,
         balance: this.balance,

@@ -1,9 +1,9 @@
 /** The metrics about requests, routing, workers and the process, seen through snapshots. */
 import { afterEach, expect, test, vi } from 'vitest'
+import { LabelLimit, modelLabelLimit } from '../../kernel/observe/label-limit.ts'
+import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
+import type { HistogramFamily, ValueFamily } from '../../kernel/observe/metrics-snapshot.ts'
 import { HttpMetrics } from './http-metrics.ts'
-import { LabelLimit, modelLabelLimit } from './label-limit.ts'
-import { ThreadMetrics } from './metrics.ts'
-import type { HistogramFamily, ValueFamily } from './metrics-snapshot.ts'
 import { declareOpenRequestAges } from './open-request-ages.ts'
 import { declareEventLoopMetrics, declareProcessMetrics } from './process-metrics.ts'
 import { RouterMetrics, routerErrorType, routerKinds } from './router-metrics.ts'

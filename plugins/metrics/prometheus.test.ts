@@ -1,7 +1,8 @@
 /** The text exposition, read back by a strict parser of the format's version 0.0.4. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ThreadMetrics } from './metrics.ts'
+import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
+import { mergeSnapshots } from '../../kernel/observe/metrics-snapshot.ts'
 import { PROMETHEUS_CONTENT_TYPE, renderPrometheus } from './prometheus.ts'
 
 interface Sample {
@@ -74,7 +75,7 @@ test('threads are added up and every family has its type', async () => {
     metrics.histogram({ name: 'h_seconds', help: 'H.', labels: ['a'] })
     return metrics.snapshot()
   })
-  const { types, samples } = parseExposition(await renderPrometheus(snapshots))
+  const { types, samples } = parseExposition(await renderPrometheus(mergeSnapshots(snapshots)))
   expect([...types]).toEqual([
     ['c_total', 'counter'],
     ['g', 'gauge'],
@@ -91,7 +92,9 @@ test('histogram buckets are cumulative and end with +Inf equal to the count', as
   const family = metrics.histogram({ name: 'h', help: 'H.', labels: ['a'], buckets: [0.5, 1, 2] })
   for (const value of [0.1, 0.5, 0.7, 5, 6]) family.labels('x').observe(value)
   family.labels('y').observe(1.5)
-  const { samples } = parseExposition(await renderPrometheus([metrics.snapshot(), metrics.snapshot()]))
+  const { samples } = parseExposition(
+    await renderPrometheus(mergeSnapshots([metrics.snapshot(), metrics.snapshot()])),
+  )
   const buckets = samples.filter(({ name, labels }) => name === 'h_bucket' && labels.a === 'x')
   expect(buckets.map(({ labels, value }) => [labels.le, value])).toEqual([
     ['0.5', 4],
@@ -118,7 +121,7 @@ test('any label values come back as they were, each as a series of its own', asy
         const metrics = new ThreadMetrics()
         const family = metrics.counter({ name: 'c_total', help: 'C.', labels: ['a', 'b'] })
         for (const [a, b] of printable) family.labels(a, b).inc()
-        const { samples } = parseExposition(await renderPrometheus([metrics.snapshot()]))
+        const { samples } = parseExposition(await renderPrometheus(metrics.snapshot()))
         expect(samples.map(({ labels, value }) => [labels.a, labels.b, value])).toEqual(
           printable.map(([a, b]) => [a, b, 1]),
         )

@@ -1,5 +1,5 @@
 /** The gauge of open requests by age band, filled from live state when somebody scrapes. */
-import type { Metrics } from '../contracts/metric.ts'
+import type { Metrics } from '#kernel'
 
 /** Borders between the bands, in seconds. @source routing facts 6.5 */
 const BORDERS = [30, 60, 180, 300, 600, 1_200, 3_600, 7_200, 14_400, 28_800, 86_400]

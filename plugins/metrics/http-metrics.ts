@@ -1,12 +1,6 @@
 /** @hot Counts requests and replies by route. Children are found when a route is compiled; a request only adds to them. */
-import type {
-  CounterHandle,
-  GaugeHandle,
-  HistogramHandle,
-  MetricFamily,
-  Metrics,
-} from '../contracts/metric.ts'
-import { LabelLimit, OTHER } from './label-limit.ts'
+import type { CounterHandle, GaugeHandle, HistogramHandle, MetricFamily, Metrics, RouteWatch } from '#kernel'
+import { LabelLimit, OTHER } from '#kernel'
 
 const KNOWN_METHODS = new Set([
   'GET',
@@ -34,7 +28,7 @@ interface SharedFamilies {
 }
 
 /** The request metrics of one route; two calls per request. */
-export class RouteMetrics {
+export class RouteMetrics implements RouteWatch {
   readonly #path: string
   readonly #requests: CounterHandle
   readonly #duration: HistogramHandle

@@ -1,13 +1,14 @@
 /** Metrics about workers: gauges filled from the live table by control, counters wherever the event happens. */
-import type { CounterHandle, GaugeHandle, MetricFamily, Metrics } from '../contracts/metric.ts'
+import type { CounterHandle, GaugeHandle, MetricFamily, Metrics } from '#kernel'
 import {
   type ConnectionMode,
+  type LabelLimit,
+  labelKey,
+  OTHER,
   WORKER_STATUS_CODE,
   type WorkerStatus,
   type WorkerType,
-} from '../contracts/worker.ts'
-import { type LabelLimit, OTHER } from './label-limit.ts'
-import { labelKey } from './metrics-snapshot.ts'
+} from '#kernel'
 
 /** One registered worker at the moment of a scrape. */
 export interface WorkerSample {

@@ -1,6 +1,6 @@
 /** @hot Counts routed requests by model and endpoint. One lookup per request finds a child; the rest are additions. */
-import type { CounterHandle, HistogramHandle, MetricFamily, Metrics } from '../contracts/metric.ts'
-import { LabelLimit, OTHER } from './label-limit.ts'
+import type { CounterHandle, HistogramHandle, MetricFamily, Metrics } from '#kernel'
+import { LabelLimit, OTHER } from '#kernel'
 
 /** Distinct error codes of workers' replies with series of their own. */
 const MAX_ERROR_CODES = 200

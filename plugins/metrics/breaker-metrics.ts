@@ -1,6 +1,5 @@
 /** Metrics about circuit breakers: outcomes and changes counted where they happen, gauges told by control. */
-import type { CandidateReport } from '../contracts/hook.ts'
-import type { CounterHandle, MetricFamily, Metrics } from '../contracts/metric.ts'
+import type { CandidateReport, CounterHandle, MetricFamily, Metrics } from '#kernel'
 import { LiveGauge } from './worker-metrics.ts'
 
 type BreakerState = CandidateReport['breaker']

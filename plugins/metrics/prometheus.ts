@@ -1,11 +1,6 @@
-/** Renders snapshots of all threads as the Prometheus text exposition. The only user of prom-client, loaded on the first scrape. */
+/** Renders a snapshot as the Prometheus text exposition. The only user of prom-client, loaded on the first scrape. */
 import type { Metric } from 'prom-client'
-import {
-  type FamilySnapshot,
-  type HistogramFamily,
-  type MetricsSnapshot,
-  mergeSnapshots,
-} from './metrics-snapshot.ts'
+import type { FamilySnapshot, HistogramFamily, MetricsSnapshot } from '#kernel'
 
 /** @source routes facts 6.7 */
 export const PROMETHEUS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
@@ -17,15 +12,11 @@ interface Sample {
   readonly value: number
 }
 
-/**
- * The text of one scrape: everything added up over the snapshots.
- *
- * @param snapshots of every thread, control's own and the kept sums of dead threads included
- */
-export async function renderPrometheus(snapshots: readonly MetricsSnapshot[]): Promise<string> {
+/** The text of one scrape. @param snapshot of all threads, added up */
+export async function renderPrometheus(snapshot: MetricsSnapshot): Promise<string> {
   const { Registry } = await import('prom-client')
   const registry = new Registry()
-  for (const family of mergeSnapshots(snapshots)) {
+  for (const family of snapshot) {
     const json = { name: family.name, help: family.help, type: family.type, values: samplesOf(family) }
     // The registry reads nothing of a metric but its name and `get`; its type names the classes that count by themselves.
     registry.registerMetric({ name: family.name, get: () => json } as unknown as Metric)

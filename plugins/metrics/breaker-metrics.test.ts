@@ -1,8 +1,8 @@
 /** The metrics of circuit breakers, seen through snapshots. */
 import { beforeEach, expect, test } from 'vitest'
+import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
+import type { ValueFamily } from '../../kernel/observe/metrics-snapshot.ts'
 import { BreakerMetrics } from './breaker-metrics.ts'
-import { ThreadMetrics } from './metrics.ts'
-import type { ValueFamily } from './metrics-snapshot.ts'
 
 const a = { slot: 0, id: 'a', url: 'http://a' }
 const b = { slot: 3, id: 'b', url: 'http://b' }

@@ -1,6 +1,6 @@
 /** Metrics about the process and each thread's event loop, read when somebody scrapes. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { Metrics } from '../contracts/metric.ts'
+import type { Metrics } from '#kernel'
 
 /** How often the loop is watched. The native timer runs no JavaScript, so this costs next to nothing. */
 const WATCH_MS = 20

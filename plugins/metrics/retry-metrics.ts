@@ -1,6 +1,5 @@
 /** Counts further attempts: how often, how long they waited, and how often none was left. */
-import type { CounterHandle, HistogramHandle, MetricFamily, Metrics } from '../contracts/metric.ts'
-import type { WorkerType } from '../contracts/worker.ts'
+import type { CounterHandle, HistogramHandle, MetricFamily, Metrics, WorkerType } from '#kernel'
 
 /** Attempts with a label of their own; further ones share one, since settings allow any number. */
 const MAX_ATTEMPT_LABEL = 20
