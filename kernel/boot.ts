@@ -12,7 +12,6 @@ import type { Logger } from './contracts/log.ts'
 import type { RelayContext } from './contracts/reply-sink.ts'
 import { TrafficWatch } from './contracts/traffic.ts'
 import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
-import { ThreadGenerations } from './generate/thread-generations.ts'
 import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
 import { type CompiledRoute, NO_HOOKS } from './http/compiled-route.ts'
 import { type CompiledSocket, compileSocket, messageRoute, upgradeHooks } from './http/compiled-socket.ts'
@@ -100,7 +99,6 @@ export class GatewayThread {
   readonly metrics: ThreadMetrics
   readonly balance: ThreadBalance
   readonly upstream: ThreadUpstream
-  readonly generations: ThreadGenerations
   isDraining = false
   readonly #options: ThreadBootOptions
   readonly #declarations = new Declarations()
@@ -140,11 +138,7 @@ export class GatewayThread {
       retry: kernel.retry,
       log,
     })
-    this.generations = new ThreadGenerations(this.upstream)
-    table.onChange((next) => {
-      this.upstream.onWorkersChanged(next.workers)
-      this.generations.onWorkersChanged()
-    })
+    table.onChange((next) => this.upstream.onWorkersChanged(next.workers))
     this.#plugins = new PluginSet(plugins, kernel.lifecycle.stepMs, log)
     this.#plugins.register(
       {
@@ -157,7 +151,6 @@ export class GatewayThread {
         balance: this.balance,
         policies: this.balance.registry,
         upstream: this.upstream,
-        generations: this.generations,
         shared: options.shared,
         background: this.#background,
         detach: (work) => this.#detach(work),

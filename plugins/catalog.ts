@@ -6,6 +6,7 @@ export const catalog: PluginCatalog = {
   'chat-engine': () => import('./chat-engine/index.ts'),
   conversations: () => import('./conversations/index.ts'),
   debug: () => import('./debug/index.ts'),
+  generations: () => import('./generations/index.ts'),
   grpc: () => import('./grpc/index.ts'),
   health: () => import('./health/index.ts'),
   history: () => import('./history/index.ts'),

@@ -6,12 +6,14 @@
  * the internal request into a line and lines into events. Retries, breakers, balancing, health checks and draining come
  * with the gateway.
  */
+
 import { connect } from 'node:net'
 import {
   defineErrors,
   definePlugin,
   type EngineAdapter,
   type GenerationRequest,
+  Generations,
   type Transport,
   Type,
   UpstreamFailure,
@@ -225,11 +227,12 @@ export default definePlugin({
     name: 'line-engine',
     version: '0.1.0',
     description: 'Workers that speak lines over TCP.',
+    uses: [Generations],
     config: Type.Object({}, { additionalProperties: false }),
   },
   register(host) {
     host.transport(transport)
     host.workerControl(control)
-    host.engine(engine)
+    host.use(Generations).addEngine(engine)
   },
 })

@@ -7,6 +7,7 @@ import {
   type ErrorFormat,
   type GenerationEvent,
   type GenerationRequest,
+  Generations,
   type RequestContext,
   Type,
 } from 'weir'
@@ -25,6 +26,7 @@ export default definePlugin({
     name: 'plain-talk',
     version: '0.1.0',
     description: 'Chats in plain text.',
+    uses: [Generations],
     config: Type.Object(
       { maxTokens: Type.Integer({ minimum: 1, default: 512, description: 'Longest answer, in tokens.' }) },
       { additionalProperties: false },
@@ -44,7 +46,7 @@ export default definePlugin({
         if (event.type === 'finished') reply.end('data: .\n\n')
         else if (words !== '' && !reply.write(toEvent(words))) generation.pause()
       }
-      const generation = host.generations.open(ctx, toRequest(ctx, config.maxTokens), {
+      const generation = host.use(Generations).open(ctx, toRequest(ctx, config.maxTokens), {
         stream: true,
         listener: { onEvent },
       })

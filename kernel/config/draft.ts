@@ -9,6 +9,7 @@ import type { Setting } from './settings.ts'
 /** Enabled when no file says which plugins are. */
 export const DEFAULT_PLUGINS: readonly string[] = Object.freeze([
   'auth',
+  'generations',
   'health',
   'http-workers',
   'metrics',

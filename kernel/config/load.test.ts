@@ -20,6 +20,7 @@ const schemas = {
     controlPlaneKeys: Type.Array(Type.String(), { default: [], secret: true }),
   }),
   health: Type.Object({}),
+  generations: Type.Object({}),
   'http-workers': Type.Object({}),
   metrics: Type.Object({ port: Type.Integer({ default: 29000 }) }),
   openapi: Type.Object({}),
@@ -74,6 +75,7 @@ describe('loadConfig', () => {
     const config = await load()
     expect(Object.keys(config.plugins)).toEqual([
       'auth',
+      'generations',
       'health',
       'http-workers',
       'metrics',

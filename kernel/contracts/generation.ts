@@ -174,7 +174,7 @@ export interface EngineReader {
   onEnd(): void
 }
 
-/** Speaks to the workers of one kind. Register with `host.engine`. */
+/** Speaks to the workers of one kind. Register with `addEngine` of the service `Generations`. */
 export interface EngineAdapter {
   /** Such as `chat`; for logs, and for who prefers one. */
   readonly name: string

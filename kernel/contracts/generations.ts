@@ -1,8 +1,10 @@
-/** The way into the generation layer: what front formats call. Implemented by `kernel/generate`. */
+/** The way into the generation layer: what front formats and engine adapters call. Provided by plugin `generations`. */
 import type {
+  EngineAdapter,
   FinishReason,
   GenerateOptions,
   Generation,
+  GenerationEvent,
   GenerationListener,
   GenerationStarted,
   GenerationUsage,
@@ -10,6 +12,7 @@ import type {
 } from './generation.ts'
 import type { GenerationRequest } from './generation-request.ts'
 import type { RequestContext } from './request.ts'
+import { token } from './token.ts'
 import type { WorkerEntry } from './worker.ts'
 
 /** One whole choice. */
@@ -38,7 +41,17 @@ export interface GeneratedAnswer {
   readonly usage: GenerationUsage | null
 }
 
+/** A whole answer in the making. */
+export interface GatheredAnswer {
+  /** @throws the error of a `failed` event */
+  add(event: GenerationEvent): void
+  /** After `finished`. */
+  answer(): GeneratedAnswer
+}
+
 export interface Generations {
+  /** Registers who speaks to workers of one kind; only in `register`. */
+  addEngine(adapter: EngineAdapter): void
   /**
    * Opens a generation: finds the adapters for the model's workers, prepares the prompt, picks, sends, and tells the
    * listener what comes. It ends by itself when the context's client leaves. Never throws: what goes wrong is the
@@ -63,6 +76,10 @@ export interface Generations {
    * @param model as the client named it; null for any
    */
   isNative(model: string | null, api: string): boolean
+  /** Gathers the events of one generation. */
+  gather(): GatheredAnswer
   /** True when some registered adapter can speak to the worker. */
   canGenerate(worker: WorkerEntry): boolean
 }
+
+export const Generations = token<Generations>('generations')

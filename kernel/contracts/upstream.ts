@@ -1,7 +1,9 @@
 /** What plugins see of the way to workers: relay an answer, collect one, or make a control call. */
+import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Call, CallHandler, OpenCall } from './call.ts'
+import type { SinkListener } from './reply-sink.ts'
 import type { RequestContext } from './request.ts'
-import type { HeaderList } from './transport.ts'
+import type { HeaderList, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 import type { WorkerControl } from './worker-control.ts'
 import type { WorkerCall, WorkerReply } from './worker-reply.ts'
@@ -19,12 +21,24 @@ export interface RelayOptions {
   readonly worker?: WorkerEntry
 }
 
+/** The relay of an answer whose call somebody else has opened; it is told what the call tells, from the head on. */
+export interface JoinedRelay extends CallHandler, SinkListener {
+  /** The client's bytes for one worker. @param model canonical */
+  requestFor(worker: WorkerEntry, model: string): UpstreamRequest
+}
+
 export interface Upstream {
   /**
    * Opens a call: picks a worker, sends what `requestFor` makes for it, tries others while nothing was passed on. What
    * comes is told to the handler, never before this has returned. Never throws.
    */
   open(call: Call, handler: CallHandler): OpenCall
+  /** Canonical id of a model. @param model as a client named it; null for any */
+  canonicalModel(model: string | null): string
+  /** What a client is told of anything that went wrong on the way to workers; what has no name is a bug and is logged whole. */
+  toGatewayError(ctx: RequestContext, cause: unknown): GatewayError
+  /** Streams the answer of an open call to the client of the context. */
+  joinRelay(ctx: RequestContext, options: RelayOptions, call: OpenCall): JoinedRelay
   /** Who looks after workers of a connection mode, where a plugin does. @param mode as in `WorkerEntry.connectionMode` */
   controlOf(mode: string): WorkerControl | null
   /** Who looks after workers with URLs like this one, by its scheme. */

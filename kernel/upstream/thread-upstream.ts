@@ -108,12 +108,10 @@ export class ThreadUpstream implements Upstream {
     return this.#parts.outgoing.of(ctx, worker)
   }
 
-  /** The relay of an answer whose call somebody else has opened. */
   joinRelay(ctx: RelayContext, options: RelayOptions, call: OpenCall): Relay {
     return Relay.join(ctx, options, this.#parts, call)
   }
 
-  /** What a client is told of anything that went wrong on the way to workers; what has no name is a bug and is logged whole. */
   toGatewayError(ctx: RelayContext, cause: unknown): GatewayError {
     if (cause instanceof GatewayError) return cause
     if (cause instanceof UpstreamFailure) return toUpstreamError(cause, cause.responseStarted)
@@ -124,7 +122,6 @@ export class ThreadUpstream implements Upstream {
     return upstreamErrors.upstream_internal_error.with({ cause })
   }
 
-  /** @param model as a client named it; null for any */
   canonicalModel(model: string | null): string {
     return this.balance.canonicalModel(model ?? ANY_MODEL)
   }

@@ -14,6 +14,7 @@ import { Deadlines } from './http1/deadlines.ts'
 import { HttpExchange } from './http1/http-exchange.ts'
 import { type HeadTemplate, writeRequestHead } from './http1/request-head.ts'
 import { readWorkerUrl, type WorkerUrl } from './http1/worker-origin.ts'
+import { withRank } from './with-rank.ts'
 
 /** `maxResponseHeaderBytes`, `keepAliveMs` and `maxIdlePerWorker` of the `upstream` configuration. */
 export type HttpTransportOptions = PoolSettings
@@ -73,11 +74,13 @@ export class HttpTransport implements Transport {
     if (this.#isClosed) return failSoon(handler, 'connect', 'the gateway has closed its connections')
     const target = this.#targets.get(worker.url) ?? this.#openTarget(worker)
     if (target === null) return failSoon(handler, 'connect', 'the worker has no http or https URL')
-    const head = writeRequestHead(target.template, request)
+    const { dataParallel = null } = worker
+    const sent = dataParallel === null ? request : withRank(request, dataParallel.rank)
+    const head = writeRequestHead(target.template, sent)
     if (head === null)
       return failSoon(handler, 'protocol', 'method or path cannot be part of an HTTP/1.1 request')
     const exchange = new HttpExchange(
-      { head, body: request.body, isHeadRequest: request.method === 'HEAD' },
+      { head, body: sent.body, isHeadRequest: request.method === 'HEAD' },
       target.pool,
       this.#deadlines,
       limits,

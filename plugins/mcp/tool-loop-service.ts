@@ -1,4 +1,5 @@
 /** The tool loop as front formats find it: checks what a turn asks for, then sets it running. */
+
 import type {
   BuiltInType,
   Host,
@@ -8,6 +9,7 @@ import type {
   ToolLoopService,
   ToolTurn,
 } from '#kernel'
+import { Generations } from '#kernel'
 import type { McpConfig } from './config.ts'
 import type { ConnectionPool } from './connection/connection-pool.ts'
 import { ToolTurnRun } from './loop/tool-turn.ts'
@@ -53,7 +55,7 @@ export class GatewayToolLoop implements ToolLoopService {
         servers: plans.map((plan) => new OpenServer(plan, pool)),
         runner,
         caller,
-        generate: (request, options) => this.#host.generations.open(ctx, request, options),
+        generate: (request, options) => this.#host.use(Generations).open(ctx, request, options),
         onEnd: (iterations) => metrics.onTurn(iterations),
       },
       listener,

@@ -3,6 +3,7 @@ import {
   type ChatMessage,
   type ErrorFormat,
   type GenerationRequest,
+  Generations,
   type HistoryItem,
   type RequestContext,
   type RouteDefinition,
@@ -69,7 +70,7 @@ async function compact(parts: ServeParts, ctx: RequestContext): Promise<void> {
   const { prompt } = plan.generation
   const messages = prompt.kind === 'chat' ? prompt.messages : []
   const said = onlyPast ? messages.slice(0, -1) : messages
-  const answer = await parts.host.generations.collect(ctx, toTask(plan.generation, said))
+  const answer = await parts.host.use(Generations).collect(ctx, toTask(plan.generation, said))
   const [choice] = answer.choices
   if (choice === undefined || choice.text === '') throw responsesErrors.worker_aborted()
   const createdAt = nowSec()

@@ -1,5 +1,5 @@
 /** The responses plugin: the stateful responses API over any worker. */
-import { definePlugin, type GatewayError, History, type RequestFacts, ToolLoop } from '#kernel'
+import { definePlugin, type GatewayError, Generations, History, type RequestFacts, ToolLoop } from '#kernel'
 import { BackgroundRunner } from './background/background-runner.ts'
 import { Cancellation, CancelTopic } from './background/cancellation.ts'
 import { compactRoute } from './compact.ts'
@@ -18,6 +18,7 @@ export default definePlugin({
     name: 'responses',
     version: '0.1.0',
     description: 'The responses API: state on the server, tools on the server, streams that resume.',
+    uses: [Generations],
     usesOptionally: [History, ToolLoop],
     config: responsesConfig,
   },

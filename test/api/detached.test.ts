@@ -1,8 +1,9 @@
 /** Calls without a client: run, limited, counted and logged like requests, and gone without a trace when cancelled. */
+
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { Detached, DetachedOutcome, Host, Identity, RequestContext } from '../../kernel/index.ts'
-import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
+import { apiErrorFormat, definePlugin, Generations, Type } from '../../kernel/index.ts'
 import { jsonAnswer, type Script } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
 
@@ -18,6 +19,7 @@ function worker(onDone: (ctx: RequestContext) => void = () => {}) {
       name: 'night-shift',
       version: '0.1.0',
       description: 'test',
+      uses: [Generations],
       config: Type.Object({}, { additionalProperties: false }),
     },
     register(own) {
@@ -41,7 +43,7 @@ function worker(onDone: (ctx: RequestContext) => void = () => {}) {
 }
 
 const askOnce = (ctx: RequestContext, host: Host) =>
-  host.generations.collect(ctx, {
+  host.use(Generations).collect(ctx, {
     model: 'test-model',
     prompt: { kind: 'chat', messages: [{ role: 'user', content: 'hi' }] },
     tools: [],

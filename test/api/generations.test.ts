@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import type { GenerationEvent, GenerationRequest, Host, RouteDefinition } from '../../kernel/index.ts'
-import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
+import { apiErrorFormat, definePlugin, Generations, Type } from '../../kernel/index.ts'
 import { findFreePort } from '../../kernel/threads/free-port.ts'
 import { startGateway } from '../support/gateway.ts'
 import { breachesOf } from '../support/generation-grammar.ts'
@@ -23,7 +23,7 @@ function lineFront(seen: GenerationEvent[] = []) {
     handler: (ctx) => {
       const { text, stream = true } = ctx.bodyJson() as { text: string; stream?: boolean }
       const lines: string[] = []
-      host.generations.open(ctx, requestOf(text), {
+      host.use(Generations).open(ctx, requestOf(text), {
         stream,
         listener: {
           onEvent: (event) => {
@@ -43,6 +43,7 @@ function lineFront(seen: GenerationEvent[] = []) {
       name: 'line-front',
       version: '0.1.0',
       description: 'test',
+      uses: [Generations],
       config: Type.Object({}, { additionalProperties: false }),
     },
     register: (host) => host.route(route(host)),

@@ -42,7 +42,6 @@ const LAYERS: readonly (readonly string[])[] = [
   ['threads', 'store'],
   ['balance'],
   ['upstream'],
-  ['generate'],
   ['http'],
   ['plugin'],
 ]
@@ -54,6 +53,7 @@ const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/request.ts': 'kernel/schema/validate.ts', // ctx.body(validator)
   'kernel/contracts/generation.ts': 'kernel/errors/gateway-error.ts', // what ends a generation is that class too
   'kernel/contracts/pair.ts': 'kernel/errors/gateway-error.ts', // what a pair failed with, too
+  'kernel/contracts/upstream.ts': 'kernel/errors/gateway-error.ts', // what a client is told is that class too
   'kernel/contracts/transport.ts': 'kernel/errors/gateway-error.ts', // a failure that a transport names itself
   'kernel/contracts/tool-loop.ts': 'kernel/errors/gateway-error.ts', // what ends a turn is that class too
 }

@@ -63,9 +63,11 @@ function lineAdapter(): EngineAdapter {
   const host = {
     transport() {},
     workerControl() {},
-    engine: (adapter: EngineAdapter) => {
-      found = adapter
-    },
+    use: () => ({
+      addEngine(adapter: EngineAdapter) {
+        found = adapter
+      },
+    }),
   }
   lineEngine.register(host as unknown as Parameters<typeof lineEngine.register>[0], {})
   return found as unknown as EngineAdapter

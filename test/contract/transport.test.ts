@@ -141,7 +141,7 @@ transportContract('the line engine of the examples', () => {
     workerControl: (control: WorkerControl) => {
       seen.control = control
     },
-    engine: () => {},
+    use: () => ({ addEngine() {} }),
   }
   lineEngine.register(host as unknown as Host, {})
   const { transport, control } = seen

@@ -17,7 +17,7 @@ export interface TestGateway {
 export interface TestGatewayOptions {
   /** Sections of the kernel beyond what tests need anyway. */
   readonly kernel?: Record<string, unknown>
-  /** Default: auth, health, openapi, pairs, policies, proxy, workers. Always with http-workers, unless that is false. */
+  /** Default: auth, health, openapi, pairs, policies, proxy, workers. Always with generations and http-workers, unless they are false. */
   readonly plugins?: Record<string, unknown>
   /** Plugins of the test's own, enabled with the section of their name or an empty one. */
   readonly own?: readonly Plugin[]
@@ -53,6 +53,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     },
     plugins: {
       ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, {}])),
+      generations: {},
       'http-workers': {},
       ...plugins,
     },

@@ -5,7 +5,6 @@ import type { KernelConfig } from '../../kernel/config/kernel-config.ts'
 import { resolvePluginConfig } from '../../kernel/config/plugin-config.ts'
 import type { Policy, PolicyParts } from '../../kernel/contracts/policy.ts'
 import { type WorkerEntry, WorkerTableReplica } from '../../kernel/contracts/worker.ts'
-import type { ThreadGenerations } from '../../kernel/generate/thread-generations.ts'
 import { createLogger } from '../../kernel/observe/log.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import { BackgroundWorks } from '../../kernel/plugin/background-works.ts'
@@ -55,7 +54,6 @@ export class PolicyHostThread {
         balance: this.balance,
         policies: this.balance.registry,
         upstream: {} as ThreadUpstream,
-        generations: {} as ThreadGenerations,
         shared: memory,
         background: new BackgroundWorks(metrics, log),
         detach: () => {

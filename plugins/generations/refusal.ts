@@ -1,8 +1,7 @@
 /** A worker's refusal in the gateway's words: its status, what it said, and when to come back. */
-import type { HeaderList } from '../contracts/transport.ts'
-import type { GatewayError } from '../errors/gateway-error.ts'
-import { headerOf } from '../upstream/response-headers.ts'
-import { generateErrors } from './generate-errors.ts'
+import type { GatewayError, HeaderList } from '#kernel'
+import { headerOf } from '#kernel'
+import { generationErrors } from './errors.ts'
 
 /** Most of a refusal that is repeated to the client, in characters. */
 const MAX_SAID_LENGTH = 1_000
@@ -15,7 +14,7 @@ export function toRefusal(status: number, headers: HeaderList, body: Buffer): Ga
   const { said, code, param } = spokenIn(parse(text), 0) ?? { said: text.trim(), code: null, param: null }
   const words = said === '' ? `the worker answered with status ${status}` : shorten(said)
   const retryAfter = headerOf(headers, 'retry-after')
-  return generateErrors.worker_refused.with(
+  return generationErrors.worker_refused.with(
     {
       status,
       ...(code !== null && { code }),

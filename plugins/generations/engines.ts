@@ -1,7 +1,5 @@
 /** Which adapter speaks to which worker. One registry per thread; what it finds is kept per worker entry. */
-import type { WorkerBalance } from '../balance/worker-balance.ts'
-import type { EngineAdapter } from '../contracts/generation.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
+import type { EngineAdapter, WorkerBalance, WorkerEntry } from '#kernel'
 
 export class Engines {
   readonly #adapters: EngineAdapter[] = []

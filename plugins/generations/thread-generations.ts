@@ -1,11 +1,18 @@
 /** The generation layer on one thread: adapters, and the ways in. */
-import type { EngineAdapter, GenerateOptions, Generation, GenerationEvent } from '../contracts/generation.ts'
-import type { GenerationRequest } from '../contracts/generation-request.ts'
-import type { GeneratedAnswer, Generations } from '../contracts/generations.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
-import { UpstreamFailure } from '../contracts/transport.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
-import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
+import type {
+  EngineAdapter,
+  GeneratedAnswer,
+  GenerateOptions,
+  Generation,
+  GenerationEvent,
+  GenerationRequest,
+  Generations,
+  RelayContext,
+  Upstream,
+  WorkerBalance,
+  WorkerEntry,
+} from '#kernel'
+import { UpstreamFailure } from '#kernel'
 import { AnswerBuilder } from './answer-builder.ts'
 import { Engines } from './engines.ts'
 import { type GenerationParts, GenerationRun } from './generation-run.ts'
@@ -13,8 +20,8 @@ import { type GenerationParts, GenerationRun } from './generation-run.ts'
 export class ThreadGenerations implements Generations {
   readonly #parts: GenerationParts
 
-  constructor(upstream: ThreadUpstream) {
-    this.#parts = { upstream, engines: new Engines(upstream.balance) }
+  constructor(upstream: Upstream, balance: WorkerBalance) {
+    this.#parts = { upstream, balance, engines: new Engines(balance) }
   }
 
   addEngine(adapter: EngineAdapter): void {
@@ -54,8 +61,12 @@ export class ThreadGenerations implements Generations {
   }
 
   isNative(model: string | null, api: string): boolean {
-    const { upstream } = this.#parts
-    return upstream.balance.takesApi(upstream.canonicalModel(model), api)
+    const { balance, upstream } = this.#parts
+    return balance.takesApi(upstream.canonicalModel(model), api)
+  }
+
+  gather(): AnswerBuilder {
+    return new AnswerBuilder()
   }
 
   canGenerate(worker: WorkerEntry): boolean {

@@ -2,8 +2,9 @@
  * One generation: the adapter's request for whichever worker is picked, its answer read into events, and the same care
  * for retries, limits and counters as any call. A worker that takes the client's own format gets the bytes as they are. @hot
  */
-import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type {
+  Call,
+  CallHandler,
   EngineAdapter,
   EngineAttempt,
   EngineReader,
@@ -11,19 +12,20 @@ import type {
   GenerateOptions,
   Generation,
   GenerationEvent,
+  GenerationRequest,
+  HeaderList,
+  JoinedRelay,
+  OpenCall,
   PreparedPrompt,
-} from '../contracts/generation.ts'
-import type { GenerationRequest } from '../contracts/generation-request.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
-import type { HeaderList, UpstreamRequest } from '../contracts/transport.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
-import { GatewayError } from '../errors/gateway-error.ts'
-import { uuidV7 } from '../ids/uuid-v7.ts'
-import { BodyExcerpt } from '../upstream/body-excerpt.ts'
-import type { Relay } from '../upstream/relay.ts'
-import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
+  RelayContext,
+  Upstream,
+  UpstreamRequest,
+  WorkerBalance,
+  WorkerEntry,
+} from '#kernel'
+import { BodyExcerpt, GatewayError, uuidV7 } from '#kernel'
 import type { Engines } from './engines.ts'
-import { generateErrors } from './generate-errors.ts'
+import { generationErrors } from './errors.ts'
 import { type PreparedPrompts, preparePrompts } from './prepare-prompts.ts'
 import { toRefusal } from './refusal.ts'
 
@@ -34,7 +36,8 @@ const NOTHING_PREPARED: PreparedPrompts['byAdapter'] = new Map()
 
 export interface GenerationParts {
   readonly engines: Engines
-  readonly upstream: ThreadUpstream
+  readonly upstream: Upstream
+  readonly balance: WorkerBalance
 }
 
 class Attempt implements EngineAttempt {
@@ -82,7 +85,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   #call: OpenCall | null = null
   #attempt: Attempt | null = null
   /** Hears the answer in place of the adapter's reader when the bytes pass through; null otherwise. */
-  #relay: Relay | null = null
+  #relay: JoinedRelay | null = null
   #reader: EngineReader | null = null
   #refusal: BodyExcerpt | null = null
   #refusalHeaders: HeaderList = []
@@ -167,7 +170,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       return this.#relay.requestFor(worker, model)
     }
     const adapter = this.#parts.engines.of(worker)
-    if (adapter === null) throw generateErrors.engine_missing(model)
+    if (adapter === null) throw generationErrors.engine_missing(model)
     const attempt = new Attempt(this, adapter, this.#prepared.get(adapter) ?? null, worker, model)
     this.#attempt = attempt
     const { method, path, body, headers } = adapter.requestFor(attempt)
@@ -214,7 +217,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     else if (this.#refusal !== null) this.#refused()
     else {
       this.#read(() => this.#reader?.onEnd())
-      if (!this.#hasFinished && !this.#isOver) this.#failed(generateErrors.generation_cut_off())
+      if (!this.#hasFinished && !this.#isOver) this.#failed(generationErrors.generation_cut_off())
     }
   }
 
@@ -237,7 +240,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (error instanceof GatewayError) this.fail(error)
     else {
       const what = error instanceof Error ? error.message : String(error)
-      this.fail(generateErrors.engine_unreadable.with({ cause: error }, what))
+      this.fail(generationErrors.engine_unreadable.with({ cause: error }, what))
     }
   }
 

@@ -1,7 +1,7 @@
 /** What ends a generation beside what workers and transports say themselves. */
-import { defineErrors } from '../errors/define-errors.ts'
+import { defineErrors } from '#kernel'
 
-export const generateErrors = defineErrors('generate', {
+export const generationErrors = defineErrors('generations', {
   engine_missing: {
     kind: 'not_implemented',
     source: 'gateway',

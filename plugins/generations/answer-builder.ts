@@ -1,12 +1,14 @@
 /** Gathers the events of a generation into a whole answer. */
 import type {
   FinishReason,
+  GatheredAnswer,
+  GeneratedAnswer,
+  GeneratedChoice,
   GenerationEvent,
   GenerationStarted,
   GenerationUsage,
   TokenLogprob,
-} from '../contracts/generation.ts'
-import type { GeneratedAnswer, GeneratedChoice } from '../contracts/generations.ts'
+} from '#kernel'
 
 interface OpenCallText {
   id: string
@@ -44,7 +46,7 @@ class OpenChoice {
   }
 }
 
-export class AnswerBuilder {
+export class AnswerBuilder implements GatheredAnswer {
   #started: GenerationStarted | null = null
   #usage: GenerationUsage | null = null
   readonly #choices = new Map<number, OpenChoice>()

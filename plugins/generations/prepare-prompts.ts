@@ -1,7 +1,5 @@
 /** Work on the prompt before a worker is picked: each adapter that has any does it once, for all attempts. */
-import type { EngineAdapter, PreparedPrompt } from '../contracts/generation.ts'
-import type { GenerationRequest } from '../contracts/generation-request.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { EngineAdapter, GenerationRequest, PreparedPrompt, RelayContext } from '#kernel'
 
 export interface PreparedPrompts {
   readonly byAdapter: ReadonlyMap<EngineAdapter, PreparedPrompt>
