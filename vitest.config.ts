@@ -6,7 +6,13 @@ const source = {
   // Examples know the gateway by its name, as packages of others do.
   resolve: {
     conditions: ['weir-source'],
-    alias: { weir: fileURLToPath(new URL('./kernel/index.ts', import.meta.url)) },
+    alias: [
+      { find: /^weir$/, replacement: fileURLToPath(new URL('./kernel/index.ts', import.meta.url)) },
+      {
+        find: /^weir\/contracts$/,
+        replacement: fileURLToPath(new URL('./plugins/contracts/index.ts', import.meta.url)),
+      },
+    ],
   },
   ssr: { resolve: { conditions: ['weir-source'] } },
 }

@@ -11,15 +11,13 @@ import { connect } from 'node:net'
 import {
   defineErrors,
   definePlugin,
-  type EngineAdapter,
-  type GenerationRequest,
-  Generations,
   type Transport,
   Type,
   UpstreamFailure,
   type UpstreamFailureKind,
   type WorkerControl,
 } from 'weir'
+import { type EngineAdapter, type GenerationRequest, Generations } from 'weir/contracts'
 
 const MODE = 'lines'
 

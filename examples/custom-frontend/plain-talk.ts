@@ -2,15 +2,9 @@
  * A front format of your own: POST /talk/:model with plain text, and the answer streams back as plain text. Reasoning
  * stands in brackets, tool calls on lines of their own. It works over every kind of worker that the gateway can reach.
  */
-import {
-  definePlugin,
-  type ErrorFormat,
-  type GenerationEvent,
-  type GenerationRequest,
-  Generations,
-  type RequestContext,
-  Type,
-} from 'weir'
+
+import { definePlugin, type ErrorFormat, type RequestContext, Type } from 'weir'
+import { type GenerationEvent, type GenerationRequest, Generations } from 'weir/contracts'
 
 /** Errors in the words of this format: a line that begins with `!`. */
 const plainErrors: ErrorFormat = {

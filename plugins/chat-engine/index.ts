@@ -1,5 +1,6 @@
 /** Generations over HTTP workers that speak chat completions: the internal request to a chat body, chunks to events. */
-import { definePlugin, Generations } from '#kernel'
+import { Generations } from '#contracts'
+import { definePlugin } from '#kernel'
 import { chatEngine } from './chat-engine.ts'
 import { chatEngineConfig } from './config.ts'
 

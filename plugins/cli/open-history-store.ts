@@ -1,5 +1,5 @@
 /** Opens the store that a configuration keeps history in, as the gateway would. */
-import type { StoreService } from '#kernel'
+import type { StoreService } from '#contracts'
 import type { LoadedConfig } from '../../kernel/config/load.ts'
 import type { HistoryConfig } from '../history/config.ts'
 import type { PostgresConfig } from '../postgres/config.ts'

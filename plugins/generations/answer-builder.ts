@@ -8,7 +8,7 @@ import type {
   GenerationStarted,
   GenerationUsage,
   TokenLogprob,
-} from '#kernel'
+} from '#contracts'
 
 interface OpenCallText {
   id: string

@@ -1,5 +1,6 @@
 /** Which adapter speaks to which worker. One registry per thread; what it finds is kept per worker entry. */
-import type { EngineAdapter, WorkerBalance, WorkerEntry } from '#kernel'
+import type { EngineAdapter } from '#contracts'
+import type { WorkerBalance, WorkerEntry } from '#kernel'
 
 export class Engines {
   readonly #adapters: EngineAdapter[] = []

@@ -3,8 +3,6 @@
  * for retries, limits and counters as any call. A worker that takes the client's own format gets the bytes as they are. @hot
  */
 import type {
-  Call,
-  CallHandler,
   EngineAdapter,
   EngineAttempt,
   EngineReader,
@@ -13,17 +11,22 @@ import type {
   Generation,
   GenerationEvent,
   GenerationRequest,
+  PreparedPrompt,
+} from '#contracts'
+import { BodyExcerpt, uuidV7 } from '#contracts'
+import type {
+  Call,
+  CallHandler,
   HeaderList,
   JoinedRelay,
   OpenCall,
-  PreparedPrompt,
   RelayContext,
   Upstream,
   UpstreamRequest,
   WorkerBalance,
   WorkerEntry,
 } from '#kernel'
-import { BodyExcerpt, GatewayError, uuidV7 } from '#kernel'
+import { GatewayError } from '#kernel'
 import type { Engines } from './engines.ts'
 import { generationErrors } from './errors.ts'
 import { type PreparedPrompts, preparePrompts } from './prepare-prompts.ts'

@@ -1,5 +1,6 @@
 /** Generations: chat requests in the internal form, answered as events, over whoever speaks to a model's workers. */
-import { definePlugin, Generations, Type, WorkerTableReplica } from '#kernel'
+import { Generations } from '#contracts'
+import { definePlugin, Type, WorkerTableReplica } from '#kernel'
 import { ThreadGenerations } from './thread-generations.ts'
 
 export default definePlugin({

@@ -1,5 +1,6 @@
 /** Work on the prompt before a worker is picked: each adapter that has any does it once, for all attempts. */
-import type { EngineAdapter, GenerationRequest, PreparedPrompt, RelayContext } from '#kernel'
+import type { EngineAdapter, GenerationRequest, PreparedPrompt } from '#contracts'
+import type { RelayContext } from '#kernel'
 
 export interface PreparedPrompts {
   readonly byAdapter: ReadonlyMap<EngineAdapter, PreparedPrompt>

@@ -7,11 +7,8 @@ import type {
   GenerationEvent,
   GenerationRequest,
   Generations,
-  RelayContext,
-  Upstream,
-  WorkerBalance,
-  WorkerEntry,
-} from '#kernel'
+} from '#contracts'
+import type { RelayContext, Upstream, WorkerBalance, WorkerEntry } from '#kernel'
 import { UpstreamFailure } from '#kernel'
 import { AnswerBuilder } from './answer-builder.ts'
 import { Engines } from './engines.ts'

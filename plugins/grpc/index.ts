@@ -1,5 +1,6 @@
 /** Workers that are reached over gRPC, in token ids: sglang, vllm, trtllm, tokenspeed, mlx. */
-import { definePlugin, Generations, OutputParsers, Tokenizers } from '#kernel'
+import { Generations, OutputParsers, Tokenizers } from '#contracts'
+import { definePlugin } from '#kernel'
 import { grpcConfig } from './config.ts'
 import { GrpcControl } from './control/grpc-control.ts'
 import { GrpcKvFeed } from './control/kv-feed.ts'

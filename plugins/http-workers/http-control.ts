@@ -1,11 +1,6 @@
 /** What the gateway can do with HTTP workers, put together. */
-import {
-  type EngineInfo,
-  trimSlashes,
-  type WorkerControl,
-  type WorkerEntry,
-  type WorkerTarget,
-} from '#kernel'
+import { trimSlashes } from '#contracts'
+import type { EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
 import { callWorker } from './control-call.ts'
 import { describeWorker } from './describe.ts'
 import { isExternalService } from './detect.ts'

@@ -1,5 +1,6 @@
 /** One health probe of an HTTP worker. */
-import { trimSlashes, type WorkerCall, type WorkerReply, type WorkerTarget } from '#kernel'
+import { trimSlashes } from '#contracts'
+import type { WorkerCall, WorkerReply, WorkerTarget } from '#kernel'
 
 export type CallWorker = (worker: WorkerTarget, call: WorkerCall) => Promise<WorkerReply>
 

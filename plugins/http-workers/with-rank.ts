@@ -1,5 +1,6 @@
 /** Names the data-parallel rank in a request: one engine serves all ranks at one URL. @hot @source routing facts 2.4 */
-import { type UpstreamRequest, withMembers } from '#kernel'
+import { withMembers } from '#contracts'
+import type { UpstreamRequest } from '#kernel'
 
 /** The same request where its body is no JSON object. */
 export function withRank(request: UpstreamRequest, rank: number): UpstreamRequest {

@@ -1,5 +1,6 @@
 /** The mcp plugin: tools that the gateway runs itself, on servers that speak the Model Context Protocol. */
-import { definePlugin, Generations, ToolCallGuards, ToolLoop } from '#kernel'
+import { Generations, ToolCallGuards, ToolLoop } from '#contracts'
+import { definePlugin } from '#kernel'
 import { mcpConfig } from './config.ts'
 import { ConnectionPool } from './connection/connection-pool.ts'
 import { GatewayToolLoop } from './tool-loop-service.ts'

@@ -1,15 +1,8 @@
 /** The tool loop as front formats find it: checks what a turn asks for, then sets it running. */
 
-import type {
-  BuiltInType,
-  Host,
-  RequestContext,
-  RunningTurn,
-  ToolLoopListener,
-  ToolLoopService,
-  ToolTurn,
-} from '#kernel'
-import { Generations } from '#kernel'
+import type { BuiltInType, RunningTurn, ToolLoopListener, ToolLoopService, ToolTurn } from '#contracts'
+import { Generations } from '#contracts'
+import type { Host, RequestContext } from '#kernel'
 import type { McpConfig } from './config.ts'
 import type { ConnectionPool } from './connection/connection-pool.ts'
 import { ToolTurnRun } from './loop/tool-turn.ts'

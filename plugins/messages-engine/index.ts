@@ -1,5 +1,6 @@
 /** Generations over workers that speak Messages, such as the vendor's own service. */
-import { definePlugin, Generations } from '#kernel'
+import { Generations } from '#contracts'
+import { definePlugin } from '#kernel'
 import { messagesEngineConfig } from './config.ts'
 import { messagesEngine } from './messages-engine.ts'
 

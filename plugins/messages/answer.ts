@@ -7,11 +7,9 @@ import type {
   GenerationListener,
   GenerationRequest,
   GenerationUsage,
-  Host,
-  RequestContext,
-  SseWriter,
-} from '#kernel'
-import { Generations } from '#kernel'
+} from '#contracts'
+import { Generations } from '#contracts'
+import type { Host, RequestContext, SseWriter } from '#kernel'
 import { type BlockOptions, BlockSequence } from './block-sequence.ts'
 import { messagesErrors } from './errors.ts'
 import { MessageEvents, PING } from './message-events.ts'

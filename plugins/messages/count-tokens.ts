@@ -3,8 +3,8 @@
  * says so in a header. @source messages facts 7
  */
 
+import { Generations } from '#contracts'
 import type { RequestContext, WorkerEntry } from '#kernel'
-import { Generations } from '#kernel'
 import { checkHead } from './check-head.ts'
 import { checkRequest } from './check-request.ts'
 import { API, type CreateParts } from './create-message.ts'

@@ -3,8 +3,9 @@
  * @source messages facts 8, 9
  */
 
-import type { GenerationRequest, RequestContext, ToolLoopService } from '#kernel'
-import { Generations } from '#kernel'
+import type { GenerationRequest, ToolLoopService } from '#contracts'
+import { Generations } from '#contracts'
+import type { RequestContext } from '#kernel'
 import { type AnswerParts, type AnswerWish, answerStream, answerWhole } from './answer.ts'
 import type { BlockOptions } from './block-sequence.ts'
 import { checkHead } from './check-head.ts'

@@ -1,5 +1,6 @@
 /** The messages plugin: the vendor's Messages format over every kind of worker. */
-import { definePlugin, Generations, Tokenizers, ToolLoop } from '#kernel'
+import { Generations, Tokenizers, ToolLoop } from '#contracts'
+import { definePlugin } from '#kernel'
 import { messagesConfig } from './config.ts'
 import type { CreateParts } from './create-message.ts'
 import { ModelNames } from './model-names.ts'

@@ -1,6 +1,7 @@
 /** @hot Counts requests and replies by route. Children are found when a route is compiled; a request only adds to them. */
+
+import { LabelLimit, OTHER } from '#contracts'
 import type { CounterHandle, GaugeHandle, HistogramHandle, MetricFamily, Metrics, RouteWatch } from '#kernel'
-import { LabelLimit, OTHER } from '#kernel'
 
 const KNOWN_METHODS = new Set([
   'GET',

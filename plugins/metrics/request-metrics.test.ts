@@ -1,6 +1,6 @@
 /** The metrics about requests, routing, workers and the process, seen through snapshots. */
 import { afterEach, expect, test, vi } from 'vitest'
-import { LabelLimit, modelLabelLimit } from '../../kernel/observe/label-limit.ts'
+import { LabelLimit, modelLabelLimit } from '#contracts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import type { HistogramFamily, ValueFamily } from '../../kernel/observe/metrics-snapshot.ts'
 import { HttpMetrics } from './http-metrics.ts'

@@ -1,6 +1,7 @@
 /** @hot Counts routed requests by model and endpoint. One lookup per request finds a child; the rest are additions. */
+
+import { LabelLimit, OTHER } from '#contracts'
 import type { CounterHandle, HistogramHandle, MetricFamily, Metrics } from '#kernel'
-import { LabelLimit, OTHER } from '#kernel'
 
 /** Distinct error codes of workers' replies with series of their own. */
 const MAX_ERROR_CODES = 200

@@ -1,11 +1,10 @@
 /** @hot What the thread's traffic is counted as: hands each event on to the metrics that it belongs to. */
+import { modelLabelLimit, OTHER } from '#contracts'
 import {
   type BreakerWatch,
   type CallWatch,
   GatewayError,
   type Metrics,
-  modelLabelLimit,
-  OTHER,
   type RouteWatch,
   type ServerView,
   type TrafficWatch,

@@ -1,10 +1,10 @@
 /** Metrics about workers: gauges filled from the live table by control, counters wherever the event happens. */
+
+import { type LabelLimit, OTHER } from '#contracts'
 import type { CounterHandle, GaugeHandle, MetricFamily, Metrics } from '#kernel'
 import {
   type ConnectionMode,
-  type LabelLimit,
   labelKey,
-  OTHER,
   WORKER_STATUS_CODE,
   type WorkerStatus,
   type WorkerType,

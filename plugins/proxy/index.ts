@@ -1,5 +1,6 @@
 /** The proxy plugin: inference over HTTP workers, and what there is to know about their models. */
-import { Auth, definePlugin, Generations } from '#kernel'
+import { Generations } from '#contracts'
+import { Auth, definePlugin } from '#kernel'
 import { proxyConfig } from './config.ts'
 import { proxyFlags } from './flags.ts'
 import { inferenceRoutes } from './inference-routes.ts'

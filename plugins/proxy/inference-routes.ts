@@ -1,8 +1,8 @@
 /** The relayed inference routes, one row each: their bytes go to a worker and its answer comes back untouched. @hot */
+import { Generations } from '#contracts'
 import {
   apiErrorFormat,
   defineValidator,
-  Generations,
   type Host,
   type RequestContext,
   type RouteDefinition,

@@ -1,14 +1,6 @@
 /** POST /v1/responses/compact: a conversation as what the user said and a sealed summary of it. @source responses facts 1.11 */
-import {
-  type ChatMessage,
-  type ErrorFormat,
-  type GenerationRequest,
-  Generations,
-  type HistoryItem,
-  type RequestContext,
-  type RouteDefinition,
-  Type,
-} from '#kernel'
+import { type ChatMessage, type GenerationRequest, Generations, type HistoryItem } from '#contracts'
+import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { responsesErrors } from './errors.ts'
 import { newId, newItemId } from './item-ids.ts'
 import { isObject } from './read/fields.ts'

@@ -1,5 +1,6 @@
 /** The responses plugin: the stateful responses API over any worker. */
-import { definePlugin, type GatewayError, Generations, History, type RequestFacts, ToolLoop } from '#kernel'
+import { Generations, History, ToolLoop } from '#contracts'
+import { definePlugin, type GatewayError, type RequestFacts } from '#kernel'
 import { BackgroundRunner } from './background/background-runner.ts'
 import { Cancellation, CancelTopic } from './background/cancellation.ts'
 import { compactRoute } from './compact.ts'

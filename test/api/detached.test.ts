@@ -2,8 +2,9 @@
 
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { Generations } from '#contracts'
 import type { Detached, DetachedOutcome, Host, Identity, RequestContext } from '../../kernel/index.ts'
-import { apiErrorFormat, definePlugin, Generations, Type } from '../../kernel/index.ts'
+import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
 import { jsonAnswer, type Script } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
 

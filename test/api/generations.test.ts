@@ -1,8 +1,10 @@
 /** The generation layer over HTTP chat workers: events, retries, refusals, leaving clients, bytes where they may pass. */
 
 import { expect, test } from 'vitest'
-import type { GenerationEvent, GenerationRequest, Host, RouteDefinition } from '../../kernel/index.ts'
-import { apiErrorFormat, definePlugin, Generations, Type } from '../../kernel/index.ts'
+import type { GenerationEvent, GenerationRequest } from '#contracts'
+import { Generations } from '#contracts'
+import type { Host, RouteDefinition } from '../../kernel/index.ts'
+import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
 import { findFreePort } from '../../kernel/threads/free-port.ts'
 import { startGateway } from '../support/gateway.ts'
 import { breachesOf } from '../support/generation-grammar.ts'

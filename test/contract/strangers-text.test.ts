@@ -4,11 +4,10 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parsePrometheusText } from '../../kernel/observe/prometheus-text.ts'
+import { parsePrometheusText, topLevelMembers, withMembers } from '#contracts'
 import { parseBoundedJson } from '../../kernel/wire/bounded-json.ts'
 import { EventCounter } from '../../kernel/wire/event-borders.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
-import { topLevelMembers, withMembers } from '../../kernel/wire/json-members.ts'
 import { readEvent } from '../../kernel/wire/sse-event.ts'
 import { mergeMetrics } from '../../plugins/health/merge-metrics.ts'
 import { scrapeTargets } from '../../plugins/health/scrape.ts'

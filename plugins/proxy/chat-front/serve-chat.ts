@@ -1,5 +1,6 @@
 /** Chat completions over workers that do not speak them: the request is read, generated, and told as chat again. */
-import type { GenerateOptions, Generation, GenerationEvent, Generations, RequestContext } from '#kernel'
+import type { GenerateOptions, Generation, GenerationEvent, Generations } from '#contracts'
+import type { RequestContext } from '#kernel'
 import type { ChatRequest } from '../wire/chat.ts'
 import { ChatChunks } from './chat-chunks.ts'
 import { toChatReply } from './chat-reply.ts'

@@ -1,13 +1,6 @@
 /** The generations of one request with several prompts: all with one worker, and none without the others. */
-import type {
-  Generation,
-  GenerationEvent,
-  GenerationRequest,
-  Generations,
-  GenerationUsage,
-  RequestContext,
-  WorkerEntry,
-} from '#kernel'
+import type { Generation, GenerationEvent, GenerationRequest, Generations, GenerationUsage } from '#contracts'
+import type { RequestContext, WorkerEntry } from '#kernel'
 
 export interface PromptRunsOptions {
   readonly stream: boolean

@@ -4,9 +4,9 @@ import type {
   GenerationStarted,
   Generations,
   GenerationUsage,
-  RequestContext,
   TokenLogprob,
-} from '#kernel'
+} from '#contracts'
+import type { RequestContext } from '#kernel'
 import { toWireUsage } from '../chat-front/chat-chunks.ts'
 import type { CompletionRequest } from '../wire/completion.ts'
 import { fromCompletionBody, promptsOf } from './from-completion-body.ts'

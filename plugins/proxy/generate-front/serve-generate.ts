@@ -1,12 +1,6 @@
 /** Native generation over workers that do not speak it as HTTP. @source routes facts 9; grpc facts 2.6, 2.7 */
-import type {
-  GeneratedChoice,
-  Generation,
-  GenerationEvent,
-  Generations,
-  GenerationUsage,
-  RequestContext,
-} from '#kernel'
+import type { GeneratedChoice, Generation, GenerationEvent, Generations, GenerationUsage } from '#contracts'
+import type { RequestContext } from '#kernel'
 import type { GenerateRequest } from '../wire/generate.ts'
 import { fromGenerateBody } from './from-generate-body.ts'
 

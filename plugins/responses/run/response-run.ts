@@ -4,19 +4,17 @@
  */
 
 import type {
-  GatewayError,
   GenerationUsage,
   HistoryItem,
   HistoryService,
-  Host,
   Job,
-  RequestContext,
   ResponseRecord,
   ResponseStatus,
   ToolLoopEvent,
   ToolLoopService,
-} from '#kernel'
-import { Generations } from '#kernel'
+} from '#contracts'
+import { Generations } from '#contracts'
+import type { GatewayError, Host, RequestContext } from '#kernel'
 import type { ResponsesConfig } from '../config.ts'
 import { errorEventMembers, toResponseError } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'

@@ -1,5 +1,5 @@
 /** Counts what is done with records, and how long it takes. */
-import type { Metrics } from '../contracts/metric.ts'
+import type { Metrics } from '#kernel'
 
 const LABELS = ['storage_type', 'operation']
 

@@ -1,4 +1,7 @@
 /** The way into the generation layer: what front formats and engine adapters call. Provided by plugin `generations`. */
+
+import type { RequestContext, WorkerEntry } from '#kernel'
+import { token } from '#kernel'
 import type {
   EngineAdapter,
   FinishReason,
@@ -11,9 +14,6 @@ import type {
   TokenLogprob,
 } from './generation.ts'
 import type { GenerationRequest } from './generation-request.ts'
-import type { RequestContext } from './request.ts'
-import { token } from './token.ts'
-import type { WorkerEntry } from './worker.ts'
 
 /** One whole choice. */
 export interface GeneratedChoice {

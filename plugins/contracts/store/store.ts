@@ -4,7 +4,7 @@
  * Two stores exist: `Store` is this gateway's own, `SharedStore` one that several gateways may use at once. What both
  * must do is written down as a test suite that every implementation passes.
  */
-import { token } from './token.ts'
+import { token } from '#kernel'
 
 /**
  * What a resolved write has survived. `relaxed`: the end of this process. `synced`: the loss of power; writes that

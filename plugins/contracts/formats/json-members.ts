@@ -16,7 +16,7 @@ import {
   skipSpace,
   skipString,
   skipValue,
-} from './json-bytes.ts'
+} from '#kernel'
 
 const CLOSING = Buffer.from('}')
 const COMMA_BYTE = Buffer.from(',')

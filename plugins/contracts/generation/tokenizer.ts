@@ -1,5 +1,5 @@
 /** The tokenizer contract: text to token ids and back, for whoever talks to engines in tokens or counts them. */
-import { token } from './token.ts'
+import { token } from '#kernel'
 
 /** A tokenizer to load. */
 export interface TokenizerRequest {

@@ -1,6 +1,7 @@
 /** The output parser contract: how what a model writes becomes reasoning, text and tool calls. */
+
+import { token } from '#kernel'
 import type { ChatTool, OutputConstraint, ToolChoice } from './generation-request.ts'
-import { token } from './token.ts'
 
 /** Receives what is found, in order and as soon as it is certain. Called from within `push` and `end`. */
 export interface OutputSink {

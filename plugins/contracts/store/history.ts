@@ -6,7 +6,7 @@
  * them beyond `id` and `type`. What a caller may have done wrong comes back as a `problem`, never as an exception; the
  * store's own errors (`storage_unavailable`, `storage_overloaded`, `storage_failed`, `record_too_large`) are thrown.
  */
-import { token } from './token.ts'
+import { token } from '#kernel'
 
 /** An item as clients see it. Its id is unique within the tenant. */
 export interface HistoryItem {

@@ -5,12 +5,10 @@
  *
  * @source responses facts 4; messages facts 10
  */
-import type { GatewayError } from '../errors/gateway-error.ts'
+import type { GatewayError, RequestContext, WorkerEntry } from '#kernel'
+import { token } from '#kernel'
 import type { FinishReason, GenerationStarted, GenerationUsage, TokenLogprob } from './generation.ts'
 import type { GenerationRequest } from './generation-request.ts'
-import type { RequestContext } from './request.ts'
-import { token } from './token.ts'
-import type { WorkerEntry } from './worker.ts'
 
 /** Which tools of a server: by name, and by what the server says of them. */
 export interface ToolFilter {

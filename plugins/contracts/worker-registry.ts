@@ -1,6 +1,7 @@
 /** The worker registry contract: how a plugin that finds workers hands them to the one that looks after them. Control only. */
-import { token } from './token.ts'
-import type { WorkerStatus } from './worker.ts'
+
+import type { WorkerStatus } from '#kernel'
+import { token } from '#kernel'
 
 /** A worker, or the registration of one, that is on record. */
 export interface KnownWorker {

@@ -1,5 +1,5 @@
 /** Errors that every implementation of the Store contract answers with. */
-import { defineErrors } from '../errors/define-errors.ts'
+import { defineErrors } from '#kernel'
 
 export const storeErrors = defineErrors('store', {
   storage_not_open: {

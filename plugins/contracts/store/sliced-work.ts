@@ -1,5 +1,5 @@
 /** Work in the background, such as removing what has expired: short slices with pauses, whatever happens to one of them. */
-import type { Logger } from '../contracts/log.ts'
+import type { Logger } from '#kernel'
 
 /** What one slice may deal with. */
 const SLICE = 256

@@ -3,11 +3,8 @@
  * into a request and renders the events; who can speak to one kind of workers registers an engine adapter. So n front
  * formats and m kinds of workers cost n + m pieces.
  */
-import type { GatewayError } from '../errors/gateway-error.ts'
+import type { GatewayError, HeaderList, RequestContext, UpstreamRequest, WorkerEntry } from '#kernel'
 import type { GenerationRequest } from './generation-request.ts'
-import type { RequestContext } from './request.ts'
-import type { HeaderList, UpstreamRequest } from './transport.ts'
-import type { WorkerEntry } from './worker.ts'
 
 /** Log probability of one output token. @source routes facts 10.3 */
 export interface TokenLogprob {
