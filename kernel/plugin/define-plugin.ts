@@ -1,9 +1,9 @@
 /** The plugin contract: what a plugin is, and the host through which it reaches everything else. */
 import type { Static, TSchema } from 'typebox'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
-import type { ConfigFlag } from '../config/flags.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { BackgroundWork } from '../contracts/background.ts'
+import type { ConfigFlag } from '../contracts/config-flag.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'

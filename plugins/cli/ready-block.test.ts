@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
-import { type LoadedConfig, loadConfig } from '../../kernel/config/load.ts'
+import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
+import { loadConfig } from './configuration/load.ts'
 import { pluginSchemas } from './plugin-schemas.ts'
 import { exposureWarning, isLoopback, quickStart, readyBlock } from './ready-block.ts'
 

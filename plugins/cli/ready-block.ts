@@ -1,5 +1,5 @@
 /** What `weir serve` says once it runs: where it listens, and with `--quick-start` how to talk to it. */
-import type { LoadedConfig } from '../../kernel/config/load.ts'
+import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import type { ServeInfo } from '../../kernel/serve.ts'
 
 export function readyBlock(config: LoadedConfig, info: ServeInfo, version: string): string {

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Conversation, HistoryItem, LoadedHistory, ResponseRecord, StoreService } from '#contracts'
 import { uuidV7 } from '#contracts'
-import { checkSection } from '../../kernel/config/check-section.ts'
+import { checkSection } from '../../plugins/cli/configuration/check-section.ts'
 import { type HistoryConfig, historyConfig } from '../../plugins/history/config.ts'
 import { StoredHistory } from '../../plugins/history/history-service.ts'
 

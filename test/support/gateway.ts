@@ -1,10 +1,11 @@
 /** Starts a real gateway for tests: in this process on one thread, on free ports, silent, ended by the test. */
-import { loadConfig } from '../../kernel/config/load.ts'
+
 import { importPlugin } from '../../kernel/config/plugin-source.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import type { PluginCatalog, ServeInfo } from '../../kernel/serve.ts'
 import { serve } from '../../kernel/serve.ts'
 import { catalog } from '../../plugins/catalog.ts'
+import { loadConfig } from '../../plugins/cli/configuration/load.ts'
 
 export interface TestGateway {
   /** Base URL of the API. */

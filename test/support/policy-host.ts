@@ -2,7 +2,6 @@
 import { Counters, createCounters } from '../../kernel/balance/counters.ts'
 import { ThreadBalance } from '../../kernel/balance/thread-balance.ts'
 import type { KernelConfig } from '../../kernel/config/kernel-config.ts'
-import { resolvePluginConfig } from '../../kernel/config/plugin-config.ts'
 import type { Policy, PolicyParts } from '../../kernel/contracts/policy.ts'
 import { type WorkerEntry, WorkerTableReplica } from '../../kernel/contracts/worker.ts'
 import { createLogger } from '../../kernel/observe/log.ts'
@@ -16,6 +15,7 @@ import { Services } from '../../kernel/plugin/services.ts'
 import { ControlLink } from '../../kernel/threads/control-link.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
 import type { ThreadUpstream } from '../../kernel/upstream/thread-upstream.ts'
+import { resolvePluginConfig } from '../../plugins/cli/configuration/plugin-config.ts'
 import { defaultBreaker } from './balance-parts.ts'
 
 const MAX_WORKERS = 4_096

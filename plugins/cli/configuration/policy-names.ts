@@ -1,18 +1,11 @@
 /** The policies that a configuration may name, as far as manifests tell before anything boots. */
+import { foldPolicyName, PLAIN_POLICY } from '../../../kernel/balance/policy-name.ts'
+import type { KernelConfig } from '../../../kernel/config/kernel-config.ts'
 import { closestKey } from './closest-key.ts'
-import type { KernelConfig } from './kernel-config.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
 import type { ProblemList } from './problem-list.ts'
 
-/** The kernel's own: what routes where no plugin brings a policy. */
-export const PLAIN_POLICY = 'round_robin'
-
 const SETTINGS = ['policy', 'prefillPolicy', 'decodePolicy'] as const
-
-/** How names are compared: letter case and underscores do not count. @source routing facts 1.1 (7) */
-export function foldPolicyName(name: string): string {
-  return name.toLowerCase().replaceAll('_', '')
-}
 
 /**
  * Reports settings that name no policy of the enabled plugins, and says which plugin has it where one of the catalog

@@ -1,11 +1,11 @@
 /** Checks one section of the configuration against its schema: every unknown key and every wrong value at once. */
-import type { TSchema } from 'typebox'
-import { defineValidator } from '../schema/validate.ts'
+import type { TSchema } from '#kernel'
+import { isRecord } from '../../../kernel/config/is-record.ts'
+import { defineValidator } from '../../../kernel/schema/validate.ts'
 import { closestKey } from './closest-key.ts'
 import {
   branches,
   childAt,
-  isRecord,
   isSecret,
   itemsOf,
   knownKeys,

@@ -1,6 +1,7 @@
 /** Keys of the kernel section that stand elsewhere now. */
+
+import { isRecord } from '../../../kernel/config/is-record.ts'
 import type { ProblemList } from './problem-list.ts'
-import { isRecord } from './schema-node.ts'
 
 /** Old key → its place, as a path of the file. */
 const MOVED: Readonly<Record<string, string>> = {

@@ -1,8 +1,8 @@
 /** A plugin's section, checked against the schema of its manifest, as `register` gets it. */
-import type { TSchema } from 'typebox'
+import type { TSchema } from '#kernel'
+import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
+import { type PluginSection, withoutSource } from '../../../kernel/config/plugin-source.ts'
 import { checkSection } from './check-section.ts'
-import { deepFreeze } from './deep-freeze.ts'
-import { type PluginSection, withoutSource } from './plugin-source.ts'
 import { ProblemList } from './problem-list.ts'
 
 /**

@@ -1,13 +1,13 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Type } from 'typebox'
 import { afterAll, describe, expect, test } from 'vitest'
-import { CATALOG_FLAGS } from '../../plugins/cli/plugin-flags.ts'
+import { Type } from '#kernel'
+import { importPlugin } from '../../../kernel/config/plugin-source.ts'
+import { CATALOG_FLAGS } from '../plugin-flags.ts'
 import { ConfigError } from './config-error.ts'
 import { type ConfigOverrides, type LoadOptions, loadConfig } from './load.ts'
 import type { PluginSchemas } from './plugin-facts.ts'
-import { importPlugin } from './plugin-source.ts'
 import { readFlags } from './settings.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'weir-config-'))

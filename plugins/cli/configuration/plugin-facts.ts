@@ -1,6 +1,6 @@
 /** What the loader reads in manifests, and how it finds them. */
-import type { TSchema } from 'typebox'
-import type { PluginSection } from './plugin-source.ts'
+import type { TSchema } from '#kernel'
+import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
 
 /** What the loader reads in a plugin's manifest. */
 export interface PluginFacts {

@@ -2,36 +2,29 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
+import { PLAIN_POLICY } from '../../../kernel/balance/policy-name.ts'
+import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
+import { isRecord } from '../../../kernel/config/is-record.ts'
+import { type KernelConfig, KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
+import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
+import {
+  type PluginSection,
+  resolvePluginSource,
+  withoutSource,
+} from '../../../kernel/config/plugin-source.ts'
+import type { ConfigFlag } from '../../../kernel/contracts/config-flag.ts'
 import { checkSection, describeValue, type Finding, unknownKeyText } from './check-section.ts'
 import { ConfigError } from './config-error.ts'
 import { type ConfigSource, parseSource } from './config-source.ts'
-import { deepFreeze } from './deep-freeze.ts'
 import { applySetting, choosePlugins, openDraft, type PluginOverrides } from './draft.ts'
 import { resolveReferences } from './env-references.ts'
-import { CONFIG_FLAGS, type ConfigFlag } from './flags.ts'
-import { type KernelConfig, KernelConfigSchema } from './kernel-config.ts'
+import { CONFIG_FLAGS } from './flags.ts'
 import { moveMetrics, takeOutMovedKeys } from './moved-keys.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
-import { type PluginSection, resolvePluginSource, withoutSource } from './plugin-source.ts'
-import { checkPolicyNames, PLAIN_POLICY } from './policy-names.ts'
+import { checkPolicyNames } from './policy-names.ts'
 import { ProblemList } from './problem-list.ts'
-import { isRecord, toNode } from './schema-node.ts'
+import { toNode } from './schema-node.ts'
 import { type Environment, readEnvironment, type SettingsResult } from './settings.ts'
-
-export type { PluginSection } from './plugin-source.ts'
-
-/** The whole configuration: complete, frozen, and plain data that crosses to other threads. */
-export interface LoadedConfig {
-  readonly kernel: KernelConfig
-  /** Enabled plugins only, defaults filled in. A third party's plugin has its file in `$path`. */
-  readonly plugins: Readonly<Record<string, PluginSection>>
-  /** Absolute path of the file; null when there was none. */
-  readonly file: string | null
-  /** Paths, as JSON arrays, of values that came from the environment or from a secret flag; never shown. */
-  readonly secretPaths: readonly string[]
-  /** What the operator should know although nothing is wrong. */
-  readonly notices: readonly string[]
-}
 
 /** What the command line says. */
 export type ConfigOverrides = SettingsResult & PluginOverrides

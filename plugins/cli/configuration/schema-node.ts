@@ -1,5 +1,5 @@
 /** Reads TypeBox schemas as data: what may stand below a value, whatever unions and records are in the way. */
-import type { TSchema } from 'typebox'
+import type { TSchema } from '#kernel'
 
 /** The JSON Schema members that configuration schemas use. */
 export interface SchemaNode {
@@ -22,10 +22,6 @@ const ANYTHING: SchemaNode = Object.freeze({})
 
 export function toNode(schema: TSchema): SchemaNode {
   return schema as SchemaNode
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The schema itself, or the branches of its union or intersection. */

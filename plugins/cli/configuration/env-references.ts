@@ -1,7 +1,8 @@
 /** Secrets by reference: replaces each `{ "$env": "NAME" }` with the variable's value. */
 
+import { isRecord } from '../../../kernel/config/is-record.ts'
 import type { Finding } from './check-section.ts'
-import { branches, isRecord, nodeAt, type SchemaNode } from './schema-node.ts'
+import { branches, nodeAt, type SchemaNode } from './schema-node.ts'
 import type { Environment } from './settings.ts'
 
 export interface ResolvedReferences {

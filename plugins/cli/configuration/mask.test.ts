@@ -1,6 +1,6 @@
-import { Type } from 'typebox'
 import { expect, test } from 'vitest'
-import { CATALOG_FLAGS } from '../../plugins/cli/plugin-flags.ts'
+import { Type } from '#kernel'
+import { CATALOG_FLAGS } from '../plugin-flags.ts'
 import { loadConfig } from './load.ts'
 import { maskSecrets } from './mask.ts'
 import { resolvePluginConfig } from './plugin-config.ts'

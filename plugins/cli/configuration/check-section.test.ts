@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
-import { Type } from 'typebox'
 import { describe, expect, test } from 'vitest'
+import { Type } from '#kernel'
 import { checkSection } from './check-section.ts'
 
 const schema = Type.Object({

@@ -1,6 +1,8 @@
 /** Single values from the command line and the environment, on their way into the configuration. */
+
+import type { ConfigFlag } from '../../../kernel/contracts/config-flag.ts'
 import type { ConfigProblem } from './config-error.ts'
-import { CONFIG_FLAGS, type ConfigFlag } from './flags.ts'
+import { CONFIG_FLAGS } from './flags.ts'
 
 export interface Setting {
   readonly path: readonly string[]
