@@ -9,7 +9,6 @@ import { importPlugin, withoutSource } from './config/plugin-source.ts'
 import { Auth } from './contracts/auth.ts'
 import type { Detached, DetachedWork } from './contracts/detached.ts'
 import type { Logger } from './contracts/log.ts'
-import type { RelayContext } from './contracts/reply-sink.ts'
 import { TrafficWatch } from './contracts/traffic.ts'
 import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
 import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
@@ -126,7 +125,7 @@ export class GatewayThread {
       prefillPolicy: kernel.prefillPolicy,
       decodePolicy: kernel.decodePolicy,
       breaker: kernel.breaker,
-      onPickHook: (ctx) => (ctx as RelayContext).hooks.onPick,
+      onPickHook: (ctx) => ctx.hooks.onPick,
       metrics: this.metrics,
       shared: (name, bytes) => options.shared.block(name, bytes),
       loads: openReplica(link, EngineLoadsReplica),

@@ -21,21 +21,21 @@ export interface CallParts {
 
 /** The time limits of an exchange with each worker. @source routing facts 2.11, 3.3 */
 export class WorkerLimits {
-  private readonly kernel: UpstreamLimits
+  readonly #kernel: UpstreamLimits
   /** Entries of the worker table are immutable, so what is merged once stays right. */
   readonly #byOverride = new WeakMap<WorkerHttpPool, UpstreamLimits>()
 
   constructor(kernel: UpstreamLimits) {
     const { connectMs, firstByteMs, idleMs, requestMs } = kernel
-    this.kernel = { connectMs, firstByteMs, idleMs, requestMs }
+    this.#kernel = { connectMs, firstByteMs, idleMs, requestMs }
   }
 
   of({ httpPool }: WorkerEntry): UpstreamLimits {
-    if (httpPool === null) return this.kernel
+    if (httpPool === null) return this.#kernel
     let limits = this.#byOverride.get(httpPool)
     if (limits === undefined) {
-      const { connectMs = this.kernel.connectMs, requestMs = this.kernel.requestMs } = httpPool
-      limits = { ...this.kernel, connectMs, requestMs }
+      const { connectMs = this.#kernel.connectMs, requestMs = this.#kernel.requestMs } = httpPool
+      limits = { ...this.#kernel, connectMs, requestMs }
       this.#byOverride.set(httpPool, limits)
     }
     return limits
@@ -43,7 +43,7 @@ export class WorkerLimits {
 
   /** Of all attempts together, in milliseconds: the kernel's limit, or the worker's own where that is longer; 0 for none. */
   totalMs(worker: WorkerEntry | null): number {
-    const kernelMs = this.kernel.requestMs
+    const kernelMs = this.#kernel.requestMs
     const ownMs = worker === null ? kernelMs : this.of(worker).requestMs
     return kernelMs === 0 || ownMs === 0 ? 0 : Math.max(kernelMs, ownMs)
   }

@@ -168,6 +168,7 @@ describe('loadConfig', () => {
     const given = { 'data-dir': '/data', 'auth-off': true, 'access-log': false }
     const config = await load({ overrides: flags(given, { without: ['auth', 'openapi'] }) })
     expect(Object.keys(config.plugins)).toEqual([
+      'generations',
       'health',
       'http-workers',
       'metrics',
