@@ -1,5 +1,6 @@
 /** POST /v1/messages over engines that are spoken to in tokens: what they are asked, and what is made of their output. */
-import { expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
+import { startToolServer, type ToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
 import { until } from './grpc-fleet.ts'
 import { accumulate, readEvents } from './messages-fleet.ts'
 import { openGrpcMessages } from './messages-grpc-fleet.ts'
@@ -31,6 +32,11 @@ const CALL_BLOCK = {
 }
 
 const open = openGrpcMessages
+let server: ToolServer | null = null
+afterEach(async () => {
+  await server?.close()
+  server = null
+})
 const whole = async (reply: Response) => (await reply.json()) as Message
 const streamed = async (reply: Response) => accumulate(readEvents(await reply.text()))
 
@@ -420,4 +426,93 @@ test('messages §13 G48 over gRPC: a client that leaves stops the engine within 
   }
   const { workers } = (await (await get('/workers')).json()) as { workers: { load: number }[] }
   expect(workers.map(({ load }) => load)).toEqual([0])
+})
+
+test('messages §13 G14 over gRPC: a model without an engine that is ready is overloaded, for so many seconds', async () => {
+  const { create, engine } = await open({
+    kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1, openMs: 30_000 } },
+  })
+  engine.script = () => [{ status: 14, details: 'gone' }]
+  await create()
+  const reply = await create()
+  expect([reply.status, ((await reply.json()) as Envelope).error.type]).toEqual([503, 'overloaded_error'])
+  expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(engine.calls).toHaveLength(1)
+  expect((await create({ model: 'nobody' })).status).toBe(404)
+})
+
+test('messages §13 G52 over gRPC: what the engine filters is a refusal', async () => {
+  const { create, says } = await open()
+  await says('no', { finishReason: 'content_filter' })
+  expect((await whole(await create())).stop_reason).toBe('refusal')
+})
+
+test('messages §13 G46 over gRPC: another engine is tried before the first token, and none after it', async () => {
+  const { create, engines, ids } = await open({ engines: [{}, {}] })
+  const tokens = await ids('Hi')
+  engines[0].script = () => [{ status: 14, details: 'restarting' }]
+  engines[1].answer([tokens])
+  for (let nth = 0; nth < 4; nth++) expect((await create()).status).toBe(200)
+  for (const engine of engines) {
+    engine.calls.length = 0
+    engine.script = () => [
+      { chunk: { tokenIds: tokens, promptTokens: 3, completionTokens: 1 } },
+      { waitFor: new Promise((resolve) => setTimeout(resolve, 30)) },
+      { status: 14, details: 'gone' },
+    ]
+  }
+  expect(readEvents(await (await create({ stream: true })).text()).at(-1)?.type).toBe('error')
+  expect(engines[0].calls.length + engines[1].calls.length).toBe(1)
+})
+
+test('messages §13 G55, G56, G59, G61 over gRPC: tools of the gateway and of the client in one turn', async () => {
+  server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
+  const { create, engine, ids, asked } = await open({
+    plugins: { mcp: { clientServers: { allowsPrivate: true } } },
+  })
+  const echo = '<tool_call>\n{"name": "echo", "arguments": {"text": "hi"}}\n</tool_call>'
+  const [first, last] = [await ids(echo), await ids('done')]
+  const answers = (second: readonly number[]) => {
+    let round = 0
+    engine.script = ({ request }) =>
+      engine.steps(
+        (round++ % 2 === 0 ? first : second).map((id) => [id]),
+        {},
+        request,
+      )
+  }
+  const servers = {
+    mcp_servers: [{ type: 'url', name: 'tools', url: server.url }],
+    tools: [{ type: 'mcp_toolset', mcp_server_name: 'tools' }, WEATHER],
+  }
+  answers(last)
+  const pair = [
+    { type: 'mcp_tool_use', name: 'echo', server_name: 'tools', input: { text: 'hi' } },
+    { type: 'mcp_tool_result', is_error: false, content: [{ type: 'text', text: 'you said hi' }] },
+  ]
+  const message = await whole(await create(servers))
+  expect(message).toMatchObject({
+    content: [...pair, { type: 'text', text: 'done' }],
+    stop_reason: 'end_turn',
+  })
+  expect(message.content[0].id).toBe(message.content[1].tool_use_id)
+  expect(message.content[0].id).toMatch(/^mcptoolu_/)
+  expect(message.usage).toMatchObject({ input_tokens: 14, output_tokens: first.length + last.length })
+  const told = await streamed(await create({ ...servers, stream: true }))
+  expect(told.content.map(({ type }) => type)).toEqual(['mcp_tool_use', 'mcp_tool_result', 'text'])
+  expect([told.stop_reason, told.usage]).toMatchObject([
+    'end_turn',
+    { output_tokens: first.length + last.length },
+  ])
+  answers(await ids(CALL))
+  const mixed = await whole(await create(servers))
+  expect([mixed.stop_reason, mixed.content]).toMatchObject(['tool_use', [...pair, CALL_BLOCK]])
+  answers(last)
+  const messages = [
+    { role: 'user', content: 'a' },
+    { role: 'assistant', content: message.content },
+    { role: 'user', content: 'b' },
+  ]
+  expect((await create({ messages })).status).toBe(200)
+  expect(asked().at(-1)?.tokenized.originalText).toContain('you said hi')
 })
