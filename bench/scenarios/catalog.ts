@@ -4,6 +4,7 @@ import { boot } from './boot.ts'
 import { fleet2000 } from './fleet-2000.ts'
 import { generateSse } from './generate-sse.ts'
 import { idleStreams } from './idle-streams.ts'
+import { messagesLarge } from './messages-large.ts'
 import { messagesProxySse } from './messages-proxy-sse.ts'
 import { messagesTranslateSse } from './messages-translate-sse.ts'
 import { policySim } from './policy-sim.ts'
@@ -36,6 +37,7 @@ export const SCENARIOS: readonly Scenario[] = [
   toolTurn,
   messagesProxySse,
   messagesTranslateSse,
+  messagesLarge,
   idleStreams,
   slowReader,
   policySim,

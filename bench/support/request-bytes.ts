@@ -29,13 +29,14 @@ export function responsesBody({
   return build('How are you today? '.repeat(Math.ceil(padding / 19)).slice(0, padding))
 }
 
-/** A request for a streamed message, about that long. */
-export function messageBody(bodyBytes: number): string {
+/** A request for a streamed message, about that long. @param user `bulk` asks the worker for the long stream */
+export function messageBody(bodyBytes: number, user?: string): string {
   const content = 'How are you today? '
     .repeat(Math.ceil(bodyBytes / 19))
     .slice(0, Math.max(1, bodyBytes - 100))
   return JSON.stringify({
     model: 'bench',
+    user,
     stream: true,
     max_tokens: 64,
     messages: [{ role: 'user', content }],

@@ -157,7 +157,8 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
 
   #passes(worker: WorkerEntry): boolean {
     const { passThrough } = this.#options
-    return passThrough !== undefined && worker.apis.includes(passThrough.api)
+    if (passThrough === undefined || !worker.apis.includes(passThrough.api)) return false
+    return passThrough.routes === undefined || !passThrough.routes.lacks(worker)
   }
 
   requestFor(worker: WorkerEntry, model: string): UpstreamRequest {
@@ -185,7 +186,8 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   // What the call tells.
 
   onAnswer(status: number, headers: HeaderList, contentLength: number): void {
-    if (this.#relay !== null) {
+    if (this.#relay !== null && this.#isMissing(status)) this.#askAnew()
+    else if (this.#relay !== null) {
       this.#isOver = true
       this.ctx.setListener(this.#relay)
       this.#relay.onAnswer(status, headers, contentLength)
@@ -199,6 +201,21 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
         this.#reader.onStart(headers)
       })
     }
+  }
+
+  /** The worker has no such path, in spite of its description. */
+  #isMissing(status: number): boolean {
+    const worker = this.#call?.worker ?? null
+    return worker !== null && this.#options.passThrough?.routes?.answered(worker, status) === true
+  }
+
+  #askAnew(): void {
+    const call = this.#call
+    this.#relay = null
+    this.ctx.setListener(null)
+    this.#open()
+    call?.finish()
+    call?.abort()
   }
 
   onData(chunk: Buffer): void {

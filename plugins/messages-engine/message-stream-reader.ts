@@ -65,9 +65,14 @@ export class MessageStreamReader implements EngineReader {
     }
   }
 
-  /** Without `message_stop` the answer was cut, and counts as such. */
+  /** Without `message_stop` the answer was cut, and counts as such; so does half an event at its end. */
   onEnd(): void {
     const rest = this.#splitter.takeRest()
-    if (!this.#isOver && rest.length > 0) this.#read(rest)
+    if (this.#isOver || rest.length === 0) return
+    try {
+      this.#read(rest)
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+    }
   }
 }

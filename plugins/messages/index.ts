@@ -5,6 +5,7 @@ import { messagesConfig } from './config.ts'
 import type { CreateParts } from './create-message.ts'
 import { ModelNames } from './model-names.ts'
 import { MODELS_PATH, toModelPage } from './model-page.ts'
+import { NativeRoutes } from './native-routes.ts'
 import { Pings } from './pings.ts'
 import { PromptCounter } from './prompt-counter.ts'
 import { VERSION_HEADER } from './read-head.ts'
@@ -31,6 +32,7 @@ export default definePlugin({
       host,
       config,
       names,
+      routes: new NativeRoutes(host.balance),
       pings,
       get counter() {
         counter ??= new PromptCounter(host.balance, host.find(Tokenizers) ?? null)

@@ -126,7 +126,24 @@ export interface GenerateOptions {
    * A worker that takes this API (a name of `WorkerEntry.apis`) gets the client's bytes as they are, and its answer goes
    * to the client untouched: the listener then hears nothing. Only for calls with a client.
    */
-  readonly passThrough?: { readonly api: string; readonly path: string }
+  readonly passThrough?: PassThrough
+}
+
+/** A way past the adapters: the client's bytes to workers that take them. */
+export interface PassThrough {
+  readonly api: string
+  /** On the worker. */
+  readonly path: string
+  /** Of workers that describe the API and have no such path; default: every description is believed. */
+  readonly routes?: RouteMemory
+}
+
+/** Who remembers which workers lack a path. */
+export interface RouteMemory {
+  /** The worker is asked by its adapter. */
+  lacks(worker: WorkerEntry): boolean
+  /** @returns true when such an answer means that the path is not there: the generation goes on by adapters */
+  answered(worker: WorkerEntry, status: number): boolean
 }
 
 /** What an adapter has made of a request before a worker was chosen. It serves every attempt. */
