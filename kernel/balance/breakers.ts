@@ -41,6 +41,7 @@ export class Breakers {
   private readonly statusAt: number
   private readonly wordAt: number
   private readonly openedAt: number
+  private readonly unansweredAt: number
   private readonly probes: ProbePlaces
 
   /** @param now milliseconds, the same on all threads */
@@ -59,6 +60,7 @@ export class Breakers {
     this.statusAt = layout.shared(SharedColumn.status)
     this.wordAt = layout.shared(SharedColumn.breaker)
     this.openedAt = layout.shared(SharedColumn.openedAt)
+    this.unansweredAt = layout.shared(SharedColumn.unanswered)
     this.probes = new ProbePlaces(counters, config.halfOpenProbes)
   }
 
@@ -126,6 +128,34 @@ export class Breakers {
     }
   }
 
+  /**
+   * Asks for passage to the only worker that is left. Where it answered each time, though not well, its open breaker
+   * slows it and does not shut it: it is half-open at once, with places of its own.
+   *
+   * @returns like `enter`
+   */
+  enterLast(worker: WorkerEntry): number {
+    const { slot } = worker
+    for (;;) {
+      const word = Atomics.load(this.cells, this.wordAt + slot)
+      if (stateOf(word) === CLOSED) return this.enter(worker)
+      if (!this.isOnlySlowed(slot)) return REFUSED
+      if (stateOf(word) === OPEN) {
+        this.change(worker, word, HALF_OPEN, 0)
+        continue
+      }
+      if (!this.probes.take(slot, this.now(), this.config.lastWorkerRequests)) return REFUSED
+      if (epochOf(Atomics.load(this.cells, this.wordAt + slot)) === epochOf(word))
+        return (epochOf(word) << 1) | 1
+      this.probes.giveBack(slot)
+    }
+  }
+
+  /** True where each failure that the breaker counts was an answer of the worker. */
+  isOnlySlowed(slot: number): boolean {
+    return this.cells[this.unansweredAt + slot] === 0
+  }
+
   /** Passage without asking, for work that names its worker; its outcome counts like any. */
   pass({ slot }: WorkerEntry): number {
     return epochOf(Atomics.load(this.cells, this.wordAt + slot)) << 1
@@ -147,7 +177,9 @@ export class Breakers {
       const run = runOf(word)
       // The common case of a worker that does well only reads.
       if (state === CLOSED && run === 0) return
-      if (state === HALF_OPEN && run + 1 >= this.successThreshold(worker)) {
+      const isClosing = state === HALF_OPEN && run + 1 >= this.successThreshold(worker)
+      if (isClosing || state === CLOSED) Atomics.store(this.cells, this.unansweredAt + worker.slot, 0)
+      if (isClosing) {
         if (this.change(worker, word, CLOSED, 0)) return
         continue
       }
@@ -156,7 +188,8 @@ export class Breakers {
     }
   }
 
-  failed(worker: WorkerEntry, passage: number): void {
+  /** @param isAnswered the worker answered, with a status that counts as failure */
+  failed(worker: WorkerEntry, passage: number, isAnswered: boolean): void {
     this.listener?.onOutcome(worker, false)
     if (!this.isOn(worker)) return
     const at = this.wordAt + worker.slot
@@ -165,6 +198,7 @@ export class Breakers {
       const state = stateOf(word)
       if (epochOf(word) !== passage >> 1 || state === OPEN) return
       const run = state === CLOSED ? runOf(word) + 1 : 1
+      if (!isAnswered) Atomics.store(this.cells, this.unansweredAt + worker.slot, 1)
       if (state === HALF_OPEN || run >= this.failureThreshold(worker)) {
         Atomics.store(this.cells, this.openedAt + worker.slot, this.now() | 0)
         if (this.change(worker, word, OPEN, run)) return
@@ -204,6 +238,7 @@ export class Breakers {
   reset(slot: number): void {
     const at = this.wordAt + slot
     Atomics.store(this.cells, at, toWord(CLOSED, 0, epochOf(Atomics.load(this.cells, at)) + 1))
+    Atomics.store(this.cells, this.unansweredAt + slot, 0)
     this.probes.reset(slot)
     this.layout.bumpAvailability()
   }

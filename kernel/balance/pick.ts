@@ -24,6 +24,7 @@ export type OnPickResolver = (ctx: RequestContext) => HookSignatures['onPick'] |
 export type SelectionListener = (worker: WorkerEntry, model: string, policy: string) => void
 
 const CHOSEN_BY_HOOK = Object.freeze({ policy: 'hook', choice: null })
+const LAST_WORKER = Object.freeze({ policy: 'last_worker', choice: null })
 const NOT_TRIED: readonly number[] = Object.freeze([])
 const NO_OPTIONS: PickOptions = Object.freeze({})
 /** How often a pick begins again because other threads took the last place for a probe first. */
@@ -124,7 +125,26 @@ export class Picker {
       this.selected(worker, model, policy.name)
       return new CountedAttempt(parts, worker, { policy: policy.name, choice }, passage)
     }
-    throw this.nobody(route, model)
+    return this.pickLast(route, model, options) ?? this.throwNobody(route, model)
+  }
+
+  /** Nobody is available: of those that are held back for their answers alone, the least busy one takes it, if it may. */
+  private pickLast(route: ModelRoute, model: string, options: PickOptions): Attempt | null {
+    const { breakers, counters } = this.parts
+    let last: WorkerEntry | null = null
+    for (const { workers } of route.tiers) {
+      for (const worker of workers) {
+        const { slot } = worker
+        if (!counters.isReady(slot) || !breakers.isOnlySlowed(slot)) continue
+        if (options.accepts != null && !options.accepts(worker)) continue
+        if (last === null || counters.inFlight(slot) < counters.inFlight(last.slot)) last = worker
+      }
+    }
+    if (last === null) return null
+    const passage = breakers.enterLast(last)
+    if (passage === REFUSED) return null
+    this.selected(last, model, LAST_WORKER.policy)
+    return new CountedAttempt(this.parts, last, LAST_WORKER, passage)
   }
 
   private ask(policy: Policy, ctx: RequestContext, model: string, options: PickOptions): number {
@@ -156,16 +176,17 @@ export class Picker {
     return this.table.workers.length === 0 ? balanceErrors.no_workers() : balanceErrors.model_not_found(model)
   }
 
-  private nobody({ tiers, leg }: ModelRoute, model: string): GatewayError {
+  private throwNobody({ tiers, leg }: ModelRoute, model: string): never {
     let waitMs = Number.POSITIVE_INFINITY
     for (const { workers } of tiers) {
       for (const worker of workers) {
-        if (!this.parts.counters.isReady(worker.slot)) continue
-        waitMs = Math.min(waitMs, this.parts.breakers.waitMs(worker))
+        const { counters, breakers } = this.parts
+        if (!counters.isReady(worker.slot)) continue
+        waitMs = Math.min(waitMs, breakers.isOnlySlowed(worker.slot) ? 0 : breakers.waitMs(worker))
       }
     }
     const retry = retryAfter(Number.isFinite(waitMs) ? waitMs : 0)
-    return leg === 'whole'
+    throw leg === 'whole'
       ? balanceErrors.no_available_workers.with(retry, model)
       : balanceErrors.server_selection_failed.with(retry, leg, model)
   }

@@ -218,7 +218,7 @@ export class CallRun implements OpenCall, PairHandler {
     }
     const { resilience } = leg.worker
     const isFailure = fault.failure !== null || this.parts.retry.isFailure(fault.status, resilience)
-    if (isFailure) leg.failed()
+    if (isFailure) this.tellFailed(leg, fault.failure === null)
     else leg.succeeded()
     if (this.status === 0 && isFailure && this.goesOn(leg.worker, fault.headers)) this.leave(leg)
     else this.giveUp(fault.error)
@@ -226,10 +226,10 @@ export class CallRun implements OpenCall, PairHandler {
 
   private exchangeFailed(attempt: Attempt, failure: UpstreamFailure): void {
     this.noteFailure(attempt.worker, failure, this.notes)
-    const { error } = failure
+    const { error, kind } = failure
     // What a transport names itself counts as its status does; trouble without a name is always the worker's.
     const isFailure = error === null || this.parts.retry.isFailure(error.status, attempt.worker.resilience)
-    if (isFailure) attempt.failed()
+    if (isFailure) this.tellFailed(attempt, kind === 'refused')
     else attempt.succeeded()
     const mayTryElsewhere = this.status === 0 && !failure.responseStarted && (error?.isRetryable ?? true)
     if (mayTryElsewhere && isFailure && this.goesOn(attempt.worker, null)) this.leave(attempt)
@@ -251,7 +251,7 @@ export class CallRun implements OpenCall, PairHandler {
     const { attempt } = this
     if (attempt === null || !this.parts.retry.isFailure(status, attempt.worker.resilience)) return false
     if (!this.goesOn(attempt.worker, headers)) return false
-    attempt.failed()
+    this.tellFailed(attempt, true)
     this.leave(attempt)
     this.isDiscarding = contentLength >= 0 && contentLength <= MAX_DRAINED_BYTES
     if (!this.isDiscarding) this.exchange?.abort()
@@ -261,7 +261,7 @@ export class CallRun implements OpenCall, PairHandler {
   tryElsewhere(): boolean {
     const { attempt } = this
     if (this.isOver || attempt === null || !this.goesOn(attempt.worker, null)) return false
-    attempt.failed()
+    this.tellFailed(attempt, true)
     this.leave(attempt)
     this.exchange?.abort()
     this.status = 0
@@ -301,6 +301,11 @@ export class CallRun implements OpenCall, PairHandler {
     return true
   }
 
+  /** One request speaks against a worker once, however often it was tried there. */
+  private tellFailed(attempt: Attempt, isAnswered: boolean): void {
+    if (this.retries?.excluded.includes(attempt.worker.slot) !== true) attempt.failed(isAnswered)
+  }
+
   /** The attempt is given up in favour of another. @param culprit what of it failed: itself, or one leg of a pair */
   private leave(culprit: Attempt): void {
     this.retries?.excluded.push(culprit.worker.slot)
@@ -321,7 +326,7 @@ export class CallRun implements OpenCall, PairHandler {
     const { attempt, status } = this
     const hasFailed =
       status >= 400 && attempt !== null && this.parts.retry.isFailure(status, attempt.worker.resilience)
-    if (hasFailed) attempt.failed()
+    if (hasFailed) this.tellFailed(attempt, true)
     else attempt?.succeeded()
     this.endAttempt(hasFailed ? 'failure' : 'success')
     this.meter?.done(this.call.ctx, status)
@@ -329,7 +334,8 @@ export class CallRun implements OpenCall, PairHandler {
 
   fail(error: unknown): void {
     // What another worker might have done better speaks against this one.
-    if (error instanceof GatewayError && error.isRetryable) this.attempt?.failed()
+    const { attempt } = this
+    if (attempt !== null && error instanceof GatewayError && error.isRetryable) this.tellFailed(attempt, true)
     this.giveUp(error)
   }
 

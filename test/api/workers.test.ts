@@ -201,6 +201,7 @@ describe('POST /workers', () => {
       is_healthy: true,
       status: 'ready',
       load: 0,
+      breaker: 'closed',
     })
     expect(record.text).not.toContain(KEY)
     expect(worker.requestsTo('GET /v1/models')[0].header('authorization')).toBe(`Bearer ${KEY}`)
