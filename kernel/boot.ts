@@ -8,7 +8,7 @@ import type { LoadedConfig } from './config/load.ts'
 import { importPlugin, withoutSource } from './config/plugin-source.ts'
 import { Auth } from './contracts/auth.ts'
 import type { Detached, DetachedWork } from './contracts/detached.ts'
-import type { Logger } from './contracts/log.ts'
+import type { Logger, LogLevel } from './contracts/log.ts'
 import type { RelayContext } from './contracts/reply-sink.ts'
 import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
 import { ThreadGenerations } from './generate/thread-generations.ts'
@@ -23,7 +23,7 @@ import { writeAccessLine } from './observe/access-log.ts'
 import { BreakerMetrics } from './observe/breaker-metrics.ts'
 import { HttpMetrics } from './observe/http-metrics.ts'
 import { modelLabelLimit } from './observe/label-limit.ts'
-import { createAccessLogger } from './observe/log.ts'
+import { createAccessLogger, setLogLevel } from './observe/log.ts'
 import { ThreadMetrics } from './observe/metrics.ts'
 import type { MetricsSnapshot } from './observe/metrics-snapshot.ts'
 import { declareOpenRequestAges } from './observe/open-request-ages.ts'
@@ -34,6 +34,7 @@ import { Declarations } from './plugin/declarations.ts'
 import type { Listener, ListenOptions, Plugin } from './plugin/define-plugin.ts'
 import { missingServices, providesService, sortPlugins } from './plugin/graph.ts'
 import { compileHooks } from './plugin/hooks.ts'
+import { RunningConfig, type RunningConfigState } from './plugin/kernel-commands.ts'
 import { BootError } from './plugin/plugin-errors.ts'
 import { openReplica } from './plugin/plugin-host.ts'
 import { PluginSet } from './plugin/plugin-set.ts'
@@ -183,6 +184,13 @@ export class GatewayThread {
     this.upstream.auth = this.#services.lookUp(Auth) ?? null
     this.#requireAuth()
     if (link.isData) this.#server = this.#createServer()
+    // Control reloads itself first, to see whether it can.
+    if (!link.isControl) openReplica(link, RunningConfig).onChange((next) => this.#reloadLater(next))
+  }
+
+  #reloadLater(next: RunningConfigState | null): void {
+    if (next === null) return
+    this.reload(next).catch((err: unknown) => this.#options.log.error({ err }, 'a thread could not reload'))
   }
 
   /** Opens what the plugins open; a failure has stopped what had started. */
@@ -238,6 +246,19 @@ export class GatewayThread {
         { background_work: left },
         'background work still under way at the end of the grace period is cancelled',
       )
+  }
+
+  /**
+   * Takes on what has changed. Picks, retries and logs follow at once; plugins by themselves.
+   * @throws unknown_policy, policy_not_allowed, BootError naming the plugin that refused
+   */
+  async reload({ config, plugins }: RunningConfigState): Promise<void> {
+    const { kernel } = config
+    const { policy, prefillPolicy, decodePolicy } = kernel
+    this.balance.reload({ defaultPolicy: policy, prefillPolicy, decodePolicy }, kernel.breaker)
+    this.upstream.reload(kernel.retry)
+    setLogLevel(kernel.log.level as LogLevel)
+    await this.#plugins.reload(plugins, (name) => deepFreeze(withoutSource(config.plugins[name])))
   }
 
   async stop(): Promise<void> {

@@ -33,7 +33,8 @@ const STATES: readonly BreakerState[] = ['closed', 'open', 'half_open']
 const MAX_OPEN_MS = 0x7fff_ffff
 
 export class Breakers {
-  private readonly config: BreakerConfig
+  private readonly counters: Counters
+  private config: BreakerConfig
   private readonly listener: BreakerListener | null
   private readonly now: () => number
   private readonly layout: CounterLayout
@@ -42,7 +43,7 @@ export class Breakers {
   private readonly wordAt: number
   private readonly openedAt: number
   private readonly unansweredAt: number
-  private readonly probes: ProbePlaces
+  private probes: ProbePlaces
 
   /** @param now milliseconds, the same on all threads */
   constructor(
@@ -52,6 +53,7 @@ export class Breakers {
     now: () => number,
   ) {
     const { layout } = counters
+    this.counters = counters
     this.layout = layout
     this.config = config
     this.listener = listener
@@ -62,6 +64,13 @@ export class Breakers {
     this.openedAt = layout.shared(SharedColumn.openedAt)
     this.unansweredAt = layout.shared(SharedColumn.unanswered)
     this.probes = new ProbePlaces(counters, config.halfOpenProbes)
+  }
+
+  /** Other settings hold from now on; states and runs stay. */
+  configure(config: BreakerConfig): void {
+    this.config = config
+    this.probes = new ProbePlaces(this.counters, config.halfOpenProbes)
+    this.layout.bumpAvailability()
   }
 
   /**

@@ -184,6 +184,12 @@ export class ThreadBalance implements WorkerBalance {
     this.policies.check()
   }
 
+  /** Other settings hold from the next pick on. @throws unknown_policy, policy_not_allowed */
+  reload(names: PolicyNames, breaker: BreakerConfig): void {
+    this.policies.rename(names, this.table)
+    this.breakers.configure(breaker)
+  }
+
   /** Releases what policies hold; the gateway ends. */
   close(): void {
     this.policies.close()

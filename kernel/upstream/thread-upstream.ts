@@ -57,6 +57,10 @@ export class ThreadUpstream implements Upstream {
     this.#parts.outgoing.auth = auth
   }
 
+  reload(retry: KernelConfig['retry']): void {
+    this.#parts.retry.configure(retry)
+  }
+
   /** One transport per connection mode. */
   addTransport(transport: Transport): void {
     this.#parts.transports.add(transport)
