@@ -19,6 +19,7 @@ import { createCors } from './http/cors.ts'
 import { openListener } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'
 import { HttpServer } from './http/server.ts'
+import { checkTlsFiles, toTlsFiles, trustAuthorities } from './http/tls-files.ts'
 import { writeAccessLine } from './observe/access-log.ts'
 import { BreakerMetrics } from './observe/breaker-metrics.ts'
 import { HttpMetrics } from './observe/http-metrics.ts'
@@ -113,11 +114,15 @@ export class GatewayThread {
   readonly #stopWatching: () => void
   readonly #httpMetrics: HttpMetrics | null
   #server: HttpServer | null = null
+  /** Of the content of the certificate files in use. */
+  #tlsMark: string
 
   constructor(options: ThreadBootOptions, plugins: readonly Plugin[]) {
     const { config, link, log } = options
     const { kernel } = config
     this.#options = options
+    if (kernel.caFile !== undefined) trustAuthorities(kernel.caFile)
+    this.#tlsMark = kernel.tls === undefined ? '' : checkTlsFiles(kernel.tls)
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'a metrics refresh failed'))
     this.#background = new BackgroundWorks(this.metrics, log)
     this.#stopWatching = kernel.metrics.enabled ? declareEventLoopMetrics(this.metrics, link.index) : () => {}
@@ -254,10 +259,14 @@ export class GatewayThread {
    */
   async reload({ config, plugins }: RunningConfigState): Promise<void> {
     const { kernel } = config
-    const { policy, prefillPolicy, decodePolicy } = kernel
+    const { policy, prefillPolicy, decodePolicy, tls } = kernel
+    const tlsMark = tls === undefined ? '' : checkTlsFiles(tls)
     this.balance.reload({ defaultPolicy: policy, prefillPolicy, decodePolicy }, kernel.breaker)
     this.upstream.reload(kernel.retry)
     setLogLevel(kernel.log.level as LogLevel)
+    // The files may have other content under the same names.
+    if (tls !== undefined && tlsMark !== this.#tlsMark) await this.#server?.renewTls(toTlsFiles(tls))
+    this.#tlsMark = tlsMark
     await this.#plugins.reload(plugins, (name) => deepFreeze(withoutSource(config.plugins[name])))
   }
 
@@ -361,6 +370,7 @@ export class GatewayThread {
         replyIdleMs: kernel.http.replyIdleMs,
       },
       heartbeatMs: kernel.http.heartbeatMs,
+      tls: kernel.tls === undefined ? null : toTlsFiles(kernel.tls),
       cors: createCors(kernel.http.corsOrigins),
       log: this.#options.log,
       access:

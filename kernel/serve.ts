@@ -24,6 +24,7 @@ import { ShutdownRequest, watchSignals } from './process-signals.ts'
 import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
 import { DataThreads } from './threads/data-threads.ts'
+import { findFreePort } from './threads/free-port.ts'
 import { SharedMemory } from './threads/shared-memory.ts'
 
 export type { PluginCatalog } from './boot.ts'
@@ -168,7 +169,8 @@ class Control {
     if (kernel.metrics.enabled) await this.#openMetrics()
     await this.#thread.ready()
     return {
-      url: port === null ? null : `http://${urlHost(kernel.host)}:${port}`,
+      url:
+        port === null ? null : `http${kernel.tls === undefined ? '' : 's'}://${urlHost(kernel.host)}:${port}`,
       metricsUrl: this.#metrics?.url ?? null,
       bootMs: performance.now(),
       plugins: plugins.map((plugin) => plugin.manifest.name),
@@ -177,7 +179,11 @@ class Control {
 
   async #listen(thread: GatewayThread): Promise<number> {
     const { kernel } = this.#config
-    if (this.#threadCount === 0) return thread.listen(kernel.port)
+    if (this.#threadCount === 0) {
+      // A port that the system chose cannot be shared, which the renewal of certificates needs.
+      const isChosen = kernel.tls !== undefined && kernel.port === 0
+      return thread.listen(isChosen ? await findFreePort(kernel.host) : kernel.port)
+    }
     const column = new Counters(this.#counters, 0)
     const running = () => this.#config
     this.#threads = new DataThreads({
@@ -261,6 +267,8 @@ class Control {
     const { graceMs } = this.#shutdownTimes
     this.#log.info({ grace_ms: graceMs }, 'shutting down: running requests may finish')
     const endsAtMs = performance.now() + graceMs
+    // Probes that control answers turn with those of the data threads.
+    if (this.#thread !== null) this.#thread.isDraining = true
     await this.#threads?.drain(graceMs, settleMs)
     // Control goes last and gets what is left of the time.
     await this.#thread?.drain(Math.max(1, endsAtMs - performance.now()), settleMs)

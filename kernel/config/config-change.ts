@@ -11,6 +11,10 @@ export const KERNEL_RELOADS: readonly string[] = [
   'policy',
   'prefillPolicy',
   'retry',
+  'tls.certFile',
+  'tls.clientCaFile',
+  'tls.keyFile',
+  'tls.keyPassphrase',
 ]
 
 export interface ConfigChange {
