@@ -12,6 +12,7 @@ import type { Logger, LogLevel } from './contracts/log.ts'
 import type { RelayContext } from './contracts/reply-sink.ts'
 import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
 import { ThreadGenerations } from './generate/thread-generations.ts'
+import { watchDescriptors } from './http/accept-pause.ts'
 import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
 import { type CompiledRoute, NO_HOOKS } from './http/compiled-route.ts'
 import { type CompiledSocket, compileSocket, messageRoute, upgradeHooks } from './http/compiled-socket.ts'
@@ -114,6 +115,7 @@ export class GatewayThread {
   readonly #stopWatching: () => void
   readonly #httpMetrics: HttpMetrics | null
   #server: HttpServer | null = null
+  #stopLooking: () => void = () => {}
   /** Of the content of the certificate files in use. */
   #tlsMark: string
 
@@ -206,7 +208,17 @@ export class GatewayThread {
   /** @returns the port taken */
   async listen(port: number): Promise<number> {
     if (this.#server === null) throw new BootError('this thread serves no requests')
-    return this.#server.listen(this.#options.config.kernel.host, port)
+    const taken = await this.#server.listen(this.#options.config.kernel.host, port)
+    const paused = this.metrics
+      .gauge({
+        name: 'weir_accept_paused',
+        help: 'Threads that take no connections because the process has no descriptor left.',
+      })
+      .labels()
+    this.#stopLooking = watchDescriptors(this.#server, this.#options.log, (isPaused) => {
+      paused.value = isPaused ? 1 : 0
+    })
+    return taken
   }
 
   ready(): Promise<void> {
@@ -280,6 +292,7 @@ export class GatewayThread {
 
   /** At once and synchronously; safe to call twice. Every app must be closed before its thread ends. */
   closeServers(): void {
+    this.#stopLooking()
     this.#server?.close()
     for (const server of this.#listeners.splice(0)) server.close()
   }

@@ -155,6 +155,21 @@ export class HttpServer implements SocketHome, ServerParts {
     return this.#listen(host, port, false).then(() => us_listen_socket_close(former))
   }
 
+  /** Connections that are open go on; see `accept-pause.ts`. */
+  pauseAccepting(): void {
+    if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)
+    this.#listenSocket = null
+  }
+
+  resumeAccepting(): Promise<boolean> {
+    if (this.#isClosed || this.closesConnections || this.#address === null) return Promise.resolve(false)
+    const { host, port } = this.#address
+    return this.#listen(host, port, false).then(
+      () => true,
+      () => false,
+    )
+  }
+
   #listen(host: string, port: number, isAlone: boolean): Promise<number> {
     return new Promise((resolve, reject) => {
       const app = this.#app as unknown as ListeningApp

@@ -20,6 +20,7 @@ import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import type { CallMeter } from './call-meter.ts'
 import type { CallParts } from './call-parts.ts'
 import { NO_MORE, nextWaitMs } from './next-wait.ts'
+import { asOwnTrouble, sayExhausted } from './own-trouble.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
 import { toUpstreamError } from './upstream-errors.ts'
@@ -225,6 +226,11 @@ export class CallRun implements OpenCall, PairHandler {
   }
 
   private exchangeFailed(attempt: Attempt, failure: UpstreamFailure): void {
+    const own = asOwnTrouble(failure)
+    if (own !== null) {
+      this.failedHere(attempt, own)
+      return
+    }
     this.noteFailure(attempt.worker, failure, this.notes)
     const { error, kind } = failure
     // What a transport names itself counts as its status does; trouble without a name is always the worker's.
@@ -233,6 +239,15 @@ export class CallRun implements OpenCall, PairHandler {
     else attempt.succeeded()
     const mayTryElsewhere = this.status === 0 && !failure.responseStarted && (error?.isRetryable ?? true)
     if (mayTryElsewhere && isFailure && this.goesOn(attempt.worker, null)) this.leave(attempt)
+    else this.giveUp(toUpstreamError(failure, this.status !== 0))
+  }
+
+  /** No worker is to blame, so its breaker hears nothing; a pause may help, another worker too where one is connected. */
+  private failedHere(attempt: Attempt, failure: UpstreamFailure): void {
+    sayExhausted(this.parts.log, failure.message)
+    if (this.notes !== null) this.notes.failure = failure.kind
+    if (this.status === 0 && !failure.responseStarted && this.goesOn(attempt.worker, null))
+      this.leave(attempt)
     else this.giveUp(toUpstreamError(failure, this.status !== 0))
   }
 
