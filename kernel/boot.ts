@@ -10,7 +10,7 @@ import { Auth } from './contracts/auth.ts'
 import type { Detached, DetachedWork } from './contracts/detached.ts'
 import type { Logger, LogLevel } from './contracts/log.ts'
 import type { RelayContext } from './contracts/reply-sink.ts'
-import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
+import { EngineLoadsReplica, PendingWorkersReplica, WorkerTableReplica } from './contracts/worker.ts'
 import { ThreadGenerations } from './generate/thread-generations.ts'
 import { watchDescriptors } from './http/accept-pause.ts'
 import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
@@ -146,6 +146,7 @@ export class GatewayThread {
       metrics: this.metrics,
       shared: (name, bytes) => options.shared.block(name, bytes),
       loads: openReplica(link, EngineLoadsReplica),
+      pending: openReplica(link, PendingWorkersReplica),
       onSelected:
         workerMetrics && ((worker, model, policy) => workerMetrics.onSelection(worker, model, policy)),
       log,

@@ -6,7 +6,7 @@ import type { HookSignatures } from '../contracts/hook.ts'
 import type { PickLeg, PickRequest, Policy } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { RequestContext } from '../contracts/request.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
+import type { PendingWorkers, WorkerEntry } from '../contracts/worker.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { balanceErrors, retryAfter } from './balance-errors.ts'
 import { REFUSED } from './breakers.ts'
@@ -55,6 +55,7 @@ export interface PickerParts extends CandidateParts {
   readonly policies: ModelPolicies
   readonly onPick: OnPickResolver | null
   readonly onSelected: SelectionListener | null
+  readonly pending?: { readonly current: PendingWorkers }
 }
 
 export class Picker {
@@ -173,7 +174,9 @@ export class Picker {
     if (hasPrefill && hasDecode) return balanceErrors.server_selection_failed('whole', model)
     if (hasPrefill) return balanceErrors.server_selection_failed('decode', model)
     if (hasDecode) return balanceErrors.server_selection_failed('prefill', model)
-    return this.table.workers.length === 0 ? balanceErrors.no_workers() : balanceErrors.model_not_found(model)
+    return this.table.workers.length === 0
+      ? balanceErrors.no_workers(this.parts.pending?.current)
+      : balanceErrors.model_not_found(model)
   }
 
   private throwNobody({ tiers, leg }: ModelRoute, model: string): never {

@@ -4,7 +4,13 @@ import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { PolicyParts, RandomSource } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
-import type { EngineLoads, WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
+import type {
+  EngineLoads,
+  PendingWorkers,
+  WorkerEntry,
+  WorkerStatus,
+  WorkerTable,
+} from '../contracts/worker.ts'
 import { type BreakerListener, Breakers } from './breakers.ts'
 import { CompiledTable } from './compiled-table.ts'
 import { type AttemptBooks, CountedAttempt } from './counted-attempt.ts'
@@ -35,6 +41,8 @@ export interface ThreadBalanceOptions extends PolicyNames {
   readonly shared: PolicyParts['shared']
   /** This thread's view of what engines report. */
   readonly loads: { readonly current: EngineLoads }
+  /** This thread's view of workers that are in no table yet, for refusals. */
+  readonly pending?: { readonly current: PendingWorkers }
   /** Told of each pick, for metrics. */
   readonly onSelected?: SelectionListener | null
   /** Told what this thread's breakers record and change, for metrics. */
@@ -81,6 +89,7 @@ export class ThreadBalance implements WorkerBalance {
       breakers: this.breakers,
       policies: this.policies,
       loads: options.loads,
+      pending: options.pending,
       now,
       onPick: options.onPickHook ?? null,
       onSelected: options.onSelected ?? null,
