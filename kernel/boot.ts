@@ -390,7 +390,9 @@ export class GatewayThread {
       access:
         accessLog === null
           ? null
-          : (ctx, durationMs) => writeAccessLine(accessLog, ctx, durationMs, ctx.workerUrl),
+          : (ctx, durationMs) => {
+              if (kernel.log.probes || ctx.route.isProbe !== true) writeAccessLine(accessLog, ctx, durationMs)
+            },
     })
     if (httpMetrics !== null) {
       if (sockets.length > 0) this.#declareOpenSockets(server)

@@ -49,6 +49,10 @@ export const KernelConfigSchema = Type.Object(
           default: true,
           description: 'One line per request, at level info (warn for 4xx, error for 5xx).',
         }),
+        probes: Type.Boolean({
+          default: false,
+          description: 'Access lines for /health, /liveness and /readiness too.',
+        }),
       },
       { default: {}, additionalProperties: false },
     ),

@@ -321,6 +321,8 @@ export class HttpServer implements SocketHome, ServerParts {
       headers,
       headers.requestId === '' ? makeRequestId(route.requestIdPrefix) : headers.requestId,
     )
+    // For the access line: the library forgets it with the end of the reply.
+    if (this.access !== null) void ctx.clientAddress
     this.requestBegan(ctx)
     return ctx
   }

@@ -78,6 +78,8 @@ export class CallRun implements OpenCall, PairHandler {
       const { ctx } = this.call
       this.attempt = attempt
       ctx.workerUrl = attempt.worker.url
+      ctx.model = this.model
+      ctx.attempts++
       if (ctx.hooks.onAttempt !== null) this.notes = openNotes(attempt)
       this.startMeter(attempt.worker)
       if (attempt instanceof PairAttempt) this.sendPair(attempt)

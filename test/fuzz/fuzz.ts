@@ -119,7 +119,9 @@ async function fuzz(
 ): Promise<FuzzReport> {
   const { url, server } = await startByteWorker(answer)
   // A machine that is busy with a run of hours may be slow once.
-  const gateway = await startFuzzed(url).catch(() => startFuzzed(url))
+  const gateway = await startFuzzed(url)
+    .catch(() => startFuzzed(url))
+    .catch(() => startFuzzed(url))
   const endings: Record<string, number> = {}
   const startedAtMs = performance.now()
   let left = count
