@@ -6,7 +6,13 @@ const source = {
   // Examples know the gateway by its name, as packages of others do.
   resolve: {
     conditions: ['weir-source'],
-    alias: { weir: fileURLToPath(new URL('./kernel/index.ts', import.meta.url)) },
+    alias: [
+      { find: /^weir$/, replacement: fileURLToPath(new URL('./kernel/index.ts', import.meta.url)) },
+      {
+        find: /^weir\/contracts$/,
+        replacement: fileURLToPath(new URL('./plugins/contracts/index.ts', import.meta.url)),
+      },
+    ],
   },
   ssr: { resolve: { conditions: ['weir-source'] } },
 }
@@ -22,6 +28,7 @@ export default defineConfig({
           name: 'unit',
           // Property tests take their time on a busy machine.
           testTimeout: 60_000,
+          hookTimeout: 60_000,
           include: [
             'kernel/**/*.test.ts',
             'plugins/**/*.test.ts',
@@ -33,9 +40,22 @@ export default defineConfig({
       },
       {
         ...source,
-        test: { name: 'architecture', include: ['test/architecture/**/*.test.ts'], testTimeout: 60_000 },
+        test: {
+          name: 'architecture',
+          include: ['test/architecture/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
       },
-      { ...source, test: { name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 60_000 } },
+      {
+        ...source,
+        test: {
+          name: 'contract',
+          include: ['test/contract/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
       {
         ...source,
         test: {

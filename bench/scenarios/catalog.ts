@@ -15,6 +15,7 @@ import { responsesJson } from './responses-json.ts'
 import { responsesSse } from './responses-sse.ts'
 import { slowReader } from './slow-reader.ts'
 import { steady1000 } from './steady-1000.ts'
+import { toolTurn } from './tool-turn.ts'
 import { wasmBody4k } from './wasm-body-4k.ts'
 import { wasmChain3 } from './wasm-chain-3.ts'
 import { wasmHeaders } from './wasm-headers.ts'
@@ -32,6 +33,7 @@ export const SCENARIOS: readonly Scenario[] = [
   generateSse,
   responsesJson,
   responsesSse,
+  toolTurn,
   messagesProxySse,
   messagesTranslateSse,
   idleStreams,

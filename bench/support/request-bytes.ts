@@ -22,8 +22,9 @@ export function responsesBody({
   stream,
   store,
   bodyBytes,
-}: ChatRequest & { readonly store: boolean }): string {
-  const build = (input: string) => JSON.stringify({ model: 'bench', stream, store, input })
+  tools,
+}: ChatRequest & { readonly store: boolean; readonly tools?: readonly object[] }): string {
+  const build = (input: string) => JSON.stringify({ model: 'bench', stream, store, input, tools })
   const padding = Math.max(0, bodyBytes - build('').length)
   return build('How are you today? '.repeat(Math.ceil(padding / 19)).slice(0, padding))
 }

@@ -20,6 +20,28 @@ const JSON_REPLY = JSON.stringify({
   usage: { prompt_tokens: 60, completion_tokens: 5, total_tokens: 65 },
 })
 
+/** Of a model that was given tools and has used none yet. */
+const TOOL_REPLY = JSON.stringify({
+  ...JSON.parse(JSON_REPLY),
+  choices: [
+    {
+      index: 0,
+      message: {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'look_up', arguments: '{}' } }],
+      },
+      finish_reason: 'tool_calls',
+    },
+  ],
+})
+/** Bodies up to here are searched for tools, bytes. */
+const MAX_TOOL_BODY = 8_192
+
+function asksForTool(body: Buffer): boolean {
+  return body.length < MAX_TOOL_BODY && body.includes('"tools":') && !body.includes('"role":"tool"')
+}
+
 /** A chunked stream that is given one chunk per tick. */
 interface Ticking {
   readonly response: HttpResponse
@@ -43,9 +65,13 @@ function tick(): void {
   }
 }
 
+function sendText(response: HttpResponse, text: string): void {
+  response.cork(() => response.writeHeader('content-type', 'application/json').end(text))
+}
+
 function answerChat(response: HttpResponse, isStream: boolean): void {
   if (!isStream) {
-    response.cork(() => response.writeHeader('content-type', 'application/json').end(JSON_REPLY))
+    sendText(response, JSON_REPLY)
     return
   }
   startTicking(response, SSE_CHUNK, { chunk: SSE_CHUNK, end: SSE_DONE, sent: 1 })
@@ -113,6 +139,7 @@ function serveChat(response: HttpResponse, _request: HttpRequest): void {
     const start = body.toString('latin1', 0, 80)
     const end = body.toString('latin1', Math.max(0, body.length - 80))
     if (start.includes('"user":"bulk"')) answerBulk(response)
+    else if (asksForTool(body)) sendText(response, TOOL_REPLY)
     else answerChat(response, start.includes('"stream":true') || end.includes('"stream":true'))
   })
 }

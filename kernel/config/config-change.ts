@@ -1,7 +1,7 @@
 /** What of a changed configuration a running gateway takes on, and what waits for a restart. Plain data in and out. */
 import { isDeepStrictEqual } from 'node:util'
 import { deepFreeze } from './deep-freeze.ts'
-import type { LoadedConfig } from './load.ts'
+import type { LoadedConfig } from './loaded-config.ts'
 
 /** Paths of the kernel's section that may change while the gateway runs. */
 export const KERNEL_RELOADS: readonly string[] = [

@@ -1,6 +1,6 @@
 /** What any thread may ask of control in the name of a plugin; control itself answers. */
 
-import type { LoadedConfig } from '../config/load.ts'
+import type { LoadedConfig } from '../config/loaded-config.ts'
 import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { ReloadReport } from '../contracts/reload.ts'
 import { defineCommand, defineReplica } from '../contracts/token.ts'

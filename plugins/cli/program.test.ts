@@ -106,7 +106,7 @@ describe('weir config', () => {
     expect(code).toBe(0)
     expect(out).not.toContain('hunter')
     const shown = JSON.parse(out)
-    expect(shown.kernel).toMatchObject({ port: 3, log: { level: 'warn' }, metrics: { port: 29000 } })
+    expect(shown.kernel).toMatchObject({ port: 3, log: { level: 'warn' } })
     expect(shown.plugins.auth).toMatchObject({ apiKey: '***', tenantKeys: ['***'] })
   })
 
