@@ -8,9 +8,10 @@ import type { LoadedConfig } from './config/loaded-config.ts'
 import { importPlugin, withoutSource } from './config/plugin-source.ts'
 import { Auth } from './contracts/auth.ts'
 import type { Detached, DetachedWork } from './contracts/detached.ts'
-import type { Logger } from './contracts/log.ts'
+import type { Logger, LogLevel } from './contracts/log.ts'
 import { TrafficWatch } from './contracts/traffic.ts'
-import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
+import { EngineLoadsReplica, PendingWorkersReplica, WorkerTableReplica } from './contracts/worker.ts'
+import { watchDescriptors } from './http/accept-pause.ts'
 import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
 import { type CompiledRoute, NO_HOOKS } from './http/compiled-route.ts'
 import { type CompiledSocket, compileSocket, messageRoute, upgradeHooks } from './http/compiled-socket.ts'
@@ -18,8 +19,9 @@ import { createCors } from './http/cors.ts'
 import { openListener } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'
 import { HttpServer } from './http/server.ts'
+import { checkTlsFiles, toTlsFiles, trustAuthorities } from './http/tls-files.ts'
 import { writeAccessLine } from './observe/access-log.ts'
-import { createAccessLogger } from './observe/log.ts'
+import { createAccessLogger, setLogLevel } from './observe/log.ts'
 import { ThreadMetrics } from './observe/metrics.ts'
 import type { MetricsSnapshot } from './observe/metrics-snapshot.ts'
 import { BackgroundWorks } from './plugin/background-works.ts'
@@ -27,6 +29,7 @@ import { Declarations } from './plugin/declarations.ts'
 import type { Listener, ListenOptions, Plugin } from './plugin/define-plugin.ts'
 import { missingServices, providesService, sortPlugins } from './plugin/graph.ts'
 import { compileHooks } from './plugin/hooks.ts'
+import { RunningConfig, type RunningConfigState } from './plugin/kernel-commands.ts'
 import { BootError } from './plugin/plugin-errors.ts'
 import { openReplica } from './plugin/plugin-host.ts'
 import { PluginSet } from './plugin/plugin-set.ts'
@@ -109,11 +112,16 @@ export class GatewayThread {
   readonly listening: PluginListener[] = []
   readonly #traffic: TrafficWatch | null
   #server: HttpServer | null = null
+  #stopLooking: () => void = () => {}
+  /** Of the content of the certificate files in use. */
+  #tlsMark: string
 
   constructor(options: ThreadBootOptions, plugins: readonly Plugin[]) {
     const { config, link, log } = options
     const { kernel } = config
     this.#options = options
+    if (kernel.caFile !== undefined) trustAuthorities(kernel.caFile)
+    this.#tlsMark = kernel.tls === undefined ? '' : checkTlsFiles(kernel.tls)
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'a metrics refresh failed'))
     this.#background = new BackgroundWorks(this.metrics, log)
     const counters = new Counters(options.counters, link.index)
@@ -129,6 +137,7 @@ export class GatewayThread {
       metrics: this.metrics,
       shared: (name, bytes) => options.shared.block(name, bytes),
       loads: openReplica(link, EngineLoadsReplica),
+      pending: openReplica(link, PendingWorkersReplica),
       log,
     })
     this.upstream = new ThreadUpstream({
@@ -166,6 +175,13 @@ export class GatewayThread {
     if (this.#traffic !== null) this.balance.watch(this.#traffic)
     this.#requireAuth()
     if (link.isData) this.#server = this.#createServer()
+    // Control reloads itself first, to see whether it can.
+    if (!link.isControl) openReplica(link, RunningConfig).onChange((next) => this.#reloadLater(next))
+  }
+
+  #reloadLater(next: RunningConfigState | null): void {
+    if (next === null) return
+    this.reload(next).catch((err: unknown) => this.#options.log.error({ err }, 'a thread could not reload'))
   }
 
   /** Opens what the plugins open; a failure has stopped what had started. */
@@ -176,7 +192,17 @@ export class GatewayThread {
   /** @returns the port taken */
   async listen(port: number): Promise<number> {
     if (this.#server === null) throw new BootError('this thread serves no requests')
-    return this.#server.listen(this.#options.config.kernel.host, port)
+    const taken = await this.#server.listen(this.#options.config.kernel.host, port)
+    const paused = this.metrics
+      .gauge({
+        name: 'weir_accept_paused',
+        help: 'Threads that take no connections because the process has no descriptor left.',
+      })
+      .labels()
+    this.#stopLooking = watchDescriptors(this.#server, this.#options.log, (isPaused) => {
+      paused.value = isPaused ? 1 : 0
+    })
+    return taken
   }
 
   ready(): Promise<void> {
@@ -223,6 +249,23 @@ export class GatewayThread {
       )
   }
 
+  /**
+   * Takes on what has changed. Picks, retries and logs follow at once; plugins by themselves.
+   * @throws unknown_policy, policy_not_allowed, BootError naming the plugin that refused
+   */
+  async reload({ config, plugins }: RunningConfigState): Promise<void> {
+    const { kernel } = config
+    const { policy, prefillPolicy, decodePolicy, tls } = kernel
+    const tlsMark = tls === undefined ? '' : checkTlsFiles(tls)
+    this.balance.reload({ defaultPolicy: policy, prefillPolicy, decodePolicy }, kernel.breaker)
+    this.upstream.reload(kernel.retry)
+    setLogLevel(kernel.log.level as LogLevel)
+    // The files may have other content under the same names.
+    if (tls !== undefined && tlsMark !== this.#tlsMark) await this.#server?.renewTls(toTlsFiles(tls))
+    this.#tlsMark = tlsMark
+    await this.#plugins.reload(plugins, (name) => deepFreeze(withoutSource(config.plugins[name])))
+  }
+
   async stop(): Promise<void> {
     this.closeServers()
     await this.#plugins.stop()
@@ -232,6 +275,7 @@ export class GatewayThread {
 
   /** At once and synchronously; safe to call twice. Every app must be closed before its thread ends. */
   closeServers(): void {
+    this.#stopLooking()
     this.#server?.close()
     for (const server of this.#listeners.splice(0)) server.close()
   }
@@ -307,12 +351,15 @@ export class GatewayThread {
         replyIdleMs: kernel.http.replyIdleMs,
       },
       heartbeatMs: kernel.http.heartbeatMs,
+      tls: kernel.tls === undefined ? null : toTlsFiles(kernel.tls),
       cors: createCors(kernel.http.corsOrigins),
       log: this.#options.log,
       access:
         accessLog === null
           ? null
-          : (ctx, durationMs) => writeAccessLine(accessLog, ctx, durationMs, ctx.workerUrl),
+          : (ctx, durationMs) => {
+              if (kernel.log.probes || ctx.route.isProbe !== true) writeAccessLine(accessLog, ctx, durationMs)
+            },
     })
     traffic?.serving({
       openRequestTimesMs: () => Array.from(server.openRequests, (ctx) => ctx.startedAtMs),

@@ -36,29 +36,35 @@ export interface SignalOptions {
   /** How long new connections are still taken after SIGTERM or SIGQUIT, milliseconds. */
   readonly settleMs: number
   readonly log: Logger
+  /** What SIGHUP asks for. */
+  onHangup(): void
   /** Ends the gateway like SIGINT does. */
   readonly signal?: AbortSignal
 }
 
 /**
- * SIGTERM and SIGQUIT drain; SIGINT too, without waiting for balancers to notice; a second one cuts. The others would
+ * SIGHUP reloads. SIGTERM and SIGQUIT drain; SIGINT too, without waiting for balancers to notice; a second one cuts. The others would
  * end the process or open its debugger, and do nothing instead.
  *
  * @returns stops watching
  */
 export function watchSignals(
   shutdown: ShutdownRequest,
-  { settleMs, log, signal }: SignalOptions,
+  { settleMs, log, onHangup, signal }: SignalOptions,
 ): () => void {
   const drain = () => shutdown.demand(settleMs)
   const interrupt = () => shutdown.demand(0)
   const ignore = (name: string) =>
     log.info({ signal: name }, 'this signal has no meaning here and is ignored')
+  const hangUp = (name: string) => {
+    log.info({ signal: name }, 'the configuration is read again')
+    onHangup()
+  }
   const handlers: readonly (readonly [NodeJS.Signals, (name: string) => void])[] = [
     ['SIGTERM', drain],
     ['SIGQUIT', drain],
     ['SIGINT', interrupt],
-    ['SIGHUP', () => log.warn({}, 'SIGHUP changes nothing: the configuration is read at start only')],
+    ['SIGHUP', hangUp],
     ['SIGUSR1', ignore],
     ['SIGUSR2', ignore],
   ]

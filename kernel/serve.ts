@@ -2,17 +2,28 @@
 import { assertPortFree } from './assert-port-free.ts'
 import { Counters, createCounters } from './balance/counters.ts'
 import type { GatewayThread, PluginCatalog, PluginListener } from './boot.ts'
+import { changeConfig } from './config/config-change.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
 import type { Logger } from './contracts/log.ts'
+import type { ReloadReport } from './contracts/reload.ts'
 import { guardControl } from './control-guard.ts'
 import { createLogger } from './observe/log.ts'
 import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
-import { ReadMetrics, RequestShutdown, type ShutdownDemand } from './plugin/kernel-commands.ts'
+import {
+  ReadMetrics,
+  ReloadConfig,
+  RequestShutdown,
+  RunningConfig,
+  type RunningConfigState,
+  type ShutdownDemand,
+} from './plugin/kernel-commands.ts'
+import { reloadErrors } from './plugin/reload-errors.ts'
 import { ShutdownRequest, watchSignals } from './process-signals.ts'
 import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
 import { DataThreads } from './threads/data-threads.ts'
+import { findFreePort } from './threads/free-port.ts'
 import { SharedMemory } from './threads/shared-memory.ts'
 
 export type { PluginCatalog } from './boot.ts'
@@ -37,6 +48,8 @@ export interface ServeOptions {
   readonly entry: string
   /** Left out by the entry file itself: a data thread gets it from control. */
   readonly config?: LoadedConfig
+  /** Reads the configuration anew, for SIGHUP and `weir config apply`. Default: it is read at start only. */
+  readonly reload?: () => Promise<LoadedConfig>
   /** False opens no API listener: only what plugins open themselves. Default true. */
   readonly apiListener?: boolean
   readonly onReady?: (info: ServeInfo) => void
@@ -81,7 +94,10 @@ async function serveData({ catalog }: ServeOptions): Promise<void> {
 
 class Control {
   readonly #options: ServeOptions
-  readonly #config: LoadedConfig
+  #config: LoadedConfig
+  #reloads: ReadonlyMap<string, readonly string[]> = new Map()
+  /** Reloads follow one another. */
+  #reloading: Promise<unknown> = Promise.resolve()
   readonly #log: Logger
   readonly #link: ControlLink
   readonly #counters: SharedArrayBuffer
@@ -110,6 +126,7 @@ class Control {
     const unwatch = watchSignals(shutdown, {
       ...this.#shutdownTimes,
       log: this.#log,
+      onHangup: () => void this.#reload().catch(() => {}),
       signal: this.#options.signal,
     })
     try {
@@ -143,13 +160,15 @@ class Control {
       },
       plugins,
     )
+    this.#reloads = new Map(plugins.map(({ manifest }) => [manifest.name, manifest.reloads ?? []]))
     this.#unguard = guardControl(this.#thread.metrics, this.#log)
     this.#answerPlugins()
     await this.#thread.start()
     const port = hasApi ? await this.#listen(this.#thread) : null
     await this.#thread.ready()
     return {
-      url: port === null ? null : `http://${urlHost(kernel.host)}:${port}`,
+      url:
+        port === null ? null : `http${kernel.tls === undefined ? '' : 's'}://${urlHost(kernel.host)}:${port}`,
       listeners: this.#thread.listening,
       bootMs: performance.now(),
       plugins: plugins.map((plugin) => plugin.manifest.name),
@@ -158,8 +177,13 @@ class Control {
 
   async #listen(thread: GatewayThread): Promise<number> {
     const { kernel } = this.#config
-    if (this.#threadCount === 0) return thread.listen(kernel.port)
+    if (this.#threadCount === 0) {
+      // A port that the system chose cannot be shared, which the renewal of certificates needs.
+      const isChosen = kernel.tls !== undefined && kernel.port === 0
+      return thread.listen(isChosen ? await findFreePort(kernel.host) : kernel.port)
+    }
     const column = new Counters(this.#counters, 0)
+    const running = () => this.#config
     this.#threads = new DataThreads({
       link: this.#link,
       log: this.#log,
@@ -169,7 +193,10 @@ class Control {
       port: kernel.port,
       counters: this.#counters,
       shared: this.#shared,
-      config: this.#config,
+      // What a thread that replaces another begins with.
+      get config() {
+        return running()
+      },
       onExit: (index) => column.zeroColumn(index),
     })
     return (await this.#threads.start()).port
@@ -182,7 +209,47 @@ class Control {
       if (isFirst)
         this.#log.info({ ...(request as ShutdownDemand) }, 'a plugin asks the gateway to shut down')
     })
+    this.#link.onCommand(ReloadConfig.name, () => this.#reload())
     this.#link.onCommand(ReadMetrics.name, async () => mergeSnapshots(await this.#collect()))
+  }
+
+  /** One after the other: each compares with what the one before has left. */
+  #reload(): Promise<ReloadReport> {
+    const run = this.#reloading.then(() => this.#reloadNow())
+    this.#reloading = run.catch(() => {})
+    return run
+  }
+
+  async #reloadNow(): Promise<ReloadReport> {
+    const thread = this.#thread
+    const read = this.#options.reload
+    try {
+      if (read === undefined || thread === null) throw reloadErrors.reload_unavailable()
+      const wanted = await read().catch((error: unknown) => {
+        throw reloadErrors.invalid_configuration.with({ cause: error }, messageOf(error))
+      })
+      const { next, applied, needsRestart, plugins } = changeConfig(this.#config, wanted, this.#reloads)
+      await this.#takeOver(thread, { config: next, plugins })
+      this.#log.info({ applied, needs_restart: needsRestart }, 'the configuration was reloaded')
+      return { applied, needsRestart }
+    } catch (err) {
+      this.#log.error({ err }, 'the configuration was not reloaded; what held before still holds')
+      throw err
+    }
+  }
+
+  /** Control goes first; where it cannot, it goes back. */
+  async #takeOver(thread: GatewayThread, state: RunningConfigState): Promise<void> {
+    const before = this.#config
+    this.#config = state.config
+    try {
+      await thread.reload(state)
+    } catch (error) {
+      this.#config = before
+      await thread.reload({ ...state, config: before }).catch(() => {})
+      throw reloadErrors.invalid_configuration.with({ cause: error }, messageOf(error))
+    }
+    await this.#link.publish(RunningConfig.name, state)
   }
 
   async #collect(): Promise<MetricsSnapshot[]> {
@@ -193,6 +260,8 @@ class Control {
     const { graceMs } = this.#shutdownTimes
     this.#log.info({ grace_ms: graceMs }, 'shutting down: running requests may finish')
     const endsAtMs = performance.now() + graceMs
+    // Probes that control answers turn with those of the data threads.
+    if (this.#thread !== null) this.#thread.isDraining = true
     await this.#threads?.drain(graceMs, settleMs)
     // Control goes last and gets what is left of the time.
     await this.#thread?.drain(Math.max(1, endsAtMs - performance.now()), settleMs)
@@ -204,6 +273,10 @@ class Control {
     this.#unguard()
     if (left > 0) this.#log.error({ threads: left }, 'data threads that do not end keep the process alive')
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 function urlHost(host: string): string {

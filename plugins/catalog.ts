@@ -23,6 +23,7 @@ export const catalog: PluginCatalog = {
   policies: () => import('./policies/index.ts'),
   postgres: () => import('./postgres/index.ts'),
   proxy: () => import('./proxy/index.ts'),
+  reload: () => import('./reload/index.ts'),
   responses: () => import('./responses/index.ts'),
   sim: () => import('./sim/index.ts'),
   storage: () => import('./storage/index.ts'),

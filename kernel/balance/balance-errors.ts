@@ -1,7 +1,10 @@
 /** What can go wrong while a worker is chosen or a row of the counters is taken. */
 import type { PickLeg } from '../contracts/policy.ts'
+import type { PendingWorkers } from '../contracts/worker.ts'
 import { defineErrors } from '../errors/define-errors.ts'
 import type { ErrorOptions } from '../errors/gateway-error.ts'
+
+const NONE_PENDING: PendingWorkers = Object.freeze({ count: 0, problem: null })
 
 /** Longest piece of a client's model name that an error repeats, in characters. */
 const MAX_NAME_LENGTH = 128
@@ -11,7 +14,11 @@ export const balanceErrors = defineErrors('balance', {
   no_workers: {
     kind: 'unavailable',
     source: 'gateway',
-    text: () => 'no worker is registered; register one with POST /workers',
+    text: ({ count, problem }: PendingWorkers = NONE_PENDING) => {
+      if (count === 0) return 'no worker is registered; register one with POST /workers'
+      const who = count === 1 ? 'the only worker is' : `all ${count} workers are`
+      return `${who} registered, not reachable: ${problem ?? 'it has not been reached yet'}`
+    },
   },
   model_not_found: {
     kind: 'not_found',

@@ -119,7 +119,8 @@ class Pair {
     if (attempt === undefined) return
     const breakers = this.threads[attempt.thread]
     if (outcome !== 'none') {
-      breakers[outcome](this.worker, attempt.passage)
+      if (outcome === 'succeeded') breakers.succeeded(this.worker, attempt.passage)
+      else breakers.failed(this.worker, attempt.passage, false)
       this.model.end(outcome === 'succeeded', attempt.changes, this.nowMs)
     }
     breakers.leave(this.worker, attempt.passage)

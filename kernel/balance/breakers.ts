@@ -26,7 +26,8 @@ const STATES: readonly BreakerState[] = ['closed', 'open', 'half_open']
 const MAX_OPEN_MS = 0x7fff_ffff
 
 export class Breakers {
-  readonly #config: BreakerConfig
+  readonly #counters: Counters
+  #config: BreakerConfig
   /** Told of what this thread records and changes. */
   watch: BreakerWatch | null = null
   readonly #now: () => number
@@ -35,11 +36,13 @@ export class Breakers {
   readonly #statusAt: number
   readonly #wordAt: number
   readonly #openedAt: number
-  readonly #probes: ProbePlaces
+  readonly #unansweredAt: number
+  #probes: ProbePlaces
 
   /** @param now milliseconds, the same on all threads */
   constructor(counters: Counters, config: BreakerConfig, now: () => number) {
     const { layout } = counters
+    this.#counters = counters
     this.#layout = layout
     this.#config = config
     this.#now = now
@@ -47,7 +50,15 @@ export class Breakers {
     this.#statusAt = layout.shared(SharedColumn.status)
     this.#wordAt = layout.shared(SharedColumn.breaker)
     this.#openedAt = layout.shared(SharedColumn.openedAt)
+    this.#unansweredAt = layout.shared(SharedColumn.unanswered)
     this.#probes = new ProbePlaces(counters, config.halfOpenProbes)
+  }
+
+  /** Other settings hold from now on; states and runs stay. */
+  configure(config: BreakerConfig): void {
+    this.#config = config
+    this.#probes = new ProbePlaces(this.#counters, config.halfOpenProbes)
+    this.#layout.bumpAvailability()
   }
 
   /**
@@ -116,6 +127,34 @@ export class Breakers {
     }
   }
 
+  /**
+   * Asks for passage to the only worker that is left. Where it answered each time, though not well, its open breaker
+   * slows it and does not shut it: it is half-open at once, with places of its own.
+   *
+   * @returns like `enter`
+   */
+  enterLast(worker: WorkerEntry): number {
+    const { slot } = worker
+    for (;;) {
+      const word = Atomics.load(this.#cells, this.#wordAt + slot)
+      if (stateOf(word) === CLOSED) return this.enter(worker)
+      if (!this.isOnlySlowed(slot)) return REFUSED
+      if (stateOf(word) === OPEN) {
+        this.#change(worker, word, HALF_OPEN, 0)
+        continue
+      }
+      if (!this.#probes.take(slot, this.#now(), this.#config.lastWorkerRequests)) return REFUSED
+      if (epochOf(Atomics.load(this.#cells, this.#wordAt + slot)) === epochOf(word))
+        return (epochOf(word) << 1) | 1
+      this.#probes.giveBack(slot)
+    }
+  }
+
+  /** True where each failure that the breaker counts was an answer of the worker. */
+  isOnlySlowed(slot: number): boolean {
+    return this.#cells[this.#unansweredAt + slot] === 0
+  }
+
   /** Passage without asking, for work that names its worker; its outcome counts like any. */
   pass({ slot }: WorkerEntry): number {
     return epochOf(Atomics.load(this.#cells, this.#wordAt + slot)) << 1
@@ -137,7 +176,9 @@ export class Breakers {
       const run = runOf(word)
       // The common case of a worker that does well only reads.
       if (state === CLOSED && run === 0) return
-      if (state === HALF_OPEN && run + 1 >= this.#successThreshold(worker)) {
+      const isClosing = state === HALF_OPEN && run + 1 >= this.#successThreshold(worker)
+      if (isClosing || state === CLOSED) Atomics.store(this.#cells, this.#unansweredAt + worker.slot, 0)
+      if (isClosing) {
         if (this.#change(worker, word, CLOSED, 0)) return
         continue
       }
@@ -146,7 +187,8 @@ export class Breakers {
     }
   }
 
-  failed(worker: WorkerEntry, passage: number): void {
+  /** @param isAnswered the worker answered, with a status that counts as failure */
+  failed(worker: WorkerEntry, passage: number, isAnswered: boolean): void {
     this.watch?.onOutcome(worker, false)
     if (!this.#isOn(worker)) return
     const at = this.#wordAt + worker.slot
@@ -155,6 +197,7 @@ export class Breakers {
       const state = stateOf(word)
       if (epochOf(word) !== passage >> 1 || state === OPEN) return
       const run = state === CLOSED ? runOf(word) + 1 : 1
+      if (!isAnswered) Atomics.store(this.#cells, this.#unansweredAt + worker.slot, 1)
       if (state === HALF_OPEN || run >= this.#failureThreshold(worker)) {
         Atomics.store(this.#cells, this.#openedAt + worker.slot, this.#now() | 0)
         if (this.#change(worker, word, OPEN, run)) return
@@ -194,6 +237,7 @@ export class Breakers {
   reset(slot: number): void {
     const at = this.#wordAt + slot
     Atomics.store(this.#cells, at, toWord(CLOSED, 0, epochOf(Atomics.load(this.#cells, at)) + 1))
+    Atomics.store(this.#cells, this.#unansweredAt + slot, 0)
     this.#probes.reset(slot)
     this.#layout.bumpAvailability()
   }

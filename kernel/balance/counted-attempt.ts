@@ -44,9 +44,9 @@ export class CountedAttempt implements Attempt {
     this.#end()
   }
 
-  failed(): void {
+  failed(isAnswered = false): void {
     if (this.#hasEnded) return
-    this.#books.breakers.failed(this.worker, this.#passage)
+    this.#books.breakers.failed(this.worker, this.#passage, isAnswered)
     this.#end()
   }
 

@@ -18,8 +18,10 @@ export const SharedColumn = {
   openedAt: 3,
   probedAt: 4,
   probesTotal: 5,
+  /** 1: among the failures that the breaker counts now, one came without an answer. */
+  unanswered: 6,
 } as const
-const SHARED_COLUMNS = 6
+const SHARED_COLUMNS = 7
 
 /** Columns that each thread has: what it would take with it if it died. */
 export const ThreadColumn = { inFlight: 0, probes: 1 } as const

@@ -41,7 +41,7 @@ type PerLeg<T> = Readonly<Record<PickLeg, Map<string, T>>>
  */
 export class ModelPolicies {
   readonly #registry: PolicyRegistry
-  readonly #names: PolicyNames
+  #names: PolicyNames
   readonly #log: Logger | null
   readonly #parts: Omit<PolicyParts, 'model' | 'leg'>
   readonly #instances: PerLeg<Instance> = perLeg()
@@ -57,6 +57,19 @@ export class ModelPolicies {
     this.#names = names
     this.#log = log
     this.#parts = parts
+  }
+
+  /** Other settings hold from the next pick on; instances of another policy are closed. @throws like `check` */
+  rename(names: PolicyNames, table: CompiledTable): void {
+    const before = this.#names
+    this.#names = names
+    try {
+      this.check()
+    } catch (error) {
+      this.#names = before
+      throw error
+    }
+    this.update(table, [])
   }
 
   /** For boot, once every policy is registered. @throws unknown_policy, policy_not_allowed (500) */

@@ -6,7 +6,7 @@ import type { HookSignatures } from '../contracts/hook.ts'
 import type { PickLeg, PickRequest, Policy } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
+import type { PendingWorkers, WorkerEntry } from '../contracts/worker.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { balanceErrors, retryAfter } from './balance-errors.ts'
 import { REFUSED } from './breakers.ts'
@@ -21,6 +21,7 @@ import type { Attempt, PickOptions } from './worker-balance.ts'
 export type OnPickResolver = (ctx: RelayContext) => HookSignatures['onPick'] | null
 
 const CHOSEN_BY_HOOK = Object.freeze({ policy: 'hook', choice: null })
+const LAST_WORKER = Object.freeze({ policy: 'last_worker', choice: null })
 const NOT_TRIED: readonly number[] = Object.freeze([])
 const NO_OPTIONS: PickOptions = Object.freeze({})
 /** How often a pick begins again because other threads took the last place for a probe first. */
@@ -50,6 +51,7 @@ class CurrentRequest implements PickRequest {
 export interface PickerParts extends CandidateParts {
   readonly policies: ModelPolicies
   readonly onPick: OnPickResolver | null
+  readonly pending?: { readonly current: PendingWorkers }
 }
 
 export class Picker {
@@ -118,7 +120,26 @@ export class Picker {
       this.#selected(worker, model, policy.name)
       return new CountedAttempt(parts, worker, { policy: policy.name, choice }, passage)
     }
-    throw this.#nobody(route, model)
+    return this.#pickLast(route, model, options) ?? this.#throwNobody(route, model)
+  }
+
+  /** Nobody is available: of those that are held back for their answers alone, the least busy one takes it, if it may. */
+  #pickLast(route: ModelRoute, model: string, options: PickOptions): Attempt | null {
+    const { breakers, counters } = this.#parts
+    let last: WorkerEntry | null = null
+    for (const { workers } of route.tiers) {
+      for (const worker of workers) {
+        const { slot } = worker
+        if (!counters.isReady(slot) || !breakers.isOnlySlowed(slot)) continue
+        if (options.accepts != null && !options.accepts(worker)) continue
+        if (last === null || counters.inFlight(slot) < counters.inFlight(last.slot)) last = worker
+      }
+    }
+    if (last === null) return null
+    const passage = breakers.enterLast(last)
+    if (passage === REFUSED) return null
+    this.#selected(last, model, LAST_WORKER.policy)
+    return new CountedAttempt(this.#parts, last, LAST_WORKER, passage)
   }
 
   #ask(policy: Policy, ctx: RelayContext, model: string, options: PickOptions): number {
@@ -149,20 +170,21 @@ export class Picker {
     if (hasPrefill) return balanceErrors.server_selection_failed('decode', model)
     if (hasDecode) return balanceErrors.server_selection_failed('prefill', model)
     return this.#table.workers.length === 0
-      ? balanceErrors.no_workers()
+      ? balanceErrors.no_workers(this.#parts.pending?.current)
       : balanceErrors.model_not_found(model)
   }
 
-  #nobody({ tiers, leg }: ModelRoute, model: string): GatewayError {
+  #throwNobody({ tiers, leg }: ModelRoute, model: string): never {
     let waitMs = Number.POSITIVE_INFINITY
     for (const { workers } of tiers) {
       for (const worker of workers) {
-        if (!this.#parts.counters.isReady(worker.slot)) continue
-        waitMs = Math.min(waitMs, this.#parts.breakers.waitMs(worker))
+        const { counters, breakers } = this.#parts
+        if (!counters.isReady(worker.slot)) continue
+        waitMs = Math.min(waitMs, breakers.isOnlySlowed(worker.slot) ? 0 : breakers.waitMs(worker))
       }
     }
     const retry = retryAfter(Number.isFinite(waitMs) ? waitMs : 0)
-    return leg === 'whole'
+    throw leg === 'whole'
       ? balanceErrors.no_available_workers.with(retry, model)
       : balanceErrors.server_selection_failed.with(retry, leg, model)
   }

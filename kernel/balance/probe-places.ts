@@ -31,14 +31,17 @@ export class ProbePlaces {
     return hasPassed(this.#cells[this.#beganAt + slot], PROBE_LIMIT_MS, nowMs)
   }
 
-  /** @returns false when there is none */
-  take(slot: number, nowMs: number): boolean {
+  /**
+   * @param limit places; default as configured
+   * @returns false when there is none
+   */
+  take(slot: number, nowMs: number, limit = this.#limit): boolean {
     const cells = this.#cells
     const totalAt = this.#totalAt
     const beganAt = this.#beganAt
     for (;;) {
       const running = Atomics.load(cells, totalAt + slot)
-      if (running < this.#limit) {
+      if (running < limit) {
         // The time goes first: who finds no place must not take the last one for an old one.
         Atomics.store(cells, beganAt + slot, nowMs | 0)
         if (Atomics.compareExchange(cells, totalAt + slot, running, running + 1) !== running) continue

@@ -5,7 +5,13 @@ import type { Metrics } from '../contracts/metric.ts'
 import type { PolicyParts, RandomSource } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
-import type { EngineLoads, WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
+import type {
+  EngineLoads,
+  PendingWorkers,
+  WorkerEntry,
+  WorkerStatus,
+  WorkerTable,
+} from '../contracts/worker.ts'
 import { Breakers } from './breakers.ts'
 import { CompiledTable } from './compiled-table.ts'
 import { type AttemptBooks, CountedAttempt } from './counted-attempt.ts'
@@ -36,6 +42,8 @@ export interface ThreadBalanceOptions extends PolicyNames {
   readonly shared: PolicyParts['shared']
   /** This thread's view of what engines report. */
   readonly loads: { readonly current: EngineLoads }
+  /** This thread's view of workers that are in no table yet, for refusals. */
+  readonly pending?: { readonly current: PendingWorkers }
   /** Told when a worker names a policy that cannot be used. */
   readonly log?: Logger
   /** For tests that need the same draws each time. Default Math.random. */
@@ -75,6 +83,7 @@ export class ThreadBalance implements WorkerBalance {
       breakers: this.#breakers,
       policies: this.#policies,
       loads: options.loads,
+      pending: options.pending,
       now,
       onPick: options.onPickHook ?? null,
     })
@@ -184,6 +193,12 @@ export class ThreadBalance implements WorkerBalance {
    */
   checkPolicies(): void {
     this.#policies.check()
+  }
+
+  /** Other settings hold from the next pick on. @throws unknown_policy, policy_not_allowed */
+  reload(names: PolicyNames, breaker: BreakerConfig): void {
+    this.#policies.rename(names, this.#table)
+    this.#breakers.configure(breaker)
   }
 
   /** Releases what policies hold; the gateway ends. */

@@ -17,13 +17,14 @@ export type BreakerState = CandidateReport['breaker']
 /** One worker chosen for one upstream attempt, counted as in flight until released. */
 export interface Attempt {
   readonly worker: WorkerEntry
-  /** Wire name of the policy that chose, `hook`, or `fixed`. */
+  /** Wire name of the policy that chose, `hook`, `last_worker` (nobody else was left), or `fixed`. */
   readonly policy: string
   /** Null unless asked for, and where no policy chose. */
   readonly choice: Choice | null
   /** Tells the worker's breaker, once; an attempt that is released without a word counts as neither. */
   succeeded(): void
-  failed(): void
+  /** @param isAnswered the worker answered, with a status that counts as failure; default false */
+  failed(isAnswered?: boolean): void
   /** Takes the attempt out of the in-flight count; further calls do nothing. */
   release(): void
 }

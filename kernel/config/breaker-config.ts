@@ -32,6 +32,13 @@ export const BreakerConfigSchema = Type.Object(
       description:
         'Requests at a time that a half-open breaker lets through, over all threads; one that runs for more than a minute makes room for another.',
     }),
+    lastWorkerRequests: Type.Integer({
+      minimum: 1,
+      maximum: 65_535,
+      default: 8,
+      description:
+        'Requests at a time, over all threads, that a worker with an open breaker gets when no other worker serves the model and each failure was an answer with a status: it is slowed, not shut.',
+    }),
   },
   { default: {}, additionalProperties: false },
 )

@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { BreakerConfigSchema } from './breaker-config.ts'
 import { RetryConfigSchema } from './retry-config.ts'
+import { TlsConfigSchema } from './tls-config.ts'
 
 /** Timers take a longer time for none, and are over at once. milliseconds */
 const MAX_TIMER_MS = 2_147_483_647
@@ -47,6 +48,10 @@ export const KernelConfigSchema = Type.Object(
         access: Type.Boolean({
           default: true,
           description: 'One line per request, at level info (warn for 4xx, error for 5xx).',
+        }),
+        probes: Type.Boolean({
+          default: false,
+          description: 'Access lines for /health, /liveness and /readiness too.',
         }),
       },
       { default: {}, additionalProperties: false },
@@ -135,6 +140,14 @@ export const KernelConfigSchema = Type.Object(
         }),
       },
       { default: {}, additionalProperties: false },
+    ),
+    tls: Type.Optional(TlsConfigSchema),
+    caFile: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'PEM with further authorities that the gateway trusts when it calls workers, issuers and tool servers over TLS, beside those of Node.',
+      }),
     ),
     retry: RetryConfigSchema,
     breaker: BreakerConfigSchema,

@@ -35,6 +35,10 @@ export interface RelayContext extends RequestContext, ReplySink {
   forgetBody(): void
   /** URL of the worker that was chosen last, for the access line; never shown to clients. */
   workerUrl: string | null
+  /** Canonical, of the call that was made last, for the access line. */
+  model: string | null
+  /** Attempts at workers, over all calls. */
+  attempts: number
   /** Generations begun for it so far. */
   generationCount: number
 }

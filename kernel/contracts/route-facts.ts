@@ -47,6 +47,8 @@ export interface RouteFacts {
   readonly readsBody?: boolean
   /** Short label of the endpoint in metrics, such as `chat`. Default `other`. */
   readonly endpoint?: string
+  /** Asked every few seconds by machines: no access line unless `kernel.log.probes` says so, and a 503 is no error. */
+  readonly isProbe?: boolean
   /** Prefix of generated request ids. Default `req-`. */
   readonly requestIdPrefix?: string
   readonly docs: RouteDocs

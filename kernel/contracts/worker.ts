@@ -108,6 +108,18 @@ export interface WorkerTable {
 }
 
 /** The worker table on every thread: published by control, compiled for picking by `balance`. */
+/** Workers that are registered but could not be reached yet, so that they are in no table. */
+export interface PendingWorkers {
+  readonly count: number
+  /** The newest problem with one of them, without its address; null until there is one. */
+  readonly problem: string | null
+}
+
+export const PendingWorkersReplica = defineReplica<PendingWorkers>('kernel.pending-workers', {
+  count: 0,
+  problem: null,
+})
+
 export const WorkerTableReplica = defineReplica<WorkerTable>('kernel.workers', { workers: [] })
 
 /** What an engine said of itself when it was last asked. @source routing facts 1.9; API spec 2.12 */

@@ -38,6 +38,8 @@ export class HttpContext extends HookedWriter implements RelayContext {
   isAdmitted = false
   /** Set by the relay, for the access line and metrics. */
   workerUrl: string | null = null
+  model: string | null = null
+  attempts = 0
   generationCount = 0
   /** Plugin values by slot index; made when the first is set. */
   slots: unknown[] | null = null

@@ -85,4 +85,9 @@ export const httpErrors = defineErrors('http', {
     text: (field: string, problem: string) => `field '${field}' ${problem}`,
   },
   internal_error: { kind: 'internal', source: 'gateway', text: () => 'internal error' },
+  client_certificate_required: {
+    kind: 'forbidden',
+    source: 'client',
+    text: () => 'this listener wants a client certificate of an authority that it knows; none was shown',
+  },
 })

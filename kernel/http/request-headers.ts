@@ -46,7 +46,7 @@ export interface CopiedHeaders {
   readonly contentLength: number
   /** From the first configured header that has a usable one; empty otherwise. */
   readonly requestId: string
-  readonly problem: GatewayError | null
+  problem: GatewayError | null
 }
 
 export function headerRules(options: {

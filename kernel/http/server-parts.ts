@@ -10,6 +10,8 @@ import type { LongBodies } from './long-bodies.ts'
 export interface ServedRequest extends RequestContext {
   /** URL of the worker that was chosen last; null when none was. */
   readonly workerUrl: string | null
+  readonly model: string | null
+  readonly attempts: number
 }
 
 export interface ServerParts {

@@ -1,7 +1,7 @@
 /** The uWebSockets.js server: routes in, contexts out. The only importer of the library. @hot */
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import * as library from 'uWebSockets.js'
-import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
+import { App, SSLApp, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import type { Identity } from '../contracts/auth.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
@@ -27,6 +27,7 @@ import { runRequest } from './run.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
 import type { SocketConnection, SocketHome } from './socket-connection.ts'
 import { type Handshake, SocketServer } from './socket-server.ts'
+import type { TlsFiles } from './tls-files.ts'
 import { wildcardRest } from './wildcard.ts'
 
 export interface HttpServerOptions {
@@ -42,6 +43,8 @@ export interface HttpServerOptions {
   /** Patience with clients. */
   readonly client: ClientLimits
   readonly heartbeatMs: number
+  /** Null serves plain HTTP. */
+  readonly tls?: TlsFiles | null
   readonly cors: Cors
   readonly log: Logger
   /** Null when access lines are off. */
@@ -83,7 +86,13 @@ export class HttpServer implements SocketHome, ServerParts {
   readonly access: ServerParts['access']
   /** From the end of the settle time on: every reply closes its connection. */
   closesConnections = false
-  readonly #app: TemplatedApp = App()
+  #app: TemplatedApp
+  /** Clients must show a certificate. */
+  #needsCertificate: boolean
+  /** Before their certificates were renewed: their connections go on. */
+  readonly #formerApps: TemplatedApp[] = []
+  /** As the API was told to listen. */
+  #address: { readonly host: string; readonly port: number } | null = null
   readonly #options: HttpServerOptions
   readonly #waits: ClientWaits
   readonly #open = new Set<ServedRequest>()
@@ -103,6 +112,8 @@ export class HttpServer implements SocketHome, ServerParts {
     this.access = options.access
     this.#waits = new ClientWaits(options.client, () => this.#withClients())
     this.#sockets = new SocketServer(this)
+    this.#app = openApp(options.tls ?? null)
+    this.#needsCertificate = options.tls?.ca_file_name !== undefined
     this.#addRoutes()
   }
 
@@ -123,6 +134,43 @@ export class HttpServer implements SocketHome, ServerParts {
 
   /** @param isAlone no other listener may have the port @returns the port taken @throws when the address cannot be had */
   listen(host: string, port: number, isAlone = false): Promise<number> {
+    return this.#listen(host, port, isAlone).then((taken) => {
+      this.#address = { host, port: taken }
+      return taken
+    })
+  }
+
+  /**
+   * New connections get these certificates; those that are open go on with what they have. The old listener closes when
+   * the new one is open on the same port.
+   */
+  renewTls(tls: TlsFiles): Promise<void> {
+    const former = this.#listenSocket
+    if (this.#isClosed || former === null || this.#address === null) return Promise.resolve()
+    this.#formerApps.push(this.#app)
+    this.#app = openApp(tls)
+    this.#needsCertificate = tls.ca_file_name !== undefined
+    this.#addRoutes()
+    const { host, port } = this.#address
+    return this.#listen(host, port, false).then(() => us_listen_socket_close(former))
+  }
+
+  /** Connections that are open go on; see `accept-pause.ts`. */
+  pauseAccepting(): void {
+    if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)
+    this.#listenSocket = null
+  }
+
+  resumeAccepting(): Promise<boolean> {
+    if (this.#isClosed || this.closesConnections || this.#address === null) return Promise.resolve(false)
+    const { host, port } = this.#address
+    return this.#listen(host, port, false).then(
+      () => true,
+      () => false,
+    )
+  }
+
+  #listen(host: string, port: number, isAlone: boolean): Promise<number> {
     return new Promise((resolve, reject) => {
       const app = this.#app as unknown as ListeningApp
       app.listen(host, port, isAlone ? EXCLUSIVE_PORT : SHARED_PORT, (socket) => {
@@ -162,6 +210,7 @@ export class HttpServer implements SocketHome, ServerParts {
     for (const work of this.#detached) work.cancel()
     this.#listenSocket = null
     this.#app.close()
+    for (const app of this.#formerApps) app.close()
   }
 
   requestEnded(request: ServedRequest): void {
@@ -254,6 +303,8 @@ export class HttpServer implements SocketHome, ServerParts {
   /** Everything that needs `req` happens here: it is dead after this tick. */
   #enter(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpContext {
     const headers = copyHeaders(req, this.#options.headerRules, route.hooks.readsAllHeaders)
+    if (this.#needsCertificate && headers.problem === null && !showsCertificate(res))
+      headers.problem = httpErrors.client_certificate_required()
     const values: string[] = []
     for (let i = 0; i < route.paramNames.length; i++) {
       const isRest = route.paramNames[i] === '*'
@@ -270,6 +321,8 @@ export class HttpServer implements SocketHome, ServerParts {
       headers,
       headers.requestId === '' ? makeRequestId(route.requestIdPrefix) : headers.requestId,
     )
+    // For the access line: the library forgets it with the end of the reply.
+    if (this.access !== null) void ctx.clientAddress
     this.requestBegan(ctx)
     return ctx
   }
@@ -370,6 +423,16 @@ export class HttpServer implements SocketHome, ServerParts {
     const origin = ctx.header('origin')
     ctx.sendPreflight(origin === undefined ? [] : this.cors.preflightHeaders(origin))
   }
+}
+
+/** The library checks what is shown, and asks for it; it does not insist. */
+function showsCertificate(res: HttpResponse): boolean {
+  const { getX509Certificate } = res as Partial<{ getX509Certificate(): string }>
+  return getX509Certificate !== undefined && getX509Certificate.call(res).length > 0
+}
+
+function openApp(tls: TlsFiles | null): TemplatedApp {
+  return tls === null ? App() : SSLApp(tls)
 }
 
 /** The same path and error format without hooks: for answers that never reach the handler. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Identity } from '../contracts/auth.ts'
 import type { RequestContext } from '../contracts/request.ts'
-import { writeAccessLine } from './access-log.ts'
+import { type CallFacts, writeAccessLine } from './access-log.ts'
 import { createAccessLogger, createLogger } from './log.ts'
 import { toTerminalLine } from './log-format.ts'
 
@@ -49,7 +49,7 @@ test('an error is written with its stack', () => {
 })
 
 /** The members of a context that the access log reads. */
-function finished(over: Partial<RequestContext>): RequestContext {
+function finished(over: Partial<RequestContext & CallFacts>): RequestContext & CallFacts {
   const context = {
     requestId: 'req-1',
     method: 'POST',
@@ -62,17 +62,28 @@ function finished(over: Partial<RequestContext>): RequestContext {
     identity: null,
     errorCode: null,
     isAborted: false,
+    clientAddress: '10.0.0.9',
+    workerUrl: null,
+    model: null,
+    attempts: 0,
     query: 'token=s3cret',
     ...over,
   }
-  return context as unknown as RequestContext
+  return context as unknown as RequestContext & CallFacts
 }
 
 test('§6.4 a request has one line with what is known of it, and no query', () => {
   const { lines, destination } = recorder()
   const identity: Identity = { tenant: 'auth:a', role: 'user' }
-  const ctx = finished({ identity, firstByteAtMs: 103.456, bytesOut: 12 })
-  writeAccessLine(createAccessLogger({ level: 'info', thread: 1, destination }), ctx, 7.0004, 'http://w')
+  const ctx = finished({
+    identity,
+    firstByteAtMs: 103.456,
+    bytesOut: 12,
+    workerUrl: 'http://w',
+    model: 'm',
+    attempts: 2,
+  })
+  writeAccessLine(createAccessLogger({ level: 'info', thread: 1, destination }), ctx, 7.0004)
   const { time, ...line } = JSON.parse(lines[0])
   expect(line).toEqual({
     level: 'info',
@@ -86,19 +97,30 @@ test('§6.4 a request has one line with what is known of it, and no query', () =
     ttfb_ms: 3.46,
     bytes_out: 12,
     tenant: 'auth:a',
+    client: '10.0.0.9',
+    model: 'm',
     worker: 'http://w',
+    attempts: 2,
     msg: 'request',
   })
   expect(time).toMatch(/Z$/)
 })
 
+test('§6.4 a probe that says not ready is no error', () => {
+  const { lines, destination } = recorder()
+  const log = createAccessLogger({ level: 'info', thread: 1, destination })
+  const route = { path: '/readiness', isProbe: true } as RequestContext['route']
+  writeAccessLine(log, finished({ status: 503, route }), 1)
+  expect(JSON.parse(lines[0])).toMatchObject({ level: 'info', status: 503 })
+})
+
 test('§6.4 the level follows from the status, and a stream that broke after its 200 is an error', () => {
   const { lines, destination } = recorder()
   const log = createAccessLogger({ level: 'info', thread: 1, destination })
-  for (const status of [200, 304, 404, 500, 503]) writeAccessLine(log, finished({ status }), 1, null)
-  writeAccessLine(log, finished({ status: 0, isAborted: true }), 1, null)
-  writeAccessLine(log, finished({ status: 502, errorCode: 'connect_failed' }), 1, null)
-  writeAccessLine(log, finished({ status: 200, errorCode: 'read_response_body_failed' }), 1, null)
+  for (const status of [200, 304, 404, 500, 503]) writeAccessLine(log, finished({ status }), 1)
+  writeAccessLine(log, finished({ status: 0, isAborted: true }), 1)
+  writeAccessLine(log, finished({ status: 502, errorCode: 'connect_failed' }), 1)
+  writeAccessLine(log, finished({ status: 200, errorCode: 'read_response_body_failed' }), 1)
   const written = lines.map((line) => JSON.parse(line))
   expect(written.map(({ level }) => level)).toEqual([
     'info',

@@ -1,5 +1,5 @@
 /** Loggers: JSON lines for standard output, readable ones at a terminal. The only user of pino. */
-import { type LoggerOptions as PinoOptions, pino } from 'pino'
+import { type Logger as PinoLogger, type LoggerOptions as PinoOptions, pino } from 'pino'
 import type { Logger, LogLevel } from '../contracts/log.ts'
 import { bufferedStdout, type LineSink, promptStdout } from './log-output.ts'
 
@@ -31,7 +31,15 @@ const REDACTED = {
  * A line is written before the call returns, so that none is lost when the thread dies.
  */
 export function createLogger(options: LoggerOptions): Logger {
-  return pino({ ...baseOptions(options), redact: REDACTED }, options.destination ?? promptStdout())
+  return kept(pino({ ...baseOptions(options), redact: REDACTED }, options.destination ?? promptStdout()))
+}
+
+/** Every logger of this thread and their children; few, as they live as long as plugins do. */
+const loggers = new Set<PinoLogger>()
+
+/** Of all loggers of this thread. */
+export function setLogLevel(level: LogLevel): void {
+  for (const logger of loggers) logger.level = level
 }
 
 /**
@@ -40,13 +48,19 @@ export function createLogger(options: LoggerOptions): Logger {
  * reader of the log never holds up requests, and at the latest when the thread ends.
  */
 export function createAccessLogger(options: AccessLoggerOptions): Logger {
-  return pino(baseOptions(options), options.destination ?? bufferedStdout(options.onDrop ?? (() => {})))
+  return kept(pino(baseOptions(options), options.destination ?? bufferedStdout(options.onDrop ?? (() => {}))))
+}
+
+function kept(logger: PinoLogger): PinoLogger {
+  loggers.add(logger)
+  return logger
 }
 
 function baseOptions({ level, thread }: LoggerOptions): PinoOptions {
   return {
     level,
     base: { thread },
+    onChild: kept,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
   }

@@ -11,6 +11,7 @@ import type { Metrics } from '../contracts/metric.ts'
 import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay } from '../contracts/policy.ts'
+import type { ReloadReport } from '../contracts/reload.ts'
 import type { RequestSlot } from '../contracts/request-facts.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
@@ -43,14 +44,21 @@ export interface PluginManifest<Config extends TSchema = TSchema> {
   readonly policies?: readonly string[]
   /** Flags of `weir serve` and environment variables that set something of the plugin's section. */
   readonly flags?: readonly ConfigFlag[]
+  /** Paths within its section, such as `apiKey` or `tenants.default`, that `reload` takes on while the gateway runs. */
+  readonly reloads?: readonly string[]
 }
 
 /** The steps of a plugin's life after `register`; each has a deadline. All may be left out. */
-export interface PluginLifecycle {
+export interface PluginLifecycle<Config = unknown> {
   /** Open files and connections; a failure stops the boot. */
   start?(): void | Promise<void>
   /** Begin background work: every plugin has started. */
   ready?(): void | Promise<void>
+  /**
+   * Settings at the manifest's `reloads` have changed: take them on without losing a request. Called on each thread, on
+   * control first; what throws there changes nothing elsewhere. What data threads do later than at once is not waited for.
+   */
+  reload?(config: Config): void | Promise<void>
   /** Refuse new work, finish what runs. */
   drain?(deadlineMs: number): void | Promise<void>
   /** Release everything; safe to call twice. */
@@ -60,7 +68,7 @@ export interface PluginLifecycle {
 export interface Plugin<Config extends TSchema = TSchema> {
   readonly manifest: PluginManifest<Config>
   /** Declares routes, hooks, commands and services. Synchronous, no I/O. Runs on every thread. */
-  register(host: Host, config: Static<Config>): PluginLifecycle | void
+  register(host: Host, config: Static<Config>): PluginLifecycle<Static<Config>> | void
 }
 
 /** Checks the shape at compile time; gives back what it got. */
@@ -198,6 +206,12 @@ export interface Host {
    * @param reason for the log
    */
   shutdown(reason: string): void
+  /**
+   * Reads the configuration anew, as SIGHUP does.
+   * @throws reload_unavailable where the gateway was started without a way to, invalid_configuration with every problem;
+   *   nothing has changed then
+   */
+  reload(): Promise<ReloadReport>
   /**
    * Counts work that goes on without a request; drain waits for it within the grace period. Work that can say how far it
    * came is given with `cancel`.

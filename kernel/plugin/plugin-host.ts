@@ -10,6 +10,7 @@ import type { Metrics } from '../contracts/metric.ts'
 import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay, PolicyParts } from '../contracts/policy.ts'
+import type { ReloadReport } from '../contracts/reload.ts'
 import type { RequestFacts, RequestSlot } from '../contracts/request-facts.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
@@ -25,7 +26,7 @@ import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { BackgroundWorks } from './background-works.ts'
 import type { Declarations } from './declarations.ts'
 import type { Host, Listener, ListenOptions, PluginManifest, ReplicaView } from './define-plugin.ts'
-import { ReadMetrics, RequestShutdown } from './kernel-commands.ts'
+import { ReadMetrics, ReloadConfig, RequestShutdown } from './kernel-commands.ts'
 import type { Services, ServiceTerms } from './services.ts'
 
 /** What the hosts of all plugins on a thread share. */
@@ -169,6 +170,10 @@ export class PluginHost implements Host {
     this.command(RequestShutdown, { plugin: this.plugin, reason }).catch((err: unknown) =>
       this.log.error({ err }, 'control could not be asked to shut down'),
     )
+  }
+
+  reload(): Promise<ReloadReport> {
+    return this.command(ReloadConfig, null)
   }
 
   background(work: Promise<unknown> | BackgroundWork): void {

@@ -59,6 +59,17 @@ export class PluginSet {
       await runStep(plugin.name, 'ready', this.#stepMs, () => plugin.steps.ready?.())
   }
 
+  /**
+   * Hands their sections to these plugins, in order.
+   * @throws BootError naming the plugin that refused; those before it have changed
+   */
+  async reload(names: readonly string[], configOf: (name: string) => unknown): Promise<void> {
+    for (const plugin of this.#started) {
+      if (!names.includes(plugin.name)) continue
+      await runStep(plugin.name, 'reload', this.#stepMs, () => plugin.steps.reload?.(configOf(plugin.name)))
+    }
+  }
+
   async drain(deadlineMs: number): Promise<void> {
     for (const plugin of [...this.#started].reverse()) {
       await this.#quietly(plugin.name, 'drain', deadlineMs, () => plugin.steps.drain?.(deadlineMs))

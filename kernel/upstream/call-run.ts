@@ -20,6 +20,7 @@ import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import type { CallParts } from './call-parts.ts'
 import { NO_MORE, nextWaitMs } from './next-wait.ts'
+import { asOwnTrouble, sayExhausted } from './own-trouble.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
 import { toUpstreamError } from './upstream-errors.ts'
@@ -77,6 +78,8 @@ export class CallRun implements OpenCall, PairHandler {
       const { ctx } = this.#call
       this.#attempt = attempt
       ctx.workerUrl = attempt.worker.url
+      ctx.model = this.#model
+      ctx.attempts++
       if (ctx.hooks.onAttempt !== null) this.#notes = openNotes(attempt)
       this.#startMeter(attempt.worker)
       if (attempt instanceof PairAttempt) this.#sendPair(attempt)
@@ -231,21 +234,35 @@ export class CallRun implements OpenCall, PairHandler {
     }
     const { resilience } = leg.worker
     const isFailure = fault.failure !== null || this.#parts.retry.isFailure(fault.status, resilience)
-    if (isFailure) leg.failed()
+    if (isFailure) this.#tellFailed(leg, fault.failure === null)
     else leg.succeeded()
     if (this.status === 0 && isFailure && this.#goesOn(leg.worker, fault.headers)) this.#leave(leg)
     else this.#giveUp(fault.error)
   }
 
   #exchangeFailed(attempt: Attempt, failure: UpstreamFailure): void {
+    const own = asOwnTrouble(failure)
+    if (own !== null) {
+      this.#failedHere(attempt, own)
+      return
+    }
     this.#noteFailure(attempt.worker, failure, this.#notes)
-    const { error } = failure
+    const { error, kind } = failure
     // What a transport names itself counts as its status does; trouble without a name is always the worker's.
     const isFailure = error === null || this.#parts.retry.isFailure(error.status, attempt.worker.resilience)
-    if (isFailure) attempt.failed()
+    if (isFailure) this.#tellFailed(attempt, kind === 'refused')
     else attempt.succeeded()
     const mayTryElsewhere = this.status === 0 && !failure.responseStarted && (error?.isRetryable ?? true)
     if (mayTryElsewhere && isFailure && this.#goesOn(attempt.worker, null)) this.#leave(attempt)
+    else this.#giveUp(toUpstreamError(failure, this.status !== 0))
+  }
+
+  /** No worker is to blame, so its breaker hears nothing; a pause may help, another worker too where one is connected. */
+  #failedHere(attempt: Attempt, failure: UpstreamFailure): void {
+    sayExhausted(this.#parts.log, failure.message)
+    if (this.#notes !== null) this.#notes.failure = failure.kind
+    if (this.status === 0 && !failure.responseStarted && this.#goesOn(attempt.worker, null))
+      this.#leave(attempt)
     else this.#giveUp(toUpstreamError(failure, this.status !== 0))
   }
 
@@ -264,7 +281,7 @@ export class CallRun implements OpenCall, PairHandler {
     const attempt = this.#attempt
     if (attempt === null || !this.#parts.retry.isFailure(status, attempt.worker.resilience)) return false
     if (!this.#goesOn(attempt.worker, headers)) return false
-    attempt.failed()
+    this.#tellFailed(attempt, true)
     this.#leave(attempt)
     this.#isDiscarding = contentLength >= 0 && contentLength <= MAX_DRAINED_BYTES
     if (!this.#isDiscarding) this.#exchange?.abort()
@@ -274,7 +291,7 @@ export class CallRun implements OpenCall, PairHandler {
   tryElsewhere(): boolean {
     const attempt = this.#attempt
     if (this.isOver || attempt === null || !this.#goesOn(attempt.worker, null)) return false
-    attempt.failed()
+    this.#tellFailed(attempt, true)
     this.#leave(attempt)
     this.#exchange?.abort()
     this.status = 0
@@ -315,6 +332,11 @@ export class CallRun implements OpenCall, PairHandler {
     return true
   }
 
+  /** One request speaks against a worker once, however often it was tried there. */
+  #tellFailed(attempt: Attempt, isAnswered: boolean): void {
+    if (this.#retries?.excluded.includes(attempt.worker.slot) !== true) attempt.failed(isAnswered)
+  }
+
   /** The attempt is given up in favour of another. @param culprit what of it failed: itself, or one leg of a pair */
   #leave(culprit: Attempt): void {
     this.#retries?.excluded.push(culprit.worker.slot)
@@ -336,7 +358,7 @@ export class CallRun implements OpenCall, PairHandler {
     const attempt = this.#attempt
     const hasFailed =
       status >= 400 && attempt !== null && this.#parts.retry.isFailure(status, attempt.worker.resilience)
-    if (hasFailed) attempt.failed()
+    if (hasFailed) this.#tellFailed(attempt, true)
     else attempt?.succeeded()
     this.#endAttempt(hasFailed ? 'failure' : 'success')
     this.#meter?.done(this.#call.ctx, status)
@@ -344,7 +366,9 @@ export class CallRun implements OpenCall, PairHandler {
 
   fail(error: unknown): void {
     // What another worker might have done better speaks against this one.
-    if (error instanceof GatewayError && error.isRetryable) this.#attempt?.failed()
+    const attempt = this.#attempt
+    if (attempt !== null && error instanceof GatewayError && error.isRetryable)
+      this.#tellFailed(attempt, true)
     this.#giveUp(error)
   }
 

@@ -59,8 +59,8 @@ export class PairAttempt implements Attempt {
     this.decode.succeeded()
   }
 
-  failed(): void {
-    this.decode.failed()
+  failed(isAnswered?: boolean): void {
+    this.decode.failed(isAnswered)
   }
 
   /** Both stay in the count until the answer is over. @source routing facts 1.12 */

@@ -23,12 +23,18 @@ const MAX_TIMER_MS = 2_147_483_647
 const FIRST_FAILURE_STATUS = 400
 
 export class RetryRules {
-  readonly kernel: RetrySettings
+  kernel: RetrySettings
   /** Entries of the worker table are immutable, so what is merged once stays right. */
-  readonly #byOverride = new WeakMap<WorkerResilience, RetrySettings>()
+  #byOverride = new WeakMap<WorkerResilience, RetrySettings>()
 
   constructor(config: KernelConfig['retry']) {
     this.kernel = { ...config, statuses: new Set(config.statuses) }
+  }
+
+  /** Other settings hold from the next failure on. */
+  configure(config: KernelConfig['retry']): void {
+    this.kernel = { ...config, statuses: new Set(config.statuses) }
+    this.#byOverride = new WeakMap()
   }
 
   /** The settings after an attempt on this worker. @param resilience null where the kernel's settings hold */

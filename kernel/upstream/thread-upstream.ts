@@ -52,6 +52,10 @@ export class ThreadUpstream implements Upstream {
     this.#parts.outgoing.auth = auth
   }
 
+  reload(retry: KernelConfig['retry']): void {
+    this.#parts.retry.configure(retry)
+  }
+
   /** Set once the plugin that watches is known; null when there is none. */
   set traffic(traffic: TrafficWatch | null) {
     this.#parts.traffic = traffic

@@ -4,6 +4,13 @@ import { defineErrors } from '../errors/define-errors.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 
 export const upstreamErrors = defineErrors('upstream', {
+  gateway_exhausted: {
+    kind: 'unavailable',
+    source: 'gateway',
+    retry: 'before-first-byte',
+    text: (code: string) =>
+      `the gateway has no descriptor or port left to call a worker (${code}); try again shortly`,
+  },
   call_upstream_connection_failed: {
     kind: 'bad_gateway',
     source: 'worker',

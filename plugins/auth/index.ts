@@ -1,8 +1,9 @@
 /** The auth plugin: checks callers against configured keys and tokens, and keeps the audit trail of the control plane. */
-import { Auth, definePlugin, type RouteDefinition } from '#kernel'
+import { Auth, definePlugin, type Host, type RouteDefinition } from '#kernel'
 import { auditDenial, auditSuccess } from './audit.ts'
 import { KeyAuth } from './check.ts'
 import { authConfig } from './config.ts'
+import { CurrentAuth } from './current-auth.ts'
 import { authFlags } from './flags.ts'
 import { readKeys } from './keys.ts'
 import { TokenVerifier } from './tokens.ts'
@@ -15,27 +16,33 @@ export default definePlugin({
     provides: [Auth],
     config: authConfig,
     flags: authFlags,
+    reloads: ['apiKey', 'tenantKeys', 'controlPlaneKeys'],
   },
   register(host, config) {
     // Every thread reads the keys; one of them speaks about mistakes.
     const log = host.isControl ? host.log : { warn() {} }
     const tokens = config.jwt === undefined ? null : new TokenVerifier(config.jwt)
-    host.provide(Auth, new KeyAuth(readKeys(config, log), tokens))
-    if (!config.auditLog || host.kernelConfig.auth === 'off') return
-    // Early: a decision counts even where another plugin's hook answers the request.
-    const controlPlane = {
-      scope: 'all',
-      order: 'early',
-      routes: (route: RouteDefinition) => route.access === 'admin',
-    } as const
-    host.hook('onRequest', (ctx) => auditSuccess(host.log, ctx), controlPlane)
-    host.hook(
-      'onError',
-      (ctx, error) => {
-        auditDenial(host.log, ctx, error)
-        return error
-      },
-      controlPlane,
-    )
+    const auth = new CurrentAuth(new KeyAuth(readKeys(config, log), tokens))
+    host.provide(Auth, auth)
+    if (config.auditLog && host.kernelConfig.auth !== 'off') audit(host)
+    return { reload: (next) => auth.use(new KeyAuth(readKeys(next, log), tokens)) }
   },
 })
+
+function audit(host: Host): void {
+  // Early: a decision counts even where another plugin's hook answers the request.
+  const controlPlane = {
+    scope: 'all',
+    order: 'early',
+    routes: (route: RouteDefinition) => route.access === 'admin',
+  } as const
+  host.hook('onRequest', (ctx) => auditSuccess(host.log, ctx), controlPlane)
+  host.hook(
+    'onError',
+    (ctx, error) => {
+      auditDenial(host.log, ctx, error)
+      return error
+    },
+    controlPlane,
+  )
+}

@@ -4,13 +4,21 @@ import { GatewayError } from '../../kernel/errors/gateway-error.ts'
 import { BootError } from '../../kernel/plugin/plugin-errors.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
 import { ConfigError } from './configuration/config-error.ts'
+import { clientOf, withGateway } from './gateway-options.ts'
 
 const EXAMPLES = `
 Examples:
   weir config check weir.yaml
   weir config show weir.yaml --port 8080
   weir config show --json | jq .kernel
+  weir config apply weir.yaml --gateway http://127.0.0.1:30000
   weir config schema > weir.schema.json`
+
+/** Reply of POST /config/apply. */
+interface AppliedConfig {
+  readonly applied: readonly string[]
+  readonly needs_restart: readonly string[]
+}
 
 export async function defineConfig(command: Command, args: readonly string[]): Promise<void> {
   command.addHelpText('after', EXAMPLES)
@@ -30,6 +38,14 @@ export async function defineConfig(command: Command, args: readonly string[]): P
     .action((file: string | undefined, options: { json?: boolean }) =>
       showConfig(show, file, options.json === true),
     )
+
+  withGateway(
+    command
+      .command('apply [file]')
+      .description('Make a running gateway read its configuration anew; a file given is checked first.'),
+  ).action((file: string | undefined, options: { json?: boolean }, self: Command) =>
+    applyConfig(self, file, options.json === true),
+  )
 
   command
     .command('schema')
@@ -65,6 +81,18 @@ async function showConfig(command: Command, file: string | undefined, asJson: bo
   )
   const shown = maskSecrets(config, Object.fromEntries(schemas))
   process.stdout.write(asJson ? `${JSON.stringify(shown, null, 2)}\n` : renderYaml(shown))
+}
+
+async function applyConfig(command: Command, file: string | undefined, asJson: boolean): Promise<void> {
+  if (file !== undefined) await checkFile(command, file)
+  const report = (await clientOf(command).call('POST', '/config/apply')) as AppliedConfig
+  if (asJson) {
+    console.log(JSON.stringify(report, null, 2))
+    return
+  }
+  const { applied, needs_restart } = report
+  console.log(applied.length === 0 ? 'nothing that holds now has changed' : `applied: ${applied.join(', ')}`)
+  if (needs_restart.length > 0) console.log(`holds after a restart: ${needs_restart.join(', ')}`)
 }
 
 async function showSchema(): Promise<void> {

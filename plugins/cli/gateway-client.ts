@@ -103,8 +103,10 @@ function readError(text: string): { message: string; code: string | null } {
   return { message: text.trim().slice(0, 200) || 'nothing', code: null }
 }
 
-/** The plugins whose routes are called here have the names of their paths. */
+/** Most plugins whose routes are called here have the names of their paths. */
 function routeMissing(path: string): string {
+  if (path.startsWith('/config'))
+    return 'its reload plugin is not enabled (`reload: {}` under plugins); SIGHUP does without it'
   return `its ${path.split(/[/?]/)[1]} plugin is not enabled, or this is not the address of its API`
 }
 

@@ -6,6 +6,8 @@ import { catalog } from '../catalog.ts'
 export interface RunOptions {
   /** False opens no API listener. Default true. */
   readonly apiListener?: boolean
+  /** Reads the configuration anew. */
+  readonly reload?: () => Promise<LoadedConfig>
   readonly onReady: (info: ServeInfo) => void
 }
 

@@ -31,6 +31,11 @@ async function runServe(command: Command, showQuickStart: boolean): Promise<void
 
   const { runGateway } = await import('./run-gateway.ts')
   await runGateway(config, {
+    async reload() {
+      const [next, { dryBoot }] = await Promise.all([loadFromOptions(command), import('./dry-boot.ts')])
+      await dryBoot(next)
+      return next
+    },
     onReady(info) {
       process.stderr.write(readyBlock(config, info, readVersion()))
       if (showQuickStart && info.url !== null) process.stderr.write(quickStart(config, info.url))

@@ -14,6 +14,19 @@ export const healthConfig = Type.Object(
       default: 32,
       description: 'Workers scraped at the same time.',
     }),
+    probe: Type.Optional(
+      Type.Object(
+        {
+          host: Type.String({ default: '127.0.0.1', description: 'Address of the probe listener.' }),
+          port: Type.Integer({ minimum: 0, maximum: 65_535, description: '0 takes any free port.' }),
+        },
+        {
+          additionalProperties: false,
+          description:
+            'A plain HTTP port of its own for /health, /liveness and /readiness, for probes that speak no TLS or have no certificate.',
+        },
+      ),
+    ),
   },
   { additionalProperties: false },
 )

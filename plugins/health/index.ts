@@ -1,6 +1,7 @@
 /** The health plugin: liveness, readiness, a probe that generates, and the metrics of all workers. */
 import { definePlugin } from '#kernel'
 import { healthConfig } from './config.ts'
+import { openProbe } from './probe.ts'
 import { aliveRoute, engineMetricsRoute, healthGenerateRoute, readinessRoute } from './routes.ts'
 
 export default definePlugin({
@@ -16,5 +17,9 @@ export default definePlugin({
     host.route(readinessRoute(host))
     host.route(healthGenerateRoute(host))
     host.route(engineMetricsRoute(host, config))
+    const { probe } = config
+    // One listener for the process: control sees the workers, the drain and its own stalls.
+    if (probe === undefined || !host.isControl) return
+    return { start: () => openProbe(host, probe) }
   },
 })

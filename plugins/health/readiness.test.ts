@@ -4,13 +4,14 @@ import { readReadiness } from './readiness.ts'
 
 type Fleet = [WorkerType, WorkerStatus][]
 
-function host(fleet: Fleet, rest: { isDraining?: boolean; reason?: string } = {}) {
+function host(fleet: Fleet, rest: { isDraining?: boolean; reason?: string; breakers?: string[] } = {}) {
   return {
     isDraining: rest.isDraining ?? false,
     readinessReason: () => rest.reason ?? null,
     balance: {
       workers: fleet.map(([workerType], slot) => ({ slot, workerType })),
       status: (slot: number) => fleet[slot][1],
+      breakerState: (slot: number) => rest.breakers?.[slot] ?? 'closed',
     },
   } as unknown as Host
 }
@@ -24,6 +25,21 @@ test('§4.8 ready with the counts when one worker is ready', () => {
     ['regular', 'ready'],
   ]
   expect(readReadiness(host(fleet))).toEqual({ status: 'ready', healthy_workers: 2, total_workers: 3 })
+})
+
+test('routing check 49: says how many ready workers are held back by their breakers', () => {
+  const fleet: Fleet = [
+    ['regular', 'ready'],
+    ['regular', 'ready'],
+    ['regular', 'failed'],
+  ]
+  const breakers = ['closed', 'half_open', 'open']
+  expect(readReadiness(host(fleet, { breakers }))).toEqual({
+    status: 'ready',
+    healthy_workers: 2,
+    total_workers: 3,
+    open_breakers: 1,
+  })
 })
 
 test.each<[string, Fleet]>([

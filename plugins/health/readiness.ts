@@ -1,9 +1,15 @@
 /** Says whether the gateway can serve: what /readiness shows, from the state of the workers and of the plugins. */
 import type { Host } from '#kernel'
 
-export type Readiness =
-  | { readonly status: 'ready'; readonly healthy_workers: number; readonly total_workers: number }
-  | { readonly status: 'not ready'; readonly reason: string }
+export type Readiness = ReadyState | { readonly status: 'not ready'; readonly reason: string }
+
+interface ReadyState {
+  readonly status: 'ready'
+  readonly healthy_workers: number
+  readonly total_workers: number
+  /** Ready workers whose breaker holds requests back; absent where there is none. */
+  readonly open_breakers?: number
+}
 
 /**
  * Enough workers means one that serves alone, or one of each half where prefill and decode are split.
@@ -20,5 +26,7 @@ export function readReadiness(host: Pick<Host, 'balance' | 'isDraining' | 'readi
   }
   const reason = host.readinessReason()
   if (reason !== null) return { status: 'not ready', reason }
-  return { status: 'ready', healthy_workers: ready.length, total_workers: workers.length }
+  const counts = { healthy_workers: ready.length, total_workers: workers.length }
+  const open = ready.filter((worker) => host.balance.breakerState(worker.slot) !== 'closed').length
+  return { status: 'ready', ...counts, ...(open > 0 && { open_breakers: open }) }
 }

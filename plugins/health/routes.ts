@@ -18,6 +18,7 @@ export function aliveRoute(path: '/health' | '/liveness'): RouteDefinition {
     path,
     access: 'public',
     errors: apiErrorFormat,
+    isProbe: true,
     handler: (ctx) => ctx.text(200, 'OK'),
     docs: {
       summary: 'Is the process alive',
@@ -33,6 +34,7 @@ export function readinessRoute(host: Host): RouteDefinition {
     path: '/readiness',
     access: 'public',
     errors: apiErrorFormat,
+    isProbe: true,
     handler(ctx) {
       const readiness = readReadiness(host)
       ctx.json(readiness.status === 'ready' ? 200 : 503, readiness)

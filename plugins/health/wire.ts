@@ -6,6 +6,12 @@ export const ReadyReply = Type.Object({
   status: Type.Literal('ready'),
   healthy_workers: Type.Integer({ description: 'Workers in state ready.' }),
   total_workers: Type.Integer({ description: 'All registered workers.' }),
+  open_breakers: Type.Optional(
+    Type.Integer({
+      description:
+        'Ready workers whose circuit breaker holds requests back; GET /workers names them. Absent where there is none.',
+    }),
+  ),
 })
 
 /** @source API spec 4.8; routes facts 6.2 */

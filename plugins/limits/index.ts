@@ -21,6 +21,17 @@ export default definePlugin({
     description: 'Limits of concurrency and rate, limits of tenants, admission by priority.',
     config: limitsConfig,
     flags: limitsFlags,
+    reloads: [
+      'maxConcurrentRequests',
+      'queueSize',
+      'queueTimeoutMs',
+      'requestsPerSecond',
+      'burst',
+      'tenants.default',
+      'tenants.overrides',
+      'tenants.trustTenantHeader',
+      'scheduler',
+    ],
   },
   register(host, config) {
     checkLimits(config)
@@ -70,6 +81,14 @@ export default definePlugin({
       await host.publish(LimitsReplica, next)
       return next
     })
-    return { start: () => limits.start(), stop: () => limits.stop() }
+    return {
+      start: () => limits.start(),
+      // What PUT /limits has changed gives way to the file.
+      reload: async (next) => {
+        checkLimits(next)
+        if (host.isControl) await host.publish(LimitsReplica, next)
+      },
+      stop: () => limits.stop(),
+    }
   },
 })

@@ -1,4 +1,6 @@
 /** Metrics about the process and each thread's event loop, read when somebody scrapes. */
+
+import { readdirSync, readFileSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Metrics } from '#kernel'
 
@@ -47,10 +49,30 @@ export function declareEventLoopMetrics(metrics: Metrics, thread: number): () =>
   }
 }
 
+/** Open ones and their limit; where they cannot be counted, what was counted last says more than nothing. */
+function readDescriptors(): [open: number, limit: number] {
+  try {
+    const limits = readFileSync('/proc/self/limits', 'latin1')
+    const limit = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? 0)
+    lastDescriptors = [readdirSync('/proc/self/fd').length, limit]
+  } catch {
+    // No such folder on this system, or no descriptor left to open it with.
+    lastDescriptors = [lastDescriptors[1], lastDescriptors[1]]
+  }
+  return lastDescriptors
+}
+let lastDescriptors: [number, number] = [0, 0]
+
 /** Declares memory, CPU time and uptime of the process. Call it on control only: they are shared by all threads. */
 export function declareProcessMetrics(metrics: Metrics): void {
   const resident = metrics
     .gauge({ name: 'weir_process_resident_memory_bytes', help: 'Resident memory of the process.' })
+    .labels()
+  const descriptors = metrics
+    .gauge({ name: 'weir_process_open_fds', help: 'Descriptors that are open: files, sockets, pipes.' })
+    .labels()
+  const limit = metrics
+    .gauge({ name: 'weir_process_max_fds', help: 'Most descriptors that may be open (ulimit -n).' })
     .labels()
   const cpu = metrics
     .counter({
@@ -66,5 +88,6 @@ export function declareProcessMetrics(metrics: Metrics): void {
     resident.value = process.memoryUsage.rss()
     cpu.value = (user + system) / 1e6
     uptime.value = process.uptime()
+    ;[descriptors.value, limit.value] = readDescriptors()
   })
 }

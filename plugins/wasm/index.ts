@@ -29,6 +29,7 @@ export default definePlugin({
     description: 'Middleware in WebAssembly, registered while the gateway runs.',
     usesOptionally: [Store],
     config: wasmConfig,
+    reloads: ['modules'],
   },
   register(host, config) {
     checkWasmConfig(config)
@@ -36,12 +37,17 @@ export default definePlugin({
     const memory = host.shared('stats', ModuleStats.bytes(config.maxModules))
     const stats = new ModuleStats(memory, config.maxModules, config.breaker)
     const state = host.shared('state', config.stateBytes)
+    let current = config.modules
     const registry = host.isControl ? openRegistry(host, config, stats, state) : null
     const serving = host.isData ? openServing(host, config, stats, state) : null
     return {
       start: async () => {
         await registry?.start()
         serving?.update(host.replica(ModulesReplica).current)
+      },
+      reload: async ({ modules }) => {
+        await registry?.reconfigure(current, modules)
+        current = modules
       },
       stop: async () => {
         await registry?.close()

@@ -1,4 +1,5 @@
 /** The registered modules, on control: registers and removes them one after another, and publishes every change. */
+import { isDeepStrictEqual } from 'node:util'
 import { uuidV7 } from '#contracts'
 import type { Logger } from '#kernel'
 import { BadModule } from './bad-module.ts'
@@ -62,6 +63,40 @@ export class Registry {
       else await this.#restore(one)
     }
     await this.#parts.pool.close()
+  }
+
+  /**
+   * The configuration names other modules. All that are new are loaded before anything changes; one that is described
+   * otherwise takes the place of the one that ran.
+   *
+   * @throws Refused, BadModule naming what cannot be loaded; nothing has changed then
+   */
+  reconfigure(before: readonly ModuleDescriptor[], after: readonly ModuleDescriptor[]): Promise<void> {
+    return this.#queue(async () => {
+      const old = new Map(before.map((descriptor) => [descriptor.name, descriptor]))
+      const wanted = after.filter((descriptor) => !isDeepStrictEqual(old.get(descriptor.name), descriptor))
+      const names = new Set(after.map(({ name }) => name))
+      const gone = this.#modules.filter(
+        ({ loaded: { name } }) => old.has(name) && !names.has(name) && !this.#isSaved.has(name),
+      )
+      const fresh: Registered[] = []
+      for (const descriptor of wanted) {
+        const file = await readModule(descriptor, this.#parts.config)
+        fresh.push(await this.#load(uuidV7(), descriptor, file, wallClockNs()))
+      }
+      for (const one of gone) this.#modules = this.#without(one)
+      for (const one of fresh) {
+        this.#parts.stats.begin(one.loaded.row, one.createdAtNs)
+        const running = this.#modules.find(({ loaded }) => loaded.name === one.loaded.name)
+        this.#modules = inOrder(
+          running === undefined
+            ? [...this.#modules, one]
+            : this.#versions.replace(this.#modules, running, one),
+        )
+      }
+      await this.#publish()
+      await this.#parts.pool.close()
+    })
   }
 
   async close(): Promise<void> {

@@ -14,7 +14,7 @@ export interface ControlParts {
   readonly checks: HealthChecks
   readonly loads: LoadMonitor
   readonly saved: SavedWorkers
-  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'inFlight'>
+  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'inFlight' | 'breakerState'>
   readonly controls: Controls
   readonly config: WorkersConfig
   /** Registered and reserved together. */

@@ -30,6 +30,7 @@ export default definePlugin({
     usesOptionally: [Store],
     config: workersConfig,
     flags: workersFlags,
+    reloads: ['urls', 'workers'],
   },
   register(host, config) {
     checkWorkersConfig(config)
@@ -40,6 +41,7 @@ export default definePlugin({
     host.readiness(() => workersReadiness(host.balance))
     if (!host.isControl) return
     const manager = openManager(host, config)
+    let current = config
     host.provide(WorkerRegistry, registryService(manager))
     host.onCommand(RegisterWorker, (body) => manager.register(readSpec(body)))
     host.onCommand(ReplaceWorker, ({ id, body }) => manager.replace(id, readSpec(body)))
@@ -55,6 +57,12 @@ export default definePlugin({
     return {
       start: () => checkConfiguredWorkers(host.upstream, config),
       ready: start,
+      reload: (next) => {
+        checkWorkersConfig(next)
+        checkConfiguredWorkers(host.upstream, next)
+        manager.reconfigure(current, next)
+        current = next
+      },
       stop: () => manager.stop(),
     }
   },

@@ -1,6 +1,7 @@
 /** Decides about workers, on control: takes each change on or refuses it, and tells what there is. */
 import { isDeepStrictEqual } from 'node:util'
 import type { AcceptedChange } from './commands.ts'
+import type { WorkersConfig } from './config.ts'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { checkReach } from './controls.ts'
 import { workerErrors } from './errors.ts'
@@ -13,6 +14,9 @@ import { patchSpec, specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec }
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import { patchWorker, type Worker } from './worker.ts'
 import { checkWorkerUrl, workerKey } from './worker-url.ts'
+
+/** What the configuration says about workers by name. */
+export type ConfiguredWorkers = Pick<WorkersConfig, 'urls' | 'workers'>
 
 export class WorkerManager {
   readonly #parts: ControlParts
@@ -28,7 +32,7 @@ export class WorkerManager {
   /** Lists the saved workers and registers those of the configuration; none of them is waited for. */
   async start(): Promise<void> {
     const { config, saved, registry, loads } = this.#parts
-    const configured = [...config.urls.map(specOfUrl), ...config.workers.map(toWorkerSpec)]
+    const configured = specsOf(config)
     const keys = new Set(configured.map((spec) => workerKey(spec.url)))
     const restored = (await saved.load()).filter(([{ spec }]) => !keys.has(workerKey(spec.url)))
     const engines = await Promise.all(
@@ -40,6 +44,31 @@ export class WorkerManager {
     for (const [worker] of engines) this.#registrations.restore(worker)
     for (const spec of configured) this.#registrations.begin(registry.reserve(spec, 'config'))
     loads.start()
+  }
+
+  /**
+   * The configuration names other workers: those that are new come, those that it named before and no longer names
+   * leave, those that it describes otherwise are onboarded anew while they go on serving.
+   *
+   * @throws invalid_workers_config when dpAware is on and a worker is described otherwise
+   */
+  reconfigure(before: ConfiguredWorkers, after: ConfiguredWorkers): void {
+    const { registry, config } = this.#parts
+    const [old, next] = [specsByKey(before), specsByKey(after)]
+    const changed = [...next].filter(([key, spec]) => old.has(key) && !isDeepStrictEqual(old.get(key), spec))
+    if (config.dpAware && changed.length > 0) throw workerErrors.replace_unsupported()
+    for (const [key, { url }] of old) {
+      const known = registry.byUrl(url) ?? registry.reservationOf(url)
+      if (!next.has(key) && known !== undefined) this.remove(known.id)
+    }
+    for (const [, spec] of changed) {
+      const known = registry.byUrl(spec.url) ?? registry.reservationOf(spec.url)
+      if (known !== undefined) this.replace(known.id, { ...spec, url: known.spec.url })
+    }
+    for (const [key, spec] of next) {
+      if (!old.has(key) && registry.byUrl(spec.url) === undefined)
+        this.#registrations.begin(registry.reserve(spec, 'config'))
+    }
   }
 
   /** Stops all background work. Safe to call twice. */
@@ -189,6 +218,14 @@ export class WorkerManager {
     if (first.health.isDisabled) for (const { entry } of engine) balance.setStatus(entry.slot, 'ready')
     checks.watch(first)
   }
+}
+
+function specsOf({ urls, workers }: ConfiguredWorkers): WorkerSpec[] {
+  return [...urls.map(specOfUrl), ...workers.map(toWorkerSpec)]
+}
+
+function specsByKey(config: ConfiguredWorkers): Map<string, WorkerSpec> {
+  return new Map(specsOf(config).map((spec) => [workerKey(spec.url), spec]))
 }
 
 function accepted(worker: Worker | Reservation): AcceptedChange {

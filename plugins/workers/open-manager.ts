@@ -1,6 +1,6 @@
 /** Puts the parts of control together: what decides about workers, watches them and asks them for their load. */
 import { Store } from '#contracts'
-import { EngineLoadsReplica, type Host, WorkerTableReplica } from '#kernel'
+import { EngineLoadsReplica, type Host, PendingWorkersReplica, WorkerTableReplica } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import type { ControlParts } from './control-parts.ts'
 import { EngineMetrics } from './engine-metrics.ts'
@@ -21,6 +21,11 @@ export function openManager(host: Host, config: WorkersConfig): WorkerManager {
     balance,
     config,
     publish: (table) => host.publish(WorkerTableReplica, table),
+    publishPending: (pending) => {
+      host
+        .publish(PendingWorkersReplica, pending)
+        .catch((err: unknown) => log.error({ err }, 'the threads could not be told of pending workers'))
+    },
   })
   const checks = new HealthChecks({
     balance,

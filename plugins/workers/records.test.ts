@@ -5,7 +5,7 @@ import { toWorkerSpec } from './spec.ts'
 import { buildWorker } from './worker.ts'
 
 const config = defaultConfig()
-const live = { status: () => 'ready' as const, inFlight: () => 3 }
+const live = { status: () => 'ready' as const, inFlight: () => 3, breakerState: () => 'closed' as const }
 const secret = 'wk-secret'
 const spec = (more = {}) => toWorkerSpec({ url: 'https://api.openai.com', api_key: secret, ...more })
 const worker = (more = {}) =>

@@ -9,7 +9,7 @@ import type { WorkerList, WorkerRecord } from './wire.ts'
 import type { Worker } from './worker.ts'
 import { schemeOf } from './worker-url.ts'
 
-type Live = Pick<WorkerBalance, 'status' | 'inFlight'>
+type Live = Pick<WorkerBalance, 'status' | 'inFlight' | 'breakerState'>
 
 /** @source routes facts 16.5 */
 export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRecord {
@@ -33,6 +33,7 @@ export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRec
     is_healthy: status === 'ready',
     status,
     load: live.inFlight(entry.slot),
+    breaker: live.breakerState(entry.slot),
     ...(job !== undefined && { job_status: toJobStatusWire(job, spec.url) }),
   }
 }

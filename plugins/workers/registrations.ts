@@ -44,14 +44,22 @@ export class Registrations {
   /** A worker of the configuration is never given up: what is down at boot may come up at any time. */
   async #onboard(reservation: Reservation, job: JobContext): Promise<Findings> {
     const { spec, origin } = reservation
+    const noted: JobContext = {
+      signal: job.signal,
+      wait: (waitMs) => job.wait(waitMs),
+      note: (problem) => {
+        job.note(problem)
+        this.#parts.registry.noteProblem(spec.url, problem)
+      },
+    }
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 2)) {
       try {
-        const findings = await onboard(spec, this.#trustOf(spec, origin), job, this.#parts)
+        const findings = await onboard(spec, this.#trustOf(spec, origin), noted, this.#parts)
         job.signal.throwIfAborted()
         return findings
       } catch (error) {
         if (origin !== 'config' || job.signal.aborted) throw error
-        job.note(messageOf(error))
+        noted.note(messageOf(error))
         await job.wait(pauseMs)
       }
     }

@@ -1,11 +1,14 @@
 /** The workers that control knows: reserved ids, registered workers, and the table that all threads route by. */
 import { uuidV7 } from '#contracts'
-import type { WorkerBalance, WorkerTable } from '#kernel'
+import type { PendingWorkers, WorkerBalance, WorkerTable } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import { Publisher } from './publisher.ts'
 import type { WorkerSpec } from './spec.ts'
 import { buildWorker, type Findings, type Origin, type Worker } from './worker.ts'
 import { workerKey } from './worker-url.ts'
+
+/** characters */
+const MAX_PROBLEM = 300
 
 /** A URL that has its id but is not registered. */
 export interface Reservation {
@@ -19,6 +22,8 @@ export interface RegistryParts {
   readonly config: WorkersConfig
   /** Resolves when every thread routes by the table. */
   readonly publish: (table: WorkerTable) => Promise<void>
+  /** Tells the threads about reserved workers; nobody waits for it. Default: nobody is told. */
+  readonly publishPending?: (pending: PendingWorkers) => void
 }
 
 /** An engine to register: one worker, or one for each of its data-parallel ranks. */
@@ -43,6 +48,7 @@ export class Registry {
   readonly #reservations = new Map<string, Reservation>()
   readonly #reservedKey = new Map<string, string>()
   #inOrder: readonly Worker[] | null = null
+  #problem: string | null = null
 
   constructor(parts: RegistryParts) {
     this.#parts = parts
@@ -96,7 +102,20 @@ export class Registry {
     const reservation = { id, spec, origin }
     this.#reservations.set(key, reservation)
     this.#reservedKey.set(id, key)
+    this.#tellPending()
     return reservation
+  }
+
+  /** Why a reserved worker is not registered yet; clients read it, so its address is left out. */
+  noteProblem(url: string, problem: string): void {
+    this.#problem = problem.replaceAll(url, 'it').slice(0, MAX_PROBLEM)
+    this.#tellPending()
+  }
+
+  #tellPending(): void {
+    const count = this.#reservations.size
+    if (count === 0) this.#problem = null
+    this.#parts.publishPending?.({ count, problem: this.#problem })
   }
 
   /** Makes a registered engine a reservation with the same id again, as it was before `add`. */
@@ -114,6 +133,7 @@ export class Registry {
     if (reservation === undefined) return
     this.#reservations.delete(key)
     this.#reservedKey.delete(reservation.id)
+    this.#tellPending()
   }
 
   /**

@@ -207,6 +207,11 @@ export const WorkerRecordSchema = Type.Object(
     is_healthy: Type.Boolean({ description: 'True exactly when status is ready.' }),
     status: WorkerStatus,
     load: Type.Integer({ description: 'Requests of this gateway in flight.' }),
+    breaker: Type.Optional(
+      Type.Enum(['closed', 'open', 'half_open'], {
+        description: 'Of the circuit breaker; absent while the registration is not finished.',
+      }),
+    ),
     job_status: Type.Optional(JobStatusSchema),
   },
   { additionalProperties: true },

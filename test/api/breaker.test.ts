@@ -1,11 +1,13 @@
 /** Circuit breakers in front of real workers: who gets requests, what the client is told, what metrics show. */
 import { describe, expect, test } from 'vitest'
-import { jsonAnswer, type ScriptedWorker, sseAnswer } from '../support/scripted-worker.ts'
+import { dropAnswer, jsonAnswer, type ScriptedWorker, sseAnswer } from '../support/scripted-worker.ts'
 import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
 
 const CHAT = 'POST /v1/chat/completions'
 const body = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
 const broken = jsonAnswer({ error: 'out of memory' }, { status: 500 })
+/** No answer at all: what shuts a worker also when it is the only one. */
+const silent = dropAnswer()
 const fine = jsonAnswer({ object: 'chat.completion', choices: [] })
 
 /** One attempt per request, so that each request is one word to one breaker. */
@@ -25,6 +27,10 @@ async function statuses(fleet: Fleet, times: number): Promise<number[]> {
   const seen: number[] = []
   for (let i = 0; i < times; i++) seen.push((await chat(fleet)).status)
   return seen
+}
+
+async function recordOf(fleet: Fleet): Promise<unknown> {
+  return ((await (await fleet.get('/workers')).json()) as { workers: unknown[] }).workers[0]
 }
 
 /** Resolves with the first request that reaches a worker again. */
@@ -52,13 +58,13 @@ describe('routing check 49', () => {
   test('a worker that fails again and again gets nothing for a while, then a probe, and everything once it does well', async () => {
     const fleet = await open({ failureThreshold: 3, successThreshold: 2, openMs: 400 })
     const [worker] = fleet.workers
-    worker.script(CHAT, broken)
-    expect(await statuses(fleet, 3)).toEqual([500, 500, 500])
+    worker.script(CHAT, silent)
+    expect(await statuses(fleet, 3)).toEqual([502, 502, 502])
     const refused = await chat(fleet)
     expect(refused).toMatchObject({ status: 503, retryAfter: '1' })
     expect(JSON.parse(refused.text).error.code).toBe('no_available_workers')
     expect(worker.requestsTo(CHAT)).toHaveLength(3)
-    expect((await untilLetThrough(fleet)).status).toBe(500)
+    expect((await untilLetThrough(fleet)).status).toBe(502)
     expect((await chat(fleet)).status).toBe(503)
     worker.script(CHAT, fine)
     expect((await untilLetThrough(fleet)).status).toBe(200)
@@ -80,8 +86,8 @@ describe('routing check 49', () => {
   test('while a probe runs nobody else gets through', async () => {
     const fleet = await open({ failureThreshold: 1, successThreshold: 1, openMs: 50 })
     const [worker] = fleet.workers
-    worker.once(CHAT, broken)
-    expect((await chat(fleet)).status).toBe(500)
+    worker.once(CHAT, silent)
+    expect((await chat(fleet)).status).toBe(502)
     const answered = Promise.withResolvers<typeof fine>()
     worker.script(CHAT, () => answered.promise)
     const probe = untilLetThrough(fleet)
@@ -130,8 +136,55 @@ describe('routing check 50', () => {
   test('a worker may have a threshold of its own', async () => {
     const spec = { resilience: { cb_failure_threshold: 1 } }
     const fleet = await open({}, { workers: [{ spec }] })
-    fleet.workers[0].script(CHAT, broken)
-    expect(await statuses(fleet, 2)).toEqual([500, 503])
+    fleet.workers[0].script(CHAT, silent)
+    expect(await statuses(fleet, 2)).toEqual([502, 503])
+  })
+})
+
+describe('the last worker of a model', () => {
+  test('one request speaks once against a worker, however often it was tried there', async () => {
+    const fleet = await openFleet({
+      kernel: {
+        policy: 'round_robin',
+        retry: { maxAttempts: 5, initialBackoffMs: 1, maxBackoffMs: 2 },
+        breaker: { failureThreshold: 3 },
+      },
+    })
+    const [worker] = fleet.workers
+    worker.script(CHAT, silent)
+    expect(await statuses(fleet, 2)).toEqual([502, 502])
+    expect(worker.requestsTo(CHAT)).toHaveLength(10)
+    expect(await breakerLines(fleet, worker)).toContain('state{w} 0')
+    expect(await breakerLines(fleet, worker)).toContain('consecutive_failures{w} 2')
+  })
+
+  test('is never shut by statuses alone: requests reach it, a few at a time, and good ones close its breaker', async () => {
+    const fleet = await open({ failureThreshold: 2, successThreshold: 2, lastWorkerRequests: 2 })
+    const [worker] = fleet.workers
+    worker.script(CHAT, broken)
+    expect(await statuses(fleet, 8)).toEqual(Array(8).fill(500))
+    expect(await recordOf(fleet)).toMatchObject({ breaker: 'open', is_healthy: true })
+    expect(await (await fleet.get('/readiness')).json()).toMatchObject({ status: 'ready', open_breakers: 1 })
+    const answered = Promise.withResolvers<typeof fine>()
+    worker.script(CHAT, () => answered.promise)
+    const running = [chat(fleet), chat(fleet)]
+    await worker.received(CHAT, 10)
+    expect(await chat(fleet)).toMatchObject({ status: 503, retryAfter: '1' })
+    answered.resolve(fine)
+    expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200])
+    expect(await recordOf(fleet)).toMatchObject({ breaker: 'closed' })
+    expect(await (await fleet.get('/readiness')).json()).not.toHaveProperty('open_breakers')
+  })
+
+  test('is shut where it once gave no answer, and where others serve the model', async () => {
+    const alone = await open({ failureThreshold: 2 })
+    alone.workers[0].once(CHAT, silent)
+    alone.workers[0].script(CHAT, broken)
+    expect(await statuses(alone, 3)).toEqual([502, 500, 503])
+    const beside = await open({ failureThreshold: 2 }, { workers: [{}, {}] })
+    beside.workers[0].script(CHAT, broken)
+    await statuses(beside, 10)
+    expect(beside.workers[0].requestsTo(CHAT)).toHaveLength(2)
   })
 })
 

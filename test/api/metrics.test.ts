@@ -241,8 +241,7 @@ describe('routing check 67: a scrape tells', () => {
       `${chat}=sticky-model,endpoint=chat,streaming=true 2`,
     ])
     expect(samples('weir_router_request_errors_total')).toEqual([
-      `${chat}=broken-model,endpoint=chat,error_type=backend_error 1`,
-      `${chat}=broken-model,endpoint=chat,error_type=no_workers 1`,
+      `${chat}=broken-model,endpoint=chat,error_type=backend_error 2`,
       `${chat}=chat-model,endpoint=chat,error_type=timeout 1`,
       `${chat}=other,endpoint=chat,error_type=no_workers 1`,
       `${chat}=sticky-model,endpoint=chat,error_type=backend_error 1`,
@@ -250,7 +249,7 @@ describe('routing check 67: a scrape tells', () => {
     ])
     expect(count('weir_router_request_duration_seconds')).toEqual([
       `${PAIR},connection_mode=http,model=pair-model,endpoint=chat 1`,
-      `${chat}=broken-model,endpoint=chat 1`,
+      `${chat}=broken-model,endpoint=chat 2`,
       `${chat}=chat-model,endpoint=chat 4`,
       `${chat}=sticky-model,endpoint=chat 6`,
     ])
@@ -267,7 +266,7 @@ describe('routing check 67: a scrape tells', () => {
   test('attempts: what workers answered, which were tried again, and what they waited', () => {
     expect(samples('weir_router_upstream_responses_total')).toEqual([
       'router_type=http,status_code=0,error_code=first_byte_timeout 2',
-      'router_type=http,status_code=0,error_code=reset 2',
+      'router_type=http,status_code=0,error_code=reset 3',
       'router_type=http,status_code=200,error_code= 9',
       'router_type=http,status_code=200,error_code=reset 1',
       'router_type=http,status_code=422,error_code= 1',
@@ -275,7 +274,7 @@ describe('routing check 67: a scrape tells', () => {
     ])
     expect(samples('weir_worker_errors_total')).toEqual([
       'worker_type=regular,connection_mode=http,error_type=first_byte_timeout 2',
-      'worker_type=regular,connection_mode=http,error_type=reset 3',
+      'worker_type=regular,connection_mode=http,error_type=reset 4',
     ])
     expect(samples('weir_worker_retries_total')).toEqual(['worker_type=regular,endpoint=chat 4'])
     expect(samples('weir_worker_retries_exhausted_total')).toEqual(['worker_type=regular,endpoint=chat 3'])
@@ -291,7 +290,7 @@ describe('routing check 67: a scrape tells', () => {
     expect(samples('weir_worker_selection_total')).toEqual([
       'worker_type=decode,connection_mode=http,model=pair-model,policy=least_load 1',
       'worker_type=prefill,connection_mode=http,model=pair-model,policy=least_load 1',
-      `${regular}=broken-model,policy=least_load 2`,
+      `${regular}=broken-model,policy=least_load 3`,
       `${regular}=chat-model,policy=least_load 6`,
       `${regular}=sticky-model,policy=manual 6`,
     ])

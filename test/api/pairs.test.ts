@@ -332,7 +332,8 @@ describe('when a worker of the pair refuses', () => {
     const states = all.table.balance().workers.map(({ slot }) => all.table.balance().breakerState(slot))
     expect(states).toEqual(['open', 'closed'])
     const reply = await all.ask()
-    expect([reply.status, (await errorOf(reply)).code]).toEqual([503, 'server_selection_failed'])
+    // It is the only one, and it did answer: slowed, not shut.
+    expect([reply.status, (await errorOf(reply)).code]).toEqual([500, 'prefill_internal_error'])
   })
 })
 

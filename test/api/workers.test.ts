@@ -201,6 +201,7 @@ describe('POST /workers', () => {
       is_healthy: true,
       status: 'ready',
       load: 0,
+      breaker: 'closed',
     })
     expect(record.text).not.toContain(KEY)
     expect(worker.requestsTo('GET /v1/models')[0].header('authorization')).toBe(`Bearer ${KEY}`)
@@ -849,4 +850,25 @@ describe('start', () => {
     await second.send('POST', '/v1/chat/completions', chat('kept'))
     expect(kept.requestsTo('POST /v1/chat/completions')[0].header('authorization')).toBe(`Bearer ${KEY}`)
   })
+})
+
+test('a worker that cannot be reached is told to clients with the reason, without its address', async () => {
+  const gateway = await startGateway({
+    plugins: { auth: {}, proxy: {}, workers: { urls: ['http://127.0.0.1:9'] } },
+  })
+  try {
+    const read = async () => {
+      const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        body: JSON.stringify({ model: 'm', messages: [] }),
+      })
+      const { error } = (await reply.json()) as { error: { message: string; code: string } }
+      return `${reply.status} ${error.code} ${error.message}`
+    }
+    await expect.poll(read, { timeout: 20_000 }).toMatch(/not reachable: .*(connect|refused)/i)
+    expect(await read()).toMatch(/^503 no_workers the only worker is registered, not reachable/)
+    expect(await read()).not.toContain('127.0.0.1:9')
+  } finally {
+    await gateway.stop()
+  }
 })

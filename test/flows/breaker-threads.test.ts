@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands, sumOf, until } from '../support/built-command.ts'
 import {
+  dropAnswer,
   jsonAnswer,
   type ScriptedWorker,
   sseAnswer,
@@ -13,7 +14,8 @@ import { openSse } from '../support/sse-client.ts'
 const CHAT = 'POST /v1/chat/completions'
 const crash = { $path: fileURLToPath(new URL('../fixtures/crash-plugin.ts', import.meta.url)) }
 const body = { model: 'test-model', messages: [] }
-const broken = jsonAnswer({ error: 'out of memory' }, { status: 500 })
+/** No answer: a worker that answers with a status is slowed only, being the last. */
+const broken = dropAnswer('reset')
 
 const workers: ScriptedWorker[] = []
 afterEach(async () => {
@@ -44,7 +46,7 @@ test('failures that both threads see open it for both, at the number that is set
   const { gateway, worker } = await setUp({ failureThreshold: 7, openMs: 60_000 })
   const answers = []
   for (let i = 0; i < 7; i++) answers.push(await ask(gateway))
-  expect(answers.map(({ status }) => status)).toEqual(Array(7).fill(500))
+  expect(answers.map(({ status }) => status)).toEqual(Array(7).fill(502))
   const threads = new Set<string | null>()
   await until(async () => {
     const { status, thread } = await ask(gateway)
@@ -59,7 +61,7 @@ test('failures that both threads see open it for both, at the number that is set
 
 test('both threads together let one probe through, and a thread that dies with it makes room for the next', async () => {
   const { gateway, worker } = await setUp({ failureThreshold: 1, successThreshold: 1, openMs: 1 })
-  expect((await ask(gateway)).status).toBe(500)
+  expect((await ask(gateway)).status).toBe(502)
   const hold = Promise.withResolvers<void>()
   worker.script(CHAT, sseAnswer(['{"choices":[]}', { until: hold.promise }, '[DONE]']))
   const probe = openSse(`${gateway.url}/v1/chat/completions`, { body: { ...body, stream: true } })

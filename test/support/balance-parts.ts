@@ -15,6 +15,7 @@ export const defaultBreaker: BreakerConfig = {
   successThreshold: 3,
   openMs: 60_000,
   halfOpenProbes: 1,
+  lastWorkerRequests: 8,
 }
 
 /**

@@ -12,6 +12,8 @@ export interface TestGateway {
   readonly url: string
   readonly port: number
   readonly metricsUrl: string | null
+  /** What a reload will read: other sections of plugins, and of the kernel. */
+  rewrite(sections: Record<string, unknown>, kernel?: object): void
   stop(): Promise<void>
 }
 
@@ -43,36 +45,42 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     ...catalog,
     ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, async () => ({ default: plugin })])),
   }
-  const text = JSON.stringify({
-    kernel: {
-      threads: 0,
-      port: 0,
-      log: { level: 'silent', ...log },
-      metrics: { port: 0, ...metrics },
-      shutdown: { graceMs: 500, settleMs: 0, ...shutdown },
-      ...kernel,
-    },
-    plugins: {
-      ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, {}])),
-      generations: {},
-      'http-workers': {},
-      ...plugins,
-    },
-  })
-  const config = await loadConfig({
-    text,
-    env: {},
-    pluginSchemas: {
-      names: Object.keys(all),
-      find: async (name, section) => (await importPlugin(name, section, all)).manifest,
-    },
-  })
+  const write = (sections: Record<string, unknown>, kernelMore: object = {}) =>
+    JSON.stringify({
+      kernel: {
+        threads: 0,
+        port: 0,
+        log: { level: 'silent', ...log },
+        metrics: { port: 0, ...metrics },
+        shutdown: { graceMs: 500, settleMs: 0, ...shutdown },
+        ...kernel,
+        ...kernelMore,
+      },
+      plugins: {
+        ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, {}])),
+        generations: {},
+        'http-workers': {},
+        ...sections,
+      },
+    })
+  let text = write(plugins)
+  const load = () =>
+    loadConfig({
+      text,
+      env: {},
+      pluginSchemas: {
+        names: Object.keys(all),
+        find: async (name, section) => (await importPlugin(name, section, all)).manifest,
+      },
+    })
+  const config = await load()
   const ending = new AbortController()
   const ready = Promise.withResolvers<ServeInfo>()
   const ended = serve({
     catalog: all,
     entry: import.meta.url,
     config,
+    reload: load,
     signal: ending.signal,
     onReady: ready.resolve,
   })
@@ -83,6 +91,9 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     url: url as string,
     port: Number(new URL(url as string).port),
     metricsUrl: metricsListener === undefined ? null : `${metricsListener.url}/metrics`,
+    rewrite: (sections, kernelMore) => {
+      text = write({ ...plugins, ...sections }, kernelMore)
+    },
     stop: async () => {
       ending.abort()
       await ended

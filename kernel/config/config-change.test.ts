@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { changeConfig } from './config-change.ts'
+import type { LoadedConfig } from './loaded-config.ts'
+
+const config = (kernel: object, plugins: object): LoadedConfig =>
+  ({ kernel, plugins, file: '/weir.yaml', secretPaths: [], notices: [] }) as unknown as LoadedConfig
+const reloads = new Map([['auth', ['apiKey', 'more.deep']]])
+
+test('what may change is taken over, the rest is named and left', () => {
+  const running = config(
+    { port: 1, log: { level: 'info', access: true }, policy: 'random' },
+    { auth: { apiKey: 'a', more: { deep: [1], other: 1 } }, proxy: { validate: 'off' }, gone: {} },
+  )
+  const wanted = config(
+    { port: 2, log: { level: 'debug', access: true } },
+    { auth: { apiKey: 'b', more: { deep: [2], other: 2 } }, proxy: { validate: 'full' }, fresh: {} },
+  )
+  const change = changeConfig(running, wanted, reloads)
+  expect(change.applied).toEqual([
+    'kernel.log.level',
+    'kernel.policy',
+    'plugins.auth.apiKey',
+    'plugins.auth.more.deep',
+  ])
+  expect(change.needsRestart).toEqual([
+    'kernel.port',
+    'plugins.auth.more',
+    'plugins.fresh',
+    'plugins.gone',
+    'plugins.proxy.validate',
+  ])
+  expect(change.plugins).toEqual(['auth'])
+  expect(change.next.kernel).toEqual({ port: 1, log: { level: 'debug', access: true } })
+  expect(change.next.plugins).toEqual({
+    auth: { apiKey: 'b', more: { deep: [2], other: 1 } },
+    proxy: { validate: 'off' },
+    gone: {},
+  })
+  expect(Object.isFrozen(change.next.plugins.auth)).toBe(true)
+})
+
+test('an equal configuration changes nothing', () => {
+  const same = config({ port: 1 }, { auth: { apiKey: 'a' } })
+  expect(changeConfig(same, structuredClone(same), reloads)).toMatchObject({ applied: [], needsRestart: [] })
+})

@@ -1,0 +1,75 @@
+/** The certificate files of the listener: tried before the server library gets them, since that one says nothing. */
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createSecureContext, getCACertificates, setDefaultCACertificates } from 'node:tls'
+import type { TlsConfig } from '../config/tls-config.ts'
+
+export class TlsFileError extends Error {}
+
+/** What the library takes, and a mark that changes with the content of the files. */
+export interface TlsFiles {
+  readonly key_file_name: string
+  readonly cert_file_name: string
+  readonly passphrase?: string
+  readonly ca_file_name?: string
+}
+
+/**
+ * @returns the files' mark
+ * @throws TlsFileError naming the setting whose file cannot be used
+ */
+export function checkTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }: TlsConfig): string {
+  const cert = read('kernel.tls.certFile', certFile)
+  const key = read('kernel.tls.keyFile', keyFile)
+  const ca = clientCaFile === undefined ? '' : read('kernel.tls.clientCaFile', clientCaFile)
+  try {
+    createSecureContext({ cert, key, passphrase: keyPassphrase, ...(ca !== '' && { ca }) })
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new TlsFileError(`certificate and key of kernel.tls do not work together: ${reason}`, { cause })
+  }
+  return hash('sha256', `${cert}\0${key}\0${ca}`)
+}
+
+export function toTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }: TlsConfig): TlsFiles {
+  return {
+    key_file_name: keyFile,
+    cert_file_name: certFile,
+    ...(keyPassphrase !== undefined && { passphrase: keyPassphrase }),
+    ...(clientCaFile !== undefined && { ca_file_name: clientCaFile }),
+  }
+}
+
+/** Adds authorities to those that this thread trusts. @throws TlsFileError */
+export function trustAuthorities(caFile: string): void {
+  const pem = read('kernel.caFile', caFile)
+  if (certificatesIn(pem).length === 0)
+    throw new TlsFileError(`kernel.caFile: ${caFile} holds no PEM certificate`)
+  // Since Node 22.19.
+  if (typeof setDefaultCACertificates !== 'function')
+    throw new TlsFileError(
+      'kernel.caFile needs Node 22.19; with an older one set NODE_EXTRA_CA_CERTS instead',
+    )
+  const known = getCACertificates('default')
+  const added = certificatesIn(pem).filter((one) => !known.includes(one))
+  if (added.length > 0) setDefaultCACertificates([...known, ...added])
+}
+
+const BEGIN = '-----BEGIN CERTIFICATE-----'
+const END = '-----END CERTIFICATE-----'
+
+function certificatesIn(pem: string): string[] {
+  return pem
+    .split(BEGIN)
+    .slice(1)
+    .map((part) => `${BEGIN}${part.slice(0, part.indexOf(END))}${END}\n`)
+}
+
+function read(setting: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new TlsFileError(`${setting} cannot be read: ${reason}`, { cause })
+  }
+}

@@ -1,0 +1,29 @@
+/** Failures of attempts that are the gateway's own: it has run out of descriptors or ports, and no worker is to blame. */
+import type { Logger } from '../contracts/log.ts'
+import { UpstreamFailure } from '../contracts/transport.ts'
+import { upstreamErrors } from './upstream-errors.ts'
+
+const OWN_CODES: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM'])
+const LOG_EVERY_MS = 60_000
+
+/** The same failure with the gateway's own error in it, or null where the worker may be to blame. */
+export function asOwnTrouble(failure: UpstreamFailure): UpstreamFailure | null {
+  const code = (failure.cause as NodeJS.ErrnoException | undefined)?.code
+  if (!OWN_CODES.has(code)) return null
+  const { kind, message, responseStarted } = failure
+  const error = upstreamErrors.gateway_exhausted(String(code))
+  return new UpstreamFailure(kind, message, responseStarted, { cause: failure.cause, error })
+}
+
+let saidAtMs = Number.NEGATIVE_INFINITY
+
+/** One line a minute and thread, however many attempts fail. */
+export function sayExhausted(log: Logger, reason: string): void {
+  const nowMs = performance.now()
+  if (nowMs - saidAtMs < LOG_EVERY_MS) return
+  saidAtMs = nowMs
+  log.error(
+    { reason },
+    'the gateway has run out of descriptors or ports: raise ulimit -n, or limit connections before it; workers are not blamed',
+  )
+}

@@ -1,0 +1,141 @@
+/** A changed configuration taken on by a running gateway: what holds at once, what is named and left, what is refused. */
+import { afterEach, expect, test } from 'vitest'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const PATIENT = { timeout: 15_000 }
+const open: { close(): Promise<unknown> }[] = []
+
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one.close()
+})
+
+async function startWorker(model: string): Promise<ScriptedWorker> {
+  const worker = await startScriptedWorker({ models: [model] })
+  worker.script(CHAT, jsonAnswer({ object: 'chat.completion', model, choices: [] }))
+  open.push(worker)
+  return worker
+}
+
+const spec = (worker: ScriptedWorker, model: string, more: object = {}) => ({
+  url: worker.url,
+  models: [{ id: model }],
+  runtime_type: 'sglang',
+  ...more,
+})
+
+async function start(
+  plugins: Record<string, unknown>,
+  kernel: Record<string, unknown> = {},
+): Promise<TestGateway> {
+  const gateway = await startGateway({
+    kernel,
+    plugins: { auth: {}, health: {}, policies: {}, proxy: {}, reload: {}, ...plugins },
+  })
+  open.push({ close: () => gateway.stop() })
+  return gateway
+}
+
+const apply = async (gateway: TestGateway, key?: string) => {
+  const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` }
+  const reply = await fetch(`${gateway.url}/config/apply`, { method: 'POST', headers })
+  return { status: reply.status, body: (await reply.json()) as Record<string, unknown> }
+}
+
+const chat = (gateway: TestGateway, model: string, key?: string) =>
+  fetch(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: key === undefined ? undefined : { authorization: `Bearer ${key}` },
+    body: JSON.stringify({ model, messages: [] }),
+  })
+
+const workersOf = (...workers: object[]) => ({ workers, healthCheck: { disabled: true }, drainSettleSecs: 0 })
+
+test('workers come, leave and change; the running request of one that leaves ends well', async () => {
+  const [a, b, c] = [await startWorker('a'), await startWorker('b'), await startWorker('c')]
+  const gateway = await start({ workers: workersOf(spec(a, 'a'), spec(b, 'b')) })
+  await expect.poll(async () => (await chat(gateway, 'b')).status, PATIENT).toBe(200)
+  const held = Promise.withResolvers<void>()
+  a.script(CHAT, async () => {
+    await held.promise
+    return jsonAnswer({ choices: [] })
+  })
+  const running = chat(gateway, 'a')
+  await a.received(CHAT, 1)
+
+  gateway.rewrite({ workers: workersOf(spec(b, 'b', { priority: 7 }), spec(c, 'c')) })
+  expect(await apply(gateway)).toEqual({
+    status: 200,
+    body: { applied: ['plugins.workers.workers'], needs_restart: [] },
+  })
+  await expect.poll(async () => (await chat(gateway, 'c')).status, PATIENT).toBe(200)
+  await expect
+    .poll(async () => {
+      const { workers } = (await (await fetch(`${gateway.url}/workers`)).json()) as {
+        workers: { url: string; priority: number }[]
+      }
+      return workers.map(({ url, priority }) => [url, priority]).sort()
+    }, PATIENT)
+    .toEqual(
+      [
+        [b.url, 7],
+        [c.url, 50],
+      ].sort(),
+    )
+  expect((await chat(gateway, 'a')).status).toBe(404)
+  held.resolve()
+  expect((await running).status).toBe(200)
+})
+
+test('keys, limits and the policy change; what needs a restart is named and left', async () => {
+  const a = await startWorker('a')
+  const workers = workersOf(spec(a, 'a'))
+  const gateway = await start({ auth: { apiKey: 'first' }, limits: {}, workers }, { policy: 'random' })
+  await expect.poll(async () => (await chat(gateway, 'a', 'first')).status, PATIENT).toBe(200)
+  gateway.rewrite(
+    {
+      auth: { apiKey: 'second', auditLog: false },
+      limits: { requestsPerSecond: 0.001, burst: 1 },
+      workers,
+      proxy: { validate: 'full' },
+      openapi: {},
+    },
+    { policy: 'round_robin', threads: 0, port: 1, log: { level: 'error' } },
+  )
+  expect((await apply(gateway, 'first')).body).toEqual({
+    applied: [
+      'kernel.log.level',
+      'kernel.policy',
+      'plugins.auth.apiKey',
+      'plugins.limits.requestsPerSecond',
+      'plugins.limits.burst',
+    ],
+    needs_restart: ['kernel.port', 'plugins.auth.auditLog', 'plugins.openapi', 'plugins.proxy.validate'],
+  })
+  expect((await chat(gateway, 'a', 'first')).status).toBe(401)
+  expect((await chat(gateway, 'a', 'second')).status).toBe(200)
+  expect((await chat(gateway, 'a', 'second')).status).toBe(429)
+  expect(await (await fetch(`${gateway.url}/openapi.json`)).json()).toHaveProperty('error')
+  // Nothing new: what needs a restart is still named.
+  expect((await apply(gateway, 'second')).body).toMatchObject({ applied: [] })
+})
+
+test('a configuration with a mistake changes nothing, and the answer says what is wrong', async () => {
+  const a = await startWorker('a')
+  const workers = workersOf(spec(a, 'a'))
+  const gateway = await start({ workers })
+  await expect.poll(async () => (await chat(gateway, 'a')).status, PATIENT).toBe(200)
+  for (const [sections, kernel, text] of [
+    [{ auth: { apiKey: 7 } }, {}, 'plugins.auth.apiKey'],
+    [{ auth: { apiKey: ' padded ' } }, {}, 'plugin auth'],
+    [{ auth: { apiKey: 'new' } }, { policy: 'nobodys' }, 'nobodys'],
+    [{ workers: workersOf({ url: 'no-scheme' }) }, {}, 'begin with a scheme'],
+  ] as const) {
+    gateway.rewrite({ workers, ...sections }, kernel)
+    const { status, body } = await apply(gateway)
+    expect(status).toBe(400)
+    expect(JSON.stringify(body)).toContain(text)
+    expect((await chat(gateway, 'a')).status).toBe(200)
+  }
+})

@@ -1,0 +1,169 @@
+/** TLS on the listener, its certificates renewed under load, clients that must show one, and workers behind a private authority. */
+import { copyFileSync } from 'node:fs'
+import { type Agent, createServer, request as openRequest } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { type Certificate, TestAuthority } from '../support/certificates.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { type ScriptedWorker, sseAnswer, startScriptedWorker } from '../support/scripted-worker.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+let authority: TestAuthority
+const open: (() => unknown)[] = []
+
+beforeAll(() => {
+  authority = new TestAuthority()
+})
+afterAll(() => authority.remove())
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+interface Reply {
+  readonly status: number
+  readonly text: string
+  /** Name on the certificate that the gateway showed. */
+  readonly shown: string
+}
+
+function ask(
+  gateway: TestGateway,
+  path: string,
+  { body, client, agent }: { body?: object; client?: Certificate; agent?: Agent } = {},
+): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const options = { ca: authority.ca, agent: agent ?? false, cert: client?.cert, key: client?.key }
+    const request = openRequest(
+      `${gateway.url}${path}`,
+      { ...options, method: body === undefined ? 'GET' : 'POST' },
+      (reply) => {
+        const shown = (reply.socket as TLSSocket).getPeerCertificate().subject.CN as string
+        let text = ''
+        reply.setEncoding('utf8').on('data', (part) => {
+          text += part
+        })
+        reply.on('end', () => resolve({ status: reply.statusCode ?? 0, text, shown }))
+        reply.on('error', reject)
+      },
+    )
+    request.on('error', reject)
+    request.end(body === undefined ? undefined : JSON.stringify(body))
+  })
+}
+
+async function start(kernel: Record<string, unknown>, more: Record<string, unknown> = {}, url?: string) {
+  const workers = url === undefined ? [] : [{ url, models: [{ id: 'm' }], runtime_type: 'sglang' }]
+  const gateway = await startGateway({
+    kernel,
+    plugins: {
+      auth: {},
+      health: {},
+      proxy: {},
+      reload: {},
+      workers: { workers, healthCheck: { disabled: true } },
+      ...more,
+    },
+  })
+  open.push(() => gateway.stop())
+  return gateway
+}
+
+async function startWorker(): Promise<ScriptedWorker> {
+  const worker = await startScriptedWorker({ models: ['m'] })
+  open.push(() => worker.close())
+  return worker
+}
+
+test('certificates are renewed by a reload: open streams go on, new connections get the new one, none fails', async () => {
+  const [certFile, keyFile] = [join(authority.folder, 'live.pem'), join(authority.folder, 'live.key')]
+  const use = (one: Certificate) => {
+    copyFileSync(one.certFile, certFile)
+    copyFileSync(one.keyFile, keyFile)
+  }
+  use(authority.issue('first'))
+  const worker = await startWorker()
+  const held = Promise.withResolvers<void>()
+  worker.script(CHAT, sseAnswer(['{"n":1}', { until: held.promise }, '{"n":2}', '[DONE]']))
+  const gateway = await start({ tls: { certFile, keyFile } }, {}, worker.url)
+  expect(gateway.url).toMatch(/^https:/)
+  await expect.poll(async () => (await ask(gateway, '/readiness')).status, { timeout: 15_000 }).toBe(200)
+  const stream = ask(gateway, '/v1/chat/completions', { body: { model: 'm', stream: true, messages: [] } })
+  await worker.received(CHAT, 1)
+
+  let isOver = false
+  const seen = new Map<string, number>()
+  const load = Array.from({ length: 4 }, async () => {
+    while (!isOver) {
+      const { status, shown } = await ask(gateway, '/liveness')
+      const key = `${status} ${shown}`
+      seen.set(key, (seen.get(key) ?? 0) + 1)
+    }
+  })
+  await expect.poll(() => seen.get('200 first') ?? 0).toBeGreaterThan(5)
+  use(authority.issue('second'))
+  expect(await ask(gateway, '/config/apply', { body: {} })).toMatchObject({ status: 200 })
+  await expect.poll(() => seen.get('200 second') ?? 0, { timeout: 10_000 }).toBeGreaterThan(5)
+  isOver = true
+  await Promise.all(load)
+  expect([...seen.keys()].sort()).toEqual(['200 first', '200 second'])
+  expect((await ask(gateway, '/liveness')).shown).toBe('second')
+  held.resolve()
+  const { text, shown } = await stream
+  expect(shown).toBe('first')
+  expect(text).toContain('[DONE]')
+})
+
+test('with an authority of clients, only those with its certificate get in; probes have a plain port', async () => {
+  const server = authority.issue('server')
+  const other = new TestAuthority('Somebody else')
+  open.push(() => other.remove())
+  const tls = { certFile: server.certFile, keyFile: server.keyFile, clientCaFile: authority.caFile }
+  const probe = { host: '127.0.0.1', port: 28_431 }
+  const gateway = await start({ tls }, { health: { probe } })
+  expect((await ask(gateway, '/liveness', { client: authority.issue('client') })).status).toBe(200)
+  expect(await ask(gateway, '/liveness')).toMatchObject({ status: 403 })
+  expect((await ask(gateway, '/nowhere')).text).toContain('client_certificate_required')
+  await expect(ask(gateway, '/liveness', { client: other.issue('stranger') })).rejects.toThrow()
+  const probed = await fetch(`http://127.0.0.1:${probe.port}/liveness`)
+  expect(probed.status).toBe(200)
+  expect((await fetch(`http://127.0.0.1:${probe.port}/readiness`)).status).toBe(503)
+  expect((await fetch(`http://127.0.0.1:${probe.port}/workers`)).status).toBe(404)
+})
+
+test('files that cannot be used stop the boot and name the setting', async () => {
+  const [one, another] = [authority.issue('one'), authority.issue('another')]
+  await expect(start({ tls: { certFile: '/nowhere.pem', keyFile: one.keyFile } })).rejects.toThrow(
+    /kernel\.tls\.certFile cannot be read/,
+  )
+  await expect(start({ tls: { certFile: one.certFile, keyFile: another.keyFile } })).rejects.toThrow(
+    /do not work together/,
+  )
+  await expect(start({ caFile: one.keyFile })).rejects.toThrow(/kernel\.caFile: .* holds no PEM certificate/)
+})
+
+test('a worker behind a private authority is reached once that is trusted', async () => {
+  const secret = new TestAuthority('Private')
+  open.push(() => secret.remove())
+  const { cert, key } = secret.issue('worker')
+  const server = createServer({ cert, key }, (request, reply) => {
+    request.resume()
+    reply.end(JSON.stringify({ object: 'chat.completion', choices: [] }))
+  }).listen(0, '127.0.0.1')
+  open.push(() => server.close())
+  server.unref()
+  await new Promise((resolve) => server.once('listening', resolve))
+  const url = `https://localhost:${(server.address() as AddressInfo).port}`
+  const chat = async (gateway: TestGateway) =>
+    (
+      await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        body: JSON.stringify({ model: 'm', messages: [] }),
+      })
+    ).status
+  const kernel = { retry: { maxAttempts: 1 } }
+  expect(await chat(await start(kernel, {}, url))).not.toBe(200)
+  const trusting = await start({ ...kernel, caFile: secret.caFile }, {}, url)
+  await expect.poll(() => chat(trusting), { timeout: 15_000 }).toBe(200)
+})

@@ -1,0 +1,15 @@
+/** A small part of what `test/fuzz/run.ts` does a million times: nothing that a stranger sends may hurt the gateway. */
+import { afterEach, expect, test } from 'vitest'
+import { fuzzAnswers, fuzzBodies, isGood } from '../fuzz/fuzz.ts'
+import { stopCommands } from '../support/built-command.ts'
+
+afterEach(() => stopCommands())
+
+test.each([
+  ['request bodies', fuzzBodies, 3_000],
+  ['answers and reports of a worker', fuzzAnswers, 1_000],
+] as const)('mutated %s', async (_what, fuzz, count) => {
+  const report = await fuzz(count, Date.now())
+  expect({ ...report, isGood: isGood(report) }).toMatchObject({ isGood: true, isWell: true, errors: [] })
+  expect(Object.values(report.endings).reduce((sum, times) => sum + times, 0)).toBe(count)
+})

@@ -1,0 +1,92 @@
+/** A reload of the real command under load, by signal and by `weir config apply`: no request is lost. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { makeFolder, runCommand, stopCommands } from '../support/built-command.ts'
+import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const KEYS = ['one', 'two', 'three', 'four']
+const workers: ScriptedWorker[] = []
+
+afterEach(async () => {
+  await stopCommands()
+  for (const worker of workers.splice(0)) await worker.close()
+})
+
+test('workers, keys and the log level change ten times under load over two threads: every request is answered', async () => {
+  for (let i = 0; i < 3; i++) {
+    const worker = await startScriptedWorker({ models: ['m'] })
+    worker.script(CHAT, jsonAnswer({ object: 'chat.completion', choices: [] }))
+    workers.push(worker)
+  }
+  const file = join(makeFolder(), 'weir.json')
+  const write = (round: number) => {
+    const chosen = [workers[0], workers[1 + (round % 2)]]
+    const config = {
+      kernel: {
+        port: 0,
+        threads: 2,
+        log: { level: round % 2 === 0 ? 'info' : 'debug', access: false },
+        metrics: { port: 0 },
+        policy: round % 2 === 0 ? 'random' : 'least_load',
+        ...(round === 10 && { http: { maxBodyBytes: 1_000 } }),
+      },
+      plugins: {
+        auth: {
+          apiKey: 'admin',
+          tenantKeys: KEYS.map((key) => `${key}:key-${key}-${key === 'four' ? round : ''}`),
+        },
+        health: {},
+        'http-workers': {},
+        policies: {},
+        proxy: {},
+        reload: {},
+        workers: {
+          workers: chosen.map(({ url }) => ({ url, models: [{ id: 'm' }], runtime_type: 'sglang' })),
+          healthCheck: { disabled: true },
+          drainSettleSecs: 1,
+        },
+      },
+    }
+    writeFileSync(file, JSON.stringify(config))
+  }
+  write(0)
+  const command = runCommand(['serve', '--config', file])
+  const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
+  const ask = async (key: string) => {
+    const reply = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}` },
+      body: JSON.stringify({ model: 'm', messages: [] }),
+    })
+    await reply.arrayBuffer()
+    return reply.status
+  }
+  await expect.poll(() => ask('key-one-'), { timeout: 20_000 }).toBe(200)
+
+  let isOver = false
+  const statuses = new Map<number | string, number>()
+  const load = Array.from({ length: 16 }, async (_, place) => {
+    while (!isOver) {
+      const status = await ask(`key-${KEYS[place % 3]}-`).catch((error: Error) => String(error.cause))
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    }
+  })
+  for (let round = 1; round <= 9; round++) {
+    write(round)
+    command.signal('SIGHUP')
+    await expect.poll(() => ask(`key-four-${round}`), { timeout: 20_000 }).toBe(200)
+    await expect.poll(() => ask(`key-four-${round - 1}`), { timeout: 20_000 }).toBe(401)
+  }
+  write(10)
+  const applied = await runCommand(['config', 'apply', file, '--gateway', url], { WEIR_ADMIN_KEY: 'admin' })
+    .ended
+  expect(applied.stdout).toContain('applied: kernel.log.level, kernel.policy, plugins.auth.tenantKeys')
+  expect(applied.stdout).toContain('holds after a restart: kernel.http')
+  isOver = true
+  await Promise.all(load)
+  expect([...statuses.keys()]).toEqual([200])
+  expect(statuses.get(200)).toBeGreaterThan(200)
+  expect((await command.stop()).code).toBe(0)
+})

@@ -1,0 +1,73 @@
+/** One client connection that sends a request after the other and says how each ended. Made for millions of them. */
+import { connect, type Socket } from 'node:net'
+
+/** Status of a whole reply; 0: the connection was closed before there was one; -1: nothing for too long. */
+export type Ending = number
+
+const SILENCE_MS = 15_000
+const HEAD_END = '\r\n\r\n'
+
+export class HttpLane {
+  readonly #port: number
+  #socket: Socket | null = null
+  #held = ''
+  #settle: ((ending: Ending) => void) | null = null
+
+  constructor(port: number) {
+    this.#port = port
+  }
+
+  send(head: string, body: Buffer): Promise<Ending> {
+    const { promise, resolve } = Promise.withResolvers<Ending>()
+    const timer = setTimeout(() => {
+      this.close()
+      resolve(-1)
+    }, SILENCE_MS)
+    this.#settle = (ending) => {
+      clearTimeout(timer)
+      this.#settle = null
+      resolve(ending)
+    }
+    this.#socket ??= this.#open()
+    this.#socket.write(`${head}content-length: ${body.length}${HEAD_END}`)
+    if (body.length > 0) this.#socket.write(body)
+    return promise
+  }
+
+  close(): void {
+    this.#socket?.destroy()
+    this.#socket = null
+    this.#held = ''
+  }
+
+  #open(): Socket {
+    const socket = connect({ port: this.#port, host: '127.0.0.1', noDelay: true })
+    socket.setEncoding('latin1')
+    socket.on('data', (text: string) => {
+      this.#held += text
+      this.#look()
+    })
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      if (this.#socket !== socket) return
+      this.close()
+      this.#settle?.(0)
+    })
+    return socket
+  }
+
+  #look(): void {
+    const headEnd = this.#held.indexOf(HEAD_END)
+    if (headEnd === -1) return
+    const head = this.#held.slice(0, headEnd).toLowerCase()
+    const status = Number(head.slice(9, 12))
+    const length = /\r\ncontent-length: (\d+)/.exec(head)
+    const bodyAt = headEnd + HEAD_END.length
+    const isWhole =
+      length === null ? this.#held.endsWith('0\r\n\r\n') : this.#held.length >= bodyAt + Number(length[1])
+    if (!isWhole) return
+    this.#held = ''
+    if (head.includes('\r\nconnection: close')) this.close()
+    this.#settle?.(status)
+  }
+}
