@@ -10,6 +10,7 @@ import { SamplingDefaults } from './engine/sampling-defaults.ts'
 import { Channels } from './wire/channels.ts'
 import { EngineCalls } from './wire/engine-calls.ts'
 import { GrpcTransport } from './wire/grpc-transport.ts'
+import { H2Connections } from './wire/h2-connections.ts'
 
 export default definePlugin({
   manifest: {
@@ -24,7 +25,7 @@ export default definePlugin({
     const parsers = host.use(OutputParsers)
     const calls = new EngineCalls()
     const controlChannels = new Channels(config)
-    host.transport(new GrpcTransport(new Channels(config), calls))
+    host.transport(new GrpcTransport(new H2Connections(config), calls))
     const kvEvents = new GrpcKvFeed(controlChannels)
     host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, kvEvents, log: host.log }))
     host.use(Generations).addEngine(
