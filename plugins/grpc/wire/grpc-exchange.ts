@@ -45,6 +45,8 @@ export class GrpcExchange implements Exchange {
   #phase: LimitKind = 'connect'
   #phaseTimer: NodeJS.Timeout | null = null
   #requestTimer: NodeJS.Timeout | null = null
+  /** When the last message was taken. */
+  #heardAtMs = 0
   #status: Status | null = null
   /** The answer is not of an engine; its body says nothing. */
   #isForeign = false
@@ -90,9 +92,22 @@ export class GrpcExchange implements Exchange {
     this.#phaseTimer = limitMs === 0 ? null : setTimeout(() => this.#late(this.#phase), limitMs)
   }
 
+  /** Messages only note when they came: a timer that were set back for each would cost more than reading it. */
+  #enterIdle(limitMs: number): void {
+    this.#heardAtMs = performance.now()
+    this.#enter('idle_timeout', 0)
+    if (limitMs > 0) this.#phaseTimer = setTimeout(() => this.#checkIdle(limitMs), limitMs)
+  }
+
+  #checkIdle(limitMs: number): void {
+    const leftMs = Math.ceil(this.#heardAtMs + limitMs - performance.now())
+    if (leftMs <= 0) this.#late('idle_timeout')
+    else this.#phaseTimer = setTimeout(() => this.#checkIdle(limitMs), leftMs)
+  }
+
   #takeHead(headers: IncomingHttpHeaders): void {
     if (this.#isOver) return
-    this.#enter('idle_timeout', this.#isPaused ? 0 : this.#limits.idleMs)
+    this.#enterIdle(this.#isPaused ? 0 : this.#limits.idleMs)
     const problem = httpProblem(headers)
     this.#isForeign = problem !== null
     this.#takeStatus(statusIn(headers) ?? problem)
@@ -127,7 +142,7 @@ export class GrpcExchange implements Exchange {
       if (this.#isOver) return
     }
     this.#handler.onResponseData(message)
-    if (!this.#isPaused) this.#phaseTimer?.refresh()
+    this.#heardAtMs = performance.now()
   }
 
   #takeStatus(status: Status | null): void {
@@ -190,7 +205,7 @@ export class GrpcExchange implements Exchange {
     if (this.#isOver) return
     const { firstByteMs, idleMs } = this.#limits
     if (this.#phase === 'first_byte_timeout') this.#enter(this.#phase, firstByteMs)
-    else if (this.#phase === 'idle_timeout') this.#enter(this.#phase, idleMs)
+    else if (this.#phase === 'idle_timeout') this.#enterIdle(idleMs)
     // A reader that resumes from within a message must not be called from there.
     process.nextTick(() => this.#goOn())
   }
