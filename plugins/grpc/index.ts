@@ -8,6 +8,7 @@ import { Embedder } from './embed/embedder.ts'
 import { GrpcEngine } from './engine/grpc-engine.ts'
 import { PromptMaker } from './engine/prompt.ts'
 import { SamplingDefaults } from './engine/sampling-defaults.ts'
+import { GrpcPairs } from './pairs/grpc-pairs.ts'
 import { Channels } from './wire/channels.ts'
 import { EngineCalls } from './wire/engine-calls.ts'
 import { GrpcTransport } from './wire/grpc-transport.ts'
@@ -32,6 +33,7 @@ export default definePlugin({
     host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, kvEvents, log: host.log }))
     const prompts = new PromptMaker(tokenizers, parsers, (model) => host.balance.workersOf(model))
     host.provide(Embeddings, new Embedder(prompts, { upstream: host.upstream, calls }))
+    host.pairs(new GrpcPairs(calls))
     host.use(Generations).addEngine(
       new GrpcEngine({
         prompts,

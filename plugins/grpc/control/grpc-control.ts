@@ -188,8 +188,9 @@ export class GrpcControl implements WorkerControl {
         if (found.runtime !== null && (health === null || found.problem === null)) return found.runtime
         problem = found.problem
       }
-      if (performance.now() >= endsAtMs)
-        throw grpcErrors.engine_unreachable(wish.url, problem ?? 'it is not well')
+      const reason = problem ?? 'it is not well'
+      tools.note(reason)
+      if (performance.now() >= endsAtMs) throw grpcErrors.engine_unreachable(wish.url, reason)
       await tools.wait(Math.min(checkIntervalMs, 500))
     }
   }

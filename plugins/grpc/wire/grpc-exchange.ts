@@ -52,6 +52,8 @@ export class GrpcExchange implements Exchange {
   #isForeign = false
   #hasStarted = false
   #hasEnded = false
+  /** The connection has broken, or was never made. */
+  #isLost = false
   #isOver = false
   #isPaused = false
 
@@ -170,7 +172,8 @@ export class GrpcExchange implements Exchange {
     this.#hasEnded = true
     const { rstCode } = this.#stream
     if (this.#status === null) {
-      if (!this.#connection.isOpen)
+      this.#isLost = !this.#connection.isOpen
+      if (this.#isLost)
         this.#status = {
           code: UNAVAILABLE,
           details: this.#connection.problem ?? 'the connection is gone',
@@ -184,10 +187,11 @@ export class GrpcExchange implements Exchange {
   }
 
   #fail({ code, details, isOwn }: Status): void {
+    const kind = !this.#isLost ? 'refused' : this.#phase === 'connect' ? 'connect' : 'reset'
     this.#end()
     const error = toStatusError(code, details, isOwn)
     const what = `the engine's status is ${code}: ${details}`
-    this.#handler.onResponseError(new UpstreamFailure('refused', what, this.#hasStarted, { error }))
+    this.#handler.onResponseError(new UpstreamFailure(kind, what, this.#hasStarted, { error }))
   }
 
   pause(): void {
