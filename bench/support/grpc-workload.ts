@@ -53,7 +53,9 @@ interface Delta {
 
 /** Whether a chat stream says what the model wrote. */
 export function isSameAnswer(kind: AnswerKind, stream: Buffer): boolean {
-  const events = stream.toString('utf8').split('\n\n').slice(0, -1)
+  const blocks = stream.toString('utf8').split('\n\n').slice(0, -1)
+  // On a busy machine a stream may be silent for so long that it is kept awake.
+  const events = blocks.filter((block) => !block.startsWith(':'))
   if (events.pop() !== 'data: [DONE]') return false
   let content = ''
   let reasoning = ''

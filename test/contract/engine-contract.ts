@@ -46,9 +46,17 @@ export const PLAIN_REQUEST: GenerationRequest = {
   topLogprobs: null,
 }
 
-function attemptFor({ worker, prepared = null }: EngineCase): EngineAttempt {
+function attemptFor({ worker, prepared }: EngineCase): EngineAttempt {
   const ctx = { requestId: 'r' } as EngineAttempt['ctx']
-  return { request: PLAIN_REQUEST, model: 'm', prepared, worker, id: 'r-1', stream: true, ctx }
+  return {
+    request: PLAIN_REQUEST,
+    model: 'm',
+    prepared: prepared ?? null,
+    worker,
+    id: 'r-1',
+    stream: true,
+    ctx,
+  }
 }
 
 function read(one: EngineCase, answer: EngineAnswer, chunks: readonly Buffer[]) {
