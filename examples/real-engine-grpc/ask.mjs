@@ -4,7 +4,6 @@ import OpenAI from 'openai'
 const client = new OpenAI({
   baseURL: process.env.WEIR_URL ?? 'http://127.0.0.1:30004/v1',
   apiKey: process.env.WEIR_API_KEY ?? 'weir-demo-key',
-  maxRetries: 0,
 })
 const messages = [{ role: 'user', content: process.argv[2] ?? 'Name three colours.' }]
 const asked = { model: 'smollm2', messages, temperature: 0, max_tokens: Number(process.env.TOKENS ?? 24) }
@@ -18,7 +17,8 @@ const tools = [
   },
 ]
 
-const whole = await client.chat.completions.create(asked)
+// Meanwhile the gateway may still be loading the tokenizer: the client tries again by itself, up to ten times.
+const whole = await client.chat.completions.create(asked, { maxRetries: 10 })
 console.log('whole:', whole.choices[0].message.content, whole.usage)
 
 let text = ''
