@@ -3,6 +3,7 @@ import type { Scenario } from '../support/figure.ts'
 import { boot } from './boot.ts'
 import { fleet2000 } from './fleet-2000.ts'
 import { generateSse } from './generate-sse.ts'
+import { grpcSse } from './grpc-sse.ts'
 import { idleStreams } from './idle-streams.ts'
 import { messagesLarge } from './messages-large.ts'
 import { messagesProxySse } from './messages-proxy-sse.ts'
@@ -32,6 +33,7 @@ export const SCENARIOS: readonly Scenario[] = [
   steady1000,
   relaySse,
   generateSse,
+  grpcSse,
   responsesJson,
   responsesSse,
   toolTurn,

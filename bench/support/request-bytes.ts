@@ -7,12 +7,13 @@ export interface ChatRequest {
   readonly bodyBytes: number
   /** `bulk` asks the worker for the long stream. */
   readonly user?: string
+  readonly tools?: readonly unknown[]
 }
 
 /** A chat request of exactly that many bytes. */
-export function chatBody({ stream, bodyBytes, user }: ChatRequest): string {
+export function chatBody({ stream, bodyBytes, user, tools }: ChatRequest): string {
   const build = (content: string) =>
-    JSON.stringify({ model: 'bench', stream, user, messages: [{ role: 'user', content }] })
+    JSON.stringify({ model: 'bench', stream, user, tools, messages: [{ role: 'user', content }] })
   const padding = Math.max(0, bodyBytes - build('').length)
   return build('How are you today? '.repeat(Math.ceil(padding / 19)).slice(0, padding))
 }

@@ -8,6 +8,7 @@ import { connect, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
 import { build } from 'hdr-histogram-js'
 import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
+import { type AnswerKind, isSameAnswer, TOOLS } from './grpc-workload.ts'
 import { announceReady } from './process.ts'
 import { chatBody, messageBody, requestBytes, responsesBody } from './request-bytes.ts'
 import { isSameMessage, isSameResponse, isSameText, messagesSha256, sseSha256 } from './sse-workload.ts'
@@ -23,17 +24,25 @@ const { values } = parseArgs({
     responses: { type: 'string', default: '0' },
     // 1: asks for messages in place of chat completions.
     messages: { type: 'string', default: '0' },
+    // 1: the answer of the engine over gRPC, text alone; 2: with reasoning and tool calls.
+    engine: { type: 'string', default: '0' },
   },
 })
 const port = Number(values.port)
 const isResponses = values.responses === '1'
 const isMessages = values.messages !== '0'
+const PLAIN_CHAT = { stream: true, bodyBytes: 250 }
 const request = isResponses
   ? requestBytes(port, responsesBody({ stream: true, store: true, bodyBytes: 250 }), '/v1/responses')
   : isMessages
     ? requestBytes(port, messageBody(250), '/v1/messages')
-    : requestBytes(port, chatBody({ stream: true, bodyBytes: 250 }))
-const isSame = isResponses ? isSameResponse : isMessages ? isSameMessage : isSameText
+    : requestBytes(
+        port,
+        chatBody(values.engine === '2' ? { ...PLAIN_CHAT, bodyBytes: 700, tools: TOOLS } : PLAIN_CHAT),
+      )
+const kind: AnswerKind = values.engine === '2' ? 'parsed' : 'plain'
+const isSameChat = values.engine === '0' ? isSameText : (stream: Buffer) => isSameAnswer(kind, stream)
+const isSame = isResponses ? isSameResponse : isMessages ? isSameMessage : isSameChat
 const expected = isMessages ? messagesSha256() : sseSha256()
 const isExact = values.exact !== '0'
 const firstEvents = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })

@@ -10,6 +10,7 @@ export type { PrometheusFamily, PrometheusSample } from './formats/prometheus-te
 export { parsePrometheusText, writePrometheusText } from './formats/prometheus-text.ts'
 export { trimSlashes } from './formats/trim-slashes.ts'
 export { isUuid, uuidV7 } from './formats/uuid-v7.ts'
+export * from './generation/embedding.ts'
 export type * from './generation/generation.ts'
 export type * from './generation/generation-request.ts'
 export * from './generation/generations.ts'

@@ -42,6 +42,11 @@ export const grpcErrors = defineErrors('grpc', {
     source: 'gateway',
     text: (runtime: string) => `there is no gRPC protocol for engines of type ${runtime}`,
   },
+  unsupported_backend: {
+    kind: 'not_implemented',
+    source: 'gateway',
+    text: (runtime: string) => `${runtime} engines make no embeddings over gRPC`,
+  },
   engine_unreachable: {
     kind: 'unavailable',
     source: 'worker',

@@ -37,6 +37,23 @@ export const proxyErrors = defineErrors('proxy', {
     source: 'worker',
     text: (problem: string) => `the worker's answer is no list of scored documents: ${problem}`,
   },
+  empty_input: rule("field 'input' must not be empty"),
+  invalid_input: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (problem: string) => `field 'input' cannot be used: ${problem}`,
+  },
+  embedding_dimensions_unsupported: rule("workers of this model do not take 'dimensions'"),
+  embeddings_unsupported: {
+    kind: 'not_implemented',
+    source: 'gateway',
+    text: () => 'no enabled plugin can ask the workers of this model for embeddings',
+  },
+  classification_empty: {
+    kind: 'internal',
+    source: 'worker',
+    text: () => 'the worker told no classes',
+  },
   blank_query: rule("field 'query' must not be blank"),
 })
 

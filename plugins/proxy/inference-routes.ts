@@ -1,11 +1,12 @@
 /** The relayed inference routes, one row each: their bytes go to a worker and its answer comes back untouched. @hot */
-import { Generations } from '#contracts'
+import { type EmbeddingService, Embeddings, Generations } from '#contracts'
 import {
   apiErrorFormat,
   defineValidator,
   type Host,
   type RequestContext,
   type RouteDefinition,
+  type Static,
   type TSchema,
   Type,
 } from '#kernel'
@@ -14,6 +15,8 @@ import { checkChatRules } from './chat-rules.ts'
 import { serveCompletion } from './completion-front/serve-completion.ts'
 import { checkCompletionRules } from './completion-rules.ts'
 import type { ProxyConfig } from './config.ts'
+import { serveClassify } from './embedding-front/serve-classify.ts'
+import { serveEmbedding } from './embedding-front/serve-embedding.ts'
 import { proxyErrors } from './errors.ts'
 import { serveGenerate } from './generate-front/serve-generate.ts'
 import { checkGenerateRules } from './generate-rules.ts'
@@ -136,7 +139,22 @@ function handlerOf(
     return frontHandler(host, row, check, (generations, ctx, model) =>
       serveGenerate(generations, ctx, ctx.bodyJson() as GenerateRequest, model),
     )
+  if (row.endpoint === 'embeddings')
+    return frontHandler(host, row, check, (_generations, ctx) =>
+      serveEmbedding(embeddingsOf(host), ctx, ctx.bodyJson() as Static<typeof EmbeddingRequest>),
+    )
+  if (row.endpoint === 'classify')
+    return frontHandler(host, row, check, (_generations, ctx) =>
+      serveClassify(embeddingsOf(host), ctx, ctx.bodyJson() as Static<typeof ClassifyRequest>),
+    )
   return relayHandler(host, row, check)
+}
+
+/** @throws embeddings_unsupported (501) */
+function embeddingsOf(host: Host): EmbeddingService {
+  const found = host.find(Embeddings)
+  if (found === undefined) throw proxyErrors.embeddings_unsupported()
+  return found
 }
 
 /** As for chat: workers that take the format get the bytes; for others the request is read and generated. */
@@ -144,7 +162,7 @@ function frontHandler(
   host: Host,
   row: InferenceRow,
   check: FullCheck | null,
-  serve: (generations: Generations, ctx: RequestContext, model: string | null) => void,
+  serve: (generations: Generations, ctx: RequestContext, model: string | null) => void | Promise<void>,
 ): RouteDefinition['handler'] {
   const relay = relayHandler(host, row, check)
   const generations = host.find(Generations)

@@ -72,7 +72,7 @@ export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
   return { gateway, engines, engine: engines[0], get, post, ids }
 }
 
-export async function until(check: () => Promise<boolean> | boolean, timeoutMs = 10_000): Promise<void> {
+export async function until(check: () => Promise<boolean> | boolean, timeoutMs = 30_000): Promise<void> {
   const endsAt = performance.now() + timeoutMs
   while (!(await check())) {
     if (performance.now() > endsAt) throw new Error('it did not come about')

@@ -94,7 +94,13 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   ai: ['test/flows'],
   '@ai-sdk/openai': ['test/flows'],
   '@openai/agents': ['test/flows'],
-  openai: ['examples/openai-client', 'examples/real-engine', 'test/api', 'test/flows'],
+  openai: [
+    'examples/openai-client',
+    'examples/real-engine',
+    'examples/real-engine-grpc',
+    'test/api',
+    'test/flows',
+  ],
   weir: ['examples/custom-plugin', 'examples/custom-frontend', 'examples/custom-engine'],
   'weir/contracts': ['examples/custom-frontend', 'examples/custom-engine'],
 }

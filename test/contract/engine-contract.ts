@@ -1,7 +1,13 @@
 /** What every engine adapter must keep to, whatever its workers speak: run by `engine.test.ts` over each of them. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { EngineAdapter, EngineAttempt, GenerationEvent, GenerationRequest } from '#contracts'
+import type {
+  EngineAdapter,
+  EngineAttempt,
+  GenerationEvent,
+  GenerationRequest,
+  PreparedPrompt,
+} from '#contracts'
 import type { GatewayError, HeaderList, WorkerEntry } from '../../kernel/index.ts'
 import { breachesOf } from '../support/generation-grammar.ts'
 
@@ -23,6 +29,8 @@ export interface EngineCase {
   readonly worker: WorkerEntry
   readonly stranger: WorkerEntry
   readonly cutsAnywhere: boolean
+  /** What its `prepare` gives for `PLAIN_REQUEST`; absent for adapters without it. */
+  readonly prepared?: PreparedPrompt
   readonly answers: readonly EngineAnswer[]
 }
 
@@ -38,16 +46,26 @@ export const PLAIN_REQUEST: GenerationRequest = {
   topLogprobs: null,
 }
 
-function attemptFor({ worker }: EngineCase): EngineAttempt {
+function attemptFor({ worker, prepared }: EngineCase): EngineAttempt {
   const ctx = { requestId: 'r' } as EngineAttempt['ctx']
-  return { request: PLAIN_REQUEST, model: 'm', prepared: null, worker, id: 'r-1', stream: true, ctx }
+  return {
+    request: PLAIN_REQUEST,
+    model: 'm',
+    prepared: prepared ?? null,
+    worker,
+    id: 'r-1',
+    stream: true,
+    ctx,
+  }
 }
 
 function read(one: EngineCase, answer: EngineAnswer, chunks: readonly Buffer[]) {
   const events: GenerationEvent[] = []
   const failures: GatewayError[] = []
   let isOver = false
-  const reader = one.adapter.read(attemptFor(one), {
+  const attempt = attemptFor(one)
+  one.adapter.requestFor(attempt)
+  const reader = one.adapter.read(attempt, {
     emit: (event) => void events.push(event),
     fail: (error) => {
       failures.push(error)

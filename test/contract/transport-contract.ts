@@ -306,9 +306,9 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
     })
 
     test('a worker that is well is told so; one that is silent or absent is told why, in time', async () => {
-      const probe = async (manner: EngineManner | 'absent') =>
-        parts.control.probe({ url: await urlOf(manner), apiKey: null }, '/health', 200)
-      expect(await probe('answers')).toBeNull()
+      const probe = async (manner: EngineManner | 'absent', timeoutMs = 200) =>
+        parts.control.probe({ url: await urlOf(manner), apiKey: null }, '/health', timeoutMs)
+      expect(await probe('answers', 2_000)).toBeNull()
       const startedAtMs = performance.now()
       expect(await probe('silent')).toMatch(/\S/)
       expect(await probe('absent')).toMatch(/\S/)

@@ -90,7 +90,7 @@ export class GrpcControl implements WorkerControl {
     const found = toLabels(model, server)
     const labels = { ...found, ...wish.labels }
     const models = toCards(wish.models, labels)
-    this.#loadTokenizer(models, labels)
+    await this.#loadTokenizer(models, labels)
     return {
       runtimeType: runtime.name,
       models,
@@ -188,8 +188,9 @@ export class GrpcControl implements WorkerControl {
         if (found.runtime !== null && (health === null || found.problem === null)) return found.runtime
         problem = found.problem
       }
-      if (performance.now() >= endsAtMs)
-        throw grpcErrors.engine_unreachable(wish.url, problem ?? 'it is not well')
+      const reason = problem ?? 'it is not well'
+      tools.note(reason)
+      if (performance.now() >= endsAtMs) throw grpcErrors.engine_unreachable(wish.url, reason)
       await tools.wait(Math.min(checkIntervalMs, 500))
     }
   }
@@ -251,12 +252,18 @@ export class GrpcControl implements WorkerControl {
     })
   }
 
-  /** A tokenizer that comes with the gateway is found by its name, others by a path on this machine. */
-  #loadTokenizer(models: WorkerDescription['models'], labels: Readonly<Record<string, string>>): void {
+  /**
+   * A tokenizer that comes with the gateway is found by its name, others by a path on this machine. Once this resolves
+   * it is known that one is being loaded: a client that comes early is told to come again.
+   */
+  async #loadTokenizer(
+    models: WorkerDescription['models'],
+    labels: Readonly<Record<string, string>>,
+  ): Promise<void> {
     const source = labels.tokenizer_path || labels.model_path || ''
     if (!source.startsWith('/') && !source.startsWith('weir:')) return
     for (const { id } of models) {
-      this.#parts.tokenizers.ensure({ name: id, source }).catch((error: unknown) => {
+      await this.#parts.tokenizers.ensure({ name: id, source }).catch((error: unknown) => {
         this.#parts.log.warn(
           { model: id, reason: reasonOf(error) },
           'the tokenizer of a model was not loaded',

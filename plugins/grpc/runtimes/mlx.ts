@@ -25,6 +25,7 @@ export const mlx: Runtime = {
   },
   stopStrings: 'refuses',
   maxChoices: 1,
+  pairing: null,
   countsByMessage: false,
   hasDefaults: false,
   lacks: ({ sampling }) => (sampling.minTokens ? 'min_tokens' : null),

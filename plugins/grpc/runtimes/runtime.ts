@@ -31,6 +31,8 @@ export interface PairData {
   readonly meeting?: { readonly host: string; readonly port: number; readonly room: bigint }
   /** Hand-over in a connector's own words. */
   readonly transferJson?: string
+  /** Where a connector that knows no words of its own fetches from. */
+  readonly transferFrom?: { readonly host: string; readonly port: number }
   /** One token is all that this half makes. */
   readonly isPrefill?: boolean
 }
@@ -86,6 +88,11 @@ export interface Runtime {
   /** What engines do with stop strings: compare them themselves, know ids only, or refuse them. */
   readonly stopStrings: 'takes' | 'ids-only' | 'refuses'
   readonly maxChoices: number
+  /** How two of these engines share a request: they meet by themselves, or the gateway carries a message. Null: not at all. */
+  readonly pairing:
+    | { readonly kind: 'meets'; readonly roomBits: 31 | 63 }
+    | { readonly kind: 'hands-over' }
+    | null
   /** Counts in streamed messages are those of the message; elsewhere of the choice so far. */
   readonly countsByMessage: boolean
   /** The engine's own sampling defaults hold for what the client leaves out. */

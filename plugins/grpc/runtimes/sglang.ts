@@ -33,6 +33,7 @@ export const sglang: Runtime = {
   },
   stopStrings: 'ids-only',
   maxChoices: Number.POSITIVE_INFINITY,
+  pairing: { kind: 'meets', roomBits: 31 },
   countsByMessage: false,
   hasDefaults: true,
   lacks: () => null,

@@ -30,6 +30,7 @@ export const tokenspeed: Runtime = {
   },
   stopStrings: 'takes',
   maxChoices: Number.POSITIVE_INFINITY,
+  pairing: { kind: 'meets', roomBits: 63 },
   countsByMessage: false,
   hasDefaults: true,
   lacks: () => null,

@@ -29,6 +29,7 @@ export const trtllm: Runtime = {
   },
   stopStrings: 'takes',
   maxChoices: Number.POSITIVE_INFINITY,
+  pairing: null,
   countsByMessage: false,
   hasDefaults: false,
   lacks: ({ sampling }) =>

@@ -36,6 +36,7 @@ export const vllm: Runtime = {
   },
   stopStrings: 'takes',
   maxChoices: Number.POSITIVE_INFINITY,
+  pairing: { kind: 'hands-over' },
   countsByMessage: true,
   hasDefaults: true,
   lacks: () => null,
@@ -47,6 +48,12 @@ export const vllm: Runtime = {
         samplingParams: toSampling(ask),
         stream: ask.pair?.isPrefill === true ? false : ask.stream,
         kvTransferParamsJson: ask.pair?.transferJson,
+        ...(ask.pair?.transferFrom !== undefined && {
+          kvTransferParams: {
+            remoteHost: ask.pair.transferFrom.host,
+            remotePort: ask.pair.transferFrom.port,
+          },
+        }),
         dataParallelRank: ask.rank ?? undefined,
       },
       ask.tokenIds.length * 3 + ask.text.length + 512,

@@ -100,6 +100,6 @@ export class Channels {
   }
 }
 
-function baseUrlOf({ url, dataParallel }: Destination): string {
+export function baseUrlOf({ url, dataParallel }: Destination): string {
   return dataParallel?.baseUrl ?? url
 }

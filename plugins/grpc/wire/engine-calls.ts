@@ -17,9 +17,9 @@ export interface Origin {
 }
 
 export class EngineCalls {
-  readonly #byBody = new WeakMap<Buffer, { takeBack: TakeBack; origin: Origin }>()
+  readonly #byBody = new WeakMap<Buffer, { takeBack: TakeBack; origin: Origin | null }>()
 
-  note(body: Buffer, takeBack: TakeBack, origin: Origin): void {
+  note(body: Buffer, takeBack: TakeBack, origin: Origin | null = null): void {
     this.#byBody.set(body, { takeBack, origin })
   }
 

@@ -1,5 +1,5 @@
 /** One streamed call: messages in order, limits on silence, and an engine that is told when nobody listens any more. @hot */
-import type { ChannelInterface } from '@grpc/grpc-js'
+import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
 import {
   type Exchange,
   type HeaderList,
@@ -10,81 +10,82 @@ import {
 } from '#kernel'
 import { toStatusError } from '../errors.ts'
 import type { TakeBack } from './engine-calls.ts'
-import { toMetadata } from './metadata.ts'
-import { notify } from './unary-call.ts'
+import { httpProblem, resetStatus, type Status, statusIn, UNAVAILABLE } from './grpc-status.ts'
+import type { H2Connection } from './h2-connection.ts'
+import { FramingError, framed, MessageFramer } from './message-framer.ts'
+import { toRequestHeaders } from './metadata.ts'
+import { tellEngine } from './tell-engine.ts'
 
 const OK = 0
-const CANCELLED = 1
-const READY = 2
-/** An engine that is told to stop has this long to answer, in milliseconds. */
-const TAKE_BACK_MS = 5_000
+const INTERNAL = 13
 const NO_HEADERS: HeaderList = []
+const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants
 
 type LimitKind = Extract<
   UpstreamFailureKind,
   'connect' | 'first_byte_timeout' | 'idle_timeout' | 'request_timeout'
 >
-type Call = ReturnType<ChannelInterface['createCall']>
 
 export interface CallPlan {
   readonly path: string
   readonly headers: HeaderList
   readonly body: Buffer
   readonly takeBack: TakeBack | null
+  /** Longest message of the engine. */
+  readonly maxMessageBytes: number
 }
 
 export class GrpcExchange implements Exchange {
-  readonly #channel: ChannelInterface
+  readonly #connection: H2Connection
   readonly #plan: CallPlan
   readonly #limits: UpstreamLimits
   readonly #handler: UpstreamHandler
-  readonly #call: Call
+  readonly #stream: ClientHttp2Stream
+  readonly #framer: MessageFramer
   #phase: LimitKind = 'connect'
   #phaseTimer: NodeJS.Timeout | null = null
   #requestTimer: NodeJS.Timeout | null = null
+  /** When the last message was taken. */
+  #heardAtMs = 0
+  #status: Status | null = null
+  /** The answer is not of an engine; its body says nothing. */
+  #isForeign = false
   #hasStarted = false
+  #hasEnded = false
+  /** The connection has broken, or was never made. */
+  #isLost = false
   #isOver = false
   #isPaused = false
-  /** A message was taken in and no other was asked for. */
-  #isResting = false
 
-  constructor(channel: ChannelInterface, plan: CallPlan, limits: UpstreamLimits, handler: UpstreamHandler) {
-    this.#channel = channel
+  constructor(connection: H2Connection, plan: CallPlan, limits: UpstreamLimits, handler: UpstreamHandler) {
+    this.#connection = connection
     this.#plan = plan
     this.#limits = limits
     this.#handler = handler
-    this.#call = channel.createCall(plan.path, Number.POSITIVE_INFINITY, null, null, null)
+    this.#framer = new MessageFramer(plan.maxMessageBytes)
+    this.#stream = connection.open(toRequestHeaders(plan.path, plan.headers))
   }
 
   start(): void {
-    const { path: _path, headers, body } = this.#plan
-    const { requestMs } = this.#limits
+    const { requestMs, firstByteMs, connectMs } = this.#limits
     if (requestMs > 0) this.#requestTimer = setTimeout(() => this.#late('request_timeout'), requestMs)
-    this.#watchConnection()
-    this.#call.start(toMetadata(headers), this)
-    this.#call.sendMessageWithContext({}, body)
-    this.#call.halfClose()
-    this.#call.startRead()
-  }
-
-  #watchConnection(): void {
-    if (this.#channel.getConnectivityState(true) === READY) {
-      this.#enter('first_byte_timeout', this.#limits.firstByteMs)
-      return
-    }
-    const { connectMs } = this.#limits
-    this.#enter('connect', connectMs)
-    if (connectMs > 0) this.#awaitReady(Date.now() + connectMs)
-  }
-
-  #awaitReady(deadlineMs: number): void {
-    const state = this.#channel.getConnectivityState(false)
-    if (this.#isOver || this.#phase !== 'connect') return
-    if (state === READY) this.#enter('first_byte_timeout', this.#limits.firstByteMs)
-    else
-      this.#channel.watchConnectivityState(state, deadlineMs, (error) => {
-        if (error === undefined) this.#awaitReady(deadlineMs)
+    if (this.#connection.isConnecting) {
+      this.#enter('connect', connectMs)
+      this.#connection.onConnect(() => {
+        if (!this.#isOver) this.#enter('first_byte_timeout', this.#isPaused ? 0 : firstByteMs)
       })
+    } else this.#enter('first_byte_timeout', firstByteMs)
+    const stream = this.#stream
+    stream.on('response', (headers) => this.#takeHead(headers))
+    stream.on('data', (chunk: Buffer) => this.#takeBytes(chunk))
+    stream.on('trailers', (headers) => this.#takeStatus(statusIn(headers)))
+    stream.on('end', () => {
+      this.#hasEnded = true
+      this.#settle()
+    })
+    stream.on('error', () => {})
+    stream.on('close', () => this.#closed())
+    stream.end(framed(this.#plan.body))
   }
 
   #enter(phase: LimitKind, limitMs: number): void {
@@ -93,47 +94,110 @@ export class GrpcExchange implements Exchange {
     this.#phaseTimer = limitMs === 0 ? null : setTimeout(() => this.#late(this.#phase), limitMs)
   }
 
-  onReceiveMetadata(): void {
-    if (this.#isOver) return
-    if (!this.#isPaused) this.#enter('idle_timeout', this.#limits.idleMs)
-    else this.#phase = 'idle_timeout'
+  /** Messages only note when they came: a timer that were set back for each would cost more than reading it. */
+  #enterIdle(limitMs: number): void {
+    this.#heardAtMs = performance.now()
+    this.#enter('idle_timeout', 0)
+    if (limitMs > 0) this.#phaseTimer = setTimeout(() => this.#checkIdle(limitMs), limitMs)
   }
 
-  onReceiveMessage(message: Buffer): void {
+  #checkIdle(limitMs: number): void {
+    const leftMs = Math.ceil(this.#heardAtMs + limitMs - performance.now())
+    if (leftMs <= 0) this.#late('idle_timeout')
+    else this.#phaseTimer = setTimeout(() => this.#checkIdle(limitMs), leftMs)
+  }
+
+  #takeHead(headers: IncomingHttpHeaders): void {
     if (this.#isOver) return
+    this.#enterIdle(this.#isPaused ? 0 : this.#limits.idleMs)
+    const problem = httpProblem(headers)
+    this.#isForeign = problem !== null
+    this.#takeStatus(statusIn(headers) ?? problem)
+  }
+
+  #takeBytes(chunk: Buffer): void {
+    if (this.#isOver || this.#isForeign) return
+    this.#framer.push(chunk)
+    this.#deliver()
+  }
+
+  /** Messages that are whole, until there are no more or nobody wants any. */
+  #deliver(): void {
+    try {
+      while (!this.#isPaused) {
+        const message = this.#framer.next()
+        if (message === null) return
+        this.#takeMessage(message)
+        if (this.#isOver) return
+      }
+    } catch (error) {
+      if (!(error instanceof FramingError)) throw error
+      this.#stream.close(NGHTTP2_CANCEL)
+      this.#fail({ code: error.code, details: error.message, isOwn: false })
+    }
+  }
+
+  #takeMessage(message: Buffer): void {
     if (!this.#hasStarted) {
       this.#hasStarted = true
       this.#handler.onResponseStart(200, NO_HEADERS, -1)
       if (this.#isOver) return
     }
     this.#handler.onResponseData(message)
-    if (this.#isOver) return
-    this.#phaseTimer?.refresh()
-    this.#read()
+    this.#heardAtMs = performance.now()
   }
 
-  #read(): void {
-    if (this.#isPaused) this.#isResting = true
-    else this.#call.startRead()
+  #takeStatus(status: Status | null): void {
+    this.#status ??= status
+    this.#settle()
   }
 
-  onReceiveStatus({ code, details }: { readonly code: number; readonly details: string }): void {
-    if (this.#isOver) return
-    this.#end()
-    if (code === OK) {
+  /** The end is told once all messages were. */
+  #settle(): void {
+    if (this.#isOver || this.#isPaused || !this.#hasEnded || this.#status === null) return
+    const status = this.#status
+    if (status.code !== OK) this.#fail(status)
+    else if (this.#framer.isCut)
+      this.#fail({ code: INTERNAL, details: 'the last message is cut off', isOwn: false })
+    else {
+      this.#end()
       if (!this.#hasStarted) this.#handler.onResponseStart(200, NO_HEADERS, -1)
       this.#handler.onResponseEnd()
-      return
     }
-    // While the connection stands, the words are the engine's; otherwise the library's, which name addresses.
-    const isOwn = this.#channel.getConnectivityState(false) === READY
+  }
+
+  /** Nothing more will come; what was read is still the reader's. */
+  #closed(): void {
+    if (this.#isOver) return
+    this.#hasEnded = true
+    const { rstCode } = this.#stream
+    if (this.#status === null) {
+      this.#isLost = !this.#connection.isOpen
+      if (this.#isLost)
+        this.#status = {
+          code: UNAVAILABLE,
+          details: this.#connection.problem ?? 'the connection is gone',
+          isOwn: false,
+        }
+      else if (rstCode === NGHTTP2_NO_ERROR)
+        this.#status = { code: INTERNAL, details: 'the answer has no status', isOwn: false }
+      else this.#status = resetStatus(rstCode)
+    }
+    this.#settle()
+  }
+
+  #fail({ code, details, isOwn }: Status): void {
+    const kind = !this.#isLost ? 'refused' : this.#phase === 'connect' ? 'connect' : 'reset'
+    this.#end()
     const error = toStatusError(code, details, isOwn)
     const what = `the engine's status is ${code}: ${details}`
-    this.#handler.onResponseError(new UpstreamFailure('refused', what, this.#hasStarted, { error }))
+    this.#handler.onResponseError(new UpstreamFailure(kind, what, this.#hasStarted, { error }))
   }
 
   pause(): void {
+    if (this.#isPaused) return
     this.#isPaused = true
+    this.#stream.pause()
     if (this.#phase === 'connect' || this.#phaseTimer === null) return
     clearTimeout(this.#phaseTimer)
     this.#phaseTimer = null
@@ -145,10 +209,17 @@ export class GrpcExchange implements Exchange {
     if (this.#isOver) return
     const { firstByteMs, idleMs } = this.#limits
     if (this.#phase === 'first_byte_timeout') this.#enter(this.#phase, firstByteMs)
-    else if (this.#phase === 'idle_timeout') this.#enter(this.#phase, idleMs)
-    if (!this.#isResting) return
-    this.#isResting = false
-    this.#call.startRead()
+    else if (this.#phase === 'idle_timeout') this.#enterIdle(idleMs)
+    // A reader that resumes from within a message must not be called from there.
+    process.nextTick(() => this.#goOn())
+  }
+
+  #goOn(): void {
+    if (this.#isOver || this.#isPaused) return
+    this.#deliver()
+    if (this.#isOver || this.#isPaused) return
+    this.#stream.resume()
+    this.#settle()
   }
 
   abort(): void {
@@ -167,10 +238,15 @@ export class GrpcExchange implements Exchange {
   }
 
   #takeBack(): void {
-    this.#call.cancelWithStatus(CANCELLED, 'nobody waits any more')
+    if (this.#stream.pending) {
+      this.#stream.destroy()
+      return
+    }
+    this.#stream.close(NGHTTP2_CANCEL)
+    // What is on its way must not keep the stream from closing.
+    this.#stream.resume()
     const { takeBack, headers } = this.#plan
-    if (takeBack === null) return
-    notify(this.#channel, takeBack.path, takeBack.body, { timeoutMs: TAKE_BACK_MS, headers })
+    if (takeBack !== null) tellEngine(this.#connection, takeBack, headers)
   }
 
   #end(): void {

@@ -8,9 +8,9 @@ import {
   type UpstreamRequest,
   type WorkerEntry,
 } from '#kernel'
-import type { Channels } from './channels.ts'
 import type { EngineCalls } from './engine-calls.ts'
 import { GrpcExchange } from './grpc-exchange.ts'
+import type { H2Connections } from './h2-connections.ts'
 
 export const GRPC_MODE = 'grpc'
 
@@ -18,11 +18,11 @@ const EMPTY = Buffer.alloc(0)
 
 export class GrpcTransport implements Transport {
   readonly mode = GRPC_MODE
-  readonly #channels: Channels
+  readonly #connections: H2Connections
   readonly #calls: EngineCalls
 
-  constructor(channels: Channels, calls: EngineCalls) {
-    this.#channels = channels
+  constructor(connections: H2Connections, calls: EngineCalls) {
+    this.#connections = connections
     this.#calls = calls
   }
 
@@ -33,8 +33,10 @@ export class GrpcTransport implements Transport {
     handler: UpstreamHandler,
   ): Exchange {
     try {
-      const plan = { path, headers, body: body ?? EMPTY, takeBack: this.#calls.takeBackOf(body) }
-      const exchange = new GrpcExchange(this.#channels.of(worker), plan, limits, handler)
+      const { maxMessageBytes } = this.#connections
+      const takeBack = this.#calls.takeBackOf(body)
+      const plan = { path, headers, body: body ?? EMPTY, takeBack, maxMessageBytes }
+      const exchange = new GrpcExchange(this.#connections.of(worker), plan, limits, handler)
       exchange.start()
       return exchange
     } catch (error) {
@@ -43,11 +45,11 @@ export class GrpcTransport implements Transport {
   }
 
   onWorkersChanged(workers: readonly WorkerEntry[]): void {
-    this.#channels.keepOnly(workers.filter(({ connectionMode }) => connectionMode === GRPC_MODE))
+    this.#connections.keepOnly(workers.filter(({ connectionMode }) => connectionMode === GRPC_MODE))
   }
 
   close(): void {
-    this.#channels.close()
+    this.#connections.close()
   }
 }
 

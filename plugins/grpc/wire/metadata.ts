@@ -12,20 +12,49 @@ const HTTP_ONLY: ReadonlySet<string> = new Set([
   'content-type',
   'expect',
   'host',
+  'http2-settings',
+  'keep-alive',
+  'proxy-connection',
   'te',
   'transfer-encoding',
+  'upgrade',
   'user-agent',
 ])
 const NAME = /^[0-9a-z_.-]+$/
 const VALUE = /^[ -~]*$/
 
 /** What a line of metadata cannot hold is left out. */
+function isTold(name: string, value: string): boolean {
+  if (HTTP_ONLY.has(name) || name.startsWith('grpc-') || name.endsWith('-bin')) return false
+  return NAME.test(name) && VALUE.test(value)
+}
+
 export function toMetadata(headers: HeaderList): Metadata {
   const metadata = new Metadata()
   for (let at = 0; at + 1 < headers.length; at += 2) {
-    const name = headers[at]
-    if (HTTP_ONLY.has(name) || name.startsWith('grpc-') || name.endsWith('-bin')) continue
-    if (NAME.test(name) && VALUE.test(headers[at + 1])) metadata.add(name, headers[at + 1])
+    if (isTold(headers[at], headers[at + 1])) metadata.add(headers[at], headers[at + 1])
   }
   return metadata
+}
+
+/** Headers of an HTTP/2 request for a method; an object without a prototype, since names are a stranger's. */
+export function toRequestHeaders(path: string, headers: HeaderList): Record<string, string | string[]> {
+  const all: Record<string, string | string[]> = Object.create(null)
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at]
+    const value = headers[at + 1]
+    if (!isTold(name, value)) continue
+    const known = all[name]
+    if (known === undefined) all[name] = value
+    else if (name === 'authorization') continue
+    else if (typeof known === 'string') all[name] = [known, value]
+    else known.push(value)
+  }
+  all[':method'] = 'POST'
+  all[':path'] = path
+  all['content-type'] = 'application/grpc'
+  all['user-agent'] = 'weir'
+  all['grpc-accept-encoding'] = 'identity'
+  all.te = 'trailers'
+  return all
 }

@@ -46,8 +46,3 @@ export function callUnary(
     call.startRead()
   })
 }
-
-/** Tells an engine something whose answer does not matter. */
-export function notify(channel: ChannelInterface, path: string, body: Buffer, options: UnaryOptions): void {
-  callUnary(channel, path, body, options).catch(() => {})
-}

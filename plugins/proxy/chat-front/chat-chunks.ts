@@ -12,6 +12,9 @@ export class ChatChunks {
   /** Everything of a chunk in front of its choices. */
   #head = ''
   #tail = ''
+  /** A chunk of nothing but text of the first choice, on both sides of that text. */
+  #textHead = ''
+  #textTail = ''
   #usage: GenerationUsage | null = null
   /** Choices whose role has been told. */
   readonly #begun = new Set<number>()
@@ -31,9 +34,13 @@ export class ChatChunks {
             : `,"system_fingerprint":${JSON.stringify(event.systemFingerprint)}`
         this.#head = `data: {"id":${id},"object":"chat.completion.chunk","created":${event.createdAtSec},"model":${JSON.stringify(event.model)}${fingerprint},"choices":[`
         this.#tail = this.#options.includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
+        this.#textHead = `${this.#head}{"index":0,"delta":{"content":`
+        this.#textTail = `},"logprobs":null,"finish_reason":null}${this.#tail}`
         return ''
       }
       case 'text':
+        if (event.choice === 0 && this.#begun.has(0) && !event.logprobs && !event.tokenIds)
+          return this.#textHead + JSON.stringify(event.delta) + this.#textTail
         return this.#delta(event.choice, `"content":${JSON.stringify(event.delta)}`, event)
       case 'reasoning':
         return this.#delta(event.choice, `"reasoning_content":${JSON.stringify(event.delta)}`, event)

@@ -1,0 +1,104 @@
+/**
+ * The exchange with both engines of a pair, seen from outside as one with the decode engine: both at once where they meet
+ * by themselves, one after the other where the gateway carries what is handed over. @source grpc facts 4.2, 4.3
+ */
+import type {
+  Exchange,
+  HeaderList,
+  PairCall,
+  PairHandler,
+  UpstreamFailure,
+  UpstreamHandler,
+  UpstreamRequest,
+} from '#kernel'
+import type { Runtime } from '../runtimes/runtime.ts'
+import { toLegFault } from './pair-faults.ts'
+import { PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
+
+export interface PairSteps {
+  readonly runtime: Runtime
+  readonly prefill: UpstreamRequest
+  /** Null: at once; otherwise the request is made of what the prefill engine has said. */
+  readonly decode: UpstreamRequest | ((transferJson: string | null) => UpstreamRequest)
+}
+
+export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner {
+  readonly #pair: PairCall
+  readonly #steps: PairSteps
+  readonly #handler: PairHandler
+  #prefill: Exchange | null = null
+  #decode: Exchange | null = null
+  #isPrefillOver = false
+  #hasStarted = false
+  #isPaused = false
+  #isOver = false
+
+  constructor(pair: PairCall, steps: PairSteps, handler: PairHandler) {
+    this.#pair = pair
+    this.#steps = steps
+    this.#handler = handler
+  }
+
+  start(): void {
+    const { runtime, prefill, decode } = this.#steps
+    this.#prefill = this.#pair.open('prefill', prefill, new PrefillLeg(this.#pair, runtime, this))
+    if (typeof decode !== 'function') this.#openDecode(decode)
+  }
+
+  #openDecode(request: UpstreamRequest): void {
+    this.#decode = this.#pair.open('decode', request, this)
+    if (this.#isPaused) this.#decode.pause()
+  }
+
+  onPrefillDone(transferJson: string | null): void {
+    this.#isPrefillOver = true
+    const { decode } = this.#steps
+    if (!this.#isOver && typeof decode === 'function') this.#openDecode(decode(transferJson))
+  }
+
+  /** Once the decode engine speaks it has all that it needs. */
+  onPrefillBroken(failure: UpstreamFailure): void {
+    this.#isPrefillOver = true
+    if (this.#isOver || this.#hasStarted) return
+    this.abort()
+    this.#handler.onLegFailed(toLegFault('prefill', failure))
+  }
+
+  onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
+    this.#hasStarted = true
+    this.#handler.onResponseStart(status, headers, contentLength)
+  }
+
+  onResponseData(message: Buffer): void {
+    this.#handler.onResponseData(message)
+  }
+
+  onResponseEnd(): void {
+    this.#isOver = true
+    this.#handler.onResponseEnd()
+  }
+
+  onResponseError(failure: UpstreamFailure): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    if (!this.#isPrefillOver) this.#prefill?.abort()
+    if (this.#hasStarted) this.#handler.onResponseError(failure)
+    else this.#handler.onLegFailed(toLegFault('decode', failure))
+  }
+
+  pause(): void {
+    this.#isPaused = true
+    this.#decode?.pause()
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#decode?.resume()
+  }
+
+  abort(): void {
+    this.#isOver = true
+    this.#prefill?.abort()
+    this.#decode?.abort()
+  }
+}

@@ -1,0 +1,76 @@
+/** How a call ended: the status that the engine tells, or what the way there has come to. @source https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
+import { constants, type IncomingHttpHeaders } from 'node:http2'
+
+export interface Status {
+  readonly code: number
+  readonly details: string
+  /** The words are the engine's. */
+  readonly isOwn: boolean
+}
+
+const UNKNOWN = 2
+const INTERNAL = 13
+export const UNAVAILABLE = 14
+
+/** Longest text of a status that is kept, in characters. */
+const MAX_DETAILS = 8_192
+
+/** Null when the headers name none. */
+export function statusIn(headers: IncomingHttpHeaders): Status | null {
+  const text = headers['grpc-status']
+  if (text === undefined) return null
+  const code = Number(text)
+  const details = String(headers['grpc-message'] ?? '').slice(0, MAX_DETAILS)
+  return {
+    code: Number.isInteger(code) && code >= 0 ? code : UNKNOWN,
+    details: unquote(details),
+    isOwn: true,
+  }
+}
+
+/** Percent signs that mean nothing stay. */
+function unquote(text: string): string {
+  if (!text.includes('%')) return text
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+const BY_HTTP_STATUS: ReadonlyMap<number, number> = new Map([
+  [400, INTERNAL],
+  [401, 16],
+  [403, 7],
+  [404, 12],
+  [429, UNAVAILABLE],
+  [502, UNAVAILABLE],
+  [503, UNAVAILABLE],
+  [504, UNAVAILABLE],
+])
+
+/** Something answered that does not speak gRPC; null when it does. */
+export function httpProblem(headers: IncomingHttpHeaders): Status | null {
+  const httpStatus = Number(headers[':status'])
+  const type = String(headers['content-type'] ?? '')
+  if (httpStatus === 200 && type.startsWith('application/grpc')) return null
+  const code = httpStatus === 200 ? UNKNOWN : (BY_HTTP_STATUS.get(httpStatus) ?? UNKNOWN)
+  const details = httpStatus === 200 ? `an answer of type ${type}` : `HTTP status ${httpStatus}`
+  return { code, details, isOwn: false }
+}
+
+const BY_RESET: ReadonlyMap<number, number> = new Map([
+  [constants.NGHTTP2_REFUSED_STREAM, UNAVAILABLE],
+  [constants.NGHTTP2_CANCEL, 1],
+  [constants.NGHTTP2_ENHANCE_YOUR_CALM, 8],
+  [constants.NGHTTP2_INADEQUATE_SECURITY, 7],
+])
+
+/** The stream was reset. */
+export function resetStatus(code: number): Status {
+  return {
+    code: BY_RESET.get(code) ?? INTERNAL,
+    details: `the stream was reset with code ${code}`,
+    isOwn: false,
+  }
+}

@@ -1,0 +1,226 @@
+/** Prefill and decode engines over gRPC that share a request. @source grpc facts 4, 8.2 */
+import { describe, expect, test } from 'vitest'
+import type { EngineName, GenerateCall, ScriptedEngineOptions } from '../support/scripted-engine.ts'
+import { openGrpcFleet, until } from './grpc-fleet.ts'
+
+const CHAT = '/v1/chat/completions'
+const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }], max_tokens: 9 }
+
+type Engine = ScriptedEngineOptions & { readonly spec?: Record<string, unknown> }
+
+async function openPair(runtime: EngineName, prefill: Engine = {}, decode: Engine = {}) {
+  const fleet = await openGrpcFleet({
+    kernel: { retry: { maxAttempts: 1 } },
+    engines: [
+      { runtime, ...prefill, spec: { worker_type: 'prefill', ...prefill.spec } },
+      { runtime, ...decode, spec: { worker_type: 'decode', ...decode.spec } },
+    ],
+  })
+  const [first, second] = fleet.engines
+  const text = await fleet.ids('Hello there')
+  first.answer([[text[0]]])
+  second.answer(text.map((id) => [id]))
+  const answer = async (body: object = ask) => {
+    const reply = await fleet.post(CHAT, body)
+    return { status: reply.status, body: (await reply.json()) as Answer }
+  }
+  return { ...fleet, prefill: first, decode: second, answer }
+}
+
+interface Answer {
+  readonly choices: readonly { readonly message: { readonly content: string } }[]
+  readonly error?: { readonly code: string; readonly message: string }
+}
+
+const contentOf = ({ body }: { body: Answer }) => body.choices[0].message.content
+const requestOf = ({ request }: GenerateCall) =>
+  request as unknown as {
+    requestId: string
+    stream: boolean
+    disaggregatedParams: { bootstrapHost: string; bootstrapPort: number; bootstrapRoom: number }
+    kvBootstrapInfo: { bootstrapHost: string; bootstrapPort: number; bootstrapRoom: bigint }
+    kvTransferParamsJson?: string
+    kvTransferParams?: { remoteHost: string; remotePort: number }
+    samplingParams: {
+      maxTokens: number
+      minTokens: number
+      n: number
+      ignoreEos: boolean
+      stopTokenIds: number[]
+      stop: string[]
+    }
+  }
+
+describe('engines that meet', () => {
+  test('8.2 #69: sglang halves get the same host, port and room under one name; rooms differ and fit 31 bits', async () => {
+    const { prefill, decode, answer } = await openPair('sglang')
+    const rooms = new Set<number>()
+    for (let nth = 1; nth <= 4; nth++) {
+      expect(contentOf(await answer())).toBe('Hello there')
+      const [one, other] = [requestOf(await prefill.received(nth)), requestOf(await decode.received(nth))]
+      expect(one.disaggregatedParams).toEqual(other.disaggregatedParams)
+      expect(one.requestId).toBe(other.requestId)
+      const { bootstrapHost, bootstrapPort, bootstrapRoom } = one.disaggregatedParams
+      expect([bootstrapHost, bootstrapPort]).toEqual(['127.0.0.1', 8998])
+      expect(bootstrapRoom >= 0 && bootstrapRoom < 2 ** 31 - 1).toBe(true)
+      rooms.add(bootstrapRoom)
+    }
+    expect(rooms.size).toBe(4)
+  })
+
+  test('8.2 #69: the port that the prefill worker was registered with', async () => {
+    const { decode, answer } = await openPair('sglang', { spec: { bootstrap_port: 9_111 } })
+    await answer()
+    expect(requestOf(await decode.received()).disaggregatedParams.bootstrapPort).toBe(9_111)
+  })
+
+  test('8.2 #70: rooms of tokenspeed have up to 63 bits, each of them kept', async () => {
+    const { prefill, decode, answer } = await openPair('tokenspeed')
+    const rooms: bigint[] = []
+    for (let nth = 1; nth <= 8; nth++) {
+      await answer()
+      const [one, other] = [requestOf(await prefill.received(nth)), requestOf(await decode.received(nth))]
+      expect(one.kvBootstrapInfo).toEqual(other.kvBootstrapInfo)
+      rooms.push(BigInt(one.kvBootstrapInfo.bootstrapRoom))
+    }
+    expect(rooms.every((room) => room >= 0n && room < 2n ** 63n)).toBe(true)
+    expect(rooms.some((room) => room > 2n ** 53n)).toBe(true)
+  })
+
+  test('8.2 #73: a prefill engine that refuses takes the decode half back, and is named', async () => {
+    const { prefill, decode, answer } = await openPair('sglang')
+    prefill.script = () => [{ waitFor: decode.received() }, { status: 3, details: 'too long' }]
+    decode.script = () => [{ hang: true }]
+    const { status, body } = await answer()
+    expect([status, body.error?.code]).toEqual([400, 'prefill_worker_failed_to_start'])
+    expect(body.error?.message).toContain('too long')
+    const call = await decode.received()
+    await call.cancelled
+    await until(() => decode.aborted.length > 0)
+    expect(decode.aborted).toEqual([call.request.requestId])
+  })
+
+  test('8.2 #73: a decode engine that fails takes the prefill half back', async () => {
+    const { prefill, decode, answer } = await openPair('sglang')
+    prefill.script = () => [{ hang: true }]
+    decode.script = () => [{ waitFor: prefill.received() }, { status: 8, details: 'full' }]
+    const { status, body } = await answer()
+    expect([status, body.error?.code]).toEqual([429, 'decode_worker_failed_to_start'])
+    await (await prefill.received()).cancelled
+    await until(() => prefill.aborted.length > 0)
+  })
+
+  test('8.2 #49: a client that leaves takes both halves back', async () => {
+    const { prefill, decode, post } = await openPair('sglang')
+    prefill.script = () => [{ hang: true }]
+    decode.script = () => [{ hang: true }]
+    const leaving = new AbortController()
+    const reply = post(CHAT, { ...ask, stream: true }, undefined, leaving.signal).catch(
+      (error: Error) => error.name,
+    )
+    const calls = [await prefill.received(), await decode.received()]
+    leaving.abort()
+    expect(await reply).toBe('AbortError')
+    await Promise.all(calls.map(({ cancelled }) => cancelled))
+    await until(() => prefill.aborted.length > 0 && decode.aborted.length > 0)
+  })
+})
+
+describe('vllm: prefill first, then decode', () => {
+  const NIXL = { spec: { labels: { kv_connector: 'NixlConnector' } } }
+  const HANDED = '{"remote_block_ids":[1,2],  "remote_engine_id":"e","n":1.0}'
+
+  test('8.2 #71: NIXL: one token and no stream for prefill; what it hands over reaches decode byte for byte', async () => {
+    const { prefill, decode, answer, ids } = await openPair('vllm', NIXL)
+    const [id] = await ids('x')
+    let isDecodeAsked = false
+    prefill.script = () => {
+      isDecodeAsked = decode.calls.length > 0
+      return [{ complete: { outputIds: [id], finishReason: 'length', kvTransferParamsJson: HANDED } }]
+    }
+    expect(contentOf(await answer({ ...ask, min_tokens: 2, stop: ['zz'], stop_token_ids: [5] }))).toBe(
+      'Hello there',
+    )
+    expect(isDecodeAsked).toBe(false)
+    const [one, other] = [requestOf(await prefill.received()), requestOf(await decode.received())]
+    expect(one).toMatchObject({
+      stream: false,
+      kvTransferParamsJson: '{"do_remote_decode":true,"do_remote_prefill":false}',
+      samplingParams: { maxTokens: 1, minTokens: 0, n: 1, ignoreEos: true, stop: [], stopTokenIds: [] },
+    })
+    expect(other.kvTransferParamsJson).toBe(HANDED)
+    expect(other.samplingParams).toMatchObject({ maxTokens: 9, minTokens: 2, stop: ['zz'], ignoreEos: false })
+    expect(other.requestId).toBe(one.requestId)
+  })
+
+  test('8.2 #71: nothing handed over: decode runs all the same; of several choices nothing is carried', async () => {
+    const { prefill, decode, answer, ids } = await openPair('vllm', NIXL)
+    expect(contentOf(await answer())).toBe('Hello there')
+    expect(requestOf(await decode.received()).kvTransferParamsJson).toBeUndefined()
+    const [id] = await ids('x')
+    prefill.script = () => [
+      { complete: { outputIds: [id], finishReason: 'length', kvTransferParamsJson: HANDED } },
+    ]
+    await answer({ ...ask, n: 2 } as never)
+    expect(requestOf(await decode.received(2)).kvTransferParamsJson).toBeUndefined()
+  })
+
+  test('8.2 #72: Mooncake: one transfer for both halves, and where the prefill engine is met', async () => {
+    const { prefill, decode, answer } = await openPair('vllm', {
+      spec: {
+        bootstrap_port: 9_222,
+        labels: { kv_connector: 'MooncakeConnector', kv_engine_id: 'engine-7' },
+      },
+    })
+    await answer()
+    const told = JSON.parse(requestOf(await prefill.received()).kvTransferParamsJson ?? '')
+    expect(told).toEqual({
+      do_remote_decode: true,
+      do_remote_prefill: false,
+      transfer_id: expect.stringMatching(/^xfer-[0-9a-f-]{36}$/),
+    })
+    expect(JSON.parse(requestOf(await decode.received()).kvTransferParamsJson ?? '')).toEqual({
+      do_remote_decode: false,
+      do_remote_prefill: true,
+      transfer_id: told.transfer_id,
+      remote_engine_id: 'engine-7',
+      remote_bootstrap_addr: 'http://127.0.0.1:9222',
+    })
+  })
+
+  test('8.2 #72: Mooncake without the name of an engine: host and port in their own fields', async () => {
+    const { prefill, decode, answer } = await openPair('vllm', {
+      spec: { labels: { kv_connector: 'MooncakeConnector' } },
+    })
+    await answer()
+    expect(requestOf(await prefill.received()).kvTransferParamsJson).toBeUndefined()
+    expect(requestOf(await decode.received()).kvTransferParams).toEqual({
+      remoteHost: '127.0.0.1',
+      remotePort: 8998,
+    })
+  })
+
+  test('8.2 #73: a prefill engine that fails: decode is never asked', async () => {
+    const { prefill, decode, answer } = await openPair('vllm', NIXL)
+    prefill.script = () => [{ status: 13, details: 'no memory' }]
+    const { status, body } = await answer()
+    expect([status, body.error?.code]).toEqual([500, 'prefill_worker_failed_to_start'])
+    expect(decode.calls).toEqual([])
+  })
+})
+
+describe('engines that cannot', () => {
+  test.each(['trtllm', 'mlx'] as const)('8.2 #75: a pair of %s is 400', async (runtime) => {
+    const { prefill, decode, answer } = await openPair(runtime)
+    const { status, body } = await answer()
+    expect([status, body.error?.code]).toEqual([400, 'runtime_pd_not_supported'])
+    expect([prefill.calls, decode.calls]).toEqual([[], []])
+  })
+
+  test('8.2 #75: engines of two kinds share nothing', async () => {
+    const { prefill, decode, answer } = await openPair('sglang', {}, { runtime: 'vllm' })
+    const { status, body } = await answer()
+    expect([status, body.error?.code]).toEqual([503, 'pd_runtimes_differ'])
+    expect([prefill.calls, decode.calls]).toEqual([[], []])
+  })
+})

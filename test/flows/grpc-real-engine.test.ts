@@ -1,0 +1,90 @@
+/** The example of a real engine over gRPC: its script says what its README promises. Skipped where it is not installed. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, test } from 'vitest'
+
+const run = promisify(execFile)
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const EXAMPLE = join(ROOT, 'examples/real-engine-grpc')
+const LIMIT_MS = 600_000
+
+const isInstalled = existsSync(join(EXAMPLE, '.venv/model/config.json'))
+if (!isInstalled)
+  console.info('real-engine-grpc is not tested: examples/real-engine-grpc/setup.sh has not been run here')
+
+const started: ChildProcess[] = []
+afterEach(async () => {
+  for (const child of started.splice(0).reverse()) {
+    if (child.exitCode !== null || child.signalCode !== null) continue
+    const closed = once(child, 'close')
+    child.kill('SIGTERM')
+    await closed
+  }
+})
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+async function startGateway(enginePort: number): Promise<string> {
+  const config = join(EXAMPLE, 'weir.yaml')
+  const ports = ['--port', '0', '--metrics-port', '0', '--grace-ms', '0']
+  const worker = ['--worker-url', `grpc://127.0.0.1:${enginePort}`]
+  const child = spawn(
+    process.execPath,
+    [join(ROOT, 'dist/plugins/cli.js'), 'serve', '--config', config, ...ports, ...worker],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  )
+  started.push(child)
+  for await (const line of createInterface({ input: child.stderr })) {
+    const url = line.match(/^ {2}API\s+(http\S+)/)?.[1]
+    if (url === undefined) continue
+    child.stderr.resume()
+    return url
+  }
+  throw new Error('the gateway did not start')
+}
+
+describe.runIf(isInstalled)('a real engine over gRPC', () => {
+  test(
+    'chat, stream, a stop, tools, and an answer that is given up',
+    async () => {
+      const enginePort = await freePort()
+      const env = { ...process.env, ENGINE_PORT: String(enginePort) }
+      const engine = spawn(join(EXAMPLE, 'serve.sh'), { env, stdio: ['ignore', 'ignore', 'pipe'] })
+      started.push(engine)
+      let log = ''
+      engine.stderr.on('data', (bytes) => {
+        log += String(bytes)
+      })
+      const url = await startGateway(enginePort)
+      await expect
+        .poll(async () => (await fetch(`${url}/readiness`)).status, { timeout: LIMIT_MS, interval: 500 })
+        .toBe(200)
+      const { stdout } = await run(process.execPath, [join(EXAMPLE, 'ask.mjs')], {
+        env: { ...process.env, WEIR_URL: `${url}/v1`, TOKENS: '6' },
+        timeout: LIMIT_MS,
+      })
+      expect(stdout).toMatch(/^whole: \S.*\n?.*completion_tokens: 6/m)
+      expect(stdout).toContain('streamed: the same')
+      expect(stdout).toContain('stop string: 400 engine_lacks_parameter')
+      expect(stdout).toMatch(/^stop id: /m)
+      expect(stdout).toMatch(/^tools: /m)
+      expect(stdout).toContain('given up after a token')
+      expect(stdout).toContain('embeddings: 501 unsupported_backend')
+      expect(log).not.toMatch(/Traceback/)
+    },
+    LIMIT_MS,
+  )
+})
