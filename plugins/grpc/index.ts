@@ -4,6 +4,7 @@ import { definePlugin } from '#kernel'
 import { grpcConfig } from './config.ts'
 import { GrpcControl } from './control/grpc-control.ts'
 import { GrpcKvFeed } from './control/kv-feed.ts'
+import { GrpcTokenizerBundles } from './control/tokenizer-bundles.ts'
 import { GrpcEngine } from './engine/grpc-engine.ts'
 import { PromptMaker } from './engine/prompt.ts'
 import { SamplingDefaults } from './engine/sampling-defaults.ts'
@@ -25,6 +26,7 @@ export default definePlugin({
     const calls = new EngineCalls()
     const controlChannels = new Channels(config)
     host.transport(new GrpcTransport(new Channels(config), calls))
+    tokenizers.bundlesFrom(new GrpcTokenizerBundles(controlChannels))
     const kvEvents = new GrpcKvFeed(controlChannels)
     host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, kvEvents, log: host.log }))
     host.use(Generations).addEngine(
