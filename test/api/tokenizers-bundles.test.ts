@@ -29,7 +29,10 @@ test.each(['sglang', 'vllm', 'mlx', 'trtllm', 'tokenspeed'] as const)(
   '8.2 #62: the tokenizer that a %s engine serves is loaded, its template and its ends with it',
   async (runtime) => {
     const { engine, post, ids } = await open(chunks(zipArchive(FILES)), runtime)
-    await until(async () => (await post('/v1/tokenize', { model: 'theirs', prompt: 'x' })).status === 200)
+    await until(
+      async () => (await post('/v1/tokenize', { model: 'theirs', prompt: 'x' })).status === 200,
+      60_000,
+    )
     engine.answer([[5]])
     const messages = [{ role: 'user', content: 'hello there' }]
     expect((await post('/v1/chat/completions', { model: 'theirs', messages })).status).toBe(200)
@@ -38,7 +41,7 @@ test.each(['sglang', 'vllm', 'mlx', 'trtllm', 'tokenspeed'] as const)(
     if (tokenized !== undefined)
       expect(tokenized.inputIds ?? tokenized.inputTokenIds).toEqual(await ids('<hello there>'))
   },
-  30_000,
+  120_000,
 )
 
 test.each<[string, readonly object[]]>([
@@ -56,7 +59,7 @@ test.each<[string, readonly object[]]>([
     const { get, ids } = await open(tokenizer, 'sglang')
     const status = async () =>
       (await (await get('/v1/tokenizers/theirs/status')).json()) as { status: string; message: string }
-    await until(async () => (await status()).status === 'failed', 20_000)
+    await until(async () => (await status()).status === 'failed', 60_000)
     expect((await status()).message).toContain('worker')
     expect((await ids('still here')).length).toBeGreaterThan(0)
   },
