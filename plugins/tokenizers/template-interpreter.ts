@@ -1,5 +1,4 @@
 /**
- * @hot
  * Runs rewritten templates: what chats are made of — texts, members, conditions, loops and our own calls — without the
  * engine's copies; all else is left to the engine. The value of a template is the same either way.
  */

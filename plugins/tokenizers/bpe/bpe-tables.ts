@@ -1,5 +1,4 @@
 /**
- * @hot
  * The pieces and merges of a byte-level vocabulary as two hash tables, outside of the JavaScript heap: 128 k pieces and
  * 280 k merges take 9.5 MB.
  */

@@ -1,5 +1,4 @@
 /**
- * @hot
  * Encodes with a byte-level vocabulary, as the native library does, in a tenth of its memory: added tokens first, then
  * words, then merges within each.
  */

@@ -1,5 +1,4 @@
 /**
- * @hot
  * Finds the next of a set of words in a text: the leftmost, and of those that begin there the longest.
  */
 export class MarkerIndex {

@@ -1,5 +1,4 @@
 /**
- * @hot
  * Merges the bytes of a word into tokens: always the pair of the lowest rank, of equal ones the leftmost. Words are
  * short; for long ones a heap keeps the cost near linear.
  */
