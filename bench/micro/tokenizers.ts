@@ -1,7 +1,7 @@
 /**
  * What tokenizers cost: a chat of 4 KB with and without remembered segments, a large prompt beside a loop that must keep
  * turning, a token decoded, and the memory of a vocabulary. Run `npm run build`, then
- * `node bench/micro/tokenizers.ts [--source FOLDER]`; `node --conditions=weir-source …` measures the sources. Without a
+ * `node --expose-gc bench/micro/tokenizers.ts [--source FOLDER]`; `node --conditions=weir-source …` measures the sources. Without a
  * folder, the sample tokenizer is measured.
  */
 import { parseArgs } from 'node:util'
@@ -41,7 +41,11 @@ const caches = (enabled: boolean) => ({
 const open = (isCached: boolean) =>
   loadTokenizer({ id: 'x', source: flags.source }, { roots: [], maxFileBytes: 1e9 }, caches(isCached))
 
-const rssMb = () => process.memoryUsage().rss / 1e6
+/** After garbage was collected, where `--expose-gc` lets it. */
+const rssMb = () => {
+  globalThis.gc?.()
+  return process.memoryUsage().rss / 1e6
+}
 const cpuUs = () => {
   const { user, system } = process.cpuUsage()
   return user + system
@@ -81,6 +85,10 @@ const [plain] = copies
 const cached = await open(true)
 const { vocabSize, table, rules } = plain.facts
 rows.push(['pieces, KB of the decoding table', `${vocabSize}, ${Math.round(table.byteLength / 1e3)}`])
+rows.push([
+  'MB: highest memory of the process so far, at its start',
+  `${Math.round(process.resourceUsage().maxRSS / 1e3)}, ${Math.round(startMb)}`,
+])
 rows.push(['bytes of the chat', String(Buffer.byteLength(plain.templates.render(chat(0))))])
 const render = await costUs(async (round) => plain.templates.render(chat(round)))
 const whole = await costUs((round) => plain.encoder.encode(plain.templates.render(chat(round))))

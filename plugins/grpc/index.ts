@@ -4,6 +4,7 @@ import { definePlugin } from '#kernel'
 import { grpcConfig } from './config.ts'
 import { GrpcControl } from './control/grpc-control.ts'
 import { GrpcKvFeed } from './control/kv-feed.ts'
+import { GrpcTokenizerBundles } from './control/tokenizer-bundles.ts'
 import { Embedder } from './embed/embedder.ts'
 import { GrpcEngine } from './engine/grpc-engine.ts'
 import { PromptMaker } from './engine/prompt.ts'
@@ -29,6 +30,7 @@ export default definePlugin({
     const calls = new EngineCalls()
     const controlChannels = new Channels(config)
     host.transport(new GrpcTransport(new H2Connections(config), calls))
+    tokenizers.bundlesFrom(new GrpcTokenizerBundles(controlChannels))
     const kvEvents = new GrpcKvFeed(controlChannels)
     host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, kvEvents, log: host.log }))
     const prompts = new PromptMaker(tokenizers, parsers, (model) => host.balance.workersOf(model))

@@ -1,4 +1,5 @@
 /** Builds the table of a vocabulary's bytes, when it is loaded. */
+import { isUtf8 } from 'node:buffer'
 import { fromByteLetters } from './byte-letters.ts'
 import type { DecoderRules } from './decoder-rules.ts'
 import { ADDED, BYTE, HEADER_BYTES, SPECIAL, TokenTable, WHOLE } from './token-table.ts'
@@ -24,32 +25,50 @@ export interface TableParts {
 export function buildTokenTable(parts: TableParts): TokenTable {
   const added = new Map(parts.added.map((token) => [token.id, token]))
   const pieces: Buffer[] = []
-  const flags = new Uint8Array(parts.size)
-  let total = 0
+  const bytePieces = new Set<number>()
   for (let id = 0; id < parts.size; id++) {
-    const token = added.get(id)
-    const piece = token?.content ?? parts.piece(id) ?? ''
+    const piece = added.get(id)?.content ?? parts.piece(id) ?? ''
     const isByte = parts.rules.kind === 'fallback' && BYTE_PIECE.test(piece)
-    const bytes = isByte ? Buffer.from([Number.parseInt(piece.slice(3, 5), 16)]) : toBytes(piece, parts.rules)
+    if (isByte) bytePieces.add(id)
+    pieces.push(isByte ? Buffer.from([Number.parseInt(piece.slice(3, 5), 16)]) : toBytes(piece, parts.rules))
+  }
+  return writeTokenTable({
+    size: parts.size,
+    added,
+    bytesOf: (id) => pieces[id],
+    isByte: (id) => bytePieces.has(id),
+  })
+}
+
+export interface WrittenParts {
+  readonly size: number
+  readonly added: ReadonlyMap<number, AddedToken>
+  /** Asked twice; the same each time. */
+  bytesOf(id: number): Uint8Array
+  isByte(id: number): boolean
+}
+
+/** A table of bytes that are known already. */
+export function writeTokenTable({ size, added, bytesOf, isByte }: WrittenParts): TokenTable {
+  let total = 0
+  for (let id = 0; id < size; id++) total += bytesOf(id).length
+  const memory = new SharedArrayBuffer(HEADER_BYTES + 5 * size + total)
+  new Uint32Array(memory, 0, 2).set([size, total])
+  const ends = new Uint32Array(memory, HEADER_BYTES, size)
+  const flags = new Uint8Array(memory, HEADER_BYTES + 4 * size, size)
+  const all = new Uint8Array(memory, HEADER_BYTES + 5 * size, total)
+  let end = 0
+  for (let id = 0; id < size; id++) {
+    const bytes = bytesOf(id)
+    const token = added.get(id)
+    all.set(bytes, end)
+    end += bytes.length
+    ends[id] = end
     flags[id] =
       (token?.special === true ? SPECIAL : 0) |
       (token === undefined ? 0 : ADDED) |
-      (isByte ? BYTE : 0) |
-      (isWhole(bytes) && !isByte ? WHOLE : 0)
-    pieces.push(bytes)
-    total += bytes.length
+      (isByte(id) ? BYTE : isUtf8(bytes) ? WHOLE : 0)
   }
-  const memory = new SharedArrayBuffer(HEADER_BYTES + 5 * parts.size + total)
-  new Uint32Array(memory, 0, 2).set([parts.size, total])
-  const ends = new Uint32Array(memory, HEADER_BYTES, parts.size)
-  const all = Buffer.from(memory, HEADER_BYTES + 5 * parts.size, total)
-  let end = 0
-  for (const [id, bytes] of pieces.entries()) {
-    bytes.copy(all, end)
-    end += bytes.length
-    ends[id] = end
-  }
-  new Uint8Array(memory, HEADER_BYTES + 4 * parts.size, parts.size).set(flags)
   return new TokenTable(memory)
 }
 
@@ -57,8 +76,4 @@ function toBytes(piece: string, rules: DecoderRules): Buffer {
   let text = piece
   for (const [pattern, replacement] of rules.replacements) text = text.replaceAll(pattern, replacement)
   return rules.kind === 'bytes' ? fromByteLetters(text) : Buffer.from(text)
-}
-
-function isWhole(bytes: Buffer): boolean {
-  return Buffer.from(bytes.toString('utf8')).equals(bytes)
 }

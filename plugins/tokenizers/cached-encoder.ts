@@ -15,7 +15,7 @@ export interface CacheCounts {
   segmentMisses: number
 }
 
-export type Encode = (text: string) => Promise<Uint32Array>
+export type Encode = (text: string) => Uint32Array | Promise<Uint32Array>
 
 /** Chats for the check: turns, empty ones, letters beyond ASCII, spaces at borders. */
 const CHECKED = [
@@ -96,7 +96,12 @@ export class CachedEncoder {
     const underWay = this.#underWay.get(piece)
     if (underWay !== undefined) return underWay
     this.counts.segmentMisses++
-    const work = this.#encode(piece)
+    const given = this.#encode(piece)
+    if (given instanceof Uint32Array) {
+      segments.set(piece, given)
+      return given
+    }
+    const work = given
       .then((ids) => {
         segments.set(piece, ids)
         return ids

@@ -1,11 +1,12 @@
 /** A tokenizer's chat templates, compiled once: chooses the one that fits a request and renders it. @source grpc facts 6.2 */
-import { Environment, Interpreter } from '@huggingface/jinja'
+import { Environment } from '@huggingface/jinja'
 import type { ChatPrompt, ContentFormat, SpecialTokens } from '#contracts'
 import { type MessageForm, toTemplateMessages } from './chat-values.ts'
 import { detectContentFormat } from './content-format.ts'
 import { formatTime } from './format-time.ts'
 import { type Program, parseTemplate, REWRITE_FUNCTIONS } from './rewrite-template.ts'
 import { TemplateRefusal } from './template-functions.ts'
+import { TemplateInterpreter } from './template-interpreter.ts'
 import {
   type EngineValue,
   isString,
@@ -51,7 +52,7 @@ export class ChatTemplates {
   readonly #sources: ReadonlyMap<string, string>
   readonly #special: SpecialTokens
   readonly #compiled = new Map<string, CompiledTemplate>()
-  readonly #functions: readonly (readonly [string, Value])[]
+  readonly #functions = new Environment()
 
   /** @param now of the clock that templates see */
   constructor(
@@ -61,7 +62,7 @@ export class ChatTemplates {
   ) {
     this.#sources = sources
     this.#special = special
-    this.#functions = [
+    const functions: readonly (readonly [string, Value])[] = [
       ...REWRITE_FUNCTIONS,
       ['raise_exception', toFunctionValue(([message]) => refuse(message))],
       [
@@ -70,6 +71,7 @@ export class ChatTemplates {
       ],
       ['range', toFunctionValue(range)],
     ]
+    for (const [name, call] of functions) this.#functions.setVariable(name, call as EngineValue)
   }
 
   /** Of the template for chats without tools. */
@@ -132,11 +134,10 @@ export class ChatTemplates {
 
   #run(program: Program, variables: ReadonlyMap<string, unknown>): string {
     try {
-      const environment = new Environment()
-      for (const [name, call] of this.#functions) environment.setVariable(name, call as EngineValue)
+      const environment = new Environment(this.#functions)
       for (const [name, value] of variables)
-        if (!environment.variables.has(name)) environment.set(name, value)
-      const text = new Interpreter(environment).run(program)
+        if (!this.#functions.variables.has(name)) environment.set(name, value)
+      const text = new TemplateInterpreter(environment).run(program)
       return isString(text) ? text.value : ''
     } catch (cause) {
       if (cause instanceof TemplateRefusal) throw cause

@@ -16,6 +16,7 @@ import type {
 } from './encoder-task.ts'
 import { tokenizerErrors } from './errors.ts'
 import { BadSource } from './source-files.ts'
+import { BUNDLE_LIMITS } from './worker-bundles.ts'
 
 /** Texts of one message to a thread, and letters at which it is full: one large text must not make many wait. */
 const MAX_BATCH_ITEMS = 64
@@ -31,6 +32,8 @@ export interface EncoderPoolParts {
   readonly metrics: EncoderMetrics
   /** All that are registered or being loaded. */
   readonly places: () => readonly TokenizerPlace[]
+  /** Where workers' tokenizers are unpacked. */
+  readonly bundleRoot: () => string
 }
 
 interface Waiting {
@@ -54,6 +57,14 @@ export class EncoderPool {
     const reply = await this.#run({ kind: 'load', place }, this.#parts.config.loadMs)
     if (reply.kind === 'loaded') return reply.facts
     throw new BadSource(reply.kind === 'unusable' ? reply.message : 'the thread gave no answer')
+  }
+
+  /** Files of an archive. @throws BadSource */
+  async unpack(archive: string, folder: string): Promise<void> {
+    const task: EncoderTask = { kind: 'unpack', archive, folder, limits: BUNDLE_LIMITS }
+    const reply = await this.#run(task, this.#parts.config.loadMs)
+    if (reply.kind !== 'unpacked')
+      throw new BadSource(reply.kind === 'unusable' ? reply.message : 'the thread gave no answer')
   }
 
   /** In order. Never rejects but for a full queue. @throws tokenizer_busy (503) */
@@ -132,7 +143,11 @@ export class EncoderPool {
     if (this.#pool !== null) return this.#pool
     const { host, config } = this.#parts
     const { promptCache, segmentCache, roots, maxFileBytes } = config
-    const data: EncoderThreadData = { promptCache, segmentCache, limits: { roots, maxFileBytes } }
+    const limits = {
+      roots: roots.length === 0 ? [] : [...roots, this.#parts.bundleRoot()],
+      maxFileBytes,
+    }
+    const data: EncoderThreadData = { promptCache, segmentCache, limits }
     this.#pool = host.taskPool({
       file: new URL(
         import.meta.url.endsWith('.ts') ? './encoder-thread.ts' : './encoder-thread.js',

@@ -3,6 +3,7 @@ import type { ChatPrompt, ContentFormat, SpecialTokens } from '#contracts'
 import type { CacheCounts, CacheSettings } from './cached-encoder.ts'
 import type { DecoderRules } from './decoder-rules.ts'
 import type { SourceLimits } from './source-files.ts'
+import type { UnpackLimits } from './unpack-bundle.ts'
 
 /** Where a tokenizer is found again: threads load it when they first need it. */
 export interface TokenizerPlace {
@@ -40,6 +41,12 @@ export type EncodeResult =
 export type EncoderTask =
   | { readonly kind: 'load'; readonly place: TokenizerPlace }
   | {
+      readonly kind: 'unpack'
+      readonly archive: string
+      readonly folder: string
+      readonly limits: UnpackLimits
+    }
+  | {
       readonly kind: 'encode'
       readonly items: readonly EncodeItem[]
       /** All that are registered: a thread loads those it lacks and drops the others. */
@@ -48,6 +55,7 @@ export type EncoderTask =
 
 export type EncoderReply =
   | { readonly kind: 'loaded'; readonly facts: TokenizerFacts }
+  | { readonly kind: 'unpacked' }
   | { readonly kind: 'unusable'; readonly message: string }
   | { readonly kind: 'encoded'; readonly results: readonly EncodeResult[]; readonly report: CacheReport }
 

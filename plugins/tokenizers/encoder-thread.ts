@@ -11,6 +11,7 @@ import type {
 } from './encoder-task.ts'
 import { loadTokenizer, type OpenTokenizer } from './load-tokenizer.ts'
 import { TemplateRefusal } from './template-functions.ts'
+import { unpackBundle } from './unpack-bundle.ts'
 
 const data = workerData as EncoderThreadData
 /** By id of the registration, which never changes what it stands for. */
@@ -19,6 +20,7 @@ const open = new Map<string, Promise<OpenTokenizer>>()
 /** Called by the pool, one task at a time. */
 export async function runTask(task: EncoderTask): Promise<EncoderReply> {
   if (task.kind === 'load') return load(task.place)
+  if (task.kind === 'unpack') return unpack(task)
   const places = new Map(task.places.map((place) => [place.id, place]))
   for (const id of open.keys()) if (!places.has(id)) open.delete(id)
   const results = await Promise.all(task.items.map((item) => encode(item, places.get(item.tokenizer))))
@@ -28,6 +30,15 @@ export async function runTask(task: EncoderTask): Promise<EncoderReply> {
 async function load(place: TokenizerPlace): Promise<EncoderReply> {
   try {
     return { kind: 'loaded', facts: (await find(place)).facts }
+  } catch (error) {
+    return { kind: 'unusable', message: messageOf(error) }
+  }
+}
+
+function unpack({ archive, folder, limits }: Extract<EncoderTask, { kind: 'unpack' }>): EncoderReply {
+  try {
+    unpackBundle(archive, folder, limits)
+    return { kind: 'unpacked' }
   } catch (error) {
     return { kind: 'unusable', message: messageOf(error) }
   }

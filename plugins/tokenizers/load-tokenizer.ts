@@ -1,6 +1,7 @@
 /** Loads one tokenizer from its files. Runs on threads of the pool: reading a vocabulary takes up to seconds. */
 import { createRequire } from 'node:module'
 import type { Tokenizer } from 'tokenizers'
+import { type OpenBpe, openBpe } from './bpe/open-bpe.ts'
 import { buildTokenTable } from './build-token-table.ts'
 import { CachedEncoder, type CacheSettings } from './cached-encoder.ts'
 import { ChatTemplates } from './chat-template.ts'
@@ -44,60 +45,60 @@ export async function loadTokenizer(
 ): Promise<OpenTokenizer> {
   const files = findSource(place.source, limits)
   const config = readJson(files, 'tokenizer_config.json')
-  const { tokenizer, added: declared, decoder, isPlain } = readModel(files, config, limits)
+  const { model, added: declared, decoder, isPlain } = readModel(files, config, limits)
   // The library numbers added tokens itself where the file contradicts the vocabulary.
-  const added = declared.map((token) => ({ ...token, id: tokenizer.tokenToId(token.content) ?? token.id }))
+  const added = declared.map((token) => ({ ...token, id: model.tokenToId(token.content) ?? token.id }))
   const special = readSpecialTokens(files, config, added)
   const sources = readTemplates(files, config, place.chatTemplatePath, limits.roots)
   const templates = new ChatTemplates(sources, special)
   templates.check()
-  const encodeWith = (addSpecialTokens: boolean) => async (text: string) => {
-    // The library takes UTF-8: halves of a surrogate pair become the replacement character, as everywhere.
-    const encoding = await tokenizer.encode(text.toWellFormed(), null, { addSpecialTokens })
-    return Uint32Array.from(encoding.getIds())
-  }
-  const encode = encodeWith(false)
-  const eosId = special.eos === null ? null : tokenizer.tokenToId(special.eos)
+  const eosId = special.eos === null ? null : model.tokenToId(special.eos)
   const rules = toDecoderRules(decoder)
   return {
     facts: {
-      vocabSize: tokenizer.getVocabSize(true),
+      vocabSize: model.vocabSize,
       special,
       eosIds: readEosIds(files, eosId),
       templates: [...sources],
       contentFormat: templates.contentFormat,
       rules,
-      table: tableOf(tokenizer, added, rules).memory,
+      table: model.tableOf(added, rules).memory,
     },
     templates,
-    encoder: await CachedEncoder.open(encode, new Segmenter(added, isPlain), caches),
-    encodeSpecial: encodeWith(true),
+    encoder: await CachedEncoder.open(
+      (text) => model.encode(text, false),
+      new Segmenter(added, isPlain),
+      caches,
+    ),
+    encodeSpecial: async (text) => model.encode(text, true),
   }
 }
 
+/** A vocabulary that can be asked, our own or the library's. */
 interface Model {
-  readonly tokenizer: Tokenizer
+  readonly vocabSize: number
+  encode(text: string, addSpecialTokens: boolean): Uint32Array | Promise<Uint32Array>
+  tokenToId(content: string): number | null
+  /** @param added with the ids that `tokenToId` gives */
+  tableOf(added: readonly MarkerToken[], rules: TokenizerFacts['rules']): TokenTable
+}
+
+interface ReadModel {
+  readonly model: Model
   readonly added: readonly MarkerToken[]
   readonly decoder: unknown
   /** Nothing changes a text before it is encoded. */
   readonly isPlain: boolean
 }
 
-function readModel(files: SourceFiles, config: Json, limits: SourceLimits): Model {
-  // Loaded here: threads that never meet a tokenizer do without it.
-  const library = require('tokenizers') as typeof import('tokenizers')
-  const bytes = readVocabulary(files.file, limits)
+function readModel(files: SourceFiles, config: Json, limits: SourceLimits): ReadModel {
+  let bytes = readVocabulary(files.file, limits)
   if (files.kind === 'tiktoken') {
-    const { json, added } = readTiktoken(files.file, bytes, config)
-    return {
-      tokenizer: library.Tokenizer.fromString(json),
-      added,
-      decoder: { type: 'ByteLevel' },
-      isPlain: true,
-    }
+    const { json } = readTiktoken(files.file, bytes, config)
+    bytes = Buffer.from(json)
   }
   const members = jsonMembers(bytes)
-  const added = jsonMember(bytes, members, 'added_tokens') ?? []
+  const added = (jsonMember(bytes, members, 'added_tokens') ?? []) as MarkerToken[]
   if (!Array.isArray(added)) throw new BadSource('added_tokens of tokenizer.json is not a list')
   const normalizer = jsonMember(bytes, members, 'normalizer') as {
     type?: string
@@ -105,14 +106,37 @@ function readModel(files: SourceFiles, config: Json, limits: SourceLimits): Mode
   } | null
   const isPlain =
     normalizer === null || (normalizer?.type === 'Sequence' && normalizer.normalizers?.length === 0)
-  const tokenizer = library.Tokenizer.fromFile(files.file)
+  const decoder = jsonMember(bytes, members, 'decoder') ?? null
+  const own = openBpe(bytes, members, added)
+  return { model: own === null ? nativeModel(files, bytes) : ownModel(own), added, decoder, isPlain }
+}
+
+function ownModel({ encoder, table, vocabSize, tokenToId }: OpenBpe): Model {
+  return {
+    vocabSize,
+    encode: (text, addSpecialTokens) => encoder.encode(text, addSpecialTokens),
+    tokenToId,
+    tableOf: () => table,
+  }
+}
+
+/** By the native library: kinds of vocabularies that are not known here. */
+function nativeModel(files: SourceFiles, bytes: Buffer): Model {
+  // Loaded here: threads that never meet such a tokenizer do without it.
+  const { Tokenizer } = require('tokenizers') as typeof import('tokenizers')
+  const tokenizer =
+    files.kind === 'tiktoken' ? Tokenizer.fromString(bytes.toString()) : Tokenizer.fromFile(files.file)
   tokenizer.disableTruncation()
   tokenizer.disablePadding()
   return {
-    tokenizer,
-    added: added as MarkerToken[],
-    decoder: jsonMember(bytes, members, 'decoder') ?? null,
-    isPlain,
+    vocabSize: tokenizer.getVocabSize(true),
+    encode: async (text, addSpecialTokens) => {
+      // The library takes UTF-8: halves of a surrogate pair become the replacement character, as everywhere.
+      const encoding = await tokenizer.encode(text.toWellFormed(), null, { addSpecialTokens })
+      return Uint32Array.from(encoding.getIds())
+    },
+    tokenToId: (content) => tokenizer.tokenToId(content),
+    tableOf: (added, rules) => tableOf(tokenizer, added, rules),
   }
 }
 

@@ -36,6 +36,25 @@ const SMALL = {
   segmentCache: { enabled: true, maxBytes: 1_000_000 },
 }
 
+function comparePrompts(name: string, templates: ChatTemplates): void {
+  for (const [place, chat] of chats.entries()) {
+    const expected = prompts[name][place]
+    const prompt = {
+      messages: chat.messages,
+      tools: chat.tools,
+      documents: chat.documents,
+      addGenerationPrompt: chat.add_generation_prompt,
+      templateKwargs: chat.kwargs,
+    }
+    // Parts become one string where the template wants that; Python has no such step.
+    const isJoined = chat.name === 'parts' && templates.contentFormat === 'string'
+    if (isJoined && expected !== null) expect(templates.render(prompt)).toContain('first \n second')
+    if (isJoined) continue
+    if (expected !== null) expect(templates.render(prompt), chat.name).toBe(expected)
+    else expect(() => templates.render(prompt), chat.name).toThrowError()
+  }
+}
+
 describe.each(Object.keys(idRows))('%s', (family) => {
   const source = tokenizerPart(family)
   let tokenizer: OpenTokenizer
@@ -82,24 +101,21 @@ describe.each(Object.keys(idRows))('%s', (family) => {
       const sources = new Map(facts.templates)
       const template = sources.get(name.split('/')[1]) ?? ''
       const one = new ChatTemplates(new Map([['default', template]]), facts.special, () => NOW)
-      for (const [place, chat] of chats.entries()) {
-        const expected = prompts[name][place]
-        const prompt = {
-          messages: chat.messages,
-          tools: chat.tools,
-          documents: chat.documents,
-          addGenerationPrompt: chat.add_generation_prompt,
-          templateKwargs: chat.kwargs,
-        }
-        // Parts become one string where the template wants that; Python has no such step.
-        const isJoined = chat.name === 'parts' && one.contentFormat === 'string'
-        if (isJoined && expected !== null) expect(one.render(prompt)).toContain('first \n second')
-        if (isJoined) continue
-        if (expected !== null) expect(one.render(prompt), chat.name).toBe(expected)
-        else expect(() => one.render(prompt), chat.name).toThrowError()
-      }
+      comparePrompts(name, one)
     },
   )
+})
+
+const PLAIN = { bos: '<s>', eos: '</s>', unk: null, pad: null, all: [] }
+const plainNames = Object.keys(prompts).filter((name) => name.startsWith('templates/'))
+
+test.each(plainNames)('grpc 6.2 #64 #67: prompts of %s equal those of transformers', (name) => {
+  const template = readFileSync(tokenizerFixture(`${name}.jinja`), 'utf8')
+  comparePrompts(name, new ChatTemplates(new Map([['default', template]]), PLAIN, () => NOW))
+})
+
+test('grpc 6.2: at least twelve real templates are compared', () => {
+  expect(Object.keys(prompts).length).toBeGreaterThanOrEqual(12)
 })
 
 test('grpc 6.2 #63: the content format of real templates', () => {

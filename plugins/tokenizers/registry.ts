@@ -7,6 +7,8 @@ import type { EncoderPool } from './encoder-pool.ts'
 import type { TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
 import { tokenizerErrors } from './errors.ts'
 import type { SavedTokenizers } from './saved-tokenizers.ts'
+import { BadSource } from './source-files.ts'
+import type { WorkerBundles } from './worker-bundles.ts'
 
 /** How long a failure is remembered, milliseconds. @source routes facts 8 */
 const FAILED_LIFE_MS = 300_000
@@ -15,6 +17,7 @@ export interface RegistryParts {
   readonly config: TokenizersConfig
   readonly pool: Pick<EncoderPool, 'load'>
   readonly saved: SavedTokenizers
+  readonly bundles: Pick<WorkerBundles, 'isPossible' | 'fetch' | 'forget'>
   readonly log: Logger
   publish(tokenizers: readonly TokenizerRecord[]): Promise<void>
   /** Milliseconds. Default `Date.now`. */
@@ -27,6 +30,8 @@ interface Entry extends TokenizerPlace {
   message: string
   facts: TokenizerFacts | null
   failedAtMs: number
+  /** Where the files are that a worker gave. */
+  folder: string | null
 }
 
 export class Registry {
@@ -44,9 +49,7 @@ export class Registry {
 
   /** What threads may have to load. */
   places(): readonly TokenizerPlace[] {
-    return [...this.#entries.values()]
-      .filter(({ state }) => state !== 'failed')
-      .map(({ id, source, chatTemplatePath }) => ({ id, source, chatTemplatePath }))
+    return [...this.#entries.values()].filter(({ state }) => state !== 'failed').map(toPlace)
   }
 
   /** Begins to load those of the configuration and the saved ones. */
@@ -107,6 +110,7 @@ export class Registry {
     this.#entries.delete(entry.id)
     await this.#parts.saved.remove(entry.id)
     await this.#publish()
+    if (entry.folder !== null) await this.#parts.bundles.forget(entry.folder)
     const { name, id } = entry
     this.#parts.log.info(
       { tokenizer: name, tokenizer_id: id, principal: asker.principal, request_id: asker.requestId },
@@ -126,6 +130,7 @@ export class Registry {
       message: 'waits to be loaded',
       facts: null,
       failedAtMs: 0,
+      folder: null,
     }
     this.#entries.set(id, entry)
     const job = this.#load(entry, isSaved).finally(() => this.#jobs.delete(job))
@@ -141,7 +146,7 @@ export class Registry {
       await Promise.resolve()
       entry.state = 'processing'
       entry.message = 'is being loaded'
-      const facts = await pool.load(entry)
+      const facts = isSaved ? await pool.load(toPlace(entry)) : await this.#loadAnyhow(entry)
       const other = [...this.#entries.values()].find(
         ({ name, state }) => name === entry.name && state === 'completed',
       )
@@ -159,6 +164,29 @@ export class Registry {
       entry.failedAtMs = this.#now()
       if (!this.#isStopped)
         log.warn({ tokenizer: entry.name, reason: entry.message }, 'a tokenizer could not be loaded')
+    }
+  }
+
+  /** From this machine, else from a worker of the model. @throws BadSource */
+  async #loadAnyhow(entry: Entry): Promise<TokenizerFacts> {
+    const { pool, bundles } = this.#parts
+    let reason = 'no worker says where it is'
+    if (entry.source !== '') {
+      try {
+        return await pool.load(toPlace(entry))
+      } catch (error) {
+        if (!bundles.isPossible || this.#isStopped) throw error
+        reason = error instanceof Error ? error.message : String(error)
+      }
+    }
+    try {
+      entry.folder = await bundles.fetch(entry.name)
+      return await pool.load(toPlace(entry))
+    } catch (cause) {
+      if (entry.folder !== null) await bundles.forget(entry.folder)
+      entry.folder = null
+      const why = cause instanceof Error ? cause.message : String(cause)
+      throw new BadSource(`${reason}; no worker has one that can be used: ${why}`, { cause })
     }
   }
 
@@ -191,6 +219,10 @@ export class Registry {
     for (const [id, { state, failedAtMs }] of this.#entries)
       if (state === 'failed' && failedAtMs <= oldestMs) this.#entries.delete(id)
   }
+}
+
+function toPlace({ id, source, folder, chatTemplatePath }: Entry): TokenizerPlace {
+  return { id, source: folder ?? source, chatTemplatePath }
 }
 
 function toStatus({ id, state, message, facts }: Entry): TokenizerStatus {

@@ -42,20 +42,26 @@ const SILENT = new Set([
 ])
 const BODIES = ['body', 'alternate', 'defaultBlock']
 
-/** Functions that rewritten templates call, by name. */
-export const REWRITE_FUNCTIONS: ReadonlyMap<string, Value> = new Map([
-  ['weir_text', toFunctionValue(([value]) => toStringValue(toText(value)))],
-  ['weir_join', toFunctionValue(([left, right]) => toStringValue(toText(left) + toText(right)))],
-  ['weir_add', toFunctionValue(sumOf)],
-  ['weir_eq', toFunctionValue(([left, right]) => toBooleanValue(isEqual(left, right)))],
-  ['weir_ne', toFunctionValue(([left, right]) => toBooleanValue(!isEqual(left, right)))],
+type OwnFunction = (args: readonly Value[]) => Value
+
+const OWN: ReadonlyMap<string, OwnFunction> = new Map<string, OwnFunction>([
+  ['weir_text', ([value]) => (isString(value) ? value : toStringValue(toText(value)))],
+  ['weir_join', ([left, right]) => toStringValue(toText(left) + toText(right))],
+  ['weir_add', sumOf],
+  ['weir_eq', ([left, right]) => toBooleanValue(isEqual(left, right))],
+  ['weir_ne', ([left, right]) => toBooleanValue(!isEqual(left, right))],
   ...Object.keys(FILTERS).map(
-    (name) => [`weir_filter_${name}`, toFunctionValue((args) => runFilter(name, args))] as const,
+    (name) => [`weir_filter_${name}`, (args: readonly Value[]) => runFilter(name, args)] as const,
   ),
   ...Object.keys(METHODS).map(
-    (name) => [`weir_method_${name}`, toFunctionValue((args) => callOn(name, args))] as const,
+    (name) => [`weir_method_${name}`, (args: readonly Value[]) => callOn(name, args)] as const,
   ),
 ])
+
+/** Functions that rewritten templates call by name, where arguments have names or are spread. */
+export const REWRITE_FUNCTIONS: ReadonlyMap<string, Value> = new Map(
+  [...OWN].map(([name, run]) => [name, toFunctionValue(run)]),
+)
 
 /** Methods of strings only; a list's `count` or a mapping's member of that name is not meant. */
 function callOn(name: string, args: readonly Value[]): Value {
@@ -73,7 +79,19 @@ export function parseTemplate(template: string): Program {
   const rewriter = new Rewriter()
   const root = program as unknown as Node
   root.body = rewriter.statements(root.body as Node[], 0)
+  markLoops(root)
   return program
+}
+
+/** Loops whose body never asks for `loop` are spared its making. @returns whether this node asks for it */
+function markLoops(node: unknown): boolean {
+  if (Array.isArray(node)) return node.map(markLoops).includes(true)
+  if (node instanceof Map) return [...node].map(markLoops).includes(true)
+  if (!isNode(node)) return false
+  if (node.type === 'Identifier') return node.value === 'loop'
+  const asks = Object.values(node).map(markLoops).includes(true)
+  if (node.type === 'For') node.usesLoop = asks
+  return asks
 }
 
 class Rewriter {
@@ -190,12 +208,18 @@ function isWord(...sides: readonly Node[]): boolean {
 }
 
 function nameOfCall(node: Node): string | null {
+  if (node.type === 'OwnCall') return String(node.name)
   const callee = node.type === 'CallExpression' ? (node.callee as Node) : null
   return callee?.type === 'Identifier' ? String(callee.value) : null
 }
 
 function sumOf(parts: readonly Value[]): Value {
-  return parts.every(isString) ? toStringValue(parts.map(({ value }) => value).join('')) : parts.reduce(sum)
+  let text = ''
+  for (const part of parts) {
+    if (!isString(part)) return parts.reduce(sum)
+    text += part.value
+  }
+  return toStringValue(text)
 }
 
 const BINARY: Readonly<Record<string, string>> = {
@@ -205,7 +229,10 @@ const BINARY: Readonly<Record<string, string>> = {
   '!=': 'weir_ne',
 }
 
+const NAMED = new Set(['KeywordArgumentExpression', 'KeywordSpreadExpression', 'SpreadExpression'])
+
 function call(name: string, args: readonly Node[]): Node {
+  if (!args.some(({ type }) => NAMED.has(type))) return { type: 'OwnCall', name, call: OWN.get(name), args }
   const [node] = statementsOf(`{{ ${name}() }}`)
   node.args = args
   return node

@@ -1,5 +1,6 @@
 /** The loaded tokenizers as one serving thread uses them: encoding goes to control's threads, decoding stays here. */
 import type {
+  BundleSource,
   ChatPrompt,
   DecoderOptions,
   EncodedPrompt,
@@ -26,6 +27,8 @@ export class Service implements TokenizerService {
     reject: (error: unknown) => void
   }[] = []
   #tokenizers: readonly ServedTokenizer[] = []
+  /** Of the transports; asked on control. */
+  readonly bundles: BundleSource[] = []
 
   constructor(host: Pick<Host, 'command'>) {
     this.#host = host
@@ -53,6 +56,10 @@ export class Service implements TokenizerService {
 
   async status(nameOrId: string): Promise<{ state: TokenizerState; message: string } | undefined> {
     return (await this.#host.command(StatusOfTokenizer, nameOrId)) ?? undefined
+  }
+
+  bundlesFrom(source: BundleSource): void {
+    this.bundles.push(source)
   }
 
   /** Texts of one turn of the loop go in one message. @throws tokenizer_busy, tokenization_failed, chat_template_failed */

@@ -19,14 +19,18 @@ const IntegerMaker = classOf('i', 1)
 const FloatMaker = classOf('d', 0.5)
 const BooleanMaker = classOf('b', true)
 const ArrayMaker = classOf('a', [])
+const MappingMaker = classOf('o', {})
 const FunctionMaker = classOf('f', () => null)
 export const NONE: Value = scope.set('n', null)
 export const UNDEFINED: Value = scope.lookupVariable('none of the above')
 
 export const toStringValue = (text: string): Value => new StringMaker(text)
 export const toIntegerValue = (number: number): Value => new IntegerMaker(number)
-export const toBooleanValue = (truth: boolean): Value => new BooleanMaker(truth)
+const TRUE = new BooleanMaker(true)
+const FALSE = new BooleanMaker(false)
+export const toBooleanValue = (truth: boolean): Value => (truth ? TRUE : FALSE)
 export const toArrayValue = (items: readonly Value[]): Value => new ArrayMaker(items)
+export const toMappingValue = (members: ReadonlyMap<string, Value>): Value => new MappingMaker(members)
 export const toFunctionValue = (call: (args: readonly Value[]) => Value): Value => new FunctionMaker(call)
 
 export const isString = (value: Value | undefined): value is Value & { value: string } =>
@@ -35,7 +39,13 @@ export const isList = (value: Value | undefined): value is Value & { value: Valu
   value?.type === 'ArrayValue' || value?.type === 'TupleValue'
 export const isMapping = (value: Value | undefined): value is Value & { value: Map<string, Value> } =>
   value?.type === 'ObjectValue'
-export const isTrue = (value: Value): boolean => value.__bool__().value
+
+export function isTrue(value: Value): boolean {
+  if (value.type === 'BooleanValue') return value.value as boolean
+  if (value.type === 'StringValue') return value.value !== ''
+  if (value.type === 'UndefinedValue' || value.type === 'NullValue') return false
+  return value.__bool__().value
+}
 
 /** Arguments by place and by name. */
 export function splitArguments(args: readonly Value[]): {

@@ -58,6 +58,14 @@ export class TokenTable {
     return this.#bytes.subarray(id === 0 ? 0 : this.#ends[id - 1], this.#ends[id])
   }
 
+  /** Whether a piece is made of these bytes. */
+  equals(id: number, bytes: Uint8Array, start: number, end: number): boolean {
+    const first = id === 0 ? 0 : this.#ends[id - 1]
+    if (this.#ends[id] - first !== end - start) return false
+    for (let at = start; at < end; at++) if (this.#bytes[first - start + at] !== bytes[at]) return false
+    return true
+  }
+
   /** Of ids for which `isWhole` is true. */
   text(id: number): string {
     const known = this.#texts[id]

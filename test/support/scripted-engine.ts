@@ -50,6 +50,8 @@ export interface ScriptedEngineOptions {
   readonly health?: Record<string, unknown>
   readonly embedding?: (ids: readonly number[]) => readonly number[]
   readonly port?: number
+  /** Of GetTokenizer, each a message. */
+  readonly tokenizer?: readonly { readonly data?: Buffer; readonly sha256?: string }[]
 }
 
 type Script = (call: GenerateCall) => readonly Step[]
@@ -132,6 +134,16 @@ export class ScriptedEngine {
       all.StopProfile,
       unary(() => common.encodeProfileResponse({ success: true })),
     )
+    const { tokenizer } = this.#options
+    if (tokenizer !== undefined)
+      add(
+        all.GetTokenizer,
+        (call: ServerWritableStream<Buffer, Buffer>) => {
+          for (const chunk of tokenizer) call.write(common.encodeGetTokenizerChunk(chunk))
+          call.end()
+        },
+        true,
+      )
     if (this.#options.embedding !== undefined)
       add(
         all.Embed,

@@ -1,11 +1,11 @@
 /** The tokenizer contract: text to token ids and back, for whoever talks to engines in tokens or counts them. */
-import { token } from '#kernel'
+import { token, type WorkerEntry } from '#kernel'
 
 /** A tokenizer to load. */
 export interface TokenizerRequest {
   /** What it is found by, such as the id of a model. */
   readonly name: string
-  /** A folder or a file on this machine; nothing is ever downloaded. */
+  /** A folder or a file on this machine; empty where only workers may have it. Nothing comes from elsewhere. */
   readonly source: string
   /** A Jinja template in place of the one that comes with the tokenizer. */
   readonly chatTemplatePath?: string
@@ -91,6 +91,25 @@ export interface LoadedTokenizer {
   openDecoder(options?: DecoderOptions): TokenDecoder
 }
 
+/** What a fetch of a bundle must keep to. */
+export interface BundleLimits {
+  /** Of the archive. */
+  readonly maxBytes: number
+  /** Milliseconds, for the whole stream. */
+  readonly timeoutMs: number
+}
+
+/** Workers that serve the files of their tokenizer, as one zip archive. Asked on control only. */
+export interface BundleSource {
+  /** True for workers that may have one. */
+  covers(worker: WorkerEntry): boolean
+  /**
+   * Writes the archive to a new file, and checks it as far as the worker tells how.
+   * @throws Error with the reason; what was written stays then
+   */
+  fetch(worker: WorkerEntry, file: string, limits: BundleLimits): Promise<void>
+}
+
 export interface TokenizerService {
   /** By name (a model's id) first, then by id. Undefined when it is not there, or not loaded yet. */
   find(nameOrId: string): LoadedTokenizer | undefined
@@ -100,6 +119,8 @@ export interface TokenizerService {
   ensure(request: TokenizerRequest): Promise<void>
   /** Undefined when nothing of that name was asked for. */
   status(nameOrId: string): Promise<{ readonly state: TokenizerState; readonly message: string } | undefined>
+  /** Where tokenizers come from that this machine does not have. Of the plugin of a transport, while it registers. */
+  bundlesFrom(source: BundleSource): void
 }
 
 export const Tokenizers = token<TokenizerService>('tokenizers')

@@ -1,0 +1,161 @@
+/**
+ * Runs rewritten templates: what chats are made of — texts, members, conditions, loops and our own calls — without the
+ * engine's copies; all else is left to the engine. The value of a template is the same either way.
+ */
+import { Environment, Interpreter } from '@huggingface/jinja'
+import type { Node } from './rewrite-template.ts'
+import {
+  isList,
+  isTrue,
+  NONE,
+  toBooleanValue,
+  toIntegerValue,
+  toMappingValue,
+  toStringValue,
+  UNDEFINED,
+  type Value,
+} from './template-values.ts'
+
+/** Of the engine, what is used here: its declarations cannot be resolved by this project's rules. */
+interface Scope {
+  readonly parent?: Scope
+  readonly variables: ReadonlyMap<string, Value>
+  setVariable(name: string, value: Value): void
+}
+interface EngineInterpreter {
+  evaluate(statement: unknown, scope: Scope): Value
+  run(program: unknown): Value
+}
+const EngineInterpreter: new (scope: Scope) => EngineInterpreter = Interpreter
+const EngineScope: new (parent?: Scope) => Scope = Environment
+
+export class TemplateInterpreter extends EngineInterpreter {
+  override evaluate(statement: unknown, scope: Scope): Value {
+    if (statement === undefined || statement === null) return UNDEFINED
+    return this.#evaluate(statement as Node, scope) ?? super.evaluate(statement, scope)
+  }
+
+  /** Null for what the engine does itself. */
+  #evaluate(node: Node, scope: Scope): Value | null {
+    switch (node.type) {
+      case 'StringLiteral':
+        node.made ??= toStringValue(node.value as string)
+        return node.made as Value
+      case 'IntegerLiteral':
+        node.made ??= toIntegerValue(node.value as number)
+        return node.made as Value
+      case 'Identifier':
+        return find(node.value as string, scope)
+      case 'MemberExpression':
+        return this.#member(node, scope)
+      case 'OwnCall':
+        return (node.call as (args: readonly Value[]) => Value)(
+          (node.args as Node[]).map((argument) => this.#value(argument, scope)),
+        )
+      case 'BinaryExpression':
+        return this.#choice(node, scope)
+      case 'UnaryExpression':
+        if ((node.operator as { value: string }).value !== 'not') return null
+        return toBooleanValue(!isTrue(this.#value(node.argument, scope)))
+      case 'Ternary':
+        return this.#value(isTrue(this.#value(node.condition, scope)) ? node.trueExpr : node.falseExpr, scope)
+      case 'If':
+        return toStringValue(
+          this.#block(isTrue(this.#value(node.test, scope)) ? node.body : node.alternate, scope),
+        )
+      case 'For':
+        return this.#loop(node, scope)
+      case 'Set':
+        return this.#set(node, scope)
+      case 'Program':
+        return toStringValue(this.#block(node.body, scope))
+      default:
+        return null
+    }
+  }
+
+  #value(node: unknown, scope: Scope): Value {
+    return this.evaluate(node, scope)
+  }
+
+  #block(statements: unknown, scope: Scope): string {
+    let text = ''
+    for (const statement of statements as Node[]) {
+      const value = this.#value(statement, scope)
+      if (value.type === 'StringValue') text += value.value
+      else if (value.type !== 'NullValue' && value.type !== 'UndefinedValue') text += value.toString()
+    }
+    return text
+  }
+
+  #member(node: Node, scope: Scope): Value | null {
+    const property = node.property as Node
+    if (node.computed === true && property.type !== 'StringLiteral' && property.type !== 'IntegerLiteral')
+      return null
+    const object = node.object as Node
+    // What the engine evaluates again has to be free of effects.
+    if (object.type !== 'Identifier' && object.type !== 'MemberExpression') return null
+    const holder = this.#value(object, scope)
+    if (property.type === 'IntegerLiteral')
+      return isList(holder) ? (holder.value.at(property.value as number) ?? UNDEFINED) : null
+    if (holder.type !== 'ObjectValue' && holder.type !== 'NamespaceValue') return null
+    return (holder.value as ReadonlyMap<string, Value>).get(property.value as string) ?? null
+  }
+
+  /** `and` and `or`. */
+  #choice(node: Node, scope: Scope): Value | null {
+    const operator = (node.operator as { value: string }).value
+    if (operator !== 'and' && operator !== 'or') return null
+    const left = this.#value(node.left, scope)
+    return isTrue(left) === (operator === 'and') ? this.#value(node.right, scope) : left
+  }
+
+  #set(node: Node, scope: Scope): Value | null {
+    const assignee = node.assignee as Node
+    if (assignee.type !== 'Identifier' || !node.value) return null
+    scope.setVariable(assignee.value as string, this.#value(node.value, scope))
+    return NONE
+  }
+
+  /** One scope for all items, as the engine has it. */
+  #loop(node: Node, outer: Scope): Value | null {
+    const variable = node.loopvar as Node
+    if ((node.iterable as Node).type === 'SelectExpression' || variable.type !== 'Identifier') return null
+    const scope = new EngineScope(outer)
+    const iterable = this.#value(node.iterable, scope)
+    if (!isList(iterable)) throw new Error(`a loop needs a list: got ${iterable.type}`)
+    const items = iterable.value
+    let text = ''
+    for (let place = 0; place < items.length; place++) {
+      if (node.usesLoop !== false) scope.setVariable('loop', loopValue(items, place))
+      scope.setVariable(variable.value as string, items[place])
+      text += this.#block(node.body, scope)
+    }
+    return toStringValue(items.length === 0 ? this.#block(node.defaultBlock, scope) : text)
+  }
+}
+
+function find(name: string, from: Scope): Value {
+  for (let scope: Scope | undefined = from; scope !== undefined; scope = scope.parent) {
+    const value = scope.variables.get(name)
+    if (value !== undefined) return value
+  }
+  return UNDEFINED
+}
+
+function loopValue(items: readonly Value[], place: number): Value {
+  const left = items.length - place
+  return toMappingValue(
+    new Map([
+      ['index', toIntegerValue(place + 1)],
+      ['index0', toIntegerValue(place)],
+      ['revindex', toIntegerValue(left)],
+      ['revindex0', toIntegerValue(left - 1)],
+      ['first', toBooleanValue(place === 0)],
+      ['last', toBooleanValue(left === 1)],
+      ['length', toIntegerValue(items.length)],
+      ['previtem', items[place - 1] ?? UNDEFINED],
+      ['nextitem', items[place + 1] ?? UNDEFINED],
+    ]),
+  )
+}
