@@ -22,6 +22,7 @@ export const catalog: PluginCatalog = {
   postgres: () => import('./postgres/index.ts'),
   proxy: () => import('./proxy/index.ts'),
   responses: () => import('./responses/index.ts'),
+  'responses-engine': () => import('./responses-engine/index.ts'),
   sim: () => import('./sim/index.ts'),
   storage: () => import('./storage/index.ts'),
   tokenizers: () => import('./tokenizers/index.ts'),

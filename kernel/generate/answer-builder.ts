@@ -90,6 +90,8 @@ export class AnswerBuilder {
         choice.reason = event.reason
         choice.matchedStop = event.matchedStop
         return
+      // Formats without the notion have no place for it.
+      case 'native_item':
       case 'tool_call_done':
         return
     }

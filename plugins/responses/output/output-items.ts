@@ -5,6 +5,7 @@
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
 import { newItemId } from '../item-ids.ts'
 import type { Frames } from './frames.ts'
+import { NativeItem } from './native-item.ts'
 import { FunctionItem, MessageItem, type OpenItem, type OutputWishes, ReasoningItem } from './open-items.ts'
 import { ApprovalItem, BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
 
@@ -67,6 +68,10 @@ export class OutputItems {
         return
       case 'approval_requested':
         this.#begin(event.index, new ApprovalItem(event, this.#frames))
+        this.#end(event.index, event)
+        return
+      case 'native_item':
+        this.#begin(event.index, new NativeItem(event, this.#frames))
         this.#end(event.index, event)
         return
       case 'item_done':

@@ -64,6 +64,8 @@ export interface CreateRequest {
   readonly topLogprobs: number | undefined
   readonly user: string | undefined
   readonly cacheKey: string | undefined
+  /** As it came. */
+  readonly body: Json
   /** Members of the reply that say again what was asked for, with every default filled in. */
   readonly echo: Json
 }
@@ -120,6 +122,7 @@ export function readCreateRequest(body: unknown): CreateRequest {
     topLogprobs,
     user,
     cacheKey,
+    body,
     echo: {
       background,
       instructions,

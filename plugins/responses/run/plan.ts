@@ -11,13 +11,18 @@ import type {
   HistoryItem,
   HistoryProblem,
   HistoryService,
+  Host,
   ListedServer,
   LoadedHistory,
+  ToolLoopService,
+  WorkerEntry,
 } from '#kernel'
 import { responsesErrors } from '../errors.ts'
+import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import { toMessages } from '../prompt/to-messages.ts'
-import { type InputItem, type ItemReference, readInputItems } from '../read/read-items.ts'
+import { toNativeItems } from '../prompt/to-native-items.ts'
+import { FOREIGN, type InputItem, type ItemReference, readInputItems } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { toPlainChoice } from '../read/read-tool-choice.ts'
 
@@ -32,6 +37,8 @@ export interface Plan {
   readonly origins: ReadonlyMap<string, CallOrigin>
   /** History and new input. */
   readonly context: readonly HistoryItem[]
+  /** Only these workers; null for all. */
+  readonly accepts: ((worker: WorkerEntry) => boolean) | null
   /** Of the conversation, until the response has ended. */
   readonly lock: ConversationLock | null
 }
@@ -43,7 +50,9 @@ export interface RememberedTurn {
 }
 
 export interface PlanParts {
+  readonly host: Pick<Host, 'balance'>
   readonly history: HistoryService | undefined
+  readonly toolLoop: ToolLoopService | undefined
   readonly seal: TextSeal
 }
 
@@ -191,7 +200,7 @@ function replaceReferences(
 }
 
 function toPlan(
-  { seal }: PlanParts,
+  parts: PlanParts,
   tenant: string,
   request: CreateRequest,
   before: readonly HistoryItem[],
@@ -203,22 +212,50 @@ function toPlan(
   // Calls that wait for these answers are run, or refused, by the tool loop.
   const told = approvals.length === 0 ? input : input.filter(({ type }) => type !== 'mcp_approval_response')
   const context = before.length === 0 ? input : [...before, ...input]
-  const { messages, origins } = toMessages(
-    request.instructions,
-    before.length === 0 ? told : [...before, ...told],
-    { open: (sealed) => seal.open(tenant, sealed) },
-  )
+  const prompt = before.length === 0 ? told : [...before, ...told]
+  const unsealer = { open: (sealed: string) => parts.seal.open(tenant, sealed) }
+  const { messages, origins } = toMessages(request.instructions, prompt, unsealer)
+  const generation = toGeneration(request, messages)
+  const { workers, needsNative } = nativeWorkers(parts, request, input)
+  const native =
+    workers === 0
+      ? undefined
+      : nativeRequest({
+          body: request.body,
+          messageCount: messages.length,
+          items: () => toNativeItems(prompt, unsealer),
+          runs: (type) => parts.toolLoop?.hasBuiltIn(type, tenant) === true,
+        })
   return {
     tenant,
     request,
     input,
-    generation: toGeneration(request, messages),
+    generation: native === undefined ? generation : { ...generation, native },
     approvals,
     listed: listedIn(before),
     origins,
     context,
+    accepts: needsNative ? speaksResponses : null,
     lock,
   }
+}
+
+/**
+ * How many workers of the model speak the format themselves, and whether nobody else will do.
+ * @throws unsupported_item_type (400) when there is none
+ */
+function nativeWorkers(
+  { host: { balance } }: PlanParts,
+  { model }: CreateRequest,
+  input: readonly HistoryItem[],
+): { workers: number; needsNative: boolean } {
+  let workers = 0
+  for (const worker of balance.workersOf(balance.canonicalModel(model)))
+    if (speaksResponses(worker)) workers += 1
+  const foreign = input.findIndex(({ type }) => FOREIGN.has(type))
+  if (foreign >= 0 && workers === 0)
+    throw responsesErrors.unsupported_item_type.with({ param: `input[${foreign}].type` }, input[foreign].type)
+  return { workers, needsNative: foreign >= 0 }
 }
 
 function answersOf(

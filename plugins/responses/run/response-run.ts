@@ -166,6 +166,7 @@ export class ResponseRun {
     const { host, toolLoop } = this.#parts
     const { generation, request, approvals, listed, origins } = this.#plan
     const { stream } = this.#options
+    const accepts = this.#plan.accepts ?? undefined
     const listener = { onEvent: (event: ToolLoopEvent) => this.#onEvent(event) }
     const gatewayTools = request.tools.gateway
     if (toolLoop !== undefined && (gatewayTools.length > 0 || approvals.length > 0))
@@ -180,12 +181,17 @@ export class ResponseRun {
           origins,
           limits: { maxToolCalls: request.maxToolCalls, atLimit: 'answer' },
           stream,
+          accepts,
         },
         listener,
       )
     const mcp = gatewayTools.find(({ kind }) => kind === 'mcp')
     if (mcp !== undefined) throw responsesErrors.tool_not_available.with({ param: mcp.param }, 'mcp')
-    return host.generations.open(this.#ctx, generation, { stream, listener: new PlainTurn(listener) })
+    return host.generations.open(this.#ctx, generation, {
+      stream,
+      accepts,
+      listener: new PlainTurn(listener),
+    })
   }
 
   #onEvent(event: ToolLoopEvent): void {

@@ -1,0 +1,16 @@
+/** Generations over workers that speak Responses themselves. */
+import { definePlugin } from '#kernel'
+import { responsesEngineConfig } from './config.ts'
+import { responsesEngine } from './responses-engine.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'responses-engine',
+    version: '0.1.0',
+    description: 'Generations over HTTP workers that speak the Responses format',
+    config: responsesEngineConfig,
+  },
+  register(host, config) {
+    host.engine(responsesEngine(config))
+  },
+})
