@@ -1,10 +1,11 @@
 /** The responses plugin: the stateful responses API over any worker. */
-import { definePlugin, type GatewayError, History, type RequestFacts, ToolLoop } from '#kernel'
+import { definePlugin, type GatewayError, History, type RequestFacts, Tokenizers, ToolLoop } from '#kernel'
 import { BackgroundRunner } from './background/background-runner.ts'
 import { Cancellation, CancelTopic } from './background/cancellation.ts'
 import { compactRoute } from './compact.ts'
 import { responsesConfig } from './config.ts'
 import { responsesErrorFormat, socketErrorFormat } from './error-format.ts'
+import { inputTokensRoute } from './input-tokens.ts'
 import { SHARED_KEY_BYTES, sharedKey, TextSeal } from './prompt/sealed-text.ts'
 import { createRoute } from './routes.ts'
 import type { ResponseRun } from './run/response-run.ts'
@@ -18,7 +19,7 @@ export default definePlugin({
     name: 'responses',
     version: '0.1.0',
     description: 'The responses API: state on the server, tools on the server, streams that resume.',
-    usesOptionally: [History, ToolLoop],
+    usesOptionally: [History, Tokenizers, ToolLoop],
     config: responsesConfig,
   },
   register(host, config) {
@@ -43,6 +44,7 @@ export default definePlugin({
     const runner = history === undefined ? null : new BackgroundRunner(parts, history)
     host.route(createRoute(parts, errors, () => runner?.poke()))
     host.route(compactRoute(parts, errors))
+    host.route(inputTokensRoute({ ...parts, tokenizers: host.find(Tokenizers) }, errors))
     host.socket(responsesSocket(parts, socketErrorFormat(lastFrames)))
     for (const route of storedRoutes(parts, errors)) host.route(route)
     return {
