@@ -11,9 +11,9 @@ afterEach(() => {
 
 const TERMINAL = new Set(['response.completed', 'response.incomplete', 'response.failed'])
 
-export async function connect(url: string, model = 'test-model') {
+export async function connect(url: string, model = 'test-model', key = 'x') {
   const ws = new WebSocket(`${url.replace('http', 'ws')}/v1/responses`, {
-    headers: { authorization: 'Bearer x' },
+    headers: { authorization: `Bearer ${key}` },
   })
   closers.push(() => ws.terminate())
   const messages: Reply[] = []
