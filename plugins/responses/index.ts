@@ -35,6 +35,7 @@ export default definePlugin({
       cancellation: new Cancellation(history, live, host.topic(CancelTopic)),
       history,
       toolLoop: host.find(ToolLoop),
+      tokenizers: host.find(Tokenizers),
       seal: new TextSeal(
         key === null ? sharedKey(host.shared('seal-key', SHARED_KEY_BYTES)) : Buffer.from(key),
       ),
@@ -44,7 +45,7 @@ export default definePlugin({
     const runner = history === undefined ? null : new BackgroundRunner(parts, history)
     host.route(createRoute(parts, errors, () => runner?.poke()))
     host.route(compactRoute(parts, errors))
-    host.route(inputTokensRoute({ ...parts, tokenizers: host.find(Tokenizers) }, errors))
+    host.route(inputTokensRoute(parts, errors))
     host.socket(responsesSocket(parts, socketErrorFormat(lastFrames)))
     for (const route of storedRoutes(parts, errors)) host.route(route)
     return {

@@ -1,16 +1,14 @@
 /** POST /v1/responses/input_tokens: what a create request of the same body would have as its prompt. @source responses facts 1.11 */
 import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { responsesErrors } from './errors.ts'
-import { type CountParts, countTokens } from './prompt/prompt-tokens.ts'
+import { countTokens } from './prompt/prompt-tokens.ts'
 import { isObject } from './read/fields.ts'
 import { failures } from './routes.ts'
 import { makePlan } from './run/plan.ts'
 import { readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
 import { CreateBody } from './wire.ts'
 
-type Parts = ServeParts & CountParts
-
-export function inputTokensRoute(parts: Parts, errors: ErrorFormat): RouteDefinition {
+export function inputTokensRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
   return {
     method: 'POST',
     path: '/v1/responses/input_tokens',
@@ -36,7 +34,7 @@ export function inputTokensRoute(parts: Parts, errors: ErrorFormat): RouteDefini
   }
 }
 
-async function inputTokens(parts: Parts, ctx: RequestContext): Promise<void> {
+async function inputTokens(parts: ServeParts, ctx: RequestContext): Promise<void> {
   const body = ctx.bodyJson()
   if (!isObject(body)) throw responsesErrors.invalid_type('the body', 'a JSON object')
   // Nothing is kept, so no conversation has to be locked.

@@ -1,5 +1,5 @@
 /** Two built gateways on one PostgreSQL: what one has begun, the other goes on with; and what becomes of it when one, or the store, is gone. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 import { CHAT, chunk, says } from '../support/chat-says.ts'
 import { type PostgresServer, postgresSkipReason, startPostgres } from '../support/postgres-server.ts'
@@ -14,15 +14,24 @@ const model = 'test-model'
 const PATH = '/v1/responses'
 let server: PostgresServer
 let worker: ScriptedWorker
+let one: BuiltGateway
+let two: BuiltGateway
 
 describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
-  beforeEach(async () => {
+  // Both live through the whole file; the last tests take first one gateway away, then the store.
+  beforeAll(async () => {
     server = await startPostgres()
     worker = await startScriptedWorker({ models: [model] })
-    worker.script(CHAT, says('hello there'))
-  }, 60_000)
+    one = await open()
+    two = await open()
+  }, 120_000)
 
-  afterEach(async () => {
+  beforeEach(() => {
+    worker.requests.length = 0
+    worker.script(CHAT, says('hello there'))
+  })
+
+  afterAll(async () => {
     await stopCommands()
     await worker?.close()
     await server?.remove()
@@ -74,7 +83,6 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   }
 
   test('responses 8 #64: what one has stored, the other chains, lists, shows and deletes at once', async () => {
-    const [one, two] = await Promise.all([open(), open()])
     let previous: string | undefined
     for (let turn = 0; turn < 6; turn += 1) {
       const gateway = turn % 2 === 0 ? one : two
@@ -100,7 +108,6 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   }, 90_000)
 
   test('responses 3.9: a response that runs in one is followed in the other, and taken up again in the middle', async () => {
-    const [one, two] = await Promise.all([open(), open()])
     const letGo = held()
     const { id } = await ask(one, 'POST', PATH, { input: 'hi', background: true })
     const first = openSse(`${two.url}${PATH}/${id}?stream=true`)
@@ -120,7 +127,6 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   }, 90_000)
 
   test('responses 5.3: a response that runs in one is cancelled in the other, and its worker stops', async () => {
-    const [one, two] = await Promise.all([open(), open()])
     const letGo = held()
     const { id } = await ask(one, 'POST', PATH, { input: 'hi', background: true })
     const request = await worker.received(CHAT)
@@ -132,7 +138,6 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   }, 90_000)
 
   test('responses 8 #83: one that is killed in the middle leaves what it has acknowledged, and an honest end', async () => {
-    const [one, two] = await Promise.all([open(), open()])
     const kept = await ask(one, 'POST', PATH, { input: 'kept' })
     const letGo = held()
     const { id } = await ask(one, 'POST', PATH, { input: 'hi', background: true })
@@ -151,7 +156,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   }, 90_000)
 
   test('responses 8 #86, 4.9: PostgreSQL gone for ten seconds of load: documented errors, nothing lost, recovery by itself', async () => {
-    const gateway = await open()
+    const gateway = two
     const acknowledged: string[] = []
     const failures = new Map<string, number>()
     let isOver = false

@@ -9,6 +9,7 @@ import {
 } from '#kernel'
 import { toResponseError } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
+import { compacted } from '../run/auto-compact.ts'
 import { makePlan, type Plan } from '../run/plan.ts'
 import { toWireUsage } from '../run/reply-object.ts'
 import { ResponseRun } from '../run/response-run.ts'
@@ -169,7 +170,7 @@ export class BackgroundRunner {
         ctx.send(204, null, '')
         return
       }
-      plan = await this.#planWhenFree(tenant, record)
+      plan = await compacted(this.#parts, ctx, await this.#planWhenFree(tenant, record))
     } catch (error) {
       await this.#fail(job, error)
       ctx.fail(error)

@@ -9,17 +9,26 @@ export class NativeItem implements OpenItem {
   readonly #frames: ItemFrames
   readonly #item: HistoryItem
 
-  constructor({ index, item }: Extract<ToolLoopEvent, { type: 'native_item' }>, frames: Frames | null) {
+  /** @param item whole, and of our own making */
+  constructor(index: number, item: HistoryItem, frames: Frames | null) {
+    this.#frames = new ItemFrames(index, item.id, frames)
+    this.#item = item
+  }
+
+  /** The worker's own id is for the worker alone, when the item goes back to it. */
+  static of(
+    { index, item }: Extract<ToolLoopEvent, { type: 'native_item' }>,
+    frames: Frames | null,
+  ): NativeItem {
     const type = String(item.type)
-    const id = newItemId(type)
-    this.#frames = new ItemFrames(index, id, frames)
-    // The worker's own id is for the worker alone, when the item goes back to it.
-    this.#item = {
-      ...withoutPrivate(item as HistoryItem),
-      id,
+    const known = withoutPrivate(item as HistoryItem)
+    const whole = {
+      ...known,
+      id: newItemId(type),
       type,
       ...(typeof item.id === 'string' && { _workerId: item.id }),
     }
+    return new NativeItem(index, whole, frames)
   }
 
   begin(): void {

@@ -71,7 +71,7 @@ export class OutputItems {
         this.#end(event.index, event)
         return
       case 'native_item':
-        this.#begin(event.index, new NativeItem(event, this.#frames))
+        this.#begin(event.index, NativeItem.of(event, this.#frames))
         this.#end(event.index, event)
         return
       case 'item_done':
@@ -84,6 +84,14 @@ export class OutputItems {
       case 'hidden_call':
         if (event.tool.kind === 'mcp') this.#hide(event, event.tool.label, event.tool.name)
     }
+  }
+
+  /** An item that is whole from the beginning. */
+  addWhole(index: number, item: HistoryItem): void {
+    const whole = new NativeItem(index, item, this.#frames)
+    whole.begin()
+    this.#done[index] = whole.end()
+    this.#onDone?.()
   }
 
   /** Items that have ended, in order; of those under way what there is of them, as incomplete. */

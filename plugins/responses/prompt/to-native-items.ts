@@ -4,6 +4,7 @@
  */
 import type { HistoryItem } from '#kernel'
 import type { Json } from '../read/fields.ts'
+import { summaryOf } from './compacted.ts'
 import type { Unsealer } from './to-messages.ts'
 
 const BUILT_IN = new Map([
@@ -30,7 +31,7 @@ function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer
     case 'reasoning':
       return [toReasoning(item, unsealer)]
     case 'compaction': {
-      const { text } = unsealer.open(String(item.encrypted_content))
+      const { text } = summaryOf(item, unsealer)
       const content = [{ type: 'input_text', text: `Summary of the conversation so far:\n${text}` }]
       return [{ type: 'message', role: 'user', content }]
     }

@@ -121,13 +121,18 @@ function readItem(item: unknown, path: string): InputItem {
         encrypted_content: requireString(item, 'encrypted_content', `${path}.encrypted_content`),
       }
     default:
-      if (FOREIGN.has(type)) return { ...item, ...head(item, type, path) }
+      if (FOREIGN.has(type)) return { ...withoutOwn(item), ...head(item, type, path) }
       throw responsesErrors.unknown_input_type.with(
         { param: `${path}.type`, code: 'json_parse_error' },
         `${path}.type`,
         shown(type),
       )
   }
+}
+
+/** Members that begin so are the gateway's. */
+function withoutOwn(item: Json): Json {
+  return Object.fromEntries(Object.entries(item).filter(([name]) => !name.startsWith('_')))
 }
 
 /** Of an item that does not say: a message has a role, anything else with an id is a reference. */

@@ -8,6 +8,7 @@ import type {
   ChatMessage,
   ConversationLock,
   GenerationRequest,
+  GenerationUsage,
   HistoryItem,
   HistoryProblem,
   HistoryService,
@@ -18,9 +19,10 @@ import type {
   WorkerEntry,
 } from '#kernel'
 import { responsesErrors } from '../errors.ts'
+import { withoutCovered } from '../prompt/compacted.ts'
 import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'
-import { toMessages } from '../prompt/to-messages.ts'
+import { toMessages, type Unsealer } from '../prompt/to-messages.ts'
 import { toNativeItems } from '../prompt/to-native-items.ts'
 import { FOREIGN, type InputItem, type ItemReference, readInputItems } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
@@ -37,10 +39,20 @@ export interface Plan {
   readonly origins: ReadonlyMap<string, CallOrigin>
   /** History and new input. */
   readonly context: readonly HistoryItem[]
+  /** Of what was too long for the model, made for this turn. */
+  readonly compaction: Compaction | null
   /** Only these workers; null for all. */
   readonly accepts: ((worker: WorkerEntry) => boolean) | null
   /** Of the conversation, until the response has ended. */
   readonly lock: ConversationLock | null
+}
+
+/** A summary in place of the items before this turn. */
+export interface Compaction {
+  /** Of the output, the first of all. */
+  readonly item: HistoryItem
+  /** What it took to make it. */
+  readonly usage: GenerationUsage | null
 }
 
 /** What a socket remembers of its last response. */
@@ -212,50 +224,65 @@ function toPlan(
   // Calls that wait for these answers are run, or refused, by the tool loop.
   const told = approvals.length === 0 ? input : input.filter(({ type }) => type !== 'mcp_approval_response')
   const context = before.length === 0 ? input : [...before, ...input]
-  const prompt = before.length === 0 ? told : [...before, ...told]
-  const unsealer = { open: (sealed: string) => parts.seal.open(tenant, sealed) }
-  const { messages, origins } = toMessages(request.instructions, prompt, unsealer)
-  const generation = toGeneration(request, messages)
-  const { workers, needsNative } = nativeWorkers(parts, request, input)
-  const native =
-    workers === 0
-      ? undefined
-      : nativeRequest({
-          body: request.body,
-          messageCount: messages.length,
-          items: () => toNativeItems(prompt, unsealer),
-          runs: (type) => parts.toolLoop?.hasBuiltIn(type, tenant) === true,
-        })
+  const whole = before.length === 0 ? told : [...before, ...told]
+  const unsealer = unsealerOf(parts, tenant)
+  const prompt = withoutCovered(whole, unsealer)
+  const needsNative = refuseForeign(parts, request, input)
   return {
     tenant,
     request,
     input,
-    generation: native === undefined ? generation : { ...generation, native },
+    ...toTurn(parts, tenant, request, prompt),
     approvals,
     listed: listedIn(before),
-    origins,
     context,
+    compaction: null,
     accepts: needsNative ? speaksResponses : null,
     lock,
   }
 }
 
-/**
- * How many workers of the model speak the format themselves, and whether nobody else will do.
- * @throws unsupported_item_type (400) when there is none
- */
-function nativeWorkers(
+/** What the model is asked, made of the items. @throws as `toMessages` */
+export function toTurn(
+  parts: PlanParts,
+  tenant: string,
+  request: CreateRequest,
+  items: readonly HistoryItem[],
+): Pick<Plan, 'generation' | 'origins'> {
+  const unsealer = unsealerOf(parts, tenant)
+  const { messages, origins } = toMessages(request.instructions, items, unsealer)
+  const generation = toGeneration(request, messages)
+  if (!workersOf(parts, request).some(speaksResponses)) return { generation, origins }
+  const native = nativeRequest({
+    body: request.body,
+    messageCount: messages.length,
+    items: () => toNativeItems(items, unsealer),
+    runs: (type) => parts.toolLoop?.hasBuiltIn(type, tenant) === true,
+  })
+  return { generation: { ...generation, native }, origins }
+}
+
+export function unsealerOf({ seal }: PlanParts, tenant: string): Unsealer {
+  return { open: (sealed) => seal.open(tenant, sealed) }
+}
+
+export function workersOf(
   { host: { balance } }: PlanParts,
   { model }: CreateRequest,
-  input: readonly HistoryItem[],
-): { workers: number; needsNative: boolean } {
-  let workers = 0
-  for (const worker of balance.workersOf(balance.canonicalModel(model)))
-    if (speaksResponses(worker)) workers += 1
+): readonly WorkerEntry[] {
+  return balance.workersOf(balance.canonicalModel(model))
+}
+
+/**
+ * @returns true when only workers that speak the format themselves will do
+ * @throws unsupported_item_type (400) when there is none
+ */
+function refuseForeign(parts: PlanParts, request: CreateRequest, input: readonly HistoryItem[]): boolean {
   const foreign = input.findIndex(({ type }) => FOREIGN.has(type))
-  if (foreign >= 0 && workers === 0)
-    throw responsesErrors.unsupported_item_type.with({ param: `input[${foreign}].type` }, input[foreign].type)
-  return { workers, needsNative: foreign >= 0 }
+  if (foreign < 0) return false
+  if (workersOf(parts, request).some(speaksResponses)) return true
+  const param = `input[${foreign}].type`
+  throw responsesErrors.unsupported_item_type.with({ param }, input[foreign].type)
 }
 
 function answersOf(

@@ -12,6 +12,7 @@ import type {
   RequestContext,
   ResponseRecord,
   ResponseStatus,
+  TokenizerService,
   ToolLoopEvent,
   ToolLoopService,
 } from '#kernel'
@@ -24,6 +25,7 @@ import { PlainTurn } from '../output/plain-turn.ts'
 import { toClientItems } from '../output/tool-items.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import type { Json } from '../read/fields.ts'
+import { behindCompaction } from './behind-compaction.ts'
 import type { Plan } from './plan.ts'
 import { replyMembers, replyObject } from './reply-object.ts'
 
@@ -31,6 +33,7 @@ export interface RunParts {
   readonly host: Host
   readonly history: HistoryService | undefined
   readonly toolLoop: ToolLoopService | undefined
+  readonly tokenizers: TokenizerService | undefined
   readonly seal: TextSeal
   readonly config: ResponsesConfig
 }
@@ -167,7 +170,9 @@ export class ResponseRun {
     const { generation, request, approvals, listed, origins } = this.#plan
     const { stream } = this.#options
     const accepts = this.#plan.accepts ?? undefined
-    const listener = { onEvent: (event: ToolLoopEvent) => this.#onEvent(event) }
+    const { compaction } = this.#plan
+    const onEvent = (event: ToolLoopEvent) => this.#onEvent(event)
+    const listener = { onEvent: compaction === null ? onEvent : behindCompaction(compaction, onEvent) }
     const gatewayTools = request.tools.gateway
     if (toolLoop !== undefined && (gatewayTools.length > 0 || approvals.length > 0))
       return toolLoop.run(
@@ -202,6 +207,7 @@ export class ResponseRun {
         this.#connectionMode = event.started.worker.connectionMode
         this.#options.onWorker?.(this.#connectionMode)
         this.begin()
+        if (this.#plan.compaction !== null) this.#output.addWhole(0, this.#plan.compaction.item)
         return
       case 'finished':
         this.#finished(event)
