@@ -140,15 +140,19 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   test('responses 8 #83: one that is killed in the middle leaves what it has acknowledged, and an honest end', async () => {
     const kept = await ask(one, 'POST', PATH, { input: 'kept' })
     const letGo = held()
-    const { id } = await ask(one, 'POST', PATH, { input: 'hi', background: true })
-    await worker.received(CHAT, 2)
-    // Whoever has taken it is the one to go.
+    const ids: string[] = []
+    for (let count = 0; count < 8; count += 1)
+      ids.push((await ask(one, 'POST', PATH, { input: 'hi', background: true })).id)
+    await worker.received(CHAT, 9, 20_000)
     one.command.signal('SIGKILL')
-    const isGone = await one.command.ended
-    expect(isGone.signal).toBe('SIGKILL')
-    const reply = await ended(two, id, 30_000).finally(letGo)
-    expect(['failed', 'completed']).toContain(reply.status)
-    if (reply.status === 'failed') expect(reply.error).toMatchObject({ code: 'server_error' })
+    expect((await one.command.ended).signal).toBe('SIGKILL')
+    letGo()
+    const replies: Reply[] = await Promise.all(ids.map((id) => ended(two, id, 40_000)))
+    const lost = replies.filter(({ status }) => status === 'failed')
+    // Some may have been the other gateway's from the beginning.
+    for (const { status } of replies) expect(['failed', 'completed']).toContain(status)
+    for (const { error } of lost) expect(error).toMatchObject({ code: 'server_error' })
+    expect(lost.length).toBeGreaterThan(0)
     expect(await ask(two, 'GET', `${PATH}/${kept.id}`)).toEqual({ ...kept, code: 200 })
     worker.script(CHAT, says('still here'))
     const next = await ask(two, 'POST', PATH, { input: 'and?', previous_response_id: kept.id })

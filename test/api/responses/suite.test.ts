@@ -5,7 +5,7 @@ import { openSse } from '../../support/sse-client.ts'
 import { openGrpcFleet } from '../grpc-fleet.ts'
 import { openSimulated, WORKER_KINDS } from './compliance-fleet.ts'
 import { expectEvents, expectShape, message, templates } from './compliance-shapes.ts'
-import type { Json, Reply } from './responses-fleet.ts'
+import { type Json, newDirectory, type Reply } from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
 
 const model = 'sim-1'
@@ -127,4 +127,24 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
     const chain = await other.turn({ input: [...output, ...said('Of what?')], store: false, tools: [] })
     expect(ended(chain).status).toBe('completed')
   }, 60_000)
+})
+
+test('responses 8 #81: what is served over gRPC cannot be cancelled, and stays as it is', async () => {
+  const { post, engine, gateway, get } = await openGrpcFleet({
+    plugins: { responses: { background: { pollMs: 20 } }, history: {}, storage: { dir: newDirectory() } },
+  })
+  engine.answer([[1]])
+  const { id } = (await (
+    await post('/v1/responses', { model: 'test-model', input: 'hi', background: true })
+  ).json()) as Reply
+  const shown = async () => (await (await get(`/v1/responses/${id}`)).json()) as Reply
+  await expect.poll(async () => (await shown()).status, { timeout: 10_000 }).not.toBe('queued')
+  await expect.poll(async () => (await shown()).status, { timeout: 10_000 }).toBe('completed')
+  const before = await shown()
+  const refused = await fetch(`${gateway.url}/v1/responses/${id}/cancel`, { method: 'POST' })
+  expect([refused.status, await refused.json()]).toMatchObject([
+    400,
+    { error: { type: 'Bad Request', code: 'cancellation_not_supported' } },
+  ])
+  expect(await shown()).toEqual(before)
 })
