@@ -4,6 +4,7 @@ import { boot } from './boot.ts'
 import { fleet2000 } from './fleet-2000.ts'
 import { generateSse } from './generate-sse.ts'
 import { idleStreams } from './idle-streams.ts'
+import { messagesLarge } from './messages-large.ts'
 import { messagesProxySse } from './messages-proxy-sse.ts'
 import { messagesTranslateSse } from './messages-translate-sse.ts'
 import { policySim } from './policy-sim.ts'
@@ -15,6 +16,7 @@ import { responsesJson } from './responses-json.ts'
 import { responsesSse } from './responses-sse.ts'
 import { slowReader } from './slow-reader.ts'
 import { steady1000 } from './steady-1000.ts'
+import { toolTurn } from './tool-turn.ts'
 import { wasmBody4k } from './wasm-body-4k.ts'
 import { wasmChain3 } from './wasm-chain-3.ts'
 import { wasmHeaders } from './wasm-headers.ts'
@@ -32,8 +34,10 @@ export const SCENARIOS: readonly Scenario[] = [
   generateSse,
   responsesJson,
   responsesSse,
+  toolTurn,
   messagesProxySse,
   messagesTranslateSse,
+  messagesLarge,
   idleStreams,
   slowReader,
   policySim,

@@ -1,32 +1,11 @@
 /** A client that reads slower than the worker writes: does the gateway hold the difference in memory? */
-import { BULK_EVENTS, bulkEvent, bulkSha256 } from '../support/bulk-stream.ts'
+import { BULK_EVENTS, bulkEvent } from '../support/bulk-stream.ts'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
 import { runLoad } from '../support/load.ts'
-import { rssBytes, startScript, wait } from '../support/process.ts'
-import { type Subject, startWorker } from '../support/subject.ts'
-
-const BYTES_PER_MS = 8_192
-const SAMPLE_MS = 100
-
-/** One slow read of the long stream; memory is sampled all the while. */
-async function readSlowly(gateway: Subject) {
-  const before = rssBytes(gateway.pid)
-  let highest = before
-  const sampling = setInterval(() => {
-    highest = Math.max(highest, rssBytes(gateway.pid))
-  }, SAMPLE_MS)
-  const client = startScript(new URL('../support/slow-load.ts', import.meta.url), [
-    '--port',
-    String(gateway.port),
-    '--bytes-per-ms',
-    String(BYTES_PER_MS),
-  ])
-  const report = await client.report()
-  clearInterval(sampling)
-  await client.stop()
-  return { growth: highest - before, isIdentical: report.isWhole === true && report.sha256 === bulkSha256() }
-}
+import { wait } from '../support/process.ts'
+import { BYTES_PER_MS, readSlowly } from '../support/slow-read.ts'
+import { startWorker } from '../support/subject.ts'
 
 async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
   const worker = await startWorker()

@@ -11,11 +11,12 @@ const { values } = parseArgs({
     connections: { type: 'string', default: '32' },
     seconds: { type: 'string', default: '4' },
     bytes: { type: 'string', default: '250' },
-    // 1: responses that are stored, 2: responses that are not; 0: chat.
+    // 1: responses that are stored, 2: responses that are not, 3: stored ones with a tool; 0: chat.
     responses: { type: 'string', default: '0' },
   },
 })
 
+const TOOL = { type: 'mcp', server_label: 'tools', require_approval: 'never' }
 const isChat = values.responses === '0'
 const histogram = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })
 const startedAtMs = performance.now()
@@ -28,7 +29,12 @@ const instance = autocannon(
     headers: REQUEST_HEADERS,
     body: isChat
       ? chatBody({ stream: false, bodyBytes: Number(values.bytes) })
-      : responsesBody({ stream: false, store: values.responses === '1', bodyBytes: Number(values.bytes) }),
+      : responsesBody({
+          stream: false,
+          store: values.responses !== '2',
+          bodyBytes: Number(values.bytes),
+          ...(values.responses === '3' && { tools: [TOOL] }),
+        }),
     connections: Number(values.connections),
     duration: Number(values.seconds),
   },

@@ -22,19 +22,21 @@ export function responsesBody({
   stream,
   store,
   bodyBytes,
-}: ChatRequest & { readonly store: boolean }): string {
-  const build = (input: string) => JSON.stringify({ model: 'bench', stream, store, input })
+  tools,
+}: ChatRequest & { readonly store: boolean; readonly tools?: readonly object[] }): string {
+  const build = (input: string) => JSON.stringify({ model: 'bench', stream, store, input, tools })
   const padding = Math.max(0, bodyBytes - build('').length)
   return build('How are you today? '.repeat(Math.ceil(padding / 19)).slice(0, padding))
 }
 
-/** A request for a streamed message, about that long. */
-export function messageBody(bodyBytes: number): string {
+/** A request for a streamed message, about that long. @param user `bulk` asks the worker for the long stream */
+export function messageBody(bodyBytes: number, user?: string): string {
   const content = 'How are you today? '
     .repeat(Math.ceil(bodyBytes / 19))
     .slice(0, Math.max(1, bodyBytes - 100))
   return JSON.stringify({
     model: 'bench',
+    user,
     stream: true,
     max_tokens: 64,
     messages: [{ role: 'user', content }],

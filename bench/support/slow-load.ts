@@ -4,13 +4,15 @@ import { connect } from 'node:net'
 import { parseArgs } from 'node:util'
 import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
 import { announceReady } from './process.ts'
-import { chatBody, requestBytes } from './request-bytes.ts'
+import { chatBody, messageBody, requestBytes } from './request-bytes.ts'
 
 const { values } = parseArgs({
   options: {
     port: { type: 'string', default: '0' },
     /** Bytes per millisecond. */
     'bytes-per-ms': { type: 'string', default: '8192' },
+    /** 1: asks for a message in place of a chat completion. */
+    messages: { type: 'string', default: '0' },
   },
 })
 const port = Number(values.port)
@@ -21,7 +23,11 @@ let received = 0
 let decoder: ChunkedDecoder | null = null
 
 const socket = connect(port, '127.0.0.1')
-socket.write(requestBytes(port, chatBody({ stream: true, bodyBytes: 250, user: 'bulk' })))
+socket.write(
+  values.messages === '1'
+    ? requestBytes(port, messageBody(250, 'bulk'), '/v1/messages')
+    : requestBytes(port, chatBody({ stream: true, bodyBytes: 250, user: 'bulk' })),
+)
 socket.on('data', (bytes) => {
   if (decoder === null) {
     decoder = new ChunkedDecoder((part) => {

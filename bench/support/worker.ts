@@ -5,12 +5,15 @@
  */
 
 import { App, type HttpRequest, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'
+import { createHash } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { BULK_EVENTS, bulkEvent } from './bulk-stream.ts'
 import { announceReady } from './process.ts'
 import { MESSAGE_CHUNK, MESSAGE_END, MESSAGE_START, SSE_CHUNK, SSE_CHUNKS, SSE_DONE } from './sse-workload.ts'
 
 const { values } = parseArgs({ options: { count: { type: 'string', default: '1' } } })
+/** Bodies of messages beyond this are answered with their hash. */
+const LARGE_BYTES = 1_048_576
 const JSON_REPLY = JSON.stringify({
   id: 'chatcmpl-bench',
   object: 'chat.completion',
@@ -19,6 +22,28 @@ const JSON_REPLY = JSON.stringify({
   choices: [{ index: 0, message: { role: 'assistant', content: 'Fine, thank you.' }, finish_reason: 'stop' }],
   usage: { prompt_tokens: 60, completion_tokens: 5, total_tokens: 65 },
 })
+
+/** Of a model that was given tools and has used none yet. */
+const TOOL_REPLY = JSON.stringify({
+  ...JSON.parse(JSON_REPLY),
+  choices: [
+    {
+      index: 0,
+      message: {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'look_up', arguments: '{}' } }],
+      },
+      finish_reason: 'tool_calls',
+    },
+  ],
+})
+/** Bodies up to here are searched for tools, bytes. */
+const MAX_TOOL_BODY = 8_192
+
+function asksForTool(body: Buffer): boolean {
+  return body.length < MAX_TOOL_BODY && body.includes('"tools":') && !body.includes('"role":"tool"')
+}
 
 /** A chunked stream that is given one chunk per tick. */
 interface Ticking {
@@ -43,9 +68,13 @@ function tick(): void {
   }
 }
 
+function sendText(response: HttpResponse, text: string): void {
+  response.cork(() => response.writeHeader('content-type', 'application/json').end(text))
+}
+
 function answerChat(response: HttpResponse, isStream: boolean): void {
   if (!isStream) {
-    response.cork(() => response.writeHeader('content-type', 'application/json').end(JSON_REPLY))
+    sendText(response, JSON_REPLY)
     return
   }
   startTicking(response, SSE_CHUNK, { chunk: SSE_CHUNK, end: SSE_DONE, sent: 1 })
@@ -63,8 +92,18 @@ function startTicking(response: HttpResponse, first: string, rest: Omit<Ticking,
 }
 
 function serveMessages(response: HttpResponse): void {
-  readBody(response, () =>
-    startTicking(response, MESSAGE_START, { chunk: MESSAGE_CHUNK, end: MESSAGE_END, sent: 0 }),
+  readBody(response, (body) => {
+    if (body.length > LARGE_BYTES) sendHash(response, body)
+    else if (body.toString('latin1', 0, 80).includes('"user":"bulk"')) answerBulk(response)
+    else startTicking(response, MESSAGE_START, { chunk: MESSAGE_CHUNK, end: MESSAGE_END, sent: 0 })
+  })
+}
+
+/** Says what has arrived of a body that is too large to be sent back. */
+function sendHash(response: HttpResponse, body: Buffer): void {
+  const sha256 = createHash('sha256').update(body).digest('hex')
+  response.cork(() =>
+    response.writeHeader('content-type', 'application/json').end(JSON.stringify({ sha256 })),
   )
 }
 
@@ -96,13 +135,14 @@ function answerBulk(response: HttpResponse): void {
 }
 
 function readBody(response: HttpResponse, answer: (body: Buffer) => void): void {
-  let body = Buffer.alloc(0)
+  const parts: Buffer[] = []
   response.onAborted(() => {})
   response.onData((part, isLast) => {
-    if (isLast && body.length === 0) answer(Buffer.from(part))
+    if (isLast && parts.length === 0) answer(Buffer.from(part))
     else {
-      body = Buffer.concat([body, Buffer.from(part)])
-      if (isLast) answer(body)
+      // The library takes the memory back after this call.
+      parts.push(Buffer.from(new Uint8Array(part)))
+      if (isLast) answer(Buffer.concat(parts))
     }
   })
 }
@@ -113,6 +153,7 @@ function serveChat(response: HttpResponse, _request: HttpRequest): void {
     const start = body.toString('latin1', 0, 80)
     const end = body.toString('latin1', Math.max(0, body.length - 80))
     if (start.includes('"user":"bulk"')) answerBulk(response)
+    else if (asksForTool(body)) sendText(response, TOOL_REPLY)
     else answerChat(response, start.includes('"stream":true') || end.includes('"stream":true'))
   })
 }

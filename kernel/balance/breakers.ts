@@ -7,6 +7,7 @@
  * an outcome counts only in the epoch of its choice: what began before a breaker opened says nothing about now.
  */
 import type { BreakerConfig } from '../config/breaker-config.ts'
+import type { BreakerWatch } from '../contracts/traffic.ts'
 import { WORKER_STATUS_CODE, type WorkerEntry } from '../contracts/worker.ts'
 import { CLOSED, epochOf, HALF_OPEN, MAX_RUN, OPEN, runOf, stateOf, toWord, withRun } from './breaker-word.ts'
 import type { Availability, Tier } from './compiled-table.ts'
@@ -14,14 +15,6 @@ import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
 import { hasPassed, ProbePlaces } from './probe-places.ts'
 import type { BreakerState } from './worker-balance.ts'
-
-/** Told of what this thread records and changes, for metrics. */
-export interface BreakerListener {
-  /** Those that are registered now. */
-  onWorkers(workers: readonly WorkerEntry[]): void
-  onOutcome(worker: WorkerEntry, isSuccess: boolean): void
-  onTransition(worker: WorkerEntry, from: BreakerState, to: BreakerState): void
-}
 
 /** What `enter` answers when the breaker holds the request back. */
 export const REFUSED = -1
@@ -33,33 +26,28 @@ const STATES: readonly BreakerState[] = ['closed', 'open', 'half_open']
 const MAX_OPEN_MS = 0x7fff_ffff
 
 export class Breakers {
-  private readonly config: BreakerConfig
-  private readonly listener: BreakerListener | null
-  private readonly now: () => number
-  private readonly layout: CounterLayout
-  private readonly cells: Int32Array
-  private readonly statusAt: number
-  private readonly wordAt: number
-  private readonly openedAt: number
-  private readonly probes: ProbePlaces
+  readonly #config: BreakerConfig
+  /** Told of what this thread records and changes. */
+  watch: BreakerWatch | null = null
+  readonly #now: () => number
+  readonly #layout: CounterLayout
+  readonly #cells: Int32Array
+  readonly #statusAt: number
+  readonly #wordAt: number
+  readonly #openedAt: number
+  readonly #probes: ProbePlaces
 
   /** @param now milliseconds, the same on all threads */
-  constructor(
-    counters: Counters,
-    config: BreakerConfig,
-    listener: BreakerListener | null,
-    now: () => number,
-  ) {
+  constructor(counters: Counters, config: BreakerConfig, now: () => number) {
     const { layout } = counters
-    this.layout = layout
-    this.config = config
-    this.listener = listener
-    this.now = now
-    this.cells = layout.cells
-    this.statusAt = layout.shared(SharedColumn.status)
-    this.wordAt = layout.shared(SharedColumn.breaker)
-    this.openedAt = layout.shared(SharedColumn.openedAt)
-    this.probes = new ProbePlaces(counters, config.halfOpenProbes)
+    this.#layout = layout
+    this.#config = config
+    this.#now = now
+    this.#cells = layout.cells
+    this.#statusAt = layout.shared(SharedColumn.status)
+    this.#wordAt = layout.shared(SharedColumn.breaker)
+    this.#openedAt = layout.shared(SharedColumn.openedAt)
+    this.#probes = new ProbePlaces(counters, config.halfOpenProbes)
   }
 
   /**
@@ -68,17 +56,19 @@ export class Breakers {
    */
   findAvailable(tier: Tier): Availability {
     const { found } = tier
-    const stamp = this.layout.availability
+    const stamp = this.#layout.availability
     if (found.isSettled && found.stamp === stamp) return found
     found.stamp = stamp
-    found.isSettled = this.collect(tier, found)
+    found.isSettled = this.#collect(tier, found)
     found.isIndexed = false
     return found
   }
 
   /** @returns false when one of them has a breaker that is not closed */
-  private collect({ workers, slots }: Tier, found: Availability): boolean {
-    const { cells, statusAt, wordAt } = this
+  #collect({ workers, slots }: Tier, found: Availability): boolean {
+    const cells = this.#cells
+    const statusAt = this.#statusAt
+    const wordAt = this.#wordAt
     let nowMs = -1
     let count = 0
     let isSettled = true
@@ -87,8 +77,8 @@ export class Breakers {
       if (cells[statusAt + slot] !== READY) continue
       if (stateOf(cells[wordAt + slot]) !== CLOSED) {
         isSettled = false
-        if (nowMs < 0) nowMs = this.now()
-        if (!this.letsThrough(workers[position], nowMs)) continue
+        if (nowMs < 0) nowMs = this.#now()
+        if (!this.#letsThrough(workers[position], nowMs)) continue
       }
       found.positions[count] = position
       found.slots[count++] = slot
@@ -98,7 +88,7 @@ export class Breakers {
   }
 
   isAvailable(worker: WorkerEntry): boolean {
-    return this.cells[this.statusAt + worker.slot] === READY && this.letsThrough(worker, this.now())
+    return this.#cells[this.#statusAt + worker.slot] === READY && this.#letsThrough(worker, this.#now())
   }
 
   /**
@@ -110,138 +100,138 @@ export class Breakers {
   enter(worker: WorkerEntry): number {
     const { slot } = worker
     for (;;) {
-      const word = Atomics.load(this.cells, this.wordAt + slot)
+      const word = Atomics.load(this.#cells, this.#wordAt + slot)
       const state = stateOf(word)
-      if (state === CLOSED || !this.isOn(worker)) return epochOf(word) << 1
-      const nowMs = this.now()
+      if (state === CLOSED || !this.#isOn(worker)) return epochOf(word) << 1
+      const nowMs = this.#now()
       if (state === OPEN) {
-        if (!this.isOpenOver(worker, nowMs)) return REFUSED
-        this.change(worker, word, HALF_OPEN, 0)
+        if (!this.#isOpenOver(worker, nowMs)) return REFUSED
+        this.#change(worker, word, HALF_OPEN, 0)
         continue
       }
-      if (!this.probes.take(slot, nowMs)) return REFUSED
-      if (epochOf(Atomics.load(this.cells, this.wordAt + slot)) === epochOf(word))
+      if (!this.#probes.take(slot, nowMs)) return REFUSED
+      if (epochOf(Atomics.load(this.#cells, this.#wordAt + slot)) === epochOf(word))
         return (epochOf(word) << 1) | 1
-      this.probes.giveBack(slot)
+      this.#probes.giveBack(slot)
     }
   }
 
   /** Passage without asking, for work that names its worker; its outcome counts like any. */
   pass({ slot }: WorkerEntry): number {
-    return epochOf(Atomics.load(this.cells, this.wordAt + slot)) << 1
+    return epochOf(Atomics.load(this.#cells, this.#wordAt + slot)) << 1
   }
 
   /** The attempt is over or its outcome is known: a probe makes room for the next. Call it once. */
   leave({ slot }: WorkerEntry, passage: number): void {
-    if ((passage & 1) === 1) this.probes.giveBack(slot)
+    if ((passage & 1) === 1) this.#probes.giveBack(slot)
   }
 
   succeeded(worker: WorkerEntry, passage: number): void {
-    this.listener?.onOutcome(worker, true)
-    if (!this.isOn(worker)) return
-    const at = this.wordAt + worker.slot
+    this.watch?.onOutcome(worker, true)
+    if (!this.#isOn(worker)) return
+    const at = this.#wordAt + worker.slot
     for (;;) {
-      const word = Atomics.load(this.cells, at)
+      const word = Atomics.load(this.#cells, at)
       const state = stateOf(word)
       if (epochOf(word) !== passage >> 1 || state === OPEN) return
       const run = runOf(word)
       // The common case of a worker that does well only reads.
       if (state === CLOSED && run === 0) return
-      if (state === HALF_OPEN && run + 1 >= this.successThreshold(worker)) {
-        if (this.change(worker, word, CLOSED, 0)) return
+      if (state === HALF_OPEN && run + 1 >= this.#successThreshold(worker)) {
+        if (this.#change(worker, word, CLOSED, 0)) return
         continue
       }
       const next = state === CLOSED ? withRun(word, 0) : withRun(word, run + 1)
-      if (Atomics.compareExchange(this.cells, at, word, next) === word) return
+      if (Atomics.compareExchange(this.#cells, at, word, next) === word) return
     }
   }
 
   failed(worker: WorkerEntry, passage: number): void {
-    this.listener?.onOutcome(worker, false)
-    if (!this.isOn(worker)) return
-    const at = this.wordAt + worker.slot
+    this.watch?.onOutcome(worker, false)
+    if (!this.#isOn(worker)) return
+    const at = this.#wordAt + worker.slot
     for (;;) {
-      const word = Atomics.load(this.cells, at)
+      const word = Atomics.load(this.#cells, at)
       const state = stateOf(word)
       if (epochOf(word) !== passage >> 1 || state === OPEN) return
       const run = state === CLOSED ? runOf(word) + 1 : 1
-      if (state === HALF_OPEN || run >= this.failureThreshold(worker)) {
-        Atomics.store(this.cells, this.openedAt + worker.slot, this.now() | 0)
-        if (this.change(worker, word, OPEN, run)) return
+      if (state === HALF_OPEN || run >= this.#failureThreshold(worker)) {
+        Atomics.store(this.#cells, this.#openedAt + worker.slot, this.#now() | 0)
+        if (this.#change(worker, word, OPEN, run)) return
         continue
       }
-      if (Atomics.compareExchange(this.cells, at, word, withRun(word, run)) === word) return
+      if (Atomics.compareExchange(this.#cells, at, word, withRun(word, run)) === word) return
     }
   }
 
   /** As a pick would find it: `half_open` as soon as the time of an open one is over. */
   state(worker: WorkerEntry): BreakerState {
-    if (!this.isOn(worker)) return 'closed'
-    const state = stateOf(this.cells[this.wordAt + worker.slot])
-    return state === OPEN && this.isOpenOver(worker, this.now()) ? 'half_open' : STATES[state]
+    if (!this.#isOn(worker)) return 'closed'
+    const state = stateOf(this.#cells[this.#wordAt + worker.slot])
+    return state === OPEN && this.#isOpenOver(worker, this.#now()) ? 'half_open' : STATES[state]
   }
 
   /** Failures in a row since the last success; of an open breaker, those that opened it. */
   consecutiveFailures(slot: number): number {
-    const word = this.cells[this.wordAt + slot]
+    const word = this.#cells[this.#wordAt + slot]
     return stateOf(word) === HALF_OPEN ? 0 : runOf(word)
   }
 
   /** Successes in a row of a half-open breaker; 0 in the other states. */
   consecutiveSuccesses(slot: number): number {
-    const word = this.cells[this.wordAt + slot]
+    const word = this.#cells[this.#wordAt + slot]
     return stateOf(word) === HALF_OPEN ? runOf(word) : 0
   }
 
   /** Time until an open breaker lets a probe through, in milliseconds; 0 in the other states. */
   waitMs(worker: WorkerEntry): number {
     if (this.state(worker) !== 'open') return 0
-    const elapsedMs = (this.now() - this.cells[this.openedAt + worker.slot]) | 0
-    return Math.max(0, this.openMs(worker) - elapsedMs)
+    const elapsedMs = (this.#now() - this.#cells[this.#openedAt + worker.slot]) | 0
+    return Math.max(0, this.#openMs(worker) - elapsedMs)
   }
 
   /** Control only: a worker that is new in its row begins closed. The epoch goes on, so nothing old counts for it. */
   reset(slot: number): void {
-    const at = this.wordAt + slot
-    Atomics.store(this.cells, at, toWord(CLOSED, 0, epochOf(Atomics.load(this.cells, at)) + 1))
-    this.probes.reset(slot)
-    this.layout.bumpAvailability()
+    const at = this.#wordAt + slot
+    Atomics.store(this.#cells, at, toWord(CLOSED, 0, epochOf(Atomics.load(this.#cells, at)) + 1))
+    this.#probes.reset(slot)
+    this.#layout.bumpAvailability()
   }
 
-  private letsThrough(worker: WorkerEntry, nowMs: number): boolean {
-    const state = stateOf(this.cells[this.wordAt + worker.slot])
-    if (state === CLOSED || !this.isOn(worker)) return true
-    if (state === OPEN && !this.isOpenOver(worker, nowMs)) return false
+  #letsThrough(worker: WorkerEntry, nowMs: number): boolean {
+    const state = stateOf(this.#cells[this.#wordAt + worker.slot])
+    if (state === CLOSED || !this.#isOn(worker)) return true
+    if (state === OPEN && !this.#isOpenOver(worker, nowMs)) return false
     // Also of one that is open until now: a probe of the time before may still run.
-    return this.probes.isFree(worker.slot, nowMs)
+    return this.#probes.isFree(worker.slot, nowMs)
   }
 
   /** @returns false when another thread changed the breaker meanwhile */
-  private change(worker: WorkerEntry, word: number, to: number, run: number): boolean {
+  #change(worker: WorkerEntry, word: number, to: number, run: number): boolean {
     const next = toWord(to, run, epochOf(word) + 1)
-    if (Atomics.compareExchange(this.cells, this.wordAt + worker.slot, word, next) !== word) return false
-    this.layout.bumpAvailability()
-    this.listener?.onTransition(worker, STATES[stateOf(word)], STATES[to])
+    if (Atomics.compareExchange(this.#cells, this.#wordAt + worker.slot, word, next) !== word) return false
+    this.#layout.bumpAvailability()
+    this.watch?.onTransition(worker, STATES[stateOf(word)], STATES[to])
     return true
   }
 
-  private isOpenOver(worker: WorkerEntry, nowMs: number): boolean {
-    return hasPassed(this.cells[this.openedAt + worker.slot], this.openMs(worker), nowMs)
+  #isOpenOver(worker: WorkerEntry, nowMs: number): boolean {
+    return hasPassed(this.#cells[this.#openedAt + worker.slot], this.#openMs(worker), nowMs)
   }
 
-  private isOn({ resilience }: WorkerEntry): boolean {
-    return this.config.enabled && resilience?.disableBreaker !== true
+  #isOn({ resilience }: WorkerEntry): boolean {
+    return this.#config.enabled && resilience?.disableBreaker !== true
   }
 
-  private openMs({ resilience }: WorkerEntry): number {
-    return Math.min(resilience?.openMs ?? this.config.openMs, MAX_OPEN_MS)
+  #openMs({ resilience }: WorkerEntry): number {
+    return Math.min(resilience?.openMs ?? this.#config.openMs, MAX_OPEN_MS)
   }
 
-  private failureThreshold({ resilience }: WorkerEntry): number {
-    return Math.min(resilience?.failureThreshold ?? this.config.failureThreshold, MAX_RUN)
+  #failureThreshold({ resilience }: WorkerEntry): number {
+    return Math.min(resilience?.failureThreshold ?? this.#config.failureThreshold, MAX_RUN)
   }
 
-  private successThreshold({ resilience }: WorkerEntry): number {
-    return Math.min(resilience?.successThreshold ?? this.config.successThreshold, MAX_RUN)
+  #successThreshold({ resilience }: WorkerEntry): number {
+    return Math.min(resilience?.successThreshold ?? this.#config.successThreshold, MAX_RUN)
   }
 }

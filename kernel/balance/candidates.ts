@@ -38,26 +38,26 @@ export interface CandidateParts {
 
 export class Candidates implements CandidateView {
   length = 0
-  private readonly parts: CandidateParts
-  private readonly counters: Counters
-  private tier: Tier = NOBODY
+  readonly #parts: CandidateParts
+  readonly #counters: Counters
+  #tier: Tier = NOBODY
   /** The candidates: what was found of the tier, or `untried` where some have been tried. */
-  private found: Availability = NOBODY.found
-  private untried = openAvailability(0)
-  private accepts: Accepts | null = null
+  #found: Availability = NOBODY.found
+  #untried = openAvailability(0)
+  #accepts: Accepts | null = null
   /** Read once a pick, when somebody asks for a load. */
-  private nowMs = -1
+  #nowMs = -1
 
   constructor(parts: CandidateParts) {
-    this.parts = parts
-    this.counters = parts.counters
+    this.#parts = parts
+    this.#counters = parts.counters
   }
 
   /** Makes room for tiers of up to this many workers; called when the table changes, not when picking. */
   reserve(size: number): void {
-    if (size > this.untried.positions.length) this.untried = openAvailability(size)
-    this.found = NOBODY.found
-    this.tier = NOBODY
+    if (size > this.#untried.positions.length) this.#untried = openAvailability(size)
+    this.#found = NOBODY.found
+    this.#tier = NOBODY
     this.length = 0
   }
 
@@ -69,85 +69,88 @@ export class Candidates implements CandidateView {
    * @returns false when no worker of any tier is available
    */
   fill(tiers: readonly Tier[], tried: readonly number[], accepts: Accepts | null = null): boolean {
-    this.nowMs = -1
-    this.accepts = accepts
-    for (let i = 0; i < tiers.length; i++) if (this.take(tiers[i], tried)) return true
+    this.#nowMs = -1
+    this.#accepts = accepts
+    for (let i = 0; i < tiers.length; i++) if (this.#take(tiers[i], tried)) return true
     if (tried.length === 0) return false
-    for (let i = 0; i < tiers.length; i++) if (this.take(tiers[i], NO_SLOTS)) return true
+    for (let i = 0; i < tiers.length; i++) if (this.#take(tiers[i], NO_SLOTS)) return true
     return false
   }
 
   /** One of them was refused, so what was found does not hold: the next `fill` looks again. */
   forget(): void {
-    this.tier.found.isSettled = false
+    this.#tier.found.isSettled = false
   }
 
   worker(index: number): WorkerEntry {
-    return this.tier.workers[this.found.positions[index]]
+    return this.#tier.workers[this.#found.positions[index]]
   }
 
   slot(index: number): number {
-    return this.found.slots[index]
+    return this.#found.slots[index]
   }
 
   inFlight(index: number): number {
-    return this.counters.inFlight(this.found.slots[index])
+    return this.#counters.inFlight(this.#found.slots[index])
   }
 
   get slots(): Int32Array {
-    return this.found.slots
+    return this.#found.slots
   }
 
   get inFlightBySlot(): Int32Array {
-    return this.counters.inFlightBySlot
+    return this.#counters.inFlightBySlot
   }
 
   get hasEqualCosts(): boolean {
-    return this.tier.hasEqualCosts
+    return this.#tier.hasEqualCosts
   }
 
   get hasLoads(): boolean {
-    return this.parts.loads.current.bySlot.length > 0
+    return this.#parts.loads.current.bySlot.length > 0
   }
 
   load(index: number): EngineLoad | null {
-    const load = this.parts.loads.current.bySlot[this.found.slots[index]]
+    const load = this.#parts.loads.current.bySlot[this.#found.slots[index]]
     if (load === undefined || load === null) return null
-    if (this.nowMs < 0) this.nowMs = this.parts.now()
+    if (this.#nowMs < 0) this.#nowMs = this.#parts.now()
     const { atMs, periodMs = LOAD_PERIOD_MS } = load
-    return this.nowMs - atMs > LOAD_PERIODS * periodMs ? null : load
+    return this.#nowMs - atMs > LOAD_PERIODS * periodMs ? null : load
   }
 
   indexOfSlot(slot: number): number {
-    const { found } = this
+    const found = this.#found
     if (found.length <= MAX_SEARCHED) return searchSlot(found, slot)
-    if (!found.isIndexed) this.index(found)
+    if (!found.isIndexed) this.#index(found)
     // What was found before does not stand the test; a slot that no worker can have is undefined.
     const index = (found.indexes as Int32Array)[slot]
     return index < found.length && found.slots[index] === slot ? index : -1
   }
 
   get members(): readonly WorkerEntry[] {
-    return this.tier.workers
+    return this.#tier.workers
   }
 
   /** Kept with what was found: most picks find nothing new. */
-  private index(found: Availability): void {
-    found.indexes ??= new Int32Array(this.counters.maxWorkers)
+  #index(found: Availability): void {
+    found.indexes ??= new Int32Array(this.#counters.maxWorkers)
     for (let i = 0; i < found.length; i++) found.indexes[found.slots[i]] = i
     found.isIndexed = true
   }
 
-  private take(tier: Tier, tried: readonly number[]): boolean {
-    const available = this.parts.breakers.findAvailable(tier)
-    this.tier = tier
-    this.found = tried.length === 0 && this.accepts === null ? available : this.onlyWanted(available, tried)
-    this.length = this.found.length
+  #take(tier: Tier, tried: readonly number[]): boolean {
+    const available = this.#parts.breakers.findAvailable(tier)
+    this.#tier = tier
+    this.#found =
+      tried.length === 0 && this.#accepts === null ? available : this.#onlyWanted(available, tried)
+    this.length = this.#found.length
     return this.length > 0
   }
 
-  private onlyWanted(available: Availability, tried: readonly number[]): Availability {
-    const { untried, accepts, tier } = this
+  #onlyWanted(available: Availability, tried: readonly number[]): Availability {
+    const untried = this.#untried
+    const accepts = this.#accepts
+    const tier = this.#tier
     let kept = 0
     for (let i = 0; i < available.length; i++) {
       if (tried.includes(available.slots[i])) continue

@@ -91,31 +91,31 @@ export class CompiledTable {
   readonly largestTier: number
   /** True when there are prefill and decode workers. */
   readonly hasPairs: boolean
-  private readonly routes: Readonly<Record<PickLeg, LegRoutes>>
-  private readonly aliases: ReadonlyMap<string, string>
+  readonly #routes: Readonly<Record<PickLeg, LegRoutes>>
+  readonly #aliases: ReadonlyMap<string, string>
 
   constructor(table: WorkerTable) {
     this.workers = table.workers
     this.byId = new Map(table.workers.map((worker) => [worker.id, worker]))
     this.bySlot = new Map(table.workers.map((worker) => [worker.slot, worker]))
-    this.aliases = mapAliases(table.workers, groupByModel(table.workers))
-    this.routes = {
+    this.#aliases = mapAliases(table.workers, groupByModel(table.workers))
+    this.#routes = {
       whole: makeRoutes(table.workers, 'whole'),
       prefill: makeRoutes(table.workers, 'prefill'),
       decode: makeRoutes(table.workers, 'decode'),
     }
-    this.hasPairs = this.routes.prefill.size > 0 && this.routes.decode.size > 0
-    this.largestTier = Math.max(...Object.values(this.routes).map(largestTier))
+    this.hasPairs = this.#routes.prefill.size > 0 && this.#routes.decode.size > 0
+    this.largestTier = Math.max(...Object.values(this.#routes).map(largestTier))
   }
 
   /** The model's own id when `model` is an alias of it, else `model`. Case-sensitive. */
   canonicalModel(model: string): string {
-    return this.aliases.get(model) ?? model
+    return this.#aliases.get(model) ?? model
   }
 
   /** Where a canonical model, or one leg of it, goes; null when no worker serves it. */
   routeOf(model: string, leg: PickLeg = 'whole'): ModelRoute | null {
-    const routes = this.routes[leg]
+    const routes = this.#routes[leg]
     const route = routes.get(model === '' ? UNKNOWN_MODEL : model)
     return route ?? routes.get(WILDCARD_KEY) ?? null
   }
@@ -137,12 +137,12 @@ export class CompiledTable {
 
   /** The route that a policy instance belongs to; undefined when its last worker has left. */
   routeByKey(key: string, leg: PickLeg): ModelRoute | undefined {
-    return this.routes[leg].get(key)
+    return this.#routes[leg].get(key)
   }
 
   /** All routes of one leg. */
   routesOf(leg: PickLeg): Iterable<ModelRoute> {
-    return this.routes[leg].values()
+    return this.#routes[leg].values()
   }
 }
 

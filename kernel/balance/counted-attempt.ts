@@ -17,11 +17,11 @@ export class CountedAttempt implements Attempt {
   readonly worker: WorkerEntry
   readonly policy: string
   readonly choice: Choice | null
-  private readonly books: AttemptBooks
-  private readonly passage: number
+  readonly #books: AttemptBooks
+  readonly #passage: number
   /** For the breaker: the outcome was told, or no longer can be. */
-  private hasEnded = false
-  private isReleased = false
+  #hasEnded = false
+  #isReleased = false
 
   /** @param passage what the breaker gave */
   constructor(
@@ -30,36 +30,36 @@ export class CountedAttempt implements Attempt {
     chosenBy: { policy: string; choice: Choice | null },
     passage: number,
   ) {
-    this.books = books
+    this.#books = books
     this.worker = worker
     this.policy = chosenBy.policy
     this.choice = chosenBy.choice
-    this.passage = passage
+    this.#passage = passage
     books.counters.increment(worker.slot)
   }
 
   succeeded(): void {
-    if (this.hasEnded) return
-    this.books.breakers.succeeded(this.worker, this.passage)
-    this.end()
+    if (this.#hasEnded) return
+    this.#books.breakers.succeeded(this.worker, this.#passage)
+    this.#end()
   }
 
   failed(): void {
-    if (this.hasEnded) return
-    this.books.breakers.failed(this.worker, this.passage)
-    this.end()
+    if (this.#hasEnded) return
+    this.#books.breakers.failed(this.worker, this.#passage)
+    this.#end()
   }
 
   release(): void {
-    if (this.isReleased) return
-    if (!this.hasEnded) this.end()
-    this.isReleased = true
-    this.books.counters.decrement(this.worker.slot)
+    if (this.#isReleased) return
+    if (!this.#hasEnded) this.#end()
+    this.#isReleased = true
+    this.#books.counters.decrement(this.worker.slot)
   }
 
   /** After the outcome, so that the next probe meets what this one found. */
-  private end(): void {
-    this.hasEnded = true
-    this.books.breakers.leave(this.worker, this.passage)
+  #end(): void {
+    this.#hasEnded = true
+    this.#books.breakers.leave(this.worker, this.#passage)
   }
 }

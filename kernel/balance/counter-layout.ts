@@ -44,7 +44,7 @@ export class CounterLayout {
   readonly maxWorkers: number
   /** Control's and one for each data thread. */
   readonly columnCount: number
-  private readonly stride: number
+  readonly #stride: number
 
   /** @param columnCount control and the data threads */
   static createBuffer(maxWorkers: number, columnCount: number): SharedArrayBuffer {
@@ -60,7 +60,7 @@ export class CounterLayout {
     this.cells = new Int32Array(buffer)
     this.maxWorkers = this.cells[MAX_WORKERS_AT]
     this.columnCount = this.cells[COLUMN_COUNT_AT]
-    this.stride = columnStride(this.maxWorkers)
+    this.#stride = columnStride(this.maxWorkers)
   }
 
   /** A row's status or breaker has changed. */
@@ -74,13 +74,13 @@ export class CounterLayout {
   }
 
   shared(column: number): number {
-    return HEADER_CELLS + column * this.stride
+    return HEADER_CELLS + column * this.#stride
   }
 
   /** @throws RangeError when the buffer has no columns for the thread */
   ofThread(thread: number, column: number): number {
     if (!(thread >= 0 && thread < this.columnCount))
       throw new RangeError(`there is no thread column ${thread}`)
-    return HEADER_CELLS + (SHARED_COLUMNS + thread * THREAD_COLUMNS + column) * this.stride
+    return HEADER_CELLS + (SHARED_COLUMNS + thread * THREAD_COLUMNS + column) * this.#stride
   }
 }

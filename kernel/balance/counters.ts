@@ -32,22 +32,22 @@ export class Counters {
   readonly threadIndex: number
   /** Requests in flight by row, over all threads; for reading only. */
   readonly inFlightBySlot: Int32Array
-  private readonly cells: Int32Array
-  private readonly statusAt: number
-  private readonly totalAt: number
-  private readonly ownAt: number
+  readonly #cells: Int32Array
+  readonly #statusAt: number
+  readonly #totalAt: number
+  readonly #ownAt: number
 
   /** @throws RangeError when the buffer has no column for the thread */
   constructor(buffer: SharedArrayBuffer, threadIndex: number) {
     const layout = new CounterLayout(buffer)
     this.layout = layout
-    this.cells = layout.cells
+    this.#cells = layout.cells
     this.maxWorkers = layout.maxWorkers
     this.threadIndex = threadIndex
-    this.statusAt = layout.shared(SharedColumn.status)
-    this.totalAt = layout.shared(SharedColumn.inFlightTotal)
-    this.inFlightBySlot = this.cells.subarray(this.totalAt, this.totalAt + this.maxWorkers)
-    this.ownAt = layout.ofThread(threadIndex, ThreadColumn.inFlight)
+    this.#statusAt = layout.shared(SharedColumn.status)
+    this.#totalAt = layout.shared(SharedColumn.inFlightTotal)
+    this.inFlightBySlot = this.#cells.subarray(this.#totalAt, this.#totalAt + this.maxWorkers)
+    this.#ownAt = layout.ofThread(threadIndex, ThreadColumn.inFlight)
   }
 
   /**
@@ -55,17 +55,17 @@ export class Counters {
    * a thread that dies between the two leaves it one too high, never below zero.
    */
   increment(slot: number): void {
-    Atomics.add(this.cells, this.totalAt + slot, 1)
-    Atomics.add(this.cells, this.ownAt + slot, 1)
+    Atomics.add(this.#cells, this.#totalAt + slot, 1)
+    Atomics.add(this.#cells, this.#ownAt + slot, 1)
   }
 
   /** One less. @throws RangeError below zero: somebody released what was never counted */
   decrement(slot: number): void {
-    if (this.cells[this.ownAt + slot] <= 0) {
+    if (this.#cells[this.#ownAt + slot] <= 0) {
       throw new RangeError(`in-flight count of slot ${slot} would fall below zero`)
     }
-    Atomics.sub(this.cells, this.ownAt + slot, 1)
-    Atomics.sub(this.cells, this.totalAt + slot, 1)
+    Atomics.sub(this.#cells, this.#ownAt + slot, 1)
+    Atomics.sub(this.#cells, this.#totalAt + slot, 1)
   }
 
   /**
@@ -73,34 +73,34 @@ export class Counters {
    * model), and a figure that is some nanoseconds old serves balancing as well.
    */
   inFlight(slot: number): number {
-    return this.cells[this.totalAt + slot]
+    return this.#cells[this.#totalAt + slot]
   }
 
   /** True when the worker takes new requests, as far as its health goes. */
   isReady(slot: number): boolean {
-    return this.cells[this.statusAt + slot] === READY
+    return this.#cells[this.#statusAt + slot] === READY
   }
 
   /** True when no thread counts anything for the row, so that it may serve another worker. */
   isIdle(slot: number): boolean {
-    if (Atomics.load(this.cells, this.totalAt + slot) !== 0) return false
+    if (Atomics.load(this.#cells, this.#totalAt + slot) !== 0) return false
     for (let thread = 0; thread < this.layout.columnCount; thread++) {
-      if (Atomics.load(this.cells, this.layout.ofThread(thread, ThreadColumn.inFlight) + slot) !== 0)
+      if (Atomics.load(this.#cells, this.layout.ofThread(thread, ThreadColumn.inFlight) + slot) !== 0)
         return false
     }
     return true
   }
 
   status(slot: number): WorkerStatus {
-    this.requireSlot(slot)
-    return STATUS_OF_CODE[this.cells[this.statusAt + slot]]
+    this.#requireSlot(slot)
+    return STATUS_OF_CODE[this.#cells[this.#statusAt + slot]]
   }
 
   /** Control only, seen by every thread's next pick. @throws Error on another thread, RangeError for no such row */
   setStatus(slot: number, status: WorkerStatus): void {
     this.requireControl()
-    this.requireSlot(slot)
-    Atomics.store(this.cells, this.statusAt + slot, WORKER_STATUS_CODE[status])
+    this.#requireSlot(slot)
+    Atomics.store(this.#cells, this.#statusAt + slot, WORKER_STATUS_CODE[status])
     this.layout.bumpAvailability()
   }
 
@@ -111,8 +111,8 @@ export class Counters {
   zeroColumn(thread: number): void {
     this.requireControl()
     const { layout } = this
-    this.takeOut(layout.ofThread(thread, ThreadColumn.inFlight), this.totalAt)
-    this.takeOut(layout.ofThread(thread, ThreadColumn.probes), layout.shared(SharedColumn.probesTotal))
+    this.#takeOut(layout.ofThread(thread, ThreadColumn.inFlight), this.#totalAt)
+    this.#takeOut(layout.ofThread(thread, ThreadColumn.probes), layout.shared(SharedColumn.probesTotal))
   }
 
   /** @throws Error on a data thread: one writer keeps the shared columns free of races */
@@ -120,14 +120,14 @@ export class Counters {
     if (this.threadIndex !== 0) throw new Error('only control may change worker rows')
   }
 
-  private takeOut(columnAt: number, totalAt: number): void {
+  #takeOut(columnAt: number, totalAt: number): void {
     for (let slot = 0; slot < this.maxWorkers; slot++) {
-      const lost = Atomics.exchange(this.cells, columnAt + slot, 0)
-      if (lost !== 0) Atomics.sub(this.cells, totalAt + slot, lost)
+      const lost = Atomics.exchange(this.#cells, columnAt + slot, 0)
+      if (lost !== 0) Atomics.sub(this.#cells, totalAt + slot, lost)
     }
   }
 
-  private requireSlot(slot: number): void {
+  #requireSlot(slot: number): void {
     if (!(slot >= 0 && slot < this.maxWorkers)) throw new RangeError(`there is no worker slot ${slot}`)
   }
 }

@@ -40,12 +40,12 @@ type PerLeg<T> = Readonly<Record<PickLeg, Map<string, T>>>
  * @source routing facts 1.11
  */
 export class ModelPolicies {
-  private readonly registry: PolicyRegistry
-  private readonly names: PolicyNames
-  private readonly log: Logger | null
-  private readonly parts: Omit<PolicyParts, 'model' | 'leg'>
-  private readonly instances: PerLeg<Instance> = perLeg()
-  private readonly deciders: PerLeg<Decider> = perLeg()
+  readonly #registry: PolicyRegistry
+  readonly #names: PolicyNames
+  readonly #log: Logger | null
+  readonly #parts: Omit<PolicyParts, 'model' | 'leg'>
+  readonly #instances: PerLeg<Instance> = perLeg()
+  readonly #deciders: PerLeg<Decider> = perLeg()
 
   constructor(
     registry: PolicyRegistry,
@@ -53,25 +53,25 @@ export class ModelPolicies {
     log: Logger | null,
     parts: Omit<PolicyParts, 'model' | 'leg'>,
   ) {
-    this.registry = registry
-    this.names = names
-    this.log = log
-    this.parts = parts
+    this.#registry = registry
+    this.#names = names
+    this.#log = log
+    this.#parts = parts
   }
 
   /** For boot, once every policy is registered. @throws unknown_policy, policy_not_allowed (500) */
   check(): void {
-    const { defaultPolicy, prefillPolicy, decodePolicy } = this.names
-    if (defaultPolicy !== undefined) this.registry.require(defaultPolicy, 'kernel.policy')
-    this.checkLeg('kernel.prefillPolicy', prefillPolicy, 'prefill')
-    this.checkLeg('kernel.decodePolicy', decodePolicy, 'decode')
+    const { defaultPolicy, prefillPolicy, decodePolicy } = this.#names
+    if (defaultPolicy !== undefined) this.#registry.require(defaultPolicy, 'kernel.policy')
+    this.#checkLeg('kernel.prefillPolicy', prefillPolicy, 'prefill')
+    this.#checkLeg('kernel.decodePolicy', decodePolicy, 'decode')
   }
 
   /** Wire names of all that the settings or the labels of these workers name, as far as they exist. */
   inUse(workers: readonly WorkerEntry[]): ReadonlySet<string> {
-    const names = new Set(LEGS.map((leg) => this.settingOf(leg)))
+    const names = new Set(LEGS.map((leg) => this.#settingOf(leg)))
     for (const { labels } of workers) {
-      const named = labels.policy === undefined ? undefined : this.registry.find(labels.policy)
+      const named = labels.policy === undefined ? undefined : this.#registry.find(labels.policy)
       if (named !== undefined) names.add(named.name)
     }
     return names
@@ -79,8 +79,8 @@ export class ModelPolicies {
 
   /** @throws unknown_policy (500) when the default policy is not registered */
   of(route: ModelRoute): Policy {
-    const instance = this.instances[route.leg].get(route.key)
-    return instance === undefined ? this.make(route) : instance.policy
+    const instance = this.#instances[route.leg].get(route.key)
+    return instance === undefined ? this.#make(route) : instance.policy
   }
 
   /**
@@ -89,11 +89,11 @@ export class ModelPolicies {
    */
   update(table: CompiledTable, leftSlots: readonly number[]): void {
     for (const leg of LEGS) {
-      this.decide(table, leg)
-      for (const [key, { name, policy }] of this.instances[leg]) {
+      this.#decide(table, leg)
+      for (const [key, { name, policy }] of this.#instances[leg]) {
         const route = table.routeByKey(key, leg)
-        if (route === undefined || this.nameFor(route) !== name) {
-          this.instances[leg].delete(key)
+        if (route === undefined || this.#nameFor(route) !== name) {
+          this.#instances[leg].delete(key)
           policy.close?.()
           continue
         }
@@ -105,13 +105,13 @@ export class ModelPolicies {
   /** The gateway ends. */
   close(): void {
     for (const leg of LEGS) {
-      for (const { policy } of this.instances[leg].values()) policy.close?.()
-      this.instances[leg].clear()
+      for (const { policy } of this.#instances[leg].values()) policy.close?.()
+      this.#instances[leg].clear()
     }
   }
 
-  private decide(table: CompiledTable, leg: PickLeg): void {
-    const deciders = this.deciders[leg]
+  #decide(table: CompiledTable, leg: PickLeg): void {
+    const deciders = this.#deciders[leg]
     for (const key of deciders.keys()) if (table.routeByKey(key, leg) === undefined) deciders.delete(key)
     for (const { key, first } of table.routesOf(leg)) {
       if (first === null) continue
@@ -122,46 +122,46 @@ export class ModelPolicies {
     }
   }
 
-  private make(route: ModelRoute): Policy {
+  #make(route: ModelRoute): Policy {
     const { key, leg } = route
-    const name = this.nameFor(route)
-    const label = this.deciders[leg].get(key)?.label
-    if (label !== undefined && this.labelled(route) === undefined) {
-      this.log?.warn(
+    const name = this.#nameFor(route)
+    const label = this.#deciders[leg].get(key)?.label
+    if (label !== undefined && this.#labelled(route) === undefined) {
+      this.#log?.warn(
         { model: key, leg, policy: label, used: name },
         'worker names a policy that cannot be used',
       )
     }
-    const parts: PolicyParts = { ...this.parts, model: key, leg }
-    const policy = this.registry.make(name, parts)
-    this.instances[leg].set(key, { name, policy })
+    const parts: PolicyParts = { ...this.#parts, model: key, leg }
+    const policy = this.#registry.make(name, parts)
+    this.#instances[leg].set(key, { name, policy })
     return policy
   }
 
-  private nameFor(route: ModelRoute): string {
-    return this.labelled(route) ?? this.settingOf(route.leg)
+  #nameFor(route: ModelRoute): string {
+    return this.#labelled(route) ?? this.#settingOf(route.leg)
   }
 
   /** Wire name of the policy that the model's label names; undefined without a label that can be used. */
-  private labelled({ key, leg }: ModelRoute): string | undefined {
-    const label = this.deciders[leg].get(key)?.label
-    const policy = label === undefined ? undefined : this.registry.find(label)
+  #labelled({ key, leg }: ModelRoute): string | undefined {
+    const label = this.#deciders[leg].get(key)?.label
+    const policy = label === undefined ? undefined : this.#registry.find(label)
     return policy !== undefined && isAllowedFor(leg, policy) ? policy.name : undefined
   }
 
   /** Wire name; that of a setting which names nothing known is left as it is. */
-  private settingOf(leg: PickLeg): string {
-    const { defaultPolicy, prefillPolicy, decodePolicy } = this.names
+  #settingOf(leg: PickLeg): string {
+    const { defaultPolicy, prefillPolicy, decodePolicy } = this.#names
     const own = leg === 'prefill' ? prefillPolicy : leg === 'decode' ? decodePolicy : undefined
-    const name = own ?? defaultPolicy ?? this.registry.defaultName
-    const policy = this.registry.find(name)
+    const name = own ?? defaultPolicy ?? this.#registry.defaultName
+    const policy = this.#registry.find(name)
     if (policy === undefined) return name
     return (leg === 'whole' ? undefined : policy.options.instead?.[leg]) ?? policy.name
   }
 
-  private checkLeg(setting: string, name: string | undefined, leg: 'prefill' | 'decode'): void {
+  #checkLeg(setting: string, name: string | undefined, leg: 'prefill' | 'decode'): void {
     if (name === undefined) return
-    const policy = this.registry.require(name, setting)
+    const policy = this.#registry.require(name, setting)
     if (!isAllowedFor(leg, policy)) throw balanceErrors.policy_not_allowed(setting, name, leg)
   }
 }

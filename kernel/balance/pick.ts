@@ -5,7 +5,7 @@
 import type { HookSignatures } from '../contracts/hook.ts'
 import type { PickLeg, PickRequest, Policy } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
-import type { RequestContext } from '../contracts/request.ts'
+import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { balanceErrors, retryAfter } from './balance-errors.ts'
@@ -18,10 +18,7 @@ import type { ModelPolicies } from './model-policies.ts'
 import type { Attempt, PickOptions } from './worker-balance.ts'
 
 /** The `onPick` chain of the request's route, compiled at ready; null when nobody hooked. */
-export type OnPickResolver = (ctx: RequestContext) => HookSignatures['onPick'] | null
-
-/** Told of each choice: the model as it is counted, and the policy's wire name or `hook`. */
-export type SelectionListener = (worker: WorkerEntry, model: string, policy: string) => void
+export type OnPickResolver = (ctx: RelayContext) => HookSignatures['onPick'] | null
 
 const CHOSEN_BY_HOOK = Object.freeze({ policy: 'hook', choice: null })
 const NOT_TRIED: readonly number[] = Object.freeze([])
@@ -34,7 +31,7 @@ class CurrentRequest implements PickRequest {
   leg: PickLeg = 'whole'
   tokenIds: Uint32Array | null = null
   model = ''
-  ctx: RequestContext | null = null
+  ctx: RelayContext | null = null
   showsBody = false
   /** In place of the client's body. */
   promptBytes: Buffer | null = null
@@ -42,7 +39,7 @@ class CurrentRequest implements PickRequest {
   get body(): Buffer | null {
     // Policies look at it during the pick only, so its memory may be used again afterwards.
     if (!this.showsBody || this.ctx === null) return null
-    return this.promptBytes ?? (this.ctx as RelayContext).rawBody
+    return this.promptBytes ?? this.ctx.rawBody
   }
 
   header(name: string): string | undefined {
@@ -53,64 +50,61 @@ class CurrentRequest implements PickRequest {
 export interface PickerParts extends CandidateParts {
   readonly policies: ModelPolicies
   readonly onPick: OnPickResolver | null
-  readonly onSelected: SelectionListener | null
 }
 
 export class Picker {
-  private table: CompiledTable
-  private readonly parts: PickerParts
-  private readonly candidates: Candidates
-  private readonly request = new CurrentRequest()
+  /** Told of each choice. */
+  traffic: Pick<TrafficWatch, 'selected'> | null = null
+  #table: CompiledTable
+  readonly #parts: PickerParts
+  readonly #candidates: Candidates
+  readonly #request = new CurrentRequest()
 
   constructor(table: CompiledTable, parts: PickerParts) {
-    this.table = table
-    this.parts = parts
-    this.candidates = new Candidates(parts)
-    this.candidates.reserve(table.largestTier)
+    this.#table = table
+    this.#parts = parts
+    this.#candidates = new Candidates(parts)
+    this.#candidates.reserve(table.largestTier)
   }
 
   /** The next pick uses this table. */
   setTable(table: CompiledTable): void {
-    this.table = table
-    this.candidates.reserve(table.largestTier)
+    this.#table = table
+    this.#candidates.reserve(table.largestTier)
   }
 
   /** @throws no_workers (503), model_not_found (404), no_available_workers, no_suitable_worker, server_selection_failed (503) */
-  pick(ctx: RequestContext, model: string, options: PickOptions = NO_OPTIONS): Attempt {
-    const canonical = this.table.canonicalModel(model)
-    const { onPick } = this.parts
-    const hooked = onPick === null ? null : this.pickByHook(onPick, ctx, canonical, options.leg ?? 'whole')
-    return hooked ?? this.pickByPolicy(ctx, canonical, options)
+  pick(ctx: RelayContext, model: string, options: PickOptions = NO_OPTIONS): Attempt {
+    const canonical = this.#table.canonicalModel(model)
+    const { onPick } = this.#parts
+    const hooked = onPick === null ? null : this.#pickByHook(onPick, ctx, canonical, options.leg ?? 'whole')
+    return hooked ?? this.#pickByPolicy(ctx, canonical, options)
   }
 
   /** Hooks may send a request to any available worker of the leg, whatever it serves; other answers count as none. */
-  private pickByHook(
-    resolve: OnPickResolver,
-    ctx: RequestContext,
-    model: string,
-    leg: PickLeg,
-  ): Attempt | null {
+  #pickByHook(resolve: OnPickResolver, ctx: RelayContext, model: string, leg: PickLeg): Attempt | null {
     const hook = resolve(ctx)
     if (hook === null) return null
     const slot = hook(ctx, model)
     if (typeof slot !== 'number') return null
-    const worker = this.table.bySlot.get(slot)
+    const worker = this.#table.bySlot.get(slot)
     if (worker === undefined || worker.workerType !== WORKER_TYPE_OF_LEG[leg]) return null
-    const { breakers, counters } = this.parts
+    const { breakers, counters } = this.#parts
     const passage = counters.isReady(slot) ? breakers.enter(worker) : REFUSED
     if (passage === REFUSED) return null
-    this.selected(worker, model, CHOSEN_BY_HOOK.policy)
-    return new CountedAttempt(this.parts, worker, CHOSEN_BY_HOOK, passage)
+    this.#selected(worker, model, CHOSEN_BY_HOOK.policy)
+    return new CountedAttempt(this.#parts, worker, CHOSEN_BY_HOOK, passage)
   }
 
-  private pickByPolicy(ctx: RequestContext, model: string, options: PickOptions): Attempt {
-    const route = this.table.routeOf(model, options.leg)
-    if (route === null) throw this.noRoute(model, options.leg ?? 'whole')
-    const { candidates, parts } = this
+  #pickByPolicy(ctx: RelayContext, model: string, options: PickOptions): Attempt {
+    const route = this.#table.routeOf(model, options.leg)
+    if (route === null) throw this.#noRoute(model, options.leg ?? 'whole')
+    const candidates = this.#candidates
+    const parts = this.#parts
     const policy = parts.policies.of(route)
     for (let round = 0; round < MAX_ROUNDS; round++) {
       if (!candidates.fill(route.tiers, options.excluded ?? NOT_TRIED, options.accepts ?? null)) break
-      const index = this.ask(policy, ctx, model, options)
+      const index = this.#ask(policy, ctx, model, options)
       // A policy may find nobody good enough, and would again; an index outside the view is held to mean the same.
       if (!(index >= 0 && index < candidates.length))
         throw balanceErrors.no_suitable_worker(policy.name, model)
@@ -121,14 +115,15 @@ export class Picker {
         candidates.forget()
         continue
       }
-      this.selected(worker, model, policy.name)
+      this.#selected(worker, model, policy.name)
       return new CountedAttempt(parts, worker, { policy: policy.name, choice }, passage)
     }
-    throw this.nobody(route, model)
+    throw this.#nobody(route, model)
   }
 
-  private ask(policy: Policy, ctx: RequestContext, model: string, options: PickOptions): number {
-    const { candidates, request } = this
+  #ask(policy: Policy, ctx: RelayContext, model: string, options: PickOptions): number {
+    const candidates = this.#candidates
+    const request = this.#request
     request.ctx = ctx
     request.model = model === '' ? UNKNOWN_MODEL : model
     request.leg = options.leg ?? 'whole'
@@ -142,26 +137,28 @@ export class Picker {
     return index
   }
 
-  private selected(worker: WorkerEntry, model: string, policy: string): void {
-    this.parts.onSelected?.(worker, model === '' ? UNKNOWN_MODEL : model, policy)
+  #selected(worker: WorkerEntry, model: string, policy: string): void {
+    this.traffic?.selected(worker, model === '' ? UNKNOWN_MODEL : model, policy)
   }
 
-  private noRoute(model: string, leg: PickLeg): GatewayError {
+  #noRoute(model: string, leg: PickLeg): GatewayError {
     if (leg !== 'whole') return balanceErrors.server_selection_failed(leg, model)
-    const hasPrefill = this.table.routeOf(model, 'prefill') !== null
-    const hasDecode = this.table.routeOf(model, 'decode') !== null
+    const hasPrefill = this.#table.routeOf(model, 'prefill') !== null
+    const hasDecode = this.#table.routeOf(model, 'decode') !== null
     if (hasPrefill && hasDecode) return balanceErrors.server_selection_failed('whole', model)
     if (hasPrefill) return balanceErrors.server_selection_failed('decode', model)
     if (hasDecode) return balanceErrors.server_selection_failed('prefill', model)
-    return this.table.workers.length === 0 ? balanceErrors.no_workers() : balanceErrors.model_not_found(model)
+    return this.#table.workers.length === 0
+      ? balanceErrors.no_workers()
+      : balanceErrors.model_not_found(model)
   }
 
-  private nobody({ tiers, leg }: ModelRoute, model: string): GatewayError {
+  #nobody({ tiers, leg }: ModelRoute, model: string): GatewayError {
     let waitMs = Number.POSITIVE_INFINITY
     for (const { workers } of tiers) {
       for (const worker of workers) {
-        if (!this.parts.counters.isReady(worker.slot)) continue
-        waitMs = Math.min(waitMs, this.parts.breakers.waitMs(worker))
+        if (!this.#parts.counters.isReady(worker.slot)) continue
+        waitMs = Math.min(waitMs, this.#parts.breakers.waitMs(worker))
       }
     }
     const retry = retryAfter(Number.isFinite(waitMs) ? waitMs : 0)

@@ -1,8 +1,8 @@
 /** The policies by name: the plain one, and those that plugins add. */
 
-import { foldPolicyName, PLAIN_POLICY } from '../config/policy-names.ts'
 import type { Policy, PolicyFactory, PolicyOptions, PolicyOverlay, PolicyParts } from '../contracts/policy.ts'
 import { balanceErrors } from './balance-errors.ts'
+import { foldPolicyName, PLAIN_POLICY } from './policy-name.ts'
 import { RoundRobin } from './round-robin.ts'
 
 export interface RegisteredPolicy {
@@ -14,9 +14,9 @@ export interface RegisteredPolicy {
 
 export class PolicyRegistry {
   /** By folded name. */
-  private readonly policies = new Map<string, RegisteredPolicy>()
-  private readonly overlays: PolicyOverlay[] = []
-  private default = PLAIN_POLICY
+  readonly #policies = new Map<string, RegisteredPolicy>()
+  readonly #overlays: PolicyOverlay[] = []
+  #default = PLAIN_POLICY
 
   constructor() {
     this.register(PLAIN_POLICY, () => new RoundRobin())
@@ -24,34 +24,34 @@ export class PolicyRegistry {
 
   /** Wire name of the one for models whose setting and workers name none. */
   get defaultName(): string {
-    return this.default
+    return this.#default
   }
 
   /** Request headers that any of them reads. */
   get headers(): readonly string[] {
-    return Array.from(this.policies.values(), ({ options }) => options.headers ?? []).flat()
+    return Array.from(this.#policies.values(), ({ options }) => options.headers ?? []).flat()
   }
 
   /** @throws Error when the name or the place of the default is taken: the choice would depend on boot order */
   register(name: string, make: PolicyFactory, options: PolicyOptions = {}): void {
     const key = foldPolicyName(name)
-    if (this.policies.has(key)) throw new Error(`policy '${name}' is registered twice`)
+    if (this.#policies.has(key)) throw new Error(`policy '${name}' is registered twice`)
     if (options.isDefault === true) {
-      if (this.default !== PLAIN_POLICY)
-        throw new Error(`policies '${this.default}' and '${name}' cannot both be the default`)
-      this.default = name
+      if (this.#default !== PLAIN_POLICY)
+        throw new Error(`policies '${this.#default}' and '${name}' cannot both be the default`)
+      this.#default = name
     }
-    this.policies.set(key, { name, make, options })
+    this.#policies.set(key, { name, make, options })
   }
 
   /** The last one added is asked first. */
   addOverlay(overlay: PolicyOverlay): void {
-    this.overlays.push(overlay)
+    this.#overlays.push(overlay)
   }
 
   /** Letter case and underscores do not count. @source routing facts 1.1 (7) */
   find(name: string): RegisteredPolicy | undefined {
-    return this.policies.get(foldPolicyName(name))
+    return this.#policies.get(foldPolicyName(name))
   }
 
   /** @param setting that names it @throws unknown_policy (500) */
@@ -64,11 +64,11 @@ export class PolicyRegistry {
   /** A new instance, with what goes over it. @throws unknown_policy (500) */
   make(name: string, parts: PolicyParts): Policy {
     const policy = this.require(name).make(parts)
-    return this.overlays.reduce((inner, overlay) => overlay(inner, parts), policy)
+    return this.#overlays.reduce((inner, overlay) => overlay(inner, parts), policy)
   }
 
   /** Wire names in order of registration. */
   names(): readonly string[] {
-    return Array.from(this.policies.values(), (entry) => entry.name)
+    return Array.from(this.#policies.values(), (entry) => entry.name)
   }
 }

@@ -10,33 +10,35 @@ const PROBE_LIMIT_MS = 60_000
 
 /** A thread counts its probes in a column of its own too, so that they are given back when it dies. */
 export class ProbePlaces {
-  private readonly limit: number
-  private readonly cells: Int32Array
-  private readonly totalAt: number
-  private readonly ownAt: number
+  readonly #limit: number
+  readonly #cells: Int32Array
+  readonly #totalAt: number
+  readonly #ownAt: number
   /** When the last probe began: milliseconds, low 32 bits. */
-  private readonly beganAt: number
+  readonly #beganAt: number
 
   /** @param limit probes of one worker at a time */
   constructor({ layout, threadIndex }: Counters, limit: number) {
-    this.limit = limit
-    this.cells = layout.cells
-    this.totalAt = layout.shared(SharedColumn.probesTotal)
-    this.ownAt = layout.ofThread(threadIndex, ThreadColumn.probes)
-    this.beganAt = layout.shared(SharedColumn.probedAt)
+    this.#limit = limit
+    this.#cells = layout.cells
+    this.#totalAt = layout.shared(SharedColumn.probesTotal)
+    this.#ownAt = layout.ofThread(threadIndex, ThreadColumn.probes)
+    this.#beganAt = layout.shared(SharedColumn.probedAt)
   }
 
   isFree(slot: number, nowMs: number): boolean {
-    if (this.cells[this.totalAt + slot] < this.limit) return true
-    return hasPassed(this.cells[this.beganAt + slot], PROBE_LIMIT_MS, nowMs)
+    if (this.#cells[this.#totalAt + slot] < this.#limit) return true
+    return hasPassed(this.#cells[this.#beganAt + slot], PROBE_LIMIT_MS, nowMs)
   }
 
   /** @returns false when there is none */
   take(slot: number, nowMs: number): boolean {
-    const { cells, totalAt, beganAt } = this
+    const cells = this.#cells
+    const totalAt = this.#totalAt
+    const beganAt = this.#beganAt
     for (;;) {
       const running = Atomics.load(cells, totalAt + slot)
-      if (running < this.limit) {
+      if (running < this.#limit) {
         // The time goes first: who finds no place must not take the last one for an old one.
         Atomics.store(cells, beganAt + slot, nowMs | 0)
         if (Atomics.compareExchange(cells, totalAt + slot, running, running + 1) !== running) continue
@@ -46,20 +48,20 @@ export class ProbePlaces {
         if (Atomics.compareExchange(cells, beganAt + slot, at, nowMs | 0) !== at) continue
         Atomics.add(cells, totalAt + slot, 1)
       }
-      Atomics.add(cells, this.ownAt + slot, 1)
+      Atomics.add(cells, this.#ownAt + slot, 1)
       return true
     }
   }
 
   giveBack(slot: number): void {
-    if (this.cells[this.ownAt + slot] <= 0) return
-    Atomics.sub(this.cells, this.ownAt + slot, 1)
-    Atomics.sub(this.cells, this.totalAt + slot, 1)
+    if (this.#cells[this.#ownAt + slot] <= 0) return
+    Atomics.sub(this.#cells, this.#ownAt + slot, 1)
+    Atomics.sub(this.#cells, this.#totalAt + slot, 1)
   }
 
   /** Control only, of a row that nobody uses: what a thread left that died between two steps. */
   reset(slot: number): void {
-    Atomics.store(this.cells, this.totalAt + slot, 0)
+    Atomics.store(this.#cells, this.#totalAt + slot, 0)
   }
 }
 

@@ -16,11 +16,11 @@ const TURN_MASK = 0x3fff_ffff
 export class RoundRobin implements Policy {
   readonly name = 'round_robin'
   readonly needsBody = false
-  private turn = 0
+  #turn = 0
 
   pick(candidates: CandidateView): number {
-    const index = this.turn % candidates.length
-    this.turn = (this.turn + 1) & TURN_MASK
+    const index = this.#turn % candidates.length
+    this.#turn = (this.#turn + 1) & TURN_MASK
     return index
   }
 }

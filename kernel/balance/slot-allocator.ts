@@ -4,12 +4,12 @@ import type { Counters } from './counters.ts'
 
 /** Gives out rows, lowest first, and never one that still counts requests of the worker that had it before. */
 export class SlotAllocator {
-  private readonly counters: Counters
-  private readonly taken: Uint8Array
+  readonly #counters: Counters
+  readonly #taken: Uint8Array
 
   constructor(counters: Counters) {
-    this.counters = counters
-    this.taken = new Uint8Array(counters.maxWorkers)
+    this.#counters = counters
+    this.#taken = new Uint8Array(counters.maxWorkers)
   }
 
   /**
@@ -17,13 +17,13 @@ export class SlotAllocator {
    * @throws worker_limit (503) when there is none
    */
   allocate(): number {
-    this.counters.requireControl()
-    for (let slot = 0; slot < this.taken.length; slot++) {
-      if (this.taken[slot] === 1 || !this.counters.isIdle(slot)) continue
-      this.taken[slot] = 1
+    this.#counters.requireControl()
+    for (let slot = 0; slot < this.#taken.length; slot++) {
+      if (this.#taken[slot] === 1 || !this.#counters.isIdle(slot)) continue
+      this.#taken[slot] = 1
       return slot
     }
-    throw balanceErrors.worker_limit(this.taken.length)
+    throw balanceErrors.worker_limit(this.#taken.length)
   }
 
   /**
@@ -31,7 +31,7 @@ export class SlotAllocator {
    * still pick the old worker through the row of a new one.
    */
   free(slot: number): void {
-    this.counters.setStatus(slot, 'pending')
-    this.taken[slot] = 0
+    this.#counters.setStatus(slot, 'pending')
+    this.#taken[slot] = 0
   }
 }

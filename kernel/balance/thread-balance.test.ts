@@ -9,6 +9,7 @@ import {
 } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { Policy } from '../contracts/policy.ts'
+import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
 import { OPEN, toWord } from './breaker-word.ts'
@@ -294,7 +295,7 @@ describe('policies', () => {
     register(...three)
     const messages = [{ role: 'user', content: 'a long prompt about routing '.repeat(50) }]
     const rawBody = Buffer.from(JSON.stringify({ model: 'm', messages }))
-    const prompt = { ...ctx, rawBody } as unknown as RequestContext
+    const prompt = { ...ctx, rawBody } as unknown as RelayContext
     const taker = () => {
       const attempt = balance.pick(prompt, 'm')
       attempt.release()
@@ -406,7 +407,10 @@ describe('each pick is told once', () => {
     const told: string[] = []
     balance = open({
       onPickHook: () => () => answer,
-      onSelected: (worker, model, policy) => told.push(`${worker.slot} ${model} ${policy}`),
+    })
+    balance.watch({
+      selected: (worker, model, policy) => told.push(`${worker.slot} ${model} ${policy}`),
+      breakers: { onWorkers() {}, onOutcome() {}, onTransition() {} },
     })
     register(
       workerEntry({ slot: 0, models: [{ id: 'm', aliases: ['a'] }], labels: { policy: 'round_robin' } }),

@@ -3,15 +3,16 @@ import type { BreakerConfig } from '../config/breaker-config.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { PolicyParts, RandomSource } from '../contracts/policy.ts'
-import type { RequestContext } from '../contracts/request.ts'
+import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { EngineLoads, WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
-import { type BreakerListener, Breakers } from './breakers.ts'
+import { Breakers } from './breakers.ts'
 import { CompiledTable } from './compiled-table.ts'
 import { type AttemptBooks, CountedAttempt } from './counted-attempt.ts'
 import type { Counters } from './counters.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
 import { drawsPair } from './pairing.ts'
-import { type OnPickResolver, Picker, type SelectionListener } from './pick.ts'
+import { type OnPickResolver, Picker } from './pick.ts'
 import { PolicyRegistry } from './policy-registry.ts'
 import { SlotAllocator } from './slot-allocator.ts'
 import type { Attempt, BreakerState, PickOptions, WorkerBalance } from './worker-balance.ts'
@@ -35,10 +36,6 @@ export interface ThreadBalanceOptions extends PolicyNames {
   readonly shared: PolicyParts['shared']
   /** This thread's view of what engines report. */
   readonly loads: { readonly current: EngineLoads }
-  /** Told of each pick, for metrics. */
-  readonly onSelected?: SelectionListener | null
-  /** Told what this thread's breakers record and change, for metrics. */
-  readonly onBreaker?: BreakerListener | null
   /** Told when a worker names a policy that cannot be used. */
   readonly log?: Logger
   /** For tests that need the same draws each time. Default Math.random. */
@@ -52,114 +49,119 @@ const BY_ROUTE = Object.freeze({ policy: 'fixed', choice: null })
 export class ThreadBalance implements WorkerBalance {
   /** Where plugins add theirs, while they register. */
   readonly registry = new PolicyRegistry()
-  private readonly counters: Counters
-  private readonly breakers: Breakers
-  private readonly books: AttemptBooks
-  private readonly policies: ModelPolicies
-  private readonly slots: SlotAllocator
-  private readonly picker: Picker
-  private readonly random: RandomSource
-  private readonly onBreaker: BreakerListener | null
-  private table: CompiledTable
+  readonly #counters: Counters
+  readonly #breakers: Breakers
+  readonly #books: AttemptBooks
+  readonly #policies: ModelPolicies
+  readonly #slots: SlotAllocator
+  readonly #picker: Picker
+  readonly #random: RandomSource
+  #table: CompiledTable
 
   constructor(options: ThreadBalanceOptions) {
     const { counters, metrics, shared, random = Math.random, now = Date.now } = options
-    this.counters = counters
-    this.random = random
-    this.breakers = new Breakers(counters, options.breaker, options.onBreaker ?? null, now)
-    this.books = { counters, breakers: this.breakers }
+    this.#counters = counters
+    this.#random = random
+    this.#breakers = new Breakers(counters, options.breaker, now)
+    this.#books = { counters, breakers: this.#breakers }
     const { log } = options
     const parts = { metrics, shared, random, log }
-    this.policies = new ModelPolicies(this.registry, options, log ?? null, parts)
-    this.slots = new SlotAllocator(counters)
-    this.table = new CompiledTable(options.table.current)
-    this.policies.update(this.table, [])
-    this.onBreaker = options.onBreaker ?? null
-    this.onBreaker?.onWorkers(this.table.workers)
-    this.picker = new Picker(this.table, {
+    this.#policies = new ModelPolicies(this.registry, options, log ?? null, parts)
+    this.#slots = new SlotAllocator(counters)
+    this.#table = new CompiledTable(options.table.current)
+    this.#policies.update(this.#table, [])
+    this.#picker = new Picker(this.#table, {
       counters,
-      breakers: this.breakers,
-      policies: this.policies,
+      breakers: this.#breakers,
+      policies: this.#policies,
       loads: options.loads,
       now,
       onPick: options.onPickHook ?? null,
-      onSelected: options.onSelected ?? null,
     })
-    options.table.onChange((next) => this.swapTable(next))
+    options.table.onChange((next) => this.#swapTable(next))
+  }
+
+  /** Tells of each pick, and of what this thread's breakers record and change. */
+  watch(traffic: Pick<TrafficWatch, 'breakers' | 'selected'>): void {
+    this.#picker.traffic = traffic
+    this.#breakers.watch = traffic.breakers
+    traffic.breakers.onWorkers(this.#table.workers)
   }
 
   get workers(): readonly WorkerEntry[] {
-    return this.table.workers
+    return this.#table.workers
   }
 
-  pick(ctx: RequestContext, model: string, options?: PickOptions): Attempt {
-    return this.picker.pick(ctx, model, options)
+  pick(ctx: RelayContext, model: string, options?: PickOptions): Attempt {
+    return this.#picker.pick(ctx, model, options)
   }
 
   attempt(worker: WorkerEntry): Attempt {
-    return new CountedAttempt(this.books, worker, BY_ROUTE, this.breakers.pass(worker))
+    return new CountedAttempt(this.#books, worker, BY_ROUTE, this.#breakers.pass(worker))
   }
 
   usesPair(model: string): boolean {
-    const { table, breakers, random } = this
+    const table = this.#table
+    const breakers = this.#breakers
+    const random = this.#random
     return drawsPair(table, table.canonicalModel(model), { breakers, random })
   }
 
   canonicalModel(model: string): string {
-    return this.table.canonicalModel(model)
+    return this.#table.canonicalModel(model)
   }
 
   takesApi(model: string, api: string): boolean {
-    return this.table.takesApi(model, api)
+    return this.#table.takesApi(model, api)
   }
 
   workersOf(model: string): readonly WorkerEntry[] {
-    return this.table.workersOf(model)
+    return this.#table.workersOf(model)
   }
 
   byId(id: string): WorkerEntry | undefined {
-    return this.table.byId.get(id)
+    return this.#table.byId.get(id)
   }
 
   firstReady(accepts?: (worker: WorkerEntry) => boolean): WorkerEntry | undefined {
-    return this.table.workers.find(
-      (worker) => this.counters.isReady(worker.slot) && (accepts === undefined || accepts(worker)),
+    return this.#table.workers.find(
+      (worker) => this.#counters.isReady(worker.slot) && (accepts === undefined || accepts(worker)),
     )
   }
 
   status(slot: number): WorkerStatus {
-    return this.counters.status(slot)
+    return this.#counters.status(slot)
   }
 
   inFlight(slot: number): number {
-    return this.counters.inFlight(slot)
+    return this.#counters.inFlight(slot)
   }
 
   breakerState(slot: number): BreakerState {
-    const worker = this.table.bySlot.get(slot)
-    return worker === undefined ? 'closed' : this.breakers.state(worker)
+    const worker = this.#table.bySlot.get(slot)
+    return worker === undefined ? 'closed' : this.#breakers.state(worker)
   }
 
   /** Lengths of the runs of the breaker in the row, for gauges. */
   breakerRuns(slot: number): { failures: number; successes: number } {
     return {
-      failures: this.breakers.consecutiveFailures(slot),
-      successes: this.breakers.consecutiveSuccesses(slot),
+      failures: this.#breakers.consecutiveFailures(slot),
+      successes: this.#breakers.consecutiveSuccesses(slot),
     }
   }
 
   setStatus(slot: number, status: WorkerStatus): void {
-    this.counters.setStatus(slot, status)
+    this.#counters.setStatus(slot, status)
   }
 
   allocateSlot(): number {
-    const slot = this.slots.allocate()
-    this.breakers.reset(slot)
+    const slot = this.#slots.allocate()
+    this.#breakers.reset(slot)
     return slot
   }
 
   freeSlot(slot: number): void {
-    this.slots.free(slot)
+    this.#slots.free(slot)
   }
 
   policyNames(): readonly string[] {
@@ -168,11 +170,11 @@ export class ThreadBalance implements WorkerBalance {
 
   usesPolicy(name: string): boolean {
     const wireName = this.registry.find(name)?.name
-    return wireName !== undefined && this.policies.inUse(this.table.workers).has(wireName)
+    return wireName !== undefined && this.#policies.inUse(this.#table.workers).has(wireName)
   }
 
   get readsLoads(): boolean {
-    const names = this.policies.inUse(this.table.workers)
+    const names = this.#policies.inUse(this.#table.workers)
     return Array.from(names).some((name) => this.registry.find(name)?.options.readsLoads === true)
   }
 
@@ -181,23 +183,23 @@ export class ThreadBalance implements WorkerBalance {
    * @throws unknown_policy naming those that exist, policy_not_allowed naming the setting
    */
   checkPolicies(): void {
-    this.policies.check()
+    this.#policies.check()
   }
 
   /** Releases what policies hold; the gateway ends. */
   close(): void {
-    this.policies.close()
+    this.#policies.close()
   }
 
-  private swapTable(next: WorkerTable): void {
-    const previous = this.table
-    this.table = new CompiledTable(next)
-    this.picker.setTable(this.table)
+  #swapTable(next: WorkerTable): void {
+    const previous = this.#table
+    this.#table = new CompiledTable(next)
+    this.#picker.setTable(this.#table)
     const leftSlots: number[] = []
     for (const { slot, id } of previous.workers) {
-      if (this.table.bySlot.get(slot)?.id !== id) leftSlots.push(slot)
+      if (this.#table.bySlot.get(slot)?.id !== id) leftSlots.push(slot)
     }
-    this.policies.update(this.table, leftSlots)
-    this.onBreaker?.onWorkers(this.table.workers)
+    this.#policies.update(this.#table, leftSlots)
+    this.#breakers.watch?.onWorkers(this.#table.workers)
   }
 }

@@ -1,7 +1,7 @@
 /** What the rest of the kernel and the plugins see of balancing on one thread. Implemented by `thread-balance.ts`. */
 import type { CandidateReport } from '../contracts/hook.ts'
 import type { PickLeg } from '../contracts/policy.ts'
-import type { RequestContext } from '../contracts/request.ts'
+import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
 
 /** How a choice came about, for who debugs it. */
@@ -53,7 +53,7 @@ export interface WorkerBalance {
    *   server_selection_failed (503) naming the kind of worker that a pair lacks
    * @source routing facts 1.1, 1.2, 1.12, 2.5, 3.2; API spec 2.11 (priority), 7.1
    */
-  pick(ctx: RequestContext, model: string, options?: PickOptions): Attempt
+  pick(ctx: RelayContext, model: string, options?: PickOptions): Attempt
   /**
    * True when a request for the model is to be served by a prefill/decode pair: both kinds are registered for it. Where
    * whole workers are too, each request is drawn by their numbers, but never for a side that has nobody available.
@@ -80,6 +80,8 @@ export interface WorkerBalance {
   inFlight(slot: number): number
   /** Circuit breaker of the worker in the row; `closed` where breakers are off or nobody has the row. */
   breakerState(slot: number): BreakerState
+  /** How often the worker in the row has failed, or as a half-open one succeeded, in a row. */
+  breakerRuns(slot: number): { readonly failures: number; readonly successes: number }
 
   /** Control only. Seen by every thread's next pick. */
   setStatus(slot: number, status: WorkerStatus): void

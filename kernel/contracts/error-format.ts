@@ -28,4 +28,6 @@ export interface ErrorFormat {
   status?(error: GatewayError, request: RequestFacts): number
   /** [name, value, …] beside the error's own headers, names lower-case. */
   headers?(error: GatewayError, request: RequestFacts): readonly string[]
+  /** Refusals of `onRequest` hooks without a body get one of this format, and its headers. Default: sent as they are. */
+  readonly fillsRefusals?: boolean
 }

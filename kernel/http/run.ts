@@ -1,6 +1,7 @@
 /** Runs one request: the `onRequest` hooks, then the handler; whatever they throw is the request's failure. */
 import type { Reply } from '../contracts/request.ts'
 import type { HttpContext } from './context.ts'
+import { inFormat } from './hook-refusal.ts'
 import { checkedReply } from './reply-check.ts'
 
 /** After the access check, with the body read. */
@@ -26,7 +27,9 @@ export function runRequest(ctx: HttpContext): void {
 function answerOrHandle(ctx: HttpContext, early: Reply | undefined | void): void {
   if (ctx.isDone || ctx.isFailing) return
   if (early) {
-    const { status, headers, body } = checkedReply(early, 'an onRequest hook')
+    const reply = checkedReply(early, 'an onRequest hook')
+    const isFilled = reply.status >= 400 && ctx.route.errors.fillsRefusals === true
+    const { status, headers, body } = isFilled ? inFormat(ctx, reply) : reply
     ctx.bypassReplyHooks()
     ctx.send(status, null, body, headers)
   } else handle(ctx)

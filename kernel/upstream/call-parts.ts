@@ -1,9 +1,9 @@
 /** What every call on its way to a worker uses: the parts of one thread, and what is worked out once per worker. */
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { Logger } from '../contracts/log.ts'
+import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { UpstreamLimits } from '../contracts/transport.ts'
 import type { WorkerEntry, WorkerHttpPool } from '../contracts/worker.ts'
-import type { CallMeters } from './call-meter.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
 import type { RetryRules } from './retry.ts'
 import type { Transports } from './transports.ts'
@@ -14,28 +14,28 @@ export interface CallParts {
   readonly transports: Transports
   readonly limits: WorkerLimits
   readonly retry: RetryRules
-  /** Null when metrics are off. */
-  readonly meters: CallMeters | null
+  /** Null when nobody watches; set before the first call. */
+  traffic: TrafficWatch | null
   readonly log: Logger
 }
 
 /** The time limits of an exchange with each worker. @source routing facts 2.11, 3.3 */
 export class WorkerLimits {
-  private readonly kernel: UpstreamLimits
+  readonly #kernel: UpstreamLimits
   /** Entries of the worker table are immutable, so what is merged once stays right. */
   readonly #byOverride = new WeakMap<WorkerHttpPool, UpstreamLimits>()
 
   constructor(kernel: UpstreamLimits) {
     const { connectMs, firstByteMs, idleMs, requestMs } = kernel
-    this.kernel = { connectMs, firstByteMs, idleMs, requestMs }
+    this.#kernel = { connectMs, firstByteMs, idleMs, requestMs }
   }
 
   of({ httpPool }: WorkerEntry): UpstreamLimits {
-    if (httpPool === null) return this.kernel
+    if (httpPool === null) return this.#kernel
     let limits = this.#byOverride.get(httpPool)
     if (limits === undefined) {
-      const { connectMs = this.kernel.connectMs, requestMs = this.kernel.requestMs } = httpPool
-      limits = { ...this.kernel, connectMs, requestMs }
+      const { connectMs = this.#kernel.connectMs, requestMs = this.#kernel.requestMs } = httpPool
+      limits = { ...this.#kernel, connectMs, requestMs }
       this.#byOverride.set(httpPool, limits)
     }
     return limits
@@ -43,7 +43,7 @@ export class WorkerLimits {
 
   /** Of all attempts together, in milliseconds: the kernel's limit, or the worker's own where that is longer; 0 for none. */
   totalMs(worker: WorkerEntry | null): number {
-    const kernelMs = this.kernel.requestMs
+    const kernelMs = this.#kernel.requestMs
     const ownMs = worker === null ? kernelMs : this.of(worker).requestMs
     return kernelMs === 0 || ownMs === 0 ? 0 : Math.max(kernelMs, ownMs)
   }

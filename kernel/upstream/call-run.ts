@@ -6,6 +6,7 @@ import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
 import type { LegFault, PairHandler } from '../contracts/pair.ts'
+import type { CallWatch } from '../contracts/traffic.ts'
 import type {
   Exchange,
   HeaderList,
@@ -17,7 +18,6 @@ import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
-import type { CallMeter } from './call-meter.ts'
 import type { CallParts } from './call-parts.ts'
 import { NO_MORE, nextWaitMs } from './next-wait.ts'
 import { PairAttempt } from './pair-attempt.ts'
@@ -40,65 +40,67 @@ export class CallRun implements OpenCall, PairHandler {
   status = 0
   /** Nothing more happens: answered, given up, or nobody wants it any more. */
   isOver = false
-  private readonly call: Call
-  private readonly handler: CallHandler
-  private readonly parts: CallParts
+  readonly #call: Call
+  readonly #handler: CallHandler
+  readonly #parts: CallParts
   /** Canonical. */
-  private readonly model: string
-  private readonly startedAtMs = performance.now()
-  private exchange: Exchange | null = null
-  private attempt: Attempt | null = null
-  private attemptCount = 0
-  private retries: Retries | null = null
+  readonly #model: string
+  readonly #startedAtMs = performance.now()
+  #exchange: Exchange | null = null
+  #attempt: Attempt | null = null
+  #attemptCount = 0
+  #retries: Retries | null = null
   /** What still comes of the current exchange is for nobody. */
-  private isDiscarding = false
+  #isDiscarding = false
   /** The caller reads slowly: an exchange that begins meanwhile rests as well. */
-  private isPaused = false
-  private meter: CallMeter | null = null
-  private notes: AttemptNotes | null = null
+  #isPaused = false
+  #meter: CallWatch | null = null
+  #notes: AttemptNotes | null = null
 
   /** @param model canonical */
   constructor(call: Call, handler: CallHandler, model: string, parts: CallParts) {
-    this.call = call
-    this.handler = handler
-    this.model = model
-    this.parts = parts
+    this.#call = call
+    this.#handler = handler
+    this.#model = model
+    this.#parts = parts
   }
 
   get worker(): WorkerEntry | null {
-    return this.attempt === null ? null : this.attempt.worker
+    return this.#attempt === null ? null : this.#attempt.worker
   }
 
   /** Sets the first attempt on its way, or the next one. Never throws. */
   begin(): void {
-    this.attemptCount++
+    this.#attemptCount++
     try {
-      const attempt = this.pick()
-      const { ctx } = this.call
-      this.attempt = attempt
+      const attempt = this.#pick()
+      const { ctx } = this.#call
+      this.#attempt = attempt
       ctx.workerUrl = attempt.worker.url
-      if (ctx.hooks.onAttempt !== null) this.notes = openNotes(attempt)
-      this.startMeter(attempt.worker)
-      if (attempt instanceof PairAttempt) this.sendPair(attempt)
-      else this.sendOne(attempt)
+      if (ctx.hooks.onAttempt !== null) this.#notes = openNotes(attempt)
+      this.#startMeter(attempt.worker)
+      if (attempt instanceof PairAttempt) this.#sendPair(attempt)
+      else this.#sendOne(attempt)
     } catch (error) {
-      this.notSent(error)
+      this.#notSent(error)
     }
   }
 
   pause(): void {
-    this.isPaused = true
-    this.exchange?.pause()
+    this.#isPaused = true
+    this.#exchange?.pause()
   }
 
   resume(): void {
-    this.isPaused = false
-    this.exchange?.resume()
+    this.#isPaused = false
+    this.#exchange?.resume()
   }
 
-  private pick(): Attempt {
-    const { call, model, retries } = this
-    const { balance } = this.parts
+  #pick(): Attempt {
+    const call = this.#call
+    const model = this.#model
+    const retries = this.#retries
+    const { balance } = this.#parts
     const { ctx } = call
     if (call.worker !== null) return balance.attempt(call.worker)
     const report = ctx.hooks.onAttempt !== null
@@ -122,148 +124,159 @@ export class CallRun implements OpenCall, PairHandler {
   }
 
   /** Once per call, when it is known where it goes. */
-  private startMeter(worker: WorkerEntry): void {
-    const { meters } = this.parts
-    if (meters === null || this.meter !== null) return
-    this.meter = meters.start(worker, this.model, this.endpoint, this.call.stream, this.startedAtMs)
+  #startMeter(worker: WorkerEntry): void {
+    const { traffic } = this.#parts
+    if (traffic === null || this.#meter !== null) return
+    this.#meter = traffic.call(worker, this.#model, this.#endpoint, this.#call.stream, this.#startedAtMs)
   }
 
-  private countUnrouted(error: unknown): void {
-    this.parts.meters?.unrouted(error, this.model, this.endpoint, this.call.stream)
+  #countUnrouted(error: unknown): void {
+    this.#parts.traffic?.unrouted(error, this.#model, this.#endpoint, this.#call.stream)
   }
 
-  private get endpoint(): string {
-    return this.call.ctx.route.endpoint ?? 'other'
+  get #endpoint(): string {
+    return this.#call.ctx.route.endpoint ?? 'other'
   }
 
-  private sendOne(attempt: Attempt): void {
-    const { call, parts } = this
+  #sendOne(attempt: Attempt): void {
+    const call = this.#call
+    const parts = this.#parts
     const { ctx } = call
     const { worker } = attempt
     const transport = parts.transports.of(worker)
-    const request = call.requestFor(worker, this.model, this.attemptCount)
+    const request = call.requestFor(worker, this.#model, this.#attemptCount)
     const { onUpstreamRequest } = ctx.hooks
     const pending =
       onUpstreamRequest === null ? undefined : onUpstreamRequest(ctx, { worker, headers: request.headers })
     if (pending instanceof Promise) {
-      pending.then(() => this.send(transport, worker, request)).catch((error: unknown) => this.giveUp(error))
-    } else this.send(transport, worker, request)
+      pending
+        .then(() => this.#send(transport, worker, request))
+        .catch((error: unknown) => this.#giveUp(error))
+    } else this.#send(transport, worker, request)
   }
 
-  private send(transport: Transport, worker: WorkerEntry, request: UpstreamRequest): void {
+  #send(transport: Transport, worker: WorkerEntry, request: UpstreamRequest): void {
     if (this.isOver) return
-    this.exchange = transport.open(worker, request, this.parts.limits.after(worker, this.usedMs), this)
-    if (this.isPaused) this.exchange.pause()
+    this.#exchange = transport.open(worker, request, this.#parts.limits.after(worker, this.#usedMs), this)
+    if (this.#isPaused) this.#exchange.pause()
   }
 
-  private sendPair(attempt: PairAttempt): void {
-    const { call, parts, model } = this
-    const pair = preparePair(attempt, { call, parts, model, number: this.attemptCount, usedMs: this.usedMs })
+  #sendPair(attempt: PairAttempt): void {
+    const call = this.#call
+    const parts = this.#parts
+    const model = this.#model
+    const pair = preparePair(attempt, {
+      call,
+      parts,
+      model,
+      number: this.#attemptCount,
+      usedMs: this.#usedMs,
+    })
     const pending = pair.runHooks()
-    if (pending === null) this.startPair(pair)
-    else pending.then(() => this.startPair(pair)).catch((error: unknown) => this.giveUp(error))
+    if (pending === null) this.#startPair(pair)
+    else pending.then(() => this.#startPair(pair)).catch((error: unknown) => this.#giveUp(error))
   }
 
-  private startPair(pair: OpenPair): void {
+  #startPair(pair: OpenPair): void {
     if (this.isOver) return
-    this.exchange = pair.start(this)
-    if (this.isPaused) this.exchange.pause()
+    this.#exchange = pair.start(this)
+    if (this.#isPaused) this.#exchange.pause()
   }
 
   /** Of the time for all attempts, by those before this one. */
-  private get usedMs(): number {
-    return this.attemptCount === 1 ? 0 : performance.now() - this.startedAtMs
+  get #usedMs(): number {
+    return this.#attemptCount === 1 ? 0 : performance.now() - this.#startedAtMs
   }
 
   /** Nobody could be picked, or a request could not be made. */
-  private notSent(error: unknown): void {
-    const isPickError = this.attempt === null && error instanceof GatewayError && error.isRetryable
-    if (!isPickError || !this.goesOn(null, null)) this.giveUp(error)
+  #notSent(error: unknown): void {
+    const isPickError = this.#attempt === null && error instanceof GatewayError && error.isRetryable
+    if (!isPickError || !this.#goesOn(null, null)) this.#giveUp(error)
   }
 
   onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
-    this.meter?.answered(status)
-    this.notes?.answered(status)
-    if (status >= 400 && this.triesElsewhere(status, headers, contentLength)) return
+    this.#meter?.answered(status)
+    this.#notes?.answered(status)
+    if (status >= 400 && this.#triesElsewhere(status, headers, contentLength)) return
     this.status = status
-    this.handler.onAnswer(status, headers, contentLength)
+    this.#handler.onAnswer(status, headers, contentLength)
   }
 
   onResponseData(chunk: Buffer): void {
-    if (!this.isDiscarding) this.handler.onData(chunk)
+    if (!this.#isDiscarding) this.#handler.onData(chunk)
   }
 
   onResponseEnd(): void {
-    if (this.isDiscarding) this.isDiscarding = false
+    if (this.#isDiscarding) this.#isDiscarding = false
     else if (!this.isOver) {
       this.finish()
-      this.handler.onEnd()
+      this.#handler.onEnd()
     }
   }
 
   onResponseError(failure: UpstreamFailure): void {
-    if (this.isDiscarding) this.isDiscarding = false
-    else if (this.attempt !== null) this.exchangeFailed(this.attempt, failure)
+    if (this.#isDiscarding) this.#isDiscarding = false
+    else if (this.#attempt !== null) this.#exchangeFailed(this.#attempt, failure)
   }
 
   onLegFailed(fault: LegFault): void {
-    const { attempt } = this
+    const attempt = this.#attempt
     if (!(attempt instanceof PairAttempt)) return
     const leg = attempt.leg(fault.leg)
-    const notes = fault.leg === 'prefill' ? attempt.prefillNotes : this.notes
-    if (fault.failure !== null) this.noteFailure(leg.worker, fault.failure, notes)
+    const notes = fault.leg === 'prefill' ? attempt.prefillNotes : this.#notes
+    if (fault.failure !== null) this.#noteFailure(leg.worker, fault.failure, notes)
     else {
-      this.meter?.answered(fault.status)
-      if (fault.leg === 'decode') this.notes?.answered(fault.status)
+      this.#meter?.answered(fault.status)
+      if (fault.leg === 'decode') this.#notes?.answered(fault.status)
     }
     const { resilience } = leg.worker
-    const isFailure = fault.failure !== null || this.parts.retry.isFailure(fault.status, resilience)
+    const isFailure = fault.failure !== null || this.#parts.retry.isFailure(fault.status, resilience)
     if (isFailure) leg.failed()
     else leg.succeeded()
-    if (this.status === 0 && isFailure && this.goesOn(leg.worker, fault.headers)) this.leave(leg)
-    else this.giveUp(fault.error)
+    if (this.status === 0 && isFailure && this.#goesOn(leg.worker, fault.headers)) this.#leave(leg)
+    else this.#giveUp(fault.error)
   }
 
-  private exchangeFailed(attempt: Attempt, failure: UpstreamFailure): void {
-    this.noteFailure(attempt.worker, failure, this.notes)
+  #exchangeFailed(attempt: Attempt, failure: UpstreamFailure): void {
+    this.#noteFailure(attempt.worker, failure, this.#notes)
     const { error } = failure
     // What a transport names itself counts as its status does; trouble without a name is always the worker's.
-    const isFailure = error === null || this.parts.retry.isFailure(error.status, attempt.worker.resilience)
+    const isFailure = error === null || this.#parts.retry.isFailure(error.status, attempt.worker.resilience)
     if (isFailure) attempt.failed()
     else attempt.succeeded()
     const mayTryElsewhere = this.status === 0 && !failure.responseStarted && (error?.isRetryable ?? true)
-    if (mayTryElsewhere && isFailure && this.goesOn(attempt.worker, null)) this.leave(attempt)
-    else this.giveUp(toUpstreamError(failure, this.status !== 0))
+    if (mayTryElsewhere && isFailure && this.#goesOn(attempt.worker, null)) this.#leave(attempt)
+    else this.#giveUp(toUpstreamError(failure, this.status !== 0))
   }
 
-  private noteFailure(worker: WorkerEntry, failure: UpstreamFailure, notes: AttemptNotes | null): void {
-    this.meter?.failed(worker, failure, this.status)
+  #noteFailure(worker: WorkerEntry, failure: UpstreamFailure, notes: AttemptNotes | null): void {
+    this.#meter?.failed(worker, failure, this.status)
     if (notes !== null) notes.failure = failure.kind
-    const { requestId } = this.call.ctx
-    this.parts.log.warn(
+    const { requestId } = this.#call.ctx
+    this.#parts.log.warn(
       { request_id: requestId, worker: worker.url, failure: failure.kind, reason: failure.message },
       'an upstream attempt failed',
     )
   }
 
   /** @returns false when the answer is to be passed on */
-  private triesElsewhere(status: number, headers: HeaderList, contentLength: number): boolean {
-    const { attempt } = this
-    if (attempt === null || !this.parts.retry.isFailure(status, attempt.worker.resilience)) return false
-    if (!this.goesOn(attempt.worker, headers)) return false
+  #triesElsewhere(status: number, headers: HeaderList, contentLength: number): boolean {
+    const attempt = this.#attempt
+    if (attempt === null || !this.#parts.retry.isFailure(status, attempt.worker.resilience)) return false
+    if (!this.#goesOn(attempt.worker, headers)) return false
     attempt.failed()
-    this.leave(attempt)
-    this.isDiscarding = contentLength >= 0 && contentLength <= MAX_DRAINED_BYTES
-    if (!this.isDiscarding) this.exchange?.abort()
+    this.#leave(attempt)
+    this.#isDiscarding = contentLength >= 0 && contentLength <= MAX_DRAINED_BYTES
+    if (!this.#isDiscarding) this.#exchange?.abort()
     return true
   }
 
   tryElsewhere(): boolean {
-    const { attempt } = this
-    if (this.isOver || attempt === null || !this.goesOn(attempt.worker, null)) return false
+    const attempt = this.#attempt
+    if (this.isOver || attempt === null || !this.#goesOn(attempt.worker, null)) return false
     attempt.failed()
-    this.leave(attempt)
-    this.exchange?.abort()
+    this.#leave(attempt)
+    this.#exchange?.abort()
     this.status = 0
     return true
   }
@@ -274,99 +287,102 @@ export class CallRun implements OpenCall, PairHandler {
    * @param worker the one that failed, whose settings decide; null when none could be picked
    * @param headers of its answer; null when there was none
    */
-  private goesOn(worker: WorkerEntry | null, headers: HeaderList | null): boolean {
-    const { parts, endpoint } = this
-    if (this.call.worker !== null) return false
-    const usedMs = performance.now() - this.startedAtMs
-    const waitMs = nextWaitMs(parts, { worker, headers, number: this.attemptCount, usedMs })
+  #goesOn(worker: WorkerEntry | null, headers: HeaderList | null): boolean {
+    const parts = this.#parts
+    const endpoint = this.#endpoint
+    if (this.#call.worker !== null) return false
+    const usedMs = performance.now() - this.#startedAtMs
+    const waitMs = nextWaitMs(parts, { worker, headers, number: this.#attemptCount, usedMs })
     const workerType = worker === null ? 'regular' : worker.workerType
     if (waitMs === NO_MORE) {
-      if (this.attemptCount > 1) parts.meters?.retries.onExhausted(workerType, endpoint)
+      if (this.#attemptCount > 1) parts.traffic?.exhausted(workerType, endpoint)
       return false
     }
     parts.log.debug(
       {
-        request_id: this.call.ctx.requestId,
+        request_id: this.#call.ctx.requestId,
         worker: worker?.url,
-        attempt: this.attemptCount,
+        attempt: this.#attemptCount,
         wait_ms: waitMs,
       },
       'another attempt follows a failed one',
     )
-    this.retries ??= { excluded: [], timer: null }
-    this.retries.timer = setTimeout(() => {
-      parts.meters?.retries.onRetry(workerType, endpoint, this.attemptCount + 1, waitMs)
-      this.tryAgain()
+    this.#retries ??= { excluded: [], timer: null }
+    this.#retries.timer = setTimeout(() => {
+      parts.traffic?.retried(workerType, endpoint, this.#attemptCount + 1, waitMs)
+      this.#tryAgain()
     }, waitMs)
     return true
   }
 
   /** The attempt is given up in favour of another. @param culprit what of it failed: itself, or one leg of a pair */
-  private leave(culprit: Attempt): void {
-    this.retries?.excluded.push(culprit.worker.slot)
-    this.endAttempt('retried')
+  #leave(culprit: Attempt): void {
+    this.#retries?.excluded.push(culprit.worker.slot)
+    this.#endAttempt('retried')
   }
 
-  private tryAgain(): void {
-    if (this.retries !== null) this.retries.timer = null
-    if (this.isDiscarding) this.exchange?.abort()
-    this.isDiscarding = false
-    this.exchange = null
+  #tryAgain(): void {
+    if (this.#retries !== null) this.#retries.timer = null
+    if (this.#isDiscarding) this.#exchange?.abort()
+    this.#isDiscarding = false
+    this.#exchange = null
     this.begin()
   }
 
   finish(): void {
     if (this.isOver) return
     this.isOver = true
-    const { attempt, status } = this
+    const { status } = this
+    const attempt = this.#attempt
     const hasFailed =
-      status >= 400 && attempt !== null && this.parts.retry.isFailure(status, attempt.worker.resilience)
+      status >= 400 && attempt !== null && this.#parts.retry.isFailure(status, attempt.worker.resilience)
     if (hasFailed) attempt.failed()
     else attempt?.succeeded()
-    this.endAttempt(hasFailed ? 'failure' : 'success')
-    this.meter?.done(this.call.ctx, status)
+    this.#endAttempt(hasFailed ? 'failure' : 'success')
+    this.#meter?.done(this.#call.ctx, status)
   }
 
   fail(error: unknown): void {
     // What another worker might have done better speaks against this one.
-    if (error instanceof GatewayError && error.isRetryable) this.attempt?.failed()
-    this.giveUp(error)
+    if (error instanceof GatewayError && error.isRetryable) this.#attempt?.failed()
+    this.#giveUp(error)
   }
 
   /** No answer comes, or what came of it is all there is. */
-  private giveUp(error: unknown): void {
-    this.exchange?.abort()
+  #giveUp(error: unknown): void {
+    this.#exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.clearTimer()
-    this.endAttempt('failure')
-    if (this.meter === null) this.countUnrouted(error)
-    else this.meter.done(this.call.ctx, error instanceof GatewayError ? error.status : 500)
-    this.handler.onFailed(error)
+    this.#clearTimer()
+    this.#endAttempt('failure')
+    if (this.#meter === null) this.#countUnrouted(error)
+    else this.#meter.done(this.#call.ctx, error instanceof GatewayError ? error.status : 500)
+    this.#handler.onFailed(error)
   }
 
   abort(): void {
-    this.exchange?.abort()
+    this.#exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.clearTimer()
-    this.endAttempt('cancelled')
-    this.meter?.done(this.call.ctx, 0)
+    this.#clearTimer()
+    this.#endAttempt('cancelled')
+    this.#meter?.done(this.#call.ctx, 0)
   }
 
-  private clearTimer(): void {
-    if (this.retries?.timer) clearTimeout(this.retries.timer)
+  #clearTimer(): void {
+    if (this.#retries?.timer) clearTimeout(this.#retries.timer)
   }
 
   /** The attempt leaves the in-flight count, and whoever wants to know is told how it went. */
-  private endAttempt(outcome: AttemptReport['outcome']): void {
-    const { attempt, notes } = this
+  #endAttempt(outcome: AttemptReport['outcome']): void {
+    const attempt = this.#attempt
+    const notes = this.#notes
     if (attempt === null) return
-    this.attempt = null
+    this.#attempt = null
     attempt.release()
     if (notes === null) return
-    this.notes = null
-    const reports = toReports(attempt, notes, this.attemptCount, outcome)
-    reportAttempts(this.call.ctx, reports, this.parts.log)
+    this.#notes = null
+    const reports = toReports(attempt, notes, this.#attemptCount, outcome)
+    reportAttempts(this.#call.ctx, reports, this.#parts.log)
   }
 }

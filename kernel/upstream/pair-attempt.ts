@@ -1,7 +1,7 @@
 /** One attempt that two workers share: picked together, counted together, told apart when one of them fails. */
 import type { Attempt, Choice, PickOptions, WorkerBalance } from '../balance/worker-balance.ts'
 import type { PairLeg } from '../contracts/pair.ts'
-import type { RequestContext } from '../contracts/request.ts'
+import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 
@@ -25,7 +25,7 @@ export class PairAttempt implements Attempt {
    */
   static pick(
     balance: WorkerBalance,
-    ctx: RequestContext,
+    ctx: RelayContext,
     model: string,
     options: PickOptions | undefined,
   ): PairAttempt {

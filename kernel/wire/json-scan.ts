@@ -69,24 +69,24 @@ export class JsonScan {
 
   /** Deepest nesting that is allowed. */
   maxDepth = MAX_DEPTH
-  private body: Buffer = NO_BYTES
-  private depth = 0
-  private expects = VALUE
-  private key = OTHER_KEY
+  #body: Buffer = NO_BYTES
+  #depth = 0
+  #expects = VALUE
+  #key = OTHER_KEY
   /** Where the string under way goes on; 0 when there is none. */
-  private stringAt = 0
-  private isKey = false
+  #stringAt = 0
+  #isKey = false
   /** By depth: 1 inside an object, 0 inside an array. */
-  private readonly isObjectAt = new Uint8Array(MAX_DEPTH + 1)
+  readonly #isObjectAt = new Uint8Array(MAX_DEPTH + 1)
 
   /** Where the next step begins; `at` stays where a long string does. */
   get reached(): number {
-    return Math.max(this.at, this.stringAt)
+    return Math.max(this.at, this.#stringAt)
   }
 
   /** @param maxDepth 1 to MAX_DEPTH */
   begin(body: Buffer, maxDepth: number): this {
-    this.body = body
+    this.#body = body
     this.maxDepth = maxDepth
     this.at = skipSpace(body, 0)
     this.containers = 0
@@ -98,10 +98,10 @@ export class JsonScan {
     this.stream = false
     this.hasWrongModel = false
     this.hasWrongStream = false
-    this.depth = 0
-    this.expects = VALUE
-    this.key = OTHER_KEY
-    this.stringAt = 0
+    this.#depth = 0
+    this.#expects = VALUE
+    this.#key = OTHER_KEY
+    this.#stringAt = 0
     return this
   }
 
@@ -110,9 +110,16 @@ export class JsonScan {
    * @param until byte offset from which on it may stop; the length of the text for all of it
    */
   run(until: number): ScanState {
-    const { body, isObjectAt, maxDepth } = this
+    const { maxDepth } = this
+    const body = this.#body
+    const isObjectAt = this.#isObjectAt
     const end = body.length
-    let { at, depth, expects, containers, commas, stringAt, isKey, key } = this
+    let { at, containers, commas } = this
+    let depth = this.#depth
+    let expects = this.#expects
+    let stringAt = this.#stringAt
+    let isKey = this.#isKey
+    let key = this.#key
     let state: ScanState = 'more'
     while (at < until || until >= end) {
       if (stringAt === 0) {
@@ -156,7 +163,7 @@ export class JsonScan {
           expects = --depth === 0 ? END : COMMA_OR_CLOSE
           continue
         } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-          if (depth === 1 && key !== OTHER_KEY) this.takeOther(key, byte)
+          if (depth === 1 && key !== OTHER_KEY) this.#takeOther(key, byte)
           if (depth === maxDepth) {
             state = 'too_deep'
             break
@@ -176,7 +183,7 @@ export class JsonScan {
             state = 'broken'
             break
           }
-          if (depth === 1 && key !== OTHER_KEY) this.takeOther(key, byte)
+          if (depth === 1 && key !== OTHER_KEY) this.#takeOther(key, byte)
           at = after
           expects = depth === 0 ? END : COMMA_OR_CLOSE
           continue
@@ -193,7 +200,7 @@ export class JsonScan {
         if (depth === 1) key = keyAt(body, at, after)
         expects = COLON_NEXT
       } else {
-        if (depth === 1 && key !== OTHER_KEY && !this.takeString(key, at, after)) {
+        if (depth === 1 && key !== OTHER_KEY && !this.#takeString(key, at, after)) {
           state = 'broken'
           break
         }
@@ -202,20 +209,20 @@ export class JsonScan {
       at = after
     }
     this.at = at
-    this.depth = depth
-    this.expects = expects
+    this.#depth = depth
+    this.#expects = expects
     this.containers = containers
     this.commas = commas
-    this.stringAt = stringAt
-    this.isKey = isKey
-    this.key = key
+    this.#stringAt = stringAt
+    this.#isKey = isKey
+    this.#key = key
     // Nobody holds the text longer than it takes.
-    if (state !== 'more') this.body = NO_BYTES
+    if (state !== 'more') this.#body = NO_BYTES
     return state
   }
 
   /** A value of `model` or `stream` that is no string. @param byte its first */
-  private takeOther(key: number, byte: number): void {
+  #takeOther(key: number, byte: number): void {
     if (key === MODEL_KEY) {
       this.model = null
       this.modelStart = -1
@@ -228,14 +235,14 @@ export class JsonScan {
   }
 
   /** @returns false when the name of the model is no JSON string after all */
-  private takeString(key: number, from: number, after: number): boolean {
+  #takeString(key: number, from: number, after: number): boolean {
     if (key === STREAM_KEY) {
       this.hasWrongStream = true
       return true
     }
     this.hasWrongModel = after - from > MAX_MODEL_BYTES
     if (this.hasWrongModel) return true
-    this.model = plainString(this.body, from + 1, after - 1) ?? textOf(this.body, from, after)
+    this.model = plainString(this.#body, from + 1, after - 1) ?? textOf(this.#body, from, after)
     this.modelStart = from
     this.modelEnd = after
     return this.model !== null

@@ -8,8 +8,8 @@ import type {
   OutputConstraint,
   ReasoningWish,
   ToolChoice,
-  WorkerEntry,
-} from '#kernel'
+} from '#contracts'
+import type { WorkerEntry } from '#kernel'
 
 type Json = Record<string, unknown>
 

@@ -9,7 +9,7 @@ import type {
   ResponseRecord,
   StoredRecord,
   StoreService,
-} from '#kernel'
+} from '#contracts'
 import { approximateBytes } from './approximate-bytes.ts'
 import type { ChainReader } from './chain-reader.ts'
 import {

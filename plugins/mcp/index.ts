@@ -1,5 +1,6 @@
 /** The mcp plugin: tools that the gateway runs itself, on servers that speak the Model Context Protocol. */
-import { definePlugin, ToolCallGuards, ToolLoop } from '#kernel'
+import { Generations, RequestTracing, ToolCallGuards, ToolLoop } from '#contracts'
+import { definePlugin } from '#kernel'
 import { mcpConfig } from './config.ts'
 import { ConnectionPool } from './connection/connection-pool.ts'
 import { GatewayToolLoop } from './tool-loop-service.ts'
@@ -15,6 +16,8 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Tools that the gateway runs: MCP servers, built-in tools, policy and audit.',
     provides: [ToolLoop, ToolCallGuards],
+    uses: [Generations],
+    usesOptionally: [RequestTracing],
     config: mcpConfig,
   },
   register(host, config) {
@@ -27,7 +30,8 @@ export default definePlugin({
     const settings = { callMs: limits.callMs, audit: config.audit, imagesToModel: config.imagesToModel }
     const runner = new ToolRunner(settings, guards, new TenantCalls(limits.maxCallsPerTenant), metrics)
     host.provide(ToolCallGuards, guards)
-    host.provide(ToolLoop, new GatewayToolLoop(host, { config, servers, pool, runner, metrics }))
+    const tracing = host.find(RequestTracing)
+    host.provide(ToolLoop, new GatewayToolLoop(host, { config, servers, pool, runner, metrics, tracing }))
     return { stop: () => pool.close() }
   },
 })

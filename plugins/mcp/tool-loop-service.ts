@@ -1,19 +1,20 @@
 /** The tool loop as front formats find it: checks what a turn asks for, then sets it running. */
-import type {
-  BuiltInType,
-  Host,
-  RequestContext,
-  RunningTurn,
-  ToolLoopListener,
-  ToolLoopService,
-  ToolTurn,
-} from '#kernel'
+import {
+  type BuiltInType,
+  Generations,
+  type RequestTracingService,
+  type RunningTurn,
+  type ToolLoopListener,
+  type ToolLoopService,
+  type ToolTurn,
+} from '#contracts'
+import type { Host, RequestContext } from '#kernel'
 import type { McpConfig } from './config.ts'
 import type { ConnectionPool } from './connection/connection-pool.ts'
 import { ToolTurnRun } from './loop/tool-turn.ts'
 import type { ConfiguredServers } from './tools/configured-servers.ts'
 import { OpenServer } from './tools/open-server.ts'
-import type { ToolRunner } from './tools/run-tool.ts'
+import type { Caller, ToolRunner } from './tools/run-tool.ts'
 import { planServers } from './tools/server-plan.ts'
 import type { ToolMetrics } from './tools/tool-metrics.ts'
 
@@ -23,6 +24,8 @@ export interface ToolLoopParts {
   readonly pool: ConnectionPool
   readonly runner: ToolRunner
   readonly metrics: ToolMetrics
+  /** Undefined where nothing is traced. */
+  readonly tracing: RequestTracingService | undefined
 }
 
 /** Of callers that are not told apart, as elsewhere in the gateway. */
@@ -42,10 +45,16 @@ export class GatewayToolLoop implements ToolLoopService {
   }
 
   run(ctx: RequestContext, turn: ToolTurn, listener: ToolLoopListener): RunningTurn {
-    const { config, servers, pool, runner, metrics } = this.#parts
+    const { config, servers, pool, runner, metrics, tracing } = this.#parts
     const tenant = ctx.identity?.tenant ?? NOBODY
     const plans = planServers(turn.tools, tenant, config, servers)
-    const caller = { tenant, requestId: ctx.requestId, model: turn.request.model, log: this.#host.log }
+    const caller: Caller = {
+      tenant,
+      requestId: ctx.requestId,
+      model: turn.request.model,
+      log: this.#host.log,
+      ...(tracing !== undefined && { trace: (name, attributes) => tracing.begin(ctx, name, attributes) }),
+    }
     const run = new ToolTurnRun(
       turn,
       {
@@ -53,7 +62,7 @@ export class GatewayToolLoop implements ToolLoopService {
         servers: plans.map((plan) => new OpenServer(plan, pool)),
         runner,
         caller,
-        generate: (request, options) => this.#host.generations.open(ctx, request, options),
+        generate: (request, options) => this.#host.use(Generations).open(ctx, request, options),
         onEnd: (iterations) => metrics.onTurn(iterations),
       },
       listener,

@@ -1,12 +1,6 @@
 /** A streamed message, read into events: whole server-sent events, each of which says in its data what it is. @hot */
-import {
-  type EngineAttempt,
-  type EngineReader,
-  type EngineSink,
-  EventSplitter,
-  nextEventEnd,
-  readEvent,
-} from '#kernel'
+import type { EngineAttempt, EngineReader, EngineSink } from '#contracts'
+import { EventSplitter, nextEventEnd, readEvent } from '#kernel'
 import { messagesEngineErrors } from './errors.ts'
 import { MessageAnswer, toStreamError } from './message-answer.ts'
 import { readObject } from './read-object.ts'
@@ -71,9 +65,14 @@ export class MessageStreamReader implements EngineReader {
     }
   }
 
-  /** Without `message_stop` the answer was cut, and counts as such. */
+  /** Without `message_stop` the answer was cut, and counts as such; so does half an event at its end. */
   onEnd(): void {
     const rest = this.#splitter.takeRest()
-    if (!this.#isOver && rest.length > 0) this.#read(rest)
+    if (this.#isOver || rest.length === 0) return
+    try {
+      this.#read(rest)
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+    }
   }
 }

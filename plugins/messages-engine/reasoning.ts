@@ -1,5 +1,5 @@
 /** The wish for reasoning in the words of the format. @source messages facts 3.5 */
-import type { GenerationRequest } from '#kernel'
+import type { GenerationRequest, ReasoningWish } from '#contracts'
 import type { Json } from './wire.ts'
 
 const MIN_BUDGET = 1_024
@@ -7,7 +7,9 @@ const MIN_BUDGET = 1_024
 const EFFORTS: ReadonlyMap<string, string> = new Map([['minimal', 'low']])
 
 /** Sets `thinking` and `output_config.effort`; thinking does not go with a forced call or a temperature. */
-export function addReasoning(body: Json, { reasoning, toolChoice, sampling }: GenerationRequest): void {
+export function addReasoning(body: Json, request: GenerationRequest): void {
+  const { toolChoice, sampling } = request
+  const reasoning = wishOf(request)
   if (reasoning === null) return
   const { isEnabled, effort, budgetTokens } = reasoning
   if (isEnabled === false || effort === 'none') {
@@ -25,6 +27,14 @@ export function addReasoning(body: Json, { reasoning, toolChoice, sampling }: Ge
   if (thinking === null) return
   body.thinking = thinking
   if (sampling.temperature !== undefined) delete body.temperature
+}
+
+/** Clients of chat say it to the template, since their format has no word for it. */
+function wishOf({ reasoning, templateArguments }: GenerationRequest): ReasoningWish | null {
+  const told = templateArguments?.enable_thinking ?? templateArguments?.thinking
+  return reasoning?.isEnabled !== undefined || typeof told !== 'boolean'
+    ? reasoning
+    : { ...reasoning, isEnabled: told }
 }
 
 /** @returns null where the limit of the output leaves no room for thinking */

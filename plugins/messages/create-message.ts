@@ -2,7 +2,10 @@
  * POST /v1/messages: bytes go to workers that speak the format as they are, for all others the request is translated.
  * @source messages facts 8, 9
  */
-import type { GenerationRequest, RequestContext, ToolLoopService } from '#kernel'
+
+import type { GenerationRequest, ToolLoopService } from '#contracts'
+import { Generations } from '#contracts'
+import type { RequestContext } from '#kernel'
 import { type AnswerParts, type AnswerWish, answerStream, answerWhole } from './answer.ts'
 import type { BlockOptions } from './block-sequence.ts'
 import { checkHead } from './check-head.ts'
@@ -10,6 +13,7 @@ import { checkRequest } from './check-request.ts'
 import type { MessagesConfig } from './config.ts'
 import { invalidField } from './errors.ts'
 import type { ModelNames } from './model-names.ts'
+import type { NativeRoutes } from './native-routes.ts'
 import { readHead, targetPath } from './read-head.ts'
 import { callOrigins, toLoopChoice, toServerTools } from './server-tools.ts'
 import { toGenerationRequest } from './to-generation-request.ts'
@@ -23,27 +27,29 @@ const MAX_CALLS = 1_024
 
 export interface CreateParts extends AnswerParts {
   readonly names: ModelNames
+  readonly routes: NativeRoutes
   readonly config: MessagesConfig
   /** Null where nobody runs tools. */
   readonly toolLoop: ToolLoopService | null
 }
 
 export function createMessage(parts: CreateParts, ctx: RequestContext): void {
-  const { host, config } = parts
+  const { host, config, routes } = parts
   const { named, model } = readHead(ctx, parts.names)
   const path = targetPath(ctx)
-  if (host.generations.isNative(model, API)) {
+  const isNative = host.use(Generations).isNative(model, API)
+  if (isNative && routes.isSure(model)) {
     checkHead(ctx.bodyBytes, true)
     withoutUnsignedThinking(ctx, host, model)
     host.upstream.relay(ctx, { model, path })
     return
   }
   const wire = ctx.bodyJson()
-  const passThrough = { api: API, path }
+  const passThrough = { api: API, path, routes }
   let wish: AnswerWish
   try {
     const request = checkRequest(wire, true)
-    if (answersWithTools(parts, ctx, named, request)) return
+    if (!isNative && answersWithTools(parts, ctx, named, request)) return
     wish = {
       model: named,
       request: toGenerationRequest(request, config),
@@ -60,6 +66,8 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
     }
     wish = { model: named, request: unread(model), blocks: { thinking: 'text', maxCalls: 0 }, open }
   }
+  // What is translated has been read already.
+  withoutUnsignedThinking(ctx, host, model)
   if (ctx.peek().stream) answerStream(parts, ctx, wish)
   else answerWhole(parts, ctx, wish)
 }

@@ -44,6 +44,7 @@ export const messagesErrorFormat: ErrorFormat = Object.freeze({
   lastEvents: (error: GatewayError, request: RequestFacts) =>
     `event: error\ndata: ${JSON.stringify(toEnvelope(error, request))}\n\n`,
   status: statusOf,
+  fillsRefusals: true,
   headers: ({ kind, source }: GatewayError, { requestId }: RequestFacts) =>
     // Agents try a refused key for many seconds unless they are told that it is no use.
     kind === 'unauthorized' && source !== 'worker'

@@ -1,9 +1,11 @@
 /** The messages plugin: the vendor's Messages format over every kind of worker. */
-import { definePlugin, Tokenizers, ToolLoop } from '#kernel'
+import { Generations, Tokenizers, ToolLoop } from '#contracts'
+import { definePlugin } from '#kernel'
 import { messagesConfig } from './config.ts'
 import type { CreateParts } from './create-message.ts'
 import { ModelNames } from './model-names.ts'
 import { MODELS_PATH, toModelPage } from './model-page.ts'
+import { NativeRoutes } from './native-routes.ts'
 import { Pings } from './pings.ts'
 import { PromptCounter } from './prompt-counter.ts'
 import { VERSION_HEADER } from './read-head.ts'
@@ -18,6 +20,7 @@ export default definePlugin({
     name: 'messages',
     version: '0.1.0',
     description: 'The Messages format: as it is where workers speak it, translated for all others.',
+    uses: [Generations],
     usesOptionally: [Tokenizers, ToolLoop],
     config: messagesConfig,
   },
@@ -29,6 +32,7 @@ export default definePlugin({
       host,
       config,
       names,
+      routes: new NativeRoutes(host.balance),
       pings,
       get counter() {
         counter ??= new PromptCounter(host.balance, host.find(Tokenizers) ?? null)

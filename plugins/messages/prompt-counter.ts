@@ -1,5 +1,6 @@
 /** How many tokens a prompt has: by the model's tokenizer where one is loaded, else an estimate. @source messages facts 7 */
-import type { ChatPrompt, ContentPart, GenerationRequest, Host, TokenizerService } from '#kernel'
+import type { ChatMessage, ChatPrompt, GenerationRequest, TokenizerService } from '#contracts'
+import type { Host } from '#kernel'
 import { CHARACTERS_PER_TOKEN } from './usage.ts'
 
 /** Of an image whose size nobody here knows: about that of one megapixel. */
@@ -43,18 +44,28 @@ export class PromptCounter {
 
 /** As an engine's template would see it: what is no text takes no place in it. */
 function toPrompt(request: GenerationRequest): ChatPrompt {
-  const { prompt, tools, toolChoice, reasoning, continuesLastMessage } = request
+  const { prompt, reasoning, continuesLastMessage } = request
+  const tools = toolsInPrompt(request)
   const isEnabled = reasoning?.isEnabled
   return {
     messages: prompt.kind === 'chat' ? prompt.messages.map(withPlainContent) : [],
-    ...(tools.length > 0 && toolChoice?.mode !== 'none' && { tools }),
+    ...(tools.length > 0 && { tools }),
     ...(continuesLastMessage === true && { addGenerationPrompt: false, continueFinalMessage: true }),
     ...(isEnabled !== undefined && { templateKwargs: { enable_thinking: isEnabled, thinking: isEnabled } }),
   }
 }
 
-function withPlainContent<T extends { readonly content: string | readonly ContentPart[] | null }>(
-  message: T,
-) {
-  return message.content === null ? { ...message, content: '' } : message
+/** A model that may call none still knows them all; one that must call one sees no other. */
+function toolsInPrompt({ tools, toolChoice }: GenerationRequest): GenerationRequest['tools'] {
+  return toolChoice?.mode === 'function'
+    ? tools.filter(({ function: { name } }) => name === toolChoice.name)
+    : tools
+}
+
+function withPlainContent(message: ChatMessage): ChatMessage {
+  const { content } = message
+  if (content === null) return { ...message, content: '' }
+  return message.is_error === true && typeof content === 'string'
+    ? { ...message, content: `Error: ${content}` }
+    : message
 }

@@ -2,24 +2,41 @@
  * Thinking that no vendor has signed came from another model, and the vendor's service refuses it: such blocks are cut out
  * of the history on its bytes, and everything else stays as it was. @source messages facts 8.1 (thinking)
  */
-import { type Host, type Member, type RequestContext, skipSpace, skipValue, topLevelMembers } from '#kernel'
+import { type Member, topLevelMembers } from '#contracts'
+import { type Host, type RequestContext, skipSpace, skipValue } from '#kernel'
 
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 const COMMA = 0x2c
-/** How an empty signature stands in what clients write; a look for these is all that most requests pay. */
+/** As clients write them; a look for these is all that most requests pay. */
 const EMPTY_SIGNATURES = ['"signature":""', '"signature": ""'].map((text) => Buffer.from(text))
+const SIGNATURES = ['"signature":', '"signature" :'].map((text) => Buffer.from(text))
+const THINKING = ['"type":"thinking"', '"type": "thinking"'].map((text) => Buffer.from(text))
 
 type Range = readonly [start: number, end: number]
 
 /** Engines that speak the format want their own thinking back, so only the body for a vendor is changed. */
 export function withoutUnsignedThinking(ctx: RequestContext, host: Host, model: string): void {
   const body = ctx.bodyBytes
-  if (!EMPTY_SIGNATURES.some((text) => body.includes(text))) return
+  if (!looksUnsigned(body)) return
   const workers = host.balance.workersOf(host.balance.canonicalModel(model))
   if (!workers.some(({ runtimeType }) => runtimeType === 'external')) return
   const changed = cutUnsigned(body)
   if (changed !== null) ctx.setBody(changed)
+}
+
+/** Some signature is empty, or there are fewer of them than of thinking. */
+function looksUnsigned(body: Buffer): boolean {
+  if (EMPTY_SIGNATURES.some((text) => body.includes(text))) return true
+  const blocks = countOf(body, THINKING)
+  return blocks > 0 && blocks > countOf(body, SIGNATURES)
+}
+
+function countOf(body: Buffer, texts: readonly Buffer[]): number {
+  let count = 0
+  for (const text of texts)
+    for (let at = body.indexOf(text); at >= 0; at = body.indexOf(text, at + text.length)) count++
+  return count
 }
 
 /** @returns null when there is nothing to cut */

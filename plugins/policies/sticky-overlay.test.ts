@@ -1,6 +1,6 @@
 /** Requests with a routing key stay with their worker, whatever the policy. */
 import { expect, test } from 'vitest'
-import type { RequestContext } from '#kernel'
+import type { RelayContext } from '#kernel'
 import { pickContext, TestBalance } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 
@@ -14,7 +14,7 @@ function open(defaultPolicy: string, stickyRoutingKeys: boolean): TestBalance {
 }
 
 /** Who gets so many requests of one kind, each finished before the next. */
-function slots(fleet: TestBalance, times: number, ctx: RequestContext): Set<number> {
+function slots(fleet: TestBalance, times: number, ctx: RelayContext): Set<number> {
   return new Set(
     Array.from({ length: times }, () => {
       const attempt = fleet.balance.pick(ctx, 'm')

@@ -1,4 +1,5 @@
 /** Generations over workers that speak Responses themselves. */
+import { Generations } from '#contracts'
 import { definePlugin } from '#kernel'
 import { responsesEngineConfig } from './config.ts'
 import { responsesEngine } from './responses-engine.ts'
@@ -8,9 +9,10 @@ export default definePlugin({
     name: 'responses-engine',
     version: '0.1.0',
     description: 'Generations over HTTP workers that speak the Responses format',
+    uses: [Generations],
     config: responsesEngineConfig,
   },
   register(host, config) {
-    host.engine(responsesEngine(config))
+    host.use(Generations).addEngine(responsesEngine(config))
   },
 })

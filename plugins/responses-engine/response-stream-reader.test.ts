@@ -1,7 +1,8 @@
 /** Events of workers that speak Responses as events of a generation: every kind of item, any cut of the bytes. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
+import type { EngineAttempt, GenerationEvent } from '#contracts'
+import type { GatewayError } from '#kernel'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'
 import { WholeResponseReader } from './whole-response-reader.ts'

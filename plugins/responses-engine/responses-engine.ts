@@ -1,5 +1,5 @@
 /** The engine adapter of HTTP workers that take responses. @hot */
-import type { EngineAdapter, EngineReader } from '#kernel'
+import type { EngineAdapter, EngineReader } from '#contracts'
 import { isPlainEventStream } from '#kernel'
 import type { ResponsesEngineConfig } from './config.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'

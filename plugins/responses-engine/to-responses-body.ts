@@ -1,5 +1,5 @@
 /** The internal request as a responses body for one worker, which never stores anything. @source responses facts 1.2, 1.6 */
-import type { ChatTool, EngineAttempt, GenerationRequest, NativeRequest, ToolChoice } from '#kernel'
+import type { ChatTool, EngineAttempt, GenerationRequest, NativeRequest, ToolChoice } from '#contracts'
 import { responsesEngineErrors } from './errors.ts'
 import { toWireItems } from './to-wire-items.ts'
 import type { Json } from './wire.ts'

@@ -1,5 +1,5 @@
 /** Messages of a chat as input items. @source responses facts 2.2, 2.3, 2.6 */
-import type { ChatMessage, ContentPart } from '#kernel'
+import type { ChatMessage, ContentPart } from '#contracts'
 import type { Json } from './wire.ts'
 
 export function toWireItems(messages: readonly ChatMessage[]): Json[] {

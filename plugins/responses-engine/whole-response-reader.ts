@@ -1,5 +1,5 @@
 /** A response that comes whole: one JSON body, told as the events of a short stream. */
-import { BodyExcerpt, type EngineAttempt, type EngineReader, type EngineSink } from '#kernel'
+import { BodyExcerpt, type EngineAttempt, type EngineReader, type EngineSink } from '#contracts'
 import { responsesEngineErrors } from './errors.ts'
 import { ResponseAnswer } from './response-answer.ts'
 import { readObject } from './wire.ts'

@@ -1,4 +1,5 @@
 /** The tracing plugin: OpenTelemetry spans of requests and upstream attempts, with W3C trace context on both sides. */
+import { RequestTracing } from '#contracts'
 import { definePlugin, type RouteDefinition } from '#kernel'
 import { tracingConfig } from './config.ts'
 import { RequestSpans } from './request-spans.ts'
@@ -11,12 +12,14 @@ export default definePlugin({
     name: 'tracing',
     version: VERSION,
     description: 'OpenTelemetry traces of requests, sent as OTLP over HTTP.',
+    provides: [RequestTracing],
     config: tracingConfig,
   },
   register(host, config) {
     if (!host.isData) return
     let pipeline: SpanPipeline | null = null
     const spans = new RequestSpans(host, () => pipeline)
+    host.provide(RequestTracing, spans)
     const inference = { scope: 'all', routes: (route: RouteDefinition) => route.access === 'api' } as const
     host.hook('onRequest', (ctx) => spans.open(ctx), { ...inference, order: 'early' })
     host.hook('onUpstreamRequest', (ctx, attempt) => spans.beginAttempt(ctx, attempt), {

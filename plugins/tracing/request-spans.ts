@@ -1,4 +1,5 @@
 /** One span per request and one per upstream attempt, with the trace context handed on to the worker. */
+import type { RequestTracingService, SpanAttributes, WorkSpan } from '#contracts'
 import type { AttemptReport, Host, OutgoingAttempt, RequestContext, RequestSlot } from '#kernel'
 import type { OpenSpan, SpanPipeline } from './span-pipeline.ts'
 
@@ -7,9 +8,11 @@ interface RequestTrace {
   readonly server: OpenSpan
   /** By worker id: both workers of a pair are at work at once. */
   readonly upstream: Map<string, OpenSpan>
+  /** Work of other plugins inside the request. */
+  readonly work: Set<OpenSpan>
 }
 
-export class RequestSpans {
+export class RequestSpans implements RequestTracingService {
   readonly #slot: RequestSlot<RequestTrace>
   readonly #pipeline: () => SpanPipeline | null
 
@@ -36,7 +39,7 @@ export class RequestSpans {
       },
       ctx.startedAtMs,
     )
-    this.#slot.set(ctx, { server, upstream: new Map() })
+    this.#slot.set(ctx, { server, upstream: new Map(), work: new Set() })
   }
 
   beginAttempt(ctx: RequestContext, attempt: OutgoingAttempt): void {
@@ -73,13 +76,29 @@ export class RequestSpans {
     span.end(isFailed ? (report.failure ?? `status ${report.status}`) : null, report.endedAtMs)
   }
 
+  begin(ctx: RequestContext, name: string, attributes: SpanAttributes): WorkSpan | null {
+    const trace = this.#slot.get(ctx)
+    if (trace === undefined) return null
+    const span = trace.server.inner(name, attributes, performance.now())
+    trace.work.add(span)
+    return {
+      set: (more) => span.set(more),
+      end: (error) => {
+        if (trace.work.delete(span)) span.end(error, performance.now())
+      },
+    }
+  }
+
   close(ctx: RequestContext): void {
     // Requests that were refused before any hook ran are traced too.
     this.open(ctx)
     const trace = this.#slot.get(ctx)
     if (trace === undefined) return
     const nowMs = performance.now()
-    for (const span of trace.upstream.values()) span.end(ctx.isAborted ? 'client left' : null, nowMs)
+    const left = ctx.isAborted ? 'client left' : null
+    for (const span of trace.upstream.values()) span.end(left, nowMs)
+    for (const span of trace.work) span.end(left, nowMs)
+    trace.work.clear()
     trace.server.set({
       'http.response.status_code': ctx.status,
       'http.response.body.size': ctx.bytesOut,

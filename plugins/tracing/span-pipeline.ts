@@ -26,6 +26,8 @@ export interface OpenSpan {
   headers(): TraceHeaders
   /** A span under this one, toward a worker. */
   child(name: string, attributes: Attributes, atMs: number): OpenSpan
+  /** A span under this one, of work in this process. */
+  inner(name: string, attributes: Attributes, atMs: number): OpenSpan
 }
 
 /** Clients choose some of the values, and thousands of spans may wait. Characters. */
@@ -83,6 +85,8 @@ export class SpanPipeline {
       headers: () => headersOf(context),
       child: (childName, childAttributes, childAtMs) =>
         this.#open(childName, SpanKind.CLIENT, context, childAttributes, childAtMs),
+      inner: (innerName, innerAttributes, innerAtMs) =>
+        this.#open(innerName, SpanKind.INTERNAL, context, innerAttributes, innerAtMs),
     }
   }
 

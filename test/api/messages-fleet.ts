@@ -16,6 +16,9 @@ export const VENDOR = {
   },
 }
 
+/** An engine that speaks chat and, by its own description, messages. */
+export const NATIVE = { describes: ['/v1/messages'] }
+
 export interface MessagesFleet extends Fleet {
   create(body?: Record<string, unknown>, headers?: Record<string, string>): Promise<Response>
 }

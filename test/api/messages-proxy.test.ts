@@ -204,6 +204,7 @@ test('messages §13 G36 unsigned thinking is cut out for a vendor, signed blocks
   const signed = '{ "type":"thinking","thinking":"","signature":"abc" }'
   const unsigned = '{"type":"thinking","thinking":"hm","signature":""}'
   const text = '{"type":"text","text":"a","n":1.0}'
+  const bare = '{"type":"thinking","thinking":"hm"}'
   const bodyOf = (blocks: readonly string[], more = '') =>
     `{"model":"test-model","max_tokens":5,"messages":[{"role":"user","content":"x"}${more}, {"role":"assistant","content":[${blocks.join(', ')}]}]}`
   const sent = async (body: string) => {
@@ -217,6 +218,7 @@ test('messages §13 G36 unsigned thinking is cut out for a vendor, signed blocks
   expect(JSON.parse(await sent(bodyOf([unsigned, text])))).toEqual(JSON.parse(bodyOf([text])))
   expect(JSON.parse(await sent(bodyOf([text, unsigned])))).toEqual(JSON.parse(bodyOf([text])))
   expect(await sent(bodyOf([signed, text]))).toBe(bodyOf([signed, text]))
+  expect(JSON.parse(await sent(bodyOf([signed, bare, text])))).toEqual(JSON.parse(bodyOf([signed, text])))
   const alone = `,{"role":"assistant","content":[${unsigned}]}`
   expect(JSON.parse(await sent(bodyOf([text], alone)))).toEqual(JSON.parse(bodyOf([text])))
 })

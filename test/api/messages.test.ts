@@ -171,6 +171,14 @@ test('messages §13 G14 an unknown model is not found, a model without a ready w
   const { create } = await openMessages()
   const unknown = await create({ model: 'nobody-has-it' })
   expect([unknown.status, ((await unknown.json()) as Envelope).error.type]).toEqual([404, 'not_found_error'])
+  const broken = await openMessages({
+    kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1, openMs: 30_000 } },
+  })
+  broken.workers[0].script(CHAT, jsonAnswer({}, { status: 500 }))
+  await broken.create()
+  const open = await broken.create()
+  expect([open.status, ((await open.json()) as Envelope).error.type]).toEqual([503, 'overloaded_error'])
+  expect(Number(open.headers.get('retry-after'))).toBeGreaterThan(0)
   const empty = await openMessages({ workers: [] })
   const none = await empty.create()
   expect([none.status, ((await none.json()) as Envelope).error.type]).toEqual([503, 'overloaded_error'])
@@ -531,6 +539,32 @@ test('messages §13 G51, G50 cached tokens are no input; without usage there is 
     jsonAnswer({ choices: [{ index: 0, message: { content: 'abcdefgh' }, finish_reason: 'stop' }] }),
   )
   expect(await (await create()).json()).toMatchObject({ usage: { input_tokens: 2, output_tokens: 2 } })
+})
+
+test('messages §13 G37 a model that reads text alone says so itself, in the envelope', async () => {
+  const { create, workers } = await openMessages()
+  const said = 'this model does not support image input'
+  workers[0].script(CHAT, jsonAnswer({ error: { message: said } }, { status: 400 }))
+  const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }
+  const reply = await create(user([image]))
+  expect([reply.status, ((await reply.json()) as Envelope).error]).toEqual([
+    400,
+    { type: 'invalid_request_error', message: said },
+  ])
+})
+
+test('messages §13 G65 a hundred deltas of each of many streams come in their order', async () => {
+  const { create, workers } = await openMessages()
+  const numbers = Array.from({ length: 100 }, (_, at) => `${at} `)
+  const steps = [...numbers.map((content) => chunk({ content })), chunk({}, 'stop'), '[DONE]']
+  workers[0].script(CHAT, sseAnswer(steps))
+  const read = async () => accumulate(readEvents(await (await create({ stream: true })).text())).content
+  for (let batch = 0; batch < 2; batch++) {
+    const all = await Promise.all(Array.from({ length: 50 }, read))
+    expect(new Set(all.map((content) => JSON.stringify(content)))).toEqual(
+      new Set([JSON.stringify([{ type: 'text', text: numbers.join('') }])]),
+    )
+  }
 })
 
 test('messages §13 G26 a prompt that is too long is said in the words that clients know', async () => {

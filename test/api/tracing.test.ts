@@ -1,5 +1,6 @@
 /** Traces as a collector receives them: client, gateway and worker in one. @source routing facts 6.3 */
 import { afterEach, expect, test } from 'vitest'
+import { startToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
 import { startGateway } from '../support/gateway.ts'
 import { openHooked } from '../support/hooked-gateway.ts'
 import { type CollectedSpan, startOtlpCollector } from '../support/otlp-collector.ts'
@@ -11,6 +12,7 @@ import {
   startScriptedWorker,
 } from '../support/scripted-worker.ts'
 import { staticWorkers } from '../support/static-workers.ts'
+import { CHAT, openResponses, says } from './responses/responses-fleet.ts'
 
 const ECHO = 'POST /echo'
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
@@ -136,4 +138,38 @@ test('both workers of a pair have a span of their own, and each is told its own'
     const [request] = worker.requestsTo(ECHO)
     expect(request.header('traceparent')).toContain(spanOf(worker.url).spanId)
   }
+})
+
+test('a tool that the gateway runs has a span under its request, which says how it ended', async () => {
+  const collector = await startOtlpCollector()
+  const server = await startToolServer({
+    look: () => 'fine',
+    break: () => ({ isError: true, content: [{ type: 'text', text: 'a secret' }] }),
+  })
+  cleanups.push(
+    () => collector.close(),
+    () => server.close(),
+  )
+  const { create, workers } = await openResponses(undefined, {
+    plugins: {
+      mcp: { servers: [{ label: 'tools', url: server.url }] },
+      tracing: { endpoint: collector.url, intervalMs: 20 },
+    },
+  })
+  const call = (name: string) => ({ id: name, name, arguments: '{}' })
+  workers[0].once(CHAT, says({ tool_calls: [call('look'), call('break')] }))
+  workers[0].once(CHAT, says('done'))
+  await create({ input: 'go', tools: [{ type: 'mcp', server_label: 'tools', require_approval: 'never' }] })
+  await expect.poll(() => collector.spans.length).toBe(5)
+  const root = collector.spans.find(({ kind }) => kind === 2) as CollectedSpan
+  const tools = collector.spans.filter(({ kind }) => kind === 1)
+  expect(tools.map(({ name, statusCode }) => [name, statusCode]).sort()).toEqual([
+    ['execute_tool break', 2],
+    ['execute_tool look', 0],
+  ])
+  for (const { parentSpanId, traceId, attributes } of tools) {
+    expect([parentSpanId, traceId]).toEqual([root.spanId, root.traceId])
+    expect(attributes).toMatchObject({ 'gen_ai.operation.name': 'execute_tool', 'weir.tool_server': 'tools' })
+  }
+  expect(JSON.stringify(collector.spans)).not.toContain('a secret')
 })

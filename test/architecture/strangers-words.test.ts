@@ -4,7 +4,7 @@ import { lineOf, readSource, scan, sourceFiles } from './source-scan.ts'
 
 const files = sourceFiles([
   'kernel/{balance,errors,http,observe,upstream,wire}/**/*.ts',
-  'plugins/{auth,debug,health,limits,proxy,workers}/**/*.ts',
+  'plugins/{auth,contracts,debug,generations,health,http-workers,limits,metrics,proxy,workers}/**/*.ts',
 ]).map((file) => ({ file, text: readSource(file) }))
 
 /** Each element becomes an argument, and some hundred thousand of them end the stack. */
@@ -15,7 +15,7 @@ const TABLE_OF_WORDS = /^(?:export )?const \w+: Readonly<Record<string,/gm
 /** Text of the line → why it is safe. */
 const KNOWN: Readonly<Record<string, string>> = {
   'if (headers !== undefined) all.push(...headers)': 'headers of a reply made here',
-  'this.largestTier = Math.max(...Object.values(this.routes).map(largestTier))': 'three legs',
+  'this.largestTier = Math.max(...Object.values(this.#routes).map(largestTier))': 'three legs',
   'const SUFFIXES: Readonly<Record<string, readonly string[]>> = {': 'read by Object.entries only',
   'const COLOR: Readonly<Record<string, string>> = {': 'levels of our own log',
 }

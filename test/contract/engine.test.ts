@@ -1,8 +1,9 @@
 /** The engine adapters that there are, each against the contract. */
 
+import type { EngineAdapter } from '#contracts'
 import lineEngine from '../../examples/custom-engine/line-engine.ts'
-import type { EngineAdapter } from '../../kernel/index.ts'
 import { chatEngine } from '../../plugins/chat-engine/chat-engine.ts'
+import { messagesEngine } from '../../plugins/messages-engine/messages-engine.ts'
 import { workerEntry } from '../support/worker-entry.ts'
 import { engineContract } from './engine-contract.ts'
 
@@ -57,15 +58,126 @@ engineContract('chat', () => ({
   ],
 }))
 
+const event = (type: string, more: object = {}) =>
+  Buffer.from(`event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`)
+const began = event('message_start', { message: { id: 'msg_1', model: 'm', usage: { input_tokens: 5 } } })
+const blockStart = (index: number, block: object) =>
+  event('content_block_start', { index, content_block: block })
+const blockDelta = (index: number, one: object) => event('content_block_delta', { index, delta: one })
+const blockEnd = (index: number) => event('content_block_stop', { index })
+const messageEnd = (reason: string) => [
+  event('message_delta', {
+    delta: { stop_reason: reason, stop_sequence: null },
+    usage: { output_tokens: 3 },
+  }),
+  event('message_stop'),
+]
+const textOf = (...deltas: readonly string[]) => [
+  blockStart(0, { type: 'text', text: '' }),
+  ...deltas.map((text) => blockDelta(0, { type: 'text_delta', text })),
+  blockEnd(0),
+]
+
+engineContract('messages', () => ({
+  adapter: messagesEngine({ defaultMaxTokens: 64, maxAnswerBytes: 1 << 20, maxEventBytes: 1 << 20 }),
+  worker: workerEntry({ slot: 0, apis: ['messages'] }),
+  stranger: chatWorker,
+  cutsAnywhere: true,
+  answers: [
+    {
+      name: 'text with pings',
+      headers: EVENT_STREAM,
+      chunks: [began, event('ping'), ...textOf('Grü', 'ße 🙂'), event('ping'), ...messageEnd('end_turn')],
+      text: 'Grüße 🙂',
+    },
+    {
+      name: 'thinking, text and a tool call in pieces',
+      headers: EVENT_STREAM,
+      chunks: [
+        began,
+        blockStart(0, { type: 'thinking', thinking: '', signature: '' }),
+        blockDelta(0, { type: 'thinking_delta', thinking: 'hm' }),
+        blockDelta(0, { type: 'signature_delta', signature: 'sig' }),
+        blockEnd(0),
+        blockStart(1, { type: 'text', text: '' }),
+        blockDelta(1, { type: 'text_delta', text: 'I look.' }),
+        blockEnd(1),
+        blockStart(2, { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }),
+        blockDelta(2, { type: 'input_json_delta', partial_json: '' }),
+        blockDelta(2, { type: 'input_json_delta', partial_json: '{"x":' }),
+        blockDelta(2, { type: 'input_json_delta', partial_json: '1}' }),
+        blockEnd(2),
+        blockStart(3, { type: 'tool_use', id: 'toolu_2', name: 'g', input: {} }),
+        blockEnd(3),
+        ...messageEnd('tool_use'),
+      ],
+      text: 'I look.',
+      calls: [
+        ['f', '{"x":1}'],
+        ['g', '{}'],
+      ],
+    },
+    {
+      name: 'events and blocks that nobody knows yet',
+      headers: EVENT_STREAM,
+      chunks: [
+        began,
+        event('brand_new', { x: 1 }),
+        blockStart(0, { type: 'hologram', data: 'x' }),
+        blockDelta(0, { type: 'hologram_delta', data: 'y' }),
+        blockEnd(0),
+        blockStart(1, { type: 'text', text: 'so' }),
+        blockEnd(1),
+        ...messageEnd('end_turn'),
+      ],
+      text: 'so',
+    },
+    {
+      name: 'a whole message',
+      headers: ['content-type', 'application/json'],
+      chunks: [
+        Buffer.from(
+          JSON.stringify({
+            id: 'msg_1',
+            type: 'message',
+            content: [
+              { type: 'text', text: 'hi' },
+              { type: 'tool_use', id: 'toolu_1', name: 'f', input: { x: 1 } },
+            ],
+            stop_reason: 'tool_use',
+            usage: { input_tokens: 1, output_tokens: 1 },
+          }),
+        ),
+      ],
+      text: 'hi',
+      calls: [['f', '{"x":1}']],
+    },
+    {
+      name: 'an error in the stream',
+      headers: EVENT_STREAM,
+      chunks: [
+        began,
+        blockStart(0, { type: 'text', text: '' }),
+        blockDelta(0, { type: 'text_delta', text: 'x' }),
+        event('error', { error: { type: 'overloaded_error', message: 'no' } }),
+      ],
+      text: 'x',
+      fails: true,
+    },
+  ],
+}))
+
 /** The adapter that the example registers. */
 function lineAdapter(): EngineAdapter {
   let found: EngineAdapter | null = null
   const host = {
     transport() {},
     workerControl() {},
-    engine: (adapter: EngineAdapter) => {
-      found = adapter
-    },
+    use: () => ({
+      addEngine(adapter: EngineAdapter) {
+        found = adapter
+      },
+    }),
   }
   lineEngine.register(host as unknown as Parameters<typeof lineEngine.register>[0], {})
   return found as unknown as EngineAdapter

@@ -1,7 +1,7 @@
 /** Messages and chat say the same in two formats: what both can say survives the way there and back. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { EngineAttempt, GenerationRequest } from '#kernel'
+import type { EngineAttempt, GenerationRequest } from '#contracts'
 import { toChatBody } from '../../plugins/chat-engine/to-chat-body.ts'
 import { checkRequest } from '../../plugins/messages/check-request.ts'
 import { toGenerationRequest } from '../../plugins/messages/to-generation-request.ts'
@@ -149,6 +149,31 @@ test('messages §9 Messages → internal → Messages keeps every field that bot
   fc.assert(
     fc.property(messagesBody, (body) => {
       expect(toMessages(fromMessages(body))).toEqual(body)
+    }),
+  )
+})
+
+/** What of it chat has words for: no proof of thinking, no flag for failed calls, no budget. */
+function asChatKnows(body: Json): Json {
+  const messages = (body.messages as Json[]).map(({ role, content }) => ({
+    role,
+    content: Array.isArray(content) ? (content as Json[]).map(blockAsChatKnows) : content,
+  }))
+  return { ...body, messages, ...(isBudget(body.thinking) && { thinking: { type: 'adaptive' } }) }
+}
+
+const isBudget = (thinking: unknown) => (thinking as Json | undefined)?.type === 'enabled'
+
+function blockAsChatKnows({ is_error: isError, ...block }: Json): Json {
+  if (block.type === 'thinking') return { ...block, signature: '' }
+  return isError === true ? { ...block, content: `Error: ${block.content}` } : block
+}
+
+test('messages §9 Messages → chat → Messages keeps every field that both formats have', () => {
+  fc.assert(
+    fc.property(messagesBody, (body) => {
+      const chat = toChat(fromMessages(body))
+      expect(toMessages(fromChat(chat))).toEqual(asChatKnows(body))
     }),
   )
 })

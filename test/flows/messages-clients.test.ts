@@ -9,7 +9,8 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import Anthropic from '@anthropic-ai/sdk'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
 import { afterEach, describe, expect, test } from 'vitest'
-import { startBuiltGateway, stopCommands } from '../support/built-command.ts'
+import { startBuiltGateway, stopCommands, until } from '../support/built-command.ts'
+import { type ScriptedEngine, startScriptedEngine } from '../support/scripted-engine.ts'
 import {
   type Answer,
   jsonAnswer,
@@ -24,7 +25,7 @@ const CHAT = 'POST /v1/chat/completions'
 const MESSAGES = 'POST /v1/messages'
 const VENDOR = { runtime_type: 'external', provider: 'anthropic', labels: { provider: 'anthropic' } }
 
-const workers: ScriptedWorker[] = []
+const workers: (ScriptedWorker | ScriptedEngine)[] = []
 afterEach(async () => {
   await stopCommands()
   for (const worker of workers.splice(0)) await worker.close()
@@ -35,7 +36,7 @@ async function openGateway(plugins: Record<string, unknown> = {}, spec: Record<s
   const worker = await startScriptedWorker()
   workers.push(worker)
   const gateway = await startBuiltGateway({
-    plugins: { messages: {}, 'chat-engine': {}, ...plugins },
+    plugins: { messages: {}, 'chat-engine': {}, generations: {}, ...plugins },
     workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'test-model' }], ...spec }],
   })
   return { gateway, worker }
@@ -197,6 +198,80 @@ describe('messages §13 G16 @anthropic-ai/sdk over a chat worker', () => {
       .catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(Anthropic.NotFoundError)
     expect(failure).toMatchObject({ status: 404, requestID: expect.stringMatching(/^req_/) })
+  })
+})
+
+describe('messages §13 G16 @anthropic-ai/sdk over gRPC', () => {
+  /** An engine that says one text after the other, a token a message. */
+  async function open(texts: readonly string[]) {
+    const engine = await startScriptedEngine()
+    workers.push(engine)
+    const gateway = await startBuiltGateway({
+      plugins: {
+        messages: {},
+        grpc: {},
+        parsers: { toolParser: 'qwen', reasoningParser: 'qwen3' },
+        tokenizers: { load: [{ name: 'test-model', source: 'weir:sample' }] },
+      },
+      workers: [{ url: engine.url }],
+    })
+    const tokenize = (prompt: string) =>
+      gateway.send('POST', '/v1/tokenize', { model: 'test-model', prompt, add_special_tokens: false })
+    await until(async () => (await tokenize('x')).status === 200)
+    const answers: number[][] = []
+    for (const text of texts)
+      answers.push(((await (await tokenize(text)).json()) as { tokens: number[] }).tokens)
+    let at = 0
+    engine.script = ({ request }) =>
+      engine.steps(
+        answers[Math.min(at++, answers.length - 1)].map((id) => [id]),
+        {},
+        request,
+      )
+    return { client: new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 }), engine }
+  }
+
+  test('create, a beta, and a count of tokens', async () => {
+    const { client, engine } = await open(['Hello there'])
+    const message = await client.messages.create(ask('Hi'))
+    expect(message).toMatchObject({
+      content: [{ type: 'text', text: 'Hello there' }],
+      stop_reason: 'end_turn',
+    })
+    expect(message._request_id).toMatch(/^req_/)
+    const beta = await client.beta.messages.create({ ...ask('Hi'), betas: ['context-1m-2025-08-07'] })
+    expect(beta.content).toMatchObject([{ type: 'text', text: 'Hello there' }])
+    const { input_tokens: count } = await client.messages.countTokens({
+      model: 'test-model',
+      messages: ask('Hi').messages,
+    })
+    const { tokenized } = engine.calls[0].request as { tokenized: { inputIds: number[] } }
+    expect(count).toBe(tokenized.inputIds.length)
+  })
+
+  test('the stream helper: thinking, a tool, its result', async () => {
+    const call = '<tool_call>\n{"name": "weather", "arguments": {"city": "Kyoto"}}\n</tool_call>'
+    const { client } = await open([`<think>I have to look.</think>${call}`, 'It rains.'])
+    const wish = { tools: [WEATHER], thinking: { type: 'enabled' as const, budget_tokens: 2_048 } }
+    const first = await client.messages.stream({ ...ask('Weather?'), ...wish }).finalMessage()
+    expect(first.stop_reason).toBe('tool_use')
+    expect(first.content).toMatchObject([
+      { type: 'thinking', thinking: 'I have to look.', signature: '' },
+      { type: 'tool_use', name: 'weather', input: { city: 'Kyoto' } },
+    ])
+    const { id } = first.content[1] as Anthropic.ToolUseBlock
+    const second = await client.messages
+      .stream({
+        ...ask('Weather?'),
+        ...wish,
+        messages: [
+          { role: 'user', content: 'Weather?' },
+          { role: 'assistant', content: first.content },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'rain' }] },
+        ],
+      })
+      .finalMessage()
+    expect(second).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: 'It rains.' }] })
   })
 })
 

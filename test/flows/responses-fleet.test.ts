@@ -40,6 +40,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   const open = () =>
     startBuiltGateway({
       plugins: {
+        generations: {},
         'chat-engine': {},
         postgres: { url: server.url },
         history: { ownerLeaseMs: 2_000, lockLeaseMs: 2_000 },

@@ -2,7 +2,7 @@
 import { Counters, createCounters } from '../../kernel/balance/counters.ts'
 import { ThreadBalance, type ThreadBalanceOptions } from '../../kernel/balance/thread-balance.ts'
 import type { BreakerConfig } from '../../kernel/config/breaker-config.ts'
-import type { RequestContext } from '../../kernel/contracts/request.ts'
+import type { RelayContext } from '../../kernel/contracts/reply-sink.ts'
 import type { WorkerEntry, WorkerTable } from '../../kernel/contracts/worker.ts'
 import type { GatewayError } from '../../kernel/errors/gateway-error.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
@@ -73,9 +73,9 @@ export class TestBalance {
 }
 
 /** A request as policies see it. */
-export function pickContext(headers: Readonly<Record<string, string>> = {}): RequestContext {
+export function pickContext(headers: Readonly<Record<string, string>> = {}): RelayContext {
   const ctx = { rawBody: Buffer.from('{}'), header: (name: string) => headers[name] }
-  return ctx as unknown as RequestContext
+  return ctx as unknown as RelayContext
 }
 
 export function errorOf(run: () => unknown): GatewayError {

@@ -34,6 +34,8 @@ export type Script = Answer | ((request: RecordedRequest) => Answer | Promise<An
 export interface ScriptedWorkerOptions {
   /** Which engine the side routes look like. Default sglang. */
   readonly shape?: EngineShape
+  /** Paths for POST that its own description names; default: it has none. */
+  readonly describes?: readonly string[]
   /** Default `['test-model']`. */
   readonly models?: readonly string[]
   /** Default 0: any free port. */
@@ -140,6 +142,11 @@ export async function startScriptedWorker(options: ScriptedWorkerOptions = {}): 
   server.listen(options.port ?? 0, '127.0.0.1')
   await once(server, 'listening')
   const answers = engineAnswers(options.shape ?? 'sglang', options.models ?? ['test-model'])
+  const { describes } = options
+  if (describes !== undefined) {
+    const paths = Object.fromEntries(describes.map((path) => [path, { post: {} }]))
+    answers.set('GET /openapi.json', jsonAnswer({ openapi: '3.1.0', paths }))
+  }
   return new ScriptedWorker(server, new Map<string, Script>(answers))
 }
 

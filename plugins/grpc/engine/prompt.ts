@@ -1,6 +1,8 @@
 /** What is worked out of a request once, before a worker is picked: tokens, how its output is read, where it stops. */
 import type {
+  ChatMessage,
   ChatPrompt,
+  ContentPart,
   GenerationRequest,
   LoadedTokenizer,
   OutputConstraint,
@@ -8,9 +10,11 @@ import type {
   OutputParsersService,
   PreparedPrompt,
   TokenizerService,
-  WorkerEntry,
-} from '#kernel'
+} from '#contracts'
+import type { WorkerEntry } from '#kernel'
 import { grpcErrors } from '../errors.ts'
+
+const ERROR_PART: ContentPart = { type: 'text', text: 'Error:' }
 
 export class EnginePrompt implements PreparedPrompt {
   readonly tokenIds: Uint32Array
@@ -165,14 +169,20 @@ function toChatPrompt(request: GenerationRequest, templateKwargs: Record<string,
   }
   const tools = allowedTools(request)
   return {
-    // Few templates know developers; to those that do, a system message says the same.
-    messages: messages.map((message) =>
-      message.role === 'developer' ? { ...message, role: 'system' } : message,
-    ),
+    messages: messages.map(toTemplateMessage),
     ...(tools.length > 0 && { tools }),
     ...(request.continuesLastMessage === true && { continueFinalMessage: true }),
     templateKwargs,
   }
+}
+
+/** In words that all templates know: few know developers, none knows that a call has failed. */
+function toTemplateMessage(message: ChatMessage): ChatMessage {
+  const { role, content } = message
+  if (role === 'developer') return { ...message, role: 'system' }
+  if (message.is_error !== true) return message
+  const said = typeof content === 'string' ? `Error: ${content}` : [ERROR_PART, ...(content ?? [])]
+  return { ...message, content: said }
 }
 
 /** With `none` the model still knows its tools; only its calls are not read. @source grpc facts 6.2 */

@@ -2,7 +2,8 @@
  * Runs one call: guards may stop or change it, the tenant's limit holds, the tool has so long, and whatever happens is a
  * result that the model can read. A log line and metrics say that it ran.
  */
-import type { CalledTool, GuardedCall, Logger, ToolCallResult } from '#kernel'
+import type { CalledTool, GuardedCall, SpanAttributes, ToolCallResult, WorkSpan } from '#contracts'
+import type { Logger } from '#kernel'
 import type { ToolOutput } from '../connection/read-result.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { parseArguments } from './parse-arguments.ts'
@@ -16,6 +17,8 @@ export interface Caller {
   readonly requestId: string
   readonly model: string | null
   readonly log: Logger
+  /** Begins a span of the request; absent where nothing is traced. */
+  readonly trace?: (name: string, attributes: SpanAttributes) => WorkSpan | null
 }
 
 export interface ToolCall {
@@ -73,10 +76,12 @@ export class ToolRunner {
   /** Never rejects. */
   async run(call: ToolCall, caller: Caller, signal: AbortSignal): Promise<RanCall> {
     const startedMs = performance.now()
+    const span = beginSpan(call, caller)
     const { images, label, ...outcome } = await this.#outcomeOf(call, caller, signal)
     const durationMs = performance.now() - startedMs
     this.#metrics.onCall(call.metricLabel, label, durationMs)
     this.#writeAudit(call, caller, label, durationMs)
+    span?.end(outcome.status === 'failed' ? label : null)
     return { result: { ...outcome, durationMs }, images }
   }
 
@@ -135,6 +140,18 @@ export class ToolRunner {
     }
     caller.log.info(fields, 'tool call')
   }
+}
+
+/** Names follow OpenTelemetry's conventions for generative AI: "execute tool" spans. */
+function beginSpan({ tool, metricLabel }: ToolCall, { trace }: Caller): WorkSpan | null {
+  if (trace === undefined) return null
+  const name = tool.kind === 'mcp' ? tool.name : tool.type
+  return trace(`execute_tool ${name}`, {
+    'gen_ai.operation.name': 'execute_tool',
+    'gen_ai.tool.name': name,
+    'gen_ai.tool.type': 'extension',
+    'weir.tool_server': metricLabel,
+  })
 }
 
 function failed({ type, code, message }: ToolServerError, structured: unknown = null): Outcome {

@@ -1,5 +1,5 @@
 /** An item of a kind that only the worker and the client know: shown whole, under an id of our own. @source responses facts 2.3 */
-import type { HistoryItem, ToolLoopEvent } from '#kernel'
+import type { HistoryItem, ToolLoopEvent } from '#contracts'
 import { newItemId } from '../item-ids.ts'
 import type { Frames } from './frames.ts'
 import { ItemFrames, type OpenItem } from './open-items.ts'

@@ -1,5 +1,5 @@
 /** Summaries that stand for what came before them. @source responses facts 1.11, 2.3 (compaction) */
-import type { HistoryItem } from '#kernel'
+import type { HistoryItem } from '#contracts'
 import type { SealedText } from './sealed-text.ts'
 import type { Unsealer } from './to-messages.ts'
 

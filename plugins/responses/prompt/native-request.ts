@@ -1,5 +1,6 @@
 /** A create request as a worker that speaks the format itself is asked for it. @source responses facts 1.2, 1.6 */
-import type { BuiltInType, NativeRequest, WorkerEntry } from '#kernel'
+import type { BuiltInType, NativeRequest } from '#contracts'
+import type { WorkerEntry } from '#kernel'
 import type { Json } from '../read/fields.ts'
 import { builtInType } from '../read/read-tools.ts'
 

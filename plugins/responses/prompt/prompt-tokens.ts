@@ -1,5 +1,6 @@
 /** How many tokens a turn is for its model: by the model's tokenizer where one is loaded. @source responses facts 1.11 */
-import type { ChatMessage, ChatPrompt, ContentPart, GenerationRequest, Host, TokenizerService } from '#kernel'
+import type { ChatMessage, ChatPrompt, ContentPart, GenerationRequest, TokenizerService } from '#contracts'
+import type { Host } from '#kernel'
 
 const BYTES_PER_TOKEN = 4
 /** Of an image whose size nobody here knows: about that of one megapixel. */

@@ -2,7 +2,7 @@
  * Items as a worker that speaks the format gets them: whole, but for what is the gateway's own. Ids are left out, since no
  * worker knows them; calls that the gateway ran become functions with their results. @source responses facts 1.6, 2.6
  */
-import type { HistoryItem } from '#kernel'
+import type { HistoryItem } from '#contracts'
 import type { Json } from '../read/fields.ts'
 import { summaryOf } from './compacted.ts'
 import type { Unsealer } from './to-messages.ts'

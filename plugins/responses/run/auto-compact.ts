@@ -4,12 +4,12 @@
  */
 import {
   type ChatMessage,
-  GatewayError,
   type GenerationRequest,
+  Generations,
   type GenerationUsage,
   type HistoryItem,
-  type RequestContext,
-} from '#kernel'
+} from '#contracts'
+import { GatewayError, type RequestContext } from '#kernel'
 import { toTask } from '../compact.ts'
 import { responsesErrors } from '../errors.ts'
 import { newItemId } from '../item-ids.ts'
@@ -132,7 +132,7 @@ async function summarise(
   let usage: GenerationUsage | null = null
   for (const chunk of chunks) {
     const before: ChatMessage[] = text === '' ? [] : [{ role: 'user', content: `Summary so far:\n${text}` }]
-    const answer = await host.generations.collect(ctx, toTask(generation, [...before, ...chunk]))
+    const answer = await host.use(Generations).collect(ctx, toTask(generation, [...before, ...chunk]))
     text = answer.choices[0]?.text ?? ''
     if (text === '') throw responsesErrors.worker_aborted()
     usage = sumOf(usage, answer.usage)

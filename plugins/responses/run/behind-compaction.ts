@@ -1,5 +1,5 @@
 /** Events of a turn whose output begins with a summary: every index is one more, and what the summary took is counted in. */
-import type { GenerationUsage, ToolLoopEvent } from '#kernel'
+import type { GenerationUsage, ToolLoopEvent } from '#contracts'
 import type { Compaction } from './plan.ts'
 
 export function behindCompaction(

@@ -12,12 +12,11 @@ import type {
   HistoryItem,
   HistoryProblem,
   HistoryService,
-  Host,
   ListedServer,
   LoadedHistory,
   ToolLoopService,
-  WorkerEntry,
-} from '#kernel'
+} from '#contracts'
+import type { Host, WorkerEntry } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import { withoutCovered } from '../prompt/compacted.ts'
 import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'

@@ -2,20 +2,20 @@
  * One response while it is made: the model's turn, its items, and the end, which is told only when it is stored.
  * @source responses facts 1.8, 3.3, 3.6, 4.9, 5.1
  */
+
 import type {
-  GatewayError,
   GenerationUsage,
   HistoryItem,
   HistoryService,
-  Host,
   Job,
-  RequestContext,
   ResponseRecord,
   ResponseStatus,
   TokenizerService,
   ToolLoopEvent,
   ToolLoopService,
-} from '#kernel'
+} from '#contracts'
+import { Generations } from '#contracts'
+import type { GatewayError, Host, RequestContext } from '#kernel'
 import type { ResponsesConfig } from '../config.ts'
 import { errorEventMembers, toResponseError } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
@@ -192,11 +192,9 @@ export class ResponseRun {
       )
     const mcp = gatewayTools.find(({ kind }) => kind === 'mcp')
     if (mcp !== undefined) throw responsesErrors.tool_not_available.with({ param: mcp.param }, 'mcp')
-    return host.generations.open(this.#ctx, generation, {
-      stream,
-      accepts,
-      listener: new PlainTurn(listener),
-    })
+    return host
+      .use(Generations)
+      .open(this.#ctx, generation, { stream, accepts, listener: new PlainTurn(listener) })
   }
 
   #onEvent(event: ToolLoopEvent): void {

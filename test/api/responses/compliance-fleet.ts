@@ -26,6 +26,7 @@ export async function openSimulated(kind: WorkerKind): Promise<TestGateway> {
       parsers: {},
       policies: {},
       proxy: {},
+      generations: {},
       'chat-engine': {},
       'responses-engine': {},
       storage: { dir: newDirectory() },

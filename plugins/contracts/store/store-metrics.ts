@@ -1,0 +1,32 @@
+/** Counts what is done with records, and how long it takes. */
+import type { Metrics } from '#kernel'
+
+const LABELS = ['storage_type', 'operation']
+
+/** @source routing facts 6.2 */
+export class StoreMetrics {
+  readonly #storageType: string
+  readonly #operations: ReturnType<Metrics['counter']>
+  readonly #durations: ReturnType<Metrics['histogram']>
+
+  /** @param storageType label of every series, such as `leveldb` */
+  constructor(metrics: Metrics, storageType: string) {
+    this.#storageType = storageType
+    this.#operations = metrics.counter({
+      name: 'weir_db_operations_total',
+      help: 'Reads, writes and deletions of records.',
+      labels: LABELS.concat('result'),
+    })
+    this.#durations = metrics.histogram({
+      name: 'weir_db_operation_duration_seconds',
+      help: 'Time that a read, write or deletion of records takes.',
+      labels: LABELS,
+    })
+  }
+
+  /** @param startedAtMs as `performance.now()` has it */
+  onDone(operation: string, result: 'success' | 'error', startedAtMs: number): void {
+    this.#operations.labels(this.#storageType, operation, result).inc()
+    this.#durations.labels(this.#storageType, operation).observe((performance.now() - startedAtMs) / 1000)
+  }
+}

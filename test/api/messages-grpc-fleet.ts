@@ -1,0 +1,68 @@
+/** Gateways with the messages plugin in front of an engine that is played over gRPC: text in, tokens out. */
+import type { GenerateCall, Step } from '../support/scripted-engine.ts'
+import { type GrpcFleetOptions, openGrpcFleet } from './grpc-fleet.ts'
+import { HELLO } from './messages-fleet.ts'
+
+/** Fields of a request to an sglang engine that tests look at. */
+export interface EngineRequest {
+  readonly requestId: string
+  readonly stream: boolean
+  readonly tokenized: { readonly originalText: string; readonly inputIds: readonly number[] }
+  readonly samplingParams: Readonly<Record<string, unknown>> & {
+    readonly constraint?: { readonly $case?: string }
+    readonly jsonSchema?: string
+  }
+}
+
+export interface GrpcMessagesOptions extends GrpcFleetOptions {
+  readonly messages?: Record<string, unknown>
+  /** How output is read; default calls as Qwen writes them and `<think>` tags. */
+  readonly parsers?: Record<string, unknown>
+}
+
+export type GrpcMessages = Awaited<ReturnType<typeof openGrpcMessages>>
+
+export async function openGrpcMessages({ messages, parsers, ...options }: GrpcMessagesOptions = {}) {
+  const fleet = await openGrpcFleet({
+    ...options,
+    plugins: {
+      messages: messages ?? {},
+      'chat-engine': {},
+      parsers: parsers ?? { toolParser: 'qwen', reasoningParser: 'qwen3' },
+      ...options.plugins,
+    },
+  })
+  const { engine, ids } = fleet
+  /** The engine's answer from now on, a token a message; it counts the prompt that it was given. */
+  async function says(text: string, end: Record<string, unknown> = {}, tail: readonly Step[] | null = null) {
+    const tokens = await ids(text)
+    engine.script = ({ request }) => {
+      const { tokenized } = request as unknown as EngineRequest
+      const promptTokens = tokenized.inputIds.length
+      const steps = engine.steps(
+        tokens.map((id) => [id]),
+        end,
+        request,
+      )
+      const counted = steps.map((step) => {
+        if ('chunk' in step) return { chunk: { ...step.chunk, promptTokens } }
+        return 'complete' in step
+          ? { complete: { promptTokens, ...step.complete, ...promptOf(end, promptTokens) } }
+          : step
+      })
+      return tail === null ? counted : [...counted.slice(0, -1), ...tail]
+    }
+    return tokens
+  }
+  return {
+    ...fleet,
+    says,
+    create: (body: Record<string, unknown> = {}, headers?: Record<string, string>, signal?: AbortSignal) =>
+      fleet.post('/v1/messages', { ...HELLO, ...body }, headers, signal),
+    asked: () => engine.calls.map(({ request }: GenerateCall) => request as unknown as EngineRequest),
+  }
+}
+
+function promptOf(end: Record<string, unknown>, promptTokens: number) {
+  return 'promptTokens' in end ? {} : { promptTokens }
+}

@@ -1,0 +1,167 @@
+/** POST /v1/messages over engines that speak chat and say that they speak messages too: bytes where it is true, chat where not. */
+import { expect, test } from 'vitest'
+import { jsonAnswer, rawAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
+import {
+  accumulate,
+  CHAT,
+  COUNT,
+  HELLO,
+  MESSAGES,
+  NATIVE,
+  openMessages,
+  readEvents,
+  VENDOR,
+} from './messages-fleet.ts'
+
+const REPLY = '{"id":"msg_e","type":"message","usage":{"input_tokens":1.0},"new":{"a":[1,2]}}'
+const ANSWER = rawAnswer(REPLY, { headers: { 'content-type': 'application/json' } })
+const NO_ROUTE = jsonAnswer({ detail: 'Not Found' }, { status: 404 })
+const chunk = (delta: object, reason: string | null = null) =>
+  JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: reason }] })
+
+test('messages §13 G09, G10, G44 over an engine: bytes go in and come out as they are, from the first request on', async () => {
+  const { post, workers } = await openMessages({ workers: [NATIVE] })
+  workers[0].script(MESSAGES, ANSWER)
+  const body = `{ "model":"test-model", "max_tokens": 9, "messages":[{"role":"user","content":[{"type":"hologram","n":1.0}]}], "brand_new": {"x":1e2} }`
+  for (const nth of [1, 2]) {
+    const reply = await post('/v1/messages?beta=true', body, { 'anthropic-beta': 'a,b' })
+    expect(await reply.text()).toBe(REPLY)
+    expect(reply.headers.get('request-id')).toMatch(/^req_/)
+    const sent = workers[0].requestsTo(MESSAGES)[nth - 1]
+    expect([sent.body.toString(), sent.path]).toEqual([body, '/v1/messages?beta=true'])
+  }
+  expect(workers[0].requestsTo(CHAT)).toEqual([])
+})
+
+test('messages §13 G17, G44 over an engine: the bytes of a stream are the engine’s', async () => {
+  const { create, workers } = await openMessages({ workers: [NATIVE] })
+  const frames = [
+    'event: message_start\ndata: {"type":"message_start" , "x":1.0}\n\n',
+    'event: new\ndata: {}\n\n',
+  ]
+  workers[0].script(MESSAGES, streamAnswer(frames, { headers: { 'content-type': 'text/event-stream' } }))
+  for (let nth = 0; nth < 2; nth++)
+    expect(await (await create({ stream: true })).text()).toBe(frames.join(''))
+})
+
+test('messages §13 G42 over an engine: the gateway’s key stays here, the worker’s own goes up', async () => {
+  const { create, workers } = await openMessages({
+    workers: [{ ...NATIVE, spec: { api_key: 'engine-key' } }],
+    plugins: { auth: { apiKey: 'gateway-key' } },
+  })
+  workers[0].script(MESSAGES, ANSWER)
+  await create({}, { 'x-api-key': 'gateway-key' })
+  await create({}, { authorization: 'Bearer gateway-key' })
+  const sent = workers[0].requestsTo(MESSAGES)
+  expect(sent).toHaveLength(2)
+  expect(sent.map((one) => one.header('authorization'))).toEqual(['Bearer engine-key', 'Bearer engine-key'])
+  expect(JSON.stringify(sent.map(({ rawHeaders }) => rawHeaders))).not.toContain('gateway-key')
+})
+
+test('messages §13 G25, G43 over an engine: refusals arrive as they are', async () => {
+  const { create, workers } = await openMessages({ workers: [NATIVE], kernel: { retry: { maxAttempts: 1 } } })
+  for (const status of [400, 429, 500, 503]) {
+    const said = `{"type":"error","error":{"type":"x","message":"m","extra":${status}.0}}`
+    workers[0].script(MESSAGES, rawAnswer(said, { status, headers: { 'content-type': 'application/json' } }))
+    const reply = await create()
+    expect([reply.status, await reply.text()]).toEqual([status, said])
+  }
+  expect(workers[0].requestsTo(CHAT)).toEqual([])
+})
+
+test.each([
+  ['404', NO_ROUTE],
+  ['405', jsonAnswer({ detail: 'Method Not Allowed' }, { status: 405 })],
+])(
+  'messages §13 G47 an engine without the route (%s) is asked for chat, once it is known',
+  async (_status, refusal) => {
+    const { create, get, workers } = await openMessages({ workers: [NATIVE] })
+    workers[0].script(MESSAGES, refusal)
+    const whole = (await (await create()).json()) as { type: string; content: object[] }
+    expect(whole).toMatchObject({
+      type: 'message',
+      content: [{ type: 'text', text: 'Hello from the worker.' }],
+    })
+    workers[0].script(CHAT, sseAnswer([chunk({ content: 'Hi' }), chunk({}, 'stop'), '[DONE]']))
+    const told = accumulate(readEvents(await (await create({ stream: true })).text()))
+    expect(told.content).toEqual([{ type: 'text', text: 'Hi' }])
+    expect([workers[0].requestsTo(MESSAGES).length, workers[0].requestsTo(CHAT).length]).toEqual([1, 2])
+    const { workers: listed } = (await (await get('/workers')).json()) as { workers: { load: number }[] }
+    expect(listed.map(({ load }) => load)).toEqual([0])
+  },
+)
+
+test('messages §13 G47 a stream falls back as well, and only that engine does', async () => {
+  const { create, workers } = await openMessages({
+    workers: [NATIVE, NATIVE],
+    kernel: { policy: 'round_robin' },
+  })
+  workers[0].script(MESSAGES, NO_ROUTE)
+  workers[1].script(MESSAGES, ANSWER)
+  for (const { script } of [workers[0], workers[1]].map((worker) => ({ script: worker.script.bind(worker) })))
+    script(CHAT, sseAnswer([chunk({ content: 'Hi' }), chunk({}, 'stop'), '[DONE]']))
+  for (let nth = 0; nth < 8; nth++) expect((await create({ stream: true })).status).toBe(200)
+  expect(workers[0].requestsTo(MESSAGES)).toHaveLength(1)
+  expect(workers[1].requestsTo(MESSAGES).length).toBeGreaterThan(2)
+})
+
+test('messages §13 G47 a 404 of an engine that has the route, or of a vendor, is its own word', async () => {
+  const { create, workers } = await openMessages({ workers: [NATIVE] })
+  workers[0].once(MESSAGES, ANSWER)
+  workers[0].script(MESSAGES, NO_ROUTE)
+  expect((await create()).status).toBe(200)
+  expect((await create()).status).toBe(404)
+  expect(workers[0].requestsTo(CHAT)).toEqual([])
+  const vendor = await openMessages({ workers: [VENDOR], plugins: { 'messages-engine': {} } })
+  vendor.workers[0].script(MESSAGES, NO_ROUTE)
+  expect((await vendor.create()).status).toBe(404)
+  expect(vendor.workers[0].requests).toHaveLength(1)
+})
+
+test('messages §13 G35 over an engine: unsigned thinking goes back to it as it came', async () => {
+  const { post, workers } = await openMessages({ workers: [NATIVE] })
+  workers[0].script(MESSAGES, ANSWER)
+  const body = JSON.stringify({
+    ...HELLO,
+    messages: [
+      { role: 'user', content: 'a' },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'thinking', thinking: 'hm', signature: '' },
+          { type: 'text', text: 'b' },
+        ],
+      },
+      { role: 'user', content: 'c' },
+    ],
+  })
+  for (let nth = 0; nth < 2; nth++) await post('/v1/messages', body)
+  expect(workers[0].requestsTo(MESSAGES).map((sent) => sent.body.toString())).toEqual([body, body])
+})
+
+test('messages §13 G36 a conversation that moves to the vendor of a mixed fleet leaves its unsigned thinking behind', async () => {
+  const { create, workers } = await openMessages({ workers: [VENDOR, {}], kernel: { policy: 'round_robin' } })
+  workers[0].script(MESSAGES, ANSWER)
+  const thinking = { type: 'thinking', thinking: 'hm', signature: '' }
+  const messages = [
+    { role: 'user', content: 'a' },
+    { role: 'assistant', content: [thinking, { type: 'text', text: 'b' }] },
+    { role: 'user', content: 'c' },
+  ]
+  for (let nth = 0; nth < 6; nth++) expect((await create({ messages })).status).toBe(200)
+  const [sent] = workers[0].requestsTo(MESSAGES)
+  expect(sent.body.toString()).not.toContain('"thinking"')
+  const { messages: chat } = workers[1].requestsTo(CHAT)[0].json() as { messages: object[] }
+  expect(chat[1]).toEqual({ role: 'assistant', content: 'b', reasoning_content: 'hm' })
+})
+
+test('messages §13 G54 over an engine: a count is asked of it, and made here where it cannot', async () => {
+  const { post, workers } = await openMessages({ workers: [NATIVE] })
+  workers[0].once(
+    COUNT,
+    rawAnswer('{"input_tokens":42}', { headers: { 'content-type': 'application/json' } }),
+  )
+  const count = async () => (await post('/v1/messages/count_tokens', HELLO)).json()
+  expect(await count()).toEqual({ input_tokens: 42 })
+  expect(await count()).toEqual({ input_tokens: expect.any(Number) })
+})

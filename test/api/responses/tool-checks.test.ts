@@ -1,0 +1,410 @@
+/**
+ * Tools that the gateway runs, over both kinds of worker and in both forms of answer: each check holds whichever way the
+ * model is reached. @source responses facts 8
+ */
+import { afterEach, describe, expect, test } from 'vitest'
+import { startToolServer, type TestTool, type ToolServer } from '../../../plugins/mcp/fixtures/tool-server.ts'
+import { checkResponseEvents } from '../../support/response-events.ts'
+import { openSse } from '../../support/sse-client.ts'
+import type { GrpcFleetOptions } from '../grpc-fleet.ts'
+import { openGrpcFleet } from '../grpc-fleet.ts'
+import {
+  CHAT,
+  type Json,
+  newDirectory,
+  openResponses,
+  RESPONSES,
+  type Reply,
+  says,
+} from './responses-fleet.ts'
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+/** One turn of the model: words, or calls of a name with arguments as JSON. */
+type Turn = string | readonly (readonly [name: string, args: string])[]
+
+interface Site {
+  readonly url: string
+  /** What the model says, turn by turn; the last is said for ever. */
+  says(...turns: Turn[]): Promise<void>
+  /** All that the worker was given at each turn. */
+  heard(): Promise<string[]>
+}
+
+async function httpSite(plugins: Json): Promise<Site> {
+  const { gateway, workers, asked } = await openResponses(undefined, { plugins })
+  return {
+    url: gateway.url,
+    says: async (...turns) => {
+      const scripts = turns.map((turn) =>
+        typeof turn === 'string'
+          ? says(turn)
+          : says({
+              tool_calls: turn.map(([name, args], i) => ({ id: `c${i}`, name, arguments: args })),
+            }),
+      )
+      for (const script of scripts.slice(0, -1)) workers[0].once(CHAT, script)
+      workers[0].script(CHAT, scripts[scripts.length - 1])
+    },
+    heard: async () => asked().map((body) => JSON.stringify(body)),
+  }
+}
+
+async function grpcSite(plugins: Json): Promise<Site> {
+  const options: GrpcFleetOptions = {
+    plugins: {
+      storage: { dir: newDirectory() },
+      history: {},
+      responses: {},
+      ...plugins,
+      parsers: { toolParser: 'qwen' },
+    },
+  }
+  const { gateway, engine, post, ids } = await openGrpcFleet(options)
+  const toText = (turn: Turn) =>
+    typeof turn === 'string'
+      ? turn
+      : turn
+          .map(([name, args]) => `<tool_call>\n{"name": "${name}", "arguments": ${args}}\n</tool_call>`)
+          .join('\n')
+  return {
+    url: gateway.url,
+    says: async (...turns) => {
+      const all = await Promise.all(turns.map((turn) => ids(toText(turn))))
+      let nth = 0
+      engine.script = ({ request }) => {
+        const turn = all[Math.min(nth++, all.length - 1)]
+        return engine.steps(
+          turn.map((id) => [id]),
+          {},
+          request,
+        )
+      }
+    },
+    heard: () =>
+      Promise.all(
+        engine.calls.map(async ({ request }) => {
+          const { inputIds } = (request as { tokenized: { inputIds: number[] } }).tokenized
+          const reply = await post('/v1/detokenize', { model: 'test-model', tokens: inputIds })
+          return ((await reply.json()) as { text: string }).text
+        }),
+      ),
+  }
+}
+
+const SITES = { HTTP: httpSite, gRPC: grpcSite }
+const LOOPBACK = { clientServers: { allowsPrivate: true } }
+
+async function serve(tools: Record<string, TestTool['run'] | TestTool>): Promise<ToolServer> {
+  const server = await startToolServer(tools)
+  ends.push(() => server.close())
+  return server
+}
+const echo: TestTool = {
+  run: ({ text }) => `you said ${text}`,
+  description: 'repeats what it hears',
+  inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
+}
+const mcp = (server: ToolServer, more: Json = {}) => ({
+  type: 'mcp',
+  server_label: 'echoes',
+  server_url: server.url,
+  require_approval: 'never',
+  ...more,
+})
+const kinds = ({ output }: Reply) => output.map(({ type }: Reply) => type)
+const saying = (text: string): [string, string] => ['echo', JSON.stringify({ text })]
+const textOf = ({ output }: Reply) => output.at(-1).content[0].text
+
+describe.each(
+  (['HTTP', 'gRPC'] as const).flatMap((kind) => [[kind, 'whole'] as const, [kind, 'streamed'] as const]),
+)('over a worker of %s, %s', (kind, form) => {
+  async function open(config: Json = LOOPBACK) {
+    const site = await SITES[kind]({ mcp: config })
+    let types: readonly string[] = []
+    const post = (body: Json) =>
+      fetch(site.url + RESPONSES, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'test-model', input: 'go', ...body }),
+      })
+    /** The response as it is at its end. */
+    const create = async (body: Json): Promise<Reply> => {
+      if (form === 'whole') {
+        const reply = await post(body)
+        const text = await reply.text()
+        expect(reply.status, text).toBe(200)
+        return JSON.parse(text)
+      }
+      const sse = openSse(site.url + RESPONSES, {
+        body: { model: 'test-model', input: 'go', stream: true, ...body },
+      })
+      await sse.done
+      expect(sse.status, sse.text()).toBe(200)
+      const checked = checkResponseEvents(sse.events)
+      types = checked.types
+      return checked.response
+    }
+    const stored = async (id: string): Promise<Reply> => (await fetch(`${site.url}${RESPONSES}/${id}`)).json()
+    return { ...site, create, post, stored, types: () => types }
+  }
+
+  test('responses #40 #41 #44: list, call, message; stored alike; no secret', async () => {
+    const server = await serve({ echo })
+    const { says, create, stored, types } = await open()
+    await says([saying('hi')], 'done')
+    const reply = await create({ tools: [mcp(server, { authorization: 'very-secret' })] })
+    expect([kinds(reply), reply.status]).toEqual([['mcp_list_tools', 'mcp_call', 'message'], 'completed'])
+    expect(reply.output[1]).toMatchObject({ name: 'echo', output: 'you said hi', status: 'completed' })
+    const kept = await stored(reply.id)
+    expect(kept.output).toEqual(reply.output)
+    expect(JSON.stringify([reply, kept])).not.toContain('very-secret')
+    if (form === 'streamed')
+      expect(types().filter((type) => type.includes('mcp') && !type.endsWith('delta'))).toEqual([
+        'response.mcp_list_tools.in_progress',
+        'response.mcp_list_tools.completed',
+        'response.mcp_call.in_progress',
+        'response.mcp_call_arguments.done',
+        'response.mcp_call.completed',
+      ])
+  })
+
+  test('responses #42: allowed_tools decides what is listed and what the worker sees', async () => {
+    const server = await serve({ echo, hiddenone: () => 'x' })
+    const { says, create, heard } = await open()
+    await says('done')
+    const reply = await create({ tools: [mcp(server, { allowed_tools: ['echo'] })] })
+    expect(reply.output[0].tools.map(({ name }: Reply) => name)).toEqual(['echo'])
+    const [prompt] = await heard()
+    expect([prompt.includes('echo'), prompt.includes('hiddenone')]).toEqual([true, false])
+  })
+
+  test('responses #43: three tools of one name are three names; the function keeps its own', async () => {
+    const [a, b] = [await serve({ echo }), await serve({ echo })]
+    const { says, create } = await open()
+    await says([['mcp_one_echo', '{"text":"hi"}']], 'done')
+    const tools = [
+      mcp(a, { server_label: 'one' }),
+      mcp(b, { server_label: 'two' }),
+      { type: 'function', name: 'echo', parameters: { type: 'object', properties: {} } },
+    ]
+    const reply = await create({ tools })
+    expect(reply.output.find(({ type }: Reply) => type === 'mcp_call')).toMatchObject({
+      name: 'echo',
+      server_label: 'one',
+    })
+    expect([a.ran, b.ran]).toEqual([['echo'], []])
+  })
+
+  test('responses #46: a tool that fails is a failed call with its words for the model', async () => {
+    const server = await serve({
+      echo: () => ({ isError: true, content: [{ type: 'text', text: 'out of paper' }] }),
+    })
+    const { says, create, heard } = await open()
+    await says([saying('hi')], 'done')
+    const reply = await create({ tools: [mcp(server)] })
+    expect(reply.output[1]).toMatchObject({ status: 'failed', output: '', error: expect.anything() })
+    expect(reply.status).toBe('completed')
+    expect((await heard())[1]).toContain('out of paper')
+  })
+
+  test('responses #47: arguments that are no object reach no server, and the loop goes on', async () => {
+    const server = await serve({ echo })
+    const { says, create } = await open()
+    await says([['echo', '[1]']], 'done')
+    const reply = await create({ tools: [mcp(server)] })
+    expect([kinds(reply), reply.output[1].status]).toEqual([
+      ['mcp_list_tools', 'mcp_call', 'message'],
+      'failed',
+    ])
+    expect(server.ran).toEqual([])
+  })
+
+  test('responses #48: a server that is down ends it before a worker is asked', async () => {
+    const server = await startToolServer({ echo })
+    await server.close()
+    const { says, post, create, heard, types } = await open()
+    await says('never')
+    if (form === 'whole') {
+      const reply = await post({ tools: [mcp(server)] })
+      expect([reply.status, ((await reply.json()) as Reply).error.param]).toEqual([424, 'tools'])
+    } else {
+      await create({ tools: [mcp(server)] })
+      expect(types()).toContain('response.mcp_list_tools.failed')
+      expect(types().at(-1)).toBe('response.failed')
+    }
+    expect(await heard()).toEqual([])
+  })
+
+  test('responses #49: a tool that takes too long is a failed call', async () => {
+    const server = await serve({ echo: () => new Promise(() => {}) })
+    const { says, create } = await open({ ...LOOPBACK, limits: { callMs: 200 } })
+    await says([saying('hi')], 'done')
+    const reply = await create({ tools: [mcp(server)] })
+    expect([kinds(reply).at(-1), reply.output[1].status, reply.status]).toEqual([
+      'message',
+      'failed',
+      'completed',
+    ])
+  })
+
+  test('responses #50: of three calls max_tool_calls 1 runs one, and there is an answer', async () => {
+    const server = await serve({ echo })
+    const { says, create } = await open()
+    await says([saying('a'), saying('b'), saying('c')], 'done')
+    const reply = await create({ tools: [mcp(server)], max_tool_calls: 1 })
+    expect([server.ran, reply.status, textOf(reply)]).toEqual([['echo'], 'completed', 'done'])
+  })
+
+  test('responses #51: a model that calls for ever is ended by the safety limit', async () => {
+    const server = await serve({ echo })
+    const { says, create, heard } = await open({ ...LOOPBACK, limits: { maxIterations: 3 } })
+    await says([saying('1')], [saying('2')], [saying('3')], 'enough')
+    const reply = await create({ tools: [mcp(server)] })
+    expect([textOf(reply), reply.status]).toEqual(['enough', 'completed'])
+    // The last turn is given no tools.
+    expect((await heard()).map((turn) => turn.includes('repeats what it hears'))).toEqual([
+      true,
+      true,
+      true,
+      false,
+    ])
+  })
+
+  test('responses #52: calls of both sides in one turn, and the follow-up', async () => {
+    const server = await serve({ echo })
+    const { says, create } = await open()
+    await says([saying('hi'), ['mine', '{}']], 'done')
+    const tools = [
+      mcp(server),
+      { type: 'function', name: 'mine', parameters: { type: 'object', properties: {} } },
+    ]
+    const first = await create({ tools })
+    expect([first.status, kinds(first)]).toEqual([
+      'completed',
+      ['mcp_list_tools', 'mcp_call', 'function_call'],
+    ])
+    const output = { type: 'function_call_output', call_id: first.output[2].call_id, output: 'mine too' }
+    const second = await create({ input: [output], tools, previous_response_id: first.id })
+    expect([second.status, kinds(second)]).toEqual(['completed', ['message']])
+  })
+
+  test('responses #53 #59: calls of one turn run at once, in the model’s order; usage is the sum', async () => {
+    let running = 0
+    const { promise: all, resolve } = Promise.withResolvers<void>()
+    const server = await serve({
+      echo: async ({ text }) => {
+        running += 1
+        if (running === 3) resolve()
+        await all
+        return `${text}`
+      },
+    })
+    const { says, create, heard } = await open()
+    await says([saying('a'), saying('b'), saying('c')], 'done')
+    const reply = await create({ tools: [mcp(server)] })
+    expect(reply.output.slice(1, 4).map(({ output }: Reply) => output)).toEqual(['a', 'b', 'c'])
+    expect((await heard()).length).toBe(2)
+    const perTurn = kind === 'HTTP' ? 10 : 7
+    expect(reply.usage.input_tokens).toBe(2 * perTurn)
+  })
+
+  test('responses #54: what needs approval waits; yes runs it, no does not', async () => {
+    const server = await serve({ echo })
+    for (const approve of [true, false]) {
+      const { says, create } = await open()
+      const tools = [mcp(server, { require_approval: 'always' })]
+      await says([saying('hi')], 'done')
+      const before = server.ran.length
+      const first = await create({ tools })
+      expect(kinds(first)).toEqual(['mcp_list_tools', 'mcp_approval_request'])
+      const answer = { type: 'mcp_approval_response', approval_request_id: first.output[1].id, approve }
+      const second = await create({ input: [answer], tools, previous_response_id: first.id })
+      expect(kinds(second)).toEqual(approve ? ['mcp_call', 'message'] : ['message'])
+      if (approve) expect(second.output[0].approval_request_id).toBe(first.output[1].id)
+      expect(server.ran.length - before).toBe(approve ? 1 : 0)
+    }
+  })
+
+  test('responses #55: one label twice, in whatever case, is refused', async () => {
+    const server = await serve({ echo })
+    const { says, post, heard } = await open()
+    await says('never')
+    const tools = [mcp(server), mcp(server, { server_label: 'ECHOES' })]
+    const reply = await post({ tools, stream: form === 'streamed' })
+    expect([reply.status, ((await reply.json()) as Reply).error.code]).toEqual([
+      400,
+      'mcp_tool_duplicate_server_label',
+    ])
+    expect(await heard()).toEqual([])
+  })
+
+  test('responses #56 #61: what the chain has listed is not listed again; all of it is in the next request', async () => {
+    const [a, b] = [await serve({ echo }), await serve({ other: () => 'x' })]
+    const { says, create, heard } = await open()
+    await says('alpha', [saying('beta')], 'gamma', 'delta')
+    const first = await create({ input: 'one', tools: [mcp(a)] })
+    const second = await create({ input: 'two', tools: [mcp(a)], previous_response_id: first.id })
+    const both = [mcp(a), mcp(b, { server_label: 'others' })]
+    const third = await create({ input: 'three', tools: both, previous_response_id: second.id })
+    expect([first, second, third].map(kinds)).toEqual([
+      ['mcp_list_tools', 'message'],
+      ['mcp_call', 'message'],
+      ['mcp_list_tools', 'message'],
+    ])
+    expect(third.output[0].server_label).toBe('others')
+    const [, , inLoop] = await heard()
+    for (const words of ['one', 'alpha', 'two', 'you said beta']) expect(inLoop).toContain(words)
+  })
+
+  test('responses #57: a mapped built-in tool has an item and events of its own', async () => {
+    const server = await serve({ search: ({ query }) => `found ${query} at https://example.com/x` })
+    const { says, create, types } = await open({
+      servers: [{ label: 'engine', url: server.url }],
+      builtIns: [{ type: 'web_search', server: 'engine', tool: 'search' }],
+    })
+    await says([['web_search', '{"query":"weir"}']], 'done')
+    const reply = await create({ tools: [{ type: 'web_search_preview' }] })
+    expect(kinds(reply)).toEqual(['web_search_call', 'message'])
+    expect(reply.output[0].action).toMatchObject({ type: 'search', query: 'weir' })
+    if (form === 'streamed')
+      expect(types().filter((type) => type.includes('web_search'))).toEqual([
+        'response.web_search_call.in_progress',
+        'response.web_search_call.searching',
+        'response.web_search_call.completed',
+      ])
+  })
+
+  test('responses #58: a built-in tool that is not mapped is left out and echoed, or refused where that is asked for', async () => {
+    const { says, create, heard } = await open()
+    await says('done')
+    const reply = await create({ tools: [{ type: 'web_search_preview' }] })
+    expect([kinds(reply), reply.tools]).toEqual([['message'], [{ type: 'web_search_preview' }]])
+    expect((await heard())[0]).not.toContain('web_search')
+    const strict = await open({ isStrict: true })
+    const refused = await strict.post({
+      tools: [{ type: 'web_search_preview' }],
+      stream: form === 'streamed',
+    })
+    expect([refused.status, ((await refused.json()) as Reply).error.code]).toEqual([
+      400,
+      'tool_not_available',
+    ])
+  })
+
+  test('responses #88: of a server that clients may not see, nothing is told', async () => {
+    const server = await serve({ lookup: () => 'inner words' })
+    const { says, create, stored, types } = await open({
+      servers: [{ label: 'innermost', url: server.url, isInternal: true }],
+    })
+    await says([['lookup', '{}']], 'done')
+    const reply = await create({ tools: [{ type: 'mcp', server_label: 'innermost' }] })
+    expect(server.ran).toEqual(['lookup'])
+    const all = JSON.stringify([reply, await stored(reply.id), types()])
+    for (const word of ['innermost', 'lookup', 'inner words', server.url]) expect(all).not.toContain(word)
+    expect(kinds(reply)).toEqual(['message'])
+  })
+})
