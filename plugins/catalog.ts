@@ -25,6 +25,7 @@ export const catalog: PluginCatalog = {
   proxy: () => import('./proxy/index.ts'),
   reload: () => import('./reload/index.ts'),
   responses: () => import('./responses/index.ts'),
+  'responses-engine': () => import('./responses-engine/index.ts'),
   sim: () => import('./sim/index.ts'),
   storage: () => import('./storage/index.ts'),
   tokenizers: () => import('./tokenizers/index.ts'),

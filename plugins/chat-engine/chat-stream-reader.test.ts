@@ -160,6 +160,20 @@ test('an error inside the stream fails it with the words of the worker', () => {
   ])
 })
 
+test('responses 3.8 #33: [DONE] without a word why the answer ended is a failure, not an end', () => {
+  const unfinished = [
+    sse(chunk({ content: 'x' }), '[DONE]'),
+    sse(chunk({ content: 'x' }, { finish_reason: '' }), '[DONE]'),
+    sse({ choices: [] }, '[DONE]'),
+    sse('[DONE]'),
+  ]
+  for (const bytes of unfinished) {
+    const { events, failures } = readStream(bytes, [])
+    expect(events.map(({ type }) => type)).not.toContain('finished')
+    expect(failures.map(({ code }) => code)).toEqual(['worker_stream_unfinished'])
+  }
+})
+
 test('a stream that stops without a reason is not finished; one that said why is, without [DONE]', () => {
   expect(readStream(sse(chunk({ content: 'x' })), []).events.at(-1)?.type).toBe('text')
   expect(readStream(sse(chunk({ content: 'x' }, { finish_reason: 'stop' })), []).events.at(-1)?.type).toBe(
@@ -220,7 +234,8 @@ test('whatever the chunks and their cuts, the events are the same', () => {
         const whole = readStream(bytes, [])
         const cut = readStream(bytes, cuts)
         expect(fixIds(cut.events)).toBe(fixIds(whole.events))
-        expect(whole.events.at(-1)?.type).toBe('finished')
+        expect(whole.events.at(-1)?.type === 'finished').toBe(reason !== null)
+        expect(whole.failures).toHaveLength(reason === null ? 1 : 0)
         const text = deltas.map((one) => ('content' in one ? one.content : '')).join('')
         expect(textOf(whole.events)).toBe(text)
       },

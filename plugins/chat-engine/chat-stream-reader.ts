@@ -61,10 +61,11 @@ export class ChatStreamReader implements EngineReader {
     }
   }
 
-  /** `[DONE]` ends the answer, also one whose choices never said why they ended. */
+  /** `[DONE]` behind choices that never said why they ended is what some workers write when they were cut off. */
   #finish(): void {
     this.#isOver = true
-    this.#answer.finish()
+    if (this.#answer.hasEnded) this.#answer.finish()
+    else this.#sink.fail(chatEngineErrors.worker_stream_unfinished())
   }
 
   onEnd(): void {

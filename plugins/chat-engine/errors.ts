@@ -8,6 +8,12 @@ export const chatEngineErrors = defineErrors('chat-engine', {
     retry: 'before-first-byte',
     text: (said: string) => `the worker's answer failed: ${said}`,
   },
+  worker_stream_unfinished: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () => 'the worker ended its stream without a word why',
+  },
   worker_answer_too_long: {
     kind: 'bad_gateway',
     source: 'worker',

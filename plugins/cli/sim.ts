@@ -79,6 +79,13 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
     help: 'http (default), or grpc: in token ids of the tokenizer that comes with the gateway',
   },
   {
+    flag: 'responses',
+    env: null,
+    path: setting('responses'),
+    kind: 'switch',
+    help: 'speak POST /v1/responses too (default: off)',
+  },
+  {
     flag: 'engine',
     env: null,
     path: [...setting('engine'), 'model'],

@@ -92,6 +92,8 @@ export class AnswerBuilder implements GatheredAnswer {
         choice.reason = event.reason
         choice.matchedStop = event.matchedStop
         return
+      // Formats without the notion have no place for it.
+      case 'native_item':
       case 'tool_call_done':
         return
     }

@@ -21,7 +21,12 @@ export class Engines {
     this.#preparing.clear()
   }
 
-  of(worker: WorkerEntry): EngineAdapter | null {
+  /** @param preferred name of an adapter that goes before all others where it accepts the worker */
+  of(worker: WorkerEntry, preferred?: string): EngineAdapter | null {
+    if (preferred !== undefined) {
+      const wanted = this.#adapters.find(({ name }) => name === preferred)
+      if (wanted?.accepts(worker)) return wanted
+    }
     let found = this.#byWorker.get(worker)
     if (found === undefined) {
       found = this.#adapters.find((adapter) => adapter.accepts(worker)) ?? NOBODY

@@ -152,7 +152,11 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   readonly accepts = (worker: WorkerEntry): boolean => {
     const { accepts } = this.#options
     if (accepts !== undefined && !accepts(worker)) return false
-    return this.#passes(worker) || this.#parts.engines.of(worker) !== null
+    return this.#passes(worker) || this.#engineOf(worker) !== null
+  }
+
+  #engineOf(worker: WorkerEntry): EngineAdapter | null {
+    return this.#parts.engines.of(worker, this.request.native?.engine)
   }
 
   #passes(worker: WorkerEntry): boolean {
@@ -173,7 +177,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       )
       return this.#relay.requestFor(worker, model)
     }
-    const adapter = this.#parts.engines.of(worker)
+    const adapter = this.#engineOf(worker)
     if (adapter === null) throw generationErrors.engine_missing(model)
     const attempt = new Attempt(this, adapter, this.#prepared.get(adapter) ?? null, worker, model)
     this.#attempt = attempt

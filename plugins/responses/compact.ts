@@ -86,7 +86,8 @@ function isFromUser({ type, role }: HistoryItem): boolean {
   return type === 'message' && role === 'user'
 }
 
-function toTask(generation: GenerationRequest, messages: readonly ChatMessage[]): GenerationRequest {
+/** The conversation with the wish for a summary behind it, and nothing of what the answer was to be like. */
+export function toTask(generation: GenerationRequest, messages: readonly ChatMessage[]): GenerationRequest {
   return {
     ...generation,
     prompt: { kind: 'chat', messages: [...messages, { role: 'user', content: TASK }] },
@@ -95,5 +96,7 @@ function toTask(generation: GenerationRequest, messages: readonly ChatMessage[])
     constraint: null,
     topLogprobs: null,
     reasoning: null,
+    // Other words for a prompt that has changed.
+    native: undefined,
   }
 }

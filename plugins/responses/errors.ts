@@ -17,6 +17,10 @@ export const responsesErrors = defineErrors('responses', {
   invalid_value: { ...client, text: (path: string, problem: string) => `'${path}' ${problem}` },
   missing_required_parameter: { ...client, text: (path: string) => `'${path}' is required` },
   unsupported_parameter: { ...client, text: (path: string) => `'${path}' is not supported here` },
+  input_tokens_not_supported: {
+    ...client,
+    text: (model: string) => `no tokenizer of the model '${shown(model)}' is known here`,
+  },
   input_text_empty: { ...client, text: () => "'input' must not be empty" },
   input_items_empty: { ...client, text: () => "'input' must hold at least one item" },
   message_content_empty: { ...client, text: (path: string) => `'${path}' must not be empty` },

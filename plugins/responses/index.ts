@@ -1,11 +1,12 @@
 /** The responses plugin: the stateful responses API over any worker. */
-import { Generations, History, ToolLoop } from '#contracts'
+import { Generations, History, Tokenizers, ToolLoop } from '#contracts'
 import { definePlugin, type GatewayError, type RequestFacts } from '#kernel'
 import { BackgroundRunner } from './background/background-runner.ts'
 import { Cancellation, CancelTopic } from './background/cancellation.ts'
 import { compactRoute } from './compact.ts'
 import { responsesConfig } from './config.ts'
 import { responsesErrorFormat, socketErrorFormat } from './error-format.ts'
+import { inputTokensRoute } from './input-tokens.ts'
 import { SHARED_KEY_BYTES, sharedKey, TextSeal } from './prompt/sealed-text.ts'
 import { createRoute } from './routes.ts'
 import type { ResponseRun } from './run/response-run.ts'
@@ -20,7 +21,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'The responses API: state on the server, tools on the server, streams that resume.',
     uses: [Generations],
-    usesOptionally: [History, ToolLoop],
+    usesOptionally: [History, Tokenizers, ToolLoop],
     config: responsesConfig,
   },
   register(host, config) {
@@ -36,6 +37,7 @@ export default definePlugin({
       cancellation: new Cancellation(history, live, host.topic(CancelTopic)),
       history,
       toolLoop: host.find(ToolLoop),
+      tokenizers: host.find(Tokenizers),
       seal: new TextSeal(
         key === null ? sharedKey(host.shared('seal-key', SHARED_KEY_BYTES)) : Buffer.from(key),
       ),
@@ -45,6 +47,7 @@ export default definePlugin({
     const runner = history === undefined ? null : new BackgroundRunner(parts, history)
     host.route(createRoute(parts, errors, () => runner?.poke()))
     host.route(compactRoute(parts, errors))
+    host.route(inputTokensRoute(parts, errors))
     host.socket(responsesSocket(parts, socketErrorFormat(lastFrames)))
     for (const route of storedRoutes(parts, errors)) host.route(route)
     return {

@@ -14,6 +14,8 @@ const PREFIX = new Map([
   ['code_interpreter_call', 'ci'],
   ['file_search_call', 'fs'],
   ['compaction', 'cmp'],
+  ['custom_tool_call', 'ctc'],
+  ['image_generation_call', 'ig'],
 ])
 
 export function newItemId(type: string): string {

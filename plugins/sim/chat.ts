@@ -20,7 +20,7 @@ import { countTokens, splitTokens } from './tokens.ts'
 import { argumentFragments, chooseToolCalls, type ToolCall, toolCallTokens } from './tool-call.ts'
 import type { ChatRequest } from './wire.ts'
 
-interface Choice {
+export interface Choice {
   /** Null when the answer has no text. */
   readonly draft: Draft | null
   readonly reasoning: string
@@ -54,7 +54,12 @@ export function generateChat(request: ChatRequest, setting: Setting): Generation
   }
 }
 
-function makeChoice(request: ChatRequest, setting: Setting, prompt: PromptText, index: number): Choice {
+export function makeChoice(
+  request: ChatRequest,
+  setting: Setting,
+  prompt: PromptText,
+  index: number,
+): Choice {
   const { script } = setting
   const calls = chooseToolCalls(request, script, randomFor(setting, prompt, index))
   const reasoning = script?.reasoning ?? ''

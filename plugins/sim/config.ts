@@ -108,6 +108,11 @@ export const simConfig = Type.Object(
       description:
         'How the engine is reached. grpc: in token ids of the tokenizer that comes with the gateway, with the settings listen, count, models, ttftMs, itlMs, tokens, seed, runtime and role; needs plugin tokenizers.',
     }),
+    responses: Type.Boolean({
+      default: false,
+      description:
+        'The engine speaks POST /v1/responses too, and says so in GET /openapi.json, as some engines do.',
+    }),
     role: Type.Union([Type.Literal('regular'), Type.Literal('prefill'), Type.Literal('decode')], {
       default: 'regular',
       description:

@@ -18,6 +18,11 @@ export const simErrors = defineErrors('sim', {
     text: (promptTokens: number, maxModelLen: number) =>
       `the prompt has ${promptTokens} tokens, but the context holds ${maxModelLen}`,
   },
+  response_not_kept: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (id: string) => `Previous response with id '${id}' not found: nothing is stored here`,
+  },
   unknown_fault: {
     kind: 'bad_request',
     source: 'client',

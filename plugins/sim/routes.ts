@@ -18,6 +18,7 @@ import { generateNative } from './generate.ts'
 import { type Generation, type Setting, scriptedBody, wholeOnly } from './generation.ts'
 import { promptsOf } from './prompt.ts'
 import { RECORDED_HEADERS } from './request-log.ts'
+import { generateResponse } from './responses.ts'
 import { validators } from './wire.ts'
 
 const HEADERS = [...RECORDED_HEADERS, 'x-sim-fault', 'x-sim-fixed']
@@ -40,7 +41,14 @@ interface Serving<T extends ServingRequest> {
 }
 
 export function simRoutes(engine: Engine): RouteDefinition[] {
-  return [...servingRoutes(engine), ...infoRoutes(engine), ...runtimeRoutes(engine), ...controlRoutes(engine)]
+  const spoken = engine.config.responses ? responsesRoutes(engine) : []
+  return [
+    ...servingRoutes(engine),
+    ...spoken,
+    ...infoRoutes(engine),
+    ...runtimeRoutes(engine),
+    ...controlRoutes(engine),
+  ]
 }
 
 function servingRoutes(engine: Engine): RouteDefinition[] {
@@ -101,6 +109,28 @@ function servingRoutes(engine: Engine): RouteDefinition[] {
       },
       fixed: null,
     }),
+  ]
+}
+
+/** What an engine that speaks Responses has beside the others, its own word for it among them. */
+function responsesRoutes(engine: Engine): RouteDefinition[] {
+  const path = '/v1/responses'
+  return [
+    servingRoute(engine, {
+      path,
+      summary: 'Response; nothing is stored',
+      validator: validators.responses,
+      idPrefix: 'resp_',
+      generate: generateResponse,
+      fixed: { input: 'Say something.' },
+    }),
+    infoRoute(
+      engine,
+      'GET',
+      '/openapi.json',
+      'The routes by which a gateway tells what is spoken',
+      (exchange) => exchange.json(200, { openapi: '3.1.0', paths: { [path]: { post: {} } } }),
+    ),
   ]
 }
 

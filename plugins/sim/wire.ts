@@ -79,6 +79,23 @@ export const ChatRequestSchema = Type.Object(
   open,
 )
 
+/** @source responses facts 1.2 */
+export const ResponsesRequestSchema = Type.Object(
+  {
+    ...common,
+    stream: maybe(Type.Boolean()),
+    store: maybe(Type.Boolean()),
+    previous_response_id: maybe(Type.String()),
+    instructions: maybe(Type.String()),
+    input: Type.Union([Type.String(), Type.Array(Type.Object({}, open), { minItems: 1 })]),
+    max_output_tokens: maybe(count(1)),
+    tools: maybe(Type.Array(Type.Object({ type: Type.String() }, open))),
+    tool_choice: Type.Optional(Type.Unknown()),
+    text: maybe(Type.Object({ format: maybe(Type.Object({ type: Type.String() }, open)) }, open)),
+  },
+  open,
+)
+
 const TokenIds = Type.Array(Type.Integer())
 
 /** Text or token ids, one or many. */
@@ -194,6 +211,7 @@ export const ScriptedAnswerSchema = Type.Object(
 export type ChatMessage = Static<typeof ChatMessageSchema>
 export type Tool = Static<typeof ToolSchema>
 export type ChatRequest = Static<typeof ChatRequestSchema>
+export type ResponsesRequest = Static<typeof ResponsesRequestSchema>
 export type CompletionRequest = Static<typeof CompletionRequestSchema>
 export type GenerateRequest = Static<typeof GenerateRequestSchema>
 export type EmbeddingRequest = Static<typeof EmbeddingRequestSchema>
@@ -205,6 +223,7 @@ export type Prompt = Static<typeof PromptSchema>
 
 export const validators = {
   chat: defineValidator(ChatRequestSchema),
+  responses: defineValidator(ResponsesRequestSchema),
   completion: defineValidator(CompletionRequestSchema),
   generate: defineValidator(GenerateRequestSchema),
   embedding: defineValidator(EmbeddingRequestSchema),

@@ -8,6 +8,7 @@ import type { HealthWire, WorkerPatchWire, WorkerSpecWire } from './wire.ts'
 
 /** Members that are kept and shown as they came; `buildWorker` reads what routing needs of them. */
 const CARRIED_KEYS = [
+  'apis',
   'provider',
   'bootstrap_port',
   'bootstrap_host',

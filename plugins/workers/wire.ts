@@ -130,6 +130,10 @@ export const WorkerSpecSchema = Type.Object({
     description:
       'Cloud service behind an external worker: openai, anthropic, gemini, xai or another name. Default: by the host.',
   }),
+  apis: optional(Type.Array(Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' }), { maxItems: 32 }), {
+    description:
+      'Formats that the worker takes as clients send them: chat, completions, messages, responses and others. Default: what it tells of itself.',
+  }),
   bootstrap_port: optional(Type.Integer({ minimum: 0, maximum: 65_535 }), {
     description: 'Of a prefill worker: port where decode workers fetch KV blocks. 0: none.',
   }),
@@ -194,6 +198,7 @@ export const WorkerRecordSchema = Type.Object(
       drain_settle_secs: Type.Number(),
     }),
     provider: Type.Optional(Type.String({ description: 'Cloud service behind an external worker.' })),
+    apis: Type.Optional(Type.Array(Type.String())),
     bootstrap_port: Type.Optional(Type.Integer()),
     bootstrap_host: Type.Optional(Type.String()),
     http_pool: Type.Optional(HttpPoolSchema),

@@ -66,7 +66,7 @@ export function buildWorker(
       workerType: spec.workerType,
       connectionMode: findings.connectionMode,
       runtimeType: findings.runtimeType,
-      apis: findings.apis ?? [],
+      apis: spec.carried.apis ?? findings.apis ?? [],
       isExternal,
       models: findings.models,
       apiKey: spec.apiKey,

@@ -123,6 +123,25 @@ export type Prompt =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'tokens'; readonly tokenIds: Uint32Array }
 
+/**
+ * A request in the words of its front format, beside the internal form: for workers that speak the same format and can be
+ * told what the internal form has no words for.
+ */
+export interface NativeRequest {
+  /** Name of the engine adapter that reads it; it is preferred where it accepts a worker. */
+  readonly engine: string
+  /** Messages at the beginning of the prompt that `prompt` stands for; those behind them were added later. */
+  readonly messageCount: number
+  /** The prompt in the format's words. Made when somebody asks, once. */
+  prompt(): readonly unknown[]
+  /** Further members of the body, which the adapter may add to and override. A copy. */
+  members(): Record<string, unknown>
+  /** Tools of kinds that only such a worker runs, as the client declared them. */
+  readonly tools: readonly Readonly<Record<string, unknown>>[]
+  /** In place of no choice: one that names such a tool. Null for none. */
+  readonly toolChoice: unknown
+}
+
 export interface GenerationRequest {
   /** As the client named it; aliases are resolved by the balance. Null takes any worker. */
   readonly model: string | null
@@ -150,4 +169,5 @@ export interface GenerationRequest {
   readonly cacheKey?: string
   /** Members of a chat body that nobody here reads: a chat worker gets them as they came. Own data properties only. */
   readonly carried?: ReadonlyMap<string, unknown>
+  readonly native?: NativeRequest
 }

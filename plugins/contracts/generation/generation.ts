@@ -77,6 +77,12 @@ export type GenerationEvent =
     }
   /** The arguments are whole. */
   | { readonly type: 'tool_call_done'; readonly choice: number; readonly index: number }
+  /** Output of a kind that has no events here, whole, in the words of the worker's format. */
+  | {
+      readonly type: 'native_item'
+      readonly choice: number
+      readonly item: Readonly<Record<string, unknown>>
+    }
   | {
       readonly type: 'choice_done'
       readonly choice: number

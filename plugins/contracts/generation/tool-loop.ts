@@ -195,6 +195,12 @@ export type ToolLoopEvent =
   | { readonly type: 'annotation'; readonly index: number; readonly annotation: unknown }
   | { readonly type: 'reasoning_signature'; readonly index: number; readonly signature: string }
   | { readonly type: 'item_done'; readonly index: number; readonly isCut: boolean }
+  /** Of a kind that only the worker and the client know; begins and ends with this. */
+  | {
+      readonly type: 'native_item'
+      readonly index: number
+      readonly item: Readonly<Record<string, unknown>>
+    }
   /** A call of the client's own function; it is the client's to run. */
   | {
       readonly type: 'function_started'

@@ -67,6 +67,9 @@ export class TurnReader {
         this.#open('message')
         this.#output.emit({ type: event.type, index: this.#openIndex, annotation: event.annotation })
         break
+      case 'native_item':
+        this.#tellNative(event.item)
+        break
       case 'tool_call':
         this.#beginCall(event.index, event.id, event.name)
         break
@@ -105,6 +108,12 @@ export class TurnReader {
     this.#openItem = item
     this.#openIndex = this.#output.nextIndex()
     this.#output.emit({ type: 'item_started', index: this.#openIndex, item })
+  }
+
+  #tellNative(item: Readonly<Record<string, unknown>>): void {
+    this.#releaseHeld(false)
+    this.#closeItem(false)
+    this.#output.emit({ type: 'native_item', index: this.#output.nextIndex(), item })
   }
 
   #closeItem(isCut: boolean): void {

@@ -3,6 +3,7 @@ import type { HistoryService, Job, ResponseRecord } from '#contracts'
 import { GatewayError, type Identity, type RequestContext } from '#kernel'
 import { toResponseError } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
+import { compacted } from '../run/auto-compact.ts'
 import { makePlan, type Plan } from '../run/plan.ts'
 import { toWireUsage } from '../run/reply-object.ts'
 import { ResponseRun } from '../run/response-run.ts'
@@ -17,6 +18,9 @@ const LOCK_TRIES = 240
 const LOCK_PAUSE_MS = 250
 /** After a refusal for now, such as by a limit of the tenant. */
 const REFUSED_PAUSE_MS = 1_000
+
+/** How often a response at work is looked at for an end that another gateway has set. */
+const END_LOOK_MS = 2_000
 
 /** The gateway has too much to do just now: nothing is wrong with the work. */
 const FOR_NOW = new Set([408, 429, 503])
@@ -160,7 +164,7 @@ export class BackgroundRunner {
         ctx.send(204, null, '')
         return
       }
-      plan = await this.#planWhenFree(tenant, record)
+      plan = await compacted(this.#parts, ctx, await this.#planWhenFree(tenant, record))
     } catch (error) {
       await this.#fail(job, error)
       ctx.fail(error)
@@ -209,12 +213,24 @@ export class BackgroundRunner {
       ctx.send(204, null, '')
     }
     stopping.addEventListener('abort', leave)
+    const looking = setInterval(() => {
+      this.#isEnded(job).then((isEnded) => {
+        if (isEnded) run.cancel()
+      }, ignored)
+    }, END_LOOK_MS)
     if (stopping.aborted) leave()
     else run.start()
     await ended.promise
+    clearInterval(looking)
     stopping.removeEventListener('abort', leave)
     stopListening()
     await log.end()
+  }
+
+  /** Somebody has cancelled or deleted it where this gateway does not hear of it. */
+  async #isEnded({ tenant, responseId }: Job): Promise<boolean> {
+    const record = await this.#history.responses.get(tenant, responseId)
+    return record === undefined || record.status === 'cancelled'
   }
 
   async #planWhenFree(tenant: string, record: ResponseRecord): Promise<Plan> {
@@ -253,3 +269,6 @@ export class BackgroundRunner {
     if (result === 'gone') await this.#history.queue.drop(job)
   }
 }
+
+/** A store that is away for now is asked again. */
+function ignored(): void {}

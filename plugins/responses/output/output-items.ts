@@ -5,6 +5,7 @@
 import type { HistoryItem, ToolLoopEvent } from '#contracts'
 import { newItemId } from '../item-ids.ts'
 import type { Frames } from './frames.ts'
+import { NativeItem } from './native-item.ts'
 import { FunctionItem, MessageItem, type OpenItem, type OutputWishes, ReasoningItem } from './open-items.ts'
 import { ApprovalItem, BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
 
@@ -69,6 +70,10 @@ export class OutputItems {
         this.#begin(event.index, new ApprovalItem(event, this.#frames))
         this.#end(event.index, event)
         return
+      case 'native_item':
+        this.#begin(event.index, NativeItem.of(event, this.#frames))
+        this.#end(event.index, event)
+        return
       case 'item_done':
       case 'function_done':
       case 'list_done':
@@ -79,6 +84,14 @@ export class OutputItems {
       case 'hidden_call':
         if (event.tool.kind === 'mcp') this.#hide(event, event.tool.label, event.tool.name)
     }
+  }
+
+  /** An item that is whole from the beginning. */
+  addWhole(index: number, item: HistoryItem): void {
+    const whole = new NativeItem(index, item, this.#frames)
+    whole.begin()
+    this.#done[index] = whole.end()
+    this.#onDone?.()
   }
 
   /** Items that have ended, in order; of those under way what there is of them, as incomplete. */

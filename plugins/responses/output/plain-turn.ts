@@ -76,6 +76,12 @@ export class PlainTurn implements GenerationListener {
       case 'annotation':
         this.#out.onEvent({ type: 'annotation', index: this.#item('message'), annotation: event.annotation })
         return
+      case 'native_item':
+        this.#space = ''
+        this.#closeItem(false)
+        this.#releaseCall(false)
+        this.#out.onEvent({ type: 'native_item', index: this.#nextIndex++, item: event.item })
+        return
       case 'tool_call':
         this.#beginCall(event.index, event.id, event.name)
         return

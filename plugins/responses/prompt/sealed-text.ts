@@ -9,6 +9,8 @@ export interface SealedText {
   readonly text: string
   /** The vendor's proof of it, where it is reasoning. */
   readonly signature?: string
+  /** Where it is a summary: the last item that it stands for. */
+  readonly covers?: string
 }
 
 const VERSION = 1

@@ -5,6 +5,7 @@
 import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#contracts'
 import { responsesErrors } from '../errors.ts'
 import { AssistantTurn } from './assistant-turn.ts'
+import { summaryOf } from './compacted.ts'
 import type { SealedText } from './sealed-text.ts'
 import { textOf, toChatContent } from './to-chat-content.ts'
 
@@ -83,7 +84,7 @@ class MessageBuilder {
         this.#addDenied(item)
         return
       case 'compaction': {
-        const { text } = this.#unsealer.open(String(item.encrypted_content))
+        const { text } = summaryOf(item, this.#unsealer)
         this.add({ role: 'user', content: `Summary of the conversation so far:\n${text}` })
         return
       }

@@ -22,8 +22,8 @@ const MAX_CALL_ID = 64
 const MAX_ITEMS = 100_000
 const ROLES = new Set(['user', 'assistant', 'system', 'developer'])
 
-/** Known kinds that only the vendor's own workers can make sense of. */
-const FOREIGN = new Set([
+/** Known kinds that only workers that speak the format themselves can make sense of. */
+export const FOREIGN: ReadonlySet<string> = new Set([
   'custom_tool_call',
   'custom_tool_call_output',
   'computer_call',
@@ -121,13 +121,18 @@ function readItem(item: unknown, path: string): InputItem {
         encrypted_content: requireString(item, 'encrypted_content', `${path}.encrypted_content`),
       }
     default:
-      if (FOREIGN.has(type)) throw responsesErrors.unsupported_item_type.with({ param: `${path}.type` }, type)
+      if (FOREIGN.has(type)) return { ...withoutOwn(item), ...head(item, type, path) }
       throw responsesErrors.unknown_input_type.with(
         { param: `${path}.type`, code: 'json_parse_error' },
         `${path}.type`,
         shown(type),
       )
   }
+}
+
+/** Members that begin so are the gateway's. */
+function withoutOwn(item: Json): Json {
+  return Object.fromEntries(Object.entries(item).filter(([name]) => !name.startsWith('_')))
 }
 
 /** Of an item that does not say: a message has a role, anything else with an id is a reference. */

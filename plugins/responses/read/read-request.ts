@@ -6,6 +6,7 @@ import {
   isObject,
   type Json,
   missing,
+  readArray,
   readBoolean,
   readChoice,
   readNumber,
@@ -64,6 +65,12 @@ export interface CreateRequest {
   readonly topLogprobs: number | undefined
   readonly user: string | undefined
   readonly cacheKey: string | undefined
+  /** Tokens of a prompt above which it is compacted; null for no such limit. */
+  readonly compactThreshold: number | null
+  /** What is too long for the model is compacted rather than refused. */
+  readonly truncates: boolean
+  /** As it came. */
+  readonly body: Json
   /** Members of the reply that say again what was asked for, with every default filled in. */
   readonly echo: Json
 }
@@ -120,6 +127,9 @@ export function readCreateRequest(body: unknown): CreateRequest {
     topLogprobs,
     user,
     cacheKey,
+    compactThreshold: readContextManagement(body),
+    truncates: truncation === 'auto',
+    body,
     echo: {
       background,
       instructions,
@@ -256,6 +266,22 @@ export function readInclude(value: unknown): ReadonlySet<Include> {
   for (const one of value)
     if (!INCLUDES.includes(one as Include)) wrongValue('include', `must not hold '${shown(one)}'`)
   return new Set(value as Include[])
+}
+
+/** @returns the smallest threshold; null when there is none */
+function readContextManagement(body: Json): number | null {
+  let threshold: number | null = null
+  for (const [index, entry] of (
+    readArray(body, 'context_management', 'context_management') ?? []
+  ).entries()) {
+    const path = `context_management[${index}]`
+    if (!isObject(entry)) wrongType(path, 'an object')
+    readChoice(entry, 'type', `${path}.type`, ['compaction'])
+    const limits = { min: 1, max: UNBOUNDED, isInteger: true }
+    const given = readNumber(entry, 'compact_threshold', `${path}.compact_threshold`, limits)
+    if (given !== undefined) threshold = Math.min(threshold ?? given, given)
+  }
+  return threshold
 }
 
 function readMetadata(body: Json): Readonly<Record<string, string>> {

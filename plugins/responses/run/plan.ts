@@ -8,16 +8,22 @@ import type {
   ChatMessage,
   ConversationLock,
   GenerationRequest,
+  GenerationUsage,
   HistoryItem,
   HistoryProblem,
   HistoryService,
   ListedServer,
   LoadedHistory,
+  ToolLoopService,
 } from '#contracts'
+import type { Host, WorkerEntry } from '#kernel'
 import { responsesErrors } from '../errors.ts'
+import { withoutCovered } from '../prompt/compacted.ts'
+import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'
-import { toMessages } from '../prompt/to-messages.ts'
-import { type InputItem, type ItemReference, readInputItems } from '../read/read-items.ts'
+import { toMessages, type Unsealer } from '../prompt/to-messages.ts'
+import { toNativeItems } from '../prompt/to-native-items.ts'
+import { FOREIGN, type InputItem, type ItemReference, readInputItems } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { toPlainChoice } from '../read/read-tool-choice.ts'
 
@@ -32,8 +38,20 @@ export interface Plan {
   readonly origins: ReadonlyMap<string, CallOrigin>
   /** History and new input. */
   readonly context: readonly HistoryItem[]
+  /** Of what was too long for the model, made for this turn. */
+  readonly compaction: Compaction | null
+  /** Only these workers; null for all. */
+  readonly accepts: ((worker: WorkerEntry) => boolean) | null
   /** Of the conversation, until the response has ended. */
   readonly lock: ConversationLock | null
+}
+
+/** A summary in place of the items before this turn. */
+export interface Compaction {
+  /** Of the output, the first of all. */
+  readonly item: HistoryItem
+  /** What it took to make it. */
+  readonly usage: GenerationUsage | null
 }
 
 /** What a socket remembers of its last response. */
@@ -43,7 +61,9 @@ export interface RememberedTurn {
 }
 
 export interface PlanParts {
+  readonly host: Pick<Host, 'balance'>
   readonly history: HistoryService | undefined
+  readonly toolLoop: ToolLoopService | undefined
   readonly seal: TextSeal
 }
 
@@ -191,7 +211,7 @@ function replaceReferences(
 }
 
 function toPlan(
-  { seal }: PlanParts,
+  parts: PlanParts,
   tenant: string,
   request: CreateRequest,
   before: readonly HistoryItem[],
@@ -203,22 +223,65 @@ function toPlan(
   // Calls that wait for these answers are run, or refused, by the tool loop.
   const told = approvals.length === 0 ? input : input.filter(({ type }) => type !== 'mcp_approval_response')
   const context = before.length === 0 ? input : [...before, ...input]
-  const { messages, origins } = toMessages(
-    request.instructions,
-    before.length === 0 ? told : [...before, ...told],
-    { open: (sealed) => seal.open(tenant, sealed) },
-  )
+  const whole = before.length === 0 ? told : [...before, ...told]
+  const unsealer = unsealerOf(parts, tenant)
+  const prompt = withoutCovered(whole, unsealer)
+  const needsNative = refuseForeign(parts, request, input)
   return {
     tenant,
     request,
     input,
-    generation: toGeneration(request, messages),
+    ...toTurn(parts, tenant, request, prompt),
     approvals,
     listed: listedIn(before),
-    origins,
     context,
+    compaction: null,
+    accepts: needsNative ? speaksResponses : null,
     lock,
   }
+}
+
+/** What the model is asked, made of the items. @throws as `toMessages` */
+export function toTurn(
+  parts: PlanParts,
+  tenant: string,
+  request: CreateRequest,
+  items: readonly HistoryItem[],
+): Pick<Plan, 'generation' | 'origins'> {
+  const unsealer = unsealerOf(parts, tenant)
+  const { messages, origins } = toMessages(request.instructions, items, unsealer)
+  const generation = toGeneration(request, messages)
+  if (!workersOf(parts, request).some(speaksResponses)) return { generation, origins }
+  const native = nativeRequest({
+    body: request.body,
+    messageCount: messages.length,
+    items: () => toNativeItems(items, unsealer),
+    runs: (type) => parts.toolLoop?.hasBuiltIn(type, tenant) === true,
+  })
+  return { generation: { ...generation, native }, origins }
+}
+
+export function unsealerOf({ seal }: PlanParts, tenant: string): Unsealer {
+  return { open: (sealed) => seal.open(tenant, sealed) }
+}
+
+export function workersOf(
+  { host: { balance } }: PlanParts,
+  { model }: CreateRequest,
+): readonly WorkerEntry[] {
+  return balance.workersOf(balance.canonicalModel(model))
+}
+
+/**
+ * @returns true when only workers that speak the format themselves will do
+ * @throws unsupported_item_type (400) when there is none
+ */
+function refuseForeign(parts: PlanParts, request: CreateRequest, input: readonly HistoryItem[]): boolean {
+  const foreign = input.findIndex(({ type }) => FOREIGN.has(type))
+  if (foreign < 0) return false
+  if (workersOf(parts, request).some(speaksResponses)) return true
+  const param = `input[${foreign}].type`
+  throw responsesErrors.unsupported_item_type.with({ param }, input[foreign].type)
 }
 
 function answersOf(

@@ -10,6 +10,7 @@ import type {
   Job,
   ResponseRecord,
   ResponseStatus,
+  TokenizerService,
   ToolLoopEvent,
   ToolLoopService,
 } from '#contracts'
@@ -24,6 +25,7 @@ import { PlainTurn } from '../output/plain-turn.ts'
 import { toClientItems } from '../output/tool-items.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import type { Json } from '../read/fields.ts'
+import { behindCompaction } from './behind-compaction.ts'
 import type { Plan } from './plan.ts'
 import { replyMembers, replyObject } from './reply-object.ts'
 
@@ -31,6 +33,7 @@ export interface RunParts {
   readonly host: Host
   readonly history: HistoryService | undefined
   readonly toolLoop: ToolLoopService | undefined
+  readonly tokenizers: TokenizerService | undefined
   readonly seal: TextSeal
   readonly config: ResponsesConfig
 }
@@ -166,7 +169,10 @@ export class ResponseRun {
     const { host, toolLoop } = this.#parts
     const { generation, request, approvals, listed, origins } = this.#plan
     const { stream } = this.#options
-    const listener = { onEvent: (event: ToolLoopEvent) => this.#onEvent(event) }
+    const accepts = this.#plan.accepts ?? undefined
+    const { compaction } = this.#plan
+    const onEvent = (event: ToolLoopEvent) => this.#onEvent(event)
+    const listener = { onEvent: compaction === null ? onEvent : behindCompaction(compaction, onEvent) }
     const gatewayTools = request.tools.gateway
     if (toolLoop !== undefined && (gatewayTools.length > 0 || approvals.length > 0))
       return toolLoop.run(
@@ -180,12 +186,15 @@ export class ResponseRun {
           origins,
           limits: { maxToolCalls: request.maxToolCalls, atLimit: 'answer' },
           stream,
+          accepts,
         },
         listener,
       )
     const mcp = gatewayTools.find(({ kind }) => kind === 'mcp')
     if (mcp !== undefined) throw responsesErrors.tool_not_available.with({ param: mcp.param }, 'mcp')
-    return host.use(Generations).open(this.#ctx, generation, { stream, listener: new PlainTurn(listener) })
+    return host
+      .use(Generations)
+      .open(this.#ctx, generation, { stream, accepts, listener: new PlainTurn(listener) })
   }
 
   #onEvent(event: ToolLoopEvent): void {
@@ -196,6 +205,7 @@ export class ResponseRun {
         this.#connectionMode = event.started.worker.connectionMode
         this.#options.onWorker?.(this.#connectionMode)
         this.begin()
+        if (this.#plan.compaction !== null) this.#output.addWhole(0, this.#plan.compaction.item)
         return
       case 'finished':
         this.#finished(event)

@@ -4,6 +4,7 @@ import { newId } from '../item-ids.ts'
 import { DONE } from '../output/frames.ts'
 import type { Json } from '../read/fields.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
+import { compacted } from './auto-compact.ts'
 import { makePlan, type Plan, type RememberedTurn } from './plan.ts'
 import { ResponseRun, type RunEnd, type RunParts } from './response-run.ts'
 
@@ -36,7 +37,11 @@ export function serveCreate(
     else answerResponse(parts, ctx, plan)
   }
   const plan = makePlan(parts, tenantOf(ctx), request, { remembered: options.remembered ?? null })
-  return plan instanceof Promise ? plan.then(begin) : begin(plan)
+  const ready =
+    plan instanceof Promise
+      ? plan.then((loaded) => compacted(parts, ctx, loaded))
+      : compacted(parts, ctx, plan)
+  return ready instanceof Promise ? ready.then(begin) : begin(ready)
 }
 
 /** @throws 400 naming the field */

@@ -1,52 +1,8 @@
 /** Responses over a WebSocket, as the compliance suite talks to it. */
-import { afterEach, expect, test } from 'vitest'
-import { WebSocket } from 'ws'
-import { checkResponseEvents } from '../../support/response-events.ts'
+import { expect, test } from 'vitest'
 import { sseAnswer } from '../../support/scripted-worker.ts'
 import { CHAT, chunk, type Json, openResponses, type Reply, says } from './responses-fleet.ts'
-
-const closers: (() => void)[] = []
-afterEach(() => {
-  for (const close of closers.splice(0)) close()
-})
-
-const TERMINAL = new Set(['response.completed', 'response.incomplete', 'response.failed'])
-
-async function connect(url: string) {
-  const ws = new WebSocket(`${url.replace('http', 'ws')}/v1/responses`, {
-    headers: { authorization: 'Bearer x' },
-  })
-  closers.push(() => ws.terminate())
-  const messages: Reply[] = []
-  ws.on('message', (data) => messages.push(JSON.parse(String(data))))
-  await new Promise((resolve, reject) => {
-    ws.once('open', resolve)
-    ws.once('error', reject)
-  })
-  const send = (body: Json) =>
-    ws.send(JSON.stringify({ type: 'response.create', model: 'test-model', ...body }))
-  return {
-    ws,
-    messages,
-    send,
-    /** One turn: all its events, until one ends it. */
-    turn: async (body: Json): Promise<Reply[]> => {
-      const first = messages.length
-      send(body)
-      const isEnd = ({ type, status }: Reply) =>
-        TERMINAL.has(type) || (type === 'error' && status !== undefined)
-      await expect.poll(() => messages.slice(first).some(isEnd), { timeout: 5_000 }).toBe(true)
-      return messages.slice(first)
-    },
-  }
-}
-
-function check(events: readonly Reply[]) {
-  return checkResponseEvents(
-    events.map((event) => ({ event: event.type, data: JSON.stringify(event) })),
-    { isSocket: true },
-  )
-}
+import { check, connect } from './socket-client.ts'
 
 test('responses 7.1: a turn is told in the same events as a stream, without a last word', async () => {
   const { gateway } = await openResponses(says('hello'))

@@ -1,0 +1,131 @@
+/** What is too long for a model, or for its client, is compacted on the way. */
+import { expect, test } from 'vitest'
+import { NATIVE, nativeSays } from '../../support/native-says.ts'
+import type { FleetOptions } from '../fleet.ts'
+import { openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
+
+const LONG = 'many words of no great weight '.repeat(40)
+const withContext = (context_length: number): FleetOptions => ({
+  workers: [{ spec: { models: [{ id: 'test-model', context_length }] } }],
+})
+
+/** Summaries where one is asked for, answers else. */
+async function open(options: FleetOptions = {}) {
+  const fleet = await openResponses((request) => {
+    const { messages } = request.json() as Reply
+    const isTask = String(messages.at(-1).content).startsWith('Summarise')
+    const script = says(isTask ? 'they spoke of cats' : 'fine')
+    return typeof script === 'function' ? script(request) : script
+  }, options)
+  const textsOf = (index: number) =>
+    fleet
+      .asked()
+      .at(index)
+      .messages.map(({ content }: Reply) => content)
+  return { ...fleet, textsOf }
+}
+
+const compacting = { context_management: [{ type: 'compaction', compact_threshold: 100 }] }
+
+test('responses 1.2: above its threshold the past becomes a summary, told as the first item of the output', async () => {
+  const fleet = await open()
+  const first = await fleet.create({ input: `cats ${LONG}`, ...compacting })
+  expect(first.output.map(({ type }: Reply) => type)).toEqual(['message'])
+  const { response, events } = await fleet.stream({
+    input: 'and dogs?',
+    previous_response_id: first.id,
+    ...compacting,
+  })
+  expect(response.output.map(({ type }) => type)).toEqual(['compaction', 'message'])
+  expect(response.output[0]).toEqual({
+    id: expect.stringMatching(/^cmp_/),
+    type: 'compaction',
+    encrypted_content: expect.any(String),
+  })
+  expect(response.usage).toMatchObject({ input_tokens: 20, output_tokens: 10 })
+  expect(JSON.stringify(events)).not.toContain('they spoke of cats')
+  expect(fleet.asked()).toHaveLength(3)
+  expect(fleet.textsOf(1)).toEqual([`cats ${LONG}`, 'fine', expect.stringContaining('Summarise')])
+  const summary = expect.stringContaining('they spoke of cats')
+  expect(fleet.textsOf(2)).toEqual([summary, 'and dogs?'])
+  expect(await fleet.fetchJson('GET', `${RESPONSES}/${response.id}`)).toEqual(response)
+
+  // What goes on from it, stored or from the client's own memory, has the summary and what came behind.
+  await fleet.create({ input: 'more', previous_response_id: response.id as string })
+  expect(fleet.textsOf(-1)).toEqual([summary, 'and dogs?', 'fine', 'more'])
+  await fleet.create({ input: [...response.output, { role: 'user', content: 'more' }], store: false })
+  expect(fleet.textsOf(-1)).toEqual([summary, 'fine', 'more'])
+})
+
+test('responses 1.2: with truncation auto an overflow of the model’s context is compacted, else it is the worker’s to refuse', async () => {
+  const fleet = await open(withContext(400))
+  const input = [
+    { role: 'user', content: LONG },
+    { role: 'assistant', content: LONG },
+    { role: 'user', content: 'and now?' },
+  ]
+  expect((await fleet.create({ input })).output).toHaveLength(1)
+  expect(fleet.textsOf(-1)).toHaveLength(3)
+  const reply = await fleet.create({ input, truncation: 'auto', store: false })
+  expect([reply.truncation, reply.output.map(({ type }: Reply) => type)]).toEqual([
+    'auto',
+    ['compaction', 'message'],
+  ])
+  // The past was too long for one summary: the second is made of the first and of what follows.
+  expect(fleet.asked()).toHaveLength(4)
+  expect(fleet.textsOf(2)).toEqual([
+    expect.stringContaining('Summary so far'),
+    LONG,
+    expect.stringContaining('Summarise'),
+  ])
+  expect(fleet.textsOf(3)).toEqual([expect.stringContaining('they spoke of cats'), 'and now?'])
+})
+
+test('responses 1.2: a turn under way is never cut, and what is wrong with the wish is said', async () => {
+  const fleet = await open()
+  const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' }
+  const input = [
+    { role: 'user', content: LONG },
+    call,
+    { type: 'function_call_output', call_id: 'c', output: LONG },
+  ]
+  expect((await fleet.create({ input, ...compacting })).output).toHaveLength(1)
+  expect(fleet.asked()).toHaveLength(1)
+  for (const context_management of [
+    ['x'],
+    [{ type: 'other' }],
+    [{ type: 'compaction', compact_threshold: 'x' }],
+  ]) {
+    const { error } = await fleet.create({ input: 'hi', context_management }, 400)
+    expect(error.param).toMatch(/^context_management\[0\]/)
+  }
+})
+
+test('responses 5.8: in a conversation, in the background, over a worker that speaks the format', async () => {
+  const fleet = await openResponses(undefined, {
+    workers: [{ spec: { apis: ['responses'] } }],
+    plugins: { 'responses-engine': {}, conversations: {} },
+  })
+  const bodies: Reply[] = []
+  fleet.workers[0].script(NATIVE, (request) => {
+    const body = request.json() as Reply
+    bodies.push(body)
+    const said = JSON.stringify(body.input.at(-1)).includes('Summarise') ? 'they spoke of cats' : 'fine'
+    const script = nativeSays(said)
+    return typeof script === 'function' ? script(request) : script
+  })
+  const { id: conversation } = (await (await fleet.post('/v1/conversations', {})).json()) as Reply
+  await fleet.create({ input: LONG, conversation })
+  const queued = await fleet.create({ input: 'and now?', conversation, background: true, ...compacting })
+  const path = `${RESPONSES}/${queued.id}`
+  await expect
+    .poll(async () => (await fleet.fetchJson('GET', path)).status, { timeout: 10_000 })
+    .toBe('completed')
+  expect((await fleet.fetchJson('GET', path)).output[0].type).toBe('compaction')
+  expect(bodies[2].context_management).toBe(undefined)
+  expect(bodies[2].input).toHaveLength(2)
+  expect(JSON.stringify(bodies[2].input[0])).toContain('they spoke of cats')
+  await fleet.create({ input: 'more', conversation })
+  expect(bodies[3].input).toHaveLength(4)
+  expect(JSON.stringify(bodies[3])).not.toContain('many words')
+})

@@ -1,0 +1,67 @@
+/** The simulated engine behind a gateway that serves responses, reached in each way in which workers are. */
+import { createServer } from 'node:net'
+import { afterEach } from 'vitest'
+import { startGateway, type TestGateway } from '../../support/gateway.ts'
+import { newDirectory } from './responses-fleet.ts'
+
+/** A worker that takes chat requests, one that takes token ids over gRPC, and one that speaks Responses itself. */
+export const WORKER_KINDS = ['chat', 'grpc', 'native'] as const
+export type WorkerKind = (typeof WORKER_KINDS)[number]
+
+const open: TestGateway[] = []
+
+afterEach(async () => {
+  for (const gateway of open.splice(0)) await gateway.stop()
+})
+
+/** Ended after the test by itself. What the worker speaks is found out by asking it. */
+export async function openSimulated(kind: WorkerKind): Promise<TestGateway> {
+  const port = await freePort()
+  const protocol = kind === 'grpc' ? 'grpc' : 'http'
+  const gateway = await startGateway({
+    plugins: {
+      auth: {},
+      health: {},
+      grpc: {},
+      parsers: {},
+      policies: {},
+      proxy: {},
+      generations: {},
+      'chat-engine': {},
+      'responses-engine': {},
+      storage: { dir: newDirectory() },
+      history: {},
+      responses: {},
+      conversations: {},
+      tokenizers: { load: [{ name: 'sim-1', source: 'weir:sample' }] },
+      sim: { protocol, responses: kind === 'native', listen: { port }, ttftMs: 0, itlMs: 0, tokens: 12 },
+      workers: { urls: [`${protocol}://127.0.0.1:${port}`] },
+    },
+  })
+  open.push(gateway)
+  await answers(gateway.url)
+  return gateway
+}
+
+async function answers(url: string): Promise<void> {
+  const endsAt = performance.now() + 20_000
+  for (;;) {
+    const reply = await fetch(`${url}/v1/responses`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'sim-1', input: 'hi', store: false }),
+    })
+    if (reply.status === 200) return
+    const said = await reply.text()
+    if (performance.now() > endsAt) throw new Error(`not ready: ${said}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

@@ -1,0 +1,35 @@
+/** POST /v1/responses/input_tokens: by the model's tokenizer, history and tools included. */
+import { expect, test } from 'vitest'
+import { openResponses, type Reply, says } from './responses-fleet.ts'
+
+const PATH = '/v1/responses/input_tokens'
+const tokenizers = { load: [{ name: 'test-model', source: 'weir:sample' }] }
+
+test('responses 1.11: the count holds the history, the instructions and the tools; nothing is kept or asked', async () => {
+  const fleet = await openResponses(says('well'), { plugins: { tokenizers } })
+  const count = async (body: object): Promise<Reply> => {
+    const reply = await fleet.post(PATH, { model: 'test-model', ...body })
+    return { status: reply.status, ...((await reply.json()) as object) }
+  }
+  await expect.poll(async () => (await count({ input: 'hi' })).status, { timeout: 10_000 }).toBe(200)
+  const plain = await count({ input: 'hi' })
+  expect(plain).toEqual({ status: 200, object: 'response.input_tokens', input_tokens: expect.any(Number) })
+  const first = await fleet.create({ input: 'The weather is fine today' })
+  const tools = [{ type: 'function', name: 'look', parameters: { type: 'object' } }]
+  for (const more of [{ previous_response_id: first.id }, { instructions: 'Be kind to all' }, { tools }])
+    expect((await count({ input: 'hi', ...more })).input_tokens).toBeGreaterThan(plain.input_tokens)
+  expect(fleet.asked()).toHaveLength(1)
+  expect((await count({})).error).toMatchObject({ code: 'missing_required_parameter', param: 'input' })
+  expect((await count({ input: 'hi', previous_response_id: 'resp_x' })).error.code).toBe(
+    'previous_response_not_found',
+  )
+})
+
+test('responses 1.11: without a tokenizer of the model it is refused, naming the field', async () => {
+  const { post } = await openResponses(says('x'))
+  const reply = await post(PATH, { model: 'test-model', input: 'hi' })
+  expect([reply.status, await reply.json()]).toMatchObject([
+    400,
+    { error: { type: 'invalid_request_error', code: 'input_tokens_not_supported', param: 'model' } },
+  ])
+})

@@ -1,0 +1,376 @@
+/** Responses over workers that speak the format themselves: they are asked in it, and know nothing of what is kept here. */
+import { expect, test } from 'vitest'
+import { NATIVE, nativeSays, text } from '../../support/native-says.ts'
+import { jsonAnswer, sseAnswer } from '../../support/scripted-worker.ts'
+import { CHAT, type Json, openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
+
+const engine = { 'responses-engine': {} }
+const NATIVE_WORKER = { spec: { apis: ['responses'] } }
+
+async function openNative(said: Parameters<typeof nativeSays>[0], config: Json = {}) {
+  const fleet = await openResponses(undefined, {
+    workers: [NATIVE_WORKER],
+    plugins: { 'responses-engine': config },
+  })
+  fleet.workers[0].script(NATIVE, nativeSays(said))
+  const asked = () => fleet.workers[0].requestsTo(NATIVE).map((request) => request.json() as Reply)
+  return { ...fleet, asked }
+}
+
+test('responses 8 #15: the worker stores nothing and hears of no state, the reply is the client’s own view', async () => {
+  const fleet = await openNative('hello')
+  const body = {
+    input: 'hi',
+    instructions: 'be short',
+    metadata: { a: 'b' },
+    store: true,
+    temperature: 0.5,
+    max_tool_calls: 3,
+    brand_new_member: 1,
+    tools: [{ type: 'function', name: 'f' }],
+  }
+  const reply = await fleet.create(body)
+  expect(reply).toMatchObject({
+    model: 'test-model',
+    status: 'completed',
+    store: true,
+    metadata: { a: 'b' },
+    instructions: 'be short',
+    tools: [{ type: 'function', name: 'f', description: null, parameters: null, strict: null }],
+    usage: {
+      input_tokens: 10,
+      input_tokens_details: { cached_tokens: 4 },
+      output_tokens: 5,
+      output_tokens_details: { reasoning_tokens: 2 },
+      total_tokens: 15,
+    },
+  })
+  expect(reply.id).not.toBe('resp_up')
+  expect(reply.output[0].id).toMatch(/^msg_/)
+  expect(reply.output[0].id).not.toBe('msg_up')
+  const [asked] = fleet.asked()
+  expect(asked).toEqual({
+    model: 'test-model',
+    input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hi' }] }],
+    instructions: 'be short',
+    temperature: 0.5,
+    brand_new_member: 1,
+    tools: [{ type: 'function', name: 'f', parameters: { type: 'object', properties: {} } }],
+    store: false,
+  })
+  const stored = await fleet.fetchJson('GET', `${RESPONSES}/${reply.id}`)
+  expect(stored).toEqual(reply)
+})
+
+test('responses 8 #15, 1.6: a chain is told whole, and the previous id stays here', async () => {
+  const fleet = await openNative({
+    output: [
+      {
+        id: 'fc_up',
+        type: 'function_call',
+        status: 'completed',
+        call_id: 'call_1',
+        name: 'f',
+        arguments: '{"x":1}',
+      },
+    ],
+  })
+  const first = await fleet.create({ input: 'one', tools: [{ type: 'function', name: 'f' }] })
+  expect(first.output).toMatchObject([{ type: 'function_call', call_id: 'call_1', arguments: '{"x":1}' }])
+  fleet.workers[0].script(NATIVE, nativeSays('two'))
+  const output = [
+    { type: 'input_text', text: 'seen' },
+    { type: 'input_image', image_url: 'data:image/png;base64,AA' },
+  ]
+  const second = await fleet.create({
+    previous_response_id: first.id,
+    input: [{ type: 'function_call_output', call_id: 'call_1', output }],
+  })
+  expect(second).toMatchObject({ status: 'completed', previous_response_id: first.id })
+  const asked = fleet.asked().at(-1)
+  expect(asked.previous_response_id).toBe(undefined)
+  expect(asked.input).toEqual([
+    { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'one' }] },
+    { type: 'function_call', call_id: 'call_1', name: 'f', arguments: '{"x":1}' },
+    {
+      type: 'function_call_output',
+      call_id: 'call_1',
+      output: [output[0], { ...output[1], detail: 'auto' }],
+    },
+  ])
+})
+
+test('responses 3: a stream is told in our own events, ids and numbers, and stored', async () => {
+  const fleet = await openNative({
+    output: [
+      { id: 'rs_up', type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: 'hm' }] },
+      text('hello my friend'),
+      {
+        id: 'fc_up',
+        type: 'function_call',
+        status: 'completed',
+        call_id: 'call_1',
+        name: 'f',
+        arguments: '{"x":12345}',
+      },
+    ],
+  })
+  const {
+    response,
+    types,
+    text: said,
+    events,
+  } = await fleet.stream({
+    input: 'hi',
+    tools: [{ type: 'function', name: 'f' }],
+  })
+  expect(said).toBe('hello my friend')
+  expect(types.filter((type) => type === 'response.output_text.delta').length).toBeGreaterThan(2)
+  expect(response.output.map(({ type }) => type)).toEqual(['reasoning', 'message', 'function_call'])
+  expect(JSON.stringify(events)).not.toContain('_up')
+  expect(JSON.stringify(events)).not.toContain('obfuscation')
+  expect(fleet.asked()[0]).toMatchObject({ stream: true, stream_options: { include_obfuscation: false } })
+  const stored = await fleet.fetchJson('GET', `${RESPONSES}/${response.id}`)
+  expect(stored).toEqual(response)
+})
+
+const custom = {
+  id: 'ctc_up',
+  type: 'custom_tool_call',
+  status: 'completed',
+  call_id: 'call_9',
+  name: 'patch',
+  input: '*** x',
+}
+
+test('responses 2.3: items and tools of the worker’s own kinds go through whole, under ids of ours', async () => {
+  const search = {
+    id: 'ws_up',
+    type: 'web_search_call',
+    status: 'completed',
+    action: { type: 'search', query: 'q' },
+  }
+  const fleet = await openNative({ output: [search, custom] })
+  const tools = [
+    { type: 'custom', name: 'patch', format: { type: 'text' } },
+    { type: 'web_search', search_context_size: 'low' },
+    { type: 'function', name: 'f', parameters: { type: 'object' }, strict: true },
+  ]
+  const body = { input: 'hi', tools, tool_choice: { type: 'custom', name: 'patch' } }
+  const first = await fleet.create(body)
+  const { id: searchId, ...searched } = first.output[0]
+  expect(searched).toEqual({ type: 'web_search_call', status: 'completed', action: search.action })
+  expect(searchId).toMatch(/^ws_/)
+  expect(searchId).not.toBe('ws_up')
+  expect(first.output[1]).toEqual({ ...custom, id: expect.stringMatching(/^ctc_[0-9a-f]{32}$/) })
+  expect(fleet.asked()[0]).toMatchObject({
+    tools: [{ type: 'function', name: 'f', strict: true }, tools[0], tools[1]],
+    tool_choice: { type: 'custom', name: 'patch' },
+  })
+  expect((await fleet.stream(body)).types).toContain('response.custom_tool_call_input.done')
+  const { _workerId, ...shown } = (await fleet.fetchJson('GET', `${RESPONSES}/${first.id}`)).output[1]
+  expect([_workerId, shown]).toEqual([undefined, first.output[1]])
+  fleet.workers[0].script(NATIVE, nativeSays('done'))
+  const answer = { type: 'custom_tool_call_output', call_id: 'call_9', output: 'ok' }
+  await fleet.create({ previous_response_id: first.id, input: [answer] })
+  // The worker is given its own ids again, and none of ours.
+  expect(fleet.asked().at(-1).input.slice(1)).toEqual(
+    [search, { ...custom, status: undefined }, answer].map(unstated),
+  )
+})
+
+const unstated = ({ status: _, ...item }: Json) => item
+
+test('responses 1.3: types that the workers do not run are left out, and echoed all the same', async () => {
+  const fleet = await openNative('hi', { toolTypes: ['custom'] })
+  const tools = [{ type: 'local_shell' }, { type: 'custom', name: 'c' }]
+  const reply = await fleet.create({ input: 'hi', tools })
+  expect(reply.tools).toEqual(tools)
+  expect(fleet.asked()[0].tools).toEqual([tools[1]])
+})
+
+test('responses 2.3: items that only such workers know are refused where none serves the model', async () => {
+  const fleet = await openResponses(says('x'), { plugins: engine })
+  const reply = await fleet.create({ input: [{ ...custom, id: undefined }] }, 400)
+  expect(reply.error).toMatchObject({ code: 'unsupported_item_type', param: 'input[0].type' })
+  expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
+})
+
+test('of workers of both kinds, those that speak the format get what only they know', async () => {
+  const fleet = await openResponses(says('chat'), { workers: [{}, NATIVE_WORKER], plugins: engine })
+  fleet.workers[1].script(NATIVE, nativeSays('native'))
+  const answer = { type: 'custom_tool_call_output', call_id: 'call_9', output: 'ok' }
+  for (let count = 0; count < 6; count += 1) {
+    const { output } = await fleet.create({ input: [{ ...custom, id: undefined }, answer] })
+    expect(output[0].content[0].text).toBe('native')
+  }
+  expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
+})
+
+test('a worker that takes both formats is asked in the one that the client speaks', async () => {
+  const fleet = await openResponses(says('chat'), {
+    workers: [{ spec: { apis: ['chat', 'responses'] } }],
+    plugins: engine,
+  })
+  fleet.workers[0].script(NATIVE, nativeSays('native'))
+  expect((await fleet.create({ input: 'hi' })).output[0].content[0].text).toBe('native')
+  const chat = await fleet.post('/v1/chat/completions', {
+    model: 'test-model',
+    messages: [{ role: 'user', content: 'hi' }],
+  })
+  expect(((await chat.json()) as Reply).choices[0].message.content).toBe('chat')
+})
+
+test('chat over workers that speak Responses alone, whole and streamed', async () => {
+  const call = {
+    id: 'fc_up',
+    type: 'function_call',
+    status: 'completed',
+    call_id: 'call_1',
+    name: 'f',
+    arguments: '{}',
+  }
+  const fleet = await openNative({ output: [text('hello'), call] })
+  const body = {
+    model: 'test-model',
+    messages: [
+      { role: 'system', content: 'be short' },
+      { role: 'user', content: [{ type: 'text', text: 'hi' }] },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }],
+      },
+      { role: 'tool', tool_call_id: 'c', content: 'ok' },
+    ],
+    tools: [{ type: 'function', function: { name: 'f' } }],
+    max_tokens: 9,
+  }
+  const reply = (await (await fleet.post('/v1/chat/completions', body)).json()) as Reply
+  expect(reply.choices[0]).toMatchObject({
+    finish_reason: 'tool_calls',
+    message: { content: 'hello', tool_calls: [{ id: 'call_1', function: { name: 'f', arguments: '{}' } }] },
+  })
+  expect(fleet.asked()[0]).toEqual({
+    model: 'test-model',
+    max_output_tokens: 9,
+    store: false,
+    tools: [{ type: 'function', name: 'f', parameters: {}, strict: false }],
+    input: [
+      { type: 'message', role: 'system', content: [{ type: 'input_text', text: 'be short' }] },
+      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hi' }] },
+      { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c', output: 'ok' },
+    ],
+  })
+  const streamed = await (await fleet.post('/v1/chat/completions', { ...body, stream: true })).text()
+  expect(streamed).toContain('"finish_reason":"tool_calls"')
+  expect(streamed.trimEnd().endsWith('data: [DONE]')).toBe(true)
+})
+
+test('responses 2.4: sealed thoughts of the worker go back to it, and to nobody in the clear', async () => {
+  const output = [
+    {
+      id: 'rs_up',
+      type: 'reasoning',
+      summary: [{ type: 'summary_text', text: 'hm' }],
+      encrypted_content: 'SEALED',
+    },
+    {
+      id: 'fc_up',
+      type: 'function_call',
+      status: 'completed',
+      call_id: 'call_1',
+      name: 'f',
+      arguments: '{}',
+    },
+  ]
+  const fleet = await openNative({ output })
+  const include = ['reasoning.encrypted_content']
+  const reply = await fleet.create({
+    input: 'hi',
+    store: false,
+    include,
+    tools: [{ type: 'function', name: 'f' }],
+  })
+  expect(fleet.asked()[0].include).toEqual(include)
+  expect(reply.output[0].encrypted_content).toEqual(expect.any(String))
+  expect(JSON.stringify(reply)).not.toContain('SEALED')
+  fleet.workers[0].script(NATIVE, nativeSays('ok'))
+  const input = [
+    { role: 'user', content: 'hi' },
+    ...reply.output,
+    { type: 'function_call_output', call_id: 'call_1', output: 'x' },
+  ]
+  await fleet.create({ input, store: false })
+  expect(fleet.asked().at(-1).input[1]).toMatchObject({ type: 'reasoning', encrypted_content: 'SEALED' })
+})
+
+test('responses 6 #33-#36, 3.6: refusals and failures of such a worker', async () => {
+  const fleet = await openNative('x')
+  const worker = fleet.workers[0]
+  const error = (message: string, code: string) => ({
+    error: { message, code, type: 'x', param: 'temperature' },
+  })
+  const refuse = (status: number, body: object) => worker.script(NATIVE, jsonAnswer(body, { status }))
+  refuse(400, error('no such thing', 'bad'))
+  expect((await fleet.create({ input: 'hi' }, 400)).error).toMatchObject({ type: 'invalid_request_error' })
+  refuse(401, error('key', 'invalid_api_key'))
+  expect((await fleet.create({ input: 'hi' }, 500)).error).toMatchObject({ code: 'upstream_auth_error' })
+  worker.script(
+    NATIVE,
+    nativeSays({ output: [], status: 'failed', more: { error: { code: 'server_error', message: 'boom' } } }),
+  )
+  expect((await fleet.create({ input: 'hi' }, 500)).error.type).toBe('internal_error')
+  worker.script(
+    NATIVE,
+    nativeSays({
+      output: [text('cut')],
+      status: 'incomplete',
+      more: { incomplete_details: { reason: 'max_output_tokens' } },
+    }),
+  )
+  expect(await fleet.create({ input: 'hi' })).toMatchObject({
+    status: 'incomplete',
+    incomplete_details: { reason: 'max_output_tokens' },
+    output: [{ status: 'incomplete' }],
+  })
+  const broken = [
+    { type: 'response.created', response: { id: 'r', model: 'm', output: [] } },
+    { type: 'response.output_item.added', output_index: 0, item: { ...text(''), content: [] } },
+    { type: 'response.output_text.delta', output_index: 0, delta: 'half' },
+  ].map((event) => JSON.stringify(event))
+  worker.script(NATIVE, sseAnswer(broken))
+  const { response, types } = await fleet.stream({ input: 'hi' })
+  expect(types.slice(-2)).toEqual(['error', 'response.failed'])
+  expect(response.output).toMatchObject([{ status: 'incomplete', content: [{ text: 'half' }] }])
+  const stored = await fleet.fetchJson('GET', `${RESPONSES}/${response.id}`)
+  expect(stored.status).toBe('failed')
+})
+
+test('responses 8 #82, 5.3: in the background, followed, and cancelled', async () => {
+  const fleet = await openNative('later')
+  const queued = await fleet.create({ input: 'hi', background: true })
+  expect(queued.status).toBe('queued')
+  const reply = await ended(fleet, queued.id)
+  expect(reply).toMatchObject({ status: 'completed', output: [{ content: [{ text: 'later' }] }] })
+  expect(fleet.asked()[0].background).toBe(undefined)
+  fleet.workers[0].script(NATIVE, () => new Promise(() => {}))
+  const stuck = await fleet.create({ input: 'hi', background: true })
+  const request = await fleet.workers[0].received(NATIVE, 2)
+  const cancelled = await fleet.fetchJson('POST', `${RESPONSES}/${stuck.id}/cancel`)
+  expect(cancelled.status).toBe('cancelled')
+  await request.closed
+  expect(request.isAborted).toBe(true)
+})
+
+async function ended(
+  fleet: { fetchJson(method: string, path: string): Promise<Reply> },
+  id: string,
+): Promise<Reply> {
+  for (;;) {
+    const reply = await fleet.fetchJson('GET', `${RESPONSES}/${id}`)
+    if (reply.status !== 'queued' && reply.status !== 'in_progress') return reply
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}

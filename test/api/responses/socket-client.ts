@@ -1,0 +1,47 @@
+/** A client of responses over a WebSocket, closed after its test by itself. */
+import { afterEach, expect } from 'vitest'
+import { WebSocket } from 'ws'
+import { checkResponseEvents } from '../../support/response-events.ts'
+import type { Json, Reply } from './responses-fleet.ts'
+
+const closers: (() => void)[] = []
+afterEach(() => {
+  for (const close of closers.splice(0)) close()
+})
+
+const TERMINAL = new Set(['response.completed', 'response.incomplete', 'response.failed'])
+
+export async function connect(url: string, model = 'test-model', key = 'x') {
+  const ws = new WebSocket(`${url.replace('http', 'ws')}/v1/responses`, {
+    headers: { authorization: `Bearer ${key}` },
+  })
+  closers.push(() => ws.terminate())
+  const messages: Reply[] = []
+  ws.on('message', (data) => messages.push(JSON.parse(String(data))))
+  await new Promise((resolve, reject) => {
+    ws.once('open', resolve)
+    ws.once('error', reject)
+  })
+  const send = (body: Json) => ws.send(JSON.stringify({ type: 'response.create', model, ...body }))
+  return {
+    ws,
+    messages,
+    send,
+    /** One turn: all its events, until one ends it. */
+    turn: async (body: Json): Promise<Reply[]> => {
+      const first = messages.length
+      send(body)
+      const isEnd = ({ type, status }: Reply) =>
+        TERMINAL.has(type) || (type === 'error' && status !== undefined)
+      await expect.poll(() => messages.slice(first).some(isEnd), { timeout: 5_000 }).toBe(true)
+      return messages.slice(first)
+    },
+  }
+}
+
+export function check(events: readonly Reply[]) {
+  return checkResponseEvents(
+    events.map((event) => ({ event: event.type, data: JSON.stringify(event) })),
+    { isSocket: true },
+  )
+}

@@ -1,0 +1,231 @@
+/** What another tenant has is told nowhere: every route, and every field of a body that can name something. @source responses facts 5.9, 8 #80 */
+import { expect, test } from 'vitest'
+import { NATIVE, nativeSays, text } from '../../support/native-says.ts'
+import { openResponses, type Reply, type ResponsesFleet } from './responses-fleet.ts'
+import { connect } from './socket-client.ts'
+
+const SECRET = 'marzipan'
+const custom = {
+  id: 'ctc_up',
+  type: 'custom_tool_call',
+  status: 'completed',
+  call_id: 'call_9',
+  name: 'c',
+  input: SECRET,
+}
+
+const as = (key: string) => ({ authorization: `Bearer ${key}`, 'content-type': 'application/json' })
+
+async function openTenants(): Promise<ResponsesFleet> {
+  const fleet = await openResponses(undefined, {
+    workers: [{ spec: { apis: ['responses'] } }],
+    plugins: {
+      auth: { tenantKeys: ['a:key-a', 'b:key-b'] },
+      'responses-engine': {},
+      conversations: {},
+      tokenizers: { load: [{ name: 'test-model', source: 'weir:sample' }] },
+    },
+  })
+  const sealed = { id: 'rs_up', type: 'reasoning', summary: [], encrypted_content: SECRET }
+  fleet.workers[0].script(NATIVE, nativeSays({ output: [sealed, text(SECRET), custom] }))
+  return fleet
+}
+
+/** What the first tenant has: ids by the place where they can be named. */
+async function fill({ gateway, workers }: ResponsesFleet) {
+  const send = async (path: string, body: object): Promise<Reply> => {
+    const reply = await fetch(gateway.url + path, {
+      method: 'POST',
+      headers: as('key-a'),
+      body: JSON.stringify(body),
+    })
+    expect(reply.status).toBe(200)
+    return reply.json()
+  }
+  const create = { model: 'test-model', input: SECRET }
+  const include = ['reasoning.encrypted_content']
+  const done = await send('/v1/responses', { ...create, include })
+  const item = { type: 'message', role: 'user', content: SECRET }
+  const conversation = await send('/v1/conversations', { metadata: { word: SECRET }, items: [item] })
+  const used = await send('/v1/responses', { ...create, conversation: conversation.id })
+  const compacted = await send('/v1/responses/compact', create)
+  workers[0].script(NATIVE, () => new Promise(() => {}))
+  const running = await send('/v1/responses', { ...create, background: true })
+  // The last one is with the worker from here on.
+  await workers[0].received(NATIVE, 4)
+  const listed = await fetch(`${gateway.url}/v1/conversations/${conversation.id}/items`, {
+    headers: as('key-a'),
+  })
+  return {
+    responses: [done.id, used.id, running.id] as string[],
+    conversation: conversation.id as string,
+    items: [...done.output, ...((await listed.json()) as Reply).data].map(({ id }: Reply) => id as string),
+    sealed: [done.output[0], compacted.output.at(-1)] as Reply[],
+  }
+}
+
+test('responses 8 #80: no route and no field tells one tenant of another', async () => {
+  const fleet = await openTenants()
+  const { gateway, workers } = fleet
+  const theirs = await fill(fleet)
+  const asked = workers[0].requestsTo(NATIVE).length
+  const told: string[] = []
+  const seen = new Set<string>()
+
+  const call = async (
+    method: string,
+    route: string,
+    path: string,
+    body?: object,
+  ): Promise<[number, string]> => {
+    seen.add(`${method} ${route}`)
+    const init = { method, headers: as('key-b'), body: body === undefined ? undefined : JSON.stringify(body) }
+    const reply = await fetch(gateway.url + path, init)
+    const said = await reply.text()
+    told.push(said)
+    return [reply.status, said]
+  }
+  /** The answer to a foreign id is that to an id which nobody has. */
+  const alike = async (
+    method: string,
+    route: string,
+    id: string,
+    none: string,
+    make: (id: string) => [string, object?],
+  ) => {
+    const [foreign, unknown] = [
+      await call(method, route, ...make(id)),
+      await call(method, route, ...make(none)),
+    ]
+    expect([method, route, foreign[0], foreign[1].replaceAll(id, 'ID')]).toEqual([
+      method,
+      route,
+      unknown[0],
+      unknown[1].replaceAll(none, 'ID'),
+    ])
+    expect(foreign[0]).toBeGreaterThanOrEqual(400)
+  }
+
+  // Ids in paths.
+  const one = '/v1/responses/{response_id}'
+  for (const id of theirs.responses)
+    for (const [method, rest] of [
+      ['GET', ''],
+      ['GET', '?stream=true'],
+      ['GET', '?stream=true&starting_after=0'],
+      ['GET', '?include[]=reasoning.encrypted_content'],
+      ['GET', '/input_items'],
+      ['POST', '/cancel'],
+      ['DELETE', ''],
+    ])
+      await alike(method, one + rest.replace(/\?.*/, ''), id, 'resp_none', (which) => [
+        `/v1/responses/${which}${rest}`,
+      ])
+  const chat = '/v1/conversations/{conversation_id}'
+  const message = { type: 'message', role: 'user', content: 'x' }
+  for (const [method, rest, body] of [
+    ['GET', '', undefined],
+    ['POST', '', { metadata: { a: 'b' } }],
+    ['GET', '/items', undefined],
+    ['POST', '/items', { items: [message] }],
+    ['DELETE', '', undefined],
+  ] as const)
+    await alike(method, chat + rest, theirs.conversation, 'conv_none', (id) => [
+      `/v1/conversations/${id}${rest}`,
+      body,
+    ])
+  const [, madeText] = await call('POST', '/v1/conversations', '/v1/conversations', {})
+  const own = JSON.parse(madeText).id
+  for (const id of theirs.items) {
+    for (const method of ['GET', 'DELETE'])
+      for (const where of [theirs.conversation, own])
+        await alike(method, `${chat}/items/{item_id}`, id, 'msg_none', (which) => [
+          `/v1/conversations/${where}/items/${which}`,
+        ])
+    await alike('GET', `${chat}/items`, id, 'msg_none', (which) => [
+      `/v1/conversations/${own}/items?after=${which}`,
+    ])
+    await alike('POST', `${chat}/items`, id, 'msg_none', (which) => [
+      `/v1/conversations/${own}/items`,
+      { items: [{ type: 'item_reference', id: which }] },
+    ])
+  }
+
+  // Ids in bodies, wherever a body is a request for a response.
+  const places: [string, object][] = [
+    ['/v1/responses', {}],
+    ['/v1/responses', { stream: true }],
+    ['/v1/responses', { background: true }],
+    ['/v1/responses', { store: false }],
+    ['/v1/responses/compact', {}],
+    ['/v1/responses/input_tokens', {}],
+  ]
+  const base = { model: 'test-model', input: 'hi' }
+  for (const [path, more] of places) {
+    const withBody = (make: (id: string) => object) => (id: string) =>
+      [path, { ...base, ...more, ...make(id) }] as [string, object]
+    for (const id of theirs.responses)
+      await alike(
+        'POST',
+        path,
+        id,
+        'resp_none',
+        withBody((which) => ({ previous_response_id: which })),
+      )
+    await alike(
+      'POST',
+      path,
+      theirs.conversation,
+      'conv_none',
+      withBody((which) => ({ conversation: which })),
+    )
+    for (const id of theirs.items) {
+      await alike(
+        'POST',
+        path,
+        id,
+        'msg_none',
+        withBody((which) => ({ input: [{ type: 'item_reference', id: which }] })),
+      )
+      const answer = (which: string) => ({
+        type: 'mcp_approval_response',
+        approval_request_id: which,
+        approve: true,
+      })
+      await alike(
+        'POST',
+        path,
+        id,
+        'mcpr_none',
+        withBody((which) => ({ input: [answer(which)] })),
+      )
+    }
+    for (const item of theirs.sealed) {
+      const [status, said] = await call('POST', path, path, { ...base, ...more, input: [item] })
+      expect([status, JSON.parse(said).error.code]).toEqual([400, 'invalid_encrypted_content'])
+    }
+  }
+  const { turn } = await connect(gateway.url, 'test-model', 'key-b')
+  for (const id of theirs.responses) {
+    const events = await turn({ input: 'hi', previous_response_id: id })
+    expect(events.map(({ error }) => error?.code)).toEqual(['previous_response_not_found'])
+  }
+
+  // Nothing of it was told, to the tenant or to a worker, and everything is still there.
+  expect(told.join('\n')).not.toContain(SECRET)
+  expect(workers[0].requestsTo(NATIVE)).toHaveLength(asked)
+  for (const id of theirs.responses) {
+    const reply = await fetch(`${gateway.url}/v1/responses/${id}`, { headers: as('key-a') })
+    expect([reply.status, ((await reply.json()) as Reply).status === 'cancelled']).toEqual([200, false])
+  }
+  const kept = await fetch(`${gateway.url}/v1/conversations/${theirs.conversation}`, { headers: as('key-a') })
+  expect(await kept.json()).toMatchObject({ metadata: { word: SECRET } })
+
+  // Every route that there is was tried.
+  const document = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as Reply
+  const all = Object.entries(document.paths as Record<string, object>)
+    .filter(([path]) => /^\/v1\/(responses|conversations)/.test(path))
+    .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`))
+  const shape = (route: string) => route.replaceAll(/\{[^}]*\}/g, '{}')
+  expect([...new Set([...seen].map(shape))].sort()).toEqual(all.map(shape).sort())
+})

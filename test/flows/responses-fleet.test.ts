@@ -1,0 +1,202 @@
+/** Two built gateways on one PostgreSQL: what one has begun, the other goes on with; and what becomes of it when one, or the store, is gone. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type BuiltGateway, startBuiltGateway, stopCommands } from '../support/built-command.ts'
+import { CHAT, chunk, says } from '../support/chat-says.ts'
+import { type PostgresServer, postgresSkipReason, startPostgres } from '../support/postgres-server.ts'
+import { checkResponseEvents } from '../support/response-events.ts'
+import { type ScriptedWorker, sseAnswer, startScriptedWorker } from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: replies of any shape
+type Reply = any
+
+const model = 'test-model'
+const PATH = '/v1/responses'
+let server: PostgresServer
+let worker: ScriptedWorker
+let one: BuiltGateway
+let two: BuiltGateway
+
+describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
+  // Both live through the whole file; the last tests take first one gateway away, then the store.
+  beforeAll(async () => {
+    server = await startPostgres()
+    worker = await startScriptedWorker({ models: [model] })
+    one = await open()
+    two = await open()
+  }, 120_000)
+
+  beforeEach(() => {
+    worker.requests.length = 0
+    worker.script(CHAT, says('hello there'))
+  })
+
+  afterAll(async () => {
+    await stopCommands()
+    await worker?.close()
+    await server?.remove()
+  }, 60_000)
+
+  const open = () =>
+    startBuiltGateway({
+      plugins: {
+        generations: {},
+        'chat-engine': {},
+        postgres: { url: server.url },
+        history: { ownerLeaseMs: 2_000, lockLeaseMs: 2_000 },
+        responses: { background: { pollMs: 50 } },
+        conversations: {},
+      },
+      workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: model }] }],
+    })
+
+  async function ask(gateway: BuiltGateway, method: string, path: string, body?: object): Promise<Reply> {
+    const reply = await gateway.send(method, path, body === undefined ? undefined : { model, ...body })
+    return { code: reply.status, ...((await reply.json()) as object) }
+  }
+
+  async function ended(gateway: BuiltGateway, id: string, limitMs = 20_000): Promise<Reply> {
+    const until = performance.now() + limitMs
+    for (;;) {
+      const reply = await ask(gateway, 'GET', `${PATH}/${id}`)
+      if (reply.status !== 'queued' && reply.status !== 'in_progress') return reply
+      if (performance.now() > until) throw new Error(`still ${reply.status}`)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+
+  /** An answer that stops after its first words until it is let go. */
+  function held() {
+    const gate = Promise.withResolvers<void>()
+    const pieces = ['one ', 'two ', 'three']
+    worker.script(
+      CHAT,
+      sseAnswer([
+        chunk({ role: 'assistant', content: pieces[0] }),
+        { until: gate.promise },
+        chunk({ content: pieces[1] }),
+        chunk({ content: pieces[2] }),
+        chunk({}, 'stop'),
+        '[DONE]',
+      ]),
+    )
+    return gate.resolve
+  }
+
+  test('responses 8 #64: what one has stored, the other chains, lists, shows and deletes at once', async () => {
+    let previous: string | undefined
+    for (let turn = 0; turn < 6; turn += 1) {
+      const gateway = turn % 2 === 0 ? one : two
+      const body = {
+        input: `turn ${turn}`,
+        ...(previous !== undefined && { previous_response_id: previous }),
+      }
+      const reply = await ask(gateway, 'POST', PATH, body)
+      expect([reply.code, reply.status]).toEqual([200, 'completed'])
+      previous = reply.id
+    }
+    const asked = worker.requestsTo(CHAT).at(-1)?.json() as Reply
+    expect(asked.messages.filter(({ role }: Reply) => role === 'user')).toHaveLength(6)
+    expect(await ask(one, 'GET', `${PATH}/${previous}`)).toEqual(await ask(two, 'GET', `${PATH}/${previous}`))
+    const listed = await ask(one, 'GET', `${PATH}/${previous}/input_items`)
+    expect(listed.data).toMatchObject([{ content: [{ text: 'turn 5' }] }])
+    const { id: conversation } = await ask(one, 'POST', '/v1/conversations', {})
+    await ask(two, 'POST', PATH, { input: 'in it', conversation })
+    await ask(one, 'POST', PATH, { input: 'again', conversation })
+    expect((await ask(two, 'GET', `/v1/conversations/${conversation}/items`)).data).toHaveLength(4)
+    expect((await ask(two, 'DELETE', `${PATH}/${previous}`)).deleted).toBe(true)
+    expect((await ask(one, 'GET', `${PATH}/${previous}`)).code).toBe(404)
+  }, 90_000)
+
+  test('responses 3.9: a response that runs in one is followed in the other, and taken up again in the middle', async () => {
+    const letGo = held()
+    const { id } = await ask(one, 'POST', PATH, { input: 'hi', background: true })
+    const first = openSse(`${two.url}${PATH}/${id}?stream=true`)
+    await expect
+      .poll(() => first.events.some(({ event }) => event === 'response.output_text.delta'), {
+        timeout: 15_000,
+      })
+      .toBe(true)
+    first.close()
+    const seen = first.events.length
+    const rest = openSse(`${two.url}${PATH}/${id}?stream=true&starting_after=${seen - 1}`)
+    letGo()
+    await rest.done
+    const { response, text } = checkResponseEvents([...first.events, ...rest.events])
+    expect([text, response.status]).toEqual(['one two three', 'completed'])
+    expect((await ended(one, id)).output).toEqual(response.output)
+  }, 90_000)
+
+  test('responses 5.3: a response that runs in one is cancelled in the other, and its worker stops', async () => {
+    const letGo = held()
+    const { id } = await ask(one, 'POST', PATH, { input: 'hi', background: true })
+    const request = await worker.received(CHAT)
+    expect(await ask(two, 'POST', `${PATH}/${id}/cancel`)).toMatchObject({ code: 200, status: 'cancelled' })
+    await request.closed
+    letGo()
+    expect(request.isAborted).toBe(true)
+    for (const gateway of [one, two]) expect((await ended(gateway, id)).status).toBe('cancelled')
+  }, 90_000)
+
+  test('responses 8 #83: one that is killed in the middle leaves what it has acknowledged, and an honest end', async () => {
+    const kept = await ask(one, 'POST', PATH, { input: 'kept' })
+    const letGo = held()
+    const ids: string[] = []
+    for (let count = 0; count < 8; count += 1)
+      ids.push((await ask(one, 'POST', PATH, { input: 'hi', background: true })).id)
+    await worker.received(CHAT, 9, 20_000)
+    one.command.signal('SIGKILL')
+    expect((await one.command.ended).signal).toBe('SIGKILL')
+    letGo()
+    const replies: Reply[] = await Promise.all(ids.map((id) => ended(two, id, 40_000)))
+    const lost = replies.filter(({ status }) => status === 'failed')
+    // Some may have been the other gateway's from the beginning.
+    for (const { status } of replies) expect(['failed', 'completed']).toContain(status)
+    for (const { error } of lost) expect(error).toMatchObject({ code: 'server_error' })
+    expect(lost.length).toBeGreaterThan(0)
+    expect(await ask(two, 'GET', `${PATH}/${kept.id}`)).toEqual({ ...kept, code: 200 })
+    worker.script(CHAT, says('still here'))
+    const next = await ask(two, 'POST', PATH, { input: 'and?', previous_response_id: kept.id })
+    expect(next).toMatchObject({ code: 200, status: 'completed' })
+  }, 90_000)
+
+  test('responses 8 #86, 4.9: PostgreSQL gone for ten seconds of load: documented errors, nothing lost, recovery by itself', async () => {
+    const gateway = two
+    const acknowledged: string[] = []
+    const failures = new Map<string, number>()
+    let isOver = false
+    const load = async () => {
+      while (!isOver) {
+        const reply = await ask(gateway, 'POST', PATH, { input: 'hi' }).catch((error: unknown) => ({
+          code: 0,
+          error: { code: String(error), type: '' },
+        }))
+        if (reply.code === 200) acknowledged.push(reply.id)
+        else {
+          const told = `${reply.code} ${reply.error.type} ${reply.error.code}`
+          failures.set(told, (failures.get(told) ?? 0) + 1)
+          await new Promise((resolve) => setTimeout(resolve, 20))
+        }
+      }
+    }
+    const runs = Array.from({ length: 8 }, load)
+    await expect.poll(() => acknowledged.length, { timeout: 15_000 }).toBeGreaterThan(20)
+    await server.kill()
+    await new Promise((resolve) => setTimeout(resolve, 10_000))
+    const before = acknowledged.length
+    await server.start()
+    await expect.poll(() => acknowledged.length, { timeout: 30_000 }).toBeGreaterThan(before + 20)
+    isOver = true
+    await Promise.all(runs)
+    for (const told of failures.keys())
+      expect(told).toMatch(/^(500|503) (internal_error|service_unavailable) \S+$/)
+    expect([...failures.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThan(0)
+    console.info('told while the store was gone:', Object.fromEntries(failures), 'kept:', acknowledged.length)
+    for (let at = 0; at < acknowledged.length; at += 50) {
+      const codes = acknowledged
+        .slice(at, at + 50)
+        .map(async (id) => (await gateway.get(`${PATH}/${id}`)).status)
+      expect(new Set(await Promise.all(codes))).toEqual(new Set([200]))
+    }
+  }, 120_000)
+})
