@@ -1,4 +1,5 @@
 /** What a record may be called, whoever keeps it: rules that every store shares, so that records can move between them. */
+import { JsonText } from '../contracts/store.ts'
 import { storeErrors } from './store-errors.ts'
 
 /** Tenant and id together must fit into an index entry of any store. */
@@ -28,7 +29,7 @@ export function checkKeyPart(part: 'tenant' | 'id', text: string): string {
  * @throws TypeError for what is no JSON value, record_too_large (413)
  */
 export function toRecordJson(value: unknown, maxChars: number): string {
-  const json = JSON.stringify(value)
+  const json = value instanceof JsonText ? value.text : JSON.stringify(value)
   if (json === undefined) throw new TypeError('a record is a JSON value')
   if (json.length > maxChars) throw storeErrors.record_too_large(json.length, maxChars)
   return json

@@ -1,5 +1,5 @@
 /** What the conversation routes do, request by request. */
-import { type Conversation, type RequestContext, uuidV7 } from '#kernel'
+import { type Conversation, type RequestContext, uuidV7Hex } from '#kernel'
 import { addItems, type Conversations, isProblem, toError } from './add-items.ts'
 import { conversationErrors } from './errors.ts'
 import { readItems } from './read-items.ts'
@@ -13,7 +13,7 @@ const ANONYMOUS = 'anonymous'
 export async function createConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
   const { metadata, items } = readBody(ctx)
   const conversation: Conversation = {
-    id: `conv_${uuidV7().replaceAll('-', '')}`,
+    id: `conv_${uuidV7Hex()}`,
     createdAtSec: Math.floor(Date.now() / 1_000),
     metadata: readMetadata(metadata),
   }
