@@ -5,7 +5,7 @@
 import type { ReplySink } from '../contracts/reply-sink.ts'
 import type { SseWriter } from '../contracts/request.ts'
 
-/** Events of one turn beyond this make `write` say so: the handler waits for the drain. */
+/** Events of one turn beyond this, in bytes or characters, make `write` say so: the handler waits for the drain. */
 const MAX_WAITING_BYTES = 65_536
 
 /** The reply that events go to. */
@@ -16,6 +16,8 @@ export interface EventStreamReply extends Pick<ReplySink, 'setListener' | 'write
 export class ContextSseWriter implements SseWriter {
   readonly #reply: EventStreamReply
   #waiting: Buffer[] = []
+  /** Behind what waits as bytes: text becomes bytes once for all events of a turn. */
+  #text = ''
   #isScheduled = false
   #isEnded = false
   #isWritable = true
@@ -28,9 +30,12 @@ export class ContextSseWriter implements SseWriter {
 
   write(event: string | Buffer): boolean {
     if (this.#isEnded) return this.#isWritable
-    const bytes = typeof event === 'string' ? Buffer.from(event) : event
-    this.#waiting.push(bytes)
-    this.#waitingBytes += bytes.length
+    if (typeof event === 'string') this.#text += event
+    else {
+      this.#endText()
+      this.#waiting.push(event)
+    }
+    this.#waitingBytes += event.length
     if (this.#waitingBytes > MAX_WAITING_BYTES) this.#isWritable = false
     this.#schedule()
     return this.#isWritable
@@ -55,6 +60,7 @@ export class ContextSseWriter implements SseWriter {
 
   #flush(): void {
     this.#isScheduled = false
+    this.#endText()
     const bytes = this.#waiting.length === 1 ? this.#waiting[0] : Buffer.concat(this.#waiting)
     const wasWritable = this.#isWritable
     this.#waiting = []
@@ -62,6 +68,12 @@ export class ContextSseWriter implements SseWriter {
     if (this.#isEnded) this.#reply.endStream(bytes)
     else if (!this.#reply.writeStream(bytes)) this.#isWritable = false
     else if (!wasWritable) this.#drained()
+  }
+
+  #endText(): void {
+    if (this.#text === '') return
+    this.#waiting.push(Buffer.from(this.#text))
+    this.#text = ''
   }
 
   /** What a handler throws here has no caller who could catch it, and must not end the thread. */
