@@ -11,8 +11,10 @@ import { relayJson } from './relay-json.ts'
 import { relayJson100k } from './relay-json-100k.ts'
 import { relayJsonFull } from './relay-json-full.ts'
 import { relaySse } from './relay-sse.ts'
+import { responsesBackground } from './responses-background.ts'
 import { responsesJson } from './responses-json.ts'
 import { responsesSse } from './responses-sse.ts'
+import { responsesStart } from './responses-start.ts'
 import { slowReader } from './slow-reader.ts'
 import { steady1000 } from './steady-1000.ts'
 import { wasmBody4k } from './wasm-body-4k.ts'
@@ -32,6 +34,8 @@ export const SCENARIOS: readonly Scenario[] = [
   generateSse,
   responsesJson,
   responsesSse,
+  responsesBackground,
+  responsesStart,
   messagesProxySse,
   messagesTranslateSse,
   idleStreams,

@@ -7,7 +7,7 @@ import { type Child, freePort, StopWaiting, startChild, waitUntil } from './proc
 import { BENCH_KEY, type Subject } from './subject.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-const START_LIMIT_MS = 15_000
+const START_LIMIT_MS = 60_000
 
 /** The gateway, and how long it took from its start to the first request it said it was ready for. */
 export interface GatewaySubject extends Subject {

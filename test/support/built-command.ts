@@ -10,7 +10,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 
 const COMMAND = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
-const START_LIMIT_MS = 20_000
+const START_LIMIT_MS = 60_000
 /** How long an interrupted process may take before the second signal, and again before it is killed. */
 const STOP_LIMIT_MS = 4_000
 
