@@ -59,7 +59,11 @@ export function storedReply({ reply, output }: ResponseRecord): Json {
 
 /** The JSON of `toWireUsage`. */
 function usageText(usage: GenerationUsage | null): string {
-  return JSON.stringify(toWireUsage(usage))
+  const input = usage?.inputTokens ?? 0
+  const output = usage?.outputTokens ?? 0
+  const read = `"input_tokens":${input},"input_tokens_details":{"cached_tokens":${usage?.cachedTokens ?? 0}}`
+  const thought = `"output_tokens_details":{"reasoning_tokens":${usage?.reasoningTokens ?? 0}}`
+  return `{${read},"output_tokens":${output},${thought},"total_tokens":${input + output}}`
 }
 
 /** Zeros where no worker told: clients refuse an end without numbers. */
