@@ -5,14 +5,17 @@ import { defineConfig } from 'vitest/config'
 const source = {
   // Examples know the gateway by its name, as packages of others do.
   resolve: {
-    conditions: ['source'],
-    alias: { weir: fileURLToPath(new URL('./kernel/index.ts', import.meta.url)) },
+    conditions: ['weir-source'],
+    alias: [
+      { find: /^weir$/, replacement: fileURLToPath(new URL('./kernel/index.ts', import.meta.url)) },
+      {
+        find: /^weir\/contracts$/,
+        replacement: fileURLToPath(new URL('./plugins/contracts/index.ts', import.meta.url)),
+      },
+    ],
   },
-  ssr: { resolve: { conditions: ['source'] } },
+  ssr: { resolve: { conditions: ['weir-source'] } },
 }
-
-/** Under the condition `source` this package gives TypeScript, which Node does not take from a package. */
-const server = { deps: { inline: [/@modelcontextprotocol\/sdk/, /eventsource-parser/] } }
 
 export default defineConfig({
   test: {
@@ -23,9 +26,9 @@ export default defineConfig({
         ...source,
         test: {
           name: 'unit',
-          server,
           // Property tests take their time on a busy machine.
           testTimeout: 60_000,
+          hookTimeout: 60_000,
           include: [
             'kernel/**/*.test.ts',
             'plugins/**/*.test.ts',
@@ -37,14 +40,26 @@ export default defineConfig({
       },
       {
         ...source,
-        test: { name: 'architecture', include: ['test/architecture/**/*.test.ts'], testTimeout: 60_000 },
+        test: {
+          name: 'architecture',
+          include: ['test/architecture/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
       },
-      { ...source, test: { name: 'contract', include: ['test/contract/**/*.test.ts'] } },
+      {
+        ...source,
+        test: {
+          name: 'contract',
+          include: ['test/contract/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
       {
         ...source,
         test: {
           name: 'api',
-          server,
           include: ['test/api/**/*.test.ts'],
           pool: 'forks',
           testTimeout: 60_000,

@@ -4,14 +4,14 @@ import { assertPortFree } from './assert-port-free.ts'
 import { Counters } from './balance/counters.ts'
 import { ThreadBalance } from './balance/thread-balance.ts'
 import { deepFreeze } from './config/deep-freeze.ts'
-import type { LoadedConfig } from './config/load.ts'
+import type { LoadedConfig } from './config/loaded-config.ts'
 import { importPlugin, withoutSource } from './config/plugin-source.ts'
 import { Auth } from './contracts/auth.ts'
 import type { Detached, DetachedWork } from './contracts/detached.ts'
 import type { Logger } from './contracts/log.ts'
 import type { RelayContext } from './contracts/reply-sink.ts'
+import { TrafficWatch } from './contracts/traffic.ts'
 import { EngineLoadsReplica, WorkerTableReplica } from './contracts/worker.ts'
-import { ThreadGenerations } from './generate/thread-generations.ts'
 import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
 import { type CompiledRoute, NO_HOOKS } from './http/compiled-route.ts'
 import { type CompiledSocket, compileSocket, messageRoute, upgradeHooks } from './http/compiled-socket.ts'
@@ -20,15 +20,9 @@ import { openListener } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'
 import { HttpServer } from './http/server.ts'
 import { writeAccessLine } from './observe/access-log.ts'
-import { BreakerMetrics } from './observe/breaker-metrics.ts'
-import { HttpMetrics } from './observe/http-metrics.ts'
-import { modelLabelLimit } from './observe/label-limit.ts'
 import { createAccessLogger } from './observe/log.ts'
 import { ThreadMetrics } from './observe/metrics.ts'
 import type { MetricsSnapshot } from './observe/metrics-snapshot.ts'
-import { declareOpenRequestAges } from './observe/open-request-ages.ts'
-import { declareEventLoopMetrics, declareProcessMetrics } from './observe/process-metrics.ts'
-import { WorkerMetrics } from './observe/worker-metrics.ts'
 import { BackgroundWorks } from './plugin/background-works.ts'
 import { Declarations } from './plugin/declarations.ts'
 import type { Listener, ListenOptions, Plugin } from './plugin/define-plugin.ts'
@@ -40,8 +34,6 @@ import { PluginSet } from './plugin/plugin-set.ts'
 import { Services } from './plugin/services.ts'
 import type { ThreadLink } from './threads/link.ts'
 import type { SharedMemory } from './threads/shared-memory.ts'
-import { CallMeters } from './upstream/call-meter.ts'
-import { HttpTransport } from './upstream/http-transport.ts'
 import { ThreadUpstream } from './upstream/thread-upstream.ts'
 
 /** Plugins by name, each imported only when it is enabled. */
@@ -97,11 +89,16 @@ async function assertServices(
   )
 }
 
+/** A listener of a plugin's own. */
+export interface PluginListener {
+  readonly plugin: string
+  readonly url: string
+}
+
 export class GatewayThread {
   readonly metrics: ThreadMetrics
   readonly balance: ThreadBalance
   readonly upstream: ThreadUpstream
-  readonly generations: ThreadGenerations
   isDraining = false
   readonly #options: ThreadBootOptions
   readonly #declarations = new Declarations()
@@ -109,8 +106,9 @@ export class GatewayThread {
   readonly #background: BackgroundWorks
   readonly #plugins: PluginSet
   readonly #listeners: HttpServer[] = []
-  readonly #stopWatching: () => void
-  readonly #httpMetrics: HttpMetrics | null
+  /** Where plugins of this thread listen. */
+  readonly listening: PluginListener[] = []
+  readonly #traffic: TrafficWatch | null
   #server: HttpServer | null = null
 
   constructor(options: ThreadBootOptions, plugins: readonly Plugin[]) {
@@ -119,13 +117,8 @@ export class GatewayThread {
     this.#options = options
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'a metrics refresh failed'))
     this.#background = new BackgroundWorks(this.metrics, log)
-    this.#stopWatching = kernel.metrics.enabled ? declareEventLoopMetrics(this.metrics, link.index) : () => {}
-    this.#httpMetrics = kernel.metrics.enabled && link.isData ? new HttpMetrics(this.metrics) : null
     const counters = new Counters(options.counters, link.index)
     const table = openReplica(link, WorkerTableReplica)
-    const models = modelLabelLimit()
-    const workerMetrics = kernel.metrics.enabled ? new WorkerMetrics(this.metrics, models) : null
-    const breakerMetrics = kernel.metrics.enabled ? new BreakerMetrics(this.metrics) : null
     this.balance = new ThreadBalance({
       counters,
       table,
@@ -133,13 +126,10 @@ export class GatewayThread {
       prefillPolicy: kernel.prefillPolicy,
       decodePolicy: kernel.decodePolicy,
       breaker: kernel.breaker,
-      onBreaker: breakerMetrics,
       onPickHook: (ctx) => (ctx as RelayContext).hooks.onPick,
       metrics: this.metrics,
       shared: (name, bytes) => options.shared.block(name, bytes),
       loads: openReplica(link, EngineLoadsReplica),
-      onSelected:
-        workerMetrics && ((worker, model, policy) => workerMetrics.onSelection(worker, model, policy)),
       log,
     })
     this.upstream = new ThreadUpstream({
@@ -147,16 +137,8 @@ export class GatewayThread {
       config: kernel.upstream,
       retry: kernel.retry,
       log,
-      meters: workerMetrics && new CallMeters(this.metrics, models, workerMetrics),
     })
-    this.generations = new ThreadGenerations(this.upstream)
-    if (workerMetrics !== null && link.isControl) this.#watchProcess(workerMetrics)
-    if (link.isControl) breakerMetrics?.watch(this.balance)
-    this.upstream.addTransport(new HttpTransport(kernel.upstream))
-    table.onChange((next) => {
-      this.upstream.onWorkersChanged(next.workers)
-      this.generations.onWorkersChanged()
-    })
+    table.onChange((next) => this.upstream.onWorkersChanged(next.workers))
     this.#plugins = new PluginSet(plugins, kernel.lifecycle.stepMs, log)
     this.#plugins.register(
       {
@@ -169,7 +151,6 @@ export class GatewayThread {
         balance: this.balance,
         policies: this.balance.registry,
         upstream: this.upstream,
-        generations: this.generations,
         shared: options.shared,
         background: this.#background,
         detach: (work) => this.#detach(work),
@@ -181,6 +162,9 @@ export class GatewayThread {
     )
     this.balance.checkPolicies()
     this.upstream.auth = this.#services.lookUp(Auth) ?? null
+    this.#traffic = this.#services.lookUp(TrafficWatch) ?? null
+    this.upstream.traffic = this.#traffic
+    if (this.#traffic !== null) this.balance.watch(this.#traffic)
     this.#requireAuth()
     if (link.isData) this.#server = this.#createServer()
   }
@@ -245,7 +229,6 @@ export class GatewayThread {
     await this.#plugins.stop()
     this.upstream.close()
     this.balance.close()
-    this.#stopWatching()
   }
 
   /** At once and synchronously; safe to call twice. Every app must be closed before its thread ends. */
@@ -256,21 +239,6 @@ export class GatewayThread {
 
   collect(): MetricsSnapshot {
     return this.metrics.snapshot()
-  }
-
-  /** What belongs to the process as a whole is told by control alone: gauges of several threads add up. */
-  #watchProcess(workerMetrics: WorkerMetrics): void {
-    declareProcessMetrics(this.metrics)
-    workerMetrics.watch(() =>
-      this.balance.workers.map((worker) => ({
-        url: worker.url,
-        workerType: worker.workerType,
-        connectionMode: worker.connectionMode,
-        models: worker.models.map((model) => model.id),
-        inFlight: this.balance.inFlight(worker.slot),
-        status: this.balance.status(worker.slot),
-      })),
-    )
   }
 
   /** On every thread, so that control says it before any data thread is started. */
@@ -295,21 +263,21 @@ export class GatewayThread {
   #createServer(): HttpServer {
     const { kernel } = this.#options.config
     const auth = kernel.auth === 'off' ? null : (this.#services.lookUp(Auth) ?? null)
-    const httpMetrics = this.#httpMetrics
+    const traffic = this.#traffic
     const routes = this.#declarations.routes.map(({ plugin, definition }) =>
       compileRoute(definition, {
         hooks: compileHooks(this.#declarations.hooks, plugin, definition),
         auth,
-        metrics: httpMetrics?.forRoute(definition.method, definition.path) ?? null,
+        metrics: traffic?.route(definition.method, definition.path) ?? null,
       }),
     )
     const sockets = this.#declarations.sockets.map(({ plugin, definition }) =>
       compileSocket(definition, {
         hooks: compileHooks(this.#declarations.hooks, plugin, messageRoute(definition)),
         auth,
-        metrics: httpMetrics && {
-          upgrade: httpMetrics.forRoute('GET', definition.path),
-          message: httpMetrics.forRoute('MESSAGE', definition.path),
+        metrics: traffic && {
+          upgrade: traffic.route('GET', definition.path),
+          message: traffic.route('MESSAGE', definition.path),
         },
       }),
     )
@@ -318,8 +286,8 @@ export class GatewayThread {
     const server = new HttpServer({
       routes,
       sockets,
-      detachedMetrics: (path) => httpMetrics?.forRoute('DETACHED', path) ?? null,
-      unmatched: { ...unmatchedRoute(httpMetrics?.forRoute('OTHER', null) ?? null), hooks: NO_HOOKS },
+      detachedMetrics: (path) => traffic?.route('DETACHED', path) ?? null,
+      unmatched: { ...unmatchedRoute(traffic?.route('OTHER', null) ?? null), hooks: NO_HOOKS },
       headerRules: headerRules({
         declared: [
           ...this.balance.registry.headers,
@@ -347,18 +315,11 @@ export class GatewayThread {
           ? null
           : (ctx, durationMs) => writeAccessLine(accessLog, ctx, durationMs, ctx.workerUrl),
     })
-    if (httpMetrics !== null) {
-      if (sockets.length > 0) this.#declareOpenSockets(server)
-      declareOpenRequestAges(this.metrics, () => Array.from(server.openRequests, (ctx) => ctx.startedAtMs))
-    }
-    return server
-  }
-
-  #declareOpenSockets(server: HttpServer): void {
-    const open = this.metrics.gauge({ name: 'weir_sockets_open', help: 'WebSockets that are open.' }).labels()
-    this.metrics.onCollect(() => {
-      open.value = server.openSockets
+    traffic?.serving({
+      openRequestTimesMs: () => Array.from(server.openRequests, (ctx) => ctx.startedAtMs),
+      openSockets: sockets.length === 0 ? null : () => server.openSockets,
     })
+    return server
   }
 
   #createAccessLog(): Logger {
@@ -393,6 +354,7 @@ export class GatewayThread {
     if (this.#options.link.isControl) await assertPortFree(host, wanted, portSetting)
     const { server, port } = await openListener(options, this.#options.config.kernel.http, this.#options.log)
     this.#listeners.push(server)
+    this.listening.push({ plugin, url: `http://${host}:${port}` })
     return { host, port, close: () => server.close() }
   }
 }

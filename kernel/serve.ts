@@ -1,12 +1,11 @@
 /** Runs the gateway: control on the main thread, data on the others. Imported by entry files only. */
 import { assertPortFree } from './assert-port-free.ts'
 import { Counters, createCounters } from './balance/counters.ts'
-import type { GatewayThread, PluginCatalog } from './boot.ts'
+import type { GatewayThread, PluginCatalog, PluginListener } from './boot.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
-import type { LoadedConfig } from './config/load.ts'
+import type { LoadedConfig } from './config/loaded-config.ts'
 import type { Logger } from './contracts/log.ts'
 import { guardControl } from './control-guard.ts'
-import type { MetricsEndpoint } from './metrics-endpoint.ts'
 import { createLogger } from './observe/log.ts'
 import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
 import { ReadMetrics, RequestShutdown, type ShutdownDemand } from './plugin/kernel-commands.ts'
@@ -26,7 +25,8 @@ const STOP_LIMIT_MS = 3_000
 export interface ServeInfo {
   /** Base URL of the API; null without an API listener. */
   readonly url: string | null
-  readonly metricsUrl: string | null
+  /** Where plugins listen beside it. */
+  readonly listeners: readonly PluginListener[]
   readonly bootMs: number
   readonly plugins: readonly string[]
 }
@@ -89,7 +89,6 @@ class Control {
   readonly #threadCount: number
   #thread: GatewayThread | null = null
   #threads: DataThreads | null = null
-  #metrics: MetricsEndpoint | null = null
   readonly #shutdown = new ShutdownRequest()
   #unguard: () => void = () => {}
 
@@ -130,7 +129,7 @@ class Control {
   async #boot(): Promise<ServeInfo> {
     const { kernel } = this.#config
     const hasApi = this.#options.apiListener !== false
-    await assertPortsFree(kernel, hasApi)
+    if (hasApi) await assertPortFree(kernel.host, kernel.port, '--port')
     const { GatewayThread, loadPlugins } = await import('./boot.ts')
     const plugins = await loadPlugins(this.#config, this.#options.catalog)
     this.#thread = new GatewayThread(
@@ -148,11 +147,10 @@ class Control {
     this.#answerPlugins()
     await this.#thread.start()
     const port = hasApi ? await this.#listen(this.#thread) : null
-    if (kernel.metrics.enabled) await this.#openMetrics()
     await this.#thread.ready()
     return {
       url: port === null ? null : `http://${urlHost(kernel.host)}:${port}`,
-      metricsUrl: this.#metrics?.url ?? null,
+      listeners: this.#thread.listening,
       bootMs: performance.now(),
       plugins: plugins.map((plugin) => plugin.manifest.name),
     }
@@ -191,11 +189,6 @@ class Control {
     return [this.#thread?.collect() ?? [], ...((await this.#threads?.collect()) ?? [])]
   }
 
-  async #openMetrics(): Promise<void> {
-    const { openMetricsEndpoint } = await import('./metrics-endpoint.ts')
-    this.#metrics = await openMetricsEndpoint(this.#config.kernel, this.#log, () => this.#collect())
-  }
-
   async #drain(settleMs: number): Promise<void> {
     const { graceMs } = this.#shutdownTimes
     this.#log.info({ grace_ms: graceMs }, 'shutting down: running requests may finish')
@@ -207,17 +200,10 @@ class Control {
 
   async #stop(): Promise<void> {
     const left = (await this.#threads?.stop(STOP_LIMIT_MS)) ?? 0
-    this.#metrics?.server.close()
     await this.#thread?.stop()
     this.#unguard()
     if (left > 0) this.#log.error({ threads: left }, 'data threads that do not end keep the process alive')
   }
-}
-
-/** @throws BootError */
-async function assertPortsFree({ host, port, metrics }: KernelConfig, hasApi: boolean): Promise<void> {
-  if (hasApi) await assertPortFree(host, port, '--port')
-  if (metrics.enabled) await assertPortFree(metrics.host, metrics.port, '--metrics-port')
 }
 
 function urlHost(host: string): string {

@@ -1,7 +1,7 @@
 /**
  * What reading model output costs: plain text through every format in chunks as engines send them and at once, calls,
  * and hostile text of two lengths. CPU time on one thread. Run `npm run build`, then `node bench/micro/parsers.ts`;
- * `node --conditions=source bench/micro/parsers.ts` measures the sources.
+ * `node --conditions=weir-source bench/micro/parsers.ts` measures the sources.
  */
 import { parseArgs } from 'node:util'
 import { type Figure, verdict } from '../support/figure.ts'

@@ -1,7 +1,7 @@
 /**
  * What one choice of a worker costs from the model's name to the counted attempt, and to its release: every policy,
  * small and large fleets. CPU time on one thread without any network. Run `npm run build`, then `node bench/micro/pick.ts`;
- * `node --conditions=source bench/micro/pick.ts` measures the sources. `cache-aware.ts` measures policies by themselves.
+ * `node --conditions=weir-source bench/micro/pick.ts` measures the sources. `cache-aware.ts` measures policies by themselves.
  */
 import { parseArgs } from 'node:util'
 import { policyAdder, type Registry } from '../support/add-policies.ts'

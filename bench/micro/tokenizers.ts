@@ -1,7 +1,7 @@
 /**
  * What tokenizers cost: a chat of 4 KB with and without remembered segments, a large prompt beside a loop that must keep
  * turning, a token decoded, and the memory of a vocabulary. Run `npm run build`, then
- * `node bench/micro/tokenizers.ts [--source FOLDER]`; `node --conditions=source …` measures the sources. Without a
+ * `node bench/micro/tokenizers.ts [--source FOLDER]`; `node --conditions=weir-source …` measures the sources. Without a
  * folder, the sample tokenizer is measured.
  */
 import { parseArgs } from 'node:util'

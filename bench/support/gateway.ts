@@ -46,6 +46,7 @@ function configOf(port: number, { workerPorts, kernel, plugins, against }: Gatew
     plugins: {
       auth: { apiKey: BENCH_KEY },
       health: {},
+      ...(has('generations') && { generations: {} }),
       ...(has('http-workers') && { 'http-workers': {} }),
       openapi: {},
       ...(has('policies') && { policies: {} }),

@@ -6,18 +6,18 @@
  * the internal request into a line and lines into events. Retries, breakers, balancing, health checks and draining come
  * with the gateway.
  */
+
 import { connect } from 'node:net'
 import {
   defineErrors,
   definePlugin,
-  type EngineAdapter,
-  type GenerationRequest,
   type Transport,
   Type,
   UpstreamFailure,
   type UpstreamFailureKind,
   type WorkerControl,
 } from 'weir'
+import { type EngineAdapter, type GenerationRequest, Generations } from 'weir/contracts'
 
 const MODE = 'lines'
 
@@ -225,11 +225,12 @@ export default definePlugin({
     name: 'line-engine',
     version: '0.1.0',
     description: 'Workers that speak lines over TCP.',
+    uses: [Generations],
     config: Type.Object({}, { additionalProperties: false }),
   },
   register(host) {
     host.transport(transport)
     host.workerControl(control)
-    host.engine(engine)
+    host.use(Generations).addEngine(engine)
   },
 })

@@ -2,14 +2,9 @@
  * A front format of your own: POST /talk/:model with plain text, and the answer streams back as plain text. Reasoning
  * stands in brackets, tool calls on lines of their own. It works over every kind of worker that the gateway can reach.
  */
-import {
-  definePlugin,
-  type ErrorFormat,
-  type GenerationEvent,
-  type GenerationRequest,
-  type RequestContext,
-  Type,
-} from 'weir'
+
+import { definePlugin, type ErrorFormat, type RequestContext, Type } from 'weir'
+import { type GenerationEvent, type GenerationRequest, Generations } from 'weir/contracts'
 
 /** Errors in the words of this format: a line that begins with `!`. */
 const plainErrors: ErrorFormat = {
@@ -25,6 +20,7 @@ export default definePlugin({
     name: 'plain-talk',
     version: '0.1.0',
     description: 'Chats in plain text.',
+    uses: [Generations],
     config: Type.Object(
       { maxTokens: Type.Integer({ minimum: 1, default: 512, description: 'Longest answer, in tokens.' }) },
       { additionalProperties: false },
@@ -44,7 +40,7 @@ export default definePlugin({
         if (event.type === 'finished') reply.end('data: .\n\n')
         else if (words !== '' && !reply.write(toEvent(words))) generation.pause()
       }
-      const generation = host.generations.open(ctx, toRequest(ctx, config.maxTokens), {
+      const generation = host.use(Generations).open(ctx, toRequest(ctx, config.maxTokens), {
         stream: true,
         listener: { onEvent },
       })

@@ -95,7 +95,8 @@ class Pair {
       onOutcome: () => {},
       onTransition: (_: WorkerEntry, from: string, to: string) => this.transitions.push(`${from} ${to}`),
     }
-    this.threads = this.counters.map((view) => new Breakers(view, config, listener, () => this.nowMs))
+    this.threads = this.counters.map((view) => new Breakers(view, config, () => this.nowMs))
+    for (const breakers of this.threads) breakers.watch = listener
     this.counters[0].setStatus(this.worker.slot, 'ready')
   }
 

@@ -16,7 +16,9 @@ test.each([1, 2])('no more than %i probes run at a time, and every place is give
   const probes = new SharedArrayBuffer(16)
   const threads = Array.from({ length: THREADS }, (_, index) => {
     const workerData = { buffer, probes, thread: index + 1, rounds: 300_000, config }
-    return new Worker(new URL('./fixtures/breaker-thread.ts', import.meta.url), { workerData })
+    return new Worker(new URL('../../test/fixtures/threads/breaker-thread.ts', import.meta.url), {
+      workerData,
+    })
   })
   const entered = await Promise.all(threads.map(async (thread) => (await once(thread, 'message'))[0]))
   for (const count of entered) expect(count).toBeGreaterThan(0)
@@ -29,6 +31,6 @@ test.each([1, 2])('no more than %i probes run at a time, and every place is give
   for (let thread = 1; thread <= THREADS; thread++) {
     expect(layout.cells[layout.ofThread(thread, ThreadColumn.probes)]).toBe(0)
   }
-  const control = new Breakers(new Counters(buffer, 0), config, null, Date.now)
+  const control = new Breakers(new Counters(buffer, 0), config, Date.now)
   expect(['closed', 'open', 'half_open']).toContain(control.state(workerEntry({ slot: 0 })))
 })

@@ -7,6 +7,7 @@
  * an outcome counts only in the epoch of its choice: what began before a breaker opened says nothing about now.
  */
 import type { BreakerConfig } from '../config/breaker-config.ts'
+import type { BreakerWatch } from '../contracts/traffic.ts'
 import { WORKER_STATUS_CODE, type WorkerEntry } from '../contracts/worker.ts'
 import { CLOSED, epochOf, HALF_OPEN, MAX_RUN, OPEN, runOf, stateOf, toWord, withRun } from './breaker-word.ts'
 import type { Availability, Tier } from './compiled-table.ts'
@@ -14,14 +15,6 @@ import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
 import { hasPassed, ProbePlaces } from './probe-places.ts'
 import type { BreakerState } from './worker-balance.ts'
-
-/** Told of what this thread records and changes, for metrics. */
-export interface BreakerListener {
-  /** Those that are registered now. */
-  onWorkers(workers: readonly WorkerEntry[]): void
-  onOutcome(worker: WorkerEntry, isSuccess: boolean): void
-  onTransition(worker: WorkerEntry, from: BreakerState, to: BreakerState): void
-}
 
 /** What `enter` answers when the breaker holds the request back. */
 export const REFUSED = -1
@@ -34,7 +27,8 @@ const MAX_OPEN_MS = 0x7fff_ffff
 
 export class Breakers {
   private readonly config: BreakerConfig
-  private readonly listener: BreakerListener | null
+  /** Told of what this thread records and changes. */
+  watch: BreakerWatch | null = null
   private readonly now: () => number
   private readonly layout: CounterLayout
   private readonly cells: Int32Array
@@ -44,16 +38,10 @@ export class Breakers {
   private readonly probes: ProbePlaces
 
   /** @param now milliseconds, the same on all threads */
-  constructor(
-    counters: Counters,
-    config: BreakerConfig,
-    listener: BreakerListener | null,
-    now: () => number,
-  ) {
+  constructor(counters: Counters, config: BreakerConfig, now: () => number) {
     const { layout } = counters
     this.layout = layout
     this.config = config
-    this.listener = listener
     this.now = now
     this.cells = layout.cells
     this.statusAt = layout.shared(SharedColumn.status)
@@ -137,7 +125,7 @@ export class Breakers {
   }
 
   succeeded(worker: WorkerEntry, passage: number): void {
-    this.listener?.onOutcome(worker, true)
+    this.watch?.onOutcome(worker, true)
     if (!this.isOn(worker)) return
     const at = this.wordAt + worker.slot
     for (;;) {
@@ -157,7 +145,7 @@ export class Breakers {
   }
 
   failed(worker: WorkerEntry, passage: number): void {
-    this.listener?.onOutcome(worker, false)
+    this.watch?.onOutcome(worker, false)
     if (!this.isOn(worker)) return
     const at = this.wordAt + worker.slot
     for (;;) {
@@ -221,7 +209,7 @@ export class Breakers {
     const next = toWord(to, run, epochOf(word) + 1)
     if (Atomics.compareExchange(this.cells, this.wordAt + worker.slot, word, next) !== word) return false
     this.layout.bumpAvailability()
-    this.listener?.onTransition(worker, STATES[stateOf(word)], STATES[to])
+    this.watch?.onTransition(worker, STATES[stateOf(word)], STATES[to])
     return true
   }
 

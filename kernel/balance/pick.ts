@@ -6,6 +6,7 @@ import type { HookSignatures } from '../contracts/hook.ts'
 import type { PickLeg, PickRequest, Policy } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { RequestContext } from '../contracts/request.ts'
+import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { balanceErrors, retryAfter } from './balance-errors.ts'
@@ -19,9 +20,6 @@ import type { Attempt, PickOptions } from './worker-balance.ts'
 
 /** The `onPick` chain of the request's route, compiled at ready; null when nobody hooked. */
 export type OnPickResolver = (ctx: RequestContext) => HookSignatures['onPick'] | null
-
-/** Told of each choice: the model as it is counted, and the policy's wire name or `hook`. */
-export type SelectionListener = (worker: WorkerEntry, model: string, policy: string) => void
 
 const CHOSEN_BY_HOOK = Object.freeze({ policy: 'hook', choice: null })
 const NOT_TRIED: readonly number[] = Object.freeze([])
@@ -53,10 +51,11 @@ class CurrentRequest implements PickRequest {
 export interface PickerParts extends CandidateParts {
   readonly policies: ModelPolicies
   readonly onPick: OnPickResolver | null
-  readonly onSelected: SelectionListener | null
 }
 
 export class Picker {
+  /** Told of each choice. */
+  traffic: Pick<TrafficWatch, 'selected'> | null = null
   private table: CompiledTable
   private readonly parts: PickerParts
   private readonly candidates: Candidates
@@ -143,7 +142,7 @@ export class Picker {
   }
 
   private selected(worker: WorkerEntry, model: string, policy: string): void {
-    this.parts.onSelected?.(worker, model === '' ? UNKNOWN_MODEL : model, policy)
+    this.traffic?.selected(worker, model === '' ? UNKNOWN_MODEL : model, policy)
   }
 
   private noRoute(model: string, leg: PickLeg): GatewayError {

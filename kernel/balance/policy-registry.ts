@@ -1,8 +1,8 @@
 /** The policies by name: the plain one, and those that plugins add. */
 
-import { foldPolicyName, PLAIN_POLICY } from '../config/policy-names.ts'
 import type { Policy, PolicyFactory, PolicyOptions, PolicyOverlay, PolicyParts } from '../contracts/policy.ts'
 import { balanceErrors } from './balance-errors.ts'
+import { foldPolicyName, PLAIN_POLICY } from './policy-name.ts'
 import { RoundRobin } from './round-robin.ts'
 
 export interface RegisteredPolicy {

@@ -406,7 +406,10 @@ describe('each pick is told once', () => {
     const told: string[] = []
     balance = open({
       onPickHook: () => () => answer,
-      onSelected: (worker, model, policy) => told.push(`${worker.slot} ${model} ${policy}`),
+    })
+    balance.watch({
+      selected: (worker, model, policy) => told.push(`${worker.slot} ${model} ${policy}`),
+      breakers: { onWorkers() {}, onOutcome() {}, onTransition() {} },
     })
     register(
       workerEntry({ slot: 0, models: [{ id: 'm', aliases: ['a'] }], labels: { policy: 'round_robin' } }),

@@ -4,14 +4,15 @@ import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { PolicyParts, RandomSource } from '../contracts/policy.ts'
 import type { RequestContext } from '../contracts/request.ts'
+import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { EngineLoads, WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
-import { type BreakerListener, Breakers } from './breakers.ts'
+import { Breakers } from './breakers.ts'
 import { CompiledTable } from './compiled-table.ts'
 import { type AttemptBooks, CountedAttempt } from './counted-attempt.ts'
 import type { Counters } from './counters.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
 import { drawsPair } from './pairing.ts'
-import { type OnPickResolver, Picker, type SelectionListener } from './pick.ts'
+import { type OnPickResolver, Picker } from './pick.ts'
 import { PolicyRegistry } from './policy-registry.ts'
 import { SlotAllocator } from './slot-allocator.ts'
 import type { Attempt, BreakerState, PickOptions, WorkerBalance } from './worker-balance.ts'
@@ -35,10 +36,6 @@ export interface ThreadBalanceOptions extends PolicyNames {
   readonly shared: PolicyParts['shared']
   /** This thread's view of what engines report. */
   readonly loads: { readonly current: EngineLoads }
-  /** Told of each pick, for metrics. */
-  readonly onSelected?: SelectionListener | null
-  /** Told what this thread's breakers record and change, for metrics. */
-  readonly onBreaker?: BreakerListener | null
   /** Told when a worker names a policy that cannot be used. */
   readonly log?: Logger
   /** For tests that need the same draws each time. Default Math.random. */
@@ -59,14 +56,13 @@ export class ThreadBalance implements WorkerBalance {
   private readonly slots: SlotAllocator
   private readonly picker: Picker
   private readonly random: RandomSource
-  private readonly onBreaker: BreakerListener | null
   private table: CompiledTable
 
   constructor(options: ThreadBalanceOptions) {
     const { counters, metrics, shared, random = Math.random, now = Date.now } = options
     this.counters = counters
     this.random = random
-    this.breakers = new Breakers(counters, options.breaker, options.onBreaker ?? null, now)
+    this.breakers = new Breakers(counters, options.breaker, now)
     this.books = { counters, breakers: this.breakers }
     const { log } = options
     const parts = { metrics, shared, random, log }
@@ -74,8 +70,6 @@ export class ThreadBalance implements WorkerBalance {
     this.slots = new SlotAllocator(counters)
     this.table = new CompiledTable(options.table.current)
     this.policies.update(this.table, [])
-    this.onBreaker = options.onBreaker ?? null
-    this.onBreaker?.onWorkers(this.table.workers)
     this.picker = new Picker(this.table, {
       counters,
       breakers: this.breakers,
@@ -83,9 +77,15 @@ export class ThreadBalance implements WorkerBalance {
       loads: options.loads,
       now,
       onPick: options.onPickHook ?? null,
-      onSelected: options.onSelected ?? null,
     })
     options.table.onChange((next) => this.swapTable(next))
+  }
+
+  /** Tells of each pick, and of what this thread's breakers record and change. */
+  watch(traffic: Pick<TrafficWatch, 'breakers' | 'selected'>): void {
+    this.picker.traffic = traffic
+    this.breakers.watch = traffic.breakers
+    traffic.breakers.onWorkers(this.table.workers)
   }
 
   get workers(): readonly WorkerEntry[] {
@@ -198,6 +198,6 @@ export class ThreadBalance implements WorkerBalance {
       if (this.table.bySlot.get(slot)?.id !== id) leftSlots.push(slot)
     }
     this.policies.update(this.table, leftSlots)
-    this.onBreaker?.onWorkers(this.table.workers)
+    this.breakers.watch?.onWorkers(this.table.workers)
   }
 }

@@ -80,6 +80,8 @@ export interface WorkerBalance {
   inFlight(slot: number): number
   /** Circuit breaker of the worker in the row; `closed` where breakers are off or nobody has the row. */
   breakerState(slot: number): BreakerState
+  /** How often the worker in the row has failed, or as a half-open one succeeded, in a row. */
+  breakerRuns(slot: number): { readonly failures: number; readonly successes: number }
 
   /** Control only. Seen by every thread's next pick. */
   setStatus(slot: number, status: WorkerStatus): void

@@ -51,14 +51,6 @@ export const KernelConfigSchema = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
-    metrics: Type.Object(
-      {
-        enabled: Type.Boolean({ default: true }),
-        host: Type.String({ default: '127.0.0.1', description: 'Address of the Prometheus listener.' }),
-        port: port(29000, 'Port of the Prometheus listener; 0 takes any free one.'),
-      },
-      { default: {}, additionalProperties: false },
-    ),
     http: Type.Object(
       {
         maxBodyBytes: Type.Integer({

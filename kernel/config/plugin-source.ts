@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { isRecord } from './schema-node.ts'
+import { isRecord } from './is-record.ts'
 
 /** One plugin's section as loaded: its settings and, for a third party's plugin, `$path`. */
 export type PluginSection = Readonly<Record<string, unknown>>

@@ -88,7 +88,7 @@ export interface UpstreamLimits {
   readonly requestMs: number
 }
 
-/** One per connection mode; HTTP is built in, plugins register others. */
+/** One per connection mode, registered by a plugin. */
 export interface Transport {
   readonly mode: string
   /** Never calls the handler before it has returned. A handler must not throw. */

@@ -1,10 +1,12 @@
 /** What plugins see of the way to workers: relay an answer, collect one, or make a control call. */
+import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Call, CallHandler, OpenCall } from './call.ts'
+import type { SinkListener } from './reply-sink.ts'
 import type { RequestContext } from './request.ts'
-import type { HeaderList } from './transport.ts'
+import type { HeaderList, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 import type { WorkerControl } from './worker-control.ts'
-import type { WorkerReply } from './worker-reply.ts'
+import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
 export interface RelayOptions {
   /** As the client sent it; aliases are resolved here and rewritten in the body. Null takes any worker. Default: what the body says. */
@@ -19,16 +21,10 @@ export interface RelayOptions {
   readonly worker?: WorkerEntry
 }
 
-export interface WorkerCall {
-  readonly method: string
-  /** Appended to the worker's base URL. */
-  readonly path: string
-  readonly headers?: HeaderList
-  readonly body?: string | Buffer
-  /** For the whole call, in milliseconds. */
-  readonly timeoutMs: number
-  /** Longer bodies fail. Default 16 MiB. */
-  readonly maxBodyBytes?: number
+/** The relay of an answer whose call somebody else has opened; it is told what the call tells, from the head on. */
+export interface JoinedRelay extends CallHandler, SinkListener {
+  /** The client's bytes for one worker. @param model canonical */
+  requestFor(worker: WorkerEntry, model: string): UpstreamRequest
 }
 
 export interface Upstream {
@@ -37,6 +33,12 @@ export interface Upstream {
    * comes is told to the handler, never before this has returned. Never throws.
    */
   open(call: Call, handler: CallHandler): OpenCall
+  /** Canonical id of a model. @param model as a client named it; null for any */
+  canonicalModel(model: string | null): string
+  /** What a client is told of anything that went wrong on the way to workers; what has no name is a bug and is logged whole. */
+  toGatewayError(ctx: RequestContext, cause: unknown): GatewayError
+  /** Streams the answer of an open call to the client of the context. */
+  joinRelay(ctx: RequestContext, options: RelayOptions, call: OpenCall): JoinedRelay
   /** Who looks after workers of a connection mode, where a plugin does. @param mode as in `WorkerEntry.connectionMode` */
   controlOf(mode: string): WorkerControl | null
   /** Who looks after workers with URLs like this one, by its scheme. */
@@ -58,7 +60,7 @@ export interface Upstream {
    */
   collect(ctx: RequestContext, options: RelayOptions): Promise<WorkerReply>
   /**
-   * A call outside the hot path: probes, discovery, fan-outs. Any status resolves; transport trouble rejects with
+   * A call outside the hot path, for workers whose connection mode takes such calls. Any status resolves; transport trouble rejects with
    * UpstreamFailure, which a handler may leave uncaught: the client then gets the documented 502 or 504.
    */
   call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>

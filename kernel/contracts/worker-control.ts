@@ -5,8 +5,10 @@
  */
 import type { KvEventFeed } from './kv-events.ts'
 import type { Logger } from './log.ts'
+import type { RequestContext } from './request.ts'
+import type { HeaderList } from './transport.ts'
 import type { ModelCard, RuntimeType, WorkerEntry } from './worker.ts'
-import type { WorkerReply } from './worker-reply.ts'
+import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
 /** Whom a call goes to: a registered worker, or one that is about to be. */
 export type WorkerTarget = Pick<WorkerEntry, 'url' | 'apiKey'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
@@ -152,4 +154,24 @@ export interface WorkerControl {
   perform?(target: WorkerTarget, action: EngineAction, timeoutMs: number): Promise<string | null>
   /** What engines of this mode say of their KV caches, where they do. */
   readonly kvEvents?: KvEventFeed
+
+  /**
+   * One call outside the hot path, with the worker's key; any status resolves. Absent: workers of this mode take none.
+   * @throws UpstreamFailure
+   */
+  call?(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>
+  /**
+   * Writes the credentials for a worker that is a service of somebody else in that service's own way.
+   *
+   * @param mayPassOn true for a client's authorization that may reach workers: not one of the gateway's own keys
+   * @returns false when a bearer token will do; then nothing was written
+   */
+  writeCredentials?(
+    headers: HeaderList,
+    ctx: RequestContext,
+    worker: WorkerEntry,
+    mayPassOn: (authorization: string) => boolean,
+  ): boolean
+  /** At the end, after every plugin has stopped. */
+  close?(): void
 }

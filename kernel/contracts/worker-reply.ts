@@ -1,5 +1,17 @@
-/** What a call outside the hot path gets from a worker. */
+/** A call outside the hot path, and what it gets from a worker. */
 import type { HeaderList } from './transport.ts'
+
+export interface WorkerCall {
+  readonly method: string
+  /** Appended to the worker's base URL. */
+  readonly path: string
+  readonly headers?: HeaderList
+  readonly body?: string | Buffer
+  /** For the whole call, in milliseconds. */
+  readonly timeoutMs: number
+  /** Longer bodies fail. Default 16 MiB. */
+  readonly maxBodyBytes?: number
+}
 
 /** A whole answer of a worker. */
 export interface WorkerReply {

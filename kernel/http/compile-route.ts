@@ -2,8 +2,8 @@
 import type { AuthService } from '../contracts/auth.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
+import type { RouteWatch } from '../contracts/traffic.ts'
 import { apiErrorFormat } from '../errors/error-formats.ts'
-import type { RouteMetrics } from '../observe/http-metrics.ts'
 import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
 
 const DEFAULT_ID_PREFIX = 'req-'
@@ -12,7 +12,7 @@ export interface RouteParts {
   readonly hooks: RouteHooks
   /** Ignored for public routes. */
   readonly auth: AuthService | null
-  readonly metrics: RouteMetrics | null
+  readonly metrics: RouteWatch | null
 }
 
 /** @throws TypeError when a plugin's route has no error format */
@@ -37,7 +37,7 @@ function paramNameOf(segment: string): string[] {
 }
 
 /** Answers paths that no route has; every path looks the same in metrics. */
-export function unmatchedRoute(metrics: RouteMetrics | null): CompiledRoute {
+export function unmatchedRoute(metrics: RouteWatch | null): CompiledRoute {
   return compileRoute(
     {
       method: 'GET',

@@ -2,7 +2,7 @@
 import type { AuthService } from '../contracts/auth.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
-import type { RouteMetrics } from '../observe/http-metrics.ts'
+import type { RouteWatch } from '../contracts/traffic.ts'
 
 export interface CompiledRoute {
   readonly definition: RouteDefinition
@@ -14,7 +14,7 @@ export interface CompiledRoute {
   /** Null where no check is needed: public routes, and all routes when auth is off. */
   readonly auth: AuthService | null
   /** Null when metrics are off. */
-  readonly metrics: RouteMetrics | null
+  readonly metrics: RouteWatch | null
 }
 
 export const NO_HOOKS: RouteHooks = Object.freeze({

@@ -3,7 +3,7 @@ import type { AuthService } from '../contracts/auth.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketLimits, SocketMessage, SocketRouteDefinition } from '../contracts/socket.ts'
-import type { RouteMetrics } from '../observe/http-metrics.ts'
+import type { RouteWatch } from '../contracts/traffic.ts'
 import { compileRoute } from './compile-route.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 
@@ -28,7 +28,7 @@ export interface SocketParts {
   readonly hooks: RouteHooks
   readonly auth: AuthService | null
   /** Null when metrics are off. */
-  readonly metrics: { readonly upgrade: RouteMetrics; readonly message: RouteMetrics } | null
+  readonly metrics: { readonly upgrade: RouteWatch; readonly message: RouteWatch } | null
 }
 
 /** A message as the routes that hooks know: it has a body, as a POST has. */

@@ -5,7 +5,7 @@
  */
 import type { IncomingResponse } from '../contracts/hook.ts'
 import type { Reply } from '../contracts/request.ts'
-import { isToken } from '../upstream/http1/header-bytes.ts'
+import { isToken } from '../wire/header-syntax.ts'
 
 /** The gateway writes these itself: how a message is framed is not for plugins to say. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([

@@ -5,7 +5,7 @@
 import type { HttpRequest } from 'uWebSockets.js'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
-import { isFieldValue, isToken } from '../upstream/http1/header-bytes.ts'
+import { isFieldValue, isToken } from '../wire/header-syntax.ts'
 import { httpErrors } from './http-errors.ts'
 import { isUsableRequestId } from './request-id.ts'
 

@@ -6,8 +6,8 @@ import type { Identity } from '../contracts/auth.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Method } from '../contracts/route-facts.ts'
+import type { RouteWatch } from '../contracts/traffic.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
-import type { RouteMetrics } from '../observe/http-metrics.ts'
 import { readBody } from './body.ts'
 import { BodyPool } from './body-pool.ts'
 import { type ClientLimits, ClientWaits } from './client-waits.ts'
@@ -33,7 +33,7 @@ export interface HttpServerOptions {
   readonly routes: readonly CompiledRoute[]
   readonly sockets?: readonly CompiledSocket[]
   /** Where work without a client under a route's path is counted; null when metrics are off. Default: nowhere. */
-  readonly detachedMetrics?: (path: string) => RouteMetrics | null
+  readonly detachedMetrics?: (path: string) => RouteWatch | null
   /** Serves paths that no route has; made by `compileRoute`, so that it is counted like any other. */
   readonly unmatched: CompiledRoute
   readonly headerRules: HeaderRules

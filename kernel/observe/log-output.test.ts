@@ -24,7 +24,7 @@ for (let i = 1; i <= ${THREADS}; i += 1) {
 `
 
 test('lines of several threads arrive whole and complete, also when a thread exits right after', async () => {
-  const child = spawn(process.execPath, ['--conditions=source', '--no-warnings', '-e', PROGRAM], {
+  const child = spawn(process.execPath, ['--conditions=weir-source', '--no-warnings', '-e', PROGRAM], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const chunks: Buffer[] = []
@@ -47,7 +47,7 @@ import(${LOG_MODULE}).then(({ createAccessLogger }) => {
 `
 
 test('lines that find no room are dropped and counted; all others arrive', async () => {
-  const child = spawn(process.execPath, ['--conditions=source', '--no-warnings', '-e', FLOOD], {
+  const child = spawn(process.execPath, ['--conditions=weir-source', '--no-warnings', '-e', FLOOD], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
   const [dropped] = (await once(child, 'message')) as [number]

@@ -1,12 +1,10 @@
 /** The plugin contract: what a plugin is, and the host through which it reaches everything else. */
 import type { Static, TSchema } from 'typebox'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
-import type { ConfigFlag } from '../config/flags.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { BackgroundWork } from '../contracts/background.ts'
+import type { ConfigFlag } from '../contracts/config-flag.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
-import type { EngineAdapter } from '../contracts/generation.ts'
-import type { Generations } from '../contracts/generations.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
@@ -90,6 +88,8 @@ export interface ListenOptions {
   readonly routes: readonly RouteDefinition[]
   /** As `kernel.http.heartbeatMs`, which is the default. */
   readonly heartbeatMs?: number
+  /** One thread only listens on the port. */
+  readonly isAlone?: boolean
 }
 
 export interface Listener {
@@ -178,15 +178,11 @@ export interface Host {
   workerControl(control: WorkerControl): void
   /** Registers how prefill/decode pairs of one connection mode work together; only in `register`. */
   pairs(strategy: PairStrategy): void
-  /** Registers who speaks to workers of one kind in generations; only in `register`. */
-  engine(adapter: EngineAdapter): void
   /**
    * Runs work without a client as a request of its own; on data threads, from `ready` on.
    * @throws Error when the route is not declared, or this thread serves no requests
    */
   detached(work: DetachedWork): Detached
-  /** Generations: chat requests in the internal form, answered as events. */
-  readonly generations: Generations
   /** Opens a listener of the plugin's own; from `start` on. Closed by the host at stop. */
   listen(options: ListenOptions): Promise<Listener>
 

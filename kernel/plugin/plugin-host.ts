@@ -4,8 +4,6 @@ import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { BackgroundWork } from '../contracts/background.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
-import type { EngineAdapter } from '../contracts/generation.ts'
-import type { Generations } from '../contracts/generations.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
@@ -20,7 +18,6 @@ import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { WorkerControl } from '../contracts/worker-control.ts'
-import type { ThreadGenerations } from '../generate/thread-generations.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
 import { OwnTaskPool } from '../threads/task-pool.ts'
@@ -42,7 +39,6 @@ export interface HostParts {
   readonly balance: WorkerBalance
   readonly policies: PolicyRegistry
   readonly upstream: ThreadUpstream
-  readonly generations: ThreadGenerations
   readonly shared: SharedMemory
   readonly background: BackgroundWorks
   detach(work: DetachedWork): Detached
@@ -209,14 +205,6 @@ export class PluginHost implements Host {
 
   pairs(strategy: PairStrategy): void {
     this.#parts.upstream.addPairs(strategy)
-  }
-
-  engine(adapter: EngineAdapter): void {
-    this.#parts.generations.addEngine(adapter)
-  }
-
-  get generations(): Generations {
-    return this.#parts.generations
   }
 
   detached(work: DetachedWork): Detached {

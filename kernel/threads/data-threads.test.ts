@@ -1,12 +1,12 @@
 /** Data threads with real worker_threads: boot, commands, publications, deaths, replacement, metrics, stop. */
 import { afterEach, expect, test } from 'vitest'
+import type { Script } from '../../test/fixtures/threads/scripted-thread.ts'
 import { defineErrors } from '../errors/define-errors.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { createLogger } from '../observe/log.ts'
 import { mergeSnapshots } from '../observe/metrics-snapshot.ts'
 import { ControlLink } from './control-link.ts'
 import { DataThreads, type DataThreadsOptions } from './data-threads.ts'
-import type { Script } from './fixtures/scripted-thread.ts'
 import { SharedMemory } from './shared-memory.ts'
 
 const errors = defineErrors('threads-test', {
@@ -56,7 +56,7 @@ function setUp(options: Partial<DataThreadsOptions> = {}) {
   const threads = new DataThreads({
     link,
     log,
-    entry: new URL('./fixtures/scripted-thread.ts', import.meta.url),
+    entry: new URL('../../test/fixtures/threads/scripted-thread.ts', import.meta.url),
     count: 2,
     host: '127.0.0.1',
     port: 4321,
@@ -64,7 +64,7 @@ function setUp(options: Partial<DataThreadsOptions> = {}) {
     shared: new SharedMemory(),
     config: {},
     onExit: (index) => exits.push(index),
-    execArgv: ['--conditions=source', '--no-warnings'],
+    execArgv: ['--conditions=weir-source', '--no-warnings'],
     ...options,
   })
   open.push(threads)

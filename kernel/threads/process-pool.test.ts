@@ -1,11 +1,11 @@
 /** One pool for several threads: links joined by message channels, tasks on real threads. */
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
+import type { ScriptedTask } from '../../test/fixtures/threads/scripted-task.ts'
 import { type TaskPool, type TaskPoolOptions, TaskStop } from '../contracts/task-pool.ts'
 import { createLogger } from '../observe/log.ts'
 import { ControlLink } from './control-link.ts'
 import { DataLink } from './data-link.ts'
-import type { ScriptedTask } from './fixtures/scripted-task.ts'
 import type { LinkUpMessage } from './messages.ts'
 import { OwnTaskPool } from './task-pool.ts'
 
@@ -37,7 +37,7 @@ function open(options: Partial<TaskPoolOptions> = {}) {
   const control = new ControlLink({ log })
   const pool = control.processPool('p', 1, () => {
     return new OwnTaskPool({
-      file: new URL('./fixtures/scripted-task.ts', import.meta.url),
+      file: new URL('../../test/fixtures/threads/scripted-task.ts', import.meta.url),
       threads: 1,
       queueLimit: 10,
       workerData: { cell: new SharedArrayBuffer(4) },

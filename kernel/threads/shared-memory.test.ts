@@ -14,10 +14,10 @@ async function askOnThread(memory: SharedMemory, asks: readonly Ask[], canAsk = 
   const { port1, port2 } = new MessageChannel()
   memory.answer(port1)
   const workerData = { blocks: memory.blocks, port: canAsk ? port2 : null, asks }
-  const thread = new Worker(new URL('./fixtures/asking-thread.ts', import.meta.url), {
+  const thread = new Worker(new URL('../../test/fixtures/threads/asking-thread.ts', import.meta.url), {
     workerData,
     transferList: canAsk ? [port2] : [],
-    execArgv: ['--conditions=source', '--no-warnings'],
+    execArgv: ['--conditions=weir-source', '--no-warnings'],
   })
   const [answers] = await once(thread, 'message')
   port1.close()

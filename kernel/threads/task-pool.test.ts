@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
+import type { ScriptedTask } from '../../test/fixtures/threads/scripted-task.ts'
 import { type TaskPool, type TaskPoolOptions, TaskStop } from '../contracts/task-pool.ts'
-import type { ScriptedTask } from './fixtures/scripted-task.ts'
 import { OwnTaskPool } from './task-pool.ts'
 
 const pools: TaskPool[] = []
@@ -10,7 +10,7 @@ afterEach(async () => {
 
 function open(options: Partial<TaskPoolOptions> = {}): TaskPool {
   const pool = new OwnTaskPool({
-    file: new URL('./fixtures/scripted-task.ts', import.meta.url),
+    file: new URL('../../test/fixtures/threads/scripted-task.ts', import.meta.url),
     threads: 1,
     queueLimit: 10,
     workerData: { cell: new SharedArrayBuffer(4) },

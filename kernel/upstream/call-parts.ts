@@ -1,9 +1,9 @@
 /** What every call on its way to a worker uses: the parts of one thread, and what is worked out once per worker. */
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { Logger } from '../contracts/log.ts'
+import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { UpstreamLimits } from '../contracts/transport.ts'
 import type { WorkerEntry, WorkerHttpPool } from '../contracts/worker.ts'
-import type { CallMeters } from './call-meter.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
 import type { RetryRules } from './retry.ts'
 import type { Transports } from './transports.ts'
@@ -14,8 +14,8 @@ export interface CallParts {
   readonly transports: Transports
   readonly limits: WorkerLimits
   readonly retry: RetryRules
-  /** Null when metrics are off. */
-  readonly meters: CallMeters | null
+  /** Null when nobody watches; set before the first call. */
+  traffic: TrafficWatch | null
   readonly log: Logger
 }
 

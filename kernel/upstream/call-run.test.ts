@@ -87,11 +87,11 @@ class Stage {
         canonicalModel: (model: string) => model,
         pick: (_ctx: RelayContext, model: string, options?: PickOptions) => this.#pick(model, options),
       },
-      outgoing: new OutgoingHeaders([]),
+      outgoing: new OutgoingHeaders([], transports),
       transports,
       limits: new WorkerLimits(LIMITS),
       retry: new RetryRules(retry),
-      meters: null,
+      traffic: null,
       log: { debug() {}, warn() {} },
     } as unknown as CallParts
   }

@@ -6,6 +6,7 @@ import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
 import type { LegFault, PairHandler } from '../contracts/pair.ts'
+import type { CallWatch } from '../contracts/traffic.ts'
 import type {
   Exchange,
   HeaderList,
@@ -17,7 +18,6 @@ import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
-import type { CallMeter } from './call-meter.ts'
 import type { CallParts } from './call-parts.ts'
 import { NO_MORE, nextWaitMs } from './next-wait.ts'
 import { PairAttempt } from './pair-attempt.ts'
@@ -54,7 +54,7 @@ export class CallRun implements OpenCall, PairHandler {
   private isDiscarding = false
   /** The caller reads slowly: an exchange that begins meanwhile rests as well. */
   private isPaused = false
-  private meter: CallMeter | null = null
+  private meter: CallWatch | null = null
   private notes: AttemptNotes | null = null
 
   /** @param model canonical */
@@ -123,13 +123,13 @@ export class CallRun implements OpenCall, PairHandler {
 
   /** Once per call, when it is known where it goes. */
   private startMeter(worker: WorkerEntry): void {
-    const { meters } = this.parts
-    if (meters === null || this.meter !== null) return
-    this.meter = meters.start(worker, this.model, this.endpoint, this.call.stream, this.startedAtMs)
+    const { traffic } = this.parts
+    if (traffic === null || this.meter !== null) return
+    this.meter = traffic.call(worker, this.model, this.endpoint, this.call.stream, this.startedAtMs)
   }
 
   private countUnrouted(error: unknown): void {
-    this.parts.meters?.unrouted(error, this.model, this.endpoint, this.call.stream)
+    this.parts.traffic?.unrouted(error, this.model, this.endpoint, this.call.stream)
   }
 
   private get endpoint(): string {
@@ -281,7 +281,7 @@ export class CallRun implements OpenCall, PairHandler {
     const waitMs = nextWaitMs(parts, { worker, headers, number: this.attemptCount, usedMs })
     const workerType = worker === null ? 'regular' : worker.workerType
     if (waitMs === NO_MORE) {
-      if (this.attemptCount > 1) parts.meters?.retries.onExhausted(workerType, endpoint)
+      if (this.attemptCount > 1) parts.traffic?.exhausted(workerType, endpoint)
       return false
     }
     parts.log.debug(
@@ -295,7 +295,7 @@ export class CallRun implements OpenCall, PairHandler {
     )
     this.retries ??= { excluded: [], timer: null }
     this.retries.timer = setTimeout(() => {
-      parts.meters?.retries.onRetry(workerType, endpoint, this.attemptCount + 1, waitMs)
+      parts.traffic?.retried(workerType, endpoint, this.attemptCount + 1, waitMs)
       this.tryAgain()
     }, waitMs)
     return true

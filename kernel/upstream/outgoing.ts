@@ -3,7 +3,7 @@ import type { AuthService } from '../contracts/auth.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { addVendorHeaders, wantsApiKey } from './vendor-headers.ts'
+import type { Transports } from './transports.ts'
 
 /** Which of the headers that are not simply copied may reach workers: worked out once. */
 export class OutgoingHeaders {
@@ -11,9 +11,13 @@ export class OutgoingHeaders {
   auth: AuthService | null = null
   readonly #sendsRequestId: boolean
   readonly #sendsAuthorization: boolean
+  readonly #transports: Transports
+  readonly #mayPassOn = (authorization: string): boolean =>
+    this.#sendsAuthorization && !this.auth?.isGatewayKey(authorization)
 
   /** @param forwardHeaders the setting `kernel.upstream.forwardHeaders` */
-  constructor(forwardHeaders: readonly string[]) {
+  constructor(forwardHeaders: readonly string[], transports: Transports) {
+    this.#transports = transports
     const names = forwardHeaders.map((name) => name.toLowerCase())
     this.#sendsRequestId = names.includes('x-request-id')
     this.#sendsAuthorization = names.includes('authorization')
@@ -27,10 +31,7 @@ export class OutgoingHeaders {
     const headers = ctx.forwardedHeaders.slice()
     headers.push('content-type', 'application/json')
     if (this.#sendsRequestId) headers.push('x-request-id', ctx.requestId)
-    if (worker.isExternal && wantsApiKey(worker)) {
-      addVendorHeaders(headers, ctx, worker, this.auth, this.#sendsAuthorization)
-      return headers
-    }
+    if (worker.isExternal && this.#writeOwnWay(headers, ctx, worker)) return headers
     if (worker.apiKey !== null) {
       headers.push('authorization', `Bearer ${worker.apiKey}`)
       return headers
@@ -39,5 +40,10 @@ export class OutgoingHeaders {
     const own = ctx.header('authorization')
     if (own !== undefined && !this.auth?.isGatewayKey(own)) headers.push('authorization', own)
     return headers
+  }
+
+  #writeOwnWay(headers: HeaderList, ctx: RelayContext, worker: WorkerEntry): boolean {
+    const control = this.#transports.controlOf(worker.connectionMode)
+    return control?.writeCredentials?.(headers, ctx, worker, this.#mayPassOn) ?? false
   }
 }

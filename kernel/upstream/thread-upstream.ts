@@ -6,18 +6,16 @@ import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { TrafficWatch } from '../contracts/traffic.ts'
 import { type HeaderList, type Transport, UpstreamFailure } from '../contracts/transport.ts'
-import type { RelayOptions, Upstream, WorkerCall } from '../contracts/upstream.ts'
+import type { RelayOptions, Upstream } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { WorkerControl } from '../contracts/worker-control.ts'
-import type { WorkerReply } from '../contracts/worker-reply.ts'
+import type { WorkerCall, WorkerReply } from '../contracts/worker-reply.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import type { CallMeters } from './call-meter.ts'
 import { type CallParts, WorkerLimits } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { CollectedRequest, collect } from './collect.ts'
-import { CONTROL_POOL, callWorker } from './control-call.ts'
-import { HttpTransport } from './http-transport.ts'
 import { OutgoingHeaders } from './outgoing.ts'
 import { ANY_MODEL, Relay } from './relay.ts'
 import { RetryRules } from './retry.ts'
@@ -29,25 +27,22 @@ export interface ThreadUpstreamOptions {
   readonly config: KernelConfig['upstream']
   readonly retry: KernelConfig['retry']
   readonly log: Logger
-  /** Null when metrics are off. */
-  readonly meters: CallMeters | null
 }
 
 export class ThreadUpstream implements Upstream {
   readonly balance: WorkerBalance
   readonly #parts: CallParts
-  /** For control calls: probes must not wait behind, or share connections with, the traffic. */
-  readonly #control = new HttpTransport(CONTROL_POOL)
 
-  constructor({ balance, config, retry, log, meters }: ThreadUpstreamOptions) {
+  constructor({ balance, config, retry, log }: ThreadUpstreamOptions) {
     this.balance = balance
+    const transports = new Transports()
     this.#parts = {
       balance,
-      outgoing: new OutgoingHeaders(config.forwardHeaders),
-      transports: new Transports(),
+      outgoing: new OutgoingHeaders(config.forwardHeaders, transports),
+      transports,
       limits: new WorkerLimits(config),
       retry: new RetryRules(retry),
-      meters,
+      traffic: null,
       log,
     }
   }
@@ -55,6 +50,11 @@ export class ThreadUpstream implements Upstream {
   /** Set once the auth plugin is known; null when there is none. */
   set auth(auth: AuthService | null) {
     this.#parts.outgoing.auth = auth
+  }
+
+  /** Set once the plugin that watches is known; null when there is none. */
+  set traffic(traffic: TrafficWatch | null) {
+    this.#parts.traffic = traffic
   }
 
   /** One transport per connection mode. */
@@ -84,12 +84,10 @@ export class ThreadUpstream implements Upstream {
 
   onWorkersChanged(workers: readonly WorkerEntry[]): void {
     for (const transport of this.#parts.transports.all()) transport.onWorkersChanged(workers)
-    this.#control.forgetUnconnected()
   }
 
   close(): void {
-    for (const transport of this.#parts.transports.all()) transport.close()
-    this.#control.close()
+    this.#parts.transports.close()
   }
 
   relay(ctx: RelayContext, options: RelayOptions): void {
@@ -110,12 +108,10 @@ export class ThreadUpstream implements Upstream {
     return this.#parts.outgoing.of(ctx, worker)
   }
 
-  /** The relay of an answer whose call somebody else has opened. */
   joinRelay(ctx: RelayContext, options: RelayOptions, call: OpenCall): Relay {
     return Relay.join(ctx, options, this.#parts, call)
   }
 
-  /** What a client is told of anything that went wrong on the way to workers; what has no name is a bug and is logged whole. */
   toGatewayError(ctx: RelayContext, cause: unknown): GatewayError {
     if (cause instanceof GatewayError) return cause
     if (cause instanceof UpstreamFailure) return toUpstreamError(cause, cause.responseStarted)
@@ -126,7 +122,6 @@ export class ThreadUpstream implements Upstream {
     return upstreamErrors.upstream_internal_error.with({ cause })
   }
 
-  /** @param model as a client named it; null for any */
   canonicalModel(model: string | null): string {
     return this.balance.canonicalModel(model ?? ANY_MODEL)
   }
@@ -136,6 +131,6 @@ export class ThreadUpstream implements Upstream {
   }
 
   call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply> {
-    return callWorker(this.#control, worker, call)
+    return this.#parts.transports.call(worker, call)
   }
 }

@@ -3,6 +3,7 @@ import type { PairStrategy } from '../contracts/pair.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { WorkerControl } from '../contracts/worker-control.ts'
+import type { WorkerCall, WorkerReply } from '../contracts/worker-reply.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 
 export class Transports {
@@ -64,7 +65,20 @@ export class Transports {
     return strategy
   }
 
+  /** @throws unsupported_connection_mode (501) */
+  call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply> {
+    const control = this.controlFor(worker.url)
+    if (control?.call !== undefined) return control.call(worker, call)
+    const mode = control?.mode ?? worker.url.slice(0, Math.max(0, worker.url.indexOf('://')))
+    return Promise.reject(upstreamErrors.unsupported_connection_mode(mode))
+  }
+
   all(): Iterable<Transport> {
     return this.#byMode.values()
+  }
+
+  close(): void {
+    for (const transport of this.#byMode.values()) transport.close()
+    for (const control of this.#controlByMode.values()) control.close?.()
   }
 }

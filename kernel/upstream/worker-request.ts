@@ -3,7 +3,6 @@ import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { UpstreamRequest } from '../contracts/transport.ts'
 import type { RelayOptions } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { withMembers } from '../wire/json-members.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
 import { withModel } from './rewrite-model.ts'
 
@@ -25,11 +24,6 @@ export function toWorkerRequest(
     method: options.method ?? 'POST',
     path: options.path,
     headers: outgoing.of(ctx, worker),
-    body: worker.dataParallel === null ? body : withRank(body, worker.dataParallel.rank),
+    body,
   }
-}
-
-/** One engine serves all ranks at one URL: the body says which one is meant. @source routing facts 2.4 */
-function withRank(body: Buffer, rank: number): Buffer {
-  return withMembers(body, new Map([['data_parallel_rank', String(rank)]])) ?? body
 }

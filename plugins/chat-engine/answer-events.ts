@@ -1,5 +1,5 @@
 /** Turns what a chat worker says, chunk by chunk or at once, into the events of a generation. @hot */
-import type { EngineAttempt, EngineSink, GenerationUsage } from '#kernel'
+import type { EngineAttempt, EngineSink, GenerationUsage } from '#contracts'
 import { isObject, type WireAnswer, type WireChoice } from './chat-chunk.ts'
 import { ChoiceEvents } from './choice-events.ts'
 

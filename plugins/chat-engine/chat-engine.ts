@@ -1,5 +1,5 @@
 /** The engine adapter of HTTP workers that take chat completions. @hot */
-import type { EngineAdapter, EngineReader } from '#kernel'
+import type { EngineAdapter, EngineReader } from '#contracts'
 import { isPlainEventStream } from '#kernel'
 import { ChatStreamReader } from './chat-stream-reader.ts'
 import type { ChatEngineConfig } from './config.ts'

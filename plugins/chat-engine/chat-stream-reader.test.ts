@@ -1,7 +1,8 @@
 /** Chunks of chat workers as events: every kind of delta, every habit of engines, any cut of the bytes. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
+import type { EngineAttempt, GenerationEvent } from '#contracts'
+import type { GatewayError } from '#kernel'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import { ChatStreamReader } from './chat-stream-reader.ts'
 import { WholeAnswerReader } from './whole-answer-reader.ts'

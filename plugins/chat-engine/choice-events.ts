@@ -1,5 +1,5 @@
 /** One choice of a chat answer: its deltas as events, its tool calls told apart however the engine numbers them. @hot */
-import type { EngineSink, FinishReason } from '#kernel'
+import type { EngineSink, FinishReason } from '#contracts'
 import { isObject, type WireChoice, type WireDelta } from './chat-chunk.ts'
 import { readLogprobs } from './logprobs.ts'
 import { ToolCallEvents } from './tool-call-events.ts'

@@ -1,4 +1,5 @@
 /** Generations over HTTP workers that speak chat completions: the internal request to a chat body, chunks to events. */
+import { Generations } from '#contracts'
 import { definePlugin } from '#kernel'
 import { chatEngine } from './chat-engine.ts'
 import { chatEngineConfig } from './config.ts'
@@ -8,9 +9,10 @@ export default definePlugin({
     name: 'chat-engine',
     version: '0.1.0',
     description: 'Generations over HTTP workers that speak chat completions',
+    uses: [Generations],
     config: chatEngineConfig,
   },
   register(host, config) {
-    host.engine(chatEngine(config))
+    host.use(Generations).addEngine(chatEngine(config))
   },
 })

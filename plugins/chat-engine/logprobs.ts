@@ -1,5 +1,5 @@
 /** Log probabilities of a chat or completions choice in the internal form. @source routes facts 10.4, 11 */
-import type { TokenLogprob } from '#kernel'
+import type { TokenLogprob } from '#contracts'
 import { isObject } from './chat-chunk.ts'
 
 /** Null when nothing can be read. */

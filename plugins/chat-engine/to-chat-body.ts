@@ -9,8 +9,8 @@ import type {
   ReasoningWish,
   Sampling,
   ToolChoice,
-  WorkerEntry,
-} from '#kernel'
+} from '#contracts'
+import type { WorkerEntry } from '#kernel'
 
 type Json = Record<string, unknown>
 

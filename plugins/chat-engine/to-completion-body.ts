@@ -1,5 +1,5 @@
 /** The internal request as a completions body: for prompts that are text or token ids already. */
-import type { EngineAttempt } from '#kernel'
+import type { EngineAttempt } from '#contracts'
 import { addCarried, toConstraint, toSampling } from './to-chat-body.ts'
 
 /** @source routes facts 11 */

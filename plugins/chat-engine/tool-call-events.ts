@@ -5,7 +5,7 @@
  * @source responses facts 3.8; messages facts 9.3
  */
 import { randomBytes } from 'node:crypto'
-import type { EngineSink } from '#kernel'
+import type { EngineSink } from '#contracts'
 import { isObject, type WireToolCall } from './chat-chunk.ts'
 import { isJsonText, toJsonText } from './json-text.ts'
 

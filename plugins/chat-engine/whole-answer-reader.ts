@@ -1,5 +1,5 @@
 /** A chat answer that comes whole: one JSON body, told as the events of a short stream. */
-import { BodyExcerpt, type EngineAttempt, type EngineReader, type EngineSink } from '#kernel'
+import { BodyExcerpt, type EngineAttempt, type EngineReader, type EngineSink } from '#contracts'
 import { AnswerEvents } from './answer-events.ts'
 import { readChunk } from './chat-chunk.ts'
 import { chatEngineErrors } from './errors.ts'

@@ -1,7 +1,7 @@
 /** Options made of the table of flags, and the configuration made of the options. */
 import { type Command, Option } from 'commander'
-import type { ConfigFlag } from '../../kernel/config/flags.ts'
-import type { LoadedConfig } from '../../kernel/config/load.ts'
+import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
+import type { ConfigFlag } from '../../kernel/contracts/config-flag.ts'
 import { findFlags, readSources } from './plugin-flags.ts'
 
 /** Adds one option for each row of a table. */
@@ -57,8 +57,8 @@ export function valuesOf(command: Command, table: readonly ConfigFlag[]): Record
  */
 export async function loadFromOptions(command: Command, file?: string): Promise<LoadedConfig> {
   const [{ loadConfig }, { readFlags }, { pluginSchemas }] = await Promise.all([
-    import('../../kernel/config/load.ts'),
-    import('../../kernel/config/settings.ts'),
+    import('./configuration/load.ts'),
+    import('./configuration/settings.ts'),
     import('./plugin-schemas.ts'),
   ])
   const { config, plugin, without } = command.opts<{

@@ -1,9 +1,9 @@
 /** `weir config`: checks and shows the configuration without starting anything. */
 import type { Command } from 'commander'
-import { ConfigError } from '../../kernel/config/config-error.ts'
 import { GatewayError } from '../../kernel/errors/gateway-error.ts'
 import { BootError } from '../../kernel/plugin/plugin-errors.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
+import { ConfigError } from './configuration/config-error.ts'
 
 const EXAMPLES = `
 Examples:
@@ -52,8 +52,8 @@ async function checkFile(command: Command, file: string): Promise<void> {
 
 async function showConfig(command: Command, file: string | undefined, asJson: boolean): Promise<void> {
   const [{ maskSecrets }, { renderYaml }, { pluginSchemas }] = await Promise.all([
-    import('../../kernel/config/mask.ts'),
-    import('../../kernel/config/config-source.ts'),
+    import('./configuration/mask.ts'),
+    import('./configuration/config-source.ts'),
     import('./plugin-schemas.ts'),
   ])
   const config = await loadFromOptions(command, file)

@@ -1,7 +1,7 @@
 /** Everything of a boot that opens nothing: plugins register, routes and hooks are compiled, the policy is looked up. */
 import { createCounters } from '../../kernel/balance/counters.ts'
 import { GatewayThread, loadPlugins } from '../../kernel/boot.ts'
-import type { LoadedConfig } from '../../kernel/config/load.ts'
+import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { createLogger } from '../../kernel/observe/log.ts'
 import { ControlLink } from '../../kernel/threads/control-link.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'

@@ -1,11 +1,11 @@
 /** Manifests of the plugins that a configuration file or `--plugin` brings along. */
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { parseSource } from '../../kernel/config/config-source.ts'
-import { toSection } from '../../kernel/config/draft.ts'
 import { importPlugin, type PluginSection, resolvePluginSource } from '../../kernel/config/plugin-source.ts'
 import type { Plugin, PluginManifest } from '../../kernel/plugin/define-plugin.ts'
 import { catalog } from '../catalog.ts'
+import { parseSource } from './configuration/config-source.ts'
+import { toSection } from './configuration/draft.ts'
 
 /** Those that can be found and imported. */
 export async function findForeignManifests(

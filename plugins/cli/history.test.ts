@@ -15,7 +15,7 @@ const dir = mkdtempSync(join(tmpdir(), 'weir-history-'))
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
 async function weir(...args: readonly string[]) {
-  const child: ChildProcess = spawn(process.execPath, ['--conditions=source', CLI, 'history', ...args], {
+  const child: ChildProcess = spawn(process.execPath, ['--conditions=weir-source', CLI, 'history', ...args], {
     env: { PATH: process.env.PATH ?? '' },
     cwd: dir,
     stdio: ['ignore', 'pipe', 'pipe'],

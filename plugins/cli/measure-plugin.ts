@@ -1,10 +1,10 @@
 /** Imports and registers one plugin in this fresh process and reports what that cost. Run by `weir plugins` only. */
 import { performance } from 'node:perf_hooks'
 import { KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
-import { resolvePluginConfig } from '../../kernel/config/plugin-config.ts'
 import { importPlugin, type PluginSection } from '../../kernel/config/plugin-source.ts'
 import type { Host, Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { catalog } from '../catalog.ts'
+import { resolvePluginConfig } from './configuration/plugin-config.ts'
 
 /** What importing and registering one plugin added to a process that had loaded the kernel's door. */
 export interface PluginCost {

@@ -1,6 +1,6 @@
 /** Opens the store that a configuration keeps history in, as the gateway would. */
-import type { StoreService } from '#kernel'
-import type { LoadedConfig } from '../../kernel/config/load.ts'
+import type { StoreService } from '#contracts'
+import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import type { HistoryConfig } from '../history/config.ts'
 import type { PostgresConfig } from '../postgres/config.ts'
 import { CliError } from './cli-error.ts'
@@ -38,7 +38,7 @@ export async function openHistoryStore(
 async function historyConfigOf(section: object | undefined): Promise<HistoryConfig> {
   if (section !== undefined) return section as HistoryConfig
   const [{ checkSection }, { historyConfig }] = await Promise.all([
-    import('../../kernel/config/check-section.ts'),
+    import('./configuration/check-section.ts'),
     import('../history/config.ts'),
   ])
   return checkSection(historyConfig, {}, []).value as HistoryConfig

@@ -1,9 +1,9 @@
 /** Flags of plugins reach the command line and the environment, and land where their rows say. */
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { loadConfig } from '../../kernel/config/load.ts'
-import { readFlags } from '../../kernel/config/settings.ts'
 import { catalog } from '../catalog.ts'
+import { loadConfig } from './configuration/load.ts'
+import { readFlags } from './configuration/settings.ts'
 import { CATALOG_FLAGS, findFlags, readSources } from './plugin-flags.ts'
 import { pluginSchemas } from './plugin-schemas.ts'
 

@@ -1,15 +1,19 @@
 /** The flags there are: the kernel's, those of the catalog's plugins, and those of plugins that a command line brings. */
-import { CONFIG_FLAGS, type ConfigFlag } from '../../kernel/config/flags.ts'
+
+import type { ConfigFlag } from '../../kernel/contracts/config-flag.ts'
 import { authFlags } from '../auth/flags.ts'
 import { limitsFlags } from '../limits/flags.ts'
+import { metricsFlags } from '../metrics/flags.ts'
 import { policiesFlags } from '../policies/flags.ts'
 import { proxyFlags } from '../proxy/flags.ts'
 import { storageFlags } from '../storage/flags.ts'
 import { workersFlags } from '../workers/flags.ts'
+import { CONFIG_FLAGS } from './configuration/flags.ts'
 
 /** Listed here too, so that `--help` and every start need not import plugins that nobody enables. */
 export const CATALOG_FLAGS: readonly ConfigFlag[] = [
   ...CONFIG_FLAGS,
+  ...metricsFlags,
   ...policiesFlags,
   ...workersFlags,
   ...authFlags,

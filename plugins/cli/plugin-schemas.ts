@@ -1,8 +1,9 @@
 /** Schemas of plugins, from the manifests of those that a configuration names; the others are never imported. */
-import type { PluginSchemas } from '../../kernel/config/plugin-facts.ts'
+
 import { importPlugin } from '../../kernel/config/plugin-source.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { catalog } from '../catalog.ts'
+import type { PluginSchemas } from './configuration/plugin-facts.ts'
 
 export const pluginSchemas: PluginSchemas = {
   names: Object.keys(catalog),

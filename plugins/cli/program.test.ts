@@ -19,7 +19,7 @@ afterAll(() => rmSync(dir, { recursive: true }))
 
 /** Runs the real command in a process of its own, with nothing of this one's environment. */
 async function weir(args: readonly string[], env: Record<string, string> = {}) {
-  const child: ChildProcess = spawn(process.execPath, ['--conditions=source', CLI, ...args], {
+  const child: ChildProcess = spawn(process.execPath, ['--conditions=weir-source', CLI, ...args], {
     env: { PATH: process.env.PATH ?? '', ...env },
     cwd: dir,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -106,7 +106,7 @@ describe('weir config', () => {
     expect(code).toBe(0)
     expect(out).not.toContain('hunter')
     const shown = JSON.parse(out)
-    expect(shown.kernel).toMatchObject({ port: 3, log: { level: 'warn' }, metrics: { port: 29000 } })
+    expect(shown.kernel).toMatchObject({ port: 3, log: { level: 'warn' } })
     expect(shown.plugins.auth).toMatchObject({ apiKey: '***', tenantKeys: ['***'] })
   })
 
@@ -163,7 +163,7 @@ describe('a port that is taken', () => {
 
 describe('weir sim', () => {
   test('ends soon after SIGTERM', async () => {
-    const child = spawn(process.execPath, ['--conditions=source', CLI, 'sim', '--port', '0'], {
+    const child = spawn(process.execPath, ['--conditions=weir-source', CLI, 'sim', '--port', '0'], {
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     const exit = once(child, 'exit')

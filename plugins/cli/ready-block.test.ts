@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
-import { type LoadedConfig, loadConfig } from '../../kernel/config/load.ts'
+import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
+import { loadConfig } from './configuration/load.ts'
 import { pluginSchemas } from './plugin-schemas.ts'
 import { exposureWarning, isLoopback, quickStart, readyBlock } from './ready-block.ts'
 
@@ -9,7 +10,7 @@ function load(config: object): Promise<LoadedConfig> {
 }
 
 const URL_ = 'http://127.0.0.1:30000'
-const info = { url: URL_, metricsUrl: null, bootMs: 12.4, plugins: ['auth', 'sim'] }
+const info = { url: URL_, listeners: [], bootMs: 12.4, plugins: ['auth', 'sim'] }
 
 describe('readyBlock', () => {
   test('says where the gateway listens and what is on', async () => {

@@ -1,14 +1,15 @@
 /** What `weir serve` says once it runs: where it listens, and with `--quick-start` how to talk to it. */
-import type { LoadedConfig } from '../../kernel/config/load.ts'
+import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import type { ServeInfo } from '../../kernel/serve.ts'
 
 export function readyBlock(config: LoadedConfig, info: ServeInfo, version: string): string {
   const { threads } = config.kernel
   const serving = threads === 0 ? 'on the main thread' : `on ${threads} thread${threads === 1 ? '' : 's'}`
+  const metricsUrl = info.listeners.find(({ plugin }) => plugin === 'metrics')?.url
   const lines = [
     `Weir ${version} is ready after ${Math.round(info.bootMs)} ms, serving ${serving}`,
     `  API      ${info.url ?? 'off'}`,
-    `  metrics  ${info.metricsUrl ?? 'off'}`,
+    `  metrics  ${metricsUrl === undefined ? 'off' : `${metricsUrl}/metrics`}`,
     `  plugins  ${info.plugins.join(', ')}`,
   ]
   if (config.plugins.workers !== undefined) lines.push(`  workers  ${workersLine(config, info)}`)

@@ -1,5 +1,5 @@
 /** Hands a configuration to the kernel, with this installation's plugins. */
-import type { LoadedConfig } from '../../kernel/config/load.ts'
+import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { type ServeInfo, serve } from '../../kernel/serve.ts'
 import { catalog } from '../catalog.ts'
 

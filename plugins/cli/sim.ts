@@ -1,6 +1,6 @@
 /** `weir sim`: runs the simulated engine alone, without a gateway around it. */
 import type { Command } from 'commander'
-import type { ConfigFlag } from '../../kernel/config/flags.ts'
+import type { ConfigFlag } from '../../kernel/contracts/config-flag.ts'
 import { addFlags, valuesOf } from './config-options.ts'
 
 const setting = (name: string) => ['plugins', 'sim', name]
@@ -157,7 +157,6 @@ const BASE = {
     auth: 'off',
     threads: 0,
     log: { access: false },
-    metrics: { enabled: false },
     // No balancer watches a simulated engine: it ends at once.
     shutdown: { settleMs: 0 },
   },
@@ -181,8 +180,8 @@ export function defineSim(command: Command): void {
 
 async function runSim(command: Command): Promise<void> {
   const [{ loadConfig }, { readFlags }, { pluginSchemas }] = await Promise.all([
-    import('../../kernel/config/load.ts'),
-    import('../../kernel/config/settings.ts'),
+    import('./configuration/load.ts'),
+    import('./configuration/settings.ts'),
     import('./plugin-schemas.ts'),
   ])
   const overrides = readFlags(valuesOf(command, SIM_FLAGS), SIM_FLAGS)

@@ -1,5 +1,5 @@
 /** Adds items under ids that are new: one that a client chose and somebody has already is replaced. */
-import type { HistoryService, ItemProblem, NewItem } from '#kernel'
+import type { HistoryService, ItemProblem, NewItem } from '#contracts'
 import { conversationErrors } from './errors.ts'
 import { newItemId } from './read-items.ts'
 

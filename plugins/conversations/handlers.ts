@@ -1,5 +1,6 @@
 /** What the conversation routes do, request by request. */
-import { type Conversation, type RequestContext, uuidV7Hex } from '#kernel'
+import { type Conversation, uuidV7Hex } from '#contracts'
+import type { RequestContext } from '#kernel'
 import { addItems, type Conversations, isProblem, toError } from './add-items.ts'
 import { conversationErrors } from './errors.ts'
 import { readItems } from './read-items.ts'

@@ -1,5 +1,6 @@
 /** The conversations plugin: items that outlive single responses, kept by history. */
-import { definePlugin, History } from '#kernel'
+import { History } from '#contracts'
+import { definePlugin } from '#kernel'
 import { conversationsConfig } from './config.ts'
 import { conversationRoutes } from './routes.ts'
 

@@ -1,6 +1,6 @@
 /** Items that a client adds: checked, every one, before any is kept, and brought into the form that history has. */
-import type { NewItem } from '#kernel'
-import { uuidV7Hex } from '#kernel'
+import type { NewItem } from '#contracts'
+import { uuidV7Hex } from '#contracts'
 import { conversationErrors } from './errors.ts'
 import { readContent } from './read-content.ts'
 

@@ -1,5 +1,5 @@
 /** The query of a listing: how many, in which order, after what, and what to include. @source responses facts 1.2, 5.6 */
-import type { PageOptions } from '#kernel'
+import type { PageOptions } from '#contracts'
 import { conversationErrors, shown } from './errors.ts'
 
 /** @source API spec 4.2 */

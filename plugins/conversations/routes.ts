@@ -1,5 +1,6 @@
 /** The conversation routes. @source API spec 4.2 */
-import { apiErrorFormat, type HistoryService, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import type { HistoryService } from '#contracts'
+import { apiErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import type { Conversations } from './add-items.ts'
 import * as handlers from './handlers.ts'
 import {

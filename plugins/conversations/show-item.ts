@@ -1,5 +1,5 @@
 /** An item as clients see it: kept whole, shown without what they did not ask to be included. @source responses facts 2.5 */
-import type { ConversationItem } from '#kernel'
+import type { ConversationItem } from '#contracts'
 
 type Json = Record<string, unknown>
 

@@ -1,5 +1,6 @@
 /** Workers that are reached over gRPC, in token ids: sglang, vllm, trtllm, tokenspeed, mlx. */
-import { definePlugin, OutputParsers, Tokenizers } from '#kernel'
+import { Generations, OutputParsers, Tokenizers } from '#contracts'
+import { definePlugin } from '#kernel'
 import { grpcConfig } from './config.ts'
 import { GrpcControl } from './control/grpc-control.ts'
 import { GrpcKvFeed } from './control/kv-feed.ts'
@@ -15,7 +16,7 @@ export default definePlugin({
     name: 'grpc',
     version: '0.1.0',
     description: 'Workers that are reached over gRPC, in token ids.',
-    uses: [OutputParsers, Tokenizers],
+    uses: [Generations, OutputParsers, Tokenizers],
     config: grpcConfig,
   },
   register(host, config) {
@@ -26,7 +27,7 @@ export default definePlugin({
     host.transport(new GrpcTransport(new Channels(config), calls))
     const kvEvents = new GrpcKvFeed(controlChannels)
     host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, kvEvents, log: host.log }))
-    host.engine(
+    host.use(Generations).addEngine(
       new GrpcEngine({
         prompts: new PromptMaker(tokenizers, parsers, (model) => host.balance.workersOf(model)),
         parsers,

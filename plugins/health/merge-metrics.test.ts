@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parsePrometheusText, writePrometheusText } from '#kernel'
+import { parsePrometheusText, writePrometheusText } from '#contracts'
 import { mergeMetrics } from './merge-metrics.ts'
 
 const merge = (...texts: string[]) =>

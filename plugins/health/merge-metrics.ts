@@ -1,5 +1,5 @@
 /** Merges the metrics of several workers into one exposition in which every sample says whose it is. */
-import type { PrometheusFamily, PrometheusSample } from '#kernel'
+import type { PrometheusFamily, PrometheusSample } from '#contracts'
 
 export interface WorkerFamilies {
   /** Base URL, the value of the added label. */

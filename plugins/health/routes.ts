@@ -1,11 +1,6 @@
 /** The health routes: what comes in and goes out. All are public. */
-import {
-  apiErrorFormat,
-  type Host,
-  type RequestContext,
-  type RouteDefinition,
-  writePrometheusText,
-} from '#kernel'
+import { writePrometheusText } from '#contracts'
+import { apiErrorFormat, type Host, type RequestContext, type RouteDefinition } from '#kernel'
 import type { HealthConfig } from './config.ts'
 import { healthErrors } from './errors.ts'
 import { mergeMetrics } from './merge-metrics.ts'

@@ -1,11 +1,6 @@
 /** Asks workers for their metrics, some at a time; those that fail or speak gibberish are left out. */
-import {
-  parsePrometheusText,
-  trimSlashes,
-  type Upstream,
-  type WorkerControl,
-  type WorkerEntry,
-} from '#kernel'
+import { parsePrometheusText, trimSlashes } from '#contracts'
+import type { Upstream, WorkerControl, WorkerEntry } from '#kernel'
 import type { WorkerFamilies } from './merge-metrics.ts'
 
 export interface ScrapeOptions {

@@ -3,14 +3,8 @@
  * proves once for all of them that it lives, however many it has.
  */
 import { randomUUID } from 'node:crypto'
-import {
-  type BackgroundQueue,
-  type Change,
-  GATEWAY_TENANT,
-  type Job,
-  type Logger,
-  type StoreService,
-} from '#kernel'
+import { type BackgroundQueue, type Change, GATEWAY_TENANT, type Job, type StoreService } from '#contracts'
+import type { Logger } from '#kernel'
 import { type Collections, within } from './collections.ts'
 import { HeldJob } from './held-job.ts'
 

@@ -2,7 +2,7 @@
  * Loads the history that ends with a response. The turns of a chain lie side by side in the store, so a history is one
  * range for its chain and one for each chain it branched off; what was loaded or written last is in memory.
  */
-import type { HistoryItem, HistoryProblem, LoadedHistory } from '#kernel'
+import type { HistoryItem, HistoryProblem, LoadedHistory } from '#contracts'
 import { type Collections, isId, type Place, positionId, type Segment, turnId } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { type CachedHistory, HistoryCache } from './history-cache.ts'

@@ -7,7 +7,7 @@ import {
   type ResponseStatus,
   type StoreService,
   uuidV7,
-} from '#kernel'
+} from '#contracts'
 
 /** Where a turn stands: its chain, its number in it from 0, and what lies before its end, itself included. */
 export interface Place {

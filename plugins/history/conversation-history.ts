@@ -13,7 +13,7 @@ import type {
   PageOptions,
   StoredRecord,
   StoreService,
-} from '#kernel'
+} from '#contracts'
 import { approximateBytes } from './approximate-bytes.ts'
 import {
   ChangeList,

@@ -7,7 +7,7 @@ import type {
   NewItem,
   PageOptions,
   StoreService,
-} from '#kernel'
+} from '#contracts'
 import { ChangeList, type Collections, type ItemPointer, isId, positionId, within } from './collections.ts'
 import type { ItemIndex } from './item-index.ts'
 

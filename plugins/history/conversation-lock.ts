@@ -1,5 +1,5 @@
 /** The lock of a conversation: a record with an expiry that its holder puts off, and nobody else can replace. */
-import type { ConversationLock, StoreService } from '#kernel'
+import type { ConversationLock, StoreService } from '#contracts'
 import { ChangeList, type Collections } from './collections.ts'
 
 /** A holder renews its lease so many times before it would run out. */

@@ -1,5 +1,5 @@
 /** How much history there is, tenant by tenant. */
-import type { Collection, StoreService } from '#kernel'
+import type { Collection, StoreService } from '#contracts'
 import { openCollections } from './collections.ts'
 import { tenantsOf } from './portable.ts'
 

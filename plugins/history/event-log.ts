@@ -1,5 +1,5 @@
 /** Events of streams, kept for a while in the pieces they were written in. */
-import type { EventLog } from '#kernel'
+import type { EventLog } from '#contracts'
 import { type Collections, isId, padded, within } from './collections.ts'
 
 /** Bytes of frames that one reading gives at most, about. */

@@ -1,5 +1,5 @@
 /** A job that this thread has claimed. */
-import { type Change, type Collection, GATEWAY_TENANT, type Job } from '#kernel'
+import { type Change, type Collection, GATEWAY_TENANT, type Job } from '#contracts'
 import type { ClaimedJob } from './collections.ts'
 
 export class HeldJob implements Job {

@@ -1,5 +1,5 @@
 /** Histories that were used last, so that the next turn of a chain reads its own parent only. Bounded by their text. */
-import type { HistoryItem } from '#kernel'
+import type { HistoryItem } from '#contracts'
 
 export interface CachedHistory {
   readonly items: readonly HistoryItem[]

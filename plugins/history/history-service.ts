@@ -1,5 +1,6 @@
 /** All of history over one store. */
-import type { HistoryItem, HistoryService, Logger, StoreService } from '#kernel'
+import type { HistoryItem, HistoryService, StoreService } from '#contracts'
+import type { Logger } from '#kernel'
 import { StoredQueue } from './background-queue.ts'
 import { ChainReader } from './chain-reader.ts'
 import { openCollections } from './collections.ts'

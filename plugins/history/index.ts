@@ -1,5 +1,6 @@
 /** The history plugin: responses, items, conversations and background work, over the shared store or the gateway's own. */
-import { definePlugin, History, SharedStore, SlicedWork, Store } from '#kernel'
+import { History, SharedStore, SlicedWork, Store } from '#contracts'
+import { definePlugin } from '#kernel'
 import { historyConfig } from './config.ts'
 import { historyErrors } from './errors.ts'
 import { StoredHistory } from './history-service.ts'

@@ -1,5 +1,5 @@
 /** Finds items by id, wherever they are. */
-import type { HistoryItem } from '#kernel'
+import type { HistoryItem } from '#contracts'
 import { type Collections, isId, positionId } from './collections.ts'
 
 export class ItemIndex {

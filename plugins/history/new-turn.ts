@@ -1,5 +1,5 @@
-/** A turn that nothing has to be read for: of a new response without a past, or with one that is in memory. @hot */
-import type { FinishedResponse } from '#kernel'
+/** A turn that nothing has to be read for: of a new response without a past, or with one that is in memory. */
+import type { FinishedResponse } from '#contracts'
 import type { ChainReader } from './chain-reader.ts'
 import { ageId, ChangeList, type Collections, type Place, turnId } from './collections.ts'
 import { type ItemTexts, itemTextsOf, responseText, turnText } from './record-text.ts'

@@ -2,7 +2,7 @@
  * History as JSON lines, to move it from one store to another: a head, one line a record, and an end that says how many
  * there were, so that a file that was cut is told from a whole one.
  */
-import type { Change, Collection, StoreService } from '#kernel'
+import type { Change, Collection, StoreService } from '#contracts'
 import { type Collections, openCollections } from './collections.ts'
 import { historyErrors } from './errors.ts'
 

@@ -1,5 +1,5 @@
-/** The JSON of a response's records, made once of what its writer has as text already. @hot */
-import { type FinishedResponse, JsonText } from '#kernel'
+/** The JSON of a response's records, made once of what its writer has as text already. */
+import { type FinishedResponse, JsonText } from '#contracts'
 import type { Place } from './collections.ts'
 
 /** Input and output as text: they stand in the turn, or, where the response has none, in its own record. */

@@ -9,7 +9,7 @@ import type {
   ResponseHistory,
   ResponseRecord,
   StoreService,
-} from '#kernel'
+} from '#contracts'
 import type { ChainReader } from './chain-reader.ts'
 import {
   ageId,

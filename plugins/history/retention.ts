@@ -2,7 +2,7 @@
  * Removes responses that are too old or too many, and what deleted conversations have left: a few at a time. The text of
  * a turn stays while a younger response continues it; a chain goes when its last response does.
  */
-import type { StoreService } from '#kernel'
+import type { StoreService } from '#contracts'
 import { ageId, ChangeList, type Collections, type Place, positionId, turnId, within } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { withoutConversation } from './conversation-items.ts'

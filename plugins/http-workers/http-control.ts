@@ -1,17 +1,15 @@
 /** What the gateway can do with HTTP workers, put together. */
-import {
-  type EngineInfo,
-  trimSlashes,
-  type WorkerControl,
-  type WorkerEntry,
-  type WorkerTarget,
-} from '#kernel'
+import { trimSlashes } from '#contracts'
+import type { EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
+import { callWorker } from './control-call.ts'
 import { describeWorker } from './describe.ts'
 import { isExternalService } from './detect.ts'
 import { performAction } from './engine-action.ts'
 import { readEngineInfo } from './engine-info.ts'
+import type { HttpTransport } from './http-transport.ts'
 import { LoadSources } from './load-sources.ts'
-import { type CallWorker, probeWorker } from './probe.ts'
+import { besideApi, type CallWorker, probeWorker } from './probe.ts'
+import { addVendorHeaders } from './vendor-headers.ts'
 
 /** Engines whose loads, labels and ranks are known; `external` is a service of somebody else. */
 const RUNTIMES = ['sglang', 'vllm', 'trtllm', 'mlx', 'llamacpp', 'external']
@@ -19,7 +17,10 @@ const RUNTIMES = ['sglang', 'vllm', 'trtllm', 'mlx', 'llamacpp', 'external']
 /** No engine has so many metrics; anybody may have them read. */
 const MAX_PAGE_BYTES = 4_194_304
 
-export function httpControl(call: CallWorker): WorkerControl {
+/** @param calls connections of their own: probes must not wait behind, or share connections with, the traffic */
+export function httpControl(calls: HttpTransport): WorkerControl {
+  const callAsGiven: CallWorker = (worker, call) => callWorker(calls, worker, call)
+  const call = besideApi(callAsGiven)
   const sources = new WeakMap<WorkerEntry, LoadSources>()
   return {
     mode: 'http',
@@ -38,6 +39,9 @@ export function httpControl(call: CallWorker): WorkerControl {
     metricsText: (target, timeoutMs) => readMetricsPage(call, target, timeoutMs),
     info: (worker, about, timeoutMs): Promise<EngineInfo> => readEngineInfo(call, worker, about, timeoutMs),
     perform: (target, action, timeoutMs) => performAction(call, target, action, timeoutMs),
+    call: callAsGiven,
+    writeCredentials: addVendorHeaders,
+    close: () => calls.close(),
   }
 }
 

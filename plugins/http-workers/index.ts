@@ -1,16 +1,20 @@
-/** The control plane of HTTP workers: probing, discovery, loads, cache and profiler calls. */
-import { definePlugin, Type } from '#kernel'
+/** HTTP workers: the HTTP/1.1 client, and the control plane: probing, discovery, loads, cache and profiler calls. */
+import { definePlugin, Type, WorkerTableReplica } from '#kernel'
+import { CONTROL_POOL } from './control-call.ts'
 import { httpControl } from './http-control.ts'
-import { callOf } from './probe.ts'
+import { HttpTransport } from './http-transport.ts'
 
 export default definePlugin({
   manifest: {
     name: 'http-workers',
     version: '0.1.0',
-    description: 'Looks after workers with http:// and https:// URLs.',
+    description: 'Reaches and looks after workers with http:// and https:// URLs.',
     config: Type.Object({}, { additionalProperties: false }),
   },
   register(host) {
-    host.workerControl(httpControl(callOf(host)))
+    const calls = new HttpTransport(CONTROL_POOL)
+    host.transport(new HttpTransport(host.kernelConfig.upstream))
+    host.workerControl(httpControl(calls))
+    host.replica(WorkerTableReplica).onChange(() => calls.forgetUnconnected())
   },
 })

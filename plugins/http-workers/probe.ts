@@ -1,15 +1,16 @@
 /** One health probe of an HTTP worker. */
-import { type Host, trimSlashes, type Upstream, type WorkerTarget } from '#kernel'
+import { trimSlashes } from '#contracts'
+import type { WorkerCall, WorkerReply, WorkerTarget } from '#kernel'
 
-export type CallWorker = Upstream['call']
+export type CallWorker = (worker: WorkerTarget, call: WorkerCall) => Promise<WorkerReply>
 
 /**
- * The host's way to call a worker, as a function that can be handed on. A data-parallel rank is called at its engine, and
- * a base URL that ends in `/v1` without it: probes and reports are beside the API, and paths of the API name it themselves.
+ * The way to call what stands beside a worker's API. A data-parallel rank is called at its engine, and a base URL that ends
+ * in `/v1` without it: probes and reports are beside the API, and paths of the API name it themselves.
  */
-export function callOf(host: Pick<Host, 'upstream'>): CallWorker {
-  return ({ url, apiKey, dataParallel }: WorkerTarget, options) =>
-    host.upstream.call({ url: withoutVersion(dataParallel?.baseUrl ?? url), apiKey }, options)
+export function besideApi(call: CallWorker): CallWorker {
+  return ({ url, apiKey, dataParallel }, options) =>
+    call({ url: withoutVersion(dataParallel?.baseUrl ?? url), apiKey }, options)
 }
 
 function withoutVersion(url: string): string {

@@ -1,5 +1,5 @@
 /** The numbers of a metrics page by metric name; which series they are of is of no interest here. */
-import type { PrometheusFamily } from '#kernel'
+import type { PrometheusFamily } from '#contracts'
 
 /** Values of all series of a metric, by the metric's name. */
 export type SeriesValues = ReadonlyMap<string, readonly number[]>

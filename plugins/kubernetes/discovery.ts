@@ -1,5 +1,6 @@
 /** Runs the comparison of pods and workers: soon after each change, and now and then without one. */
-import type { Host, WorkerRegistryService } from '#kernel'
+import type { WorkerRegistryService } from '#contracts'
+import type { Host } from '#kernel'
 import type { KubernetesConfig } from './config.ts'
 import { discoveryMetrics } from './metrics.ts'
 import { commonSelector, wantedWorkers } from './pod.ts'

@@ -1,5 +1,6 @@
 /** The kubernetes plugin: pods with the right labels are workers, as long as they are there. */
-import { definePlugin, WorkerRegistry } from '#kernel'
+import { WorkerRegistry } from '#contracts'
+import { definePlugin } from '#kernel'
 import { checkKubernetesConfig, kubernetesConfig } from './config.ts'
 import { Discovery } from './discovery.ts'
 

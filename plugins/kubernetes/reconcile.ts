@@ -1,5 +1,6 @@
 /** Compares the workers that pods ask for with those on record and mends the difference; run again, it goes on. */
-import type { KnownWorker, Logger, WorkerRegistryService } from '#kernel'
+import type { KnownWorker, WorkerRegistryService } from '#contracts'
+import type { Logger } from '#kernel'
 import { POD_UID_LABEL, type WantedWorker } from './pod.ts'
 
 /** What was done, for metrics. */

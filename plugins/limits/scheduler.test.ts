@@ -245,7 +245,7 @@ test('real threads never use more slots than there are, and every request gets i
   const ends = Array.from({ length: threads }, (_, column) => {
     const worker = new Worker(new URL('./fixtures/scheduler-thread.ts', import.meta.url), {
       workerData: { memory, seen, column, requests: 400, rules },
-      execArgv: ['--conditions=source'],
+      execArgv: ['--conditions=weir-source'],
     })
     return new Promise<number>((resolve, reject) => {
       worker.on('message', resolve)

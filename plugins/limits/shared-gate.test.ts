@@ -170,7 +170,7 @@ test('real threads that come and go never hold more than the limit, and all get 
   const ends = Array.from({ length: threads }, (_, column) => {
     const worker = new Worker(source, {
       workerData: { memory, seen, column, requests: 300, limit: 2 },
-      execArgv: ['--conditions=source'],
+      execArgv: ['--conditions=weir-source'],
     })
     return new Promise<number>((resolve, reject) => {
       worker.on('message', resolve)

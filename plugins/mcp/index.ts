@@ -1,5 +1,6 @@
 /** The mcp plugin: tools that the gateway runs itself, on servers that speak the Model Context Protocol. */
-import { definePlugin, ToolCallGuards, ToolLoop } from '#kernel'
+import { Generations, ToolCallGuards, ToolLoop } from '#contracts'
+import { definePlugin } from '#kernel'
 import { mcpConfig } from './config.ts'
 import { ConnectionPool } from './connection/connection-pool.ts'
 import { GatewayToolLoop } from './tool-loop-service.ts'
@@ -15,6 +16,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Tools that the gateway runs: MCP servers, built-in tools, policy and audit.',
     provides: [ToolLoop, ToolCallGuards],
+    uses: [Generations],
     config: mcpConfig,
   },
   register(host, config) {

@@ -1,13 +1,8 @@
 /** The tool loop as front formats find it: checks what a turn asks for, then sets it running. */
-import type {
-  BuiltInType,
-  Host,
-  RequestContext,
-  RunningTurn,
-  ToolLoopListener,
-  ToolLoopService,
-  ToolTurn,
-} from '#kernel'
+
+import type { BuiltInType, RunningTurn, ToolLoopListener, ToolLoopService, ToolTurn } from '#contracts'
+import { Generations } from '#contracts'
+import type { Host, RequestContext } from '#kernel'
 import type { McpConfig } from './config.ts'
 import type { ConnectionPool } from './connection/connection-pool.ts'
 import { ToolTurnRun } from './loop/tool-turn.ts'
@@ -53,7 +48,7 @@ export class GatewayToolLoop implements ToolLoopService {
         servers: plans.map((plan) => new OpenServer(plan, pool)),
         runner,
         caller,
-        generate: (request, options) => this.#host.generations.open(ctx, request, options),
+        generate: (request, options) => this.#host.use(Generations).open(ctx, request, options),
         onEnd: (iterations) => metrics.onTurn(iterations),
       },
       listener,

@@ -1,5 +1,5 @@
 /** What a worker says of tokens, in one place or in several: later figures take the place of earlier ones. @source messages facts 5.2, 11 */
-import type { GenerationUsage } from '#kernel'
+import type { GenerationUsage } from '#contracts'
 
 export class AnswerUsage {
   #isTold = false

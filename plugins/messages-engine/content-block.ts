@@ -1,5 +1,5 @@
 /** One part of a chat message as a content block. @source messages facts 3.3 */
-import type { ContentPart } from '#kernel'
+import type { ContentPart } from '#contracts'
 import { messagesEngineErrors } from './errors.ts'
 import type { Json } from './wire.ts'
 

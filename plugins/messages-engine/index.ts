@@ -1,4 +1,5 @@
 /** Generations over workers that speak Messages, such as the vendor's own service. */
+import { Generations } from '#contracts'
 import { definePlugin } from '#kernel'
 import { messagesEngineConfig } from './config.ts'
 import { messagesEngine } from './messages-engine.ts'
@@ -8,9 +9,10 @@ export default definePlugin({
     name: 'messages-engine',
     version: '0.1.0',
     description: 'Generations over HTTP workers that speak the Messages format',
+    uses: [Generations],
     config: messagesEngineConfig,
   },
   register(host, config) {
-    host.engine(messagesEngine(config))
+    host.use(Generations).addEngine(messagesEngine(config))
   },
 })

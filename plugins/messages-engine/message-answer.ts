@@ -1,5 +1,6 @@
 /** What a worker says in the format, event by event, as the events of a generation. @source messages facts 5 */
-import type { EngineAttempt, EngineSink, FinishReason, GatewayError } from '#kernel'
+import type { EngineAttempt, EngineSink, FinishReason } from '#contracts'
+import type { GatewayError } from '#kernel'
 import { AnswerUsage } from './answer-usage.ts'
 import { messagesEngineErrors } from './errors.ts'
 

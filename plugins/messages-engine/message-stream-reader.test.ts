@@ -1,7 +1,8 @@
 /** Events of workers that speak Messages as events of a generation: every kind of block, any cut of the bytes. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
+import type { EngineAttempt, GenerationEvent } from '#contracts'
+import type { GatewayError } from '#kernel'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import { MessageStreamReader } from './message-stream-reader.ts'
 import { WholeMessageReader } from './whole-message-reader.ts'

@@ -1,5 +1,5 @@
 /** The engine adapter of HTTP workers that take messages. @hot */
-import type { EngineAdapter, EngineReader } from '#kernel'
+import type { EngineAdapter, EngineReader } from '#contracts'
 import { isPlainEventStream } from '#kernel'
 import type { MessagesEngineConfig } from './config.ts'
 import { MessageStreamReader } from './message-stream-reader.ts'

@@ -1,5 +1,5 @@
 /** The wish for reasoning in the words of the format. @source messages facts 3.5 */
-import type { GenerationRequest } from '#kernel'
+import type { GenerationRequest } from '#contracts'
 import type { Json } from './wire.ts'
 
 const MIN_BUDGET = 1_024

@@ -1,5 +1,5 @@
 /** The internal request as a messages body for one worker. @source messages facts 3 */
-import type { ChatTool, EngineAttempt, GenerationRequest, Sampling } from '#kernel'
+import type { ChatTool, EngineAttempt, GenerationRequest, Sampling } from '#contracts'
 import { messagesEngineErrors } from './errors.ts'
 import { addReasoning } from './reasoning.ts'
 import { toWireMessages } from './to-wire-messages.ts'

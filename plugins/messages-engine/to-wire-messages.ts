@@ -1,5 +1,5 @@
 /** A chat's messages as those of the format: system in front, results of tools in the user's turn. @source messages facts 3.2, 3.3 */
-import type { ChatMessage, ChatToolCall, ContentPart } from '#kernel'
+import type { ChatMessage, ChatToolCall, ContentPart } from '#contracts'
 import { toContentBlock } from './content-block.ts'
 import type { Json } from './wire.ts'
 

@@ -1,5 +1,5 @@
 /** A message that comes whole: one JSON body, told as the events of a short stream. */
-import { BodyExcerpt, type EngineAttempt, type EngineReader, type EngineSink } from '#kernel'
+import { BodyExcerpt, type EngineAttempt, type EngineReader, type EngineSink } from '#contracts'
 import { messagesEngineErrors } from './errors.ts'
 import { MessageAnswer, toStreamError } from './message-answer.ts'
 import { readObject } from './read-object.ts'

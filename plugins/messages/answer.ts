@@ -1,4 +1,5 @@
 /** One answer that is made here: a generation's events as a message, whole or streamed. @source messages facts 4, 5, 9 */
+
 import type {
   GenerateOptions,
   Generation,
@@ -6,10 +7,9 @@ import type {
   GenerationListener,
   GenerationRequest,
   GenerationUsage,
-  Host,
-  RequestContext,
-  SseWriter,
-} from '#kernel'
+} from '#contracts'
+import { Generations } from '#contracts'
+import type { Host, RequestContext, SseWriter } from '#kernel'
 import { type BlockOptions, BlockSequence } from './block-sequence.ts'
 import { messagesErrors } from './errors.ts'
 import { MessageEvents, PING } from './message-events.ts'
@@ -51,7 +51,7 @@ export function answerWhole({ host, counter }: AnswerParts, ctx: RequestContext,
       }
     }
   }
-  host.generations.open(ctx, request, { ...wish.open, stream: false, listener: { onEvent } })
+  host.use(Generations).open(ctx, request, { ...wish.open, stream: false, listener: { onEvent } })
 }
 
 function usageOf(usage: GenerationUsage | null, inputTokens: () => number, characters: number): WireUsage {
@@ -96,7 +96,9 @@ class StreamedAnswer implements GenerationListener, PingTarget {
     if (mayNotTell) this.#count = counter.count(request)
     this.#count?.catch(() => {})
     this.#ctx.onAbort(() => this.#parts.pings.remove(this))
-    this.#generation = host.generations.open(this.#ctx, request, { ...open, stream: true, listener: this })
+    this.#generation = host
+      .use(Generations)
+      .open(this.#ctx, request, { ...open, stream: true, listener: this })
   }
 
   onEvent(event: GenerationEvent): void {

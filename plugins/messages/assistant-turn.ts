@@ -1,5 +1,5 @@
 /** An assistant's turn as chat messages; calls that a gateway has answered itself part it. @source messages facts 9.1 */
-import type { ChatMessage, ChatToolCall } from '#kernel'
+import type { ChatMessage, ChatToolCall } from '#contracts'
 import { invalidField } from './errors.ts'
 import type { MediaOptions } from './media-parts.ts'
 import { toWorkerId } from './tool-ids.ts'

@@ -1,7 +1,7 @@
 /** Blocks from any order of events: one open at a time, numbers without gaps, nothing of a call lost or mixed. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { GenerationEvent } from '#kernel'
+import type { GenerationEvent } from '#contracts'
 import { BlockSequence } from './block-sequence.ts'
 import { parseInput } from './parse-input.ts'
 import { toClientId, toWorkerId } from './tool-ids.ts'

@@ -2,7 +2,7 @@
  * The events of a generation as content blocks, one after the other: one is open at a time, numbered from 0. What comes
  * for another block while a call is being written waits until that call is whole. @source messages facts 5.3, 9.3
  */
-import type { FinishReason, GenerationEvent } from '#kernel'
+import type { FinishReason, GenerationEvent } from '#contracts'
 
 /** What a tool of the gateway gave. */
 export interface ServerToolResult {

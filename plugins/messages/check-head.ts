@@ -2,7 +2,8 @@
  * What is checked of a body that goes to a worker as it is: the members without which it is no messages request, on the
  * bytes. All else is the worker's to judge, so that nothing it may know is refused here. @source messages facts 3.6
  */
-import { skipSpace, topLevelMembers } from '#kernel'
+import { topLevelMembers } from '#contracts'
+import { skipSpace } from '#kernel'
 import { invalidField } from './errors.ts'
 
 const OPEN_BRACKET = 0x5b

@@ -2,6 +2,8 @@
  * POST /v1/messages/count_tokens: by a worker that speaks the format, else by the model's tokenizer, else an estimate that
  * says so in a header. @source messages facts 7
  */
+
+import { Generations } from '#contracts'
 import type { RequestContext, WorkerEntry } from '#kernel'
 import { checkHead } from './check-head.ts'
 import { checkRequest } from './check-request.ts'
@@ -16,7 +18,7 @@ const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 export async function countTokens(parts: CreateParts, ctx: RequestContext): Promise<void> {
   const { host, counter, config } = parts
   const { model } = readHead(ctx, parts.names)
-  if (host.generations.isNative(model, API)) {
+  if (host.use(Generations).isNative(model, API)) {
     checkHead(ctx.bodyBytes, false)
     if (await askWorker(parts, ctx, model, null)) return
   }

@@ -2,7 +2,10 @@
  * POST /v1/messages: bytes go to workers that speak the format as they are, for all others the request is translated.
  * @source messages facts 8, 9
  */
-import type { GenerationRequest, RequestContext, ToolLoopService } from '#kernel'
+
+import type { GenerationRequest, ToolLoopService } from '#contracts'
+import { Generations } from '#contracts'
+import type { RequestContext } from '#kernel'
 import { type AnswerParts, type AnswerWish, answerStream, answerWhole } from './answer.ts'
 import type { BlockOptions } from './block-sequence.ts'
 import { checkHead } from './check-head.ts'
@@ -32,7 +35,7 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   const { host, config } = parts
   const { named, model } = readHead(ctx, parts.names)
   const path = targetPath(ctx)
-  if (host.generations.isNative(model, API)) {
+  if (host.use(Generations).isNative(model, API)) {
     checkHead(ctx.bodyBytes, true)
     withoutUnsignedThinking(ctx, host, model)
     host.upstream.relay(ctx, { model, path })

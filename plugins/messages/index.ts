@@ -1,5 +1,6 @@
 /** The messages plugin: the vendor's Messages format over every kind of worker. */
-import { definePlugin, Tokenizers, ToolLoop } from '#kernel'
+import { Generations, Tokenizers, ToolLoop } from '#contracts'
+import { definePlugin } from '#kernel'
 import { messagesConfig } from './config.ts'
 import type { CreateParts } from './create-message.ts'
 import { ModelNames } from './model-names.ts'
@@ -18,6 +19,7 @@ export default definePlugin({
     name: 'messages',
     version: '0.1.0',
     description: 'The Messages format: as it is where workers speak it, translated for all others.',
+    uses: [Generations],
     usesOptionally: [Tokenizers, ToolLoop],
     config: messagesConfig,
   },

@@ -1,5 +1,5 @@
 /** Images and documents of a request as parts of a chat message. @source messages facts 3.3, 9.1 */
-import type { ContentPart } from '#kernel'
+import type { ContentPart } from '#contracts'
 import { isObject } from './check-request.ts'
 import { invalidField } from './errors.ts'
 import type { WireBlock } from './wire.ts'

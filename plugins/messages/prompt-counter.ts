@@ -1,5 +1,6 @@
 /** How many tokens a prompt has: by the model's tokenizer where one is loaded, else an estimate. @source messages facts 7 */
-import type { ChatPrompt, ContentPart, GenerationRequest, Host, TokenizerService } from '#kernel'
+import type { ChatPrompt, ContentPart, GenerationRequest, TokenizerService } from '#contracts'
+import type { Host } from '#kernel'
 import { CHARACTERS_PER_TOKEN } from './usage.ts'
 
 /** Of an image whose size nobody here knows: about that of one megapixel. */

@@ -1,5 +1,6 @@
 /** What is read of every request before its body: version and beta headers, and which model is meant. */
-import { type RequestContext, withMembers } from '#kernel'
+import { withMembers } from '#contracts'
+import type { RequestContext } from '#kernel'
 import { invalidField } from './errors.ts'
 import type { ModelNames } from './model-names.ts'
 

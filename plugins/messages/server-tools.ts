@@ -1,5 +1,5 @@
 /** Tool servers of a request, as the gateway's tool loop takes them. @source messages facts 3.4, 10 */
-import type { CallOrigin, LoopToolChoice, McpToolRequest } from '#kernel'
+import type { CallOrigin, LoopToolChoice, McpToolRequest } from '#contracts'
 import { isObject } from './check-request.ts'
 import { invalidField } from './errors.ts'
 import { toWorkerId } from './tool-ids.ts'

@@ -1,5 +1,5 @@
 /** The conversation of a messages request as chat messages. @source messages facts 3.2, 9.1 */
-import type { ChatMessage, ContentPart } from '#kernel'
+import type { ChatMessage, ContentPart } from '#contracts'
 import { toAssistantMessages } from './assistant-turn.ts'
 import type { MediaOptions } from './media-parts.ts'
 import { systemText } from './system-text.ts'

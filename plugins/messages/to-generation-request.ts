@@ -7,7 +7,7 @@ import type {
   ReasoningWish,
   Sampling,
   ToolChoice,
-} from '#kernel'
+} from '#contracts'
 import { isCustom, isObject } from './check-request.ts'
 import type { MediaOptions } from './media-parts.ts'
 import { toChatMessages } from './to-chat-messages.ts'

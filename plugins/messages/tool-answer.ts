@@ -1,13 +1,6 @@
 /** One answer whose model may use tools of the gateway: a turn's events as a message, whole or streamed. @source messages facts 10 */
-import type {
-  RequestContext,
-  RunningTurn,
-  SseWriter,
-  ToolLoopEvent,
-  ToolLoopListener,
-  ToolLoopService,
-  ToolTurn,
-} from '#kernel'
+import type { RunningTurn, ToolLoopEvent, ToolLoopListener, ToolLoopService, ToolTurn } from '#contracts'
+import type { RequestContext, SseWriter } from '#kernel'
 import type { AnswerParts } from './answer.ts'
 import type { BlockOptions } from './block-sequence.ts'
 import { messagesErrors } from './errors.ts'

@@ -2,7 +2,7 @@
  * The events of a turn with tools of the gateway as content blocks: a call and its result stand together, and what comes
  * meanwhile for other items waits. @source messages facts 10
  */
-import type { FinishReason, ToolLoopEvent } from '#kernel'
+import type { FinishReason, ToolLoopEvent } from '#contracts'
 import type { BlockOptions, BlockSink, ServerToolResult } from './block-sequence.ts'
 
 interface Item {

@@ -2,7 +2,8 @@
  * Thinking that no vendor has signed came from another model, and the vendor's service refuses it: such blocks are cut out
  * of the history on its bytes, and everything else stays as it was. @source messages facts 8.1 (thinking)
  */
-import { type Host, type Member, type RequestContext, skipSpace, skipValue, topLevelMembers } from '#kernel'
+import { type Member, topLevelMembers } from '#contracts'
+import { type Host, type RequestContext, skipSpace, skipValue } from '#kernel'
 
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d

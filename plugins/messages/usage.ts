@@ -1,5 +1,5 @@
 /** Tokens in the words of the format, where what a cache gave or took is no part of the input. @source messages facts 11 */
-import type { GenerationUsage } from '#kernel'
+import type { GenerationUsage } from '#contracts'
 
 export interface WireUsage {
   readonly input_tokens: number

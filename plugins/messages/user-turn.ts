@@ -1,5 +1,5 @@
 /** A user's turn as chat messages: the results of tools first, then what the user says. @source messages facts 9.1 */
-import type { ChatMessage, ContentPart } from '#kernel'
+import type { ChatMessage, ContentPart } from '#contracts'
 import { isObject } from './check-request.ts'
 import { invalidField } from './errors.ts'
 import { type MediaOptions, searchResultText, toDocumentParts, toImagePart } from './media-parts.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { withMembers } from '#kernel'
+import { withMembers } from '#contracts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import { batchSize, bootstrapMembers } from './bootstrap.ts'
 import { spokenError, toLegError } from './errors.ts'

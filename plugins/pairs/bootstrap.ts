@@ -3,7 +3,8 @@
  * name the prefill worker's meeting point and a room there for each engine request.
  */
 import { randomFillSync } from 'node:crypto'
-import { arrayShape, topLevelMembers, type WorkerEntry } from '#kernel'
+import { arrayShape, topLevelMembers } from '#contracts'
+import type { WorkerEntry } from '#kernel'
 import { pairErrors } from './errors.ts'
 
 /** Rooms of one request at most: a client decides how many there are, and each costs bytes in both bodies. */

@@ -4,8 +4,8 @@
  * another pair.
  * @source routing facts 1.12, 4.5; grpc facts 4.4
  */
+import { BodyExcerpt } from '#contracts'
 import {
-  BodyExcerpt,
   type Exchange,
   type HeaderList,
   type PairCall,

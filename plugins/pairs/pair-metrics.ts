@@ -1,13 +1,6 @@
 /** Times of prefill/decode pairs, and bodies that could not be made into a pair of them. */
-import {
-  type CounterHandle,
-  type HistogramHandle,
-  type LabelLimit,
-  type MetricFamily,
-  type Metrics,
-  modelLabelLimit,
-  type WorkerEntry,
-} from '#kernel'
+import { type LabelLimit, modelLabelLimit } from '#contracts'
+import type { CounterHandle, HistogramHandle, MetricFamily, Metrics, WorkerEntry } from '#kernel'
 
 /** The times of pairs for one model and engine. */
 export interface PairTimes {

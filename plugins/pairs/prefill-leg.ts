@@ -1,11 +1,6 @@
 /** The prefill worker's side of a pair: its answer is read to the end, and only its trouble or its log probabilities matter. */
-import {
-  BodyExcerpt,
-  type HeaderList,
-  type PairCall,
-  type UpstreamFailure,
-  type UpstreamHandler,
-} from '#kernel'
+import { BodyExcerpt } from '#contracts'
+import type { HeaderList, PairCall, UpstreamFailure, UpstreamHandler } from '#kernel'
 
 /** Most of a refusal that is read for the sake of its message. */
 export const MAX_REFUSAL_BYTES = 65_536

@@ -1,5 +1,6 @@
 /** The two requests of a pair: the same meeting point in both bodies, everything else as each worker would get it alone. */
-import { type PairCall, type PairRequests, topLevelMembers, type UpstreamRequest, withMembers } from '#kernel'
+import { topLevelMembers, withMembers } from '#contracts'
+import type { PairCall, PairRequests, UpstreamRequest } from '#kernel'
 import { bootstrapMembers } from './bootstrap.ts'
 import { pairErrors } from './errors.ts'
 

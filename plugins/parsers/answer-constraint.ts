@@ -1,5 +1,5 @@
 /** What an engine must be held to for a structured answer, and under which name each kind of engine takes it. @source parsers facts 4.3 */
-import type { AnswerDemands, EngineConstraint, OutputConstraint } from '#kernel'
+import type { AnswerDemands, EngineConstraint, OutputConstraint } from '#contracts'
 import { parsersErrors } from './errors.ts'
 import { harmonyAnswerTag } from './structural-tags.ts'
 

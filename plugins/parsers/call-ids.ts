@@ -1,5 +1,5 @@
 /** Ids of tool calls, which some model families expect to find again in their prompt. @source parsers facts 0.3 */
-import { uuidV7 } from '#kernel'
+import { uuidV7 } from '#contracts'
 
 /** @returns the id of the call at an index of one message */
 export type CallIds = (index: number, name: string) => string

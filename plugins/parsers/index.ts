@@ -1,5 +1,6 @@
 /** The parsers plugin: reads reasoning and tool calls out of model output, for engines that give text or tokens. */
-import { definePlugin, OutputParsers } from '#kernel'
+import { OutputParsers } from '#contracts'
+import { definePlugin } from '#kernel'
 import { checkParserNames } from './check-names.ts'
 import { parsersConfig } from './config.ts'
 import { OutputParsersOf } from './output-parsers.ts'

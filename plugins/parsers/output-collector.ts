@@ -1,5 +1,5 @@
 /** Gathers the output of a choice that is wanted as a whole. */
-import type { OutputSink, ParsedOutput } from '#kernel'
+import type { OutputSink, ParsedOutput } from '#contracts'
 
 interface Call {
   readonly id: string

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import type { ChatTool, OutputConstraint, OutputParserRequest } from '#kernel'
+import type { ChatTool, OutputConstraint, OutputParserRequest } from '#contracts'
 import { OutputCollector } from './output-collector.ts'
 import { OutputParsersOf } from './output-parsers.ts'
 

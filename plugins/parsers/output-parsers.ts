@@ -11,7 +11,7 @@ import type {
   ParsedOutput,
   ThinkingRequest,
   ThinkingState,
-} from '#kernel'
+} from '#contracts'
 import { answerConstraint, engineConstraint } from './answer-constraint.ts'
 import { type CallIds, callIdsOf } from './call-ids.ts'
 import { type CallLimits, type CallOptions, CallOutput } from './calls/call-output.ts'

@@ -1,5 +1,5 @@
 /** One choice's way from decoded text through reasoning and calls to the sink. @hot */
-import type { OutputSink, OutputStream } from '#kernel'
+import type { OutputSink, OutputStream } from '#contracts'
 import type { CallIds } from './call-ids.ts'
 import type { CallSink } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'

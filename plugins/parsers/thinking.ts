@@ -1,5 +1,5 @@
 /** Whether a model thinks on a request, and where its output begins then. @source parsers facts 2.17 */
-import type { ThinkingRequest, ThinkingState } from '#kernel'
+import type { ThinkingRequest, ThinkingState } from '#contracts'
 
 /** Output formats whose prompts are written by the gateway, with their toggles. */
 const NATIVE: ReadonlyMap<string, { readonly isOnByDefault: boolean }> = new Map([

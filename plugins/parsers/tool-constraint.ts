@@ -1,5 +1,5 @@
 /** What an engine must be held to so that a model calls as the request demands. @source parsers facts 4.3 */
-import type { ChatTool, OutputConstraint, ToolChoice } from '#kernel'
+import type { ChatTool, OutputConstraint, ToolChoice } from '#contracts'
 import { parsersErrors } from './errors.ts'
 import type { DeclaredTool } from './scan/tool-types.ts'
 import { structuralTagOf } from './structural-tags.ts'

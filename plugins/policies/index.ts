@@ -26,7 +26,7 @@ export default definePlugin({
       maxWorkers: host.kernelConfig.limits.maxWorkers,
     })
     registerPolicies(host, config, state)
-    if (host.isControl && host.kernelConfig.metrics.enabled)
+    if (host.isControl)
       showRoutingKeys(
         metrics,
         () => balance.workers,

@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import type { Pool, PoolClient, PoolConfig, QueryResultRow } from 'pg'
-import { storeErrors } from '#kernel'
+import { storeErrors } from '#contracts'
 import type { PostgresConfig } from './config.ts'
 
 /** After a failed try to connect, others are not made to wait for one. */

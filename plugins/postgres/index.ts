@@ -1,5 +1,6 @@
 /** The postgres plugin: provides records that several gateways share, kept in a PostgreSQL database. */
-import { definePlugin, SharedStore, SlicedWork, StoreMetrics } from '#kernel'
+import { SharedStore, SlicedWork, StoreMetrics } from '#contracts'
+import { definePlugin } from '#kernel'
 import { postgresConfig } from './config.ts'
 import { PgStore } from './pg-store.ts'
 

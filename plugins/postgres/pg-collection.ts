@@ -8,7 +8,7 @@ import {
   type RecordPage,
   type StoredRecord,
   type WriteOptions,
-} from '#kernel'
+} from '#contracts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1_000

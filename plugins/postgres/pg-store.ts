@@ -4,13 +4,13 @@ import {
   type Collection,
   checkCollectionName,
   checkKeyPart,
-  GatewayError,
   makeVersionStamps,
   type StoreMetrics,
   type StoreService,
   storeErrors,
   type WriteOptions,
-} from '#kernel'
+} from '#contracts'
+import { GatewayError } from '#kernel'
 import type { PostgresConfig } from './config.ts'
 import { Connections } from './connections.ts'
 import { postgresErrors } from './errors.ts'

@@ -2,7 +2,7 @@
  * Writes of one thread. Those without conditions that arrive while one statement is under way go together in the next,
  * so that many share one commit; each with conditions is a statement of its own.
  */
-import { type Change, type Durability, storeErrors, toRecordJson } from '#kernel'
+import { type Change, type Durability, storeErrors, toRecordJson } from '#contracts'
 import { type Connections, codeOf } from './connections.ts'
 import { CONDITION_FAILED } from './migrations.ts'
 

@@ -26,6 +26,12 @@ export const proxyErrors = defineErrors('proxy', {
     source: 'client',
     text: (model: string) => `no worker names the model '${model}'`,
   },
+  generations_off: {
+    kind: 'not_implemented',
+    source: 'gateway',
+    text: (model: string) =>
+      `workers of model '${model}' do not take this request as it is; plugin generations would translate it`,
+  },
   rerank_response_build_failed: {
     kind: 'internal',
     source: 'worker',

@@ -1,4 +1,5 @@
 /** The proxy plugin: inference over HTTP workers, and what there is to know about their models. */
+import { Generations } from '#contracts'
 import { Auth, definePlugin } from '#kernel'
 import { proxyConfig } from './config.ts'
 import { proxyFlags } from './flags.ts'
@@ -11,7 +12,7 @@ export default definePlugin({
     name: 'proxy',
     version: '0.1.0',
     description: 'Chat, completions, generation, embeddings, classification and reranking by workers.',
-    usesOptionally: [Auth],
+    usesOptionally: [Auth, Generations],
     config: proxyConfig,
     flags: proxyFlags,
   },

@@ -1,4 +1,5 @@
 /** The relayed inference routes, one row each: their bytes go to a worker and its answer comes back untouched. @hot */
+import { Generations } from '#contracts'
 import {
   apiErrorFormat,
   defineValidator,
@@ -128,12 +129,12 @@ function handlerOf(
 ): RouteDefinition['handler'] {
   if (row.endpoint === 'chat') return chatHandler(host, row, check, config.chat)
   if (row.endpoint === 'completions')
-    return frontHandler(host, row, check, (ctx) =>
-      serveCompletion(host, ctx, ctx.bodyJson() as CompletionRequest),
+    return frontHandler(host, row, check, (generations, ctx) =>
+      serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest),
     )
   if (row.endpoint === 'generate')
-    return frontHandler(host, row, check, (ctx, model) =>
-      serveGenerate(host, ctx, ctx.bodyJson() as GenerateRequest, model),
+    return frontHandler(host, row, check, (generations, ctx, model) =>
+      serveGenerate(generations, ctx, ctx.bodyJson() as GenerateRequest, model),
     )
   return relayHandler(host, row, check)
 }
@@ -143,23 +144,26 @@ function frontHandler(
   host: Host,
   row: InferenceRow,
   check: FullCheck | null,
-  serve: (ctx: RequestContext, model: string | null) => void,
+  serve: (generations: Generations, ctx: RequestContext, model: string | null) => void,
 ): RouteDefinition['handler'] {
   const relay = relayHandler(host, row, check)
+  const generations = host.find(Generations)
   let fullCheck = check
   return (ctx) => {
     const { model } = ctx.peek()
     const named = model === null || model === '' || model === 'unknown' ? anyModel(host, row.endpoint) : model
-    if (
-      named === null ||
-      (row.needsModel && named !== model) ||
-      host.generations.isNative(named, row.endpoint)
-    )
+    if (named === null || (row.needsModel && named !== model) || isNative(host, named, row.endpoint))
       return relay(ctx)
     fullCheck ??= row.makeCheck()
     fullCheck(ctx)
-    return serve(ctx, named)
+    if (generations === undefined) throw proxyErrors.generations_off(named)
+    return serve(generations, ctx, named)
   }
+}
+
+/** True when every worker that serves the model takes the API itself, or nobody serves it. */
+function isNative({ balance }: Host, model: string, api: string): boolean {
+  return balance.takesApi(balance.canonicalModel(model), api)
 }
 
 /** Of a client that takes any worker: null where all of them take its bytes. */
@@ -176,15 +180,20 @@ function chatHandler(
   mode: ProxyConfig['chat'],
 ): RouteDefinition['handler'] {
   const mayRelay = mode === 'relay'
+  const generations = host.find(Generations)
+  if (!mayRelay && generations === undefined)
+    throw new Error(
+      `plugins.proxy.chat: ${mode} needs plugin generations; write \`generations: {}\` under plugins`,
+    )
   const relay = relayHandler(host, row, check)
   let fullCheck = check
   return (ctx) => {
     const { model } = ctx.peek()
-    if (model === null || model === '' || (mayRelay && host.generations.isNative(model, 'chat')))
-      return relay(ctx)
+    if (model === null || model === '' || (mayRelay && isNative(host, model, 'chat'))) return relay(ctx)
     fullCheck ??= row.makeCheck()
     fullCheck(ctx)
-    return serveChat(host, ctx, ctx.bodyJson() as ChatRequest, mayRelay)
+    if (generations === undefined) throw proxyErrors.generations_off(model)
+    return serveChat(generations, ctx, ctx.bodyJson() as ChatRequest, mayRelay)
   }
 }
 

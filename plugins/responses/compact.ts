@@ -1,13 +1,6 @@
 /** POST /v1/responses/compact: a conversation as what the user said and a sealed summary of it. @source responses facts 1.11 */
-import {
-  type ChatMessage,
-  type ErrorFormat,
-  type GenerationRequest,
-  type HistoryItem,
-  type RequestContext,
-  type RouteDefinition,
-  Type,
-} from '#kernel'
+import { type ChatMessage, type GenerationRequest, Generations, type HistoryItem } from '#contracts'
+import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { responsesErrors } from './errors.ts'
 import { newId, newItemId } from './item-ids.ts'
 import { isObject } from './read/fields.ts'
@@ -69,7 +62,7 @@ async function compact(parts: ServeParts, ctx: RequestContext): Promise<void> {
   const { prompt } = plan.generation
   const messages = prompt.kind === 'chat' ? prompt.messages : []
   const said = onlyPast ? messages.slice(0, -1) : messages
-  const answer = await parts.host.generations.collect(ctx, toTask(plan.generation, said))
+  const answer = await parts.host.use(Generations).collect(ctx, toTask(plan.generation, said))
   const [choice] = answer.choices
   if (choice === undefined || choice.text === '') throw responsesErrors.worker_aborted()
   const createdAt = nowSec()

@@ -1,5 +1,6 @@
 /** The responses plugin: the stateful responses API over any worker. */
-import { definePlugin, type GatewayError, History, type RequestFacts, ToolLoop } from '#kernel'
+import { Generations, History, ToolLoop } from '#contracts'
+import { definePlugin, type GatewayError, type RequestFacts } from '#kernel'
 import { BackgroundRunner } from './background/background-runner.ts'
 import { Cancellation, CancelTopic } from './background/cancellation.ts'
 import { compactRoute } from './compact.ts'
@@ -18,6 +19,7 @@ export default definePlugin({
     name: 'responses',
     version: '0.1.0',
     description: 'The responses API: state on the server, tools on the server, streams that resume.',
+    uses: [Generations],
     usesOptionally: [History, ToolLoop],
     config: responsesConfig,
   },

@@ -1,5 +1,5 @@
 /** Ids of items and responses: a prefix that tells the kind, and a time-ordered rest. @source responses facts 2.3 */
-import { uuidV7Hex } from '#kernel'
+import { uuidV7Hex } from '#contracts'
 
 const PREFIX = new Map([
   ['message', 'msg'],

@@ -1,5 +1,6 @@
 /** A simulated inference engine behind a listener of its own: a real HTTP worker that needs no GPU. */
-import { definePlugin, type Host, type TokenizerService, Tokenizers } from '#kernel'
+import { type TokenizerService, Tokenizers } from '#contracts'
+import { definePlugin, type Host } from '#kernel'
 import { type SimConfig, simConfig } from './config.ts'
 import { Engine } from './engine.ts'
 import { GrpcEngine } from './grpc-engine.ts'

@@ -2,7 +2,7 @@
  * Group commit: what waits while one batch is on its way to the disk goes together in the next one, so that many writes
  * share one sync. Conditions are checked in the order of arrival, against what the writes before them in the group do.
  */
-import { storeErrors } from '#kernel'
+import { storeErrors } from '#contracts'
 import type { LevelHandle } from './level-handle.ts'
 import { isExpired, readHead } from './record-value.ts'
 import type { WriteTurn } from './write-turn.ts'

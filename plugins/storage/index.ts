@@ -1,5 +1,6 @@
 /** The storage plugin: provides the record store, kept in one directory on disk. */
-import { definePlugin, SlicedWork, Store, StoreMetrics } from '#kernel'
+import { SlicedWork, Store, StoreMetrics } from '#contracts'
+import { definePlugin } from '#kernel'
 import { storageConfig } from './config.ts'
 import { storageFlags } from './flags.ts'
 import { LevelStore, SHARED_BYTES } from './level-store.ts'

@@ -7,7 +7,7 @@ import type {
   RecordPage,
   StoredRecord,
   WriteOptions,
-} from '#kernel'
+} from '#contracts'
 import type { Database } from './level-handle.ts'
 import { collectionRange, recordKey, splitKey, tenantRange } from './record-key.ts'
 import { isExpired, parseRecord, readHead } from './record-value.ts'

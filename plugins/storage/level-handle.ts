@@ -3,7 +3,7 @@
  * failed, each closes its handle and opens a fresh one, since nothing may be added behind a record that is half written.
  */
 import type { Level } from 'level'
-import { storeErrors } from '#kernel'
+import { storeErrors } from '#contracts'
 import { prepareDataDir, probeRoom } from './data-dir.ts'
 import { storageErrors } from './errors.ts'
 

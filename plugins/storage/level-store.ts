@@ -1,13 +1,13 @@
 /** The Store contract over LevelDB: JSON records in one directory, shared by all threads of the process. */
-import type { Change, Collection, StoreService, WriteOptions } from '#kernel'
+import type { Change, Collection, StoreService, WriteOptions } from '#contracts'
 import {
   checkCollectionName,
-  GatewayError,
   makeVersionStamps,
   type StoreMetrics,
   storeErrors,
   toRecordJson,
-} from '#kernel'
+} from '#contracts'
+import { GatewayError } from '#kernel'
 import { sweepExpired } from './expiry-sweep.ts'
 import { type Condition, GroupCommit, type LevelChange } from './group-commit.ts'
 import { LevelCollection } from './level-collection.ts'

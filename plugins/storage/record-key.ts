@@ -1,5 +1,5 @@
 /** Turns collection, tenant and id into one database key, so that no tenant can reach into another's records. */
-import { checkKeyPart } from '#kernel'
+import { checkKeyPart } from '#contracts'
 
 /** Ends the collection and the tenant. Neither may hold it, so no two triples share a key. */
 const END = '\u0000'

@@ -1,6 +1,6 @@
 /** A tokenizer's chat templates, compiled once: chooses the one that fits a request and renders it. @source grpc facts 6.2 */
 import { Environment, Interpreter } from '@huggingface/jinja'
-import type { ChatPrompt, ContentFormat, SpecialTokens } from '#kernel'
+import type { ChatPrompt, ContentFormat, SpecialTokens } from '#contracts'
 import { type MessageForm, toTemplateMessages } from './chat-values.ts'
 import { detectContentFormat } from './content-format.ts'
 import { formatTime } from './format-time.ts'

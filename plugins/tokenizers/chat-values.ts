@@ -1,5 +1,5 @@
 /** Brings the messages of a chat request into the form that templates expect. @source grpc facts 6.2 */
-import type { ContentFormat } from '#kernel'
+import type { ContentFormat } from '#contracts'
 import { TemplateRefusal } from './template-functions.ts'
 
 type Json = Readonly<Record<string, unknown>>

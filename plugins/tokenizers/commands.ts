@@ -1,5 +1,6 @@
 /** What the serving threads ask of control, and what control tells them. */
-import { defineCommand, defineReplica, type TokenizerRequest, type TokenizerState } from '#kernel'
+import type { TokenizerRequest, TokenizerState } from '#contracts'
+import { defineCommand, defineReplica } from '#kernel'
 import type { EncodeItem, EncodeResult, TokenizerFacts } from './encoder-task.ts'
 
 /** Who asked, for the audit trail. */

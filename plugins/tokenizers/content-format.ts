@@ -3,7 +3,7 @@
  * @source grpc facts 6.2
  */
 import { parse, tokenize } from '@huggingface/jinja'
-import type { ContentFormat } from '#kernel'
+import type { ContentFormat } from '#contracts'
 import type { Node } from './rewrite-template.ts'
 
 /** `parts` when the template goes through the content; tests of its type alone do not count. */

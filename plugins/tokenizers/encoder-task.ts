@@ -1,5 +1,5 @@
 /** What crosses between control and the threads that load tokenizers, render templates and encode. */
-import type { ChatPrompt, ContentFormat, SpecialTokens } from '#kernel'
+import type { ChatPrompt, ContentFormat, SpecialTokens } from '#contracts'
 import type { CacheCounts, CacheSettings } from './cached-encoder.ts'
 import type { DecoderRules } from './decoder-rules.ts'
 import type { SourceLimits } from './source-files.ts'

@@ -1,5 +1,6 @@
 /** The tokenizers plugin: vocabularies and chat templates, for engines that take token ids and for whoever counts them. */
-import { definePlugin, defineValidator, type Host, Store, Tokenizers, WorkerTableReplica } from '#kernel'
+import { Store, Tokenizers } from '#contracts'
+import { definePlugin, defineValidator, type Host, WorkerTableReplica } from '#kernel'
 import {
   AddTokenizer,
   EncodeTexts,

@@ -2,7 +2,7 @@
  * @hot
  * The decoder that other plugins get: ids to text, and the stops that end it. @source grpc facts 5
  */
-import type { DecoderOptions, TokenDecoder } from '#kernel'
+import type { DecoderOptions, TokenDecoder } from '#contracts'
 import type { DecoderRules } from './decoder-rules.ts'
 import { IdDecoder } from './id-decoder.ts'
 import { StopSearch } from './stop-search.ts'

@@ -1,5 +1,6 @@
 /** The tokenizers, on control: loads them in the background, publishes those that are ready, remembers failures for a while. */
-import { type Logger, type TokenizerRequest, type TokenizerState, uuidV7 } from '#kernel'
+import { type TokenizerRequest, type TokenizerState, uuidV7 } from '#contracts'
+import type { Logger } from '#kernel'
 import type { Asker, TokenizerRecord, TokenizerStatus } from './commands.ts'
 import type { TokenizersConfig } from './config.ts'
 import type { EncoderPool } from './encoder-pool.ts'

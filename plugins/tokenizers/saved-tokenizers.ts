@@ -1,5 +1,5 @@
 /** Tokenizers added through the API, kept over restarts: their paths, not their files. */
-import { type Collection, GATEWAY_TENANT, type StoreService } from '#kernel'
+import { type Collection, GATEWAY_TENANT, type StoreService } from '#contracts'
 
 export interface SavedTokenizer {
   readonly id: string

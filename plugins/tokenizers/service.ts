@@ -3,13 +3,13 @@ import type {
   ChatPrompt,
   DecoderOptions,
   EncodedPrompt,
-  Host,
   LoadedTokenizer,
   TokenDecoder,
   TokenizerRequest,
   TokenizerService,
   TokenizerState,
-} from '#kernel'
+} from '#contracts'
+import type { Host } from '#kernel'
 import { EncodeTexts, EnsureTokenizer, StatusOfTokenizer, type TokenizerRecord } from './commands.ts'
 import type { EncodeItem, EncodeResult } from './encoder-task.ts'
 import { tokenizerErrors } from './errors.ts'

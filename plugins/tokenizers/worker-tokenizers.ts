@@ -1,6 +1,7 @@
 /** Which tokenizers the workers name: their labels tell a path, their models the names. @source grpc facts 3.5 */
 import { isAbsolute } from 'node:path'
-import type { TokenizerRequest, WorkerTable } from '#kernel'
+import type { TokenizerRequest } from '#contracts'
+import type { WorkerTable } from '#kernel'
 
 /** Only paths of this machine: names of hubs are not looked up. */
 export function workerTokenizers({ workers }: WorkerTable): TokenizerRequest[] {

@@ -1,5 +1,6 @@
 /** The wasm plugin: middleware modules of the operator's own, in WebAssembly, on requests, answers, errors and streams. */
-import { definePlugin, defineValidator, type Host, Store } from '#kernel'
+import { Store } from '#contracts'
+import { definePlugin, defineValidator, type Host } from '#kernel'
 import {
   ListModules,
   ModulesReplica,

@@ -1,5 +1,6 @@
 /** The registered modules, on control: registers and removes them one after another, and publishes every change. */
-import { type Logger, uuidV7 } from '#kernel'
+import { uuidV7 } from '#contracts'
+import type { Logger } from '#kernel'
 import { BadModule } from './bad-module.ts'
 import type { Asker, ChangeResult } from './commands.ts'
 import type { WasmConfig } from './config.ts'

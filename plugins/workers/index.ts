@@ -1,5 +1,6 @@
 /** The workers plugin: registers, watches and removes workers, and publishes the table that all threads route by. */
-import { definePlugin, Store, WorkerRegistry } from '#kernel'
+import { Store, WorkerRegistry } from '#contracts'
+import { definePlugin } from '#kernel'
 import {
   GetWorker,
   ListWorkers,

@@ -1,5 +1,6 @@
 /** Puts the parts of control together: what decides about workers, watches them and asks them for their load. */
-import { EngineLoadsReplica, type Host, Store, WorkerTableReplica } from '#kernel'
+import { Store } from '#contracts'
+import { EngineLoadsReplica, type Host, WorkerTableReplica } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import type { ControlParts } from './control-parts.ts'
 import { EngineMetrics } from './engine-metrics.ts'

@@ -1,5 +1,6 @@
 /** The registry as other plugins use it: discovery hands workers over and takes them back. */
-import { GatewayError, type KnownWorker, type WorkerRegistryService } from '#kernel'
+import type { KnownWorker, WorkerRegistryService } from '#contracts'
+import { GatewayError } from '#kernel'
 import type { WorkerManager } from './manager.ts'
 import { readSpec } from './read-body.ts'
 import type { WorkerRecord } from './wire.ts'

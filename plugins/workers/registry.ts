@@ -1,5 +1,6 @@
 /** The workers that control knows: reserved ids, registered workers, and the table that all threads route by. */
-import { uuidV7, type WorkerBalance, type WorkerTable } from '#kernel'
+import { uuidV7 } from '#contracts'
+import type { WorkerBalance, WorkerTable } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import { Publisher } from './publisher.ts'
 import type { WorkerSpec } from './spec.ts'

@@ -1,5 +1,6 @@
 /** The worker routes: HTTP in and out only; what they ask is decided on control. */
-import { adminErrorFormat, type Host, isUuid, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { isUuid } from '#contracts'
+import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import {
   GetWorker,
   ListWorkers,

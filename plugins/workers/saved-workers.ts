@@ -1,5 +1,5 @@
 /** Workers on disk: those that were registered through the API and come back after a restart. */
-import { type Change, type Collection, GATEWAY_TENANT, type StoreService } from '#kernel'
+import { type Change, type Collection, GATEWAY_TENANT, type StoreService } from '#contracts'
 import { workerErrors } from './errors.ts'
 import type { WorkerSpec } from './spec.ts'
 import type { Findings, Worker } from './worker.ts'

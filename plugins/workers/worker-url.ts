@@ -1,5 +1,5 @@
 /** What a worker's URL must look like, and what it says about the way to the worker. */
-import { trimSlashes } from '#kernel'
+import { trimSlashes } from '#contracts'
 import { workerErrors } from './errors.ts'
 
 /** Every thread holds every URL, and it is shown everywhere. */

@@ -2,7 +2,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
-import { adminErrorFormat, type RouteDefinition, Store, token, WorkerRegistry } from '#kernel'
+import { Store, WorkerRegistry } from '#contracts'
+import { adminErrorFormat, type RouteDefinition, token } from '#kernel'
 import { startGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 

@@ -41,7 +41,7 @@ async function start(kernel: object = {}): Promise<Running> {
   }
   writeFileSync(file, JSON.stringify(config))
   const command = [join(ROOT, 'plugins/cli.ts'), 'serve', '--config', file]
-  const child = spawn(process.execPath, ['--conditions=source', '--no-warnings', ...command])
+  const child = spawn(process.execPath, ['--conditions=weir-source', '--no-warnings', ...command])
   const closed = once(child, 'close')
   cleanups.push(async () => {
     child.kill('SIGKILL')

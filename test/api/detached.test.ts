@@ -1,6 +1,8 @@
 /** Calls without a client: run, limited, counted and logged like requests, and gone without a trace when cancelled. */
+
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { Generations } from '#contracts'
 import type { Detached, DetachedOutcome, Host, Identity, RequestContext } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
 import { jsonAnswer, type Script } from '../support/scripted-worker.ts'
@@ -18,6 +20,7 @@ function worker(onDone: (ctx: RequestContext) => void = () => {}) {
       name: 'night-shift',
       version: '0.1.0',
       description: 'test',
+      uses: [Generations],
       config: Type.Object({}, { additionalProperties: false }),
     },
     register(own) {
@@ -41,7 +44,7 @@ function worker(onDone: (ctx: RequestContext) => void = () => {}) {
 }
 
 const askOnce = (ctx: RequestContext, host: Host) =>
-  host.generations.collect(ctx, {
+  host.use(Generations).collect(ctx, {
     model: 'test-model',
     prompt: { kind: 'chat', messages: [{ role: 'user', content: 'hi' }] },
     tools: [],

@@ -1,7 +1,9 @@
 /** The generation layer over HTTP chat workers: events, retries, refusals, leaving clients, bytes where they may pass. */
 
 import { expect, test } from 'vitest'
-import type { GenerationEvent, GenerationRequest, Host, RouteDefinition } from '../../kernel/index.ts'
+import type { GenerationEvent, GenerationRequest } from '#contracts'
+import { Generations } from '#contracts'
+import type { Host, RouteDefinition } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
 import { findFreePort } from '../../kernel/threads/free-port.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -23,7 +25,7 @@ function lineFront(seen: GenerationEvent[] = []) {
     handler: (ctx) => {
       const { text, stream = true } = ctx.bodyJson() as { text: string; stream?: boolean }
       const lines: string[] = []
-      host.generations.open(ctx, requestOf(text), {
+      host.use(Generations).open(ctx, requestOf(text), {
         stream,
         listener: {
           onEvent: (event) => {
@@ -43,6 +45,7 @@ function lineFront(seen: GenerationEvent[] = []) {
       name: 'line-front',
       version: '0.1.0',
       description: 'test',
+      uses: [Generations],
       config: Type.Object({}, { additionalProperties: false }),
     },
     register: (host) => host.route(route(host)),

@@ -169,7 +169,7 @@ test('vectors wait for their prefill only', async () => {
 
 test('weir sim --count runs engines that know nothing of each other', async () => {
   const args = ['sim', '--engine', 'batched', '--count', '3', '--port', '0', '--tokens', '2']
-  const child = spawn(process.execPath, ['--conditions=source', CLI, ...args], {
+  const child = spawn(process.execPath, ['--conditions=weir-source', CLI, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const ports: number[] = []

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
-import { definePlugin, type TokenizerService, Tokenizers, Type } from '../../kernel/index.ts'
+import { type TokenizerService, Tokenizers } from '#contracts'
+import { definePlugin, Type } from '../../kernel/index.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 
 const SAMPLE = fileURLToPath(new URL('../../plugins/tokenizers/sample', import.meta.url))

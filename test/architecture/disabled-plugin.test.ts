@@ -23,7 +23,7 @@ async function modulesLoadedWith(plugins: Record<string, object>): Promise<strin
   writeFileSync(file, JSON.stringify({ kernel, plugins }))
   const preload = join(ROOT, 'test/fixtures/log-resolves.mjs')
   const command = [join(ROOT, 'plugins/cli.ts'), 'serve', '--config', file]
-  const child = spawn(process.execPath, ['--conditions=source', '--import', preload, ...command], {
+  const child = spawn(process.execPath, ['--conditions=weir-source', '--import', preload, ...command], {
     env: { ...process.env, RESOLVE_LOG: log },
     stdio: ['ignore', 'ignore', 'pipe'],
   })

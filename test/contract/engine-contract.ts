@@ -1,15 +1,8 @@
 /** What every engine adapter must keep to, whatever its workers speak: run by `engine.test.ts` over each of them. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type {
-  EngineAdapter,
-  EngineAttempt,
-  GatewayError,
-  GenerationEvent,
-  GenerationRequest,
-  HeaderList,
-  WorkerEntry,
-} from '../../kernel/index.ts'
+import type { EngineAdapter, EngineAttempt, GenerationEvent, GenerationRequest } from '#contracts'
+import type { GatewayError, HeaderList, WorkerEntry } from '../../kernel/index.ts'
 import { breachesOf } from '../support/generation-grammar.ts'
 
 /** One answer of a worker on the wire, and what it says. */

@@ -1,7 +1,7 @@
 /** The engine adapters that there are, each against the contract. */
 
+import type { EngineAdapter } from '#contracts'
 import lineEngine from '../../examples/custom-engine/line-engine.ts'
-import type { EngineAdapter } from '../../kernel/index.ts'
 import { chatEngine } from '../../plugins/chat-engine/chat-engine.ts'
 import { workerEntry } from '../support/worker-entry.ts'
 import { engineContract } from './engine-contract.ts'
@@ -63,9 +63,11 @@ function lineAdapter(): EngineAdapter {
   const host = {
     transport() {},
     workerControl() {},
-    engine: (adapter: EngineAdapter) => {
-      found = adapter
-    },
+    use: () => ({
+      addEngine(adapter: EngineAdapter) {
+        found = adapter
+      },
+    }),
   }
   lineEngine.register(host as unknown as Parameters<typeof lineEngine.register>[0], {})
   return found as unknown as EngineAdapter

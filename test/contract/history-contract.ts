@@ -1,9 +1,9 @@
 /** What history must do over every store; test/contract/history.test.ts runs this suite over each of them. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { Conversation, HistoryItem, LoadedHistory, ResponseRecord, StoreService } from '#kernel'
-import { uuidV7 } from '#kernel'
-import { checkSection } from '../../kernel/config/check-section.ts'
+import type { Conversation, HistoryItem, LoadedHistory, ResponseRecord, StoreService } from '#contracts'
+import { uuidV7 } from '#contracts'
+import { checkSection } from '../../plugins/cli/configuration/check-section.ts'
 import { type HistoryConfig, historyConfig } from '../../plugins/history/config.ts'
 import { StoredHistory } from '../../plugins/history/history-service.ts'
 

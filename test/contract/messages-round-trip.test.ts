@@ -1,7 +1,7 @@
 /** Messages and chat say the same in two formats: what both can say survives the way there and back. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { EngineAttempt, GenerationRequest } from '#kernel'
+import type { EngineAttempt, GenerationRequest } from '#contracts'
 import { toChatBody } from '../../plugins/chat-engine/to-chat-body.ts'
 import { checkRequest } from '../../plugins/messages/check-request.ts'
 import { toGenerationRequest } from '../../plugins/messages/to-generation-request.ts'

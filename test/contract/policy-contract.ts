@@ -219,7 +219,7 @@ export function policyThreadsContract(name: string, file: string, promises: Poli
       return new Worker(new URL('../fixtures/policy-thread.ts', import.meta.url), {
         workerData: { ...work, port },
         transferList: [port],
-        execArgv: ['--conditions=source', '--no-warnings'],
+        execArgv: ['--conditions=weir-source', '--no-warnings'],
       })
     })
     const answers = await Promise.all(

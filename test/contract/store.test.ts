@@ -7,10 +7,10 @@ import { createInterface } from 'node:readline'
 import { Worker } from 'node:worker_threads'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { checkSection } from '../../kernel/config/check-section.ts'
+import { StoreMetrics } from '#contracts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import type { HistogramFamily, ValueFamily } from '../../kernel/observe/metrics-snapshot.ts'
-import { StoreMetrics } from '../../kernel/store/store-metrics.ts'
+import { checkSection } from '../../plugins/cli/configuration/check-section.ts'
 import { type PostgresConfig, postgresConfig } from '../../plugins/postgres/config.ts'
 import { PgStore } from '../../plugins/postgres/pg-store.ts'
 import { LevelStore, SHARED_BYTES } from '../../plugins/storage/level-store.ts'
@@ -378,7 +378,7 @@ test('a thread of the same process sees what another has written, and the other 
     parentPort.postMessage('done')`
   const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(code)}`), {
     workerData: { dir, path },
-    execArgv: ['--conditions=source', '--disable-warning=ExperimentalWarning'],
+    execArgv: ['--conditions=weir-source', '--disable-warning=ExperimentalWarning'],
   })
   await once(thread, 'message')
   expect(await notes.get('a', 'from-thread')).toBe('hello back')
@@ -394,7 +394,7 @@ async function countWithThreads(dir: string, threads: number, rounds: number): P
     () =>
       new Worker(new URL('../fixtures/counting-thread.mjs', import.meta.url), {
         workerData: { path, dir, shared, rounds },
-        execArgv: ['--conditions=source', '--disable-warning=ExperimentalWarning'],
+        execArgv: ['--conditions=weir-source', '--disable-warning=ExperimentalWarning'],
       }),
   )
   await Promise.all(workers.map((worker) => once(worker, 'message')))
@@ -421,7 +421,7 @@ async function startWriting(dir: string): Promise<WritingProcess> {
   const fixture = new URL('../fixtures/writing-process.mjs', import.meta.url).pathname
   const child = spawn(
     process.execPath,
-    ['--conditions=source', '--disable-warning=ExperimentalWarning', fixture, path, dir],
+    ['--conditions=weir-source', '--disable-warning=ExperimentalWarning', fixture, path, dir],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
   const acknowledged: number[] = []

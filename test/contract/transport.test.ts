@@ -3,10 +3,9 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { Host, Transport, WorkerControl } from '#kernel'
 import lineEngine from '../../examples/custom-engine/line-engine.ts'
-import { CONTROL_POOL, callWorker } from '../../kernel/upstream/control-call.ts'
-import { HttpTransport } from '../../kernel/upstream/http-transport.ts'
+import { CONTROL_POOL } from '../../plugins/http-workers/control-call.ts'
 import { httpControl } from '../../plugins/http-workers/http-control.ts'
-import { callOf } from '../../plugins/http-workers/probe.ts'
+import { HttpTransport } from '../../plugins/http-workers/http-transport.ts'
 import { ANSWER, type ContractEngine, type EngineManner, transportContract } from './transport-contract.ts'
 
 /** How one protocol says what the contract asks of engines. */
@@ -110,10 +109,9 @@ transportContract('http', () => {
     maxResponseHeaderBytes: 65_536,
   })
   const pool = new HttpTransport(CONTROL_POOL)
-  const upstream = { call: (worker, call) => callWorker(pool, worker, call) } as Host['upstream']
   return {
     transport,
-    control: httpControl(callOf({ upstream })),
+    control: httpControl(pool),
     request: {
       method: 'POST',
       path: '/v1/chat/completions',
@@ -143,7 +141,7 @@ transportContract('the line engine of the examples', () => {
     workerControl: (control: WorkerControl) => {
       seen.control = control
     },
-    engine: () => {},
+    use: () => ({ addEngine() {} }),
   }
   lineEngine.register(host as unknown as Host, {})
   const { transport, control } = seen

@@ -35,6 +35,7 @@ test.skipIf(!existsSync(CODEX))(
     const gateway = await startBuiltGateway({
       plugins: {
         'chat-engine': {},
+        generations: {},
         storage: { dir: makeFolder() },
         history: {},
         responses: {},

@@ -35,7 +35,7 @@ async function openGateway(plugins: Record<string, unknown> = {}, spec: Record<s
   const worker = await startScriptedWorker()
   workers.push(worker)
   const gateway = await startBuiltGateway({
-    plugins: { messages: {}, 'chat-engine': {}, ...plugins },
+    plugins: { messages: {}, 'chat-engine': {}, generations: {}, ...plugins },
     workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'test-model' }], ...spec }],
   })
   return { gateway, worker }

@@ -27,6 +27,7 @@ beforeAll(async () => {
   gateway = await startBuiltGateway({
     plugins: {
       'chat-engine': {},
+      generations: {},
       storage: { dir: makeFolder() },
       history: {},
       responses: { background: { pollMs: 50 } },

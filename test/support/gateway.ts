@@ -1,10 +1,11 @@
 /** Starts a real gateway for tests: in this process on one thread, on free ports, silent, ended by the test. */
-import { loadConfig } from '../../kernel/config/load.ts'
+
 import { importPlugin } from '../../kernel/config/plugin-source.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import type { PluginCatalog, ServeInfo } from '../../kernel/serve.ts'
 import { serve } from '../../kernel/serve.ts'
 import { catalog } from '../../plugins/catalog.ts'
+import { loadConfig } from '../../plugins/cli/configuration/load.ts'
 
 export interface TestGateway {
   /** Base URL of the API. */
@@ -17,7 +18,7 @@ export interface TestGateway {
 export interface TestGatewayOptions {
   /** Sections of the kernel beyond what tests need anyway. */
   readonly kernel?: Record<string, unknown>
-  /** Default: auth, health, openapi, pairs, policies, proxy, workers. Where workers is, so is http-workers. */
+  /** Default: auth, health, openapi, pairs, policies, proxy, workers. Always with generations and http-workers, unless they are false. */
   readonly plugins?: Record<string, unknown>
   /** Plugins of the test's own, enabled with the section of their name or an empty one. */
   readonly own?: readonly Plugin[]
@@ -53,7 +54,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     },
     plugins: {
       ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, {}])),
-      ...('workers' in plugins && { 'http-workers': {} }),
+      generations: {},
+      'http-workers': {},
       ...plugins,
     },
   })
@@ -75,11 +77,12 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     onReady: ready.resolve,
   })
   ended.catch(ready.reject)
-  const { url, metricsUrl } = await ready.promise
+  const { url, listeners } = await ready.promise
+  const metricsListener = listeners.find(({ plugin }) => plugin === 'metrics')
   return {
     url: url as string,
     port: Number(new URL(url as string).port),
-    metricsUrl,
+    metricsUrl: metricsListener === undefined ? null : `${metricsListener.url}/metrics`,
     stop: async () => {
       ending.abort()
       await ended

@@ -7,8 +7,8 @@ import type {
   RecordPage,
   StoredRecord,
   StoreService,
-} from '#kernel'
-import { checkCollectionName, storeErrors, toRecordJson } from '#kernel'
+} from '#contracts'
+import { checkCollectionName, storeErrors, toRecordJson } from '#contracts'
 import { recordKey } from '../../plugins/storage/record-key.ts'
 
 interface Row {

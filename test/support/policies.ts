@@ -1,8 +1,8 @@
 /** The policies that come with the gateway, registered as their plugin does it, without a gateway. */
 import type { PolicyRegistry } from '../../kernel/balance/policy-registry.ts'
-import { resolvePluginConfig } from '../../kernel/config/plugin-config.ts'
 import type { Metrics } from '../../kernel/contracts/metric.ts'
 import type { PolicyParts } from '../../kernel/contracts/policy.ts'
+import { resolvePluginConfig } from '../../plugins/cli/configuration/plugin-config.ts'
 import { type PoliciesConfig, policiesConfig } from '../../plugins/policies/config.ts'
 import { PolicyState } from '../../plugins/policies/policy-state.ts'
 import { registerPolicies } from '../../plugins/policies/register-policies.ts'

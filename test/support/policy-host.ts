@@ -2,10 +2,8 @@
 import { Counters, createCounters } from '../../kernel/balance/counters.ts'
 import { ThreadBalance } from '../../kernel/balance/thread-balance.ts'
 import type { KernelConfig } from '../../kernel/config/kernel-config.ts'
-import { resolvePluginConfig } from '../../kernel/config/plugin-config.ts'
 import type { Policy, PolicyParts } from '../../kernel/contracts/policy.ts'
 import { type WorkerEntry, WorkerTableReplica } from '../../kernel/contracts/worker.ts'
-import type { ThreadGenerations } from '../../kernel/generate/thread-generations.ts'
 import { createLogger } from '../../kernel/observe/log.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import { BackgroundWorks } from '../../kernel/plugin/background-works.ts'
@@ -17,6 +15,7 @@ import { Services } from '../../kernel/plugin/services.ts'
 import { ControlLink } from '../../kernel/threads/control-link.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
 import type { ThreadUpstream } from '../../kernel/upstream/thread-upstream.ts'
+import { resolvePluginConfig } from '../../plugins/cli/configuration/plugin-config.ts'
 import { defaultBreaker } from './balance-parts.ts'
 
 const MAX_WORKERS = 4_096
@@ -49,13 +48,12 @@ export class PolicyHostThread {
         link: this.link,
         declarations: new Declarations(),
         services: new Services(),
-        kernelConfig: { limits: { maxWorkers: MAX_WORKERS }, metrics: { enabled: true } } as KernelConfig,
+        kernelConfig: { limits: { maxWorkers: MAX_WORKERS } } as KernelConfig,
         log,
         metrics,
         balance: this.balance,
         policies: this.balance.registry,
         upstream: {} as ThreadUpstream,
-        generations: {} as ThreadGenerations,
         shared: memory,
         background: new BackgroundWorks(metrics, log),
         detach: () => {

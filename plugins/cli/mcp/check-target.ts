@@ -64,7 +64,7 @@ function readVariable(flag: string, name: string): string {
 
 async function readSection(file: string | undefined): Promise<McpConfig> {
   const [{ loadConfig }, { pluginSchemas }] = await Promise.all([
-    import('../../../kernel/config/load.ts'),
+    import('../configuration/load.ts'),
     import('../plugin-schemas.ts'),
   ])
   const { plugins } =

@@ -14,7 +14,7 @@ export const PAGE_BYTES = 65_536
 /** @throws ConfigError for a bad file, CliError for one without the plugin */
 export async function readLimits(options: LimitOptions): Promise<WasmConfig> {
   const [{ loadConfig }, { pluginSchemas }] = await Promise.all([
-    import('../../../kernel/config/load.ts'),
+    import('../configuration/load.ts'),
     import('../plugin-schemas.ts'),
   ])
   const { gatewayConfig: file, timeoutMs, memoryPages } = options

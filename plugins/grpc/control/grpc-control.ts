@@ -1,4 +1,5 @@
 /** Looks after workers that are reached over gRPC: are they well, what are they, how busy, and what an operator asks. */
+import type { TokenizerService } from '#contracts'
 import type {
   DescribeTools,
   EngineAction,
@@ -6,7 +7,6 @@ import type {
   EngineReport,
   KvEventFeed,
   Logger,
-  TokenizerService,
   WorkerControl,
   WorkerDescription,
   WorkerEntry,

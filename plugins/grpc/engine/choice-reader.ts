@@ -7,7 +7,7 @@ import type {
   OutputStream,
   TokenDecoder,
   TokenLogprob,
-} from '#kernel'
+} from '#contracts'
 import type { EngineReply, TopTokens } from '../runtimes/runtime.ts'
 import { tokenText } from './token-texts.ts'
 

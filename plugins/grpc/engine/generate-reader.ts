@@ -1,5 +1,5 @@
 /** Reads an engine's answer, message by message, into the events of a generation. @hot @source grpc facts 2.7, 3.1, 5 */
-import type { EngineAttempt, EngineReader, EngineSink, OutputSink } from '#kernel'
+import type { EngineAttempt, EngineReader, EngineSink, OutputSink } from '#contracts'
 import { grpcErrors } from '../errors.ts'
 import type { EngineReply, Runtime } from '../runtimes/runtime.ts'
 import { ChoiceReader } from './choice-reader.ts'

@@ -8,8 +8,8 @@ import type {
   GenerationRequest,
   OutputParsersService,
   PreparedPrompt,
-  WorkerEntry,
-} from '#kernel'
+} from '#contracts'
+import type { WorkerEntry } from '#kernel'
 import { grpcErrors } from '../errors.ts'
 import type { Ask, Runtime } from '../runtimes/runtime.ts'
 import { findRuntime } from '../runtimes/runtime-table.ts'

@@ -8,8 +8,8 @@ import type {
   OutputParsersService,
   PreparedPrompt,
   TokenizerService,
-  WorkerEntry,
-} from '#kernel'
+} from '#contracts'
+import type { WorkerEntry } from '#kernel'
 import { grpcErrors } from '../errors.ts'
 
 export class EnginePrompt implements PreparedPrompt {

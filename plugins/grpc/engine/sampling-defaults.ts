@@ -1,5 +1,6 @@
 /** What an engine says of its model's own sampling settings: they fill what the client leaves out. @source grpc facts 2.2 */
-import type { Logger, Sampling, WorkerEntry } from '#kernel'
+import type { Sampling } from '#contracts'
+import type { Logger, WorkerEntry } from '#kernel'
 
 export const DEFAULTS_LABEL = 'default_sampling_params_json'
 

@@ -1,5 +1,5 @@
 /** Single tokens as text, for log probabilities: special ones visible, halves of characters as they are. */
-import type { LoadedTokenizer } from '#kernel'
+import type { LoadedTokenizer } from '#contracts'
 
 export interface TokenText {
   readonly token: string

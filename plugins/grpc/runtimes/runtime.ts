@@ -1,5 +1,6 @@
 /** What the adapters of the engines have in common: one question and one answer, whatever the fields are called. */
-import type { EngineConstraint, EngineReport, Sampling } from '#kernel'
+import type { EngineConstraint, Sampling } from '#contracts'
+import type { EngineReport } from '#kernel'
 
 /** A generation as it is asked of an engine. */
 export interface Ask {

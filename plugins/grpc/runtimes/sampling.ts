@@ -1,5 +1,5 @@
 /** Pieces of sampling settings that several engines share. */
-import type { EngineConstraint } from '#kernel'
+import type { EngineConstraint } from '#contracts'
 
 /** Keys are ids in decimal digits, as some engines have them. */
 export function biasByText(

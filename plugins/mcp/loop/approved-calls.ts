@@ -1,5 +1,5 @@
 /** Calls that had to wait and now have an answer: what is approved is begun, what is denied is told to the model. */
-import type { ApprovalAnswer, ChatMessage } from '#kernel'
+import type { ApprovalAnswer, ChatMessage } from '#contracts'
 import type { CallBudget } from './call-budget.ts'
 import type { OfferedTools } from './offered-tools.ts'
 import { LIMIT_REACHED, refuse, TOOL_IS_GONE } from './refused-calls.ts'

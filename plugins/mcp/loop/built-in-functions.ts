@@ -3,7 +3,7 @@
  *
  * @source responses facts 4.8
  */
-import type { BuiltInToolRequest, BuiltInType, ChatTool } from '#kernel'
+import type { BuiltInToolRequest, BuiltInType, ChatTool } from '#contracts'
 import type { BuiltInConfig } from '../config.ts'
 import type { ServerTool } from '../connection/read-tools.ts'
 

@@ -1,5 +1,5 @@
 /** Opens the servers of a turn, all at once, and tells their tools in the order in which the request names them. */
-import type { ListedServer, ListedTool, ToolLoopEvent } from '#kernel'
+import type { ListedServer, ListedTool, ToolLoopEvent } from '#contracts'
 import type { ServerTool } from '../connection/read-tools.ts'
 import { fingerprintOf } from '../connection/server-connection.ts'
 import { type ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'

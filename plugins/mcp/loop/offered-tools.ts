@@ -1,5 +1,5 @@
 /** The tools of a turn as the model is offered them, and the way back from a name to who runs it. */
-import type { BuiltInType, CalledTool, CallOrigin, ChatTool, ToolReference } from '#kernel'
+import type { BuiltInType, CalledTool, CallOrigin, ChatTool, ToolReference } from '#contracts'
 import type { ServerTool } from '../connection/read-tools.ts'
 import { exposeNames, type NameWish } from '../tools/exposed-names.ts'
 import type { OpenServer } from '../tools/open-server.ts'

@@ -1,5 +1,5 @@
 /** Runs the calls of one model turn: some at once, told in the model's order. */
-import type { ToolCallResult, ToolLoopEvent } from '#kernel'
+import type { ToolCallResult, ToolLoopEvent } from '#contracts'
 import type { Caller, RanCall, ToolCall, ToolRunner } from '../tools/run-tool.ts'
 import { toServerArguments } from './built-in-functions.ts'
 import type { ModelCall } from './model-call.ts'

@@ -15,7 +15,7 @@ import type {
   ToolLoopEvent,
   ToolLoopListener,
   ToolTurn,
-} from '#kernel'
+} from '#contracts'
 import { GatewayError } from '#kernel'
 import type { McpConfig } from '../config.ts'
 import { mcpErrors } from '../errors.ts'

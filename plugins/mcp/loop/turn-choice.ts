@@ -1,5 +1,5 @@
 /** What the model is offered in each iteration, and whether it has to call: a forced choice holds for the first one only. */
-import type { LoopToolChoice, ToolChoice, ToolReference } from '#kernel'
+import type { LoopToolChoice, ToolChoice, ToolReference } from '#contracts'
 import { mcpErrors } from '../errors.ts'
 import type { OfferedTools } from './offered-tools.ts'
 

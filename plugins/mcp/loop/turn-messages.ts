@@ -1,5 +1,5 @@
 /** The messages of a turn: the history under today's names, then what each iteration adds. */
-import type { CallOrigin, ChatMessage, ContentPart } from '#kernel'
+import type { CallOrigin, ChatMessage, ContentPart } from '#contracts'
 import { safeName } from '../tools/exposed-names.ts'
 import type { ModelTurn } from './model-call.ts'
 import type { OfferedTools } from './offered-tools.ts'

@@ -1,7 +1,7 @@
 /** The reader of one generation: whatever a worker sends, items are numbered without gaps, and each ends once. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { GenerationEvent, ToolLoopEvent } from '#kernel'
+import type { GenerationEvent, ToolLoopEvent } from '#contracts'
 import type { CallRoute } from './model-call.ts'
 import { TurnReader } from './turn-reader.ts'
 

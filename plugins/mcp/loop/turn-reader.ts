@@ -4,7 +4,7 @@
  *
  * @hot one call per event of the worker
  */
-import type { FinishReason, GenerationEvent, GenerationUsage, TokenLogprob, ToolLoopEvent } from '#kernel'
+import type { FinishReason, GenerationEvent, GenerationUsage, TokenLogprob, ToolLoopEvent } from '#contracts'
 import type { CallRoute, ModelCall, ModelTurn } from './model-call.ts'
 
 /** The turn, as its reader needs it. */

@@ -1,6 +1,6 @@
 /** Calls that wait for a person, forced choices, built-in tools, tools that clients do not see, guards. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import type { ApprovalAnswer, LoopToolChoice } from '#kernel'
+import type { ApprovalAnswer, LoopToolChoice } from '#contracts'
 import { addedMessages, mcpTool, offeredNames, only, TestLoop, withFunctions } from '../fixtures/run-turn.ts'
 import { scriptedModel } from '../fixtures/scripted-model.ts'
 import { startToolServer, type ToolServer } from '../fixtures/tool-server.ts'

@@ -1,5 +1,5 @@
 /** Adds up what the generations of one turn used. */
-import type { GenerationUsage } from '#kernel'
+import type { GenerationUsage } from '#contracts'
 
 /** Null and something is something. */
 export function addUsage(sum: GenerationUsage | null, more: GenerationUsage | null): GenerationUsage | null {

@@ -1,5 +1,5 @@
 /** What all parts of a turn share when they speak: one listener, one counter of items, ids that no two calls have. */
-import type { ChatMessage, ToolLoopEvent, ToolLoopListener } from '#kernel'
+import type { ChatMessage, ToolLoopEvent, ToolLoopListener } from '#contracts'
 
 export class TurnVoice {
   readonly #listener: ToolLoopListener

@@ -1,5 +1,5 @@
 /** Headers that a request wants sent to its tool server: what may be sent, and the token among them. */
-import type { McpToolRequest } from '#kernel'
+import type { McpToolRequest } from '#contracts'
 import { mcpErrors } from '../errors.ts'
 
 const NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,128}$/

@@ -1,5 +1,5 @@
 /** The servers of the configuration and the built-in tools made of them: checked once, then looked up by label and tenant. */
-import type { BuiltInType } from '#kernel'
+import type { BuiltInType } from '#contracts'
 import type { BuiltInConfig, McpConfig, ServerConfig } from '../config.ts'
 import { connectionKey, type ServerTarget } from '../connection/server-target.ts'
 import { mcpErrors } from '../errors.ts'

@@ -2,7 +2,8 @@
  * Runs one call: guards may stop or change it, the tenant's limit holds, the tool has so long, and whatever happens is a
  * result that the model can read. A log line and metrics say that it ran.
  */
-import type { CalledTool, GuardedCall, Logger, ToolCallResult } from '#kernel'
+import type { CalledTool, GuardedCall, ToolCallResult } from '#contracts'
+import type { Logger } from '#kernel'
 import type { ToolOutput } from '../connection/read-result.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { parseArguments } from './parse-arguments.ts'

@@ -1,5 +1,5 @@
 /** Turns what a request declares into servers to be opened; refuses what can be refused without asking anybody. */
-import type { BuiltInToolRequest, GatewayTool, McpToolRequest } from '#kernel'
+import type { BuiltInToolRequest, GatewayTool, McpToolRequest } from '#contracts'
 import type { BuiltInConfig, McpConfig } from '../config.ts'
 import { connectionKey } from '../connection/server-target.ts'
 import { mcpErrors } from '../errors.ts'

@@ -1,5 +1,6 @@
 /** Guards of other plugins, asked in turn before a call runs: the first that rejects ends it, changes add up. */
-import type { GuardDecision, GuardedCall, Logger, ToolCallGuard, ToolCallGuardsService } from '#kernel'
+import type { GuardDecision, GuardedCall, ToolCallGuard, ToolCallGuardsService } from '#contracts'
+import type { Logger } from '#kernel'
 
 const STOPPED = 'The call was stopped by a guard that failed.'
 

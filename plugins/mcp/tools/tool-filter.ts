@@ -1,5 +1,5 @@
 /** Which tools of a server a request gets, and which of them wait for a person's word. */
-import type { ApprovalRule, ToolFilter } from '#kernel'
+import type { ApprovalRule, ToolFilter } from '#contracts'
 import { isReadOnly, type ServerTool } from '../connection/read-tools.ts'
 
 /** @source responses facts 4.3: an empty list names no tool */

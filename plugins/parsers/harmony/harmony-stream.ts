@@ -1,5 +1,5 @@
 /** Reads Harmony messages out of text that kept its control tokens. @hot @source parsers facts 3.7 to 3.9 */
-import type { OutputSink, OutputStream } from '#kernel'
+import type { OutputSink, OutputStream } from '#contracts'
 import type { CallIds } from '../call-ids.ts'
 import { MAX_NAME_LENGTH } from '../calls/call-output.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'

@@ -1,5 +1,5 @@
 /** Events of a generation as the chunks of a streamed chat completion. @source routes facts 10.4 */
-import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#kernel'
+import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#contracts'
 
 export interface ChunkOptions {
   /** Of the reply where the worker names none. */

@@ -1,5 +1,5 @@
 /** A whole generation as a chat completion. @source routes facts 10.4; grpc facts 2.7 */
-import type { GeneratedAnswer, GeneratedChoice } from '#kernel'
+import type { GeneratedAnswer, GeneratedChoice } from '#contracts'
 import { toWireLogprobs, toWireUsage } from './chat-chunks.ts'
 
 export function toChatReply({ started, choices, usage }: GeneratedAnswer, requestId: string) {

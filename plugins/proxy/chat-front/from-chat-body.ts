@@ -7,7 +7,7 @@ import type {
   OutputConstraint,
   Sampling,
   ToolChoice,
-} from '#kernel'
+} from '#contracts'
 import type { ChatRequest } from '../wire/chat.ts'
 
 /** Members that have a place in the internal request, or say how the reply is to be told. */

@@ -1,12 +1,6 @@
 /** Chat completions over workers that do not speak them: the request is read, generated, and told as chat again. */
-import {
-  AnswerBuilder,
-  type GenerateOptions,
-  type Generation,
-  type GenerationEvent,
-  type Host,
-  type RequestContext,
-} from '#kernel'
+import type { GenerateOptions, Generation, GenerationEvent, Generations } from '#contracts'
+import type { RequestContext } from '#kernel'
 import type { ChatRequest } from '../wire/chat.ts'
 import { ChatChunks } from './chat-chunks.ts'
 import { toChatReply } from './chat-reply.ts'
@@ -19,16 +13,26 @@ const PASS_THROUGH = { api: 'chat', path: '/v1/chat/completions' } as const
  * @param body checked
  * @param mayRelay workers that take the bytes as they are get them
  */
-export function serveChat(host: Host, ctx: RequestContext, body: ChatRequest, mayRelay: boolean): void {
+export function serveChat(
+  generations: Generations,
+  ctx: RequestContext,
+  body: ChatRequest,
+  mayRelay: boolean,
+): void {
   const passThrough = mayRelay ? PASS_THROUGH : undefined
-  if (body.stream === true) streamChat(host, ctx, body, passThrough)
-  else answerChat(host, ctx, body, passThrough)
+  if (body.stream === true) streamChat(generations, ctx, body, passThrough)
+  else answerChat(generations, ctx, body, passThrough)
 }
 
 type PassThrough = GenerateOptions['passThrough']
 
-function answerChat(host: Host, ctx: RequestContext, body: ChatRequest, passThrough: PassThrough): void {
-  const builder = new AnswerBuilder()
+function answerChat(
+  generations: Generations,
+  ctx: RequestContext,
+  body: ChatRequest,
+  passThrough: PassThrough,
+): void {
+  const builder = generations.gather()
   const onEvent = (event: GenerationEvent) => {
     if (event.type === 'failed') ctx.fail(event.error)
     else {
@@ -36,14 +40,19 @@ function answerChat(host: Host, ctx: RequestContext, body: ChatRequest, passThro
       if (event.type === 'finished') ctx.json(200, toChatReply(builder.answer(), ctx.requestId))
     }
   }
-  host.generations.open(ctx, fromChatBody(body), {
+  generations.open(ctx, fromChatBody(body), {
     stream: false,
     listener: { onEvent },
     passThrough,
   })
 }
 
-function streamChat(host: Host, ctx: RequestContext, body: ChatRequest, passThrough: PassThrough): void {
+function streamChat(
+  generations: Generations,
+  ctx: RequestContext,
+  body: ChatRequest,
+  passThrough: PassThrough,
+): void {
   const chunks = new ChatChunks({
     requestId: ctx.requestId,
     includeUsage: body.stream_options?.include_usage === true,
@@ -63,7 +72,7 @@ function streamChat(host: Host, ctx: RequestContext, body: ChatRequest, passThro
     else if (text !== '' && !writer.write(text)) generation.pause()
   }
   let writer: ReturnType<RequestContext['sse']> | null = null
-  const generation: Generation = host.generations.open(ctx, fromChatBody(body), {
+  const generation: Generation = generations.open(ctx, fromChatBody(body), {
     stream: true,
     listener: { onEvent },
     passThrough,

@@ -1,5 +1,5 @@
 /** A text completions body as internal requests, one a prompt. @source routes facts 11; grpc facts 2.6 */
-import type { GenerationRequest, OutputConstraint } from '#kernel'
+import type { GenerationRequest, OutputConstraint } from '#contracts'
 import { toSampling } from '../chat-front/from-chat-body.ts'
 import { proxyErrors } from '../errors.ts'
 import type { CompletionRequest } from '../wire/completion.ts'

@@ -1,13 +1,6 @@
 /** The generations of one request with several prompts: all with one worker, and none without the others. */
-import type {
-  Generation,
-  GenerationEvent,
-  GenerationRequest,
-  GenerationUsage,
-  Host,
-  RequestContext,
-  WorkerEntry,
-} from '#kernel'
+import type { Generation, GenerationEvent, GenerationRequest, Generations, GenerationUsage } from '#contracts'
+import type { RequestContext, WorkerEntry } from '#kernel'
 
 export interface PromptRunsOptions {
   readonly stream: boolean
@@ -20,7 +13,7 @@ export interface PromptRunsOptions {
 }
 
 export class PromptRuns {
-  readonly #host: Host
+  readonly #generations: Generations
   readonly #ctx: RequestContext
   readonly #options: PromptRunsOptions
   readonly #running: Generation[] = []
@@ -28,8 +21,8 @@ export class PromptRuns {
   #left: number
   #isOver = false
 
-  constructor(host: Host, ctx: RequestContext, options: PromptRunsOptions) {
-    this.#host = host
+  constructor(generations: Generations, ctx: RequestContext, options: PromptRunsOptions) {
+    this.#generations = generations
     this.#ctx = ctx
     this.#options = options
     this.#left = options.requests.length
@@ -52,7 +45,7 @@ export class PromptRuns {
     const onEvent = (event: GenerationEvent) => this.#hear(prompt, event)
     const accepts = worker === null ? undefined : (other: WorkerEntry) => other.id === worker.id
     this.#running.push(
-      this.#host.generations.open(this.#ctx, requests[prompt], { stream, listener: { onEvent }, accepts }),
+      this.#generations.open(this.#ctx, requests[prompt], { stream, listener: { onEvent }, accepts }),
     )
   }
 

@@ -1,29 +1,32 @@
 /** Text completions over workers that do not speak them. @source routes facts 11; grpc facts 2.6, 2.7 */
-import {
-  AnswerBuilder,
-  type GeneratedChoice,
-  type GenerationStarted,
-  type GenerationUsage,
-  type Host,
-  type RequestContext,
-  type TokenLogprob,
-} from '#kernel'
+import type {
+  GeneratedChoice,
+  GenerationStarted,
+  Generations,
+  GenerationUsage,
+  TokenLogprob,
+} from '#contracts'
+import type { RequestContext } from '#kernel'
 import { toWireUsage } from '../chat-front/chat-chunks.ts'
 import type { CompletionRequest } from '../wire/completion.ts'
 import { fromCompletionBody, promptsOf } from './from-completion-body.ts'
 import { PromptRuns } from './prompt-runs.ts'
 
 /** @param body checked @throws invalid_json_schema (400) */
-export function serveCompletion(host: Host, ctx: RequestContext, body: CompletionRequest): void {
-  if (body.stream === true) streamCompletion(host, ctx, body)
-  else answerCompletion(host, ctx, body)
+export function serveCompletion(
+  generations: Generations,
+  ctx: RequestContext,
+  body: CompletionRequest,
+): void {
+  if (body.stream === true) streamCompletion(generations, ctx, body)
+  else answerCompletion(generations, ctx, body)
 }
 
-function answerCompletion(host: Host, ctx: RequestContext, body: CompletionRequest): void {
+function answerCompletion(generations: Generations, ctx: RequestContext, body: CompletionRequest): void {
   const requests = fromCompletionBody(body)
-  const builders = requests.map(() => new AnswerBuilder())
+  const builders = requests.map(() => generations.gather())
   const prompts = promptsOf(body)
-  new PromptRuns(host, ctx, {
+  new PromptRuns(generations, ctx, {
     stream: false,
     requests,
     onEvent: (prompt, event) => builders[prompt].add(event),
@@ -83,7 +86,7 @@ function headOf({ id, createdAtSec, model }: GenerationStarted, ctx: RequestCont
   return { id: id ?? ctx.requestId, object: 'text_completion', created: createdAtSec, model }
 }
 
-function streamCompletion(host: Host, ctx: RequestContext, body: CompletionRequest): void {
+function streamCompletion(generations: Generations, ctx: RequestContext, body: CompletionRequest): void {
   const requests = fromCompletionBody(body)
   const prompts = promptsOf(body)
   const perPrompt = body.n ?? 1
@@ -101,7 +104,7 @@ function streamCompletion(host: Host, ctx: RequestContext, body: CompletionReque
     const isTaken = writer?.write(`data: ${head},"choices":[${JSON.stringify(choice)}]}\n\n`)
     if (isTaken === false) runs.pause()
   }
-  const runs = new PromptRuns(host, ctx, {
+  const runs = new PromptRuns(generations, ctx, {
     stream: true,
     requests,
     onEvent(prompt, event) {

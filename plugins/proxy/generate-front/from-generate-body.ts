@@ -1,5 +1,5 @@
 /** A native generation body as the internal request. @source routes facts 9; grpc facts 2.6 */
-import type { GenerationRequest, Prompt, Sampling } from '#kernel'
+import type { GenerationRequest, Prompt, Sampling } from '#contracts'
 import { toConstraint } from '../completion-front/from-completion-body.ts'
 import { proxyErrors } from '../errors.ts'
 import type { GenerateRequest } from '../wire/generate.ts'

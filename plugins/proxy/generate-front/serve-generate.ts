@@ -1,19 +1,12 @@
 /** Native generation over workers that do not speak it as HTTP. @source routes facts 9; grpc facts 2.6, 2.7 */
-import {
-  AnswerBuilder,
-  type GeneratedChoice,
-  type Generation,
-  type GenerationEvent,
-  type GenerationUsage,
-  type Host,
-  type RequestContext,
-} from '#kernel'
+import type { GeneratedChoice, Generation, GenerationEvent, Generations, GenerationUsage } from '#contracts'
+import type { RequestContext } from '#kernel'
 import type { GenerateRequest } from '../wire/generate.ts'
 import { fromGenerateBody } from './from-generate-body.ts'
 
 /** @param model any worker's when the client named none @throws resolve_input_failed (400) */
 export function serveGenerate(
-  host: Host,
+  generations: Generations,
   ctx: RequestContext,
   body: GenerateRequest,
   model: string | null,
@@ -22,10 +15,10 @@ export function serveGenerate(
   const startedAtMs = performance.now()
   const latency = () => (performance.now() - startedAtMs) / 1000
   if (body.stream === true) {
-    streamGenerate(host, ctx, request, latency)
+    streamGenerate(generations, ctx, request, latency)
     return
   }
-  const builder = new AnswerBuilder()
+  const builder = generations.gather()
   const onEvent = (event: GenerationEvent) => {
     if (event.type === 'failed') {
       ctx.fail(event.error)
@@ -48,7 +41,7 @@ export function serveGenerate(
     }))
     ctx.json(200, replies)
   }
-  host.generations.open(ctx, request, { stream: false, listener: { onEvent } })
+  generations.open(ctx, request, { stream: false, listener: { onEvent } })
 }
 
 function metaOf(choice: GeneratedChoice, usage: GenerationUsage | null, count: number) {
@@ -82,7 +75,7 @@ interface OpenChoice {
 }
 
 function streamGenerate(
-  host: Host,
+  generations: Generations,
   ctx: RequestContext,
   request: ReturnType<typeof fromGenerateBody>,
   latency: () => number,
@@ -149,5 +142,5 @@ function streamGenerate(
       writer.end(`${last.join('')}data: [DONE]\n\n`)
     }
   }
-  const generation: Generation = host.generations.open(ctx, request, { stream: true, listener: { onEvent } })
+  const generation: Generation = generations.open(ctx, request, { stream: true, listener: { onEvent } })
 }

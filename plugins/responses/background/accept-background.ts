@@ -1,5 +1,6 @@
 /** A background response is accepted: everything checked, stored, queued, and only then answered. @source responses facts 5.8 */
-import type { RequestContext, ResponseRecord } from '#kernel'
+import type { ResponseRecord } from '#contracts'
+import type { RequestContext } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import { newId } from '../item-ids.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'

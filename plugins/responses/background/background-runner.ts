@@ -1,12 +1,6 @@
 /** Works on background responses: its own thread's as soon as they come, and those that others have left. */
-import {
-  GatewayError,
-  type HistoryService,
-  type Identity,
-  type Job,
-  type RequestContext,
-  type ResponseRecord,
-} from '#kernel'
+import type { HistoryService, Job, ResponseRecord } from '#contracts'
+import { GatewayError, type Identity, type RequestContext } from '#kernel'
 import { toResponseError } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { makePlan, type Plan } from '../run/plan.ts'

@@ -1,5 +1,6 @@
 /** Cancels background responses, whoever works on them. @source responses facts 5.3 */
-import { defineTopic, type HistoryService, type ResponseRecord, type Topic } from '#kernel'
+import type { HistoryService, ResponseRecord } from '#contracts'
+import { defineTopic, type Topic } from '#kernel'
 import { type LiveResponses, liveKey } from '../stored/follow-response.ts'
 
 export const CancelTopic = defineTopic<null>('responses-cancel')

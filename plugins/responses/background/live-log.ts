@@ -1,5 +1,6 @@
 /** Frames of a background response on their way into its log, many at a time; who follows is told that it has grown. */
-import type { EventLog, Logger } from '#kernel'
+import type { EventLog } from '#contracts'
+import type { Logger } from '#kernel'
 import { type LiveResponses, liveKey } from '../stored/follow-response.ts'
 
 export class LiveLog {

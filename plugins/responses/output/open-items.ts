@@ -1,5 +1,5 @@
 /** Items while the model writes them: messages, reasoning, calls of the client's functions. @source responses facts 3.2-3.4 */
-import type { HistoryItem, TokenLogprob, ToolLoopEvent } from '#kernel'
+import type { HistoryItem, TokenLogprob, ToolLoopEvent } from '#contracts'
 import { newItemId } from '../item-ids.ts'
 import type { SealedText } from '../prompt/sealed-text.ts'
 import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'

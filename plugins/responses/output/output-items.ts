@@ -2,7 +2,7 @@
  * The output of one response: loop events become items, and frames where somebody follows. The items of the stream, of the
  * reply and of the store are the same objects. @source responses facts 2.3, 3.2-3.5
  */
-import type { HistoryItem, ToolLoopEvent } from '#kernel'
+import type { HistoryItem, ToolLoopEvent } from '#contracts'
 import { newItemId } from '../item-ids.ts'
 import type { Frames } from './frames.ts'
 import { FunctionItem, MessageItem, type OpenItem, type OutputWishes, ReasoningItem } from './open-items.ts'

@@ -9,7 +9,7 @@ import type {
   GenerationUsage,
   TokenLogprob,
   ToolLoopListener,
-} from '#kernel'
+} from '#contracts'
 import { responsesErrors } from '../errors.ts'
 
 interface OpenCall {

@@ -1,5 +1,5 @@
 /** Items of tools that the gateway runs, while they run. @source responses facts 3.4 */
-import type { BuiltInType, CalledTool, HistoryItem, ToolCallResult, ToolLoopEvent } from '#kernel'
+import type { BuiltInType, CalledTool, HistoryItem, ToolCallResult, ToolLoopEvent } from '#contracts'
 import { newId, newItemId } from '../item-ids.ts'
 import type { Frames } from './frames.ts'
 import { ItemFrames, type OpenItem, type OutputWishes } from './open-items.ts'

@@ -1,5 +1,5 @@
 /** One turn of the assistant: what it thought and said, its calls, and their results, in the order that templates want. */
-import type { ChatMessage, ContentPart } from '#kernel'
+import type { ChatMessage, ContentPart } from '#contracts'
 import type { SealedText } from './sealed-text.ts'
 
 interface TurnCall {

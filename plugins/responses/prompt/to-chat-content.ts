@@ -1,5 +1,5 @@
 /** Parts of items as parts of chat messages. @source responses facts 2.2 */
-import type { ContentPart } from '#kernel'
+import type { ContentPart } from '#contracts'
 
 type Part = { readonly type: string; readonly [member: string]: unknown }
 

@@ -1,7 +1,7 @@
 /** Items as messages: order, grouping, pairs of calls and outputs, whatever the items are. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { HistoryItem } from '#kernel'
+import type { HistoryItem } from '#contracts'
 import { readInputItems } from '../read/read-items.ts'
 import { TextSeal } from './sealed-text.ts'
 import { toMessages } from './to-messages.ts'

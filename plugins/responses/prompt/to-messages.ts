@@ -2,7 +2,7 @@
  * Items as the messages of a chat: turns of the assistant with their calls, each call with exactly one result behind it.
  * @source responses facts 2.6
  */
-import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#kernel'
+import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#contracts'
 import { responsesErrors } from '../errors.ts'
 import { AssistantTurn } from './assistant-turn.ts'
 import type { SealedText } from './sealed-text.ts'

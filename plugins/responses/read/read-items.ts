@@ -1,5 +1,5 @@
 /** Items of a request's input: checked, and made whole with an id, a type and parts. @source responses facts 2.1-2.3 */
-import type { HistoryItem } from '#kernel'
+import type { HistoryItem } from '#contracts'
 import { responsesErrors, shown } from '../errors.ts'
 import { newItemId } from '../item-ids.ts'
 import {

@@ -1,5 +1,5 @@
 /** The body of a create request, checked field by field before anything is done. @source responses facts 1.1, 1.2, 1.5 */
-import type { OutputConstraint, Sampling } from '#kernel'
+import type { OutputConstraint, Sampling } from '#contracts'
 import { responsesErrors, shown } from '../errors.ts'
 import {
   fieldOf,

@@ -1,5 +1,5 @@
 /** What the model must, may and must not call. @source responses facts 1.4 */
-import type { LoopToolChoice, ToolChoice, ToolReference } from '#kernel'
+import type { LoopToolChoice, ToolChoice, ToolReference } from '#contracts'
 import { responsesErrors, shown } from '../errors.ts'
 import { fieldOf, isObject, type Json, readArray, readChoice, readString, requireString } from './fields.ts'
 import { builtInType, type DeclaredTools } from './read-tools.ts'

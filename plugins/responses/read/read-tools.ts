@@ -2,7 +2,7 @@
  * Tool declarations: functions for the model, tools that the gateway runs, and kinds that nobody here runs, which are
  * echoed and left out. @source responses facts 1.3
  */
-import type { ApprovalRule, BuiltInType, ChatTool, GatewayTool, McpToolRequest, ToolFilter } from '#kernel'
+import type { ApprovalRule, BuiltInType, ChatTool, GatewayTool, McpToolRequest, ToolFilter } from '#contracts'
 import { responsesErrors } from '../errors.ts'
 import {
   fieldOf,

@@ -13,7 +13,7 @@ import type {
   HistoryService,
   ListedServer,
   LoadedHistory,
-} from '#kernel'
+} from '#contracts'
 import { responsesErrors } from '../errors.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import { toMessages } from '../prompt/to-messages.ts'

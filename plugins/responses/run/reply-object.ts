@@ -1,5 +1,5 @@
 /** The response as clients see it, with every key. @source responses facts 1.7, 1.9 */
-import type { GenerationUsage, HistoryItem, ResponseRecord, ResponseStatus } from '#kernel'
+import type { GenerationUsage, HistoryItem, ResponseRecord, ResponseStatus } from '#contracts'
 import { toClientItems } from '../output/tool-items.ts'
 import type { Json } from '../read/fields.ts'
 

@@ -4,18 +4,17 @@
  */
 import {
   type FinishedResponse,
-  type GatewayError,
+  Generations,
   type GenerationUsage,
   type HistoryItem,
   type HistoryService,
-  type Host,
   type Job,
   JsonText,
-  type RequestContext,
   type ResponseStatus,
   type ToolLoopEvent,
   type ToolLoopService,
-} from '#kernel'
+} from '#contracts'
+import type { GatewayError, Host, RequestContext } from '#kernel'
 import type { ResponsesConfig } from '../config.ts'
 import { errorEventMembers, toResponseError } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
@@ -186,7 +185,7 @@ export class ResponseRun {
       )
     const mcp = gatewayTools.find(({ kind }) => kind === 'mcp')
     if (mcp !== undefined) throw responsesErrors.tool_not_available.with({ param: mcp.param }, 'mcp')
-    return host.generations.open(this.#ctx, generation, { stream, listener: new PlainTurn(listener) })
+    return host.use(Generations).open(this.#ctx, generation, { stream, listener: new PlainTurn(listener) })
   }
 
   #onEvent(event: ToolLoopEvent): void {

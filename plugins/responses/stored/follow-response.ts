@@ -2,7 +2,8 @@
  * The events of a stored response once more: from the log while there is one, live behind it, or made anew of its items.
  * @source responses facts 3.9
  */
-import { defineTopic, type RequestContext, type ResponseRecord, type SseWriter, type Topic } from '#kernel'
+import type { ResponseRecord } from '#contracts'
+import { defineTopic, type RequestContext, type SseWriter, type Topic } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import { DONE } from '../output/frames.ts'
 import type { RunParts } from '../run/response-run.ts'

@@ -1,5 +1,5 @@
 /** The events of a response made anew of what is stored of it: the same each time, so that numbers stay true. */
-import type { HistoryItem, ResponseRecord } from '#kernel'
+import type { HistoryItem, ResponseRecord } from '#contracts'
 import { Frames } from '../output/frames.ts'
 import { toClientItems } from '../output/tool-items.ts'
 import { replyObject } from '../run/reply-object.ts'

@@ -1,12 +1,6 @@
 /** What has been stored: read, listed, deleted, cancelled, followed again. @source responses facts 5.3; API spec 4.1 */
-import {
-  type ErrorFormat,
-  type HistoryItem,
-  type RequestContext,
-  type ResponseRecord,
-  type RouteDefinition,
-  Type,
-} from '#kernel'
+import type { HistoryItem, ResponseRecord } from '#contracts'
+import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import type { Cancellation } from '../background/cancellation.ts'
 import { responsesErrors, shown } from '../errors.ts'
 import { toClientItems } from '../output/tool-items.ts'

@@ -1,6 +1,6 @@
 /**
  * Trains the sample tokenizer on this repository's own text: byte-level BPE, a few thousand pieces. Run
- * `node --conditions=source plugins/tokenizers/sample/train.ts` in the root of the repository; the vocabulary changes
+ * `node --conditions=weir-source plugins/tokenizers/sample/train.ts` in the root of the repository; the vocabulary changes
  * with the text, so it is trained anew only when there is a reason.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'

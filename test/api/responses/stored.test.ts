@@ -1,6 +1,7 @@
 /** What is stored: chains, conversations, references, reading, listing, deleting, and streams that are followed again. */
 import { expect, test } from 'vitest'
-import { definePlugin, History, type HistoryService, Type } from '#kernel'
+import { History, type HistoryService } from '#contracts'
+import { definePlugin, Type } from '#kernel'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { openSse } from '../../support/sse-client.ts'
 import { CHAT, newDirectory, openResponses, type Reply, says } from './responses-fleet.ts'

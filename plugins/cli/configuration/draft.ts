@@ -1,0 +1,87 @@
+/** The configuration before it is checked: what the file says, the chosen plugins, and single settings on top. */
+import { resolve } from 'node:path'
+import { isRecord } from '../../../kernel/config/is-record.ts'
+import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
+import { describeValue, unknownKeyText } from './check-section.ts'
+import type { ProblemList } from './problem-list.ts'
+import type { Setting } from './settings.ts'
+
+/** Enabled when no file says which plugins are. */
+export const DEFAULT_PLUGINS: readonly string[] = Object.freeze([
+  'auth',
+  'generations',
+  'health',
+  'http-workers',
+  'metrics',
+  'openapi',
+  'pairs',
+  'policies',
+  'proxy',
+  'workers',
+])
+
+/** Plugins that the command line adds and takes away. */
+export interface PluginOverrides {
+  /** To enable: a name of the catalog, a path that begins with a dot or slash, or a package. */
+  readonly plugins?: readonly string[]
+  /** To disable; wins over everything else. */
+  readonly without?: readonly string[]
+}
+
+/** The two sections of a file; anything else is a problem. */
+export function openDraft(value: unknown, problems: ProblemList): Record<string, unknown> {
+  if (value === null) return {}
+  if (!isRecord(value)) {
+    problems.add({ path: [], text: 'the file must hold kernel and plugins', got: describeValue(value) })
+    return {}
+  }
+  for (const key of Object.keys(value)) {
+    if (key !== 'kernel' && key !== 'plugins')
+      problems.add({ path: [key], text: unknownKeyText(key, ['kernel', 'plugins'], []) })
+  }
+  return value
+}
+
+/** The plugins of the file, or the default ones, and those that flags add. */
+export function choosePlugins(
+  draft: Record<string, unknown>,
+  overrides: PluginOverrides,
+  known: readonly string[],
+  problems: ProblemList,
+): Record<string, unknown> {
+  const written = draft.plugins ?? Object.fromEntries(DEFAULT_PLUGINS.map((name) => [name, {}]))
+  const chosen: Record<string, unknown> = {}
+  if (isRecord(written)) {
+    for (const [name, section] of Object.entries(written)) {
+      if (section === false) continue
+      chosen[name] = section ?? {}
+      if (isRecord(chosen[name])) continue
+      const path = ['plugins', name]
+      problems.add({ path, text: 'must be an object, null or false', got: describeValue(section) })
+      delete chosen[name]
+    }
+  } else {
+    problems.add({ path: ['plugins'], text: 'must be an object', got: describeValue(written) })
+  }
+  for (const wanted of overrides.plugins ?? []) chosen[wanted] ??= toSection(wanted, known)
+  return chosen
+}
+
+/** What `--plugin` names: the catalog's own first, then a path, then a package. */
+export function toSection(wanted: string, known: readonly string[]): PluginSection {
+  if (known.includes(wanted)) return {}
+  const isPath = /^(\.{0,2}\/|file:)|\.[cm]?[jt]s$/.test(wanted)
+  if (!isPath) return { $package: wanted }
+  // A flag is relative to where the command was typed, also when the configuration file is elsewhere.
+  return { $path: wanted.startsWith('file:') ? wanted : resolve(wanted) }
+}
+
+export function applySetting(sections: Record<string, unknown>, setting: Setting): void {
+  let target = sections
+  for (const key of setting.path.slice(0, -1)) {
+    const next = isRecord(target[key]) ? { ...target[key] } : {}
+    target[key] = next
+    target = next
+  }
+  target[setting.path[setting.path.length - 1]] = setting.value
+}

@@ -1,0 +1,78 @@
+/** Secrets by reference: replaces each `{ "$env": "NAME" }` with the variable's value. */
+
+import { isRecord } from '../../../kernel/config/is-record.ts'
+import type { Finding } from './check-section.ts'
+import { branches, nodeAt, type SchemaNode } from './schema-node.ts'
+import type { Environment } from './settings.ts'
+
+export interface ResolvedReferences {
+  readonly value: unknown
+  /** Paths whose value came from the environment: shown as `***` only. */
+  readonly secretPaths: readonly (readonly string[])[]
+  readonly findings: readonly Finding[]
+}
+
+/** How other programs write references. */
+const SHELL_STYLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
+
+/**
+ * @param schema decides whether the text becomes a number or a boolean; null leaves text
+ * @param base path of the value in the file
+ */
+export function resolveReferences(
+  value: unknown,
+  env: Environment,
+  schema: SchemaNode | null,
+  base: readonly string[],
+): ResolvedReferences {
+  const secretPaths: (readonly string[])[] = []
+  const findings: Finding[] = []
+  const visit = (current: unknown, path: readonly string[]): unknown => {
+    if (Array.isArray(current)) return current.map((item, index) => visit(item, [...path, String(index)]))
+    if (typeof current === 'string') refuseShellStyle(current, path)
+    if (!isRecord(current)) return current
+    if (Object.hasOwn(current, '$env')) return replace(current, path)
+    return Object.fromEntries(
+      Object.entries(current).map(([key, member]) => [key, visit(member, [...path, key])]),
+    )
+  }
+  const refuseShellStyle = (text: string, path: readonly string[]): void => {
+    const name = SHELL_STYLE.exec(text)?.[1]
+    // Taken as it stands it could become a key that anybody can guess.
+    if (name !== undefined) {
+      findings.push({
+        path: [...base, ...path],
+        text: `is not replaced here; write { $env: ${name} }`,
+        got: text,
+      })
+    }
+  }
+  const replace = (reference: Record<string, unknown>, path: readonly string[]): unknown => {
+    const problem = faultOf(reference, env)
+    if (problem !== null) {
+      findings.push({ path: [...base, ...path], text: problem })
+      return undefined
+    }
+    secretPaths.push([...base, ...path])
+    const node = schema === null ? null : nodeAt(schema, path)
+    return fromText(env[String(reference.$env)] ?? '', node)
+  }
+  return { value: visit(value, []), secretPaths, findings }
+}
+
+function faultOf(reference: Record<string, unknown>, env: Environment): string | null {
+  const name = reference.$env
+  if (typeof name !== 'string' || name === '') return 'must name an environment variable in $env'
+  if (Object.keys(reference).length > 1) return 'must have no other key beside $env'
+  return env[name] === undefined ? `refers to the environment variable ${name}, which is not set` : null
+}
+
+/** Variables are text; a field that takes no text gets what the text says. */
+function fromText(text: string, node: SchemaNode | null): string | number | boolean {
+  const types = node === null ? [] : branches(node).map((branch) => branch.type)
+  if (types.includes('string') || types.length === 0) return text
+  const isNumeric = types.includes('integer') || types.includes('number')
+  if (isNumeric && text.trim() !== '' && Number.isFinite(Number(text))) return Number(text)
+  if (types.includes('boolean') && (text === 'true' || text === 'false')) return text === 'true'
+  return text
+}

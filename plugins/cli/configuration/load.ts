@@ -1,0 +1,242 @@
+/** Reads the configuration once: file, environment and flags become one frozen, complete, checked object. */
+import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { dirname, resolve } from 'node:path'
+import { PLAIN_POLICY } from '../../../kernel/balance/policy-name.ts'
+import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
+import { isRecord } from '../../../kernel/config/is-record.ts'
+import { type KernelConfig, KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
+import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
+import {
+  type PluginSection,
+  resolvePluginSource,
+  withoutSource,
+} from '../../../kernel/config/plugin-source.ts'
+import type { ConfigFlag } from '../../../kernel/contracts/config-flag.ts'
+import { checkSection, describeValue, type Finding, unknownKeyText } from './check-section.ts'
+import { ConfigError } from './config-error.ts'
+import { type ConfigSource, parseSource } from './config-source.ts'
+import { applySetting, choosePlugins, openDraft, type PluginOverrides } from './draft.ts'
+import { resolveReferences } from './env-references.ts'
+import { CONFIG_FLAGS } from './flags.ts'
+import { moveMetrics, takeOutMovedKeys } from './moved-keys.ts'
+import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
+import { checkPolicyNames } from './policy-names.ts'
+import { ProblemList } from './problem-list.ts'
+import { toNode } from './schema-node.ts'
+import { type Environment, readEnvironment, type SettingsResult } from './settings.ts'
+
+/** What the command line says. */
+export type ConfigOverrides = SettingsResult & PluginOverrides
+
+export interface LoadOptions {
+  /** Path of a YAML or JSON file; also names the place of problems. */
+  readonly file?: string
+  /** The file's content, when it is not to be read. */
+  readonly text?: string
+  readonly overrides?: ConfigOverrides
+  readonly env: Environment
+  /** Rows whose variables are read in the environment. Default: the kernel's own. */
+  readonly flags?: readonly ConfigFlag[]
+  readonly pluginSchemas: PluginSchemas
+}
+
+/**
+ * Precedence: flags, environment, file, defaults.
+ *
+ * @throws ConfigError with every problem, each with its line and column where it came from the file
+ * @source routing facts 5 (names), 5.9 (an invalid configuration stops the start)
+ */
+export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
+  const file = options.file === undefined ? null : resolve(options.file)
+  const source = openSource(options)
+  const environment = readEnvironment(options.env, options.flags ?? CONFIG_FLAGS)
+  const settings = [...environment.settings, ...(options.overrides?.settings ?? [])]
+  const problems = new ProblemList(source, settings)
+  for (const found of [environment, options.overrides]) problems.keep(found?.problems ?? [])
+
+  const { pluginSchemas } = options
+  const overrides: PluginOverrides = options.overrides ?? {}
+  const draft = openDraft(source?.value ?? {}, problems)
+  const chosen = choosePlugins(draft, overrides, pluginSchemas.names, problems)
+  const baseDir = file === null ? process.cwd() : dirname(file)
+  await nameByManifest(chosen, overrides.plugins ?? [], { baseDir, pluginSchemas })
+  const sections: { kernel: unknown; plugins: Record<string, unknown> } = {
+    kernel: moveMetrics(draft.kernel ?? {}, chosen),
+    plugins: chosen,
+  }
+  for (const setting of settings) if (setting.enablesNothing !== true) applySetting(sections, setting)
+  for (const setting of settings) {
+    if (setting.enablesNothing === true && setting.path[1] in sections.plugins)
+      applySetting(sections, setting)
+  }
+  for (const name of overrides.without ?? []) delete sections.plugins[name]
+
+  const secrets = settings.filter((setting) => setting.isSecret).map(({ path }) => path)
+  const kernel = loadKernel(sections.kernel, options.env, problems, secrets)
+  const plugins: Record<string, PluginSection> = {}
+  const enabled: PluginFacts[] = []
+  for (const [name, section] of Object.entries(sections.plugins)) {
+    const loaded = await loadPlugin(name, section, { ...options, baseDir, problems, secrets })
+    if (loaded === null) continue
+    if (Object.hasOwn(plugins, loaded.name)) {
+      const text = `is enabled twice; disable the first with --without ${loaded.name}`
+      problems.add({ path: ['plugins', loaded.name], text })
+    }
+    plugins[loaded.name] = loaded.section
+    enabled.push(loaded.facts)
+  }
+  await checkPolicyNames(kernel, enabled, pluginSchemas, problems)
+  problems.throwIfAny()
+  const secretPaths = secrets.map((path) => JSON.stringify(path))
+  return deepFreeze({ kernel, plugins, file, secretPaths, notices: noticesOf(kernel, enabled) })
+}
+
+function noticesOf({ policy }: KernelConfig, enabled: readonly PluginFacts[]): string[] {
+  const isPlain = policy === undefined && enabled.every(({ policies = [] }) => policies.length === 0)
+  if (!isPlain) return []
+  return [
+    `kernel.policy is not set and no enabled plugin brings a policy: requests are balanced by ${PLAIN_POLICY}; ` +
+      'for cache_aware write `policies: {}` under plugins',
+  ]
+}
+
+function openSource(options: LoadOptions): ConfigSource | null {
+  const { file, text } = options
+  if (file === undefined && text === undefined) return null
+  const name = file ?? 'configuration'
+  const source = parseSource(text ?? readText(name), name)
+  if (source.problems.length > 0) throw new ConfigError(source.problems)
+  return source
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new ConfigError([{ path: '', text: `cannot be read: ${reason}`, where: file }])
+  }
+}
+
+function loadKernel(
+  draft: unknown,
+  env: Environment,
+  problems: ProblemList,
+  secrets: (readonly string[])[],
+): KernelConfig {
+  const base = ['kernel']
+  if (!isRecord(draft)) problems.add({ path: base, text: 'must be an object', got: describeValue(draft) })
+  const resolved = resolveReferences(draft, env, toNode(KernelConfigSchema), base)
+  secrets.push(...resolved.secretPaths)
+  const section = isRecord(resolved.value) ? { ...resolved.value } : {}
+  takeOutMovedKeys(section, problems)
+  const { value, findings } = checkSection(KernelConfigSchema, section, base)
+  addAll(problems, [...resolved.findings, ...findings], secrets)
+  const kernel = value as unknown as KernelConfig
+  kernel.threads ??= Math.max(1, availableParallelism() - 1)
+  checkAcrossFields(kernel, problems)
+  return kernel
+}
+
+/** What a schema cannot say. Sections that were refused may be of any shape. */
+function checkAcrossFields({ retry }: Partial<KernelConfig>, problems: ProblemList): void {
+  const { initialBackoffMs = 0, maxBackoffMs = 0 } = retry ?? {}
+  if (maxBackoffMs < initialBackoffMs)
+    problems.add({
+      path: ['kernel', 'retry', 'maxBackoffMs'],
+      text: `must be at least kernel.retry.initialBackoffMs, which is ${initialBackoffMs}`,
+      got: String(maxBackoffMs),
+    })
+}
+
+function addAll(
+  problems: ProblemList,
+  findings: readonly Finding[],
+  secrets: readonly (readonly string[])[],
+): void {
+  const hidden = new Set(secrets.map((path) => path.join('.')))
+  for (const finding of findings) problems.add(finding, hidden.has(finding.path.join('.')))
+}
+
+/** What `--plugin` names by path or package gets the name of its manifest, under which settings of flags find it. */
+async function nameByManifest(
+  chosen: Record<string, unknown>,
+  wanted: readonly string[],
+  { baseDir, pluginSchemas }: Pick<PluginLoad, 'baseDir' | 'pluginSchemas'>,
+): Promise<void> {
+  for (const key of wanted) {
+    const section = chosen[key]
+    if (pluginSchemas.names.includes(key) || !isRecord(section)) continue
+    try {
+      const $path = resolvePluginSource(section, baseDir)
+      const { name } = await pluginSchemas.find(key, { $path })
+      if (name in chosen) continue
+      delete chosen[key]
+      chosen[name] = section
+    } catch {
+      // Loading the plugin says what is wrong with it.
+    }
+  }
+}
+
+interface PluginLoad extends LoadOptions {
+  readonly baseDir: string
+  readonly problems: ProblemList
+  readonly secrets: (readonly string[])[]
+}
+
+interface LoadedPlugin {
+  readonly name: string
+  readonly section: PluginSection
+  readonly facts: PluginFacts
+}
+
+/** @param key name under `plugins`, or what `--plugin` said about a third party's plugin */
+async function loadPlugin(key: string, draft: unknown, load: PluginLoad): Promise<LoadedPlugin | null> {
+  const { problems } = load
+  const section = isRecord(draft) ? draft : {}
+  const found = await findPlugin(key, section, load)
+  if ('problem' in found) {
+    problems.add({ path: ['plugins', key], text: found.problem })
+    return null
+  }
+  const { name, config: schema } = found.facts
+  const base = ['plugins', name]
+  const resolved = resolveReferences(withoutSource(section), load.env, toNode(schema), base)
+  load.secrets.push(...resolved.secretPaths)
+  const settings = isRecord(resolved.value) ? resolved.value : {}
+  const { value, findings } = checkSection(schema, settings, base)
+  addAll(problems, [...resolved.findings, ...findings], load.secrets)
+  const { facts, path } = found
+  return { name, facts, section: path === null ? value : { $path: path, ...value } }
+}
+
+type FoundPlugin =
+  | { readonly facts: PluginFacts; readonly path: string | null }
+  | { readonly problem: string }
+
+async function findPlugin(key: string, section: PluginSection, load: PluginLoad): Promise<FoundPlugin> {
+  const { names } = load.pluginSchemas
+  try {
+    const path = resolvePluginSource(section, load.baseDir)
+    if (path === null && !names.includes(key)) return { problem: unknownKeyText(key, names, ['plugins']) }
+    const facts = await importFacts(key, path === null ? section : { $path: path }, load)
+    // A flag names a file or a package; what the plugin is called, only the plugin knows.
+    const isFromFlag = load.overrides?.plugins?.includes(key) === true
+    if (facts.name !== key && !isFromFlag)
+      return { problem: `is called ${facts.name} by its own manifest; use that name` }
+    return { facts, path }
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+async function importFacts(key: string, section: PluginSection, load: PluginLoad): Promise<PluginFacts> {
+  try {
+    return await load.pluginSchemas.find(key, section)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`cannot be imported: ${reason}`, { cause: error })
+  }
+}

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import { Type } from '#kernel'
+import { CATALOG_FLAGS } from '../plugin-flags.ts'
+import { loadConfig } from './load.ts'
+import { maskSecrets } from './mask.ts'
+import { resolvePluginConfig } from './plugin-config.ts'
+import { readFlags } from './settings.ts'
+
+const schemas = {
+  auth: Type.Object({
+    apiKey: Type.Union([Type.Null(), Type.String()], { default: null, secret: true }),
+    tenantKeys: Type.Array(Type.String({ secret: true }), { default: [] }),
+    realm: Type.String({ default: 'weir' }),
+  }),
+  plain: Type.Object({ note: Type.String({ default: '' }), other: Type.String({ default: '' }) }),
+}
+const pluginSchemas = {
+  names: Object.keys(schemas),
+  find: async (name: string) => ({ name, config: schemas[name as keyof typeof schemas] }),
+}
+
+async function show(text: string, env: Record<string, string> = {}, given: Record<string, unknown> = {}) {
+  const config = await loadConfig({ text, env, overrides: readFlags(given, CATALOG_FLAGS), pluginSchemas })
+  return { config, shown: maskSecrets(config, schemas) }
+}
+
+test('hides what the schema calls secret and nothing else', async () => {
+  const { config, shown } = await show('plugins: { auth: { apiKey: k1, tenantKeys: ["t:k2"] } }')
+  expect(shown.plugins.auth).toEqual({ apiKey: '***', tenantKeys: ['***'], realm: 'weir' })
+  expect(shown.kernel).toEqual(config.kernel)
+  expect(config.plugins.auth.apiKey).toBe('k1')
+})
+
+test('hides what came from the environment by reference, whatever the schema says', async () => {
+  const { shown } = await show('plugins: { plain: { note: { $env: N }, other: seen } }', { N: 'hunter2' })
+  expect(shown.plugins.plain).toEqual({ note: '***', other: 'seen' })
+})
+
+test('hides what a secret flag or variable set', async () => {
+  const { shown } = await show('plugins: {}', { WEIR_API_KEY: 'k1' }, { 'tenant-api-key': ['t:k2'] })
+  expect(JSON.stringify(shown)).not.toMatch(/k1|k2/)
+})
+
+test('a key that is not set stays visible as not set', async () => {
+  const { shown } = await show('plugins: { auth: {} }')
+  expect(shown.plugins.auth).toEqual({ apiKey: null, tenantKeys: [], realm: 'weir' })
+})
+
+test('resolvePluginConfig gives a frozen section without the keys that name its source', () => {
+  const section = Object.freeze({ $path: '/x.ts', note: 'n' })
+  const config = resolvePluginConfig('plain', schemas.plain, section)
+  expect(config).toEqual({ note: 'n', other: '' })
+  expect(Object.isFrozen(config)).toBe(true)
+  expect(() => resolvePluginConfig('plain', schemas.plain, { nota: 1, other: 2 })).toThrow(
+    'plugins.plain.nota is not known; did you mean plugins.plain.note?\nplugins.plain.other must be a string, got 2',
+  )
+})

@@ -1,0 +1,68 @@
+/** Hides secrets of a configuration that is about to be shown. */
+import type { TSchema } from '#kernel'
+import { isRecord } from '../../../kernel/config/is-record.ts'
+import { KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
+import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
+import { childAt, isSecret, itemsOf, type SchemaNode, toNode } from './schema-node.ts'
+
+const MASK = '***'
+
+/**
+ * A copy in which each value that came from the environment by reference, from a secret flag, or whose schema says
+ * `secret: true`, reads `***`. Nothing, such as an unset key, stays visible as nothing.
+ *
+ * @param pluginSchemas schema of each enabled plugin's section, by the section's key
+ */
+export function maskSecrets(
+  config: LoadedConfig,
+  pluginSchemas: Readonly<Record<string, TSchema>>,
+): Pick<LoadedConfig, 'kernel' | 'plugins'> {
+  const shown = structuredClone({ kernel: config.kernel, plugins: config.plugins })
+  const secretPaths = new Set(config.secretPaths)
+  const plugins = Object.entries(shown.plugins).map(([name, section]) => {
+    const schema = pluginSchemas[name]
+    const node = schema === undefined ? null : toNode(schema)
+    return [name, maskValue(section, node, ['plugins', name], secretPaths)]
+  })
+  return {
+    kernel: maskValue(
+      shown.kernel,
+      toNode(KernelConfigSchema),
+      ['kernel'],
+      secretPaths,
+    ) as LoadedConfig['kernel'],
+    plugins: Object.fromEntries(plugins),
+  }
+}
+
+function maskValue(
+  value: unknown,
+  node: SchemaNode | null,
+  path: readonly string[],
+  secretPaths: ReadonlySet<string>,
+): unknown {
+  if (secretPaths.has(toKey(path)) || (node !== null && isSecret(node))) return hide(value)
+  if (Array.isArray(value)) {
+    const items = node === null ? null : itemsOf(node)
+    return value.map((item, index) => maskValue(item, items, [...path, String(index)], secretPaths))
+  }
+  if (!isRecord(value)) return value
+  const members = Object.entries(value).map(([key, member]) => {
+    const child = node === null ? null : childAt(node, key)
+    return [key, maskValue(member, child, [...path, key], secretPaths)]
+  })
+  return Object.fromEntries(members)
+}
+
+/** Hides every leaf; the number of entries of a list is no secret. */
+function hide(value: unknown): unknown {
+  if (value === null || value === undefined || value === '') return value
+  if (Array.isArray(value)) return value.map(hide)
+  if (!isRecord(value)) return MASK
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, hide(member)]))
+}
+
+/** A path as one string, exact even where keys have dots. */
+export function toKey(path: readonly string[]): string {
+  return JSON.stringify(path)
+}

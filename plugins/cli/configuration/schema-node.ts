@@ -1,0 +1,93 @@
+/** Reads TypeBox schemas as data: what may stand below a value, whatever unions and records are in the way. */
+import type { TSchema } from '#kernel'
+
+/** The JSON Schema members that configuration schemas use. */
+export interface SchemaNode {
+  readonly type?: string | readonly string[]
+  readonly properties?: Readonly<Record<string, SchemaNode>>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: boolean | SchemaNode
+  readonly patternProperties?: Readonly<Record<string, SchemaNode>>
+  readonly items?: SchemaNode
+  readonly anyOf?: readonly SchemaNode[]
+  readonly allOf?: readonly SchemaNode[]
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly default?: unknown
+  /** Ours: the value is a secret and is never shown. */
+  readonly secret?: boolean
+}
+
+const ANYTHING: SchemaNode = Object.freeze({})
+
+export function toNode(schema: TSchema): SchemaNode {
+  return schema as SchemaNode
+}
+
+/** The schema itself, or the branches of its union or intersection. */
+export function branches(node: SchemaNode): readonly SchemaNode[] {
+  const parts = node.anyOf ?? node.allOf
+  return parts === undefined ? [node] : parts.flatMap(branches)
+}
+
+/** A branch that says nothing takes anything. */
+function isAnything(node: SchemaNode): boolean {
+  return node.type === undefined && node.const === undefined && node.enum === undefined
+}
+
+/** What may stand at a key of an object, or null when the key is not known there. */
+export function childAt(node: SchemaNode, key: string): SchemaNode | null {
+  const found: SchemaNode[] = []
+  for (const branch of branches(node)) {
+    const child = isAnything(branch) ? ANYTHING : childOfObject(branch, key)
+    if (child !== null) found.push(child)
+  }
+  if (found.length === 0) return null
+  return found.length === 1 ? found[0] : { anyOf: found }
+}
+
+/** Objects are closed unless they say otherwise, also those whose schema forgot to. */
+function childOfObject(node: SchemaNode, key: string): SchemaNode | null {
+  if (node.properties !== undefined && Object.hasOwn(node.properties, key)) return node.properties[key]
+  for (const [pattern, child] of Object.entries(node.patternProperties ?? {})) {
+    if (new RegExp(pattern, 'u').test(key)) return child
+  }
+  if (node.additionalProperties === true) return ANYTHING
+  return typeof node.additionalProperties === 'object' ? node.additionalProperties : null
+}
+
+/** True when some branch takes an object; then its keys are worth a look. */
+export function takesObject(node: SchemaNode): boolean {
+  return branches(node).some((branch) => isAnything(branch) || branch.type === 'object')
+}
+
+/** What may stand in an array, or null when none may stand here. */
+export function itemsOf(node: SchemaNode): SchemaNode | null {
+  const found = branches(node).flatMap((branch) => {
+    if (isAnything(branch)) return [ANYTHING]
+    return branch.type === 'array' ? [branch.items ?? ANYTHING] : []
+  })
+  if (found.length === 0) return null
+  return found.length === 1 ? found[0] : { anyOf: found }
+}
+
+/** Names of all keys that an object may have. */
+export function knownKeys(node: SchemaNode): string[] {
+  return [...new Set(branches(node).flatMap((branch) => Object.keys(branch.properties ?? {})))]
+}
+
+/** The schema at a path, or null when the path leads nowhere. */
+export function nodeAt(node: SchemaNode, path: readonly string[]): SchemaNode | null {
+  let current: SchemaNode | null = node
+  for (const key of path) {
+    if (current === null) return null
+    const isIndex = /^\d+$/.test(key)
+    current = childAt(current, key) ?? (isIndex ? itemsOf(current) : null)
+  }
+  return current
+}
+
+/** True when the schema, or a branch of its union, is marked secret. */
+export function isSecret(node: SchemaNode): boolean {
+  return node.secret === true || branches(node).some((branch) => branch.secret === true)
+}

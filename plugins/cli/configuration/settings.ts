@@ -1,0 +1,97 @@
+/** Single values from the command line and the environment, on their way into the configuration. */
+
+import type { ConfigFlag } from '../../../kernel/contracts/config-flag.ts'
+import type { ConfigProblem } from './config-error.ts'
+import { CONFIG_FLAGS } from './flags.ts'
+
+export interface Setting {
+  readonly path: readonly string[]
+  readonly value: unknown
+  /** `--port` or `WEIR_PORT`; stands in messages where a file has line and column. */
+  readonly origin: string
+  readonly isSecret: boolean
+  /** Left out unless the plugin it belongs to is enabled. Default: it enables the plugin. */
+  readonly enablesNothing?: boolean
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** What a switch is called in the environment; another word is refused by the schema. */
+const SWITCH_WORDS: Readonly<Record<string, boolean>> = { true: true, '1': true, false: false, '0': false }
+
+export interface SettingsResult {
+  readonly settings: readonly Setting[]
+  readonly problems: readonly ConfigProblem[]
+}
+
+/** Everything that the environment sets. An empty variable counts as unset, as compose files leave them, but not an empty key. */
+export function readEnvironment(env: Environment, table: readonly ConfigFlag[]): SettingsResult {
+  return collect(table, (flag) => {
+    const raw = flag.env === null ? undefined : env[flag.env]
+    if (flag.env === null || raw === undefined) return null
+    // An empty key would open what it was to close.
+    if (raw === '' && !(flag.isSecret === true && flag.kind === 'text')) return null
+    if (flag.kind === 'switch') return { raw: SWITCH_WORDS[raw.toLowerCase()] ?? raw, origin: flag.env }
+    return { raw: flag.kind === 'list' ? splitList(raw) : raw, origin: flag.env }
+  })
+}
+
+/**
+ * Everything that flags set.
+ *
+ * @param given values by long flag name; lists as arrays, switches as booleans
+ * @param table the flags there are; commands with flags of their own bring their own table
+ */
+export function readFlags(
+  given: Readonly<Record<string, unknown>>,
+  table: readonly ConfigFlag[] = CONFIG_FLAGS,
+): SettingsResult {
+  return collect(table, (flag) => {
+    const raw = flag.flag === null ? undefined : given[flag.flag]
+    return raw === undefined ? null : { raw, origin: `--${flag.flag}` }
+  })
+}
+
+function collect(
+  table: readonly ConfigFlag[],
+  read: (flag: ConfigFlag) => { raw: unknown; origin: string } | null,
+): SettingsResult {
+  const settings: Setting[] = []
+  const problems: ConfigProblem[] = []
+  for (const flag of table) {
+    const found = read(flag)
+    if (found === null) continue
+    const { raw, origin } = found
+    const expected = expectedNumber(flag, raw)
+    if (expected !== null) {
+      const text = `must be ${expected}, got ${JSON.stringify(raw)}`
+      problems.push({ path: flag.path.join('.'), text, where: origin })
+      continue
+    }
+    const { isSecret = false, enablesNothing = false } = flag
+    for (const path of [flag.path, ...(flag.also ?? [])]) {
+      settings.push({ path, value: toValue(flag, raw), origin, isSecret, enablesNothing })
+    }
+  }
+  return { settings, problems }
+}
+
+/** What a number had to look like, or null when it does. */
+function expectedNumber(flag: ConfigFlag, raw: unknown): string | null {
+  const text = String(raw)
+  if (flag.kind === 'integer') return /^-?\d+$/.test(text) ? null : 'a whole number'
+  if (flag.kind === 'number') return /^-?\d+(\.\d+)?$/.test(text) ? null : 'a number'
+  return null
+}
+
+function toValue(flag: ConfigFlag, raw: unknown): unknown {
+  if (flag.kind === 'integer' || flag.kind === 'number') return Number(raw)
+  return flag.kind === 'constant' ? flag.constant : raw
+}
+
+function splitList(raw: string): string[] {
+  return raw
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+}

@@ -1,0 +1,124 @@
+/** The output parser contract: how what a model writes becomes reasoning, text and tool calls. */
+
+import { token } from '#kernel'
+import type { ChatTool, OutputConstraint, ToolChoice } from './generation-request.ts'
+
+/** Receives what is found, in order and as soon as it is certain. Called from within `push` and `end`. */
+export interface OutputSink {
+  reasoning(delta: string): void
+  text(delta: string): void
+  /** @param index 0-based, without gaps */
+  toolCallStarted(index: number, id: string, name: string): void
+  /** Fragments joined are the arguments' JSON text. */
+  toolCallArguments(index: number, delta: string): void
+  /** @param isComplete false when the output ended or broke inside the call */
+  toolCallDone(index: number, isComplete: boolean): void
+}
+
+/** The parser of one choice. Where its text is cut changes nothing but when things are found. */
+export interface OutputStream {
+  /** Text as it was decoded, whole characters only. Never throws on what the model wrote. */
+  push(text: string): void
+  /** No more comes; hands on what was held back. */
+  end(): void
+  /** Calls started so far. */
+  readonly toolCalls: number
+  /** The output is inside of reasoning; a grammar that waits for its end has not begun. */
+  readonly isReasoning: boolean
+}
+
+/** The output of one choice as a whole. */
+export interface ParsedOutput {
+  readonly reasoning: string
+  readonly text: string
+  readonly toolCalls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[]
+}
+
+export interface OutputParserRequest {
+  /** Model id as the request or the worker names it. */
+  readonly model: string
+  /** Text of the chat template, which tells of formats that the id does not. */
+  readonly chatTemplate?: string | null
+  /** Class and type of the model's configuration. */
+  readonly architectures?: readonly string[]
+  readonly modelType?: string | null
+  /** Explicit names, of the request or the worker's model card; before the gateway's setting and detection. */
+  readonly toolParser?: string | null
+  readonly reasoningParser?: string | null
+  readonly tools?: readonly ChatTool[]
+  /** Null or absent: `auto` when there are tools. */
+  readonly toolChoice?: ToolChoice | null
+  /** False: only the first call counts. Default true. */
+  readonly allowsParallelCalls?: boolean
+  /** The prompt ended inside of reasoning; null: as the format says. */
+  readonly isReasoningOpen?: boolean | null
+  /** False leaves the marks of reasoning in the text. Default true. */
+  readonly separatesReasoning?: boolean
+  /** The engine starts a constraint only behind the reasoning. Default false. */
+  readonly constraintWaits?: boolean
+  /** Tool calls in earlier messages, which some families count on in their ids. */
+  readonly earlierToolCalls?: number
+}
+
+/** How the output of one request is read; serves all its choices. */
+export interface OutputParser {
+  /** Names in use, null where text stays as it is. */
+  readonly toolParser: string | null
+  readonly reasoningParser: string | null
+  /** The engine and the decoder must not drop special tokens. @source parsers facts 0.1 */
+  readonly needsSpecialTokens: boolean
+  /** Token ids at which generation must stop and that the parser must see. */
+  readonly stopTokenIds: readonly number[]
+  /** What makes the model call as `required` or a name demands; null for every other choice. */
+  readonly toolConstraint: OutputConstraint | null
+  open(sink: OutputSink): OutputStream
+  /** A call that is not whole is text here. */
+  parse(text: string): ParsedOutput
+}
+
+/** What a request demands of the answer's shape: one of the two. */
+export interface AnswerDemands {
+  /** Of the same request's `OutputParser`. */
+  readonly toolConstraint?: OutputConstraint | null
+  /** Schema of `response_format`; `{"type":"object"}` for any object. */
+  /** Of the request itself. */
+  readonly constraint?: OutputConstraint | null
+}
+
+/** How a constraint goes on the wire to one kind of engine. @source grpc facts 2.3 */
+export interface EngineConstraint {
+  /** Field of the sampling parameters, or the kind of guide. */
+  readonly name: string
+  readonly text: string
+}
+
+/** What a request says about thinking. @source parsers facts 2.17 */
+export interface ThinkingRequest {
+  readonly chatTemplate?: string | null
+  /** Variables that the client gives to the template. */
+  readonly templateArguments?: Readonly<Record<string, unknown>>
+  readonly reasoningEffort?: string | null
+}
+
+export interface ThinkingState {
+  /** The template's variable that switches thinking; null when it has none. */
+  readonly key: string | null
+  readonly isOn: boolean
+  /** For `OutputParserRequest.isReasoningOpen`. */
+  readonly isReasoningOpen: boolean | null
+}
+
+export interface OutputParsersService {
+  /**
+   * @throws unknown_parser (400) for an explicit name that nothing goes by, tool_choice_function_not_found (400) for a
+   * named tool that is not there, tool_choice_requires_tools (400) where there are none, invalid_tool_configuration (400) when schemas contradict each other
+   */
+  parserFor(request: OutputParserRequest): OutputParser
+  /** The one constraint of a request. @throws multiple_constraints (400) when there are two */
+  answerConstraint(parser: OutputParser, demands: AnswerDemands): OutputConstraint | null
+  /** As a runtime takes it; null when it takes none of the kind. */
+  engineConstraint(runtime: string, constraint: OutputConstraint): EngineConstraint | null
+  thinkingOf(parser: OutputParser, request: ThinkingRequest): ThinkingState
+}
+
+export const OutputParsers = token<OutputParsersService>('output-parsers')

@@ -1,0 +1,28 @@
+/** What ends a generation beside what workers and transports say themselves. */
+import { defineErrors } from '#kernel'
+
+export const generationErrors = defineErrors('generations', {
+  engine_missing: {
+    kind: 'not_implemented',
+    source: 'gateway',
+    text: (model: string) =>
+      `no enabled plugin can turn this request into one for the workers of model ${model}; enable the engine plugin of their kind`,
+  },
+  worker_refused: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    text: (said: string) => said,
+  },
+  generation_cut_off: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () => "the worker's answer ended before it was finished",
+  },
+  engine_unreadable: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: (what: string) => `the worker's answer could not be read: ${what}`,
+  },
+})

@@ -1,0 +1,66 @@
+/** @hot Writes the head of a request as text, and keeps out of it whatever could end a line early. */
+import type { UpstreamRequest } from '#kernel'
+import { isFieldValue, isToken } from '#kernel'
+
+/** The unchanging parts of the heads of one worker's requests. */
+export interface HeadTemplate {
+  /** Put before the path; without a trailing slash, often empty. */
+  readonly pathPrefix: string
+  /** The prefix without the version of the API at its end; null when it has none. */
+  readonly versionlessPrefix: string | null
+  /** From after the path to the end of the host header, such as ` HTTP/1.1\r\nhost: h:1\r\n`. */
+  readonly afterPath: string
+}
+
+/** Headers that say how this very connection is used: the client's opinion of them is never passed on. */
+const OWN_HEADERS: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/**
+ * The head of a request, for the latin1 encoding, or null when method or path could not be written safely.
+ * A header with an unsafe name or value is left out, as are those that belong to the connection.
+ *
+ * @source RFC 9112 §3, §5; RFC 9110 §5.5, §7.6.1
+ */
+export function writeRequestHead(template: HeadTemplate, request: UpstreamRequest): string | null {
+  const { method, path, headers, body } = request
+  if (!isToken(method) || !isTarget(path)) return null
+  let head = `${method} ${targetOf(template, path)}${template.afterPath}`
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at]
+    const value = headers[at + 1]
+    if (isToken(name) && isFieldValue(value) && !OWN_HEADERS.has(name)) head += `${name}: ${value}\r\n`
+  }
+  if (body !== null) return `${head}content-length: ${body.length}\r\n\r\n`
+  return expectsBody(method) ? `${head}content-length: 0\r\n\r\n` : `${head}\r\n`
+}
+
+/** Paths that begin with `/v1` take the version of the prefix in its place; native ones of engines have none at all. */
+function targetOf({ pathPrefix, versionlessPrefix }: HeadTemplate, path: string): string {
+  if (versionlessPrefix === null) return pathPrefix + path
+  return path.startsWith('/v1/') ? pathPrefix + path.slice(3) : versionlessPrefix + path
+}
+
+/** Methods for which a worker may wait for a length. @source RFC 9110 §8.6 */
+function expectsBody(method: string): boolean {
+  return method === 'POST' || method === 'PUT' || method === 'PATCH'
+}
+
+/** Origin form: a slash, then visible ASCII. */
+function isTarget(path: string): boolean {
+  for (let at = 0; at < path.length; at++) {
+    const code = path.charCodeAt(at)
+    if (code <= 0x20 || code >= 0x7f) return false
+  }
+  return path.charCodeAt(0) === 0x2f
+}

@@ -1,0 +1,341 @@
+/**
+ * @hot Reads HTTP/1.1 responses from the bytes of a connection, in pieces of any size, and refuses what is not strictly
+ * one. Knows nothing of sockets; `connection.ts` feeds it.
+ *
+ * Everything of a body that arrives in one `push` leaves in one `onBody`: payloads of several HTTP chunks are moved
+ * together inside the pushed buffer, so an event that arrived whole is never split.
+ */
+import type { HeaderList } from '#kernel'
+import { TOKEN_BYTE, VALUE_BYTE } from '#kernel'
+import { hasCloseOption, isChunkedCoding, toContentLength } from './framing-headers.ts'
+import { HEX_DIGIT, headerName } from './header-bytes.ts'
+
+/** Told about one response. May call `stop()` or `begin()` of the parser from inside any call. */
+export interface ResponseSink {
+  /** @param contentLength body bytes to come, or -1 when not announced */
+  onHead(status: number, headers: HeaderList, contentLength: number): void
+  /** A part of the pushed buffer: valid during the call only. */
+  onBody(chunk: Buffer): void
+  /** @param isReusable the connection may carry another request */
+  onEnd(isReusable: boolean): void
+  /** The bytes are no HTTP/1.1 response; nothing follows. */
+  onInvalid(problem: string): void
+}
+
+const STATUS_LINE = 0
+const HEADER_LINE = 1
+const CHUNK_LINE = 2
+const TRAILER_LINE = 3
+/** States up to this one read lines. */
+const LAST_LINE_STATE = TRAILER_LINE
+const CHUNK_DATA = 4
+const CHUNK_CR = 5
+const CHUNK_LF = 6
+const SIZED_BODY = 7
+const BODY_UNTIL_CLOSE = 8
+/** From this state on nothing more is read. */
+const COMPLETE = 9
+const STOPPED = 10
+
+/** What a line reader returns in place of the position after the line. */
+const INCOMPLETE = -1
+const INVALID = -2
+
+const CR = 13
+const LF = 10
+const SPACE = 32
+const TAB = 9
+const ZERO = 48
+const COLON = 58
+const SEMICOLON = 59
+
+/** A zero stands for any digit. */
+const STATUS_SHAPE = Buffer.from('HTTP/0.0 000', 'latin1')
+/** Twelve hexadecimal digits stay exact in a double; a longer size is no size of ours. */
+const MAX_CHUNK_SIZE_DIGITS = 12
+
+/** Stands in between two responses; never written to. */
+const NO_HEADERS: HeaderList = []
+
+export class ResponseParser {
+  private readonly maxHeaderBytes: number
+  private sink: ResponseSink | null = null
+  private state = STOPPED
+  private isHeadRequest = false
+  private status = 0
+  private headers: HeaderList = NO_HEADERS
+  private contentLength = -1
+  private isChunked = false
+  private isOldVersion = false
+  private isKeptAlive = true
+  /** Bytes to come of the chunk or of the sized body. */
+  private remaining = 0
+  /** Bytes that lines may still take: of the head, of one chunk line, of the trailers. */
+  private lineBudget = 0
+  /** The beginning of a line whose end has not arrived; null most of the time. */
+  private partial: Buffer | null = null
+  private problem = ''
+
+  /** @param maxHeaderBytes limit of a response's head (interim ones included), of its trailers, and of a chunk line */
+  constructor(maxHeaderBytes: number) {
+    this.maxHeaderBytes = maxHeaderBytes
+  }
+
+  /** Expects the response to one request. Only before the first or after a whole response. */
+  begin(sink: ResponseSink, isHeadRequest: boolean): void {
+    this.sink = sink
+    this.isHeadRequest = isHeadRequest
+    this.state = STATUS_LINE
+    this.lineBudget = this.maxHeaderBytes
+    this.resetHead()
+  }
+
+  /** Nothing more is told to the sink, also in the middle of a `push`. */
+  stop(): void {
+    this.state = STOPPED
+    this.sink = null
+    this.partial = null
+  }
+
+  /** @param buffer may be written to; what is kept of it is copied */
+  push(buffer: Buffer, length: number): void {
+    let position = this.partial === null ? 0 : this.finishLine(this.partial, buffer, length)
+    let bodyStart = -1
+    let bodyEnd = -1
+    while (position >= 0 && position < length && this.state < COMPLETE) {
+      const state = this.state
+      if (state <= LAST_LINE_STATE) {
+        const next = this.readLine(buffer, position, length)
+        if (next === INCOMPLETE) this.partial = Buffer.from(buffer.subarray(position, length))
+        position = next
+      } else if (state === CHUNK_CR || state === CHUNK_LF) {
+        position = this.readChunkBorder(buffer, position)
+      } else {
+        const end = state === BODY_UNTIL_CLOSE ? length : Math.min(length, position + this.remaining)
+        if (bodyStart === -1) {
+          bodyStart = position
+          bodyEnd = end
+        } else {
+          buffer.copyWithin(bodyEnd, position, end)
+          bodyEnd += end - position
+        }
+        this.remaining -= end - position
+        if (this.remaining === 0 && state !== BODY_UNTIL_CLOSE)
+          this.state = state === CHUNK_DATA ? CHUNK_CR : COMPLETE
+        position = end
+      }
+    }
+    if (bodyStart !== -1) this.sink?.onBody(buffer.subarray(bodyStart, bodyEnd))
+    if (position === INVALID) this.fail()
+    else if (this.state === COMPLETE) this.end(this.isKeptAlive && position === length)
+  }
+
+  /** The worker has closed its side. @returns whether that ended a response as it should */
+  finish(): boolean {
+    if (this.state !== BODY_UNTIL_CLOSE) return false
+    this.end(false)
+    return true
+  }
+
+  private end(isReusable: boolean): void {
+    const sink = this.sink
+    this.stop()
+    sink?.onEnd(isReusable)
+  }
+
+  private fail(): void {
+    const sink = this.sink
+    this.stop()
+    sink?.onInvalid(this.problem)
+  }
+
+  private refuse(problem: string): number {
+    this.problem = problem
+    return INVALID
+  }
+
+  private resetHead(): void {
+    this.headers = []
+    this.contentLength = -1
+    this.isChunked = false
+  }
+
+  /** Completes the kept line with the first bytes of the next buffer. */
+  private finishLine(partial: Buffer, buffer: Buffer, length: number): number {
+    const lineFeed = buffer.indexOf(LF)
+    const taken = lineFeed === -1 || lineFeed >= length ? length : lineFeed + 1
+    const line = Buffer.concat([partial, buffer.subarray(0, taken)])
+    this.partial = null
+    const next = this.readLine(line, 0, line.length)
+    if (next === INCOMPLETE) this.partial = line
+    return next < 0 ? next : taken
+  }
+
+  private readLine(buffer: Buffer, start: number, end: number): number {
+    const limit = Math.min(end, start + this.lineBudget)
+    const state = this.state
+    const next =
+      state === STATUS_LINE
+        ? this.readStatusLine(buffer, start, limit)
+        : state === CHUNK_LINE
+          ? this.readChunkLine(buffer, start, limit)
+          : this.readHeaderLine(buffer, start, limit)
+    if (next === INCOMPLETE && limit < end) return this.refuse('header or chunk line over the size limit')
+    return next
+  }
+
+  /** @source RFC 9112 §4 */
+  private readStatusLine(buffer: Buffer, start: number, end: number): number {
+    for (let at = 0; at < STATUS_SHAPE.length; at++) {
+      if (start + at === end) return INCOMPLETE
+      const byte = buffer[start + at]
+      const shape = STATUS_SHAPE[at]
+      if (shape === ZERO ? byte < ZERO || byte > ZERO + 9 : byte !== shape)
+        return this.refuse('malformed status line')
+    }
+    const major = buffer[start + 5] - ZERO
+    const minor = buffer[start + 7] - ZERO
+    if (major !== 1 || minor > 1) return this.refuse('HTTP version is not 1.0 or 1.1')
+    const status =
+      (buffer[start + 9] - ZERO) * 100 + (buffer[start + 10] - ZERO) * 10 + buffer[start + 11] - ZERO
+    if (status < 100 || status > 599) return this.refuse('status is not between 100 and 599')
+    const afterStatus = start + STATUS_SHAPE.length
+    if (afterStatus === end) return INCOMPLETE
+    if (buffer[afterStatus] !== SPACE && buffer[afterStatus] !== CR)
+      return this.refuse('malformed status line')
+    const next = this.readLineEnd(buffer, this.skipValue(buffer, afterStatus, end), end)
+    if (next < 0) return next
+    this.status = status
+    this.isOldVersion = minor === 0
+    this.isKeptAlive = minor === 1
+    this.lineBudget -= next - start
+    this.state = HEADER_LINE
+    return next
+  }
+
+  /** A header or trailer line, or the empty line after them. @source RFC 9112 §5, §7.1.2 */
+  private readHeaderLine(buffer: Buffer, start: number, end: number): number {
+    let at = start
+    while (at < end && TOKEN_BYTE[buffer[at]] !== 0) at++
+    if (at === end) return INCOMPLETE
+    if (at === start && buffer[at] === CR) {
+      const next = this.readLineEnd(buffer, at, end)
+      return next < 0 || this.endLines() ? next : INVALID
+    }
+    if (at === start || buffer[at] !== COLON) return this.refuse('malformed header line')
+    const nameEnd = at
+    at++
+    while (at < end && (buffer[at] === SPACE || buffer[at] === TAB)) at++
+    const valueStart = at
+    at = this.skipValue(buffer, at, end)
+    const next = this.readLineEnd(buffer, at, end)
+    if (next < 0) return next
+    this.lineBudget -= next - start
+    if (this.state === TRAILER_LINE) return next
+    while (at > valueStart && (buffer[at - 1] === SPACE || buffer[at - 1] === TAB)) at--
+    const name = headerName(buffer, start, nameEnd)
+    return this.addHeader(name, buffer.toString('latin1', valueStart, at)) ? next : INVALID
+  }
+
+  /** @source RFC 9112 §7.1, §7.1.1 (extensions are skipped) */
+  private readChunkLine(buffer: Buffer, start: number, end: number): number {
+    let at = start
+    let size = 0
+    while (at < end && HEX_DIGIT[buffer[at]] !== -1) {
+      size = size * 16 + HEX_DIGIT[buffer[at]]
+      at++
+      if (at - start > MAX_CHUNK_SIZE_DIGITS) return this.refuse('chunk size too large')
+    }
+    if (at === end) return INCOMPLETE
+    if (at === start) return this.refuse('malformed chunk size')
+    if (buffer[at] !== CR) {
+      while (at < end && (buffer[at] === SPACE || buffer[at] === TAB)) at++
+      if (at === end) return INCOMPLETE
+      if (buffer[at] !== SEMICOLON) return this.refuse('malformed chunk size')
+      at = this.skipValue(buffer, at, end)
+    }
+    const next = this.readLineEnd(buffer, at, end)
+    if (next < 0) return next
+    this.remaining = size
+    this.state = size === 0 ? TRAILER_LINE : CHUNK_DATA
+    return next
+  }
+
+  /** The CR, then the LF after a chunk's data. */
+  private readChunkBorder(buffer: Buffer, position: number): number {
+    if (this.state === CHUNK_CR) {
+      if (buffer[position] !== CR) return this.refuse('chunk data longer than its size')
+      this.state = CHUNK_LF
+    } else {
+      if (buffer[position] !== LF) return this.refuse('chunk data longer than its size')
+      this.state = CHUNK_LINE
+      this.lineBudget = this.maxHeaderBytes
+    }
+    return position + 1
+  }
+
+  private skipValue(buffer: Buffer, start: number, end: number): number {
+    let at = start
+    while (at < end && VALUE_BYTE[buffer[at]] !== 0) at++
+    return at
+  }
+
+  private readLineEnd(buffer: Buffer, at: number, end: number): number {
+    if (at === end) return INCOMPLETE
+    if (buffer[at] !== CR) return this.refuse('control character in a line')
+    if (at + 1 === end) return INCOMPLETE
+    return buffer[at + 1] === LF ? at + 2 : this.refuse('carriage return without line feed')
+  }
+
+  /** Keeps one header, and what it says about framing. @source RFC 9112 §6.1, §6.2, §6.3, §9.3 */
+  private addHeader(name: string, value: string): boolean {
+    if (name === 'content-length') {
+      const length = toContentLength(value)
+      if (length === -1 || this.isChunked || (this.contentLength !== -1 && this.contentLength !== length)) {
+        this.problem = 'invalid or conflicting content-length'
+        return false
+      }
+      if (this.contentLength === length) return true
+      this.contentLength = length
+    } else if (name === 'transfer-encoding') {
+      if (this.isChunked || this.contentLength !== -1 || this.isOldVersion || !isChunkedCoding(value)) {
+        this.problem = 'invalid or conflicting transfer-encoding'
+        return false
+      }
+      this.isChunked = true
+    } else if (name === 'connection') {
+      if (value !== 'keep-alive' && hasCloseOption(value)) this.isKeptAlive = false
+    }
+    this.headers.push(name, value)
+    return true
+  }
+
+  /** After the empty line of a head or of the trailers. @returns false when the response is refused */
+  private endLines(): boolean {
+    if (this.state === TRAILER_LINE) {
+      this.state = COMPLETE
+      return true
+    }
+    if (this.status < 200) {
+      this.state = STATUS_LINE
+      this.resetHead()
+      if (this.status === 101) this.problem = 'the worker switched protocols'
+      return this.status !== 101
+    }
+    const hasNoBody = this.isHeadRequest || this.status === 204 || this.status === 304
+    const contentLength = hasNoBody ? 0 : this.contentLength
+    this.remaining = contentLength
+    this.lineBudget = this.maxHeaderBytes
+    if (contentLength === 0) this.state = COMPLETE
+    else if (this.isChunked) this.state = CHUNK_LINE
+    else if (contentLength > 0) this.state = SIZED_BODY
+    else {
+      this.state = BODY_UNTIL_CLOSE
+      this.isKeptAlive = false
+    }
+    const headers = this.headers
+    this.headers = NO_HEADERS
+    this.sink?.onHead(this.status, headers, contentLength)
+    return true
+  }
+}

@@ -1,0 +1,64 @@
+/** Credentials as cloud services want them, which differs from what inference engines take. @hot */
+import type { HeaderList, RequestContext, WorkerEntry } from '#kernel'
+
+/** Sent when the client names no version. @source routing facts 4.8 */
+const ANTHROPIC_VERSION = '2023-06-01'
+const ANTHROPIC_DOMAIN = 'anthropic.com'
+
+/** Worked out once per entry, since every request asks. */
+const takesApiKey = new WeakMap<WorkerEntry, boolean>()
+
+/** True for workers that want `x-api-key` in place of a bearer token. */
+function wantsApiKey(worker: WorkerEntry): boolean {
+  let known = takesApiKey.get(worker)
+  if (known === undefined) {
+    const host = URL.parse(worker.url)?.hostname ?? ''
+    known =
+      worker.isExternal &&
+      (host === ANTHROPIC_DOMAIN ||
+        host.endsWith(`.${ANTHROPIC_DOMAIN}`) ||
+        worker.labels.provider === 'anthropic')
+    takesApiKey.set(worker, known)
+  }
+  return known
+}
+
+/**
+ * Adds the worker's key, or else the client's own as the client sent it, and the version that the service insists on.
+ *
+ * @param mayPassOn tells an authorization that workers may see
+ * @returns false for services that take a bearer token
+ * @source routing facts 4.1, 4.8
+ */
+export function addVendorHeaders(
+  headers: HeaderList,
+  ctx: RequestContext,
+  worker: WorkerEntry,
+  mayPassOn: (authorization: string) => boolean,
+): boolean {
+  if (!wantsApiKey(worker)) return false
+  passOn(headers, ctx, 'anthropic-version', ANTHROPIC_VERSION)
+  passOn(headers, ctx, 'anthropic-beta', undefined)
+  // Also when the allow-list names it: of two keys, nobody knows which one counts.
+  remove(headers, 'x-api-key')
+  if (worker.apiKey !== null) {
+    headers.push('x-api-key', worker.apiKey)
+    return true
+  }
+  const apiKey = ctx.header('x-api-key')
+  if (apiKey !== undefined && mayPassOn(`Bearer ${apiKey}`)) headers.push('x-api-key', apiKey)
+  const authorization = ctx.header('authorization')
+  if (authorization !== undefined && mayPassOn(authorization)) headers.push('authorization', authorization)
+  return true
+}
+
+/** Unless the allow-list has let it through already. */
+function passOn(headers: HeaderList, ctx: RequestContext, name: string, fallback: string | undefined): void {
+  for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) return
+  const value = ctx.header(name) ?? fallback
+  if (value !== undefined) headers.push(name, value)
+}
+
+function remove(headers: HeaderList, name: string): void {
+  for (let at = headers.length - 2; at >= 0; at -= 2) if (headers[at] === name) headers.splice(at, 2)
+}

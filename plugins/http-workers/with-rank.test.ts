@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { withRank } from './with-rank.ts'
+
+const bodyWith = (body: string | null) =>
+  withRank(
+    { method: 'POST', path: '/generate', headers: [], body: body === null ? null : Buffer.from(body) },
+    2,
+  ).body?.toString()
+
+test('says which data-parallel rank is meant, in place of what the client said (routing facts 2.4)', () => {
+  expect(bodyWith('{"text":"a", "data_parallel_rank":9}')).toBe('{"data_parallel_rank":2,"text":"a"}')
+})
+
+test('a body that is no JSON object stays as it is', () => {
+  expect(bodyWith('')).toBe('')
+  expect(bodyWith('[1]')).toBe('[1]')
+  expect(bodyWith(null)).toBeUndefined()
+})

@@ -1,0 +1,128 @@
+/** Metrics about circuit breakers: outcomes and changes counted where they happen, gauges told by control. */
+import type { CandidateReport, CounterHandle, MetricFamily, Metrics } from '#kernel'
+import { LiveGauge } from './worker-metrics.ts'
+
+type BreakerState = CandidateReport['breaker']
+
+/** Number of each state in the `weir_worker_cb_state` gauge. @source routing facts 3.2 */
+const BREAKER_STATE_CODE: Readonly<Record<BreakerState, number>> = Object.freeze({
+  closed: 0,
+  open: 1,
+  half_open: 2,
+})
+
+/** What of a worker its breaker is counted under. */
+export interface BrokenWorker {
+  readonly slot: number
+  readonly id: string
+  /** As registered; the `worker` label. */
+  readonly url: string
+}
+
+/** The breakers as balancing shows them. */
+export interface BreakerSource {
+  readonly workers: readonly BrokenWorker[]
+  breakerState(slot: number): BreakerState
+  breakerRuns(slot: number): { readonly failures: number; readonly successes: number }
+}
+
+/** Series of one worker on this thread, made when first counted. */
+interface Series {
+  readonly worker: BrokenWorker
+  success: CounterHandle | null
+  failure: CounterHandle | null
+  /** Label values of the transitions that have been counted. */
+  readonly transitions: Map<string, readonly [from: BreakerState, to: BreakerState]>
+}
+
+/** Declares the breaker metrics of one thread. @source routing facts 6.2 */
+export class BreakerMetrics {
+  readonly #metrics: Metrics
+  readonly #outcomes: MetricFamily<CounterHandle>
+  readonly #transitions: MetricFamily<CounterHandle>
+  readonly #bySlot: (Series | undefined)[] = []
+
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics
+    this.#outcomes = metrics.counter({
+      name: 'weir_worker_cb_outcomes_total',
+      help: 'Attempts by how they ended for the breaker of the worker.',
+      labels: ['worker', 'outcome'],
+    })
+    this.#transitions = metrics.counter({
+      name: 'weir_worker_cb_transitions_total',
+      help: 'Changes of state of the breaker of the worker.',
+      labels: ['worker', 'from', 'to'],
+    })
+  }
+
+  /** Begins series of workers that are new, and drops those of workers that left. @source routing facts 6.1 (OURS) */
+  onWorkers(workers: readonly BrokenWorker[]): void {
+    const ids = new Set(workers.map((worker) => worker.id))
+    for (const [slot, series] of this.#bySlot.entries()) {
+      if (series === undefined || ids.has(series.worker.id)) continue
+      this.#drop(series)
+      this.#bySlot[slot] = undefined
+    }
+    for (const worker of workers) {
+      this.#bySlot[worker.slot] ??= { worker, success: null, failure: null, transitions: new Map() }
+    }
+  }
+
+  /** One attempt has ended well or not; of a worker that left meanwhile nothing is counted. */
+  onOutcome(worker: BrokenWorker, isSuccess: boolean): void {
+    const series = this.#seriesOf(worker)
+    if (series === undefined) return
+    const { url } = series.worker
+    if (isSuccess) {
+      series.success ??= this.#outcomes.labels(url, 'success')
+      series.success.value += 1
+    } else {
+      series.failure ??= this.#outcomes.labels(url, 'failure')
+      series.failure.value += 1
+    }
+  }
+
+  onTransition(worker: BrokenWorker, from: BreakerState, to: BreakerState): void {
+    const series = this.#seriesOf(worker)
+    if (series === undefined) return
+    series.transitions.set(`${from} ${to}`, [from, to])
+    this.#transitions.labels(series.worker.url, from, to).inc()
+  }
+
+  /** Fills the gauges at each scrape. Call it on control only: gauges of several threads add up. */
+  watch(source: BreakerSource): void {
+    const gauge = (name: string, help: string) => new LiveGauge(this.#metrics, name, help, ['worker'])
+    const state = gauge('weir_worker_cb_state', 'Breaker of the worker: 0 closed, 1 open, 2 half-open.')
+    const failures = gauge(
+      'weir_worker_cb_consecutive_failures',
+      'Failures in a row; of an open breaker, those that opened it.',
+    )
+    const successes = gauge(
+      'weir_worker_cb_consecutive_successes',
+      'Successes in a row of a half-open breaker.',
+    )
+    const gauges = [state, failures, successes]
+    this.#metrics.onCollect(() => {
+      for (const each of gauges) each.begin()
+      for (const { slot, url } of source.workers) {
+        const runs = source.breakerRuns(slot)
+        state.add(BREAKER_STATE_CODE[source.breakerState(slot)], url)
+        failures.add(runs.failures, url)
+        successes.add(runs.successes, url)
+      }
+      for (const each of gauges) each.end()
+    })
+  }
+
+  #seriesOf({ slot, id }: BrokenWorker): Series | undefined {
+    const series = this.#bySlot[slot]
+    return series?.worker.id === id ? series : undefined
+  }
+
+  #drop({ worker: { url }, success, failure, transitions }: Series): void {
+    if (success !== null) this.#outcomes.remove(url, 'success')
+    if (failure !== null) this.#outcomes.remove(url, 'failure')
+    for (const [from, to] of transitions.values()) this.#transitions.remove(url, from, to)
+  }
+}

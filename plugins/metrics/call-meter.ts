@@ -1,0 +1,49 @@
+/** Counts one call: the worker's answer, time to first byte, the end. @hot */
+import type { CallWatch, RequestContext, UpstreamFailure, WorkerEntry } from '#kernel'
+import { type RoutedMetrics, type RouterKind, type RouterMetrics, routerErrorType } from './router-metrics.ts'
+import type { WorkerMetrics } from './worker-metrics.ts'
+
+export class CallMeter implements CallWatch {
+  readonly #router: RouterMetrics
+  readonly #workers: WorkerMetrics
+  readonly #kind: RouterKind
+  readonly #routed: RoutedMetrics
+  readonly #startedAtMs: number
+
+  constructor(
+    router: RouterMetrics,
+    workers: WorkerMetrics,
+    kind: RouterKind,
+    routed: RoutedMetrics,
+    startedAtMs: number,
+  ) {
+    this.#router = router
+    this.#workers = workers
+    this.#kind = kind
+    this.#routed = routed
+    this.#startedAtMs = startedAtMs
+    routed.onRequest()
+  }
+
+  /** The worker's status line and headers have arrived. */
+  answered(status: number): void {
+    this.#router.onUpstreamResponse(this.#kind, status, null)
+  }
+
+  /** @param worker at which the attempt failed */
+  failed(worker: WorkerEntry, failure: UpstreamFailure, status: number): void {
+    this.#router.onUpstreamResponse(this.#kind, status, failure.kind)
+    this.#workers.onError(worker.workerType, worker.connectionMode, failure.kind)
+  }
+
+  /** @param status of the reply to the client; 0 when the client left first */
+  done(ctx: RequestContext, status: number): void {
+    const nowMs = performance.now()
+    const firstByteAtMs = ctx.firstByteAtMs === 0 ? nowMs : ctx.firstByteAtMs
+    if (status !== 0 && status < 400) {
+      this.#routed.onFirstToken((firstByteAtMs - ctx.startedAtMs) / 1000)
+      this.#routed.onGenerated((nowMs - firstByteAtMs) / 1000)
+    }
+    this.#routed.onDone((nowMs - this.#startedAtMs) / 1000, status >= 400 ? routerErrorType(status) : null)
+  }
+}

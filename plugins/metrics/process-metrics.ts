@@ -1,0 +1,70 @@
+/** Metrics about the process and each thread's event loop, read when somebody scrapes. */
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Metrics } from '#kernel'
+
+/** How often the loop is watched. The native timer runs no JavaScript, so this costs next to nothing. */
+const WATCH_MS = 20
+
+const QUANTILES = [0.5, 0.99, 1]
+
+/**
+ * Declares how late this thread's event loop runs, as `weir_event_loop_delay_seconds{thread, quantile}`.
+ * Each scrape shows the time since the scrape before it.
+ *
+ * @param thread 0 for control, 1-based for data threads; a label, since delays must not be added up
+ * @returns stops the watching
+ */
+export function declareEventLoopMetrics(metrics: Metrics, thread: number): () => void {
+  const family = metrics.gauge({
+    name: 'weir_event_loop_delay_seconds',
+    help: 'How late the event loop ran since the last scrape; quantile 1 is the worst.',
+    labels: ['thread', 'quantile'],
+  })
+  const busy = metrics
+    .gauge({
+      name: 'weir_event_loop_busy_ratio',
+      help: 'Share of time the event loop was not idle since the last scrape.',
+      labels: ['thread'],
+    })
+    .labels(String(thread))
+  const watch = monitorEventLoopDelay({ resolution: WATCH_MS })
+  watch.enable()
+  let before = performance.eventLoopUtilization()
+  metrics.onCollect(() => {
+    for (const quantile of QUANTILES) {
+      const intervalMs = watch.count === 0 ? 0 : watch.percentile(quantile * 100) / 1e6
+      // The monitor records the whole interval between two looks, the intended one included.
+      const delayMs = Math.max(0, intervalMs - WATCH_MS)
+      family.labels(String(thread), String(quantile)).value = delayMs / 1000
+    }
+    watch.reset()
+    const now = performance.eventLoopUtilization()
+    busy.value = performance.eventLoopUtilization(now, before).utilization
+    before = now
+  })
+  return () => {
+    watch.disable()
+  }
+}
+
+/** Declares memory, CPU time and uptime of the process. Call it on control only: they are shared by all threads. */
+export function declareProcessMetrics(metrics: Metrics): void {
+  const resident = metrics
+    .gauge({ name: 'weir_process_resident_memory_bytes', help: 'Resident memory of the process.' })
+    .labels()
+  const cpu = metrics
+    .counter({
+      name: 'weir_process_cpu_seconds_total',
+      help: 'CPU time, user and system, of all threads.',
+    })
+    .labels()
+  const uptime = metrics
+    .gauge({ name: 'weir_process_uptime_seconds', help: 'Time since the process began.' })
+    .labels()
+  metrics.onCollect(() => {
+    const { user, system } = process.cpuUsage()
+    resident.value = process.memoryUsage.rss()
+    cpu.value = (user + system) / 1e6
+    uptime.value = process.uptime()
+  })
+}
