@@ -13,8 +13,10 @@ import { relayJson } from './relay-json.ts'
 import { relayJson100k } from './relay-json-100k.ts'
 import { relayJsonFull } from './relay-json-full.ts'
 import { relaySse } from './relay-sse.ts'
+import { responsesBackground } from './responses-background.ts'
 import { responsesJson } from './responses-json.ts'
 import { responsesSse } from './responses-sse.ts'
+import { responsesStart } from './responses-start.ts'
 import { slowReader } from './slow-reader.ts'
 import { steady1000 } from './steady-1000.ts'
 import { toolTurn } from './tool-turn.ts'
@@ -37,6 +39,8 @@ export const SCENARIOS: readonly Scenario[] = [
   responsesJson,
   responsesSse,
   toolTurn,
+  responsesBackground,
+  responsesStart,
   messagesProxySse,
   messagesTranslateSse,
   messagesLarge,

@@ -5,9 +5,15 @@ import { join } from 'node:path'
 import { type Figure, median, type RunOptions, type Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
 import { clientBottleneck, type LoadResult, rotate, runLoad } from '../support/load.ts'
+import { syncsPerSecond } from '../support/raw-disk.ts'
 import { type Subject, startWorker } from '../support/subject.ts'
 
 const CONNECTIONS = 256
+/** Until the code is compiled: a cold gateway costs several times as much, and on a busy machine stays cold for long. */
+const WARM_UP = { requests: 10_000, parts: 5, seconds: 4 }
+/** About what the records of one turn are in the log. */
+const TURN_BYTES = 2_000
+const DISK_MS = 1_000
 
 interface Way {
   readonly name: 'relay' | 'stored' | 'not stored'
@@ -37,8 +43,15 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
         responses: way.responses,
         seconds: forSeconds,
       })
-    for (const way of ways) await load(way, 2)
+    for (const way of ways) {
+      progress(`warms up: ${way.name}`)
+      let requests = 0
+      for (let part = 0; part < WARM_UP.parts && requests < WARM_UP.requests; part++)
+        requests += (await load(way, WARM_UP.seconds)).report.requests
+    }
+    const disk: number[] = []
     for (let round = 0; round < rounds; round++) {
+      disk.push(syncsPerSecond(dir, TURN_BYTES, DISK_MS))
       for (const way of rotate(ways, round)) {
         progress(`round ${round + 1}/${rounds}: ${way.name}`)
         results[way.name].push(await load(way, seconds))
@@ -52,6 +65,9 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
     const ratio = (values: readonly number[]) => values.map((value, round) => value / relay[round])
     const withheld = clientBottleneck(results.stored)
     const perSecond = results.stored.map(({ report }) => report.perSecond)
+    const cores = results.stored.map(
+      ({ report, cpuMicros }) => (cpuMicros / report.requests) * (report.perSecond / 1e6),
+    )
     const p99Ms = median(results.stored.map(({ report }) => report.p99Micros / 1_000))
     return [
       { name: 'CPU per chat, relayed', unit: 'µs', values: relay },
@@ -66,6 +82,23 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
         atLeast: 5_000,
         withheld,
         note: `${CONNECTIONS} connections; p99 ${p99Ms.toFixed(1)} ms`,
+      },
+      {
+        name: 'turns alone, each synced, of the disk beside it',
+        unit: '1/s',
+        values: disk,
+        note: `appends of ${TURN_BYTES} bytes, one after another`,
+      },
+      {
+        name: 'responses on disk for each sync of the disk',
+        unit: '×',
+        values: perSecond.map((value, round) => value / disk[round]),
+      },
+      {
+        name: 'cores that the gateway was given meanwhile',
+        unit: '',
+        values: cores,
+        note: 'with less than one, others have the machine, and not the disk is the limit',
       },
     ]
   } finally {

@@ -1,12 +1,14 @@
 /** The background work of one thread: counted, waited for by drain, cancelled when the grace period is over. */
 import type { BackgroundWork } from '../contracts/background.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { Metrics } from '../contracts/metric.ts'
+import type { GaugeHandle, Metrics } from '../contracts/metric.ts'
 
 export class BackgroundWorks {
   readonly #log: Logger
   readonly #metrics: Metrics
   readonly #open = new Map<BackgroundWork, string>()
+  /** Works under way, by plugin. */
+  readonly #active = new Map<string, GaugeHandle>()
   #whenIdle: (() => void)[] = []
 
   constructor(metrics: Metrics, log: Logger) {
@@ -23,9 +25,7 @@ export class BackgroundWorks {
     const work: BackgroundWork = given instanceof Promise ? { done: given } : given
     if (this.#open.has(work)) return
     this.#open.set(work, plugin)
-    const active = this.#metrics
-      .gauge({ name: 'weir_background_work_active', help: 'Background work under way.', labels: ['plugin'] })
-      .labels(plugin)
+    const active = this.#active.get(plugin) ?? this.#gaugeOf(plugin)
     active.value += 1
     const end = () => {
       active.value -= 1
@@ -36,6 +36,14 @@ export class BackgroundWorks {
       this.#failed(plugin, err)
       end()
     })
+  }
+
+  #gaugeOf(plugin: string): GaugeHandle {
+    const gauge = this.#metrics
+      .gauge({ name: 'weir_background_work_active', help: 'Background work under way.', labels: ['plugin'] })
+      .labels(plugin)
+    this.#active.set(plugin, gauge)
+    return gauge
   }
 
   /** Resolves when nothing is under way. */

@@ -7,6 +7,7 @@ import type {
   GenerationRequest,
   OutputConstraint,
   ReasoningWish,
+  Sampling,
   ToolChoice,
 } from '#contracts'
 import type { WorkerEntry } from '#kernel'
@@ -101,29 +102,41 @@ export function toSampling(
   { sampling }: GenerationRequest,
   { isOpenAi }: Profile = { isOpenAi: false },
 ): Json {
-  const shared: Json = {
-    temperature: sampling.temperature,
-    top_p: sampling.topP,
-    frequency_penalty: sampling.frequencyPenalty,
-    presence_penalty: sampling.presencePenalty,
-    seed: sampling.seed,
-    logit_bias: sampling.logitBias === undefined ? undefined : Object.fromEntries(sampling.logitBias),
-    stop: sampling.stop === undefined || sampling.stop.length === 0 ? undefined : sampling.stop,
+  const wire: Json = {}
+  for (const name in sampling) {
+    const value = sampling[name as keyof Sampling]
+    if (value === undefined) continue
+    const wireName = isOpenAi ? OPENAI_NAMES.get(name) : WIRE_NAMES.get(name)
+    if (wireName === undefined) continue
+    if (name === 'logitBias') wire[wireName] = Object.fromEntries(value as Iterable<[string, number]>)
+    else if (name !== 'stop' || (value as readonly string[]).length > 0) wire[wireName] = value
   }
-  if (isOpenAi) return { ...shared, max_completion_tokens: sampling.maxTokens }
-  return {
-    ...shared,
-    max_tokens: sampling.maxTokens,
-    top_k: sampling.topK,
-    min_p: sampling.minP,
-    repetition_penalty: sampling.repetitionPenalty,
-    min_tokens: sampling.minTokens,
-    stop_token_ids: sampling.stopTokenIds,
-    ignore_eos: sampling.ignoreEos,
-    skip_special_tokens: sampling.skipSpecialTokens,
-    no_stop_trim: sampling.includesStop,
-  }
+  return wire
 }
+
+/** What every service takes. */
+const SHARED_NAMES: readonly (readonly [keyof Sampling, string])[] = [
+  ['temperature', 'temperature'],
+  ['topP', 'top_p'],
+  ['frequencyPenalty', 'frequency_penalty'],
+  ['presencePenalty', 'presence_penalty'],
+  ['seed', 'seed'],
+  ['logitBias', 'logit_bias'],
+  ['stop', 'stop'],
+]
+const OPENAI_NAMES = new Map<string, string>([...SHARED_NAMES, ['maxTokens', 'max_completion_tokens']])
+const WIRE_NAMES = new Map<string, string>([
+  ...SHARED_NAMES,
+  ['maxTokens', 'max_tokens'],
+  ['topK', 'top_k'],
+  ['minP', 'min_p'],
+  ['repetitionPenalty', 'repetition_penalty'],
+  ['minTokens', 'min_tokens'],
+  ['stopTokenIds', 'stop_token_ids'],
+  ['ignoreEos', 'ignore_eos'],
+  ['skipSpecialTokens', 'skip_special_tokens'],
+  ['includesStop', 'no_stop_trim'],
+])
 
 export function toConstraint(constraint: OutputConstraint | null): Json {
   if (constraint === null) return {}

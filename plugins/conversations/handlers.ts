@@ -1,5 +1,5 @@
 /** What the conversation routes do, request by request. */
-import { type Conversation, uuidV7 } from '#contracts'
+import { type Conversation, uuidV7Hex } from '#contracts'
 import type { RequestContext } from '#kernel'
 import { addItems, type Conversations, isProblem, toError } from './add-items.ts'
 import { conversationErrors } from './errors.ts'
@@ -14,7 +14,7 @@ const ANONYMOUS = 'anonymous'
 export async function createConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
   const { metadata, items } = readBody(ctx)
   const conversation: Conversation = {
-    id: `conv_${uuidV7().replaceAll('-', '')}`,
+    id: `conv_${uuidV7Hex()}`,
     createdAtSec: Math.floor(Date.now() / 1_000),
     metadata: readMetadata(metadata),
   }

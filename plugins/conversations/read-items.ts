@@ -1,6 +1,6 @@
 /** Items that a client adds: checked, every one, before any is kept, and brought into the form that history has. */
 import type { NewItem } from '#contracts'
-import { uuidV7 } from '#contracts'
+import { uuidV7Hex } from '#contracts'
 import { conversationErrors } from './errors.ts'
 import { readContent } from './read-content.ts'
 
@@ -46,7 +46,7 @@ export function readItems(value: unknown): NewItem[] {
 
 /** A new id for an item of that type. */
 export function newItemId(type: string): string {
-  return `${TYPES.get(type)?.prefix ?? 'item'}_${uuidV7().replaceAll('-', '')}`
+  return `${TYPES.get(type)?.prefix ?? 'item'}_${uuidV7Hex()}`
 }
 
 function readItem(value: unknown, path: string): NewItem {

@@ -3,6 +3,7 @@ import {
   type Change,
   type Collection,
   type HistoryItem,
+  type JsonText,
   type ResponseStatus,
   type StoreService,
   uuidV7,
@@ -174,7 +175,7 @@ export class ChangeList {
     this.#tenant = tenant
   }
 
-  put<T>({ name }: Collection<T>, id: string, value: T, onlyIf?: string | null): this {
+  put<T>({ name }: Collection<T>, id: string, value: T | JsonText, onlyIf?: string | null): this {
     this.changes.push({ kind: 'put', collection: name, tenant: this.#tenant, id, value, onlyIf })
     return this
   }

@@ -8,9 +8,15 @@ export interface CachedHistory {
   readonly marks: readonly (string | undefined)[]
 }
 
+/** Ids are hardly ever shared by tenants: they alone are the keys, and an entry that is another tenant's counts as none. */
+interface Kept<Entry> {
+  readonly tenant: string
+  readonly entry: Entry
+}
+
 export class HistoryCache<Entry extends { readonly bytes: number }> {
   readonly #maxBytes: number
-  readonly #entries = new Map<string, Entry>()
+  readonly #kept = new Map<string, Kept<Entry>>()
   #bytes = 0
 
   constructor(maxBytes: number) {
@@ -18,35 +24,32 @@ export class HistoryCache<Entry extends { readonly bytes: number }> {
   }
 
   get(tenant: string, id: string): Entry | undefined {
-    const key = keyOf(tenant, id)
-    const entry = this.#entries.get(key)
-    if (entry === undefined) return undefined
-    this.#entries.delete(key)
-    this.#entries.set(key, entry)
-    return entry
+    const kept = this.#kept.get(id)
+    if (kept === undefined || kept.tenant !== tenant) return undefined
+    this.#kept.delete(id)
+    this.#kept.set(id, kept)
+    return kept.entry
   }
 
   set(tenant: string, id: string, entry: Entry): void {
-    this.delete(tenant, id)
+    this.#drop(id)
     if (entry.bytes > this.#maxBytes / 4) return
-    this.#entries.set(keyOf(tenant, id), entry)
+    this.#kept.set(id, { tenant, entry })
     this.#bytes += entry.bytes
-    for (const [oldest, { bytes }] of this.#entries) {
+    for (const oldest of this.#kept.keys()) {
       if (this.#bytes <= this.#maxBytes) break
-      this.#entries.delete(oldest)
-      this.#bytes -= bytes
+      this.#drop(oldest)
     }
   }
 
   delete(tenant: string, id: string): void {
-    const key = keyOf(tenant, id)
-    const entry = this.#entries.get(key)
-    if (entry === undefined) return
-    this.#entries.delete(key)
-    this.#bytes -= entry.bytes
+    if (this.#kept.get(id)?.tenant === tenant) this.#drop(id)
   }
-}
 
-function keyOf(tenant: string, id: string): string {
-  return `${tenant}\u0000${id}`
+  #drop(id: string): void {
+    const kept = this.#kept.get(id)
+    if (kept === undefined) return
+    this.#kept.delete(id)
+    this.#bytes -= kept.entry.bytes
+  }
 }

@@ -3,14 +3,13 @@
  * changed since it was read stands in the write's conditions; a turn that finds its place taken begins a branch.
  */
 import type {
+  FinishedResponse,
   FinishOptions,
   FinishResult,
   HistoryItem,
-  ResponseRecord,
   StoredRecord,
   StoreService,
 } from '#contracts'
-import { approximateBytes } from './approximate-bytes.ts'
 import type { ChainReader } from './chain-reader.ts'
 import {
   ageId,
@@ -23,11 +22,12 @@ import {
   positionId,
   type Segment,
   type StoredConversation,
-  type StoredResponse,
   turnId,
 } from './collections.ts'
 import { HeldLock } from './conversation-lock.ts'
 import { HeldJob } from './held-job.ts'
+import { isFreshId, nextPlace, plainTurn, rootPlace } from './new-turn.ts'
+import { type ItemTexts, itemTextsOf, responseText, turnText } from './record-text.ts'
 import { again, tryUntil } from './try-until.ts'
 
 const SYNCED = { durability: 'synced' } as const
@@ -52,12 +52,22 @@ export class ResponseEnd {
   /** @param isNew it was not created before, as far as this thread knows */
   async finish(
     tenant: string,
-    record: ResponseRecord,
+    record: FinishedResponse,
     options: FinishOptions,
     isNew: boolean,
   ): Promise<FinishResult> {
     const lock = options.lock instanceof HeldLock ? options.lock : null
     let isFirstTry = true
+    if (isNew && lock === null && options.job === undefined) {
+      const change = plainTurn(tenant, record, this.#collections, this.#chains)
+      if (change !== null) {
+        if ((await this.#store.write(change.list.changes, SYNCED)) !== null) {
+          this.#written(tenant, record, change.place)
+          return 'stored'
+        }
+        isFirstTry = false
+      }
+    }
     const result = await tryUntil(async () => {
       const attempt = this.#attempt(tenant, record, options, lock, isFirstTry, isNew)
       isFirstTry = false
@@ -67,9 +77,13 @@ export class ResponseEnd {
     return result
   }
 
+  #written(tenant: string, { id, previousResponseId, input, output }: FinishedResponse, place: Place): void {
+    this.#chains.onWritten(tenant, id, previousResponseId, place, [...input, ...output])
+  }
+
   async #attempt(
     tenant: string,
-    record: ResponseRecord,
+    record: FinishedResponse,
     options: FinishOptions,
     lock: HeldLock | null,
     isFirstTry: boolean,
@@ -90,17 +104,16 @@ export class ResponseEnd {
     const list = new ChangeList(tenant)
     const isUsable = record.status === 'completed' || record.status === 'incomplete'
     const past = { parent, conversation: isUsable ? (conversation ?? null) : null }
-    const place = isUsable ? await this.#addTurn(tenant, list, record, past, lock, isFirstTry) : null
-    const { id, input, output, ...rest } = record
-    const stored: StoredResponse = place === null ? { ...rest, input, output, place } : { ...rest, place }
-    list.put(responses, id, stored, before?.version ?? null)
+    const texts = itemTextsOf(record)
+    const place = isUsable ? await this.#addTurn(tenant, list, record, texts, past, lock, isFirstTry) : null
+    const { id } = record
+    list.put(responses, id, responseText(record, place, texts), before?.version ?? null)
     if (before === undefined) list.put(ages, ageId(record.createdAtSec, id), 0)
     if (lock !== null && lockVersion !== null) list.delete(locks, lock.conversationId, lockVersion)
     const { job } = options
     const ended = job instanceof HeldJob ? [job.ending(this.#collections.claimedJobs)] : []
     if ((await this.#store.write([...list.changes, ...ended], SYNCED)) === null) return again
-    if (place !== null)
-      this.#chains.onWritten(tenant, id, record.previousResponseId, place, [...input, ...output])
+    if (place !== null) this.#written(tenant, record, place)
     return lock !== null && isUsable && conversation === undefined ? 'conversation_gone' : 'stored'
   }
 
@@ -108,16 +121,15 @@ export class ResponseEnd {
   async #addTurn(
     tenant: string,
     list: ChangeList,
-    record: ResponseRecord,
+    record: FinishedResponse,
+    texts: ItemTexts,
     past: Past,
     lock: HeldLock | null,
     isFirstTry: boolean,
   ): Promise<Place> {
     const { turns, chains, branches } = this.#collections
-    const { id, input, output } = record
-    const bytes = approximateBytes(input) + approximateBytes(output)
-    const { place, base } = await this.#placeOf(tenant, record, past, bytes, isFirstTry)
-    list.put(turns, turnId(place.chain, place.turn), { id, input, output }, null)
+    const { place, base } = await this.#placeOf(tenant, record, past, texts, isFirstTry)
+    list.put(turns, turnId(place.chain, place.turn), turnText(record.id, texts), null)
     if (base.length > 0) list.put(chains, place.chain, { segments: base })
     const last = base.at(-1)
     if (last !== undefined && 'chain' in last) list.put(branches, `${last.chain}.${place.chain}`, 0)
@@ -128,34 +140,30 @@ export class ResponseEnd {
 
   async #placeOf(
     tenant: string,
-    { id }: ResponseRecord,
+    { id }: FinishedResponse,
     { parent, conversation }: Past,
-    bytes: number,
+    texts: ItemTexts,
     isFirstTry: boolean,
   ): Promise<{ place: Place; base: readonly Segment[] }> {
     if (parent === null) {
       const to = conversation?.value.next ?? 0
       const base = conversation === null || to === 0 ? [] : [{ conversation: conversation.id, to }]
-      return { place: { chain: id, turn: 0, depth: 1, bytes, isBased: base.length > 0 }, base }
+      return { place: rootPlace(id, texts, base.length > 0), base }
     }
-    const grown = { depth: parent.depth + 1, bytes: parent.bytes + bytes }
     const next = turnId(parent.chain, parent.turn + 1)
     // Looked at only after a write that failed: nearly always the parent is the end of its chain.
     const isTaken = !isFirstTry && (await this.#collections.turns.get(tenant, next)) !== undefined
-    if (!isTaken) {
-      const { chain, isBased } = parent
-      return { place: { chain, turn: parent.turn + 1, isBased, ...grown }, base: [] }
-    }
+    if (!isTaken) return { place: nextPlace(parent, texts), base: [] }
     const inherited = parent.isBased ? await this.#collections.chains.get(tenant, parent.chain) : undefined
     const base = [...(inherited?.segments ?? []), { chain: parent.chain, to: parent.turn }]
-    return { place: { chain: id, turn: 0, isBased: true, ...grown }, base }
+    return { place: { ...nextPlace(parent, texts), chain: id, turn: 0, isBased: true }, base }
   }
 
   /** @returns positions of the items that were added */
   async #addToConversation(
     tenant: string,
     list: ChangeList,
-    { input, output, createdAtSec }: ResponseRecord,
+    { input, output, createdAtSec }: FinishedResponse,
     { conversation }: Past,
     lock: HeldLock | null,
   ): Promise<ReadonlyMap<string, { id: string; at: number }>> {
@@ -185,7 +193,7 @@ export class ResponseEnd {
   async #addPointers(
     tenant: string,
     list: ChangeList,
-    { input, output }: ResponseRecord,
+    { input, output }: FinishedResponse,
     turn: string,
     linked: ReadonlyMap<string, { id: string; at: number }>,
     isFirstTry: boolean,
@@ -208,7 +216,7 @@ export class ResponseEnd {
     for (const { id } of output) if (!seen.has(id)) list.put(items, id, pointerTo(turn, linked.get(id)))
   }
 
-  async #placeOfParent(tenant: string, { previousResponseId }: ResponseRecord): Promise<Place | null> {
+  async #placeOfParent(tenant: string, { previousResponseId }: FinishedResponse): Promise<Place | null> {
     if (previousResponseId === null) return null
     const known = this.#chains.placeOf(tenant, previousResponseId)
     return known ?? (await this.#collections.responses.get(tenant, previousResponseId))?.place ?? null
@@ -217,12 +225,4 @@ export class ResponseEnd {
 
 function pointerTo(turn: string, link: { id: string; at: number } | undefined): ItemPointer {
   return link === undefined ? { turn } : { turn, conversations: [link] }
-}
-
-const FRESH_MS = 60_000
-
-/** Ends with a version 7 UUID of the last minute. */
-function isFreshId(id: string): boolean {
-  const uuid = /_([0-9a-f]{12})7[0-9a-f]{19}$/.exec(id)
-  return uuid !== null && Math.abs(Date.now() - Number.parseInt(uuid[1], 16)) < FRESH_MS
 }

@@ -1,5 +1,6 @@
 /** Responses: stored when they begin, changed while they run, ended once, deleted for good. */
 import type {
+  FinishedResponse,
   FinishOptions,
   FinishResult,
   HistoryItem,
@@ -65,7 +66,7 @@ export class StoredResponses implements ResponseHistory {
     })
   }
 
-  finish(tenant: string, record: ResponseRecord, options: FinishOptions = {}): Promise<FinishResult> {
+  finish(tenant: string, record: FinishedResponse, options: FinishOptions = {}): Promise<FinishResult> {
     const isNew = !this.#created.delete(record.id) && options.job === undefined
     return this.#end.finish(tenant, record, options, isNew)
   }

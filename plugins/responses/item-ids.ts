@@ -1,5 +1,5 @@
 /** Ids of items and responses: a prefix that tells the kind, and a time-ordered rest. @source responses facts 2.3 */
-import { uuidV7 } from '#contracts'
+import { uuidV7Hex } from '#contracts'
 
 const PREFIX = new Map([
   ['message', 'msg'],
@@ -23,5 +23,5 @@ export function newItemId(type: string): string {
 }
 
 export function newId(prefix: string): string {
-  return `${prefix}_${uuidV7().replaceAll('-', '')}`
+  return `${prefix}_${uuidV7Hex()}`
 }

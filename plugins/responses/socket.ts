@@ -70,7 +70,7 @@ function nextMemory(
   remembered: RememberedTurn | null,
   previousId: string | null,
 ): RememberedTurn | null {
-  if (status === 'completed' || status === 'incomplete') return { responseId, items }
+  if (status === 'completed' || status === 'incomplete') return { responseId, items: items() }
   return previousId !== null && previousId === remembered?.responseId ? null : remembered
 }
 

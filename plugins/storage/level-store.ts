@@ -74,14 +74,15 @@ export class LevelStore implements StoreService {
     const steps: LevelChange[] = []
     const conditions: Condition[] = []
     let bytes = 0
+    let verb: 'write' | 'delete' = 'delete'
     for (const change of changes) {
+      if (change.kind !== 'delete') verb = 'write'
       checkCollectionName(change.collection)
       const key = recordKey(change.collection, change.tenant, change.id)
       if (change.onlyIf !== undefined) conditions.push({ key, version: change.onlyIf })
       if (change.kind !== 'check') addSteps(steps, key, change, version, this.#maxRecordBytes)
     }
     for (const { key, value } of steps) bytes += key.length + (value?.length ?? 0)
-    const verb = changes.every(({ kind }) => kind === 'delete') ? 'delete' : 'write'
     const write = { changes: steps, conditions, isSynced: options.durability === 'synced', bytes }
     const isDone = await this.#run(verb, changes[0]?.collection ?? '', () => this.#commits.write(write))
     return isDone ? version : null

@@ -1,7 +1,7 @@
 /** What every implementation of the Store contract must do; each one's test file runs this suite over it. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { Change, StoreService } from '#contracts'
+import { type Change, JsonText, type StoreService } from '#contracts'
 
 export interface OpenedStore {
   readonly store: StoreService
@@ -54,6 +54,11 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     test.each([null, false, 0, '', [], {}])('the value %j is a record like any other', async (value) => {
       await notes().put('a', 'id', value)
       expect(await notes().get('a', 'id')).toEqual(value)
+    })
+
+    test('a record given as JSON reads back as what it says', async () => {
+      await opened.store.write([put('1', new JsonText('{"text":"\\u00e4","list":[1,null]}'))])
+      expect(await opened.store.collection('notes').get('a', '1')).toEqual({ text: 'ä', list: [1, null] })
     })
 
     test('what was never put is undefined, and its deletion no error', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isUuid, uuidV7 } from './uuid-v7.ts'
+import { isUuid, uuidV7, uuidV7Hex } from './uuid-v7.ts'
 
 test('ids are version 7 UUIDs whose order as text is the order of their making', () => {
   const nowMs = Date.now()
@@ -7,6 +7,14 @@ test('ids are version 7 UUIDs whose order as text is the order of their making',
   expect(ids.every((id) => isUuid(id) && id[14] === '7' && '89ab'.includes(id[19]))).toBe(true)
   expect(ids.toSorted()).toEqual(ids)
   expect(new Set(ids).size).toBe(ids.length)
+})
+
+test('ids without hyphens are the same ids, in the same order, and no two tails are alike', () => {
+  const ids = Array.from({ length: 10_000 }, (_, index) => (index % 2 === 0 ? uuidV7Hex() : uuidV7()))
+  const plain = ids.map((id) => id.replaceAll('-', ''))
+  expect(plain.every((id) => /^[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$/.test(id))).toBe(true)
+  expect(plain.toSorted()).toEqual(plain)
+  expect(new Set(plain.map((id) => id.slice(16))).size).toBe(plain.length)
 })
 
 test('anything that is not a UUID is told apart', () => {

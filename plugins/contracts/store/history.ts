@@ -7,6 +7,7 @@
  * store's own errors (`storage_unavailable`, `storage_overloaded`, `storage_failed`, `record_too_large`) are thrown.
  */
 import { token } from '#kernel'
+import type { JsonText } from './store.ts'
 
 /** An item as clients see it. Its id is unique within the tenant. */
 export interface HistoryItem {
@@ -35,6 +36,13 @@ export interface ResponseRecord {
   readonly conversationId: string | null
   /** What the writer needs to know later and clients never see, such as the worker. No secrets. */
   readonly facts: Json
+}
+
+/** A response at its end. What its writer has as JSON already is stored as it stands. */
+export interface FinishedResponse extends Omit<ResponseRecord, 'reply'> {
+  readonly reply: Json | JsonText
+  /** The JSON of `output`. */
+  readonly outputText?: string
 }
 
 export interface FinishOptions {
@@ -75,7 +83,7 @@ export interface ResponseHistory {
    * Ends a response: record, items, chain, conversation and job in one write. Of two ends the first one counts.
    * @param record with a terminal status. One that was not created before is stored as new.
    */
-  finish(tenant: string, record: ResponseRecord, options?: FinishOptions): Promise<FinishResult>
+  finish(tenant: string, record: FinishedResponse, options?: FinishOptions): Promise<FinishResult>
   get(tenant: string, id: string): Promise<ResponseRecord | undefined>
   /** Its own record and items go; in chains its place stays, without content. @returns false when there was none */
   delete(tenant: string, id: string): Promise<boolean>

@@ -1,5 +1,5 @@
 /** Counts what is done with records, and how long it takes. */
-import type { Metrics } from '#kernel'
+import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
 
 const LABELS = ['storage_type', 'operation']
 
@@ -8,6 +8,8 @@ export class StoreMetrics {
   readonly #storageType: string
   readonly #operations: ReturnType<Metrics['counter']>
   readonly #durations: ReturnType<Metrics['histogram']>
+  /** By operation and result. */
+  readonly #handles = new Map<string, { readonly count: CounterHandle; readonly duration: HistogramHandle }>()
 
   /** @param storageType label of every series, such as `leveldb` */
   constructor(metrics: Metrics, storageType: string) {
@@ -26,7 +28,16 @@ export class StoreMetrics {
 
   /** @param startedAtMs as `performance.now()` has it */
   onDone(operation: string, result: 'success' | 'error', startedAtMs: number): void {
-    this.#operations.labels(this.#storageType, operation, result).inc()
-    this.#durations.labels(this.#storageType, operation).observe((performance.now() - startedAtMs) / 1000)
+    const key = result === 'success' ? operation : `${operation} ${result}`
+    let handles = this.#handles.get(key)
+    if (handles === undefined) {
+      handles = {
+        count: this.#operations.labels(this.#storageType, operation, result),
+        duration: this.#durations.labels(this.#storageType, operation),
+      }
+      this.#handles.set(key, handles)
+    }
+    handles.count.inc()
+    handles.duration.observe((performance.now() - startedAtMs) / 1000)
   }
 }

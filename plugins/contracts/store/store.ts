@@ -22,6 +22,16 @@ export interface PutOptions extends WriteOptions {
   readonly expiresAtMs?: number
 }
 
+/** A value whose JSON its owner has already; it is stored as it stands and read as any other. Never put inside another value. */
+export class JsonText {
+  readonly text: string
+
+  /** @param text valid JSON */
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
 /** A record with what is known about it. */
 export interface StoredRecord<T> {
   readonly id: string
@@ -84,6 +94,7 @@ interface ChangeTarget {
 
 /** One step of an atomic write. `check` changes nothing and only demands its `onlyIf`. */
 export type Change =
+  /** `value`: any JSON value, or its `JsonText`. */
   | (ChangeTarget & { readonly kind: 'put'; readonly value: unknown; readonly expiresAtMs?: number })
   | (ChangeTarget & { readonly kind: 'delete' })
   | (ChangeTarget & { readonly kind: 'check'; readonly onlyIf: string | null })

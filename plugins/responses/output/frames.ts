@@ -25,6 +25,32 @@ export class Frames {
       this.#next++,
     )
   }
+
+  /** Many frames of one type: all but number and value was made before. */
+  sendDelta({ head, middle, tail }: DeltaFrame, value: string): void {
+    const number = this.#next++
+    this.#sink(head + number + middle + value + tail, number)
+  }
+}
+
+/** What frames of one type about one item have in common, around the number and the value. */
+export interface DeltaFrame {
+  readonly head: string
+  readonly middle: string
+  readonly tail: string
+}
+
+/**
+ * @param before JSON text of the members between the number and the value's
+ * @param name of the member that the value is
+ * @param after JSON text behind the value, with its comma; may be empty
+ */
+export function deltaFrame(type: string, before: string, name: string, after = ''): DeltaFrame {
+  return {
+    head: `event: ${type}\ndata: {"type":"${type}","sequence_number":`,
+    middle: `,${before},"${name}":`,
+    tail: `${after}}\n\n`,
+  }
 }
 
 /** What ends a stream behind its last event. */

@@ -2,7 +2,7 @@
 import type { HistoryItem, TokenLogprob, ToolLoopEvent } from '#contracts'
 import { newItemId } from '../item-ids.ts'
 import type { SealedText } from '../prompt/sealed-text.ts'
-import type { Frames } from './frames.ts'
+import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
 
 /** What the client wants to see of the items. */
 export interface OutputWishes {
@@ -47,6 +47,15 @@ export class ItemFrames {
     this.#frames?.send(type, members === '' ? this.#where : `${this.#where},${members}`)
   }
 
+  /** @param before JSON text of the members in front of the delta; may be empty */
+  deltas(type: string, before = '', after = ''): DeltaFrame {
+    return deltaFrame(type, before === '' ? this.#where : `${this.#where},${before}`, 'delta', after)
+  }
+
+  delta(frame: DeltaFrame, value: string): void {
+    this.#frames?.sendDelta(frame, JSON.stringify(value))
+  }
+
   item(type: 'added' | 'done', item: object): void {
     this.#frames?.send(
       `response.output_item.${type}`,
@@ -81,6 +90,8 @@ export class MessageItem implements OpenItem {
   readonly #wishes: OutputWishes
   readonly #parts: object[] = []
   #part: OpenPart | null = null
+  /** Of the open part, without log probabilities; made when its first delta is told. */
+  #textFrame: DeltaFrame | null = null
 
   constructor(index: number, frames: Frames | null, wishes: OutputWishes) {
     this.#frames = new ItemFrames(index, newItemId('message'), frames)
@@ -128,16 +139,26 @@ export class MessageItem implements OpenItem {
   #text(delta: string, logprobs: readonly TokenLogprob[] | null): void {
     const part = this.#open('output_text')
     part.text += delta
-    let told = '[]'
     if (this.#wishes.hasLogprobs && logprobs !== null) {
-      const entries = logprobs.map(toWireLogprob)
-      for (const entry of entries) part.logprobs.push(entry)
-      told = JSON.stringify(entries)
+      this.#textWithLogprobs(part, delta, logprobs)
+      return
     }
+    if (!this.#frames.isFollowed) return
+    this.#textFrame ??= this.#frames.deltas(
+      'response.output_text.delta',
+      `"content_index":${part.index}`,
+      ',"logprobs":[]',
+    )
+    this.#frames.delta(this.#textFrame, delta)
+  }
+
+  #textWithLogprobs(part: OpenPart, delta: string, logprobs: readonly TokenLogprob[]): void {
+    const entries = logprobs.map(toWireLogprob)
+    for (const entry of entries) part.logprobs.push(entry)
     if (this.#frames.isFollowed)
       this.#frames.send(
         'response.output_text.delta',
-        `"content_index":${part.index},"delta":${JSON.stringify(delta)},"logprobs":${told}`,
+        `"content_index":${part.index},"delta":${JSON.stringify(delta)},"logprobs":${JSON.stringify(entries)}`,
       )
   }
 
@@ -157,6 +178,7 @@ export class MessageItem implements OpenItem {
     const part = this.#part
     if (part === null) return
     this.#part = null
+    this.#textFrame = null
     const value = part.value()
     this.#parts.push(value)
     if (!this.#frames.isFollowed) return
@@ -194,6 +216,7 @@ export class ReasoningItem implements OpenItem {
   #text = ''
   #signature: string | undefined
   #hasPart = false
+  #deltaFrame: DeltaFrame | null = null
 
   constructor(index: number, frames: Frames | null, wishes: OutputWishes) {
     this.#frames = new ItemFrames(index, newItemId('reasoning'), frames)
@@ -210,10 +233,10 @@ export class ReasoningItem implements OpenItem {
     this.#text += event.delta
     if (!this.#frames.isFollowed) return
     this.#beginPart()
-    const delta = JSON.stringify(event.delta)
-    if (this.#wishes.hasSummary)
-      this.#frames.send('response.reasoning_summary_text.delta', `"summary_index":0,"delta":${delta}`)
-    else this.#frames.send('response.reasoning_text.delta', `"content_index":0,"delta":${delta}`)
+    this.#deltaFrame ??= this.#wishes.hasSummary
+      ? this.#frames.deltas('response.reasoning_summary_text.delta', '"summary_index":0')
+      : this.#frames.deltas('response.reasoning_text.delta', '"content_index":0')
+    this.#frames.delta(this.#deltaFrame, event.delta)
   }
 
   end(event: ToolLoopEvent): HistoryItem {
@@ -279,6 +302,7 @@ export class FunctionItem implements OpenItem {
   readonly #callId: string
   readonly #name: string
   #arguments = ''
+  #deltaFrame: DeltaFrame | null = null
 
   constructor(
     { index, callId, name }: Extract<ToolLoopEvent, { type: 'function_started' }>,
@@ -296,8 +320,9 @@ export class FunctionItem implements OpenItem {
   add(event: ToolLoopEvent): void {
     if (event.type !== 'function_arguments') return
     this.#arguments += event.delta
-    if (this.#frames.isFollowed)
-      this.#frames.send('response.function_call_arguments.delta', `"delta":${JSON.stringify(event.delta)}`)
+    if (!this.#frames.isFollowed) return
+    this.#deltaFrame ??= this.#frames.deltas('response.function_call_arguments.delta')
+    this.#frames.delta(this.#deltaFrame, event.delta)
   }
 
   end(event: ToolLoopEvent): HistoryItem {

@@ -97,7 +97,8 @@ export class OutputItems {
   /** Items that have ended, in order; of those under way what there is of them, as incomplete. */
   items(): HistoryItem[] {
     const all: HistoryItem[] = []
-    for (let index = 0; index < this.#count; index += 1) {
+    const count = this.#count
+    for (let index = 0; index < count; index += 1) {
       const item = this.#done[index] ?? this.#open.get(index)?.asFarAsItCame()
       if (item !== undefined) all.push(item)
     }

@@ -4,6 +4,8 @@ import { newId, newItemId } from '../item-ids.ts'
 import type { Frames } from './frames.ts'
 import { ItemFrames, type OpenItem, type OutputWishes } from './open-items.ts'
 
+const UNDERSCORE = 95
+
 type EventOf<Type extends ToolLoopEvent['type']> = Extract<ToolLoopEvent, { type: Type }>
 
 export class ListItem implements OpenItem {
@@ -50,11 +52,20 @@ function toWireTool({ name, description, inputSchema, annotations }: EventOf<'li
   }
 }
 
+/** Whether clients see all of it: members that begin with an underscore are ours alone. */
+function isWholePublic(item: HistoryItem): boolean {
+  for (const name in item) if (name.charCodeAt(0) === UNDERSCORE) return false
+  return true
+}
+
+/** Whether clients see it, and as it is stored. */
+export function isPublic(item: HistoryItem): boolean {
+  return item.type.charCodeAt(0) !== UNDERSCORE && isWholePublic(item)
+}
+
 /** Members that begin with an underscore are ours alone. */
 export function withoutPrivate(item: HistoryItem): HistoryItem {
-  let isPublic = true
-  for (const name in item) if (name.startsWith('_')) isPublic = false
-  if (isPublic) return item
+  if (isWholePublic(item)) return item
   return Object.fromEntries(Object.entries(item).filter(([name]) => !name.startsWith('_'))) as HistoryItem
 }
 

@@ -2,19 +2,19 @@
  * One response while it is made: the model's turn, its items, and the end, which is told only when it is stored.
  * @source responses facts 1.8, 3.3, 3.6, 4.9, 5.1
  */
-
-import type {
-  GenerationUsage,
-  HistoryItem,
-  HistoryService,
-  Job,
-  ResponseRecord,
-  ResponseStatus,
-  TokenizerService,
-  ToolLoopEvent,
-  ToolLoopService,
+import {
+  type FinishedResponse,
+  Generations,
+  type GenerationUsage,
+  type HistoryItem,
+  type HistoryService,
+  type Job,
+  JsonText,
+  type ResponseStatus,
+  type TokenizerService,
+  type ToolLoopEvent,
+  type ToolLoopService,
 } from '#contracts'
-import { Generations } from '#contracts'
 import type { GatewayError, Host, RequestContext } from '#kernel'
 import type { ResponsesConfig } from '../config.ts'
 import { errorEventMembers, toResponseError } from '../error-format.ts'
@@ -22,12 +22,11 @@ import { responsesErrors } from '../errors.ts'
 import { type FrameSink, Frames } from '../output/frames.ts'
 import { OutputItems } from '../output/output-items.ts'
 import { PlainTurn } from '../output/plain-turn.ts'
-import { toClientItems } from '../output/tool-items.ts'
+import { isPublic, toClientItems } from '../output/tool-items.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'
-import type { Json } from '../read/fields.ts'
 import { behindCompaction } from './behind-compaction.ts'
 import type { Plan } from './plan.ts'
-import { replyMembers, replyObject } from './reply-object.ts'
+import { replyMembersText, replyText } from './reply-object.ts'
 
 export interface RunParts {
   readonly host: Host
@@ -54,12 +53,12 @@ export interface RunOptions {
 }
 
 export interface RunEnd {
-  /** Null: it was refused before it began, or its client left. */
-  readonly reply: Json | null
+  /** JSON. Null: it was refused before it began, or its client left. */
+  readonly reply: string | null
   readonly status: ResponseStatus
   readonly error: GatewayError | null
   /** History for whoever goes on from here. */
-  readonly items: readonly HistoryItem[]
+  items(): readonly HistoryItem[]
 }
 
 /** What the worker, or a loop over workers, can be told while it answers. */
@@ -82,6 +81,8 @@ export class ResponseRun {
   #isOver = false
   #isPaused = false
   #connectionMode: string | null = null
+  /** JSON, made when it is first needed. */
+  #echo: string | null = null
 
   constructor(parts: RunParts, ctx: RequestContext, plan: Plan, options: RunOptions) {
     this.#parts = parts
@@ -146,9 +147,8 @@ export class ResponseRun {
   begin(): void {
     if (this.#hasBegun || this.#frames === null) return
     this.#hasBegun = true
-    const response = JSON.stringify(replyObject(this.#members('in_progress'), []))
-    const first =
-      this.#options.job === undefined ? response : JSON.stringify(replyObject(this.#members('queued'), []))
+    const response = replyText(this.#members('in_progress'), '[]')
+    const first = this.#options.job === undefined ? response : replyText(this.#members('queued'), '[]')
     this.#frames.send('response.created', `"response":${first}`)
     this.#frames.send('response.in_progress', `"response":${response}`)
   }
@@ -240,7 +240,7 @@ export class ResponseRun {
     }
     this.#isOver = true
     void this.#plan.lock?.release()
-    this.#options.onEnd({ reply: null, status: 'failed', error, items: [] })
+    this.#options.onEnd({ reply: null, status: 'failed', error, items: noItems })
   }
 
   /** The client left, or somebody else has failed the request. */
@@ -252,7 +252,7 @@ export class ResponseRun {
     else {
       this.#isOver = true
       void this.#plan.lock?.release()
-      this.#options.onEnd({ reply: null, status: 'cancelled', error: null, items: [] })
+      this.#options.onEnd({ reply: null, status: 'cancelled', error: null, items: noItems })
     }
   }
 
@@ -267,30 +267,42 @@ export class ResponseRun {
     const { history } = this.#parts
     if (!this.#plan.request.store || history === undefined) {
       void this.#plan.lock?.release()
-      this.#tell(status, members, error)
+      this.#tell(status, members, error, this.#output.storedItems())
       return
     }
-    const stored = this.#store(history, status, members)
+    const items = this.#output.storedItems()
+    // What clients see of the items is what is stored of them, nearly always: one text for both.
+    const text = items.every(isPublic) ? JSON.stringify(items) : undefined
+    const stored = this.#store(history, status, members, items, text)
     this.#parts.host.background(
       stored.then(
         (failure) =>
-          failure === null ? this.#tell(status, members, error) : this.#storeFailed(error ?? failure),
+          failure === null
+            ? this.#tell(status, members, error, items, text)
+            : this.#storeFailed(error ?? failure),
         (cause: unknown) => this.#storeFailed(error ?? responsesErrors.storage_error.with({ cause })),
       ),
     )
   }
 
-  async #store(history: HistoryService, status: ResponseStatus, members: Json): Promise<GatewayError | null> {
+  async #store(
+    history: HistoryService,
+    status: ResponseStatus,
+    members: string,
+    output: readonly HistoryItem[],
+    outputText: string | undefined,
+  ): Promise<GatewayError | null> {
     const { tenant, lock, request, input } = this.#plan
     const { id, createdAtSec, job } = this.#options
     const isUsable = status === 'completed' || status === 'incomplete'
-    const record: ResponseRecord = {
+    const record: FinishedResponse = {
       id,
       createdAtSec,
       status,
-      reply: members,
+      reply: new JsonText(members),
       input,
-      output: this.#output.storedItems(),
+      output,
+      ...(outputText !== undefined && { outputText }),
       previousResponseId: request.previousResponseId,
       conversationId: request.conversationId,
       facts: this.#connectionMode === null ? {} : { connectionMode: this.#connectionMode },
@@ -307,36 +319,43 @@ export class ResponseRun {
   #storeFailed(error: GatewayError): void {
     this.#parts.host.log.error({ err: error, response_id: this.#options.id }, 'a response was not stored')
     void this.#plan.lock?.release()
-    this.#tell('failed', this.#members('failed', { error, usage: null }), error)
+    this.#tell('failed', this.#members('failed', { error, usage: null }), error, this.#output.storedItems())
   }
 
-  #tell(status: ResponseStatus, members: Json, error: GatewayError | null): void {
-    const items = this.#output.storedItems()
-    const reply = replyObject(members, toClientItems(items))
+  /** @param text the JSON of the items, when there is one and it is what clients see */
+  #tell(
+    status: ResponseStatus,
+    members: string,
+    error: GatewayError | null,
+    items: readonly HistoryItem[],
+    text = JSON.stringify(toClientItems(items)),
+  ): void {
+    const reply = replyText(members, text)
     // Where somebody else has failed the request, its error format ends the stream.
     if (this.#frames !== null && this.#hasBegun && !this.#ctx.isFailing) {
       if (status === 'failed') this.#sendFailure(this.#frames, members, error)
       else {
         const type = status === 'completed' ? 'completed' : 'incomplete'
-        this.#frames.send(`response.${type}`, `"response":${JSON.stringify(reply)}`)
+        this.#frames.send(`response.${type}`, `"response":${reply}`)
       }
     }
-    this.#options.onEnd({ reply, status, error, items: [...this.#plan.context, ...items] })
+    this.#options.onEnd({ reply, status, error, items: () => [...this.#plan.context, ...items] })
   }
 
-  #sendFailure(frames: Frames, members: Json, error: GatewayError | null): void {
+  #sendFailure(frames: Frames, members: string, error: GatewayError | null): void {
     if (error !== null) frames.send('error', errorEventMembers(error))
-    const reply = replyObject(members, this.#output.items())
-    frames.send('response.failed', `"response":${JSON.stringify(reply)}`)
+    const reply = replyText(members, JSON.stringify(toClientItems(this.#output.items())))
+    frames.send('response.failed', `"response":${reply}`)
   }
 
   #members(
     status: ResponseStatus,
     end?: { error?: GatewayError | null; usage: GenerationUsage | null; incompleteReason?: string | null },
-  ): Json {
+  ): string {
     const { id, createdAtSec } = this.#options
     const error = end?.error ?? (status === 'failed' ? responsesErrors.worker_aborted() : null)
-    return replyMembers(
+    this.#echo ??= JSON.stringify(this.#plan.request.echo)
+    return replyMembersText(
       {
         id,
         createdAtSec,
@@ -346,7 +365,11 @@ export class ResponseRun {
         usage: end?.usage ?? null,
         isOver: end !== undefined,
       },
-      this.#plan.request.echo,
+      this.#echo,
     )
   }
+}
+
+function noItems(): readonly HistoryItem[] {
+  return []
 }

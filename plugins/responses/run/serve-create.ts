@@ -73,7 +73,7 @@ function answerResponse(parts: ServeParts, ctx: RequestContext, plan: Plan): voi
     stream: false,
     onEnd: ({ reply, error }) => {
       if (error !== null) ctx.fail(error)
-      else if (reply !== null && !ctx.isDone && !ctx.isFailing) ctx.json(200, reply)
+      else if (reply !== null && !ctx.isDone && !ctx.isFailing) ctx.send(200, 'application/json', reply)
     },
   })
   run.start()

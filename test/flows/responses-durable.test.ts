@@ -1,0 +1,203 @@
+/** What has been acknowledged is there: after a kill in the middle of load, and on a disk that is full or cannot be written. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import {
+  type BuiltGateway,
+  makeFolder,
+  runCommand,
+  startBuiltGateway,
+  startSim,
+  stopCommands,
+  until,
+} from '../support/built-command.ts'
+import { TurnLanes } from '../support/turn-lanes.ts'
+
+const MODEL = 'sim-model'
+const TURNS = 10_000
+const CONNECTIONS = 256
+
+/** Mounts that a test has made, the last one first. */
+const mounts: string[] = []
+afterEach(async () => {
+  // Lazily, since gateways may still run; their folders can only be removed afterwards.
+  for (const mount of mounts.splice(0)) spawnSync('umount', ['-l', mount])
+  await stopCommands()
+})
+
+function start(dir: string, workerUrl: string, threads = 2): Promise<BuiltGateway> {
+  return startBuiltGateway({
+    kernel: { threads },
+    plugins: { generations: {}, 'chat-engine': {}, storage: { dir }, history: {}, responses: {} },
+    workers: [{ url: workerUrl, runtime_type: 'sglang', models: [{ id: MODEL }] }],
+  })
+}
+
+type Json = Record<string, unknown>
+
+/** Every record of a history on disk that lacks another it belongs with, or is one that nobody belongs to. */
+async function halves(dir: string): Promise<string[]> {
+  const storage = new URL('../../dist/plugins/storage/level-store.js', import.meta.url).href
+  const { LevelStore } = (await import(storage)) as {
+    LevelStore: new (
+      dir: string,
+    ) => {
+      open(): Promise<void>
+      close(): Promise<void>
+      collection(name: string): {
+        range(
+          tenant: string,
+          options: object,
+        ): Promise<{ records: { id: string; value: Json }[]; next: string | null }>
+      }
+    }
+  }
+  const store = new LevelStore(dir)
+  await store.open()
+  const all = async (name: string) => {
+    const records = new Map<string, Json>()
+    let after: string | null | undefined
+    while (after !== null) {
+      const page = await store.collection(name).range('anonymous', { limit: 1_000, after })
+      for (const { id, value } of page.records) records.set(id, value)
+      after = page.next
+    }
+    return records
+  }
+  const [responses, turns, items, ages] = [
+    await all('responses'),
+    await all('response-turns'),
+    await all('items'),
+    await all('response-ages'),
+  ]
+  await store.close()
+  expect(responses.size).toBeGreaterThan(0)
+  const found: string[] = []
+  for (const [id, { place }] of responses) {
+    const { chain, turn } = place as { chain: string; turn: number }
+    if (turns.get(`${chain}.${String(turn).padStart(12, '0')}`)?.id !== id) found.push(`${id} has no turn`)
+  }
+  for (const [name, turn] of turns) {
+    if (!responses.has(String(turn.id))) found.push(`turn ${name} has no response`)
+    for (const { id } of [...(turn.input as { id: string }[]), ...(turn.output as { id: string }[])])
+      if (items.get(id)?.turn !== name) found.push(`item ${id} is not known`)
+  }
+  if (ages.size !== responses.size) found.push(`${ages.size} ages of ${responses.size} responses`)
+  if (items.size !== 2 * turns.size) found.push(`${items.size} items of ${turns.size} turns`)
+  return found
+}
+
+test('responses 8 #86: killed in the middle of 10,000 turns, every acknowledged one is there and none is half there', async () => {
+  const dir = join(makeFolder(), 'data')
+  const sim = await startSim('--model', MODEL, '--tokens', '4')
+  const first = await start(dir, sim.url)
+  const lanes = new TurnLanes(first.url, { model: MODEL, lanes: CONNECTIONS, chainLength: 5, turns: TURNS })
+  await until(() => lanes.acknowledged.length >= TURNS / 2, 120_000)
+  first.command.signal('SIGKILL')
+  await first.command.ended
+  await lanes.done
+  const { acknowledged } = lanes
+  expect(acknowledged.length).toBeLessThan(TURNS)
+  expect([...lanes.refusals]).toEqual([])
+
+  const second = await start(dir, sim.url)
+  expect(await TurnLanes.missing(second.url, acknowledged)).toEqual([])
+  // And it goes on from there.
+  const more = new TurnLanes(second.url, { model: MODEL, lanes: 8, chainLength: 5, turns: 50 })
+  await more.done
+  expect(more.acknowledged).toHaveLength(50)
+  await second.command.stop()
+  expect(await halves(dir)).toEqual([])
+})
+
+/** Null when the machine lets us mount; else why not. */
+function whyNoMount(): string | null {
+  const dir = join(makeFolder(), 'probe')
+  mkdirSync(dir)
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', dir], { encoding: 'utf8' })
+  if (mounted.status !== 0) return (mounted.stderr || String(mounted.error)).trim()
+  spawnSync('umount', ['-l', dir])
+  return null
+}
+
+const noMount = process.platform === 'linux' ? whyNoMount() : 'mounts are made on Linux only'
+if (noMount !== null) console.log(`a small disk cannot be mounted, so nothing is filled: ${noMount}`)
+
+/** A small disk of its own. */
+function makeDisk(megabytes: number): string {
+  const dir = join(makeFolder(), 'disk')
+  mkdirSync(dir)
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', dir])
+  mounts.unshift(dir)
+  return dir
+}
+
+const refused = (lanes: TurnLanes) => [...lanes.refusals.values()].reduce((sum, count) => sum + count, 0)
+
+/** While it lasts, turns are refused and stored ones are found; afterwards both go on without anybody's help. */
+async function survives(dir: string, begin: () => void, end: () => void): Promise<void> {
+  const sim = await startSim('--model', MODEL, '--tokens', '4')
+  const gateway = await start(dir, sim.url)
+  const lanes = new TurnLanes(gateway.url, { model: MODEL, lanes: 32, chainLength: 5 })
+  await until(() => lanes.acknowledged.length >= 300, 60_000)
+  begin()
+  await until(
+    () => refused(lanes) >= 100,
+    60_000,
+    () => `${lanes.acknowledged.length} acknowledged`,
+  )
+  expect((await gateway.get(`/v1/responses/${lanes.acknowledged[0].id}`)).status).toBe(200)
+  expect((await gateway.get('/health')).status).toBe(200)
+  end()
+  const before = lanes.acknowledged.length
+  await until(
+    () => lanes.acknowledged.length >= before + 300,
+    60_000,
+    () => [...lanes.refusals].join(),
+  )
+  await lanes.stop()
+  expect([...lanes.refusals.keys()]).toEqual(['storage_error'])
+  expect(await TurnLanes.missing(gateway.url, lanes.acknowledged)).toEqual([])
+  await gateway.command.stop()
+  expect(await halves(dir)).toEqual([])
+}
+
+test.skipIf(noMount !== null)(
+  'responses 8 #86: on a full disk responses are refused as not stored, and taken again when there is room',
+  async () => {
+    const disk = makeDisk(64)
+    const dir = join(disk, 'data')
+    const ballast = join(disk, 'ballast')
+    const fill = () => {
+      try {
+        writeFileSync(ballast, Buffer.alloc(80 * 1024 * 1024))
+      } catch (error) {
+        expect((error as NodeJS.ErrnoException).code).toBe('ENOSPC')
+      }
+    }
+    await survives(dir, fill, () => rmSync(ballast))
+  },
+)
+
+test.skipIf(noMount !== null)(
+  'a data directory that cannot be written is an error at the start, and loses nothing',
+  async () => {
+    const disk = makeDisk(64)
+    const dir = join(disk, 'data')
+    const sim = await startSim('--model', MODEL, '--tokens', '4')
+    const first = await start(dir, sim.url)
+    const lanes = new TurnLanes(first.url, { model: MODEL, lanes: 8, chainLength: 5, turns: 100 })
+    await lanes.done
+    await first.command.stop()
+    execFileSync('mount', ['-o', 'remount,ro', disk])
+    const end = await runCommand(['serve', '--port', '0', '--metrics-port', '0', '--data-dir', dir]).ended
+    expect(end.code).toBe(1)
+    expect(end.stderr).toContain(`cannot open the data directory ${dir}`)
+    expect(end.stderr).not.toMatch(/\n\s+at /)
+    execFileSync('mount', ['-o', 'remount,rw', disk])
+    const second = await start(dir, sim.url)
+    expect(lanes.acknowledged).toHaveLength(100)
+    expect(await TurnLanes.missing(second.url, lanes.acknowledged)).toEqual([])
+  },
+)

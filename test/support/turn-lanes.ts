@@ -1,0 +1,116 @@
+/** Many clients that take turns with the responses API at once, each over a connection of its own, and remember what was acknowledged. */
+import { Agent, request } from 'node:http'
+
+/** A response that its client was told of. */
+export interface AcknowledgedTurn {
+  readonly id: string
+  readonly input: string
+  readonly output: string
+  readonly previousId: string | null
+}
+
+export interface LaneOptions {
+  readonly model: string
+  readonly lanes: number
+  /** Turns of one chain, after which a lane begins another. */
+  readonly chainLength: number
+  /** Turns that are begun in all. */
+  readonly turns?: number
+}
+
+/** Status and body; status 0 when the connection broke. */
+interface Reply {
+  readonly status: number
+  readonly text: string
+}
+
+export class TurnLanes {
+  readonly acknowledged: AcknowledgedTurn[] = []
+  /** Error codes of replies that were no success, and how often each came. */
+  readonly refusals = new Map<string, number>()
+  /** Until all lanes have ended. */
+  readonly done: Promise<void>
+  readonly #base: URL
+  readonly #options: LaneOptions
+  readonly #agent: Agent
+  #begun = 0
+  #isStopped = false
+
+  constructor(base: string, options: LaneOptions) {
+    this.#base = new URL(base)
+    this.#options = options
+    this.#agent = new Agent({ keepAlive: true, maxSockets: options.lanes })
+    const lanes = Array.from({ length: options.lanes }, () => this.#lane())
+    this.done = Promise.all(lanes).then(() => this.#agent.destroy())
+  }
+
+  /** Lanes end with the turn that they are in. */
+  stop(): Promise<void> {
+    this.#isStopped = true
+    return this.done
+  }
+
+  /** Replies that are missing, or differ from what was acknowledged, by id. Asks on as many connections as there are lanes. */
+  static async missing(base: string, turns: readonly AcknowledgedTurn[], lanes = 64): Promise<string[]> {
+    const agent = new Agent({ keepAlive: true, maxSockets: lanes })
+    const missing: string[] = []
+    let next = 0
+    const look = async () => {
+      while (next < turns.length) {
+        const { id, output, previousId } = turns[next++]
+        const { status, text } = await ask(agent, new URL(`/v1/responses/${id}`, base), 'GET')
+        const isSame =
+          status === 200 &&
+          textOf(text) === output &&
+          (JSON.parse(text) as { previous_response_id: unknown }).previous_response_id === previousId
+        if (!isSame) missing.push(`${id}: ${status} ${text.slice(0, 200)}`)
+      }
+    }
+    await Promise.all(Array.from({ length: lanes }, look))
+    agent.destroy()
+    return missing
+  }
+
+  async #lane(): Promise<void> {
+    const { model, chainLength, turns = Number.POSITIVE_INFINITY } = this.#options
+    let previousId: string | null = null
+    let length = 0
+    while (!this.#isStopped && this.#begun < turns) {
+      const input = `turn ${this.#begun++}`
+      const body = JSON.stringify({ model, input, previous_response_id: previousId })
+      const { status, text } = await ask(this.#agent, new URL('/v1/responses', this.#base), 'POST', body)
+      // Its server is gone.
+      if (status === 0) return
+      if (status !== 200) {
+        const { error } = JSON.parse(text) as { error: { code: string } }
+        this.refusals.set(error.code, (this.refusals.get(error.code) ?? 0) + 1)
+        previousId = null
+        continue
+      }
+      const { id } = JSON.parse(text) as { id: string }
+      this.acknowledged.push({ id, input, output: textOf(text), previousId })
+      length = (length + 1) % chainLength
+      previousId = length === 0 ? null : id
+    }
+  }
+}
+
+function textOf(text: string): string {
+  return JSON.stringify((JSON.parse(text) as { output: unknown }).output)
+}
+
+function ask(agent: Agent, url: URL, method: string, body?: string): Promise<Reply> {
+  return new Promise((resolve) => {
+    const headers = { 'content-type': 'application/json' }
+    const call = request(url, { agent, method, headers }, (reply) => {
+      let text = ''
+      reply.setEncoding('utf8').on('data', (part: string) => {
+        text += part
+      })
+      reply.on('end', () => resolve({ status: reply.complete ? (reply.statusCode ?? 0) : 0, text }))
+      reply.on('error', () => resolve({ status: 0, text }))
+    })
+    call.on('error', () => resolve({ status: 0, text: '' }))
+    call.end(body)
+  })
+}
