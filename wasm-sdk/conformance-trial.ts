@@ -1,7 +1,7 @@
 /** Runs a module as far as a check can without knowing what it is for: describe, then each handler with a plain input. */
 import type { AttachPoint } from './abi.ts'
 import { toBytes, toInput } from './case-input.ts'
-import type { ConformanceOptions, Finding } from './conformance.ts'
+import type { ConformanceOptions, Finding } from './conformance-finding.ts'
 import { readAnswer } from './guest-action.ts'
 import type { CaseStep } from './module-case.ts'
 import { ModuleRunner } from './runner.ts'
