@@ -30,6 +30,7 @@ export function writeAccessLine(
     tenant: ctx.identity === null ? undefined : ctx.identity.tenant,
     worker: worker ?? undefined,
     error: ctx.errorCode ?? undefined,
+    modules: ctx.modules ?? undefined,
     aborted: ctx.isAborted ? true : undefined,
   }
   const isBroken = status > 0 && status < 400 && ctx.errorCode !== null

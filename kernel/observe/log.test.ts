@@ -61,6 +61,7 @@ function finished(over: Partial<RequestContext>): RequestContext {
     bytesOut: 0,
     identity: null,
     errorCode: null,
+    modules: null,
     isAborted: false,
     query: 'token=s3cret',
     ...over,
@@ -90,6 +91,14 @@ test('§6.4 a request has one line with what is known of it, and no query', () =
     msg: 'request',
   })
   expect(time).toMatch(/Z$/)
+})
+
+test('W47 the line names the modules that had a part in the request', () => {
+  const { lines, destination } = recorder()
+  const log = createAccessLogger({ level: 'info', thread: 1, destination })
+  writeAccessLine(log, finished({ modules: ['gate', 'count'] }), 1, null)
+  writeAccessLine(log, finished({}), 1, null)
+  expect(lines.map((line) => JSON.parse(line).modules)).toEqual([['gate', 'count'], undefined])
 })
 
 test('§6.4 the level follows from the status, and a stream that broke after its 200 is an error', () => {

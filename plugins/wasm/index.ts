@@ -1,5 +1,5 @@
 /** The wasm plugin: middleware modules of the operator's own, in WebAssembly, on requests, answers, errors and streams. */
-import { Store } from '#contracts'
+import { Store, ToolCallGuards } from '#contracts'
 import { definePlugin, defineValidator, type Host } from '#kernel'
 import {
   ListModules,
@@ -27,7 +27,7 @@ export default definePlugin({
     name: 'wasm',
     version: '0.1.0',
     description: 'Middleware in WebAssembly, registered while the gateway runs.',
-    usesOptionally: [Store],
+    usesOptionally: [Store, ToolCallGuards],
     config: wasmConfig,
   },
   register(host, config) {
@@ -41,6 +41,8 @@ export default definePlugin({
     return {
       start: async () => {
         await registry?.start()
+        const guards = host.find(ToolCallGuards)
+        if (guards !== undefined) serving?.guard(guards)
         serving?.update(host.replica(ModulesReplica).current)
       },
       stop: async () => {

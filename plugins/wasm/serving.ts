@@ -6,6 +6,7 @@ import type {
   IncomingResponse,
   RequestContext,
   RouteDefinition,
+  ToolCallGuardsService,
 } from '#kernel'
 import { ActiveModules } from './active-modules.ts'
 import { CallBook } from './call-book.ts'
@@ -20,6 +21,7 @@ import { ModuleMetrics } from './module-metrics.ts'
 import type { ModuleStats } from './module-stats.ts'
 import { runOnRequest } from './on-request.ts'
 import { isReadableStream, isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
+import { ToolCallModules } from './on-tool-call.ts'
 import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
 import { Placements } from './placements.ts'
@@ -45,6 +47,10 @@ export class Serving {
   readonly #batcher: StreamBatcher
   readonly #responses: ResponseParts
   readonly #note
+  readonly #toolCalls: ToolCallModules
+  #guards: ToolCallGuardsService | null = null
+  /** Takes the modules out of the guards; null while none is attached. */
+  #stopGuarding: (() => void) | null = null
   readonly #switches: Readonly<Record<'request' | 'response' | 'error' | 'events', HookSwitch>>
 
   /** Declares the hooks; only in `register`. */
@@ -68,6 +74,7 @@ export class Serving {
     this.#batcher = new StreamBatcher(this.#inline, this.#pool, book, poolThreads)
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, book, maxBodyBytes }
+    this.#toolCalls = new ToolCallModules(this.#phases, this.#active)
     this.#note = host.slot<RequestNote>()
     const options = { scope: 'all', routes: isServed, startsOff: true } as const
     this.#switches = {
@@ -82,6 +89,21 @@ export class Serving {
       }),
       error: host.hook('onError', (ctx, error) => this.#onError(ctx, error), options),
       events: host.hook('onEvents', (ctx, events, isLast) => this.#onEvents(ctx, events, isLast), options),
+    }
+  }
+
+  /** Where the gateway runs tools itself. */
+  guard(guards: ToolCallGuardsService): void {
+    this.#guards = guards
+    this.#updateGuard()
+  }
+
+  #updateGuard(): void {
+    const isOn = this.#active.chain('OnToolCall').modules.length > 0
+    if (isOn) this.#stopGuarding ??= this.#guards?.add(this.#toolCalls) ?? null
+    else {
+      this.#stopGuarding?.()
+      this.#stopGuarding = null
     }
   }
 
@@ -107,6 +129,7 @@ export class Serving {
     })
     this.#switches.error.update({ isOn: error.modules.length > 0 })
     this.#switches.events.update({ isOn: stream.modules.length > 0 })
+    this.#updateGuard()
   }
 
   close(): Promise<void> {
