@@ -67,10 +67,20 @@ async function open(name: string, bytes: Uint8Array<ArrayBuffer>, isRewritten: b
   }
 }
 
-const { buildModule } = (await load('wasm-sdk/build')) as unknown as typeof import('../../wasm-sdk/build.ts')
-const { rewriteModule } = (await load(
-  'plugins/wasm/rewrite/rewrite-module',
-)) as unknown as typeof import('../../plugins/wasm/rewrite/rewrite-module.ts')
+/** What of the product this needs. */
+interface Build {
+  buildModule(options: {
+    directory: string
+  }): Promise<{ isOk: true; file: string } | { isOk: false; problem: string; output: string }>
+}
+interface Rewriter {
+  rewriteModule(
+    bytes: Uint8Array<ArrayBuffer>,
+    limits: Record<string, number | boolean>,
+  ): { bytes: Uint8Array<ArrayBuffer> }
+}
+const { buildModule } = (await load('wasm-sdk/build')) as unknown as Build
+const { rewriteModule } = (await load('plugins/wasm/rewrite/rewrite-module')) as unknown as Rewriter
 
 const folder = await mkdtemp(join(tmpdir(), 'weir-metering-'))
 await mkdir(join(folder, 'assembly'))

@@ -13,12 +13,14 @@ import {
 import { checkWasmConfig, type WasmConfig, wasmConfig } from './config.ts'
 import { GuestPool } from './guest-pool.ts'
 import { ModuleStats } from './module-stats.ts'
+import { KeepExchange, RecordExchanges, RecordingReplica, RecordingSchema, Recordings } from './recording.ts'
 import { Registry } from './registry.ts'
 import { wasmRoutes } from './routes.ts'
 import { SavedModules } from './saved-modules.ts'
 import { Serving } from './serving.ts'
 import { ModuleChangeSchema, RegistrationSchema } from './wire.ts'
 
+const recordingValidator = defineValidator(RecordingSchema)
 const registrationValidator = defineValidator(RegistrationSchema)
 const changeValidator = defineValidator(ModuleChangeSchema)
 
@@ -37,6 +39,7 @@ export default definePlugin({
     const stats = new ModuleStats(memory, config.maxModules, config.breaker)
     const state = host.shared('state', config.stateBytes)
     const registry = host.isControl ? openRegistry(host, config, stats, state) : null
+    const recordings = host.isControl ? openRecordings(host, config) : null
     const serving = host.isData ? openServing(host, config, stats, state) : null
     return {
       start: async () => {
@@ -46,6 +49,7 @@ export default definePlugin({
         serving?.update(host.replica(ModulesReplica).current)
       },
       stop: async () => {
+        recordings?.end()
         await registry?.close()
         await serving?.close()
       },
@@ -92,6 +96,17 @@ function openRegistry(
     shown = registry.modules.map(({ name }) => name)
   })
   return registry
+}
+
+function openRecordings(host: Host, { allowRecording }: WasmConfig): Recordings {
+  const recordings = new Recordings((recording) => host.publish(RecordingReplica, recording))
+  host.onCommand(KeepExchange, (kept) => recordings.keep(kept))
+  host.onCommand(RecordExchanges, (body) => {
+    const { count = 10, seconds = 20, bodies = false } = recordingValidator.parse(body)
+    if (!allowRecording) return { refusal: 'recording is off: plugins.wasm.allowRecording' }
+    return recordings.record({ count, seconds, bodies })
+  })
+  return recordings
 }
 
 function openServing(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer): Serving {

@@ -4,6 +4,7 @@ import type { HeaderEdits, LoadedModule, PhaseResult } from './guest-task.ts'
 import type { InlineGuests } from './inline-guests.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
 import type { PhaseMessage } from './phase-message.ts'
+import type { Recorder } from './recording.ts'
 import { ShadowCalls } from './shadow-calls.ts'
 
 /** What they made of it. */
@@ -21,8 +22,10 @@ export class PhaseChain {
   readonly #shadows: ShadowCalls
   readonly #batcher: PhaseBatcher
   readonly #book: CallBook
+  readonly #recorder: Recorder
 
-  constructor(inline: InlineGuests, batcher: PhaseBatcher, book: CallBook) {
+  constructor(inline: InlineGuests, batcher: PhaseBatcher, book: CallBook, recorder: Recorder) {
+    this.#recorder = recorder
     this.#shadows = new ShadowCalls(batcher, book)
     this.#inline = inline
     this.#batcher = batcher
@@ -41,6 +44,7 @@ export class PhaseChain {
     const { body, origin: _origin, ...item } = message
     const usable = chain.filter((module) => this.#isUsable(module))
     if (usable.length === 0) return nothingChanged()
+    this.#recorder.note(message)
     const results = this.#inline.phase(usable, item, body)
     return results === null
       ? this.#inPool(usable, message, shadows)

@@ -25,6 +25,7 @@ import { ToolCallModules } from './on-tool-call.ts'
 import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
 import { Placements } from './placements.ts'
+import { KeepExchange, Recorder, RecordingReplica } from './recording.ts'
 import { StreamBatcher } from './stream-batcher.ts'
 import { StreamSession } from './stream-session.ts'
 
@@ -70,6 +71,7 @@ export class Serving {
       this.#inline,
       new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => book.isSuspended(module)),
       book,
+      this.#openRecorder(host),
     )
     this.#batcher = new StreamBatcher(this.#inline, this.#pool, book, poolThreads)
     const { maxBodyBytes } = config
@@ -90,6 +92,15 @@ export class Serving {
       error: host.hook('onError', (ctx, error) => this.#onError(ctx, error), options),
       events: host.hook('onEvents', (ctx, events, isLast) => this.#onEvents(ctx, events, isLast), options),
     }
+  }
+
+  #openRecorder(host: Host): Recorder {
+    const recorder = new Recorder((kept) => {
+      host.command(KeepExchange, kept).catch((err: unknown) => host.log.warn({ err }, 'a record is lost'))
+    })
+    const replica = host.replica(RecordingReplica)
+    replica.onChange((recording) => recorder.update(recording))
+    return recorder
   }
 
   /** Where the gateway runs tools itself. */
