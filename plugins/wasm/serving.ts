@@ -1,4 +1,5 @@
 /** The serving side of the plugin, on each thread that takes requests: hooks that are on only while a module needs them. */
+import type { ToolCallGuardsService } from '#contracts'
 import type {
   GatewayError,
   HookSwitch,
@@ -6,7 +7,6 @@ import type {
   IncomingResponse,
   RequestContext,
   RouteDefinition,
-  ToolCallGuardsService,
 } from '#kernel'
 import { ActiveModules } from './active-modules.ts'
 import { CallBook } from './call-book.ts'
