@@ -3,6 +3,8 @@
  * the tools and the tests take it from here; `ABI.md` says the same in prose.
  */
 
+import type { Settings } from './settings.ts'
+
 /** Grows only when a module built for the version before would no longer work. */
 export const ABI_VERSION = 1
 
@@ -13,6 +15,8 @@ export const EXPORT_OF_ATTACH_POINT = Object.freeze({
   OnError: 'on_error',
   /** Extension: each whole server-sent event of a streamed answer. */
   OnStreamEvent: 'on_stream_event',
+  /** Extension: each call of a tool that the gateway runs itself, before it runs. */
+  OnToolCall: 'on_tool_call',
 } as const)
 
 export type AttachPoint = keyof typeof EXPORT_OF_ATTACH_POINT
@@ -63,7 +67,7 @@ export type HostFunctionName = keyof typeof HOST_FUNCTIONS
 export const FRAME_HEAD_BYTES = 4
 
 export type HeaderPair = readonly [name: string, value: string]
-export type Phase = 'request' | 'response' | 'error' | 'stream_event'
+export type Phase = 'request' | 'response' | 'error' | 'stream_event' | 'tool_call'
 
 /** What a module asks to be given; nothing else is copied for it. */
 export interface ModuleNeeds {
@@ -90,6 +94,8 @@ export interface ModuleDescription {
   readonly instance?: 'fresh' | 'reuse' | 'shared'
   /** What a failed call does to the request: `open` goes on as if the module were not there. Default open. */
   readonly on_failure?: 'open' | 'closed'
+  /** Its settings by name; where it is there, registration refuses others and values that do not fit. */
+  readonly settings?: Settings
 }
 
 /** Head of the input. Only what the phase has and the module needs is there. */
@@ -134,6 +140,18 @@ export interface GuestInput {
     /** The stream has ended: no data comes with it, but events may still be added. */
     readonly is_end: boolean
   }
+  /** Tool phase; the body of the frame is the arguments, a JSON object. Of `request` only id and tenant are known there. */
+  readonly tool?: {
+    readonly kind: 'mcp' | 'built_in'
+    /** As its server knows it; the type of a built-in tool. */
+    readonly name: string
+    /** Of the server in the request; null for built-in tools. */
+    readonly label: string | null
+    /** Address of the server, or its label again where it stands in the configuration. Never holds credentials. */
+    readonly server: string
+    /** Null where the request names none. */
+    readonly model: string | null
+  }
   /** Stream phase: what the previous call of this stream gave back; empty at first. */
   readonly state?: string
 }
@@ -143,7 +161,10 @@ export interface ContinueAction {
   readonly action: 'continue'
 }
 
-/** Answer at once: no later module and no handler sees the request. The body of the frame is the reply's. */
+/**
+ * Answer at once: no later module and no handler sees the request. The body of the frame is the reply's; in the tool phase
+ * it is what the model reads in place of a result, and there is no status.
+ */
 export interface RejectAction {
   readonly action: 'reject'
   /** A number that is no status counts as 400. */

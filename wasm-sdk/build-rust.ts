@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { copyFile, mkdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import type { BuildOptions, BuildResult, FailedBuild } from './build.ts'
+import type { BuildOptions, BuildResult, FailedBuild } from './build-result.ts'
 
 const run = promisify(execFile)
 const TARGET = 'wasm32-unknown-unknown'

@@ -53,6 +53,16 @@ test(
         expect([answer.body?.toString(), answer.headers_set]).toEqual([body, [['x-name', '日本']]])
         expect(logs).toEqual([{ level: 'info', text: 'Zürich 😀' }])
       }
+      const call = (args: unknown) =>
+        toInput({ on: 'OnToolCall', tool: { arguments: args }, expect: {} }, {}, 0)
+      for (const [args, action, text] of [
+        [{}, 'reject', 'größe'],
+        [{ q: '日本' }, 'modify', '{"q":"日本"}'],
+      ] as const) {
+        const { head, body } = call(args)
+        const answer = readAnswer((await runner.call('OnToolCall', head, body)).output, 'OnToolCall')
+        expect([answer.action, answer.body?.toString()]).toEqual([action, text])
+      }
       await runner.close()
     } finally {
       await rm(folder, { recursive: true })

@@ -8,13 +8,14 @@ import {
   type ModuleNeeds,
   type Phase,
 } from './abi.ts'
-import type { CaseHeaders, CaseRequest, CaseResponse, CaseStep } from './module-case.ts'
+import type { CaseHeaders, CaseRequest, CaseResponse, CaseStep, CaseTool } from './module-case.ts'
 
 const PHASES: Readonly<Record<AttachPoint, Phase>> = {
   OnRequest: 'request',
   OnResponse: 'response',
   OnError: 'error',
   OnStreamEvent: 'stream_event',
+  OnToolCall: 'tool_call',
 }
 
 export interface CallInput {
@@ -22,8 +23,9 @@ export interface CallInput {
   readonly body: Uint8Array
 }
 
-/** Input of one call in the request, response or error phase; of a stream, what all its calls have in common. */
+/** Input of one call in any phase but that of streams; of a stream, what all its calls have in common. */
 export function toInput(step: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
+  if (step.on === 'OnToolCall') return toToolInput(step, nowMs)
   const { on, request = {}, response = {}, error } = step
   const isRequest = on === 'OnRequest'
   const isStream = on === 'OnStreamEvent'
@@ -40,6 +42,31 @@ export function toInput(step: CaseStep, needs: ModuleNeeds, nowMs: number): Call
     },
     body: isNeeded === true && !isStream ? toBytes(carried) : new Uint8Array(0),
   }
+}
+
+/** Who asks is known of a tool's call, and nothing else of the request. */
+function toToolInput({ request = {}, tool = {} }: CaseStep, nowMs: number): CallInput {
+  const { id = 'resp_test', tenant = null } = request
+  return {
+    head: {
+      abi: ABI_VERSION,
+      phase: 'tool_call',
+      now_ms: nowMs,
+      request: { id, method: '', path: '', query: '', route: '', tenant, client_ip: '' },
+      tool: toTool(tool),
+    },
+    body: toBytes(tool.arguments ?? {}),
+  }
+}
+
+function toTool({
+  kind = 'mcp',
+  name = 'test',
+  label = kind === 'mcp' ? 'tools' : null,
+  server = 'tools',
+  model = 'm',
+}: CaseTool): NonNullable<GuestInput['tool']> {
+  return { kind, name, label, server, model }
 }
 
 /** Text as it is, anything else as JSON, nothing for undefined. */

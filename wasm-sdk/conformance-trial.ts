@@ -1,10 +1,11 @@
 /** Runs a module as far as a check can without knowing what it is for: describe, then each handler with a plain input. */
 import type { AttachPoint } from './abi.ts'
 import { toBytes, toInput } from './case-input.ts'
-import type { ConformanceOptions, Finding } from './conformance.ts'
+import type { ConformanceOptions, Finding } from './conformance-finding.ts'
 import { readAnswer } from './guest-action.ts'
 import type { CaseStep } from './module-case.ts'
 import { ModuleRunner } from './runner.ts'
+import { settingProblem } from './settings.ts'
 
 /** Calls after which memory of an instance that is used again must have stopped growing. */
 const REUSE_CALLS = 200
@@ -17,6 +18,7 @@ export const SAMPLES: Readonly<Record<AttachPoint, Omit<CaseStep, 'on' | 'expect
   OnResponse: { response: { status: 200, body: { object: 'chat.completion', choices: [] } } },
   OnError: { response: { status: 500 }, error: {} },
   OnStreamEvent: {},
+  OnToolCall: { tool: { name: 'search', arguments: { query: 'Grüße 😀' } } },
 }
 
 export async function tryModule(
@@ -32,12 +34,20 @@ export async function tryModule(
     return [{ level: 'problem', code: 'cannot_open', message, next: 'see `describe` in ABI.md' }]
   }
   try {
-    const findings: Finding[] = []
+    const findings = checkSettings(runner, options)
     for (const point of points) findings.push(...(await tryPoint(runner, point)))
     return findings
   } finally {
     await runner.close()
   }
+}
+
+/** Only where some are given: without any, the author has not said what the module runs with. */
+function checkSettings({ description }: ModuleRunner, { config = {} }: ConformanceOptions): Finding[] {
+  if (description.settings === undefined || Object.keys(config).length === 0) return []
+  const message = settingProblem(description.settings, config)
+  if (message === null) return []
+  return [{ level: 'problem', code: 'bad_setting', message, next: 'the gateway refuses such a registration' }]
 }
 
 async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[]> {

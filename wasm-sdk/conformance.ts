@@ -1,5 +1,6 @@
 /** Checks that a module is one that the gateway can use, and says what to do about what is not as it should be. */
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from './abi.ts'
+import type { ConformanceOptions, Finding } from './conformance-finding.ts'
 import { tryModule } from './conformance-trial.ts'
 import {
   allowedSignature,
@@ -11,28 +12,6 @@ import {
 import { inspectModule, type ModuleReport } from './inspect.ts'
 import { WASI_NAMESPACE } from './runner.ts'
 import type { WasmImport } from './wasm-reader.ts'
-
-export interface ConformanceOptions {
-  /** Where the module is to be attached. Default: wherever it has an export for. */
-  readonly attachPoints?: readonly AttachPoint[]
-  /** Memory that the gateway allows. Default 64 MiB. */
-  readonly maxMemoryBytes?: number
-  /** Time that a call may take. Default 5000 ms. */
-  readonly deadlineMs?: number
-  /** The module will be registered with `wasi: true`. Default false. */
-  readonly usesWasi?: boolean
-  /** Settings that the module needs to run at all. */
-  readonly config?: Readonly<Record<string, string>>
-}
-
-export interface Finding {
-  /** A problem makes the gateway refuse the module or its calls fail; a warning is for the author to judge. */
-  readonly level: 'problem' | 'warning'
-  readonly code: string
-  readonly message: string
-  /** What to do about it. */
-  readonly next: string
-}
 
 export interface ConformanceReport {
   readonly isOk: boolean

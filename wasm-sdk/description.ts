@@ -1,7 +1,8 @@
 /** Reads what a module says about itself, and says what is wrong with it. */
 import { ABI_VERSION, type ModuleDescription, type ModuleNeeds } from './abi.ts'
+import { SETTING_TYPES, type Settings } from './settings.ts'
 
-const MEMBERS = ['abi', 'needs', 'instance', 'on_failure']
+const MEMBERS = ['abi', 'needs', 'instance', 'on_failure', 'settings']
 const FLAGS = ['credentials', 'request_body', 'response_body']
 const LISTS = ['headers', 'response_headers']
 
@@ -16,7 +17,7 @@ export function readDescription(bytes: Uint8Array): ModuleDescription {
   } catch {
     throw new Error('the output of describe is no JSON')
   }
-  const { abi, needs, instance, on_failure } = object(found, 'the description', MEMBERS)
+  const { abi, needs, instance, on_failure, settings } = object(found, 'the description', MEMBERS)
   if (typeof abi !== 'number' || !Number.isInteger(abi) || abi < 1) {
     throw new Error('abi of the description is no version')
   }
@@ -30,6 +31,7 @@ export function readDescription(bytes: Uint8Array): ModuleDescription {
     ...(on_failure === undefined
       ? {}
       : { on_failure: oneOf(on_failure, 'on_failure', ['open', 'closed'] as const) }),
+    ...(settings === undefined ? {} : { settings: readSettings(settings) }),
   }
 }
 
@@ -47,6 +49,27 @@ function readNeeds(value: unknown): ModuleNeeds {
     }
   }
   return needs as ModuleNeeds
+}
+
+const SETTING_MEMBERS = ['type', 'required', 'values', 'minimum', 'maximum', 'default', 'description']
+
+function readSettings(value: unknown): Settings {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Error('settings is no object')
+  for (const [name, given] of Object.entries(value)) {
+    const what = `settings.${name}`
+    const { type, required, values, minimum, maximum, ...texts } = object(given, what, SETTING_MEMBERS)
+    if (type !== undefined) oneOf(type, `${what}.type`, SETTING_TYPES)
+    if (required !== undefined && typeof required !== 'boolean')
+      throw new Error(`${what}.required is no boolean`)
+    if (values !== undefined && !(Array.isArray(values) && values.every((one) => typeof one === 'string')))
+      throw new Error(`${what}.values is no list of texts`)
+    for (const [member, limit] of Object.entries({ minimum, maximum }))
+      if (limit !== undefined && typeof limit !== 'number') throw new Error(`${what}.${member} is no number`)
+    for (const [member, text] of Object.entries(texts))
+      if (text !== undefined && typeof text !== 'string') throw new Error(`${what}.${member} is no text`)
+  }
+  return value as Settings
 }
 
 function object(value: unknown, what: string, members: readonly string[]): Record<string, unknown> {

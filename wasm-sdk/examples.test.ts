@@ -19,8 +19,8 @@ const SETTINGS: Readonly<Record<string, Record<string, string>>> = {
   'examples/wasm-auth': { jwt_secret: 'tell-nobody' },
 }
 
-test('there are six examples, and one of them in Rust too', () => {
-  expect(projects).toHaveLength(7)
+test('there are seven examples, and one of them in Rust too', () => {
+  expect(projects).toHaveLength(8)
 })
 
 describe.each(projects)('%s', (project) => {

@@ -65,6 +65,7 @@ export function readAnswer(output: GuestOutput | null, point: AttachPoint): Gues
   const members = head as Record<string, unknown>
   if (point === 'OnStreamEvent') return readStreamAnswer(members)
   if (members.action === 'continue') return CONTINUE
+  if (point === 'OnToolCall') return readToolAnswer(members, body)
   if (members.action === 'reject') return readReject(members, body)
   if (members.action === 'modify') return readModify(members, body, point)
   throw new Error(`the action ${JSON.stringify(members.action)} is neither continue, reject nor modify`)
@@ -105,6 +106,33 @@ function readModify(head: Record<string, unknown>, body: Buffer, point: AttachPo
     headers_remove: removable.map(([name]) => name),
     body: head.replaces_body === true ? body : null,
     ignored,
+  }
+}
+
+const MAX_REFUSAL_BYTES = 65_536
+
+function readToolAnswer(head: Record<string, unknown>, body: Buffer): GuestAnswer {
+  if (head.action === 'reject') {
+    if (body.length > MAX_REFUSAL_BYTES)
+      throw new Error(`the text for the model has more than ${MAX_REFUSAL_BYTES} bytes`)
+    const ignored = ['status', 'headers']
+      .filter((member) => head[member] !== undefined)
+      .map((member) => `${member} is not used: the call of a tool has none`)
+    return { ...CONTINUE, action: 'reject', body, ignored }
+  }
+  if (head.action !== 'modify')
+    throw new Error(`the action ${JSON.stringify(head.action)} is neither continue, reject nor modify`)
+  if (head.replaces_body !== true) return { ...CONTINUE, action: 'modify' }
+  if (!isJsonObject(body)) throw new Error('the arguments are no JSON object')
+  return { ...CONTINUE, action: 'modify', body }
+}
+
+function isJsonObject(bytes: Buffer): boolean {
+  try {
+    const value: unknown = JSON.parse(bytes.toString('utf8'))
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
   }
 }
 

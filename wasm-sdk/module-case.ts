@@ -26,6 +26,8 @@ export interface CaseStep {
     readonly type?: string
     readonly status?: number
   }
+  /** The call of a tool. */
+  readonly tool?: CaseTool
   /** A whole stream, event by event; its end is told to the module too. `[DONE]` never reaches a module. */
   readonly events?: readonly CaseEvent[]
   /** Only what is named is compared. */
@@ -53,6 +55,16 @@ export interface CaseResponse {
   readonly headers?: CaseHeaders
   readonly is_stream?: boolean
   readonly body?: unknown
+}
+
+export interface CaseTool {
+  readonly kind?: 'mcp' | 'built_in'
+  readonly name?: string
+  readonly label?: string | null
+  readonly server?: string
+  readonly model?: string | null
+  /** Default an empty object. */
+  readonly arguments?: unknown
 }
 
 export interface CaseEvent {
@@ -86,10 +98,11 @@ export interface Expectation {
 
 const MEMBERS = {
   case: ['title', 'config', 'now_ms', 'steps'],
-  step: ['on', 'advance_ms', 'repeat', 'request', 'response', 'error', 'events', 'expect'],
+  step: ['on', 'advance_ms', 'repeat', 'request', 'response', 'error', 'tool', 'events', 'expect'],
   request: ['id', 'method', 'path', 'query', 'route', 'tenant', 'client_ip', 'headers', 'body'],
   response: ['status', 'headers', 'is_stream', 'body'],
   error: ['code', 'message', 'type', 'status'],
+  tool: ['kind', 'name', 'label', 'server', 'model', 'arguments'],
   event: ['name', 'data'],
   expect: [
     'action',
@@ -128,7 +141,7 @@ function checkStep(value: unknown, path: string): void {
   if (!ATTACH_POINTS.includes(step.on as AttachPoint)) {
     throw new Error(`${path}.on is none of ${ATTACH_POINTS.join(', ')}`)
   }
-  for (const part of ['request', 'response', 'error'] as const) {
+  for (const part of ['request', 'response', 'error', 'tool'] as const) {
     if (step[part] !== undefined) members(step[part], `${path}.${part}`, MEMBERS[part])
   }
   const isStream = step.on === 'OnStreamEvent'

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import type { Language } from './build.ts'
+import type { Language } from './build-result.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 export const LANGUAGES: readonly Language[] = Object.freeze(['assemblyscript', 'rust'] as const)

@@ -110,6 +110,36 @@ describe.each([
     expect(last.events).toEqual([{ name: 'ende', data: `${TEXT}日本` }])
   })
 
+  echo('W54 gives back the call of a tool, its refusal and its arguments', async (open) => {
+    const tool = {
+      kind: 'mcp' as const,
+      name: 'größe',
+      label: 'läden',
+      server: 'https://läden.example',
+      model: null,
+    }
+    const ask = async (more: Partial<GuestInput['tool']>) => {
+      const head = input('tool_call', { tool: { ...tool, ...more } as typeof tool })
+      const { output, problem } = await open.call(
+        'OnToolCall',
+        head,
+        Buffer.from(JSON.stringify({ text: TEXT })),
+      )
+      expect(problem).toBeNull()
+      return readAnswer(output, 'OnToolCall')
+    }
+    const changed = await ask({})
+    expect([changed.action, JSON.parse(String(changed.body))]).toEqual(['modify', { text: TEXT }])
+    const refused = await ask({ label: null })
+    expect([refused.action, refused.body?.toString(), refused.status, refused.ignored]).toEqual([
+      'reject',
+      'größe at https://läden.example',
+      null,
+      [],
+    ])
+    expect((await ask({ name: 'plain' })).action).toBe('continue')
+  })
+
   echo('W54 a body of every length around the eight bytes of a host call comes back whole', async (open) => {
     for (let length = 0; length <= 17; length++) {
       const body = Buffer.from('ü'.repeat(length))

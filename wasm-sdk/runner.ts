@@ -222,6 +222,7 @@ async function toLoaded({ bytes, maxMemoryBytes, config = {} }: RunnerOptions): 
     placement: 'pool',
     kvOwner: NAME,
     config,
+    settings: null,
     usesWasi: imports.some((one) => one.module === WASI_NAMESPACE),
     match: {},
     seesRefused: false,

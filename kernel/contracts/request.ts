@@ -52,6 +52,11 @@ export interface RequestContext extends RequestFacts {
   /** Code of the error reply, for logs and metrics; null when there was none. */
   readonly errorCode: string | null
 
+  /** Names of middleware modules that had a part in the request, each once; null while there are none. For logs. */
+  readonly modules: readonly string[] | null
+  /** Adds a name to `modules`. */
+  noteModule(name: string): void
+
   /** Path parameter by name, percent-decoded; empty when the route has none of that name. */
   param(name: string): string
   queryParam(name: string): string | null

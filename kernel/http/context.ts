@@ -26,6 +26,7 @@ export class HttpContext extends HookedWriter implements RelayContext {
   readonly startedAtMs: number
   identity: Identity | null = null
   errorCode: string | null = null
+  modules: string[] | null = null
   /** The body is whole, and has been looked through where it is long. */
   hasBody = false
   /** The body is still coming. */
@@ -96,6 +97,11 @@ export class HttpContext extends HookedWriter implements RelayContext {
 
   queryParam(name: string): string | null {
     return this.query === '' ? null : new URLSearchParams(this.query).get(name)
+  }
+
+  noteModule(name: string): void {
+    this.modules ??= []
+    if (!this.modules.includes(name)) this.modules.push(name)
   }
 
   get clientAddress(): string {

@@ -38,6 +38,7 @@ export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, du
     worker: ctx.workerUrl ?? undefined,
     attempts: ctx.attempts > 1 ? ctx.attempts : undefined,
     error: ctx.errorCode ?? undefined,
+    modules: ctx.modules ?? undefined,
     aborted: ctx.isAborted ? true : undefined,
   }
   const isBroken = status > 0 && status < 400 && ctx.errorCode !== null

@@ -61,6 +61,7 @@ function finished(over: Partial<RequestContext & CallFacts>): RequestContext & C
     bytesOut: 0,
     identity: null,
     errorCode: null,
+    modules: null,
     isAborted: false,
     clientAddress: '10.0.0.9',
     workerUrl: null,
@@ -112,6 +113,14 @@ test('§6.4 a probe that says not ready is no error', () => {
   const route = { path: '/readiness', isProbe: true } as RequestContext['route']
   writeAccessLine(log, finished({ status: 503, route }), 1)
   expect(JSON.parse(lines[0])).toMatchObject({ level: 'info', status: 503 })
+})
+
+test('W47 the line names the modules that had a part in the request', () => {
+  const { lines, destination } = recorder()
+  const log = createAccessLogger({ level: 'info', thread: 1, destination })
+  writeAccessLine(log, finished({ modules: ['gate', 'count'] }), 1)
+  writeAccessLine(log, finished({}), 1)
+  expect(lines.map((line) => JSON.parse(line).modules)).toEqual([['gate', 'count'], undefined])
 })
 
 test('§6.4 the level follows from the status, and a stream that broke after its 200 is an error', () => {

@@ -14,6 +14,7 @@ Examples:
   weir wasm replace my-module my-module                 a new build in its place, on every thread at once
   weir wasm rollback my-module                          back to the one before
   weir wasm dev my-module --watch                       builds and replaces at every change
+  weir wasm record my-module/cases/live.json            live requests as a case, redacted
   weir wasm list
   weir wasm remove my-module
 
@@ -230,6 +231,17 @@ function defineRegistered(command: Command): void {
     .action(async (place, options, self) =>
       (await import('./wasm/dev.ts')).developModule(self, place, options),
     )
+
+  withGateway(
+    command
+      .command('record <file>')
+      .description('Write what modules are shown of live requests into a case, without credentials.'),
+  )
+    .option('--count <count>', 'steps, at most', '10')
+    .option('--seconds <seconds>', 'time, at most; 25 is the longest', '20')
+    .option('--bodies', 'with bodies, as they came')
+    .option('--title <title>', 'of the case')
+    .action(async (file, options, self) => (await import('./wasm/record.ts')).recordCase(self, file, options))
 
   withGateway(
     command.command('list').description('Show the modules of a running gateway and what their calls took.'),

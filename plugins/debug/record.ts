@@ -45,6 +45,7 @@ export class RequestRecorder {
       first_byte_ms: ctx.firstByteAtMs === 0 ? null : round(ctx.firstByteAtMs - ctx.startedAtMs),
       duration_ms: round(nowMs - ctx.startedAtMs),
       bytes_out: ctx.bytesOut,
+      modules: [...(ctx.modules ?? [])],
       thread: this.#thread,
       attempts: (this.#attempts.get(ctx) ?? []).map((attempt) => attemptView(attempt, ctx.startedAtMs)),
     }

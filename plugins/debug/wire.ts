@@ -44,6 +44,7 @@ export const RequestView = Type.Object({
   first_byte_ms: Nullable(Milliseconds('From arrival to the first byte to the client')),
   duration_ms: Milliseconds('From arrival to the end'),
   bytes_out: Type.Integer(),
+  modules: Type.Array(Type.String(), { description: 'Middleware modules that were called, each once.' }),
   thread: Type.Integer({ description: 'Data thread that served it.' }),
   attempts: Type.Array(AttemptView),
 })

@@ -25,6 +25,11 @@ export const wasmConfig = Type.Object(
       description:
         'Modules registered through the API are kept by the storage plugin where that is enabled: path and hash, not the bytes. forget drops them at start. A saved module whose file is gone or changed is left out with an error in the log; one that must not fail (on_failure closed) stops the start.',
     }),
+    allowRecording: Type.Boolean({
+      default: false,
+      description:
+        'Administrators may record what modules are shown of live requests, as cases: without credentials, with bodies only where they are asked for.',
+    }),
     maxModules: count(64, 1, 1_024, 'Most modules at one time.'),
     maxFileBytes: count(16_777_216, 8, 268_435_456, 'Largest module file, bytes.'),
     allowWasi: Type.Boolean({

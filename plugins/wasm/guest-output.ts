@@ -61,6 +61,36 @@ function readReject(head: Record<string, unknown>, body: Uint8Array): PhaseOutpu
   }
 }
 
+/** Of the text that the model reads in place of a result, bytes. */
+const MAX_REFUSAL_BYTES = 65_536
+
+/** The answer to the call of a tool. @throws BadOutput */
+export function readToolOutput(output: Uint8Array | null): PhaseOutput {
+  if (output === null || output.length === 0) return CONTINUE
+  const { head, body } = readFrame(output)
+  if (head.action === 'continue') return CONTINUE
+  if (head.action === 'reject') {
+    if (body.length > MAX_REFUSAL_BYTES)
+      throw new BadOutput(`the text for the model has more than ${MAX_REFUSAL_BYTES} bytes`)
+    return { ...CONTINUE, action: 'reject', body: Uint8Array.from(body) }
+  }
+  if (head.action !== 'modify') throw new BadOutput(`the action ${shown(head.action)} is not known`)
+  if (head.replaces_body !== true) return { ...CONTINUE, action: 'modify' }
+  checkArguments(body)
+  return { ...CONTINUE, action: 'modify', body: Uint8Array.from(body) }
+}
+
+function checkArguments(body: Buffer): void {
+  let value: unknown
+  try {
+    value = JSON.parse(body.toString('utf8'))
+  } catch {
+    throw new BadOutput('the arguments are no JSON')
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new BadOutput('the arguments are no JSON object')
+}
+
 export interface StreamOutput {
   /** Null lets the event pass as it is. */
   readonly events: readonly StreamEvent[] | null

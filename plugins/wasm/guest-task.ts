@@ -1,6 +1,7 @@
 /** What crosses between a serving thread and the pool threads that run guests, and what both know of a module. */
 import type { AttachPoint, GuestInput, ModuleNeeds } from '../../wasm-sdk/abi.ts'
 import type { Layout } from './rewrite/rewrite-module.ts'
+import type { ModuleSettings } from './wire.ts'
 
 /** A registered module as every thread has it. */
 export interface LoadedModule {
@@ -30,6 +31,8 @@ export interface LoadedModule {
   /** Under which its values and counters are kept: the next module of the name finds them. */
   readonly kvOwner: string
   readonly config: Readonly<Record<string, string>>
+  /** What settings it has; null when nobody says. */
+  readonly settings: ModuleSettings | null
   readonly usesWasi: boolean
   readonly match: Matcher
   /** Its OnError and OnResponse also see what the access check refused. */

@@ -1,5 +1,5 @@
 /** The wasm plugin: middleware modules of the operator's own, in WebAssembly, on requests, answers, errors and streams. */
-import { Store } from '#contracts'
+import { Store, ToolCallGuards } from '#contracts'
 import { definePlugin, defineValidator, type Host } from '#kernel'
 import {
   ListModules,
@@ -13,12 +13,14 @@ import {
 import { checkWasmConfig, type WasmConfig, wasmConfig } from './config.ts'
 import { GuestPool } from './guest-pool.ts'
 import { ModuleStats } from './module-stats.ts'
+import { KeepExchange, RecordExchanges, RecordingReplica, RecordingSchema, Recordings } from './recording.ts'
 import { Registry } from './registry.ts'
 import { wasmRoutes } from './routes.ts'
 import { SavedModules } from './saved-modules.ts'
 import { Serving } from './serving.ts'
 import { ModuleChangeSchema, RegistrationSchema } from './wire.ts'
 
+const recordingValidator = defineValidator(RecordingSchema)
 const registrationValidator = defineValidator(RegistrationSchema)
 const changeValidator = defineValidator(ModuleChangeSchema)
 
@@ -27,7 +29,7 @@ export default definePlugin({
     name: 'wasm',
     version: '0.1.0',
     description: 'Middleware in WebAssembly, registered while the gateway runs.',
-    usesOptionally: [Store],
+    usesOptionally: [Store, ToolCallGuards],
     config: wasmConfig,
     reloads: ['modules'],
   },
@@ -39,10 +41,13 @@ export default definePlugin({
     const state = host.shared('state', config.stateBytes)
     let current = config.modules
     const registry = host.isControl ? openRegistry(host, config, stats, state) : null
+    const recordings = host.isControl ? openRecordings(host, config) : null
     const serving = host.isData ? openServing(host, config, stats, state) : null
     return {
       start: async () => {
         await registry?.start()
+        const guards = host.find(ToolCallGuards)
+        if (guards !== undefined) serving?.guard(guards)
         serving?.update(host.replica(ModulesReplica).current)
       },
       reload: async ({ modules }) => {
@@ -50,6 +55,7 @@ export default definePlugin({
         current = modules
       },
       stop: async () => {
+        recordings?.end()
         await registry?.close()
         await serving?.close()
       },
@@ -96,6 +102,17 @@ function openRegistry(
     shown = registry.modules.map(({ name }) => name)
   })
   return registry
+}
+
+function openRecordings(host: Host, { allowRecording }: WasmConfig): Recordings {
+  const recordings = new Recordings((recording) => host.publish(RecordingReplica, recording))
+  host.onCommand(KeepExchange, (kept) => recordings.keep(kept))
+  host.onCommand(RecordExchanges, (body) => {
+    const { count = 10, seconds = 20, bodies = false } = recordingValidator.parse(body)
+    if (!allowRecording) return { refusal: 'recording is off: plugins.wasm.allowRecording' }
+    return recordings.record({ count, seconds, bodies })
+  })
+  return recordings
 }
 
 function openServing(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer): Serving {

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { defineValidator, type Static, Type } from '#kernel'
 import { ABI_VERSION, type AttachPoint, type ModuleNeeds } from '../../wasm-sdk/abi.ts'
+import { type Settings, settingProblem } from '../../wasm-sdk/settings.ts'
 import { BadModule } from './bad-module.ts'
 import { buildGuest, compileModule, startFuel } from './build-guest.ts'
 import { checkExports, checkImports, hasDescribe } from './check-module.ts'
@@ -10,7 +11,7 @@ import type { GuestPool } from './guest-pool.ts'
 import type { LoadedModule, Matcher } from './guest-task.ts'
 import { Refused, readModuleFile } from './module-file.ts'
 import { hasStartSection, readSections } from './wasm-binary.ts'
-import { type ModuleDescriptor, ModuleNeedsSchema } from './wire.ts'
+import { type ModuleDescriptor, ModuleNeedsSchema, ModuleSettingsSchema } from './wire.ts'
 
 const MAX_NAME_LENGTH = 128
 
@@ -19,6 +20,7 @@ const DescriptionSchema = Type.Object({
   needs: Type.Optional(ModuleNeedsSchema),
   instance: Type.Optional(Type.Union([Type.Literal('fresh'), Type.Literal('reuse'), Type.Literal('shared')])),
   on_failure: Type.Optional(Type.Union([Type.Literal('open'), Type.Literal('closed')])),
+  settings: Type.Optional(ModuleSettingsSchema),
 })
 type Description = Static<typeof DescriptionSchema>
 const descriptionValidator = defineValidator(DescriptionSchema)
@@ -57,6 +59,7 @@ export async function loadModule(
     throw new Refused('allowed_hosts must be empty: modules have no outgoing HTTP in this gateway')
   const attachPoints = [...new Set(descriptor.attach_points.map(({ Middleware }) => Middleware))]
   if (attachPoints.length === 0) throw new Refused('attach_points must name at least one attach point')
+  checkMatch(descriptor, attachPoints)
   readSections(bytes)
   // The engine's own judgement, before anything is made of it.
   const original = await compileModule(bytes)
@@ -79,6 +82,7 @@ export async function loadModule(
     placement: descriptor.placement ?? config.placement,
     kvOwner: descriptor.name,
     config: descriptor.config ?? {},
+    settings: null,
     usesWasi,
     match: matcherOf(descriptor),
     seesRefused: descriptor.on === 'refused',
@@ -86,16 +90,35 @@ export async function loadModule(
     hasStart: hasStartSection(bytes),
   }
   const { description, burntAtStart } = await tryModule(trial, pool)
+  const settings = descriptor.settings ?? description.settings ?? null
+  checkSettings(settings, trial.config)
   const instance = descriptor.instance ?? description.instance ?? 'fresh'
   return {
     ...trial,
     burntAtStart,
+    settings,
     // Warm instances are not put back, so they need not note what they write.
     ...(instance === 'fresh' ? {} : await buildGuest(bytes, instance, config)),
     needs: needsOf({ ...description.needs, ...descriptor.needs }),
     instance,
     onFailure: descriptor.on_failure ?? description.on_failure ?? 'open',
   }
+}
+
+/** @throws Refused naming the setting */
+function checkSettings(settings: Settings | null, config: Readonly<Record<string, string>>): void {
+  const problem = settings === null ? null : settingProblem(settings, config)
+  if (problem !== null) throw new Refused(problem)
+}
+
+/** A guard that passes by what it was to watch would be worse than none. */
+function checkMatch({ match = {} }: ModuleDescriptor, points: readonly AttachPoint[]): void {
+  if (!points.includes('OnToolCall')) return
+  for (const member of ['routes', 'headers'] as const)
+    if (match[member] !== undefined)
+      throw new Refused(
+        `match.${member} says nothing of the calls of tools: register the module for OnToolCall without it`,
+      )
 }
 
 /** Instantiates it once, where it can do no harm if code of the guest runs, and asks what it needs. */

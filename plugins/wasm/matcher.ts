@@ -1,5 +1,6 @@
 /** Which requests a module is for: routes, models, tenants, headers, a share of all. */
 import { hash } from 'node:crypto'
+import type { GuardedCall } from '#contracts'
 import type { RequestContext } from '#kernel'
 import type { LoadedModule, Matcher } from './guest-task.ts'
 
@@ -15,6 +16,21 @@ export function selectModules(
 ): readonly LoadedModule[] {
   if (!isSelective && !isRefused) return modules
   return modules.filter(({ match, seesRefused }) => (!isRefused || seesRefused) && matches(match, ctx))
+}
+
+/** Of the call of a tool tenant, model and the id of the request are known: registration refuses what asks for more. */
+export function selectForTool(
+  modules: readonly LoadedModule[],
+  isSelective: boolean,
+  { tenant, model, requestId }: GuardedCall,
+): readonly LoadedModule[] {
+  if (!isSelective) return modules
+  return modules.filter(({ match: { tenants, models, share, isInverse } }) => {
+    if (tenants !== undefined && !tenants.includes(tenant)) return false
+    if (models !== undefined && !(model !== null && models.some((pattern) => fits(pattern, model))))
+      return false
+    return share === undefined || placeOf(requestId) < share !== (isInverse === true)
+  })
 }
 
 export function isSelective({ match }: LoadedModule): boolean {

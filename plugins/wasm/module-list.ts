@@ -56,6 +56,7 @@ function toState(
     on_failure: loaded.onFailure,
     trial: trialOf === null ? null : loaded.shadowOf === null ? 'canary' : 'shadow',
     trial_of: trialOf,
+    settings: loaded.settings,
     earlier_versions: earlier,
   }
 }

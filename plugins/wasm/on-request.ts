@@ -26,7 +26,7 @@ export function runOnRequest(
     requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
     responseHeaders: null,
     body,
-    isGone: () => ctx.isDone,
+    origin: ctx,
   }
   const end = phases.run(modules, message, chain.shadows)
   return end instanceof Promise ? end.then((ended) => applyEnd(ctx, ended)) : applyEnd(ctx, end)

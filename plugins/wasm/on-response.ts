@@ -118,7 +118,7 @@ async function onePhase(
       input: guestInput(ctx, phase, { response: { status, is_stream: false }, error }),
       ...shownHeaders(ctx, chain, headers),
       body: chain.needsResponseBody ? shown : null,
-      isGone: () => ctx.isDone,
+      origin: ctx,
     },
     chain.shadows,
   )
@@ -185,7 +185,7 @@ export async function runOnError(
     }),
     ...shownHeaders(ctx, chain, headers),
     body: chain.needsResponseBody ? body : null,
-    isGone: () => ctx.isDone,
+    origin: ctx,
   })
   if (end.edits.length === 0 && end.status === null && end.body === null && end.rejection === null)
     return error

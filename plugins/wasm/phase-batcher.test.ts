@@ -11,7 +11,7 @@ const work = (...modules: LoadedModule[]): PhaseWork => ({
   modules,
   item: {} as PhaseWork['item'],
   body: null,
-  isGone: () => false,
+  origin: null,
 })
 
 /** A pool that answers when the test says so. */
@@ -121,14 +121,10 @@ test('a call that waits is not made any more once its module is suspended, or it
   const [a, b] = [module('a'), module('b')]
   void batcher.run(work(a))
   await turn()
-  let isGone = false
-  const waiting = [
-    batcher.run(work(b)),
-    batcher.run({ ...work(a), isGone: () => isGone }),
-    batcher.run(work(a)),
-  ]
+  const origin = { isDone: false, noteModule: () => {} }
+  const waiting = [batcher.run(work(b)), batcher.run({ ...work(a), origin }), batcher.run(work(a))]
   suspended.add(b)
-  isGone = true
+  origin.isDone = true
   pool.answer()
   await turn()
   expect(await Promise.all(waiting.slice(0, 2))).toEqual([{ kind: 'suspended' }, { kind: 'gone' }])

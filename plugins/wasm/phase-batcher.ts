@@ -2,6 +2,7 @@
 import { Batcher } from './batcher.ts'
 import type { GuestPool, TaskEnd } from './guest-pool.ts'
 import { type LoadedModule, type PhaseItem, type PhaseResult, PROGRESS_BASE } from './guest-task.ts'
+import type { PhaseOrigin } from './phase-message.ts'
 
 /** Requests that go together at most: a longer batch would let each wait for all. */
 const MAX_BATCH = 16
@@ -15,8 +16,8 @@ export interface PhaseWork {
   readonly item: Omit<PhaseItem, 'modules' | 'body'>
   /** Stays here: it is what goes on when a guest fails. Null where no module needs it. */
   readonly body: Uint8Array | null
-  /** The request is over: nobody waits for the call any more. */
-  isGone(): boolean
+  /** Null for calls that nobody waits for. */
+  readonly origin: PhaseOrigin | null
 }
 
 /** How the phase went. */
@@ -91,7 +92,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
       bodyBytes += waiting.work.body?.length ?? 0
       if (batch.length > 0 && bodyBytes > MAX_BATCH_BODY_BYTES) break
       taken++
-      if (waiting.work.isGone()) waiting.resolve({ kind: 'gone' })
+      if (waiting.work.origin?.isDone === true) waiting.resolve({ kind: 'gone' })
       else if (waiting.work.modules.some(this.#isSuspended)) waiting.resolve({ kind: 'suspended' })
       else if (waiting.dueAtMs < nowMs) waiting.resolve({ kind: 'refused' })
       else batch.push(waiting)

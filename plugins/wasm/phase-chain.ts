@@ -4,6 +4,7 @@ import type { HeaderEdits, LoadedModule, PhaseResult } from './guest-task.ts'
 import type { InlineGuests } from './inline-guests.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
 import type { PhaseMessage } from './phase-message.ts'
+import type { Recorder } from './recording.ts'
 import { ShadowCalls } from './shadow-calls.ts'
 
 /** What they made of it. */
@@ -21,8 +22,10 @@ export class PhaseChain {
   readonly #shadows: ShadowCalls
   readonly #batcher: PhaseBatcher
   readonly #book: CallBook
+  readonly #recorder: Recorder
 
-  constructor(inline: InlineGuests, batcher: PhaseBatcher, book: CallBook) {
+  constructor(inline: InlineGuests, batcher: PhaseBatcher, book: CallBook, recorder: Recorder) {
+    this.#recorder = recorder
     this.#shadows = new ShadowCalls(batcher, book)
     this.#inline = inline
     this.#batcher = batcher
@@ -38,9 +41,10 @@ export class PhaseChain {
     message: PhaseMessage,
     shadows: readonly LoadedModule[] = [],
   ): PhaseEnd | Promise<PhaseEnd> {
-    const { body, isGone: _isGone, ...item } = message
+    const { body, origin: _origin, ...item } = message
     const usable = chain.filter((module) => this.#isUsable(module))
     if (usable.length === 0) return nothingChanged()
+    this.#recorder.note(message)
     const results = this.#inline.phase(usable, item, body)
     return results === null
       ? this.#inPool(usable, message, shadows)
@@ -52,10 +56,10 @@ export class PhaseChain {
     message: PhaseMessage,
     shadows: readonly LoadedModule[],
   ): Promise<PhaseEnd> {
-    const { body, isGone, ...item } = message
+    const { body, origin, ...item } = message
     let rest = usable
     while (rest.length > 0) {
-      const ended = await this.#batcher.run({ modules: rest, item, body, isGone })
+      const ended = await this.#batcher.run({ modules: rest, item, body, origin })
       if (ended.kind === 'results') return this.#toEnd(rest, message, ended.results, shadows)
       if (ended.kind === 'gone') break
       if (ended.kind === 'suspended') rest = rest.filter((module) => this.#isUsable(module))
@@ -81,7 +85,7 @@ export class PhaseChain {
     results: readonly PhaseResult[],
     shadows: readonly LoadedModule[],
   ): PhaseEnd {
-    const { point, input } = message
+    const { point, input, origin } = message
     for (const shadow of shadows) {
       const place = chain.findIndex(({ uuid }) => uuid === shadow.shadowOf)
       if (place >= 0 && place < results.length) void this.#shadows.compare(shadow, message, results, place)
@@ -90,6 +94,7 @@ export class PhaseChain {
     for (const [place, result] of results.entries()) {
       const module = chain[place]
       const { failure, action, status, edits, body } = result
+      origin.noteModule(module.name)
       this.#book.called({ module, point, requestId: input.request.id }, result, action)
       if (failure !== null) {
         if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
@@ -110,7 +115,7 @@ export class PhaseChain {
    */
   #afterFailure(
     chain: readonly LoadedModule[],
-    { point, input }: PhaseMessage,
+    { point, input, origin }: PhaseMessage,
     ended: Exclude<PhaseWorkEnd, { kind: 'results' | 'suspended' | 'gone' }>,
   ): readonly LoadedModule[] {
     if (ended.kind === 'refused') {
@@ -120,6 +125,7 @@ export class PhaseChain {
     const module = chain[ended.module]
     const reason = ended.kind === 'timeout' ? `no answer within ${module.timeoutMs} ms` : 'its thread ended'
     const call = { module, point, requestId: input.request.id }
+    origin.noteModule(module.name)
     this.#book.failed(call, ended.kind, module.timeoutMs * 1_000, reason)
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     return chain.filter((other) => other !== module)

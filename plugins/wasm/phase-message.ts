@@ -11,6 +11,13 @@ export interface PhaseMessage {
   readonly responseHeaders: readonly string[] | null
   /** Copied for the pool; null where no module needs it. */
   readonly body: Uint8Array | null
+  readonly origin: PhaseOrigin
+}
+
+/** Where the phase comes from: a request, as far as its modules need it. */
+export interface PhaseOrigin {
   /** The request is over: what the modules would say reaches nobody. */
-  isGone(): boolean
+  readonly isDone: boolean
+  /** A module was called. */
+  noteModule(name: string): void
 }

@@ -7,7 +7,12 @@ const ANONYMOUS = 'anonymous'
 
 /** Null for callers without a key. */
 export function tenantOf({ identity }: RequestContext): string | null {
-  return identity === null || identity.tenant === ANONYMOUS ? null : identity.tenant
+  return identity === null ? null : callerTenant(identity.tenant)
+}
+
+/** Null for callers without a key. */
+export function callerTenant(tenant: string): string | null {
+  return tenant === ANONYMOUS ? null : tenant
 }
 
 export function requestFacts(ctx: RequestContext): GuestInput['request'] {

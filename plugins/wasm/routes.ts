@@ -11,6 +11,7 @@ import {
   ReplaceModule,
   RollBackModule,
 } from './commands.ts'
+import { RecordExchanges, RecordingSchema } from './recording.ts'
 import { tenantOf } from './request-facts.ts'
 import {
   ModuleChangeReplySchema,
@@ -56,6 +57,24 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         summary: 'List modules and what their calls took; with detail=full also fuel, failures and versions',
         tag,
         responses: { 200: { description: 'In order of registration.', schema: ModuleListSchema } },
+      },
+    },
+    {
+      ...base,
+      method: 'POST',
+      path: '/wasm/record',
+      handler: (ctx) => record(host, ctx),
+      docs: {
+        summary: 'Record what modules are shown of live requests, as steps of cases',
+        tag,
+        body: RecordingSchema,
+        responses: {
+          200: {
+            description: 'When there are as many as asked for, or the time is over.',
+            schema: RecordedSchema,
+          },
+          400: { description: 'Bad body, or recording is off.', ...plainText },
+        },
       },
     },
     {
@@ -120,6 +139,18 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       },
     },
   ]
+}
+
+const RecordedSchema = Type.Object({
+  steps: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+    description: 'Steps without what is expected, in the order in which they came.',
+  }),
+})
+
+async function record(host: Host, ctx: RequestContext): Promise<void> {
+  const result = await host.command(RecordExchanges, ctx.bodyJson())
+  if ('refusal' in result) ctx.text(400, result.refusal)
+  else ctx.json(200, result)
 }
 
 async function register(host: Host, ctx: RequestContext): Promise<void> {

@@ -6,7 +6,7 @@ import {
   type GuestInput,
   type HeaderPair,
 } from '../../wasm-sdk/abi.ts'
-import { readPhaseOutput } from './guest-output.ts'
+import { readPhaseOutput, readToolOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
 import type { LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
 import { applyEdits } from './header-edits.ts'
@@ -41,6 +41,7 @@ export function* runPhase({
   onStart,
 }: PhaseRun): Generator<string, PhaseResult[]> {
   const isRequest = item.point === 'OnRequest'
+  const isTool = item.point === 'OnToolCall'
   const working: Working = {
     requestHeaders: item.requestHeaders,
     responseHeaders: item.responseHeaders,
@@ -53,14 +54,15 @@ export function* runPhase({
     const module = runner.module(chain[position])
     const { tenant } = item.input.request
     if (!runner.isReady(module.uuid, tenant)) yield module.uuid
-    const frame = encodeFrame(headFor(module, item.input, working), bodyFor(module, isRequest, working))
+    const body = isTool ? (working.body ?? NO_BODY) : bodyFor(module, isRequest, working)
+    const frame = encodeFrame(headFor(module, item.input, working), body)
     const { value, report } = runner.call({
       uuid: module.uuid,
       exportName: EXPORT_OF_ATTACH_POINT[item.point],
       input: frame,
       tenant,
       fuel,
-      read: (output) => readPhaseOutput(output, isRequest),
+      read: (output) => (isTool ? readToolOutput(output) : readPhaseOutput(output, isRequest)),
     })
     const result: PhaseResult = value === null ? { ...report, ...UNCHANGED } : { ...report, ...value }
     results.push(result)

@@ -1,4 +1,5 @@
 /** The serving side of the plugin, on each thread that takes requests: hooks that are on only while a module needs them. */
+import type { ToolCallGuardsService } from '#contracts'
 import type {
   GatewayError,
   HookSwitch,
@@ -20,9 +21,11 @@ import { ModuleMetrics } from './module-metrics.ts'
 import type { ModuleStats } from './module-stats.ts'
 import { runOnRequest } from './on-request.ts'
 import { isReadableStream, isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
+import { ToolCallModules } from './on-tool-call.ts'
 import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
 import { Placements } from './placements.ts'
+import { KeepExchange, Recorder, RecordingReplica } from './recording.ts'
 import { StreamBatcher } from './stream-batcher.ts'
 import { StreamSession } from './stream-session.ts'
 
@@ -45,6 +48,10 @@ export class Serving {
   readonly #batcher: StreamBatcher
   readonly #responses: ResponseParts
   readonly #note
+  readonly #toolCalls: ToolCallModules
+  #guards: ToolCallGuardsService | null = null
+  /** Takes the modules out of the guards; null while none is attached. */
+  #stopGuarding: (() => void) | null = null
   readonly #switches: Readonly<Record<'request' | 'response' | 'error' | 'events', HookSwitch>>
 
   /** Declares the hooks; only in `register`. */
@@ -64,10 +71,12 @@ export class Serving {
       this.#inline,
       new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => book.isSuspended(module)),
       book,
+      this.#openRecorder(host),
     )
     this.#batcher = new StreamBatcher(this.#inline, this.#pool, book, poolThreads)
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, book, maxBodyBytes }
+    this.#toolCalls = new ToolCallModules(this.#phases, this.#active)
     this.#note = host.slot<RequestNote>()
     const options = { scope: 'all', routes: isServed, startsOff: true } as const
     this.#switches = {
@@ -82,6 +91,30 @@ export class Serving {
       }),
       error: host.hook('onError', (ctx, error) => this.#onError(ctx, error), options),
       events: host.hook('onEvents', (ctx, events, isLast) => this.#onEvents(ctx, events, isLast), options),
+    }
+  }
+
+  #openRecorder(host: Host): Recorder {
+    const recorder = new Recorder((kept) => {
+      host.command(KeepExchange, kept).catch((err: unknown) => host.log.warn({ err }, 'a record is lost'))
+    })
+    const replica = host.replica(RecordingReplica)
+    replica.onChange((recording) => recorder.update(recording))
+    return recorder
+  }
+
+  /** Where the gateway runs tools itself. */
+  guard(guards: ToolCallGuardsService): void {
+    this.#guards = guards
+    this.#updateGuard()
+  }
+
+  #updateGuard(): void {
+    const isOn = this.#active.chain('OnToolCall').modules.length > 0
+    if (isOn) this.#stopGuarding ??= this.#guards?.add(this.#toolCalls) ?? null
+    else {
+      this.#stopGuarding?.()
+      this.#stopGuarding = null
     }
   }
 
@@ -107,6 +140,7 @@ export class Serving {
     })
     this.#switches.error.update({ isOn: error.modules.length > 0 })
     this.#switches.events.update({ isOn: stream.modules.length > 0 })
+    this.#updateGuard()
   }
 
   close(): Promise<void> {

@@ -23,7 +23,7 @@ export class ShadowCalls {
   ): Promise<void> {
     if (this.#book.isSuspended(shadow)) return
     const { body, item } = seenAt(message, results, place)
-    const ended = await this.#batcher.run({ modules: [shadow], item, body, isGone: () => false })
+    const ended = await this.#batcher.run({ modules: [shadow], item, body, origin: null })
     if (ended.kind !== 'results') return
     const [result] = ended.results
     const call = { module: shadow, point: message.point, requestId: message.input.request.id }
@@ -34,7 +34,7 @@ export class ShadowCalls {
 
 /** What the module at that place was shown: the message as those before it left it. */
 function seenAt(
-  { isGone: _isGone, ...message }: PhaseMessage,
+  { origin: _origin, ...message }: PhaseMessage,
   results: readonly PhaseResult[],
   place: number,
 ) {

@@ -31,6 +31,7 @@ export class StreamSession {
   ) {
     this.#batcher = batcher
     this.#modules = modules
+    for (const { name } of modules) ctx.noteModule(name)
     this.#states = modules.map(() => '')
     const request = requestFacts(ctx)
     this.#tenant = request.tenant

@@ -9,8 +9,12 @@ const AttachPointSchema = Type.Object(
         Type.Literal('OnResponse'),
         Type.Literal('OnError'),
         Type.Literal('OnStreamEvent'),
+        Type.Literal('OnToolCall'),
       ],
-      { description: 'OnStreamEvent is an extension: each event of a streamed answer.' },
+      {
+        description:
+          'Extensions: OnStreamEvent, each event of a streamed answer; OnToolCall, each call of a tool that the gateway runs.',
+      },
     ),
   },
   { additionalProperties: false },
@@ -38,6 +42,42 @@ export const ModuleNeedsSchema = Type.Object(
   },
   { additionalProperties: false, description: 'What the module is given; nothing else is copied for it.' },
 )
+
+const text = (description: string) => Type.Optional(Type.String({ maxLength: 1_024, description }))
+export const ModuleSettingsSchema = Type.Record(
+  Type.String({ minLength: 1, maxLength: 128 }),
+  Type.Object(
+    {
+      type: Type.Optional(
+        Type.Union(
+          [
+            Type.Literal('text'),
+            Type.Literal('integer'),
+            Type.Literal('number'),
+            Type.Literal('boolean'),
+            Type.Literal('list'),
+          ],
+          { description: 'list: parts between commas. Default text.' },
+        ),
+      ),
+      required: Type.Optional(Type.Boolean({ description: 'Default false.' })),
+      values: Type.Optional(
+        Type.Array(Type.String(), { maxItems: 256, description: 'The only values, or parts, allowed.' }),
+      ),
+      minimum: Type.Optional(Type.Number()),
+      maximum: Type.Optional(Type.Number()),
+      default: text('What the module takes when it is not set.'),
+      description: text('For people.'),
+    },
+    { additionalProperties: false },
+  ),
+  {
+    maxProperties: 256,
+    description: 'Settings of the module; others, and values that do not fit, are refused at registration.',
+  },
+)
+
+export type ModuleSettings = Static<typeof ModuleSettingsSchema>
 
 const patterns = (what: string) =>
   Type.Optional(
@@ -78,6 +118,7 @@ const descriptorMembers = {
     }),
   ),
   needs: Type.Optional(ModuleNeedsSchema),
+  settings: Type.Optional(ModuleSettingsSchema),
   instance: Type.Optional(
     Type.Union([Type.Literal('fresh'), Type.Literal('reuse'), Type.Literal('shared')], {
       description:
@@ -183,6 +224,9 @@ const ModuleStateSchema = Type.Object(
     on_failure: Type.String(),
     trial: Type.Union([Type.Literal('canary'), Type.Literal('shadow'), Type.Null()]),
     trial_of: Type.Union([Type.String(), Type.Null()]),
+    settings: Type.Union([ModuleSettingsSchema, Type.Null()], {
+      description: 'As the module or its registration declares them; null when nobody does.',
+    }),
     earlier_versions: Type.Integer({ description: 'Versions that a rollback can go back to.' }),
   },
   { description: 'Only with detail=full.' },

@@ -286,3 +286,19 @@ test('credentials are shown only to modules that name them or ask for them', asy
   expect(await seen({ credentials: true })).toEqual(Object.keys(sent))
   expect(await seen({ headers: ['authorization', 'x-plain'] })).toEqual(['authorization', 'x-plain'])
 })
+
+test('W47 what is kept of a request names the modules that were called, also one that failed', async () => {
+  const fleet = await openWasmFleet({}, { plugins: { debug: {} } })
+  await fleet.attach('a', 'OnRequest', { head: modify({ headers_set: [['x-a', '1']] }) })
+  await fleet.attach('b', 'OnRequest', { do: 'trap' }, { on_failure: 'closed' })
+  await fleet.attach('c', 'OnRequest', { head: '{"action":"continue"}' })
+  expect((await fleet.chat(undefined, { 'x-request-id': 'one' })).status).toBe(500)
+  await expect
+    .poll(async () => {
+      const { requests = [] } = (await (await fleet.get('/debug/requests/one')).json()) as {
+        requests?: { modules: string[] }[]
+      }
+      return requests.map(({ modules }) => modules)
+    })
+    .toEqual([['a', 'b']])
+})

@@ -140,7 +140,8 @@ test('a plugin imports the door, its own folder and packages, and nothing else',
     ({ from }) => from.startsWith('plugins/') && !isEntryFile(from) && !isTest(from),
   )
   // What modules and the gateway agree on is written once.
-  const isAbi = ({ from, to }: Arrow) => room(from) === 'plugins/wasm' && to === 'wasm-sdk/abi.ts'
+  const isAbi = ({ from, to }: Arrow) =>
+    room(from) === 'plugins/wasm' && /^wasm-sdk\/(abi|settings)\.ts$/.test(to)
   // Codecs of the engines' services, for who calls them and for who plays them.
   const isWire = ({ from, to }: Arrow) =>
     /^plugins\/(grpc|sim)$/.test(room(from)) && to.startsWith('proto/gen/')

@@ -1,6 +1,7 @@
 /** What a module says about itself in its `describe` export. */
 import { ABI_VERSION } from './abi'
 import { toLowerAscii } from './ascii'
+import { Json } from './json'
 import { JsonWriter } from './json-writer'
 import { outputBytes } from './output'
 
@@ -13,6 +14,7 @@ export class Description {
   private responseHeaders: string[] | null = null
   private reuse: bool = false
   private closed: bool = false
+  private settings: JsonWriter | null = null
 
   needsRequestBody(): Description {
     this.requestBody = true
@@ -55,6 +57,28 @@ export class Description {
     return this
   }
 
+  /**
+   * A setting of the module: from then on registration refuses settings that it does not name, and values that do not fit.
+   * @param type text, integer, number, boolean or list (parts between commas)
+   */
+  setting(name: string, type: string = 'text', isRequired: bool = false, description: string = ''): Description {
+    const json = this.begun()
+    json.key(name).beginObject().key('type').text(type)
+    if (isRequired) json.key('required').bool(true)
+    if (description != '') json.key('description').text(description)
+    json.endObject()
+    return this
+  }
+
+  private begun(): JsonWriter {
+    let json = this.settings
+    if (json === null) {
+      json = new JsonWriter().beginObject()
+      this.settings = json
+    }
+    return json
+  }
+
   send(): i32 {
     const json = new JsonWriter().beginObject()
     json.key('abi').integer(ABI_VERSION)
@@ -67,6 +91,11 @@ export class Description {
     json.endObject()
     json.key('instance').text(this.reuse ? 'reuse' : 'fresh')
     json.key('on_failure').text(this.closed ? 'closed' : 'open')
+    const settings = this.settings
+    if (settings !== null) {
+      const bytes = settings.endObject().toBytes()
+      json.key('settings').copy(new Json(bytes, 0, bytes.length))
+    }
     outputBytes(json.endObject().toBytes())
     return 0
   }

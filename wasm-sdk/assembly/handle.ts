@@ -6,6 +6,8 @@ import { Request } from './request'
 import { Response } from './response'
 import { StreamAction } from './stream-action'
 import { StreamEvent } from './stream-event'
+import { ToolAction } from './tool-action'
+import { ToolCall } from './tool-call'
 
 export function handleRequest(handler: (request: Request) => Action): i32 {
   handler(new Request(new Input())).send()
@@ -27,6 +29,13 @@ export function handleError(handler: (request: Request, response: Response, erro
 export function handleStreamEvent(handler: (request: Request, event: StreamEvent) => StreamAction): i32 {
   const input = new Input()
   handler(new Request(input), new StreamEvent(input)).send()
+  return end()
+}
+
+/** Of the request only its id and its tenant are known. */
+export function handleToolCall(handler: (request: Request, call: ToolCall) => ToolAction): i32 {
+  const input = new Input()
+  handler(new Request(input), new ToolCall(input)).send()
   return end()
 }
 

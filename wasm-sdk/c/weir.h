@@ -126,6 +126,16 @@ static inline void weir_answer(weir_slice head, weir_slice body) {
   weir_output_set(weir_block(whole), whole.length);
 }
 
+/* In on_tool_call: the tool does not run, and the model reads the text in place of a result. */
+static inline void weir_reject_call(const char *text) {
+  weir_answer(weir_text("{\"action\":\"reject\"}"), weir_text(text));
+}
+
+/* In on_tool_call: the tool runs with these arguments, a JSON object. */
+static inline void weir_replace_arguments(weir_slice json) {
+  weir_answer(weir_text("{\"action\":\"modify\",\"replaces_body\":true}"), json);
+}
+
 /* What `describe` answers: JSON without a frame. */
 static inline void weir_describe(const char *json) {
   weir_slice text = weir_text(json);

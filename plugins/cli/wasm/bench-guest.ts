@@ -91,6 +91,7 @@ async function toLoaded(
     placement: 'pool',
     kvOwner: NAME,
     config,
+    settings: null,
     usesWasi: WebAssembly.Module.imports(built.module).some((one) => one.module === WASI_NAMESPACE),
     match: {},
     seesRefused: false,

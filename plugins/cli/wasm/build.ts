@@ -1,6 +1,7 @@
 /** `weir wasm build`: compiles a project and says what came out, or what the compiler did not like and where. */
 import { relative } from 'node:path'
-import { type BuildResult, type BuiltModule, buildModule, type FailedBuild } from '../../../wasm-sdk/build.ts'
+import { buildModule } from '../../../wasm-sdk/build.ts'
+import type { BuildResult, BuiltModule, FailedBuild } from '../../../wasm-sdk/build-result.ts'
 import { inspectModule } from '../../../wasm-sdk/inspect.ts'
 import { CliError } from '../cli-error.ts'
 import { readModuleBytes } from './arguments.ts'

@@ -1,7 +1,8 @@
 /** `weir wasm check`: what a module is, what it asks for, and whether the gateway takes it. */
 import { resolve } from 'node:path'
 import type { ModuleDescription } from '../../../wasm-sdk/abi.ts'
-import { type ConformanceReport, checkModule, type Finding } from '../../../wasm-sdk/conformance.ts'
+import { type ConformanceReport, checkModule } from '../../../wasm-sdk/conformance.ts'
+import type { Finding } from '../../../wasm-sdk/conformance-finding.ts'
 import type { ModuleReport } from '../../../wasm-sdk/inspect.ts'
 import { ModuleRunner } from '../../../wasm-sdk/runner.ts'
 import type { WasmConfig } from '../../wasm/config.ts'

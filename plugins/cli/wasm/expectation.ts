@@ -53,7 +53,7 @@ function actionMembers({
   body,
 }: Observed): Member[] {
   if (action === 'continue') return []
-  if (action === 'reject') return ['status', 'headers', 'body']
+  if (action === 'reject') return status === null ? ['body'] : ['status', 'headers', 'body']
   const isThere: readonly [Member, boolean][] = [
     ['status', status !== null],
     ['headers_set', headers_set.length > 0],

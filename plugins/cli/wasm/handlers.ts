@@ -2,7 +2,7 @@
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
-import type { Language } from '../../../wasm-sdk/build.ts'
+import type { Language } from '../../../wasm-sdk/build-result.ts'
 import { sdkFolder } from '../../../wasm-sdk/sdk-folder.ts'
 
 interface Form {

@@ -1,6 +1,6 @@
 /** `weir wasm new`: makes a project and says what to do next. */
 import { relative } from 'node:path'
-import type { Language } from '../../../wasm-sdk/build.ts'
+import type { Language } from '../../../wasm-sdk/build-result.ts'
 import { newProject } from '../../../wasm-sdk/new-project.ts'
 import { CliError } from '../cli-error.ts'
 import { readAttachPoints } from './arguments.ts'

@@ -85,11 +85,15 @@ const EFFECTS: Readonly<Record<'open' | 'closed', (on: AttachPoint) => string>> 
   open: (on) =>
     on === 'OnStreamEvent'
       ? 'the gateway lets the event pass as it came'
-      : 'the gateway goes on without the module',
+      : on === 'OnToolCall'
+        ? 'the tool runs as the model asked'
+        : 'the gateway goes on without the module',
   closed: (on) =>
     on === 'OnStreamEvent'
       ? 'the gateway ends the stream with an error event'
-      : 'the gateway answers 500 wasm_module_failed',
+      : on === 'OnToolCall'
+        ? 'the tool does not run, and the model is told so'
+        : 'the gateway answers 500 wasm_module_failed',
 }
 
 function renderTimes({ calls }: TestReport): string {

@@ -63,6 +63,8 @@ export class BodyRewriter {
     this.#frameBytes = traits.isRecursive ? FRAME_BYTES + LOCAL_BYTES * this.#firstExtra : 0
     this.#hasLocalFuel = traits.hasLoop && !traits.catches
     this.#countsStack = traits.isRecursive || traits.catches
+    // Where calls without fuel end: out of the way of those that have some.
+    if (this.#hasLocalFuel) out.all([OP.block, EMPTY_BLOCK])
     this.#enter()
     const isWrapped = this.#hasLocalFuel || this.#countsStack
     if (isWrapped) {
@@ -73,6 +75,11 @@ export class BodyRewriter {
     if (isWrapped) {
       // The body's own end has closed the wrapping block, to which every branch out of the function leads.
       this.#leave()
+      if (this.#hasLocalFuel) {
+        out.all([OP.return, OP.end])
+        this.#writeFuelBack()
+        out.byte(OP.unreachable)
+      }
       out.byte(OP.end)
     }
     const declared = new Assembler()
@@ -96,7 +103,7 @@ export class BodyRewriter {
         this.#charge()
         blocks.push({ region: this.#region, isReachable })
         this.#copy()
-        if (op === OP.loop) this.#openLoop()
+        if (op === OP.loop) this.#openLoop(blocks.length)
         else if (op === OP.if) this.#openArm()
       } else if (op === OP.end || op === OP.delegate) {
         const block = blocks.pop()
@@ -129,7 +136,7 @@ export class BodyRewriter {
     const { fuel, stack } = this.#plan.global
     if (this.#hasLocalFuel) {
       out.globalGet(fuel)
-      this.#region = this.#takeFuel()
+      this.#region = this.#takeFuel(0)
     } else {
       this.#region = this.#takeGlobalFuel()
       this.#trapWhenEmpty()
@@ -159,11 +166,13 @@ export class BodyRewriter {
     out.globalSet(stack)
   }
 
-  #openLoop(): void {
+  /** @param depth blocks that are open, this one too */
+  #openLoop(depth: number): void {
     this.#restoreStack()
     if (this.#hasLocalFuel) {
       this.#out.localGet(this.#local('fuel', VALUE.i64))
-      this.#region = this.#takeFuel()
+      // Around them stand the block of the body and the one of those that have none.
+      this.#region = this.#takeFuel(depth + 1)
     } else {
       this.#region = this.#takeGlobalFuel()
       this.#trapWhenEmpty()
@@ -211,8 +220,8 @@ export class BodyRewriter {
     if (region.place >= 0) this.#out.fill(region.place, region.cost)
   }
 
-  /** With the fuel on the stack: takes, keeps and checks it. */
-  #takeFuel(): Region {
+  /** With the fuel on the stack: takes, keeps and checks it. @param label of the block that calls without fuel leave */
+  #takeFuel(label: number): Region {
     const out = this.#out
     const fuel = this.#local('fuel', VALUE.i64)
     out.byte(0x42)
@@ -221,7 +230,8 @@ export class BodyRewriter {
     out.localTee(fuel)
     out.i64(0)
     out.byte(I.i64LtS)
-    out.trapIf(() => this.#writeFuelBack())
+    out.byte(OP.brIf)
+    out.u32(label)
     return { place, cost: 0 }
   }
 

@@ -8,12 +8,13 @@ pub struct Description {
     needs: Map<String, Value>,
     instance: &'static str,
     on_failure: &'static str,
+    settings: Map<String, Value>,
 }
 
 impl Description {
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
-        Self { needs: Map::new(), instance: "fresh", on_failure: "open" }
+        Self { needs: Map::new(), instance: "fresh", on_failure: "open", settings: Map::new() }
     }
 
     pub fn needs_request_body(mut self) -> Self {
@@ -57,10 +58,25 @@ impl Description {
         self
     }
 
+    /// A setting of the module, of the type text, integer, number, boolean or list (parts between commas): from then on
+    /// registration refuses settings that it does not name, and values that do not fit.
+    pub fn setting(self, name: &str, kind: &str, is_required: bool) -> Self {
+        self.setting_as(name, json!({ "type": kind, "required": is_required }))
+    }
+
+    /// Likewise, with every member that ABI.md names.
+    pub fn setting_as(mut self, name: &str, setting: Value) -> Self {
+        self.settings.insert(name.into(), setting);
+        self
+    }
+
     #[doc(hidden)]
     pub fn send(self) -> i32 {
-        let Self { needs, instance, on_failure } = self;
-        let description = json!({ "abi": crate::ABI_VERSION, "needs": needs, "instance": instance, "on_failure": on_failure });
+        let Self { needs, instance, on_failure, settings } = self;
+        let mut description = json!({ "abi": crate::ABI_VERSION, "needs": needs, "instance": instance, "on_failure": on_failure });
+        if !settings.is_empty() {
+            description["settings"] = settings.into();
+        }
         output_bytes(description.to_string().as_bytes());
         0
     }

@@ -2,7 +2,7 @@
 
 use crate::host::{fail, log};
 use crate::input::Input;
-use crate::{Action, Error, ErrorInfo, Request, Response, Result, StreamAction, StreamEvent};
+use crate::{Action, Error, ErrorInfo, Request, Response, Result, StreamAction, StreamEvent, ToolAction, ToolCall};
 
 /// Writes the export `on_request`; the handler is `fn(&Request) -> Result<Action>`.
 #[macro_export]
@@ -44,6 +44,17 @@ macro_rules! on_stream_event {
         #[no_mangle]
         pub extern "C" fn on_stream_event() -> i32 {
             $crate::run_stream_event($handler)
+        }
+    };
+}
+
+/// Writes the export `on_tool_call`; the handler is `fn(&Request, &ToolCall) -> Result<ToolAction>`.
+#[macro_export]
+macro_rules! on_tool_call {
+    ($handler:expr) => {
+        #[no_mangle]
+        pub extern "C" fn on_tool_call() -> i32 {
+            $crate::run_tool_call($handler)
         }
     };
 }
@@ -93,6 +104,15 @@ pub fn run_stream_event(handler: impl Fn(&Request, &StreamEvent) -> Result<Strea
         let event =
             StreamEvent { head: present(head.event)?, response: head.response, state: head.state, body };
         handler(&request, &event)?.send()
+    })
+}
+
+#[doc(hidden)]
+pub fn run_tool_call(handler: impl Fn(&Request, &ToolCall) -> Result<ToolAction>) -> i32 {
+    run(|| {
+        let (head, body) = Input::read()?;
+        let request = Request { head: head.request, body: None, now_ms: head.now_ms };
+        handler(&request, &ToolCall { head: present(head.tool)?, body })?.send()
     })
 }
 

@@ -14,6 +14,7 @@ pub(crate) struct Head {
     pub response: Option<ResponseHead>,
     pub error: Option<ErrorInfo>,
     pub event: Option<EventHead>,
+    pub tool: Option<ToolHead>,
     #[serde(default)]
     pub state: String,
 }
@@ -44,6 +45,15 @@ pub(crate) struct EventHead {
     pub index: u64,
     pub name: Option<String>,
     pub is_end: bool,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ToolHead {
+    pub kind: String,
+    pub name: String,
+    pub label: Option<String>,
+    pub server: String,
+    pub model: Option<String>,
 }
 
 /// What went wrong, in the error phase.

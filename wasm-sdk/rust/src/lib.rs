@@ -22,16 +22,18 @@ mod headers;
 mod host;
 mod input;
 mod stream;
+mod tool;
 
 pub use action::Action;
 pub use description::Description;
-pub use exports::{run_error, run_request, run_response, run_stream_event};
+pub use exports::{run_error, run_request, run_response, run_stream_event, run_tool_call};
 pub use extism_pdk::Error;
 pub use headers::Headers;
 pub use host::{config, crypto, kv, log, metric, now_ms};
 pub use input::{ErrorInfo, Request, Response};
 pub use serde_json;
 pub use stream::{StreamAction, StreamEvent};
+pub use tool::{ToolAction, ToolCall};
 
 /// Version of the interface that this crate speaks.
 pub const ABI_VERSION: u32 = 1;

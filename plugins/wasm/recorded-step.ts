@@ -1,0 +1,84 @@
+/**
+ * Makes a step of a case of what modules were shown: without credentials, without values of the query, without the
+ * address of the caller, and without bodies unless they are asked for.
+ */
+import { CREDENTIAL_HEADERS, type HeaderPair } from '../../wasm-sdk/abi.ts'
+import type { PhaseMessage } from './phase-message.ts'
+
+/** A step of a case that says nothing yet of what is to come of it. */
+export interface RecordedStep {
+  readonly on: PhaseMessage['point']
+  readonly request: unknown
+  readonly response?: unknown
+  readonly error?: unknown
+  readonly tool?: unknown
+}
+
+const REDACTED = '[redacted]'
+/** An address of the range that is kept for documents. */
+const SOME_ADDRESS = '192.0.2.1'
+const SECRET_NAME = /auth|cookie|credential|key|pass|secret|session|signature|token/
+/** Longer ones are left out. */
+const MAX_BODY_BYTES = 65_536
+
+export function recordedStep(message: PhaseMessage, withBodies: boolean): RecordedStep {
+  const { point, input, requestHeaders, responseHeaders, body } = message
+  const { id, method, path, query, route, tenant } = input.request
+  const text = withBodies ? textOf(body) : undefined
+  const request = {
+    id,
+    tenant,
+    ...(point !== 'OnToolCall' && {
+      method,
+      path,
+      query: withoutValues(query),
+      route,
+      client_ip: SOME_ADDRESS,
+      ...(requestHeaders !== null && { headers: redacted(requestHeaders) }),
+      ...(point === 'OnRequest' && { body: text }),
+    }),
+  }
+  if (point === 'OnToolCall') return { on: point, request, tool: { ...input.tool, arguments: text } }
+  if (input.response === undefined) return { on: point, request }
+  const response = {
+    ...input.response,
+    ...(responseHeaders !== null && { headers: redacted(responseHeaders) }),
+    body: text,
+  }
+  return { on: point, request, response, ...(input.error !== undefined && { error: input.error }) }
+}
+
+/** JSON as it is, so that people can read it; other text as text; undefined for what is none. */
+function textOf(body: Uint8Array | null): unknown {
+  if (body === null || body.length === 0 || body.length > MAX_BODY_BYTES) return undefined
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(body)
+  } catch {
+    return undefined
+  }
+  try {
+    const value: unknown = JSON.parse(text)
+    // What would not be written as it came, such as large numbers, stays text.
+    return JSON.stringify(value) === text ? value : text
+  } catch {
+    return text
+  }
+}
+
+function redacted(headers: readonly string[]): HeaderPair[] {
+  const pairs: HeaderPair[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    const isSecret = CREDENTIAL_HEADERS.includes(headers[i]) || SECRET_NAME.test(headers[i])
+    pairs.push([headers[i], isSecret ? REDACTED : headers[i + 1]])
+  }
+  return pairs
+}
+
+function withoutValues(query: string): string {
+  if (query === '') return ''
+  return query
+    .split('&', 64)
+    .map((part) => (part.includes('=') ? `${part.slice(0, part.indexOf('='))}=${REDACTED}` : part))
+    .join('&')
+}

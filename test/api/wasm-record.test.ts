@@ -1,0 +1,70 @@
+/** Live exchanges as cases: what modules were shown, without what nobody else may see. */
+import { expect, test } from 'vitest'
+import { readCase } from '../../wasm-sdk/module-case.ts'
+import { openWasmFleet } from './wasm-fleet.ts'
+
+type Steps = { steps: Record<string, Record<string, unknown>>[] }
+
+test('recording is off unless the operator allows it', async () => {
+  const fleet = await openWasmFleet()
+  const reply = await fleet.post('/wasm/record', { count: 1 })
+  expect([reply.status, await reply.text()]).toEqual([400, 'recording is off: plugins.wasm.allowRecording'])
+})
+
+test('requests and answers become steps; credentials, addresses and values of the query do not', async () => {
+  const fleet = await openWasmFleet({ allowRecording: true, timeoutMs: 10_000 })
+  await fleet.attach(
+    'all',
+    ['OnRequest', 'OnResponse'],
+    {},
+    {
+      needs: { headers: true, credentials: true, request_body: true, response_body: true },
+    },
+  )
+  const body = { model: 'test-model', messages: [{ role: 'user', content: 'größe' }] }
+  const headers = { authorization: 'Bearer very-secret', 'x-my-token': 'very-secret', 'x-team': 'red' }
+  const record = async (more: object) => {
+    const recording = fleet.post('/wasm/record', { count: 2, seconds: 20, ...more })
+    let isOver = false
+    void recording.finally(() => {
+      isOver = true
+    })
+    while (!isOver) await (await fleet.post('/v1/chat/completions?code=very-secret', body, headers)).text()
+    const reply = await recording
+    expect(reply.status).toBe(200)
+    return (await reply.json()) as Steps
+  }
+  const plain = await record({})
+  expect(plain.steps).toHaveLength(2)
+  const first = plain.steps.find(({ on }) => (on as unknown) === 'OnRequest')
+  expect(first?.request).toMatchObject({
+    method: 'POST',
+    path: '/v1/chat/completions',
+    query: 'code=[redacted]',
+    client_ip: '192.0.2.1',
+  })
+  expect(first?.request.headers).toEqual(
+    expect.arrayContaining([
+      ['authorization', '[redacted]'],
+      ['x-my-token', '[redacted]'],
+      ['x-team', 'red'],
+    ]),
+  )
+  expect(JSON.stringify(plain)).not.toMatch(/very-secret|größe/)
+  const withBodies = await record({ bodies: true })
+  expect(JSON.stringify(withBodies)).not.toContain('very-secret')
+  const bodies = withBodies.steps.map(({ request, response }) => (response ?? request).body)
+  expect(bodies.every((one) => typeof one === 'object')).toBe(true)
+  const steps = withBodies.steps.map((step) => ({ ...step, expect: {} }))
+  expect(readCase(JSON.stringify({ title: 'live', steps })).steps).toHaveLength(2)
+})
+
+test('a second recording has to wait, and a bad order is refused', async () => {
+  const fleet = await openWasmFleet({ allowRecording: true, timeoutMs: 10_000 })
+  const first = fleet.post('/wasm/record', { seconds: 2 })
+  await expect
+    .poll(async () => (await fleet.post('/wasm/record', { seconds: 1 })).status, { interval: 100 })
+    .toBe(400)
+  expect(await (await first).json()).toEqual({ steps: [] })
+  expect((await fleet.post('/wasm/record', { count: 1_000 })).status).toBe(400)
+})

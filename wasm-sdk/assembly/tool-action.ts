@@ -1,0 +1,35 @@
+/** What a handler of tool calls answers with: let it run, let it run with other arguments, or refuse it. */
+import { JsonWriter } from './json-writer'
+import { toUtf8 } from './memory'
+import { output } from './output'
+
+export class ToolAction {
+  private constructor(
+    private readonly action: string,
+    private readonly body: Uint8Array | null,
+  ) {}
+
+  /** The tool runs as the model asked. */
+  static pass(): ToolAction {
+    return new ToolAction('continue', null)
+  }
+
+  /** The tool does not run; the model reads the text in place of a result. */
+  static reject(text: string): ToolAction {
+    return new ToolAction('reject', toUtf8(text))
+  }
+
+  /** The tool runs with these arguments, a JSON object; the client is shown what the model wrote. */
+  static withArguments(json: string): ToolAction {
+    return new ToolAction('modify', toUtf8(json))
+  }
+
+  /** Hands the action to the host. */
+  send(): void {
+    if (this.action == 'continue') return
+    const head = new JsonWriter().beginObject()
+    head.key('action').text(this.action)
+    if (this.action == 'modify') head.key('replaces_body').bool(true)
+    output(head.endObject(), this.body)
+  }
+}

@@ -1,0 +1,49 @@
+/** The call of a tool that the gateway is about to run. */
+import { Input } from './input'
+import { Json } from './json'
+import { fromUtf8 } from './memory'
+
+export class ToolCall {
+  private section: Json
+
+  constructor(private input: Input) {
+    this.section = input.section('tool')
+  }
+
+  /** As its server knows it; the type of a built-in tool. */
+  get name(): string {
+    return this.section.find('name').text()
+  }
+
+  /** Whether the model asks for a tool of a kind that the operator has mapped onto a server. */
+  get isBuiltIn(): bool {
+    return this.section.find('kind').text() == 'built_in'
+  }
+
+  /** Of the server in the request; null for built-in tools. */
+  get label(): string | null {
+    const label = this.section.find('label')
+    return label.isString ? label.text() : null
+  }
+
+  /** Address of the server, or its label again where it stands in the configuration. */
+  get server(): string {
+    return this.section.find('server').text()
+  }
+
+  /** Null where the request names none. */
+  get model(): string | null {
+    const model = this.section.find('model')
+    return model.isString ? model.text() : null
+  }
+
+  /** The arguments, a JSON object, as text. */
+  text(): string {
+    return fromUtf8(this.input.body)
+  }
+
+  /** The arguments; null when they are no JSON, which the gateway never gives. */
+  json(): Json | null {
+    return Json.parse(this.input.body)
+  }
+}

@@ -1,0 +1,81 @@
+//! The call of a tool that the gateway is about to run, and what becomes of it.
+
+use crate::host::output_frame;
+use crate::input::{Body, ToolHead};
+use crate::Result;
+use serde::Serialize;
+
+pub struct ToolCall {
+    pub(crate) head: ToolHead,
+    pub(crate) body: Body,
+}
+
+impl ToolCall {
+    /// As its server knows it; the type of a built-in tool.
+    pub fn name(&self) -> &str {
+        &self.head.name
+    }
+
+    /// Whether the model asks for a tool of a kind that the operator has mapped onto a server.
+    pub fn is_built_in(&self) -> bool {
+        self.head.kind == "built_in"
+    }
+
+    /// Of the server in the request; none for built-in tools.
+    pub fn label(&self) -> Option<&str> {
+        self.head.label.as_deref()
+    }
+
+    /// Address of the server, or its label again where it stands in the configuration.
+    pub fn server(&self) -> &str {
+        &self.head.server
+    }
+
+    /// None where the request names none.
+    pub fn model(&self) -> Option<&str> {
+        self.head.model.as_deref()
+    }
+
+    /// The arguments, a JSON object, as text.
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.body.bytes())
+    }
+
+    /// The arguments.
+    pub fn arguments(&self) -> Result<serde_json::Value> {
+        Ok(serde_json::from_slice(self.body.bytes())?)
+    }
+}
+
+#[derive(Serialize)]
+pub struct ToolAction {
+    action: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    replaces_body: bool,
+    #[serde(skip)]
+    body: Vec<u8>,
+}
+
+impl ToolAction {
+    /// The tool runs as the model asked.
+    pub fn pass() -> Self {
+        Self { action: "continue", replaces_body: false, body: Vec::new() }
+    }
+
+    /// The tool does not run; the model reads the text in place of a result.
+    pub fn reject(text: impl Into<String>) -> Self {
+        Self { action: "reject", replaces_body: false, body: text.into().into_bytes() }
+    }
+
+    /// The tool runs with these arguments, a JSON object; the client is shown what the model wrote.
+    pub fn with_arguments(arguments: &serde_json::Value) -> Self {
+        Self { action: "modify", replaces_body: true, body: arguments.to_string().into_bytes() }
+    }
+
+    pub(crate) fn send(&self) -> Result<()> {
+        if self.action == "continue" {
+            return Ok(());
+        }
+        output_frame(self, &self.body)
+    }
+}

@@ -1,0 +1,9 @@
+/** Calls of tools: one with the name of the setting `forbidden` does not run. */
+import { config, handleToolCall, ToolAction } from 'weir/wasm-sdk/assembly'
+
+export function on_tool_call(): i32 {
+  return handleToolCall((request, call) => {
+    if (call.name != config.text('forbidden', 'delete')) return ToolAction.pass()
+    return ToolAction.reject(`the tool ${call.name} may not be used here`)
+  })
+}
