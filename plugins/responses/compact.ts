@@ -1,16 +1,14 @@
 /** POST /v1/responses/compact: a conversation as what the user said and a sealed summary of it. @source responses facts 1.11 */
-import { type ChatMessage, type GenerationRequest, Generations, type HistoryItem } from '#contracts'
+import { Generations, type HistoryItem } from '#contracts'
 import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { responsesErrors } from './errors.ts'
 import { newId, newItemId } from './item-ids.ts'
+import { toTask } from './prompt/summary-task.ts'
 import { isObject } from './read/fields.ts'
-import { failures } from './routes.ts'
+import { failures } from './route-failures.ts'
 import { makePlan } from './run/plan.ts'
 import { toWireUsage } from './run/reply-object.ts'
 import { nowSec, readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
-
-const TASK =
-  'Summarise the conversation above for somebody who has to go on with it: facts, decisions, names, open tasks, and results of tools. Write the summary only.'
 
 export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
   return {
@@ -84,19 +82,4 @@ async function compact(parts: ServeParts, ctx: RequestContext): Promise<void> {
 
 function isFromUser({ type, role }: HistoryItem): boolean {
   return type === 'message' && role === 'user'
-}
-
-/** The conversation with the wish for a summary behind it, and nothing of what the answer was to be like. */
-export function toTask(generation: GenerationRequest, messages: readonly ChatMessage[]): GenerationRequest {
-  return {
-    ...generation,
-    prompt: { kind: 'chat', messages: [...messages, { role: 'user', content: TASK }] },
-    tools: [],
-    toolChoice: null,
-    constraint: null,
-    topLogprobs: null,
-    reasoning: null,
-    // Other words for a prompt that has changed.
-    native: undefined,
-  }
 }

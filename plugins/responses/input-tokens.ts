@@ -3,7 +3,7 @@ import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } fro
 import { responsesErrors } from './errors.ts'
 import { countTokens } from './prompt/prompt-tokens.ts'
 import { isObject } from './read/fields.ts'
-import { failures } from './routes.ts'
+import { failures } from './route-failures.ts'
 import { makePlan } from './run/plan.ts'
 import { readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
 import { CreateBody } from './wire.ts'

@@ -14,13 +14,11 @@ export interface EngineRequest {
   }
 }
 
-export interface GrpcMessagesOptions extends GrpcFleetOptions {
+interface GrpcMessagesOptions extends GrpcFleetOptions {
   readonly messages?: Record<string, unknown>
   /** How output is read; default calls as Qwen writes them and `<think>` tags. */
   readonly parsers?: Record<string, unknown>
 }
-
-export type GrpcMessages = Awaited<ReturnType<typeof openGrpcMessages>>
 
 export async function openGrpcMessages({ messages, parsers, ...options }: GrpcMessagesOptions = {}) {
   const fleet = await openGrpcFleet({

@@ -1,7 +1,6 @@
 /** Summaries that stand for what came before them. @source responses facts 1.11, 2.3 (compaction) */
 import type { HistoryItem } from '#contracts'
-import type { SealedText } from './sealed-text.ts'
-import type { Unsealer } from './to-messages.ts'
+import type { SealedText, Unsealer } from './sealed-text.ts'
 
 /** Of a stored item the text is kept beside what was sealed for the client. @throws invalid_encrypted_content (400) */
 export function summaryOf(item: HistoryItem, unsealer: Unsealer): SealedText {

@@ -13,6 +13,11 @@ export interface SealedText {
   readonly covers?: string
 }
 
+/** Opens what was sealed for the tenant. @throws invalid_encrypted_content (400) */
+export interface Unsealer {
+  open(sealed: string): SealedText
+}
+
 const VERSION = 1
 const IV_BYTES = 12
 const TAG_BYTES = 16

@@ -6,18 +6,13 @@ import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#contrac
 import { responsesErrors } from '../errors.ts'
 import { AssistantTurn } from './assistant-turn.ts'
 import { summaryOf } from './compacted.ts'
-import type { SealedText } from './sealed-text.ts'
+import type { SealedText, Unsealer } from './sealed-text.ts'
 import { textOf, toChatContent } from './to-chat-content.ts'
 
 export interface PromptMessages {
   readonly messages: readonly ChatMessage[]
   /** Calls in the history that the gateway ran, by id. */
   readonly origins: ReadonlyMap<string, CallOrigin>
-}
-
-/** Opens what was sealed for the tenant. @throws invalid_encrypted_content (400) */
-export interface Unsealer {
-  open(sealed: string): SealedText
 }
 
 /** @throws missing_tool_output, orphan_tool_output, invalid_encrypted_content (400) */

@@ -5,7 +5,7 @@
 import type { HistoryItem } from '#contracts'
 import type { Json } from '../read/fields.ts'
 import { summaryOf } from './compacted.ts'
-import type { Unsealer } from './to-messages.ts'
+import type { Unsealer } from './sealed-text.ts'
 
 const BUILT_IN = new Map([
   ['web_search_call', 'web_search'],

@@ -10,11 +10,11 @@ import {
   type HistoryItem,
 } from '#contracts'
 import { GatewayError, type RequestContext } from '#kernel'
-import { toTask } from '../compact.ts'
 import { responsesErrors } from '../errors.ts'
 import { newItemId } from '../item-ids.ts'
 import { withoutCovered } from '../prompt/compacted.ts'
 import { countTokens, estimateTokens, messageTokens } from '../prompt/prompt-tokens.ts'
+import { toTask } from '../prompt/summary-task.ts'
 import { toMessages } from '../prompt/to-messages.ts'
 import { sumOf } from './behind-compaction.ts'
 import { type Plan, toTurn, unsealerOf, workersOf } from './plan.ts'
