@@ -130,3 +130,21 @@ test('a call that waits is not made any more once its module is suspended, or it
   expect(await Promise.all(waiting.slice(0, 2))).toEqual([{ kind: 'suspended' }, { kind: 'gone' }])
   expect(pool.tasks[0].items).toHaveLength(1)
 })
+
+test('a client that leaves gives up the place of its call that still waits', async () => {
+  const { pool, batcher } = open(1, 2)
+  const [a] = [module('a')]
+  const [gone, staying] = [false, false].map((isDone) => ({ isDone, noteModule: () => {} }))
+  void batcher.run(work(a))
+  await turn()
+  const left = batcher.run({ ...work(a), origin: gone })
+  const stays = batcher.run({ ...work(a), origin: staying })
+  gone.isDone = true
+  const next = batcher.run(work(a))
+  expect(await left).toEqual({ kind: 'gone' })
+  expect(await batcher.run(work(a))).toEqual({ kind: 'refused' })
+  pool.answer()
+  await turn()
+  pool.answer()
+  expect([(await stays).kind, (await next).kind]).toEqual(['results', 'results'])
+})

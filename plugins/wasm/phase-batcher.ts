@@ -68,6 +68,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
 
   /** Never rejects. */
   run(work: PhaseWork): Promise<PhaseWorkEnd> {
+    if (this.#open >= this.#maxOpen) this.#dropGone()
     if (this.#open >= this.#maxOpen) return Promise.resolve({ kind: 'refused' })
     this.#open++
     return new Promise<PhaseWorkEnd>((settle) => {
@@ -79,6 +80,16 @@ export class PhaseBatcher extends Batcher<Waiting> {
       this.waiting.push({ work, dueAtMs: performance.now() + work.modules[0].timeoutMs + graceMs, resolve })
       this.schedule()
     })
+  }
+
+  /** Clients that have left hold no places that others want. */
+  #dropGone(): void {
+    const staying: Waiting[] = []
+    for (const waiting of this.waiting) {
+      if (waiting.work.origin?.isDone === true) waiting.resolve({ kind: 'gone' })
+      else staying.push(waiting)
+    }
+    this.waiting = staying
   }
 
   /** The longest waiting first; those whose time is over are told so. */

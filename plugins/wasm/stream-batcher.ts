@@ -11,6 +11,7 @@ import {
   type StreamReport,
 } from './guest-task.ts'
 import type { InlineGuests } from './inline-guests.ts'
+import type { PhaseOrigin } from './phase-message.ts'
 
 /** Streams whose events go together at most: a longer batch would let each wait for all. */
 const MAX_BATCH = 64
@@ -27,6 +28,7 @@ export interface StreamWork {
   readonly firstIndex: number
   readonly events: readonly StreamEvent[]
   readonly isEnd: boolean
+  readonly origin: Pick<PhaseOrigin, 'isDone'>
 }
 
 interface Waiting {
@@ -93,8 +95,13 @@ export class StreamBatcher extends Batcher<Waiting> {
     }
   }
 
+  /** Nobody is called for a client that has left. */
   protected override takeBatch(fairShare: number): Waiting[] {
-    return this.waiting.splice(0, Math.min(MAX_BATCH, fairShare))
+    const taken = this.waiting.splice(0, Math.min(MAX_BATCH, fairShare))
+    return taken.filter(({ work, resolve }) => {
+      if (work.origin.isDone) resolve(untouched(work))
+      return !work.origin.isDone
+    })
   }
 
   protected override async send(batch: readonly Waiting[]): Promise<void> {

@@ -15,6 +15,7 @@ export class StreamSession {
   readonly #prefixes: readonly string[]
   readonly #tenant: string | null
   readonly #requestId: string
+  readonly #origin: RequestContext
   #states: string[]
   #nextIndex = 0
   /** The modules have had their last word. */
@@ -30,6 +31,7 @@ export class StreamSession {
     responseHeaders: readonly string[],
   ) {
     this.#batcher = batcher
+    this.#origin = ctx
     this.#modules = modules
     for (const { name } of modules) ctx.noteModule(name)
     this.#states = modules.map(() => '')
@@ -81,6 +83,7 @@ export class StreamSession {
       firstIndex: this.#nextIndex,
       events: shown.flatMap(({ event }) => event ?? []),
       isEnd,
+      origin: this.#origin,
     }
     this.#nextIndex += shown.length
     const finish = (given: StreamItemResult['out'] | null): Buffer => {
