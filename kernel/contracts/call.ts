@@ -3,6 +3,7 @@
  * client: its context may be one that was made for work without one (`host.detached`).
  */
 import type { RelayContext } from './reply-sink.ts'
+import type { TokenCounts } from './request.ts'
 import type { HeaderList, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 
@@ -58,6 +59,8 @@ export interface OpenCall {
   abort(): void
   /** The answer is all there as far as the caller can tell: it counts as whole, and nothing more is heard. */
   finish(): void
+  /** What the answer has cost, as far as its reader knows; before `finish`. For metrics, traces and the access line. */
+  used(tokens: TokenCounts): void
   /** The answer is of no use: counts as failed, and is told by `onFailed`. */
   fail(error: unknown): void
   /**

@@ -1,6 +1,6 @@
 /** Where an answer is written: the upper layer that `upstream` calls through this contract. Implemented by `http/context.ts`. */
 import type { RouteHooks } from './hook.ts'
-import type { RequestContext } from './request.ts'
+import type { RequestContext, TokenCounts } from './request.ts'
 import type { HeaderList } from './transport.ts'
 
 /** Who writes the reply that is under way. */
@@ -35,8 +35,8 @@ export interface RelayContext extends RequestContext, ReplySink {
   forgetBody(): void
   /** URL of the worker that was chosen last, for the access line; never shown to clients. */
   workerUrl: string | null
-  /** Canonical, of the call that was made last, for the access line. */
   model: string | null
+  tokens: TokenCounts | null
   /** Attempts at workers, over all calls. */
   attempts: number
   /** Generations begun for it so far. */

@@ -26,6 +26,12 @@ export interface RoutingPeek {
   readonly modelEnd: number
 }
 
+/** Tokens of generations that were read here; an answer that passes through as bytes is not looked into. */
+export interface TokenCounts {
+  readonly input: number
+  readonly output: number
+}
+
 /** Writes one event stream to the client. */
 export interface SseWriter {
   /** One event, framing and all, such as `data: {}\n\n`. @returns false when the client is slow: wait for drain */
@@ -56,6 +62,11 @@ export interface RequestContext extends RequestFacts {
   readonly modules: readonly string[] | null
   /** Adds a name to `modules`. */
   noteModule(name: string): void
+
+  /** Canonical, of the call to a worker that was made last; null before the first. */
+  readonly model: string | null
+  /** Over all its generations so far; null while none has told. */
+  readonly tokens: TokenCounts | null
 
   /** Path parameter by name, percent-decoded; empty when the route has none of that name. */
   param(name: string): string

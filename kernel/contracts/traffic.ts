@@ -3,7 +3,7 @@
  * happens. All of it is on the hot path and must not throw.
  */
 import type { CandidateReport } from './hook.ts'
-import type { RequestContext } from './request.ts'
+import type { RequestContext, TokenCounts } from './request.ts'
 import { token } from './token.ts'
 import type { UpstreamFailure } from './transport.ts'
 import type { WorkerEntry, WorkerType } from './worker.ts'
@@ -28,6 +28,8 @@ export interface CallWatch {
   answered(status: number): void
   /** @param worker at which the attempt failed */
   failed(worker: WorkerEntry, failure: UpstreamFailure, status: number): void
+  /** What the answer has cost, before `done`; not told of answers that nobody here reads. */
+  used(tokens: TokenCounts): void
   /** @param status of the reply to the client; 0 when the client left first */
   done(ctx: RequestContext, status: number): void
 }

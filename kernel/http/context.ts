@@ -5,7 +5,7 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import type { Identity } from '../contracts/auth.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
-import type { RequestContext, RoutingPeek } from '../contracts/request.ts'
+import type { RequestContext, RoutingPeek, TokenCounts } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { Validator } from '../schema/validate.ts'
 import type { CompiledRoute } from './compiled-route.ts'
@@ -40,6 +40,7 @@ export class HttpContext extends HookedWriter implements RelayContext {
   /** Set by the relay, for the access line and metrics. */
   workerUrl: string | null = null
   model: string | null = null
+  tokens: TokenCounts | null = null
   attempts = 0
   generationCount = 0
   /** Plugin values by slot index; made when the first is set. */

@@ -6,7 +6,6 @@ import type { RequestContext } from '../contracts/request.ts'
 export interface CallFacts {
   /** URL of the worker that was chosen last; null when none was. */
   readonly workerUrl: string | null
-  readonly model: string | null
   readonly attempts: number
 }
 
@@ -36,6 +35,8 @@ export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, du
     client: ctx.clientAddress,
     model: ctx.model === null ? undefined : ctx.model.slice(0, MAX_MODEL),
     worker: ctx.workerUrl ?? undefined,
+    prompt_tokens: ctx.tokens?.input,
+    completion_tokens: ctx.tokens?.output,
     attempts: ctx.attempts > 1 ? ctx.attempts : undefined,
     error: ctx.errorCode ?? undefined,
     modules: ctx.modules ?? undefined,

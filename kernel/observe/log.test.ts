@@ -82,6 +82,7 @@ test('§6.4 a request has one line with what is known of it, and no query', () =
     bytesOut: 12,
     workerUrl: 'http://w',
     model: 'm',
+    tokens: { input: 7, output: 3 },
     attempts: 2,
   })
   writeAccessLine(createAccessLogger({ level: 'info', thread: 1, destination }), ctx, 7.0004)
@@ -101,6 +102,8 @@ test('§6.4 a request has one line with what is known of it, and no query', () =
     client: '10.0.0.9',
     model: 'm',
     worker: 'http://w',
+    prompt_tokens: 7,
+    completion_tokens: 3,
     attempts: 2,
     msg: 'request',
   })

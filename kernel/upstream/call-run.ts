@@ -6,6 +6,7 @@ import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
 import type { LegFault, PairHandler } from '../contracts/pair.ts'
+import type { TokenCounts } from '../contracts/request.ts'
 import type { CallWatch } from '../contracts/traffic.ts'
 import type {
   Exchange,
@@ -362,6 +363,13 @@ export class CallRun implements OpenCall, PairHandler {
     else attempt?.succeeded()
     this.#endAttempt(hasFailed ? 'failure' : 'success')
     this.#meter?.done(this.#call.ctx, status)
+  }
+
+  used({ input, output }: TokenCounts): void {
+    const { ctx } = this.#call
+    const before = ctx.tokens
+    ctx.tokens = { input: (before?.input ?? 0) + input, output: (before?.output ?? 0) + output }
+    this.#meter?.used({ input, output })
   }
 
   fail(error: unknown): void {

@@ -284,6 +284,8 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (this.#isOver) return
     this.#hasEmitted = true
     if (event.type === 'finished') {
+      const { usage } = event
+      if (usage !== null) this.#call?.used({ input: usage.inputTokens, output: usage.outputTokens })
       this.#hasFinished = true
       this.#isOver = true
     }

@@ -1,5 +1,5 @@
 /** Workers that are reached over gRPC, in token ids: sglang, vllm, trtllm, tokenspeed, mlx. */
-import { Embeddings, Generations, OutputParsers, Tokenizers } from '#contracts'
+import { Embeddings, Generations, OutputParsers, PairMetrics, Tokenizers } from '#contracts'
 import { definePlugin } from '#kernel'
 import { grpcConfig } from './config.ts'
 import { GrpcControl } from './control/grpc-control.ts'
@@ -35,7 +35,7 @@ export default definePlugin({
     host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, kvEvents, log: host.log }))
     const prompts = new PromptMaker(tokenizers, parsers, (model) => host.balance.workersOf(model))
     host.provide(Embeddings, new Embedder(prompts, { upstream: host.upstream, calls }))
-    host.pairs(new GrpcPairs(calls))
+    host.pairs(new GrpcPairs(calls, new PairMetrics(host.metrics)))
     host.use(Generations).addEngine(
       new GrpcEngine({
         prompts,

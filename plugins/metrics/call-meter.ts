@@ -1,5 +1,5 @@
 /** Counts one call: the worker's answer, time to first byte, the end. @hot */
-import type { CallWatch, RequestContext, UpstreamFailure, WorkerEntry } from '#kernel'
+import type { CallWatch, RequestContext, TokenCounts, UpstreamFailure, WorkerEntry } from '#kernel'
 import { type RoutedMetrics, type RouterKind, type RouterMetrics, routerErrorType } from './router-metrics.ts'
 import type { WorkerMetrics } from './worker-metrics.ts'
 
@@ -9,6 +9,9 @@ export class CallMeter implements CallWatch {
   readonly #kind: RouterKind
   readonly #routed: RoutedMetrics
   readonly #startedAtMs: number
+  /** Of the worker's head; 0 until it comes. */
+  #answeredAtMs = 0
+  #outputTokens = 0
 
   constructor(
     router: RouterMetrics,
@@ -27,6 +30,7 @@ export class CallMeter implements CallWatch {
 
   /** The worker's status line and headers have arrived. */
   answered(status: number): void {
+    this.#answeredAtMs = performance.now()
     this.#router.onUpstreamResponse(this.#kind, status, null)
   }
 
@@ -36,6 +40,11 @@ export class CallMeter implements CallWatch {
     this.#workers.onError(worker.workerType, worker.connectionMode, failure.kind)
   }
 
+  used({ input, output }: TokenCounts): void {
+    this.#outputTokens += output
+    this.#routed.onTokens(input, output)
+  }
+
   /** @param status of the reply to the client; 0 when the client left first */
   done(ctx: RequestContext, status: number): void {
     const nowMs = performance.now()
@@ -43,6 +52,9 @@ export class CallMeter implements CallWatch {
     if (status !== 0 && status < 400) {
       this.#routed.onFirstToken((firstByteAtMs - ctx.startedAtMs) / 1000)
       this.#routed.onGenerated((nowMs - firstByteAtMs) / 1000)
+      // A request may have several answers: the time of this one counts from its own beginning.
+      const beganAtMs = Math.max(ctx.firstByteAtMs, this.#answeredAtMs)
+      if (this.#outputTokens > 1) this.#routed.onPace((nowMs - beganAtMs) / 1000 / (this.#outputTokens - 1))
     }
     this.#routed.onDone((nowMs - this.#startedAtMs) / 1000, status >= 400 ? routerErrorType(status) : null)
   }

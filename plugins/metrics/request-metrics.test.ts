@@ -96,6 +96,21 @@ test('§6.2 routed requests count by kind, model, endpoint and streaming', () =>
   ])
 })
 
+test('§6.2 tokens count by direction, and the pace of streams', () => {
+  const metrics = new ThreadMetrics()
+  const router = new RouterMetrics(metrics, modelLabelLimit())
+  const routed = router.forRequest(routerKinds('grpc').regular, 'llama', 'chat', true)
+  routed.onTokens(7, 3)
+  routed.onTokens(1, 2)
+  routed.onPace(0.25)
+  router.forRequest(routerKinds('grpc').regular, 'llama', 'chat', false).onPace(9)
+  expect(values(metrics, 'weir_router_tokens_total')).toEqual([
+    'grpc,regular,llama,chat,input 8',
+    'grpc,regular,llama,chat,output 5',
+  ])
+  expect(count(metrics, 'weir_router_tpot_seconds')).toEqual(['grpc,regular,llama,chat 1 0.25'])
+})
+
 test('upstream replies count by status, failures by their code', () => {
   const metrics = new ThreadMetrics()
   const router = new RouterMetrics(metrics, modelLabelLimit())

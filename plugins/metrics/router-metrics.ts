@@ -68,6 +68,9 @@ export class RoutedMetrics {
   readonly #firstToken: HistogramHandle
   /** Null where answers are not streamed: their body is there at once. */
   readonly #generation: HistogramHandle | null
+  readonly #pace: HistogramHandle | null
+  readonly #inputTokens: CounterHandle
+  readonly #outputTokens: CounterHandle
   readonly #families: Families
   readonly #model: string
 
@@ -88,7 +91,11 @@ export class RoutedMetrics {
     )
     this.#duration = families.duration.labels(routerType, backendType, connectionMode, model, endpoint)
     this.#firstToken = families.firstToken.labels(routerType, backendType, model, endpoint)
-    this.#generation = streaming ? families.generation.labels(routerType, backendType, model, endpoint) : null
+    const answer = [routerType, backendType, model, endpoint]
+    this.#generation = streaming ? families.generation.labels(...answer) : null
+    this.#pace = streaming ? families.pace.labels(...answer) : null
+    this.#inputTokens = families.tokens.labels(...answer, 'input')
+    this.#outputTokens = families.tokens.labels(...answer, 'output')
   }
 
   /** A request that no worker was chosen for. It has no duration: quick refusals would make answers look quick. */
@@ -110,6 +117,16 @@ export class RoutedMetrics {
   /** @param seconds from the first to the last body byte of the answer; counts where it was streamed */
   onGenerated(seconds: number): void {
     this.#generation?.observe(seconds)
+  }
+
+  /** @param secondsPerToken after the first; counts where the answer was streamed */
+  onPace(secondsPerToken: number): void {
+    this.#pace?.observe(secondsPerToken)
+  }
+
+  onTokens(input: number, output: number): void {
+    this.#inputTokens.value += input
+    this.#outputTokens.value += output
   }
 
   /**
@@ -134,6 +151,8 @@ interface Families {
   readonly errors: MetricFamily<CounterHandle>
   readonly firstToken: MetricFamily<HistogramHandle>
   readonly generation: MetricFamily<HistogramHandle>
+  readonly pace: MetricFamily<HistogramHandle>
+  readonly tokens: MetricFamily<CounterHandle>
 }
 
 /** Declares the routing metrics of one thread and finds those of a request. @source routing facts 6.2 */
@@ -236,6 +255,16 @@ function declareFamilies(metrics: Metrics): Families {
       name: 'weir_router_generation_duration_seconds',
       help: 'Time from the first to the last body byte of a streamed answer that came whole.',
       labels: answer,
+    }),
+    pace: metrics.histogram({
+      name: 'weir_router_tpot_seconds',
+      help: 'Time per output token after the first, of streamed answers whose tokens were counted.',
+      labels: answer,
+    }),
+    tokens: metrics.counter({
+      name: 'weir_router_tokens_total',
+      help: 'Tokens of answers that the gateway has read itself; those that pass through as bytes are not counted.',
+      labels: answer.concat('token_type'),
     }),
   }
 }

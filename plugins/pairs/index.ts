@@ -1,8 +1,8 @@
 /** Prefill/decode pairs of HTTP workers: both get the request at once, and meet where the prefill worker says. */
+import { PairMetrics } from '#contracts'
 import { definePlugin, type PairStrategy } from '#kernel'
 import { pairsConfig } from './config.ts'
 import { PairExchange } from './pair-exchange.ts'
-import { PairMetrics } from './pair-metrics.ts'
 import { meetingRequests } from './requests.ts'
 
 export default definePlugin({

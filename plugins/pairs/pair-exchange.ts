@@ -4,7 +4,7 @@
  * another pair.
  * @source routing facts 1.12, 4.5; grpc facts 4.4
  */
-import { BodyExcerpt } from '#contracts'
+import { BodyExcerpt, type PairTimes } from '#contracts'
 import {
   type Exchange,
   type HeaderList,
@@ -18,7 +18,6 @@ import {
 } from '#kernel'
 import { pairErrors, spokenError, toLegError } from './errors.ts'
 import { type LogprobMerge, openMerge } from './merge-logprobs.ts'
-import type { PairTimes } from './pair-metrics.ts'
 import { isSuccess, MAX_REFUSAL_BYTES, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
 import { wantsPromptLogprobs } from './requests.ts'
 

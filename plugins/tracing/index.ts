@@ -32,7 +32,7 @@ export default definePlugin({
       // The SDK is large: nobody who only reads the manifest loads it.
       start: async () => {
         const { SpanPipeline } = await import('./span-pipeline.ts')
-        pipeline = new SpanPipeline(config, VERSION, host.threadIndex)
+        pipeline = new SpanPipeline(config, VERSION, host)
       },
       stop: async () => {
         const last = pipeline

@@ -1,6 +1,7 @@
 /** One span per request and one per upstream attempt, with the trace context handed on to the worker. */
 import type { RequestTracingService, SpanAttributes, WorkSpan } from '#contracts'
 import type { AttemptReport, Host, OutgoingAttempt, RequestContext, RequestSlot } from '#kernel'
+import { ServerAddresses } from './server-addresses.ts'
 import type { OpenSpan, SpanPipeline } from './span-pipeline.ts'
 
 /** What is open of one request. */
@@ -12,9 +13,20 @@ interface RequestTrace {
   readonly work: Set<OpenSpan>
 }
 
+/** What routes generate, in the words of the conventions for generative AI. @source OpenTelemetry, gen_ai.operation.name */
+const OPERATIONS: ReadonlyMap<string, string> = new Map([
+  ['chat', 'chat'],
+  ['messages', 'chat'],
+  ['responses', 'chat'],
+  ['completions', 'text_completion'],
+  ['generate', 'generate_content'],
+  ['embeddings', 'embeddings'],
+])
+
 export class RequestSpans implements RequestTracingService {
   readonly #slot: RequestSlot<RequestTrace>
   readonly #pipeline: () => SpanPipeline | null
+  readonly #addresses = new ServerAddresses()
 
   /** @param pipeline null until the plugin has started, and again when it has stopped */
   constructor(host: Host, pipeline: () => SpanPipeline | null) {
@@ -49,7 +61,12 @@ export class RequestSpans implements RequestTracingService {
     trace.upstream.get(attempt.worker.id)?.end('superseded', performance.now())
     const span = trace.server.child(
       `upstream ${ctx.route.endpoint ?? 'request'}`,
-      { 'server.address': attempt.worker.url, 'weir.worker_id': attempt.worker.id },
+      {
+        ...this.#addresses.of(attempt.worker),
+        'weir.worker_url': attempt.worker.url,
+        'weir.worker_id': attempt.worker.id,
+        ...(ctx.model !== null && { 'gen_ai.request.model': ctx.model }),
+      },
       performance.now(),
     )
     trace.upstream.set(attempt.worker.id, span)
@@ -106,9 +123,24 @@ export class RequestSpans implements RequestTracingService {
         'weir.first_byte_ms': Math.round(ctx.firstByteAtMs - ctx.startedAtMs),
       }),
       ...(ctx.errorCode !== null && { 'error.type': ctx.errorCode }),
+      ...generationOf(ctx),
     })
     const isFailed = ctx.status >= 500 || (ctx.errorCode !== null && ctx.status < 400)
     trace.server.end(isFailed ? (ctx.errorCode ?? `status ${ctx.status}`) : null, nowMs)
+  }
+}
+
+/** Requests that reached no worker have generated nothing. */
+function generationOf({ model, tokens, route }: RequestContext): SpanAttributes {
+  const operation = OPERATIONS.get(route.endpoint ?? '')
+  if (model === null || operation === undefined) return {}
+  return {
+    'gen_ai.operation.name': operation,
+    'gen_ai.request.model': model,
+    ...(tokens !== null && {
+      'gen_ai.usage.input_tokens': tokens.input,
+      'gen_ai.usage.output_tokens': tokens.output,
+    }),
   }
 }
 

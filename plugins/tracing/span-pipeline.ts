@@ -9,7 +9,9 @@ import {
   ParentBasedSampler,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base'
+import type { Host } from '#kernel'
 import type { TracingConfig } from './config.ts'
+import { WatchedExporter } from './watched-exporter.ts'
 
 /** The two headers of a trace context. @source W3C Trace Context, section 3 */
 export interface TraceHeaders {
@@ -39,22 +41,26 @@ export class SpanPipeline {
   readonly #provider: BasicTracerProvider
   readonly #tracer
 
-  constructor(config: TracingConfig, version: string, thread: number) {
+  constructor(config: TracingConfig, version: string, { threadIndex, metrics, log }: Host) {
     this.#provider = new BasicTracerProvider({
       spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
       resource: resourceFromAttributes({
         'service.name': config.serviceName,
         'service.version': version,
-        'weir.thread': thread,
+        'weir.thread': threadIndex,
       }),
       sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(config.sampleRatio) }),
       spanProcessors: [
         new BatchSpanProcessor(
-          new OTLPTraceExporter({
-            url: config.endpoint,
-            headers: config.headers,
-            timeoutMillis: config.exportTimeoutMs,
-          }),
+          new WatchedExporter(
+            new OTLPTraceExporter({
+              url: config.endpoint,
+              headers: config.headers,
+              timeoutMillis: config.exportTimeoutMs,
+            }),
+            metrics,
+            log,
+          ),
           {
             maxExportBatchSize: Math.min(config.batchSpans, config.maxQueueSpans),
             maxQueueSize: config.maxQueueSpans,

@@ -131,7 +131,7 @@ describe('vllm: prefill first, then decode', () => {
   const HANDED = '{"remote_block_ids":[1,2],  "remote_engine_id":"e","n":1.0}'
 
   test('8.2 #71: NIXL: one token and no stream for prefill; what it hands over reaches decode byte for byte', async () => {
-    const { prefill, decode, answer, ids } = await openPair('vllm', NIXL)
+    const { prefill, decode, answer, ids, gateway } = await openPair('vllm', NIXL)
     const [id] = await ids('x')
     let isDecodeAsked = false
     prefill.script = () => {
@@ -151,6 +151,12 @@ describe('vllm: prefill first, then decode', () => {
     expect(other.kvTransferParamsJson).toBe(HANDED)
     expect(other.samplingParams).toMatchObject({ maxTokens: 9, minTokens: 2, stop: ['zz'], ignoreEos: false })
     expect(other.requestId).toBe(one.requestId)
+    const page = await (await fetch(gateway.metricsUrl as string)).text()
+    const labels = 'backend_type="pd",model="test-model",runtime="vllm"'
+    for (const name of ['prefill_duration', 'kv_transfer_duration', 'ttft'])
+      expect(page).toContain(`weir_pd_${name}_seconds_count{${labels}} 1\n`)
+    expect(page).toContain('weir_pd_kv_connector_mode_total{mode="nixl"} 1\n')
+    expect(page).toContain('weir_pd_kv_transfer_failures_total 0\n')
   })
 
   test('8.2 #71: nothing handed over: decode runs all the same; of several choices nothing is carried', async () => {

@@ -57,7 +57,13 @@ test('client, gateway and worker share one trace, each the child of the one befo
     'weir.request_id': 'mine',
     'client.address': '127.0.0.1',
   })
-  expect(upstream.attributes['server.address']).toBe(hooked.worker.url)
+  expect(upstream.attributes).toMatchObject({
+    'server.address': '127.0.0.1',
+    'server.port': Number(new URL(hooked.worker.url).port),
+    'weir.worker_url': hooked.worker.url,
+    'gen_ai.request.model': 'm',
+  })
+  expect(server.attributes).toMatchObject({ 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'm' })
   const [request] = hooked.worker.requestsTo('POST /v1/chat/completions')
   const sent = request.rawHeaders.filter(([name]) => name.toLowerCase() === 'traceparent')
   expect(sent.map(([, value]) => value)).toEqual([`00-${TRACE}-${upstream.spanId}-01`])
@@ -129,7 +135,7 @@ test('both workers of a pair have a span of their own, and each is told its own'
   await fetch(`${gateway.url}/relay`, { method: 'POST', body: '{"model":"m"}' })
   await expect.poll(() => collector.spans.length).toBe(3)
   const spanOf = (url: string) =>
-    collector.spans.find(({ attributes }) => attributes['server.address'] === url) as CollectedSpan
+    collector.spans.find(({ attributes }) => attributes['weir.worker_url'] === url) as CollectedSpan
   expect([prefill, decode].map((url) => spanOf(url).attributes['http.response.status_code'])).toEqual([
     200, 201,
   ])
@@ -138,6 +144,27 @@ test('both workers of a pair have a span of their own, and each is told its own'
     const [request] = worker.requestsTo(ECHO)
     expect(request.header('traceparent')).toContain(spanOf(worker.url).spanId)
   }
+})
+
+test('§6.2: what a generation cost is in its span and in the metrics', async () => {
+  const collector = await startOtlpCollector()
+  cleanups.push(() => collector.close())
+  const { stream, workers, gateway } = await openResponses(undefined, {
+    plugins: { tracing: { endpoint: collector.url, intervalMs: 20 } },
+  })
+  workers[0].once(CHAT, says('one two three'))
+  await stream({ input: 'go' })
+  await expect.poll(() => collector.spans.length).toBe(2)
+  const root = collector.spans.find(({ kind }) => kind === 2) as CollectedSpan
+  const input = root.attributes['gen_ai.usage.input_tokens']
+  const output = root.attributes['gen_ai.usage.output_tokens']
+  expect(root.attributes['gen_ai.operation.name']).toBe('chat')
+  expect([Number(input) > 0, Number(output) > 1]).toEqual([true, true])
+  const page = await (await fetch(gateway.metricsUrl as string)).text()
+  const labels = 'router_type="http",backend_type="regular",model="test-model",endpoint="responses"'
+  expect(page).toContain(`weir_router_tokens_total{${labels},token_type="input"} ${input}\n`)
+  expect(page).toContain(`weir_router_tokens_total{${labels},token_type="output"} ${output}\n`)
+  expect(page).toContain(`weir_router_tpot_seconds_count{${labels}} 1\n`)
 })
 
 test('a tool that the gateway runs has a span under its request, which says how it ended', async () => {

@@ -2,6 +2,7 @@
  * The exchange with both engines of a pair, seen from outside as one with the decode engine: both at once where they meet
  * by themselves, one after the other where the gateway carries what is handed over. @source grpc facts 4.2, 4.3
  */
+import type { PairTimes } from '#contracts'
 import type {
   Exchange,
   HeaderList,
@@ -26,14 +27,18 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
   readonly #pair: PairCall
   readonly #steps: PairSteps
   readonly #handler: PairHandler
+  readonly #times: PairTimes
+  readonly #startedAtMs = performance.now()
   #prefill: Exchange | null = null
   #decode: Exchange | null = null
   #isPrefillOver = false
   #hasStarted = false
   #isPaused = false
   #isOver = false
+  #hasFirstMessage = false
 
-  constructor(pair: PairCall, steps: PairSteps, handler: PairHandler) {
+  constructor(pair: PairCall, steps: PairSteps, handler: PairHandler, times: PairTimes) {
+    this.#times = times
     this.#pair = pair
     this.#steps = steps
     this.#handler = handler
@@ -52,8 +57,12 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
 
   onPrefillDone(transferJson: string | null): void {
     this.#isPrefillOver = true
+    const endedAtMs = performance.now()
+    this.#times.prefill.observe((endedAtMs - this.#startedAtMs) / 1000)
     const { decode } = this.#steps
-    if (!this.#isOver && typeof decode === 'function') this.#openDecode(decode(transferJson))
+    if (this.#isOver || typeof decode !== 'function') return
+    this.#openDecode(decode(transferJson))
+    this.#times.transfer.observe((performance.now() - endedAtMs) / 1000)
   }
 
   /** Once the decode engine speaks it has all that it needs. */
@@ -70,6 +79,10 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
   }
 
   onResponseData(message: Buffer): void {
+    if (!this.#hasFirstMessage) {
+      this.#hasFirstMessage = true
+      this.#times.firstToken.observe((performance.now() - this.#startedAtMs) / 1000)
+    }
     this.#handler.onResponseData(message)
   }
 

@@ -1,4 +1,5 @@
 /** Pairs of engines that are reached over gRPC. @source grpc facts 4.1, 4.2 */
+import type { PairMetrics } from '#contracts'
 import type { Exchange, PairCall, PairHandler, PairRequests, PairStrategy, UpstreamRequest } from '#kernel'
 import type { Ask, PairData, Runtime } from '../runtimes/runtime.ts'
 import type { EngineCalls, Origin } from '../wire/engine-calls.ts'
@@ -10,11 +11,13 @@ import { handOverPlan, meetingPlan } from './pair-plan.ts'
 export class GrpcPairs implements PairStrategy {
   readonly mode = GRPC_MODE
   readonly #calls: EngineCalls
+  readonly #metrics: PairMetrics
   /** By the bytes of the prefill request: what comes after it. */
   readonly #later = new WeakMap<Buffer, (transferJson: string | null) => UpstreamRequest>()
 
-  constructor(calls: EngineCalls) {
+  constructor(calls: EngineCalls, metrics: PairMetrics) {
     this.#calls = calls
+    this.#metrics = metrics
   }
 
   requests(pair: PairCall, whole: PairRequests): PairRequests {
@@ -35,6 +38,9 @@ export class GrpcPairs implements PairStrategy {
     }
     if (runtime.pairing.kind === 'hands-over')
       this.#later.set(made.prefill.body, (transferJson) => {
+        this.#metrics.onConnector(plan.connector)
+        if (plan.relaysTransfer && transferJson === null && plan.connector === 'nixl')
+          this.#metrics.onTransferFailure()
         if (!plan.relaysTransfer || transferJson === null) return made.decode
         const pairData: PairData = { ...plan.decode, transferJson }
         return this.#make(made.decode, runtime, { ...decode.ask, id, pair: pairData })
@@ -47,7 +53,7 @@ export class GrpcPairs implements PairStrategy {
     const { runtime } = this.#origin(pair.prefill.runtimeType, prefill)
     const later = prefill.body === null ? undefined : this.#later.get(prefill.body)
     const steps: PairSteps = { runtime, prefill, decode: later ?? decode }
-    const exchange = new GrpcPairExchange(pair, steps, handler)
+    const exchange = new GrpcPairExchange(pair, steps, handler, this.#metrics.of(pair.prefill, pair.model))
     exchange.start()
     return exchange
   }

@@ -1,6 +1,6 @@
 /** What the two halves of a pair are asked, for each way in which engines hand a prompt over. @source grpc facts 4.2 */
 import { randomFillSync } from 'node:crypto'
-import { uuidV7 } from '#contracts'
+import { type ConnectorMode, uuidV7 } from '#contracts'
 import type { WorkerEntry } from '#kernel'
 import type { Ask, PairData } from '../runtimes/runtime.ts'
 
@@ -13,6 +13,7 @@ export interface PairPlan {
   readonly decode: PairData
   /** What the prefill engine says at its end goes to the decode engine, unread. */
   readonly relaysTransfer: boolean
+  readonly connector: ConnectorMode
 }
 
 export type Drawing = (below: bigint) => bigint
@@ -25,7 +26,7 @@ export function meetingPlan(prefill: WorkerEntry, roomBits: 31 | 63, draw: Drawi
     port: prefill.bootstrapPort ?? MEETING_PORT,
     room: draw(most),
   }
-  return { prefill: { meeting }, decode: { meeting }, relaysTransfer: false }
+  return { prefill: { meeting }, decode: { meeting }, relaysTransfer: false, connector: 'passthrough' }
 }
 
 /** The prefill half ends before the other begins; connectors differ in what is said meanwhile. */
@@ -42,10 +43,16 @@ export function handOverPlan(
       prefill: { isPrefill: true, transferJson },
       decode: NOTHING_ASKED,
       relaysTransfer: choices === 1,
+      connector: 'nixl',
     }
   }
   if (connector === 'MooncakeConnector') return mooncakePlan(prefill, choices === 1 ? engineId : '', makeId)
-  return { prefill: { isPrefill: true }, decode: NOTHING_ASKED, relaysTransfer: choices === 1 }
+  return {
+    prefill: { isPrefill: true },
+    decode: NOTHING_ASKED,
+    relaysTransfer: choices === 1,
+    connector: 'passthrough',
+  }
 }
 
 function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined, makeId: () => string): PairPlan {
@@ -54,7 +61,12 @@ function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined, makeId
   const { dataParallel, labels } = prefill
   const isRankOpen = dataParallel === null && Number(labels.dp_size ?? '1') > 1
   if (!engineId || isRankOpen)
-    return { prefill: { isPrefill: true }, decode: { transferFrom: { host, port } }, relaysTransfer: false }
+    return {
+      prefill: { isPrefill: true },
+      decode: { transferFrom: { host, port } },
+      relaysTransfer: false,
+      connector: 'mooncake',
+    }
   const transfer_id = `xfer-${makeId()}`
   const remote_engine_id = dataParallel === null ? engineId : `${engineId}_dp${dataParallel.rank}`
   const remote_bootstrap_addr = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
@@ -73,6 +85,7 @@ function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined, makeId
       }),
     },
     relaysTransfer: false,
+    connector: 'mooncake',
   }
 }
 
