@@ -5,6 +5,7 @@ import { fleet2000 } from './fleet-2000.ts'
 import { generateSse } from './generate-sse.ts'
 import { grpcSse } from './grpc-sse.ts'
 import { idleStreams } from './idle-streams.ts'
+import { livenessUnderAttack } from './liveness-under-attack.ts'
 import { messagesLarge } from './messages-large.ts'
 import { messagesProxySse } from './messages-proxy-sse.ts'
 import { messagesTranslateSse } from './messages-translate-sse.ts'
@@ -46,6 +47,7 @@ export const SCENARIOS: readonly Scenario[] = [
   messagesLarge,
   idleStreams,
   slowReader,
+  livenessUnderAttack,
   policySim,
   fleet2000,
   wasmNone,

@@ -7,14 +7,24 @@ export interface LatencyProbe {
   stop(): Promise<number[]>
 }
 
-/** @param pauseMs between an answer and the next question */
-export function startProbe(port: number, path: string, pauseMs: number): LatencyProbe {
+/**
+ * @param pauseMs between an answer and the next question
+ * @param waitedMs grows by what is not to count, such as waiting for a core of a busy machine
+ */
+export function startProbe(
+  port: number,
+  path: string,
+  pauseMs: number,
+  waitedMs: () => number = () => 0,
+): LatencyProbe {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const times: number[] = []
   let isOver = false
   const ask = async () => {
     while (!isOver) {
-      times.push(await timeOne(agent, port, path))
+      const before = waitedMs()
+      const tookMs = await timeOne(agent, port, path)
+      times.push(Math.max(0, tookMs - (waitedMs() - before)))
       await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
   }

@@ -80,6 +80,22 @@ export function rssBytes(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * PAGE_BYTES
 }
 
+/** CPU time of each thread of a process so far, by its id, in nanoseconds. */
+export function threadTimes(pid: number): Map<number, number> {
+  const ids = readdirSync(`/proc/${pid}/task`).map(Number)
+  return new Map(ids.map((id) => [id, schedule(pid, id)[0]]))
+}
+
+/** How long a thread has been ready to run without a core so far, in milliseconds. */
+export function runQueueMs(pid: number, thread: number): number {
+  return schedule(pid, thread)[1] / 1e6
+}
+
+/** Time on a core, and time in the queue for one, in nanoseconds. */
+function schedule(pid: number, thread: number): readonly number[] {
+  return readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ').map(Number)
+}
+
 /** Child processes of a process. */
 export function childPids(pid: number): number[] {
   return readdirSync(`/proc/${pid}/task`)

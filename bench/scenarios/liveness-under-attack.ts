@@ -1,0 +1,102 @@
+/** Attacks with bodies, URLs and workers: how long do probes wait meanwhile, on one data thread? */
+import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
+import { startGateway } from '../support/gateway.ts'
+import { percentile, startProbe } from '../support/latency-probe.ts'
+import { runQueueMs, startScript, threadTimes } from '../support/process.ts'
+import { startWorker } from '../support/subject.ts'
+
+/** As `hostile-load.ts` knows them, and what each tries. */
+const ATTACKS: Readonly<Record<string, string>> = {
+  harmless: 'small chats, for comparison',
+  'harmless-16m': 'chats of 16 MB without malice, for comparison',
+  nesting: '30 MB of [',
+  'nested-member': 'a body with 30 MB of [ in it',
+  'escaped-key': 'an escaped key and a string of 16 MB',
+  'many-objects': '22 million empty objects, at the body limit',
+  'engine-metrics': 'a worker whose metrics have 60,000 digits each, 4 MB of them',
+  'slashes-path': 'a path of 12,000 slashes',
+  'slashes-url': 'a worker URL with 20,000 slashes',
+  dripping: 'a worker whose event comes byte by byte and never ends',
+}
+const PROBE_PAUSE_MS = 2
+const TARGET_MS = 50
+
+interface Attacked {
+  readonly p99Ms: number
+  readonly worstMs: number
+  readonly statuses: Readonly<Record<string, number>>
+}
+
+/** The thread of the gateway that answers requests. */
+async function findDataThread(pid: number, port: number): Promise<number> {
+  const before = threadTimes(pid)
+  await attacked(port, 'harmless', 1, () => 0)
+  const used = [...threadTimes(pid)].map(([id, time]) => [id, time - (before.get(id) ?? 0)] as const)
+  return used.reduce((most, one) => (one[1] > most[1] ? one : most))[0]
+}
+
+async function attacked(
+  port: number,
+  attack: string,
+  seconds: number,
+  waitedMs: () => number,
+): Promise<Attacked> {
+  const args = ['--port', String(port), '--attack', attack, '--seconds', String(seconds)]
+  const client = startScript(new URL('../support/hostile-load.ts', import.meta.url), args)
+  try {
+    // The body is made by then.
+    await client.report()
+    const probe = startProbe(port, '/liveness', PROBE_PAUSE_MS, waitedMs)
+    const report = client.report()
+    const ended = await report.finally(() => probe.stop())
+    const times = await probe.stop()
+    const statuses = ended.statuses as Record<string, number>
+    return { p99Ms: percentile(times, 99), worstMs: times[times.length - 1], statuses }
+  } finally {
+    await client.stop()
+  }
+}
+
+async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]> {
+  const worker = await startWorker()
+  const hostile = startScript(new URL('../support/hostile-worker.ts', import.meta.url), [])
+  try {
+    const { port } = await hostile.report()
+    const gateway = await startGateway({ workerPorts: [worker.port, Number(port)] })
+    try {
+      const dataThread = await findDataThread(gateway.pid, gateway.port)
+      // Whoever else uses the machine must not show.
+      const waitedMs = () => runQueueMs(gateway.pid, dataThread) + runQueueMs(process.pid, process.pid)
+      const figures: Figure[] = []
+      for (const [attack, what] of Object.entries(ATTACKS)) {
+        const times: Attacked[] = []
+        for (let round = 0; round < rounds; round++) {
+          times.push(await attacked(gateway.port, attack, seconds, waitedMs))
+          const { p99Ms, worstMs, statuses } = times[round]
+          progress(
+            `${attack}: p99 ${p99Ms.toFixed(1)} ms, worst ${worstMs.toFixed(1)} ms, ${JSON.stringify(statuses)}`,
+          )
+        }
+        figures.push({
+          name: attack,
+          unit: 'ms',
+          values: times.map(({ p99Ms }) => p99Ms),
+          target: TARGET_MS,
+          note: `${what}; waits for a core left out`,
+        })
+      }
+      return figures
+    } finally {
+      await gateway.stop()
+    }
+  } finally {
+    await hostile.stop()
+    await worker.child.stop()
+  }
+}
+
+export const livenessUnderAttack: Scenario = {
+  name: 'liveness-under-attack',
+  question: 'what is the p99 of /liveness while bodies, URLs and workers attack one data thread?',
+  run,
+}
