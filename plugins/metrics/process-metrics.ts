@@ -10,7 +10,7 @@ const WATCH_MS = 20
 const QUANTILES = [0.5, 0.99, 1]
 
 /**
- * Declares how late this thread's event loop runs, as `weir_event_loop_delay_seconds{thread, quantile}`.
+ * Declares how late this thread's event loop runs, as `weir_event_loop_delay_seconds{thread, share}`.
  * Each scrape shows the time since the scrape before it.
  *
  * @param thread 0 for control, 1-based for data threads; a label, since delays must not be added up
@@ -19,8 +19,9 @@ const QUANTILES = [0.5, 0.99, 1]
 export function declareEventLoopMetrics(metrics: Metrics, thread: number): () => void {
   const family = metrics.gauge({
     name: 'weir_event_loop_delay_seconds',
-    help: 'How late the event loop ran since the last scrape; quantile 1 is the worst.',
-    labels: ['thread', 'quantile'],
+    help: 'How late the event loop ran since the last scrape: the given share of looks was not later, and share 1 is the worst.',
+    // Not `quantile`, which is for summaries.
+    labels: ['thread', 'share'],
   })
   const busy = metrics
     .gauge({

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type PrometheusFamily, parsePrometheusText } from '#contracts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { lintMetrics } from '../support/lint-metrics.ts'
 import {
   dropAnswer,
   hangAnswer,
@@ -204,6 +205,16 @@ function samples(name: string, sampleName = name, from = families): string[] {
 const count = (name: string) => samples(name, `${name}_count`)
 const REGULAR = 'router_type=http,backend_type=regular'
 const PAIR = 'router_type=http,backend_type=pd'
+
+test('promtool has nothing to say of the page but for one name', () => {
+  expect(families.size).toBeGreaterThan(40)
+  // A gauge of that name and with that label is what others who watch such gateways know.
+  const known = 'weir_http_inflight_request_age_count'
+  expect(lintMetrics(families.values())).toEqual([
+    `${known}: reserved suffix _count`,
+    `${known}: label le belongs to histograms`,
+  ])
+})
 
 describe('routing check 67: a scrape tells', () => {
   test('requests and replies by route template, whatever paths and methods clients invent', () => {
