@@ -128,9 +128,10 @@ export interface WorkerControl {
   /**
    * One look at a worker's health.
    * @param path of the health route, for modes that have paths
-   * @returns null when it is well, else why not; never rejects
+   * @returns null when it is well, else why not; undefined when the gateway itself had no means to ask, which says
+   *   nothing of the worker; never rejects
    */
-  probe(target: WorkerTarget, path: string, timeoutMs: number): Promise<string | null>
+  probe(target: WorkerTarget, path: string, timeoutMs: number): Promise<string | null | undefined>
   /**
    * Waits until the worker is up, and finds out what it is.
    * @throws worker_unreachable, model_discovery_failed, rank_discovery_failed

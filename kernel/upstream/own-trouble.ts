@@ -6,10 +6,16 @@ import { upstreamErrors } from './upstream-errors.ts'
 const OWN_CODES: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM'])
 const LOG_EVERY_MS = 60_000
 
+/** Whether a call failed because the gateway itself has run out of something. */
+export function isOwnTrouble(error: unknown): boolean {
+  if (!(error instanceof UpstreamFailure)) return false
+  return OWN_CODES.has((error.cause as NodeJS.ErrnoException | undefined)?.code)
+}
+
 /** The same failure with the gateway's own error in it, or null where the worker may be to blame. */
 export function asOwnTrouble(failure: UpstreamFailure): UpstreamFailure | null {
-  const code = (failure.cause as NodeJS.ErrnoException | undefined)?.code
-  if (!OWN_CODES.has(code)) return null
+  if (!isOwnTrouble(failure)) return null
+  const { code } = failure.cause as NodeJS.ErrnoException
   const { kind, message, responseStarted } = failure
   const error = upstreamErrors.gateway_exhausted(String(code))
   return new UpstreamFailure(kind, message, responseStarted, { cause: failure.cause, error })

@@ -66,9 +66,10 @@ export async function waitUntilHealthy(
   for (;;) {
     const leftMs = timeoutMs - (performance.now() - startedAtMs)
     const probeMs = Math.min(health.timeoutMs, Math.max(LAST_LOOK_MS, leftMs))
-    const problem = await probeWorker(call, wish, health.path, probeMs)
+    const result = await probeWorker(call, wish, health.path, probeMs)
     tools.signal.throwIfAborted()
-    if (problem === null) return
+    if (result === null) return
+    const problem = result ?? 'the gateway has no descriptor or port left'
     tools.note(problem)
     const elapsedMs = performance.now() - startedAtMs
     const delayMs = nextLookDelayMs(elapsedMs, tools.checkIntervalMs)

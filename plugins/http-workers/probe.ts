@@ -1,6 +1,6 @@
 /** One health probe of an HTTP worker. */
 import { trimSlashes } from '#contracts'
-import type { WorkerCall, WorkerReply, WorkerTarget } from '#kernel'
+import { isOwnTrouble, type WorkerCall, type WorkerReply, type WorkerTarget } from '#kernel'
 
 export type CallWorker = (worker: WorkerTarget, call: WorkerCall) => Promise<WorkerReply>
 
@@ -26,7 +26,8 @@ const MAX_HEALTH_BYTES = 1_048_576
 /**
  * @param path health route on the worker
  * @param timeoutMs for the whole probe
- * @returns null when the worker answered 2xx, else why it counts as bad; never throws
+ * @returns null when the worker answered 2xx, else why it counts as bad; undefined when the gateway has no descriptor or
+ *   port left to ask with; never throws
  * @source routes facts 16.6
  */
 export async function probeWorker(
@@ -34,7 +35,7 @@ export async function probeWorker(
   worker: WorkerTarget,
   path: string,
   timeoutMs: number,
-): Promise<string | null> {
+): Promise<string | null | undefined> {
   try {
     const reply = await call(worker, {
       method: 'GET',
@@ -44,7 +45,7 @@ export async function probeWorker(
     })
     return isGoodStatus(reply.status) ? null : `GET ${path} answered ${reply.status}`
   } catch (error) {
-    return describeFailure(error)
+    return isOwnTrouble(error) ? undefined : describeFailure(error)
   }
 }
 

@@ -8,7 +8,7 @@ import { buildWorker, type Worker } from './worker.ts'
 const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
 
 let statuses: Map<number, WorkerStatus>
-let isUp: boolean
+let isUp: boolean | undefined
 let probes: string[]
 let results: string[]
 let failed: string[]
@@ -39,7 +39,7 @@ beforeEach(() => {
     probe: async (worker) => {
       probes.push(worker.spec.url)
       if (pending !== null) await new Promise<void>((resolve) => pending?.push(resolve))
-      return isUp ? null : 'down'
+      return isUp === undefined ? undefined : isUp ? null : 'down'
     },
     onFailed: (worker) => {
       failed.push(worker.id)
@@ -183,4 +183,16 @@ test('at most 128 probes run at once', async () => {
   for (const resolve of pending.splice(0)) resolve()
   await pass(0)
   expect(probes.length).toBe(200)
+})
+
+test('a probe that the gateway had no means to send says nothing of the worker, and is made again', async () => {
+  statuses.set(0, 'ready')
+  isUp = undefined
+  checks.watch(worker(0, { intervalSecs: 1, failureThreshold: 1 }))
+  await pass(5_000)
+  expect(statuses.get(0)).toBe('ready')
+  expect([probes.length, new Set(results)]).toEqual([6, new Set(['regular skipped'])])
+  isUp = false
+  await pass(1_000)
+  expect(statuses.get(0)).toBe('not_ready')
 })

@@ -18,8 +18,8 @@ export interface HealthChecksParts {
   /** The workers that share a worker's engine, and so its health; the first of them is the one to probe. */
   readonly engineOf: (worker: Worker) => readonly Worker[]
   readonly log: Logger
-  /** Null when good, else why not; must not throw. */
-  readonly probe: (worker: Worker) => Promise<string | null>
+  /** Null when good, else why not, undefined when nobody could ask; must not throw. */
+  readonly probe: (worker: Worker) => Promise<string | null | undefined>
   /** By worker type and result. */
   readonly counter: MetricFamily<CounterHandle>
   /** The worker has been away for long; it is still probed, ever more seldom, and comes back by itself. */
@@ -96,8 +96,12 @@ export class HealthChecks {
     this.#running += 1
     const problem = await this.#parts.probe(watch.worker)
     this.#running -= 1
-    this.#parts.counter.labels(watch.worker.spec.workerType, problem === null ? 'success' : 'failure').inc()
-    if (this.#isCurrent(watch)) this.#apply(watch, problem)
+    const result = problem === undefined ? 'skipped' : problem === null ? 'success' : 'failure'
+    this.#parts.counter.labels(watch.worker.spec.workerType, result).inc()
+    if (this.#isCurrent(watch)) {
+      if (problem === undefined) this.#wait(watch, watch.view)
+      else this.#apply(watch, problem)
+    }
     this.#probeNext()
   }
 
@@ -111,9 +115,12 @@ export class HealthChecks {
     if (next.status !== status) this.#move(worker, status, next.status, problem)
     if (next.status === 'draining') this.unwatch(worker.id)
     // Whoever was told may have taken the worker out.
-    if (!this.#isCurrent(watch)) return
+    if (this.#isCurrent(watch)) this.#wait(watch, next)
+  }
+
+  #wait(watch: Watch, view: HealthView): void {
     const random = (this.#parts.random ?? Math.random)()
-    const waitMs = pauseMs(next, worker.health.intervalSecs * 1000) * (1 + JITTER * (2 * random - 1))
+    const waitMs = pauseMs(view, watch.worker.health.intervalSecs * 1000) * (1 + JITTER * (2 * random - 1))
     watch.timer = setTimeout(() => this.#enqueue(watch), Math.min(waitMs, MAX_DELAY_MS)).unref()
   }
 
