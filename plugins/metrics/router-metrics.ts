@@ -91,11 +91,11 @@ export class RoutedMetrics {
     )
     this.#duration = families.duration.labels(routerType, backendType, connectionMode, model, endpoint)
     this.#firstToken = families.firstToken.labels(routerType, backendType, model, endpoint)
-    const answer = [routerType, backendType, model, endpoint]
-    this.#generation = streaming ? families.generation.labels(...answer) : null
-    this.#pace = streaming ? families.pace.labels(...answer) : null
-    this.#inputTokens = families.tokens.labels(...answer, 'input')
-    this.#outputTokens = families.tokens.labels(...answer, 'output')
+    const { generation, pace, tokens } = families
+    this.#generation = streaming ? generation.labels(routerType, backendType, model, endpoint) : null
+    this.#pace = streaming ? pace.labels(routerType, backendType, model, endpoint) : null
+    this.#inputTokens = tokens.labels(routerType, backendType, model, endpoint, 'input')
+    this.#outputTokens = tokens.labels(routerType, backendType, model, endpoint, 'output')
   }
 
   /** A request that no worker was chosen for. It has no duration: quick refusals would make answers look quick. */
