@@ -1,6 +1,6 @@
 /** The npm package as a stranger gets it: packed, installed in an empty folder, run with `npx weir`. */
 import { execFile, spawn } from 'node:child_process'
-import { copyFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
@@ -100,6 +100,41 @@ test('weir serve answers a chat from the simulated engine, and a plugin in the f
   expect(await visits.json()).toEqual({
     message: expect.stringMatching(/^Welcome, ada: \d+ requests so far$/),
   })
+})
+
+test('plugins/README.md: the plugins of its page, their types and their test hold as they stand', async () => {
+  const page = readFileSync(join(ROOT, 'plugins/README.md'), 'utf8')
+  const files = [...page.matchAll(/^`([\w.-]+)`[^\n]*:\n\n```\w+\n(.*?)^```$/gms)]
+  expect(files.map(([, name]) => name)).toEqual([
+    'tags.ts',
+    'tag-store.ts',
+    'tag-header.ts',
+    'weir.json',
+    'tags.test.ts',
+  ])
+  const place = join(folder, 'page')
+  mkdirSync(place)
+  symlinkSync(join(folder, 'node_modules'), join(place, 'node_modules'))
+  writeFileSync(join(place, 'package.json'), '{ "private": true, "type": "module" }')
+  for (const [, name, text] of files) writeFileSync(join(place, name), text)
+  const here = { cwd: place, env }
+  await run(process.execPath, ['--test', 'tags.test.ts'], here)
+  await run('node_modules/.bin/weir', ['config', 'check', 'weir.json'], here)
+  const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--skipLibCheck']
+  const tsc = join(ROOT, 'node_modules/.bin/tsc')
+  await run(
+    tsc,
+    [
+      '--ignoreConfig',
+      ...flags,
+      '--allowImportingTsExtensions',
+      '--types',
+      '',
+      'tag-store.ts',
+      'tag-header.ts',
+    ],
+    here,
+  )
 })
 
 test('TypeScript finds the types of weir by name', async () => {
