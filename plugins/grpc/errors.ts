@@ -37,6 +37,11 @@ export const grpcErrors = defineErrors('grpc', {
     source: 'client',
     text: () => 'workers that are reached over gRPC take text only',
   },
+  not_supported_in_harmony: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (what: string) => `Harmony models take chats only, no ${what}`,
+  },
   engine_runtime_unknown: {
     kind: 'not_implemented',
     source: 'gateway',

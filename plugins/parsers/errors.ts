@@ -24,6 +24,16 @@ export const parsersErrors = defineErrors('parsers', {
     text: (definition: string) =>
       `the tools have conflicting definitions of '${definition.slice(0, 100)}' in $defs`,
   },
+  harmony_build_failed: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (problem: string) => `the chat cannot be written as Harmony messages: ${problem}`,
+  },
+  ignore_eos_not_supported: {
+    kind: 'bad_request',
+    source: 'client',
+    text: () => 'ignore_eos cannot be used with Harmony models, whose answers end by tokens of their own',
+  },
   multiple_constraints: {
     kind: 'bad_request',
     source: 'client',

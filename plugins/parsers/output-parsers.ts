@@ -9,8 +9,10 @@ import type {
   OutputSink,
   OutputStream,
   ParsedOutput,
+  PromptPiece,
   ThinkingRequest,
   ThinkingState,
+  WrittenChat,
 } from '#contracts'
 import { answerConstraint, engineConstraint } from './answer-constraint.ts'
 import { type CallIds, callIdsOf } from './call-ids.ts'
@@ -24,6 +26,7 @@ import { findToolFormat } from './formats/format-table.ts'
 import { json } from './formats/json.ts'
 import { passthrough } from './formats/passthrough.ts'
 import type { ToolFormat } from './formats/tool-format.ts'
+import { harmonyPrompt } from './harmony/harmony-prompt.ts'
 import { HarmonyStream } from './harmony/harmony-stream.ts'
 import { HARMONY_STOP_IDS } from './harmony/harmony-tokens.ts'
 import { OutputCollector } from './output-collector.ts'
@@ -43,6 +46,8 @@ export interface ParserSettings {
   readonly limits: CallLimits
   /** Told once for each model. */
   readonly onChoice: (model: string, chosen: ChosenFormats) => void
+  /** The clock that prompts show the date of. Default: the machine's. */
+  readonly now?: () => Date
 }
 
 /** Models whose choice is remembered; the ids come from clients. */
@@ -58,7 +63,7 @@ export class OutputParsersOf implements OutputParsersService {
 
   parserFor(request: OutputParserRequest): OutputParser {
     const chosen = this.#choose(request)
-    if (chosen.tool === HARMONY) return new HarmonyParser(request, this.#settings.limits)
+    if (chosen.tool === HARMONY) return new HarmonyParser(request, this.#settings)
     return new TextParser(request, chosen, this.#settings.limits)
   }
 
@@ -114,6 +119,7 @@ class TextParser implements OutputParser {
   readonly reasoningParser: string | null
   readonly needsSpecialTokens: boolean
   readonly stopTokenIds: readonly number[] = []
+  readonly isChatOnly = false
   readonly toolConstraint: OutputConstraint | null
   readonly #demands: Demands
   readonly #format: ToolFormat
@@ -142,6 +148,10 @@ class TextParser implements OutputParser {
       dropsTrailing: false,
       unknownTools: 'forward',
     }
+  }
+
+  promptOf(): null {
+    return null
   }
 
   open(sink: OutputSink): OutputStream {
@@ -187,16 +197,27 @@ class HarmonyParser implements OutputParser {
   readonly reasoningParser = HARMONY
   readonly needsSpecialTokens = true
   readonly stopTokenIds = HARMONY_STOP_IDS
+  readonly isChatOnly = true
   readonly toolConstraint: OutputConstraint | null
   readonly #demands: Demands
+  readonly #startsInAnswer: boolean
+  readonly #now: () => Date
 
-  constructor(request: OutputParserRequest, limits: CallLimits) {
+  constructor(request: OutputParserRequest, { limits, now }: Pick<ParserSettings, 'limits' | 'now'>) {
     this.#demands = demandsOf(request, limits, HARMONY)
     this.toolConstraint = this.#demands.constraint
+    this.#startsInAnswer = request.continuesAnswer === true
+    this.#now = now ?? (() => new Date())
+  }
+
+  promptOf(chat: WrittenChat): readonly PromptPiece[] {
+    if (chat.ignoresEos) throw parsersErrors.ignore_eos_not_supported()
+    // A model that may call none is told of none: it has no other way to know.
+    return harmonyPrompt(this.#demands.choice === 'none' ? { ...chat, tools: [] } : chat, this.#now())
   }
 
   open(sink: OutputSink): OutputStream {
-    return new HarmonyStream(sink, this.#demands.ids, this.#demands.maxCalls)
+    return new HarmonyStream(sink, this.#demands, this.#startsInAnswer)
   }
 
   parse(text: string): ParsedOutput {

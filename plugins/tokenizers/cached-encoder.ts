@@ -124,7 +124,7 @@ async function isSegmentable(encode: Encode, segmenter: Segmenter): Promise<bool
   return true
 }
 
-function joined(parts: readonly Uint32Array[]): Uint32Array {
+export function joined(parts: readonly Uint32Array[]): Uint32Array {
   if (parts.length === 1) return parts[0]
   let length = 0
   for (const part of parts) length += part.length

@@ -170,6 +170,7 @@ function failed(message: string): EncodeResult {
 /** Roughly, for chats. */
 function lettersOf(item: EncodeItem): number {
   if (item.kind === 'text') return item.text.length
+  if (item.kind === 'pieces') return item.pieces.reduce((sum, { text }) => sum + text.length, 0)
   let letters = 0
   for (const message of item.prompt.messages) {
     const { content } = (message ?? {}) as { content?: unknown }

@@ -1,5 +1,5 @@
 /** What crosses between control and the threads that load tokenizers, render templates and encode. */
-import type { ChatPrompt, ContentFormat, SpecialTokens } from '#contracts'
+import type { ChatPrompt, ContentFormat, PromptPiece, SpecialTokens } from '#contracts'
 import type { CacheCounts, CacheSettings } from './cached-encoder.ts'
 import type { DecoderRules } from './decoder-rules.ts'
 import type { SourceLimits } from './source-files.ts'
@@ -30,6 +30,7 @@ export interface TokenizerFacts {
 export type EncodeItem = { readonly tokenizer: string } & (
   | { readonly kind: 'text'; readonly text: string; readonly addSpecialTokens: boolean }
   | { readonly kind: 'chat'; readonly prompt: ChatPrompt }
+  | { readonly kind: 'pieces'; readonly pieces: readonly PromptPiece[] }
 )
 
 export type EncodeResult =

@@ -48,10 +48,12 @@ async function encode(item: EncodeItem, place: TokenizerPlace | undefined): Prom
   if (place === undefined) return { kind: 'failed', message: 'the tokenizer was removed' }
   try {
     const tokenizer = await find(place)
+    if (item.kind === 'pieces')
+      return { kind: 'done', text: '', ids: await tokenizer.encodePieces(item.pieces) }
     const text = item.kind === 'chat' ? tokenizer.templates.render(item.prompt) : item.text
     const isSpecial = item.kind === 'text' && item.addSpecialTokens
     const ids = isSpecial ? await tokenizer.encodeSpecial(text) : await tokenizer.encoder.encode(text)
-    // The caller has the text of `text` items already.
+    // The caller has the text of other items already.
     return { kind: 'done', text: item.kind === 'chat' ? text : '', ids }
   } catch (error) {
     if (error instanceof TemplateRefusal) return { kind: 'refused', message: error.message }

@@ -1,14 +1,15 @@
 /** Loads one tokenizer from its files. Runs on threads of the pool: reading a vocabulary takes up to seconds. */
 import { createRequire } from 'node:module'
 import type { Tokenizer } from 'tokenizers'
+import type { PromptPiece } from '#contracts'
 import { type OpenBpe, openBpe } from './bpe/open-bpe.ts'
 import { buildTokenTable } from './build-token-table.ts'
-import { CachedEncoder, type CacheSettings } from './cached-encoder.ts'
+import { CachedEncoder, type CacheSettings, joined } from './cached-encoder.ts'
 import { ChatTemplates } from './chat-template.ts'
 import { toDecoderRules } from './decoder-rules.ts'
 import type { TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
 import { jsonMember, jsonMembers } from './json-members.ts'
-import { type MarkerToken, Segmenter } from './segments.ts'
+import { type MarkerToken, Segmenter, withoutMarkers } from './segments.ts'
 import {
   BadSource,
   findSource,
@@ -33,6 +34,8 @@ export interface OpenTokenizer {
   readonly encoder: CachedEncoder
   /** With the tokens that the tokenizer puts around a text by itself. */
   encodeSpecial(text: string): Promise<Uint32Array>
+  /** Special tokens are those that are given as such. @throws Error naming a token that the vocabulary lacks */
+  encodePieces(pieces: readonly PromptPiece[]): Promise<Uint32Array>
 }
 
 const require = createRequire(import.meta.url)
@@ -71,6 +74,7 @@ export async function loadTokenizer(
       caches,
     ),
     encodeSpecial: async (text) => model.encode(text, true),
+    encodePieces: (pieces) => encodePieces(pieces, model),
   }
 }
 
@@ -78,6 +82,8 @@ export async function loadTokenizer(
 interface Model {
   readonly vocabSize: number
   encode(text: string, addSpecialTokens: boolean): Uint32Array | Promise<Uint32Array>
+  /** Added tokens in the text are letters like all others. */
+  encodePlain(text: string): Uint32Array | Promise<Uint32Array>
   tokenToId(content: string): number | null
   /** @param added with the ids that `tokenToId` gives */
   tableOf(added: readonly MarkerToken[], rules: TokenizerFacts['rules']): TokenTable
@@ -108,36 +114,54 @@ function readModel(files: SourceFiles, config: Json, limits: SourceLimits): Read
     normalizer === null || (normalizer?.type === 'Sequence' && normalizer.normalizers?.length === 0)
   const decoder = jsonMember(bytes, members, 'decoder') ?? null
   const own = openBpe(bytes, members, added)
-  return { model: own === null ? nativeModel(files, bytes) : ownModel(own), added, decoder, isPlain }
+  return { model: own === null ? nativeModel(files, bytes, added) : ownModel(own), added, decoder, isPlain }
 }
 
 function ownModel({ encoder, table, vocabSize, tokenToId }: OpenBpe): Model {
   return {
     vocabSize,
     encode: (text, addSpecialTokens) => encoder.encode(text, addSpecialTokens),
+    encodePlain: (text) => encoder.encodePlain(text),
     tokenToId,
     tableOf: () => table,
   }
 }
 
 /** By the native library: kinds of vocabularies that are not known here. */
-function nativeModel(files: SourceFiles, bytes: Buffer): Model {
+function nativeModel(files: SourceFiles, bytes: Buffer, added: readonly MarkerToken[]): Model {
   // Loaded here: threads that never meet such a tokenizer do without it.
   const { Tokenizer } = require('tokenizers') as typeof import('tokenizers')
   const tokenizer =
     files.kind === 'tiktoken' ? Tokenizer.fromString(bytes.toString()) : Tokenizer.fromFile(files.file)
   tokenizer.disableTruncation()
   tokenizer.disablePadding()
+  const encode = async (text: string, addSpecialTokens: boolean) => {
+    // The library takes UTF-8: halves of a surrogate pair become the replacement character, as everywhere.
+    const encoding = await tokenizer.encode(text.toWellFormed(), null, { addSpecialTokens })
+    return Uint32Array.from(encoding.getIds())
+  }
   return {
     vocabSize: tokenizer.getVocabSize(true),
-    encode: async (text, addSpecialTokens) => {
-      // The library takes UTF-8: halves of a surrogate pair become the replacement character, as everywhere.
-      const encoding = await tokenizer.encode(text.toWellFormed(), null, { addSpecialTokens })
-      return Uint32Array.from(encoding.getIds())
-    },
+    encode,
+    // The library looks for added tokens always: each is cut behind its first letter.
+    encodePlain: async (text) =>
+      joined(await Promise.all(withoutMarkers(text, added).map((part) => encode(part, false)))),
     tokenToId: (content) => tokenizer.tokenToId(content),
     tableOf: (added, rules) => tableOf(tokenizer, added, rules),
   }
+}
+
+async function encodePieces(pieces: readonly PromptPiece[], model: Model): Promise<Uint32Array> {
+  return joined(
+    await Promise.all(
+      pieces.map(({ text, isToken }) => {
+        if (!isToken) return model.encodePlain(text)
+        const id = model.tokenToId(text)
+        if (id === null) throw new Error(`the vocabulary has no token ${text}`)
+        return Uint32Array.of(id)
+      }),
+    ),
+  )
 }
 
 /** Ids need not be dense: the highest is looked for. */

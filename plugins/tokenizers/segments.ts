@@ -1,4 +1,5 @@
 /** Cuts a prompt behind its special tokens: nothing that is merged reaches over such a border. @source grpc facts 6.3 */
+import { MarkerIndex } from './bpe/marker-index.ts'
 import type { AddedToken } from './build-token-table.ts'
 
 /** Added tokens as `tokenizer.json` describes them. */
@@ -52,6 +53,20 @@ export class Segmenter {
     if (start < text.length || pieces.length === 0) pieces.push(text.slice(start))
     return pieces
   }
+}
+
+/** Parts that make up the text, none of which holds a token: each is cut behind its first character. */
+export function withoutMarkers(text: string, added: readonly MarkerToken[]): string[] {
+  const index = new MarkerIndex(added.flatMap(({ content }) => (content === '' ? [] : [content])))
+  const parts: string[] = []
+  let start = 0
+  for (let at = index.find(text, 0); at >= 0; at = index.find(text, start)) {
+    const end = at + ((text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1)
+    parts.push(text.slice(start, end))
+    start = end
+  }
+  if (start < text.length) parts.push(text.slice(start))
+  return parts
 }
 
 function isMarker(token: MarkerToken, isPlain: boolean): boolean {

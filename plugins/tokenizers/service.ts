@@ -5,6 +5,7 @@ import type {
   DecoderOptions,
   EncodedPrompt,
   LoadedTokenizer,
+  PromptPiece,
   TokenDecoder,
   TokenizerRequest,
   TokenizerService,
@@ -117,6 +118,11 @@ export class ServedTokenizer implements LoadedTokenizer {
   async renderAndEncode(prompt: ChatPrompt): Promise<EncodedPrompt> {
     const { text, ids } = await this.#service.encode({ tokenizer: this.id, kind: 'chat', prompt })
     return { text, tokenIds: ids }
+  }
+
+  async encodePieces(pieces: readonly PromptPiece[]): Promise<EncodedPrompt> {
+    const { ids } = await this.#service.encode({ tokenizer: this.id, kind: 'pieces', pieces })
+    return { text: pieces.map(({ text }) => text).join(''), tokenIds: ids }
   }
 
   async encode(text: string, { addSpecialTokens = false } = {}): Promise<Uint32Array> {

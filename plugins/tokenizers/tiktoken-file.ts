@@ -38,7 +38,22 @@ interface Encoding {
   readonly special: Readonly<Record<string, number>>
 }
 
+/** As engines number them. @source parsers facts 3.2 */
+const HARMONY: Readonly<Record<string, number>> = {
+  '<|startoftext|>': 199_998,
+  '<|endoftext|>': 199_999,
+  '<|return|>': 200_002,
+  '<|constrain|>': 200_003,
+  '<|channel|>': 200_005,
+  '<|start|>': 200_006,
+  '<|end|>': 200_007,
+  '<|message|>': 200_008,
+  '<|call|>': 200_012,
+  '<|endofprompt|>': 200_018,
+}
+
 const ENCODINGS: readonly (readonly [file: RegExp, encoding: Encoding])[] = [
+  [/^o200k_harmony/, { pattern: O200K, special: HARMONY }],
   [/^o200k_base/, { pattern: O200K, special: { '<|endoftext|>': 199_999, '<|endofprompt|>': 200_018 } }],
   [
     /^cl100k_base/,

@@ -1,7 +1,8 @@
 /** The output parser contract: how what a model writes becomes reasoning, text and tool calls. */
 
 import { token } from '#kernel'
-import type { ChatTool, OutputConstraint, ToolChoice } from './generation-request.ts'
+import type { ChatMessage, ChatTool, OutputConstraint, ToolChoice } from './generation-request.ts'
+import type { PromptPiece } from './tokenizer.ts'
 
 /** Receives what is found, in order and as soon as it is certain. Called from within `push` and `end`. */
 export interface OutputSink {
@@ -56,8 +57,22 @@ export interface OutputParserRequest {
   readonly separatesReasoning?: boolean
   /** The engine starts a constraint only behind the reasoning. Default false. */
   readonly constraintWaits?: boolean
+  /** The prompt ended inside of the answer's text. Default false. */
+  readonly continuesAnswer?: boolean
   /** Tool calls in earlier messages, which some families count on in their ids. */
   readonly earlierToolCalls?: number
+}
+
+/** What a prompt is written from where no template writes it. */
+export interface WrittenChat {
+  /** Media are refused or left out. */
+  readonly messages: readonly ChatMessage[]
+  /** Only those that the choice of tools leaves. */
+  readonly tools: readonly ChatTool[]
+  readonly effort: string | null
+  /** The last message is the beginning of the answer. */
+  readonly continuesLastMessage: boolean
+  readonly ignoresEos: boolean
 }
 
 /** How the output of one request is read; serves all its choices. */
@@ -71,6 +86,13 @@ export interface OutputParser {
   readonly stopTokenIds: readonly number[]
   /** What makes the model call as `required` or a name demands; null for every other choice. */
   readonly toolConstraint: OutputConstraint | null
+  /** The model reads chats in a format of its own and nothing else. */
+  readonly isChatOnly: boolean
+  /**
+   * The prompt, for models that are `isChatOnly`; null: the tokenizer's template writes it.
+   * @throws harmony_build_failed, ignore_eos_not_supported (400)
+   */
+  promptOf(chat: WrittenChat): readonly PromptPiece[] | null
   open(sink: OutputSink): OutputStream
   /** A call that is not whole is text here. */
   parse(text: string): ParsedOutput

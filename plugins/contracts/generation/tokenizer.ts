@@ -45,6 +45,13 @@ export interface EncodedPrompt {
   readonly tokenIds: Uint32Array
 }
 
+/** A part of a prompt that no template wrote. */
+export interface PromptPiece {
+  readonly text: string
+  /** It is the content of one special token. Otherwise it is text, in which no special token is looked for. */
+  readonly isToken: boolean
+}
+
 export interface DecoderOptions {
   /** Default true. */
   readonly skipSpecialTokens?: boolean
@@ -84,6 +91,8 @@ export interface LoadedTokenizer {
   readonly contentFormat: ContentFormat
   /** @throws chat_template_failed (400), tokenization_failed (500), tokenizer_busy (503) */
   renderAndEncode(prompt: ChatPrompt): Promise<EncodedPrompt>
+  /** @throws tokenization_failed (500), also where the vocabulary lacks a token; tokenizer_busy (503) */
+  encodePieces(pieces: readonly PromptPiece[]): Promise<EncodedPrompt>
   /** @throws tokenization_failed (500), tokenizer_busy (503) */
   encode(text: string, options?: { readonly addSpecialTokens?: boolean }): Promise<Uint32Array>
   /** @throws as `renderAndEncode`, or as `encode` for a text */

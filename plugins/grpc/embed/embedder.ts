@@ -8,10 +8,10 @@ import { EmbedCall, type EmbedParts } from './embed-call.ts'
 const AT_ONCE = 32
 
 export class Embedder implements EmbeddingService {
-  readonly #prompts: Pick<PromptMaker, 'tokenizerOf'>
+  readonly #prompts: Pick<PromptMaker, 'tokenizerOf' | 'checkTakesText'>
   readonly #parts: EmbedParts
 
-  constructor(prompts: Pick<PromptMaker, 'tokenizerOf'>, parts: EmbedParts) {
+  constructor(prompts: Pick<PromptMaker, 'tokenizerOf' | 'checkTakesText'>, parts: EmbedParts) {
     this.#prompts = prompts
     this.#parts = parts
   }
@@ -21,6 +21,7 @@ export class Embedder implements EmbeddingService {
     { model, inputs }: { readonly model: string; readonly inputs: readonly EmbeddingInput[] },
   ): Promise<readonly EmbeddingVector[]> {
     const tokenizer = await this.#prompts.tokenizerOf(model)
+    this.#prompts.checkTakesText(model, tokenizer, 'embeddings')
     const vectors: EmbeddingVector[] = new Array(inputs.length)
     const running = new Set<EmbedCall>()
     let next = 0

@@ -10,10 +10,12 @@ import type {
   OutputParsersService,
   PreparedPrompt,
   TokenizerService,
+  WrittenChat,
 } from '#contracts'
 import type { WorkerEntry } from '#kernel'
 import { grpcErrors } from '../errors.ts'
 
+const AUDIO = 'input_audio'
 const ERROR_PART: ContentPart = { type: 'text', text: 'Error:' }
 
 export class EnginePrompt implements PreparedPrompt {
@@ -57,6 +59,7 @@ interface OutputPlan {
   readonly thinks: boolean
   /** For the template. */
   readonly kwargs: Readonly<Record<string, unknown>>
+  readonly effort: string | null
 }
 
 export class PromptMaker {
@@ -101,16 +104,29 @@ export class PromptMaker {
     throw grpcErrors.tokenizer_missing(model)
   }
 
-  #plan(request: GenerationRequest, model: string, tokenizer: LoadedTokenizer): OutputPlan {
-    const chatTemplate = tokenizer.templates.get('default') ?? null
+  /** @throws not_supported_in_harmony (400) where the model reads chats alone */
+  checkTakesText(model: string, tokenizer: LoadedTokenizer, what: string): void {
+    if (this.#parsers.parserFor(this.#modelFacts(model, tokenizer)).isChatOnly)
+      throw grpcErrors.not_supported_in_harmony(what)
+  }
+
+  #modelFacts(model: string, tokenizer: LoadedTokenizer) {
     const labels = this.#workersOf(model)[0]?.labels ?? {}
-    const asked = {
+    return {
       model,
-      chatTemplate,
+      chatTemplate: tokenizer.templates.get('default') ?? null,
       modelType: labels.model_type ?? null,
       architectures: listOf(labels.architectures),
       toolParser: labels.tool_call_parser || null,
       reasoningParser: labels.reasoning_parser || null,
+    }
+  }
+
+  #plan(request: GenerationRequest, model: string, tokenizer: LoadedTokenizer): OutputPlan {
+    const facts = this.#modelFacts(model, tokenizer)
+    const { chatTemplate } = facts
+    const asked = {
+      ...facts,
       tools: request.tools,
       toolChoice: request.toolChoice,
       allowsParallelCalls: request.parallelToolCalls ?? true,
@@ -132,6 +148,7 @@ export class PromptMaker {
     const parser = this.#parsers.parserFor({
       ...asked,
       isReasoningOpen: isContinued ? false : thinking.isReasoningOpen,
+      continuesAnswer: isContinued,
     })
     return {
       parser,
@@ -140,6 +157,7 @@ export class PromptMaker {
         constraint: request.constraint,
       }),
       thinks: thinking.isOn,
+      effort: effortOf(reasoning, templateArguments),
       kwargs: {
         ...(reasoning?.effort !== undefined && { reasoning_effort: reasoning.effort }),
         ...(thinking.key !== null && { [thinking.key]: thinking.isOn }),
@@ -157,22 +175,56 @@ async function encode(
   const { prompt } = request
   if (prompt.kind === 'tokens') return { tokenIds: prompt.tokenIds, text: '' }
   if (prompt.kind === 'text') return { tokenIds: await tokenizer.encode(prompt.text), text: prompt.text }
+  const pieces =
+    output?.parser.isChatOnly === true ? output.parser.promptOf(toWritten(request, output)) : null
+  if (pieces !== null) return tokenizer.encodePieces(pieces)
   return tokenizer.renderAndEncode(toChatPrompt(request, output?.kwargs ?? {}))
+}
+
+/** @throws multimodal_not_supported (400) but for audio, which the format itself refuses */
+function toWritten(request: GenerationRequest, { effort }: OutputPlan): WrittenChat {
+  const messages = request.prompt.kind === 'chat' ? request.prompt.messages : []
+  refuseMedia(messages, AUDIO)
+  return {
+    messages,
+    tools: allowedTools(request),
+    effort,
+    continuesLastMessage: request.continuesLastMessage === true,
+    ignoresEos: request.sampling.ignoreEos === true,
+  }
+}
+
+/** Variables of the template go before what the request says elsewhere. */
+function effortOf(
+  reasoning: GenerationRequest['reasoning'],
+  templateArguments: Readonly<Record<string, unknown>>,
+): string | null {
+  const given = Object.hasOwn(templateArguments, 'reasoning_effort')
+    ? templateArguments.reasoning_effort
+    : null
+  if (typeof given === 'string') return given
+  return reasoning?.effort ?? (reasoning?.isEnabled === false ? 'none' : null)
 }
 
 /** @throws multimodal_not_supported (400) */
 function toChatPrompt(request: GenerationRequest, templateKwargs: Record<string, unknown>): ChatPrompt {
   const messages = request.prompt.kind === 'chat' ? request.prompt.messages : []
-  for (const { content } of messages) {
-    if (typeof content === 'string' || content === null) continue
-    if (content.some(({ type }) => type !== 'text')) throw grpcErrors.multimodal_not_supported()
-  }
+  refuseMedia(messages, '')
   const tools = allowedTools(request)
   return {
     messages: messages.map(toTemplateMessage),
     ...(tools.length > 0 && { tools }),
     ...(request.continuesLastMessage === true && { continueFinalMessage: true }),
     templateKwargs,
+  }
+}
+
+/** @param taken a kind of part that somebody else looks at */
+function refuseMedia(messages: readonly ChatMessage[], taken: string): void {
+  for (const { content } of messages) {
+    if (typeof content === 'string' || content === null) continue
+    if (content.some(({ type }) => type !== 'text' && type !== taken))
+      throw grpcErrors.multimodal_not_supported()
   }
 }
 

@@ -31,10 +31,16 @@ export class HarmonyStream implements OutputStream {
   #hasMessage = false
   #isFirstReasoning = true
 
-  constructor(sink: OutputSink, ids: CallIds, maxCalls: number) {
+  /** @param startsInAnswer the prompt ended inside of a final message */
+  constructor(
+    sink: OutputSink,
+    { ids, maxCalls }: { readonly ids: CallIds; readonly maxCalls: number },
+    startsInAnswer = false,
+  ) {
     this.#sink = sink
     this.#ids = ids
     this.#maxCalls = maxCalls
+    if (startsInAnswer) this.#begin('text', '')
   }
 
   get isReasoning(): boolean {

@@ -59,6 +59,14 @@ export class ByteBpe {
     return Uint32Array.from(ids)
   }
 
+  /** Added tokens in the text are letters like all others. */
+  encodePlain(text: string): Uint32Array {
+    const ids: number[] = []
+    const whole = text.toWellFormed()
+    this.#encodeWords(this.#parts.isNfc ? whole.normalize('NFC') : whole, ids)
+    return Uint32Array.from(ids)
+  }
+
   #encodeRaw(text: string, out: number[]): void {
     const { index, ids } = this.#parts.raw
     let start = 0

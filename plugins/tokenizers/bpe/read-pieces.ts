@@ -58,8 +58,8 @@ export function readMerges(
   for (let at = file.indexOf(QUOTE, start); at >= 0 && at < end; at = file.indexOf(QUOTE, at)) {
     const close = endOfString(file, at)
     if (bytes.length < 2 * (close - at) + Math.max(left, 0)) bytes = grown(bytes, 2 * (close - at) + left)
-    const space = file.indexOf(0x20, at)
-    const isBoth = left < 0 && space >= 0 && space < close
+    const space = left < 0 ? spaceIn(file, at, close) : -1
+    const isBoth = space >= 0
     if (isBoth) {
       const middle = writePiece(file, at, space + 1, bytes, 0)
       const rest = writePiece(file, space, close, bytes, middle)
@@ -73,6 +73,12 @@ export function readMerges(
     at = close
   }
   return left < 0
+}
+
+/** Looks no further than the string: a file of pairs may have no space at all. */
+function spaceIn(file: Buffer, start: number, end: number): number {
+  for (let at = start; at < end; at++) if (file[at] === 0x20) return at
+  return -1
 }
 
 /** One behind the closing quote. */
