@@ -1,5 +1,5 @@
 /** The bundled modules as users get them: built and checked by the command, and in front of the official clients. */
-import { globSync } from 'node:fs'
+import { globSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Anthropic from '@anthropic-ai/sdk'
@@ -47,7 +47,11 @@ describe('W64 every bundled example', () => {
       const more = setting === undefined ? [] : ['--config', setting]
       // Its runtime imports WASI, and makes it large.
       const isGo = basename(example) === 'wasm-go'
-      if (isGo) more.push('--wasi')
+      if (isGo) {
+        const config = join(folder, 'wasi.yaml')
+        writeFileSync(config, 'plugins: { wasm: { allowWasi: true } }\n')
+        more.push('--wasi', '--gateway-config', config)
+      }
       const checked = await weir(['wasm', 'check', file, '--json', ...more], { cwd: ROOT })
       const findings = isGo ? [{ code: 'large_module', level: 'warning' }] : []
       expect(JSON.parse(checked.out)).toMatchObject({ isOk: true, findings, format: 'core' })
