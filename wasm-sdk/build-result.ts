@@ -9,13 +9,17 @@ export interface BuildOptions {
   readonly isDebug?: boolean
 }
 
+/** With a library and templates. */
 export type Language = 'assemblyscript' | 'rust'
+
+/** With a compiler that is called for them. */
+export type BuildLanguage = Language | 'wat' | 'go' | 'c'
 
 export type BuildResult = BuiltModule | FailedBuild
 
 export interface BuiltModule {
   readonly isOk: true
-  readonly language: Language
+  readonly language: BuildLanguage
   /** Absolute path of the module. */
   readonly file: string
   readonly bytes: number

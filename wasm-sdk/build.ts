@@ -2,13 +2,16 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildAssemblyScript } from './build-assemblyscript.ts'
-import type { BuildOptions, BuildResult, Language } from './build-result.ts'
+import type { BuildLanguage, BuildOptions, BuildResult } from './build-result.ts'
 import { buildRust } from './build-rust.ts'
+import { buildWithTool, TOOLCHAINS } from './build-with-tool.ts'
 
 /** The language of a project folder, by the files in it; null when there is no project. */
-export function languageOf(directory: string): Language | null {
+export function languageOf(directory: string): BuildLanguage | null {
   if (existsSync(join(directory, 'Cargo.toml'))) return 'rust'
   if (existsSync(join(directory, 'assembly', 'index.ts'))) return 'assemblyscript'
+  for (const language of ['wat', 'go', 'c'] as const)
+    if (existsSync(join(directory, TOOLCHAINS[language].mark))) return language
   return null
 }
 
@@ -17,10 +20,11 @@ export async function buildModule(options: BuildOptions): Promise<BuildResult> {
   const language = languageOf(options.directory)
   if (language === 'assemblyscript') return buildAssemblyScript(options)
   if (language === 'rust') return buildRust(options)
+  if (language !== null) return buildWithTool(language, options)
   return {
     isOk: false,
     problem: `${options.directory} holds no module project`,
-    next: 'a project has assembly/index.ts (AssemblyScript) or Cargo.toml (Rust); `weir wasm new` makes one',
+    next: 'a project has assembly/index.ts (AssemblyScript), Cargo.toml (Rust), module.wat, go.mod or module.c; `weir wasm new` makes one',
     output: '',
   }
 }

@@ -1,14 +1,15 @@
 /** The header for C, where the machine has a compiler for it: clang, or zig with a clang inside. */
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { buildModule } from './build.ts'
 import { toInput } from './case-input.ts'
 import { checkModule } from './conformance.ts'
-import { BUILD_LIMIT_MS } from './fixtures/built-modules.ts'
+import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
 import { readAnswer } from './guest-action.ts'
 import { ModuleRunner } from './runner.ts'
 
@@ -66,6 +67,35 @@ test(
       await runner.close()
     } finally {
       await rm(folder, { recursive: true })
+    }
+  },
+  BUILD_LIMIT_MS,
+)
+
+test(
+  'the module on the page about C builds, passes the check, and refuses whom it says',
+  async ({ skip }) => {
+    const [, source] = (await readFile(here('c/README.md'), 'utf8')).match(/^```c\n([\s\S]*?)^```$/m) ?? []
+    const directory = await mkdtemp(join(tmpdir(), 'weir-c-page-'))
+    try {
+      await writeFile(join(directory, 'module.c'), source ?? '')
+      const built = await buildModule({ directory })
+      if (!built.isOk) {
+        const reason = reasonToSkip(built)
+        if (reason === null) throw new Error(built.output)
+        console.warn(`skipped: ${reason}`)
+        return skip(reason)
+      }
+      const bytes = Uint8Array.from(await readFile(built.file))
+      expect((await checkModule(bytes)).findings).toEqual([])
+      const runner = await ModuleRunner.open({ bytes, config: { closed: 'bis später' } })
+      const { head } = toInput({ on: 'OnRequest', expect: {} }, {}, 0)
+      const { output } = await runner.call('OnRequest', head)
+      const { action, status, body } = readAnswer(output, 'OnRequest')
+      expect([action, status, body?.toString()]).toEqual(['reject', 503, 'bis später'])
+      await runner.close()
+    } finally {
+      await rm(directory, { recursive: true })
     }
   },
   BUILD_LIMIT_MS,

@@ -1,6 +1,7 @@
 /** What a call leaves behind is never there for another tenant's: all memories, globals and tables are searched. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { guestBytes } from '../../test/fixtures/wasm/guest-build.ts'
+import { assemble } from '../../test/fixtures/wasm/wat.ts'
 import { buildGuest } from './build-guest.ts'
 import { GuestRunner } from './guest-runner.ts'
 import { guestSurroundings } from './guest-surroundings.ts'
@@ -28,8 +29,8 @@ beforeEach(() => {
 })
 afterEach(() => void vi.restoreAllMocks())
 
-async function open(instance: LoadedModule['instance']): Promise<GuestRunner> {
-  const bytes = Uint8Array.from(await guestBytes())
+async function open(instance: LoadedModule['instance'], text?: string): Promise<GuestRunner> {
+  const bytes = text === undefined ? Uint8Array.from(await guestBytes()) : assemble(text)
   const module = {
     uuid: 'm',
     name: 'm',
@@ -92,6 +93,63 @@ test('W46 reuse: tenants have instances of their own', async () => {
   expect(instances).toHaveLength(2)
   expect(placesOf(SECRET, [instances[1]])).toEqual([])
 })
+
+/** Answers with what its global, its second memory and its table hold, then keeps the first bytes of the input there. */
+const keeper = (keepsInTable: boolean) => `(module
+  (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
+  (import "extism:host/env" "store_u8" (func $store (param i64 i32)))
+  (import "extism:host/env" "store_u64" (func $store64 (param i64 i64)))
+  (import "extism:host/env" "input_load_u8" (func $load (param i64) (result i32)))
+  (import "extism:host/env" "input_load_u64" (func $load64 (param i64) (result i64)))
+  (import "extism:host/env" "output_set" (func $output (param i64 i64)))
+  (memory 1) (memory $second (export "second") 1)
+  (global $kept (export "kept") (mut i64) (i64.const 0))
+  (table $places (export "places") 256 funcref)
+  (elem declare func $mark)
+  (func $mark)
+  (func (export "on_request") (result i32)
+    (local $out i64) (local $from i64) (local $at i32)
+    (local.set $from (i64.const 6))
+    (local.set $out (call $alloc (i64.const 280)))
+    (call $store64 (local.get $out) (global.get $kept))
+    (call $store64 (i64.add (local.get $out) (i64.const 8)) (i64.load $second (i32.const 4096)))
+    (loop $search
+      (call $store
+        (i64.add (local.get $out) (i64.add (i64.const 16) (i64.extend_i32_u (local.get $at))))
+        (i32.eqz (ref.is_null (table.get $places (local.get $at)))))
+      (local.set $at (i32.add (local.get $at) (i32.const 1)))
+      (br_if $search (i32.lt_u (local.get $at) (i32.const 256))))
+    (call $output (local.get $out) (i64.const 272))
+    (global.set $kept (call $load64 (local.get $from)))
+    (i64.store $second (i32.const 4096) (call $load64 (local.get $from)))
+    ${keepsInTable ? '(table.set $places (call $load (local.get $from)) (ref.func $mark))' : ''}
+    (i32.const 0)))`
+
+test.each([
+  ['fresh', false],
+  ['fresh', true],
+  ['reuse', false],
+  ['reuse', true],
+] as const)(
+  'W46 %s: what a call keeps in a global and further memories (in a table: %s), no call of another tenant finds',
+  async (instance, keepsInTable) => {
+    const runner = await open(instance, keeper(keepsInTable))
+    const found = async (tenant: string, body: string) =>
+      [...(await call(runner, tenant, body))].filter((character) => character !== '\0').join('')
+    expect(await found('a', SECRET)).toBe('')
+    const [first] = instances
+    if (instance === 'fresh' && !keepsInTable) {
+      expect(placesOf(SECRET.slice(0, 8), [first])).toEqual([])
+      expect((first.exports.kept as WebAssembly.Global).value).toBe(0n)
+    }
+    const before = instances.length
+    for (const tenant of ['b', 'c', 'd']) expect(await found(tenant, 'plain to see')).toBe('')
+    // An instance that is not put back serves nobody else.
+    if (instance === 'reuse' || keepsInTable) expect(instances.length).toBeGreaterThanOrEqual(before + 2)
+    const others = instances.filter((one) => one !== first)
+    expect(placesOf(SECRET.slice(0, 8), others)).toEqual([])
+  },
+)
 
 test('shared: one for all, as the module has declared', async () => {
   const runner = await open('shared')

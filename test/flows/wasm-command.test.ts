@@ -366,6 +366,51 @@ describe('a running gateway', () => {
     expect(findings[0]).toMatchObject({ level: 'problem', next: expect.stringMatching(/\w/) })
   })
 
+  test('record says who has to allow it, and refuses counts that are none', async () => {
+    const refused = await atGateway('record', 'live/refused.json', '--count', '1')
+    expect(refused).toMatchObject({ code: 1, out: '' })
+    expect(refused.err).toContain('the gateway has to allow it: plugins.wasm.allowRecording')
+    const wrong = await atGateway('record', 'live/refused.json', '--count', 'many')
+    expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining('--count') })
+    expect(existsSync(join(folder, 'live'))).toBe(false)
+  })
+
+  test('record writes live requests as a case without what is secret, and the case can be played', async () => {
+    const open = await startBuiltGateway({ plugins: { wasm: { allowRecording: true } } })
+    const atOpen = (...args: string[]) => wasm(...args, '--gateway', open.url)
+    const none = await atOpen('record', 'live/none.json', '--seconds', '1')
+    expect(none).toMatchObject({ code: 1, err: expect.stringContaining('no module was called in that time') })
+    expect(await atOpen('add', 'teapot')).toMatchObject({ code: 0 })
+    const recording = atOpen('record', 'live/deep/case.json', '--count', '2', '--title', 'what was asked')
+    let isOver = false
+    void recording.finally(() => {
+      isOver = true
+    })
+    while (!isOver)
+      await open.send('POST', '/v1/chat/completions?code=hunter2', { user: 'hunter2' }, { cookie: 'hunter2' })
+    expect(await recording).toMatchObject({
+      code: 0,
+      err: '',
+      out: expect.stringMatching(/^2 steps in live\/deep\/case\.json; .*weir wasm test --update/),
+    })
+    const { title, steps } = readJson('live/deep/case.json')
+    expect([title, steps.length]).toEqual(['what was asked', 2])
+    expect(steps[0]).toMatchObject({
+      on: 'OnRequest',
+      request: { method: 'POST', path: '/v1/chat/completions', query: 'code=[redacted]' },
+    })
+    expect(JSON.stringify(steps)).not.toContain('hunter2')
+    const played = await wasm(
+      'test',
+      'teapot/build/module.wasm',
+      '--cases',
+      'live/deep/case.json',
+      '--update',
+    )
+    expect(played).toMatchObject({ code: 0, out: expect.stringContaining('2 ok, 0 not; 1 file written') })
+    expect(readJson('live/deep/case.json').steps[1].expect).toMatchObject({ action: 'reject', status: 418 })
+  })
+
   test('without the plugin says so', async () => {
     const plain = await startBuiltGateway()
     const end = await wasm('list', '--gateway', plain.url)

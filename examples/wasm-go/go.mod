@@ -1,0 +1,3 @@
+module wasm-go
+
+go 1.24

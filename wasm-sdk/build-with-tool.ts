@@ -1,0 +1,107 @@
+/** Compiles projects whose language has a compiler on the machine that writes a core module: text format, Go, C. */
+import { execFile } from 'node:child_process'
+import { mkdir, stat } from 'node:fs/promises'
+import { delimiter, dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { BuildLanguage, BuildOptions, BuildResult } from './build-result.ts'
+
+const run = promisify(execFile)
+/** A first build in Go compiles its library. */
+const BUILD_LIMIT_MS = 600_000
+
+interface Tool {
+  readonly command: string
+  readonly arguments: (outFile: string, isDebug: boolean) => readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+}
+
+interface Toolchain {
+  /** The file by which a project is one of this language. */
+  readonly mark: string
+  /** The first one that is installed is taken. */
+  readonly tools: readonly Tool[]
+  readonly install: string
+}
+
+const HEADER_FOLDER = fileURLToPath(new URL('c', import.meta.url))
+const C_FLAGS = ['-O2', '-nostdlib', '-Wall', '-I', HEADER_FOLDER, '-Wl,--no-entry', 'module.c', '-o']
+
+export const TOOLCHAINS: Readonly<Record<'wat' | 'go' | 'c', Toolchain>> = Object.freeze({
+  wat: {
+    mark: 'module.wat',
+    tools: [
+      {
+        command: 'wasm-as',
+        arguments: (file) => ['--all-features', '--disable-gc', 'module.wat', '-o', file],
+      },
+      { command: 'wat2wasm', arguments: (file) => ['--enable-all', 'module.wat', '-o', file] },
+    ],
+    install: 'run `npm install --save-dev binaryen`, or install wabt',
+  },
+  go: {
+    mark: 'go.mod',
+    tools: [
+      {
+        command: 'go',
+        arguments: (file, isDebug) => [
+          ...['build', '-buildmode=c-shared', '-trimpath'],
+          ...(isDebug ? [] : ['-ldflags=-s -w']),
+          ...['-o', file, '.'],
+        ],
+        env: { GOOS: 'wasip1', GOARCH: 'wasm' },
+      },
+    ],
+    install: 'install Go 1.24 or newer from https://go.dev/dl',
+  },
+  c: {
+    mark: 'module.c',
+    tools: [
+      { command: 'clang', arguments: (file) => ['--target=wasm32', ...C_FLAGS, file] },
+      { command: 'zig', arguments: (file) => ['cc', '--target=wasm32-freestanding', ...C_FLAGS, file] },
+    ],
+    install: 'install clang with lld, or zig',
+  },
+})
+
+/** Compilers that npm brought with the gateway are found too. */
+const PATH = [
+  process.env.PATH,
+  fileURLToPath(new URL('../node_modules/.bin', import.meta.url)),
+  fileURLToPath(new URL('../../node_modules/.bin', import.meta.url)),
+].join(delimiter)
+
+export async function buildWithTool(
+  language: keyof typeof TOOLCHAINS & BuildLanguage,
+  options: BuildOptions,
+): Promise<BuildResult> {
+  const begin = performance.now()
+  const directory = resolve(options.directory)
+  const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
+  await mkdir(dirname(file), { recursive: true })
+  const { tools, install } = TOOLCHAINS[language]
+  for (const tool of tools) {
+    try {
+      const { stdout, stderr } = await run(
+        tool.command,
+        [...tool.arguments(file, options.isDebug === true)],
+        { cwd: directory, env: { ...process.env, PATH, ...tool.env }, timeout: BUILD_LIMIT_MS },
+      )
+      const { size: bytes } = await stat(file)
+      const output = (stdout + stderr).trim()
+      return { isOk: true, language, file, bytes, output, elapsedMs: performance.now() - begin }
+    } catch (cause) {
+      const { code, stderr = '' } = cause as { code?: unknown; stderr?: string }
+      if (code === 'ENOENT' || /unable to create target|wasm-ld|unknown target/.test(stderr)) continue
+      const next = `see what ${tool.command} says`
+      return {
+        isOk: false,
+        problem: `${tool.command} could not build the project`,
+        next,
+        output: stderr.trim(),
+      }
+    }
+  }
+  const problem = `a compiler is not installed: ${tools.map(({ command }) => command).join(' or ')}`
+  return { isOk: false, problem, next: install, output: '' }
+}
