@@ -158,7 +158,7 @@ describe('a real module', () => {
   test('has nothing to object to but the header that it sets for show', async () => {
     const { isOk, module, findings } = await checkModule(bytes)
     expect(isOk).toBe(true)
-    expect(module.attachPoints).toEqual(['OnRequest', 'OnResponse', 'OnError', 'OnStreamEvent'])
+    expect(module.attachPoints).toEqual(['OnRequest', 'OnResponse', 'OnError', 'OnStreamEvent', 'OnToolCall'])
     expect(findings.map(({ code }) => code)).toEqual(['ignored'])
   })
 })

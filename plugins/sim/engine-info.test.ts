@@ -35,6 +35,7 @@ test('an empty section gets every default', () => {
     maxModelLen: 32_768,
     fixedReply: false,
     record: true,
+    responses: false,
   })
 })
 

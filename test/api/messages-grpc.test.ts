@@ -432,12 +432,12 @@ test('messages §13 G14 over gRPC: a model without an engine that is ready is ov
   const { create, engine } = await open({
     kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1, openMs: 30_000 } },
   })
-  engine.script = () => [{ status: 14, details: 'gone' }]
+  await engine.close()
   await create()
   const reply = await create()
   expect([reply.status, ((await reply.json()) as Envelope).error.type]).toEqual([503, 'overloaded_error'])
   expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0)
-  expect(engine.calls).toHaveLength(1)
+  expect(engine.calls).toEqual([])
   expect((await create({ model: 'nobody' })).status).toBe(404)
 })
 

@@ -1,6 +1,6 @@
 /** POST /v1/messages by translation onto chat workers: requests, replies, validation, errors. */
 import { expect, test } from 'vitest'
-import { hangAnswer, jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
+import { dropAnswer, hangAnswer, jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { accumulate, CHAT, HELLO, openMessages, readEvents } from './messages-fleet.ts'
 
 interface Envelope {
@@ -174,7 +174,7 @@ test('messages §13 G14 an unknown model is not found, a model without a ready w
   const broken = await openMessages({
     kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1, openMs: 30_000 } },
   })
-  broken.workers[0].script(CHAT, jsonAnswer({}, { status: 500 }))
+  broken.workers[0].script(CHAT, dropAnswer())
   await broken.create()
   const open = await broken.create()
   expect([open.status, ((await open.json()) as Envelope).error.type]).toEqual([503, 'overloaded_error'])
