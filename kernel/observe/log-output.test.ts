@@ -60,3 +60,32 @@ test('lines that find no room are dropped and counted; all others arrive', async
   expect(dropped).toBeGreaterThan(0)
   expect(lines + dropped).toBe(FLOOD_LINES)
 })
+
+/** Logs more than the pipe holds while nobody reads, from the main thread and from another, and says that it lives. */
+const STALL = `
+const { Worker, isMainThread } = require('node:worker_threads')
+const body = \`import(${LOG_MODULE}).then(({ createLogger }) => {
+  const log = createLogger({ level: 'info', thread: THREAD })
+  for (let n = 0; n < 300; n += 1) log.info({ n, pad: 'x'.repeat(2_000) }, 'prompt')
+  DONE
+})\`
+new Worker(body.replace('THREAD', '1').replace('DONE', "require('node:worker_threads').parentPort.postMessage(0); setTimeout(() => {}, 2_000)"), { eval: true })
+  .once('message', () => process.send('worker'))
+eval(body.replace('THREAD', '0').replace('DONE', "process.send('main')"))
+process.once('message', () => process.disconnect())
+`
+
+test('a reader that stands still stops no thread; when it reads again, all that waited arrives', async () => {
+  const child = spawn(process.execPath, ['--conditions=weir-source', '--no-warnings', '-e', STALL], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
+  const alive = new Set<unknown>()
+  while (alive.size < 2) alive.add((await once(child, 'message'))[0])
+  const chunks: Buffer[] = []
+  child.stdout?.on('data', (chunk: Buffer) => chunks.push(chunk))
+  child.send('read')
+  await once(child, 'close')
+  const lines = Buffer.concat(chunks).toString().trimEnd().split('\n')
+  const seen = new Set(lines.map((line) => JSON.parse(line)).map(({ thread, n }) => `${thread} ${n}`))
+  expect([lines.length, seen.size]).toEqual([600, 600])
+})

@@ -1,5 +1,6 @@
 /** Standard output as log lines see it: prompt for the few that matter, buffered for the many. */
 import { isatty } from 'node:tty'
+import { isMainThread } from 'node:worker_threads'
 import { pino } from 'pino'
 import { toTerminalLine } from './log-format.ts'
 
@@ -16,12 +17,34 @@ const MAX_BUFFERED_BYTES = 8_388_608
 /** At the end of a thread a reader that stands still is waited for this many times, 100 ms each. */
 const MAX_EXIT_RETRIES = 10
 
+/** Until lines that wait are tried again, milliseconds. */
+const RETRY_MS = 100
+
 /** One for all loggers of a thread. */
 let prompt: LineSink | null = null
 
-/** Writes each line before `write` returns, unless the reader stands still. */
+/** Told of each prompt line that is dropped; the same as for buffered lines, once there is somebody to tell. */
+let onPromptDrop = () => {}
+
+/**
+ * Writes each line before `write` returns. While the reader stands still, lines wait (and are dropped beyond a limit)
+ * rather than the thread.
+ */
 export function promptStdout(): LineSink {
-  prompt ??= readable(openStdout({ sync: true }))
+  if (prompt !== null) return prompt
+  const stdout = openStdout({ sync: true, maxLength: MAX_BUFFERED_BYTES }, 0)
+  let isRetrying = false
+  stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (code !== 'EAGAIN' || isRetrying) return
+    isRetrying = true
+    // The next line would take those that wait along; there may be none for long.
+    setTimeout(() => {
+      isRetrying = false
+      stdout.write('')
+    }, RETRY_MS).unref()
+  })
+  stdout.on('drop', () => onPromptDrop())
+  prompt = readable(stdout)
   return prompt
 }
 
@@ -31,13 +54,20 @@ export function promptStdout(): LineSink {
  * @param onDrop called for each line that is dropped because the reader stands still
  */
 export function bufferedStdout(onDrop: () => void): LineSink {
-  const stdout = openStdout({ sync: false, maxLength: MAX_BUFFERED_BYTES, maxWrite: WRITE_BYTES })
+  const stdout = openStdout(
+    { sync: false, maxLength: MAX_BUFFERED_BYTES, maxWrite: WRITE_BYTES },
+    Number.POSITIVE_INFINITY,
+  )
   stdout.on('drop', onDrop)
+  onPromptDrop = onDrop
   return readable(stdout)
 }
 
-function openStdout(options: Parameters<typeof pino.destination>[0] & object) {
-  let retriesLeft = Number.POSITIVE_INFINITY
+/** @param retries how often a write that finds no room is tried again; each time takes 100 ms, of the thread if it is prompt */
+function openStdout(options: Parameters<typeof pino.destination>[0] & object, retries: number) {
+  // A pipe that Node has opened as a stream no longer blocks who writes to it, from any thread.
+  if (isMainThread) void process.stdout
+  let retriesLeft = retries
   const stdout = pino.destination({
     ...options,
     fd: STDOUT,
