@@ -14,7 +14,7 @@ export function messagesEngine(config: MessagesEngineConfig): EngineAdapter {
   return {
     name: 'messages',
     rank: RANK,
-    accepts: (worker) => worker.connectionMode === 'http' && worker.apis.includes('messages'),
+    accepts: (worker) => worker.apis.includes('messages'),
     requestFor: (attempt) => ({
       method: 'POST',
       path: '/v1/messages',

@@ -15,7 +15,7 @@ export function toMessagesBody(
   refuseUnspeakable(request)
   const messages = request.prompt.kind === 'chat' ? request.prompt.messages : []
   // A vendor refuses thinking that it has not signed; engines want their own back.
-  const isVendor = worker.runtimeType === 'external'
+  const isVendor = worker.isExternal
   const body: Json = {
     model,
     max_tokens: request.sampling.maxTokens ?? defaultMaxTokens,

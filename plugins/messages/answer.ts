@@ -92,7 +92,7 @@ class StreamedAnswer implements GenerationListener, PingTarget {
     // Engines that are spoken to in tokens tell themselves; all others only at the end.
     const mayNotTell = host.balance
       .workersOf(host.balance.canonicalModel(request.model ?? ''))
-      .some(({ connectionMode }) => connectionMode === 'http')
+      .some(({ apis }) => apis.length > 0)
     if (mayNotTell) this.#count = counter.count(request)
     this.#count?.catch(() => {})
     this.#ctx.onAbort(() => this.#parts.pings.remove(this))

@@ -20,7 +20,7 @@ export function withoutUnsignedThinking(ctx: RequestContext, host: Host, model: 
   const body = ctx.bodyBytes
   if (!looksUnsigned(body)) return
   const workers = host.balance.workersOf(host.balance.canonicalModel(model))
-  if (!workers.some(({ runtimeType }) => runtimeType === 'external')) return
+  if (!workers.some(({ isExternal }) => isExternal)) return
   const changed = cutUnsigned(body)
   if (changed !== null) ctx.setBody(changed)
 }

@@ -16,7 +16,7 @@ export function responsesEngine(config: ResponsesEngineConfig): EngineAdapter {
   return {
     name: NAME,
     rank: RANK,
-    accepts: (worker) => worker.connectionMode === 'http' && worker.apis.includes('responses'),
+    accepts: (worker) => worker.apis.includes('responses'),
     requestFor: (attempt) => ({
       method: 'POST',
       path: '/v1/responses',

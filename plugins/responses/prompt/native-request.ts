@@ -30,8 +30,8 @@ export interface NativeSource {
   readonly runs: (type: BuiltInType) => boolean
 }
 
-export function speaksResponses({ connectionMode, apis }: WorkerEntry): boolean {
-  return connectionMode === 'http' && apis.includes('responses')
+export function speaksResponses({ apis }: WorkerEntry): boolean {
+  return apis.includes('responses')
 }
 
 export function nativeRequest({ body, messageCount, items, runs }: NativeSource): NativeRequest {
