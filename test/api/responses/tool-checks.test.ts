@@ -32,6 +32,10 @@ interface Site {
   says(...turns: Turn[]): Promise<void>
   /** All that the worker was given at each turn. */
   heard(): Promise<string[]>
+  /** Of each turn, whether the model had to call. */
+  forced(): boolean[]
+  /** The model's words for a call that it had to make. */
+  readonly forcedCall: (name: string, args: string) => Turn
 }
 
 async function httpSite(plugins: Json): Promise<Site> {
@@ -50,6 +54,8 @@ async function httpSite(plugins: Json): Promise<Site> {
       workers[0].script(CHAT, scripts[scripts.length - 1])
     },
     heard: async () => asked().map((body) => JSON.stringify(body)),
+    forced: () => asked().map(({ tool_choice }) => tool_choice === 'required'),
+    forcedCall: (name, args) => [[name, args]],
   }
 }
 
@@ -84,6 +90,13 @@ async function grpcSite(plugins: Json): Promise<Site> {
         )
       }
     },
+    forced: () =>
+      engine.calls.map(({ request }) => {
+        const { jsonSchema, structuralTag } = request.samplingParams as Json
+        return (jsonSchema ?? structuralTag ?? null) !== null
+      }),
+    // What the constraint lets through, rather than the format of the model.
+    forcedCall: (name, args) => `[{"name":"${name}","parameters":${args}}]`,
     heard: () =>
       Promise.all(
         engine.calls.map(async ({ request }) => {
@@ -393,6 +406,15 @@ describe.each(
       400,
       'tool_not_available',
     ])
+  })
+
+  test('responses #60: the model must call once; the next turn is free', async () => {
+    const server = await serve({ echo })
+    const { says, create, forced, forcedCall } = await open()
+    await says(forcedCall(...saying('hi')), 'done')
+    const reply = await create({ tools: [mcp(server)], tool_choice: 'required' })
+    expect(kinds(reply)).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
+    expect(forced()).toEqual([true, false])
   })
 
   test('responses #88: of a server that clients may not see, nothing is told', async () => {
