@@ -88,9 +88,14 @@ export class ResponseStreamReader implements EngineReader {
     }
   }
 
-  /** Without a last event of its own the answer was cut, and counts as such. */
+  /** Without a last event of its own the answer was cut, and counts as such; so does half an event at its end. */
   onEnd(): void {
     const rest = this.#splitter.takeRest()
-    if (!this.#isOver && rest.length > 0) this.#read(rest)
+    if (this.#isOver || rest.length === 0) return
+    try {
+      this.#read(rest)
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+    }
   }
 }

@@ -4,6 +4,7 @@ import type { EngineAdapter } from '#contracts'
 import lineEngine from '../../examples/custom-engine/line-engine.ts'
 import { chatEngine } from '../../plugins/chat-engine/chat-engine.ts'
 import { messagesEngine } from '../../plugins/messages-engine/messages-engine.ts'
+import { responsesEngine } from '../../plugins/responses-engine/responses-engine.ts'
 import { workerEntry } from '../support/worker-entry.ts'
 import { engineContract } from './engine-contract.ts'
 
@@ -161,6 +162,88 @@ engineContract('messages', () => ({
         blockDelta(0, { type: 'text_delta', text: 'x' }),
         event('error', { error: { type: 'overloaded_error', message: 'no' } }),
       ],
+      text: 'x',
+      fails: true,
+    },
+  ],
+}))
+
+/** An answer of a worker that speaks responses, as events. */
+const responseEvents = (output: readonly object[], status = 'completed', ...deltas: readonly Buffer[]) => [
+  event('response.created', { response: { id: 'resp_1', model: 'm', created_at: 5, output: [] } }),
+  ...deltas,
+  event(`response.${status}`, {
+    response: {
+      id: 'resp_1',
+      model: 'm',
+      created_at: 5,
+      status,
+      output,
+      usage: { input_tokens: 3, output_tokens: 2 },
+      ...(status === 'failed' && { error: { code: 'server_error', message: 'no' } }),
+    },
+  }),
+]
+const saidItem = (text: string) => ({
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  status: 'completed',
+  content: [{ type: 'output_text', text, annotations: [] }],
+})
+const calledItem = { id: 'fc_1', type: 'function_call', call_id: 'a', name: 'f', arguments: '{"x":1}' }
+const onItem = (output_index: number, type: string, more: object) =>
+  event(`response.${type}`, { output_index, content_index: 0, ...more })
+
+engineContract('responses', () => ({
+  adapter: responsesEngine({ toolTypes: null, maxAnswerBytes: 1 << 20, maxEventBytes: 1 << 20 }),
+  worker: workerEntry({ slot: 0, apis: ['responses'] }),
+  stranger: chatWorker,
+  cutsAnywhere: true,
+  answers: [
+    {
+      name: 'text and a call, in pieces',
+      headers: EVENT_STREAM,
+      chunks: responseEvents(
+        [saidItem('Grüße'), calledItem],
+        'completed',
+        onItem(0, 'output_item.added', { item: { ...saidItem(''), content: [] } }),
+        onItem(0, 'output_text.delta', { delta: 'Grü' }),
+        onItem(0, 'output_text.delta', { delta: 'ße' }),
+        onItem(0, 'output_item.done', { item: saidItem('Grüße') }),
+        onItem(1, 'output_item.added', { item: { ...calledItem, arguments: '' } }),
+        onItem(1, 'function_call_arguments.delta', { delta: '{"x":' }),
+        onItem(1, 'function_call_arguments.delta', { delta: '1}' }),
+        onItem(1, 'output_item.done', { item: calledItem }),
+      ),
+      text: 'Grüße',
+      calls: [['f', '{"x":1}']],
+    },
+    {
+      name: 'a whole response',
+      headers: ['content-type', 'application/json'],
+      chunks: [
+        Buffer.from(
+          JSON.stringify({
+            id: 'resp_1',
+            model: 'm',
+            status: 'completed',
+            output: [saidItem('hi'), calledItem],
+          }),
+        ),
+      ],
+      text: 'hi',
+      calls: [['f', '{"x":1}']],
+    },
+    {
+      name: 'a failure in the stream',
+      headers: EVENT_STREAM,
+      chunks: responseEvents(
+        [],
+        'failed',
+        onItem(0, 'output_item.added', { item: { ...saidItem(''), content: [] } }),
+        onItem(0, 'output_text.delta', { delta: 'x' }),
+      ),
       text: 'x',
       fails: true,
     },
