@@ -208,6 +208,7 @@ describe('messages §13 G16 @anthropic-ai/sdk over gRPC', () => {
     workers.push(engine)
     const gateway = await startBuiltGateway({
       plugins: {
+        generations: {},
         messages: {},
         grpc: {},
         parsers: { toolParser: 'qwen', reasoningParser: 'qwen3' },

@@ -20,6 +20,7 @@ beforeAll(async () => {
   gateway = await startBuiltGateway({
     plugins: {
       'chat-engine': {},
+      generations: {},
       storage: { dir: makeFolder() },
       history: {},
       mcp: { clientServers: { allowsPrivate: true } },
