@@ -25,7 +25,7 @@ const app = App()
       if (!isLast) return
       const { id, method } = JSON.parse(body.toString()) as { id?: number; method: string }
       response.cork(() => {
-        if (id === undefined) response.writeStatus('202 Accepted').endWithoutBody()
+        if (id === undefined) response.writeStatus('202 Accepted').end()
         else
           response
             .writeHeader('content-type', 'application/json')
