@@ -13,7 +13,14 @@ export const SSE_CHUNK = `data: ${JSON.stringify({
   choices: [{ index: 0, delta: { content: ' token' }, logprobs: null, finish_reason: null }],
 })}\n\n`
 
-export const SSE_DONE = 'data: [DONE]\n\n'
+/** Without a reason an answer counts as cut. */
+export const SSE_DONE = `data: ${JSON.stringify({
+  id: 'chatcmpl-bench',
+  object: 'chat.completion.chunk',
+  created: 1_700_000_000,
+  model: 'bench',
+  choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }],
+})}\n\ndata: [DONE]\n\n`
 
 /** SHA-256 of one whole stream. */
 export function sseSha256(): string {
