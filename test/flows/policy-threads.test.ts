@@ -77,10 +77,11 @@ test.each(['cache_aware', 'manual', 'rendezvous'])(
       const reply = await gateway.send('POST', '/crash/1')
       return ((await reply.json()) as { isMeant: boolean }).isMeant
     })
-    await until(async () => {
-      const reply = await gateway.get('/thread').catch(() => null) // the dying thread may still have had it
-      return ((await reply?.json()) as { thread?: number } | undefined)?.thread === 1
-    })
+    // Until then the dying thread still answers, and what it has in its queue is reset.
+    await gateway.command.line(/a data thread ended unexpectedly/)
+    await until(
+      async () => ((await (await gateway.get('/thread')).json()) as { thread: number }).thread === 1,
+    )
     expect(await homesOf(gateway)).toEqual(homes)
     const samples = await gateway.metrics()
     if (policy === 'cache_aware') {

@@ -20,6 +20,59 @@ function openFile(file: string): OpenBpe | null {
   return openBpe(bytes, members, jsonMember(bytes, members, 'added_tokens') as MarkerToken[])
 }
 
+/**
+ * Characters new in Unicode 17 (code points, both ends included), all that are known to differ: letters, marks
+ * and signs for Node's ICU, and not yet for the library, whose tables are those of Unicode 16.
+ */
+const NEW_CHARACTERS: readonly (readonly [number, number])[] = [
+  [0x1acf, 0x1add],
+  [0x1ae0, 0x1aeb],
+  [0x20c1, 0x20c1],
+  [0x2b96, 0x2b96],
+  [0xa7ce, 0xa7cf],
+  [0xa7d2, 0xa7d2],
+  [0xa7d4, 0xa7d4],
+  [0xa7f1, 0xa7f1],
+  [0xfbc3, 0xfbd2],
+  [0xfd90, 0xfd91],
+  [0xfdc8, 0xfdce],
+  [0x10940, 0x10959],
+  [0x10ec5, 0x10ec7],
+  [0x10ed0, 0x10ed8],
+  [0x10efa, 0x10efb],
+  [0x11b60, 0x11b67],
+  [0x11db0, 0x11ddb],
+  [0x16ea0, 0x16eb8],
+  [0x16ebb, 0x16ed3],
+  [0x16ff2, 0x16ff3],
+  [0x187f8, 0x187ff],
+  [0x18d09, 0x18d1e],
+  [0x18d80, 0x18df2],
+  [0x1ccfa, 0x1ccfc],
+  [0x1ceba, 0x1ced0],
+  [0x1cee0, 0x1cef0],
+  [0x1e6c0, 0x1e6de],
+  [0x1e6e0, 0x1e6f5],
+  [0x1e6fe, 0x1e6ff],
+  [0x1f6d8, 0x1f6d8],
+  [0x1f777, 0x1f77a],
+  [0x1f8d0, 0x1f8d8],
+  [0x1fa54, 0x1fa57],
+  [0x1fa8a, 0x1fa8a],
+  [0x1fa8e, 0x1fa8e],
+  [0x1fac8, 0x1fac8],
+  [0x1facd, 0x1facd],
+  [0x1faea, 0x1faea],
+  [0x1faef, 0x1faef],
+  [0x1fbfa, 0x1fbfa],
+  [0x2b73a, 0x2b73f],
+  [0x2cea2, 0x2cead],
+  [0x323b0, 0x33479],
+]
+const isNew = (codePoint: number) =>
+  NEW_CHARACTERS.some(([first, last]) => first <= codePoint && codePoint <= last)
+const withoutNew = (text: string) => [...text].filter((letter) => !isNew(letter.codePointAt(0) ?? 0)).join('')
+
 /** Texts of all kinds of letters, with what words and merges are sensitive to. */
 const texts = (markers: readonly string[]) =>
   fc
@@ -48,7 +101,7 @@ const texts = (markers: readonly string[]) =>
       ),
       { maxLength: 10 },
     )
-    .map((parts) => parts.join(''))
+    .map((parts) => withoutNew(parts.join('')))
 
 const families: readonly (readonly [string, string | null])[] = [
   ['the sample', SAMPLE],
