@@ -1,7 +1,6 @@
 /** The door: everything that a plugin may import of the kernel, and nothing else. */
 
 export type { Static, TSchema } from 'typebox'
-export { Type } from 'typebox'
 export type { Attempt, BreakerState, WorkerBalance } from './balance/worker-balance.ts'
 export type { KernelConfig } from './config/kernel-config.ts'
 export * from './contracts/auth.ts'
@@ -29,6 +28,7 @@ export * from './contracts/token.ts'
 export * from './contracts/topic.ts'
 export * from './contracts/traffic.ts'
 export * from './contracts/transport.ts'
+export { Type } from './contracts/type.ts'
 export type * from './contracts/upstream.ts'
 export * from './contracts/worker.ts'
 export type * from './contracts/worker-control.ts'

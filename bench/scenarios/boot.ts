@@ -1,4 +1,5 @@
 /** Starting up: how long until the gateway is ready, and how much memory does it hold then? */
+import { againstFigures } from '../support/against.ts'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
 import { rssBytes, wait } from '../support/process.ts'
@@ -6,29 +7,41 @@ import { startWorker } from '../support/subject.ts'
 
 const SETTLE_MS = 2_000
 
-async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
+interface Starts {
+  readonly bootMs: number[]
+  readonly idleMegabytes: number[]
+}
+
+async function startOnce(workerPort: number, against: string | undefined, into: Starts): Promise<void> {
+  const gateway = await startGateway({ workerPorts: [workerPort], against })
+  try {
+    into.bootMs.push(gateway.bootMs)
+    await wait(SETTLE_MS)
+    into.idleMegabytes.push(rssBytes(gateway.pid) / 1_000_000)
+  } finally {
+    await gateway.stop()
+  }
+}
+
+async function run({ rounds, progress, against }: RunOptions): Promise<Figure[]> {
   const worker = await startWorker()
-  const bootMs: number[] = []
-  const idleMegabytes: number[] = []
+  const now: Starts = { bootMs: [], idleMegabytes: [] }
+  const before: Starts = { bootMs: [], idleMegabytes: [] }
   try {
     for (let round = 0; round < rounds; round++) {
       progress(`round ${round + 1}/${rounds}`)
-      const gateway = await startGateway({ workerPorts: [worker.port] })
-      try {
-        bootMs.push(gateway.bootMs)
-        await wait(SETTLE_MS)
-        idleMegabytes.push(rssBytes(gateway.pid) / 1_000_000)
-      } finally {
-        await gateway.stop()
-      }
+      await startOnce(worker.port, undefined, now)
+      if (against !== null) await startOnce(worker.port, against, before)
     }
   } finally {
     await worker.child.stop()
   }
   const note = 'from the start of the process to the first 200 of /readiness, its worker found included'
   return [
-    { name: 'boot to ready', unit: 'ms', values: bootMs, target: 1_000, note },
-    { name: 'idle memory', unit: 'MB', values: idleMegabytes, target: 150 },
+    { name: 'boot to ready', unit: 'ms', values: now.bootMs, target: 1_000, note },
+    ...againstFigures('boot to ready', now.bootMs, before.bootMs, 'ms'),
+    { name: 'idle memory', unit: 'MB', values: now.idleMegabytes, target: 150 },
+    ...againstFigures('idle memory', now.idleMegabytes, before.idleMegabytes, 'MB'),
   ]
 }
 

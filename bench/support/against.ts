@@ -5,10 +5,15 @@ import type { Figure } from './figure.ts'
 const MOST = 1.03
 
 /** @param before empty when there was nothing to compare with */
-export function againstFigures(what: string, now: readonly number[], before: readonly number[]): Figure[] {
+export function againstFigures(
+  what: string,
+  now: readonly number[],
+  before: readonly number[],
+  unit = 'µs',
+): Figure[] {
   if (before.length === 0) return []
   return [
-    { name: `${what}, before`, unit: 'µs', values: before },
+    { name: `${what}, before`, unit, values: before },
     {
       name: `${what}, gateway / before`,
       unit: '×',

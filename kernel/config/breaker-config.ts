@@ -1,5 +1,6 @@
 /** Settings of the circuit breakers, one per worker. @source routing facts 3.2 */
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../contracts/type.ts'
 
 export const BreakerConfigSchema = Type.Object(
   {

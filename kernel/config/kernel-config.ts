@@ -1,5 +1,6 @@
 /** The kernel's own section of the configuration file: types, schema, defaults. */
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../contracts/type.ts'
 import { BreakerConfigSchema } from './breaker-config.ts'
 import { RetryConfigSchema } from './retry-config.ts'
 import { TlsConfigSchema } from './tls-config.ts'

@@ -1,5 +1,5 @@
 /** Settings of retries: further attempts on other workers, before the client has seen a byte. @source routing facts 3.1 */
-import { Type } from 'typebox'
+import { Type } from '../contracts/type.ts'
 
 const ONE_DAY_MS = 86_400_000
 

@@ -1,5 +1,6 @@
 /** Settings of TLS on the API's listener, and of whom the gateway itself trusts. */
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../contracts/type.ts'
 
 export const TlsConfigSchema = Type.Object(
   {

@@ -1,6 +1,7 @@
 /** The error formats that the kernel brings: of the inference API and of the control plane. */
-import { type TSchema, Type } from 'typebox'
+import type { TSchema } from 'typebox'
 import type { ErrorFormat } from '../contracts/error-format.ts'
+import { Type } from '../contracts/type.ts'
 import type { ErrorKind, GatewayError } from './gateway-error.ts'
 
 /** @source API spec 7.1, routes facts 20.1 for the kinds it leaves out */

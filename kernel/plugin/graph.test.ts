@@ -1,6 +1,6 @@
-import { Type } from 'typebox'
 import { describe, expect, test } from 'vitest'
 import { token } from '../contracts/token.ts'
+import { Type } from '../contracts/type.ts'
 import { definePlugin, type Plugin, type PluginManifest } from './define-plugin.ts'
 import { missingServices, sortPlugins } from './graph.ts'
 

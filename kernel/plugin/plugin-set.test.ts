@@ -1,9 +1,10 @@
 /** The life of plugins on one thread: registering, the steps with their deadlines, and going down. */
-import { Type } from 'typebox'
+
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Logger } from '../contracts/log.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import { token } from '../contracts/token.ts'
+import { Type } from '../contracts/type.ts'
 import { apiErrorFormat } from '../errors/error-formats.ts'
 import { Declarations } from './declarations.ts'
 import {

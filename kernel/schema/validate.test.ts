@@ -1,6 +1,7 @@
 /** Validation names the field at fault and what was expected. */
-import { Type } from 'typebox'
+
 import { expect, test } from 'vitest'
+import { Type } from '../contracts/type.ts'
 import { defineValidator } from './validate.ts'
 
 const validator = defineValidator(

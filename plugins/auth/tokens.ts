@@ -1,13 +1,5 @@
 /** Verifies JSON Web Tokens of one issuer: signature by the issuer's published keys, issuer, audience, times, claims. */
-import {
-  createRemoteJWKSet,
-  customFetch,
-  decodeJwt,
-  type FetchImplementation,
-  type JWTPayload,
-  errors as jose,
-  jwtVerify,
-} from 'jose'
+import type { FetchImplementation, JWTPayload, JWTVerifyGetKey } from 'jose'
 import type { Identity } from '#kernel'
 import type { JwtConfig } from './config.ts'
 import { authErrors } from './errors.ts'
@@ -20,13 +12,18 @@ const MAX_KEY_SET_BYTES = 1 << 20
 const MAX_TENANT_LENGTH = 256
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 
+type Jose = typeof import('jose')
+
 /**
  * The issuer's keys are fetched when the first token comes and kept; a token that names an unknown key makes them
  * fetched again, at most once in `refetchMs`, and a failed fetch is not tried again for as long.
  */
 export class TokenVerifier {
   readonly #config: JwtConfig
-  readonly #keys: ReturnType<typeof createRemoteJWKSet>
+  /** Loaded only where tokens are checked: it is in memory once per thread. */
+  readonly #jose = import('jose')
+  readonly #keySet: URL
+  #keys: JWTVerifyGetKey | null = null
 
   /** @throws insecure_jwks_url, which fails the boot */
   constructor(config: JwtConfig) {
@@ -34,12 +31,9 @@ export class TokenVerifier {
     const url = URL.parse(config.jwksUrl)
     const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.has(url.hostname))
     if (url === null || !isSafe) throw authErrors.insecure_jwks_url()
-    this.#keys = createRemoteJWKSet(url, {
-      timeoutDuration: config.timeoutMs,
-      cooldownDuration: config.refetchMs,
-      cacheMaxAge: config.cacheMs,
-      [customFetch]: patientFetch(config.refetchMs),
-    })
+    this.#keySet = url
+    // Whoever verifies hears of it.
+    this.#jose.catch(() => {})
   }
 
   /** True for what has the shape of a signed token, whoever issued it. */
@@ -51,7 +45,8 @@ export class TokenVerifier {
   isOwn(text: string): boolean {
     if (!SIGNED_TOKEN.test(text)) return false
     try {
-      return decodeJwt(text).iss === this.#config.issuer
+      const claims: unknown = JSON.parse(Buffer.from(text.split('.')[1], 'base64url').toString())
+      return (claims as JWTPayload | null)?.iss === this.#config.issuer
     } catch {
       return false
     }
@@ -60,8 +55,10 @@ export class TokenVerifier {
   /** @returns null for a token that is not good; @throws identity_keys_unavailable when that cannot be known */
   async verify(token: string): Promise<Identity | null> {
     const { issuer, audience, algorithms, clockSkewMs } = this.#config
+    const jose = await this.#jose
+    this.#keys ??= this.#openKeys(jose)
     try {
-      const { payload } = await jwtVerify(token, this.#keys, {
+      const { payload } = await jose.jwtVerify(token, this.#keys, {
         issuer,
         audience,
         algorithms,
@@ -71,9 +68,19 @@ export class TokenVerifier {
       return this.#identityOf(payload)
     } catch (error) {
       // Everything that is wrong with a token has a class of its own; the rest is about getting the keys.
-      if (isRefusal(error)) return null
+      if (isRefusal(error, jose.errors)) return null
       throw authErrors.identity_keys_unavailable.with({ cause: error })
     }
+  }
+
+  #openKeys({ createRemoteJWKSet, customFetch }: Jose): JWTVerifyGetKey {
+    const { timeoutMs, refetchMs, cacheMs } = this.#config
+    return createRemoteJWKSet(this.#keySet, {
+      timeoutDuration: timeoutMs,
+      cooldownDuration: refetchMs,
+      cacheMaxAge: cacheMs,
+      [customFetch]: patientFetch(refetchMs),
+    })
   }
 
   #identityOf(payload: JWTPayload): Identity | null {
@@ -91,7 +98,7 @@ export class TokenVerifier {
   }
 }
 
-function isRefusal(error: unknown): boolean {
+function isRefusal(error: unknown, jose: Jose['errors']): boolean {
   return (
     error instanceof jose.JWTClaimValidationFailed ||
     error instanceof jose.JWTExpired ||
