@@ -1,11 +1,11 @@
 /** What plugins see of the way to workers: relay an answer, collect one, or make a control call. */
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Call, CallHandler, OpenCall } from './call.ts'
+import type { ModeControl } from './mode-control.ts'
 import type { SinkListener } from './reply-sink.ts'
 import type { RequestContext } from './request.ts'
 import type { HeaderList, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
-import type { WorkerControl } from './worker-control.ts'
 import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
 export interface RelayOptions {
@@ -40,10 +40,10 @@ export interface Upstream {
   /** Streams the answer of an open call to the client of the context. */
   joinRelay(ctx: RequestContext, options: RelayOptions, call: OpenCall): JoinedRelay
   /** Who looks after workers of a connection mode, where a plugin does. @param mode as in `WorkerEntry.connectionMode` */
-  controlOf(mode: string): WorkerControl | null
+  controlOf(mode: string): ModeControl | null
   /** Who looks after workers with URLs like this one, by its scheme. */
-  controlFor(url: string): WorkerControl | null
-  controls(): readonly WorkerControl[]
+  controlFor(url: string): ModeControl | null
+  controls(): readonly ModeControl[]
   /** Headers for a worker on behalf of a context: what may pass on of the client's, and the worker's credentials. */
   headersFor(ctx: RequestContext, worker: WorkerEntry): HeaderList
   /**
