@@ -5,18 +5,12 @@
 import type { RequestContext } from './request.ts'
 import type { HeaderList } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
-import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
 export interface ModeControl {
   /** Of the workers that it looks after, as in `WorkerEntry.connectionMode`. */
   readonly mode: string
   /** Of their URLs, without colon, such as `http`. */
   readonly schemes: readonly string[]
-  /**
-   * One call outside the hot path, with the worker's key; any status resolves. Absent: workers of this mode take none.
-   * @throws UpstreamFailure
-   */
-  call?(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>
   /**
    * Writes the credentials for a worker that is a service of somebody else in that service's own way.
    *

@@ -4,7 +4,6 @@ import type { ModeControl } from '../contracts/mode-control.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import type { WorkerCall, WorkerReply } from '../contracts/worker-reply.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 
 export class Transports {
@@ -64,14 +63,6 @@ export class Transports {
     const strategy = this.#pairsByMode.get(worker.connectionMode)
     if (strategy === undefined) throw upstreamErrors.pairs_unsupported(worker.connectionMode)
     return strategy
-  }
-
-  /** @throws unsupported_connection_mode (501) */
-  call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply> {
-    const control = this.controlFor(worker.url)
-    if (control?.call !== undefined) return control.call(worker, call)
-    const mode = control?.mode ?? worker.url.slice(0, Math.max(0, worker.url.indexOf('://')))
-    return Promise.reject(upstreamErrors.unsupported_connection_mode(mode))
   }
 
   all(): Iterable<Transport> {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { DescribeTools, WorkerDescription, WorkerWish } from '#contracts'
-import { UpstreamFailure, type WorkerCall, type WorkerReply } from '#kernel'
+import type { DescribeTools, WorkerCall, WorkerDescription, WorkerReply, WorkerWish } from '#contracts'
+import { UpstreamFailure } from '#kernel'
 import { describeWorker } from './describe.ts'
 import { cloudProvider, isExternalService, nextLookDelayMs } from './detect.ts'
 import { groupDated } from './discover-external.ts'

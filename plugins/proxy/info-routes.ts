@@ -14,7 +14,7 @@ const LISTED = { access: 'public', errors: apiErrorFormat, headers: ['authorizat
 
 function listed(host: Host, config: ProxyConfig, ctx: RequestContext): Promise<ModelEntry[]> {
   return listModels(ctx, {
-    upstream: host.upstream,
+    controls: workerControls(host.upstream),
     workers: host.balance.workers,
     isReady: ({ slot }) => host.balance.status(slot) === 'ready',
     auth: host.find(Auth) ?? null,

@@ -3,8 +3,17 @@
  * A transport sends; this says everything else that depends on how a worker is reached. Control and data threads may call
  * it; nothing here is on the hot path. Nobody outside a transport's own folder needs to compare modes or runtimes.
  */
-import type { Logger, ModeControl, ModelCard, RuntimeType, Upstream, WorkerEntry, WorkerReply } from '#kernel'
+import {
+  type Logger,
+  type ModeControl,
+  type ModelCard,
+  type RuntimeType,
+  type Upstream,
+  upstreamErrors,
+  type WorkerEntry,
+} from '#kernel'
 import type { KvEventFeed } from './kv-events.ts'
+import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
 /** Whom a call goes to: a registered worker, or one that is about to be. */
 export type WorkerTarget = Pick<WorkerEntry, 'url' | 'apiKey'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
@@ -148,6 +157,12 @@ export interface WorkerControl extends ModeControl {
   perform?(target: WorkerTarget, action: EngineAction, timeoutMs: number): Promise<string | null>
   /** What engines of this mode say of their KV caches, where they do. */
   readonly kvEvents?: KvEventFeed
+
+  /**
+   * One call outside the hot path, with the worker's key; any status resolves. Absent: workers of this mode take none.
+   * @throws UpstreamFailure
+   */
+  call?(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>
 }
 
 /** The controls of one thread, whole. */
@@ -157,13 +172,28 @@ export interface WorkerControls {
   /** Who looks after workers with URLs like this one, by its scheme. */
   controlFor(url: string): WorkerControl | null
   controls(): readonly WorkerControl[]
+  /**
+   * A call outside the hot path, for workers whose connection mode takes such calls. Any status resolves; transport
+   * trouble rejects with UpstreamFailure, which a handler may leave uncaught: the client then gets the documented 502 or
+   * 504.
+   * @throws unsupported_connection_mode (501)
+   */
+  call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>
 }
 
-export function workerControls(upstream: Pick<Upstream, keyof WorkerControls>): WorkerControls {
+export function workerControls(
+  upstream: Pick<Upstream, 'controlOf' | 'controlFor' | 'controls'>,
+): WorkerControls {
   return {
     controlOf: (mode) => wholeOf(upstream.controlOf(mode)),
     controlFor: (url) => wholeOf(upstream.controlFor(url)),
     controls: () => upstream.controls().filter(isWhole),
+    call: async (worker, call) => {
+      const control = wholeOf(upstream.controlFor(worker.url))
+      if (control?.call !== undefined) return control.call(worker, call)
+      const mode = control?.mode ?? worker.url.slice(0, Math.max(0, worker.url.indexOf('://')))
+      throw upstreamErrors.unsupported_connection_mode(mode)
+    },
   }
 }
 
