@@ -2,9 +2,9 @@
 import { assertPortFree } from './assert-port-free.ts'
 import { Counters, createCounters } from './balance/counters.ts'
 import type { GatewayThread, PluginCatalog, PluginListener } from './boot.ts'
-import { changeConfig } from './config/config-change.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
+import type { ReadChange } from './config/reload.ts'
 import type { Logger } from './contracts/log.ts'
 import type { ReloadReport } from './contracts/reload.ts'
 import { guardControl } from './control-guard.ts'
@@ -49,7 +49,7 @@ export interface ServeOptions {
   /** Left out by the entry file itself: a data thread gets it from control. */
   readonly config?: LoadedConfig
   /** Reads the configuration anew, for SIGHUP and `weir config apply`. Default: it is read at start only. */
-  readonly reload?: () => Promise<LoadedConfig>
+  readonly reload?: ReadChange
   /** False opens no API listener: only what plugins open themselves. Default true. */
   readonly apiListener?: boolean
   readonly onReady?: (info: ServeInfo) => void
@@ -225,10 +225,10 @@ class Control {
     const read = this.#options.reload
     try {
       if (read === undefined || thread === null) throw reloadErrors.reload_unavailable()
-      const wanted = await read().catch((error: unknown) => {
+      const change = await read(this.#config, this.#reloads).catch((error: unknown) => {
         throw reloadErrors.invalid_configuration.with({ cause: error }, messageOf(error))
       })
-      const { next, applied, needsRestart, plugins } = changeConfig(this.#config, wanted, this.#reloads)
+      const { next, applied, needsRestart, plugins } = change
       await this.#takeOver(thread, { config: next, plugins })
       this.#log.info({ applied, needs_restart: needsRestart }, 'the configuration was reloaded')
       return { applied, needsRestart }

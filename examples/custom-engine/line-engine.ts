@@ -15,9 +15,8 @@ import {
   Type,
   UpstreamFailure,
   type UpstreamFailureKind,
-  type WorkerControl,
 } from 'weir'
-import { type EngineAdapter, type GenerationRequest, Generations } from 'weir/contracts'
+import { type EngineAdapter, type GenerationRequest, Generations, type WorkerControl } from 'weir/contracts'
 
 const MODE = 'lines'
 

@@ -1,12 +1,11 @@
-/** What plugins see of the way to workers: relay an answer, collect one, or make a control call. */
+/** What plugins see of the way to workers: open a call, or relay an answer. */
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Call, CallHandler, OpenCall } from './call.ts'
+import type { ModeControl } from './mode-control.ts'
 import type { SinkListener } from './reply-sink.ts'
 import type { RequestContext } from './request.ts'
 import type { HeaderList, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
-import type { WorkerControl } from './worker-control.ts'
-import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
 export interface RelayOptions {
   /** As the client sent it; aliases are resolved here and rewritten in the body. Null takes any worker. Default: what the body says. */
@@ -40,10 +39,10 @@ export interface Upstream {
   /** Streams the answer of an open call to the client of the context. */
   joinRelay(ctx: RequestContext, options: RelayOptions, call: OpenCall): JoinedRelay
   /** Who looks after workers of a connection mode, where a plugin does. @param mode as in `WorkerEntry.connectionMode` */
-  controlOf(mode: string): WorkerControl | null
+  controlOf(mode: string): ModeControl | null
   /** Who looks after workers with URLs like this one, by its scheme. */
-  controlFor(url: string): WorkerControl | null
-  controls(): readonly WorkerControl[]
+  controlFor(url: string): ModeControl | null
+  controls(): readonly ModeControl[]
   /** Headers for a worker on behalf of a context: what may pass on of the client's, and the worker's credentials. */
   headersFor(ctx: RequestContext, worker: WorkerEntry): HeaderList
   /**
@@ -53,15 +52,4 @@ export interface Upstream {
    * @source routing facts 1.12, 3.1
    */
   relay(ctx: RequestContext, options: RelayOptions): void
-  /**
-   * Like relay up to the answer, which is collected instead of sent; for routes that rebuild it.
-   *
-   * @throws an upstream error (502, 504) or one of the choice (404, 503); UpstreamFailure when the client leaves
-   */
-  collect(ctx: RequestContext, options: RelayOptions): Promise<WorkerReply>
-  /**
-   * A call outside the hot path, for workers whose connection mode takes such calls. Any status resolves; transport trouble rejects with
-   * UpstreamFailure, which a handler may leave uncaught: the client then gets the documented 502 or 504.
-   */
-  call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>
 }

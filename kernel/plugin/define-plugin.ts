@@ -9,6 +9,7 @@ import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contr
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import type { ModeControl } from '../contracts/mode-control.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay } from '../contracts/policy.ts'
 import type { ReloadReport } from '../contracts/reload.ts'
@@ -20,7 +21,6 @@ import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { Upstream } from '../contracts/upstream.ts'
-import type { WorkerControl } from '../contracts/worker-control.ts'
 
 /** Plain data about a plugin; tools read it without running anything. */
 export interface PluginManifest<Config extends TSchema = TSchema> {
@@ -183,7 +183,7 @@ export interface Host {
   /** Registers a way to reach workers of one connection mode; only in `register`. */
   transport(transport: Transport): void
   /** Registers who looks after workers of one connection mode; only in `register`. */
-  workerControl(control: WorkerControl): void
+  workerControl(control: ModeControl): void
   /** Registers how prefill/decode pairs of one connection mode work together; only in `register`. */
   pairs(strategy: PairStrategy): void
   /**

@@ -8,6 +8,7 @@ import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contr
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import type { ModeControl } from '../contracts/mode-control.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay, PolicyParts } from '../contracts/policy.ts'
 import type { ReloadReport } from '../contracts/reload.ts'
@@ -18,7 +19,6 @@ import type { TaskPool, TaskPoolOptions } from '../contracts/task-pool.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
-import type { WorkerControl } from '../contracts/worker-control.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
 import { OwnTaskPool } from '../threads/task-pool.ts'
@@ -204,7 +204,7 @@ export class PluginHost implements Host {
     this.#parts.upstream.addTransport(transport)
   }
 
-  workerControl(control: WorkerControl): void {
+  workerControl(control: ModeControl): void {
     this.#parts.upstream.addControl(control)
   }
 

@@ -1,21 +1,19 @@
-/** The way to workers on one thread: what it is made of, and its three ways in. */
+/** The way to workers on one thread: what it is made of, and its ways in. */
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { AuthService } from '../contracts/auth.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { Logger } from '../contracts/log.ts'
+import type { ModeControl } from '../contracts/mode-control.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import { type HeaderList, type Transport, UpstreamFailure } from '../contracts/transport.ts'
 import type { RelayOptions, Upstream } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import type { WorkerControl } from '../contracts/worker-control.ts'
-import type { WorkerCall, WorkerReply } from '../contracts/worker-reply.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { type CallParts, WorkerLimits } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
-import { CollectedRequest, collect } from './collect.ts'
 import { OutgoingHeaders } from './outgoing.ts'
 import { ANY_MODEL, Relay } from './relay.ts'
 import { RetryRules } from './retry.ts'
@@ -66,19 +64,19 @@ export class ThreadUpstream implements Upstream {
     this.#parts.transports.add(transport)
   }
 
-  addControl(control: WorkerControl): void {
+  addControl(control: ModeControl): void {
     this.#parts.transports.addControl(control)
   }
 
-  controlOf(mode: string): WorkerControl | null {
+  controlOf(mode: string): ModeControl | null {
     return this.#parts.transports.controlOf(mode)
   }
 
-  controlFor(url: string): WorkerControl | null {
+  controlFor(url: string): ModeControl | null {
     return this.#parts.transports.controlFor(url)
   }
 
-  controls(): readonly WorkerControl[] {
+  controls(): readonly ModeControl[] {
     return this.#parts.transports.controls()
   }
 
@@ -128,13 +126,5 @@ export class ThreadUpstream implements Upstream {
 
   canonicalModel(model: string | null): string {
     return this.balance.canonicalModel(model ?? ANY_MODEL)
-  }
-
-  collect(ctx: RelayContext, options: RelayOptions): Promise<WorkerReply> {
-    return collect(new CollectedRequest(ctx, options, this.#parts), this.#parts)
-  }
-
-  call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply> {
-    return this.#parts.transports.call(worker, call)
   }
 }

@@ -1,16 +1,16 @@
 /** How workers are reached on one thread: by connection mode, their transports, and what runs pairs of them. */
+
+import type { ModeControl } from '../contracts/mode-control.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import type { WorkerControl } from '../contracts/worker-control.ts'
-import type { WorkerCall, WorkerReply } from '../contracts/worker-reply.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 
 export class Transports {
   readonly #byMode = new Map<string, Transport>()
   readonly #pairsByMode = new Map<string, PairStrategy>()
-  readonly #controlByMode = new Map<string, WorkerControl>()
-  readonly #controlByScheme = new Map<string, WorkerControl>()
+  readonly #controlByMode = new Map<string, ModeControl>()
+  readonly #controlByScheme = new Map<string, ModeControl>()
 
   /** @throws Error when the mode is taken: a bug of a plugin, told at boot */
   add(transport: Transport): void {
@@ -26,7 +26,7 @@ export class Transports {
   }
 
   /** @throws Error when the mode or one of its schemes is taken */
-  addControl(control: WorkerControl): void {
+  addControl(control: ModeControl): void {
     if (this.#controlByMode.has(control.mode))
       throw new Error(`two plugins look after workers of connection mode ${control.mode}`)
     this.#controlByMode.set(control.mode, control)
@@ -38,16 +38,16 @@ export class Transports {
     }
   }
 
-  controlOf(mode: string): WorkerControl | null {
+  controlOf(mode: string): ModeControl | null {
     return this.#controlByMode.get(mode) ?? null
   }
 
-  controlFor(url: string): WorkerControl | null {
+  controlFor(url: string): ModeControl | null {
     const end = url.indexOf('://')
     return end < 0 ? null : (this.#controlByScheme.get(url.slice(0, end)) ?? null)
   }
 
-  controls(): readonly WorkerControl[] {
+  controls(): readonly ModeControl[] {
     return [...this.#controlByMode.values()]
   }
 
@@ -63,14 +63,6 @@ export class Transports {
     const strategy = this.#pairsByMode.get(worker.connectionMode)
     if (strategy === undefined) throw upstreamErrors.pairs_unsupported(worker.connectionMode)
     return strategy
-  }
-
-  /** @throws unsupported_connection_mode (501) */
-  call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply> {
-    const control = this.controlFor(worker.url)
-    if (control?.call !== undefined) return control.call(worker, call)
-    const mode = control?.mode ?? worker.url.slice(0, Math.max(0, worker.url.indexOf('://')))
-    return Promise.reject(upstreamErrors.unsupported_connection_mode(mode))
   }
 
   all(): Iterable<Transport> {

@@ -1,7 +1,9 @@
 /** Hands a configuration to the kernel, with this installation's plugins. */
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
+import type { ReadChange } from '../../kernel/config/reload.ts'
 import { type ServeInfo, serve } from '../../kernel/serve.ts'
 import { catalog } from '../catalog.ts'
+import { changeConfig } from './configuration/config-change.ts'
 
 export interface RunOptions {
   /** False opens no API listener. Default true. */
@@ -15,5 +17,8 @@ export interface RunOptions {
 export async function runGateway(config: LoadedConfig, options: RunOptions): Promise<void> {
   // Data threads begin in the entry file; this one reads no command line.
   const entry = new URL(import.meta.url.endsWith('.ts') ? '../serve.ts' : '../serve.js', import.meta.url).href
-  await serve({ catalog, entry, config, ...options })
+  const { reload } = options
+  const readChange: ReadChange | undefined =
+    reload && (async (running, reloads) => changeConfig(running, await reload(), reloads))
+  await serve({ catalog, entry, config, ...options, reload: readChange })
 }

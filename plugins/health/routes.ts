@@ -1,5 +1,5 @@
 /** The health routes: what comes in and goes out. All are public. */
-import { writePrometheusText } from '#contracts'
+import { workerControls, writePrometheusText } from '#contracts'
 import { apiErrorFormat, type Host, type RequestContext, type RouteDefinition } from '#kernel'
 import type { HealthConfig } from './config.ts'
 import { healthErrors } from './errors.ts'
@@ -89,7 +89,7 @@ export function engineMetricsRoute(host: Host, config: HealthConfig): RouteDefin
     access: 'public',
     errors: apiErrorFormat,
     async handler(ctx: RequestContext) {
-      const targets = scrapeTargets(host.upstream, host.balance.workers)
+      const targets = scrapeTargets(workerControls(host.upstream), host.balance.workers)
       const answers = await scrapeWorkers(targets, options)
       if (answers.length === 0) throw healthErrors.no_engine_metrics(targets.length)
       ctx.send(200, PLAIN_TEXT, writePrometheusText(mergeMetrics(answers)))

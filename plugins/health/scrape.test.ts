@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Upstream, WorkerControl } from '#kernel'
+import type { WorkerControl, WorkerControls } from '#contracts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import { scrapeTargets, scrapeWorkers } from './scrape.ts'
 
@@ -8,7 +8,7 @@ const entry = (url: string, connectionMode = 'http') => workerEntry({ slot: 0, u
 /** HTTP workers have this to say; others have no metrics. */
 function upstreamOf(
   metricsText: NonNullable<WorkerControl['metricsText']> = async () => null,
-): Pick<Upstream, 'controlOf'> {
+): Pick<WorkerControls, 'controlOf'> {
   return { controlOf: (mode) => (mode === 'http' ? ({ metricsText } as WorkerControl) : null) }
 }
 

@@ -1,6 +1,6 @@
 /** Asks workers for their metrics, some at a time; those that fail or speak gibberish are left out. */
-import { parsePrometheusText, trimSlashes } from '#contracts'
-import type { Upstream, WorkerControl, WorkerEntry } from '#kernel'
+import { parsePrometheusText, trimSlashes, type WorkerControl, type WorkerControls } from '#contracts'
+import type { WorkerEntry } from '#kernel'
 import type { WorkerFamilies } from './merge-metrics.ts'
 
 export interface ScrapeOptions {
@@ -18,13 +18,13 @@ export interface ScrapeTarget {
 
 /** One target per engine that may have metrics, whatever its state, in order of registration. */
 export function scrapeTargets(
-  upstream: Pick<Upstream, 'controlOf'>,
+  controls: Pick<WorkerControls, 'controlOf'>,
   workers: readonly WorkerEntry[],
 ): ScrapeTarget[] {
   const targets = new Map<string, ScrapeTarget>()
   for (const worker of workers) {
     const url = trimSlashes(worker.dataParallel?.baseUrl ?? worker.url)
-    const control = upstream.controlOf(worker.connectionMode)
+    const control = controls.controlOf(worker.connectionMode)
     if (control?.metricsText !== undefined && !targets.has(url)) targets.set(url, { url, worker, control })
   }
   return [...targets.values()]

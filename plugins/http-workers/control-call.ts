@@ -1,7 +1,8 @@
 /** Calls to workers outside the hot path: probes, discovery, fan-outs. Each reads its whole answer. */
 
-import type { WorkerCall, WorkerEntry, WorkerReply } from '#kernel'
-import { type Exchange, type HeaderList, toWorkerReply, UpstreamFailure, type UpstreamHandler } from '#kernel'
+import { toWorkerReply, type WorkerCall, type WorkerReply } from '#contracts'
+import type { WorkerEntry } from '#kernel'
+import { type Exchange, type HeaderList, UpstreamFailure, type UpstreamHandler } from '#kernel'
 import type { HttpTransport } from './http-transport.ts'
 
 const DEFAULT_MAX_BODY_BYTES = 16 * 1024 * 1024

@@ -1,12 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import {
-  type DescribeTools,
-  UpstreamFailure,
-  type WorkerCall,
-  type WorkerDescription,
-  type WorkerReply,
-  type WorkerWish,
-} from '#kernel'
+import type { DescribeTools, WorkerCall, WorkerDescription, WorkerReply, WorkerWish } from '#contracts'
+import { UpstreamFailure } from '#kernel'
 import { describeWorker } from './describe.ts'
 import { cloudProvider, isExternalService, nextLookDelayMs } from './detect.ts'
 import { groupDated } from './discover-external.ts'

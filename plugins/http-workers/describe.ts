@@ -1,5 +1,5 @@
 /** Finds out what an HTTP worker is: waits until it is up, detects its engine, reads its metadata, models and ranks. */
-import type { DescribeTools, WorkerDescription, WorkerWish } from '#kernel'
+import type { DescribeTools, WorkerDescription, WorkerWish } from '#contracts'
 import { adminKeyOf } from './admin-keys.ts'
 import { apisOfService, discoverApis } from './apis.ts'
 import { cloudProvider, detectRuntime, isExternalService, waitUntilHealthy } from './detect.ts'

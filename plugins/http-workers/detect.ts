@@ -1,5 +1,6 @@
 /** Finds out what a worker is: local or a cloud service, up or not yet, and which engine runs it. */
-import type { DescribeTools, RuntimeType, WorkerWish } from '#kernel'
+import type { DescribeTools, WorkerWish } from '#contracts'
+import type { RuntimeType } from '#kernel'
 import { httpWorkerErrors } from './errors.ts'
 import { type Inquiry, modelEntries } from './inquiry.ts'
 import { type CallWorker, probeWorker } from './probe.ts'

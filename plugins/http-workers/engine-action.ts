@@ -1,5 +1,5 @@
 /** Work that operators ask of engines, as HTTP calls. */
-import type { EngineAction, WorkerTarget } from '#kernel'
+import type { EngineAction, WorkerTarget } from '#contracts'
 import { type CallWorker, describeFailure, isGoodStatus } from './probe.ts'
 
 const MAX_REPLY_BYTES = 1_048_576

@@ -1,5 +1,5 @@
 /** Reads what an engine reports about its load, rank by rank. Pure. */
-import type { EngineReport, RankLoad } from '#kernel'
+import type { EngineReport, RankLoad } from '#contracts'
 
 export const UNTOLD = -1
 /** More than any engine has: a wrong answer must not cost more than a right one. */

@@ -1,6 +1,5 @@
 /** The load of one worker as the gauges of its metrics page tell it. */
-import { parsePrometheusText } from '#contracts'
-import type { RankLoad } from '#kernel'
+import { parsePrometheusText, type RankLoad } from '#contracts'
 import { UNTOLD, UNTOLD_LOAD } from './engine-report.ts'
 import { meanOf, sumOf, toSeriesValues } from './series-values.ts'
 

@@ -1,6 +1,6 @@
 /** What the gateway can do with HTTP workers, put together. */
-import { trimSlashes } from '#contracts'
-import type { EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
+import { type EngineInfo, trimSlashes, type WorkerControl, type WorkerTarget } from '#contracts'
+import type { WorkerEntry } from '#kernel'
 import { callWorker } from './control-call.ts'
 import { describeWorker } from './describe.ts'
 import { isExternalService } from './detect.ts'

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { UpstreamFailure, type WorkerReply } from '#kernel'
+import type { WorkerReply } from '#contracts'
+import { UpstreamFailure } from '#kernel'
 import { LoadSources } from './load-sources.ts'
 
 const target = { url: 'http://w:1', apiKey: null }

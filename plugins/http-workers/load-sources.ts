@@ -1,5 +1,6 @@
 /** Where an engine tells its load, and which of these places an engine has: a missing one is not asked for ever. */
-import type { EngineReport, RuntimeType, WorkerReply, WorkerTarget } from '#kernel'
+import type { EngineReport, WorkerReply, WorkerTarget } from '#contracts'
+import type { RuntimeType } from '#kernel'
 import { readReport } from './engine-report.ts'
 import { readGauges } from './gauges.ts'
 import { type CallWorker, isGoodStatus } from './probe.ts'

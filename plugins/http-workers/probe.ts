@@ -1,6 +1,6 @@
 /** One health probe of an HTTP worker. */
-import { trimSlashes } from '#contracts'
-import { isOwnTrouble, type WorkerCall, type WorkerReply, type WorkerTarget } from '#kernel'
+import { trimSlashes, type WorkerCall, type WorkerReply, type WorkerTarget } from '#contracts'
+import { isOwnTrouble } from '#kernel'
 
 export type CallWorker = (worker: WorkerTarget, call: WorkerCall) => Promise<WorkerReply>
 

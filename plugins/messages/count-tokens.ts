@@ -3,7 +3,7 @@
  * says so in a header. @source messages facts 7
  */
 
-import { Generations } from '#contracts'
+import { collectReply, Generations } from '#contracts'
 import type { RequestContext, WorkerEntry } from '#kernel'
 import { checkHead } from './check-head.ts'
 import { checkRequest } from './check-request.ts'
@@ -46,7 +46,7 @@ async function askWorker(
   worker: WorkerEntry | null,
 ): Promise<boolean> {
   const path = targetPath(ctx)
-  const reply = await host.upstream.collect(ctx, {
+  const reply = await collectReply(host.upstream, ctx, {
     model,
     stream: false,
     path,

@@ -1,5 +1,6 @@
 /** The policies plugin: how requests are spread over the workers of a model, beyond taking turns. */
-import { definePlugin, KvEvents, WorkerTableReplica } from '#kernel'
+import { KvEvents } from '#contracts'
+import { definePlugin, WorkerTableReplica } from '#kernel'
 import { policiesConfig } from './config.ts'
 import { policiesFlags } from './flags.ts'
 import { KvEventMonitor } from './kv-index/kv-event-monitor.ts'

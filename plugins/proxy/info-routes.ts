@@ -1,4 +1,5 @@
 /** The public routes about models and servers: what comes in and goes out. */
+import { workerControls } from '#contracts'
 import { Auth, apiErrorFormat, type Host, type RequestContext, type RouteDefinition } from '#kernel'
 import type { ProxyConfig } from './config.ts'
 import { proxyErrors } from './errors.ts'
@@ -13,7 +14,7 @@ const LISTED = { access: 'public', errors: apiErrorFormat, headers: ['authorizat
 
 function listed(host: Host, config: ProxyConfig, ctx: RequestContext): Promise<ModelEntry[]> {
   return listModels(ctx, {
-    upstream: host.upstream,
+    controls: workerControls(host.upstream),
     workers: host.balance.workers,
     isReady: ({ slot }) => host.balance.status(slot) === 'ready',
     auth: host.find(Auth) ?? null,
@@ -108,13 +109,14 @@ const failures: RouteDefinition['docs']['responses'] = {
 
 /** Answers with what the worker says, completed; of a worker that says nothing, with what the gateway knows. */
 async function askFirstReady(host: Host, ctx: RequestContext, about: 'model' | 'server'): Promise<void> {
-  const { upstream, kernelConfig } = host
+  const { kernelConfig } = host
+  const controls = workerControls(host.upstream)
   const worker = host.balance.firstReady(
-    ({ connectionMode }) => upstream.controlOf(connectionMode)?.info !== undefined,
+    ({ connectionMode }) => controls.controlOf(connectionMode)?.info !== undefined,
   )
   if (worker === undefined) throw proxyErrors.no_workers()
   const timeoutMs = kernelConfig.upstream.firstByteMs || kernelConfig.upstream.requestMs
-  const info = await upstream.controlOf(worker.connectionMode)?.info?.(worker, about, timeoutMs)
+  const info = await controls.controlOf(worker.connectionMode)?.info?.(worker, about, timeoutMs)
   if (info?.kind !== 'reply')
     return ctx.json(200, COMPLETE[about](info?.kind === 'members' ? info.members : {}, worker))
   ctx.send(info.reply.status, null, info.reply.body, info.reply.clientHeaders())

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { AuthService, WorkerCall, WorkerEntry, WorkerReply } from '#kernel'
+import type { WorkerCall, WorkerReply } from '#contracts'
+import type { AuthService, WorkerEntry } from '#kernel'
 import { listModels, type ModelListSources, registeredModels } from './model-list.ts'
 
 const local = (...models: { id: string; provider?: string }[]) =>
@@ -22,7 +23,7 @@ function sources(
   overrides: Partial<ModelListSources> = {},
 ) {
   const calls: { url: string; apiKey: string | null; call: WorkerCall }[] = []
-  const upstream = {
+  const controls = {
     async call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall) {
       calls.push({ url: worker.url, apiKey: worker.apiKey, call })
       const value = answers[worker.url]
@@ -31,7 +32,7 @@ function sources(
     },
   }
   const all: ModelListSources = {
-    upstream,
+    controls,
     workers,
     isReady: () => true,
     auth,

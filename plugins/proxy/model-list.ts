@@ -1,5 +1,6 @@
 /** GET /v1/models: what the registry serves, or what an external provider lists for a caller with its own key. */
-import type { AuthService, RequestContext, Upstream, WorkerEntry } from '#kernel'
+import type { WorkerControls } from '#contracts'
+import type { AuthService, RequestContext, WorkerEntry } from '#kernel'
 import { proxyErrors } from './errors.ts'
 import type { ModelEntry } from './wire/models.ts'
 
@@ -12,7 +13,7 @@ interface ForeignCredential {
 }
 
 export interface ModelListSources {
-  readonly upstream: Pick<Upstream, 'call'>
+  readonly controls: Pick<WorkerControls, 'call'>
   readonly workers: readonly WorkerEntry[]
   isReady(worker: WorkerEntry): boolean
   /** Null when no auth plugin is enabled: then nobody can say whose a key is, and none leaves. */
@@ -90,12 +91,12 @@ function mayGetCallerKey(url: string, hosts: readonly string[]): boolean {
 async function askOne(
   worker: WorkerEntry,
   credential: ForeignCredential,
-  { upstream, timeoutMs }: ModelListSources,
+  { controls, timeoutMs }: ModelListSources,
 ): Promise<ModelEntry[]> {
   // The caller's key stands in for the worker's own, which is not theirs to use.
   const target = { url: worker.url, apiKey: null }
   const headers = [credential.name, credential.value]
-  const reply = await upstream.call(target, { method: 'GET', path: '/v1/models', headers, timeoutMs })
+  const reply = await controls.call(target, { method: 'GET', path: '/v1/models', headers, timeoutMs })
   if (reply.status !== 200) throw new Error(`status ${reply.status}`)
   const models = readList(reply.json(), worker)
   if (models.length === 0) throw new Error('an empty list')

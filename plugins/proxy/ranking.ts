@@ -1,5 +1,6 @@
 /** What rerank workers answer: a bare list of scores, or the object of vLLM, Jina and Cohere around one. */
-import type { Static, WorkerReply } from '#kernel'
+import type { WorkerReply } from '#contracts'
+import type { Static } from '#kernel'
 import { proxyErrors } from './errors.ts'
 import type { RerankReply } from './wire/rerank.ts'
 

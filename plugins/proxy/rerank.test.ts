@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { WorkerReply } from '#kernel'
+import type { WorkerReply } from '#contracts'
 import { buildRerankReply } from './rerank.ts'
 
 const reply = (text: string) => ({ status: 200, json: () => JSON.parse(text) as unknown }) as WorkerReply

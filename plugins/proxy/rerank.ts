@@ -1,5 +1,6 @@
 /** Reranking: asks a worker for scores and wraps its list into the gateway's own reply. */
-import { defineValidator, type RequestContext, type Upstream, type WorkerReply } from '#kernel'
+import { type CollectingUpstream, collectReply, type WorkerReply } from '#contracts'
+import { defineValidator, type RequestContext } from '#kernel'
 import { proxyErrors } from './errors.ts'
 import { readRanking } from './ranking.ts'
 import { type RerankReply, RerankRequest, V1RerankRequest } from './wire/rerank.ts'
@@ -25,11 +26,11 @@ interface RerankShape {
 
 /** How handlers reach workers; the host fits. */
 interface RerankHost {
-  readonly upstream: Pick<Upstream, 'collect'>
+  readonly upstream: CollectingUpstream
   readonly balance: { canonicalModel(model: string): string }
 }
 
-/** POST /rerank. @throws 400 for a wrong field, and what `Upstream.collect` throws. @source routes facts 14.1 */
+/** POST /rerank. @throws 400 for a wrong field, and what `collectReply` throws. @source routes facts 14.1 */
 export async function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
   if (ctx.peek().model === null) throw proxyErrors.missing_model.with({ param: 'model' })
   const request = ctx.body(rerankRequest)
@@ -69,7 +70,7 @@ async function answer(
   model: string | null,
   shape: RerankShape,
 ): Promise<void> {
-  const reply = await host.upstream.collect(ctx, { model, stream: false, path: WORKER_PATH })
+  const reply = await collectReply(host.upstream, ctx, { model, stream: false, path: WORKER_PATH })
   if (reply.status >= 200 && reply.status <= 299) ctx.json(200, buildRerankReply(reply, shape, Date.now()))
   else ctx.send(reply.status, null, reply.body, reply.clientHeaders())
 }

@@ -1,6 +1,6 @@
 /** One action of every engine behind a list of workers, and who took it. */
-import { type EngineAction, type Static, Type, type WorkerEntry } from '#kernel'
-import type { Controls } from './controls.ts'
+import type { EngineAction, WorkerControls } from '#contracts'
+import { type Static, Type, type WorkerEntry } from '#kernel'
 import { engineUrl } from './engine-url.ts'
 import { fanOut } from './fan-out.ts'
 
@@ -17,7 +17,7 @@ export interface EngineCallReport {
 
 /** Those whose connection mode has the action. */
 export function takersOf(
-  controls: Controls,
+  controls: WorkerControls,
   workers: readonly WorkerEntry[],
   kind: EngineAction['kind'],
 ): readonly WorkerEntry[] {
@@ -32,7 +32,7 @@ export function takersOf(
  * @param workers some that `takersOf` has given
  */
 export async function callEngines(
-  controls: Controls,
+  controls: WorkerControls,
   workers: readonly WorkerEntry[],
   action: EngineAction,
   timeoutMs: number,

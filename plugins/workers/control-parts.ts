@@ -1,7 +1,7 @@
 /** What the parts of control that change workers work with. */
+import type { WorkerControls } from '#contracts'
 import type { Logger, WorkerBalance } from '#kernel'
 import type { WorkersConfig } from './config.ts'
-import type { Controls } from './controls.ts'
 import type { HealthChecks } from './health-checks.ts'
 import type { JobRunner } from './jobs.ts'
 import type { LoadMonitor } from './load-monitor.ts'
@@ -15,7 +15,7 @@ export interface ControlParts {
   readonly loads: LoadMonitor
   readonly saved: SavedWorkers
   readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'inFlight' | 'breakerState'>
-  readonly controls: Controls
+  readonly controls: WorkerControls
   readonly config: WorkersConfig
   /** Registered and reserved together. */
   readonly maxWorkers: number

@@ -1,11 +1,9 @@
 /** Who looks after a worker, by the scheme of its URL; and what operators are told when nobody does. */
-import type { Upstream, WorkerControl } from '#kernel'
+import type { WorkerControl, WorkerControls } from '#contracts'
 import type { WorkersConfig } from './config.ts'
 import { workerErrors } from './errors.ts'
 import type { WorkerSpec } from './spec.ts'
 import { schemeOf } from './worker-url.ts'
-
-export type Controls = Pick<Upstream, 'controlOf' | 'controlFor' | 'controls'>
 
 /** Plugins that come with the gateway, by schemes of their workers: only for telling which one to enable. */
 const PLUGIN_OF_SCHEME: ReadonlyMap<string, string> = new Map([
@@ -16,7 +14,7 @@ const PLUGIN_OF_SCHEME: ReadonlyMap<string, string> = new Map([
 ])
 
 /** @throws transport_missing */
-export function requireControl(controls: Controls, url: string): WorkerControl {
+export function requireControl(controls: WorkerControls, url: string): WorkerControl {
   const control = controls.controlFor(url)
   if (control !== null) return control
   const scheme = schemeOf(url)
@@ -28,7 +26,7 @@ export function requireControl(controls: Controls, url: string): WorkerControl {
  * says what is missing.
  * @throws invalid_worker_url, invalid_field (400)
  */
-export function checkReach(controls: Controls, { url, runtimeType }: WorkerSpec): void {
+export function checkReach(controls: WorkerControls, { url, runtimeType }: WorkerSpec): void {
   const scheme = schemeOf(url)
   const control = controls.controlFor(url)
   if (control === null) {
@@ -49,7 +47,7 @@ export function checkReach(controls: Controls, { url, runtimeType }: WorkerSpec)
  * Checks the configured workers once all plugins have said what they look after.
  * @throws invalid_workers_config, which stops the boot
  */
-export function checkConfiguredWorkers(controls: Controls, config: WorkersConfig): void {
+export function checkConfiguredWorkers(controls: WorkerControls, config: WorkersConfig): void {
   for (const [index, url] of config.urls.entries()) checkConfigured(controls, `urls.${index}`, url)
   for (const [index, { url, runtime, runtime_type }] of config.workers.entries()) {
     const control = checkConfigured(controls, `workers.${index}.url`, url)
@@ -60,7 +58,7 @@ export function checkConfiguredWorkers(controls: Controls, config: WorkersConfig
   }
 }
 
-function checkConfigured(controls: Controls, path: string, url: string): WorkerControl {
+function checkConfigured(controls: WorkerControls, path: string, url: string): WorkerControl {
   const control = controls.controlFor(url)
   if (control !== null) return control
   const plugin = PLUGIN_OF_SCHEME.get(schemeOf(url))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { RankLoad } from '#kernel'
+import type { RankLoad } from '#contracts'
 import { reportsOfRank, toEngineLoad } from './engine-load.ts'
 
 const UNTOLD: RankLoad = {

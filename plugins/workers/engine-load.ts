@@ -1,5 +1,6 @@
 /** What the routing threads get of an engine's report. Pure. */
-import type { EngineLoad, RankLoad } from '#kernel'
+import type { RankLoad } from '#contracts'
+import type { EngineLoad } from '#kernel'
 
 const UNTOLD = -1
 

@@ -1,5 +1,6 @@
 /** The gauges that show what engines say about their load; a series lives as long as its worker reports. */
-import type { GaugeHandle, MetricFamily, Metrics, RankLoad, WorkerEntry } from '#kernel'
+import type { RankLoad } from '#contracts'
+import type { GaugeHandle, MetricFamily, Metrics, WorkerEntry } from '#kernel'
 
 const LABELS = ['worker', 'model', 'dp_rank'] as const
 const UNTOLD = -1

@@ -1,4 +1,5 @@
 /** POST /flush_cache: empties the KV cache of every worker that can be told to. */
+import { type WorkerControls, workerControls } from '#contracts'
 import {
   adminErrorFormat,
   type Host,
@@ -8,7 +9,6 @@ import {
   type WorkerEntry,
 } from '#kernel'
 import { callEngines, FailedCallSchema, takersOf } from './call-engines.ts'
-import type { Controls } from './controls.ts'
 
 /** @source routes facts 17.1 */
 const CALL_TIMEOUT_MS = 45_000
@@ -32,7 +32,10 @@ const PartlyFlushedSchema = Type.Object({
 export type FlushReport = Static<typeof FlushedSchema> | Static<typeof PartlyFlushedSchema>
 
 /** @param workers all registered workers, healthy or not */
-export async function flushCaches(controls: Controls, workers: readonly WorkerEntry[]): Promise<FlushReport> {
+export async function flushCaches(
+  controls: WorkerControls,
+  workers: readonly WorkerEntry[],
+): Promise<FlushReport> {
   const targets = takersOf(controls, workers, 'flush_cache')
   const action = { kind: 'flush_cache' } as const
   const { successful, failed } = await callEngines(controls, targets, action, CALL_TIMEOUT_MS)
@@ -58,7 +61,7 @@ export function flushCacheRoute(host: Host): RouteDefinition {
     errors: adminErrorFormat,
     readsBody: false,
     handler: async (ctx) => {
-      const report = await flushCaches(host.upstream, host.balance.workers)
+      const report = await flushCaches(workerControls(host.upstream), host.balance.workers)
       ctx.json(report.status === 'success' ? 200 : 206, report)
     },
     docs: {

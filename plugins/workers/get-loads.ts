@@ -1,15 +1,13 @@
 /** GET /get_loads: asks every registered worker how busy it is. */
+import { type EngineReport, type RankLoad, type WorkerControls, workerControls } from '#contracts'
 import {
   adminErrorFormat,
-  type EngineReport,
   type Host,
-  type RankLoad,
   type RouteDefinition,
   type Static,
   Type,
   type WorkerEntry,
 } from '#kernel'
-import type { Controls } from './controls.ts'
 import { engineUrl } from './engine-url.ts'
 import { fanOut } from './fan-out.ts'
 import { LoadDetailsSchema, toLoadDetails, usedTokens } from './load-details.ts'
@@ -26,7 +24,7 @@ type WorkerLoad = Static<typeof WorkerLoadSchema>
 
 /** One call per engine: its data-parallel ranks share the answer. @source API spec 2.12, 4.5 */
 export async function readWorkerLoads(
-  controls: Controls,
+  controls: WorkerControls,
   workers: readonly WorkerEntry[],
 ): Promise<Static<typeof LoadsSchema>> {
   const engines = [...Map.groupBy(workers, engineUrl).values()]
@@ -35,7 +33,7 @@ export async function readWorkerLoads(
   return { workers: workers.map((worker) => toWorkerLoad(worker, ofEngine.get(engineUrl(worker)) ?? null)) }
 }
 
-async function readReport(controls: Controls, worker: WorkerEntry): Promise<EngineReport | null> {
+async function readReport(controls: WorkerControls, worker: WorkerEntry): Promise<EngineReport | null> {
   return (await controls.controlOf(worker.connectionMode)?.loads?.(worker)) ?? null
 }
 
@@ -58,7 +56,8 @@ export function getLoadsRoute(host: Host): RouteDefinition {
     path: '/get_loads',
     access: 'admin',
     errors: adminErrorFormat,
-    handler: async (ctx) => ctx.json(200, await readWorkerLoads(host.upstream, host.balance.workers)),
+    handler: async (ctx) =>
+      ctx.json(200, await readWorkerLoads(workerControls(host.upstream), host.balance.workers)),
     docs: {
       summary: 'Load of every worker',
       tag: 'Workers',

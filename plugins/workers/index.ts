@@ -1,5 +1,5 @@
 /** The workers plugin: registers, watches and removes workers, and publishes the table that all threads route by. */
-import { Store, WorkerRegistry } from '#contracts'
+import { Store, WorkerRegistry, workerControls } from '#contracts'
 import { definePlugin } from '#kernel'
 import {
   GetWorker,
@@ -55,11 +55,11 @@ export default definePlugin({
       return manager.start()
     }
     return {
-      start: () => checkConfiguredWorkers(host.upstream, config),
+      start: () => checkConfiguredWorkers(workerControls(host.upstream), config),
       ready: start,
       reload: (next) => {
         checkWorkersConfig(next)
-        checkConfiguredWorkers(host.upstream, next)
+        checkConfiguredWorkers(workerControls(host.upstream), next)
         manager.reconfigure(current, next)
         current = next
       },

@@ -1,5 +1,6 @@
 /** What GET /get_loads shows of an engine's report. */
-import { type RankLoad, type Static, Type } from '#kernel'
+import type { RankLoad } from '#contracts'
+import { type Static, Type } from '#kernel'
 
 /** @source API spec 2.12 */
 const RankDetailsSchema = Type.Object({

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { EngineLoads, EngineReport, WorkerStatus } from '#kernel'
+import type { EngineReport } from '#contracts'
+import type { EngineLoads, WorkerStatus } from '#kernel'
 import { defaultConfig } from './config.ts'
 import { LoadMonitor } from './load-monitor.ts'
 import { toWorkerSpec } from './spec.ts'

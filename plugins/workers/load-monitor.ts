@@ -1,13 +1,6 @@
 /** Asks ready engines for their load, some at a time, and publishes what they say to all threads. */
-import type {
-  EngineLoad,
-  EngineLoads,
-  Logger,
-  RankLoad,
-  WorkerBalance,
-  WorkerControl,
-  WorkerEntry,
-} from '#kernel'
+import type { RankLoad, WorkerControl } from '#contracts'
+import type { EngineLoad, EngineLoads, Logger, WorkerBalance, WorkerEntry } from '#kernel'
 import { reportsOfRank, toEngineLoad } from './engine-load.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import { Limiter } from './limiter.ts'

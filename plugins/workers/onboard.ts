@@ -1,7 +1,8 @@
 /** The registration workflow up to the finished findings; registering and activating them is the manager's. */
-import type { DescribeTools, Logger, WorkerWish } from '#kernel'
+import type { DescribeTools, WorkerControls, WorkerWish } from '#contracts'
+import type { Logger } from '#kernel'
 import type { WorkersConfig } from './config.ts'
-import { type Controls, requireControl } from './controls.ts'
+import { requireControl } from './controls.ts'
 import { effectiveHealth } from './health-settings.ts'
 import type { JobContext } from './jobs.ts'
 import { normalizeCard, withAliases } from './model-card.ts'
@@ -10,7 +11,7 @@ import type { ModelCardWire } from './wire.ts'
 import type { Findings, Origin } from './worker.ts'
 
 export interface OnboardParts {
-  readonly controls: Controls
+  readonly controls: WorkerControls
   readonly config: WorkersConfig
   readonly log: Logger
 }

@@ -1,5 +1,5 @@
 /** Puts the parts of control together: what decides about workers, watches them and asks them for their load. */
-import { Store } from '#contracts'
+import { Store, workerControls } from '#contracts'
 import { EngineLoadsReplica, type Host, PendingWorkersReplica, WorkerTableReplica } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import type { ControlParts } from './control-parts.ts'
@@ -16,7 +16,7 @@ import { SavedWorkers } from './saved-workers.ts'
 /** For control only; nothing runs before `start`. */
 export function openManager(host: Host, config: WorkersConfig): WorkerManager {
   const { balance, log } = host
-  const controls = host.upstream
+  const controls = workerControls(host.upstream)
   const registry = new Registry({
     balance,
     config,
@@ -67,7 +67,7 @@ function openLoadMonitor(host: Host, config: WorkersConfig, registry: Registry):
   return new LoadMonitor({
     workers: () => registry.workers(),
     balance: host.balance,
-    controlOf: (mode) => host.upstream.controlOf(mode),
+    controlOf: workerControls(host.upstream).controlOf,
     intervalSecs: config.loadMonitorIntervalSecs,
     isWanted: () => config.engineMetrics || host.balance.readsLoads,
     publish: (loads) => host.publish(EngineLoadsReplica, loads),

@@ -1,4 +1,5 @@
 /** POST /start_profile and /stop_profile: switches the profilers of the engines on and off. */
+import { type WorkerControls, workerControls } from '#contracts'
 import {
   adminErrorFormat,
   defineValidator,
@@ -10,7 +11,6 @@ import {
   type WorkerEntry,
 } from '#kernel'
 import { callEngines, FailedCallSchema, takersOf } from './call-engines.ts'
-import type { Controls } from './controls.ts'
 import { optional } from './wire.ts'
 import { workerKey } from './worker-url.ts'
 
@@ -63,7 +63,7 @@ type ProfileBody = Static<typeof StartProfileSchema>
 
 /** @param workers all registered workers, healthy or not */
 export async function profileEngines(
-  controls: Controls,
+  controls: WorkerControls,
   workers: readonly WorkerEntry[],
   kind: ProfileKind,
   { url: given, ...options }: ProfileBody,
@@ -97,7 +97,7 @@ const stopValidator = defineValidator(StopProfileSchema)
 /** @source routes facts 17.3 */
 export function profileRoutes(host: Host): readonly RouteDefinition[] {
   const handle = async (ctx: RequestContext, kind: ProfileKind, body: ProfileBody) => {
-    const report = await profileEngines(host.upstream, host.balance.workers, kind, body)
+    const report = await profileEngines(workerControls(host.upstream), host.balance.workers, kind, body)
     ctx.json(STATUS_OF[report.status], report)
   }
   const base = { method: 'POST', access: 'admin', errors: adminErrorFormat, endpoint: 'workers' } as const

@@ -1,5 +1,6 @@
 /** Worker records as the routes return them. Written member by member, so that a secret cannot slip in. */
-import type { DataParallelRank, WorkerBalance, WorkerControl } from '#kernel'
+import type { WorkerControl } from '#contracts'
+import type { DataParallelRank, WorkerBalance } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import { effectiveHealth, type HealthSettings } from './health-settings.ts'
 import type { JobStatus } from './jobs.ts'

@@ -1,7 +1,9 @@
 /** Requests that end in unusual places: clients that leave while something is awaited, errors in hooks, replies without a body. */
+
 import { setTimeout as wait } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { collectReply } from '#contracts'
 import { Auth, apiErrorFormat, type Host, type RequestContext, type RouteDefinition } from '#kernel'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { sendRaw } from '../support/raw-socket.ts'
@@ -149,7 +151,7 @@ describe('a client that leaves', () => {
         host.route(
           route('/own', async (ctx) => {
             if (way === 'relay') host.upstream.relay(ctx, TO_ECHO)
-            else ctx.json(200, (await host.upstream.collect(ctx, TO_ECHO)).json())
+            else ctx.json(200, (await collectReply(host.upstream, ctx, TO_ECHO)).json())
           }),
         )
       },
@@ -178,7 +180,7 @@ describe('a client that leaves', () => {
               await work.pass()
               try {
                 if (way === 'relay') host.upstream.relay(ctx, TO_ECHO)
-                else await host.upstream.collect(ctx, TO_ECHO)
+                else await collectReply(host.upstream, ctx, TO_ECHO)
               } finally {
                 after.pass()
               }
@@ -205,7 +207,7 @@ describe('a client that leaves', () => {
         host.route(
           route('/own', async (ctx) => {
             try {
-              await host.upstream.collect(ctx, TO_ECHO)
+              await collectReply(host.upstream, ctx, TO_ECHO)
             } finally {
               ended.pass()
             }
@@ -290,7 +292,7 @@ describe('a reply that somebody else gives', () => {
               ctx.json(200, {})
               return
             }
-            host.upstream.collect(ctx, TO_ECHO).catch(() => {})
+            collectReply(host.upstream, ctx, TO_ECHO).catch(() => {})
             ctx.json(200, {})
           }),
         )

@@ -1,6 +1,8 @@
 /** Hooks and handlers that misbehave on the way back to the client: each request still ends once, and holds nothing. */
+
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
+import { collectReply } from '#contracts'
 import { apiErrorFormat, type Host, type Reply, type RequestContext, type RouteDefinition } from '#kernel'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { sendRaw } from '../support/raw-socket.ts'
@@ -52,9 +54,9 @@ describe('a request that is failed from outside', () => {
         host.route(
           ownRoute('/own', async (ctx) => {
             known.push(ctx)
-            await host.upstream
-              .collect(ctx, { model: 'm', stream: false, path: '/echo' })
-              .catch((error: unknown) => errors.push(error))
+            await collectReply(host.upstream, ctx, { model: 'm', stream: false, path: '/echo' }).catch(
+              (error: unknown) => errors.push(error),
+            )
           }),
         ),
       { answer: hangAnswer() },

@@ -1,6 +1,8 @@
 /** Further attempts on other workers: when they follow, what they carry, and what ends them. Routing facts 3.1 to 3.3. */
+
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
+import { collectReply } from '#contracts'
 import { type AttemptReport, apiErrorFormat, type Host } from '#kernel'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
@@ -189,7 +191,7 @@ describe('what is tried again', () => {
           errors: apiErrorFormat,
           docs: { summary: 'collects', tag: 'test', responses: {} },
           handler: async (ctx) => {
-            const reply = await host.upstream.collect(ctx, { model: 'm', stream: false, path: '/echo' })
+            const reply = await collectReply(host.upstream, ctx, { model: 'm', stream: false, path: '/echo' })
             ctx.json(reply.status, { got: reply.json() })
           },
         }),

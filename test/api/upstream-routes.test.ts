@@ -1,5 +1,7 @@
 /** What routes of plugins can do with workers beyond relaying to a picked one: name the worker, collect, call. */
+
 import { afterEach, expect, test } from 'vitest'
+import { collectReply, workerControls } from '#contracts'
 import { apiErrorFormat, definePlugin, type Host, type RequestContext, Type } from '#kernel'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import {
@@ -54,7 +56,7 @@ test.each(['relay', 'collect'] as const)(
     const { gateway, workers } = await open(3, async (host, ctx) => {
       const worker = host.balance.workers[1]
       if (way === 'relay') return host.upstream.relay(ctx, { ...toEcho, worker })
-      ctx.json(200, (await host.upstream.collect(ctx, { ...toEcho, worker })).json())
+      ctx.json(200, (await collectReply(host.upstream, ctx, { ...toEcho, worker })).json())
     })
     for (const [index, worker] of workers.entries()) worker.script(ECHO, jsonAnswer({ index }))
     for (let turn = 0; turn < 4; turn++) expect(await (await ask(gateway)).json()).toEqual({ index: 1 })
@@ -74,7 +76,7 @@ test('a named worker is counted as in flight until its answer is over', async ()
 
 test('the headers of a collected answer can be sent on: none that the gateway writes, none of the hop', async () => {
   const { gateway, workers } = await open(1, async (host, ctx) => {
-    const reply = await host.upstream.collect(ctx, toEcho)
+    const reply = await collectReply(host.upstream, ctx, toEcho)
     ctx.send(reply.status, null, reply.body, reply.clientHeaders())
   })
   workers[0].script(
@@ -99,7 +101,7 @@ test.each([
 ] as const)('§7.1 a call that nobody catches when the worker %s', async (_case, answer, status, code) => {
   const { gateway, workers } = await open(1, async (host, ctx) => {
     const call = { method: 'POST', path: '/echo', timeoutMs: 200.5 }
-    ctx.json(200, (await host.upstream.call(host.balance.workers[0], call)).json())
+    ctx.json(200, (await workerControls(host.upstream).call(host.balance.workers[0], call)).json())
   })
   workers[0].script(ECHO, answer)
   const reply = await ask(gateway)

@@ -1,6 +1,8 @@
 /** Every policy that comes with the gateway, and one that a stranger wrote, against the policy contract. */
+
 import { expect, test } from 'vitest'
-import { definePlugin, type KvEventListener, KvEvents, Type, type WorkerEntry } from '#kernel'
+import { type KvEventListener, KvEvents } from '#contracts'
+import { definePlugin, Type, type WorkerEntry } from '#kernel'
 import { PLAIN_POLICY } from '../../kernel/balance/policy-name.ts'
 import type { PickRequest } from '../../kernel/contracts/policy.ts'
 import policies from '../../plugins/policies/index.ts'

@@ -1,7 +1,9 @@
 /** The connection modes that come with the gateway and with its examples, against the contract of connection modes. */
+
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import type { Host, Transport, WorkerControl } from '#kernel'
+import type { WorkerControl } from '#contracts'
+import type { Host, Transport } from '#kernel'
 import lineEngine from '../../examples/custom-engine/line-engine.ts'
 import { CONTROL_POOL } from '../../plugins/http-workers/control-call.ts'
 import { httpControl } from '../../plugins/http-workers/http-control.ts'

@@ -5,6 +5,7 @@ import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import type { PluginCatalog, ServeInfo } from '../../kernel/serve.ts'
 import { serve } from '../../kernel/serve.ts'
 import { catalog } from '../../plugins/catalog.ts'
+import { changeConfig } from '../../plugins/cli/configuration/config-change.ts'
 import { loadConfig } from '../../plugins/cli/configuration/load.ts'
 
 export interface TestGateway {
@@ -80,7 +81,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     catalog: all,
     entry: import.meta.url,
     config,
-    reload: load,
+    reload: async (running, reloads) => changeConfig(running, await load(), reloads),
     signal: ending.signal,
     onReady: ready.resolve,
   })

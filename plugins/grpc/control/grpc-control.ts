@@ -1,18 +1,17 @@
 /** Looks after workers that are reached over gRPC: are they well, what are they, how busy, and what an operator asks. */
-import type { TokenizerService } from '#contracts'
 import type {
   DescribeTools,
   EngineAction,
   EngineInfo,
   EngineReport,
   KvEventFeed,
-  Logger,
+  TokenizerService,
   WorkerControl,
   WorkerDescription,
-  WorkerEntry,
   WorkerTarget,
   WorkerWish,
-} from '#kernel'
+} from '#contracts'
+import type { Logger, WorkerEntry } from '#kernel'
 import {
   decodeFlushCacheResponse,
   decodeProfileResponse,

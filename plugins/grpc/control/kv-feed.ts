@@ -1,12 +1,6 @@
 /** What engines say of their KV caches, as the cache-aware policy takes it. @source grpc facts 1.1, 3.6; gRPC changes 4 */
-import type {
-  KvBlock,
-  KvEvent,
-  KvEventFeed,
-  KvEventListener,
-  KvEventSubscription,
-  WorkerEntry,
-} from '#kernel'
+import type { KvBlock, KvEvent, KvEventFeed, KvEventListener, KvEventSubscription } from '#contracts'
+import type { WorkerEntry } from '#kernel'
 import {
   decodeKvEventBatch,
   encodeSubscribeKvEventsRequest,

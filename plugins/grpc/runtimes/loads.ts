@@ -1,5 +1,5 @@
 /** How busy a rank is, in the words of the engines whose reports are alike. @source grpc facts 3.6 */
-import type { EngineReport, RankLoad } from '#kernel'
+import type { EngineReport, RankLoad } from '#contracts'
 
 interface WireLoad {
   readonly dpRank: number

@@ -1,6 +1,5 @@
 /** What the adapters of the engines have in common: one question and one answer, whatever the fields are called. */
-import type { EngineConstraint, Sampling } from '#contracts'
-import type { EngineReport } from '#kernel'
+import type { EngineConstraint, EngineReport, Sampling } from '#contracts'
 
 /** A generation as it is asked of an engine. */
 export interface Ask {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { KvBlock } from '#kernel'
+import type { KvBlock } from '#contracts'
 import { KvBlockIndex } from './kv-block-index.ts'
 
 const SIZE = 4

@@ -3,7 +3,7 @@
  * worker has. A block is known by the hash of the whole prompt up to its end, so its position is part of its name.
  * @hot
  */
-import type { KvBlock, KvEvent } from '#kernel'
+import type { KvBlock, KvEvent } from '#contracts'
 import { finish, hashHigh, hashLow, hashWords } from '../hash64.ts'
 import { BlockTable } from './block-table.ts'
 

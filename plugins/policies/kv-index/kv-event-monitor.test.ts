@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { KvEvent, KvEventFeed, KvEventListener, WorkerEntry } from '#kernel'
+import type { KvEvent, KvEventFeed, KvEventListener } from '#contracts'
+import type { WorkerEntry } from '#kernel'
 import {
   engineLoad,
   type FleetWorker,

@@ -1,13 +1,6 @@
 /** Keeps one subscription to KV events for each worker that may have them, and feeds the indexes. */
-import type {
-  CounterHandle,
-  KvEventBatch,
-  KvEventFeed,
-  KvEventSubscription,
-  MetricFamily,
-  Metrics,
-  WorkerEntry,
-} from '#kernel'
+import type { KvEventBatch, KvEventFeed, KvEventSubscription } from '#contracts'
+import type { CounterHandle, MetricFamily, Metrics, WorkerEntry } from '#kernel'
 import type { KvBlockIndex } from './kv-block-index.ts'
 import type { KvIndexes } from './kv-indexes.ts'
 

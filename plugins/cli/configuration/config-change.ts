@@ -1,32 +1,8 @@
-/** What of a changed configuration a running gateway takes on, and what waits for a restart. Plain data in and out. */
+/** What of a configuration that was read again can be taken on, and what waits for a restart. Plain data in and out. */
 import { isDeepStrictEqual } from 'node:util'
-import { deepFreeze } from './deep-freeze.ts'
-import type { LoadedConfig } from './loaded-config.ts'
-
-/** Paths of the kernel's section that may change while the gateway runs. */
-export const KERNEL_RELOADS: readonly string[] = [
-  'breaker',
-  'decodePolicy',
-  'log.level',
-  'policy',
-  'prefillPolicy',
-  'retry',
-  'tls.certFile',
-  'tls.clientCaFile',
-  'tls.keyFile',
-  'tls.keyPassphrase',
-]
-
-export interface ConfigChange {
-  /** What holds from now on: the running configuration with what was applied. */
-  readonly next: LoadedConfig
-  /** Paths of settings that changed and hold, such as `plugins.auth.apiKey`. */
-  readonly applied: readonly string[]
-  /** Paths of settings that changed in the file and hold after a restart only. */
-  readonly needsRestart: readonly string[]
-  /** Plugins whose section changed. */
-  readonly plugins: readonly string[]
-}
+import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
+import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
+import { type ConfigChange, KERNEL_RELOADS } from '../../../kernel/config/reload.ts'
 
 type Section = Record<string, unknown>
 

@@ -1,6 +1,5 @@
 /** What engines say about the blocks in their KV cache. A transport that can subscribe to it provides the feed. */
-import { token } from './token.ts'
-import type { WorkerEntry } from './worker.ts'
+import { token, type WorkerEntry } from '#kernel'
 
 /** One block, named by the engine. @source grpc facts (KvBlock) */
 export interface KvBlock {

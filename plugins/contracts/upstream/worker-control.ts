@@ -3,11 +3,16 @@
  * A transport sends; this says everything else that depends on how a worker is reached. Control and data threads may call
  * it; nothing here is on the hot path. Nobody outside a transport's own folder needs to compare modes or runtimes.
  */
+import {
+  type Logger,
+  type ModeControl,
+  type ModelCard,
+  type RuntimeType,
+  type Upstream,
+  upstreamErrors,
+  type WorkerEntry,
+} from '#kernel'
 import type { KvEventFeed } from './kv-events.ts'
-import type { Logger } from './log.ts'
-import type { RequestContext } from './request.ts'
-import type { HeaderList } from './transport.ts'
-import type { ModelCard, RuntimeType, WorkerEntry } from './worker.ts'
 import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
 /** Whom a call goes to: a registered worker, or one that is about to be. */
@@ -115,11 +120,8 @@ export type EngineAction =
   | { readonly kind: 'start_profile'; readonly options: Readonly<Record<string, unknown>> }
   | { readonly kind: 'stop_profile' }
 
-export interface WorkerControl {
-  /** Of the workers that it looks after, as in `WorkerEntry.connectionMode`. */
-  readonly mode: string
-  /** Of their URLs, without colon, such as `http`. */
-  readonly schemes: readonly string[]
+/** Registered with `host.workerControl`; read through `workerControls`. */
+export interface WorkerControl extends ModeControl {
   /** Engines that a registration may name, beside `unspecified`. */
   readonly runtimes: readonly RuntimeType[]
 
@@ -161,18 +163,45 @@ export interface WorkerControl {
    * @throws UpstreamFailure
    */
   call?(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>
+}
+
+/** The controls of one thread, whole. */
+export interface WorkerControls {
+  /** Who looks after workers of a connection mode, where a plugin does. @param mode as in `WorkerEntry.connectionMode` */
+  controlOf(mode: string): WorkerControl | null
+  /** Who looks after workers with URLs like this one, by its scheme. */
+  controlFor(url: string): WorkerControl | null
+  controls(): readonly WorkerControl[]
   /**
-   * Writes the credentials for a worker that is a service of somebody else in that service's own way.
-   *
-   * @param mayPassOn true for a client's authorization that may reach workers: not one of the gateway's own keys
-   * @returns false when a bearer token will do; then nothing was written
+   * A call outside the hot path, for workers whose connection mode takes such calls. Any status resolves; transport
+   * trouble rejects with UpstreamFailure, which a handler may leave uncaught: the client then gets the documented 502 or
+   * 504.
+   * @throws unsupported_connection_mode (501)
    */
-  writeCredentials?(
-    headers: HeaderList,
-    ctx: RequestContext,
-    worker: WorkerEntry,
-    mayPassOn: (authorization: string) => boolean,
-  ): boolean
-  /** At the end, after every plugin has stopped. */
-  close?(): void
+  call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>
+}
+
+export function workerControls(
+  upstream: Pick<Upstream, 'controlOf' | 'controlFor' | 'controls'>,
+): WorkerControls {
+  return {
+    controlOf: (mode) => wholeOf(upstream.controlOf(mode)),
+    controlFor: (url) => wholeOf(upstream.controlFor(url)),
+    controls: () => upstream.controls().filter(isWhole),
+    call: async (worker, call) => {
+      const control = wholeOf(upstream.controlFor(worker.url))
+      if (control?.call !== undefined) return control.call(worker, call)
+      const mode = control?.mode ?? worker.url.slice(0, Math.max(0, worker.url.indexOf('://')))
+      throw upstreamErrors.unsupported_connection_mode(mode)
+    },
+  }
+}
+
+/** One that only answers the kernel looks after no workers: nobody could register any. */
+function wholeOf(control: ModeControl | null): WorkerControl | null {
+  return control !== null && isWhole(control) ? control : null
+}
+
+function isWhole(control: ModeControl): control is WorkerControl {
+  return 'describe' in control
 }

@@ -1,5 +1,5 @@
 /** A call outside the hot path, and what it gets from a worker. */
-import type { HeaderList } from './transport.ts'
+import { type HeaderList, headerOf, parseBoundedJson, toClientHeaders } from '#kernel'
 
 export interface WorkerCall {
   readonly method: string
@@ -23,4 +23,15 @@ export interface WorkerReply {
   clientHeaders(): HeaderList
   /** @throws when the body is not JSON */
   json(): unknown
+}
+
+export function toWorkerReply(status: number, headers: HeaderList, body: Buffer): WorkerReply {
+  return {
+    status,
+    headers,
+    body,
+    header: (name) => headerOf(headers, name),
+    clientHeaders: () => toClientHeaders(headers),
+    json: () => parseBoundedJson(body),
+  }
 }

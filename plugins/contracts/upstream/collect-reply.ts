@@ -1,38 +1,48 @@
-/** Collects one whole answer for routes that rebuild it; the way to it is the relay's. */
-import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
-import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
-import type { RelayOptions } from '../contracts/upstream.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
-import type { WorkerReply } from '../contracts/worker-reply.ts'
-import type { CallParts } from './call-parts.ts'
-import { CallRun } from './call-run.ts'
-import { ANY_MODEL } from './relay.ts'
-import { upstreamErrors } from './upstream-errors.ts'
-import { toWorkerReply } from './worker-reply.ts'
-import { canonicalBody, toWorkerRequest } from './worker-request.ts'
+/** Collects one whole answer for routes that rebuild it: a handler of calls, as the relay is one. */
+import {
+  type Call,
+  type CallHandler,
+  type HeaderList,
+  type OpenCall,
+  type RelayContext,
+  type RelayOptions,
+  type RequestContext,
+  type Upstream,
+  UpstreamFailure,
+  type UpstreamRequest,
+  upstreamErrors,
+  type WorkerEntry,
+  withModel,
+} from '#kernel'
+import { toWorkerReply, type WorkerReply } from './worker-reply.ts'
 
 /** Longer answers of a route that rebuilds them are refused. */
 const MAX_COLLECTED_BYTES = 67_108_864
 
+/** What collecting needs of the way to workers. */
+export type CollectingUpstream = Pick<Upstream, 'open' | 'headersFor'>
+
 /**
- * Opens the call and reads its whole answer.
+ * Like `Upstream.relay` up to the answer, which is collected instead of sent.
  *
- * @throws what no attempt could mend; UpstreamFailure when the client leaves or the request is failed meanwhile, so that
- * the handler comes to its end
+ * @throws an upstream error (502, 504) or one of the choice (404, 503), which no attempt could mend; UpstreamFailure when
+ * the client leaves or the request is failed meanwhile, so that the handler comes to its end
  */
-export function collect(call: Call, parts: CallParts): Promise<WorkerReply> {
-  const { ctx } = call
+export function collectReply(
+  upstream: CollectingUpstream,
+  ctx: RequestContext,
+  options: RelayOptions,
+): Promise<WorkerReply> {
   if (ctx.isAborted) return Promise.reject(notWanted())
   return new Promise((resolve, reject) => {
     const handler = new WholeReply(resolve, reject)
-    const run = new CallRun(call, handler, parts.balance.canonicalModel(call.model ?? ANY_MODEL), parts)
+    // Whatever a route is given can be called with: there is one kind of request.
+    const run = upstream.open(new CollectedRequest(upstream, ctx as RelayContext, options), handler)
     handler.call = run
     ctx.onCancel(() => {
       run.abort()
       reject(notWanted())
     })
-    if (!run.isOver) run.begin()
   })
 }
 
@@ -72,7 +82,7 @@ class WholeReply implements CallHandler {
 }
 
 /** A client's own request as a call whose answer is collected. */
-export class CollectedRequest implements Call {
+class CollectedRequest implements Call {
   readonly ctx: RelayContext
   readonly model: string | null
   readonly stream: boolean
@@ -80,23 +90,30 @@ export class CollectedRequest implements Call {
   readonly tokenIds = null
   readonly accepts = null
   readonly promptBytes = null
+  readonly #upstream: CollectingUpstream
   readonly #options: RelayOptions
-  readonly #parts: CallParts
+  /** The handler may answer before the worker has, so its memory must not be used again by then. */
+  readonly #body: Buffer
 
-  constructor(ctx: RelayContext, options: RelayOptions, parts: CallParts) {
+  constructor(upstream: CollectingUpstream, ctx: RelayContext, options: RelayOptions) {
     this.ctx = ctx
     this.model = options.model === undefined ? ctx.peek().model : options.model
     this.stream = options.stream === undefined ? ctx.peek().stream : options.stream
     this.worker = options.worker ?? null
+    this.#upstream = upstream
     this.#options = options
-    this.#parts = parts
+    this.#body = ctx.bodyBytes
   }
 
   requestFor(worker: WorkerEntry, model: string): UpstreamRequest {
     const { ctx } = this
-    // The handler may answer before the worker has, so the body's memory must not be used again by then.
-    const body = canonicalBody(ctx, this.model, model, ctx.bodyBytes)
-    return toWorkerRequest(ctx, this.#options, this.#parts.outgoing, worker, body)
+    const isAlias = this.model !== null && this.model !== model
+    return {
+      method: this.#options.method ?? 'POST',
+      path: this.#options.path,
+      headers: this.#upstream.headersFor(ctx, worker),
+      body: isAlias ? withModel(this.#body, ctx.peek(), model) : this.#body,
+    }
   }
 }
 

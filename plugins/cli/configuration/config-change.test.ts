@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import { changeConfig } from './config-change.ts'
-import type { LoadedConfig } from './loaded-config.ts'
 
 const config = (kernel: object, plugins: object): LoadedConfig =>
   ({ kernel, plugins, file: '/weir.yaml', secretPaths: [], notices: [] }) as unknown as LoadedConfig
