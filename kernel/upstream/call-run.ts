@@ -76,6 +76,11 @@ export class CallRun implements OpenCall, PairHandler {
     this.#attemptCount++
     try {
       const attempt = this.#pick()
+      // A hook that picks may end the request.
+      if (this.isOver) {
+        attempt.release()
+        return
+      }
       const { ctx } = this.#call
       this.#attempt = attempt
       ctx.workerUrl = attempt.worker.url
