@@ -120,7 +120,7 @@ class Pair {
     const breakers = this.threads[attempt.thread]
     if (outcome !== 'none') {
       if (outcome === 'succeeded') breakers.succeeded(this.worker, attempt.passage)
-      else breakers.failed(this.worker, attempt.passage, false)
+      else breakers.failed(this.worker, attempt.passage, 'silent')
       this.model.end(outcome === 'succeeded', attempt.changes, this.nowMs)
     }
     breakers.leave(this.worker, attempt.passage)

@@ -14,7 +14,7 @@ import type { Availability, Tier } from './compiled-table.ts'
 import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
 import { hasPassed, ProbePlaces } from './probe-places.ts'
-import type { BreakerState } from './worker-balance.ts'
+import type { BreakerState, Fault } from './worker-balance.ts'
 
 /** What `enter` answers when the breaker holds the request back. */
 export const REFUSED = -1
@@ -38,6 +38,8 @@ export class Breakers {
   readonly #openedAt: number
   readonly #unansweredAt: number
   #probes: ProbePlaces
+  /** Ranks of data-parallel engines by the engine's URL. */
+  #ranks: ReadonlyMap<string, readonly WorkerEntry[]> = new Map()
 
   /** @param now milliseconds, the same on all threads */
   constructor(counters: Counters, config: BreakerConfig, now: () => number) {
@@ -59,6 +61,12 @@ export class Breakers {
     this.#config = config
     this.#probes = new ProbePlaces(this.#counters, config.halfOpenProbes)
     this.#layout.bumpAvailability()
+  }
+
+  /** Ranks of one engine share its address: whether it takes connections is learnt once for all of them. */
+  know(workers: readonly WorkerEntry[]): void {
+    const ranks = workers.filter(({ dataParallel }) => dataParallel !== null)
+    this.#ranks = Map.groupBy(ranks, ({ dataParallel }) => dataParallel?.baseUrl ?? '')
   }
 
   /**
@@ -179,16 +187,16 @@ export class Breakers {
       const isClosing = state === HALF_OPEN && run + 1 >= this.#successThreshold(worker)
       if (isClosing || state === CLOSED) Atomics.store(this.#cells, this.#unansweredAt + worker.slot, 0)
       if (isClosing) {
-        if (this.#change(worker, word, CLOSED, 0)) return
-        continue
+        if (!this.#change(worker, word, CLOSED, 0)) continue
+        this.#tellRanks(worker, CLOSED)
+        return
       }
       const next = state === CLOSED ? withRun(word, 0) : withRun(word, run + 1)
       if (Atomics.compareExchange(this.#cells, at, word, next) === word) return
     }
   }
 
-  /** @param isAnswered the worker answered, with a status that counts as failure */
-  failed(worker: WorkerEntry, passage: number, isAnswered: boolean): void {
+  failed(worker: WorkerEntry, passage: number, fault: Fault): void {
     this.watch?.onOutcome(worker, false)
     if (!this.#isOn(worker)) return
     const at = this.#wordAt + worker.slot
@@ -197,13 +205,33 @@ export class Breakers {
       const state = stateOf(word)
       if (epochOf(word) !== passage >> 1 || state === OPEN) return
       const run = state === CLOSED ? runOf(word) + 1 : 1
-      if (!isAnswered) Atomics.store(this.#cells, this.#unansweredAt + worker.slot, 1)
+      if (fault !== 'answered') Atomics.store(this.#cells, this.#unansweredAt + worker.slot, 1)
       if (state === HALF_OPEN || run >= this.#failureThreshold(worker)) {
         Atomics.store(this.#cells, this.#openedAt + worker.slot, this.#now() | 0)
-        if (this.#change(worker, word, OPEN, run)) return
-        continue
+        if (!this.#change(worker, word, OPEN, run)) continue
+        if (fault === 'unreachable') this.#tellRanks(worker, OPEN)
+        return
       }
       if (Atomics.compareExchange(this.#cells, at, word, withRun(word, run)) === word) return
+    }
+  }
+
+  /**
+   * No rank of an engine that takes no connections is asked any more; and where one has come back, the others that were
+   * not just answering badly are asked at once.
+   */
+  #tellRanks({ slot, dataParallel }: WorkerEntry, state: typeof OPEN | typeof CLOSED): void {
+    if (dataParallel === null) return
+    for (const rank of this.#ranks.get(dataParallel.baseUrl) ?? []) {
+      if (rank.slot === slot || !this.#isOn(rank)) continue
+      const word = Atomics.load(this.#cells, this.#wordAt + rank.slot)
+      if (state === OPEN && stateOf(word) !== OPEN) {
+        Atomics.store(this.#cells, this.#unansweredAt + rank.slot, 1)
+        Atomics.store(this.#cells, this.#openedAt + rank.slot, this.#now() | 0)
+        this.#change(rank, word, OPEN, runOf(word))
+      } else if (state === CLOSED && stateOf(word) === OPEN && !this.isOnlySlowed(rank.slot)) {
+        this.#change(rank, word, HALF_OPEN, 0)
+      }
     }
   }
 

@@ -5,7 +5,7 @@
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { Breakers } from './breakers.ts'
 import type { Counters } from './counters.ts'
-import type { Attempt, Choice } from './worker-balance.ts'
+import type { Attempt, Choice, Fault } from './worker-balance.ts'
 
 /** What an attempt is counted in. */
 export interface AttemptBooks {
@@ -44,9 +44,9 @@ export class CountedAttempt implements Attempt {
     this.#end()
   }
 
-  failed(isAnswered = false): void {
+  failed(fault: Fault = 'silent'): void {
     if (this.#hasEnded) return
-    this.#books.breakers.failed(this.worker, this.#passage, isAnswered)
+    this.#books.breakers.failed(this.worker, this.#passage, fault)
     this.#end()
   }
 

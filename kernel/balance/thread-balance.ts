@@ -78,6 +78,7 @@ export class ThreadBalance implements WorkerBalance {
     this.#slots = new SlotAllocator(counters)
     this.#table = new CompiledTable(options.table.current)
     this.#policies.update(this.#table, [])
+    this.#breakers.know(this.#table.workers)
     this.#picker = new Picker(this.#table, {
       counters,
       breakers: this.#breakers,
@@ -215,6 +216,7 @@ export class ThreadBalance implements WorkerBalance {
       if (this.#table.bySlot.get(slot)?.id !== id) leftSlots.push(slot)
     }
     this.#policies.update(this.#table, leftSlots)
+    this.#breakers.know(this.#table.workers)
     this.#breakers.watch?.onWorkers(this.#table.workers)
   }
 }

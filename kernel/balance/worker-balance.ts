@@ -14,6 +14,12 @@ export interface Choice {
 
 export type BreakerState = CandidateReport['breaker']
 
+/**
+ * What kind of failure speaks against a worker: it answered with a status that counts as one, it kept silent or broke off,
+ * or nobody takes connections at its address, which holds for every rank of the engine.
+ */
+export type Fault = 'answered' | 'silent' | 'unreachable'
+
 /** One worker chosen for one upstream attempt, counted as in flight until released. */
 export interface Attempt {
   readonly worker: WorkerEntry
@@ -23,8 +29,8 @@ export interface Attempt {
   readonly choice: Choice | null
   /** Tells the worker's breaker, once; an attempt that is released without a word counts as neither. */
   succeeded(): void
-  /** @param isAnswered the worker answered, with a status that counts as failure; default false */
-  failed(isAnswered?: boolean): void
+  /** @param fault default `silent` */
+  failed(fault?: Fault): void
   /** Takes the attempt out of the in-flight count; further calls do nothing. */
   release(): void
 }

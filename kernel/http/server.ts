@@ -346,13 +346,6 @@ export class HttpServer implements SocketHome, ServerParts {
       res.onData((_data, isLast) => refused.drop(isLast))
       return
     }
-    if (route.readsBody && isEncoded(ctx)) {
-      this.#failAndClose(
-        ctx,
-        httpErrors.unsupported_content_encoding.with(ACCEPTED_ENCODING, shownEncoding(ctx)),
-      )
-      return
-    }
     if (route.readsBody) readBody(ctx, res, this.#options.maxBodyBytes)
     if (route.auth === null) this.#admit(ctx, null)
     else this.#checkAccess(ctx, route)

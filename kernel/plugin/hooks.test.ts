@@ -16,6 +16,7 @@ const error = httpErrors.internal_error()
 const CALLS: { [Name in HookName]?: { args: readonly unknown[]; passOn: unknown } } = {
   onRequest: { args: [], passOn: undefined },
   onPick: { args: ['m'], passOn: undefined },
+  onGeneration: { args: [{ number: 1, model: 'm' }], passOn: undefined },
   onUpstreamRequest: { args: [{ headers: [] }], passOn: undefined },
   onResponse: { args: [{ status: 200, headers: [], body: null }], passOn: undefined },
   onEvents: { args: [BYTES, false], passOn: BYTES },
@@ -23,7 +24,7 @@ const CALLS: { [Name in HookName]?: { args: readonly unknown[]; passOn: unknown 
   onError: { args: [error], passOn: error },
 }
 const OBSERVERS: readonly HookName[] = ['onAttempt', 'onDone']
-const SYNCHRONOUS: readonly HookName[] = ['onPick', 'onChunk', 'onAttempt']
+const SYNCHRONOUS: readonly HookName[] = ['onPick', 'onGeneration', 'onChunk', 'onAttempt']
 
 interface FakeRequest {
   isDone: boolean
@@ -40,7 +41,8 @@ interface Link {
 function chainOf(name: HookName, links: readonly Link[], request: FakeRequest, started: number[]) {
   const declared = links.map((link, index) => {
     const end = () => {
-      if (link.failsOnly && name === 'onRequest') request.isFailing = true
+      // An error is being made already where its hooks run.
+      if (link.failsOnly && name !== 'onError') request.isFailing = true
       else request.isDone = true
     }
     const hook = () => {
@@ -68,7 +70,7 @@ const links = fc.array(
 )
 
 describe.each(Object.keys(CALLS) as HookName[])('%s', (name) => {
-  test('no hook runs for a request that is over, whenever it ends', async () => {
+  test('A1: no hook runs for a request that is over, whenever it ends', async () => {
     await fc.assert(
       fc.asyncProperty(links, async (chain) => {
         const request: FakeRequest = { isDone: false, isFailing: false }
@@ -83,6 +85,15 @@ describe.each(Object.keys(CALLS) as HookName[])('%s', (name) => {
       }),
     )
   })
+})
+
+test('A1: the reply of an error is shown to every onResponse hook, unless the client leaves', async () => {
+  const started: number[] = []
+  const goesOn: Link = { isLate: true, leaves: 'no', failsOnly: false }
+  const request: FakeRequest = { isDone: false, isFailing: true }
+  const chain = [goesOn, goesOn, { ...goesOn, leaves: 'while it waits' } as const, goesOn]
+  await chainOf('onResponse', chain, request, started)?.(request, {})
+  expect(started).toEqual([0, 1, 2])
 })
 
 test.each(OBSERVERS)('%s is told to every hook, whatever became of the request', async (name) => {

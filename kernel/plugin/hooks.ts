@@ -81,6 +81,10 @@ function fold<Hook>(hooks: readonly Hook[], link: (hook: Hook, rest: Hook) => Ho
 
 // A request may end while any hook is at work: what follows in the chain would take for it what nobody gives back.
 
+function isOver(ctx: RequestContext): boolean {
+  return ctx.isDone || ctx.isFailing
+}
+
 type OnRequest = HookSignatures['onRequest']
 function firstReply(hook: OnRequest, rest: OnRequest): OnRequest {
   return (ctx) => {
@@ -90,7 +94,7 @@ function firstReply(hook: OnRequest, rest: OnRequest): OnRequest {
     return replyOrRest(early)
 
     function replyOrRest(reply: Awaited<ReturnType<OnRequest>>): ReturnType<OnRequest> {
-      return reply || ctx.isDone || ctx.isFailing ? reply : rest(ctx)
+      return reply || isOver(ctx) ? reply : rest(ctx)
     }
   }
 }
@@ -99,7 +103,7 @@ type OnPick = HookSignatures['onPick']
 function firstSlot(hook: OnPick, rest: OnPick): OnPick {
   return (ctx, model) => {
     const slot = hook(ctx, model) ?? undefined
-    return slot !== undefined || ctx.isDone ? slot : rest(ctx, model)
+    return slot !== undefined || isOver(ctx) ? slot : rest(ctx, model)
   }
 }
 
@@ -107,7 +111,7 @@ type OnUpstreamRequest = HookSignatures['onUpstreamRequest']
 function eachAttempt(hook: OnUpstreamRequest, rest: OnUpstreamRequest): OnUpstreamRequest {
   return (ctx, attempt: OutgoingAttempt) => {
     const pending = hook(ctx, attempt)
-    const goOn = () => (ctx.isDone || ctx.isFailing ? undefined : rest(ctx, attempt))
+    const goOn = () => (isOver(ctx) ? undefined : rest(ctx, attempt))
     return pending instanceof Promise ? pending.then(goOn) : goOn()
   }
 }
@@ -116,15 +120,17 @@ type OnGeneration = HookSignatures['onGeneration']
 function eachGeneration(hook: OnGeneration, rest: OnGeneration): OnGeneration {
   return (ctx, generation) => {
     hook(ctx, generation)
-    rest(ctx, generation)
+    if (!isOver(ctx)) rest(ctx, generation)
   }
 }
 
 type OnResponse = HookSignatures['onResponse']
 function eachResponse(hook: OnResponse, rest: OnResponse): OnResponse {
   return (ctx, response) => {
+    // The reply may itself be an error's; one that an error takes the place of is nobody's any more.
+    const isError = ctx.isFailing
     const pending = hook(ctx, response)
-    const goOn = () => (ctx.isDone ? undefined : rest(ctx, response))
+    const goOn = () => (ctx.isDone || ctx.isFailing !== isError ? undefined : rest(ctx, response))
     return pending instanceof Promise ? pending.then(goOn) : goOn()
   }
 }
@@ -133,7 +139,7 @@ type OnChunk = HookSignatures['onChunk']
 function bytesToBytes(hook: OnChunk, rest: OnChunk): OnChunk {
   return (ctx, chunk) => {
     const changed = hook(ctx, chunk)
-    return changed.length === 0 || ctx.isDone ? changed : rest(ctx, changed)
+    return changed.length === 0 || isOver(ctx) ? changed : rest(ctx, changed)
   }
 }
 
@@ -142,7 +148,7 @@ function eventsToEvents(hook: OnEvents, rest: OnEvents): OnEvents {
   return (ctx, events, isLast) => {
     const changed = hook(ctx, events, isLast)
     const passOn = (next: Buffer) =>
-      ctx.isDone || (next.length === 0 && !isLast) ? next : rest(ctx, next, isLast)
+      isOver(ctx) || (next.length === 0 && !isLast) ? next : rest(ctx, next, isLast)
     return changed instanceof Promise ? changed.then(passOn) : passOn(changed)
   }
 }

@@ -2,7 +2,7 @@
  * One call on its way to workers: picks, sends, tries again elsewhere while nothing was passed on, tells the breaker how
  * it went, and leaves the in-flight count exactly once. What becomes of the answer is up to the handler. @hot
  */
-import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
+import type { Attempt, Fault, PickOptions } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
 import type { LegFault, PairHandler } from '../contracts/pair.ts'
@@ -76,6 +76,11 @@ export class CallRun implements OpenCall, PairHandler {
     this.#attemptCount++
     try {
       const attempt = this.#pick()
+      // A hook that picks may end the request.
+      if (this.isOver) {
+        attempt.release()
+        return
+      }
       const { ctx } = this.#call
       this.#attempt = attempt
       ctx.workerUrl = attempt.worker.url
@@ -235,7 +240,7 @@ export class CallRun implements OpenCall, PairHandler {
     }
     const { resilience } = leg.worker
     const isFailure = fault.failure !== null || this.#parts.retry.isFailure(fault.status, resilience)
-    if (isFailure) this.#tellFailed(leg, fault.failure === null)
+    if (isFailure) this.#tellFailed(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
     else leg.succeeded()
     if (this.status === 0 && isFailure && this.#goesOn(leg.worker, fault.headers)) this.#leave(leg)
     else this.#giveUp(fault.error)
@@ -248,10 +253,10 @@ export class CallRun implements OpenCall, PairHandler {
       return
     }
     this.#noteFailure(attempt.worker, failure, this.#notes)
-    const { error, kind } = failure
+    const { error } = failure
     // What a transport names itself counts as its status does; trouble without a name is always the worker's.
     const isFailure = error === null || this.#parts.retry.isFailure(error.status, attempt.worker.resilience)
-    if (isFailure) this.#tellFailed(attempt, kind === 'refused')
+    if (isFailure) this.#tellFailed(attempt, toFault(failure))
     else attempt.succeeded()
     const mayTryElsewhere = this.status === 0 && !failure.responseStarted && (error?.isRetryable ?? true)
     if (mayTryElsewhere && isFailure && this.#goesOn(attempt.worker, null)) this.#leave(attempt)
@@ -282,7 +287,7 @@ export class CallRun implements OpenCall, PairHandler {
     const attempt = this.#attempt
     if (attempt === null || !this.#parts.retry.isFailure(status, attempt.worker.resilience)) return false
     if (!this.#goesOn(attempt.worker, headers)) return false
-    this.#tellFailed(attempt, true)
+    this.#tellFailed(attempt, 'answered')
     this.#leave(attempt)
     this.#isDiscarding = contentLength >= 0 && contentLength <= MAX_DRAINED_BYTES
     if (!this.#isDiscarding) this.#exchange?.abort()
@@ -292,7 +297,7 @@ export class CallRun implements OpenCall, PairHandler {
   tryElsewhere(): boolean {
     const attempt = this.#attempt
     if (this.isOver || attempt === null || !this.#goesOn(attempt.worker, null)) return false
-    this.#tellFailed(attempt, true)
+    this.#tellFailed(attempt, 'answered')
     this.#leave(attempt)
     this.#exchange?.abort()
     this.status = 0
@@ -334,8 +339,8 @@ export class CallRun implements OpenCall, PairHandler {
   }
 
   /** One request speaks against a worker once, however often it was tried there. */
-  #tellFailed(attempt: Attempt, isAnswered: boolean): void {
-    if (this.#retries?.excluded.includes(attempt.worker.slot) !== true) attempt.failed(isAnswered)
+  #tellFailed(attempt: Attempt, fault: Fault): void {
+    if (this.#retries?.excluded.includes(attempt.worker.slot) !== true) attempt.failed(fault)
   }
 
   /** The attempt is given up in favour of another. @param culprit what of it failed: itself, or one leg of a pair */
@@ -359,7 +364,7 @@ export class CallRun implements OpenCall, PairHandler {
     const attempt = this.#attempt
     const hasFailed =
       status >= 400 && attempt !== null && this.#parts.retry.isFailure(status, attempt.worker.resilience)
-    if (hasFailed) this.#tellFailed(attempt, true)
+    if (hasFailed) this.#tellFailed(attempt, 'answered')
     else attempt?.succeeded()
     this.#endAttempt(hasFailed ? 'failure' : 'success')
     this.#meter?.done(this.#call.ctx, status)
@@ -376,7 +381,7 @@ export class CallRun implements OpenCall, PairHandler {
     // What another worker might have done better speaks against this one.
     const attempt = this.#attempt
     if (attempt !== null && error instanceof GatewayError && error.isRetryable)
-      this.#tellFailed(attempt, true)
+      this.#tellFailed(attempt, 'answered')
     this.#giveUp(error)
   }
 
@@ -417,4 +422,9 @@ export class CallRun implements OpenCall, PairHandler {
     const reports = toReports(attempt, notes, this.#attemptCount, outcome)
     reportAttempts(this.#call.ctx, reports, this.#parts.log)
   }
+}
+
+function toFault({ kind }: UpstreamFailure): Fault {
+  if (kind === 'refused') return 'answered'
+  return kind === 'connect' ? 'unreachable' : 'silent'
 }

@@ -1,5 +1,5 @@
 /** One attempt that two workers share: picked together, counted together, told apart when one of them fails. */
-import type { Attempt, Choice, PickOptions, WorkerBalance } from '../balance/worker-balance.ts'
+import type { Attempt, Choice, Fault, PickOptions, WorkerBalance } from '../balance/worker-balance.ts'
 import type { PairLeg } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
@@ -59,8 +59,8 @@ export class PairAttempt implements Attempt {
     this.decode.succeeded()
   }
 
-  failed(isAnswered?: boolean): void {
-    this.decode.failed(isAnswered)
+  failed(fault?: Fault): void {
+    this.decode.failed(fault)
   }
 
   /** Both stay in the count until the answer is over. @source routing facts 1.12 */

@@ -122,6 +122,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     try {
       ctx.generationCount++
       ctx.hooks.onGeneration?.(ctx, { number: ctx.generationCount, model: this.model })
+      if (this.#isOver) return
       const model = this.#parts.upstream.canonicalModel(this.request.model)
       const preparing = this.#parts.engines.preparing(model)
       if (preparing.length === 0) this.#open()

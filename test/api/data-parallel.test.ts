@@ -231,3 +231,25 @@ test('with storage, ranks come back with their ids, and those that the engine ha
   expect((await send(third, 'POST', CHAT.slice(5), chat)).status).toBe(200)
   expect(engine.requestsTo(CHAT)[0].json()).not.toHaveProperty('data_parallel_rank')
 })
+
+test('E: an engine that is gone is shut for all ranks by what one of them learns', async () => {
+  const engine = await openEngine(3)
+  const gateway = await openGateway(
+    { healthCheck: { disabled: true } },
+    {},
+    {
+      retry: { maxAttempts: 1 },
+      breaker: { failureThreshold: 2 },
+    },
+  )
+  await send(gateway, 'POST', '/workers', { url: engine.url })
+  await until(gateway, allReady(3))
+  await engine.close()
+  const statuses: number[] = []
+  // Round robin: the second failure of the first rank is the fourth of all, and tells the others.
+  for (let count = 0; count < 4; count++)
+    statuses.push((await send(gateway, 'POST', CHAT.slice(5), chat)).status)
+  expect(statuses.every((status) => status >= 500)).toBe(true)
+  const workers = await until(gateway, () => true)
+  expect(workers.map(({ breaker }) => breaker)).toEqual(['open', 'open', 'open'])
+})

@@ -21,6 +21,15 @@ const echo = definePlugin({
       handler: (ctx) => ctx.text(200, String(ctx.bodyBytes.length)),
     })
     host.route({
+      method: 'POST',
+      path: '/header',
+      access: 'public',
+      errors: apiErrorFormat,
+      headers: ['x-shown'],
+      docs: { summary: 'a header', tag: 'test', responses: {} },
+      handler: (ctx) => ctx.json(200, { shown: ctx.header('x-shown') }),
+    })
+    host.route({
       method: 'GET',
       path: '/items/:item_id',
       access: 'public',
@@ -87,6 +96,39 @@ describe('faults that the server library itself refuses: no request is served', 
   ])('%s', async (_name, bytes) => {
     const reply = await sendRaw(gateway.port, bytes, { waitMs: 400 })
     expect(reply.text).not.toContain('200 OK')
+  })
+})
+
+describe('B: what the server library decides before a request exists (README, Limits of the server library)', () => {
+  test.each([
+    ['HTTP/1.0', 'GET /items/1 HTTP/1.0\r\nHost: a\r\n\r\n'],
+    ['the absolute form', 'GET http://a/items/1 HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['the asterisk form', 'OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ])('%s: one whole reply with 505 and a closed connection, at once', async (_name, bytes) => {
+    const reply = await sendRaw(gateway.port, bytes, { waitMs: 5_000 })
+    expect([reply.statuses, reply.closed]).toEqual([[505], true])
+    expect(reply.text.toLowerCase()).toContain('connection: close\r\n')
+    expect(reply.text).not.toMatch(/^uwebsockets:/im)
+  })
+
+  test('no reply of ours names the server library', async () => {
+    const bytes = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
+    for (const path of ['/items/1', '/nowhere']) {
+      const reply = await sendRaw(gateway.port, bytes(path), { until: answered })
+      expect(reply.text.toLowerCase()).not.toContain('uwebsockets')
+    }
+  })
+
+  // Where a `char` has a sign, which is a matter of the processor, the library takes bytes over 0x7f for white space.
+  test.runIf(process.arch === 'x64')('ends of a header value that are not ASCII are cut', async () => {
+    const value = Buffer.from([0xc3, 0xbc, 0x61, 0xc3, 0xbc, 0x62, 0xc3, 0xbc])
+    const head = Buffer.from('POST /header HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nx-shown: ')
+    const reply = await sendRaw(gateway.port, Buffer.concat([head, value, Buffer.from('\r\n\r\n')]), {
+      until: answered,
+    })
+    const body = reply.bytes.toString().split('\r\n\r\n')[1]
+    expect(JSON.parse(body)).toEqual({ shown: 'aüb' })
   })
 })
 

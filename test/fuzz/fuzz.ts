@@ -8,7 +8,7 @@ import { type Draw, mutate, seeded } from './mutate.ts'
 export interface FuzzReport {
   readonly count: number
   readonly seconds: number
-  /** How many ended with each status; 0: closed without a reply, -1: nothing came. */
+  /** How many ended with each status; 0: closed without a reply, -1: nothing came, -2: no single reply. */
   readonly endings: Record<string, number>
   /** Of /liveness meanwhile, milliseconds. */
   readonly livenessP99Ms: number
@@ -18,9 +18,9 @@ export interface FuzzReport {
   readonly isWell: boolean
 }
 
-/** The gateway lives, has no error of its own, and nobody waited in vain; 500 would be a fault of its own. */
+/** The gateway lives, has no error of its own, and nobody waited in vain or got another's bytes; 500 would be a fault of its own. */
 export function isGood({ endings, errors, isWell }: FuzzReport): boolean {
-  return isWell && errors.length === 0 && endings['-1'] === undefined && endings['500'] === undefined
+  return isWell && errors.length === 0 && ['-1', '-2', '500'].every((bad) => endings[bad] === undefined)
 }
 
 const LANES = 32

@@ -1,8 +1,13 @@
 /** One client connection that sends a request after the other and says how each ended. Made for millions of them. */
 import { connect, type Socket } from 'node:net'
 
-/** Status of a whole reply; 0: the connection was closed before there was one; -1: nothing for too long. */
+/**
+ * Status of a whole reply; 0: the connection was closed before there was one; -1: nothing for too long; -2: bytes that are
+ * no reply, or more than one.
+ */
 export type Ending = number
+
+const MALFORMED = -2
 
 const SILENCE_MS = 15_000
 const HEAD_END = '\r\n\r\n'
@@ -63,11 +68,24 @@ export class HttpLane {
     const status = Number(head.slice(9, 12))
     const length = /\r\ncontent-length: (\d+)/.exec(head)
     const bodyAt = headEnd + HEAD_END.length
-    const isWhole =
-      length === null ? this.#held.endsWith('0\r\n\r\n') : this.#held.length >= bodyAt + Number(length[1])
-    if (!isWhole) return
+    const endAt = length === null ? endOfChunks(this.#held, bodyAt) : bodyAt + Number(length[1])
+    if (endAt === -1 || this.#held.length < endAt) return
+    // What comes after the end of a reply is a reply to nothing.
+    const isExact = this.#held.length === endAt
     this.#held = ''
     if (head.includes('\r\nconnection: close')) this.close()
-    this.#settle?.(status)
+    this.#settle?.(isExact && status >= 100 ? status : MALFORMED)
+  }
+}
+
+/** Behind the last chunk; -1 when it has not come. */
+function endOfChunks(text: string, bodyAt: number): number {
+  for (let at = bodyAt; ; ) {
+    const lineEnd = text.indexOf('\r\n', at)
+    if (lineEnd === -1) return -1
+    const size = Number.parseInt(text.slice(at, lineEnd), 16)
+    if (Number.isNaN(size)) return text.length + 1
+    at = lineEnd + 2 + size + 2
+    if (size === 0) return at
   }
 }
