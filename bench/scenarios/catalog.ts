@@ -6,6 +6,7 @@ import { generateSse } from './generate-sse.ts'
 import { grpcSse } from './grpc-sse.ts'
 import { idleStreams } from './idle-streams.ts'
 import { livenessUnderAttack } from './liveness-under-attack.ts'
+import { messages1000 } from './messages-1000.ts'
 import { messagesLarge } from './messages-large.ts'
 import { messagesProxySse } from './messages-proxy-sse.ts'
 import { messagesTranslateSse } from './messages-translate-sse.ts'
@@ -44,6 +45,7 @@ export const SCENARIOS: readonly Scenario[] = [
   responsesStart,
   messagesProxySse,
   messagesTranslateSse,
+  messages1000,
   messagesLarge,
   idleStreams,
   slowReader,

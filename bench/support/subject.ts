@@ -20,9 +20,9 @@ export interface RunningWorker {
   readonly child: Child
 }
 
-/** @param count ports to listen on; the silent worker has one */
+/** @param count ports to listen on; silent and stamped workers have one */
 export async function startWorker(
-  file: 'worker.ts' | 'silent-worker.ts' = 'worker.ts',
+  file: 'worker.ts' | 'silent-worker.ts' | 'stamped-worker.ts' = 'worker.ts',
   count = 1,
 ): Promise<RunningWorker> {
   const child = startScript(new URL(file, import.meta.url), count > 1 ? ['--count', String(count)] : [])

@@ -4,7 +4,7 @@
  */
 import type { RelayContext } from './reply-sink.ts'
 import type { TokenCounts } from './request.ts'
-import type { HeaderList, UpstreamRequest } from './transport.ts'
+import type { HeaderList, UpstreamFailure, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 
 /** What is to be called, on whose behalf. */
@@ -42,6 +42,11 @@ export interface CallHandler {
   onAnswer(status: number, headers: HeaderList, contentLength: number): void
   /** The chunk's memory is reused after the call. */
   onData(chunk: Buffer): void
+  /**
+   * The worker has ended its answer. What the handler finds missing in it makes the call fail as if the answer had
+   * broken off there; null, or no such method: it is whole, and `onEnd` follows.
+   */
+  faultAtEnd?(): UpstreamFailure | null
   onEnd(): void
   /** No answer comes, or it broke off. @param error mostly a GatewayError; anything else is a bug */
   onFailed(error: unknown): void

@@ -18,6 +18,14 @@ export interface RelayOptions {
   readonly method?: string
   /** Sends to exactly this worker: no policy and no hook chooses, and nobody else is tried. Default: the balance picks by `model`. */
   readonly worker?: WorkerEntry
+  /** Sent to the worker too, in place of the client's of the same names: [name, value, …], names lower-case. */
+  readonly headers?: readonly string[]
+  /**
+   * Whether an event stream that the worker has ended, all in order by HTTP, is whole by its format. One that is not
+   * counts and is told as broken off. Default: it is.
+   * @param tail its last bytes, 1 KiB at most
+   */
+  readonly isComplete?: (tail: Buffer) => boolean
 }
 
 /** The relay of an answer whose call somebody else has opened; it is told what the call tells, from the head on. */
@@ -43,8 +51,11 @@ export interface Upstream {
   /** Who looks after workers with URLs like this one, by its scheme. */
   controlFor(url: string): ModeControl | null
   controls(): readonly ModeControl[]
-  /** Headers for a worker on behalf of a context: what may pass on of the client's, and the worker's credentials. */
-  headersFor(ctx: RequestContext, worker: WorkerEntry): HeaderList
+  /**
+   * Headers for a worker on behalf of a context: what may pass on of the client's, and the worker's credentials.
+   * @param own as `RelayOptions.headers`
+   */
+  headersFor(ctx: RequestContext, worker: WorkerEntry, own?: readonly string[]): HeaderList
   /**
    * Sends the request's body to a picked worker, or to a pair of them, and streams the answer to the client. While the
    * client has seen nothing, other workers are tried. Never throws: what goes wrong is the client's reply.

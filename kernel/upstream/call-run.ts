@@ -218,6 +218,11 @@ export class CallRun implements OpenCall, PairHandler {
   onResponseEnd(): void {
     if (this.#isDiscarding) this.#isDiscarding = false
     else if (!this.isOver) {
+      const fault = this.#handler.faultAtEnd?.() ?? null
+      if (fault !== null) {
+        this.onResponseError(fault)
+        return
+      }
       this.finish()
       this.#handler.onEnd()
     }

@@ -26,9 +26,12 @@ export class OutgoingHeaders {
   /**
    * The worker's key replaces the client's; the client's own goes on only when the worker has none and it is
    * not one of the gateway's. @source routes facts 4.7; routing facts 4.8 for cloud services
+   *
+   * @param more of whoever makes the request: they take the place of the client's
    */
-  of(ctx: RelayContext, worker: WorkerEntry): HeaderList {
+  of(ctx: RelayContext, worker: WorkerEntry, more?: readonly string[]): HeaderList {
     const headers = ctx.forwardedHeaders.slice()
+    if (more !== undefined) replace(headers, more)
     headers.push('content-type', 'application/json')
     if (this.#sendsRequestId) headers.push('x-request-id', ctx.requestId)
     if (worker.isExternal && this.#writeOwnWay(headers, ctx, worker)) return headers
@@ -46,4 +49,14 @@ export class OutgoingHeaders {
     const control = this.#transports.controlOf(worker.connectionMode)
     return control?.writeCredentials?.(headers, ctx, worker, this.#mayPassOn) ?? false
   }
+}
+
+function replace(headers: HeaderList, own: readonly string[]): void {
+  for (let at = headers.length - 2; at >= 0; at -= 2) if (isNamed(own, headers[at])) headers.splice(at, 2)
+  for (const text of own) headers.push(text)
+}
+
+function isNamed(headers: readonly string[], name: string): boolean {
+  for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) return true
+  return false
 }

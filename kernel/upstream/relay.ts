@@ -4,16 +4,20 @@
  */
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
-import type { HeaderList, UpstreamRequest } from '../contracts/transport.ts'
+import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
 import type { RelayOptions } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
+import { StreamTail } from '../wire/stream-tail.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { isPlainEventStream, toClientHeaders } from './response-headers.ts'
+import { upstreamErrors } from './upstream-errors.ts'
 import { canonicalBody, toWorkerRequest } from './worker-request.ts'
 
 /** Announced bodies up to this size leave as one whole reply; longer ones and unannounced ones are streamed. */
 const MAX_WHOLE_BYTES = 1_048_576
+/** Of a stream that is looked at when it has ended. */
+const MAX_TAIL_BYTES = 1_024
 const NO_BYTES = Buffer.alloc(0)
 
 export class Relay implements Call, CallHandler, SinkListener {
@@ -34,6 +38,8 @@ export class Relay implements Call, CallHandler, SinkListener {
   /** The body so far, held back because a hook may want to see it whole; null when it is not. */
   #gathered: Buffer[] | null = null
   #gatheredBytes = 0
+  /** Of an event stream, for who wants to know whether it is whole; null otherwise. */
+  #tail: StreamTail | null = null
 
   private constructor(ctx: RelayContext, options: RelayOptions, parts: CallParts, call: OpenCall | null) {
     this.ctx = ctx
@@ -75,6 +81,8 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.ctx.forgetBody()
     if (this.#mayBeHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
+    if (isEventStream && status < 400 && this.#options.isComplete !== undefined)
+      this.#tail = new StreamTail(MAX_TAIL_BYTES)
   }
 
   /** A hook wants to see bodies whose length is not announced, or that are longer than what is sent whole anyway. */
@@ -86,7 +94,10 @@ export class Relay implements Call, CallHandler, SinkListener {
   onData(chunk: Buffer): void {
     if (this.#missing >= 0) this.#collect(chunk)
     else if (this.#gathered !== null) this.#gather(this.#gathered, chunk)
-    else if (!this.ctx.writeStream(chunk)) this.#call.pause()
+    else {
+      this.#tail?.push(chunk)
+      if (!this.ctx.writeStream(chunk)) this.#call.pause()
+    }
   }
 
   /** Holds back what may still be shown to a hook; more than it wants to see is streamed after all. */
@@ -113,6 +124,14 @@ export class Relay implements Call, CallHandler, SinkListener {
     }
     chunk.copy(this.#whole, this.#whole.length - this.#missing)
     this.#missing -= chunk.length
+  }
+
+  /** A worker that dies politely is no shorter answer: its client is told as if the connection had broken. */
+  faultAtEnd(): UpstreamFailure | null {
+    if (this.#tail === null || this.#options.isComplete?.(this.#tail.bytes()) !== false) return null
+    const what = 'it ended before its last event'
+    const error = upstreamErrors.read_response_body_failed(what)
+    return new UpstreamFailure('reset', what, true, { error })
   }
 
   onEnd(): void {

@@ -106,8 +106,8 @@ export class ThreadUpstream implements Upstream {
     return run
   }
 
-  headersFor(ctx: RelayContext, worker: WorkerEntry): HeaderList {
-    return this.#parts.outgoing.of(ctx, worker)
+  headersFor(ctx: RelayContext, worker: WorkerEntry, own?: readonly string[]): HeaderList {
+    return this.#parts.outgoing.of(ctx, worker, own)
   }
 
   joinRelay(ctx: RelayContext, options: RelayOptions, call: OpenCall): Relay {

@@ -23,7 +23,7 @@ export function toWorkerRequest(
   return {
     method: options.method ?? 'POST',
     path: options.path,
-    headers: outgoing.of(ctx, worker),
+    headers: outgoing.of(ctx, worker, options.headers),
     body,
   }
 }

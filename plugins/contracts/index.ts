@@ -6,6 +6,7 @@
 export { BodyExcerpt } from './formats/body-excerpt.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './formats/label-limit.ts'
+export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
 export type { PrometheusFamily, PrometheusSample } from './formats/prometheus-text.ts'
 export { parsePrometheusText, writePrometheusText } from './formats/prometheus-text.ts'
 export { trimSlashes } from './formats/trim-slashes.ts'

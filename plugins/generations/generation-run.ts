@@ -22,6 +22,7 @@ import type {
   OpenCall,
   RelayContext,
   Upstream,
+  UpstreamFailure,
   UpstreamRequest,
   WorkerBalance,
   WorkerEntry,
@@ -173,7 +174,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (passThrough !== undefined && this.#passes(worker)) {
       this.#relay = this.#parts.upstream.joinRelay(
         this.ctx,
-        { path: passThrough.path, model: this.model, stream: this.stream },
+        { ...passThrough, model: this.model, stream: this.stream },
         this.#call as OpenCall,
       )
       return this.#relay.requestFor(worker, model)
@@ -183,9 +184,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     const attempt = new Attempt(this, adapter, this.#prepared.get(adapter) ?? null, worker, model)
     this.#attempt = attempt
     const { method, path, body, headers } = adapter.requestFor(attempt)
-    const all = this.#parts.upstream.headersFor(this.ctx, worker)
-    if (headers !== undefined) for (const text of headers) all.push(text)
-    return { method, path, body, headers: all }
+    return { method, path, body, headers: this.#parts.upstream.headersFor(this.ctx, worker, headers) }
   }
 
   // What the call tells.
@@ -235,6 +234,10 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
         this.#unreadable(error)
       }
     }
+  }
+
+  faultAtEnd(): UpstreamFailure | null {
+    return this.#relay?.faultAtEnd?.() ?? null
   }
 
   onEnd(): void {

@@ -1,5 +1,5 @@
 /** Generations over workers that speak Messages, such as the vendor's own service. */
-import { Generations } from '#contracts'
+import { Generations, MESSAGES_HEADERS } from '#contracts'
 import { definePlugin } from '#kernel'
 import { messagesEngineConfig } from './config.ts'
 import { messagesEngine } from './messages-engine.ts'
@@ -14,5 +14,7 @@ export default definePlugin({
   },
   register(host, config) {
     host.use(Generations).addEngine(messagesEngine(config))
+    // Of every request, whatever its route: a chat may name betas for its worker.
+    host.hook('onRequest', () => {}, { scope: 'all', routes: () => false, headers: MESSAGES_HEADERS })
   },
 })

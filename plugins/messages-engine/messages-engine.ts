@@ -1,5 +1,5 @@
 /** The engine adapter of HTTP workers that take messages. @hot */
-import type { EngineAdapter, EngineReader } from '#contracts'
+import { type EngineAdapter, type EngineReader, messagesHeaders } from '#contracts'
 import { isPlainEventStream } from '#kernel'
 import type { MessagesEngineConfig } from './config.ts'
 import { MessageStreamReader } from './message-stream-reader.ts'
@@ -18,6 +18,7 @@ export function messagesEngine(config: MessagesEngineConfig): EngineAdapter {
     requestFor: (attempt) => ({
       method: 'POST',
       path: '/v1/messages',
+      headers: messagesHeaders(attempt.ctx),
       body: toMessagesBody(attempt, config.defaultMaxTokens),
     }),
     read(attempt, sink) {

@@ -3,7 +3,7 @@
  * says so in a header. @source messages facts 7
  */
 
-import { collectReply, Generations } from '#contracts'
+import { collectReply, Generations, messagesHeaders } from '#contracts'
 import type { RequestContext, WorkerEntry } from '#kernel'
 import { checkHead } from './check-head.ts'
 import { checkRequest } from './check-request.ts'
@@ -45,11 +45,11 @@ async function askWorker(
   model: string,
   worker: WorkerEntry | null,
 ): Promise<boolean> {
-  const path = targetPath(ctx)
   const reply = await collectReply(host.upstream, ctx, {
     model,
     stream: false,
-    path,
+    path: targetPath(ctx),
+    headers: messagesHeaders(ctx),
     ...(worker !== null && { worker }),
   })
   if (NO_SUCH_ROUTE.has(reply.status) && !isEnvelope(reply.body)) return false

@@ -4,7 +4,7 @@
  */
 
 import type { GenerationRequest, ToolLoopService } from '#contracts'
-import { Generations } from '#contracts'
+import { Generations, messagesHeaders } from '#contracts'
 import type { RequestContext } from '#kernel'
 import { type AnswerParts, type AnswerWish, answerStream, answerWhole } from './answer.ts'
 import type { BlockOptions } from './block-sequence.ts'
@@ -12,6 +12,7 @@ import { checkHead } from './check-head.ts'
 import { checkRequest } from './check-request.ts'
 import type { MessagesConfig } from './config.ts'
 import { invalidField } from './errors.ts'
+import { isCompleteStream } from './is-complete-stream.ts'
 import type { ModelNames } from './model-names.ts'
 import type { NativeRoutes } from './native-routes.ts'
 import { readHead, targetPath } from './read-head.ts'
@@ -36,16 +37,16 @@ export interface CreateParts extends AnswerParts {
 export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   const { host, config, routes } = parts
   const { named, model } = readHead(ctx, parts.names)
-  const path = targetPath(ctx)
+  const asked = { path: targetPath(ctx), headers: messagesHeaders(ctx), isComplete: isCompleteStream }
   const isNative = host.use(Generations).isNative(model, API)
   if (isNative && routes.isSure(model)) {
     checkHead(ctx.bodyBytes, true)
     withoutUnsignedThinking(ctx, host, model)
-    host.upstream.relay(ctx, { model, path })
+    host.upstream.relay(ctx, { model, ...asked })
     return
   }
   const wire = ctx.bodyJson()
-  const passThrough = { api: API, path, routes }
+  const passThrough = { api: API, routes, ...asked }
   let wish: AnswerWish
   try {
     const request = checkRequest(wire, true)

@@ -1,5 +1,5 @@
 /** The messages plugin: the vendor's Messages format over every kind of worker. */
-import { Generations, Tokenizers, ToolLoop } from '#contracts'
+import { Generations, MESSAGES_VERSION_HEADER, Tokenizers, ToolLoop } from '#contracts'
 import { definePlugin } from '#kernel'
 import { messagesConfig } from './config.ts'
 import type { CreateParts } from './create-message.ts'
@@ -8,7 +8,6 @@ import { MODELS_PATH, toModelPage } from './model-page.ts'
 import { NativeRoutes } from './native-routes.ts'
 import { Pings } from './pings.ts'
 import { PromptCounter } from './prompt-counter.ts'
-import { VERSION_HEADER } from './read-head.ts'
 import { completeReply } from './relayed-replies.ts'
 import { messagesRoutes } from './routes.ts'
 
@@ -47,7 +46,7 @@ export default definePlugin({
     host.hook('onResponse', (ctx, response) => toModelPage(names, ctx, response), {
       scope: 'all',
       routes: ({ path }) => path === MODELS_PATH,
-      headers: [VERSION_HEADER],
+      headers: [MESSAGES_VERSION_HEADER],
     })
     return { stop: () => pings.close() }
   },

@@ -1,14 +1,15 @@
 /** GET /v1/models for clients of the messages format: the same list with the members that they look for. */
+import { MESSAGES_VERSION_HEADER } from '#contracts'
 import { headerOf, type IncomingResponse, type RequestContext } from '#kernel'
 import { isObject } from './check-request.ts'
 import type { ModelNames } from './model-names.ts'
-import { VERSION_HEADER } from './read-head.ts'
 
 export const MODELS_PATH = '/v1/models'
 
 /** One list that both formats can read; names of the configuration stand beside the models. @source messages facts 12.13 */
 export function toModelPage(names: ModelNames, ctx: RequestContext, response: IncomingResponse): void {
-  if (response.status !== 200 || response.body === null || ctx.header(VERSION_HEADER) === undefined) return
+  if (response.status !== 200 || response.body === null || ctx.header(MESSAGES_VERSION_HEADER) === undefined)
+    return
   if (headerOf(response.headers, 'content-type')?.includes('json') !== true) return
   const list: unknown = JSON.parse(response.body.toString('utf8'))
   if (!isObject(list) || !Array.isArray(list.data)) return

@@ -1,10 +1,10 @@
 /** The routes of the messages format: what comes in and goes out. */
+import { MESSAGES_HEADERS } from '#contracts'
 import type { RequestContext, RouteDefinition } from '#kernel'
 import { countTokens } from './count-tokens.ts'
 import { type CreateParts, createMessage } from './create-message.ts'
 import { messagesErrorFormat } from './error-format.ts'
 import { messagesErrors } from './errors.ts'
-import { BETA_HEADER, VERSION_HEADER } from './read-head.ts'
 import { CountBody, CountReply, MessageBody, MessageReply } from './wire.ts'
 
 const TAG = 'Messages'
@@ -13,7 +13,7 @@ const PATH = '/v1/messages'
 const shared = {
   access: 'api',
   errors: messagesErrorFormat,
-  headers: ['x-api-key', VERSION_HEADER, BETA_HEADER, 'anthropic-user-profile-id', 'anthropic-workspace-id'],
+  headers: ['x-api-key', ...MESSAGES_HEADERS],
   takesApiKeyHeader: true,
   requestIdPrefix: 'req_',
 } as const

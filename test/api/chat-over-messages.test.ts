@@ -202,3 +202,24 @@ test('messages §9.3 refusals of the worker keep their status and words', async 
   const reply = await post(PATH, { model: 'test-model', messages: [{ role: 'user', content: 'x' }] })
   expect([reply.status, await reply.json()]).toMatchObject([400, { error: { message: 'no such thing' } }])
 })
+
+test.each([
+  ['a vendor', VENDOR],
+  ['an engine that speaks nothing else', { spec: { apis: ['messages'] } }],
+])('messages §2 betas of a chat request reach %s', async (_kind, worker) => {
+  const { post, workers } = await openMessages({ workers: [worker], plugins: { 'messages-engine': {} } })
+  workers[0].script(MESSAGES, jsonAnswer(REPLY))
+  const chat = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
+  await post(PATH, chat, { 'anthropic-beta': 'context-1m-2025-08-07' })
+  await post(PATH, chat, { 'anthropic-version': '2026-10-21' })
+  const sent = workers[0].requestsTo(MESSAGES).map(({ rawHeaders }) => {
+    return rawHeaders.filter(([name]) => name.startsWith('anthropic-'))
+  })
+  expect(sent).toEqual([
+    [
+      ['anthropic-version', '2023-06-01'],
+      ['anthropic-beta', 'context-1m-2025-08-07'],
+    ],
+    [['anthropic-version', '2026-10-21']],
+  ])
+})

@@ -38,6 +38,7 @@ test('messages §13 G17, G44 over an engine: the bytes of a stream are the engin
   const frames = [
     'event: message_start\ndata: {"type":"message_start" , "x":1.0}\n\n',
     'event: new\ndata: {}\n\n',
+    'data: {"type": "message_stop", "metrics": {"ms": 1.0}}\n\n',
   ]
   workers[0].script(MESSAGES, streamAnswer(frames, { headers: { 'content-type': 'text/event-stream' } }))
   for (let nth = 0; nth < 2; nth++)
@@ -56,6 +57,27 @@ test('messages §13 G42 over an engine: the gateway’s key stays here, the work
   expect(sent).toHaveLength(2)
   expect(sent.map((one) => one.header('authorization'))).toEqual(['Bearer engine-key', 'Bearer engine-key'])
   expect(JSON.stringify(sent.map(({ rawHeaders }) => rawHeaders))).not.toContain('gateway-key')
+})
+
+test('messages §13 G05, G42 over an engine: version, betas and scope arrive, in one line each', async () => {
+  const { create, post, workers } = await openMessages({ workers: [NATIVE] })
+  workers[0].script(MESSAGES, ANSWER)
+  workers[0].script(COUNT, jsonAnswer({ input_tokens: 7 }))
+  const scope = { 'anthropic-user-profile-id': 'up_1', 'anthropic-workspace-id': 'ws_1' }
+  // The first is read as well as passed on, the second is not, and a count has a way of its own.
+  await create({}, { 'anthropic-version': '2026-10-21', 'anthropic-beta': 'a-1, b-2', ...scope })
+  await create({}, { 'anthropic-beta': 'c-3' })
+  await post('/v1/messages/count_tokens', HELLO, { 'anthropic-beta': 'token-counting-1' })
+  const [first, second] = workers[0].requestsTo(MESSAGES)
+  const namesOf = ({ rawHeaders }: typeof first) =>
+    Object.fromEntries(rawHeaders.filter(([name]) => name.startsWith('anthropic-')))
+  expect(namesOf(first)).toEqual({
+    'anthropic-version': '2026-10-21',
+    'anthropic-beta': 'a-1, b-2',
+    ...scope,
+  })
+  expect(namesOf(second)).toEqual({ 'anthropic-version': '2023-06-01', 'anthropic-beta': 'c-3' })
+  expect(workers[0].requestsTo(COUNT)[0].header('anthropic-beta')).toBe('token-counting-1')
 })
 
 test('messages §13 G25, G43 over an engine: refusals arrive as they are', async () => {

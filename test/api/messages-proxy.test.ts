@@ -80,6 +80,15 @@ test('messages §2 several lines of betas reach the worker as one list', async (
   expect(sent.map(([, value]) => value.replaceAll(' ', ''))).toEqual(['a-1,b-2,c-3'])
 })
 
+test('messages §2 whom a vendor is to count a request for arrives', async () => {
+  const { create, workers } = await openMessages({ workers: [VENDOR] })
+  workers[0].script(MESSAGES, ANSWER)
+  const scope = { 'anthropic-user-profile-id': 'up_1', 'anthropic-workspace-id': 'ws_1' }
+  await create({}, scope)
+  const sent = workers[0].requestsTo(MESSAGES)[0]
+  expect(Object.keys(scope).map((name) => sent.header(name))).toEqual(['up_1', 'ws_1'])
+})
+
 test('messages §13 G43 refusals arrive as they are; what is no JSON gets an envelope', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR], kernel: { retry: { maxAttempts: 1 } } })
   for (const [status, type] of [
@@ -138,6 +147,29 @@ test('messages §13 G24 a relayed stream that is cut ends with an error event', 
   expect(text).toMatch(
     /\n\nevent: error\ndata: \{"type":"error","error":\{"type":"api_error".*"request_id":"req_.*\}\n\n$/,
   )
+})
+
+test('messages §13 G24 a relayed stream that ends in order but too early ends with an error event, and is a failure', async () => {
+  const { create, get, workers } = await openMessages({
+    workers: [VENDOR],
+    kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1 } },
+  })
+  const frame = 'event: message_start\ndata: {"type":"message_start"}\n\n'
+  const headers = { 'content-type': 'text/event-stream' }
+  workers[0].script(MESSAGES, streamAnswer([frame, 'event: content_bl', { waitMs: 30 }], { headers }))
+  const text = await (await create({ stream: true })).text()
+  expect(text.startsWith(`${frame}event: content_bl\n\nevent: error\ndata: {"type":"error"`)).toBe(true)
+  const { workers: told } = (await (await get('/workers')).json()) as { workers: { breaker: string }[] }
+  expect(told[0].breaker).not.toBe('closed')
+})
+
+test('messages §13 G44 a comment behind the last event of a relayed stream is no matter', async () => {
+  const { create, workers } = await openMessages({ workers: [VENDOR] })
+  const frame = 'event: message_start\ndata: {"type":"message_start"}\n\n'
+  const headers = { 'content-type': 'text/event-stream' }
+  const whole = [frame, 'event: message_stop\ndata: {"type":"message_stop"}\n\n', ':\n\n']
+  workers[0].script(MESSAGES, streamAnswer(whole, { headers }))
+  expect(await (await create({ stream: true })).text()).toBe(whole.join(''))
 })
 
 test('messages §13 G45 nobody there is 502, no answer in time is 504', async () => {

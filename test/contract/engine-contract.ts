@@ -47,7 +47,8 @@ export const PLAIN_REQUEST: GenerationRequest = {
 }
 
 function attemptFor({ worker, prepared }: EngineCase): EngineAttempt {
-  const ctx = { requestId: 'r' } as EngineAttempt['ctx']
+  const facts = { requestId: 'r', requestHeaders: [], header: () => undefined }
+  const ctx = facts as Partial<EngineAttempt['ctx']> as EngineAttempt['ctx']
   return {
     request: PLAIN_REQUEST,
     model: 'm',

@@ -142,6 +142,10 @@ export interface PassThrough {
   readonly path: string
   /** Of workers that describe the API and have no such path; default: every description is believed. */
   readonly routes?: RouteMemory
+  /** As `RelayOptions.headers`. */
+  readonly headers?: readonly string[]
+  /** As `RelayOptions.isComplete`. */
+  readonly isComplete?: (tail: Buffer) => boolean
 }
 
 /** Who remembers which workers lack a path. */

@@ -111,7 +111,7 @@ class CollectedRequest implements Call {
     return {
       method: this.#options.method ?? 'POST',
       path: this.#options.path,
-      headers: this.#upstream.headersFor(ctx, worker),
+      headers: this.#upstream.headersFor(ctx, worker, this.#options.headers),
       body: isAlias ? withModel(this.#body, ctx.peek(), model) : this.#body,
     }
   }
