@@ -152,9 +152,34 @@ export interface GuestInput {
     /** Null where the request names none. */
     readonly model: string | null
   }
-  /** Stream phase: what the previous call of this stream gave back; empty at first. */
+  /** Stream phase: what the previous call of this stream gave back; empty at first. Elsewhere: what came with a fetch. */
   readonly state?: string
+  /** What came of the fetch that the call before asked for. */
+  readonly fetched?: FetchedHead
 }
+
+/** Its body is at the end of the frame's, behind what the phase has. */
+export interface FetchedHead {
+  /** Null when there is an answer; otherwise why there is none. */
+  readonly error: (typeof FETCH_ERRORS)[number] | null
+  /** 0 without an answer. A redirect is an answer as any other. */
+  readonly status: number
+  readonly headers: readonly HeaderPair[]
+  readonly body_bytes: number
+}
+
+/**
+ * Why a fetch has no answer: no URL of http or https; an origin or method that is not listed, or a private address; nobody
+ * answers; no whole answer in time; request or answer beyond their limits; too many of the module under way.
+ */
+export const FETCH_ERRORS = Object.freeze([
+  'invalid',
+  'not_allowed',
+  'unreachable',
+  'timeout',
+  'too_large',
+  'busy',
+] as const)
 
 /** Go on with everything as it is. */
 export interface ContinueAction {
@@ -184,6 +209,23 @@ export interface ModifyAction {
   readonly replaces_body?: boolean
 }
 
+/**
+ * Fetch something and call again, with what came of it; the body of the frame is that of the request. Not in the stream
+ * phase.
+ */
+export interface FetchAction {
+  readonly action: 'fetch'
+  /** Of http or https. */
+  readonly url: string
+  /** Default `GET`. */
+  readonly method?: string
+  readonly headers?: readonly HeaderPair[]
+  /** Shorter than what the gateway allows. */
+  readonly timeout_ms?: number
+  /** Given to the next call. At most 64 KiB. */
+  readonly state?: string
+}
+
 /** Stream phase. Without `events` the event passes byte for byte; an empty list drops it. */
 export interface StreamAction {
   readonly events?: readonly { readonly name?: string | null; readonly data: string }[]
@@ -191,7 +233,7 @@ export interface StreamAction {
   readonly state?: string
 }
 
-export type GuestAction = ContinueAction | RejectAction | ModifyAction
+export type GuestAction = ContinueAction | RejectAction | ModifyAction | FetchAction
 
 /** Headers that no module may set, add or remove: they belong to one connection or to the framing. */
 export const PROTECTED_HEADERS: readonly string[] = Object.freeze([

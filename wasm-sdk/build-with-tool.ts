@@ -58,9 +58,12 @@ export const TOOLCHAINS: Readonly<Record<'wat' | 'go' | 'c', Toolchain>> = Objec
     mark: 'module.c',
     tools: [
       { command: 'clang', arguments: (file) => ['--target=wasm32', ...C_FLAGS, file] },
-      { command: 'zig', arguments: (file) => ['cc', '--target=wasm32-freestanding', ...C_FLAGS, file] },
+      ...['zig', 'python-zig'].map((command) => ({
+        command,
+        arguments: (file: string) => ['cc', '--target=wasm32-freestanding', ...C_FLAGS, file],
+      })),
     ],
-    install: 'install clang with lld, or zig',
+    install: 'install clang with lld, or zig (`pip install ziglang` brings it as python-zig)',
   },
 })
 

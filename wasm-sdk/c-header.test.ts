@@ -18,6 +18,7 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const COMPILERS = [
   ['clang', '--target=wasm32'],
   ['zig', 'cc', '--target=wasm32-freestanding'],
+  ['python-zig', 'cc', '--target=wasm32-freestanding'],
 ] as const
 
 /** Null when no compiler of this machine builds it; throws what a compiler says that knows the target. */

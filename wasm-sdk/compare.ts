@@ -1,11 +1,11 @@
 /** Compares what a module did with what a case expects of it; the differences are sentences. */
 import { isDeepStrictEqual } from 'node:util'
 import type { HeaderPair } from './abi.ts'
-import type { Expectation, ExpectedText } from './module-case.ts'
+import type { Expectation, ExpectedFetch, ExpectedText } from './module-case.ts'
 
 /** What came of a step, in the words of an expectation. */
 export interface Observed {
-  readonly action: 'continue' | 'reject' | 'modify'
+  readonly action: 'continue' | 'reject' | 'modify' | 'fetch'
   readonly status: number | null
   readonly headers: readonly HeaderPair[]
   readonly headers_set: readonly HeaderPair[]
@@ -13,10 +13,18 @@ export interface Observed {
   readonly headers_remove: readonly string[]
   readonly body: string | null
   readonly events: readonly { readonly name: string | null; readonly data: string }[]
+  readonly fetches: readonly ObservedFetch[]
   readonly logs: readonly string[]
   readonly metrics: Readonly<Record<string, number>>
   /** Why the call failed. */
   readonly failure: string | null
+}
+
+export interface ObservedFetch {
+  readonly url: string
+  readonly method: string
+  readonly headers: readonly HeaderPair[]
+  readonly body: string
 }
 
 /** @returns nothing when all that is expected is there */
@@ -30,7 +38,7 @@ export function differences(expected: Expectation, observed: Observed): string[]
   const check = (what: string, isSame: boolean, wanted: unknown, actual: unknown) => {
     if (!isSame) found.push(`${what}: expected ${show(wanted)}, got ${show(actual)}`)
   }
-  const { action, status, headers_remove, body, events, logs, metrics } = expected
+  const { action, status, headers_remove, body, events, fetches, logs, metrics } = expected
   if (action !== undefined) check('action', action === observed.action, action, observed.action)
   if (status !== undefined) check('status', status === observed.status, status, observed.status)
   for (const member of ['headers', 'headers_set', 'headers_add'] as const) {
@@ -47,6 +55,8 @@ export function differences(expected: Expectation, observed: Observed): string[]
   }
   if (body !== undefined) check('body', isBody(observed.body, body), body, observed.body)
   if (events !== undefined) check('events', hasEvents(observed.events, events), events, observed.events)
+  if (fetches !== undefined)
+    check('fetches', hasFetches(observed.fetches, fetches), fetches, observed.fetches)
   if (logs !== undefined) {
     const isSame =
       logs.length === observed.logs.length && logs.every((line, i) => isText(observed.logs[i], line))
@@ -66,6 +76,17 @@ function hasHeaders(
   return names.every((name) => {
     const pair = actual.find(([given]) => given.toLowerCase() === name.toLowerCase())
     return pair !== undefined && isText(pair[1], expected[name])
+  })
+}
+
+function hasFetches(actual: readonly ObservedFetch[], expected: readonly ExpectedFetch[]): boolean {
+  if (actual.length !== expected.length) return false
+  return expected.every(({ url, method, headers, body }, i) => {
+    const fetch = actual[i]
+    if (url !== undefined && !isText(fetch.url, url)) return false
+    if (method !== undefined && method !== fetch.method) return false
+    if (headers !== undefined && !hasHeaders(fetch.headers, headers)) return false
+    return body === undefined || isBody(fetch.body, body)
   })
 }
 

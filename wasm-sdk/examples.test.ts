@@ -19,10 +19,11 @@ const projects = globSync('examples/wasm-*', { cwd: ROOT }).sort()
 /** Settings without which an example rightly refuses to run. */
 const SETTINGS: Readonly<Record<string, Record<string, string>>> = {
   'examples/wasm-auth': { jwt_secret: 'tell-nobody' },
+  'examples/wasm-moderation': { url: 'https://moderation.example.com/check' },
 }
 
-test('there are seven examples, one of them in Rust too, and one each in Go and in the text format', () => {
-  expect(projects).toHaveLength(10)
+test('there are eight examples, one of them in Rust too, and one each in Go and in the text format', () => {
+  expect(projects).toHaveLength(11)
 })
 
 describe.each(projects)('%s', (project) => {

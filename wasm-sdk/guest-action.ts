@@ -23,8 +23,19 @@ export interface GuestAnswer {
   readonly events: readonly OutgoingEvent[] | null
   /** Stream phase: null keeps what there was. */
   readonly state: string | null
+  /** What the module waits for. */
+  readonly fetch: AskedFetch | null
   /** What the gateway leaves out, in words. */
   readonly ignored: readonly string[]
+}
+
+/** A fetch with everything that was left out filled in. */
+export interface AskedFetch {
+  readonly url: string
+  readonly method: string
+  readonly headers: readonly HeaderPair[]
+  readonly body: Buffer
+  readonly state: string
 }
 
 export type OutgoingEvent = Required<NonNullable<StreamAction['events']>[number]>
@@ -44,6 +55,7 @@ const CONTINUE: GuestAnswer = Object.freeze({
   body: null,
   events: null,
   state: null,
+  fetch: null,
   ignored: [],
 })
 
@@ -65,10 +77,13 @@ export function readAnswer(output: GuestOutput | null, point: AttachPoint): Gues
   const members = head as Record<string, unknown>
   if (point === 'OnStreamEvent') return readStreamAnswer(members)
   if (members.action === 'continue') return CONTINUE
+  if (members.action === 'fetch') return readFetch(members, body)
   if (point === 'OnToolCall') return readToolAnswer(members, body)
   if (members.action === 'reject') return readReject(members, body)
   if (members.action === 'modify') return readModify(members, body, point)
-  throw new Error(`the action ${JSON.stringify(members.action)} is neither continue, reject nor modify`)
+  throw new Error(
+    `the action ${JSON.stringify(members.action)} is neither continue, reject, modify nor fetch`,
+  )
 }
 
 function readReject(head: Record<string, unknown>, body: Buffer): GuestAnswer {
@@ -83,6 +98,29 @@ function readReject(head: Record<string, unknown>, body: Buffer): GuestAnswer {
     body,
     ignored,
   }
+}
+
+const MAX_URL_CHARACTERS = 8_192
+
+function readFetch(head: Record<string, unknown>, body: Buffer): GuestAnswer {
+  const { url, method = 'GET', timeout_ms, state = '' } = head
+  if (typeof url !== 'string' || url.length > MAX_URL_CHARACTERS)
+    throw new Error(`a fetch needs a url, of ${MAX_URL_CHARACTERS} characters at most`)
+  if (typeof method !== 'string' || !/^[A-Z]{1,16}$/.test(method))
+    throw new Error(`${JSON.stringify(method)} is no method in upper case`)
+  if (timeout_ms !== undefined && !(typeof timeout_ms === 'number' && timeout_ms >= 1))
+    throw new Error('timeout_ms is no number from 1 on')
+  const ignored: string[] = []
+  const headers = allowed(readPairs(head, 'headers'), ignored)
+  const fetch = { url, method, headers, body, state: readState(state) }
+  return { ...CONTINUE, action: 'fetch', fetch, ignored }
+}
+
+function readState(state: unknown): string {
+  if (typeof state !== 'string') throw new Error('state is no text')
+  if (Buffer.byteLength(state) > MAX_STATE_BYTES)
+    throw new Error(`state has more than ${MAX_STATE_BYTES} bytes`)
+  return state
 }
 
 function readModify(head: Record<string, unknown>, body: Buffer, point: AttachPoint): GuestAnswer {
@@ -121,7 +159,7 @@ function readToolAnswer(head: Record<string, unknown>, body: Buffer): GuestAnswe
     return { ...CONTINUE, action: 'reject', body, ignored }
   }
   if (head.action !== 'modify')
-    throw new Error(`the action ${JSON.stringify(head.action)} is neither continue, reject nor modify`)
+    throw new Error(`the action ${JSON.stringify(head.action)} is neither continue, reject, modify nor fetch`)
   if (head.replaces_body !== true) return { ...CONTINUE, action: 'modify' }
   if (!isJsonObject(body)) throw new Error('the arguments are no JSON object')
   return { ...CONTINUE, action: 'modify', body }
@@ -138,12 +176,13 @@ function isJsonObject(bytes: Buffer): boolean {
 
 function readStreamAnswer(head: Record<string, unknown>): GuestAnswer {
   const { events, state } = head
-  if (state !== undefined && typeof state !== 'string') throw new Error('state is no text')
-  if (state !== undefined && Buffer.byteLength(state) > MAX_STATE_BYTES) {
-    throw new Error(`state has more than ${MAX_STATE_BYTES} bytes`)
-  }
+  if (head.action === 'fetch') throw new Error('a stream waits for no fetch')
   if (events !== undefined && !Array.isArray(events)) throw new Error('events is no list')
-  return { ...CONTINUE, events: events?.map(readEvent) ?? null, state: state ?? null }
+  return {
+    ...CONTINUE,
+    events: events?.map(readEvent) ?? null,
+    state: state === undefined ? null : readState(state),
+  }
 }
 
 function readEvent(event: { name?: unknown; data?: unknown } | null): OutgoingEvent {

@@ -1,5 +1,5 @@
 /** The form of a test case of a module: requests, answers, errors or streams as JSON, and what is to come of them. */
-import { ATTACH_POINTS, type AttachPoint, type HeaderPair } from './abi.ts'
+import { ATTACH_POINTS, type AttachPoint, type FetchedHead, type HeaderPair } from './abi.ts'
 
 export interface ModuleCase {
   /** What the module does, as a sentence. */
@@ -28,6 +28,8 @@ export interface CaseStep {
   }
   /** The call of a tool. */
   readonly tool?: CaseTool
+  /** What the fetches of the module come to, one after another. */
+  readonly fetched?: readonly CaseFetched[]
   /** A whole stream, event by event; its end is told to the module too. `[DONE]` never reaches a module. */
   readonly events?: readonly CaseEvent[]
   /** Only what is named is compared. */
@@ -67,6 +69,24 @@ export interface CaseTool {
   readonly arguments?: unknown
 }
 
+/** An answer, or why there is none. */
+export interface CaseFetched {
+  readonly error?: FetchedHead['error']
+  /** Default 200. */
+  readonly status?: number
+  readonly headers?: CaseHeaders
+  /** Text is sent as it is, anything else as JSON. */
+  readonly body?: unknown
+}
+
+/** What a module asked for; only what is named is compared. */
+export interface ExpectedFetch {
+  readonly url?: ExpectedText
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, ExpectedText>>
+  readonly body?: unknown
+}
+
 export interface CaseEvent {
   readonly name?: string | null
   /** Text is sent as it is, anything else as JSON. */
@@ -88,6 +108,8 @@ export interface Expectation {
   readonly body?: unknown
   /** What the client gets of a stream. */
   readonly events?: readonly CaseEvent[]
+  /** All that it fetched. */
+  readonly fetches?: readonly ExpectedFetch[]
   /** All lines that were logged. */
   readonly logs?: readonly ExpectedText[]
   /** Sums of the metrics so far. */
@@ -98,11 +120,13 @@ export interface Expectation {
 
 const MEMBERS = {
   case: ['title', 'config', 'now_ms', 'steps'],
-  step: ['on', 'advance_ms', 'repeat', 'request', 'response', 'error', 'tool', 'events', 'expect'],
+  step: ['on', 'advance_ms', 'repeat', 'request', 'response', 'error', 'tool', 'fetched', 'events', 'expect'],
   request: ['id', 'method', 'path', 'query', 'route', 'tenant', 'client_ip', 'headers', 'body'],
   response: ['status', 'headers', 'is_stream', 'body'],
   error: ['code', 'message', 'type', 'status'],
   tool: ['kind', 'name', 'label', 'server', 'model', 'arguments'],
+  fetched: ['error', 'status', 'headers', 'body'],
+  fetch: ['url', 'method', 'headers', 'body'],
   event: ['name', 'data'],
   expect: [
     'action',
@@ -113,6 +137,7 @@ const MEMBERS = {
     'headers_remove',
     'body',
     'events',
+    'fetches',
     'logs',
     'metrics',
     'fails',
@@ -151,7 +176,15 @@ function checkStep(value: unknown, path: string): void {
   for (const [index, event] of ((step.events ?? []) as unknown[]).entries()) {
     members(event, `${path}.events[${index}]`, MEMBERS.event)
   }
-  members(step.expect, `${path}.expect`, MEMBERS.expect)
+  checkEach(step.fetched, `${path}.fetched`, MEMBERS.fetched)
+  const { fetches } = members(step.expect, `${path}.expect`, MEMBERS.expect)
+  checkEach(fetches, `${path}.expect.fetches`, MEMBERS.fetch)
+}
+
+function checkEach(list: unknown, path: string, known: readonly string[]): void {
+  if (list === undefined) return
+  if (!Array.isArray(list)) throw new Error(`${path} is no list`)
+  for (const [index, one] of list.entries()) members(one, `${path}[${index}]`, known)
 }
 
 function members(value: unknown, path: string, known: readonly string[]): Record<string, unknown> {

@@ -74,6 +74,32 @@ describe.each([
     },
   )
 
+  echo('W54 fetches with headers, body and text kept, and gives back what came of it', async (open) => {
+    const asked = input('request', { request: { ...request, method: 'FETCH' } })
+    const first = await open.call('OnRequest', asked, Buffer.from(TEXT))
+    expect(first.problem).toBeNull()
+    const { fetch } = readAnswer(first.output, 'OnRequest')
+    expect(first.output?.head).toMatchObject({ timeout_ms: 5 })
+    expect([fetch?.url, fetch?.method, fetch?.headers, fetch?.body.toString(), fetch?.state]).toEqual([
+      `https://a.example/${request.path}`,
+      'PUT',
+      [['x-name', HEADER]],
+      TEXT,
+      `${TEXT} kept`,
+    ])
+    const body = Buffer.from(`fetched ${TEXT}`)
+    const headers = [['x-name', HEADER]] as const
+    const fetched = { error: null, status: 418, headers, body_bytes: body.length }
+    const bodies = Buffer.concat([Buffer.from(TEXT), body])
+    const { output } = await open.call('OnRequest', { ...asked, fetched, state: fetch?.state }, bodies)
+    const answer = readAnswer(output, 'OnRequest')
+    expect(answer.body?.toString()).toBe(`${TEXT}|${TEXT} kept|fetched ${TEXT}|${HEADER}`)
+    expect(answer.status).toBe(418)
+    const failed = { error: 'timeout', status: 0, headers: [], body_bytes: 0 } as const
+    const late = await open.call('OnRequest', { ...asked, fetched: failed, state: '' }, Buffer.from(TEXT))
+    expect(readAnswer(late.output, 'OnRequest').body?.toString()).toBe('timeout')
+  })
+
   echo('W54 gives back body and headers of an answer', async (open) => {
     const response = { status: 201, is_stream: false, headers: [['x-name', HEADER]] as const }
     const result = await open.call('OnResponse', input('response', { response }), Buffer.from(TEXT))

@@ -1,11 +1,11 @@
 /** Runs cases against a module and says in sentences where they differ. */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { GuestInput } from './abi.ts'
-import { toBytes, toInput } from './case-input.ts'
+import type { FetchedHead, GuestInput } from './abi.ts'
+import { toBytes, toInput, toPairs } from './case-input.ts'
 import { differences, type Observed } from './compare.ts'
-import { type GuestAnswer, readAnswer } from './guest-action.ts'
-import { type CaseEvent, type CaseStep, type ModuleCase, readCase } from './module-case.ts'
+import { type AskedFetch, type GuestAnswer, readAnswer } from './guest-action.ts'
+import { type CaseEvent, type CaseFetched, type CaseStep, type ModuleCase, readCase } from './module-case.ts'
 import { type CallResult, ModuleRunner, type RunnerOptions } from './runner.ts'
 
 export interface CaseResult {
@@ -68,7 +68,7 @@ async function runOnce(runner: ModuleRunner, step: CaseStep, nowMs: number): Pro
   const isStream = step.on === 'OnStreamEvent'
   const { calls, events } = isStream
     ? await runStream(runner, step.events ?? [], input.head)
-    : { calls: [await callOnce(runner, step, input.head, input.body)], events: [] }
+    : { calls: await callThrough(runner, step, input.head, input.body), events: [] }
   const observed = observe(calls, events, runner.metrics)
   return {
     differences: differences(step.expect, observed),
@@ -91,6 +91,39 @@ async function callOnce(
   } catch (cause) {
     return { result, answer: null, failure: (cause as Error).message }
   }
+}
+
+/** Calls again with each answer that the case has for what the module fetches. */
+async function callThrough(
+  runner: ModuleRunner,
+  step: CaseStep,
+  head: GuestInput,
+  body: Uint8Array,
+): Promise<Call[]> {
+  const calls = [await callOnce(runner, step, head, body)]
+  for (const answer of step.fetched ?? []) {
+    const fetch = calls[calls.length - 1].answer?.fetch ?? null
+    if (fetch === null) return calls
+    const { head: fetched, body: more } = toFetched(answer)
+    const next = { ...head, fetched, state: fetch.state }
+    calls.push(await callOnce(runner, step, next, Buffer.concat([body, more])))
+  }
+  const last = calls[calls.length - 1]
+  const left = last.answer?.fetch ?? null
+  if (left === null) return calls
+  const failure = `it fetches ${left.url}, and the case has no answer left in \`fetched\``
+  return [...calls.slice(0, -1), { ...last, failure }]
+}
+
+function toFetched({ error = null, status, headers = {}, body }: CaseFetched): {
+  head: FetchedHead
+  body: Uint8Array
+} {
+  if (error !== null)
+    return { head: { error, status: 0, headers: [], body_bytes: 0 }, body: toBytes(undefined) }
+  const bytes = toBytes(body)
+  const pairs = toPairs(headers)
+  return { head: { error, status: status ?? 200, headers: pairs, body_bytes: bytes.length }, body: bytes }
 }
 
 /** A call for each event and one for the end; a failed call lets its event pass. */
@@ -143,10 +176,15 @@ function observe(
     headers_remove: answer?.headers_remove ?? [],
     body: answer?.body?.toString('utf8') ?? null,
     events,
+    fetches: calls.flatMap(({ answer }) => (answer?.fetch == null ? [] : [shownFetch(answer.fetch)])),
     logs: calls.flatMap(({ result }) => result.logs.map(({ text }) => text)),
     metrics: Object.fromEntries(metrics),
     failure: calls.find(({ failure }) => failure !== null)?.failure ?? null,
   }
+}
+
+function shownFetch({ url, method, headers, body }: AskedFetch): Observed['fetches'][number] {
+  return { url, method, headers, body: body.toString('utf8') }
 }
 
 /** The case files of a folder or one file, by name. @throws Error naming the file and the member that is wrong */

@@ -225,6 +225,7 @@ async function toLoaded({ bytes, maxMemoryBytes, config = {} }: RunnerOptions): 
     settings: null,
     usesWasi: imports.some((one) => one.module === WASI_NAMESPACE),
     match: {},
+    allowedHosts: [],
     seesRefused: false,
     shadowOf: null,
     hasStart: false,

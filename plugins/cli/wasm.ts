@@ -180,6 +180,7 @@ function withDescriptor(command: Command): Command {
     )
     .option('--timeout-ms <ms>', 'longest call, milliseconds (default: as the gateway says)')
     .option('--wasi', 'the module imports WASI preview 1')
+    .option('--allow-host <origins...>', 'where it may fetch from, such as https://api.example.com')
 }
 
 function defineRegistered(command: Command): void {

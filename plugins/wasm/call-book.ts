@@ -56,7 +56,7 @@ export class CallBook {
   called(
     call: CallFacts,
     report: CallReport & { readonly droppedHeaders?: number },
-    outcome: 'continue' | 'modify' | 'reject',
+    outcome: 'continue' | 'modify' | 'reject' | 'fetch',
   ): void {
     const { module, requestId } = call
     for (const [level, text] of report.logs) {
@@ -105,7 +105,8 @@ export class CallBook {
   #count({ module, point }: CallFacts, outcome: Outcome, durationUs: number, fuel: number): boolean {
     this.#metrics.burnt(module, fuel)
     this.#metrics.executed(module, point, outcome, durationUs)
-    const isSuccess = outcome === 'continue' || outcome === 'modify' || outcome === 'reject'
-    return this.#stats.count(module.row, durationUs, isSuccess, fuel)
+    const isWaiting = outcome === 'fetch'
+    const isSuccess = isWaiting || outcome === 'continue' || outcome === 'modify' || outcome === 'reject'
+    return this.#stats.count(module.row, durationUs, isSuccess, fuel, !isWaiting)
   }
 }

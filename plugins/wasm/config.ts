@@ -82,6 +82,42 @@ export const wasmConfig = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    fetch: Type.Object(
+      {
+        origins: Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
+          default: [],
+          maxItems: 1_024,
+          description:
+            'Origins that modules may fetch from, such as https://api.example.com, https://*.example.com or http://10.0.0.7:8080. A module has to be registered for its own in allowed_hosts, and these have to cover them. Empty: no outgoing HTTP.',
+        }),
+        privateNetworks: Type.Array(Type.String(), {
+          default: [],
+          maxItems: 256,
+          description:
+            'Networks such as 10.0.0.0/8 that names of these origins may lead into. Loopback, private and reserved addresses are refused otherwise, unless an origin is that very address.',
+        }),
+        methods: Type.Array(Type.String({ pattern: '^[A-Z]+$', maxLength: 16 }), {
+          default: ['GET', 'HEAD', 'POST'],
+          description: 'Methods that modules may use.',
+        }),
+        timeoutMs: count(
+          2_000,
+          1,
+          25_000,
+          'All fetches of a module in one phase of a request, milliseconds, connecting included. No thread waits meanwhile.',
+        ),
+        maxPerCall: count(
+          4,
+          1,
+          64,
+          'Fetches of a module in one phase of a request; one more is a failed call.',
+        ),
+        maxOpen: count(32, 1, 1_024, 'Fetches of one module at one time; more are told busy.'),
+        maxRequestBytes: count(65_536, 0, 10_485_760, 'Largest body that a module may send.'),
+        maxResponseBytes: count(262_144, 0, 10_485_760, 'Largest body that it may be sent.'),
+      },
+      { default: {}, additionalProperties: false },
+    ),
     heapMiB: count(128, 16, 4_096, 'Most JavaScript heap of a guest thread, MiB.'),
     stackMiB: count(4, 1, 16, 'Stack of a guest thread, MiB.'),
     maxBodyBytes: count(

@@ -1,7 +1,7 @@
 /** Reads what a guest gave back: frames and their heads, checked member by member. Runs on pool threads. */
 import { decodeFrame, type HeaderPair, type ModifyAction } from '../../wasm-sdk/abi.ts'
 import type { PhaseResult, StreamEvent } from './guest-task.ts'
-import { EditList } from './header-edits.ts'
+import { applyEdits, EditList } from './header-edits.ts'
 
 /** Most text that a module may carry from one event of a stream to the next, bytes. */
 const MAX_STATE_BYTES = 65_536
@@ -21,7 +21,10 @@ export class BadOutput extends Error {
   }
 }
 
-export type PhaseOutput = Pick<PhaseResult, 'action' | 'status' | 'edits' | 'droppedHeaders' | 'body'>
+export type PhaseOutput = Pick<
+  PhaseResult,
+  'action' | 'status' | 'edits' | 'droppedHeaders' | 'body' | 'fetch'
+>
 
 const CONTINUE: PhaseOutput = Object.freeze({
   action: 'continue',
@@ -29,6 +32,7 @@ const CONTINUE: PhaseOutput = Object.freeze({
   edits: [],
   droppedHeaders: 0,
   body: null,
+  fetch: null,
 })
 
 /** @param output null when the guest gave none: it continues @throws BadOutput @source wasm facts 16 */
@@ -37,6 +41,7 @@ export function readPhaseOutput(output: Uint8Array | null, isRequestPhase: boole
   const { head, body } = readFrame(output)
   if (head.action === 'continue') return CONTINUE
   if (head.action === 'reject') return readReject(head, body)
+  if (head.action === 'fetch') return readFetch(head, body)
   if (head.action !== 'modify') throw new BadOutput(`the action ${shown(head.action)} is not known`)
   const list = new EditList(!isRequestPhase)
   list.addAll(readEdits(head))
@@ -46,6 +51,7 @@ export function readPhaseOutput(output: Uint8Array | null, isRequestPhase: boole
     edits: list.edits,
     droppedHeaders: list.dropped,
     body: head.replaces_body === true ? Uint8Array.from(body) : null,
+    fetch: null,
   }
 }
 
@@ -58,7 +64,34 @@ function readReject(head: Record<string, unknown>, body: Uint8Array): PhaseOutpu
     edits: list.edits,
     droppedHeaders: list.dropped,
     body: Uint8Array.from(body),
+    fetch: null,
   }
+}
+
+const MAX_URL_CHARACTERS = 8_192
+const METHOD = /^[A-Z]{1,16}$/
+
+function readFetch(head: Record<string, unknown>, body: Uint8Array): PhaseOutput {
+  const { url, method = 'GET', timeout_ms = null, state = '' } = head
+  if (typeof url !== 'string' || url.length > MAX_URL_CHARACTERS)
+    throw new BadOutput(`a fetch needs a url, of ${MAX_URL_CHARACTERS} characters at most`)
+  if (typeof method !== 'string' || !METHOD.test(method))
+    throw new BadOutput(`${shown(method)} is no method in upper case`)
+  if (timeout_ms !== null && !(typeof timeout_ms === 'number' && timeout_ms >= 1))
+    throw new BadOutput('timeout_ms is no number from 1 on')
+  const list = new EditList(false)
+  list.addReply(readPairs(head, 'headers'))
+  const order = { url, method, timeoutMs: timeout_ms, state: readState(state) }
+  const headers = applyEdits([], list.edits)
+  const fetch = { ...order, headers, body: Uint8Array.from(body) }
+  return { ...CONTINUE, action: 'fetch', droppedHeaders: list.dropped, fetch }
+}
+
+function readState(state: unknown): string {
+  if (typeof state !== 'string') throw new BadOutput('state is no string')
+  if (Buffer.byteLength(state) > MAX_STATE_BYTES)
+    throw new BadOutput(`state has more than ${MAX_STATE_BYTES} bytes`)
+  return state
 }
 
 /** Of the text that the model reads in place of a result, bytes. */
@@ -74,6 +107,7 @@ export function readToolOutput(output: Uint8Array | null): PhaseOutput {
       throw new BadOutput(`the text for the model has more than ${MAX_REFUSAL_BYTES} bytes`)
     return { ...CONTINUE, action: 'reject', body: Uint8Array.from(body) }
   }
+  if (head.action === 'fetch') return readFetch(head, body)
   if (head.action !== 'modify') throw new BadOutput(`the action ${shown(head.action)} is not known`)
   if (head.replaces_body !== true) return { ...CONTINUE, action: 'modify' }
   checkArguments(body)
@@ -103,10 +137,9 @@ export function readStreamOutput(output: Uint8Array | null): StreamOutput {
   if (output === null || output.length === 0) return { events: null, state: null }
   const { head } = readFrame(output)
   const { events, state } = head
-  if (state !== undefined && typeof state !== 'string') throw new BadOutput('state is no string')
-  if (state !== undefined && Buffer.byteLength(state) > MAX_STATE_BYTES)
-    throw new BadOutput(`state has more than ${MAX_STATE_BYTES} bytes`)
-  return { events: events === undefined ? null : readEvents(events), state: state ?? null }
+  if (head.action === 'fetch') throw new BadOutput('a stream waits for no fetch')
+  const kept = state === undefined ? null : readState(state)
+  return { events: events === undefined ? null : readEvents(events), state: kept }
 }
 
 function readEvents(events: unknown): StreamEvent[] {

@@ -1,5 +1,6 @@
 /** What crosses between a serving thread and the pool threads that run guests, and what both know of a module. */
-import type { AttachPoint, GuestInput, ModuleNeeds } from '../../wasm-sdk/abi.ts'
+import type { AttachPoint, FetchedHead, GuestInput, ModuleNeeds } from '../../wasm-sdk/abi.ts'
+import type { FetchOrder } from './fetch/fetch-order.ts'
 import type { Layout } from './rewrite/rewrite-module.ts'
 import type { ModuleSettings } from './wire.ts'
 
@@ -35,6 +36,8 @@ export interface LoadedModule {
   readonly settings: ModuleSettings | null
   readonly usesWasi: boolean
   readonly match: Matcher
+  /** Origins that it may fetch from. */
+  readonly allowedHosts: readonly string[]
   /** Its OnError and OnResponse also see what the access check refused. */
   readonly seesRefused: boolean
   /** Runs beside the others: what it says is compared and told, never done. Null for modules that take part. */
@@ -88,7 +91,7 @@ export interface CallReport {
 
 /** One module's part in the request, response or error phase. */
 export interface PhaseResult extends CallReport {
-  readonly action: 'continue' | 'modify' | 'reject'
+  readonly action: 'continue' | 'modify' | 'reject' | 'fetch'
   /** Null leaves it as it is. */
   readonly status: number | null
   readonly edits: HeaderEdits
@@ -96,6 +99,20 @@ export interface PhaseResult extends CallReport {
   readonly droppedHeaders: number
   /** Null leaves it as it is. */
   readonly body: Uint8Array | null
+  /** What the module waits for; null for other actions. */
+  readonly fetch: FetchOrder | null
+}
+
+/** What came of a fetch, for the module that asked. */
+export interface Fetched {
+  readonly uuid: string
+  readonly head: FetchedHead
+  readonly body: Uint8Array
+  readonly state: string
+  /** Fetches of the module in this phase so far. */
+  readonly count: number
+  /** Until when they have time, `performance.now()`. */
+  readonly untilMs: number
 }
 
 interface TaskBase {
@@ -121,6 +138,8 @@ export interface PhaseItem {
   readonly responseHeaders: readonly string[] | null
   /** Of the request, or of the answer; null when no module of the chain needs it. */
   readonly body: Uint8Array | null
+  /** Null when nobody has waited for a fetch. */
+  readonly fetched: Fetched | null
 }
 
 /** Phases of some requests. */

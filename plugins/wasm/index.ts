@@ -11,6 +11,8 @@ import {
   RollBackModule,
 } from './commands.ts'
 import { checkWasmConfig, type WasmConfig, wasmConfig } from './config.ts'
+import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
+import { OutgoingHttp } from './fetch/outgoing-http.ts'
 import { GuestPool } from './guest-pool.ts'
 import { ModuleStats } from './module-stats.ts'
 import { KeepExchange, RecordExchanges, RecordingReplica, RecordingSchema, Recordings } from './recording.ts'
@@ -71,10 +73,14 @@ function openRegistry(
 ): Registry {
   // A thread of its own: what is tried there disturbs no request.
   const pool = new GuestPool({ host, config: { ...config, poolThreads: 1 }, state, live: () => [] })
+  const http = new OutgoingHttp(config.fetch)
+  host.onCommand(FetchForModule, (request) => http.fetch(request))
+  host.onCommand(DropFetch, (key) => http.drop(key))
   const registry = new Registry({
     config,
     stats,
     pool,
+    http,
     saved: new SavedModules(host.find(Store)),
     log: host.log,
     publish: (set) => host.publish(ModulesReplica, set),

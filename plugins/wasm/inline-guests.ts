@@ -52,7 +52,7 @@ export class InlineGuests {
     body: Uint8Array | null,
   ): readonly PhaseResult[] | null {
     const { tenant } = item.input.request
-    if (body !== null && body.length > this.#limits.maxBodyBytes) return null
+    if ((body?.length ?? 0) + (item.fetched?.body.length ?? 0) > this.#limits.maxBodyBytes) return null
     if (!this.#areReady(modules, tenant)) return null
     const run = runPhase({
       runner: this.#runner,

@@ -7,6 +7,7 @@ import { BadModule } from './bad-module.ts'
 import { buildGuest, compileModule, startFuel } from './build-guest.ts'
 import { checkExports, checkImports, hasDescribe } from './check-module.ts'
 import type { WasmConfig } from './config.ts'
+import type { OutgoingHttp } from './fetch/outgoing-http.ts'
 import type { GuestPool } from './guest-pool.ts'
 import type { LoadedModule, Matcher } from './guest-task.ts'
 import { Refused, readModuleFile } from './module-file.ts'
@@ -50,13 +51,14 @@ export async function loadModule(
   descriptor: ModuleDescriptor,
   { bytes }: ModuleFile,
   config: WasmConfig,
-  pool: GuestPool,
+  { pool, http }: { readonly pool: GuestPool; readonly http: Pick<OutgoingHttp, 'problemOf'> },
 ): Promise<Ready> {
   const usesWasi = descriptor.wasi === true
   if (usesWasi && !config.allowWasi)
     throw new Refused('wasi: true needs plugins.wasm.allowWasi, which is off')
-  if ((descriptor.allowed_hosts ?? []).length > 0)
-    throw new Refused('allowed_hosts must be empty: modules have no outgoing HTTP in this gateway')
+  const { allowed_hosts: allowedHosts = [] } = descriptor
+  const unlisted = http.problemOf(allowedHosts)
+  if (unlisted !== null) throw new Refused(unlisted)
   const attachPoints = [...new Set(descriptor.attach_points.map(({ Middleware }) => Middleware))]
   if (attachPoints.length === 0) throw new Refused('attach_points must name at least one attach point')
   checkMatch(descriptor, attachPoints)
@@ -85,6 +87,7 @@ export async function loadModule(
     settings: null,
     usesWasi,
     match: matcherOf(descriptor),
+    allowedHosts,
     seesRefused: descriptor.on === 'refused',
     shadowOf: null,
     hasStart: hasStartSection(bytes),

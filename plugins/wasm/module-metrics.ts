@@ -1,12 +1,13 @@
 /** Prometheus series of modules, by name, attach point and outcome. @source wasm facts 10 */
 import type { Metrics } from '#kernel'
-import { ATTACH_POINTS, type AttachPoint } from '../../wasm-sdk/abi.ts'
+import { ATTACH_POINTS, type AttachPoint, FETCH_ERRORS } from '../../wasm-sdk/abi.ts'
 import type { LoadedModule } from './guest-task.ts'
 
 const OUTCOMES = [
   'continue',
   'modify',
   'reject',
+  'fetch',
   'error',
   'bad_output',
   'fuel',
@@ -14,6 +15,8 @@ const OUTCOMES = [
   'crashed',
 ] as const
 const SKIP_REASONS = ['suspended', 'saturated', 'reply_too_large', 'unreadable_stream'] as const
+
+const FETCH_OUTCOMES = ['answered', ...FETCH_ERRORS] as const
 
 export type Outcome = (typeof OUTCOMES)[number]
 export type SkipReason = (typeof SKIP_REASONS)[number]
@@ -27,6 +30,7 @@ export class ModuleMetrics {
   readonly #compared
   readonly #fuel
   readonly #droppedLines
+  readonly #fetches
   /** Names that guests count under, by module name. */
   readonly #countedNames = new Map<string, Set<string>>()
 
@@ -61,6 +65,11 @@ export class ModuleMetrics {
       name: 'weir_wasm_dropped_log_lines_total',
       help: 'Log lines of WASM modules, and about their failures, beyond what is written.',
       labels: ['module'],
+    })
+    this.#fetches = metrics.counter({
+      name: 'weir_wasm_fetches_total',
+      help: 'Outgoing requests of WASM modules, by what came of them.',
+      labels: ['module', 'outcome'],
     })
     this.#compared = metrics.counter({
       name: 'weir_wasm_shadow_comparisons_total',
@@ -110,6 +119,10 @@ export class ModuleMetrics {
     this.#compared.labels(name, isSame ? 'same' : 'different').inc()
   }
 
+  fetched({ name }: LoadedModule, outcome: (typeof FETCH_OUTCOMES)[number]): void {
+    this.#fetches.labels(name, outcome).inc()
+  }
+
   /** The last module of that name is gone. */
   forget(name: string): void {
     for (const point of ATTACH_POINTS) {
@@ -117,6 +130,7 @@ export class ModuleMetrics {
       for (const outcome of OUTCOMES) this.#executions.remove(name, point, outcome)
     }
     for (const reason of SKIP_REASONS) this.#skipped.remove(name, reason)
+    for (const outcome of FETCH_OUTCOMES) this.#fetches.remove(name, outcome)
     this.#dropped.remove(name)
     this.#fuel.remove(name)
     this.#droppedLines.remove(name)

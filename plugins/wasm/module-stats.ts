@@ -68,9 +68,10 @@ export class ModuleStats {
   /**
    * One execution is over.
    *
+   * @param isWhole false: the module waits for something and is called again, so its failures in a row stand
    * @returns true when this failure has suspended the module
    */
-  count(row: number, durationUs: number, isSuccess: boolean, fuel = 0): boolean {
+  count(row: number, durationUs: number, isSuccess: boolean, fuel = 0, isWhole = true): boolean {
     const at = row * ROW
     Atomics.add(this.#cells, at + MODULE_TIME_US, BigInt(durationUs))
     Atomics.add(this.#cells, at + MODULE_FUEL, BigInt(Math.round(fuel)))
@@ -82,7 +83,7 @@ export class ModuleStats {
     Atomics.add(this.#cells, this.#totals + TIME_US, BigInt(durationUs))
     this.#raise(this.#totals + MAX_TIME_US, BigInt(durationUs))
     if (!isSuccess) return this.#failed(at)
-    if (Atomics.load(this.#cells, at + FAILURES_IN_A_ROW) !== 0n)
+    if (isWhole && Atomics.load(this.#cells, at + FAILURES_IN_A_ROW) !== 0n)
       Atomics.store(this.#cells, at + FAILURES_IN_A_ROW, 0n)
     return false
   }

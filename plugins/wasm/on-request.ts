@@ -27,6 +27,7 @@ export function runOnRequest(
     responseHeaders: null,
     body,
     origin: ctx,
+    fetched: null,
   }
   const end = phases.run(modules, message, chain.shadows)
   return end instanceof Promise ? end.then((ended) => applyEnd(ctx, ended)) : applyEnd(ctx, end)

@@ -119,6 +119,7 @@ async function onePhase(
       ...shownHeaders(ctx, chain, headers),
       body: chain.needsResponseBody ? shown : null,
       origin: ctx,
+      fetched: null,
     },
     chain.shadows,
   )
@@ -186,6 +187,7 @@ export async function runOnError(
     ...shownHeaders(ctx, chain, headers),
     body: chain.needsResponseBody ? body : null,
     origin: ctx,
+    fetched: null,
   })
   if (end.edits.length === 0 && end.status === null && end.body === null && end.rejection === null)
     return error

@@ -34,6 +34,7 @@ export class ToolCallModules implements ToolCallGuard {
       responseHeaders: null,
       body: Buffer.from(JSON.stringify(call.arguments)),
       origin: NOBODY,
+      fetched: null,
     }
     return toDecision(await this.#phases.run(selected, message, shadows))
   }

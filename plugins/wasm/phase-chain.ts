@@ -1,6 +1,10 @@
+/** Runs the modules of one phase of one request, one after another, wherever they run, and takes together what they say. */
 import type { CallBook } from './call-book.ts'
 import { wasmErrors } from './errors.ts'
-import type { HeaderEdits, LoadedModule, PhaseResult } from './guest-task.ts'
+import type { FetchOrder } from './fetch/fetch-order.ts'
+import type { ModuleFetches } from './fetch/module-fetches.ts'
+import type { Fetched, HeaderEdits, LoadedModule, PhaseResult } from './guest-task.ts'
+import { applyEdits } from './header-edits.ts'
 import type { InlineGuests } from './inline-guests.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
 import type { PhaseMessage } from './phase-message.ts'
@@ -17,14 +21,33 @@ export interface PhaseEnd {
   rejection: { readonly status: number; readonly edits: HeaderEdits; readonly body: Uint8Array } | null
 }
 
+/** A module has ended the run of its chain: it waits for a fetch. */
+interface Waiting {
+  /** What the chain has come to. */
+  readonly end: PhaseEnd
+  /** The module, and those behind it. */
+  readonly rest: readonly LoadedModule[]
+  readonly message: PhaseMessage
+  readonly order: FetchOrder
+  readonly shadows: readonly LoadedModule[]
+}
+
 export class PhaseChain {
   readonly #inline: InlineGuests
   readonly #shadows: ShadowCalls
   readonly #batcher: PhaseBatcher
   readonly #book: CallBook
   readonly #recorder: Recorder
+  readonly #fetches: ModuleFetches
 
-  constructor(inline: InlineGuests, batcher: PhaseBatcher, book: CallBook, recorder: Recorder) {
+  constructor(
+    inline: InlineGuests,
+    batcher: PhaseBatcher,
+    book: CallBook,
+    recorder: Recorder,
+    fetches: ModuleFetches,
+  ) {
+    this.#fetches = fetches
     this.#recorder = recorder
     this.#shadows = new ShadowCalls(batcher, book)
     this.#inline = inline
@@ -44,7 +67,7 @@ export class PhaseChain {
     const { body, origin: _origin, ...item } = message
     const usable = chain.filter((module) => this.#isUsable(module))
     if (usable.length === 0) return nothingChanged()
-    this.#recorder.note(message)
+    if (message.fetched === null) this.#recorder.note(message)
     const results = this.#inline.phase(usable, item, body)
     return results === null
       ? this.#inPool(usable, message, shadows)
@@ -84,15 +107,17 @@ export class PhaseChain {
     message: PhaseMessage,
     results: readonly PhaseResult[],
     shadows: readonly LoadedModule[],
-  ): PhaseEnd {
+  ): PhaseEnd | Promise<PhaseEnd> {
     const { point, input, origin } = message
     for (const shadow of shadows) {
       const place = chain.findIndex(({ uuid }) => uuid === shadow.shadowOf)
       if (place >= 0 && place < results.length) void this.#shadows.compare(shadow, message, results, place)
     }
     const end = nothingChanged()
-    for (const [place, result] of results.entries()) {
+    let order: FetchOrder | null = null
+    for (const [place, given] of results.entries()) {
       const module = chain[place]
+      const result = this.#withinLimit(given, module, message)
       const { failure, action, status, edits, body } = result
       origin.noteModule(module.name)
       this.#book.called({ module, point, requestId: input.request.id }, result, action)
@@ -104,9 +129,52 @@ export class PhaseChain {
         for (const part of edits) end.edits.push(part)
         if (status !== null) end.status = status
         if (body !== null) end.body = body
+        order = result.fetch
       }
     }
-    return end
+    const waiting = results.length - 1
+    if (order !== null) return this.#fetch({ end, rest: chain.slice(waiting), message, order, shadows })
+    // One that asked too often, and may fail: the others have their turn.
+    return results[waiting]?.action === 'fetch'
+      ? this.#goOn(end, chain.slice(results.length), { ...advanced(message, end), fetched: null }, shadows)
+      : end
+  }
+
+  /** A module that asks again and again has failed. */
+  #withinLimit(result: PhaseResult, module: LoadedModule, { fetched }: PhaseMessage): PhaseResult {
+    const { maxPerCall } = this.#fetches.limits
+    if (result.fetch === null || fetched?.uuid !== module.uuid || fetched.count < maxPerCall) return result
+    const text = `it asked for more than ${maxPerCall} fetches`
+    return { ...result, fetch: null, failure: { kind: 'bad_output', message: text } }
+  }
+
+  /** No thread is held meanwhile: the module is called again with what came of it. */
+  async #fetch({ end, rest, message, order, shadows }: Waiting): Promise<PhaseEnd> {
+    const [{ uuid }] = rest
+    const { timeoutMs } = this.#fetches.limits
+    const nowMs = performance.now()
+    const before = message.fetched?.uuid === uuid ? message.fetched : null
+    const untilMs = before?.untilMs ?? nowMs + timeoutMs
+    const { head, body } = await this.#fetches.fetch(rest[0], order, untilMs - nowMs, message.origin)
+    if (message.origin.isDone) return end
+    const count = (before?.count ?? 0) + 1
+    const fetched: Fetched = { uuid, head, body, state: order.state, count, untilMs }
+    return this.#goOn(end, rest, { ...advanced(message, end), fetched }, shadows)
+  }
+
+  async #goOn(
+    end: PhaseEnd,
+    rest: readonly LoadedModule[],
+    message: PhaseMessage,
+    shadows: readonly LoadedModule[],
+  ): Promise<PhaseEnd> {
+    const more = await this.run(rest, message, shadows)
+    return {
+      edits: [...end.edits, ...more.edits],
+      status: more.status ?? end.status,
+      body: more.body ?? end.body,
+      rejection: more.rejection,
+    }
   }
 
   /**
@@ -129,6 +197,22 @@ export class PhaseChain {
     this.#book.failed(call, ended.kind, module.timeoutMs * 1_000, reason)
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     return chain.filter((other) => other !== module)
+  }
+}
+
+/** The message as the modules so far have left it. */
+function advanced(message: PhaseMessage, { edits, status, body }: PhaseEnd): PhaseMessage {
+  const isRequest = message.point === 'OnRequest'
+  const { requestHeaders, responseHeaders, input } = message
+  const { response } = input
+  return {
+    ...message,
+    requestHeaders: isRequest && requestHeaders !== null ? applyEdits(requestHeaders, edits) : requestHeaders,
+    responseHeaders:
+      !isRequest && responseHeaders !== null ? applyEdits(responseHeaders, edits) : responseHeaders,
+    input:
+      status === null || response === undefined ? input : { ...input, response: { ...response, status } },
+    body: body ?? message.body,
   }
 }
 

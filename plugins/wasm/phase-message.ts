@@ -1,6 +1,6 @@
 /** What the modules of one phase of a request are shown. */
 import type { GuestInput } from '../../wasm-sdk/abi.ts'
-import type { PhaseItem } from './guest-task.ts'
+import type { Fetched, PhaseItem } from './guest-task.ts'
 
 export interface PhaseMessage {
   readonly point: PhaseItem['point']
@@ -12,6 +12,8 @@ export interface PhaseMessage {
   /** Copied for the pool; null where no module needs it. */
   readonly body: Uint8Array | null
   readonly origin: PhaseOrigin
+  /** Of the module that is called again; null before any fetch. */
+  readonly fetched: Fetched | null
 }
 
 /** Where the phase comes from: a request, as far as its modules need it. */
@@ -20,4 +22,6 @@ export interface PhaseOrigin {
   readonly isDone: boolean
   /** A module was called. */
   noteModule(name: string): void
+  /** Calls the listener when the client leaves. */
+  onAbort?(listener: () => void): void
 }

@@ -6,6 +6,7 @@ import { BadModule } from './bad-module.ts'
 import type { Asker, ChangeResult } from './commands.ts'
 import type { WasmConfig } from './config.ts'
 import { wasmErrors } from './errors.ts'
+import type { OutgoingHttp } from './fetch/outgoing-http.ts'
 import type { GuestPool } from './guest-pool.ts'
 import type { LoadedModule, ModuleSet } from './guest-task.ts'
 import { loadModule, type ModuleFile, readModule } from './load-module.ts'
@@ -23,6 +24,7 @@ export interface RegistryParts {
   readonly log: Logger
   /** Where modules are tried; closed when nothing is left to try. */
   readonly pool: GuestPool
+  readonly http: OutgoingHttp
   publish(set: ModuleSet): Promise<void>
 }
 
@@ -101,6 +103,7 @@ export class Registry {
 
   async close(): Promise<void> {
     await this.#last
+    this.#parts.http.close()
     await this.#parts.pool.end()
   }
 
@@ -264,8 +267,8 @@ export class Registry {
     file: ModuleFile,
     createdAtNs: bigint,
   ): Promise<Registered> {
-    const { config, pool } = this.#parts
-    const ready = await loadModule(uuid, descriptor, file, config, pool)
+    const { config } = this.#parts
+    const ready = await loadModule(uuid, descriptor, file, config, this.#parts)
     const loaded: LoadedModule = { ...ready, row: this.#freeRow() }
     return { loaded, descriptor, hash: file.hash, sizeBytes: file.bytes.length, createdAtNs, trialOf: null }
   }

@@ -8,7 +8,7 @@ import {
 } from '../../wasm-sdk/abi.ts'
 import { readPhaseOutput, readToolOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
-import type { LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
+import type { Fetched, LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
 import { applyEdits } from './header-edits.ts'
 
 const NO_BODY = new Uint8Array(0)
@@ -55,7 +55,9 @@ export function* runPhase({
     const { tenant } = item.input.request
     if (!runner.isReady(module.uuid, tenant)) yield module.uuid
     const body = isTool ? (working.body ?? NO_BODY) : bodyFor(module, isRequest, working)
-    const frame = encodeFrame(headFor(module, item.input, working), body)
+    const head = headFor(module, item.input, working)
+    const frame =
+      item.fetched?.uuid === module.uuid ? afterFetch(head, body, item.fetched) : encodeFrame(head, body)
     const { value, report } = runner.call({
       uuid: module.uuid,
       exportName: EXPORT_OF_ATTACH_POINT[item.point],
@@ -66,13 +68,30 @@ export function* runPhase({
     })
     const result: PhaseResult = value === null ? { ...report, ...UNCHANGED } : { ...report, ...value }
     results.push(result)
-    if (result.action === 'reject' || (result.failure !== null && module.onFailure === 'closed')) break
+    if (
+      result.action === 'reject' ||
+      result.action === 'fetch' ||
+      (result.failure !== null && module.onFailure === 'closed')
+    )
+      break
     apply(working, result, isRequest)
   }
   return results
 }
 
-const UNCHANGED = { action: 'continue', status: null, edits: [], droppedHeaders: 0, body: null } as const
+const UNCHANGED = {
+  action: 'continue',
+  status: null,
+  edits: [],
+  droppedHeaders: 0,
+  body: null,
+  fetch: null,
+} as const
+
+/** The same input again, with what the module waited for. */
+function afterFetch(input: GuestInput, body: Uint8Array, { head, state, body: fetched }: Fetched): Buffer {
+  return encodeFrame({ ...input, fetched: head, state }, Buffer.concat([body, fetched]))
+}
 
 function apply(working: Working, { edits, status, body }: PhaseResult, isRequest: boolean): void {
   if (edits.length > 0) {

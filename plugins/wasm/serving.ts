@@ -12,6 +12,7 @@ import { ActiveModules } from './active-modules.ts'
 import { CallBook } from './call-book.ts'
 import type { WasmConfig } from './config.ts'
 import { wasmErrors } from './errors.ts'
+import { ModuleFetches } from './fetch/module-fetches.ts'
 import { GuestPool } from './guest-pool.ts'
 import { guestSurroundings } from './guest-surroundings.ts'
 import type { ModuleSet } from './guest-task.ts'
@@ -72,6 +73,7 @@ export class Serving {
       new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => book.isSuspended(module)),
       book,
       this.#openRecorder(host),
+      new ModuleFetches(host, config.fetch, this.#metrics),
     )
     this.#batcher = new StreamBatcher(this.#inline, this.#pool, book, poolThreads)
     const { maxBodyBytes } = config

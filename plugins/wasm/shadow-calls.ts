@@ -22,7 +22,7 @@ export class ShadowCalls {
     place: number,
   ): Promise<void> {
     if (this.#book.isSuspended(shadow)) return
-    const { body, item } = seenAt(message, results, place)
+    const { body, item } = seenAt(message, results, place, shadow)
     const ended = await this.#batcher.run({ modules: [shadow], item, body, origin: null })
     if (ended.kind !== 'results') return
     const [result] = ended.results
@@ -37,6 +37,7 @@ function seenAt(
   { origin: _origin, ...message }: PhaseMessage,
   results: readonly PhaseResult[],
   place: number,
+  { uuid, shadowOf }: LoadedModule,
 ) {
   let { requestHeaders, responseHeaders, body, input } = message
   for (const { edits, status, body: replaced } of results.slice(0, place)) {
@@ -48,13 +49,17 @@ function seenAt(
   }
   // The request may be over, and its memory another's, before the call is made.
   const own = body === null ? null : Uint8Array.from(body)
-  return { body: own, item: { point: message.point, input, requestHeaders, responseHeaders } }
+  const { point } = message
+  const fetched = message.fetched?.uuid === shadowOf ? { ...message.fetched, uuid } : null
+  return { body: own, item: { point, input, requestHeaders, responseHeaders, fetched } }
 }
 
 function isSame(a: PhaseResult, b: PhaseResult): boolean {
   return (
     a.action === b.action &&
     a.status === b.status &&
+    a.fetch?.method === b.fetch?.method &&
+    a.fetch?.url === b.fetch?.url &&
     a.edits.length === b.edits.length &&
     a.edits.every((part, index) => part === b.edits[index]) &&
     Buffer.compare(a.body ?? new Uint8Array(0), b.body ?? new Uint8Array(0)) === 0

@@ -158,7 +158,11 @@ const descriptorMembers = {
     }),
   ),
   allowed_hosts: Type.Optional(
-    Type.Array(Type.String(), { description: 'Must be empty: guests have no outgoing HTTP.' }),
+    Type.Array(Type.String({ maxLength: 512 }), {
+      maxItems: 64,
+      description:
+        'Origins that the module may fetch from, such as https://api.example.com; plugins.wasm.fetch.origins has to cover them. Default none.',
+    }),
   ),
   wasi: Type.Optional(Type.Boolean({ description: 'The module imports WASI preview 1. Default false.' })),
 }

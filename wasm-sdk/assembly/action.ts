@@ -8,6 +8,7 @@ export enum ActionKind {
   Pass,
   Reject,
   Modify,
+  Fetch,
 }
 
 export class Action {
@@ -16,6 +17,10 @@ export class Action {
   private added: Header[] = []
   private removed: string[] = []
   private body: Uint8Array | null = null
+  private url: string = ''
+  private method: string = ''
+  private state: string = ''
+  private timeoutMs: i32 = 0
 
   private constructor(readonly kind: ActionKind) {}
 
@@ -34,6 +39,29 @@ export class Action {
     return new Action(ActionKind.Modify)
   }
 
+  /**
+   * Fetches something: the handler is called again and finds what came of it in `request.fetched`. Headers and a body are
+   * those of the request that is sent. The operator lists where modules may fetch from.
+   */
+  static fetch(url: string, method: string = 'GET'): Action {
+    const action = new Action(ActionKind.Fetch)
+    action.url = url
+    action.method = method
+    return action
+  }
+
+  /** Text that the handler finds in `request.state` when it is called again, 64 KiB at most. */
+  keep(state: string): Action {
+    this.state = state
+    return this
+  }
+
+  /** Of a fetch: shorter than what the gateway allows. */
+  within(timeoutMs: i32): Action {
+    this.timeoutMs = timeoutMs
+    return this
+  }
+
   /** In the request phase a modification has no status: it is ignored. */
   withStatus(status: i32): Action {
     this.status = status
@@ -48,7 +76,7 @@ export class Action {
 
   /** Adds a value beside those that are there. A rejection only has headers of this kind. */
   addHeader(name: string, value: string): Action {
-    if (this.kind == ActionKind.Reject) return this.setHeader(name, value)
+    if (this.kind != ActionKind.Modify) return this.setHeader(name, value)
     this.added.push(new Header(name, value))
     return this
   }
@@ -75,6 +103,7 @@ export class Action {
   /** Hands the action to the host. */
   send(): void {
     if (this.kind == ActionKind.Pass) return
+    if (this.kind == ActionKind.Fetch) return this.sendFetch()
     const isReject = this.kind == ActionKind.Reject
     const head = new JsonWriter().beginObject()
     head.key('action').text(isReject ? 'reject' : 'modify')
@@ -89,6 +118,17 @@ export class Action {
     const body = this.body
     if (body !== null && !isReject) head.key('replaces_body').bool(true)
     output(head.endObject(), body)
+  }
+
+  private sendFetch(): void {
+    const head = new JsonWriter().beginObject()
+    head.key('action').text('fetch')
+    head.key('url').text(this.url)
+    head.key('method').text(this.method)
+    writeHeaders(head, 'headers', this.set)
+    if (this.timeoutMs > 0) head.key('timeout_ms').integer(this.timeoutMs)
+    if (this.state.length > 0) head.key('state').text(this.state)
+    output(head.endObject(), this.body)
   }
 }
 

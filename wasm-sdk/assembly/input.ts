@@ -29,10 +29,20 @@ export class Input {
   get body(): Uint8Array {
     let bytes = this.bytes
     if (bytes === null) {
-      bytes = readInput(this.bodyStart, this.end)
+      bytes = readInput(this.bodyStart, this.end - this.fetchedBytes)
       this.bytes = bytes
     }
     return bytes
+  }
+
+  /** Of the answer that was fetched: it is behind the body. */
+  get fetchedBody(): Uint8Array {
+    return readInput(this.end - this.fetchedBytes, this.end)
+  }
+
+  private get fetchedBytes(): i32 {
+    const fetched = this.head.find('fetched')
+    return fetched.isObject ? <i32>fetched.find('body_bytes').integer() : 0
   }
 
   section(name: string): Json {

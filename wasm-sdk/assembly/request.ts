@@ -1,4 +1,5 @@
 /** The request as a module sees it. Members are decoded each time they are asked for: keep what is used often. */
+import { Fetched } from './fetched'
 import { Headers } from './headers'
 import { Input } from './input'
 import { Json } from './json'
@@ -50,6 +51,17 @@ export class Request {
 
   get headers(): Headers {
     return this.input.headersOf(this.section)
+  }
+
+  /** What came of the fetch that the module asked for; null when it has not asked yet. */
+  get fetched(): Fetched | null {
+    return this.input.section('fetched').isObject ? new Fetched(this.input) : null
+  }
+
+  /** What was kept with the fetch; empty before. */
+  get state(): string {
+    const state = this.input.section('state')
+    return state.isString ? state.text() : ''
   }
 
   /** Bytes of the body in the request phase; empty unless `describe` says that the module needs it. */

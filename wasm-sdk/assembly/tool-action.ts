@@ -1,4 +1,5 @@
 /** What a handler of tool calls answers with: let it run, let it run with other arguments, or refuse it. */
+import { Action } from './action'
 import { JsonWriter } from './json-writer'
 import { toUtf8 } from './memory'
 import { output } from './output'
@@ -7,6 +8,7 @@ export class ToolAction {
   private constructor(
     private readonly action: string,
     private readonly body: Uint8Array | null,
+    private readonly fetched: Action | null = null,
   ) {}
 
   /** The tool runs as the model asked. */
@@ -24,8 +26,15 @@ export class ToolAction {
     return new ToolAction('modify', toUtf8(json))
   }
 
+  /** Fetches something before it decides, see `Action.fetch`: the handler is called again. */
+  static fetch(action: Action): ToolAction {
+    return new ToolAction('fetch', null, action)
+  }
+
   /** Hands the action to the host. */
   send(): void {
+    const fetched = this.fetched
+    if (fetched !== null) return fetched.send()
     if (this.action == 'continue') return
     const head = new JsonWriter().beginObject()
     head.key('action').text(this.action)

@@ -94,6 +94,7 @@ async function toLoaded(
     settings: null,
     usesWasi: WebAssembly.Module.imports(built.module).some((one) => one.module === WASI_NAMESPACE),
     match: {},
+    allowedHosts: [],
     seesRefused: false,
     shadowOf: null,
     hasStart: false,

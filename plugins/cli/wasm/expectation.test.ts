@@ -15,6 +15,7 @@ const NOTHING: Observed = {
   headers_remove: [],
   body: null,
   events: [],
+  fetches: [],
   logs: [],
   metrics: {},
   failure: null,
@@ -25,7 +26,7 @@ const pairs = fc
   .uniqueArray(fc.stringMatching(/^[a-z-]{1,6}$/), { maxLength: 3 })
   .chain((names) => fc.tuple(...names.map((name) => fc.tuple(fc.constant(name), fc.string()))))
 const observed: fc.Arbitrary<Observed> = fc.record({
-  action: fc.constantFrom('continue', 'reject', 'modify'),
+  action: fc.constantFrom('continue', 'reject', 'modify', 'fetch'),
   status: fc.option(fc.integer({ min: 200, max: 599 })),
   headers: pairs,
   headers_set: pairs,
@@ -33,6 +34,9 @@ const observed: fc.Arbitrary<Observed> = fc.record({
   headers_remove: fc.array(fc.string(), { maxLength: 2 }),
   body: fc.option(text),
   events: fc.array(fc.record({ name: fc.option(fc.string()), data: text }), { maxLength: 3 }),
+  fetches: fc.array(fc.record({ url: fc.string(), method: fc.string(), headers: pairs, body: text }), {
+    maxLength: 2,
+  }),
   logs: fc.array(fc.string(), { maxLength: 2 }),
   metrics: fc.dictionary(fc.stringMatching(/^[a-z]{1,4}$/), fc.nat(), { maxKeys: 2, noNullPrototype: true }),
   failure: fc.option(fc.string({ minLength: 1 }), { freq: 5 }),

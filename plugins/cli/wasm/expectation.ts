@@ -31,6 +31,7 @@ function lastingPart(failure: string): string {
 
 function wholeOf(on: CaseStep['on'], observed: Observed): Expectation {
   const members: Member[] = on === 'OnStreamEvent' ? ['events'] : ['action', ...actionMembers(observed)]
+  if (observed.fetches.length > 0) members.push('fetches')
   if (observed.logs.length > 0) members.push('logs')
   if (Object.keys(observed.metrics).length > 0) members.push('metrics')
   const sayable = members.filter((member) => canBeSaid(member, observed))
@@ -40,8 +41,11 @@ function wholeOf(on: CaseStep['on'], observed: Observed): Expectation {
 /** Headers are expected by name: one that comes twice has no place there. */
 function canBeSaid(member: Member, observed: Observed): boolean {
   if (member !== 'headers' && member !== 'headers_set' && member !== 'headers_add') return true
-  const names = observed[member].map(([name]) => name.toLowerCase())
-  return new Set(names).size === names.length
+  return hasNoTwins(observed[member])
+}
+
+function hasNoTwins(headers: readonly HeaderPair[]): boolean {
+  return new Set(headers.map(([name]) => name.toLowerCase())).size === headers.length
 }
 
 function actionMembers({
@@ -69,6 +73,13 @@ function observedOf(member: Member, observed: Observed): unknown {
   if (member === 'events') {
     return observed.events.map(({ name, data }) => ({ ...(name !== null && { name }), data: toValue(data) }))
   }
+  if (member === 'fetches')
+    return observed.fetches.map(({ url, method, headers, body }) => ({
+      url,
+      method,
+      ...(hasNoTwins(headers) && { headers: toRecord(headers) }),
+      body: toValue(body),
+    }))
   if (member === 'headers' || member === 'headers_set' || member === 'headers_add')
     return toRecord(observed[member])
   return member === 'fails' ? observed.failure : observed[member]

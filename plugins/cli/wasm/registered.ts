@@ -29,6 +29,7 @@ export interface AddOptions {
   readonly placement?: 'pool' | 'inline' | 'auto'
   readonly timeoutMs?: string
   readonly wasi?: boolean
+  readonly allowHost?: readonly string[]
   readonly json?: boolean
 }
 
@@ -69,6 +70,7 @@ async function describe(place: string, options: AddOptions) {
     ...(options.placement !== undefined && { placement: options.placement }),
     ...(options.timeoutMs !== undefined && { timeout_ms: readCount('--timeout-ms', options.timeoutMs) }),
     ...(options.wasi === true && { wasi: true }),
+    ...(options.allowHost !== undefined && { allowed_hosts: [...options.allowHost] }),
   }
 }
 
@@ -124,6 +126,7 @@ function nextStep(reason: string, file: string): string {
   if (/cannot access|does not exist/.test(reason)) return `the gateway looks for ${file} on its own machine`
   if (/outside of the folders|not allowed|blocked/.test(reason))
     return 'put the file where the gateway may load modules from: plugins.wasm.roots of its configuration'
+  if (/allowed_hosts/.test(reason)) return 'have the operator list it in plugins.wasm.fetch.origins'
   if (/wasi/i.test(reason)) return 'build without WASI, or pass --wasi to a gateway that allows it'
   return `see: weir wasm check ${file}`
 }

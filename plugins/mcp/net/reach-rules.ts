@@ -1,6 +1,6 @@
 /** Where servers may be: the operator's own anywhere, those named by clients only where the rules allow. */
 import { isIP } from 'node:net'
-import { isPrivateAddress } from './private-addresses.ts'
+import { isPrivateAddress } from '#contracts'
 
 /** Rules for servers whose URL a client gave. */
 export interface ReachRules {

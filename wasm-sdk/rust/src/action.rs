@@ -18,6 +18,14 @@ pub struct Action {
     headers_remove: Vec<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replaces_body: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_ms: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
     #[serde(skip)]
     body: Vec<u8>,
 }
@@ -38,6 +46,27 @@ impl Action {
         Self::new("modify")
     }
 
+    /// Fetches something: the handler is called again and finds what came of it in `Request::fetched`. Headers and a
+    /// body are those of the request that is sent. The operator lists where modules may fetch from.
+    pub fn fetch(method: &str, url: impl Into<String>) -> Self {
+        let mut action = Self::new("fetch");
+        action.url = Some(url.into());
+        action.method = Some(method.into());
+        action
+    }
+
+    /// Text that the handler finds in `Request::state` when it is called again, 64 KiB at most.
+    pub fn keep(mut self, state: impl Into<String>) -> Self {
+        self.state = Some(state.into());
+        self
+    }
+
+    /// Of a fetch: shorter than what the gateway allows.
+    pub fn within(mut self, timeout_ms: u32) -> Self {
+        self.timeout_ms = Some(timeout_ms);
+        self
+    }
+
     /// In the request phase a modification has no status: it is ignored.
     pub fn status(mut self, status: u16) -> Self {
         self.status = Some(status);
@@ -47,14 +76,14 @@ impl Action {
     /// Replaces every value of a name.
     pub fn set_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let pair = (name.into(), value.into());
-        if self.action == "reject" { &mut self.headers } else { &mut self.headers_set }.push(pair);
+        if self.action == "modify" { &mut self.headers_set } else { &mut self.headers }.push(pair);
         self
     }
 
     /// Adds a value beside those that are there.
     pub fn add_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let pair = (name.into(), value.into());
-        if self.action == "reject" { &mut self.headers } else { &mut self.headers_add }.push(pair);
+        if self.action == "modify" { &mut self.headers_add } else { &mut self.headers }.push(pair);
         self
     }
 
@@ -94,6 +123,10 @@ impl Action {
             headers_add: Vec::new(),
             headers_remove: Vec::new(),
             replaces_body: false,
+            url: None,
+            method: None,
+            timeout_ms: None,
+            state: None,
             body: Vec::new(),
         }
     }

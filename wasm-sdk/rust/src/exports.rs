@@ -1,7 +1,7 @@
 //! Runs a handler in the body of an export, and the macros that write these exports.
 
 use crate::host::{fail, log};
-use crate::input::Input;
+use crate::input::{Body, FetchedHead, Input, RequestHead};
 use crate::{Action, Error, ErrorInfo, Request, Response, Result, StreamAction, StreamEvent, ToolAction, ToolCall};
 
 /// Writes the export `on_request`; the handler is `fn(&Request) -> Result<Action>`.
@@ -74,7 +74,7 @@ macro_rules! describe {
 pub fn run_request(handler: impl Fn(&Request) -> Result<Action>) -> i32 {
     run(|| {
         let (head, body) = Input::read()?;
-        handler(&Request { head: head.request, body: Some(body), now_ms: head.now_ms })?.send()
+        handler(&request_of(head.request, head.now_ms, head.fetched, head.state, Some(body)))?.send()
     })
 }
 
@@ -82,7 +82,7 @@ pub fn run_request(handler: impl Fn(&Request) -> Result<Action>) -> i32 {
 pub fn run_response(handler: impl Fn(&Request, &Response) -> Result<Action>) -> i32 {
     run(|| {
         let (head, body) = Input::read()?;
-        let request = Request { head: head.request, body: None, now_ms: head.now_ms };
+        let request = request_of(head.request, head.now_ms, head.fetched, head.state, None);
         handler(&request, &Response { head: present(head.response)?, body })?.send()
     })
 }
@@ -91,7 +91,7 @@ pub fn run_response(handler: impl Fn(&Request, &Response) -> Result<Action>) -> 
 pub fn run_error(handler: impl Fn(&Request, &Response, &ErrorInfo) -> Result<Action>) -> i32 {
     run(|| {
         let (head, body) = Input::read()?;
-        let request = Request { head: head.request, body: None, now_ms: head.now_ms };
+        let request = request_of(head.request, head.now_ms, head.fetched, head.state, None);
         handler(&request, &Response { head: present(head.response)?, body }, &present(head.error)?)?.send()
     })
 }
@@ -100,7 +100,7 @@ pub fn run_error(handler: impl Fn(&Request, &Response, &ErrorInfo) -> Result<Act
 pub fn run_stream_event(handler: impl Fn(&Request, &StreamEvent) -> Result<StreamAction>) -> i32 {
     run(|| {
         let (head, body) = Input::read()?;
-        let request = Request { head: head.request, body: None, now_ms: head.now_ms };
+        let request = request_of(head.request, head.now_ms, None, String::new(), None);
         let event =
             StreamEvent { head: present(head.event)?, response: head.response, state: head.state, body };
         handler(&request, &event)?.send()
@@ -111,7 +111,7 @@ pub fn run_stream_event(handler: impl Fn(&Request, &StreamEvent) -> Result<Strea
 pub fn run_tool_call(handler: impl Fn(&Request, &ToolCall) -> Result<ToolAction>) -> i32 {
     run(|| {
         let (head, body) = Input::read()?;
-        let request = Request { head: head.request, body: None, now_ms: head.now_ms };
+        let request = request_of(head.request, head.now_ms, head.fetched, head.state, None);
         handler(&request, &ToolCall { head: present(head.tool)?, body })?.send()
     })
 }
@@ -126,6 +126,16 @@ fn run(handler: impl FnOnce() -> Result<()>) -> i32 {
             1
         }
     }
+}
+
+fn request_of(
+    head: RequestHead,
+    now_ms: i64,
+    fetched: Option<FetchedHead>,
+    state: String,
+    body: Option<Body>,
+) -> Request {
+    Request { head, body, now_ms, fetched: fetched.map(FetchedHead::with_body), state }
 }
 
 fn present<T>(section: Option<T>) -> Result<T> {

@@ -15,6 +15,7 @@ pub(crate) struct Head {
     pub error: Option<ErrorInfo>,
     pub event: Option<EventHead>,
     pub tool: Option<ToolHead>,
+    pub fetched: Option<FetchedHead>,
     #[serde(default)]
     pub state: String,
 }
@@ -56,6 +57,46 @@ pub(crate) struct ToolHead {
     pub model: Option<String>,
 }
 
+#[derive(Deserialize)]
+pub(crate) struct FetchedHead {
+    error: Option<String>,
+    status: u16,
+    #[serde(default)]
+    headers: Headers,
+    body_bytes: usize,
+}
+
+/// What came of a fetch that the module asked for in the call before.
+pub struct Fetched {
+    head: FetchedHead,
+    body: Body,
+}
+
+impl Fetched {
+    /// None when there is an answer; otherwise `invalid`, `not_allowed`, `unreachable`, `timeout`, `too_large` or `busy`.
+    pub fn error(&self) -> Option<&str> {
+        self.head.error.as_deref()
+    }
+
+    /// 0 without an answer; a redirect is an answer as any other.
+    pub fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    pub fn headers(&self) -> &Headers {
+        &self.head.headers
+    }
+
+    pub fn body(&self) -> &[u8] {
+        self.body.bytes()
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Result<serde_json::Value> {
+        Ok(serde_json::from_slice(self.body())?)
+    }
+}
+
 /// What went wrong, in the error phase.
 #[derive(Deserialize)]
 pub struct ErrorInfo {
@@ -88,8 +129,18 @@ impl Input {
             return Err(crate::Error::msg("the input is no frame"));
         }
         let start = FRAME_HEAD_BYTES + length;
-        let head = serde_json::from_slice(&read_input(FRAME_HEAD_BYTES, start))?;
+        let head: Head = serde_json::from_slice(&read_input(FRAME_HEAD_BYTES, start))?;
+        // What was fetched is behind the body.
+        let end = end - head.fetched.as_ref().map_or(0, |fetched| fetched.body_bytes.min(end - start));
         Ok((head, Body { start, end, bytes: OnceCell::new() }))
+    }
+}
+
+impl FetchedHead {
+    pub fn with_body(self) -> Fetched {
+        let end = unsafe { extism::input_length() } as usize;
+        let start = end.saturating_sub(self.body_bytes);
+        Fetched { head: self, body: Body { start, end, bytes: OnceCell::new() } }
     }
 }
 
@@ -118,6 +169,8 @@ pub struct Request {
     pub(crate) head: RequestHead,
     pub(crate) body: Option<Body>,
     pub(crate) now_ms: i64,
+    pub(crate) fetched: Option<Fetched>,
+    pub(crate) state: String,
 }
 
 impl Request {
@@ -159,6 +212,16 @@ impl Request {
 
     pub fn headers(&self) -> &Headers {
         &self.head.headers
+    }
+
+    /// What came of the fetch that the module asked for; none when it has not asked yet.
+    pub fn fetched(&self) -> Option<&Fetched> {
+        self.fetched.as_ref()
+    }
+
+    /// What was kept with the fetch; empty before.
+    pub fn state(&self) -> &str {
+        &self.state
     }
 
     /// Body in the request phase; empty unless `describe` says that the module needs it.

@@ -30,7 +30,7 @@ pub use exports::{run_error, run_request, run_response, run_stream_event, run_to
 pub use extism_pdk::Error;
 pub use headers::Headers;
 pub use host::{config, crypto, kv, log, metric, now_ms};
-pub use input::{ErrorInfo, Request, Response};
+pub use input::{ErrorInfo, Fetched, Request, Response};
 pub use serde_json;
 pub use stream::{StreamAction, StreamEvent};
 pub use tool::{ToolAction, ToolCall};

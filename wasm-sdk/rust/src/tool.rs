@@ -49,6 +49,8 @@ impl ToolCall {
 
 #[derive(Serialize)]
 pub struct ToolAction {
+    #[serde(skip)]
+    fetch: Option<crate::Action>,
     action: &'static str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replaces_body: bool,
@@ -59,20 +61,28 @@ pub struct ToolAction {
 impl ToolAction {
     /// The tool runs as the model asked.
     pub fn pass() -> Self {
-        Self { action: "continue", replaces_body: false, body: Vec::new() }
+        Self { fetch: None, action: "continue", replaces_body: false, body: Vec::new() }
     }
 
     /// The tool does not run; the model reads the text in place of a result.
     pub fn reject(text: impl Into<String>) -> Self {
-        Self { action: "reject", replaces_body: false, body: text.into().into_bytes() }
+        Self { fetch: None, action: "reject", replaces_body: false, body: text.into().into_bytes() }
     }
 
     /// The tool runs with these arguments, a JSON object; the client is shown what the model wrote.
     pub fn with_arguments(arguments: &serde_json::Value) -> Self {
-        Self { action: "modify", replaces_body: true, body: arguments.to_string().into_bytes() }
+        Self { fetch: None, action: "modify", replaces_body: true, body: arguments.to_string().into_bytes() }
+    }
+
+    /// Fetches something before it decides, see `Action::fetch`: the handler is called again.
+    pub fn fetch(action: crate::Action) -> Self {
+        Self { fetch: Some(action), ..Self::pass() }
     }
 
     pub(crate) fn send(&self) -> Result<()> {
+        if let Some(fetch) = &self.fetch {
+            return fetch.send();
+        }
         if self.action == "continue" {
             return Ok(());
         }

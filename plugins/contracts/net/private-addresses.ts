@@ -1,4 +1,4 @@
-/** Which addresses lie inside somebody's network: what a server named by a client must not be reached at. */
+/** Which addresses lie inside somebody's network: where what strangers name must not be reached. */
 import { BlockList, isIP } from 'node:net'
 
 /** Everything that is not plain unicast in the public internet. @source IANA special-purpose registries, RFC 6890 */

@@ -1,0 +1,70 @@
+/** Fetches of modules as a serving thread sees them: asked of control, waited for, given up with their request. */
+import { threadId } from 'node:worker_threads'
+import type { Host } from '#kernel'
+import type { LoadedModule } from '../guest-task.ts'
+import type { ModuleMetrics } from '../module-metrics.ts'
+import type { PhaseOrigin } from '../phase-message.ts'
+import {
+  DropFetch,
+  type FetchAnswer,
+  FetchForModule,
+  type FetchOrder,
+  type FetchRequest,
+  failedFetch,
+} from './fetch-order.ts'
+
+export interface FetchLimits {
+  /** All fetches of a module in one phase of one request, milliseconds. */
+  readonly timeoutMs: number
+  /** Their number. */
+  readonly maxPerCall: number
+}
+
+export class ModuleFetches {
+  readonly limits: FetchLimits
+  readonly #host: Pick<Host, 'command' | 'log'>
+  readonly #metrics: Pick<ModuleMetrics, 'fetched'>
+  #next = 0
+
+  constructor(
+    host: Pick<Host, 'command' | 'log'>,
+    limits: FetchLimits,
+    metrics: Pick<ModuleMetrics, 'fetched'>,
+  ) {
+    this.#host = host
+    this.limits = limits
+    this.#metrics = metrics
+  }
+
+  /** @param leftMs of the time that the module's fetches have together. Never rejects. */
+  async fetch(
+    module: LoadedModule,
+    { state: _state, timeoutMs: asked, ...order }: FetchOrder,
+    leftMs: number,
+    origin: PhaseOrigin,
+  ): Promise<FetchAnswer> {
+    const key = `${threadId}:${this.#next++}`
+    const timeoutMs = Math.max(1, Math.min(asked ?? leftMs, leftMs))
+    origin.onAbort?.(() => this.#drop(key))
+    const { uuid, allowedHosts } = module
+    const answer = await this.#ask({ key, module: uuid, allowedHosts, order, timeoutMs })
+    this.#metrics.fetched(module, answer.head.error ?? 'answered')
+    return answer
+  }
+
+  async #ask(request: FetchRequest): Promise<FetchAnswer> {
+    try {
+      return await this.#host.command(FetchForModule, request)
+    } catch (err) {
+      // Control is ending, or being replaced.
+      this.#host.log.warn({ err }, 'a fetch of a WASM module could not be made')
+      return failedFetch('unreachable')
+    }
+  }
+
+  #drop(key: string): void {
+    this.#host
+      .command(DropFetch, key)
+      .catch((err: unknown) => this.#host.log.debug({ err }, 'a fetch is not dropped'))
+  }
+}

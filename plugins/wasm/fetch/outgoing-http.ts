@@ -1,0 +1,176 @@
+/**
+ * Outgoing HTTP of modules, on control: only to origins that both the operator and the registration list, within limits
+ * of size, time and number. Redirects are given to the module, never followed.
+ *
+ * @source wasm facts 20 (W56)
+ */
+import {
+  type IncomingMessage,
+  Agent as PlainAgent,
+  type RequestOptions,
+  request as requestPlain,
+} from 'node:http'
+import { request as requestSecure, Agent as SecureAgent } from 'node:https'
+import type { FetchedHead, HeaderPair } from '../../../wasm-sdk/abi.ts'
+import type { WasmConfig } from '../config.ts'
+import { wasmErrors } from '../errors.ts'
+import { type FetchAnswer, type FetchRequest, failedFetch } from './fetch-order.ts'
+import { covers, type OriginPattern, originOf, readOrigin } from './origin-pattern.ts'
+import { PrivateAddress, pinnedLookup, readNetworks } from './pinned-lookup.ts'
+
+/** Below the five seconds after which many servers close an idle connection. */
+const IDLE_SOCKET_MS = 4_000
+const MAX_HEADER_BYTES = 16_384
+
+type Problem = NonNullable<FetchedHead['error']>
+
+export class OutgoingHttp {
+  readonly #config: WasmConfig['fetch']
+  readonly #origins: readonly OriginPattern[]
+  readonly #plain: PlainAgent
+  readonly #secure: SecureAgent
+  /** How each request under way is given up, by its key. */
+  readonly #open = new Map<string, (problem: Problem) => void>()
+  /** Under way, by module. */
+  readonly #counts = new Map<string, number>()
+
+  /** @throws invalid_wasm_config naming the entry that is none */
+  constructor(config: WasmConfig['fetch']) {
+    this.#config = config
+    this.#origins = config.origins.map((text, index) => {
+      const origin = readOrigin(text)
+      if (origin !== null) return origin
+      throw wasmErrors.invalid_wasm_config(
+        `fetch.origins.${index}`,
+        'is no origin such as https://api.example.com',
+      )
+    })
+    const networks = readNetworks(config.privateNetworks)
+    if (networks === null)
+      throw wasmErrors.invalid_wasm_config('fetch.privateNetworks', 'holds what is no network')
+    const shared = { keepAlive: true, timeout: IDLE_SOCKET_MS, lookup: pinnedLookup(networks) }
+    this.#plain = new PlainAgent(shared)
+    this.#secure = new SecureAgent({ ...shared, rejectUnauthorized: true })
+  }
+
+  /** Why a module may not be registered for these origins; null when it may. */
+  problemOf(allowedHosts: readonly string[]): string | null {
+    for (const text of allowedHosts) {
+      const wanted = readOrigin(text)
+      if (wanted === null) return `allowed_hosts: ${text} is no origin such as https://api.example.com`
+      if (!this.#origins.some((origin) => covers(origin, wanted)))
+        return `allowed_hosts: plugins.wasm.fetch.origins does not list ${text}`
+    }
+    return null
+  }
+
+  /** Never rejects: what goes wrong is the module's to know. */
+  async fetch(request: FetchRequest): Promise<FetchAnswer> {
+    const { module, order } = request
+    const url = URL.canParse(order.url) ? new URL(order.url) : null
+    const problem = url === null ? 'invalid' : this.#problem(url, request)
+    if (url === null || problem !== null) return failedFetch(problem ?? 'invalid')
+    this.#counts.set(module, (this.#counts.get(module) ?? 0) + 1)
+    try {
+      return await this.#send(url, request)
+    } finally {
+      const left = (this.#counts.get(module) ?? 1) - 1
+      if (left > 0) this.#counts.set(module, left)
+      else this.#counts.delete(module)
+    }
+  }
+
+  /** Nobody waits for it any more. */
+  drop(key: string): void {
+    this.#open.get(key)?.('timeout')
+  }
+
+  /** Ends every connection. */
+  close(): void {
+    for (const giveUp of this.#open.values()) giveUp('unreachable')
+    this.#plain.destroy()
+    this.#secure.destroy()
+  }
+
+  #problem(url: URL, { module, allowedHosts, order }: FetchRequest): Problem | null {
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'invalid'
+    if (url.username !== '' || url.password !== '') return 'invalid'
+    const origin = originOf(url)
+    const isListed = (pattern: OriginPattern | null) => pattern !== null && covers(pattern, origin)
+    if (!this.#origins.some(isListed) || !allowedHosts.some((text) => isListed(readOrigin(text))))
+      return 'not_allowed'
+    if (!this.#config.methods.includes(order.method)) return 'not_allowed'
+    if (order.body.length > this.#config.maxRequestBytes) return 'too_large'
+    return (this.#counts.get(module) ?? 0) >= this.#config.maxOpen ? 'busy' : null
+  }
+
+  #send(url: URL, { key, order, timeoutMs }: FetchRequest): Promise<FetchAnswer> {
+    const isSecure = url.protocol === 'https:'
+    const options: RequestOptions = {
+      method: order.method,
+      headers: headersOf(order.headers, order.body.length),
+      agent: isSecure ? this.#secure : this.#plain,
+      maxHeaderSize: MAX_HEADER_BYTES,
+    }
+    return new Promise((resolve) => {
+      const request = isSecure ? requestSecure(url, options) : requestPlain(url, options)
+      const end = (answer: FetchAnswer) => {
+        clearTimeout(timer)
+        this.#open.delete(key)
+        resolve(answer)
+      }
+      const giveUp = (problem: Problem) => {
+        end(failedFetch(problem))
+        request.destroy()
+      }
+      const timer = setTimeout(() => giveUp('timeout'), timeoutMs)
+      this.#open.set(key, giveUp)
+      request.on('error', (error) =>
+        end(failedFetch(error instanceof PrivateAddress ? 'not_allowed' : 'unreachable')),
+      )
+      request.on('response', (message) => this.#read(message, end, giveUp))
+      request.end(order.body.length > 0 ? order.body : undefined)
+    })
+  }
+
+  #read(
+    message: IncomingMessage,
+    end: (answer: FetchAnswer) => void,
+    giveUp: (problem: Problem) => void,
+  ): void {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    message.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > this.#config.maxResponseBytes) giveUp('too_large')
+      else chunks.push(chunk)
+    })
+    message.on('end', () => end(toAnswer(message, chunks)))
+    message.on('error', () => giveUp('unreachable'))
+    message.on('close', () => giveUp('unreachable'))
+  }
+}
+
+/** Repeated names become lists; the length is ours to say. */
+function headersOf(flat: readonly string[], bodyBytes: number): Record<string, string | string[]> {
+  const headers = new Map<string, string[]>([['accept-encoding', ['identity']]])
+  for (let i = 0; i < flat.length; i += 2)
+    headers.set(flat[i], [...(headers.get(flat[i]) ?? []), toWire(flat[i + 1])])
+  if (bodyBytes > 0) headers.set('content-length', [String(bodyBytes)])
+  return Object.fromEntries(
+    [...headers].map(([name, values]) => [name, values.length === 1 ? values[0] : values]),
+  )
+}
+
+/** One byte a character is what headers are written as. */
+function toWire(value: string): string {
+  return Buffer.from(value, 'utf8').toString('latin1')
+}
+
+function toAnswer(message: IncomingMessage, chunks: readonly Buffer[]): FetchAnswer {
+  const body = Uint8Array.from(Buffer.concat(chunks))
+  const headers: HeaderPair[] = []
+  for (let i = 0; i < message.rawHeaders.length; i += 2)
+    headers.push([message.rawHeaders[i].toLowerCase(), message.rawHeaders[i + 1]])
+  return { head: { error: null, status: message.statusCode ?? 0, headers, body_bytes: body.length }, body }
+}
