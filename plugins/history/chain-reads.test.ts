@@ -76,3 +76,38 @@ test('turn 1,000 of a chain asks the store for what turn 10 asks for', async () 
   expect(asked.get(10)).toEqual({ reads: 1, writes: 1, items: 18 })
   expect(asked.get(1_000)).toEqual({ reads: 1, writes: 1, items: 1_998 })
 })
+
+test('a turn whose ids are all new is written without a look: no change of it has a condition', async () => {
+  const store = new CountedStore()
+  const seen: unknown[] = []
+  const write = store.write.bind(store)
+  store.write = (changes) => {
+    seen.push(changes.map(({ onlyIf }) => onlyIf))
+    return write(changes)
+  }
+  const collections = openCollections(store)
+  const responses = new StoredResponses(store, collections, new ChainReader(collections, config))
+  const turn = (previousResponseId: string | null, hasNewIds: boolean) => ({
+    id: nextId('resp'),
+    createdAtSec: 1_800_000_000,
+    status: 'completed' as const,
+    reply: {},
+    input: [{ id: nextId('msg'), type: 'message' }],
+    output: [{ id: nextId('msg'), type: 'message' }],
+    previousResponseId,
+    conversationId: null,
+    facts: {},
+    hasNewIds,
+  })
+  const first = turn(null, true)
+  expect(await responses.finish('a', first)).toBe('stored')
+  // Its place in the chain may be taken; everything else cannot.
+  expect(await responses.finish('a', turn(first.id, true))).toBe('stored')
+  expect(await responses.finish('a', turn(null, false))).toBe('stored')
+  const no = undefined
+  expect(seen).toEqual([
+    [no, no, no, no, no],
+    [null, no, no, no, no],
+    [no, null, no, null, no],
+  ])
+})

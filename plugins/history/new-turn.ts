@@ -33,25 +33,27 @@ export function plainTurn(
   { responses, ages, turns, items }: Collections,
   chains: ChainReader,
 ): { readonly list: ChangeList; readonly place: Place } | null {
-  const { id, status, previousResponseId, input, output, createdAtSec } = record
+  const { id, status, previousResponseId, input, output, createdAtSec, hasNewIds = false } = record
   if (status !== 'completed' && status !== 'incomplete') return null
-  for (const item of input) if (!isFreshId(item.id)) return null
+  if (!hasNewIds) for (const item of input) if (!isFreshId(item.id)) return null
   const parent = previousResponseId === null ? null : chains.placeOf(tenant, previousResponseId)
   if (parent === undefined) return null
   const texts = itemTextsOf(record)
   const place = parent === null ? rootPlace(id, texts, false) : nextPlace(parent, texts)
   const turn = turnId(place.chain, place.turn)
   const list = new ChangeList(tenant)
+  // Each condition is a read.
+  const ifNew = hasNewIds ? undefined : null
   // The first turn of a chain has the response's own id, whose record must not be there yet.
   list.put(turns, turn, turnText(id, texts), parent === null ? undefined : null)
   const seen = new Set<string>()
   for (const item of input) {
     if (seen.has(item.id)) continue
     seen.add(item.id)
-    list.put(items, item.id, { turn }, null)
+    list.put(items, item.id, { turn }, ifNew)
   }
   for (const item of output) if (!seen.has(item.id)) list.put(items, item.id, { turn })
-  list.put(responses, id, responseText(record, place, texts), null)
+  list.put(responses, id, responseText(record, place, texts), ifNew)
   list.put(ages, ageId(createdAtSec, id), 0)
   return { list, place }
 }

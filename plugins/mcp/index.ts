@@ -1,8 +1,9 @@
 /** The mcp plugin: tools that the gateway runs itself, on servers that speak the Model Context Protocol. */
-import { Generations, RequestTracing, ToolCallGuards, ToolLoop } from '#contracts'
+import { Generations, OutgoingHttp, RequestTracing, ToolCallGuards, ToolLoop } from '#contracts'
 import { definePlugin } from '#kernel'
 import { mcpConfig } from './config.ts'
 import { ConnectionPool } from './connection/connection-pool.ts'
+import { ServerConnection } from './connection/server-connection.ts'
 import { GatewayToolLoop } from './tool-loop-service.ts'
 import { ConfiguredServers } from './tools/configured-servers.ts'
 import { ToolRunner } from './tools/run-tool.ts'
@@ -17,14 +18,17 @@ export default definePlugin({
     description: 'Tools that the gateway runs: MCP servers, built-in tools, policy and audit.',
     provides: [ToolLoop, ToolCallGuards],
     uses: [Generations],
-    usesOptionally: [RequestTracing],
+    usesOptionally: [RequestTracing, OutgoingHttp],
     config: mcpConfig,
   },
   register(host, config) {
     const servers = new ConfiguredServers(config)
     if (!host.isData) return
     const { limits } = config
-    const pool = new ConnectionPool(limits, host.log)
+    const http = host.find(OutgoingHttp) ?? null
+    const pool = new ConnectionPool(limits, host.log, (target, to, log) =>
+      ServerConnection.open(target, to, log, http),
+    )
     const guards = new ToolCallGuardList()
     const metrics = new ToolMetrics(host.metrics, () => pool.size)
     const settings = { callMs: limits.callMs, audit: config.audit, imagesToModel: config.imagesToModel }

@@ -43,6 +43,11 @@ export interface FinishedResponse extends Omit<ResponseRecord, 'reply'> {
   readonly reply: Json | JsonText
   /** The JSON of `output`. */
   readonly outputText?: string
+  /**
+   * True: its id and those of its input were made for it just now, so nothing is stored under any of them. The store then
+   * need not look.
+   */
+  readonly hasNewIds?: boolean
 }
 
 export interface FinishOptions {

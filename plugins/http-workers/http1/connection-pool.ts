@@ -12,6 +12,8 @@ export interface PoolSettings extends ConnectionSettings {
   readonly keepAliveMs: number
   /** Idle connections that are kept at most. */
   readonly maxIdlePerWorker: number
+  /** False: what was written on a kept connection that breaks is not sent again. */
+  readonly resends?: boolean
 }
 
 /** An exchange as the pool sees it. */
@@ -42,6 +44,10 @@ export class ConnectionPool implements ConnectionOwner {
     this.origin = origin
     this.settings = settings
     this.owner = owner
+  }
+
+  get resends(): boolean {
+    return this.settings.resends !== false
   }
 
   get idleCount(): number {

@@ -1,16 +1,15 @@
 /** @hot One connection to a worker: writes a request, feeds the parser, and tells its exchange when it breaks. */
 import type { Socket } from 'node:net'
-import { openSocket, type SocketListener, type TlsSettings } from './open-socket.ts'
+import { openSocket, type SocketListener, type SocketSettings } from './open-socket.ts'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
 import type { WorkerOrigin } from './worker-origin.ts'
 
 /** Larger bodies are not joined with the head: a second buffer in one write is cheaper than the copy. */
 const MAX_JOINED_BODY_BYTES = 16_384
 
-export interface ConnectionSettings {
+export interface ConnectionSettings extends SocketSettings {
   /** Limit of a response's header block, in bytes. */
   readonly maxResponseHeaderBytes: number
-  readonly tls?: TlsSettings
 }
 
 /** An exchange as its connection sees it: what to write, and whom to tell. */
@@ -54,7 +53,7 @@ export class Connection implements SocketListener {
     this.owner = owner
     this.exchange = exchange
     this.parser = new ResponseParser(settings.maxResponseHeaderBytes)
-    this.socket = openSocket(origin, settings.tls, this)
+    this.socket = openSocket(origin, settings, this)
   }
 
   /** Carries the next exchange. Only on an idle connection. */

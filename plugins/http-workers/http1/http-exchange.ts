@@ -139,6 +139,7 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
     if (!connection.isConnected) {
       this.fail('connect', `cannot connect to the worker: ${reason}`, cause)
     } else if (
+      this.pool.resends &&
       connection.isReused &&
       !this.hasResponseStarted &&
       !this.wasSentAgain &&

@@ -1,10 +1,16 @@
 /** Opens a TCP or TLS socket to a worker and passes on what happens to it. */
-import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTcp, type LookupFunction, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { WorkerOrigin } from './worker-origin.ts'
 
 /** Additions to the TLS handshake; Node's own list of authorities counts without them. */
-export type TlsSettings = Pick<ConnectionOptions, 'ca'>
+export type TlsSettings = Pick<ConnectionOptions, 'ca' | 'rejectUnauthorized'>
+
+export interface SocketSettings {
+  readonly tls?: TlsSettings
+  /** In place of the system's. */
+  readonly lookup?: LookupFunction
+}
 
 export interface SocketListener {
   /** Ready to be written to, TLS handshake included. */
@@ -26,22 +32,19 @@ const KEEP_ALIVE_PROBE_MS = 30_000
 const readBuffer = Buffer.allocUnsafeSlow(65_536)
 
 /** Begins to connect. @source routing facts 3.3 (no-delay, TCP keep-alive of 30 s) */
-export function openSocket(
-  origin: WorkerOrigin,
-  tls: TlsSettings | undefined,
-  listener: SocketListener,
-): Socket {
-  const socket = origin.isTls ? openTls(origin, tls, listener) : openTcp(origin, listener)
+export function openSocket(origin: WorkerOrigin, settings: SocketSettings, listener: SocketListener): Socket {
+  const socket = origin.isTls ? openTls(origin, settings, listener) : openTcp(origin, settings, listener)
   socket.on('error', (error) => listener.onLost(error))
   socket.on('end', () => listener.onWorkerEnd())
   socket.on('close', () => listener.onLost(undefined))
   return socket
 }
 
-function openTcp(origin: WorkerOrigin, listener: SocketListener): Socket {
+function openTcp(origin: WorkerOrigin, { lookup }: SocketSettings, listener: SocketListener): Socket {
   const socket = connectTcp({
     host: origin.host,
     port: origin.port,
+    lookup,
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
@@ -56,12 +59,13 @@ function openTcp(origin: WorkerOrigin, listener: SocketListener): Socket {
   return socket.on('connect', () => listener.onConnected())
 }
 
-function openTls(origin: WorkerOrigin, tls: TlsSettings | undefined, listener: SocketListener): Socket {
+function openTls(origin: WorkerOrigin, { tls, lookup }: SocketSettings, listener: SocketListener): Socket {
   const socket = connectTls({
     host: origin.host,
     port: origin.port,
     servername: origin.servername,
     ALPNProtocols: ['http/1.1'],
+    lookup,
     ...tls,
   })
   socket.setNoDelay(true)

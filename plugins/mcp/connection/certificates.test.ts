@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { outgoingHttp } from '../../../test/support/outgoing-http.ts'
 import { testConfig, testLog } from '../fixtures/run-turn.ts'
 import { readTarget } from '../tools/configured-servers.ts'
 import { ServerConnection } from './server-connection.ts'
@@ -59,7 +60,7 @@ function connect(host: string, caFile?: string): Promise<ServerConnection> {
   const config = testConfig({
     servers: [{ label: 's', url: `https://${host}:${port}/mcp`, ...(caFile && { caFile }) }],
   })
-  return ServerConnection.open(readTarget(config.servers[0], 's'), config.limits, testLog())
+  return ServerConnection.open(readTarget(config.servers[0], 's'), config.limits, testLog(), outgoingHttp)
 }
 
 test('responses 4.2: a certificate that nobody vouches for is refused', async () => {

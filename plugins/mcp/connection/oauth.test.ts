@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, expect, test } from 'vitest'
+import { outgoingHttp } from '../../../test/support/outgoing-http.ts'
 import { testConfig, testLog } from '../fixtures/run-turn.ts'
 import { startToolServer } from '../fixtures/tool-server.ts'
 import { readTarget } from '../tools/configured-servers.ts'
@@ -70,7 +71,12 @@ async function startProtected(issuer: string) {
 async function connect(url: string, issuer: string, clientSecret: string) {
   const oauth = { clientId: 'weir', clientSecret, issuer }
   const config = testConfig({ servers: [{ label: 's', url, oauth }] })
-  const connection = await ServerConnection.open(readTarget(config.servers[0], 's'), config.limits, testLog())
+  const connection = await ServerConnection.open(
+    readTarget(config.servers[0], 's'),
+    config.limits,
+    testLog(),
+    outgoingHttp,
+  )
   ends.unshift(() => connection.close())
   return connection
 }

@@ -1,8 +1,15 @@
 /** Opens one conversation with a tool server: the transport that it speaks, the handshake, and a deadline for both. */
 import { readFile } from 'node:fs/promises'
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { OutgoingHttp } from '#contracts'
+import type { HeaderList } from '#kernel'
 import { GuardedFetch } from '../net/guarded-fetch.ts'
+import { pinnedLookup } from '../net/pinned-lookup.ts'
+import { PostLane } from '../net/post-lane.ts'
+import { checkHost } from '../net/reach-rules.ts'
+import { QuickCalls } from './quick-calls.ts'
 import type { ConnectionLimits, HttpTarget, ServerTarget, StdioTarget } from './server-target.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
 import { WatchedTransport } from './watched-transport.ts'
@@ -19,6 +26,8 @@ export interface OpenListeners {
 export interface OpenClient {
   readonly client: Client
   readonly transport: 'streamable' | 'sse' | 'stdio'
+  /** A shorter way for calls of tools; null where there is none. */
+  readonly quick: QuickCalls | null
   /** Ends the session with the server, then the connections. */
   close(): Promise<void>
 }
@@ -27,22 +36,37 @@ export interface OpenClient {
 const ANSWER_GRACE_MS = 2_000
 const CLOSE_SESSION_MS = 1_000
 const MAX_LINE = 1_024
+/** Below the five seconds after which many servers close an idle connection. */
+const IDLE_MS = 4_000
+const MAX_IDLE = 32
+/** The protocol's own, which no configuration changes. */
+const OWN_HEADERS = new Set([
+  'content-type',
+  'accept',
+  'accept-encoding',
+  'mcp-session-id',
+  'mcp-protocol-version',
+])
 const CLIENT_INFO = { name: 'weir', version: '0.1.0' }
 
-/** @throws ToolServerError */
+/**
+ * @param http the gateway's own client, where a plugin has one
+ * @throws ToolServerError
+ */
 export async function openClient(
   target: ServerTarget,
   limits: ConnectionLimits,
   listeners: OpenListeners,
+  http: OutgoingHttp | null,
 ): Promise<OpenClient> {
   if (target.kind === 'stdio') return openProgram(target, limits, listeners)
-  if (target.protocol === 'sse') return openHttp(target, 'sse', limits, listeners)
+  if (target.protocol === 'sse') return openHttp(target, 'sse', limits, listeners, null)
   try {
-    return await openHttp(target, 'streamable', limits, listeners)
+    return await openHttp(target, 'streamable', limits, listeners, http)
   } catch (error) {
     const isUnknown = error instanceof ToolServerError && (error.code === 404 || error.code === 405)
     if (target.protocol !== 'auto' || !isUnknown) throw error
-    return openHttp(target, 'sse', limits, listeners)
+    return openHttp(target, 'sse', limits, listeners, null)
   }
 }
 
@@ -51,24 +75,29 @@ async function openHttp(
   protocol: 'streamable' | 'sse',
   limits: ConnectionLimits,
   listeners: OpenListeners,
+  http: OutgoingHttp | null,
 ): Promise<OpenClient> {
   let flood: Error | null = null
+  const onFlood = (error: Error) => {
+    flood = error
+    client.close().catch(ignore)
+  }
+  const ca = target.caFile === undefined ? undefined : await readAuthorities(target.caFile)
+  const answerMs = Math.max(limits.callMs, limits.listMs) + ANSWER_GRACE_MS
   const guarded = new GuardedFetch({
     rules: target.rules,
     connectMs: limits.connectMs,
-    answerMs: Math.max(limits.callMs, limits.listMs) + ANSWER_GRACE_MS,
+    answerMs,
     maxAnswerBytes: limits.maxMessageBytes,
-    ca: target.caFile === undefined ? undefined : await readAuthorities(target.caFile),
-    onFlood: (error) => {
-      flood = error
-      client.close().catch(ignore)
-    },
+    ca,
+    onFlood,
   })
   const client = await makeClient(listeners)
+  const authProvider = await providerOf(target)
   const options = {
     fetch: guarded.fetch,
     requestInit: { headers: Object.fromEntries(target.headers) },
-    authProvider: await providerOf(target),
+    authProvider,
   }
   const sdk = await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
   const streamable = new sdk.StreamableHTTPClientTransport(target.url, options)
@@ -76,6 +105,21 @@ async function openHttp(
     protocol === 'streamable'
       ? streamable
       : new (await import('@modelcontextprotocol/sdk/client/sse.js')).SSEClientTransport(target.url, options)
+  const watched = new WatchedTransport(transport, protocol === 'sse')
+  const quick =
+    http === null
+      ? null
+      : new QuickCalls({
+          lane: openLane(http, target, limits, { answerMs, ca, onFlood }),
+          transport: watched,
+          headers: () => headersOf(target, streamable, authProvider?.tokens()?.access_token),
+          answerWith: (id, response) => guarded.answerWith(id, response),
+          connectMs: limits.connectMs,
+        })
+  if (quick !== null) {
+    watched.onanswer = (message) => quick.take(message)
+    watched.onclose = () => quick.close()
+  }
   const close = async () => {
     // A server that does not answer must not hold up the end.
     if (protocol === 'streamable') await within(CLOSE_SESSION_MS, streamable.terminateSession()).catch(ignore)
@@ -86,8 +130,47 @@ async function openHttp(
     guarded.close()
     listeners.onClosed(flood)
   }
-  await handshake(client, new WatchedTransport(transport, protocol === 'sse'), limits.connectMs)
-  return { client, transport: protocol, close }
+  await handshake(client, watched, limits.connectMs)
+  return { client, transport: protocol, quick, close }
+}
+
+function openLane(
+  http: OutgoingHttp,
+  { url, rules }: HttpTarget,
+  { connectMs, maxMessageBytes }: ConnectionLimits,
+  { answerMs, ca, onFlood }: { answerMs: number; ca: string | undefined; onFlood: (error: Error) => void },
+): PostLane {
+  checkHost(url, rules)
+  const lookup = pinnedLookup(rules)
+  const peer = http.connect({ origin: url.origin, lookup, ca, keepAliveMs: IDLE_MS, maxIdle: MAX_IDLE })
+  return new PostLane({
+    peer,
+    path: url.pathname + url.search,
+    limits: { connectMs, firstByteMs: 0, idleMs: 0, requestMs: answerMs },
+    maxAnswerBytes: maxMessageBytes,
+    onFlood,
+  })
+}
+
+/** What the library sends with each request of a session. */
+function headersOf(
+  { headers }: HttpTarget,
+  { sessionId, protocolVersion }: StreamableHTTPClientTransport,
+  token: string | undefined,
+): HeaderList {
+  const list: HeaderList = [
+    'content-type',
+    'application/json',
+    'accept',
+    'application/json, text/event-stream',
+    'accept-encoding',
+    'identity',
+  ]
+  if (token !== undefined) list.push('authorization', `Bearer ${token}`)
+  if (sessionId !== undefined) list.push('mcp-session-id', sessionId)
+  if (protocolVersion !== undefined) list.push('mcp-protocol-version', protocolVersion)
+  for (const [name, value] of headers) if (!OWN_HEADERS.has(name)) list.push(name, value)
+  return list
 }
 
 async function openProgram(
@@ -108,7 +191,7 @@ async function openProgram(
   readLines(transport.stderr, listeners.onProgramLine)
   client.onclose = () => listeners.onClosed(null)
   await handshake(client, new WatchedTransport(transport, false), limits.connectMs)
-  return { client, transport: 'stdio', close: () => client.close().catch(ignore) }
+  return { client, transport: 'stdio', quick: null, close: () => client.close().catch(ignore) }
 }
 
 async function makeClient(listeners: OpenListeners): Promise<Client> {

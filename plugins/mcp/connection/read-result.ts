@@ -22,6 +22,8 @@ const CUT_MARK = '\n[output cut off here]'
  * @source responses facts 4.4
  */
 export function readResult(result: unknown, maxBytes: number): ToolOutput {
+  if (typeof result !== 'object' || result === null)
+    throw new ToolServerError('mcp_protocol_error', 0, 'the result is no object')
   const { content, structuredContent, isError } = result as Record<string, unknown>
   const blocks = Array.isArray(content) ? content : []
   if (content !== undefined && !Array.isArray(content))

@@ -1,7 +1,8 @@
 /** One connection to a tool server: its tools, its calls, and whether it still stands. */
 import { createHash } from 'node:crypto'
+import type { OutgoingHttp } from '#contracts'
 import type { Logger } from '#kernel'
-import { type OpenClient, openClient } from './open-client.ts'
+import { type OpenClient, type OpenListeners, openClient } from './open-client.ts'
 import { readResult, type ToolOutput } from './read-result.ts'
 import { readCursor, readTools, type ServerTool } from './read-tools.ts'
 import { type ConnectionLimits, redact, type ServerTarget, secretsOf } from './server-target.ts'
@@ -40,12 +41,20 @@ export class ServerConnection {
     this.#secrets = secretsOf(target)
   }
 
-  /** @throws ToolServerError */
-  static async open(target: ServerTarget, limits: ConnectionLimits, log: Logger): Promise<ServerConnection> {
+  /**
+   * @param http the gateway's own client, where a plugin has one: calls then cost a fraction
+   * @throws ToolServerError
+   */
+  static async open(
+    target: ServerTarget,
+    limits: ConnectionLimits,
+    log: Logger,
+    http: OutgoingHttp | null = null,
+  ): Promise<ServerConnection> {
     const secrets = secretsOf(target)
     let connection: ServerConnection | null = null
     let gone: { readonly reason: Error | null } | null = null
-    const opened = await openClient(target, limits, {
+    const listeners: OpenListeners = {
       onClosed: (reason) => {
         gone = { reason }
         if (connection !== null) connection.#noteClosed(reason)
@@ -55,7 +64,8 @@ export class ServerConnection {
       },
       onProgramLine: (line) =>
         log.debug({ line: redact(line, secrets) }, 'a tool server wrote to its standard error'),
-    })
+    }
+    const opened = await openClient(target, limits, listeners, http)
     connection = new ServerConnection(opened, target, limits)
     if (gone !== null) connection.#noteClosed((gone as { reason: Error | null }).reason)
     return connection
@@ -85,15 +95,33 @@ export class ServerConnection {
 
   /** @throws ToolServerError when the server did not answer, or not with a result */
   async call(name: string, input: Record<string, unknown>, options: CallOptions): Promise<ToolOutput> {
+    const { quick } = this.#opened
+    try {
+      const result =
+        quick !== null && options.onProgress === undefined
+          ? await quick.call(name, input, options.signal, options.timeoutMs)
+          : await this.#callByLibrary(name, input, options)
+      const output = readResult(result, this.#limits.maxOutputBytes)
+      const text = redact(output.text, this.#secrets)
+      return text === output.text ? output : { ...output, text }
+    } catch (error) {
+      throw this.#failure(error)
+    }
+  }
+
+  async #callByLibrary(
+    name: string,
+    input: Record<string, unknown>,
+    { signal, timeoutMs, onProgress }: CallOptions,
+  ): Promise<unknown> {
     const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
-    const { signal, timeoutMs, onProgress } = options
     // The library never stops listening to a signal, and would cancel what has long been answered.
     const own = new AbortController()
     const giveUp = () => own.abort(signal.reason)
     if (signal.aborted) giveUp()
     else signal.addEventListener('abort', giveUp)
     try {
-      const result = await this.#opened.client.request(
+      return await this.#opened.client.request(
         { method: 'tools/call', params: { name, arguments: input } },
         ResultSchema,
         {
@@ -103,10 +131,6 @@ export class ServerConnection {
           ...(onProgress && { onprogress: onProgress }),
         },
       )
-      const output = readResult(result, this.#limits.maxOutputBytes)
-      return { ...output, text: redact(output.text, this.#secrets) }
-    } catch (error) {
-      throw this.#failure(error)
     } finally {
       signal.removeEventListener('abort', giveUp)
     }
@@ -169,8 +193,19 @@ export class ServerConnection {
   }
 }
 
+/** The list of a connection is the same array for as long as it holds. */
+const fingerprints = new WeakMap<readonly ServerTool[], { readonly place: string; readonly text: string }>()
+
 /** Tells whether two lists are the same, for those who keep a list between turns. */
 export function fingerprintOf(place: string, tools: readonly ServerTool[]): string {
+  const known = fingerprints.get(tools)
+  if (known?.place === place) return known.text
+  const text = hashNames(place, tools)
+  fingerprints.set(tools, { place, text })
+  return text
+}
+
+function hashNames(place: string, tools: readonly ServerTool[]): string {
   const hash = createHash('sha256').update(place)
   for (const { name } of tools) hash.update(`\0${name}`)
   return hash.digest('base64url').slice(0, 22)

@@ -74,9 +74,22 @@ export function redact(text: string, secrets: readonly string[]): string {
  * @param tenant null for servers that all tenants share
  */
 export function connectionKey(tenant: string | null, place: string, target: ServerTarget): string {
+  let digest = digests.get(target)
+  if (digest === undefined) {
+    digest = digestOf(target)
+    digests.set(target, digest)
+  }
+  return JSON.stringify([tenant, place, digest])
+}
+
+/** Of targets that live on, which are those of the configuration. */
+const digests = new WeakMap<ServerTarget, string>()
+
+/** Of the credentials, which are all in the headers. */
+function digestOf(target: ServerTarget): string {
   const hash = createHash('sha256')
   if (target.kind === 'http')
     for (const name of [...target.headers.keys()].sort())
       hash.update(JSON.stringify([name, target.headers.get(name)]))
-  return JSON.stringify([tenant, place, hash.digest('base64url')])
+  return hash.digest('base64url')
 }

@@ -11,6 +11,8 @@ export class WatchedTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
   onmessage?: <T extends JSONRPCMessage>(message: T, extra?: MessageExtraInfo) => void
+  /** Takes answers that the library knows nothing of. */
+  onanswer?: (message: JSONRPCMessage) => boolean
   readonly #inner: Transport
   #openAnswers = 0
   #isClosed = false
@@ -26,7 +28,7 @@ export class WatchedTransport implements Transport {
     }
     inner.onmessage = (message, extra) => {
       hasStarted = true
-      this.#receive(message, extra)
+      this.receive(message, extra)
     }
   }
 
@@ -60,18 +62,23 @@ export class WatchedTransport implements Transport {
     }
   }
 
-  #receive(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
+  /** A message of the server, also one that did not come over the inner transport. */
+  receive(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
     const isRequest = 'method' in message && 'id' in message
     if (isRequest && this.#openAnswers >= MAX_OPEN_ANSWERS) {
       this.onerror?.(new Error('the server asks more than can be answered'))
       void this.close()
       return
     }
-    if (!isTooDeep(message)) this.onmessage?.(message, extra)
+    if (!isTooDeep(message)) this.#pass(message, extra)
     else if ('result' in message) {
       const error = { code: INTERNAL_ERROR, message: 'the answer is nested too deeply' }
-      this.onmessage?.({ jsonrpc: '2.0', id: message.id, error }, extra)
+      this.#pass({ jsonrpc: '2.0', id: message.id, error }, extra)
     }
+  }
+
+  #pass(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
+    if (this.onanswer?.(message) !== true) this.onmessage?.(message, extra)
   }
 
   #ended(): void {

@@ -52,6 +52,8 @@ export class GuardedFetch {
   /** How each request under way is given up, by its id. */
   readonly #open = new Map<number, () => void>()
   readonly #pace = new StreamPace()
+  /** Answers that are there before their request is made, by its id. */
+  readonly #ready = new Map<number, Response>()
 
   constructor(options: FetchOptions) {
     this.#options = options
@@ -70,7 +72,17 @@ export class GuardedFetch {
     if (given !== null) this.#open.get(given)?.()
     const isOwnStream = (init.method ?? 'GET') === 'GET' && acceptsOnlyEvents(init)
     if (isOwnStream) await this.#pace.wait(init.signal ?? null)
-    return this.#send({ url, init, isOwnStream, requestId: body === null ? null : requestIdOf(body) }, body)
+    const requestId = body === null ? null : requestIdOf(body)
+    const ready = requestId === null ? undefined : this.#ready.get(requestId)
+    if (requestId === null || ready === undefined)
+      return this.#send({ url, init, isOwnStream, requestId }, body)
+    this.#ready.delete(requestId)
+    return ready
+  }
+
+  /** The next request of this id is answered with this and not sent: it was, by another way. */
+  answerWith(requestId: number, response: Response): void {
+    this.#ready.set(requestId, response)
   }
 
   /** Ends every connection. */
@@ -78,6 +90,7 @@ export class GuardedFetch {
     this.#plain.destroy()
     this.#secure.destroy()
     this.#open.clear()
+    this.#ready.clear()
   }
 
   #send(exchange: Exchange, body: string | null): Promise<Response> {

@@ -21,7 +21,9 @@ export class OpenServer {
   /** The tools that this request may use, in the server's order. @throws ToolServerError */
   async tools(): Promise<readonly ServerTool[]> {
     const all = await this.#onConnection(({ connection }) => connection.tools())
-    return all.filter((tool) => this.#mayUse(tool))
+    const usable = all.filter((tool) => this.#mayUse(tool))
+    // The same array, where it is the same list: what is known of it need not be found out again.
+    return usable.length === all.length ? all : usable
   }
 
   /** @throws ToolServerError */

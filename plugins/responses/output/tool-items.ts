@@ -66,7 +66,9 @@ export function isPublic(item: HistoryItem): boolean {
 /** Members that begin with an underscore are ours alone. */
 export function withoutPrivate(item: HistoryItem): HistoryItem {
   if (isWholePublic(item)) return item
-  return Object.fromEntries(Object.entries(item).filter(([name]) => !name.startsWith('_'))) as HistoryItem
+  const shown: Record<string, unknown> = {}
+  for (const name in item) if (name.charCodeAt(0) !== UNDERSCORE) shown[name] = item[name]
+  return shown as HistoryItem
 }
 
 /** What clients see of stored items. */

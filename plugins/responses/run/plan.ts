@@ -23,6 +23,7 @@ import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
 import type { TextSeal, Unsealer } from '../prompt/sealed-text.ts'
 import { toMessages } from '../prompt/to-messages.ts'
 import { toNativeItems } from '../prompt/to-native-items.ts'
+import { fieldOf, isObject } from '../read/fields.ts'
 import { FOREIGN, type InputItem, type ItemReference, readInputItems } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { toPlainChoice } from '../read/read-tool-choice.ts'
@@ -32,6 +33,8 @@ export interface Plan {
   readonly request: CreateRequest
   /** New input, references put in place. */
   readonly input: readonly HistoryItem[]
+  /** Each item of it got its id here. */
+  readonly hasOwnIds: boolean
   readonly generation: GenerationRequest
   readonly approvals: readonly ApprovalAnswer[]
   readonly listed: readonly ListedServer[]
@@ -231,6 +234,7 @@ function toPlan(
     tenant,
     request,
     input,
+    hasOwnIds: typeof request.input === 'string' || request.input.every(isWithoutId),
     ...toTurn(parts, tenant, request, prompt),
     approvals,
     listed: listedIn(before),
@@ -239,6 +243,11 @@ function toPlan(
     accepts: needsNative ? speaksResponses : null,
     lock,
   }
+}
+
+/** Its id is made here, and no other item is meant. */
+function isWithoutId(item: unknown): boolean {
+  return isObject(item) && fieldOf(item, 'id') === undefined
 }
 
 /** What the model is asked, made of the items. @throws as `toMessages` */

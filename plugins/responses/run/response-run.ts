@@ -292,7 +292,7 @@ export class ResponseRun {
     output: readonly HistoryItem[],
     outputText: string | undefined,
   ): Promise<GatewayError | null> {
-    const { tenant, lock, request, input } = this.#plan
+    const { tenant, lock, request, input, hasOwnIds } = this.#plan
     const { id, createdAtSec, job } = this.#options
     const isUsable = status === 'completed' || status === 'incomplete'
     const record: FinishedResponse = {
@@ -303,6 +303,7 @@ export class ResponseRun {
       input,
       output,
       ...(outputText !== undefined && { outputText }),
+      hasNewIds: hasOwnIds && job === undefined,
       previousResponseId: request.previousResponseId,
       conversationId: request.conversationId,
       facts: this.#connectionMode === null ? {} : { connectionMode: this.#connectionMode },
