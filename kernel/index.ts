@@ -18,6 +18,7 @@ export type * from './contracts/pair.ts'
 export type * from './contracts/policy.ts'
 export type * from './contracts/reload.ts'
 export type * from './contracts/reply-sink.ts'
+export type * from './contracts/reply-taker.ts'
 export type * from './contracts/request.ts'
 export type * from './contracts/request-facts.ts'
 export type * from './contracts/route.ts'
@@ -62,4 +63,3 @@ export {
   skipString,
   skipValue,
 } from './wire/json-bytes.ts'
-export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './wire/sse-event.ts'

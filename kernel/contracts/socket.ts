@@ -1,56 +1,63 @@
 /**
- * WebSocket routes: who may open a socket, what may come through it, and how a message becomes a request. Each message is
- * run like a request of its own: request id, hooks, limits, counters, log line, traces; its reply goes back as messages.
+ * WebSocket routes: who may open a socket, and who takes what comes through it. The kernel checks the request that asks for
+ * one, and runs a message as a request of its own; what a message is, when it runs and how its reply goes back is up to
+ * whoever takes it.
  */
+import type { ReplyTaker } from './reply-taker.ts'
 import type { RequestContext } from './request.ts'
 import type { RouteDefinition } from './route.ts'
 
-export interface SocketLimits {
-  /** Larger messages close the socket with 1009. Default 16 MiB. */
+export interface SocketBounds {
+  /** Larger messages close the socket with 1009. */
   readonly maxMessageBytes: number
-  /** Sockets of the route open on one thread; one more is answered 503. Default 1,000. */
+  /** Sockets of the route open on one thread; one more is answered 503. */
   readonly maxOpen: number
-  /** A socket without messages and without running work is closed with 1000. 0 never. Default 10 minutes. */
-  readonly idleMs: number
-  /** What a slow client may leave untaken; more closes the socket. Default 16 MiB. */
+  /** What a slow client may leave untaken; more closes the socket. */
   readonly maxBufferedBytes: number
-  /** Messages of one socket that run at a time. Default 1. */
-  readonly maxRunning: number
-  /** Messages of one socket that may wait for their turn; one more closes it with 1008. Default 16. */
-  readonly maxWaiting: number
 }
 
-/** One open socket. Its own object for as long as it lives: a key for what a plugin keeps beside it. */
-export interface Socket {
+/** One open socket, as its taker has it. */
+export interface SocketConnection {
   /** The request that opened it, for its parameters, headers and identity; its reply is over. */
   readonly request: RequestContext
   /** The subprotocol agreed on; empty when there is none. */
   readonly protocol: string
   readonly isOpen: boolean
-  /** Sends text as a text message, bytes as a binary one. @returns false when the client is slow */
-  send(message: string | Buffer): boolean
-  /** Says goodbye with a code of RFC 6455 §7.4; running work is cancelled. Safe to call twice. */
+  /** False while the client is slow; replies that wait for it go on by themselves. */
+  readonly isWritable: boolean
+  send(message: string | Buffer, isBinary: boolean): void
+  /** Says goodbye with a code of RFC 6455 §7.4; what runs is cancelled. Safe to call twice. */
   close(code: number, reason?: string): void
+  /** Runs a message like a request: request id, hooks, limits, counters, log line, traces. Never throws. */
+  run(message: SocketRun): void
 }
 
-/**
- * A message as a request; its body is the message. A whole reply is sent as one message, text where its content type is,
- * each event of an event stream as a text message with the event's data. Status and headers reach the log and the metrics
- * only. Status 204 ends it without a message.
- */
-export interface SocketMessage extends RequestContext {
-  readonly socket: Socket
-  readonly isBinary: boolean
+/** A message that is run. */
+export interface SocketRun {
+  readonly body: Buffer
+  readonly reply: ReplyTaker
+  /** Once the hooks have let it in. Must end the context with a reply, as a handler must. */
+  readonly handler: (ctx: RequestContext) => void | Promise<void>
+  /** Its reply is whole or given up. */
+  readonly onEnd: () => void
+}
+
+/** What it throws is logged, and is nobody else's. */
+export interface SocketTaker {
+  /** Before any message. */
+  onOpen(): void
+  onMessage(bytes: Buffer, isBinary: boolean): void
+  /** @param code of RFC 6455 §7.4; 1006 when the connection just ended */
+  onClose(code: number): void
+  /** The gateway drains: what runs may finish, then the taker closes the socket. */
+  goAway(): void
 }
 
 export interface SocketRouteDefinition
   extends Pick<RouteDefinition, 'path' | 'access' | 'errors' | 'headers' | 'endpoint' | 'requestIdPrefix'> {
   /** Subprotocols in the order of preference. A client that offers none of them gets none. */
   readonly protocols?: readonly string[]
-  readonly limits?: Partial<SocketLimits>
-  /** Must end each message with a reply, now or later; what it throws becomes the error reply. */
-  readonly onMessage: (message: SocketMessage) => void | Promise<void>
-  readonly onOpen?: (socket: Socket) => void
-  /** @param code of RFC 6455 §7.4; 1006 when the connection just ended */
-  readonly onClose?: (socket: Socket, code: number) => void
+  readonly bounds: SocketBounds
+  /** A socket is open. */
+  readonly open: (socket: SocketConnection) => SocketTaker
 }

@@ -2,23 +2,14 @@
 import type { AuthService } from '../contracts/auth.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
-import type { SocketLimits, SocketMessage, SocketRouteDefinition } from '../contracts/socket.ts'
+import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
 import { compileRoute } from './compile-route.ts'
 import type { CompiledRoute } from './compiled-route.ts'
-
-const DEFAULT_LIMITS: SocketLimits = {
-  maxMessageBytes: 16_777_216,
-  maxOpen: 1_000,
-  idleMs: 600_000,
-  maxBufferedBytes: 16_777_216,
-  maxRunning: 1,
-  maxWaiting: 16,
-}
+import type { MessageContext } from './message-context.ts'
 
 export interface CompiledSocket {
   readonly definition: SocketRouteDefinition
-  readonly limits: SocketLimits
   /** Its handler is set by the server, which alone can open a socket. */
   readonly upgrade: CompiledRoute
   readonly message: CompiledRoute
@@ -33,7 +24,7 @@ export interface SocketParts {
 
 /** A message as the routes that hooks know: it has a body, as a POST has. */
 export function messageRoute(definition: SocketRouteDefinition): RouteDefinition {
-  const { path, access, errors, headers, endpoint, requestIdPrefix, onMessage } = definition
+  const { path, access, errors, headers, endpoint, requestIdPrefix } = definition
   return {
     method: 'POST',
     path,
@@ -43,7 +34,7 @@ export function messageRoute(definition: SocketRouteDefinition): RouteDefinition
     endpoint,
     requestIdPrefix,
     docs: { summary: 'a message of a socket', tag: 'sockets', isHidden: true, responses: {} },
-    handler: (ctx) => onMessage(ctx as SocketMessage),
+    handler: (ctx) => (ctx as MessageContext).message.handler(ctx),
   }
 }
 
@@ -52,7 +43,6 @@ export function compileSocket(definition: SocketRouteDefinition, parts: SocketPa
   const route = messageRoute(definition)
   return {
     definition,
-    limits: { ...DEFAULT_LIMITS, ...definition.limits },
     upgrade: compileRoute(
       { ...route, method: 'GET', readsBody: false },
       { hooks: upgradeHooks(hooks), auth, metrics: metrics?.upgrade ?? null },

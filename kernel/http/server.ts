@@ -25,7 +25,7 @@ import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
-import type { SocketConnection, SocketHome } from './socket-connection.ts'
+import type { OpenSocket, SocketHome } from './socket-connection.ts'
 import { type Handshake, SocketServer } from './socket-server.ts'
 import type { TlsFiles } from './tls-files.ts'
 import { wildcardRest } from './wildcard.ts'
@@ -206,7 +206,6 @@ export class HttpServer implements SocketHome, ServerParts {
     this.#isClosed = true
     this.heartbeats.close()
     this.#waits.close()
-    this.#sockets.close()
     for (const work of this.#detached) work.cancel()
     this.#listenSocket = null
     this.#app.close()
@@ -245,7 +244,7 @@ export class HttpServer implements SocketHome, ServerParts {
     return ctx
   }
 
-  socketClosed(connection: SocketConnection): void {
+  socketClosed(connection: OpenSocket): void {
     this.#sockets.closed(connection)
   }
 

@@ -1,15 +1,12 @@
-/** The sockets of one listener: opens them after the checks, closes idle ones, and sends them away at the end. */
+/** The sockets of one listener: opens them after the checks, and sends them away at the end. */
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
 import type { CompiledSocket } from './compiled-socket.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
-import { SocketConnection, type SocketHome } from './socket-connection.ts'
+import { OpenSocket, type SocketHome } from './socket-connection.ts'
 
 /** The library cuts peers that answer no ping within this. seconds */
 const PING_LIMIT_SECS = 60
-const MAX_IDLE_CHECK_MS = 5_000
-/** @source RFC 6455 §7.4.1 */
-const NORMAL = 1000
 
 /** What of a request the library needs to make a socket of it. */
 export interface Handshake {
@@ -23,16 +20,14 @@ export interface Handshake {
 
 /** What the library keeps with each socket. */
 interface Held {
-  readonly connection: SocketConnection
+  readonly connection: OpenSocket
 }
 
 export class SocketServer {
   readonly #home: SocketHome
-  readonly #open = new Map<CompiledSocket, Set<SocketConnection>>()
+  readonly #open = new Map<CompiledSocket, Set<OpenSocket>>()
   readonly #handshakes = new WeakMap<HttpContext, Handshake>()
   #isDraining = false
-  #idleTimer: NodeJS.Timeout | null = null
-  #idleCheckMs = MAX_IDLE_CHECK_MS
 
   constructor(home: SocketHome) {
     this.#home = home
@@ -50,7 +45,7 @@ export class SocketServer {
     socket: CompiledSocket,
     onUpgrade: (res: HttpResponse, req: HttpRequest, handshake: Handshake) => void,
   ): WebSocketBehavior<Held> {
-    const { maxMessageBytes, maxBufferedBytes } = socket.limits
+    const { maxMessageBytes, maxBufferedBytes } = socket.definition.bounds
     return {
       compression: 0,
       // What is a little too large is told so; the library itself just cuts.
@@ -79,35 +74,28 @@ export class SocketServer {
     this.#assertOrigin(ctx, socket)
     const open = this.#open.get(socket) ?? new Set()
     if (this.#isDraining) throw httpErrors.socket_unavailable('the gateway is shutting down')
-    if (open.size >= socket.limits.maxOpen)
-      throw httpErrors.socket_unavailable(`${socket.limits.maxOpen} sockets of this route are open`)
+    const { maxOpen } = socket.definition.bounds
+    if (open.size >= maxOpen) throw httpErrors.socket_unavailable(`${maxOpen} sockets of this route are open`)
     this.#open.set(socket, open)
     const protocol = socket.definition.protocols?.find((one) => offered.includes(one)) ?? ''
     // The library knows it only as long as this is a request.
     void ctx.clientAddress
-    const connection = new SocketConnection(this.#home, socket, ctx, protocol)
+    const connection = new OpenSocket(this.#home, socket, ctx, protocol)
     open.add(connection)
-    this.#watchIdle(socket.limits.idleMs)
     ctx.switchProtocols(() => {
       res.writeStatus('101 Switching Protocols').writeHeader('x-request-id', ctx.requestId)
       res.upgrade<Held>({ connection }, key, protocol, '', context)
     })
   }
 
-  closed(connection: SocketConnection): void {
+  closed(connection: OpenSocket): void {
     for (const sockets of this.#open.values()) sockets.delete(connection)
-    if (this.size === 0) this.close()
   }
 
-  /** Takes no new socket and no new message; each closes with 1001 when its running work has ended. */
+  /** Takes no new socket; each closes when its running work has ended. */
   drain(): void {
     this.#isDraining = true
     for (const sockets of this.#open.values()) for (const socket of [...sockets]) socket.goAway()
-  }
-
-  close(): void {
-    if (this.#idleTimer !== null) clearInterval(this.#idleTimer)
-    this.#idleTimer = null
   }
 
   /** A browser sends the page's origin and checks nothing itself. @source RFC 6455 §10.2 */
@@ -117,26 +105,6 @@ export class SocketServer {
     const { cors } = this.#home
     const isAllowed = definition.access === 'admin' ? cors.names(origin) : cors.allows(origin)
     if (!isAllowed) throw httpErrors.origin_not_allowed()
-  }
-
-  /** As often as the shortest limit met so far asks for. */
-  #watchIdle(idleMs: number): void {
-    if (idleMs === 0) return
-    const checkMs = Math.min(MAX_IDLE_CHECK_MS, idleMs / 4)
-    if (this.#idleTimer !== null && checkMs >= this.#idleCheckMs) return
-    this.close()
-    this.#idleCheckMs = checkMs
-    this.#idleTimer = setInterval(() => this.#closeIdle(), checkMs).unref()
-  }
-
-  #closeIdle(): void {
-    const nowMs = performance.now()
-    for (const [{ limits }, sockets] of this.#open) {
-      for (const socket of [...sockets]) {
-        if (limits.idleMs > 0 && socket.isIdle && nowMs - socket.lastActiveMs > limits.idleMs)
-          socket.close(NORMAL, 'idle')
-      }
-    }
   }
 }
 

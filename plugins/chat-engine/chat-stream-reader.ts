@@ -1,6 +1,6 @@
 /** A streamed chat answer, read into events: whole server-sent events, one JSON chunk each. @hot */
-import type { EngineAttempt, EngineReader, EngineSink } from '#contracts'
-import { EventSplitter, nextEventEnd, readEvent } from '#kernel'
+import { type EngineAttempt, type EngineReader, type EngineSink, readEvent } from '#contracts'
+import { EventSplitter, nextEventEnd } from '#kernel'
 import { AnswerEvents } from './answer-events.ts'
 import { readChunk } from './chat-chunk.ts'
 import { chatEngineErrors } from './errors.ts'

@@ -1,6 +1,6 @@
 /** A streamed message, read into events: whole server-sent events, each of which says in its data what it is. @hot */
-import type { EngineAttempt, EngineReader, EngineSink } from '#contracts'
-import { EventSplitter, nextEventEnd, readEvent } from '#kernel'
+import { type EngineAttempt, type EngineReader, type EngineSink, readEvent } from '#contracts'
+import { EventSplitter, nextEventEnd } from '#kernel'
 import { messagesEngineErrors } from './errors.ts'
 import { MessageAnswer, toStreamError } from './message-answer.ts'
 import { readObject } from './read-object.ts'

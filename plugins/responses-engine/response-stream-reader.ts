@@ -1,6 +1,6 @@
 /** A streamed response, read into events: whole server-sent events, each of which says in its data what it is. @hot */
-import type { EngineAttempt, EngineReader, EngineSink } from '#contracts'
-import { EventSplitter, nextEventEnd, readEvent } from '#kernel'
+import { type EngineAttempt, type EngineReader, type EngineSink, readEvent } from '#contracts'
+import { EventSplitter, nextEventEnd } from '#kernel'
 import { toAnswerError } from './answer-error.ts'
 import { responsesEngineErrors } from './errors.ts'
 import { ResponseAnswer } from './response-answer.ts'

@@ -2,13 +2,8 @@
  * The same API over a WebSocket: one turn after the other, and a memory of the last one that was not stored.
  * @source responses facts 1.11, 7.1
  */
-import {
-  type ErrorFormat,
-  GatewayError,
-  type Socket,
-  type SocketMessage,
-  type SocketRouteDefinition,
-} from '#kernel'
+import { messageSocket, type Socket } from '#contracts'
+import { type ErrorFormat, GatewayError, type RequestContext, type SocketRouteDefinition } from '#kernel'
 import { responsesErrors } from './errors.ts'
 import { fieldOf, isObject, type Json } from './read/fields.ts'
 import type { RememberedTurn } from './run/plan.ts'
@@ -27,7 +22,7 @@ interface SocketState {
 export function responsesSocket(parts: ServeParts, errors: ErrorFormat): SocketRouteDefinition {
   const states = new WeakMap<Socket, SocketState>()
   const { maxOpen, maxAgeMs } = parts.config.socket
-  return {
+  return messageSocket({
     path: '/v1/responses',
     access: 'api',
     errors,
@@ -36,30 +31,30 @@ export function responsesSocket(parts: ServeParts, errors: ErrorFormat): SocketR
     onOpen: (socket) => {
       states.set(socket, { openedAtMs: performance.now(), last: null })
     },
-    onMessage: (message) => {
-      const state = states.get(message.socket)
+    onMessage: (ctx, { socket }) => {
+      const state = states.get(socket)
       if (state === undefined) throw responsesErrors.websocket_message_invalid('the socket is not open')
       if (performance.now() - state.openedAtMs > maxAgeMs) {
         // What is said before the goodbye is heard.
-        setTimeout(() => message.socket.close(1000, 'open for too long'), CLOSE_GRACE_MS).unref()
+        setTimeout(() => socket.close(1000, 'open for too long'), CLOSE_GRACE_MS).unref()
         throw responsesErrors.websocket_connection_limit_reached()
       }
-      return serveMessage(parts, message, state)
+      return serveMessage(parts, ctx, state)
     },
-  }
+  })
 }
 
-async function serveMessage(parts: ServeParts, message: SocketMessage, state: SocketState): Promise<void> {
+async function serveMessage(parts: ServeParts, ctx: RequestContext, state: SocketState): Promise<void> {
   const remembered = state.last
   try {
-    const request = readCreate(parts, toCreateBody(message.bodyJson()))
+    const request = readCreate(parts, toCreateBody(ctx.bodyJson()))
     const onEnd = (end: RunEnd, id: string) => {
       state.last = nextMemory(end, id, remembered, request.previousResponseId)
     }
-    await serveCreate(parts, message, request, { isSocket: true, remembered, onEnd })
+    await serveCreate(parts, ctx, request, { isSocket: true, remembered, onEnd })
   } catch (error) {
     // A turn that could not go on from the last one has forgotten it.
-    if (namesLast(message, remembered) && error instanceof GatewayError) state.last = null
+    if (namesLast(ctx, remembered) && error instanceof GatewayError) state.last = null
     throw error
   }
 }
@@ -74,10 +69,10 @@ function nextMemory(
   return previousId !== null && previousId === remembered?.responseId ? null : remembered
 }
 
-function namesLast(message: SocketMessage, remembered: RememberedTurn | null): boolean {
+function namesLast(ctx: RequestContext, remembered: RememberedTurn | null): boolean {
   if (remembered === null) return false
   try {
-    const body = message.bodyJson()
+    const body = ctx.bodyJson()
     return isObject(body) && fieldOf(body, 'previous_response_id') === remembered.responseId
   } catch {
     return false

@@ -1,5 +1,6 @@
 /** Server-sent events as guests see them: read from whole blocks of bytes, written back as whole blocks. */
-import { nextEventEnd, readEvent } from '#kernel'
+import { readEvent } from '#contracts'
+import { nextEventEnd } from '#kernel'
 import type { StreamEvent } from './guest-task.ts'
 
 /** Ends streams of the chat style; never shown to guests. */

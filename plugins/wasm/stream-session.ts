@@ -1,5 +1,6 @@
 /** The OnStreamEvent attach point: one stream's events on their way through its modules. @source wasm facts 18.6 */
-import { type RequestContext, writeEvent } from '#kernel'
+import { writeEvent } from '#contracts'
+import type { RequestContext } from '#kernel'
 import { wasmErrors } from './errors.ts'
 import type { LoadedModule, StreamItemResult } from './guest-task.ts'
 import { requestFacts } from './request-facts.ts'

@@ -1,14 +1,8 @@
 /** WebSocket routes over real sockets: who may open one, what a message becomes, limits, and the end. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import {
-  adminErrorFormat,
-  apiErrorFormat,
-  type Host,
-  type Socket,
-  type SocketMessage,
-  type SocketRouteDefinition,
-} from '#kernel'
+import { type MessageSocketDefinition, messageSocket, type Socket } from '#contracts'
+import { adminErrorFormat, apiErrorFormat, type Host } from '#kernel'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type HookedGateway, openHooked, plugin } from '../support/hooked-gateway.ts'
 import { sseAnswer } from '../support/scripted-worker.ts'
@@ -59,13 +53,13 @@ async function connect(
     closed,
     send: (message) => ws.send(message),
     receive: async (count) => {
-      await expect.poll(() => messages.length, { timeout: 5_000 }).toBeGreaterThanOrEqual(count)
+      await expect.poll(() => messages.length, { timeout: 15_000 }).toBeGreaterThanOrEqual(count)
       return messages
     },
   }
 }
 
-const echo: SocketRouteDefinition = {
+const echo: MessageSocketDefinition = {
   path: '/echo/:room',
   access: 'public',
   errors: apiErrorFormat,
@@ -74,11 +68,11 @@ const echo: SocketRouteDefinition = {
 }
 
 async function gatewayWith(
-  definition: SocketRouteDefinition,
+  definition: MessageSocketDefinition,
   options: { plugins?: object; kernel?: Record<string, unknown>; more?: (host: Host) => void } = {},
 ): Promise<TestGateway> {
   const own = plugin('socketed', (host) => {
-    host.socket(definition)
+    host.socket(messageSocket(definition))
     options.more?.(host)
   })
   const gateway = await startGateway({
@@ -150,10 +144,10 @@ describe('a message', () => {
   test('that fails is answered in the format of the route, and the next one runs', async () => {
     const gateway = await gatewayWith({
       ...echo,
-      onMessage: async (ctx) => {
+      onMessage: async (ctx, { socket }) => {
         if (ctx.bodyBytes.toString() === 'bad') throw new Error('secret detail')
         ctx.send(204, null, '')
-        ctx.socket.send(Buffer.from([1, 2, 3]))
+        socket.send(Buffer.from([1, 2, 3]))
       },
     })
     const peer = await connect(gateway.url, '/echo/a')
@@ -170,10 +164,12 @@ describe('a message', () => {
   test('may start a stream of a worker: each event is a text message, heartbeats are none', async () => {
     const hooked = await hookedWith(
       (host) =>
-        host.socket({
-          ...echo,
-          onMessage: (ctx) => host.upstream.relay(ctx, { model: null, stream: true, path: '/echo' }),
-        }),
+        host.socket(
+          messageSocket({
+            ...echo,
+            onMessage: (ctx) => host.upstream.relay(ctx, { model: null, stream: true, path: '/echo' }),
+          }),
+        ),
       { answer: sseAnswer(['{"a":1}', '{"b":2}', '[DONE]']), kernel: { http: { heartbeatMs: 20 } } },
     )
     const peer = await connect(hooked.gateway.url, '/echo/a', { headers: { 'x-correlation-id': 'mine' } })
@@ -187,10 +183,12 @@ describe('a message', () => {
     const never = new Promise<void>(() => {})
     const hooked = await hookedWith(
       (host) =>
-        host.socket({
-          ...echo,
-          onMessage: (ctx) => host.upstream.relay(ctx, { model: null, stream: true, path: '/echo' }),
-        }),
+        host.socket(
+          messageSocket({
+            ...echo,
+            onMessage: (ctx) => host.upstream.relay(ctx, { model: null, stream: true, path: '/echo' }),
+          }),
+        ),
       { answer: sseAnswer(['one', { until: never }, 'two']) },
     )
     const peer = await connect(hooked.gateway.url, '/echo/a')
@@ -206,7 +204,7 @@ describe('a message', () => {
 
 describe('the upgrade', () => {
   test('checks the key before, and the identity is that of every message', async () => {
-    const guarded: SocketRouteDefinition = {
+    const guarded: MessageSocketDefinition = {
       ...echo,
       access: 'api',
       onMessage: (ctx) => ctx.json(200, ctx.identity),
@@ -262,7 +260,7 @@ describe('the upgrade', () => {
 })
 
 describe('limits', () => {
-  const slow = (limits: object, gate: Promise<unknown>): SocketRouteDefinition => ({
+  const slow = (limits: object, gate: Promise<unknown>): MessageSocketDefinition => ({
     ...echo,
     limits,
     onMessage: async (ctx) => {
@@ -351,8 +349,8 @@ describe('limits', () => {
     const flooded = await gatewayWith({
       ...echo,
       limits: { maxBufferedBytes: 1_000_000 },
-      onMessage: (ctx) => {
-        for (let sent = 0; sent < 200 && ctx.socket.isOpen; sent += 1) ctx.socket.send(chunk)
+      onMessage: (ctx, { socket }) => {
+        for (let sent = 0; sent < 200 && socket.isOpen; sent += 1) socket.send(chunk)
         ctx.send(204, null, '')
       },
     })
@@ -402,7 +400,7 @@ describe('the end', () => {
         throw new Error('careless')
       },
       onClose: (_socket, code) => void heard.push(['close', code]),
-      onMessage: ({ socket }: SocketMessage) => {
+      onMessage: (_ctx, { socket }) => {
         turns.set(socket, (turns.get(socket) ?? 0) + 1)
         if (turns.get(socket) === 2) socket.close(4000, 'enough')
       },
@@ -457,7 +455,7 @@ test('mistakes in paths are boot errors', async () => {
     startGateway({
       own: [
         plugin('a', (host) => {
-          for (const path of paths) host.socket({ ...echo, path })
+          for (const path of paths) host.socket(messageSocket({ ...echo, path }))
         }),
       ],
       plugins: { auth: {} },

@@ -4,11 +4,10 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parsePrometheusText, topLevelMembers, withMembers } from '#contracts'
+import { parsePrometheusText, readEvent, topLevelMembers, withMembers } from '#contracts'
 import { parseBoundedJson } from '../../kernel/wire/bounded-json.ts'
 import { EventCounter } from '../../kernel/wire/event-borders.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
-import { readEvent } from '../../kernel/wire/sse-event.ts'
 import { mergeMetrics } from '../../plugins/health/merge-metrics.ts'
 import { scrapeTargets } from '../../plugins/health/scrape.ts'
 import { groupDated } from '../../plugins/http-workers/discover-external.ts'
