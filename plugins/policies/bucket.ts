@@ -19,7 +19,6 @@ export class Bucket implements Policy {
   readonly name = 'bucket'
   readonly needsBody = true
   private readonly config: BucketConfig
-  private readonly intervalMs: number
   private members: readonly WorkerEntry[] = []
   /** Bucket i ends below borders[i]; the last one is open. */
   private borders = new Float64Array(0)
@@ -37,7 +36,6 @@ export class Bucket implements Policy {
 
   constructor(config: BucketConfig) {
     this.config = config
-    this.intervalMs = config.adjustIntervalSecs * 1000
   }
 
   pick(candidates: CandidateView, request: PickRequest): number {
@@ -94,6 +92,10 @@ export class Bucket implements Policy {
   }
 
   /** Cuts the sizes seen so that every bucket carries as many bytes. One sort of at most WINDOW numbers an interval. */
+  private get intervalMs(): number {
+    return this.config.adjustIntervalSecs * 1000
+  }
+
   private adjust(now: number): void {
     this.adjustedAtMs = now
     if (this.count === 0) return

@@ -54,7 +54,6 @@ export class CacheAware implements Policy {
   readonly needsBody = true
   private readonly config: CacheAwareConfig
   private readonly parts: CacheAwareParts
-  private readonly watchesKvUsage: boolean
   private readonly branches: Readonly<Record<Branch, CounterHandle>>
   private readonly matchedBytes: CounterHandle
   private readonly seenBytes: CounterHandle
@@ -71,7 +70,6 @@ export class CacheAware implements Policy {
   constructor(config: CacheAwareConfig, parts: CacheAwareParts) {
     this.config = config
     this.parts = parts
-    this.watchesKvUsage = config.balanceTokenUsageThreshold < 1 || config.overloadTokenUsageThreshold < 1
     const { metrics } = parts
     this.branches = branchCounters(metrics, 'weir_cache_aware_policy_branch_total', BRANCHES)
     this.matchedBytes = metrics
@@ -95,7 +93,7 @@ export class CacheAware implements Policy {
     // With nobody to choose from there is nothing to remember.
     if (candidates.members.length === 1) return this.send(candidates, leastLoaded, 'single')
     const isImbalanced =
-      this.isUneven(mostInFlight) || (this.watchesKvUsage && this.isKvImbalanced(candidates))
+      this.isUneven(mostInFlight) || (readsKvUsage(this.config) && this.isKvImbalanced(candidates))
     const { tokenIds } = request
     if (!isImbalanced && tokenIds !== null) {
       const blocks = this.parts.kvIndexes.find(request.model)
@@ -236,4 +234,9 @@ function isBetterHolder(candidates: CandidateView, index: KvBlockIndex, at: numb
   if (load !== 0) return load < 0
   const blocks = index.blocksOf(candidates.slot(at)) - index.blocksOf(candidates.slot(best))
   return blocks !== 0 ? blocks < 0 : at > best
+}
+
+/** Thresholds of 1 never overrule anything. @source routing facts 1.9 */
+export function readsKvUsage(config: CacheAwareConfig): boolean {
+  return config.balanceTokenUsageThreshold < 1 || config.overloadTokenUsageThreshold < 1
 }

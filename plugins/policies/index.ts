@@ -6,6 +6,7 @@ import { policiesFlags } from './flags.ts'
 import { KvEventMonitor } from './kv-index/kv-event-monitor.ts'
 import { PolicyState } from './policy-state.ts'
 import { POLICY_NAMES, registerPolicies } from './register-policies.ts'
+import { RELOADS, takeOn } from './reload.ts'
 import { showRoutingKeys } from './routing-key-gauge.ts'
 
 export default definePlugin({
@@ -17,8 +18,10 @@ export default definePlugin({
     config: policiesConfig,
     flags: policiesFlags,
     policies: POLICY_NAMES,
+    reloads: RELOADS,
   },
-  register(host, config) {
+  register(host, first) {
+    const config = structuredClone(first)
     const { metrics, balance } = host
     const state = new PolicyState({
       config,
@@ -46,6 +49,7 @@ export default definePlugin({
         host.replica(WorkerTableReplica).onChange(follow)
         follow()
       },
+      reload: (next) => takeOn(config, next),
       stop: () => monitor?.close(),
     }
   },

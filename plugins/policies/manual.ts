@@ -14,6 +14,9 @@ import type { StickySessions } from './sticky-sessions.ts'
 const BRANCHES = ['occupied_hit', 'occupied_miss', 'vacant', 'no_routing_id'] as const
 type Branch = (typeof BRANCHES)[number]
 
+/** Read at each new session: it may change. */
+type ManualSettings = Pick<ManualConfig, 'assignmentMode'>
+
 export interface ManualParts extends Pick<PolicyParts, 'random' | 'metrics' | 'leg'> {
   readonly sessions: StickySessions
   readonly ledger: SlotLedger
@@ -24,7 +27,7 @@ export class Manual implements Policy {
   readonly name = 'manual'
   readonly isSticky = true
   readonly needsBody = false
-  private readonly mode: ManualConfig['assignmentMode']
+  private readonly settings: ManualSettings
   private readonly sessions: StickySessions
   private readonly ledger: SlotLedger
   private readonly random: RandomSource
@@ -37,8 +40,8 @@ export class Manual implements Policy {
   private branch: Branch = 'no_routing_id'
   private slot = -1
 
-  constructor(mode: ManualConfig['assignmentMode'], parts: ManualParts) {
-    this.mode = mode
+  constructor(settings: ManualSettings, parts: ManualParts) {
+    this.settings = settings
     this.sessions = parts.sessions
     this.ledger = parts.ledger
     this.random = parts.random
@@ -99,12 +102,13 @@ export class Manual implements Policy {
   /** Ties are drawn by lot. */
   private assign(candidates: CandidateView): number {
     const { length } = candidates
-    if (this.mode === 'random') return Math.floor(this.random() * length)
+    if (this.settings.assignmentMode === 'random') return Math.floor(this.random() * length)
     let best = 0
     let least = Number.POSITIVE_INFINITY
     let equals = 0
     for (let i = 0; i < length; i++) {
-      const load = this.mode === 'min_load' ? candidates.inFlight(i) : this.sessionsOf(candidates, i)
+      const load =
+        this.settings.assignmentMode === 'min_load' ? candidates.inFlight(i) : this.sessionsOf(candidates, i)
       if (load > least) continue
       equals = load === least ? equals + 1 : 1
       least = load

@@ -28,8 +28,8 @@ export class PolicyState {
   private readonly prefixSweep: SlicedSweep
 
   constructor({ config, shared, metrics, maxWorkers }: PolicyStateOptions) {
-    const { maxBytes, maxTreeSize, evictionIntervalSecs } = config.cacheAware
-    const { maxSessions, maxIdleSecs, sweepIntervalSecs } = config.manual
+    const { maxBytes, evictionIntervalSecs } = config.cacheAware
+    const { maxSessions, sweepIntervalSecs } = config.manual
     this.config = config
     const ledger = new SlotLedger(shared, maxWorkers)
     const table = new PrefixTable(shared, maxBytes, ledger)
@@ -40,12 +40,18 @@ export class PolicyState {
       metrics,
       ledger,
       maxSessions,
-      maxIdleSecs,
+      settings: config.manual,
       sweepIntervalSecs,
     })
     const intervalMs = evictionIntervalSecs * 1000
     this.prefixSweep = new SlicedSweep(intervalMs, () =>
-      beginPrefixSweep({ table, ledger, maxWorkers, maxPerWorker: maxTreeSize, intervalMs }),
+      beginPrefixSweep({
+        table,
+        ledger,
+        maxWorkers,
+        maxPerWorker: config.cacheAware.maxTreeSize,
+        intervalMs,
+      }),
     )
   }
 

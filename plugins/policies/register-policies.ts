@@ -1,8 +1,8 @@
 /** Names each policy, and says what it needs. A later policy is one file and one line here. */
 import type { Host, PolicyFactory, PolicyOptions } from '#kernel'
 import { Bucket } from './bucket.ts'
-import { CacheAware } from './cache-aware.ts'
-import type { CacheAwareConfig, PoliciesConfig } from './config.ts'
+import { CacheAware, readsKvUsage } from './cache-aware.ts'
+import type { PoliciesConfig } from './config.ts'
 import { ConsistentHashing } from './consistent-hashing.ts'
 import { LeastLoad } from './least-load.ts'
 import { Manual } from './manual.ts'
@@ -37,7 +37,10 @@ interface Registration {
   readonly options?: PolicyOptions
 }
 
-/** @param state of this thread */
+/**
+ * @param config of this thread; most of it may change in place
+ * @param state of this thread
+ */
 export function registerPolicies(
   host: Pick<Host, 'policy' | 'policyOverlay'>,
   config: PoliciesConfig,
@@ -68,12 +71,18 @@ function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<Pol
     least_load: { make: () => new LeastLoad(config.leastLoad, ledger), options: { readsLoads: true } },
     cache_aware: {
       make: (parts) => new CacheAware(config.cacheAware, state.cacheAwareParts(parts)),
-      options: { isDefault: true, readsLoads: readsKvUsage(config.cacheAware) },
+      options: {
+        isDefault: true,
+        // Its thresholds may change while the gateway runs.
+        get readsLoads() {
+          return readsKvUsage(config.cacheAware)
+        },
+      },
     },
     bucket: { make: () => new Bucket(config.bucket), options: { instead: { decode: LEG_FALLBACK } } },
     manual: {
       make: ({ random, metrics, leg }) =>
-        new Manual(config.manual.assignmentMode, { random, metrics, leg, sessions, ledger }),
+        new Manual(config.manual, { random, metrics, leg, sessions, ledger }),
       options: { headers: ROUTING_KEY_HEADERS },
     },
     consistent_hashing: {
@@ -84,9 +93,4 @@ function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<Pol
       make: ({ metrics }) => new PrefixHash(config.prefixHash, { metrics, virtualNodes, ledger }),
     },
   }
-}
-
-/** Thresholds of 1 never overrule anything. @source routing facts 1.9 */
-function readsKvUsage(config: CacheAwareConfig): boolean {
-  return config.balanceTokenUsageThreshold < 1 || config.overloadTokenUsageThreshold < 1
 }

@@ -8,6 +8,7 @@
  * ```
  */
 import type { Metrics, PolicyParts } from '#kernel'
+import type { ManualConfig } from './config.ts'
 import type { SlotLedger } from './slot-ledger.ts'
 import { claimsRound, type Slice, SlicedSweep } from './time-slices.ts'
 
@@ -35,7 +36,7 @@ export interface StickySessionsOptions {
   readonly metrics: Metrics | null
   readonly ledger: SlotLedger
   readonly maxSessions: number
-  readonly maxIdleSecs: number
+  readonly settings: Pick<ManualConfig, 'maxIdleSecs'>
   readonly sweepIntervalSecs: number
 }
 
@@ -43,7 +44,7 @@ export class StickySessions {
   readonly sweep: SlicedSweep
   private readonly cells: Int32Array
   private readonly ledger: SlotLedger
-  private readonly maxIdleSecs: number
+  private readonly settings: Pick<ManualConfig, 'maxIdleSecs'>
   private readonly entryCount: number
   private readonly bucketMask: number
   private readonly keysAt: number
@@ -58,7 +59,7 @@ export class StickySessions {
     this.cells = new Int32Array(options.shared('sessions', cells * Int32Array.BYTES_PER_ELEMENT))
     this.bucketMask = buckets - 1
     this.ledger = options.ledger
-    this.maxIdleSecs = options.maxIdleSecs
+    this.settings = options.settings
     if (options.metrics !== null) this.showCount(options.metrics)
     const intervalMs = options.sweepIntervalSecs * 1000
     this.sweep = new SlicedSweep(intervalMs, () =>
@@ -130,7 +131,7 @@ export class StickySessions {
   }
 
   private isIdle(entry: number, now: number): boolean {
-    return (now - this.cells[this.record(entry) + LAST_USE]) >>> 0 > this.maxIdleSecs
+    return (now - this.cells[this.record(entry) + LAST_USE]) >>> 0 > this.settings.maxIdleSecs
   }
 
   /** A worker that has left its slot never comes back to it. */

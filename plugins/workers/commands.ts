@@ -1,5 +1,6 @@
 /** What the routes ask of control: it alone holds the records and decides. */
 import { defineCommand } from '#kernel'
+import type { ModelInquiry } from './model-inquiries.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 
 /** A change that was taken on; it happens in the background. */
@@ -16,6 +17,8 @@ export const ReplaceWorker = defineCommand<{ id: string; body: unknown }, Accept
 export const PatchWorker = defineCommand<{ id: string; body: unknown }, AcceptedChange>('workers.patch')
 /** @throws worker_not_found, job_queue_full */
 export const RemoveWorker = defineCommand<string, AcceptedChange>('workers.remove')
+/** Resolves when the cloud services that may know the model have been asked, or could not be. */
+export const LearnModels = defineCommand<ModelInquiry, void>('workers.learn-models')
 /** Of those that serve the model, or of all. */
 export const ListWorkers = defineCommand<string | null, WorkerList>('workers.list')
 /** @throws worker_not_found */

@@ -53,6 +53,11 @@ export const workersConfig = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    callerKeyHosts: Type.Array(Type.String({ minLength: 1 }), {
+      default: ['api.openai.com', 'api.x.ai', 'api.anthropic.com', 'generativelanguage.googleapis.com'],
+      description:
+        "Hosts of cloud services that are asked for their models with a caller's own key, over TLS only (or on this machine), when the caller names a model that no worker lists. Only services without a key and a list of models of their own are asked.",
+    }),
     startupTimeoutSecs: seconds(1800, 'How long a registration waits for the worker to come up, seconds.'),
     startupCheckIntervalSecs: seconds(
       30,

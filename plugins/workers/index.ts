@@ -1,8 +1,9 @@
 /** The workers plugin: registers, watches and removes workers, and publishes the table that all threads route by. */
 import { Store, WorkerRegistry, workerControls } from '#contracts'
-import { definePlugin } from '#kernel'
+import { Auth, definePlugin } from '#kernel'
 import {
   GetWorker,
+  LearnModels,
   ListWorkers,
   PatchWorker,
   RegisterWorker,
@@ -14,6 +15,7 @@ import { checkConfiguredWorkers } from './controls.ts'
 import { workersFlags } from './flags.ts'
 import { flushCacheRoute } from './flush-cache.ts'
 import { getLoadsRoute } from './get-loads.ts'
+import { watchModelNeeds } from './model-needs.ts'
 import { openManager } from './open-manager.ts'
 import { profileRoutes } from './profile.ts'
 import { prepareBodyChecks, readPatch, readSpec } from './read-body.ts'
@@ -27,7 +29,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Registering, watching and removing workers.',
     provides: [WorkerRegistry],
-    usesOptionally: [Store],
+    usesOptionally: [Auth, Store],
     config: workersConfig,
     flags: workersFlags,
     reloads: ['urls', 'workers'],
@@ -39,10 +41,12 @@ export default definePlugin({
     host.route(getLoadsRoute(host))
     for (const route of profileRoutes(host)) host.route(route)
     host.readiness(() => workersReadiness(host.balance))
+    watchModelNeeds(host)
     if (!host.isControl) return
     const manager = openManager(host, config)
     let current = config
     host.provide(WorkerRegistry, registryService(manager))
+    host.onCommand(LearnModels, (inquiry) => manager.inquiries.learn(inquiry))
     host.onCommand(RegisterWorker, (body) => manager.register(readSpec(body)))
     host.onCommand(ReplaceWorker, ({ id, body }) => manager.replace(id, readSpec(body)))
     host.onCommand(PatchWorker, ({ id, body }) => manager.patch(id, readPatch(body)))

@@ -6,6 +6,7 @@ import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { checkReach } from './controls.ts'
 import { workerErrors } from './errors.ts'
 import { serves } from './model-card.ts'
+import { ModelInquiries } from './model-inquiries.ts'
 import { toList, toPendingRecord, toRecord } from './records.ts'
 import type { Registrations } from './registrations.ts'
 import type { Reservation } from './registry.ts'
@@ -19,11 +20,14 @@ import { checkWorkerUrl, workerKey } from './worker-url.ts'
 export type ConfiguredWorkers = Pick<WorkersConfig, 'urls' | 'workers'>
 
 export class WorkerManager {
+  /** What cloud services serve, once somebody needs it. */
+  readonly inquiries: ModelInquiries
   readonly #parts: ControlParts
   readonly #registrations: Registrations
   readonly #removals: Removals
 
   constructor(parts: ControlParts, registrations: Registrations, removals: Removals) {
+    this.inquiries = new ModelInquiries(parts)
     this.#parts = parts
     this.#registrations = registrations
     this.#removals = removals

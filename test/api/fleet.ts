@@ -10,6 +10,8 @@ import {
 export interface FleetOptions extends TestGatewayOptions {
   /** One scripted worker each; `spec` is added to its registration. */
   readonly workers?: readonly (ScriptedWorkerOptions & { readonly spec?: Record<string, unknown> })[]
+  /** Settings of the plugin beside its workers. */
+  readonly workersSection?: Record<string, unknown>
 }
 
 export interface Fleet {
@@ -47,7 +49,7 @@ export async function openFleet(options: FleetOptions = {}): Promise<Fleet> {
     proxy: {},
     ...options.plugins,
     // No probes: tests look at every request that a worker gets.
-    workers: { workers: specs, healthCheck: { disabled: true } },
+    workers: { workers: specs, healthCheck: { disabled: true }, ...options.workersSection },
   }
   const gateway = await startGateway({ ...options, plugins })
   open.push({ gateway, workers })
