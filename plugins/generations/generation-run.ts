@@ -174,7 +174,13 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (passThrough !== undefined && this.#passes(worker)) {
       this.#relay = this.#parts.upstream.joinRelay(
         this.ctx,
-        { ...passThrough, model: this.model, stream: this.stream },
+        {
+          path: passThrough.path,
+          headers: passThrough.headers,
+          isComplete: passThrough.isComplete,
+          model: this.model,
+          stream: this.stream,
+        },
         this.#call as OpenCall,
       )
       return this.#relay.requestFor(worker, model)
