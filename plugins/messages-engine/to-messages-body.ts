@@ -1,8 +1,8 @@
 /** The internal request as a messages body for one worker. @source messages facts 3 */
-import type { ChatTool, EngineAttempt, GenerationRequest, Sampling } from '#contracts'
+import type { ChatTool, EngineAttempt, GenerationRequest, NativeRequest, Sampling } from '#contracts'
 import { messagesEngineErrors } from './errors.ts'
 import { addReasoning } from './reasoning.ts'
-import { toWireMessages } from './to-wire-messages.ts'
+import { toWireMessages, type WireMessage } from './to-wire-messages.ts'
 import type { Json } from './wire.ts'
 
 const MAX_TEMPERATURE = 1
@@ -12,16 +12,25 @@ export function toMessagesBody(
   { request, model, worker, stream }: EngineAttempt,
   defaultMaxTokens: number,
 ): Buffer {
+  const native = request.native?.engine === 'messages' ? request.native : null
+  const body =
+    native === null
+      ? ownBody(request, worker.isExternal, defaultMaxTokens)
+      : { ...native.members(), messages: nativeMessages(request, native, worker.isExternal) }
+  body.model = model
+  addTools(body, request, native?.tools ?? [])
+  if (stream) body.stream = true
+  return Buffer.from(JSON.stringify(body))
+}
+
+/** @param isVendor it refuses thinking that it has not signed; engines want their own back */
+function ownBody(request: GenerationRequest, isVendor: boolean, defaultMaxTokens: number): Json {
   refuseUnspeakable(request)
   const messages = request.prompt.kind === 'chat' ? request.prompt.messages : []
-  // A vendor refuses thinking that it has not signed; engines want their own back.
-  const isVendor = worker.isExternal
   const body: Json = {
-    model,
     max_tokens: request.sampling.maxTokens ?? defaultMaxTokens,
     ...toWireMessages(messages, isVendor),
   }
-  addTools(body, request)
   addSampling(body, request.sampling)
   addReasoning(body, request)
   if (request.constraint?.kind === 'json_schema') {
@@ -29,8 +38,25 @@ export function toMessagesBody(
     body.output_config = { ...(body.output_config as object | undefined), format }
   }
   if (request.user !== undefined) body.metadata = { user_id: request.user }
-  if (stream) body.stream = true
-  return Buffer.from(JSON.stringify(body))
+  return body
+}
+
+/** The client's own, and behind them what was said and called since. */
+function nativeMessages({ prompt }: GenerationRequest, native: NativeRequest, isVendor: boolean): unknown[] {
+  const own = native.prompt() as readonly WireMessage[]
+  const later = prompt.kind === 'chat' ? prompt.messages.slice(native.messageCount) : []
+  return [...(isVendor ? withoutUnsigned(own) : own), ...toWireMessages(later, isVendor).messages]
+}
+
+function withoutUnsigned(messages: readonly WireMessage[]): readonly WireMessage[] {
+  const isUnsigned = ({ type, signature }: Json) =>
+    type === 'thinking' && (typeof signature !== 'string' || signature === '')
+  return messages.flatMap((message) => {
+    const { content } = message
+    if (typeof content === 'string' || !content.some(isUnsigned)) return [message]
+    const kept = content.filter((block) => !isUnsigned(block))
+    return kept.length === 0 ? [] : [{ ...message, content: kept }]
+  })
 }
 
 function refuseUnspeakable({ prompt, choices, topLogprobs, constraint }: GenerationRequest): void {
@@ -44,11 +70,14 @@ function refuseUnspeakable({ prompt, choices, topLogprobs, constraint }: Generat
     refuse('text of this shape', 'response_format')
 }
 
-function addTools(body: Json, request: GenerationRequest): void {
+/** @param own as the client declared them; they stand for themselves, first and in their order */
+function addTools(body: Json, request: GenerationRequest, own: readonly Json[]): void {
   const { toolChoice: choice, parallelToolCalls } = request
   const tools = choice?.mode === 'allowed' ? allowedTools(request.tools, choice.names) : request.tools
-  if (tools.length === 0) return
-  body.tools = tools.map(toTool)
+  const names = new Set(own.map(({ name }) => name))
+  const all = [...own, ...tools.filter((tool) => !names.has(tool.function.name)).map(toTool)]
+  if (all.length === 0) return
+  body.tools = all
   const wire = toWireChoice(request)
   if (parallelToolCalls === undefined || wire?.type === 'none') {
     if (wire !== null) body.tool_choice = wire

@@ -3,7 +3,7 @@ import type { ChatMessage, ChatToolCall, ContentPart } from '#contracts'
 import { toContentBlock } from './content-block.ts'
 import type { Json } from './wire.ts'
 
-interface WireMessage {
+export interface WireMessage {
   readonly role: 'user' | 'assistant' | 'system'
   content: string | Json[]
 }

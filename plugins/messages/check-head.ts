@@ -2,7 +2,7 @@
  * What is checked of a body that goes to a worker as it is: the members without which it is no messages request, on the
  * bytes. All else is the worker's to judge, so that nothing it may know is refused here. @source messages facts 3.6
  */
-import { topLevelMembers } from '#contracts'
+import { type Member, topLevelMembers } from '#contracts'
 import { skipSpace } from '#kernel'
 import { invalidField } from './errors.ts'
 
@@ -10,8 +10,11 @@ const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 const MAX_DIGITS = 15
 
-/** @throws invalid_field (400) naming `max_tokens` or `messages` */
-export function checkHead(body: Buffer, needsMaxTokens: boolean): void {
+/**
+ * @returns whether tool servers are named
+ * @throws invalid_field (400) naming `max_tokens` or `messages`
+ */
+export function checkHead(body: Buffer, needsMaxTokens: boolean): boolean {
   const members = topLevelMembers(body) ?? []
   const messages = members.findLast(({ name }) => name === 'messages')
   if (messages === undefined) throw invalidField('messages', 'field required')
@@ -20,7 +23,11 @@ export function checkHead(body: Buffer, needsMaxTokens: boolean): void {
     body[skipSpace(body, messages.valueStart + 1)] === CLOSE_BRACKET
   )
     throw invalidField('messages', 'must be a list with at least one message')
-  if (!needsMaxTokens) return
+  if (needsMaxTokens) checkMaxTokens(body, members)
+  return members.some(({ name }) => name === 'mcp_servers')
+}
+
+function checkMaxTokens(body: Buffer, members: readonly Member[]): void {
   const maxTokens = members.findLast(({ name }) => name === 'max_tokens')
   if (maxTokens === undefined) throw invalidField('max_tokens', 'field required')
   const { valueStart, valueEnd } = maxTokens

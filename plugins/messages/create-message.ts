@@ -14,11 +14,13 @@ import type { MessagesConfig } from './config.ts'
 import { invalidField } from './errors.ts'
 import { isCompleteStream } from './is-complete-stream.ts'
 import type { ModelNames } from './model-names.ts'
+import { nativeRequest } from './native-request.ts'
 import type { NativeRoutes } from './native-routes.ts'
 import { readHead, targetPath } from './read-head.ts'
 import { callOrigins, toLoopChoice, toServerTools } from './server-tools.ts'
 import { toGenerationRequest } from './to-generation-request.ts'
 import { answerWithTools } from './tool-answer.ts'
+import { asksForTools, runsToolsFor } from './tools-here.ts'
 import { withoutUnsignedThinking } from './unsigned-thinking.ts'
 import type { MessagesRequest } from './wire.ts'
 
@@ -40,17 +42,22 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   const asked = { path: targetPath(ctx), headers: messagesHeaders(ctx), isComplete: isCompleteStream }
   const isNative = host.use(Generations).isNative(model, API)
   if (isNative && routes.isSure(model)) {
-    checkHead(ctx.bodyBytes, true)
-    withoutUnsignedThinking(ctx, host, model)
-    host.upstream.relay(ctx, { model, ...asked })
-    return
+    const namesServers = checkHead(ctx.bodyBytes, true)
+    if (!namesServers || !runsTools(parts, ctx, model)) {
+      withoutUnsignedThinking(ctx, host, model)
+      host.upstream.relay(ctx, { model, ...asked })
+      return
+    }
   }
   const wire = ctx.bodyJson()
   const passThrough = { api: API, routes, ...asked }
   let wish: AnswerWish
   try {
     const request = checkRequest(wire, true)
-    if (!isNative && answersWithTools(parts, ctx, named, request)) return
+    if (toServerTools(request).length > 0 && (!isNative || runsTools(parts, ctx, model))) {
+      answerByLoop(parts, ctx, named, request)
+      return
+    }
     wish = {
       model: named,
       request: toGenerationRequest(request, config),
@@ -58,7 +65,7 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
       open: { passThrough },
     }
   } catch (error) {
-    if (!someSpeakIt(parts, model)) throw error
+    if (asksForTools(ctx) || !someSpeakIt(parts, model)) throw error
     // What only the format itself can say goes to those of the model's workers that speak it.
     checkHead(ctx.bodyBytes, true)
     const open = {
@@ -73,22 +80,26 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   else answerWhole(parts, ctx, wish)
 }
 
-/** @returns false when the request names no tool servers */
-function answersWithTools(
+/** For a model whose workers all speak the format: whether its tool servers are the gateway's to ask. */
+function runsTools({ host, toolLoop }: CreateParts, ctx: RequestContext, model: string): boolean {
+  return asksForTools(ctx) || (toolLoop !== null && runsToolsFor(host, model))
+}
+
+/** @throws invalid_field (400); what the loop refuses at once */
+function answerByLoop(
   parts: CreateParts,
   ctx: RequestContext,
   named: string,
   request: MessagesRequest,
-): boolean {
-  const tools = toServerTools(request)
-  if (tools.length === 0) return false
+): void {
   if (parts.toolLoop === null)
     throw invalidField('mcp_servers', 'this gateway runs no tools; enable plugin mcp')
+  const tools = toServerTools(request)
   answerWithTools(parts, parts.toolLoop, ctx, {
     model: named,
     blocks: blockOptions(request),
     turn: {
-      request: toGenerationRequest(request, parts.config),
+      request: toTurnRequest(parts, request),
       toolChoice: toLoopChoice(request, tools),
       tools,
       approvals: [],
@@ -98,7 +109,17 @@ function answersWithTools(
       stream: request.stream === true,
     },
   })
-  return true
+}
+
+/** Services that speak the format are told it in the client's own words. */
+function toTurnRequest({ host, config }: CreateParts, request: MessagesRequest): GenerationRequest {
+  const workers = host.balance.workersOf(host.balance.canonicalModel(request.model))
+  const speakers = workers.filter(({ apis }) => apis.includes(API))
+  if (speakers.length === 0 || !speakers.every(({ isExternal }) => isExternal))
+    return toGenerationRequest(request, config)
+  const isNative = speakers.length === workers.length
+  const generation = toGenerationRequest(request, isNative ? { ...config, pdf: 'file' } : config)
+  return { ...generation, native: nativeRequest(request, generation) }
 }
 
 function someSpeakIt({ host }: CreateParts, model: string): boolean {

@@ -8,6 +8,8 @@ const MAX_SAID = 500
 /** @source messages facts 2 (request-id), 8.1 (errors) */
 export function completeReply(ctx: RequestContext, response: IncomingResponse): void {
   const { headers, status, body } = response
+  // What a service remembers its clients by is between it and the gateway.
+  removeHeader(headers, 'set-cookie')
   if (headerOf(headers, 'request-id') === undefined) headers.push('request-id', ctx.requestId)
   if (status < 400 || body === null) return
   const type = headerOf(headers, 'content-type')
@@ -28,6 +30,10 @@ export function completeReply(ctx: RequestContext, response: IncomingResponse): 
 }
 
 function setHeader(headers: string[], name: string, value: string): void {
-  for (let at = headers.length - 2; at >= 0; at -= 2) if (headers[at] === name) headers.splice(at, 2)
+  removeHeader(headers, name)
   headers.push(name, value)
+}
+
+function removeHeader(headers: string[], name: string): void {
+  for (let at = headers.length - 2; at >= 0; at -= 2) if (headers[at] === name) headers.splice(at, 2)
 }

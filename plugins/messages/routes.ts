@@ -5,6 +5,7 @@ import { countTokens } from './count-tokens.ts'
 import { type CreateParts, createMessage } from './create-message.ts'
 import { messagesErrorFormat } from './error-format.ts'
 import { messagesErrors } from './errors.ts'
+import { TOOLS_HEADERS } from './tools-here.ts'
 import { CountBody, CountReply, MessageBody, MessageReply } from './wire.ts'
 
 const TAG = 'Messages'
@@ -13,7 +14,7 @@ const PATH = '/v1/messages'
 const shared = {
   access: 'api',
   errors: messagesErrorFormat,
-  headers: ['x-api-key', ...MESSAGES_HEADERS],
+  headers: ['x-api-key', ...MESSAGES_HEADERS, ...TOOLS_HEADERS],
   takesApiKeyHeader: true,
   requestIdPrefix: 'req_',
 } as const

@@ -1,6 +1,6 @@
 /** Chat completions over workers that speak Messages: the other direction of the translation. */
 import { expect, test } from 'vitest'
-import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
+import { jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import { MESSAGES, openMessages, VENDOR } from './messages-fleet.ts'
 
 const open = () => openMessages({ workers: [VENDOR], plugins: { 'messages-engine': {} } })
@@ -222,4 +222,117 @@ test.each([
     ],
     [['anthropic-version', '2026-10-21']],
   ])
+})
+
+const START = {
+  type: 'message_start',
+  message: { id: 'msg_1', model: 'claude-real', usage: { input_tokens: 5, output_tokens: 1 } },
+}
+const block = (index: number, start: object, ...deltas: object[]) => [
+  { type: 'content_block_start', index, content_block: start },
+  ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
+  { type: 'content_block_stop', index },
+]
+const THINKING = block(
+  0,
+  { type: 'thinking', thinking: '', signature: '' },
+  { type: 'thinking_delta', thinking: 'hm' },
+  { type: 'thinking_delta', thinking: ', so' },
+  { type: 'signature_delta', signature: 'sig-1' },
+)
+const call = (index: number, id: string, ...parts: string[]) =>
+  block(
+    index,
+    { type: 'tool_use', id, name: 'weather', input: {} },
+    ...parts.map((part) => ({ type: 'input_json_delta', partial_json: part })),
+  )
+const CALLS = [...call(1, 'toolu_1', '{"city":', '"X"}'), ...call(2, 'toolu_2')]
+const frames = (events: readonly object[]) => sseAnswer(events.map((event) => JSON.stringify(event)))
+
+interface Delta {
+  content?: string
+  reasoning_content?: string
+  tool_calls?: { index: number; id?: string; function: { name?: string; arguments?: string } }[]
+}
+interface Chunk {
+  choices: { delta: Delta; finish_reason: string | null }[]
+  usage?: object | null
+  error?: { message: string }
+}
+
+const chunksOf = (text: string) =>
+  text
+    .split('\n\n')
+    .filter((line) => line.startsWith('data: {'))
+    .map((line) => JSON.parse(line.slice(6)) as Chunk)
+const CHAT_REQUEST = { model: 'test-model', messages: [{ role: 'user', content: 'hot?' }] }
+const STREAMED = { ...CHAT_REQUEST, stream: true, stream_options: { include_usage: true } }
+
+test('messages §9 thinking and calls of a streamed message are told as chat chunks, piece by piece', async () => {
+  const { post, workers } = await open()
+  const end = { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 9 } }
+  const events = [START, { type: 'ping' }, ...THINKING, ...CALLS, end, { type: 'message_stop' }]
+  workers[0].script(MESSAGES, frames(events))
+  const text = await (await post(PATH, STREAMED)).text()
+  expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
+  const chunks = chunksOf(text)
+  const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta))
+  expect(deltas.flatMap(({ reasoning_content: thought }) => thought ?? [])).toEqual(['hm', ', so'])
+  const calls = deltas.flatMap(({ tool_calls: some }) => some ?? [])
+  expect(calls.flatMap(({ id, index, function: { name } }) => (id ? [[index, id, name]] : []))).toEqual([
+    [0, 'toolu_1', 'weather'],
+    [1, 'toolu_2', 'weather'],
+  ])
+  const written = (index: number) =>
+    calls
+      .filter((one) => one.index === index)
+      .map((one) => one.function.arguments ?? '')
+      .join('')
+  expect([written(0), written(1)]).toEqual(['{"city":"X"}', '{}'])
+  expect(
+    chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason: reason }) => reason ?? [])),
+  ).toEqual(['tool_calls'])
+  expect(chunks.at(-1)?.usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 9, total_tokens: 14 })
+})
+
+test.each([
+  ['an error event', [{ type: 'error', error: { type: 'overloaded_error', message: 'no memory' } }]],
+  ['an end that is none', []],
+])(
+  'messages §9, §5.4 %s of a streamed message is told as the error of a chat, never as its end',
+  async (_what, last) => {
+    const { post, workers } = await openMessages({
+      workers: [VENDOR],
+      plugins: { 'messages-engine': {} },
+      kernel: { retry: { maxAttempts: 1 } },
+    })
+    const events = [START, ...THINKING, ...CALLS]
+    for (let count = 0; count <= events.length; count++) {
+      const steps = events.slice(0, count).map((event) => `data: ${JSON.stringify(event)}\n\n`)
+      const ends = last.map((event) => `data: ${JSON.stringify(event)}\n\n`)
+      const headers = { 'content-type': 'text/event-stream' }
+      workers[0].script(MESSAGES, streamAnswer([...steps, { waitMs: 15 }, ...ends], { headers }))
+      const reply = await post(PATH, STREAMED)
+      const text = await reply.text()
+      expect(text, `after ${count}`).not.toContain('[DONE]')
+      expect(text, `after ${count}`).not.toMatch(/"finish_reason":"/)
+      if (reply.status === 200) expect(chunksOf(text).at(-1)?.error?.message, text).toBeTruthy()
+      else expect((JSON.parse(text) as Chunk).error?.message).toBeTruthy()
+    }
+  },
+)
+
+test('messages §9 a vendor that has had enough is told to the chat with its pause', async () => {
+  const { post, workers } = await openMessages({
+    workers: [VENDOR],
+    plugins: { 'messages-engine': {} },
+    kernel: { retry: { maxAttempts: 1 } },
+  })
+  for (const status of [429, 529]) {
+    const said = { type: 'error', error: { type: 'rate_limit_error', message: 'later' } }
+    workers[0].script(MESSAGES, jsonAnswer(said, { status, headers: { 'retry-after': '9' } }))
+    const reply = await post(PATH, STREAMED)
+    expect([reply.status, reply.headers.get('retry-after')]).toEqual([status, '9'])
+    expect(await reply.json()).toMatchObject({ error: { message: 'later' } })
+  }
 })

@@ -120,6 +120,32 @@ test('messages §13 G43 refusals arrive as they are; what is no JSON gets an env
   })
 })
 
+test('messages §8.1 headers of a service pass, but for cookies; 429 and 529 are counted', async () => {
+  const { create, gateway, workers } = await openMessages({
+    workers: [VENDOR],
+    kernel: { retry: { maxAttempts: 1 } },
+  })
+  const told = {
+    'anthropic-ratelimit-requests-remaining': '0',
+    'anthropic-organization-id': 'org-1',
+    'request-id': 'req_theirs',
+    'retry-after': '9',
+  }
+  for (const status of [200, 429, 529]) {
+    const headers = { 'content-type': 'application/json', 'set-cookie': '__cf_bm=1', ...told }
+    workers[0].script(MESSAGES, rawAnswer(REPLY, { status, headers }))
+    const reply = await create()
+    expect(reply.status).toBe(status)
+    expect(Object.keys(told).map((name) => reply.headers.get(name))).toEqual(Object.values(told))
+    expect(reply.headers.get('x-request-id')).toMatch(/^req_/)
+    expect(reply.headers.get('set-cookie')).toBeNull()
+  }
+  const metrics = await (await fetch(gateway.metricsUrl as string)).text()
+  const counted = metrics.split('\n').filter((line) => /_upstream_responses_total\{/.test(line))
+  for (const status of ['429', '529'])
+    expect(counted.filter((line) => line.includes(`"${status}"`) && line.endsWith(' 1'))).toHaveLength(1)
+})
+
 test('messages §13 G44, G64 the bytes of a stream are the worker’s, its id is added where there is none', async () => {
   const frames = [
     'event: message_start\ndata: {"type":"message_start" , "x":1.0}\n\n',

@@ -1,6 +1,6 @@
 /** POST /v1/messages by translation onto chat workers: requests, replies, validation, errors. */
 import { expect, test } from 'vitest'
-import { dropAnswer, hangAnswer, jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
+import { dropAnswer, hangAnswer, jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import { accumulate, CHAT, HELLO, openMessages, readEvents } from './messages-fleet.ts'
 
 interface Envelope {
@@ -21,6 +21,7 @@ const completion = (
     usage,
   })
 
+const DONE = 'data: [DONE]\n\n'
 const chunk = (delta: object, reason: string | null = null, more: object = {}) =>
   JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: reason, ...more }] })
 const usageChunk = (usage: object) => JSON.stringify({ id: 'c', model: 'm', choices: [], usage })
@@ -555,12 +556,26 @@ test('messages §13 G37 a model that reads text alone says so itself, in the env
 
 test('messages §13 G65 a hundred deltas of each of a thousand streams come in their order', async () => {
   const { create, workers } = await openMessages()
+  let speak = () => {}
+  const allAreOpen = new Promise<void>((resolve) => {
+    speak = resolve
+  })
   const numbers = Array.from({ length: 100 }, (_, at) => `${at} `)
-  const steps = [...numbers.map((content) => chunk({ content })), chunk({}, 'stop'), '[DONE]']
-  workers[0].script(CHAT, sseAnswer(steps))
-  const read = async () => accumulate(readEvents(await (await create({ stream: true })).text())).content
-  const all = await Promise.all(Array.from({ length: 1_000 }, read))
-  expect(new Set(all.map((content) => JSON.stringify(content)))).toEqual(
+  const event = (delta: object, reason: string | null = null) => `data: ${chunk(delta, reason)}\n\n`
+  const writes = [0, 25, 50, 75].map((from) => {
+    return numbers
+      .slice(from, from + 25)
+      .map((content) => event({ content }))
+      .join('')
+  })
+  const steps = [event({ content: '' }), { until: allAreOpen }, ...writes, event({}, 'stop'), DONE]
+  workers[0].script(CHAT, streamAnswer(steps, { headers: { 'content-type': 'text/event-stream' } }))
+  const replies: Response[] = []
+  while (replies.length < 1_000)
+    replies.push(...(await Promise.all(Array.from({ length: 50 }, () => create({ stream: true })))))
+  speak()
+  const all = await Promise.all(replies.map(async (reply) => accumulate(readEvents(await reply.text()))))
+  expect(new Set(all.map(({ content }) => JSON.stringify(content)))).toEqual(
     new Set([JSON.stringify([{ type: 'text', text: numbers.join('') }])]),
   )
 })

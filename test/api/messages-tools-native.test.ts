@@ -1,0 +1,236 @@
+/** Messages whose model uses tools of the gateway, over workers that speak the format themselves. */
+import { afterEach, expect, test } from 'vitest'
+import { startToolServer, type ToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { jsonAnswer, rawAnswer, type Script, streamAnswer } from '../support/scripted-worker.ts'
+import { accumulate, CHAT, MESSAGES, NATIVE, openMessages, readEvents, VENDOR } from './messages-fleet.ts'
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+async function serve(): Promise<ToolServer> {
+  const server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
+  ends.push(() => server.close())
+  return server
+}
+
+type Worker = NonNullable<Parameters<typeof openMessages>[0]>['workers']
+const LABELLED = { spec: { ...VENDOR.spec, labels: { provider: 'anthropic', mcp: 'gateway' } } }
+
+async function open(workers: Worker, server: ToolServer) {
+  const fleet = await openMessages({
+    workers,
+    plugins: { 'messages-engine': {}, mcp: { clientServers: { allowsPrivate: true } } },
+  })
+  const wanted = {
+    mcp_servers: [{ type: 'url', name: 'tools', url: server.url, authorization_token: 'secret-1' }],
+    tools: [{ type: 'mcp_toolset', mcp_server_name: 'tools' }],
+  }
+  return {
+    ...fleet,
+    worker: fleet.workers[0],
+    ask: (more: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
+      fleet.create({ ...wanted, ...more }, headers),
+    sent: () =>
+      fleet.workers[0].requestsTo(MESSAGES).map((request) => request.json() as Record<string, unknown>),
+  }
+}
+
+const message = (content: readonly object[], reason = 'end_turn') => ({
+  id: 'msg_v',
+  type: 'message',
+  role: 'assistant',
+  model: 'claude-real',
+  content,
+  stop_reason: reason,
+  stop_sequence: null,
+  usage: { input_tokens: 10, output_tokens: 4 },
+})
+const THOUGHT = { type: 'thinking', thinking: 'hm', signature: 'sig-1' }
+const CALL = { type: 'tool_use', id: 'toolu_1', name: 'echo', input: { text: 'hi' } }
+const ROUNDS: readonly Script[] = [
+  jsonAnswer(message([THOUGHT, CALL], 'tool_use')),
+  jsonAnswer(message([{ type: 'text', text: 'done' }])),
+]
+const PAIR = [
+  { type: 'mcp_tool_use', name: 'echo', server_name: 'tools', input: { text: 'hi' } },
+  { type: 'mcp_tool_result', is_error: false, content: [{ type: 'text', text: 'you said hi' }] },
+]
+
+interface Message {
+  content: Record<string, unknown>[]
+  stop_reason: string
+  usage: Record<string, number>
+}
+
+test.each([
+  ['a header', [VENDOR], { 'x-weir-mcp': 'enabled' }],
+  ['the header of the documentation', [VENDOR], { 'x-smg-mcp': 'enabled' }],
+  ['a label of the worker', [LABELLED], {}],
+])(
+  'messages §10, §13 G55, G61 over a vendor, by %s: the gateway runs the tools',
+  async (_by, workers, headers) => {
+    const { ask, sent, worker } = await open(workers as Worker, await serve())
+    for (const script of [...ROUNDS, jsonAnswer(message([{ type: 'text', text: 'bye' }]))])
+      worker.once(MESSAGES, script)
+    const more = {
+      system: [{ type: 'text', text: 'Be kind.', cache_control: { type: 'ephemeral' } }],
+      thinking: { type: 'enabled', budget_tokens: 1024 },
+      max_tokens: 4096,
+      context_management: { edits: [] },
+      tools: [
+        { type: 'mcp_toolset', mcp_server_name: 'tools' },
+        { name: 'mine', input_schema: { type: 'object' }, cache_control: { type: 'ephemeral' } },
+        { type: 'web_search_20250305', name: 'web_search', max_uses: 2 },
+      ],
+    }
+    const reply = await ask(more, { ...headers, 'anthropic-beta': 'b-1' } as Record<string, string>)
+    expect(reply.status, await reply.clone().text()).toBe(200)
+    const whole = (await reply.json()) as Message
+    expect(whole.content).toMatchObject([THOUGHT, ...PAIR, { type: 'text', text: 'done' }])
+    expect(whole.content[1].id).toBe(whole.content[2].tool_use_id)
+    expect(whole).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 8 } })
+    const [first, second] = sent()
+    // Settings, blocks and tools as the client wrote them; the server's in place of the toolset.
+    expect(first).toMatchObject({
+      model: 'test-model',
+      system: more.system,
+      thinking: more.thinking,
+      context_management: more.context_management,
+      tools: [more.tools[1], more.tools[2], { name: 'echo' }],
+    })
+    expect(first).not.toHaveProperty('mcp_servers')
+    expect(second.messages).toMatchObject([
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: [THOUGHT, CALL] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'you said hi' }] },
+    ])
+    const requests = worker.requestsTo(MESSAGES)
+    expect(requests.map((one) => one.header('anthropic-beta'))).toEqual(['b-1', 'b-1'])
+    expect(requests.map((one) => one.header('x-api-key'))).toEqual(['vendor-key', 'vendor-key'])
+    // The reply is sent back: the vendor sees calls and results that it knows.
+    const messages = [
+      { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
+      { role: 'assistant', content: whole.content },
+      { role: 'user', content: 'b' },
+    ]
+    expect((await ask({ messages }, headers as Record<string, string>)).status).toBe(200)
+    const id = whole.content[1].id
+    expect(sent()[2].messages).toEqual([
+      messages[0],
+      {
+        role: 'assistant',
+        content: [THOUGHT, { type: 'tool_use', id, name: 'echo', input: { text: 'hi' } }],
+      },
+      {
+        role: 'user',
+        content: [
+          {
+            type: 'tool_result',
+            tool_use_id: id,
+            is_error: false,
+            content: [{ type: 'text', text: 'you said hi' }],
+          },
+        ],
+      },
+      { role: 'assistant', content: [{ type: 'text', text: 'done' }] },
+      messages[2],
+    ])
+    expect(JSON.stringify(sent())).not.toContain('secret-1')
+  },
+)
+
+test('messages §10 over a vendor that runs tool servers itself: the request goes to it as it is', async () => {
+  const { ask, worker } = await open([VENDOR], await serve())
+  const answer = JSON.stringify(message([{ type: 'mcp_tool_use', id: 'mcptoolu_v', name: 'echo', n: 1 }]))
+  worker.script(MESSAGES, rawAnswer(answer, { headers: { 'content-type': 'application/json' } }))
+  const reply = await ask({}, { 'anthropic-beta': 'mcp-client-2025-11-20' })
+  expect(await reply.text()).toBe(answer)
+  const request = worker.requestsTo(MESSAGES)[0]
+  expect(request.json()).toMatchObject({ mcp_servers: [{ authorization_token: 'secret-1' }] })
+  expect(request.header('anthropic-beta')).toBe('mcp-client-2025-11-20')
+})
+
+test('messages §13 G56 over a vendor: one start, numbers without gaps, the usage of all rounds', async () => {
+  const { ask, worker } = await open([VENDOR], await serve())
+  const event = (type: string, more: object) =>
+    `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`
+  const round = (blocks: readonly (readonly [start: object, ...deltas: object[]])[], reason: string) =>
+    streamAnswer(
+      [
+        event('message_start', { message: { ...message([]), stop_reason: null } }),
+        ...blocks.flatMap(([start, ...deltas], index) => [
+          event('content_block_start', { index, content_block: start }),
+          ...deltas.map((delta) => event('content_block_delta', { index, delta })),
+          event('content_block_stop', { index }),
+        ]),
+        event('message_delta', { delta: { stop_reason: reason }, usage: { output_tokens: 4 } }),
+        event('message_stop', {}),
+      ],
+      { headers: { 'content-type': 'text/event-stream' } },
+    )
+  const thinking = [
+    { type: 'thinking', thinking: '', signature: '' },
+    { type: 'thinking_delta', thinking: 'hm' },
+    { type: 'signature_delta', signature: 'sig-1' },
+  ] as const
+  const input = { type: 'input_json_delta', partial_json: '{"text":"hi"}' }
+  worker.once(MESSAGES, round([thinking, [{ ...CALL, input: {} }, input]], 'tool_use'))
+  worker.once(
+    MESSAGES,
+    round(
+      [
+        [
+          { type: 'text', text: '' },
+          { type: 'text_delta', text: 'done' },
+        ],
+      ],
+      'end_turn',
+    ),
+  )
+  const events = readEvents(await (await ask({ stream: true }, { 'x-weir-mcp': 'enabled' })).text())
+  const told = accumulate(events)
+  expect(told.content.map(({ type }) => type)).toEqual([
+    'thinking',
+    'mcp_tool_use',
+    'mcp_tool_result',
+    'text',
+  ])
+  expect(told.content[0]).toMatchObject({ thinking: 'hm', signature: 'sig-1' })
+  expect(told).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 8 } })
+})
+
+test('messages §13 G55 over an engine that speaks the format: no engine runs tools, so the gateway does', async () => {
+  const { ask, create, worker } = await open([NATIVE], await serve())
+  // Once its route has shown that it is there, bodies are not read any more unless they name tool servers.
+  worker.once(MESSAGES, jsonAnswer(message([{ type: 'text', text: 'hello' }])))
+  expect((await create()).status).toBe(200)
+  const choice = (said: object, reason: string) =>
+    jsonAnswer({ id: 'c', model: 'm', choices: [{ index: 0, message: said, finish_reason: reason }] })
+  const call = { id: 'c1', type: 'function', function: { name: 'echo', arguments: '{"text":"hi"}' } }
+  worker.once(CHAT, choice({ content: null, tool_calls: [call] }, 'tool_calls'))
+  worker.once(CHAT, choice({ content: 'done' }, 'stop'))
+  const { content, stop_reason: reason } = (await (await ask()).json()) as Message
+  expect(content).toMatchObject([...PAIR, { type: 'text', text: 'done' }])
+  expect(reason).toBe('end_turn')
+})
+
+test('messages §10 a header for tools is no use where the gateway runs none, or cannot read the request', async () => {
+  const { create } = await openMessages({ workers: [VENDOR], plugins: { 'messages-engine': {} } })
+  const headers = { 'x-weir-mcp': 'enabled' }
+  const servers = [{ type: 'url', name: 't', url: 'http://127.0.0.1:1' }]
+  const tools = [{ type: 'mcp_toolset', mcp_server_name: 't' }]
+  const off = await create({ mcp_servers: servers, tools }, headers)
+  expect([off.status, await off.json()]).toMatchObject([
+    400,
+    { error: { message: expect.stringMatching(/enable plugin mcp/) } },
+  ])
+  const { ask } = await open([VENDOR], await serve())
+  const messages = [{ role: 'user', content: [{ type: 'hologram' }] }]
+  const odd = await ask({ messages }, headers)
+  expect([odd.status, await odd.json()]).toMatchObject([
+    400,
+    { error: { message: expect.stringMatching(/messages\.0\.content\.0/) } },
+  ])
+})
