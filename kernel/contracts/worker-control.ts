@@ -3,7 +3,6 @@
  * A transport sends; this says everything else that depends on how a worker is reached. Control and data threads may call
  * it; nothing here is on the hot path. Nobody outside a transport's own folder needs to compare modes or runtimes.
  */
-import type { KvEventFeed } from './kv-events.ts'
 import type { Logger } from './log.ts'
 import type { RequestContext } from './request.ts'
 import type { HeaderList } from './transport.ts'
@@ -153,8 +152,6 @@ export interface WorkerControl {
   readonly actions: readonly EngineAction['kind'][]
   /** @returns null when the engine took it, else why not; never rejects */
   perform?(target: WorkerTarget, action: EngineAction, timeoutMs: number): Promise<string | null>
-  /** What engines of this mode say of their KV caches, where they do. */
-  readonly kvEvents?: KvEventFeed
 
   /**
    * One call outside the hot path, with the worker's key; any status resolves. Absent: workers of this mode take none.
