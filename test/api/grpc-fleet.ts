@@ -69,7 +69,10 @@ export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
     const readiness = (await (await get('/readiness')).json()) as { healthy_workers?: number }
     return readiness.healthy_workers === (options.ready ?? engines.length)
   })
-  await until(async () => (await post('/v1/tokenize', { model: 'test-model', prompt: 'x' })).status === 200)
+  // A real vocabulary takes its time on a busy machine.
+  const isLoaded = async () =>
+    (await post('/v1/tokenize', { model: 'test-model', prompt: 'x' })).status === 200
+  await until(isLoaded, 100_000)
   const ids = async (text: string): Promise<number[]> => {
     const reply = await post('/v1/tokenize', { model: 'test-model', prompt: text, add_special_tokens: false })
     return ((await reply.json()) as { tokens: number[] }).tokens

@@ -12,6 +12,7 @@ import * as sglang from '../../proto/gen/sglang-scheduler.ts'
 import * as tokenspeed from '../../proto/gen/tokenspeed-scheduler.ts'
 import * as trtllm from '../../proto/gen/trtllm-service.ts'
 import * as vllm from '../../proto/gen/vllm-engine.ts'
+import type { Certificate } from './certificates.ts'
 
 export type EngineName = 'sglang' | 'vllm' | 'trtllm' | 'mlx' | 'tokenspeed'
 
@@ -52,6 +53,8 @@ export interface ScriptedEngineOptions {
   readonly health?: Record<string, unknown>
   readonly embedding?: (ids: readonly number[]) => readonly number[]
   readonly port?: number
+  /** The engine speaks TLS. */
+  readonly tls?: Pick<Certificate, 'cert' | 'key'>
   /** Of SubscribeKvEvents, by the number of the subscription from 1 on; without it the engine does not know the method. */
   readonly kvEvents?: (from: bigint, nth: number) => Promise<readonly KvStep[]>
   /** Of GetTokenizer, each a message. */
@@ -166,11 +169,11 @@ export class ScriptedEngine {
     this.port = await new Promise<number>((resolve, reject) =>
       this.#server.bindAsync(
         `127.0.0.1:${this.#options.port ?? 0}`,
-        ServerCredentials.createInsecure(),
+        credentialsOf(this.#options.tls),
         (error, port) => (error === null ? resolve(port) : reject(error)),
       ),
     )
-    this.url = `grpc://127.0.0.1:${this.port}`
+    this.url = `grpc${this.#options.tls === undefined ? '' : 's'}://127.0.0.1:${this.port}`
     return this
   }
 
@@ -300,6 +303,11 @@ export class ScriptedEngine {
     }
     stream.end()
   }
+}
+
+function credentialsOf(tls: ScriptedEngineOptions['tls']): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure()
+  return ServerCredentials.createSsl(null, [{ private_key: tls.key, cert_chain: tls.cert }])
 }
 
 export function startScriptedEngine(options: ScriptedEngineOptions = {}): Promise<ScriptedEngine> {
