@@ -1,5 +1,5 @@
 /** Workers that are reached over gRPC, in token ids: sglang, vllm, trtllm, tokenspeed, mlx. */
-import { Embeddings, Generations, OutputParsers, PairMetrics, Tokenizers } from '#contracts'
+import { Embeddings, Generations, KvEvents, OutputParsers, PairMetrics, Tokenizers } from '#contracts'
 import { definePlugin } from '#kernel'
 import { grpcConfig } from './config.ts'
 import { GrpcControl } from './control/grpc-control.ts'
@@ -20,7 +20,7 @@ export default definePlugin({
     name: 'grpc',
     version: '0.1.0',
     description: 'Workers that are reached over gRPC, in token ids.',
-    provides: [Embeddings],
+    provides: [Embeddings, KvEvents],
     uses: [Generations, OutputParsers, Tokenizers],
     config: grpcConfig,
   },
@@ -31,8 +31,8 @@ export default definePlugin({
     const controlChannels = new Channels(config)
     host.transport(new GrpcTransport(new H2Connections(config), calls))
     tokenizers.bundlesFrom(new GrpcTokenizerBundles(controlChannels))
-    const kvEvents = new GrpcKvFeed(controlChannels)
-    host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, kvEvents, log: host.log }))
+    host.provide(KvEvents, new GrpcKvFeed(controlChannels))
+    host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, log: host.log }))
     const prompts = new PromptMaker(tokenizers, parsers, (model) => host.balance.workersOf(model))
     host.provide(Embeddings, new Embedder(prompts, { upstream: host.upstream, calls }))
     host.pairs(new GrpcPairs(calls, new PairMetrics(host.metrics)))

@@ -94,6 +94,10 @@ export class ParserStream implements OutputStream {
     return this.#reasoning?.isInside ?? false
   }
 
+  get separatesReasoning(): boolean {
+    return this.#reasoning !== null
+  }
+
   push(text: string): void {
     if (text === '' || this.#isEnded) return
     if (this.#reasoning === null) this.#calls.push(text)

@@ -71,7 +71,7 @@ test.each([
   ['{{ none.strip() }}', 'no method strip'],
   ['{{ 1 | tojson(colour=1) }}', 'no argument named colour'],
   ['{% for i in range(1000000000) %}{% endfor %}', 'too long'],
-])('grpc 6.2 #67: %s is refused', (template, reason) => {
+])('grpc 8.2 #67: %s is refused', (template, reason) => {
   expect(() => render(template)).toThrowError(reason)
 })
 
@@ -131,12 +131,12 @@ describe('which template, and in what form', () => {
     ['{% if message.content is string %}{{ message.content }}{% endif %}', 'string'],
     ["{{ message.content.split('x')[0] }}", 'string'],
     ['{% if %}', 'string'],
-  ])('grpc 6.2 #63: %s wants %s', (template, format) => {
+  ])('grpc 8.2 #63: %s wants %s', (template, format) => {
     expect(detectContentFormat(template)).toBe(format)
   })
 })
 
-test('grpc 6.2 #66: the prompt ends with the text that is to be continued', () => {
+test('grpc 8.2 #66: the prompt ends with the text that is to be continued', () => {
   const template =
     '{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}'
   const messages = [

@@ -95,7 +95,7 @@ describe.each(Object.keys(idRows))('%s', (family) => {
 
   const names = Object.keys(prompts).filter((name) => name.startsWith(`${family}/`))
   test.skipIf(source === null).each(names)(
-    'grpc 6.2 #64 #67: prompts of %s equal those of transformers',
+    'grpc 8.2 #64 #67: prompts of %s equal those of transformers',
     (name) => {
       const { facts } = tokenizer
       const sources = new Map(facts.templates)
@@ -109,7 +109,7 @@ describe.each(Object.keys(idRows))('%s', (family) => {
 const PLAIN = { bos: '<s>', eos: '</s>', unk: null, pad: null, all: [] }
 const plainNames = Object.keys(prompts).filter((name) => name.startsWith('templates/'))
 
-test.each(plainNames)('grpc 6.2 #64 #67: prompts of %s equal those of transformers', (name) => {
+test.each(plainNames)('grpc 8.2 #64 #67: prompts of %s equal those of transformers', (name) => {
   const template = readFileSync(tokenizerFixture(`${name}.jinja`), 'utf8')
   comparePrompts(name, new ChatTemplates(new Map([['default', template]]), PLAIN, () => NOW))
 })
@@ -118,7 +118,7 @@ test('grpc 6.2: at least twelve real templates are compared', () => {
   expect(Object.keys(prompts).length).toBeGreaterThanOrEqual(12)
 })
 
-test('grpc 6.2 #63: the content format of real templates', () => {
+test('grpc 8.2 #63: the content format of real templates', () => {
   const expected: Record<string, string> = {
     qwen3: 'string',
     qwen2_5: 'string',

@@ -12,6 +12,10 @@ export interface GrpcFleetOptions {
   readonly kernel?: Record<string, unknown>
   readonly plugins?: Record<string, unknown>
   readonly template?: string
+  /** Further settings of the plugin workers. */
+  readonly workers?: Record<string, unknown>
+  /** Workers that are waited for; as many as engines without it. */
+  readonly ready?: number
 }
 
 const open: { gateway: TestGateway; engines: readonly ScriptedEngine[] }[] = []
@@ -47,6 +51,7 @@ export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
       workers: {
         workers: engines.map(({ url }, index) => ({ url, ...given[index].spec })),
         healthCheck: { disabled: true },
+        ...options.workers,
       },
       ...options.plugins,
     },
@@ -62,9 +67,12 @@ export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
     })
   await until(async () => {
     const readiness = (await (await get('/readiness')).json()) as { healthy_workers?: number }
-    return readiness.healthy_workers === engines.length
+    return readiness.healthy_workers === (options.ready ?? engines.length)
   })
-  await until(async () => (await post('/v1/tokenize', { model: 'test-model', prompt: 'x' })).status === 200)
+  // A real vocabulary takes its time on a busy machine.
+  const isLoaded = async () =>
+    (await post('/v1/tokenize', { model: 'test-model', prompt: 'x' })).status === 200
+  await until(isLoaded, 100_000)
   const ids = async (text: string): Promise<number[]> => {
     const reply = await post('/v1/tokenize', { model: 'test-model', prompt: text, add_special_tokens: false })
     return ((await reply.json()) as { tokens: number[] }).tokens

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { harmonyVocabulary } from '../support/harmony-vocabulary.ts'
+import type { ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
@@ -61,6 +62,33 @@ describe.skipIf(vocabulary === null)('a Harmony model', () => {
     expect(samplingParams.stopTokenIds).toEqual([200_002, 200_012])
   }, 120_000)
 
+  test('parsers 6.7 #94: a character over several tokens comes once, and reasoning is counted however it comes', async () => {
+    const { engine, post, ids } = await openHarmony()
+    const reasoning = await ids('Dim the 🦄 lamp.')
+    const unicorn = await ids('🦄')
+    expect(unicorn.length).toBeGreaterThan(1)
+    const head = await ids('<|channel|>analysis<|message|>')
+    const rest = await ids('<|end|><|start|>assistant<|channel|>final<|message|>Dimmed 🦄.<|return|>')
+    const tokens = [...head, ...reasoning, ...rest]
+    const asked = { model, messages: [{ role: 'user', content: 'dim' }] }
+    // The mark that ends the reasoning is a token of it.
+    const counts = { completion_tokens: tokens.length, reasoning: reasoning.length + 1 }
+    for (const size of [1, 5, tokens.length])
+      expect(await usageOf(engine, post, { tokens, size, asked })).toEqual({
+        counts,
+        content: 'Dimmed 🦄.',
+        reasoning: 'Dim the 🦄 lamp.',
+      })
+    engine.answer([tokens])
+    expect(await wholeUsage(await post(CHAT, asked))).toEqual(counts)
+    const plain = await ids('<|channel|>final<|message|>Nine.<|return|>')
+    engine.answer([plain])
+    expect(await wholeUsage(await post(CHAT, asked))).toEqual({
+      completion_tokens: plain.length,
+      reasoning: 0,
+    })
+  }, 120_000)
+
   test('parsers 6.7 #92: ignore_eos, audio and embeddings are refused', async () => {
     const { engine, post } = await openHarmony()
     const messages = [{ role: 'user', content: 'hi' }]
@@ -81,6 +109,61 @@ describe.skipIf(vocabulary === null)('a Harmony model', () => {
   }, 120_000)
 })
 
+test.each(['qwen3', 'deepseek_r1'])(
+  '8.2 #35: reasoning of %s is counted alike, streamed token by token, in pieces, and whole',
+  async (reasoningParser) => {
+    const { engine, post, ids } = await openGrpcFleet({
+      engines: [{ runtime: 'vllm', spec: { labels: { reasoning_parser: reasoningParser } } }],
+    })
+    const [open, thought] = [await ids('<think>'), await ids('Let us see: 2 + 2.</think>')]
+    const tokens = [...open, ...thought, ...(await ids('\n\nFour.'))]
+    const asked = { model, messages: [{ role: 'user', content: '2 + 2?' }] }
+    const streamed = await usageOf(engine, post, { tokens, size: 1, asked })
+    expect([streamed.reasoning, streamed.content.trim()]).toEqual(['Let us see: 2 + 2.', 'Four.'])
+    expect(streamed.counts.reasoning).toBeGreaterThanOrEqual(thought.length)
+    for (const size of [3, tokens.length])
+      expect(await usageOf(engine, post, { tokens, size, asked })).toEqual(streamed)
+    engine.answer([tokens])
+    expect(await wholeUsage(await post(CHAT, asked))).toEqual(streamed.counts)
+  },
+)
+
+type Post = Awaited<ReturnType<typeof openGrpcFleet>>['post']
+
+interface WireUsage {
+  readonly completion_tokens: number
+  readonly completion_tokens_details?: { readonly reasoning_tokens: number }
+}
+const countsOf = ({ completion_tokens, completion_tokens_details: details }: WireUsage) => ({
+  completion_tokens,
+  reasoning: details?.reasoning_tokens ?? 0,
+})
+
+async function wholeUsage(reply: Response) {
+  return countsOf(((await reply.json()) as { usage: WireUsage }).usage)
+}
+
+async function usageOf(
+  engine: ScriptedEngine,
+  post: Post,
+  { tokens, size, asked }: { tokens: readonly number[]; size: number; asked: object },
+) {
+  const chunks: number[][] = []
+  for (let at = 0; at < tokens.length; at += size) chunks.push(tokens.slice(at, at + size))
+  engine.answer(chunks)
+  const body = { ...asked, stream: true, stream_options: { include_usage: true } }
+  const events = eventsOf(await (await post(CHAT, body)).text())
+    .slice(0, -1)
+    .map((event) => JSON.parse(event) as { choices: { delta: Delta }[]; usage?: WireUsage | null })
+  const deltas = events.flatMap(({ choices }) => choices).map(({ delta }) => delta)
+  const usage = events.flatMap(({ usage: given }) => given ?? [])
+  return {
+    counts: countsOf(usage[0]),
+    content: deltas.map(({ content }) => content ?? '').join(''),
+    reasoning: deltas.map(({ reasoning_content: given }) => given ?? '').join(''),
+  }
+}
+
 const CALL = 'Sure.\n<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>'
 
 test('parsers 6.7 #57: with stop strings, nothing of a call at the end is content', async () => {
@@ -99,6 +182,7 @@ test('parsers 6.7 #57: with stop strings, nothing of a call at the end is conten
 
 interface Delta {
   readonly content?: string | null
+  readonly reasoning_content?: string | null
   readonly tool_calls?: readonly { readonly function: { readonly arguments?: string } }[]
 }
 

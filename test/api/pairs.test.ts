@@ -143,7 +143,7 @@ describe('what both workers are told (routing facts 1.12)', () => {
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('every request has a room of its own, and for n = 2 an array of them (routing check 30)', async () => {
+  test('8.2 #76: every request has a room of its own, and for n = 2 an array of them (routing check 30)', async () => {
     const all = await setup([jsonAnswer({})], [jsonAnswer({})])
     for (let i = 0; i < 10; i++) await all.ask()
     const rooms = only(all.prefill).map(roomText)
@@ -406,7 +406,7 @@ describe('when a connection breaks', () => {
   })
 })
 
-describe('log probabilities of the prompt', () => {
+describe('8.2 #76: log probabilities of the prompt', () => {
   const wanted = { model: 'm', return_logprob: true }
   const meta = (...input_token_logprobs: unknown[]) => ({ meta_info: { input_token_logprobs, n: 1 } })
 

@@ -287,7 +287,7 @@ describe('the contract', () => {
     expect([...tokenIds].map((id) => decoder.push(id)).join('') + decoder.end()).toBe(text)
   })
 
-  test('grpc 6.2 #65: variables of the template', async () => {
+  test('grpc 8.2 #65: variables of the template', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     await fleet.settled('m')
     const messages = [{ role: 'user', content: 'x' }]
@@ -296,7 +296,7 @@ describe('the contract', () => {
     expect(text).toBe('<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n')
   })
 
-  test('grpc 6.2 #67: what the template refuses is the fault of the request', async () => {
+  test('grpc 8.2 #67: what the template refuses is the fault of the request', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     await fleet.settled('m')
     const tokenizer = fleet.service.find('m')!
@@ -338,7 +338,7 @@ describe('the contract', () => {
     expect(longest).toBeLessThan(Math.max(30, took / 2))
   })
 
-  test('grpc 6.3 #68: ids with both caches equal ids without', async () => {
+  test('grpc 8.2 #68: ids with both caches equal ids without', async () => {
     const caches = {
       promptCache: { enabled: true, maxBytes: 20_000 },
       segmentCache: { enabled: true, maxBytes: 20_000 },

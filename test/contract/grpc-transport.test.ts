@@ -4,7 +4,6 @@ import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'n
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import type { GrpcConfig } from '../../plugins/grpc/config.ts'
 import { GrpcControl } from '../../plugins/grpc/control/grpc-control.ts'
-import { GrpcKvFeed } from '../../plugins/grpc/control/kv-feed.ts'
 import { Channels } from '../../plugins/grpc/wire/channels.ts'
 import { EngineCalls } from '../../plugins/grpc/wire/engine-calls.ts'
 import { GrpcTransport } from '../../plugins/grpc/wire/grpc-transport.ts'
@@ -93,7 +92,6 @@ transportContract('grpc', () => {
     control: new GrpcControl({
       channels,
       tokenizers: { ensure: async () => {} },
-      kvEvents: new GrpcKvFeed(channels),
       log: { warn() {} },
     }),
     request: { method: 'POST', path: Generate, headers: [], body: Buffer.alloc(0) },

@@ -1,8 +1,9 @@
 /** The example of a real engine over gRPC: its script says what its README promises. Skipped where it is not installed. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -38,12 +39,14 @@ async function freePort(): Promise<number> {
 }
 
 async function startGateway(enginePort: number): Promise<string> {
-  const config = join(EXAMPLE, 'weir.yaml')
+  const config = join(mkdtempSync(join(tmpdir(), 'weir-real-engine-')), 'weir.yaml')
+  // A worker of a flag would have the engine's name for the model, which is its folder.
+  const written = readFileSync(join(EXAMPLE, 'weir.yaml'), 'utf8')
+  writeFileSync(config, written.replace('127.0.0.1:9200', `127.0.0.1:${enginePort}`))
   const ports = ['--port', '0', '--metrics-port', '0', '--grace-ms', '0']
-  const worker = ['--worker-url', `grpc://127.0.0.1:${enginePort}`]
   const child = spawn(
     process.execPath,
-    [join(ROOT, 'dist/plugins/cli.js'), 'serve', '--config', config, ...ports, ...worker],
+    [join(ROOT, 'dist/plugins/cli.js'), 'serve', '--config', config, ...ports],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   )
   started.push(child)

@@ -12,6 +12,7 @@ import * as sglang from '../../proto/gen/sglang-scheduler.ts'
 import * as tokenspeed from '../../proto/gen/tokenspeed-scheduler.ts'
 import * as trtllm from '../../proto/gen/trtllm-service.ts'
 import * as vllm from '../../proto/gen/vllm-engine.ts'
+import type { Certificate } from './certificates.ts'
 
 export type EngineName = 'sglang' | 'vllm' | 'trtllm' | 'mlx' | 'tokenspeed'
 
@@ -45,14 +46,23 @@ export interface ScriptedEngineOptions {
   readonly model?: string
   /** Of GetModelInfo, beside what every engine here says. */
   readonly modelInfo?: Record<string, unknown>
+  /** GetModelInfo fails. */
+  readonly hidesModel?: boolean
   readonly serverInfo?: Record<string, unknown>
   readonly loads?: readonly Record<string, unknown>[]
   readonly health?: Record<string, unknown>
   readonly embedding?: (ids: readonly number[]) => readonly number[]
   readonly port?: number
+  /** The engine speaks TLS. */
+  readonly tls?: Pick<Certificate, 'cert' | 'key'>
+  /** Of SubscribeKvEvents, by the number of the subscription from 1 on; without it the engine does not know the method. */
+  readonly kvEvents?: (from: bigint, nth: number) => Promise<readonly KvStep[]>
   /** Of GetTokenizer, each a message. */
   readonly tokenizer?: readonly { readonly data?: Buffer; readonly sha256?: string }[]
 }
+
+/** A batch, or the status that ends the stream; without one it stays open. */
+export type KvStep = common.KvEventBatchFields | { readonly status: number }
 
 type Script = (call: GenerateCall) => readonly Step[]
 
@@ -105,10 +115,10 @@ export class ScriptedEngine {
         this.#encode('HealthCheckResponse', this.#options.health ?? { healthy: true, status: 'OK' }),
       ),
     )
-    add(
-      paths.GetModelInfo,
-      unary(() => this.#encode('GetModelInfoResponse', this.#modelInfo())),
-    )
+    add(paths.GetModelInfo, (_: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
+      if (this.#options.hidesModel === true) reply({ code: 13, details: 'the model is a secret' })
+      else reply(null, this.#encode('GetModelInfoResponse', this.#modelInfo()))
+    })
     add(
       paths.GetServerInfo,
       unary(() => this.#encode('GetServerInfoResponse', this.#options.serverInfo ?? {})),
@@ -134,7 +144,13 @@ export class ScriptedEngine {
       all.StopProfile,
       unary(() => common.encodeProfileResponse({ success: true })),
     )
-    const { tokenizer } = this.#options
+    const { kvEvents, tokenizer } = this.#options
+    if (kvEvents !== undefined)
+      add(
+        all.SubscribeKvEvents,
+        (call: ServerWritableStream<Buffer, Buffer>) => void this.#tellKvEvents(call, kvEvents),
+        true,
+      )
     if (tokenizer !== undefined)
       add(
         all.GetTokenizer,
@@ -153,11 +169,11 @@ export class ScriptedEngine {
     this.port = await new Promise<number>((resolve, reject) =>
       this.#server.bindAsync(
         `127.0.0.1:${this.#options.port ?? 0}`,
-        ServerCredentials.createInsecure(),
+        credentialsOf(this.#options.tls),
         (error, port) => (error === null ? resolve(port) : reject(error)),
       ),
     )
-    this.url = `grpc://127.0.0.1:${this.port}`
+    this.url = `grpc${this.#options.tls === undefined ? '' : 's'}://127.0.0.1:${this.port}`
     return this
   }
 
@@ -207,6 +223,18 @@ export class ScriptedEngine {
 
   async close(): Promise<void> {
     this.#server.forceShutdown()
+  }
+
+  async #tellKvEvents(
+    stream: ServerWritableStream<Buffer, Buffer>,
+    steps: NonNullable<ScriptedEngineOptions['kvEvents']>,
+  ): Promise<void> {
+    const request = common.decodeSubscribeKvEventsRequest(stream.request)
+    this.kvRequests.push(request)
+    for (const step of await steps(request.startSequenceNumber, this.kvRequests.length)) {
+      if ('status' in step) stream.emit('error', { code: step.status, details: '' })
+      else stream.write(common.encodeKvEventBatch(step))
+    }
   }
 
   #encode(message: string, fields: Record<string, unknown>): Buffer {
@@ -275,6 +303,11 @@ export class ScriptedEngine {
     }
     stream.end()
   }
+}
+
+function credentialsOf(tls: ScriptedEngineOptions['tls']): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure()
+  return ServerCredentials.createSsl(null, [{ private_key: tls.key, cert_chain: tls.cert }])
 }
 
 export function startScriptedEngine(options: ScriptedEngineOptions = {}): Promise<ScriptedEngine> {

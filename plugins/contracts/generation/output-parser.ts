@@ -24,8 +24,10 @@ export interface OutputStream {
   end(): void
   /** Calls started so far. */
   readonly toolCalls: number
-  /** The output is inside of reasoning; a grammar that waits for its end has not begun. */
+  /** The next token is one of the reasoning, its end mark included. */
   readonly isReasoning: boolean
+  /** `isReasoning` may change with any piece of text; false: it never will. */
+  readonly separatesReasoning: boolean
 }
 
 /** The output of one choice as a whole. */

@@ -12,7 +12,6 @@ import {
   upstreamErrors,
   type WorkerEntry,
 } from '#kernel'
-import type { KvEventFeed } from './kv-events.ts'
 import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
 /** Whom a call goes to: a registered worker, or one that is about to be. */
@@ -155,8 +154,6 @@ export interface WorkerControl extends ModeControl {
   readonly actions: readonly EngineAction['kind'][]
   /** @returns null when the engine took it, else why not; never rejects */
   perform?(target: WorkerTarget, action: EngineAction, timeoutMs: number): Promise<string | null>
-  /** What engines of this mode say of their KV caches, where they do. */
-  readonly kvEvents?: KvEventFeed
 
   /**
    * One call outside the hot path, with the worker's key; any status resolves. Absent: workers of this mode take none.

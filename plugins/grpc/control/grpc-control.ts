@@ -4,7 +4,6 @@ import type {
   EngineAction,
   EngineInfo,
   EngineReport,
-  KvEventFeed,
   TokenizerService,
   WorkerControl,
   WorkerDescription,
@@ -42,7 +41,6 @@ const LOAD_SECTIONS = ['core', 'disagg', 'queues', 'memory']
 export interface ControlParts {
   readonly channels: Channels
   readonly tokenizers: Pick<TokenizerService, 'ensure'>
-  readonly kvEvents: KvEventFeed
   readonly log: Pick<Logger, 'warn'>
 }
 
@@ -51,7 +49,6 @@ export class GrpcControl implements WorkerControl {
   readonly schemes = ['grpc', 'grpcs']
   readonly runtimes = RUNTIMES.map(({ name }) => name)
   readonly actions = ['flush_cache', 'start_profile', 'stop_profile'] as const
-  readonly kvEvents: KvEventFeed
   readonly #parts: ControlParts
   /** What a stranger turned out to be, by URL: probes know nothing else of a worker. */
   readonly #runtimeByUrl = new Map<string, Runtime>()
@@ -60,7 +57,6 @@ export class GrpcControl implements WorkerControl {
 
   constructor(parts: ControlParts) {
     this.#parts = parts
-    this.kvEvents = parts.kvEvents
   }
 
   isExternal(): boolean {

@@ -54,10 +54,12 @@ export class ChoiceReader implements OutputSink {
   take(reply: EngineReply): void {
     const { tokenIds, logprobs } = reply
     const decoder = this.#decoder
+    // However many come at once: each is reasoning or not by what stands before it.
+    const isOneByOne = tokenIds.length > 1 && this.#stream?.separatesReasoning === true
     let text = ''
     for (let i = 0; i < tokenIds.length && !this.hasStopped; i++) {
       const id = tokenIds[i]
-      text += decoder.push(id)
+      const piece = decoder.push(id)
       const isStopId = decoder.matchedStop === id
       if (!isStopId && this.#options.wantsTokenIds) this.#holdId(id)
       if (!isStopId && logprobs !== null && i < logprobs.length && this.#options.topLogprobs !== null)
@@ -67,6 +69,8 @@ export class ChoiceReader implements OutputSink {
         this.hasStopped = true
         this.lastId = id
       }
+      if (!isOneByOne) text += piece
+      else if (piece !== '') this.#push(piece)
     }
     if (text !== '') this.#push(text)
   }

@@ -54,6 +54,8 @@ export class GrpcExchange implements Exchange {
   #hasEnded = false
   /** The connection has broken, or was never made. */
   #isLost = false
+  /** Why the stream broke, where it says so; it may before its connection does. */
+  #problem: string | null = null
   #isOver = false
   #isPaused = false
 
@@ -83,7 +85,9 @@ export class GrpcExchange implements Exchange {
       this.#hasEnded = true
       this.#settle()
     })
-    stream.on('error', () => {})
+    stream.on('error', ({ message }: Error) => {
+      this.#problem = message
+    })
     stream.on('close', () => this.#closed())
     stream.end(framed(this.#plan.body))
   }
@@ -176,7 +180,7 @@ export class GrpcExchange implements Exchange {
       if (this.#isLost)
         this.#status = {
           code: UNAVAILABLE,
-          details: this.#connection.problem ?? 'the connection is gone',
+          details: this.#connection.problem ?? this.#problem ?? 'the connection is gone',
           isOwn: false,
         }
       else if (rstCode === NGHTTP2_NO_ERROR)

@@ -18,6 +18,7 @@ const CONTENT = 1
 const BETWEEN = 2
 
 export class HarmonyStream implements OutputStream {
+  readonly separatesReasoning = true
   toolCalls = 0
   readonly #sink: OutputSink
   readonly #ids: CallIds
@@ -44,7 +45,7 @@ export class HarmonyStream implements OutputStream {
   }
 
   get isReasoning(): boolean {
-    return this.#state !== CONTENT || this.#kind === 'reasoning'
+    return this.#state === CONTENT && this.#kind === 'reasoning'
   }
 
   push(text: string): void {

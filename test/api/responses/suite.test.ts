@@ -129,7 +129,7 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
   }, 60_000)
 })
 
-test('responses 8 #81: what is served over gRPC cannot be cancelled, and stays as it is', async () => {
+test('responses 8 #81, grpc 8.2 #80: what is served over gRPC cannot be cancelled, and stays as it is', async () => {
   const { post, engine, gateway, get } = await openGrpcFleet({
     plugins: { responses: { background: { pollMs: 20 } }, history: {}, storage: { dir: newDirectory() } },
   })

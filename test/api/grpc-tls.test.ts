@@ -1,0 +1,131 @@
+/** Workers of grpcs:// URLs behind a private authority: the control plane and the generations. @source grpc facts 3.2 */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { UpstreamFailure } from '../../kernel/index.ts'
+import { EngineCalls } from '../../plugins/grpc/wire/engine-calls.ts'
+import { GrpcTransport } from '../../plugins/grpc/wire/grpc-transport.ts'
+import { H2Connections } from '../../plugins/grpc/wire/h2-connections.ts'
+import { TestAuthority } from '../support/certificates.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startScriptedEngine } from '../support/scripted-engine.ts'
+import { workerEntry } from '../support/worker-entry.ts'
+import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
+
+let authority: TestAuthority
+let stranger: TestAuthority
+beforeAll(() => {
+  authority = new TestAuthority()
+  stranger = new TestAuthority('Somebody else')
+})
+afterAll(() => {
+  authority.remove()
+  stranger.remove()
+})
+
+test('an engine of a private authority is found, described, asked whole and as a stream, and told to stop', async () => {
+  const loads = [{ dpRank: 0, numRunningReqs: 2, numUsedTokens: 64 }]
+  const { engine, get, post, ids } = await openGrpcFleet({
+    engines: [{ tls: authority.issue('engine'), loads }],
+    plugins: { grpc: { caFile: authority.caFile } },
+  })
+  expect(engine.url).toMatch(/^grpcs:/)
+  const tokens = await ids('Hello there')
+  engine.answer(tokens.map((id) => [id]))
+  const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
+  const whole = (await (await post('/v1/chat/completions', ask)).json()) as {
+    choices: { message: { content: string } }[]
+  }
+  expect(whole.choices[0].message.content).toBe('Hello there')
+  const streamed = eventsOf(await (await post('/v1/chat/completions', { ...ask, stream: true })).text())
+  const text = streamed.slice(0, -1).map((data) => JSON.parse(data).choices[0]?.delta.content ?? '')
+  expect(text.join('')).toBe('Hello there')
+  const listed = (await (await get('/workers')).json()) as {
+    workers: { url: string; runtime_type: string }[]
+  }
+  expect(listed.workers).toMatchObject([{ url: engine.url, runtime_type: 'sglang', model_id: 'test-model' }])
+  expect(await (await get('/get_loads')).text()).toContain('64')
+
+  engine.script = () => [{ hang: true }]
+  const leaving = new AbortController()
+  const left = post('/v1/chat/completions', { ...ask, stream: true }, undefined, leaving.signal).catch(
+    (error: Error) => error.name,
+  )
+  await engine.received(3)
+  leaving.abort()
+  expect(await left).toBe('AbortError')
+  await until(() => engine.aborted.length === 1)
+})
+
+describe('an engine of an authority that nobody knows', () => {
+  test('is not registered, and the record says why', async () => {
+    const engine = await startScriptedEngine({ tls: stranger.issue('engine') })
+    const gateway = await startGateway({
+      plugins: {
+        auth: {},
+        grpc: { caFile: authority.caFile },
+        parsers: {},
+        policies: {},
+        tokenizers: {},
+        workers: { startupTimeoutSecs: 1, healthCheck: { disabled: true } },
+      },
+    })
+    try {
+      const reply = await fetch(`${gateway.url}/workers`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ url: engine.url, models: [{ id: 'm' }] }),
+      })
+      const { location } = (await reply.json()) as { location: string }
+      let told = ''
+      await until(async () => {
+        const record = (await (await fetch(gateway.url + location)).json()) as {
+          job_status?: { status: string; message?: string }
+        }
+        told = record.job_status?.message ?? ''
+        return record.job_status?.status === 'failed'
+      })
+      expect(told).toContain(`${engine.url} is not up`)
+      expect(told).toMatch(/certificate/)
+      expect(engine.calls).toEqual([])
+    } finally {
+      await gateway.stop()
+      await engine.close()
+    }
+  })
+
+  test('gets no request: engine_unavailable, with the reason, before anything was sent', async () => {
+    const engine = await startScriptedEngine({ tls: stranger.issue('engine') })
+    const connections = new H2Connections({
+      keepaliveMs: 30_000,
+      keepaliveTimeoutMs: 10_000,
+      maxMessageBytes: 1_048_576,
+      streamWindowBytes: 65_535,
+      maxReconnectWaitMs: 100,
+      caFile: authority.caFile,
+    })
+    const transport = new GrpcTransport(connections, new EngineCalls())
+    const failed = Promise.withResolvers<UpstreamFailure>()
+    try {
+      const worker = workerEntry({ slot: 0, url: engine.url, connectionMode: 'grpc', runtimeType: 'sglang' })
+      const limits = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, requestMs: 0 }
+      const request = { method: 'POST', path: '/x.Y/Z', headers: [], body: Buffer.from('secret') }
+      transport.open(worker, request, limits, {
+        onResponseStart() {},
+        onResponseData() {},
+        onResponseEnd() {},
+        onResponseError: failed.resolve,
+      })
+      const failure = await failed.promise
+      expect([failure.kind, failure.error?.code, failure.error?.status]).toEqual([
+        'connect',
+        'engine_unavailable',
+        503,
+      ])
+      // The client is not told how workers are reached; the log is.
+      expect(failure.error?.message).toBe('the engine could not be reached')
+      expect(failure.message).toMatch(/certificate/)
+    } finally {
+      transport.close()
+      await engine.close()
+    }
+  })
+})
