@@ -47,7 +47,6 @@ export { isOwnTrouble } from './upstream/own-trouble.ts'
 export { headerOf, isPlainEventStream, toClientHeaders } from './upstream/response-headers.ts'
 export { withModel } from './upstream/rewrite-model.ts'
 export { toUpstreamError, upstreamErrors } from './upstream/upstream-errors.ts'
-export { parseBoundedJson } from './wire/bounded-json.ts'
 export { EventCounter, nextEventEnd } from './wire/event-borders.ts'
 export { EventSplitter } from './wire/event-splitter.ts'
 export { isFieldValue, isToken, TOKEN_BYTE, VALUE_BYTE } from './wire/header-syntax.ts'
@@ -63,3 +62,4 @@ export {
   skipString,
   skipValue,
 } from './wire/json-bytes.ts'
+export { JsonScan } from './wire/json-scan.ts'

@@ -1,31 +1,5 @@
 /** The task pool contract: work that is kept off the threads that serve, and how it is stopped. */
 
-export interface TaskPoolOptions {
-  /**
-   * `thread`: threads for this thread alone. `process`: one set of threads for all threads of the gateway, so that what
-   * they load is in memory once; control opens it and must do so in its `start`, and tasks go through control. Default
-   * `thread`.
-   */
-  readonly scope?: 'thread' | 'process'
-  /** Tells the process-wide pools of a plugin from each other. Default `tasks`. */
-  readonly name?: string
-  /** Module that every thread loads; its export `runTask` gets each task and gives back the result. */
-  readonly file: URL
-  readonly threads: number
-  /** Tasks that may wait while every thread is busy; one more is refused. */
-  readonly queueLimit: number
-  /** `workerData` of the threads. Their environment is empty. */
-  readonly workerData?: unknown
-  /** Most JavaScript heap of one thread, MiB; a thread that needs more ends. */
-  readonly heapMiB: number
-  /** MiB */
-  readonly stackMiB: number
-  /** What a thread posts on its `parentPort` while a task runs; of a process-wide pool told on control only. */
-  readonly onMessage?: (message: unknown) => void
-  /** A thread has ended, whatever the reason; nothing of it runs any more. Of a process-wide pool told on control only. */
-  readonly onThreadEnd?: (threadId: number) => void
-}
-
 /** Why a task gave no result: no place in the queue, stopped by its caller, its thread ended, or the pool was closed. */
 export type TaskFailureKind = 'full' | 'stopped' | 'crashed' | 'closed'
 

@@ -16,7 +16,7 @@ import type { ReloadReport } from '../contracts/reload.ts'
 import type { RequestSlot } from '../contracts/request-facts.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
-import type { TaskPool, TaskPoolOptions } from '../contracts/task-pool.ts'
+import type { TaskPool } from '../contracts/task-pool.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
@@ -160,10 +160,14 @@ export interface Host {
    */
   shared(name: string, bytes: number): SharedArrayBuffer
   /**
-   * Threads of the plugin's own, for work that may loop or crash; from `start` on. One set per thread, or with `scope:
-   * 'process'` one for all. The plugin closes the pool.
+   * One set of threads for all threads of the gateway: control's part in it runs the tasks, those of the others go there.
+   * From `start` on; control must open it in its own. The plugin closes it.
+   *
+   * @param name tells the pools of the plugin from each other
+   * @param threads how many it has
+   * @param open makes the pool, on control
    */
-  taskPool(options: TaskPoolOptions): TaskPool
+  processPool(name: string, threads: number, open: () => TaskPool): TaskPool
 
   /**
    * Registers a load balancing policy; only in `register`. The setting `kernel.policy` and the label `policy` of workers

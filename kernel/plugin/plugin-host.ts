@@ -15,13 +15,12 @@ import type { ReloadReport } from '../contracts/reload.ts'
 import type { RequestFacts, RequestSlot } from '../contracts/request-facts.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
-import type { TaskPool, TaskPoolOptions } from '../contracts/task-pool.ts'
+import type { TaskPool } from '../contracts/task-pool.ts'
 import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
 import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
-import { OwnTaskPool } from '../threads/task-pool.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { BackgroundWorks } from './background-works.ts'
 import type { Declarations } from './declarations.ts'
@@ -184,10 +183,8 @@ export class PluginHost implements Host {
     return this.command(ReadMetrics, null)
   }
 
-  taskPool(options: TaskPoolOptions): TaskPool {
-    if (options.scope !== 'process') return new OwnTaskPool(options)
-    const name = `${this.plugin}.${options.name ?? 'tasks'}`
-    return this.#parts.link.processPool(name, options.threads, () => new OwnTaskPool(options))
+  processPool(name: string, threads: number, open: () => TaskPool): TaskPool {
+    return this.#parts.link.processPool(`${this.plugin}.${name}`, threads, open)
   }
 
   policy(name: string, make: PolicyFactory, options?: PolicyOptions): void {

@@ -1,13 +1,13 @@
 /** One pool for several threads: links joined by message channels, tasks on real threads. */
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
+import { openTaskPool, type TaskPoolOptions } from '#contracts'
 import type { ScriptedTask } from '../../test/fixtures/threads/scripted-task.ts'
-import { type TaskPool, type TaskPoolOptions, TaskStop } from '../contracts/task-pool.ts'
+import { type TaskPool, TaskStop } from '../contracts/task-pool.ts'
 import { createLogger } from '../observe/log.ts'
 import { ControlLink } from './control-link.ts'
 import { DataLink } from './data-link.ts'
 import type { LinkUpMessage } from './messages.ts'
-import { OwnTaskPool } from './task-pool.ts'
 
 const log = createLogger({ level: 'silent', thread: 0 })
 const closers: (() => unknown)[] = []
@@ -35,16 +35,16 @@ function join(control: ControlLink, index: number): Member {
 
 function open(options: Partial<TaskPoolOptions> = {}) {
   const control = new ControlLink({ log })
-  const pool = control.processPool('p', 1, () => {
-    return new OwnTaskPool({
-      file: new URL('../../test/fixtures/threads/scripted-task.ts', import.meta.url),
-      threads: 1,
-      queueLimit: 10,
-      workerData: { cell: new SharedArrayBuffer(4) },
-      heapMiB: 64,
-      stackMiB: 4,
-      ...options,
-    })
+  const pool = openTaskPool(control, {
+    scope: 'process',
+    name: 'p',
+    file: new URL('../../test/fixtures/threads/scripted-task.ts', import.meta.url),
+    threads: 1,
+    queueLimit: 10,
+    workerData: { cell: new SharedArrayBuffer(4) },
+    heapMiB: 64,
+    stackMiB: 4,
+    ...options,
   })
   closers.push(() => pool.close())
   return { control, pool }

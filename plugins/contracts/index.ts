@@ -4,6 +4,7 @@
  */
 
 export { BodyExcerpt } from './formats/body-excerpt.ts'
+export { parseBoundedJson } from './formats/bounded-json.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './formats/label-limit.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
@@ -32,6 +33,7 @@ export * from './store/store.ts'
 export { storeErrors } from './store/store-errors.ts'
 export { StoreMetrics } from './store/store-metrics.ts'
 export { makeVersionStamps } from './store/version-stamps.ts'
+export { openTaskPool, type TaskPoolOptions } from './threads/open-task-pool.ts'
 export { type CollectingUpstream, collectReply } from './upstream/collect-reply.ts'
 export * from './upstream/kv-events.ts'
 export * from './upstream/worker-control.ts'

@@ -1,6 +1,6 @@
 /** What an engine says of its model or itself. */
-import type { EngineInfo } from '#contracts'
-import { parseBoundedJson, type WorkerEntry } from '#kernel'
+import { type EngineInfo, parseBoundedJson } from '#contracts'
+import type { WorkerEntry } from '#kernel'
 import type { CallWorker } from './probe.ts'
 
 /** What engines without the route answer. */

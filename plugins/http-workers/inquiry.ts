@@ -1,6 +1,6 @@
 /** Questions to a worker during its registration: JSON routes asked at most once each, trouble tried again. */
-import type { DescribeTools } from '#contracts'
-import { type HeaderList, parseBoundedJson } from '#kernel'
+import { type DescribeTools, parseBoundedJson } from '#contracts'
+import type { HeaderList } from '#kernel'
 import { httpWorkerErrors } from './errors.ts'
 import { type CallWorker, describeFailure, isGoodStatus } from './probe.ts'
 

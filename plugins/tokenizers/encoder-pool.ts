@@ -2,6 +2,7 @@
  * The threads that hold the vocabularies. Control alone opens them, so that the process has one set of them whatever the
  * number of serving threads: the texts of those come by command. The only file that knows where the threads run.
  */
+import { openTaskPool } from '#contracts'
 import { type Host, TaskFailure, type TaskPool, TaskStop } from '#kernel'
 import type { TokenizersConfig } from './config.ts'
 import type { EncoderMetrics } from './encoder-metrics.ts'
@@ -148,7 +149,7 @@ export class EncoderPool {
       maxFileBytes,
     }
     const data: EncoderThreadData = { promptCache, segmentCache, limits }
-    this.#pool = host.taskPool({
+    this.#pool = openTaskPool(host, {
       file: new URL(
         import.meta.url.endsWith('.ts') ? './encoder-thread.ts' : './encoder-thread.js',
         import.meta.url,

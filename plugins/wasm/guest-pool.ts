@@ -2,6 +2,7 @@
  * The pool of guest threads as a serving thread uses it: hands tasks over, watches each call's deadline, and knows
  * which call was running when a thread had to be ended.
  */
+import { openTaskPool } from '#contracts'
 import { type Host, type Logger, TaskFailure, type TaskPool, TaskStop } from '#kernel'
 import { type CallLimits, CallWatch } from './call-watch.ts'
 import type { WasmConfig } from './config.ts'
@@ -95,7 +96,7 @@ export class GuestPool {
       logLevel: host.kernelConfig.log.level,
     }
     this.#isWarm = false
-    this.#pool = host.taskPool({
+    this.#pool = openTaskPool(host, {
       file: new URL(
         import.meta.url.endsWith('.ts') ? './guest-thread.ts' : './guest-thread.js',
         import.meta.url,

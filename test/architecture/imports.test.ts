@@ -69,7 +69,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   yaml: ['plugins/cli'],
   level: ['plugins/storage', 'test/contract'],
   pg: ['plugins/postgres', 'test/contract'],
-  piscina: ['kernel/threads'],
+  piscina: ['plugins/contracts'],
   jose: ['plugins/auth', 'test/api'],
   '@extism/extism': ['plugins/wasm', 'wasm-sdk'],
   tokenizers: ['plugins/tokenizers'],

@@ -4,8 +4,7 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parsePrometheusText, readEvent, topLevelMembers, withMembers } from '#contracts'
-import { parseBoundedJson } from '../../kernel/wire/bounded-json.ts'
+import { parseBoundedJson, parsePrometheusText, readEvent, topLevelMembers, withMembers } from '#contracts'
 import { EventCounter } from '../../kernel/wire/event-borders.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
 import { mergeMetrics } from '../../plugins/health/merge-metrics.ts'

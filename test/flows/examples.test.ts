@@ -101,6 +101,17 @@ test('minimal: a response goes on from the one before', async () => {
   ])
 })
 
+test('minimal: a changed file is applied while the gateway runs', async () => {
+  const file = await configOf('minimal')
+  const { url } = await startGateway(file)
+  await waitUntilReady(url)
+  const changed = readFileSync(file, 'utf8').replace('plugins:\n', 'kernel: { policy: random }\nplugins:\n')
+  writeFileSync(file, changed)
+  const env = { ...process.env, WEIR_ADMIN_KEY: 'weir-demo-key' }
+  const { stdout } = await run(process.execPath, [COMMAND, 'config', 'apply', '--gateway', url], { env })
+  expect(stdout).toContain('kernel.policy')
+})
+
 test('openai-client: the official client lists, asks, streams, calls a tool, aborts and embeds', async () => {
   const { url } = await startGateway(await configOf('minimal'))
   await waitUntilReady(url)

@@ -17,6 +17,7 @@ export const DEFAULT_PLUGINS: readonly string[] = Object.freeze([
   'pairs',
   'policies',
   'proxy',
+  'reload',
   'workers',
 ])
 

@@ -27,6 +27,7 @@ const schemas = {
   pairs: Type.Object({}),
   policies: Type.Object({}),
   proxy: Type.Object({ maxTries: Type.Integer({ default: 3 }) }),
+  reload: Type.Object({}),
   workers: Type.Object({ urls: Type.Array(Type.String(), { default: [] }) }),
   storage: Type.Object({ dir: Type.String({ minLength: 1 }) }),
 }
@@ -83,6 +84,7 @@ describe('loadConfig', () => {
       'pairs',
       'policies',
       'proxy',
+      'reload',
       'workers',
     ])
     expect(config.plugins.proxy).toEqual({ maxTries: 3 })
@@ -175,6 +177,7 @@ describe('loadConfig', () => {
       'pairs',
       'policies',
       'proxy',
+      'reload',
       'workers',
       'storage',
     ])

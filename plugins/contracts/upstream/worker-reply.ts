@@ -1,5 +1,6 @@
 /** A call outside the hot path, and what it gets from a worker. */
-import { type HeaderList, headerOf, parseBoundedJson, toClientHeaders } from '#kernel'
+import { type HeaderList, headerOf, toClientHeaders } from '#kernel'
+import { parseBoundedJson } from '../formats/bounded-json.ts'
 
 export interface WorkerCall {
   readonly method: string

@@ -1,5 +1,5 @@
 /** Parses JSON that a worker or another stranger wrote: what would cost more than its bytes is refused before. */
-import { JsonScan } from './json-scan.ts'
+import { JsonScan } from '#kernel'
 
 const MAX_DEPTH = 128
 /** Each costs memory of its own, many times the two bytes that it is written with. */

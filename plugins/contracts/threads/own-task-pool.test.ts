@@ -1,16 +1,16 @@
 import { afterEach, expect, test } from 'vitest'
-import type { ScriptedTask } from '../../test/fixtures/threads/scripted-task.ts'
-import { type TaskPool, type TaskPoolOptions, TaskStop } from '../contracts/task-pool.ts'
-import { OwnTaskPool } from './task-pool.ts'
+import { type TaskPool, TaskStop } from '#kernel'
+import type { ScriptedTask } from '../../../test/fixtures/threads/scripted-task.ts'
+import { OwnTaskPool, type OwnTaskPoolOptions } from './own-task-pool.ts'
 
 const pools: TaskPool[] = []
 afterEach(async () => {
   for (const pool of pools.splice(0)) await pool.close()
 })
 
-function open(options: Partial<TaskPoolOptions> = {}): TaskPool {
+function open(options: Partial<OwnTaskPoolOptions> = {}): TaskPool {
   const pool = new OwnTaskPool({
-    file: new URL('../../test/fixtures/threads/scripted-task.ts', import.meta.url),
+    file: new URL('../../../test/fixtures/threads/scripted-task.ts', import.meta.url),
     threads: 1,
     queueLimit: 10,
     workerData: { cell: new SharedArrayBuffer(4) },

@@ -5,18 +5,30 @@
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { Piscina } from 'piscina'
-import {
-  TaskFailure,
-  type TaskPool,
-  type TaskPoolOptions,
-  type TaskRun,
-  type TaskStop,
-} from '../contracts/task-pool.ts'
+import { TaskFailure, type TaskPool, type TaskRun, type TaskStop } from '#kernel'
 
 const require = createRequire(import.meta.url)
 
+export interface OwnTaskPoolOptions {
+  /** Module that every thread loads; its export `runTask` gets each task and gives back the result. */
+  readonly file: URL
+  readonly threads: number
+  /** Tasks that may wait while every thread is busy; one more is refused. */
+  readonly queueLimit: number
+  /** `workerData` of the threads. Their environment is empty. */
+  readonly workerData?: unknown
+  /** Most JavaScript heap of one thread, MiB; a thread that needs more ends. */
+  readonly heapMiB: number
+  /** MiB */
+  readonly stackMiB: number
+  /** What a thread posts on its `parentPort` while a task runs; of a process-wide pool told on control only. */
+  readonly onMessage?: (message: unknown) => void
+  /** A thread has ended, whatever the reason; nothing of it runs any more. Of a process-wide pool told on control only. */
+  readonly onThreadEnd?: (threadId: number) => void
+}
+
 export class OwnTaskPool implements TaskPool {
-  readonly #options: TaskPoolOptions
+  readonly #options: OwnTaskPoolOptions
   readonly #pool: Piscina
   /** Tasks that run or wait. */
   #open = 0
@@ -25,7 +37,7 @@ export class OwnTaskPool implements TaskPool {
   #isClosed = false
 
   /** Starts the threads; the package is loaded with the first pool. */
-  constructor(options: TaskPoolOptions) {
+  constructor(options: OwnTaskPoolOptions) {
     const { file, threads, workerData, heapMiB, stackMiB, onMessage } = options
     this.#options = options
     const library = require('piscina') as typeof import('piscina')
