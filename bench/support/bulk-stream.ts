@@ -4,12 +4,15 @@ import { createHash } from 'node:crypto'
 /** Bytes of one event, framing included. */
 const EVENT_BYTES = 16_384
 export const BULK_EVENTS = 4_096
+/** A stream of messages that does not say that it is over counts as cut. */
+const END = '\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
 
 /** Event `index` of the stream, 0-based; every event differs. */
 export function bulkEvent(index: number): Buffer {
   const event = Buffer.alloc(EVENT_BYTES, `${index} abcdefghijklmnopqrstuvwxyz0123456789 `)
   event.write('data: ', 0)
-  event.write('\n\n', EVENT_BYTES - 2)
+  const end = index === BULK_EVENTS - 1 ? END : '\n\n'
+  event.write(end, EVENT_BYTES - end.length)
   return event
 }
 

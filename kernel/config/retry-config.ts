@@ -30,7 +30,7 @@ export const RetryConfigSchema = Type.Object(
       description: 'Each wait varies by up to this share, both ways.',
     }),
     statuses: Type.Array(Type.Integer({ minimum: 400, maximum: 599 }), {
-      default: [408, 429, 500, 502, 503, 504],
+      default: [408, 429, 500, 502, 503, 504, 529],
       description: 'Statuses of workers that are tried again and count as failures.',
     }),
   },

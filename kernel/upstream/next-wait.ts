@@ -24,6 +24,8 @@ export function nextWaitMs(parts: Pick<CallParts, 'retry' | 'limits'>, failed: F
   const { worker, headers, number, usedMs } = failed
   const settings = worker === null ? parts.retry.kernel : parts.retry.of(worker.resilience)
   if (number >= settings.maxAttempts) return NO_MORE
+  // A service knows best whether the same request can end otherwise. @source messages facts 8.1
+  if (headers !== null && headerOf(headers, 'x-should-retry') === 'false') return NO_MORE
   const askedMs = headers === null ? 0 : retryAfterMs(headerOf(headers, 'retry-after'), Date.now())
   const waitMs = backOffMs(settings, number, askedMs, Math.random)
   const totalMs = parts.limits.totalMs(worker)

@@ -235,6 +235,24 @@ test('messages §13 G46 another worker is tried before the first byte, and none 
   expect(workers[0].requests.length + workers[1].requests.length).toBe(1)
 })
 
+test('messages §8.1, §13 G46 an overloaded service is left for another, unless it says that it is no use', async () => {
+  const { create, workers } = await openMessages({ workers: [VENDOR, VENDOR] })
+  const asked = () => workers.map((worker) => worker.requestsTo(MESSAGES).length)
+  const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'm' } }
+  workers[0].script(MESSAGES, jsonAnswer(overloaded, { status: 529 }))
+  workers[1].script(MESSAGES, ANSWER)
+  for (let nth = 0; nth < 4; nth++) expect((await create()).status).toBe(200)
+  expect(asked()[0]).toBeGreaterThan(0)
+  const headers = { 'x-should-retry': 'false' }
+  for (const worker of workers) {
+    worker.requests.length = 0
+    worker.script(MESSAGES, jsonAnswer(overloaded, { status: 529, headers }))
+  }
+  const reply = await create()
+  expect([reply.status, reply.headers.get('x-should-retry')]).toEqual([529, 'false'])
+  expect(asked()[0] + asked()[1]).toBe(1)
+})
+
 test('messages §13 G48 a client that leaves stops a relayed stream', async () => {
   const { gateway, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(

@@ -1,7 +1,16 @@
 /** POST /v1/messages by translation onto chat workers: requests, replies, validation, errors. */
 import { expect, test } from 'vitest'
 import { dropAnswer, hangAnswer, jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
-import { accumulate, CHAT, HELLO, openMessages, readEvents } from './messages-fleet.ts'
+import {
+  accumulate,
+  CHAT,
+  HELLO,
+  MESSAGES,
+  NATIVE,
+  openMessages,
+  readEvents,
+  VENDOR,
+} from './messages-fleet.ts'
 
 interface Envelope {
   type: string
@@ -183,6 +192,37 @@ test('messages §13 G14 an unknown model is not found, a model without a ready w
   const empty = await openMessages({ workers: [] })
   const none = await empty.create()
   expect([none.status, ((await none.json()) as Envelope).error.type]).toEqual([503, 'overloaded_error'])
+})
+
+test.each([
+  ['a service', VENDOR],
+  ['an engine that speaks it', NATIVE],
+])('messages §13 G14 over %s: unknown is not found, not ready is overloaded', async (_kind, worker) => {
+  const { create, workers } = await openMessages({
+    workers: [worker],
+    kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1, openMs: 30_000 } },
+  })
+  const unknown = await create({ model: 'nobody-has-it' })
+  expect([unknown.status, ((await unknown.json()) as Envelope).error.type]).toEqual([404, 'not_found_error'])
+  workers[0].script(MESSAGES, dropAnswer())
+  await create()
+  const open = await create()
+  expect([open.status, ((await open.json()) as Envelope).error.type]).toEqual([503, 'overloaded_error'])
+  expect(Number(open.headers.get('retry-after'))).toBeGreaterThan(0)
+})
+
+test('messages §13 G46 over chat workers: another is tried before the first byte, and none after it', async () => {
+  const { create, workers } = await openMessages({ workers: [{}, {}], kernel: { policy: 'round_robin' } })
+  const asked = () => workers.flatMap((worker) => worker.requestsTo(CHAT)).length
+  for (const worker of workers) worker.script(CHAT, completion({ content: 'a' }))
+  workers[0].script(CHAT, jsonAnswer({ error: { message: 'no' } }, { status: 503 }))
+  for (let nth = 0; nth < 2; nth++) expect((await create()).status).toBe(200)
+  const before = asked()
+  expect(before).toBeGreaterThan(2)
+  const cut = sseAnswer([chunk({ content: 'a' }), { waitMs: 30 }, { drop: 'reset' }])
+  for (const worker of workers) worker.script(CHAT, cut)
+  expect(readEvents(await (await create({ stream: true })).text()).at(-1)?.type).toBe('error')
+  expect(asked()).toBe(before + 1)
 })
 
 test('messages §13 G15 a limit of the gateway is a rate_limit_error with Retry-After', async () => {
@@ -644,6 +684,19 @@ test('messages §12.13 aliases lead to the operator’s models, and are listed f
   ])
   expect(page.data[0].created_at).toMatch(/^\d{4}-/)
   expect((await (await get('/v1/models')).json()) as object).not.toHaveProperty('has_more')
+})
+
+test('messages §12.13 over services alone the names of the configuration are listed, for clients of the format', async () => {
+  const { get } = await openMessages({
+    workers: [VENDOR],
+    messages: { models: { 'claude-x': 'test-model' } },
+  })
+  const page = await get('/v1/models', { 'anthropic-version': '2023-06-01' })
+  expect([page.status, await page.json()]).toMatchObject([
+    200,
+    { data: [{ type: 'model', id: 'claude-x' }], has_more: false, first_id: 'claude-x' },
+  ])
+  expect((await get('/v1/models')).status).toBe(503)
 })
 
 test('messages-2026-11: agents that look first find the gateway', async () => {

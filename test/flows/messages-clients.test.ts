@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import Anthropic from '@anthropic-ai/sdk'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
+import OpenAI from 'openai'
 import { afterEach, describe, expect, test } from 'vitest'
 import { startBuiltGateway, stopCommands, until } from '../support/built-command.ts'
 import { type ScriptedEngine, startScriptedEngine } from '../support/scripted-engine.ts'
@@ -318,6 +319,111 @@ test('messages §13 G16 @anthropic-ai/sdk over a worker that speaks the format',
   expect(
     (await client.messages.countTokens({ model: 'test-model', messages: ask('Hi').messages })).input_tokens,
   ).toBe(5)
+})
+
+/** A turn of a service that thinks and calls a tool, streamed; the second turn says what the tool gave. */
+function vendorTurn(request: RecordedRequest): Answer {
+  const { messages } = request.json() as { messages: { content: unknown }[] }
+  const hasResult = JSON.stringify(messages.at(-1)).includes('tool_result')
+  const blocks: readonly (readonly [start: object, ...deltas: object[]])[] = hasResult
+    ? [
+        [
+          { type: 'text', text: '' },
+          { type: 'text_delta', text: 'It rains.' },
+        ],
+      ]
+    : [
+        [
+          { type: 'thinking', thinking: '', signature: '' },
+          { type: 'thinking_delta', thinking: 'I have to look.' },
+          { type: 'signature_delta', signature: 'sig-1' },
+        ],
+        [
+          { type: 'tool_use', id: 'toolu_1', name: 'weather', input: {} },
+          { type: 'input_json_delta', partial_json: '{"city":' },
+          { type: 'input_json_delta', partial_json: '"Kyoto"}' },
+        ],
+      ]
+  const start = { id: 'msg_1', type: 'message', role: 'assistant', model: 'v', content: [] }
+  const reason = hasResult ? 'end_turn' : 'tool_use'
+  const events: readonly { type: string; [member: string]: unknown }[] = [
+    { type: 'message_start', message: { ...start, stop_reason: null, stop_sequence: null, usage: USAGE } },
+    ...blocks.flatMap(([block, ...deltas], index) => [
+      { type: 'content_block_start', index, content_block: block },
+      ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
+      { type: 'content_block_stop', index },
+    ]),
+    {
+      type: 'message_delta',
+      delta: { stop_reason: reason, stop_sequence: null },
+      usage: { output_tokens: 4 },
+    },
+    { type: 'message_stop' },
+  ]
+  const frames = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+  return streamAnswer(frames, { headers: { 'content-type': 'text/event-stream' } })
+}
+
+test('messages §13 G16, G29, G42 @anthropic-ai/sdk over a service: thinking, a tool, betas, and the list of models', async () => {
+  const { gateway, worker } = await openGateway(
+    { messages: { models: { 'claude-mine': 'test-model' } } },
+    VENDOR,
+  )
+  const client = new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 })
+  worker.script(MESSAGES, vendorTurn)
+  const wish = { ...ask('Weather?'), model: 'claude-mine', tools: [WEATHER] }
+  const first = await client.beta.messages
+    .stream({
+      ...wish,
+      thinking: { type: 'enabled', budget_tokens: 2_048 },
+      betas: ['interleaved-thinking-2025-05-14'],
+    })
+    .finalMessage()
+  expect(first.content).toMatchObject([
+    { type: 'thinking', thinking: 'I have to look.', signature: 'sig-1' },
+    { type: 'tool_use', id: 'toolu_1', name: 'weather', input: { city: 'Kyoto' } },
+  ])
+  const history = [
+    ...wish.messages,
+    { role: 'assistant' as const, content: first.content as Anthropic.ContentBlockParam[] },
+    {
+      role: 'user' as const,
+      content: [{ type: 'tool_result' as const, tool_use_id: 'toolu_1', content: 'rain' }],
+    },
+  ]
+  const second = await client.messages.stream({ ...wish, messages: history }).finalMessage()
+  expect(second).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: 'It rains.' }] })
+  const [one, two] = worker.requestsTo(MESSAGES)
+  expect(one.header('anthropic-beta')).toBe('interleaved-thinking-2025-05-14')
+  expect((two.json() as { model: string }).model).toBe('test-model')
+  expect((two.json() as { messages: unknown[] }).messages[1]).toEqual(history[1])
+  const models: string[] = []
+  for await (const { id, type } of client.models.list({ limit: 1_000 })) models.push(`${type} ${id}`)
+  // A service's own models are not everybody's to know.
+  expect(models).toEqual(['model claude-mine'])
+})
+
+test('messages §9 the OpenAI client over a service: thinking, a tool, its result, streamed', async () => {
+  const { gateway, worker } = await openGateway({ 'messages-engine': {} }, VENDOR)
+  const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
+  worker.script(MESSAGES, vendorTurn)
+  const tools = [
+    { type: 'function' as const, function: { name: 'weather', parameters: WEATHER.input_schema } },
+  ]
+  const question = { role: 'user' as const, content: 'Weather?' }
+  const first = await client.chat.completions
+    .stream({ model: 'test-model', messages: [question], tools, reasoning_effort: 'high' })
+    .finalChatCompletion()
+  const { message, finish_reason: reason } = first.choices[0]
+  expect(reason).toBe('tool_calls')
+  expect(message.tool_calls).toMatchObject([
+    { id: 'toolu_1', function: { name: 'weather', arguments: '{"city":"Kyoto"}' } },
+  ])
+  const result = { role: 'tool' as const, tool_call_id: 'toolu_1', content: 'rain' }
+  const second = await client.chat.completions
+    .stream({ model: 'test-model', messages: [question, message, result], tools })
+    .finalChatCompletion()
+  expect(second.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'It rains.' } })
 })
 
 test('messages @ai-sdk/anthropic generates, streams and runs a tool over a chat worker', async () => {
