@@ -16,6 +16,7 @@ import { relayJson100k } from './relay-json-100k.ts'
 import { relayJsonFull } from './relay-json-full.ts'
 import { relaySse } from './relay-sse.ts'
 import { responsesBackground } from './responses-background.ts'
+import { responsesChain } from './responses-chain.ts'
 import { responsesJson } from './responses-json.ts'
 import { responsesSse } from './responses-sse.ts'
 import { responsesStart } from './responses-start.ts'
@@ -41,6 +42,7 @@ export const SCENARIOS: readonly Scenario[] = [
   responsesJson,
   responsesSse,
   toolTurn,
+  responsesChain,
   responsesBackground,
   responsesStart,
   messagesProxySse,

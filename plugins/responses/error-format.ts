@@ -89,8 +89,10 @@ export function responsesErrorFormat(
     schema: errorSchema,
     status: (error) => toClientError(error).status,
     body: toBody,
+    // A stream that was opened before its response had begun has only this event.
     lastEvents: (error, request) =>
-      lastFrames(request, error) ?? `data: ${JSON.stringify(toBody(error))}\n\n`,
+      lastFrames(request, error) ??
+      `event: error\ndata: {"type":"error","sequence_number":0,${errorEventMembers(error)}}\n\n`,
   }
 }
 

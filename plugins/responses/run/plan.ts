@@ -182,6 +182,7 @@ async function findItems(
       wanted.add(String((item as HistoryItem).approval_request_id))
   }
   const found = new Map<string, HistoryItem>()
+  if (wanted.size === 0) return found
   for (const item of [...before, ...input])
     if (item.type !== 'item_reference' && wanted.has(item.id)) found.set(item.id, item as HistoryItem)
   const others = [...wanted].filter((id) => !found.has(id))
@@ -196,6 +197,7 @@ function replaceReferences(
   input: readonly InputItem[],
   known: ReadonlyMap<string, HistoryItem>,
 ): HistoryItem[] {
+  if (!input.some(({ type }) => type === 'item_reference')) return [...input] as HistoryItem[]
   const inHistory = new Set(before.map(({ id }) => id))
   const whole: HistoryItem[] = []
   for (const item of input) {

@@ -5,6 +5,7 @@ import { DONE } from '../output/frames.ts'
 import type { Json } from '../read/fields.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
+import { EarlyStream } from './early-stream.ts'
 import { makePlan, type Plan, type RememberedTurn } from './plan.ts'
 import { ResponseRun, type RunEnd, type RunParts } from './response-run.ts'
 
@@ -27,13 +28,15 @@ export function serveCreate(
   request: CreateRequest,
   options: ServeOptions = {},
 ): void | Promise<void> {
+  let early: EarlyStream | null = null
   const begin = (plan: Plan) => {
+    const writer = early?.stop() ?? null
     // The client may have left while the history was read.
     if (ctx.isDone || ctx.isAborted) {
       void plan.lock?.release()
       return
     }
-    if (plan.request.stream) streamResponse(parts, ctx, plan, options)
+    if (plan.request.stream) streamResponse(parts, ctx, plan, options, writer)
     else answerResponse(parts, ctx, plan)
   }
   const plan = makePlan(parts, tenantOf(ctx), request, { remembered: options.remembered ?? null })
@@ -41,7 +44,14 @@ export function serveCreate(
     plan instanceof Promise
       ? plan.then((loaded) => compacted(parts, ctx, loaded))
       : compacted(parts, ctx, plan)
-  return ready instanceof Promise ? ready.then(begin) : begin(ready)
+  if (!(ready instanceof Promise)) return begin(ready)
+  // Sockets stay open by themselves.
+  if (request.stream && options.isSocket !== true)
+    early = new EarlyStream(ctx, parts.config.streamOpensAfterMs)
+  return ready.then(begin, (error: unknown) => {
+    early?.stop()
+    throw error
+  })
 }
 
 /** @throws 400 naming the field */
@@ -84,8 +94,9 @@ function streamResponse(
   ctx: RequestContext,
   plan: Plan,
   { isSocket = false, onEnd }: ServeOptions,
+  opened: SseWriter | null,
 ): void {
-  let writer: SseWriter | null = null
+  let writer = opened
   const id = newId('resp')
   const open = () => {
     if (writer !== null) return
@@ -110,6 +121,7 @@ function streamResponse(
     },
   })
   parts.runs.set(ctx, run)
+  opened?.onDrain(() => run.resume())
   // A worker that takes its time must not leave the client without a sign of life.
   const opening = setTimeout(() => run.begin(), parts.config.streamOpensAfterMs)
   run.start()

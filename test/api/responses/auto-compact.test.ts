@@ -1,6 +1,10 @@
 /** What is too long for a model, or for its client, is compacted on the way. */
 import { expect, test } from 'vitest'
 import { NATIVE, nativeSays } from '../../support/native-says.ts'
+import { checkResponseEvents } from '../../support/response-events.ts'
+import type { RecordedRequest } from '../../support/scripted-worker.ts'
+import { openSse } from '../../support/sse-client.ts'
+import { type Answer, jsonAnswer } from '../../support/worker-answer.ts'
 import type { FleetOptions } from '../fleet.ts'
 import { openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
 
@@ -128,4 +132,41 @@ test('responses 5.8: in a conversation, in the background, over a worker that sp
   await fleet.create({ input: 'more', conversation })
   expect(bodies[3].input).toHaveLength(4)
   expect(JSON.stringify(bodies[3])).not.toContain('many words')
+})
+
+test('responses 1.2: while the past is compacted a stream gives a sign of life; what fails then ends it with an event', async () => {
+  let held = Promise.withResolvers<boolean>()
+  const plain = says('fine') as (request: RecordedRequest) => Answer
+  const fleet = await openResponses(
+    async (request) => {
+      const { messages } = request.json() as Reply
+      if (!String(messages.at(-1).content).startsWith('Summarise')) return plain(request)
+      return (await held.promise) ? plain(request) : jsonAnswer({ error: { message: 'no' } }, { status: 400 })
+    },
+    { plugins: { responses: { streamOpensAfterMs: 20 } } },
+  )
+  const input = [
+    { role: 'user', content: LONG },
+    { role: 'user', content: 'and now?' },
+  ]
+  const run = async (works: boolean) => {
+    const body = { model: 'test-model', stream: true, input, ...compacting }
+    const stream = openSse(fleet.gateway.url + RESPONSES, { body })
+    await expect.poll(() => stream.comments.join()).toContain('preparing')
+    expect(stream.events).toEqual([])
+    held.resolve(works)
+    await stream.done
+    held = Promise.withResolvers()
+    return stream
+  }
+  const { response } = checkResponseEvents((await run(true)).events)
+  expect(response.output.map(({ type }) => type)).toEqual(['compaction', 'message'])
+  const failed = await run(false)
+  expect(failed.status).toBe(200)
+  expect(failed.events.map(({ event }) => event)).toEqual(['error'])
+  expect(JSON.parse(failed.events[0].data)).toMatchObject({
+    type: 'error',
+    sequence_number: 0,
+    code: 'upstream_invalid_request',
+  })
 })
