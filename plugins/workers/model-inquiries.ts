@@ -3,7 +3,8 @@
  * caller needs one, with that caller's key.
  */
 import { createHash } from 'node:crypto'
-import type { DescribeTools, ModelCard } from '#kernel'
+import type { DescribeTools } from '#contracts'
+import type { ModelCard } from '#kernel'
 import type { ControlParts } from './control-parts.ts'
 import { requireControl } from './controls.ts'
 import { normalizeCard, withAliases } from './model-card.ts'
