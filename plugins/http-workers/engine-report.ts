@@ -1,5 +1,5 @@
 /** Reads what an engine reports about its load, rank by rank. Pure. */
-import type { EngineReport, RankLoad } from '#contracts'
+import { type DisaggregationReport, type EngineReport, type RankLoad, toPairLoad } from '#contracts'
 
 export const UNTOLD = -1
 /** More than any engine has: a wrong answer must not cost more than a right one. */
@@ -37,6 +37,7 @@ export function readReport(answer: unknown): EngineReport | null {
 
 function toRankLoad(entry: Readonly<Record<string, unknown>>, place: number): RankLoad {
   const rank = entry.dp_rank
+  const pair = toPairLoad(entry.disaggregation as DisaggregationReport | null | undefined)
   return {
     rank: Number.isInteger(rank) && Number(rank) >= 0 && Number(rank) < MAX_RANKS ? Number(rank) : place,
     runningRequests: told(entry.num_running_reqs),
@@ -49,6 +50,7 @@ function toRankLoad(entry: Readonly<Record<string, unknown>>, place: number): Ra
     tokensPerSecond: Math.max(0, told(entry.gen_throughput)),
     cacheHitRate: told(entry.cache_hit_rate),
     utilization: told(entry.utilization),
+    ...(pair !== undefined && { pair }),
   }
 }
 

@@ -1,11 +1,9 @@
 /** Settings of policies that change while requests go on: policies that are in use already take them on. */
 import { expect, test } from 'vitest'
-import { defineValidator } from '#kernel'
 import { fleetOf, PolicyThread, pickRequest, pickSlot } from '../../test/support/policy-fleet.ts'
-import { type PoliciesConfig, policiesConfig } from './config.ts'
 import { RELOADS, takeOn } from './reload.ts'
 
-const defaults = () => structuredClone(defineValidator(policiesConfig).parse({})) as PoliciesConfig
+const defaults = () => structuredClone(new PolicyThread().state.config)
 
 test('D4: every setting that is taken on exists, and what sizes memory and timers is not among them', () => {
   const config = defaults() as unknown as Record<string, Record<string, unknown> | boolean>

@@ -39,7 +39,7 @@ export function toEngineLoad(reports: readonly RankLoad[], atMs: number): Engine
   }
 }
 
-function toldOf(reports: readonly RankLoad[], key: keyof RankLoad): number[] {
+function toldOf(reports: readonly RankLoad[], key: Exclude<keyof RankLoad, 'pair'>): number[] {
   return reports.map((report) => report[key]).filter((value) => value !== UNTOLD)
 }
 

@@ -150,3 +150,36 @@ test('an engine without a report route is asked once and then left in peace for 
   expect(mute.requestsTo(LOADS).length).toBe(1)
   expect(mute.requestsTo('GET /metrics').length).toBe(1)
 })
+
+test('E, routing facts 6.2: engines of pairs tell how the hand-over goes, and a report without it takes the series along', async () => {
+  const [prefill, decode] = [await openEngine(), await openEngine()]
+  const report = (disaggregation: object | undefined) =>
+    jsonAnswer({ loads: [{ dp_rank: 0, num_running_reqs: 2, disaggregation }] })
+  const common = { kv_transfer_speed_gb_s: 12.5, kv_transfer_latency_ms: 3.5 }
+  prefill.script(
+    LOADS,
+    report({ mode: 'prefill', prefill_prealloc_queue_reqs: 2, prefill_inflight_queue_reqs: 3, ...common }),
+  )
+  decode.script(
+    LOADS,
+    report({
+      mode: 'decode',
+      decode_prealloc_queue_reqs: 1,
+      decode_transfer_queue_reqs: 4,
+      decode_retracted_queue_reqs: 'many',
+    }),
+  )
+  const gateway = await openGateway([prefill, decode], 'round_robin', { engineMetrics: true })
+  const pairLines = async () =>
+    (await metricsOf(gateway)).filter((line) => line.includes('weir_engine_pd_')).sort()
+  const of = (engine: ScriptedWorker, role: string) => `{worker="${engine.url}",role="${role}",dp_rank="0"}`
+  const told = [
+    `weir_engine_pd_decode_queue_reqs${of(decode, 'decode')} 5`,
+    `weir_engine_pd_kv_transfer_latency_ms${of(prefill, 'prefill')} 3.5`,
+    `weir_engine_pd_kv_transfer_speed_gb_s${of(prefill, 'prefill')} 12.5`,
+    `weir_engine_pd_prefill_queue_reqs${of(prefill, 'prefill')} 5`,
+  ]
+  expect(await until(pairLines, ({ length }) => length === told.length)).toEqual(told)
+  prefill.script(LOADS, report(undefined))
+  expect(await until(pairLines, ({ length }) => length === 1)).toEqual(told.slice(0, 1))
+})

@@ -95,6 +95,18 @@ export interface RankLoad {
   readonly cacheHitRate: number
   /** What the engine itself calls its load, 0 to 1. */
   readonly utilization: number
+  /** Absent where the engine does not serve one half of requests. */
+  readonly pair?: PairLoad
+}
+
+/** How the hand-over of KV blocks goes, as one rank of a prefill or decode engine sees it; -1 where it is not told. */
+export interface PairLoad {
+  readonly role: 'prefill' | 'decode'
+  /** Requests that wait at this half: for memory or a meeting, for the transfer, or put back. */
+  readonly queuedRequests: number
+  readonly transferMs: number
+  /** Gigabytes a second. */
+  readonly transferRate: number
 }
 
 /** What one engine says of its load. */

@@ -1,5 +1,5 @@
 /** How busy a rank is, in the words of the engines whose reports are alike. @source grpc facts 3.6 */
-import type { EngineReport, RankLoad } from '#contracts'
+import { type EngineReport, type RankLoad, toPairLoad } from '#contracts'
 
 interface WireLoad {
   readonly dpRank: number
@@ -13,6 +13,18 @@ interface WireLoad {
   readonly maxTotalNumTokens: number
   readonly cacheHitRate: number
   readonly utilization: number
+  readonly disaggregation?: WireDisaggregation
+}
+
+interface WireDisaggregation {
+  readonly mode: string
+  readonly prefillPreallocQueueReqs: number
+  readonly prefillInflightQueueReqs: number
+  readonly decodePreallocQueueReqs: number
+  readonly decodeTransferQueueReqs: number
+  readonly decodeRetractedQueueReqs: number
+  readonly kvTransferSpeedGbS: number
+  readonly kvTransferLatencyMs: number
 }
 
 function toRankLoad(load: WireLoad): RankLoad {
@@ -28,7 +40,24 @@ function toRankLoad(load: WireLoad): RankLoad {
     maxTokens: load.maxTotalNumTokens,
     cacheHitRate: load.cacheHitRate,
     utilization: load.utilization,
+    ...pairOf(load.disaggregation),
   }
+}
+
+function pairOf(told: WireDisaggregation | undefined): Pick<RankLoad, 'pair'> {
+  const pair = toPairLoad(
+    told && {
+      mode: told.mode,
+      prefill_prealloc_queue_reqs: told.prefillPreallocQueueReqs,
+      prefill_inflight_queue_reqs: told.prefillInflightQueueReqs,
+      decode_prealloc_queue_reqs: told.decodePreallocQueueReqs,
+      decode_transfer_queue_reqs: told.decodeTransferQueueReqs,
+      decode_retracted_queue_reqs: told.decodeRetractedQueueReqs,
+      kv_transfer_speed_gb_s: told.kvTransferSpeedGbS,
+      kv_transfer_latency_ms: told.kvTransferLatencyMs,
+    },
+  )
+  return pair === undefined ? {} : { pair }
 }
 
 export function toReport(answer: {
