@@ -17,6 +17,8 @@ export const EXPORT_OF_ATTACH_POINT = Object.freeze({
   OnStreamEvent: 'on_stream_event',
   /** Extension: each call of a tool that the gateway runs itself, before it runs. */
   OnToolCall: 'on_tool_call',
+  /** Extension: each choice of a worker where the policy `wasm` is set. */
+  OnPick: 'on_pick',
 } as const)
 
 export type AttachPoint = keyof typeof EXPORT_OF_ATTACH_POINT
@@ -67,7 +69,7 @@ export type HostFunctionName = keyof typeof HOST_FUNCTIONS
 export const FRAME_HEAD_BYTES = 4
 
 export type HeaderPair = readonly [name: string, value: string]
-export type Phase = 'request' | 'response' | 'error' | 'stream_event' | 'tool_call'
+export type Phase = 'request' | 'response' | 'error' | 'stream_event' | 'tool_call' | 'pick'
 
 /** What a module asks to be given; nothing else is copied for it. */
 export interface ModuleNeeds {
@@ -152,10 +154,37 @@ export interface GuestInput {
     /** Null where the request names none. */
     readonly model: string | null
   }
+  /** Pick phase; the body of the frame is that of the request, where it is needed. Of `request` only headers are known. */
+  readonly pick?: {
+    readonly model: string
+    readonly leg: 'whole' | 'prefill' | 'decode'
+    /** Of the request; longer than the body of the frame where that is left out. */
+    readonly body_bytes: number
+    /** Workers that may take the request. */
+    readonly candidates: readonly PickCandidate[]
+  }
   /** Stream phase: what the previous call of this stream gave back; empty at first. Elsewhere: what came with a fetch. */
   readonly state?: string
   /** What came of the fetch that the call before asked for. */
   readonly fetched?: FetchedHead
+}
+
+/** A worker that may take a request. */
+export interface PickCandidate {
+  /** Requests under way there, over all threads. */
+  readonly in_flight: number
+  /** Lower is better. */
+  readonly cost: number
+  readonly labels: Readonly<Record<string, string>>
+  readonly url: string
+  /** What its engine has reported; null when there is nothing fresh. A member is -1 when it is not told. */
+  readonly load: {
+    readonly queued_tokens: number
+    readonly used_tokens: number
+    /** Part of the KV memory in use, 0 to 1. */
+    readonly kv_usage: number
+    readonly tokens_per_second: number
+  } | null
 }
 
 /** Its body is at the end of the frame's, behind what the phase has. */
@@ -231,6 +260,11 @@ export interface StreamAction {
   readonly events?: readonly { readonly name?: string | null; readonly data: string }[]
   /** Given to the next call of this stream; left out keeps what there was. At most 64 KiB. */
   readonly state?: string
+}
+
+/** Pick phase: the place of a candidate, 0-based; without a choice the default policy chooses. */
+export interface PickAction {
+  readonly choice?: number | null
 }
 
 export type GuestAction = ContinueAction | RejectAction | ModifyAction | FetchAction

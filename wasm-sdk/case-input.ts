@@ -16,6 +16,7 @@ const PHASES: Readonly<Record<AttachPoint, Phase>> = {
   OnError: 'error',
   OnStreamEvent: 'stream_event',
   OnToolCall: 'tool_call',
+  OnPick: 'pick',
 }
 
 export interface CallInput {
@@ -26,6 +27,7 @@ export interface CallInput {
 /** Input of one call in any phase but that of streams; of a stream, what all its calls have in common. */
 export function toInput(step: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
   if (step.on === 'OnToolCall') return toToolInput(step, nowMs)
+  if (step.on === 'OnPick') return toPickInput(step, needs, nowMs)
   const { on, request = {}, response = {}, error } = step
   const isRequest = on === 'OnRequest'
   const isStream = on === 'OnStreamEvent'
@@ -59,6 +61,38 @@ function toToolInput({ request = {}, tool = {} }: CaseStep, nowMs: number): Call
   }
 }
 
+/** Of the request headers are known, and the body where the module needs it. */
+function toPickInput({ request = {}, pick = {} }: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
+  const whole = toBytes(request.body)
+  const headers = takeHeaders(request.headers ?? {}, needs.headers ?? true)
+  const candidates = pick.candidates ?? [{}, {}]
+  return {
+    head: {
+      abi: ABI_VERSION,
+      phase: 'pick',
+      now_ms: nowMs,
+      request: {
+        ...{ id: '', method: '', path: '', query: '', route: '', tenant: null, client_ip: '' },
+        ...(headers === null ? {} : { headers }),
+      },
+      pick: {
+        model: pick.model ?? 'm',
+        leg: pick.leg ?? 'whole',
+        body_bytes: whole.length,
+        candidates: candidates.map((candidate, index) => ({
+          url: `http://10.0.0.${index + 1}:8000`,
+          labels: {},
+          cost: 1,
+          in_flight: 0,
+          load: null,
+          ...candidate,
+        })),
+      },
+    },
+    body: needs.request_body === true ? whole : new Uint8Array(0),
+  }
+}
+
 function toTool({
   kind = 'mcp',
   name = 'test',
@@ -81,7 +115,7 @@ export function toPairs(headers: CaseHeaders): readonly HeaderPair[] {
 
 function toRequest(request: CaseRequest, needs: ModuleNeeds): GuestInput['request'] {
   const path = request.path ?? '/v1/chat/completions'
-  const headers = pick(request.headers ?? {}, needs.headers ?? true, needs.credentials === true)
+  const headers = takeHeaders(request.headers ?? {}, needs.headers ?? true, needs.credentials === true)
   return {
     id: request.id ?? 'chatcmpl-test',
     method: request.method ?? 'POST',
@@ -100,7 +134,7 @@ function toResponse(
   isStream: boolean,
   usualStatus: number,
 ): NonNullable<GuestInput['response']> {
-  const headers = pick(response.headers ?? {}, needs.response_headers ?? true)
+  const headers = takeHeaders(response.headers ?? {}, needs.response_headers ?? true)
   return {
     status: response.status ?? usualStatus,
     ...(headers === null ? {} : { headers }),
@@ -120,7 +154,7 @@ function toError(
   }
 }
 
-function pick(
+function takeHeaders(
   headers: CaseHeaders,
   needs: boolean | readonly string[],
   showsCredentials = true,

@@ -19,6 +19,7 @@ export const SAMPLES: Readonly<Record<AttachPoint, Omit<CaseStep, 'on' | 'expect
   OnError: { response: { status: 500 }, error: {} },
   OnStreamEvent: {},
   OnToolCall: { tool: { name: 'search', arguments: { query: 'Grüße 😀' } } },
+  OnPick: { pick: { model: 'm', candidates: [{ in_flight: 2 }, { labels: { zone: 'Zürich 😀' } }] } },
 }
 
 export async function tryModule(
@@ -88,7 +89,7 @@ function sampleCall(runner: ModuleRunner, on: AttachPoint) {
 
 function checkAnswer(output: Parameters<typeof readAnswer>[0], on: AttachPoint): Finding[] {
   try {
-    return readAnswer(output, on).ignored.map((what) => ({
+    return readAnswer(output, on, SAMPLES[on].pick?.candidates?.length).ignored.map((what) => ({
       level: 'warning',
       code: 'ignored',
       message: `${on}: ${what}`,

@@ -158,7 +158,14 @@ describe('a real module', () => {
   test('has nothing to object to but the header that it sets for show', async () => {
     const { isOk, module, findings } = await checkModule(bytes)
     expect(isOk).toBe(true)
-    expect(module.attachPoints).toEqual(['OnRequest', 'OnResponse', 'OnError', 'OnStreamEvent', 'OnToolCall'])
+    expect(module.attachPoints).toEqual([
+      'OnRequest',
+      'OnResponse',
+      'OnError',
+      'OnStreamEvent',
+      'OnToolCall',
+      'OnPick',
+    ])
     expect(findings.map(({ code }) => code)).toEqual(['ignored'])
   })
 })

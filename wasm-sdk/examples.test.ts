@@ -22,8 +22,8 @@ const SETTINGS: Readonly<Record<string, Record<string, string>>> = {
   'examples/wasm-moderation': { url: 'https://moderation.example.com/check' },
 }
 
-test('there are eight examples, one of them in Rust too, and one each in Go and in the text format', () => {
-  expect(projects).toHaveLength(11)
+test('there are nine examples, one of them in Rust too, and one each in Go and in the text format', () => {
+  expect(projects).toHaveLength(12)
 })
 
 describe.each(projects)('%s', (project) => {

@@ -23,6 +23,8 @@ export interface GuestAnswer {
   readonly events: readonly OutgoingEvent[] | null
   /** Stream phase: null keeps what there was. */
   readonly state: string | null
+  /** Pick phase: null leaves it to the default policy. */
+  readonly choice: number | null
   /** What the module waits for. */
   readonly fetch: AskedFetch | null
   /** What the gateway leaves out, in words. */
@@ -55,6 +57,7 @@ const CONTINUE: GuestAnswer = Object.freeze({
   body: null,
   events: null,
   state: null,
+  choice: null,
   fetch: null,
   ignored: [],
 })
@@ -66,9 +69,14 @@ const UNSAFE_VALUE = /[\u0000-\u0008\u000a-\u001f\u007f]/
 
 /**
  * @param output null when the module output nothing: it continues
+ * @param candidates that it was shown, in the pick phase
  * @throws Error naming the member that is wrong; the gateway counts such a call as failed
  */
-export function readAnswer(output: GuestOutput | null, point: AttachPoint): GuestAnswer {
+export function readAnswer(
+  output: GuestOutput | null,
+  point: AttachPoint,
+  candidates = Number.POSITIVE_INFINITY,
+): GuestAnswer {
   if (output === null) return CONTINUE
   const { head, body } = output
   if (typeof head !== 'object' || head === null || Array.isArray(head)) {
@@ -76,6 +84,7 @@ export function readAnswer(output: GuestOutput | null, point: AttachPoint): Gues
   }
   const members = head as Record<string, unknown>
   if (point === 'OnStreamEvent') return readStreamAnswer(members)
+  if (point === 'OnPick') return readPickAnswer(members, candidates)
   if (members.action === 'continue') return CONTINUE
   if (members.action === 'fetch') return readFetch(members, body)
   if (point === 'OnToolCall') return readToolAnswer(members, body)
@@ -98,6 +107,13 @@ function readReject(head: Record<string, unknown>, body: Buffer): GuestAnswer {
     body,
     ignored,
   }
+}
+
+function readPickAnswer({ choice = null }: Record<string, unknown>, candidates: number): GuestAnswer {
+  if (choice === null || choice === -1) return CONTINUE
+  if (typeof choice !== 'number' || !Number.isInteger(choice) || choice < 0 || choice >= candidates)
+    throw new Error(`the choice ${JSON.stringify(choice)} is none of ${candidates} candidates`)
+  return { ...CONTINUE, choice }
 }
 
 const MAX_URL_CHARACTERS = 8_192

@@ -1,5 +1,11 @@
 /** The form of a test case of a module: requests, answers, errors or streams as JSON, and what is to come of them. */
-import { ATTACH_POINTS, type AttachPoint, type FetchedHead, type HeaderPair } from './abi.ts'
+import {
+  ATTACH_POINTS,
+  type AttachPoint,
+  type FetchedHead,
+  type HeaderPair,
+  type PickCandidate,
+} from './abi.ts'
 
 export interface ModuleCase {
   /** What the module does, as a sentence. */
@@ -28,6 +34,8 @@ export interface CaseStep {
   }
   /** The call of a tool. */
   readonly tool?: CaseTool
+  /** The choice of a worker. */
+  readonly pick?: CasePick
   /** What the fetches of the module come to, one after another. */
   readonly fetched?: readonly CaseFetched[]
   /** A whole stream, event by event; its end is told to the module too. `[DONE]` never reaches a module. */
@@ -69,6 +77,13 @@ export interface CaseTool {
   readonly arguments?: unknown
 }
 
+export interface CasePick {
+  readonly model?: string
+  readonly leg?: 'whole' | 'prefill' | 'decode'
+  /** What is left out is as it is of an idle worker. Default two of them. */
+  readonly candidates?: readonly Partial<PickCandidate>[]
+}
+
 /** An answer, or why there is none. */
 export interface CaseFetched {
   readonly error?: FetchedHead['error']
@@ -108,6 +123,8 @@ export interface Expectation {
   readonly body?: unknown
   /** What the client gets of a stream. */
   readonly events?: readonly CaseEvent[]
+  /** Place of the worker that it chose; null when the default policy chooses. */
+  readonly choice?: number | null
   /** All that it fetched. */
   readonly fetches?: readonly ExpectedFetch[]
   /** All lines that were logged. */
@@ -120,11 +137,25 @@ export interface Expectation {
 
 const MEMBERS = {
   case: ['title', 'config', 'now_ms', 'steps'],
-  step: ['on', 'advance_ms', 'repeat', 'request', 'response', 'error', 'tool', 'fetched', 'events', 'expect'],
+  step: [
+    'on',
+    'advance_ms',
+    'repeat',
+    'request',
+    'response',
+    'error',
+    'tool',
+    'pick',
+    'fetched',
+    'events',
+    'expect',
+  ],
   request: ['id', 'method', 'path', 'query', 'route', 'tenant', 'client_ip', 'headers', 'body'],
   response: ['status', 'headers', 'is_stream', 'body'],
   error: ['code', 'message', 'type', 'status'],
   tool: ['kind', 'name', 'label', 'server', 'model', 'arguments'],
+  pick: ['model', 'leg', 'candidates'],
+  candidate: ['url', 'labels', 'cost', 'in_flight', 'load'],
   fetched: ['error', 'status', 'headers', 'body'],
   fetch: ['url', 'method', 'headers', 'body'],
   event: ['name', 'data'],
@@ -137,6 +168,7 @@ const MEMBERS = {
     'headers_remove',
     'body',
     'events',
+    'choice',
     'fetches',
     'logs',
     'metrics',
@@ -166,7 +198,7 @@ function checkStep(value: unknown, path: string): void {
   if (!ATTACH_POINTS.includes(step.on as AttachPoint)) {
     throw new Error(`${path}.on is none of ${ATTACH_POINTS.join(', ')}`)
   }
-  for (const part of ['request', 'response', 'error', 'tool'] as const) {
+  for (const part of ['request', 'response', 'error', 'tool', 'pick'] as const) {
     if (step[part] !== undefined) members(step[part], `${path}.${part}`, MEMBERS[part])
   }
   const isStream = step.on === 'OnStreamEvent'
@@ -176,6 +208,8 @@ function checkStep(value: unknown, path: string): void {
   for (const [index, event] of ((step.events ?? []) as unknown[]).entries()) {
     members(event, `${path}.events[${index}]`, MEMBERS.event)
   }
+  const { candidates } = (step.pick ?? {}) as { candidates?: unknown }
+  checkEach(candidates, `${path}.pick.candidates`, MEMBERS.candidate)
   checkEach(step.fetched, `${path}.fetched`, MEMBERS.fetched)
   const { fetches } = members(step.expect, `${path}.expect`, MEMBERS.expect)
   checkEach(fetches, `${path}.expect.fetches`, MEMBERS.fetch)

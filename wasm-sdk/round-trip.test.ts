@@ -100,6 +100,35 @@ describe.each([
     expect(readAnswer(late.output, 'OnRequest').body?.toString()).toBe('timeout')
   })
 
+  echo('W54 chooses a worker by what it is told of each, and leaves it open', async (open) => {
+    const candidate = (place: number, labels: Record<string, string>) => ({
+      url: `http://größe:${place}`,
+      labels,
+      cost: place,
+      in_flight: place * 2,
+      load: place === 0 ? null : { queued_tokens: 7, used_tokens: -1, kv_usage: 0.5, tokens_per_second: 0 },
+    })
+    const pick = {
+      model: 'größe 😀',
+      leg: 'decode' as const,
+      body_bytes: 3,
+      candidates: [candidate(0, {}), candidate(1, { größe: HEADER }), candidate(2, { größe: 'x' })],
+    }
+    const headers = [['x-name', HEADER]] as const
+    const asked = input('pick', { pick, request: { ...request, headers } })
+    const { output, logs, problem } = await open.call('OnPick', asked, Buffer.from('ü!'))
+    expect(problem).toBeNull()
+    expect(readAnswer(output, 'OnPick', 3).choice).toBe(1)
+    expect(logs.map(({ text }) => text)).toEqual([
+      'http://größe:0 0 0 none',
+      'http://größe:1 1 2 7 0.5',
+      'http://größe:2 2 4 7 0.5',
+      'größe 😀 decode 3 ü!',
+    ])
+    const unnamed = await open.call('OnPick', input('pick', { pick }), Buffer.from(''))
+    expect(readAnswer(unnamed.output, 'OnPick', 3).choice).toBeNull()
+  })
+
   echo('W54 gives back body and headers of an answer', async (open) => {
     const response = { status: 201, is_stream: false, headers: [['x-name', HEADER]] as const }
     const result = await open.call('OnResponse', input('response', { response }), Buffer.from(TEXT))

@@ -87,7 +87,8 @@ async function callOnce(
   const result = await runner.call(on, head, body)
   if (result.outcome !== 'ok') return { result, answer: null, failure: result.problem }
   try {
-    return { result, answer: readAnswer(result.output, on), failure: null }
+    const answer = readAnswer(result.output, on, head.pick?.candidates.length)
+    return { result, answer, failure: null }
   } catch (cause) {
     return { result, answer: null, failure: (cause as Error).message }
   }
@@ -176,6 +177,7 @@ function observe(
     headers_remove: answer?.headers_remove ?? [],
     body: answer?.body?.toString('utf8') ?? null,
     events,
+    choice: answer?.choice ?? null,
     fetches: calls.flatMap(({ answer }) => (answer?.fetch == null ? [] : [shownFetch(answer.fetch)])),
     logs: calls.flatMap(({ result }) => result.logs.map(({ text }) => text)),
     metrics: Object.fromEntries(metrics),

@@ -63,8 +63,14 @@ export class PolicyRegistry {
 
   /** A new instance, with what goes over it. @throws unknown_policy (500) */
   make(name: string, parts: PolicyParts): Policy {
-    const policy = this.require(name).make(parts)
+    const policy = this.require(name).make({ ...parts, defaultPolicy: () => this.#makeDefault(parts) })
     return this.#overlays.reduce((inner, overlay) => overlay(inner, parts), policy)
+  }
+
+  #makeDefault(parts: PolicyParts): Policy {
+    const entry = this.require(this.#default)
+    const other = parts.leg === 'whole' ? undefined : entry.options.instead?.[parts.leg]
+    return (other === undefined ? entry : this.require(other)).make(parts)
   }
 
   /** Wire names in order of registration. */

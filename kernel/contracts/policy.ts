@@ -79,6 +79,8 @@ export interface PolicyParts {
   readonly metrics: Metrics
   /** For what an operator should know; not for requests. */
   readonly log?: Logger
+  /** An instance of the policy that is the default, for what this one leaves open. Left out in tests. */
+  readonly defaultPolicy?: () => Policy
   /**
    * Memory that all threads share, by a name of the plugin's own: zeroed on first use, and the same block for whoever asks
    * for the name later, on any thread at any time. A data thread that is the first to ask waits for control meanwhile.

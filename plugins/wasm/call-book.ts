@@ -8,6 +8,9 @@ import type { Placements } from './placements.ts'
 
 const MAX_LINES_PER_SECOND = 100
 
+const FAILURES = ['error', 'bad_output', 'fuel', 'timeout', 'crashed'] as const
+type Failure = (typeof FAILURES)[number]
+
 /** Which call it was. */
 export interface CallFacts {
   readonly module: LoadedModule
@@ -56,7 +59,7 @@ export class CallBook {
   called(
     call: CallFacts,
     report: CallReport & { readonly droppedHeaders?: number },
-    outcome: 'continue' | 'modify' | 'reject' | 'fetch',
+    outcome: Exclude<Outcome, Failure>,
   ): void {
     const { module, requestId } = call
     for (const [level, text] of report.logs) {
@@ -85,13 +88,7 @@ export class CallBook {
     this.#log.debug(fields, 'a version on trial would have done something else')
   }
 
-  failed(
-    call: CallFacts,
-    outcome: 'error' | 'bad_output' | 'fuel' | 'timeout' | 'crashed',
-    durationUs: number,
-    reason: string,
-    fuel = 0,
-  ): void {
+  failed(call: CallFacts, outcome: Failure, durationUs: number, reason: string, fuel = 0): void {
     const { module, point, requestId } = call
     const fields = { module: module.name, module_uuid: module.uuid, attach_point: point }
     if (this.#mayLog(module))
@@ -105,8 +102,11 @@ export class CallBook {
   #count({ module, point }: CallFacts, outcome: Outcome, durationUs: number, fuel: number): boolean {
     this.#metrics.burnt(module, fuel)
     this.#metrics.executed(module, point, outcome, durationUs)
-    const isWaiting = outcome === 'fetch'
-    const isSuccess = isWaiting || outcome === 'continue' || outcome === 'modify' || outcome === 'reject'
-    return this.#stats.count(module.row, durationUs, isSuccess, fuel, !isWaiting)
+    const isSuccess = !isFailure(outcome)
+    return this.#stats.count(module.row, durationUs, isSuccess, fuel, outcome !== 'fetch')
   }
+}
+
+function isFailure(outcome: Outcome): outcome is Failure {
+  return (FAILURES as readonly Outcome[]).includes(outcome)
 }

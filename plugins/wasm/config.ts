@@ -118,6 +118,27 @@ export const wasmConfig = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    pick: Type.Object(
+      {
+        headers: Type.Array(Type.String({ pattern: '^[a-z0-9-]+$', maxLength: 128 }), {
+          default: [],
+          maxItems: 64,
+          description:
+            'Request headers that routing modules (OnPick) may read, in lower case. A model is routed by them where its policy is wasm.',
+        }),
+        readsLoads: Type.Boolean({
+          default: false,
+          description: 'Engines are asked for their load while the policy wasm is in use.',
+        }),
+        maxCandidates: count(
+          32,
+          1,
+          1_024,
+          'Workers that a routing module is shown at a time; of more, the next ones in turn.',
+        ),
+      },
+      { default: {}, additionalProperties: false },
+    ),
     heapMiB: count(128, 16, 4_096, 'Most JavaScript heap of a guest thread, MiB.'),
     stackMiB: count(4, 1, 16, 'Stack of a guest thread, MiB.'),
     maxBodyBytes: count(

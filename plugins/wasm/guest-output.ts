@@ -163,7 +163,8 @@ function shown(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value.slice(0, MAX_SHOWN_CHARACTERS)) : typeof value
 }
 
-function readFrame(output: Uint8Array): { head: Record<string, unknown>; body: Buffer } {
+/** @throws BadOutput */
+export function readFrame(output: Uint8Array): { head: Record<string, unknown>; body: Buffer } {
   try {
     const headBytes =
       output.length < 4 ? 0 : new DataView(output.buffer, output.byteOffset).getUint32(0, true)

@@ -130,7 +130,7 @@ interface TaskBase {
 export interface PhaseItem {
   /** Positions in the task's chain, in order. */
   readonly modules: readonly number[]
-  readonly point: Exclude<AttachPoint, 'OnStreamEvent'>
+  readonly point: Exclude<AttachPoint, 'OnStreamEvent' | 'OnPick'>
   /** Without headers. */
   readonly input: GuestInput
   /** Flat lists; null when no module of the chain needs them. */

@@ -15,6 +15,7 @@ import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
 import { OutgoingHttp } from './fetch/outgoing-http.ts'
 import { GuestPool } from './guest-pool.ts'
 import { ModuleStats } from './module-stats.ts'
+import { WASM_POLICY } from './pick/wasm-policy.ts'
 import { KeepExchange, RecordExchanges, RecordingReplica, RecordingSchema, Recordings } from './recording.ts'
 import { Registry } from './registry.ts'
 import { wasmRoutes } from './routes.ts'
@@ -32,6 +33,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Middleware in WebAssembly, registered while the gateway runs.',
     usesOptionally: [Store, ToolCallGuards],
+    policies: [WASM_POLICY],
     config: wasmConfig,
     reloads: ['modules'],
   },
@@ -45,6 +47,14 @@ export default definePlugin({
     const registry = host.isControl ? openRegistry(host, config, stats, state) : null
     const recordings = host.isControl ? openRecordings(host, config) : null
     const serving = host.isData ? openServing(host, config, stats, state) : null
+    host.policy(
+      WASM_POLICY,
+      (parts) => {
+        if (serving === null) throw new Error('workers are chosen on serving threads only')
+        return serving.policy(parts)
+      },
+      config.pick,
+    )
     return {
       start: async () => {
         await registry?.start()

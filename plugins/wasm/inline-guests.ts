@@ -2,7 +2,8 @@
  * Guests on the thread that serves the request: without a hop, and with so little fuel that nobody notices. What is not
  * ready, or too large, is the pool's.
  */
-import { GuestRunner, type RunnerOptions } from './guest-runner.ts'
+import { EXPORT_OF_ATTACH_POINT } from '../../wasm-sdk/abi.ts'
+import { type GuestCall, GuestRunner, type RunnerOptions } from './guest-runner.ts'
 import type {
   LoadedModule,
   PhaseItem,
@@ -37,12 +38,12 @@ export class InlineGuests {
 
   /** Registered modules changed. */
   update(modules: readonly LoadedModule[]): void {
-    const here = modules.filter((module) => module.placement !== 'pool' && this.#isSafeToOpen(module))
+    const here = modules.filter((module) => mayRunHere(module) && this.#isSafeToOpen(module))
     this.#runner.learn(
       here,
       here.map(({ uuid }) => uuid),
     )
-    for (const module of here) if (module.placement === 'inline') this.#open(module, null)
+    for (const module of here) if (module.placement === 'inline' || isPicker(module)) this.#open(module, null)
   }
 
   /** @returns null when the pool has to do it */
@@ -100,6 +101,24 @@ export class InlineGuests {
     return step.done === true ? { result: step.value, reports } : null
   }
 
+  /** @returns null when there is no instance yet */
+  pick<T>(
+    module: LoadedModule,
+    input: Uint8Array,
+    read: (output: Uint8Array | null) => T,
+  ): GuestCall<T> | null {
+    const { uuid } = module
+    if (!this.#runner.has(uuid)) return null
+    if (!this.#runner.isReady(uuid, null)) {
+      this.#open(module, null)
+      return null
+    }
+    const exportName = EXPORT_OF_ATTACH_POINT.OnPick
+    const call = this.#runner.call({ uuid, exportName, input, tenant: null, fuel: this.#limits.fuel, read })
+    if (call.report.failure !== null) this.#open(module, null)
+    return call
+  }
+
   #areReady(modules: readonly LoadedModule[], tenant: string | null): boolean {
     let areReady = true
     for (const module of modules) {
@@ -123,4 +142,13 @@ export class InlineGuests {
     this.#opening.add(key)
     void this.#runner.open(uuid, tenant).finally(() => this.#opening.delete(key))
   }
+}
+
+/** Workers are chosen on the serving thread, wherever the module's other handlers run. */
+function isPicker({ attachPoints }: LoadedModule): boolean {
+  return attachPoints.includes('OnPick')
+}
+
+function mayRunHere(module: LoadedModule): boolean {
+  return module.placement !== 'pool' || isPicker(module)
 }

@@ -93,6 +93,10 @@ export async function loadModule(
     hasStart: hasStartSection(bytes),
   }
   const { description, burntAtStart } = await tryModule(trial, pool)
+  if (attachPoints.includes('OnPick') && burntAtStart > config.inline.fuel)
+    throw new Refused(
+      `the module burns ${burntAtStart} units when it is instantiated; at OnPick inline.fuel, ${config.inline.fuel}, is the most`,
+    )
   const settings = descriptor.settings ?? description.settings ?? null
   checkSettings(settings, trial.config)
   const instance = descriptor.instance ?? description.instance ?? 'fresh'
@@ -116,6 +120,8 @@ function checkSettings(settings: Settings | null, config: Readonly<Record<string
 
 /** A guard that passes by what it was to watch would be worse than none. */
 function checkMatch({ match = {} }: ModuleDescriptor, points: readonly AttachPoint[]): void {
+  if (points.includes('OnPick') && Object.keys(match).some((member) => member !== 'models'))
+    throw new Refused('a module at OnPick is for models only: match may hold nothing but models')
   if (!points.includes('OnToolCall')) return
   for (const member of ['routes', 'headers'] as const)
     if (match[member] !== undefined)

@@ -33,6 +33,15 @@ export function selectForTool(
   })
 }
 
+/** The first one that is for the model; of a choice of a worker nothing else is known. */
+export function moduleForModel(modules: readonly LoadedModule[], model: string): LoadedModule | null {
+  for (const module of modules) {
+    const { models } = module.match
+    if (models === undefined || models.some((pattern) => fits(pattern, model))) return module
+  }
+  return null
+}
+
 export function isSelective({ match }: LoadedModule): boolean {
   return Object.keys(match).length > 0
 }

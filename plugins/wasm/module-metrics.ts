@@ -8,6 +8,7 @@ const OUTCOMES = [
   'modify',
   'reject',
   'fetch',
+  'pick',
   'error',
   'bad_output',
   'fuel',

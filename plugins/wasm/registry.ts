@@ -136,6 +136,8 @@ export class Registry {
     return this.#change(uuid, asker, async (old) => {
       const { trial, ...members } = change
       const descriptor = { ...old.descriptor, ...members, name: old.descriptor.name }
+      if (trial !== undefined && descriptor.attach_points.some(({ Middleware }) => Middleware === 'OnPick'))
+        throw new Refused('a module at OnPick cannot be on trial: a worker is chosen once')
       this.#checkRoom()
       const file = await readModule(descriptor, this.#parts.config)
       const next = await this.#load(uuidV7(), descriptor, file, wallClockNs())

@@ -5,6 +5,8 @@ import type {
   HookSwitch,
   Host,
   IncomingResponse,
+  Policy,
+  PolicyParts,
   RequestContext,
   RouteDefinition,
 } from '#kernel'
@@ -25,6 +27,7 @@ import { isReadableStream, isStream, type ResponseParts, runOnError, runOnRespon
 import { ToolCallModules } from './on-tool-call.ts'
 import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
+import { WasmPolicy } from './pick/wasm-policy.ts'
 import { Placements } from './placements.ts'
 import { KeepExchange, Recorder, RecordingReplica } from './recording.ts'
 import { StreamBatcher } from './stream-batcher.ts'
@@ -143,6 +146,25 @@ export class Serving {
     this.#switches.error.update({ isOn: error.modules.length > 0 })
     this.#switches.events.update({ isOn: stream.modules.length > 0 })
     this.#updateGuard()
+  }
+
+  /** Workers chosen by the modules at OnPick. */
+  policy({ defaultPolicy }: PolicyParts): Policy {
+    if (defaultPolicy === undefined) throw new Error('there is no default policy')
+    const modules = () => this.#active.chain('OnPick').modules
+    const { pick, inline } = this.#config
+    const limits = {
+      maxCandidates: pick.maxCandidates,
+      maxBodyBytes: inline.maxBodyBytes,
+      headers: pick.headers,
+    }
+    return new WasmPolicy({
+      modules,
+      inline: this.#inline,
+      book: this.#responses.book,
+      otherwise: defaultPolicy(),
+      limits,
+    })
   }
 
   close(): Promise<void> {

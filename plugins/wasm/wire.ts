@@ -10,10 +10,11 @@ const AttachPointSchema = Type.Object(
         Type.Literal('OnError'),
         Type.Literal('OnStreamEvent'),
         Type.Literal('OnToolCall'),
+        Type.Literal('OnPick'),
       ],
       {
         description:
-          'Extensions: OnStreamEvent, each event of a streamed answer; OnToolCall, each call of a tool that the gateway runs.',
+          'Extensions: OnStreamEvent, each event of a streamed answer; OnToolCall, each call of a tool that the gateway runs; OnPick, each choice of a worker where the policy is wasm.',
       },
     ),
   },

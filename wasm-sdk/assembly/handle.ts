@@ -2,6 +2,7 @@
 import { Action } from './action'
 import { ErrorInfo } from './error-info'
 import { Input } from './input'
+import { Pick, sendChoice } from './pick'
 import { Request } from './request'
 import { Response } from './response'
 import { StreamAction } from './stream-action'
@@ -36,6 +37,13 @@ export function handleStreamEvent(handler: (request: Request, event: StreamEvent
 export function handleToolCall(handler: (request: Request, call: ToolCall) => ToolAction): i32 {
   const input = new Input()
   handler(new Request(input), new ToolCall(input)).send()
+  return end()
+}
+
+/** The handler gives the place of a candidate, or -1: the default policy chooses. Of the request only headers are known. */
+export function handlePick(handler: (request: Request, pick: Pick) => i32): i32 {
+  const input = new Input()
+  sendChoice(handler(new Request(input), new Pick(input)))
   return end()
 }
 

@@ -64,6 +64,16 @@ export class Json {
     return this.missing()
   }
 
+  /** Like `find`, but an object or array is not walked to its end: only for walks that stop where it closes. */
+  findOpen(key: string): Json {
+    const members = this.members()
+    while (members.nextKey()) {
+      if (members.hasKey(key)) return members.open
+      members.skipValue()
+    }
+    return this.missing()
+  }
+
   at(index: i32): Json {
     const elements = this.elements()
     for (let i = 0; elements.next(); i++) if (i == index) return elements.value
@@ -148,6 +158,13 @@ export class JsonMembers {
   }
 
   next(): bool {
+    if (!this.nextKey()) return false
+    this.skipValue()
+    return true
+  }
+
+  /** Only with `skipValue` after it. */
+  nextKey(): bool {
     let at = this.at
     while (at < this.last && load<u8>(at) != 0x22) at++
     if (at >= this.last) return false
@@ -156,8 +173,17 @@ export class JsonMembers {
     this.keyEnd = at - 1
     while (load<u8>(at) != 0x3a) at++
     this.valueStart = skipSpace(at + 1, this.last)
-    this.at = skipValue(this.valueStart, this.last)
     return true
+  }
+
+  skipValue(): void {
+    this.at = skipValue(this.valueStart, this.last)
+  }
+
+  /** The value and everything behind it. */
+  get open(): Json {
+    const base = this.source.dataStart
+    return new Json(this.source, <i32>(this.valueStart - base), <i32>(this.last - base))
   }
 
   get key(): string {

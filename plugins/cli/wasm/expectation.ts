@@ -30,7 +30,12 @@ function lastingPart(failure: string): string {
 }
 
 function wholeOf(on: CaseStep['on'], observed: Observed): Expectation {
-  const members: Member[] = on === 'OnStreamEvent' ? ['events'] : ['action', ...actionMembers(observed)]
+  const members: Member[] =
+    on === 'OnStreamEvent'
+      ? ['events']
+      : on === 'OnPick'
+        ? ['choice']
+        : ['action', ...actionMembers(observed)]
   if (observed.fetches.length > 0) members.push('fetches')
   if (observed.logs.length > 0) members.push('logs')
   if (Object.keys(observed.metrics).length > 0) members.push('metrics')

@@ -87,13 +87,17 @@ const EFFECTS: Readonly<Record<'open' | 'closed', (on: AttachPoint) => string>> 
       ? 'the gateway lets the event pass as it came'
       : on === 'OnToolCall'
         ? 'the tool runs as the model asked'
-        : 'the gateway goes on without the module',
+        : on === 'OnPick'
+          ? 'the default policy chooses'
+          : 'the gateway goes on without the module',
   closed: (on) =>
     on === 'OnStreamEvent'
       ? 'the gateway ends the stream with an error event'
       : on === 'OnToolCall'
         ? 'the tool does not run, and the model is told so'
-        : 'the gateway answers 500 wasm_module_failed',
+        : on === 'OnPick'
+          ? 'the default policy chooses'
+          : 'the gateway answers 500 wasm_module_failed',
 }
 
 function renderTimes({ calls }: TestReport): string {

@@ -2,7 +2,8 @@
 
 use crate::host::{fail, log};
 use crate::input::{Body, FetchedHead, Input, RequestHead};
-use crate::{Action, Error, ErrorInfo, Request, Response, Result, StreamAction, StreamEvent, ToolAction, ToolCall};
+use crate::pick::send_choice;
+use crate::{Action, Error, ErrorInfo, Pick, Request, Response, Result, StreamAction, StreamEvent, ToolAction, ToolCall};
 
 /// Writes the export `on_request`; the handler is `fn(&Request) -> Result<Action>`.
 #[macro_export]
@@ -55,6 +56,17 @@ macro_rules! on_tool_call {
         #[no_mangle]
         pub extern "C" fn on_tool_call() -> i32 {
             $crate::run_tool_call($handler)
+        }
+    };
+}
+
+/// Writes the export `on_pick`; the handler is `fn(&Request, &Pick) -> Result<Option<usize>>`, the place of a candidate.
+#[macro_export]
+macro_rules! on_pick {
+    ($handler:expr) => {
+        #[no_mangle]
+        pub extern "C" fn on_pick() -> i32 {
+            $crate::run_pick($handler)
         }
     };
 }
@@ -113,6 +125,15 @@ pub fn run_tool_call(handler: impl Fn(&Request, &ToolCall) -> Result<ToolAction>
         let (head, body) = Input::read()?;
         let request = request_of(head.request, head.now_ms, head.fetched, head.state, None);
         handler(&request, &ToolCall { head: present(head.tool)?, body })?.send()
+    })
+}
+
+#[doc(hidden)]
+pub fn run_pick(handler: impl Fn(&Request, &Pick) -> Result<Option<usize>>) -> i32 {
+    run(|| {
+        let (head, body) = Input::read()?;
+        let request = request_of(head.request, head.now_ms, None, String::new(), Some(body));
+        send_choice(handler(&request, &present(head.pick)?)?)
     })
 }
 

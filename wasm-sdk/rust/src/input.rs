@@ -15,6 +15,7 @@ pub(crate) struct Head {
     pub error: Option<ErrorInfo>,
     pub event: Option<EventHead>,
     pub tool: Option<ToolHead>,
+    pub pick: Option<crate::Pick>,
     pub fetched: Option<FetchedHead>,
     #[serde(default)]
     pub state: String,

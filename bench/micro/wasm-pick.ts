@@ -1,0 +1,142 @@
+/**
+ * What one choice of a worker by a module costs: the example `wasm-pick-team` as the policy `wasm` has it called, for
+ * small and larger fleets. CPU time on one thread without any network. Run `npm run build`, then
+ * `node bench/micro/wasm-pick.ts`; `node --conditions=weir-source bench/micro/wasm-pick.ts` measures the sources.
+ */
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import type { Figure } from '../support/figure.ts'
+import { renderTable } from '../support/report.ts'
+
+const { values: flags } = parseArgs({ options: { rounds: { type: 'string', default: '5' } } })
+const ROUNDS = Number(flags.rounds)
+const PICKS = 5_000
+const FLEETS = [4, 16, 32]
+/** As the gateway has it unless it is configured otherwise. */
+const INLINE_FUEL = 400_000
+const UUID = 'teams'
+const LIMITS = { memoryPages: 64, tablePlaces: 1_000, stackKiB: 256, maxBodyBytes: 65_536, fuel: 4_000_000 }
+const isSource = process.execArgv.some((argument) => argument.includes('source'))
+const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
+const load = async (file: string) =>
+  (await import(new URL(`${ROOT}/${file}.${ENDING}`, import.meta.url).href)) as Record<string, unknown>
+
+/** What of the product this needs. */
+interface Runner {
+  learn(modules: readonly object[], live: readonly string[]): void
+  open(uuid: string, tenant: string | null): Promise<void>
+  call(order: object): { readonly value: unknown; readonly report: { readonly failure: object | null } }
+}
+interface Policy {
+  pick(candidates: object, request: object): number
+}
+type Make<Made> = new (...parameters: unknown[]) => Made
+
+async function openGuest() {
+  const { buildModule } = (await load('wasm-sdk/build')) as {
+    buildModule: (options: object) => Promise<{ isOk: boolean; problem?: string }>
+  }
+  const { buildGuest } = (await load('plugins/wasm/build-guest')) as {
+    buildGuest: (bytes: Uint8Array, instance: string, limits: object) => Promise<object>
+  }
+  const { GuestRunner } = (await load('plugins/wasm/guest-runner')) as { GuestRunner: Make<Runner> }
+  const { guestSurroundings } = (await load('plugins/wasm/guest-surroundings')) as {
+    guestSurroundings: (state: SharedArrayBuffer, level: string) => object
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'weir-bench-'))
+  const outFile = join(folder, 'module.wasm')
+  const directory = fileURLToPath(new URL('../../examples/wasm-pick-team', import.meta.url))
+  const built = await buildModule({ directory, outFile })
+  if (!built.isOk) throw new Error(built.problem)
+  const guest = await buildGuest(Uint8Array.from(await readFile(outFile)), 'fresh', LIMITS)
+  await rm(folder, { recursive: true })
+  const surroundings = guestSurroundings(new SharedArrayBuffer(65_536), 'error')
+  const runner = new GuestRunner({ surroundings, reuseCalls: 1_000 })
+  const needs = { headers: ['x-team'], request_body: false }
+  const module = {
+    uuid: UUID,
+    name: UUID,
+    instance: 'fresh',
+    config: {},
+    match: {},
+    needs,
+    fuelPerByte: 0,
+    kvOwner: UUID,
+    ...guest,
+  }
+  runner.learn([module], [])
+  await runner.open(UUID, null)
+  return { module, runner }
+}
+
+/** As the serving thread calls it. */
+async function openPolicy(): Promise<{ policy: Policy; refresh(): Promise<void> }> {
+  const { WasmPolicy } = (await load('plugins/wasm/pick/wasm-policy')) as { WasmPolicy: Make<Policy> }
+  const { module, runner } = await openGuest()
+  const policy = new WasmPolicy({
+    modules: () => [module],
+    inline: {
+      pick: (_: object, input: Uint8Array, read: object) => {
+        const call = runner.call({
+          uuid: UUID,
+          exportName: 'on_pick',
+          input,
+          tenant: null,
+          fuel: INLINE_FUEL,
+          read,
+        })
+        if (call.report.failure !== null) throw new Error(JSON.stringify(call.report.failure))
+        return call
+      },
+    },
+    book: { called: () => {}, isSuspended: () => false, skip: () => {} },
+    otherwise: { name: 'none', needsBody: false, pick: () => -1 },
+    limits: { maxCandidates: 32, maxBodyBytes: 16_384, headers: ['x-team'] },
+  })
+  return { policy, refresh: () => runner.open(UUID, null) }
+}
+
+function candidatesOf(count: number): object {
+  const entries = Array.from({ length: count }, (_, slot) => ({
+    slot,
+    id: `0198c0de-0000-7000-8000-${String(slot).padStart(12, '0')}`,
+    url: `http://10.0.0.${slot}:8000`,
+    labels: { team: slot % 2 === 0 ? 'red' : 'blue' },
+    cost: 1,
+  }))
+  return {
+    length: count,
+    hasLoads: false,
+    worker: (index: number) => entries[index],
+    inFlight: (index: number) => index % 5,
+    load: () => null,
+  }
+}
+
+const request = { model: 'llama', leg: 'whole', body: null, header: () => 'red' }
+const figures: Figure[] = []
+const { policy, refresh } = await openPolicy()
+for (const count of FLEETS) {
+  const candidates = candidatesOf(count)
+  const values: number[] = []
+  for (let round = 0; round <= ROUNDS; round++) {
+    let usedUs = 0
+    for (let left = PICKS; left > 0; left -= 500) {
+      await refresh()
+      const before = process.cpuUsage()
+      for (let i = 0; i < 500; i++) {
+        const choice = policy.pick(candidates, request)
+        if (choice !== 0) throw new Error(`it chose ${choice}`)
+      }
+      const { user, system } = process.cpuUsage(before)
+      usedUs += user + system
+    }
+    // The first round only warms up.
+    if (round > 0) values.push(usedUs / PICKS)
+  }
+  figures.push({ name: `pick of ${count} workers`, unit: 'us', values })
+}
+console.log(renderTable({ scenario: 'wasm-pick', question: 'What does a choice by a module cost?', figures }))

@@ -1,0 +1,84 @@
+/**
+ * wasm: a module at OnPick chooses the worker, on the thread that serves the request and within `inline.fuel`. Where there
+ * is none, it leaves the choice open or it fails, the default policy chooses. @hot
+ */
+import type { CandidateView, PickRequest, Policy } from '#kernel'
+import type { CallBook } from '../call-book.ts'
+import type { LoadedModule } from '../guest-task.ts'
+import type { InlineGuests } from '../inline-guests.ts'
+import { moduleForModel } from '../matcher.ts'
+import { PickInput, type PickLimits } from './pick-input.ts'
+import { NO_CHOICE, readChoice } from './read-choice.ts'
+
+export const WASM_POLICY = 'wasm'
+
+export interface WasmPolicyParts {
+  /** At OnPick, in order of priority; those of now. */
+  modules(): readonly LoadedModule[]
+  readonly inline: Pick<InlineGuests, 'pick'>
+  readonly book: Pick<CallBook, 'called' | 'isSuspended' | 'skip'>
+  /** Chooses where no module does. */
+  readonly otherwise: Policy
+  readonly limits: PickLimits
+}
+
+export class WasmPolicy implements Policy {
+  readonly name = WASM_POLICY
+  readonly #parts: WasmPolicyParts
+  readonly #input: PickInput
+  /** Of a large fleet, the candidate that the next call is shown first. */
+  #start = 0
+  /** Why the last pick went as it did. */
+  #reason = ''
+
+  constructor(parts: WasmPolicyParts) {
+    this.#parts = parts
+    this.#input = new PickInput(parts.limits)
+  }
+
+  get needsBody(): boolean {
+    const { modules, otherwise } = this.#parts
+    return otherwise.needsBody || modules().some(({ needs }) => needs.request_body)
+  }
+
+  pick(candidates: CandidateView, request: PickRequest): number {
+    const { modules, book, otherwise } = this.#parts
+    const module = moduleForModel(modules(), request.model)
+    if (module !== null && !book.isSuspended(module)) {
+      const choice = this.#ask(module, candidates, request)
+      if (choice !== NO_CHOICE) return choice
+    } else if (module !== null) book.skip(module, 'suspended')
+    this.#reason = ''
+    return otherwise.pick(candidates, request)
+  }
+
+  explain(): string {
+    return this.#reason === '' ? `default ${this.#parts.otherwise.explain?.() ?? ''}`.trimEnd() : this.#reason
+  }
+
+  onWorkerRemoved(slot: number): void {
+    this.#input.forget(slot)
+    this.#parts.otherwise.onWorkerRemoved?.(slot)
+  }
+
+  close(): void {
+    this.#parts.otherwise.close?.()
+  }
+
+  #ask(module: LoadedModule, candidates: CandidateView, request: PickRequest): number {
+    const { inline, book } = this.#parts
+    const shown = this.#input.shownOf(candidates)
+    const isAll = shown === candidates.length
+    const start = isAll || this.#start >= candidates.length ? 0 : this.#start
+    if (!isAll) this.#start = start + shown
+    const frame = this.#input.write(candidates, request, start, module.needs)
+    const call = inline.pick(module, frame, (output) => readChoice(output, shown))
+    if (call === null) return NO_CHOICE
+    const choice = call.value ?? NO_CHOICE
+    const facts = { module, point: 'OnPick' as const, requestId: '' }
+    book.called(facts, call.report, choice === NO_CHOICE ? 'continue' : 'pick')
+    if (choice === NO_CHOICE) return NO_CHOICE
+    this.#reason = `module ${module.name} chose ${choice} of ${shown}`
+    return (start + choice) % candidates.length
+  }
+}

@@ -1,0 +1,106 @@
+/** A routing policy as a module in the built gateway: both data threads choose as it says, also when it keeps failing. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { buildModule } from '../../wasm-sdk/build.ts'
+import { GuestFolder } from '../fixtures/wasm/guest-build.ts'
+import { type BuiltGateway, startBuiltGateway, stopCommands, sumOf, until } from '../support/built-command.ts'
+import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
+
+const CHAT = 'POST /v1/chat/completions'
+const folder = mkdtempSync(join(tmpdir(), 'weir-pick-'))
+const file_path = join(folder, 'teams.wasm')
+beforeAll(async () => {
+  const directory = fileURLToPath(new URL('../../examples/wasm-pick-team', import.meta.url))
+  const built = await buildModule({ directory, outFile: file_path })
+  if (!built.isOk) throw new Error(built.problem)
+}, 300_000)
+const guests = new GuestFolder()
+afterAll(() => {
+  rmSync(folder, { recursive: true })
+  guests.remove()
+})
+
+const workers: ScriptedWorker[] = []
+afterEach(async () => {
+  await stopCommands()
+  for (const worker of workers.splice(0)) await worker.close()
+})
+
+const TEAMS = ['red', 'blue', 'blue']
+
+async function setUp(more: Record<string, unknown> = {}): Promise<BuiltGateway> {
+  for (const _ of TEAMS) {
+    const worker = await startScriptedWorker()
+    worker.script(CHAT, jsonAnswer({ choices: [] }))
+    workers.push(worker)
+  }
+  const module = {
+    name: 'teams',
+    file_path,
+    module_type: 'Middleware',
+    attach_points: [{ Middleware: 'OnPick' }],
+    ...more,
+  }
+  return startBuiltGateway({
+    kernel: { policy: 'wasm', log: { level: 'error' } },
+    plugins: {
+      crash: { $path: fileURLToPath(new URL('../fixtures/crash-plugin.ts', import.meta.url)) },
+      wasm: { pick: { headers: ['x-team'] }, modules: [module] },
+    },
+    workers: workers.map(({ url }, index) => ({
+      url,
+      runtime_type: 'sglang',
+      models: [{ id: 'test-model' }],
+      labels: { team: TEAMS[index] },
+    })),
+  })
+}
+
+/** Until both threads have answered, each on connections of its own. */
+async function askAs(gateway: BuiltGateway, team: string, atLeast: number): Promise<number> {
+  const threads = new Set<string | null>()
+  let asked = 0
+  await until(async () => {
+    const body = { model: 'test-model', messages: [] }
+    const reply = await gateway.send('POST', CHAT.slice(5), body, { 'x-team': team })
+    expect(reply.status).toBe(200)
+    await reply.text()
+    asked++
+    return threads.add(reply.headers.get('x-thread')).size === 2 && asked >= atLeast
+  })
+  return asked
+}
+
+const taken = () => workers.map((worker) => worker.requestsTo(CHAT).length)
+
+test('the requests of a team go to its own workers, on both threads', { timeout: 120_000 }, async () => {
+  const gateway = await setUp()
+  const red = await askAs(gateway, 'red', 20)
+  expect(taken()).toEqual([red, 0, 0])
+  const blue = await askAs(gateway, 'blue', 20)
+  const [first, ...others] = taken()
+  expect([first, others[0] + others[1]]).toEqual([red, blue])
+  expect(
+    sumOf(
+      await gateway.metrics(),
+      'weir_wasm_executions_total{module="teams",attach_point="OnPick",outcome="pick"}',
+    ),
+  ).toBe(red + blue)
+})
+
+test('a module that fails each time is suspended for both threads, and every request is served', {
+  timeout: 120_000,
+}, async () => {
+  const gateway = await setUp({ file_path: await guests.guest('failing', 'picking'), config: { do: 'trap' } })
+  const asked = await askAs(gateway, 'red', 40)
+  expect(taken().reduce((sum, count) => sum + count)).toBe(asked)
+  const failed = sumOf(
+    await gateway.metrics(),
+    'weir_wasm_executions_total{module="teams",attach_point="OnPick",outcome="error"}',
+  )
+  // A call may be under way on the other thread while the fifth fails.
+  expect([failed >= 5, failed <= 6]).toEqual([true, true])
+})

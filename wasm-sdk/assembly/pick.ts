@@ -1,0 +1,148 @@
+/** The choice of a worker for a request: who may take it, and what is known of them. */
+import { Input } from './input'
+import { Json } from './json'
+import { skipString, skipValue } from './json-scan'
+import { JsonWriter } from './json-writer'
+import { output } from './output'
+
+/** A worker that may take the request. Its members were found once; they are decoded when they are asked for. */
+export class Candidate {
+  constructor(
+    private section: Json,
+    private places: StaticArray<i32>,
+  ) {}
+
+  get url(): string {
+    return this.member(URL).text()
+  }
+
+  /** Null when the worker has no such label. */
+  label(name: string): string | null {
+    const label = this.member(LABELS).find(name)
+    return label.isString ? label.text() : null
+  }
+
+  /** Whether the worker has this label with this value: no text is made of it. */
+  isLabelled(name: string, value: string): bool {
+    return this.member(LABELS).find(name).is(value)
+  }
+
+  /** Lower is better. */
+  get cost(): f64 {
+    return this.member(COST).number()
+  }
+
+  /** Requests under way there, over all threads. */
+  get inFlight(): i32 {
+    return <i32>this.member(IN_FLIGHT).integer()
+  }
+
+  /** False when its engine has reported nothing fresh; what follows is -1 then, or when it is not told. */
+  get hasLoad(): bool {
+    return this.member(LOAD).isObject
+  }
+
+  get queuedTokens(): f64 {
+    return this.load('queued_tokens')
+  }
+
+  get usedTokens(): f64 {
+    return this.load('used_tokens')
+  }
+
+  /** Part of the KV memory in use, 0 to 1. */
+  get kvUsage(): f64 {
+    return this.load('kv_usage')
+  }
+
+  get tokensPerSecond(): f64 {
+    return this.load('tokens_per_second')
+  }
+
+  private load(name: string): f64 {
+    const value = this.member(LOAD).find(name)
+    return value.isNumber ? value.number() : -1
+  }
+
+  private member(which: i32): Json {
+    return new Json(this.section.source, this.places[which], this.places[which + 1])
+  }
+}
+
+/** Where a candidate keeps the places of its members. */
+const IN_FLIGHT = 0
+const COST = 2
+const LABELS = 4
+const LOAD = 6
+const URL = 8
+const PLACES = 10
+
+/** Tells known names apart by their first letters; -1 for others. */
+function placeOf(at: usize): i32 {
+  switch (load<u8>(at)) {
+    case 0x69: return load<u8>(at, 1) == 0x6e ? IN_FLIGHT : -1
+    case 0x63: return COST
+    case 0x75: return URL
+    case 0x6c: return load<u8>(at, 1) == 0x61 ? LABELS : LOAD
+    default: return -1
+  }
+}
+
+export class Pick {
+  private section: Json
+
+  constructor(input: Input) {
+    this.section = input.head.findOpen('pick')
+  }
+
+  get model(): string {
+    return this.section.find('model').text()
+  }
+
+  /** `whole`, `prefill` or `decode`. */
+  get leg(): string {
+    return this.section.find('leg').text()
+  }
+
+  /** Of the request; the body itself is there where the module needs it and it is not too long. */
+  get bodyBytes(): i32 {
+    return <i32>this.section.find('body_bytes').integer()
+  }
+
+  /** One walk over them all, each time: keep the list. */
+  get candidates(): Candidate[] {
+    const list: Candidate[] = []
+    const open = this.section.findOpen('candidates')
+    const base = open.source.dataStart
+    const last = base + open.end
+    let at = base + open.start + 1
+    while (at < last && load<u8>(at) != 0x5d) {
+      if (load<u8>(at) != 0x7b) {
+        at++
+        continue
+      }
+      const places = new StaticArray<i32>(PLACES)
+      while (load<u8>(at) != 0x7d) {
+        if (load<u8>(at) != 0x22) {
+          at++
+          continue
+        }
+        const place = placeOf(at + 1)
+        const start = skipString(at, last) + 1
+        at = skipValue(start, last)
+        if (place < 0) continue
+        places[place] = <i32>(start - base)
+        places[place + 1] = <i32>(at - base)
+      }
+      list.push(new Candidate(open, places))
+      at++
+    }
+    return list
+  }
+}
+
+/** @param choice place of a candidate; below 0 the default policy chooses */
+export function sendChoice(choice: i32): void {
+  if (choice < 0) return
+  output(new JsonWriter().beginObject().key('choice').integer(choice).endObject(), null)
+}
