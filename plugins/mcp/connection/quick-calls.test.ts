@@ -125,3 +125,14 @@ test('an answer that goes on does not keep its place', async () => {
   expect(many.every(({ text }) => text === 'ok')).toBe(true)
   expect(await server.connections()).toBeGreaterThan(0)
 })
+
+test('an answer that is nested without end is refused before it is read', async () => {
+  const { call } = await open((message, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    const depth = 200_000
+    response.end(
+      `{"jsonrpc":"2.0","id":${message.id},"result":{"content":[],"structuredContent":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}}`,
+    )
+  })
+  await expect(call()).rejects.toMatchObject({ type: 'mcp_protocol_error' })
+})

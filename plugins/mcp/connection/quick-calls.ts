@@ -4,7 +4,7 @@
  * taken up again, and every answer that is not simply 200 (credentials, redirects, a session that is gone).
  */
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
-import type { HeaderList, UpstreamFailure } from '#kernel'
+import { type HeaderList, parseBoundedJson, type UpstreamFailure } from '#kernel'
 import { SERVER_CLOSED } from '../net/answer-stream.ts'
 import type { Post, PostLane, PostListener, StreamPlace } from '../net/post-lane.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
@@ -32,6 +32,8 @@ const RETRY_MS = 1_000
 /** A stream may go on for so long after its answer before it is cut. */
 const AFTER_ANSWER_MS = 1_000
 const MAX_WORDS = 1_000
+/** Shorter answers can be read without a look at their depth. Characters. */
+const MAX_UNSCANNED = 16_384
 const NO_BODY = new Set([204, 205, 304])
 
 export class QuickCalls {
@@ -221,10 +223,10 @@ class QuickCall implements PostListener {
   }
 }
 
-/** Undefined when it is no JSON. */
+/** Undefined when it is no JSON, or nested so deeply that reading it would stop the thread. */
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown
+    return text.length < MAX_UNSCANNED ? (JSON.parse(text) as unknown) : parseBoundedJson(Buffer.from(text))
   } catch {
     return undefined
   }
