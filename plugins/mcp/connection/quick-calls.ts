@@ -4,7 +4,8 @@
  * taken up again, and every answer that is not simply 200 (credentials, redirects, a session that is gone).
  */
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
-import { type HeaderList, parseBoundedJson, type UpstreamFailure } from '#kernel'
+import { parseBoundedJson } from '#contracts'
+import type { HeaderList, UpstreamFailure } from '#kernel'
 import { SERVER_CLOSED } from '../net/answer-stream.ts'
 import type { Post, PostLane, PostListener, StreamPlace } from '../net/post-lane.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
