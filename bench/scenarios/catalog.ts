@@ -2,6 +2,7 @@
 import type { Scenario } from '../support/figure.ts'
 import { boot } from './boot.ts'
 import { fleet2000 } from './fleet-2000.ts'
+import { generateSlowReader } from './generate-slow-reader.ts'
 import { generateSse } from './generate-sse.ts'
 import { grpcLongPrompt } from './grpc-long-prompt.ts'
 import { grpcSse } from './grpc-sse.ts'
@@ -53,6 +54,7 @@ export const SCENARIOS: readonly Scenario[] = [
   messagesLarge,
   idleStreams,
   slowReader,
+  generateSlowReader,
   livenessUnderAttack,
   policySim,
   fleet2000,

@@ -1,4 +1,4 @@
-/** The long event stream of the slow-reader scenario: the same bytes on both ends, so that hashes can be compared. */
+/** The long event streams of the slow-reader scenarios: the same on both ends, so that hashes can be compared. */
 import { createHash } from 'node:crypto'
 
 /** Bytes of one event, framing included. */
@@ -20,5 +20,29 @@ export function bulkEvent(index: number): Buffer {
 export function bulkSha256(): string {
   const hash = createHash('sha256')
   for (let index = 0; index < BULK_EVENTS; index++) hash.update(bulkEvent(index))
+  return hash.digest('hex')
+}
+
+/** Text `index` of the long generation, 0-based: that many bytes, each text another. */
+function bulkText(index: number): string {
+  return ''.padEnd(EVENT_BYTES, `${index} abcdefghijklmnopqrstuvwxyz0123456789 `)
+}
+
+/** The same amount of text as chunks of a chat. */
+export function bulkChunk(index: number): Buffer {
+  const choices = [{ index: 0, delta: { content: bulkText(index) }, finish_reason: null }]
+  const frame = {
+    id: 'chatcmpl-bulk',
+    object: 'chat.completion.chunk',
+    created: 1_700_000_000,
+    model: 'bench',
+  }
+  return Buffer.from(`data: ${JSON.stringify({ ...frame, choices })}\n\n`)
+}
+
+/** SHA-256 of the whole text, 64 MiB. */
+export function bulkTextSha256(): string {
+  const hash = createHash('sha256')
+  for (let index = 0; index < BULK_EVENTS; index++) hash.update(bulkText(index))
   return hash.digest('hex')
 }

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { connect } from 'node:net'
 import { parseArgs } from 'node:util'
 import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
+import { DeltaTexts } from './delta-texts.ts'
 import { announceReady } from './process.ts'
 import { chatBody, messageBody, requestBytes } from './request-bytes.ts'
 
@@ -13,11 +14,15 @@ const { values } = parseArgs({
     'bytes-per-ms': { type: 'string', default: '8192' },
     /** 1: asks for a message in place of a chat completion. */
     messages: { type: 'string', default: '0' },
+    /** 1: asks for the long generation; the hash is that of its text, whatever words it is told in. */
+    text: { type: 'string', default: '0' },
   },
 })
 const port = Number(values.port)
 const bytesPerMs = Number(values['bytes-per-ms'])
+const isText = values.text === '1'
 const hash = createHash('sha256')
+const texts = new DeltaTexts((text) => hash.update(text))
 const startedAtMs = performance.now()
 let received = 0
 let decoder: ChunkedDecoder | null = null
@@ -26,12 +31,13 @@ const socket = connect(port, '127.0.0.1')
 socket.write(
   values.messages === '1'
     ? requestBytes(port, messageBody(250, 'bulk'), '/v1/messages')
-    : requestBytes(port, chatBody({ stream: true, bodyBytes: 250, user: 'bulk' })),
+    : requestBytes(port, chatBody({ stream: true, bodyBytes: 250, user: isText ? 'bulk-text' : 'bulk' })),
 )
 socket.on('data', (bytes) => {
   if (decoder === null) {
     decoder = new ChunkedDecoder((part) => {
-      hash.update(part)
+      if (isText) texts.push(part)
+      else hash.update(part)
       received += part.length
     })
     decoder.push(bytes.subarray(bytes.indexOf('\r\n\r\n') + 4))
@@ -48,7 +54,7 @@ function finish(): void {
   announceReady({
     bytes: received,
     sha256: hash.copy().digest('hex'),
-    isWhole: decoder?.isDone === true,
+    isWhole: decoder?.isDone === true && (!isText || texts.isWhole),
     elapsedMs: performance.now() - startedAtMs,
   })
   process.exit(0)

@@ -13,8 +13,15 @@ export interface SlowRead {
   readonly isIdentical: boolean
 }
 
-/** @param options of the client beside its port and speed */
-export async function readSlowly(gateway: Subject, options: readonly string[] = []): Promise<SlowRead> {
+/**
+ * @param options of the client beside its port and speed
+ * @param expected hash that the client is to come to
+ */
+export async function readSlowly(
+  gateway: Subject,
+  options: readonly string[] = [],
+  expected = bulkSha256(),
+): Promise<SlowRead> {
   const before = rssBytes(gateway.pid)
   let highest = before
   const sampling = setInterval(() => {
@@ -30,5 +37,5 @@ export async function readSlowly(gateway: Subject, options: readonly string[] = 
   const report = await client.report()
   clearInterval(sampling)
   await client.stop()
-  return { growth: highest - before, isIdentical: report.isWhole === true && report.sha256 === bulkSha256() }
+  return { growth: highest - before, isIdentical: report.isWhole === true && report.sha256 === expected }
 }

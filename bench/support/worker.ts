@@ -7,7 +7,7 @@
 import { App, type HttpRequest, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'
 import { createHash } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { BULK_EVENTS, bulkEvent } from './bulk-stream.ts'
+import { BULK_EVENTS, bulkChunk, bulkEvent } from './bulk-stream.ts'
 import { announceReady } from './process.ts'
 import { MESSAGE_CHUNK, MESSAGE_END, MESSAGE_START, SSE_CHUNK, SSE_CHUNKS, SSE_DONE } from './sse-workload.ts'
 
@@ -108,14 +108,14 @@ function sendHash(response: HttpResponse, body: Buffer): void {
 }
 
 /** Writes as fast as the reader takes it, one write per cork. */
-function answerBulk(response: HttpResponse): void {
+function answerBulk(response: HttpResponse, eventAt: (index: number) => Buffer = bulkEvent, end = ''): void {
   let index = 0
   let isGone = false
   const writeOne = () => {
     let taken = true
     response.cork(() => {
       if (index === 0) response.writeHeader('content-type', 'text/event-stream')
-      taken = response.write(bulkEvent(index++))
+      taken = response.write(eventAt(index++))
     })
     return taken
   }
@@ -123,7 +123,7 @@ function answerBulk(response: HttpResponse): void {
     while (!isGone && index < BULK_EVENTS) {
       if (!writeOne()) return true
     }
-    if (!isGone) response.cork(() => response.end())
+    if (!isGone) response.cork(() => response.end(end))
     isGone = true
     return true
   }
@@ -153,6 +153,8 @@ function serveChat(response: HttpResponse, _request: HttpRequest): void {
     const start = body.toString('latin1', 0, 80)
     const end = body.toString('latin1', Math.max(0, body.length - 80))
     if (start.includes('"user":"bulk"')) answerBulk(response)
+    else if (start.includes('"user":"bulk-text"') || end.includes('"user":"bulk-text"'))
+      answerBulk(response, bulkChunk, SSE_DONE)
     else if (asksForTool(body)) sendText(response, TOOL_REPLY)
     else answerChat(response, start.includes('"stream":true') || end.includes('"stream":true'))
   })
