@@ -1,11 +1,10 @@
 /** The engine adapter of HTTP workers that take chat completions. @hot */
-import type { EngineAdapter, EngineReader } from '#contracts'
-import { isPlainEventStream } from '#kernel'
+import { AnswerReader, type EngineAdapter, WholeAnswerReader } from '#contracts'
 import { ChatStreamReader } from './chat-stream-reader.ts'
 import type { ChatEngineConfig } from './config.ts'
 import { toChatBody } from './to-chat-body.ts'
 import { toCompletionBody } from './to-completion-body.ts'
-import { WholeAnswerReader } from './whole-answer-reader.ts'
+import { tellAnswer } from './whole-answer.ts'
 
 /** @source messages facts 9.3; responses facts 2.6, 2.7 */
 export function chatEngine(config: ChatEngineConfig): EngineAdapter {
@@ -17,19 +16,10 @@ export function chatEngine(config: ChatEngineConfig): EngineAdapter {
         ? { method: 'POST', path: '/v1/chat/completions', body: toChatBody(attempt) }
         : { method: 'POST', path: '/v1/completions', body: toCompletionBody(attempt) }
     },
-    read(attempt, sink) {
-      // Which of both it is, the worker's content type decides: engines may answer whole what was asked for as a stream.
-      let reader: EngineReader | null = null
-      return {
-        onStart(headers) {
-          reader = isPlainEventStream(headers)
-            ? new ChatStreamReader(attempt, sink, config.maxEventBytes)
-            : new WholeAnswerReader(attempt, sink, config.maxAnswerBytes)
-          reader.onStart(headers)
-        },
-        onData: (chunk) => reader?.onData(chunk),
-        onEnd: () => reader?.onEnd(),
-      }
-    },
+    read: (attempt, sink) =>
+      new AnswerReader(
+        () => new ChatStreamReader(attempt, sink, config.maxEventBytes),
+        () => new WholeAnswerReader(sink, config.maxAnswerBytes, (text) => tellAnswer(attempt, sink, text)),
+      ),
   }
 }

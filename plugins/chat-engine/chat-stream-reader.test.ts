@@ -1,11 +1,11 @@
 /** Chunks of chat workers as events: every kind of delta, every habit of engines, any cut of the bytes. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { EngineAttempt, GenerationEvent } from '#contracts'
+import { type EngineAttempt, type GenerationEvent, WholeAnswerReader } from '#contracts'
 import type { GatewayError } from '#kernel'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import { ChatStreamReader } from './chat-stream-reader.ts'
-import { WholeAnswerReader } from './whole-answer-reader.ts'
+import { tellAnswer } from './whole-answer.ts'
 
 const attempt = { model: 'm', worker: workerEntry({ slot: 0 }) } as EngineAttempt
 
@@ -246,7 +246,7 @@ test('whatever the chunks and their cuts, the events are the same', () => {
 
 test('a whole answer tells the same as its stream', () => {
   const out = sink()
-  const reader = new WholeAnswerReader(attempt, out, 1 << 20)
+  const reader = new WholeAnswerReader(out, 1 << 20, (text) => tellAnswer(attempt, out, text))
   const body = {
     id: 'c1',
     created: 7,

@@ -3,8 +3,11 @@
  * several read or write. The kernel knows none of it.
  */
 
+export { answerErrors } from './formats/answer-errors.ts'
+export { AnswerReader } from './formats/answer-reader.ts'
 export { BodyExcerpt } from './formats/body-excerpt.ts'
 export { parseBoundedJson } from './formats/bounded-json.ts'
+export { EventAnswerReader } from './formats/event-answer-reader.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './formats/label-limit.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
@@ -13,6 +16,7 @@ export { parsePrometheusText, writePrometheusText } from './formats/prometheus-t
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
 export { trimSlashes } from './formats/trim-slashes.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
+export { WholeAnswerReader } from './formats/whole-answer-reader.ts'
 export * from './generation/embedding.ts'
 export type * from './generation/generation.ts'
 export type * from './generation/generation-request.ts'

@@ -1,6 +1,5 @@
 /** One part of a chat message as a content block. @source messages facts 3.3 */
-import type { ContentPart } from '#contracts'
-import { messagesEngineErrors } from './errors.ts'
+import { answerErrors, type ContentPart } from '#contracts'
 import type { Json } from './wire.ts'
 
 const DATA_URL = 'data:'
@@ -31,5 +30,5 @@ function toSource(url: string): Json {
 }
 
 function unsupported(what: string) {
-  return messagesEngineErrors.unsupported_by_worker.with({ param: 'messages' }, what)
+  return answerErrors.unsupported_by_worker.with({ param: 'messages' }, what)
 }

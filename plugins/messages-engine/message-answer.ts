@@ -1,8 +1,7 @@
 /** What a worker says in the format, event by event, as the events of a generation. @source messages facts 5 */
-import type { EngineAttempt, EngineSink, FinishReason } from '#contracts'
+import { answerErrors, type EngineAttempt, type EngineSink, type FinishReason } from '#contracts'
 import type { GatewayError } from '#kernel'
 import { AnswerUsage } from './answer-usage.ts'
-import { messagesEngineErrors } from './errors.ts'
 
 type Json = Record<string, unknown>
 
@@ -159,11 +158,11 @@ export function toStreamError(error: unknown): GatewayError {
   const { type, message } = isObject(error) ? error : {}
   const said = typeof message === 'string' ? message.slice(0, MAX_SAID) : 'it gave no reason'
   const status = STATUS_OF_TYPE.get(type)
-  if (status === undefined) return messagesEngineErrors.worker_stream_failed(said)
+  if (status === undefined) return answerErrors.worker_stream_failed(said)
   // What is wrong with the request is so for every worker.
   return status < FIRST_RETRYABLE
-    ? messagesEngineErrors.worker_refused.with({ status }, said)
-    : messagesEngineErrors.worker_stream_failed.with({ status }, said)
+    ? answerErrors.worker_refused.with({ status }, said)
+    : answerErrors.worker_stream_failed.with({ status }, said)
 }
 
 export function isObject(value: unknown): value is Json {

@@ -1,11 +1,11 @@
 /** Events of workers that speak Messages as events of a generation: every kind of block, any cut of the bytes. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { EngineAttempt, GenerationEvent } from '#contracts'
+import { type EngineAttempt, type GenerationEvent, WholeAnswerReader } from '#contracts'
 import type { GatewayError } from '#kernel'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import { MessageStreamReader } from './message-stream-reader.ts'
-import { WholeMessageReader } from './whole-message-reader.ts'
+import { tellMessage } from './whole-message.ts'
 
 const attempt = { model: 'm', worker: workerEntry({ slot: 0 }) } as EngineAttempt
 
@@ -149,7 +149,7 @@ test('an event without end is given up at the limit', () => {
 
 test('a whole message gives the events of a short stream', () => {
   const out = sink()
-  const reader = new WholeMessageReader(attempt, out, 1 << 20)
+  const reader = new WholeAnswerReader(out, 1 << 20, (text) => tellMessage(attempt, out, text))
   const content = [
     { type: 'thinking', thinking: 'hm', signature: 's' },
     { type: 'text', text: 'a' },

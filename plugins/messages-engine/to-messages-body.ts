@@ -1,6 +1,12 @@
 /** The internal request as a messages body for one worker. @source messages facts 3 */
-import type { ChatTool, EngineAttempt, GenerationRequest, NativeRequest, Sampling } from '#contracts'
-import { messagesEngineErrors } from './errors.ts'
+import {
+  answerErrors,
+  type ChatTool,
+  type EngineAttempt,
+  type GenerationRequest,
+  type NativeRequest,
+  type Sampling,
+} from '#contracts'
 import { addReasoning } from './reasoning.ts'
 import { toWireMessages, type WireMessage } from './to-wire-messages.ts'
 import type { Json } from './wire.ts'
@@ -61,7 +67,7 @@ function withoutUnsigned(messages: readonly WireMessage[]): readonly WireMessage
 
 function refuseUnspeakable({ prompt, choices, topLogprobs, constraint }: GenerationRequest): void {
   const refuse = (what: string, param: string) => {
-    throw messagesEngineErrors.unsupported_by_worker.with({ param }, what)
+    throw answerErrors.unsupported_by_worker.with({ param }, what)
   }
   if (prompt.kind !== 'chat') refuse('the completion of a text', 'prompt')
   if (choices !== 1) refuse('several answers at once', 'n')

@@ -1,6 +1,6 @@
 /** An error inside an answer as the status that it would have had. @source responses facts 1.10, 3.6 */
+import { answerErrors } from '#contracts'
 import type { GatewayError } from '#kernel'
-import { responsesEngineErrors } from './errors.ts'
 import { isObject } from './wire.ts'
 
 const MAX_SAID = 1_000
@@ -22,9 +22,9 @@ export function toAnswerError(error: unknown): GatewayError {
     typeof message === 'string' && message !== '' ? message.slice(0, MAX_SAID) : 'it gave no reason'
   const words = `${String(code ?? '')} ${String(type ?? '')}`
   const status = STATUS_OF_WORD.find(([word]) => word.test(words))?.[1]
-  if (status === undefined) return responsesEngineErrors.worker_stream_failed(said)
+  if (status === undefined) return answerErrors.worker_stream_failed(said)
   // What is wrong with the request is so for every worker.
   return status < FIRST_RETRYABLE
-    ? responsesEngineErrors.worker_refused.with({ status }, said)
-    : responsesEngineErrors.worker_stream_failed.with({ status }, said)
+    ? answerErrors.worker_refused.with({ status }, said)
+    : answerErrors.worker_stream_failed.with({ status }, said)
 }

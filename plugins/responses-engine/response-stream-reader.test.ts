@@ -1,11 +1,12 @@
 /** Events of workers that speak Responses as events of a generation: every kind of item, any cut of the bytes. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { EngineAttempt, GenerationEvent } from '#contracts'
+import { type EngineAttempt, type GenerationEvent, WholeAnswerReader } from '#contracts'
 import type { GatewayError } from '#kernel'
 import { workerEntry } from '../../test/support/worker-entry.ts'
+import { ResponseAnswer } from './response-answer.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'
-import { WholeResponseReader } from './whole-response-reader.ts'
+import { readObject } from './wire.ts'
 
 const attempt = { model: 'm', worker: workerEntry({ slot: 0 }) } as EngineAttempt
 
@@ -125,7 +126,9 @@ test('any cut of the bytes gives the same events', () => {
 
 test('a whole answer, and items that no delta has told, give what their deltas would', () => {
   const out = sink()
-  const reader = new WholeResponseReader(attempt, out, 1 << 20)
+  const reader = new WholeAnswerReader(out, 1 << 20, (text) =>
+    new ResponseAnswer(attempt, out).finish(readObject(text)),
+  )
   reader.onData(Buffer.from(JSON.stringify(ended)))
   reader.onEnd()
   const short = readStream(

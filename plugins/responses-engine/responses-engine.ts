@@ -1,10 +1,10 @@
 /** The engine adapter of HTTP workers that take responses. @hot */
-import type { EngineAdapter, EngineReader } from '#contracts'
-import { isPlainEventStream } from '#kernel'
+import { AnswerReader, type EngineAdapter, WholeAnswerReader } from '#contracts'
 import type { ResponsesEngineConfig } from './config.ts'
+import { ResponseAnswer } from './response-answer.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'
 import { toResponsesBody } from './to-responses-body.ts'
-import { WholeResponseReader } from './whole-response-reader.ts'
+import { readObject } from './wire.ts'
 
 /** Below engines of other formats; a request that came as a response asks for this one by its name. */
 const RANK = -2
@@ -22,18 +22,13 @@ export function responsesEngine(config: ResponsesEngineConfig): EngineAdapter {
       path: '/v1/responses',
       body: toResponsesBody(attempt, toolTypes),
     }),
-    read(attempt, sink) {
-      let reader: EngineReader | null = null
-      return {
-        onStart(headers) {
-          reader = isPlainEventStream(headers)
-            ? new ResponseStreamReader(attempt, sink, config.maxEventBytes)
-            : new WholeResponseReader(attempt, sink, config.maxAnswerBytes)
-          reader.onStart(headers)
-        },
-        onData: (chunk) => reader?.onData(chunk),
-        onEnd: () => reader?.onEnd(),
-      }
-    },
+    read: (attempt, sink) =>
+      new AnswerReader(
+        () => new ResponseStreamReader(attempt, sink, config.maxEventBytes),
+        () =>
+          new WholeAnswerReader(sink, config.maxAnswerBytes, (text) =>
+            new ResponseAnswer(attempt, sink).finish(readObject(text)),
+          ),
+      ),
   }
 }

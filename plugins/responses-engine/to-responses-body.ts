@@ -1,6 +1,12 @@
 /** The internal request as a responses body for one worker, which never stores anything. @source responses facts 1.2, 1.6 */
-import type { ChatTool, EngineAttempt, GenerationRequest, NativeRequest, ToolChoice } from '#contracts'
-import { responsesEngineErrors } from './errors.ts'
+import {
+  answerErrors,
+  type ChatTool,
+  type EngineAttempt,
+  type GenerationRequest,
+  type NativeRequest,
+  type ToolChoice,
+} from '#contracts'
 import { toWireItems } from './to-wire-items.ts'
 import type { Json } from './wire.ts'
 
@@ -114,5 +120,5 @@ function toForeignChoice(native: NativeRequest | null, sent: NativeRequest['tool
 }
 
 function unsupported(what: string, param: string) {
-  return responsesEngineErrors.unsupported_by_worker.with({ param }, what)
+  return answerErrors.unsupported_by_worker.with({ param }, what)
 }

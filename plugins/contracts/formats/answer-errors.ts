@@ -1,7 +1,7 @@
-/** What cannot be asked in the format, and what an answer in it can fail with beside its status. */
+/** What a worker's answer can fail with beside its status, and what its format has no words for. */
 import { defineErrors } from '#kernel'
 
-export const messagesEngineErrors = defineErrors('messages-engine', {
+export const answerErrors = defineErrors('answer', {
   unsupported_by_worker: {
     kind: 'bad_request',
     source: 'client',
