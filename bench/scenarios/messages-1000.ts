@@ -62,6 +62,11 @@ function toFigures({ name, against }: Way, results: ReadonlyMap<string, LoadResu
       note: clientBottleneck(own) ?? `${STREAMS} streams of ${DELTAS} deltas, ${PACE_MS} ms apart`,
     },
     {
+      name: `CPU per delta, ${name}`,
+      unit: 'µs',
+      values: own.map(({ cpuMicros, report }) => cpuMicros / report.deltas),
+    },
+    {
       name: `deltas out of order, ${name}`,
       unit: '',
       values: own.map(({ report }) => report.disordered),

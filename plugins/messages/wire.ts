@@ -83,6 +83,12 @@ export const MessageBody = Type.Object(
     top_p: nullable(Type.Number({ minimum: 0, maximum: 1 })),
     top_k: nullable(Type.Integer({ minimum: -1 })),
     metadata: nullable(Type.Object({}, { additionalProperties: true })),
+    mcp_servers: Type.Optional(
+      Type.Array(Type.Object({ name: Type.String() }, { additionalProperties: true }), {
+        description:
+          'Tool servers of `mcp_toolset` tools. The gateway asks them (plugin `mcp`), but for a service that runs such tools itself: there only with the header `x-weir-mcp: enabled`, or for workers with the label `mcp: gateway`.',
+      }),
+    ),
   },
   { additionalProperties: true },
 )

@@ -145,6 +145,24 @@ test('messages §13 G57 a tool that fails is told, and the turn goes on; a serve
   ])
 })
 
+test('messages §10 one server of two that is gone is named', async () => {
+  const [gone, server] = [await serve(), await serve()]
+  await gone.close()
+  ends.shift()
+  const { ask } = await open([], server)
+  const reply = await ask({
+    mcp_servers: [
+      { type: 'url', name: 'tools', url: server.url },
+      { type: 'url', name: 'lost', url: gone.url },
+    ],
+    tools: ['tools', 'lost'].map((name) => ({ type: 'mcp_toolset', mcp_server_name: name })),
+  })
+  const { error } = (await reply.json()) as { error: { type: string; message: string } }
+  expect([reply.status, error.type]).toEqual([502, 'api_error'])
+  expect(error.message).toContain('lost')
+  expect(error.message).not.toContain(gone.url)
+})
+
 test('messages §13 G58 a turn that meets the limit is paused', async () => {
   const again = whole({ content: null, tool_calls: [call('echo')] }, 'tool_calls')
   const { ask, workers } = await open([], await serve())
