@@ -7,10 +7,9 @@ import { startGateway } from '../support/gateway.ts'
 import { clientBottleneck, type LoadResult, rotate, runLoad } from '../support/load.ts'
 import { syncsPerSecond } from '../support/raw-disk.ts'
 import { type Subject, startWorker } from '../support/subject.ts'
+import { warmUp } from '../support/warm-up.ts'
 
 const CONNECTIONS = 256
-/** Until the code is compiled: a cold gateway costs several times as much, and on a busy machine stays cold for long. */
-const WARM_UP = { requests: 10_000, parts: 5, seconds: 4 }
 /** About what the records of one turn are in the log. */
 const TURN_BYTES = 2_000
 const DISK_MS = 1_000
@@ -45,9 +44,7 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
       })
     for (const way of ways) {
       progress(`warms up: ${way.name}`)
-      let requests = 0
-      for (let part = 0; part < WARM_UP.parts && requests < WARM_UP.requests; part++)
-        requests += (await load(way, WARM_UP.seconds)).report.requests
+      await warmUp((forSeconds) => load(way, forSeconds))
     }
     const disk: number[] = []
     for (let round = 0; round < rounds; round++) {
