@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { type Figure, median, type RunOptions, type Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
 import { clientBottleneck, type LoadResult, rotate, runLoad } from '../support/load.ts'
+import { startScript } from '../support/process.ts'
 import { syncsPerSecond } from '../support/raw-disk.ts'
 import { type Subject, startWorker } from '../support/subject.ts'
+import { warmUp } from '../support/warm-up.ts'
 
 const CONNECTIONS = 256
-/** Until the code is compiled: a cold gateway costs several times as much, and on a busy machine stays cold for long. */
-const WARM_UP = { requests: 10_000, parts: 5, seconds: 4 }
 /** About what the records of one turn are in the log. */
 const TURN_BYTES = 2_000
 const DISK_MS = 1_000
@@ -20,6 +20,19 @@ interface Way {
   readonly subject: Subject
   /** As the load client takes it. */
   readonly responses: number
+}
+
+/** Turns a second that the store takes from writers in a process of their own. */
+async function storeAlone(dir: string): Promise<number> {
+  const script = startScript(new URL('../support/store-alone.ts', import.meta.url), [
+    '--dir',
+    dir,
+    '--writers',
+    String(CONNECTIONS),
+  ])
+  const { perSecond } = await script.report()
+  await script.stop()
+  return Number(perSecond)
 }
 
 async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]> {
@@ -45,13 +58,13 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
       })
     for (const way of ways) {
       progress(`warms up: ${way.name}`)
-      let requests = 0
-      for (let part = 0; part < WARM_UP.parts && requests < WARM_UP.requests; part++)
-        requests += (await load(way, WARM_UP.seconds)).report.requests
+      await warmUp((forSeconds) => load(way, forSeconds))
     }
     const disk: number[] = []
+    const alone: number[] = []
     for (let round = 0; round < rounds; round++) {
       disk.push(syncsPerSecond(dir, TURN_BYTES, DISK_MS))
+      alone.push(await storeAlone(dir))
       for (const way of rotate(ways, round)) {
         progress(`round ${round + 1}/${rounds}: ${way.name}`)
         results[way.name].push(await load(way, seconds))
@@ -88,6 +101,12 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
         unit: '1/s',
         values: disk,
         note: `appends of ${TURN_BYTES} bytes, one after another`,
+      },
+      {
+        name: 'turns on disk of the store beside it, without a gateway',
+        unit: '1/s',
+        values: alone,
+        note: `${CONNECTIONS} writers of the same records: the most that LevelDB and this disk give, with a core to themselves`,
       },
       {
         name: 'responses on disk for each sync of the disk',

@@ -7,6 +7,7 @@ import { startGateway } from '../support/gateway.ts'
 import { type LoadResult, rotate, runLoad } from '../support/load.ts'
 import { startScript } from '../support/process.ts'
 import { type Subject, startWorker } from '../support/subject.ts'
+import { warmUp } from '../support/warm-up.ts'
 
 const CONNECTIONS = 64
 
@@ -39,7 +40,10 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
         responses,
         seconds: forSeconds,
       })
-    for (const { responses } of ways) await load(responses, 2)
+    for (const { name, responses } of ways) {
+      progress(`warms up: ${name}`)
+      await warmUp((forSeconds) => load(responses, forSeconds))
+    }
     for (let round = 0; round < rounds; round++) {
       for (const { name, responses } of rotate(ways, round)) {
         progress(`round ${round + 1}/${rounds}: ${name}`)

@@ -262,7 +262,8 @@ export function toTurn(
   const unsealer = unsealerOf(parts, tenant)
   const { messages, origins } = toMessages(request.instructions, items, unsealer)
   const generation = toGeneration(request, messages)
-  if (!workersOf(parts, request).some(speaksResponses)) return { generation, origins }
+  if (!hasNativeWorkers(parts) || !workersOf(parts, request).some(speaksResponses))
+    return { generation, origins }
   const native = nativeRequest({
     body: request.body,
     messageCount: messages.length,
@@ -270,6 +271,20 @@ export function toTurn(
     runs: (type) => parts.toolLoop?.hasBuiltIn(type, tenant) === true,
   })
   return { generation: { ...generation, native }, origins }
+}
+
+/** By the list of workers, which is another array whenever it changes. */
+const nativeLists = new WeakMap<readonly WorkerEntry[], boolean>()
+
+/** Whether any worker speaks the format, of whatever model: on most gateways none does. */
+function hasNativeWorkers({ host: { balance } }: PlanParts): boolean {
+  const { workers } = balance
+  let hasAny = nativeLists.get(workers)
+  if (hasAny === undefined) {
+    hasAny = workers.some(speaksResponses)
+    nativeLists.set(workers, hasAny)
+  }
+  return hasAny
 }
 
 export function unsealerOf({ seal }: PlanParts, tenant: string): Unsealer {
