@@ -3,7 +3,10 @@
 use crate::host::{fail, log};
 use crate::input::{Body, FetchedHead, Input, RequestHead};
 use crate::pick::send_choice;
-use crate::{Action, Error, ErrorInfo, Pick, Request, Response, Result, StreamAction, StreamEvent, ToolAction, ToolCall};
+use crate::{
+    Action, Error, ErrorInfo, Pick, Request, Response, Result, StreamAction, StreamEvent, ToolAction,
+    ToolCall,
+};
 
 /// Writes the export `on_request`; the handler is `fn(&Request) -> Result<Action>`.
 #[macro_export]
