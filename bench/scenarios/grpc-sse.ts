@@ -3,10 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { callGateway, type GatewaySubject, startGateway } from '../support/gateway.ts'
-import { type AnswerKind, answerText } from '../support/grpc-workload.ts'
+import { callGateway, startGateway } from '../support/gateway.ts'
+import { type AnswerKind, answerText, TOOLS } from '../support/grpc-workload.ts'
 import { type LoadResult, rotate, runLoad } from '../support/load.ts'
+import { PACES } from '../support/pace.ts'
 import { type Child, startScript, waitUntil } from '../support/process.ts'
+import type { Subject } from '../support/subject.ts'
 
 const STREAMS = 64
 const KINDS: readonly AnswerKind[] = ['plain', 'parsed']
@@ -17,15 +19,17 @@ interface Way {
   /** With `, before` where another checkout's gateway is measured. */
   readonly name: string
   readonly kind: AnswerKind
-  readonly subject: GatewaySubject
-  readonly engine: Child
+  readonly subject: Subject
+  /** Whose ticks the tokens come with. */
+  readonly source: Child
   readonly tokens: number
+  readonly target?: number
 }
 
 async function start(kind: AnswerKind, folder: string, against?: string): Promise<Way> {
   const file = join(folder, `${kind}.json`)
-  const engine = startScript(new URL('../support/grpc-engine.ts', import.meta.url), ['--ids', file])
-  const { port } = await engine.report()
+  const source = startScript(new URL('../support/grpc-engine.ts', import.meta.url), ['--ids', file])
+  const { port } = await source.report()
   const labels = kind === 'plain' ? {} : { tool_call_parser: 'qwen', reasoning_parser: 'qwen3' }
   const subject = await startGateway({
     workerPorts: [],
@@ -47,7 +51,33 @@ async function start(kind: AnswerKind, folder: string, against?: string): Promis
   writeFileSync(file, JSON.stringify(ids))
   const told = kind === 'plain' ? 'text alone' : 'reasoning and tool calls'
   const name = against === undefined ? told : `${told}, before`
-  return { name, kind, subject, engine, tokens: ids.length }
+  const target = against === undefined ? TARGETS[kind] : undefined
+  return { name, kind, subject, source, tokens: ids.length, target }
+}
+
+/** The same bytes at the same pace, and nothing else: what the writes to the clients' sockets cost by themselves. */
+async function startBare(way: Way, folder: string): Promise<Way> {
+  const tools = way.kind === 'plain' ? undefined : TOOLS
+  const asked = { model: 'bench', messages: [{ role: 'user', content: 'hi' }], stream: true, tools }
+  const reply = await callGateway(way.subject.port, 'POST', '/v1/chat/completions', asked)
+  const file = join(folder, `${way.kind}.sse`)
+  writeFileSync(file, await reply.text())
+  const source = startScript(new URL('../support/bare-stream.ts', import.meta.url), ['--events', file])
+  const { port } = await source.report()
+  const { pid, stop } = source
+  const subject: Subject = { name: 'direct', port: Number(port), pid, stop }
+  return { ...way, name: `${way.name}, bare uWebSockets.js`, subject, source, target: undefined }
+}
+
+async function measure(way: Way, seconds: number): Promise<readonly LoadResult[]> {
+  const results: LoadResult[] = []
+  const { subject, kind, source } = way
+  for (const _ of PACES) {
+    const engine = kind === 'plain' ? 1 : 2
+    results.push(await runLoad('sse-load.ts', subject, { streams: STREAMS, seconds, exact: 0, engine }))
+    process.kill(source.pid, 'SIGUSR2')
+  }
+  return results
 }
 
 async function run({ rounds, seconds, against, progress }: RunOptions): Promise<Figure[]> {
@@ -55,49 +85,46 @@ async function run({ rounds, seconds, against, progress }: RunOptions): Promise<
   const ways: Way[] = []
   try {
     for (const kind of KINDS) {
-      ways.push(await start(kind, folder))
+      const way = await start(kind, folder)
+      ways.push(way)
+      ways.push(await startBare(way, folder))
       if (against !== null) ways.push(await start(kind, folder, against))
     }
-    const results = new Map<Way, LoadResult[]>(ways.map((way) => [way, []]))
-    const load = ({ subject, kind }: Way, forSeconds: number) =>
-      runLoad('sse-load.ts', subject, {
-        streams: STREAMS,
-        seconds: forSeconds,
-        exact: 0,
-        engine: kind === 'plain' ? 1 : 2,
-      })
-    for (const way of ways) await load(way, 3)
+    const results = new Map<Way, (readonly LoadResult[])[]>(ways.map((way) => [way, []]))
+    for (const way of ways) await measure(way, 2)
     for (let round = 0; round < rounds; round++) {
       for (const way of rotate(ways, round)) {
         progress(`round ${round + 1}/${rounds}: ${way.name}`)
-        results.get(way)?.push(await load(way, seconds))
+        results.get(way)?.push(await measure(way, seconds))
       }
     }
-    return ways.flatMap((way): Figure[] => {
-      const { name, kind, tokens } = way
-      const measured = results.get(way) ?? []
-      return [
-        {
-          name: `CPU per token, ${name}`,
-          unit: 'µs',
-          values: measured.map(({ cpuMicros, report }) => cpuMicros / (report.streams * tokens)),
-          target: name.endsWith('before') ? undefined : TARGETS[kind],
-          note: `${STREAMS} streams of ${tokens} tokens, one each 10 ms; every stream was compared with what the model wrote`,
-        },
-        {
-          name: `gap between events p99, ${name}`,
-          unit: 'ms',
-          values: measured.map(({ report }) => report.gapP99Micros / 1_000),
-        },
-      ]
-    })
+    return PACES.flatMap((paceMs, at) =>
+      ways.flatMap((way) => figuresOf(way, paceMs, results.get(way)?.map((all) => all[at]) ?? [])),
+    )
   } finally {
-    for (const { subject, engine } of ways) {
+    for (const { subject, source } of ways) {
       await subject.stop()
-      await engine.stop()
+      await source.stop()
     }
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+function figuresOf({ name, tokens, target }: Way, paceMs: number, measured: readonly LoadResult[]): Figure[] {
+  return [
+    {
+      name: `CPU per token, one each ${paceMs} ms, ${name}`,
+      unit: 'µs',
+      values: measured.map(({ cpuMicros, report }) => cpuMicros / (report.streams * tokens)),
+      target,
+      note: `${STREAMS} streams of ${tokens} tokens; every stream was compared with what the model wrote`,
+    },
+    {
+      name: `gap between events p99, one each ${paceMs} ms, ${name}`,
+      unit: 'ms',
+      values: measured.map(({ report }) => report.gapP99Micros / 1_000),
+    },
+  ]
 }
 
 export const grpcSse: Scenario = {

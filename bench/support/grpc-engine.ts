@@ -12,6 +12,7 @@ import {
   encodeHealthCheckResponse,
   SglangScheduler,
 } from '../../proto/gen/sglang-scheduler.ts'
+import { switchPace } from './pace.ts'
 import { announceReady } from './process.ts'
 
 const { values } = parseArgs({
@@ -19,8 +20,6 @@ const { values } = parseArgs({
     port: { type: 'string', default: '0' },
     /** A file with the ids of the answer as a JSON list; read when the first request comes. */
     ids: { type: 'string', default: '' },
-    /** Milliseconds between tokens. */
-    interval: { type: 'string', default: '10' },
     tokenizer: { type: 'string', default: 'weir:sample' },
   },
 })
@@ -103,6 +102,6 @@ server.on('stream', (stream, headers) => {
 })
 server.listen(Number(values.port), '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo
-  setInterval(tick, Number(values.interval))
+  switchPace(tick)
   announceReady({ port })
 })
