@@ -1,7 +1,7 @@
 /** Prefill and decode engines over gRPC that share a request. @source grpc facts 4, 8.2 */
 import { describe, expect, test } from 'vitest'
 import type { EngineName, GenerateCall, ScriptedEngineOptions } from '../support/scripted-engine.ts'
-import { openGrpcFleet, until } from './grpc-fleet.ts'
+import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
 const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }], max_tokens: 9 }
@@ -85,6 +85,50 @@ describe('engines that meet', () => {
     }
     expect(rooms.every((room) => room >= 0n && room < 2n ** 63n)).toBe(true)
     expect(rooms.some((room) => room > 2n ** 53n)).toBe(true)
+  })
+
+  test('8.2 #74: log probabilities of the prompt come from prefill, those of the output from decode', async () => {
+    const { prefill, decode, post, ids } = await openPair('sglang')
+    const tokens = await ids('Hello there')
+    const told = Promise.withResolvers<void>()
+    const ofPrompt = (value: number) => ({
+      inputLogprobs: { tokenLogprobs: [{}, { value }], tokenIds: [4, 5], topLogprobs: [] },
+    })
+    prefill.script = () => [
+      { waitFor: told.promise },
+      { complete: { outputIds: [tokens[0]], finishReason: 'length', ...ofPrompt(-0.25) } },
+    ]
+    decode.script = ({ request }) =>
+      decode.steps([tokens], {}, request).map((step) => {
+        const outputLogprobs = { tokenLogprobs: tokens.map(() => -0.5), tokenIds: tokens, topLogprobs: [] }
+        if ('chunk' in step) return { chunk: { ...step.chunk, outputLogprobs, ...ofPrompt(-9) } }
+        if ('complete' in step) return { complete: { ...step.complete, outputLogprobs, ...ofPrompt(-9) } }
+        return step
+      })
+    const body = { model: 'test-model', text: 'hi', return_logprob: true, logprob_start_len: 0 }
+    const meta = {
+      input_token_logprobs: [
+        [null, 4],
+        [-0.25, 5],
+      ],
+      output_token_logprobs: tokens.map((id) => [-0.5, id]),
+    }
+    const whole = post('/generate', body)
+    const call = await decode.received()
+    expect(call.request).toMatchObject({ returnLogprob: true, logprobStartLen: 0 })
+    told.resolve()
+    expect(await (await whole).json()).toMatchObject([{ text: 'Hello there', meta_info: meta }])
+    const frames = eventsOf(await (await post('/generate', { ...body, stream: true })).text())
+      .slice(0, -1)
+      .map((text) => JSON.parse(text))
+    expect(frames[0]).toMatchObject({ text: 'Hello there', meta_info: meta })
+    for (const { meta_info: given } of frames)
+      expect(given.input_token_logprobs).toEqual(meta.input_token_logprobs)
+
+    const plain = await post('/generate', { ...body, logprob_start_len: undefined })
+    expect(((await plain.json()) as { meta_info: object }[])[0].meta_info).not.toHaveProperty(
+      'input_token_logprobs',
+    )
   })
 
   test('8.2 #73: a prefill engine that refuses takes the decode half back, and is named', async () => {

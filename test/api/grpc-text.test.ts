@@ -95,3 +95,16 @@ test('8.2 #39: generate refuses negative ids, nested ids and a missing prompt', 
   await post('/generate', { model, input_ids: [5, 6], rid: 'mine' })
   expect(names(engine)).toEqual(['mine'])
 })
+
+test('log probabilities of the prompt are told where they are asked for', async () => {
+  const { engine, post, tokens } = await echoing()
+  const inputLogprobs = { tokenLogprobs: [{}, { value: -0.5 }], tokenIds: [4, 5], topLogprobs: [] }
+  engine.script = ({ request }) => engine.steps([tokens], { inputLogprobs }, request)
+  const body = { model, text: 'the fox', return_logprob: true, logprob_start_len: 0 }
+  const [reply] = (await (await post('/generate', body)).json()) as { meta_info: Record<string, unknown> }[]
+  expect(reply.meta_info.input_token_logprobs).toEqual([
+    [null, 4],
+    [-0.5, 5],
+  ])
+  expect((await engine.received()).request).toMatchObject({ logprobStartLen: 0 })
+})

@@ -157,6 +157,8 @@ export interface GenerationRequest {
   readonly choices: number
   /** Log probabilities of each output token, with this many alternatives; null for none. */
   readonly topLogprobs: number | null
+  /** Log probabilities of the prompt's tokens from this place on are wanted too, where the engine tells them; absent: none. */
+  readonly promptLogprobsFrom?: number
   /** Token ids of output are wanted in the events. */
   readonly wantsTokenIds?: boolean
   /** For chat templates. */

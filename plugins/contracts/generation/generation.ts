@@ -19,6 +19,9 @@ export interface TokenLogprob {
   }[]
 }
 
+/** Of one token of the prompt; the first of a prompt has none. */
+export type PromptLogprob = readonly [logprob: number | null, tokenId: number]
+
 /** Tokens of one generation. @source responses facts 1.9; grpc facts 2.7 */
 export interface GenerationUsage {
   readonly inputTokens: number
@@ -105,6 +108,8 @@ export interface GenerationStarted {
   readonly inputTokens: number | null
   /** The engine's build, as chat replies carry it; null when not told. */
   readonly systemFingerprint: string | null
+  /** Where they were wanted and the engine tells them. */
+  readonly promptLogprobs?: readonly PromptLogprob[] | null
   readonly worker: WorkerEntry
 }
 

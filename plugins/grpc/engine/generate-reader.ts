@@ -1,7 +1,7 @@
 /** Reads an engine's answer, message by message, into the events of a generation. @hot @source grpc facts 2.7, 3.1, 5 */
 import type { EngineAttempt, EngineReader, EngineSink, OutputSink } from '#contracts'
 import { grpcErrors } from '../errors.ts'
-import type { EngineReply, Runtime } from '../runtimes/runtime.ts'
+import type { Ask, EngineReply, Runtime } from '../runtimes/runtime.ts'
 import { ChoiceReader } from './choice-reader.ts'
 import type { EnginePrompt } from './prompt.ts'
 
@@ -12,6 +12,8 @@ export interface ReaderOptions {
   readonly skipsSpecialTokens: boolean
   /** Ids that the engine was told to stop at. */
   readonly sentStopIds: readonly number[]
+  /** What the prefill half of a pair has told of the prompt; null: nothing of it is wanted. */
+  readonly prefilled: Ask['prefilled']
   /** Of the reply; null where the gateway's own is used. */
   readonly name: string | null
 }
@@ -50,7 +52,7 @@ export class GenerateReader implements EngineReader {
   #take(reply: EngineReply): void {
     if (reply.promptTokens > this.#promptTokens) this.#promptTokens = reply.promptTokens
     if (reply.cachedTokens > this.#cachedTokens) this.#cachedTokens = reply.cachedTokens
-    if (!this.#hasStarted) this.#start()
+    if (!this.#hasStarted) this.#start(reply)
     const choice = this.#choiceOf(reply)
     if (choice === null || choice.hasEnded) return
     if (reply.isComplete) this.#complete(choice, reply)
@@ -154,9 +156,10 @@ export class GenerateReader implements EngineReader {
     })
   }
 
-  #start(): void {
+  #start({ promptLogprobs }: EngineReply): void {
     this.#hasStarted = true
     const { model, worker } = this.#attempt
+    const { prefilled } = this.#options
     this.#sink.emit({
       type: 'started',
       id: this.#options.name,
@@ -164,6 +167,7 @@ export class GenerateReader implements EngineReader {
       createdAtSec: Math.floor(Date.now() / 1000),
       inputTokens: this.#promptTokens || this.#options.prompt.tokenIds.length,
       systemFingerprint: worker.labels.weight_version || 'default',
+      promptLogprobs: prefilled === null ? null : (prefilled.promptLogprobs ?? promptLogprobs),
       worker,
     })
   }

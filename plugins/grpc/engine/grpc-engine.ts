@@ -61,6 +61,7 @@ export class GrpcEngine implements EngineAdapter {
       prompt: attempt.prepared as EnginePrompt,
       skipsSpecialTokens: ask.skipsSpecialTokens,
       sentStopIds: ask.stopTokenIds,
+      prefilled: ask.prefilled,
       name,
     })
   }
@@ -81,6 +82,8 @@ export class GrpcEngine implements EngineAdapter {
       choices: request.choices,
       stream: attempt.stream,
       topLogprobs: request.topLogprobs,
+      promptLogprobsFrom: request.promptLogprobsFrom ?? -1,
+      prefilled: request.promptLogprobsFrom === undefined ? null : { promptLogprobs: null },
       stopTokenIds:
         runtime.stopStrings === 'ids-only'
           ? [...new Set([...prompt.stopTokenIds, ...prompt.stringStopIds])]

@@ -12,15 +12,17 @@ import type {
   UpstreamHandler,
   UpstreamRequest,
 } from '#kernel'
-import type { Runtime } from '../runtimes/runtime.ts'
+import type { Ask, Runtime } from '../runtimes/runtime.ts'
 import { toLegFault } from './pair-faults.ts'
-import { PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
+import { type Prefilled, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
 
 export interface PairSteps {
   readonly runtime: Runtime
   readonly prefill: UpstreamRequest
   /** Null: at once; otherwise the request is made of what the prefill engine has said. */
   readonly decode: UpstreamRequest | ((transferJson: string | null) => UpstreamRequest)
+  /** Where the prefill engine's words about the prompt go, for which decode's answer waits; null: nobody wants them. */
+  readonly awaited: Ask['prefilled']
 }
 
 export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner {
@@ -34,6 +36,8 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
   #isPrefillOver = false
   #hasStarted = false
   #isPaused = false
+  /** The decode engine works, but its answer is not read yet. */
+  #isHeld = false
   #isOver = false
   #hasFirstMessage = false
 
@@ -45,24 +49,33 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
   }
 
   start(): void {
-    const { runtime, prefill, decode } = this.#steps
+    const { runtime, prefill, decode, awaited } = this.#steps
+    this.#isHeld = awaited !== null
     this.#prefill = this.#pair.open('prefill', prefill, new PrefillLeg(this.#pair, runtime, this))
     if (typeof decode !== 'function') this.#openDecode(decode)
   }
 
   #openDecode(request: UpstreamRequest): void {
     this.#decode = this.#pair.open('decode', request, this)
-    if (this.#isPaused) this.#decode.pause()
+    if (this.#isPaused || this.#isHeld) this.#decode.pause()
   }
 
-  onPrefillDone(transferJson: string | null): void {
+  onPrefillDone({ transferJson, promptLogprobs }: Prefilled): void {
     this.#isPrefillOver = true
     const endedAtMs = performance.now()
     this.#times.prefill.observe((endedAtMs - this.#startedAtMs) / 1000)
-    const { decode } = this.#steps
+    const { decode, awaited } = this.#steps
+    if (awaited !== null) awaited.promptLogprobs = promptLogprobs
+    this.#release()
     if (this.#isOver || typeof decode !== 'function') return
     this.#openDecode(decode(transferJson))
     this.#times.transfer.observe((performance.now() - endedAtMs) / 1000)
+  }
+
+  #release(): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    if (!this.#isPaused) this.#decode?.resume()
   }
 
   /** Once the decode engine speaks it has all that it needs. */
@@ -106,7 +119,7 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
 
   resume(): void {
     this.#isPaused = false
-    this.#decode?.resume()
+    if (!this.#isHeld) this.#decode?.resume()
   }
 
   abort(): void {

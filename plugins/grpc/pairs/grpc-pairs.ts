@@ -51,8 +51,9 @@ export class GrpcPairs implements PairStrategy {
   start(pair: PairCall, requests: PairRequests, handler: PairHandler): Exchange {
     const { prefill, decode } = requests
     const { runtime } = this.#origin(pair.prefill.runtimeType, prefill)
+    const { ask } = this.#origin(pair.decode.runtimeType, decode)
     const later = prefill.body === null ? undefined : this.#later.get(prefill.body)
-    const steps: PairSteps = { runtime, prefill, decode: later ?? decode }
+    const steps: PairSteps = { runtime, prefill, decode: later ?? decode, awaited: ask.prefilled }
     const exchange = new GrpcPairExchange(pair, steps, handler, this.#metrics.of(pair.prefill, pair.model))
     exchange.start()
     return exchange

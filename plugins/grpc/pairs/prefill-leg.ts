@@ -1,10 +1,16 @@
 /** The prefill half: its messages are read for what it hands over, and nothing else of them matters. */
+import type { PromptLogprob } from '#contracts'
 import type { PairCall, UpstreamFailure, UpstreamHandler } from '#kernel'
 import type { Runtime } from '../runtimes/runtime.ts'
 
+/** What the prefill engine has said; null for what it has not. */
+export interface Prefilled {
+  transferJson: string | null
+  promptLogprobs: readonly PromptLogprob[] | null
+}
+
 export interface PrefillOwner {
-  /** @param transferJson null when nothing is handed over */
-  onPrefillDone(transferJson: string | null): void
+  onPrefillDone(prefilled: Prefilled): void
   onPrefillBroken(failure: UpstreamFailure): void
 }
 
@@ -12,7 +18,7 @@ export class PrefillLeg implements UpstreamHandler {
   readonly #pair: PairCall
   readonly #runtime: Runtime
   readonly #owner: PrefillOwner
-  #transferJson: string | null = null
+  readonly #prefilled: Prefilled = { transferJson: null, promptLogprobs: null }
 
   constructor(pair: PairCall, runtime: Runtime, owner: PrefillOwner) {
     this.#pair = pair
@@ -26,7 +32,9 @@ export class PrefillLeg implements UpstreamHandler {
 
   onResponseData(message: Buffer): void {
     try {
-      this.#transferJson = this.#runtime.readReply(message).transferJson ?? this.#transferJson
+      const { transferJson, promptLogprobs } = this.#runtime.readReply(message)
+      if (transferJson !== null) this.#prefilled.transferJson = transferJson
+      if (promptLogprobs !== null) this.#prefilled.promptLogprobs = promptLogprobs
     } catch {
       // Without what it says the decode engine computes the prompt itself.
     }
@@ -34,7 +42,7 @@ export class PrefillLeg implements UpstreamHandler {
 
   onResponseEnd(): void {
     this.#pair.prefillSucceeded()
-    this.#owner.onPrefillDone(this.#transferJson)
+    this.#owner.onPrefillDone(this.#prefilled)
   }
 
   onResponseError(failure: UpstreamFailure): void {

@@ -56,6 +56,7 @@ export const mlx: Runtime = {
         matchedStop: null,
         logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
         top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
+        promptLogprobs: null,
         transferJson: null,
       }
     }

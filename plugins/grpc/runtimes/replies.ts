@@ -30,6 +30,7 @@ export function choiceOf(complete: WireComplete): EngineReply {
     matchedStop: complete.matchedStopStr ?? complete.matchedTokenId ?? null,
     logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
     top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
+    promptLogprobs: null,
     transferJson: null,
   }
 }
@@ -48,6 +49,7 @@ export function emptyReply(): EngineReply {
     matchedStop: null,
     logprobs: null,
     top: [],
+    promptLogprobs: null,
     transferJson: null,
   }
 }

@@ -1,5 +1,5 @@
 /** What the adapters of the engines have in common: one question and one answer, whatever the fields are called. */
-import type { EngineConstraint, EngineReport, Sampling } from '#contracts'
+import type { EngineConstraint, EngineReport, PromptLogprob, Sampling } from '#contracts'
 
 /** A generation as it is asked of an engine. */
 export interface Ask {
@@ -14,6 +14,10 @@ export interface Ask {
   readonly stream: boolean
   /** Null: no log probabilities. */
   readonly topLogprobs: number | null
+  /** Place in the prompt from which on its tokens' log probabilities are wanted; -1: nowhere. */
+  readonly promptLogprobsFrom: number
+  /** Filled by the prefill half of a pair; null where they are not wanted. */
+  readonly prefilled: { promptLogprobs: readonly PromptLogprob[] | null } | null
   /** Stops at these, the client's and those that its stop strings became. */
   readonly stopTokenIds: readonly number[]
   readonly constraint: EngineConstraint | null
@@ -57,6 +61,8 @@ export interface EngineReply {
   /** Parallel to `tokenIds`; null when none came. */
   logprobs: readonly number[] | null
   top: readonly TopTokens[]
+  /** Of the prompt; null when none came. */
+  promptLogprobs: readonly PromptLogprob[] | null
   /** A connector's words for the other half of a pair; null for none. */
   transferJson: string | null
 }

@@ -1,4 +1,6 @@
 /** SGLang's scheduler over gRPC. @source grpc facts 1.2, 2.2, 2.5, 3.1 */
+
+import type { PromptLogprob } from '#contracts'
 import {
   decodeEmbedResponse,
   decodeGenerateResponse,
@@ -9,6 +11,7 @@ import {
   encodeAbortRequest,
   encodeEmbedRequest,
   encodeGenerateRequest,
+  type InputLogProbs,
   SglangScheduler as paths,
 } from '../../../proto/gen/sglang-scheduler.ts'
 import { toReport } from './loads.ts'
@@ -44,7 +47,7 @@ export const sglang: Runtime = {
         tokenized: { originalText: ask.text, inputIds: ask.tokenIds },
         samplingParams: toSampling(ask),
         returnLogprob: ask.topLogprobs !== null,
-        logprobStartLen: -1,
+        logprobStartLen: ask.promptLogprobsFrom,
         topLogprobsNum: ask.topLogprobs ?? 0,
         stream: ask.stream,
         requireReasoning: ask.thinks,
@@ -76,10 +79,14 @@ export const sglang: Runtime = {
         matchedStop: null,
         logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
         top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
+        promptLogprobs: promptLogprobsIn(chunk),
         transferJson: null,
       }
     }
-    return complete === undefined ? emptyReply() : choiceOf(complete)
+    if (complete === undefined) return emptyReply()
+    const reply = choiceOf(complete)
+    reply.promptLogprobs = promptLogprobsIn(complete)
+    return reply
   },
   readHealth(message) {
     const { healthy, message: words } = decodeHealthCheckResponse(message)
@@ -94,6 +101,12 @@ export const sglang: Runtime = {
     const { embedding, promptTokens } = decodeEmbedResponse(message)
     return { values: embedding, promptTokens }
   },
+}
+
+function promptLogprobsIn({ inputLogprobs }: { readonly inputLogprobs: InputLogProbs | undefined }) {
+  if (inputLogprobs === undefined) return null
+  const { tokenIds, tokenLogprobs } = inputLogprobs
+  return tokenIds.map((id, at): PromptLogprob => [tokenLogprobs[at]?.value ?? null, id])
 }
 
 /** Fields without presence read as 0 when they are not sent, so each of them is sent. */

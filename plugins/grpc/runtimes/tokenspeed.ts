@@ -41,7 +41,7 @@ export const tokenspeed: Runtime = {
         tokenized: { originalText: ask.text, inputIds: ask.tokenIds },
         samplingParams: toSampling(ask),
         returnLogprob: ask.topLogprobs !== null,
-        logprobStartLen: -1,
+        logprobStartLen: ask.promptLogprobsFrom,
         topLogprobsNum: ask.topLogprobs ?? 0,
         stream: ask.stream,
         dataParallelRank: ask.rank ?? undefined,
@@ -72,6 +72,7 @@ export const tokenspeed: Runtime = {
         matchedStop: null,
         logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
         top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
+        promptLogprobs: null,
         transferJson: null,
       }
     }

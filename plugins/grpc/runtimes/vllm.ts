@@ -75,6 +75,7 @@ export const vllm: Runtime = {
         matchedStop: null,
         logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
         top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
+        promptLogprobs: null,
         transferJson: null,
       }
     }

@@ -17,6 +17,9 @@ export function fromGenerateBody(body: GenerateRequest, model: string | null): G
     reasoning: null,
     choices: sampling.n || 1,
     topLogprobs: body.return_logprob === true ? Math.max(0, body.top_logprobs_num ?? 0) : null,
+    ...(body.return_logprob === true &&
+      body.logprob_start_len != null &&
+      body.logprob_start_len >= 0 && { promptLogprobsFrom: body.logprob_start_len }),
     wantsTokenIds: true,
     ...(body.rid != null && { carried: new Map([['rid', body.rid]]) }),
   }

@@ -34,6 +34,7 @@ export function serveGenerate(
       output_ids: choice.tokenIds ?? [],
       meta_info: {
         ...metaOf(choice, usage, choices.length),
+        ...(started.promptLogprobs && { input_token_logprobs: started.promptLogprobs }),
         id,
         weight_version: weights,
         e2e_latency: latency(),
@@ -86,6 +87,7 @@ function streamGenerate(
   let id = ''
   let weights = 'default'
   let promptTokens = 0
+  let ofPrompt: object = {}
   const frame = (index: number, choice: OpenChoice, ids: readonly number[], meta: object) =>
     `data: ${JSON.stringify({
       text: choice.text,
@@ -98,6 +100,7 @@ function streamGenerate(
         cached_tokens: 0,
         reasoning_tokens: 0,
         weight_version: weights,
+        ...ofPrompt,
         ...meta,
       },
       index,
@@ -115,6 +118,7 @@ function streamGenerate(
       id = event.id ?? ctx.requestId
       weights = event.systemFingerprint ?? weights
       promptTokens = event.inputTokens ?? 0
+      if (event.promptLogprobs) ofPrompt = { input_token_logprobs: event.promptLogprobs }
     } else if (event.type === 'text') {
       const choice = choices.get(event.choice) ?? { text: '', tokens: 0, lastId: [] }
       const ids = event.tokenIds ?? []
