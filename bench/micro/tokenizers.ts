@@ -5,6 +5,7 @@
  * folder, the sample tokenizer is measured.
  */
 import { parseArgs } from 'node:util'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 
 const { values: flags } = parseArgs({
   options: {
@@ -34,6 +35,30 @@ const { openDecoder } = await plugin<{
   openDecoder: (table: object, rules: object) => { push(id: number): string; end(): string }
 }>('open-decoder')
 
+interface MemoryOrder {
+  readonly memory: SharedArrayBuffer
+  readonly rules: object
+  readonly size: number
+}
+/** Of this thread: what the garbage collector leaves, typed arrays included; shared memory is not counted. */
+const heldMb = () => {
+  for (let times = 0; times < 3; times++) globalThis.gc?.()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return (heapUsed + arrayBuffers) / 1e6
+}
+// As a serving thread: it sees the shared table and has made the text of every id of it.
+if (!isMainThread) {
+  const { memory, rules, size } = workerData as MemoryOrder
+  const before = heldMb()
+  const decoder = openDecoder(new TokenTable(memory), rules)
+  let letters = 0
+  for (let id = 0; id < size; id++) letters += decoder.push(id).length
+  parentPort?.postMessage({ mb: heldMb() - before, letters })
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  // The decoder must outlive the measurement.
+  process.exit(decoder.end() === undefined ? 1 : 0)
+}
+
 const caches = (enabled: boolean) => ({
   promptCache: { enabled: false, maxEntries: 1, maxBytes: 1 },
   segmentCache: { enabled, maxBytes: 50_000_000 },
@@ -43,7 +68,7 @@ const open = (isCached: boolean) =>
 
 /** After garbage was collected, where `--expose-gc` lets it. */
 const rssMb = () => {
-  globalThis.gc?.()
+  for (let times = 0; times < 3; times++) globalThis.gc?.()
   return process.memoryUsage().rss / 1e6
 }
 const cpuUs = () => {
@@ -71,15 +96,18 @@ const rows: [string, string][] = []
 const startMb = rssMb()
 const copies: OpenTokenizer[] = []
 let previousMb = startMb
+let previousHeldMb = heldMb()
 for (let copy = 1; copy <= Number(flags.copies); copy++) {
   const startedMs = performance.now()
   copies.push(await open(false))
   const mb = rssMb()
+  const held = heldMb()
   rows.push([
-    `copy ${copy}: ms to load, MB`,
-    `${Math.round(performance.now() - startedMs)}, ${Math.round(mb - previousMb)}`,
+    `copy ${copy}: ms to load, MB of the process, MB on the heap and in typed arrays`,
+    `${Math.round(performance.now() - startedMs)}, ${Math.round(mb - previousMb)}, ${Math.round(held - previousHeldMb)}`,
   ])
   previousMb = mb
+  previousHeldMb = held
 }
 const [plain] = copies
 const cached = await open(true)
@@ -89,6 +117,16 @@ rows.push([
   'MB: highest memory of the process so far, at its start',
   `${Math.round(process.resourceUsage().maxRSS / 1e3)}, ${Math.round(startMb)}`,
 ])
+for (const thread of [1, 2]) {
+  const order: MemoryOrder = { memory: table, rules, size: vocabSize }
+  const worker = new Worker(new URL(import.meta.url), { workerData: order, argv: process.argv.slice(2) })
+  const { mb } = await new Promise<{ mb: number }>((resolve, reject) => {
+    worker.once('message', resolve)
+    worker.once('error', reject)
+  })
+  await worker.terminate()
+  rows.push([`MB of serving thread ${thread}, which has decoded every id`, mb.toFixed(1)])
+}
 rows.push(['bytes of the chat', String(Buffer.byteLength(plain.templates.render(chat(0))))])
 const render = await costUs(async (round) => plain.templates.render(chat(round)))
 const whole = await costUs((round) => plain.encoder.encode(plain.templates.render(chat(round))))
