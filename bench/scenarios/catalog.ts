@@ -3,6 +3,7 @@ import type { Scenario } from '../support/figure.ts'
 import { boot } from './boot.ts'
 import { fleet2000 } from './fleet-2000.ts'
 import { generateSse } from './generate-sse.ts'
+import { grpcLongPrompt } from './grpc-long-prompt.ts'
 import { grpcSse } from './grpc-sse.ts'
 import { idleStreams } from './idle-streams.ts'
 import { livenessUnderAttack } from './liveness-under-attack.ts'
@@ -39,6 +40,7 @@ export const SCENARIOS: readonly Scenario[] = [
   relaySse,
   generateSse,
   grpcSse,
+  grpcLongPrompt,
   responsesJson,
   responsesSse,
   toolTurn,
