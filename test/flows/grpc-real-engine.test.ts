@@ -8,7 +8,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { Client, credentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
+import { decodeGetServerInfoResponse, MlxEngine } from '../../proto/gen/mlx-engine.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -36,6 +38,17 @@ async function freePort(): Promise<number> {
   server.close()
   await once(server, 'close')
   return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+/** Generations that the engine works at. */
+function activeRequests(client: Client): Promise<number> {
+  const plain = (bytes: Buffer) => bytes
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(MlxEngine.GetServerInfo, plain, plain, Buffer.alloc(0), (error, reply) => {
+      if (error !== null || reply === undefined) reject(error ?? new Error('no reply'))
+      else resolve(decodeGetServerInfoResponse(reply).activeRequests)
+    })
+  })
 }
 
 async function startGateway(enginePort: number): Promise<string> {
@@ -86,6 +99,10 @@ describe.runIf(isInstalled)('a real engine over gRPC', () => {
       expect(stdout).toMatch(/^tools: /m)
       expect(stdout).toContain('given up after a token')
       expect(stdout).toContain('embeddings: 501 unsupported_backend')
+      // What was given up would have gone on for two thousand tokens, which takes minutes.
+      const client = new Client(`127.0.0.1:${enginePort}`, credentials.createInsecure())
+      await expect.poll(() => activeRequests(client), { timeout: 20_000, interval: 200 }).toBe(0)
+      client.close()
       expect(log).not.toMatch(/Traceback/)
     },
     LIMIT_MS,
