@@ -125,7 +125,7 @@ describe('a thread that still loads its modules is not ended: V8 may end the pro
 
   function openSlow(threads: number) {
     const cells = new Int32Array(new SharedArrayBuffer(8))
-    const file = new URL('../../test/fixtures/threads/slow-task.ts', import.meta.url)
+    const file = new URL('../../../test/fixtures/threads/slow-task.ts', import.meta.url)
     return { cells, pool: open({ file, threads, workerData: { cell: cells.buffer } }) }
   }
 
@@ -151,7 +151,7 @@ describe('a thread that still loads its modules is not ended: V8 may end the pro
   })
 
   test('but a thread that loads for ever does not keep the pool open', async () => {
-    const file = new URL('../../test/fixtures/threads/endless-task.ts', import.meta.url)
+    const file = new URL('../../../test/fixtures/threads/endless-task.ts', import.meta.url)
     const pool = new OwnTaskPool({ ...defaults, file }, 200)
     const task = run(pool, { do: 'answer' }).catch((error: { kind: string }) => error.kind)
     await pool.close()
