@@ -4,16 +4,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
 import { callGateway, startGateway } from '../support/gateway.ts'
-import { type AnswerKind, answerText, TOOLS } from '../support/grpc-workload.ts'
+import { ANSWER_KINDS, type AnswerKind, answerText, TOOLS } from '../support/grpc-workload.ts'
 import { type LoadResult, rotate, runLoad } from '../support/load.ts'
 import { PACES } from '../support/pace.ts'
 import { type Child, startScript, waitUntil } from '../support/process.ts'
 import type { Subject } from '../support/subject.ts'
 
 const STREAMS = 64
-const KINDS: readonly AnswerKind[] = ['plain', 'parsed']
 /** @source issue of engines over gRPC: microseconds of CPU a token */
-const TARGETS = { plain: 15, parsed: 25 }
+const TARGETS = { plain: 15, long: 15, parsed: 25 }
+const NAMES = { plain: 'text alone', long: 'long text', parsed: 'reasoning and tool calls' }
 
 interface Way {
   /** With `, before` where another checkout's gateway is measured. */
@@ -30,7 +30,7 @@ async function start(kind: AnswerKind, folder: string, against?: string): Promis
   const file = join(folder, `${kind}.json`)
   const source = startScript(new URL('../support/grpc-engine.ts', import.meta.url), ['--ids', file])
   const { port } = await source.report()
-  const labels = kind === 'plain' ? {} : { tool_call_parser: 'qwen', reasoning_parser: 'qwen3' }
+  const labels = kind !== 'parsed' ? {} : { tool_call_parser: 'qwen', reasoning_parser: 'qwen3' }
   const subject = await startGateway({
     workerPorts: [],
     against,
@@ -49,7 +49,7 @@ async function start(kind: AnswerKind, folder: string, against?: string): Promis
     return reply.ok
   })
   writeFileSync(file, JSON.stringify(ids))
-  const told = kind === 'plain' ? 'text alone' : 'reasoning and tool calls'
+  const told = NAMES[kind]
   const name = against === undefined ? told : `${told}, before`
   const target = against === undefined ? TARGETS[kind] : undefined
   return { name, kind, subject, source, tokens: ids.length, target }
@@ -57,7 +57,7 @@ async function start(kind: AnswerKind, folder: string, against?: string): Promis
 
 /** The same bytes at the same pace, and nothing else: what the writes to the clients' sockets cost by themselves. */
 async function startBare(way: Way, folder: string): Promise<Way> {
-  const tools = way.kind === 'plain' ? undefined : TOOLS
+  const tools = way.kind === 'parsed' ? TOOLS : undefined
   const asked = { model: 'bench', messages: [{ role: 'user', content: 'hi' }], stream: true, tools }
   const reply = await callGateway(way.subject.port, 'POST', '/v1/chat/completions', asked)
   const file = join(folder, `${way.kind}.sse`)
@@ -73,7 +73,7 @@ async function measure(way: Way, seconds: number): Promise<readonly LoadResult[]
   const results: LoadResult[] = []
   const { subject, kind, source } = way
   for (const _ of PACES) {
-    const engine = kind === 'plain' ? 1 : 2
+    const engine = ANSWER_KINDS.indexOf(kind) + 1
     results.push(await runLoad('sse-load.ts', subject, { streams: STREAMS, seconds, exact: 0, engine }))
     process.kill(source.pid, 'SIGUSR2')
   }
@@ -84,7 +84,7 @@ async function run({ rounds, seconds, against, progress }: RunOptions): Promise<
   const folder = mkdtempSync(join(tmpdir(), 'weir-bench-grpc-'))
   const ways: Way[] = []
   try {
-    for (const kind of KINDS) {
+    for (const kind of ANSWER_KINDS) {
       const way = await start(kind, folder)
       ways.push(way)
       ways.push(await startBare(way, folder))

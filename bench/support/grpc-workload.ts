@@ -32,12 +32,16 @@ export const TOOLS = [
   },
 ]
 
-/** `parsed` has reasoning, text and tool calls. */
-export type AnswerKind = 'plain' | 'parsed'
+/** `parsed` has reasoning, text and tool calls; `long` is so long that what a request costs hardly counts. */
+export type AnswerKind = 'plain' | 'long' | 'parsed'
+
+/** As the load client takes them: their places, from 1 on. */
+export const ANSWER_KINDS: readonly AnswerKind[] = ['plain', 'parsed', 'long']
+const LONG = PROSE.repeat(4)
 
 /** What the model writes. */
 export function answerText(kind: AnswerKind): string {
-  if (kind === 'plain') return PROSE
+  if (kind !== 'parsed') return kind === 'plain' ? PROSE : LONG
   const calls = CALLS.map((call) => `<tool_call>\n${JSON.stringify(call)}\n</tool_call>`)
   return `<think>\n${THOUGHTS}\n</think>\n\n${SAID}\n${calls.join('\n')}`
 }
@@ -72,7 +76,7 @@ export function isSameAnswer(kind: AnswerKind, stream: Buffer): boolean {
       }
     }
   }
-  if (kind === 'plain') return content === PROSE && reasoning === '' && calls.length === 0
+  if (kind !== 'parsed') return content === answerText(kind) && reasoning === '' && calls.length === 0
   return (
     content.trim() === SAID &&
     reasoning.trim() === THOUGHTS &&

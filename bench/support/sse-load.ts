@@ -8,7 +8,7 @@ import { connect, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
 import { build } from 'hdr-histogram-js'
 import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
-import { type AnswerKind, isSameAnswer, TOOLS } from './grpc-workload.ts'
+import { ANSWER_KINDS, type AnswerKind, isSameAnswer, TOOLS } from './grpc-workload.ts'
 import { announceReady } from './process.ts'
 import { chatBody, messageBody, requestBytes, responsesBody } from './request-bytes.ts'
 import { isSameMessage, isSameResponse, isSameText, messagesSha256, sseSha256 } from './sse-workload.ts'
@@ -24,7 +24,7 @@ const { values } = parseArgs({
     responses: { type: 'string', default: '0' },
     // 1: asks for messages in place of chat completions.
     messages: { type: 'string', default: '0' },
-    // 1: the answer of the engine over gRPC, text alone; 2: with reasoning and tool calls.
+    // Answers of the engine over gRPC, by their places in ANSWER_KINDS from 1 on.
     engine: { type: 'string', default: '0' },
   },
 })
@@ -40,7 +40,7 @@ const request = isResponses
         port,
         chatBody(values.engine === '2' ? { ...PLAIN_CHAT, bodyBytes: 700, tools: TOOLS } : PLAIN_CHAT),
       )
-const kind: AnswerKind = values.engine === '2' ? 'parsed' : 'plain'
+const kind: AnswerKind = ANSWER_KINDS[Number(values.engine) - 1] ?? 'plain'
 const isSameChat = values.engine === '0' ? isSameText : (stream: Buffer) => isSameAnswer(kind, stream)
 const isSame = isResponses ? isSameResponse : isMessages ? isSameMessage : isSameChat
 const expected = isMessages ? messagesSha256() : sseSha256()
