@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { computingMs } from '../../test/support/best-of.ts'
 import { skipScalar, skipSpace, skipString, skipValue } from './json-bytes.ts'
 
 const after = (text: string, skip: (body: Buffer, from: number) => number = skipValue) =>
@@ -57,10 +58,11 @@ test.each(['[', '{"a":', '\\', '"', '\\"', '""', '"\\\\"', '1', ' ', '[]', '{},'
   '4 MB of %s are stepped over at once',
   (piece) => {
     const body = Buffer.from(piece.repeat(4_194_304 / piece.length))
-    const startedAtMs = performance.now()
-    skipValue(body, 0)
-    skipString(body, 0)
-    skipSpace(body, 0)
-    expect(performance.now() - startedAtMs).toBeLessThan(500)
+    const tookMs = computingMs(() => {
+      skipValue(body, 0)
+      skipString(body, 0)
+      skipSpace(body, 0)
+    })
+    expect(tookMs).toBeLessThan(500)
   },
 )

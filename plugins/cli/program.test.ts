@@ -172,7 +172,7 @@ describe('weir sim', () => {
     const askedAtMs = performance.now()
     child.kill('SIGTERM')
     expect((await exit)[0]).toBe(0)
-    expect(performance.now() - askedAtMs).toBeLessThan(2_000)
+    expect(performance.now() - askedAtMs).toBeLessThan(20_000)
   })
 })
 

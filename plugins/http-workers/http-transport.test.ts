@@ -717,7 +717,8 @@ describe('abort', () => {
     client.exchange?.abort()
     client.exchange?.abort()
     await once(peer.socket, 'close')
-    expect(performance.now() - startedMs).toBeLessThan(100)
+    // And what a busy machine adds; nothing else would close it.
+    expect(performance.now() - startedMs).toBeLessThan(5_000)
     expect([client.isOver, transport.openConnections()]).toEqual([false, 0])
   })
 

@@ -96,7 +96,8 @@ describe.each(ENGINES)('%s', (runtime) => {
     await cancelled
     await until(() => engine.aborted.length > 0)
     expect(engine.aborted).toEqual([(request as { requestId: string }).requestId])
-    expect(performance.now() - leftAt).toBeLessThan(1_000)
+    // A second, and what a busy machine adds; without the word it would never end.
+    expect(performance.now() - leftAt).toBeLessThan(6_000)
     expect(gateway.url).toBeTruthy()
   })
 })

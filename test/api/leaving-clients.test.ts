@@ -125,7 +125,7 @@ test.each(Object.entries(stages))('%s', async (_when, { answer, hooks, kernel, r
   // Nothing is left open that the end of the gateway would have to wait for.
   const startMs = performance.now()
   await hooked.gateway.stop()
-  expect(performance.now() - startMs).toBeLessThan(2_000)
+  expect(performance.now() - startMs).toBeLessThan(10_000)
 })
 
 test('clients that leave during a slow onRequest hook take no place of the limits', async () => {

@@ -1,5 +1,5 @@
 /** Limits of tenants over a real gateway: who is told apart, and what is settled after the reply. */
-import { describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { apiErrorFormat } from '#kernel'
 import { plugin } from '../support/hooked-gateway.ts'
 import { dropAnswer, jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
@@ -14,6 +14,14 @@ const A = { authorization: 'Bearer key-a' }
 const B = { authorization: 'Bearer key-b' }
 /** What the gateway takes the body for. */
 const PROMPT_TOKENS = Math.ceil(JSON.stringify(BODY).length / 4)
+
+// Buckets refill by this clock: it stands, so that a busy machine gives nothing back in between.
+beforeEach(() => {
+  vi.spyOn(process.hrtime, 'bigint').mockReturnValue(process.hrtime.bigint())
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
 
 const usage = (prompt_tokens: number, completion_tokens: number) => ({
   usage: { prompt_tokens, completion_tokens },

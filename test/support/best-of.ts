@@ -1,0 +1,21 @@
+/** Times on a machine that others use too: how fast something can be is told by its best try, not by every try. */
+
+/**
+ * Tries until one was within the limit.
+ *
+ * @param run gives back how long it took, in milliseconds
+ * @returns the best time of those tries
+ */
+export async function bestOf(tries: number, limitMs: number, run: () => Promise<number>): Promise<number> {
+  let bestMs = Number.POSITIVE_INFINITY
+  for (let count = 0; count < tries && bestMs >= limitMs; count++) bestMs = Math.min(bestMs, await run())
+  return bestMs
+}
+
+/** Time that this process computed, whoever else had the processors meanwhile; milliseconds. */
+export function computingMs(run: () => unknown): number {
+  const before = process.cpuUsage()
+  run()
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1_000
+}
