@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { type TaskPool, TaskStop } from '#kernel'
 import type { ScriptedTask } from '../../../test/fixtures/threads/scripted-task.ts'
 import { OwnTaskPool, type OwnTaskPoolOptions } from './own-task-pool.ts'
@@ -8,16 +8,17 @@ afterEach(async () => {
   for (const pool of pools.splice(0)) await pool.close()
 })
 
+const defaults: OwnTaskPoolOptions = {
+  file: new URL('../../../test/fixtures/threads/scripted-task.ts', import.meta.url),
+  threads: 1,
+  queueLimit: 10,
+  workerData: { cell: new SharedArrayBuffer(4) },
+  heapMiB: 64,
+  stackMiB: 4,
+}
+
 function open(options: Partial<OwnTaskPoolOptions> = {}): TaskPool {
-  const pool = new OwnTaskPool({
-    file: new URL('../../../test/fixtures/threads/scripted-task.ts', import.meta.url),
-    threads: 1,
-    queueLimit: 10,
-    workerData: { cell: new SharedArrayBuffer(4) },
-    heapMiB: 64,
-    stackMiB: 4,
-    ...options,
-  })
+  const pool = new OwnTaskPool({ ...defaults, ...options })
   pools.push(pool)
   return pool
 }
@@ -117,3 +118,43 @@ test('threads may be ended at any moment of their start: neither the process nor
     expect(['closed', 'number']).toContain(typeof (await task) === 'number' ? 'number' : await task)
   }
 }, 20_000)
+
+describe('a thread that still loads its modules is not ended: V8 may end the process with it', () => {
+  const BEGUN = 0
+  const LOADED = 1
+
+  function openSlow(threads: number) {
+    const cells = new Int32Array(new SharedArrayBuffer(8))
+    const file = new URL('../../../test/fixtures/threads/slow-task.ts', import.meta.url)
+    return { cells, pool: open({ file, threads, workerData: { cell: cells.buffer } }) }
+  }
+
+  const begun = (cells: Int32Array, count: number) =>
+    expect.poll(() => Atomics.load(cells, BEGUN), { timeout: 30_000, interval: 5 }).toBe(count)
+
+  test('when the pool is closed', async () => {
+    const { cells, pool } = openSlow(2)
+    await begun(cells, 2)
+    await pool.close()
+    expect(Atomics.load(cells, LOADED)).toBe(2)
+  })
+
+  test('when the task that it was given is stopped', async () => {
+    const { cells, pool } = openSlow(1)
+    const stop = new TaskStop()
+    const task = pool.run<number>(null, { stop }).catch((error: { kind: string }) => error.kind)
+    await begun(cells, 1)
+    stop.stop()
+    // It is over either way: stopped, or done before that.
+    expect(['stopped', 1]).toContain(await task)
+    expect(Atomics.load(cells, LOADED)).toBe(1)
+  })
+
+  test('but a thread that loads for ever does not keep the pool open', async () => {
+    const file = new URL('../../../test/fixtures/threads/endless-task.ts', import.meta.url)
+    const pool = new OwnTaskPool({ ...defaults, file }, 200)
+    const task = run(pool, { do: 'answer' }).catch((error: { kind: string }) => error.kind)
+    await pool.close()
+    expect(await task).toBe('closed')
+  })
+})

@@ -4,10 +4,14 @@
  */
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
+import type { Worker } from 'node:worker_threads'
 import type { Piscina } from 'piscina'
-import { TaskFailure, type TaskPool, type TaskRun, type TaskStop } from '#kernel'
+import { TaskFailure, type TaskPool, type TaskRun, TaskStop } from '#kernel'
 
 const require = createRequire(import.meta.url)
+
+/** A thread that has not loaded its modules by then is ended all the same, milliseconds. */
+const LOAD_LIMIT_MS = 5_000
 
 export interface OwnTaskPoolOptions {
   /** Module that every thread loads; its export `runTask` gets each task and gives back the result. */
@@ -35,9 +39,13 @@ export class OwnTaskPool implements TaskPool {
   #running = 0
   readonly #waiting: PromiseWithResolvers<void>[] = []
   #isClosed = false
+  /** Threads that have their modules. One that is ended while it loads them may take the process along (a fault of V8's). */
+  readonly #loaded = new WeakSet<Worker>()
+  readonly #loadLimitMs: number
 
   /** Starts the threads; the package is loaded with the first pool. */
-  constructor(options: OwnTaskPoolOptions) {
+  constructor(options: OwnTaskPoolOptions, loadLimitMs = LOAD_LIMIT_MS) {
+    this.#loadLimitMs = loadLimitMs
     const { file, threads, workerData, heapMiB, stackMiB, onMessage } = options
     this.#options = options
     const library = require('piscina') as typeof import('piscina')
@@ -59,7 +67,15 @@ export class OwnTaskPool implements TaskPool {
     // Threads that end without a task are replaced like others; there is nobody to tell.
     this.#pool.on('error', () => {})
     if (onMessage !== undefined) this.#pool.on('message', onMessage)
-    this.#pool.on('workerCreate', ({ id }: { id: number }) => this.#watch(id))
+    // The library holds the first threads for ready from their start, and tells of later ones when they are.
+    const first = new Set(this.#pool.threads)
+    for (const thread of first) thread.once('message', () => this.#loaded.add(thread))
+    this.#pool.on('workerCreate', ({ id }: { id: number }) => {
+      const thread = this.#pool.threads.find(({ threadId }) => threadId === id)
+      if (thread === undefined) return
+      if (!first.has(thread)) this.#loaded.add(thread)
+      this.#watch(id, thread)
+    })
   }
 
   /** Threads that are up or starting. */
@@ -88,20 +104,25 @@ export class OwnTaskPool implements TaskPool {
     }
   }
 
-  /** Ends every thread at once; safe to call twice. */
+  /** Ends every thread, those that have just begun as soon as they can be; safe to call twice. */
   async close(): Promise<void> {
     this.#isClosed = true
     const closed = new TaskFailure('closed', 'the task pool was closed')
     for (const waiting of this.#waiting.splice(0)) waiting.reject(closed)
+    if (this.#isLoading) await this.#whenLoaded()
     await this.#pool.destroy()
   }
 
   async #hand<R>(task: unknown, transfer: readonly ArrayBuffer[], stop: TaskStop): Promise<R> {
+    const handed = new TaskStop()
+    if (stop.aborted) handed.stop()
+    stop.once('abort', () => this.#stop(handed))
     try {
-      return await this.#pool.run(task, { transferList: [...transfer], signal: stop as never })
+      return await this.#pool.run(task, { transferList: [...transfer], signal: handed as never })
     } catch (error) {
       throw this.#toFailure(error, stop)
     } finally {
+      stop.removeListener()
       const next = this.#waiting.shift()
       if (next === undefined) this.#running--
       else next.resolve()
@@ -128,10 +149,45 @@ export class OwnTaskPool implements TaskPool {
     return new TaskFailure('crashed', `the thread of the task ended: ${reason}`, error)
   }
 
-  #watch(id: number): void {
+  #watch(id: number, thread: Worker): void {
     const { onThreadEnd } = this.#options
-    if (onThreadEnd === undefined) return
-    const thread = this.#pool.threads.find(({ threadId }) => threadId === id)
-    thread?.once('exit', () => onThreadEnd(id))
+    if (onThreadEnd !== undefined) thread.once('exit', () => onThreadEnd(id))
   }
+
+  /** Ends the task's thread, whichever of them that is. */
+  #stop(handed: TaskStop): void {
+    if (this.#isLoading) void this.#whenLoaded().then(() => handed.stop())
+    else handed.stop()
+  }
+
+  get #isLoading(): boolean {
+    return this.#pool.threads.some((thread) => !this.#loaded.has(thread))
+  }
+
+  /** Resolves when no thread loads modules, or the time for it is over. */
+  async #whenLoaded(): Promise<void> {
+    let isLate = false
+    let timer: NodeJS.Timeout | undefined
+    const limit = new Promise<void>((resolve) => {
+      timer = setTimeout(() => {
+        isLate = true
+        resolve()
+      }, this.#loadLimitMs)
+    })
+    // One that ends meanwhile is replaced, and the other loads as well.
+    while (this.#isLoading && !isLate) {
+      const loading = this.#pool.threads.filter((thread) => !this.#loaded.has(thread))
+      await Promise.race([limit, Promise.all(loading.map(nextWord))])
+      for (const thread of loading) if (!isLate) this.#loaded.add(thread)
+    }
+    clearTimeout(timer)
+  }
+}
+
+/** Its first word is that it is ready. */
+function nextWord(thread: Worker): Promise<void> {
+  return new Promise((resolve) => {
+    thread.once('message', () => resolve())
+    thread.once('exit', () => resolve())
+  })
 }
