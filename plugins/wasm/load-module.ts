@@ -130,6 +130,9 @@ function checkMatch({ match = {} }: ModuleDescriptor, points: readonly AttachPoi
       )
 }
 
+/** For a module to start and describe itself, milliseconds. */
+const TRY_MS = 10_000
+
 /** Instantiates it once, where it can do no harm if code of the guest runs, and asks what it needs. */
 async function tryModule(
   module: Ready,
@@ -143,7 +146,8 @@ async function tryModule(
   const end = await pool.run({
     draft: { kind: 'describe', chain: [uuid], hasDescribe: hasDescribe(module.module) },
     modules: [{ ...module, row: 0 }],
-    limitMs: () => timeoutMs,
+    // Nobody's request waits for it, and a busy machine starts threads slowly; fuel bounds what the guest does.
+    limitMs: () => Math.max(timeoutMs, TRY_MS),
   })
   if (end.kind === 'timeout') throw new Refused('the module did not start or describe itself in time')
   if (end.kind !== 'reply' || end.reply.kind !== 'describe')
