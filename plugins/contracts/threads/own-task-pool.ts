@@ -10,6 +10,9 @@ import { TaskFailure, type TaskPool, type TaskRun, TaskStop } from '#kernel'
 
 const require = createRequire(import.meta.url)
 
+/** A thread that has not loaded its modules by then is ended all the same, milliseconds. */
+const LOAD_LIMIT_MS = 5_000
+
 export interface OwnTaskPoolOptions {
   /** Module that every thread loads; its export `runTask` gets each task and gives back the result. */
   readonly file: URL
