@@ -31,9 +31,6 @@ export interface OwnTaskPoolOptions {
   readonly onThreadEnd?: (threadId: number) => void
 }
 
-/** A thread that has not loaded its modules by then is ended all the same, milliseconds. */
-const LOAD_LIMIT_MS = 5_000
-
 export class OwnTaskPool implements TaskPool {
   readonly #options: OwnTaskPoolOptions
   readonly #pool: Piscina
