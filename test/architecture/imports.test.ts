@@ -85,6 +85,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   // The command builds modules; the SDK's own tests do too.
   assemblyscript: ['plugins/cli', 'wasm-sdk'],
   'assemblyscript/asc': ['wasm-sdk', 'test/fixtures'],
+  'assemblyscript/binaryen': ['test/fixtures'],
   commander: ['plugins/cli'],
   autocannon: ['bench/support'],
   'hdr-histogram-js': ['bench/support'],

