@@ -87,7 +87,13 @@ export class PickInput {
 function loadJson(load: EngineLoad | null): string {
   if (load === null) return 'null'
   const { queuedTokens, usedTokens, kvUsage, tokensPerSecond } = load
-  return `{"queued_tokens":${queuedTokens},"used_tokens":${usedTokens},"kv_usage":${kvUsage},"tokens_per_second":${tokensPerSecond}}`
+  const parts = `"queued_tokens":${told(queuedTokens)},"used_tokens":${told(usedTokens)}`
+  return `{${parts},"kv_usage":${told(kvUsage)},"tokens_per_second":${told(tokensPerSecond)}}`
+}
+
+/** Engines are strangers: what is no number as JSON knows them counts as not told. */
+function told(value: number): number {
+  return Number.isFinite(value) ? value : -1
 }
 
 function frameOf(head: string, body: Uint8Array): Buffer {
