@@ -3,7 +3,6 @@ import type { Static, TSchema } from 'typebox'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { BackgroundWork } from '../contracts/background.ts'
-import type { ConfigFlag } from '../contracts/config-flag.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
@@ -42,8 +41,8 @@ export interface PluginManifest<Config extends TSchema = TSchema> {
   readonly config: Config
   /** Wire names of the policies that it registers: a configuration that names another is refused before the boot. */
   readonly policies?: readonly string[]
-  /** Flags of `weir serve` and environment variables that set something of the plugin's section. */
-  readonly flags?: readonly ConfigFlag[]
+  /** For the command alone, as `ConfigFlag`: flags and environment variables that set something of the plugin's section. */
+  readonly flags?: readonly object[]
   /** Paths within its section, such as `apiKey` or `tenants.default`, that `reload` takes on while the gateway runs. */
   readonly reloads?: readonly string[]
 }

@@ -1,5 +1,5 @@
 /** Flags and variables of keys. */
-import type { ConfigFlag } from '#kernel'
+import type { ConfigFlag } from '#contracts'
 
 export const authFlags: readonly ConfigFlag[] = [
   {

@@ -1,7 +1,7 @@
 /** Options made of the table of flags, and the configuration made of the options. */
 import { type Command, Option } from 'commander'
+import type { ConfigFlag } from '#contracts'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
-import type { ConfigFlag } from '../../kernel/contracts/config-flag.ts'
 import { findFlags, readSources } from './plugin-flags.ts'
 
 /** Adds one option for each row of a table. */

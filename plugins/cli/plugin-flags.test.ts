@@ -1,6 +1,7 @@
 /** Flags of plugins reach the command line and the environment, and land where their rows say. */
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import type { ConfigFlag } from '#contracts'
 import { catalog } from '../catalog.ts'
 import { loadConfig } from './configuration/load.ts'
 import { readFlags } from './configuration/settings.ts'
@@ -13,7 +14,9 @@ test('the list holds exactly what the manifests of the catalog say, each below i
   const manifests = await Promise.all(
     Object.values(catalog).map(async (open) => (await open()).default.manifest),
   )
-  const rows = manifests.flatMap(({ name, flags = [] }) => flags.map((flag) => ({ name, flag })))
+  const rows = manifests.flatMap(({ name, flags = [] }) =>
+    flags.map((flag) => ({ name, flag: flag as ConfigFlag })),
+  )
   for (const { name, flag } of rows) {
     for (const path of [flag.path, ...(flag.also ?? [])]) expect(path.slice(0, 2)).toEqual(['plugins', name])
   }

@@ -1,6 +1,6 @@
 /** The flags there are: the kernel's, those of the catalog's plugins, and those of plugins that a command line brings. */
 
-import type { ConfigFlag } from '../../kernel/contracts/config-flag.ts'
+import type { ConfigFlag } from '#contracts'
 import { authFlags } from '../auth/flags.ts'
 import { limitsFlags } from '../limits/flags.ts'
 import { metricsFlags } from '../metrics/flags.ts'
@@ -48,7 +48,8 @@ export async function findFlags({ file, plugins = [] }: PluginSources): Promise<
   const { findForeignManifests } = await import('./foreign-plugins.ts')
   const flags = [...CATALOG_FLAGS]
   for (const { flags: own = [] } of await findForeignManifests(file, plugins)) {
-    flags.push(...own.filter((flag) => flags.every((known) => !isSame(known, flag))))
+    const rows = own as readonly ConfigFlag[]
+    flags.push(...rows.filter((flag) => flags.every((known) => !isSame(known, flag))))
   }
   return flags
 }

@@ -3,6 +3,7 @@
  * several read or write. The kernel knows none of it.
  */
 
+export type { ConfigFlag } from './config-flag.ts'
 export { answerErrors } from './formats/answer-errors.ts'
 export { AnswerReader } from './formats/answer-reader.ts'
 export { BodyExcerpt } from './formats/body-excerpt.ts'

@@ -1,5 +1,5 @@
 /** Flags and variables of admission. */
-import type { ConfigFlag } from '#kernel'
+import type { ConfigFlag } from '#contracts'
 
 export const limitsFlags: readonly ConfigFlag[] = [
   {

@@ -1,5 +1,5 @@
 /** Flags and variables of the metrics listener. */
-import type { ConfigFlag } from '#kernel'
+import type { ConfigFlag } from '#contracts'
 
 export const metricsFlags: readonly ConfigFlag[] = [
   {

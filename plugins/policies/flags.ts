@@ -1,5 +1,5 @@
 /** Flags of the policies. @source routing facts 5.2 (policy parameters), 5.8 */
-import type { ConfigFlag } from '#kernel'
+import type { ConfigFlag } from '#contracts'
 
 const setting = (...keys: string[]) => ['plugins', 'policies', ...keys]
 

@@ -1,5 +1,5 @@
 /** Flags of the proxy. */
-import type { ConfigFlag } from '#kernel'
+import type { ConfigFlag } from '#contracts'
 
 export const proxyFlags: readonly ConfigFlag[] = [
   {

@@ -1,5 +1,5 @@
 /** Flags and variables of the data directory. */
-import type { ConfigFlag } from '#kernel'
+import type { ConfigFlag } from '#contracts'
 
 export const storageFlags: readonly ConfigFlag[] = [
   {

@@ -1,5 +1,5 @@
 /** Flags and variables of registered and watched workers. */
-import type { ConfigFlag } from '#kernel'
+import type { ConfigFlag } from '#contracts'
 
 /** A secret that other programs know under the same name. @source routing facts 2.3 */
 const adminKey = (env: string, service: string): ConfigFlag => ({

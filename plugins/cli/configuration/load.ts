@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
+import type { ConfigFlag } from '#contracts'
 import { PLAIN_POLICY } from '../../../kernel/balance/policy-name.ts'
 import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
 import { isRecord } from '../../../kernel/config/is-record.ts'
@@ -12,7 +13,6 @@ import {
   resolvePluginSource,
   withoutSource,
 } from '../../../kernel/config/plugin-source.ts'
-import type { ConfigFlag } from '../../../kernel/contracts/config-flag.ts'
 import { checkSection, describeValue, type Finding, unknownKeyText } from './check-section.ts'
 import { ConfigError } from './config-error.ts'
 import { type ConfigSource, parseSource } from './config-source.ts'
