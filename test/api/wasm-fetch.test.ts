@@ -37,6 +37,9 @@ async function openService(answer: (request: IncomingMessage, response: ServerRe
   return { origin: `http://127.0.0.1:${port}`, port, heard, server }
 }
 
+/** A busy machine starts the first thread of modules late. */
+const PATIENT = { timeoutMs: 20_000 }
+
 const says = (text: string) => (_: IncomingMessage, response: ServerResponse) => void response.end(text)
 
 interface Order {
@@ -83,7 +86,7 @@ test.each(['pool', 'inline'] as const)(
       response.setHeader('x-verdict', 'fine')
       response.end('the answer, größe')
     })
-    const fleet = await openWasmFleet({ fetch: { origins: [origin] } })
+    const fleet = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } })
     const order = {
       url: `${origin}/check?a=1`,
       method: 'POST',
@@ -109,7 +112,10 @@ test.each(['pool', 'inline'] as const)(
 
 test('W56 only what operator and registration both list can be reached, with the methods of the list', async () => {
   const [one, other] = [await openService(says('one')), await openService(says('other'))]
-  const fleet = await openWasmFleet({ fetch: { origins: [one.origin, other.origin], methods: ['GET'] } })
+  const fleet = await openWasmFleet({
+    ...PATIENT,
+    fetch: { timeoutMs: 20_000, origins: [one.origin, other.origin], methods: ['GET'] },
+  })
   const at = async (name: string, order: Order) => {
     const uuid = await fleet.attach(name, 'OnRequest', fetching(order), { allowed_hosts: [one.origin] })
     const error = await errorOf(fleet)
@@ -143,7 +149,7 @@ test('W56 a redirect to another host is an answer, and not followed', async () =
     response.writeHead(302, { location: `${other.origin}/` })
     response.end()
   })
-  const fleet = await openWasmFleet({ fetch: { origins: [one.origin] } })
+  const fleet = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [one.origin] } })
   await fleet.attach('asker', 'OnRequest', fetching({ url: one.origin }), { allowed_hosts: [one.origin] })
   const { fetched, text } = await shown(await fleet.chat())
   expect([fetched.status, text.includes('secret'), other.heard.length]).toEqual([302, false, 0])
@@ -154,7 +160,7 @@ test('W56 a name that leads into a private network is refused unless the network
   const { port, heard } = await openService(says('inside'))
   const origin = `http://localhost:${port}`
   const more = { allowed_hosts: [origin] }
-  const closed = await openWasmFleet({ fetch: { origins: [origin] } })
+  const closed = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } })
   await closed.attach('asker', 'OnRequest', fetching({ url: origin }), more)
   expect([await errorOf(closed), heard.length]).toEqual(['not_allowed', 0])
   const open = await openWasmFleet({
@@ -227,7 +233,10 @@ test('a client that leaves ends the fetch', async () => {
 
 test('a module that asks again and again has failed, and the others have their turn', async () => {
   const { origin, heard } = await openService(says('more'))
-  const fleet = await openWasmFleet({ fetch: { origins: [origin], maxPerCall: 3 } })
+  const fleet = await openWasmFleet({
+    ...PATIENT,
+    fetch: { timeoutMs: 20_000, origins: [origin], maxPerCall: 3 },
+  })
   const again = fetching({ url: origin }, { after: 'again' })
   const uuid = await fleet.attach('asker', 'OnRequest', again, { allowed_hosts: [origin] })
   await fleet.attach('header', 'OnRequest', {
@@ -243,7 +252,7 @@ test('a module that asks again and again has failed, and the others have their t
 
 test('what came before a fetch holds, and who comes after it sees all', async () => {
   const { origin } = await openService(says('fine'))
-  const fleet = await openWasmFleet({ fetch: { origins: [origin] } })
+  const fleet = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } })
   const sets = (name: string) => ({
     head: JSON.stringify({ action: 'modify', headers_add: [['x-order', name]], replaces_body: true }),
     body: JSON.stringify({ model: 'test-model', messages: [], note: name }),
@@ -260,7 +269,7 @@ test('what came before a fetch holds, and who comes after it sees all', async ()
 
 test('a module that fails with each answer is suspended, though each fetch itself went well', async () => {
   const { origin, heard } = await openService(says('fine'))
-  const fleet = await openWasmFleet({ fetch: { origins: [origin] } })
+  const fleet = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } })
   const config = fetching({ url: origin }, { after: 'trap' })
   await fleet.attach('asker', 'OnRequest', config, { allowed_hosts: [origin] })
   for (let i = 0; i < 8; i++) expect((await fleet.chat()).status).toBe(200)
@@ -270,7 +279,7 @@ test('a module that fails with each answer is suspended, though each fetch itsel
 test.each(['OnResponse', 'OnError'] as const)('an answer waits for a fetch too (%s)', async (point) => {
   const { origin } = await openService(says('fine'))
   const fleet = await openWasmFleet(
-    { fetch: { origins: [origin] } },
+    { ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } },
     point === 'OnError' ? { workers: [{ models: ['other'] }] } : {},
   )
   await fleet.attach('asker', point, fetching({ url: origin }), { allowed_hosts: [origin] })
