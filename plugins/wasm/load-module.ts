@@ -153,8 +153,14 @@ async function tryModule(
   if (end.kind !== 'reply' || end.reply.kind !== 'describe')
     throw new Refused('the module could not be tried')
   const { failure, json, startFuel: burntAtStart } = end.reply
-  if (failure !== null) throw new Refused(`the module failed when it was tried: ${failure}`)
+  if (failure !== null) throw new Refused(`the module failed when it was tried: ${inWords(failure, module)}`)
   return { description: json === null ? {} : readDescription(json), burntAtStart }
+}
+
+/** Nothing is left of an instance whose start function trapped, so that its fuel cannot be asked. */
+function inWords(failure: string, { hasStart }: Ready): string {
+  if (!hasStart || failure !== 'unreachable') return failure
+  return 'its start function ended in a trap, as one does that has used up its fuel'
 }
 
 /** Without a start function this runs no code: it finds data that does not fit into the memory. */
