@@ -291,6 +291,11 @@ export const CREDENTIAL_HEADERS: readonly string[] = Object.freeze([
   'x-api-key',
 ])
 
+/** Of the head of an output, bytes: a call whose head has more has failed. */
+export const MAX_HEAD_BYTES = 1_048_576
+/** Header changes, or events, of each list of an output. */
+export const MAX_ENTRIES = 1_024
+
 /** @param body sent as it is; empty when left out */
 export function encodeFrame(head: unknown, body: Uint8Array = new Uint8Array(0)): Buffer {
   const text = JSON.stringify(head)
@@ -312,4 +317,15 @@ export function decodeFrame(frame: Uint8Array): { head: unknown; body: Buffer } 
   const end = FRAME_HEAD_BYTES + bytes.readUInt32LE(0)
   if (end > bytes.length) throw new RangeError('the frame is shorter than its head')
   return { head: JSON.parse(bytes.toString('utf8', FRAME_HEAD_BYTES, end)), body: bytes.subarray(end) }
+}
+
+/**
+ * As `decodeFrame`; a head that is too long for an output is never parsed.
+ * @throws RangeError also for such a head
+ */
+export function decodeOutput(frame: Uint8Array): { head: unknown; body: Buffer } {
+  const headBytes = frame.length < 4 ? 0 : new DataView(frame.buffer, frame.byteOffset).getUint32(0, true)
+  if (headBytes > MAX_HEAD_BYTES)
+    throw new RangeError(`the head of the output has ${headBytes} bytes; the limit is ${MAX_HEAD_BYTES}`)
+  return decodeFrame(frame)
 }

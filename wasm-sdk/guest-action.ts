@@ -3,6 +3,7 @@ import {
   type AttachPoint,
   type GuestAction,
   type HeaderPair,
+  MAX_ENTRIES,
   PROTECTED_HEADERS,
   type StreamAction,
 } from './abi.ts'
@@ -147,6 +148,7 @@ function readModify(head: Record<string, unknown>, body: Buffer, point: AttachPo
   if (!isList(headers_remove, (name) => typeof name === 'string')) {
     throw new Error('headers_remove is no list of names')
   }
+  checkLength(headers_remove, 'headers_remove')
   const removable = allowed(
     headers_remove.map((name) => [name, ''] as const),
     ignored,
@@ -194,6 +196,7 @@ function readStreamAnswer(head: Record<string, unknown>): GuestAnswer {
   const { events, state } = head
   if (head.action === 'fetch') throw new Error('a stream waits for no fetch')
   if (events !== undefined && !Array.isArray(events)) throw new Error('events is no list')
+  checkLength(events ?? [], 'events')
   return {
     ...CONTINUE,
     events: events?.map(readEvent) ?? null,
@@ -215,7 +218,13 @@ function readPairs(head: Record<string, unknown>, member: string): readonly Head
   const isPair = (pair: unknown): pair is HeaderPair =>
     Array.isArray(pair) && pair.length === 2 && pair.every((text) => typeof text === 'string')
   if (!isList(pairs, isPair)) throw new Error(`${member} is no list of [name, value]`)
+  checkLength(pairs, member)
   return pairs
+}
+
+function checkLength(list: readonly unknown[], member: string): void {
+  if (list.length > MAX_ENTRIES)
+    throw new Error(`${member} has ${list.length} entries; the limit is ${MAX_ENTRIES}`)
 }
 
 function allowed(pairs: readonly HeaderPair[], ignored: string[]): HeaderPair[] {

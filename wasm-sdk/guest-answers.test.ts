@@ -28,6 +28,16 @@ describe('an answer', () => {
     expect(read({ action: 'modify', status: 503 }).status).toBeNull()
   })
 
+  test.each(['headers_set', 'headers_add', 'headers_remove', 'events'])('has 1,024 %s at most', (member) => {
+    const [entry, point] = {
+      headers_remove: ['x', 'OnRequest'] as const,
+      events: [{ data: '' }, 'OnStreamEvent'] as const,
+    }[member] ?? [['x', ''], 'OnRequest' as const]
+    const answer = (count: number) => read({ action: 'modify', [member]: Array(count).fill(entry) }, point)
+    expect(answer(1_024)).toMatchObject({ ignored: [] })
+    expect(() => answer(1_025)).toThrow(`${member} has 1025 entries; the limit is 1024`)
+  })
+
   test('W62 loses headers that belong to the connection or would split it', () => {
     const headers_set = [
       ['Host', 'x'],

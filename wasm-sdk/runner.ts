@@ -6,7 +6,7 @@ import {
   ABI_VERSION,
   type AttachPoint,
   DESCRIBE_EXPORT,
-  decodeFrame,
+  decodeOutput,
   EXPORT_OF_ATTACH_POINT,
   encodeFrame,
   type GuestInput,
@@ -134,7 +134,7 @@ export class ModuleRunner {
       return { ...failed(OUT_OF_FUEL), outcome: 'timeout', logs, elapsedMs, fuel, memoryBytes }
     if (reply.problem !== null) return { ...failed(reply.problem), logs, elapsedMs, fuel, memoryBytes }
     try {
-      const output = reply.output === null || reply.output.length === 0 ? null : decodeFrame(reply.output)
+      const output = reply.output === null || reply.output.length === 0 ? null : decodeOutput(reply.output)
       return { outcome: 'ok', problem: null, output, logs, elapsedMs, fuel, memoryBytes }
     } catch (cause) {
       const problem = `the output is no frame: ${(cause as Error).message}`

@@ -10,6 +10,8 @@ import { EXPORT_PREFIX } from './rewrite/rewrite-module.ts'
 const NOTHING = new Uint8Array(0)
 /** Names and values that a guest keeps for the length of a call, bytes. */
 const MAX_VARIABLE_BYTES = 1_048_576
+/** Of the name of a setting or variable. To ask costs the guest next to nothing, however long the name is. */
+const MAX_NAME_BYTES = 4_096
 /** Of a text of AssemblyScript, bytes. */
 const MAX_ABORT_TEXT_BYTES = 4_000
 
@@ -51,9 +53,13 @@ export class GuestKernel {
     const log = (level: LogLine[0]) => (address: bigint) => {
       this.#parts.log.write(level, this.#parts.exchange()?.text(address) ?? '')
     }
+    const readFrom = (values: ReadonlyMap<string, Uint8Array>) => (key: bigint) => {
+      const name = this.#name(key)
+      return this.#give(name === null ? undefined : values.get(name))
+    }
     const table: ImportTable = {
-      config_get: (key: bigint) => this.#give(this.#settings.get(this.#name(key))),
-      var_get: (key: bigint) => this.#give(this.#variables.get(this.#name(key))),
+      config_get: readFrom(this.#settings),
+      var_get: readFrom(this.#variables),
       var_set: (key: bigint, value: bigint) => this.#setVariable(this.#name(key), value),
       log_trace: () => {},
       log_debug: log('debug'),
@@ -82,8 +88,10 @@ export class GuestKernel {
     return this.#parts.exports()[EXPORT_PREFIX + name] as (...args: never[]) => unknown
   }
 
-  #name(key: bigint): string {
+  /** Null for one that is too long. */
+  #name(key: bigint): string | null {
     const block = this.#parts.exchange()?.read(key) ?? NOTHING
+    if (block.length > MAX_NAME_BYTES) return null
     return Buffer.from(block.buffer, block.byteOffset, block.length).toString('utf8')
   }
 
@@ -91,7 +99,8 @@ export class GuestKernel {
     return value === undefined ? 0n : (this.#parts.exchange()?.give(value) ?? 0n)
   }
 
-  #setVariable(name: string, value: bigint): void {
+  #setVariable(name: string | null, value: bigint): void {
+    if (name === null) return
     const block = this.#parts.exchange()?.read(value) ?? null
     const bytes = name.length + (block?.length ?? 0)
     if (block === null) this.#variables.delete(name)

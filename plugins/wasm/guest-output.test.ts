@@ -86,6 +86,7 @@ describe('of a stream', () => {
     { events: [{}] },
     { events: [null] },
     { events: [{ data: 'x', name: 'a\nb' }] },
+    { events: Array(1_025).fill({ data: '' }) },
     { state: 1 },
     { state: 'x'.repeat(65_537) },
   ])('%j is a failure of the guest', (head) => {

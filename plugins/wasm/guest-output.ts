@@ -1,14 +1,10 @@
 /** Reads what a guest gave back: frames and their heads, checked member by member. Runs on pool threads. */
-import { decodeFrame, type HeaderPair, type ModifyAction } from '../../wasm-sdk/abi.ts'
+import { decodeOutput, type HeaderPair, MAX_ENTRIES, type ModifyAction } from '../../wasm-sdk/abi.ts'
 import type { PhaseResult, StreamEvent } from './guest-task.ts'
 import { applyEdits, EditList } from './header-edits.ts'
 
 /** Most text that a module may carry from one event of a stream to the next, bytes. */
 const MAX_STATE_BYTES = 65_536
-/** Of the head of an output, bytes: what guests say is parsed on a thread that others wait for. */
-const MAX_HEAD_BYTES = 1_048_576
-/** Header changes, or events, of one output. */
-const MAX_ENTRIES = 1_024
 const MAX_SHOWN_CHARACTERS = 64
 const LEAST_STATUS = 200
 const GREATEST_STATUS = 599
@@ -166,11 +162,7 @@ function shown(value: unknown): string {
 /** @throws BadOutput */
 export function readFrame(output: Uint8Array): { head: Record<string, unknown>; body: Buffer } {
   try {
-    const headBytes =
-      output.length < 4 ? 0 : new DataView(output.buffer, output.byteOffset).getUint32(0, true)
-    if (headBytes > MAX_HEAD_BYTES)
-      throw new BadOutput(`the head of the output has ${headBytes} bytes; the limit is ${MAX_HEAD_BYTES}`)
-    const { head, body } = decodeFrame(output)
+    const { head, body } = decodeOutput(output)
     if (typeof head !== 'object' || head === null || Array.isArray(head))
       throw new BadOutput('the head of the output is no object')
     return { head: head as Record<string, unknown>, body }

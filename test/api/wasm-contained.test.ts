@@ -1,6 +1,6 @@
 /** Modules that try to hurt the gateway: each costs its own call, and nobody notices. @source wasm facts 15, 20 (W43, W44) */
 import { describe, expect, test } from 'vitest'
-import { ATTACKS, module } from '../fixtures/wasm/attacks.ts'
+import { ATTACKS, LIST_FUEL, LONG_LISTS, module } from '../fixtures/wasm/attacks.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
 async function attach(
@@ -42,6 +42,24 @@ describe.each(['pool', 'inline'] as const)('contained in the placement %s', (pla
     expect((await fleet.chat()).status).toBe(200)
   }, 60_000)
 })
+
+test('an output with a list of 40 MB fails its call, memory stays within the limit, and neighbours are served', async () => {
+  const fleet = await openWasmFleet({ breaker: { failures: 1_000 }, poolThreads: 1, fuel: LIST_FUEL })
+  await fleet.chat()
+  const before = process.memoryUsage().rss
+  for (const [name, bytes] of Object.entries(LONG_LISTS)) {
+    const uuid = await attach(fleet, 'attack', bytes, { timeout_ms: 30_000, on_failure: 'open' })
+    for (let i = 0; i < 2; i++) {
+      const [attacked, neighbour] = await Promise.all([fleet.chat(), fetch(`${fleet.gateway.url}/liveness`)])
+      expect([attacked.status, neighbour.status], name).toEqual([200, 200])
+    }
+    const bad = 'weir_wasm_executions_total{module="attack",attach_point="OnRequest",outcome="bad_output"}'
+    expect((await fleet.metrics()).get(bad), name).toBe(2)
+    expect((process.memoryUsage().rss - before) / 2 ** 20, name).toBeLessThan(CAP_MIB + 80 + 50)
+    await fleet.remove(uuid)
+  }
+  expect((await fleet.chat()).status).toBe(200)
+}, 60_000)
 
 test('a table of 9 million places and a memory beyond the limit are refused before anything is made of them', async () => {
   const fleet = await openWasmFleet()

@@ -1,6 +1,7 @@
 /** A small part of what `test/fuzz/run.ts` does a million times: nothing that a stranger sends may hurt the gateway. */
 import { afterEach, expect, test } from 'vitest'
 import { fuzzAnswers, fuzzBodies, isGood } from '../fuzz/fuzz.ts'
+import { fuzzModules, isGoodWithModules } from '../fuzz/modules.ts'
 import { stopCommands } from '../support/built-command.ts'
 
 afterEach(() => stopCommands())
@@ -12,4 +13,16 @@ test.each([
   const report = await fuzz(count, Date.now())
   expect({ ...report, isGood: isGood(report) }).toMatchObject({ isGood: true, isWell: true, errors: [] })
   expect(Object.values(report.endings).reduce((sum, times) => sum + times, 0)).toBe(count)
+})
+
+test('mutated modules, registered, called and removed', async () => {
+  const report = await fuzzModules(300, Date.now())
+  expect({ ...report, isGood: isGoodWithModules(report) }).toMatchObject({
+    isGood: true,
+    isWell: true,
+    errors: [],
+    unexpected: [],
+  })
+  expect(report.refused + report.called).toBe(300)
+  expect(report.goodCalls).toBeGreaterThan(0)
 })

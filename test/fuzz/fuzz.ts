@@ -76,6 +76,11 @@ const ASKED = [
   '/workers',
 ]
 
+/** A worker that answers every request well. */
+export function startWellWorker(): Promise<{ url: string; server: Server }> {
+  return startByteWorker(() => WELL)
+}
+
 /** A server of bytes: what it says to a request is up to `answer`. */
 async function startByteWorker(answer: (head: string) => Buffer): Promise<{ url: string; server: Server }> {
   const server = createServer((socket) => {
@@ -125,18 +130,7 @@ async function fuzz(
   const endings: Record<string, number> = {}
   const startedAtMs = performance.now()
   let left = count
-  let isOver = false
-  const waits: number[] = []
-  const probe = (async () => {
-    const lane = new HttpLane(gateway.port)
-    while (!isOver) {
-      const sentAtMs = performance.now()
-      await lane.send('GET /liveness HTTP/1.1\r\nhost: a\r\n', Buffer.alloc(0))
-      waits.push(performance.now() - sentAtMs)
-      await new Promise((resolve) => setTimeout(resolve, 5))
-    }
-    lane.close()
-  })()
+  const endProbe = probeLiveness(gateway.port)
   await Promise.all(
     Array.from({ length: LANES }, async () => {
       const lane = new HttpLane(gateway.port)
@@ -148,22 +142,40 @@ async function fuzz(
       lane.close()
     }),
   )
-  isOver = true
-  await probe
+  const livenessP99Ms = await endProbe()
   const seconds = (performance.now() - startedAtMs) / 1000
-  const alive = await gateway.get('/liveness').catch(() => null)
-  const errors = gateway.command.lines.filter((line) => line.includes('"level":"error"')).slice(0, 20)
-  const isWell = alive?.status === 200 && !gateway.command.hasEnded
+  const health = await healthOf(gateway)
   await gateway.command.stop()
   server.close()
-  waits.sort((a, b) => a - b)
-  return {
-    count,
-    seconds,
-    endings,
-    livenessP99Ms: waits[Math.floor(waits.length * 0.99)] ?? 0,
-    errors,
-    isWell,
+  return { count, seconds, endings, livenessP99Ms, ...health }
+}
+
+/** What the gateway logged as an error of its own, and whether it serves as before. */
+export async function healthOf(gateway: BuiltGateway): Promise<{ errors: string[]; isWell: boolean }> {
+  const alive = await gateway.get('/liveness').catch(() => null)
+  const errors = gateway.command.lines.filter((line) => line.includes('"level":"error"')).slice(0, 20)
+  return { errors, isWell: alive?.status === 200 && !gateway.command.hasEnded }
+}
+
+/** Asks for /liveness all the time. @returns ends it, and gives the 99th percentile in milliseconds */
+export function probeLiveness(port: number): () => Promise<number> {
+  let isOver = false
+  const waits: number[] = []
+  const probe = (async () => {
+    const lane = new HttpLane(port)
+    while (!isOver) {
+      const sentAtMs = performance.now()
+      await lane.send('GET /liveness HTTP/1.1\r\nhost: a\r\n', Buffer.alloc(0))
+      waits.push(performance.now() - sentAtMs)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    lane.close()
+  })()
+  return async () => {
+    isOver = true
+    await probe
+    waits.sort((a, b) => a - b)
+    return waits[Math.floor(waits.length * 0.99)] ?? 0
   }
 }
 
