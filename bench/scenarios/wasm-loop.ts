@@ -1,5 +1,7 @@
 /** A module that never ends: is its request let go in time, and do the others notice? */
-import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
+import { Burst } from '../support/burst.ts'
+import { type Figure, median, type RunOptions, type Scenario } from '../support/figure.ts'
+import type { Guests } from '../support/guests.ts'
 import { runLoad } from '../support/load.ts'
 import { wait } from '../support/process.ts'
 import { chatBody, REQUEST_HEADERS } from '../support/request-bytes.ts'
@@ -10,6 +12,11 @@ const DEADLINE_MS = 250
 const OTHERS_PER_SECOND = 500
 /** The client opens its connections first; the loop begins when its load runs. */
 const HEAD_START_MS = 600
+
+/** Of each kind: those that never end, and the others. */
+const MANY = 40
+const COOL_OFF_MS = 500
+const WARM_UP_BURSTS = 5
 
 function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
   return withGuests(['loop'], progress, async (guests, worker) => {
@@ -38,6 +45,9 @@ function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
     } finally {
       await gateway.stop()
     }
+    const bursts = []
+    for (const placement of ['pool', 'inline'] as const)
+      bursts.push(...(await measureBursts(placement, guests, worker.port, { rounds, progress })))
     return [
       {
         name: 'end of the looping request',
@@ -53,8 +63,84 @@ function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
         target: 50,
         note: `${OTHERS_PER_SECOND} requests/s through the same module, in the second of the loop; two pool threads`,
       },
+      ...bursts,
     ]
   })
+}
+
+const LOOPING = { 'x-bench-loop': '1' }
+
+/** After a suspension: one call that ends well. */
+async function useAgain(burst: Burst): Promise<void> {
+  await wait(2 * COOL_OFF_MS)
+  await burst.send(1)
+}
+
+/** Harmless requests alone, and beside as many that never end; through one module, which is suspended in the middle. */
+async function measureBursts(
+  placement: 'pool' | 'inline',
+  guests: Guests,
+  workerPort: number,
+  { rounds, progress }: Pick<RunOptions, 'rounds' | 'progress'>,
+): Promise<Figure[]> {
+  const use = { guest: 'loop', point: 'OnRequest', instance: 'reuse', placement } as const
+  const modules = [{ ...use, timeoutMs: DEADLINE_MS }]
+  const options = { workerPort, guests, modules, poolThreads: 2, coolOffMs: COOL_OFF_MS }
+  const gateway = await startWasmGateway(options)
+  const burst = new Burst(gateway.port)
+  const aloneMs: number[] = []
+  const besideHarmlessMs: number[] = []
+  const besideMs: number[] = []
+  const failures: number[] = []
+  const pacedRatios: number[] = []
+  const paced = async () =>
+    (await runLoad('paced-load.ts', gateway, { connections: MANY, rate: OTHERS_PER_SECOND, seconds: 1 }))
+      .report
+  try {
+    for (let i = 0; i < WARM_UP_BURSTS; i++) await burst.send(2 * MANY)
+    for (let round = 0; round < rounds; round++) {
+      progress(`${MANY} beside ${MANY}, ${placement}, round ${round + 1}/${rounds}`)
+      aloneMs.push(median(await burst.send(MANY)))
+      const harmless = burst.send(MANY)
+      besideHarmlessMs.push(median(await burst.send(MANY)))
+      await harmless
+      const before = await gateway.calls()
+      const looping = burst.send(MANY, LOOPING)
+      besideMs.push(median(await burst.send(MANY)))
+      await looping
+      failures.push((await gateway.calls()).failed - before.failed)
+      await useAgain(burst)
+      const quiet = await paced()
+      const others = paced()
+      await wait(HEAD_START_MS)
+      await burst.send(MANY, LOOPING)
+      pacedRatios.push((await others).p50Micros / quiet.p50Micros)
+      await useAgain(burst)
+    }
+  } finally {
+    burst.end()
+    await gateway.stop()
+  }
+  return [
+    { name: `p50 of ${MANY} alone, ${placement}`, unit: 'ms', values: aloneMs },
+    { name: `p50 of ${MANY} beside ${MANY} harmless, ${placement}`, unit: 'ms', values: besideHarmlessMs },
+    { name: `p50 of ${MANY} beside ${MANY} that loop, ${placement}`, unit: 'ms', values: besideMs },
+    {
+      name: `beside / alone, at once, ${placement}`,
+      unit: 'x',
+      values: besideMs.map((value, round) => value / aloneMs[round]),
+      target: 2,
+      note: 'all sent at one moment, those that loop first; twice as many requests, which costs something by itself',
+    },
+    {
+      name: `beside / alone, ${OTHERS_PER_SECOND}/s, ${placement}`,
+      unit: 'x',
+      values: pacedRatios,
+      target: 2,
+      note: `p50 of a second of harmless requests on ${MANY} connections, with ${MANY} that loop in it`,
+    },
+    { name: `failed calls until suspended, ${placement}`, unit: '', values: failures },
+  ]
 }
 
 /** @returns milliseconds until its answer is there @throws when it is not 200 */

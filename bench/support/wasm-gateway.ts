@@ -21,6 +21,8 @@ export interface WasmGatewayOptions {
   /** In the order they run. */
   readonly modules: readonly ModuleUse[]
   readonly poolThreads?: number
+  /** How long a module is suspended that keeps failing, milliseconds. */
+  readonly coolOffMs?: number
 }
 
 /** The same gateway without the plugin. */
@@ -30,8 +32,8 @@ export function startBareGateway(workerPort: number): Promise<GatewaySubject> {
 
 /** @throws when a module is refused */
 export async function startWasmGateway(options: WasmGatewayOptions): Promise<WasmGateway> {
-  const { workerPort, guests, modules, poolThreads = 1 } = options
-  const plugins = { wasm: { roots: [guests.directory], poolThreads } }
+  const { workerPort, guests, modules, poolThreads = 1, coolOffMs = 30_000 } = options
+  const plugins = { wasm: { roots: [guests.directory], poolThreads, breaker: { coolOffMs } } }
   const gateway = await startGateway({ workerPorts: [workerPort], plugins })
   try {
     for (const [index, use] of modules.entries()) await register(gateway.port, guests, use, index)
