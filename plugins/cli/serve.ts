@@ -1,5 +1,6 @@
 /** `weir serve`: runs the gateway until a signal stops it. */
 import type { Command } from 'commander'
+import { keepCompiled } from './compile-cache.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
 
 const EXAMPLES = `
@@ -39,6 +40,7 @@ async function runServe(command: Command, showQuickStart: boolean): Promise<void
     onReady(info) {
       process.stderr.write(readyBlock(config, info, readVersion()))
       if (showQuickStart && info.url !== null) process.stderr.write(quickStart(config, info.url))
+      keepCompiled()
     },
   })
 }

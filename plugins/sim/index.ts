@@ -3,7 +3,7 @@ import { type TokenizerService, Tokenizers } from '#contracts'
 import { definePlugin, type Host } from '#kernel'
 import { type SimConfig, simConfig } from './config.ts'
 import { Engine } from './engine.ts'
-import { GrpcEngine } from './grpc-engine.ts'
+import type { GrpcEngine } from './grpc-engine.ts'
 import { simRoutes } from './routes.ts'
 
 const LAST_PORT = 65_535
@@ -51,6 +51,8 @@ async function listenOverGrpc(
   tokenizers: TokenizerService,
   engines: GrpcEngine[],
 ): Promise<void> {
+  // Only here: with it comes a gRPC server, which engines over HTTP have no use for.
+  const { GrpcEngine } = await import('./grpc-engine.ts')
   for (let index = 0; index < config.count; index += 1) {
     const engine = new GrpcEngine(config)
     engines.push(engine)
