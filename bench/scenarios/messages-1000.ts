@@ -4,6 +4,7 @@ import { startGateway } from '../support/gateway.ts'
 import { clientBottleneck, type LoadResult, rotate, runLoad } from '../support/load.ts'
 import { DELTAS, PACE_MS } from '../support/stamped-deltas.ts'
 import { directSubject, type Subject, startWorker } from '../support/subject.ts'
+import { vendorAt } from '../support/vendor.ts'
 
 const STREAMS = 1_000
 /** @source messages facts 13, G65 */
@@ -80,17 +81,6 @@ function toFigures({ name, against }: Way, results: ReadonlyMap<string, LoadResu
       atLeast: STREAMS,
     },
   ]
-}
-
-function vendorAt(port: number): Readonly<Record<string, unknown>> {
-  const vendor = {
-    url: `http://127.0.0.1:${port}`,
-    runtime_type: 'external',
-    provider: 'anthropic',
-    api_key: 'bench',
-    models: [{ id: 'bench' }],
-  }
-  return { messages: {}, workers: { workers: [vendor] } }
 }
 
 export const messages1000: Scenario = {

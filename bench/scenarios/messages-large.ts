@@ -7,6 +7,7 @@ import { runLoad } from '../support/load.ts'
 import { rssBytes, wait } from '../support/process.ts'
 import { BYTES_PER_MS, readSlowly } from '../support/slow-read.ts'
 import { BENCH_KEY, type Subject, startWorker } from '../support/subject.ts'
+import { vendorAt } from '../support/vendor.ts'
 
 const BODY_BYTES = 64 * 1_048_576
 const IMAGE_BYTES = 3_000_000
@@ -107,17 +108,6 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
     },
     { name: 'bodies and streams that differ by hash', unit: '', values: differences, target: 0 },
   ]
-}
-
-function vendorAt(port: number): Readonly<Record<string, unknown>> {
-  const vendor = {
-    url: `http://127.0.0.1:${port}`,
-    runtime_type: 'external',
-    provider: 'anthropic',
-    api_key: 'bench',
-    models: [{ id: 'bench' }],
-  }
-  return { messages: {}, workers: { workers: [vendor] } }
 }
 
 export const messagesLarge: Scenario = {

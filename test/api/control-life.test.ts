@@ -100,7 +100,7 @@ describe('signals', () => {
 describe('the end', () => {
   test('may be asked for by a plugin, and waits for background work', async () => {
     const running = await start()
-    await running.post('/work/begin')
+    await running.post('/background/begin')
     expect((await metrics(running)).weir_background_work_active).toEqual([1])
     const kept = await running.post('/shutdown')
     expect(kept.status).toBe(200)
@@ -120,8 +120,8 @@ describe('the end', () => {
 
   test('cancels background work that outlives the grace period', async () => {
     const running = await start({ shutdown: { graceMs: 300, settleMs: 0 } })
-    await running.post('/work/begin')
-    await running.post('/work/fail')
+    await running.post('/background/begin')
+    await running.post('/background/fail')
     expect((await metrics(running)).weir_background_work_failed_total).toEqual([1])
     await running.post('/shutdown')
     expect((await running.closed)[0]).toBe(0)
