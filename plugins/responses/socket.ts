@@ -6,7 +6,7 @@ import { messageSocket, type Socket } from '#contracts'
 import { type ErrorFormat, GatewayError, type RequestContext, type SocketRouteDefinition } from '#kernel'
 import { responsesErrors } from './errors.ts'
 import { fieldOf, isObject, type Json } from './read/fields.ts'
-import type { RememberedTurn } from './run/plan.ts'
+import type { RememberedTurn } from './run/load-past.ts'
 import type { RunEnd } from './run/response-run.ts'
 import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
 

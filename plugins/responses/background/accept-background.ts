@@ -8,7 +8,7 @@ import { isObject, type Json } from '../read/fields.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { makePlan } from '../run/plan.ts'
 import { replyMembers, replyObject } from '../run/reply-object.ts'
-import type { RunParts } from '../run/response-run.ts'
+import type { RunParts } from '../run/run-parts.ts'
 import { nowSec, tenantOf } from '../run/serve-create.ts'
 
 /** @throws what is wrong with the request, and background_queue_full (429) */

@@ -2,7 +2,8 @@
 import type { HistoryItem, ToolLoopEvent } from '#contracts'
 import { newItemId } from '../item-ids.ts'
 import type { Frames } from './frames.ts'
-import { ItemFrames, type OpenItem } from './open-items.ts'
+import { ItemFrames } from './item-frames.ts'
+import type { OpenItem } from './open-item.ts'
 import { withoutPrivate } from './tool-items.ts'
 
 export class NativeItem implements OpenItem {

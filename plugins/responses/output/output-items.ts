@@ -5,8 +5,12 @@
 import type { HistoryItem, ToolLoopEvent } from '#contracts'
 import { newItemId } from '../item-ids.ts'
 import type { Frames } from './frames.ts'
+import { FunctionItem } from './function-item.ts'
+import { MessageItem } from './message-item.ts'
 import { NativeItem } from './native-item.ts'
-import { FunctionItem, MessageItem, type OpenItem, type OutputWishes, ReasoningItem } from './open-items.ts'
+import type { OpenItem } from './open-item.ts'
+import type { OutputWishes } from './output-wishes.ts'
+import { ReasoningItem } from './reasoning-item.ts'
 import { ApprovalItem, BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
 
 export class OutputItems {

@@ -2,7 +2,9 @@
 import type { BuiltInType, CalledTool, HistoryItem, ToolCallResult, ToolLoopEvent } from '#contracts'
 import { newId, newItemId } from '../item-ids.ts'
 import type { Frames } from './frames.ts'
-import { ItemFrames, type OpenItem, type OutputWishes } from './open-items.ts'
+import { ItemFrames } from './item-frames.ts'
+import type { OpenItem } from './open-item.ts'
+import type { OutputWishes } from './output-wishes.ts'
 
 const UNDERSCORE = 95
 

@@ -17,8 +17,9 @@ import { countTokens, estimateTokens, messageTokens } from '../prompt/prompt-tok
 import { toTask } from '../prompt/summary-task.ts'
 import { toMessages } from '../prompt/to-messages.ts'
 import { sumOf } from './behind-compaction.ts'
-import { type Plan, toTurn, unsealerOf, workersOf } from './plan.ts'
-import type { RunParts } from './response-run.ts'
+import { toTurn, unsealerOf, workersOf } from './model-turn.ts'
+import type { Plan } from './plan.ts'
+import type { RunParts } from './run-parts.ts'
 
 /** Share of the context that is kept free for an answer without a limit of its own. */
 const ANSWER_SHARE = 0.125

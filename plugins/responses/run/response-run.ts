@@ -2,40 +2,19 @@
  * One response while it is made: the model's turn, its items, and the end, which is told only when it is stored.
  * @source responses facts 1.8, 3.3, 3.6, 4.9, 5.1
  */
-import {
-  type FinishedResponse,
-  Generations,
-  type GenerationUsage,
-  type HistoryItem,
-  type HistoryService,
-  type Job,
-  JsonText,
-  type ResponseStatus,
-  type TokenizerService,
-  type ToolLoopEvent,
-  type ToolLoopService,
-} from '#contracts'
-import type { GatewayError, Host, RequestContext } from '#kernel'
-import type { ResponsesConfig } from '../config.ts'
-import { errorEventMembers, toResponseError } from '../error-format.ts'
+import type { GenerationUsage, HistoryItem, Job, ResponseStatus, ToolLoopEvent } from '#contracts'
+import type { GatewayError, RequestContext } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import { type FrameSink, Frames } from '../output/frames.ts'
 import { OutputItems } from '../output/output-items.ts'
-import { PlainTurn } from '../output/plain-turn.ts'
+import { wishesOf } from '../output/output-wishes.ts'
 import { isPublic, toClientItems } from '../output/tool-items.ts'
-import type { TextSeal } from '../prompt/sealed-text.ts'
-import { behindCompaction } from './behind-compaction.ts'
+import { openTurn, type Turn } from './open-turn.ts'
 import type { Plan } from './plan.ts'
-import { replyMembersText, replyText } from './reply-object.ts'
-
-export interface RunParts {
-  readonly host: Host
-  readonly history: HistoryService | undefined
-  readonly toolLoop: ToolLoopService | undefined
-  readonly tokenizers: TokenizerService | undefined
-  readonly seal: TextSeal
-  readonly config: ResponsesConfig
-}
+import { replyText } from './reply-object.ts'
+import type { RunParts } from './run-parts.ts'
+import { storeEnd } from './store-end.ts'
+import { ToldResponse } from './told-response.ts'
 
 export interface RunOptions {
   readonly id: string
@@ -61,13 +40,6 @@ export interface RunEnd {
   items(): readonly HistoryItem[]
 }
 
-/** What the worker, or a loop over workers, can be told while it answers. */
-interface Turn {
-  pause(): void
-  resume(): void
-  abort(): void
-}
-
 export class ResponseRun {
   readonly #parts: RunParts
   readonly #ctx: RequestContext
@@ -75,14 +47,13 @@ export class ResponseRun {
   readonly #options: RunOptions
   readonly #frames: Frames | null
   readonly #output: OutputItems
+  readonly #told: ToldResponse
   #turn: Turn | null = null
   #hasBegun = false
   #hasStarted = false
   #isOver = false
   #isPaused = false
   #connectionMode: string | null = null
-  /** JSON, made when it is first needed. */
-  #echo: string | null = null
 
   constructor(parts: RunParts, ctx: RequestContext, plan: Plan, options: RunOptions) {
     this.#parts = parts
@@ -90,16 +61,8 @@ export class ResponseRun {
     this.#plan = plan
     this.#options = options
     this.#frames = options.sink === null ? null : new Frames(options.sink)
-    const { include, store, summary } = plan.request
-    const isSealed = include.has('reasoning.encrypted_content') || !store
-    this.#output = new OutputItems(this.#frames, {
-      hasLogprobs: include.has('message.output_text.logprobs'),
-      hasSummary: summary !== undefined,
-      seal: isSealed ? (text) => parts.seal.seal(plan.tenant, text) : null,
-      hasSources: include.has('web_search_call.action.sources'),
-      hasCodeOutputs: include.has('code_interpreter_call.outputs'),
-      hasSearchResults: include.has('file_search_call.results'),
-    })
+    this.#told = new ToldResponse(options, plan.request.echo)
+    this.#output = new OutputItems(this.#frames, wishesOf(plan.request, parts.seal, plan.tenant))
   }
 
   /** Items that have ended so far, for who shows progress. */
@@ -111,7 +74,8 @@ export class ResponseRun {
     this.#ctx.onCancel(() => this.#cancelled())
     if (this.#isOver) return
     try {
-      this.#turn = this.#open()
+      const { stream } = this.#options
+      this.#turn = openTurn(this.#parts, this.#ctx, this.#plan, stream, (event) => this.#onEvent(event))
       if (this.#isPaused) this.#turn.pause()
     } catch (error) {
       this.#refused(error as GatewayError)
@@ -147,54 +111,13 @@ export class ResponseRun {
   begin(): void {
     if (this.#hasBegun || this.#frames === null) return
     this.#hasBegun = true
-    const response = replyText(this.#members('in_progress'), '[]')
-    const first = this.#options.job === undefined ? response : replyText(this.#members('queued'), '[]')
-    this.#frames.send('response.created', `"response":${first}`)
-    this.#frames.send('response.in_progress', `"response":${response}`)
+    this.#told.sendBegin(this.#frames, this.#options.job !== undefined)
   }
 
   /** Frames that end the stream where somebody else has failed the request. */
   lastFrames(error: GatewayError): string {
     if (this.#frames === null) return ''
-    const frames = new Frames((frame) => {
-      text += frame
-    }, this.#frames.count)
-    let text = ''
-    const members = this.#members('failed', { error, usage: null })
-    this.#sendFailure(frames, members, error)
-    return text
-  }
-
-  #open(): Turn {
-    const { host, toolLoop } = this.#parts
-    const { generation, request, approvals, listed, origins } = this.#plan
-    const { stream } = this.#options
-    const accepts = this.#plan.accepts ?? undefined
-    const { compaction } = this.#plan
-    const onEvent = (event: ToolLoopEvent) => this.#onEvent(event)
-    const listener = { onEvent: compaction === null ? onEvent : behindCompaction(compaction, onEvent) }
-    const gatewayTools = request.tools.gateway
-    if (toolLoop !== undefined && (gatewayTools.length > 0 || approvals.length > 0))
-      return toolLoop.run(
-        this.#ctx,
-        {
-          request: { ...generation, tools: request.tools.functions, toolChoice: null },
-          toolChoice: request.toolChoice.wish,
-          tools: gatewayTools,
-          approvals,
-          listed,
-          origins,
-          limits: { maxToolCalls: request.maxToolCalls, atLimit: 'answer' },
-          stream,
-          accepts,
-        },
-        listener,
-      )
-    const mcp = gatewayTools.find(({ kind }) => kind === 'mcp')
-    if (mcp !== undefined) throw responsesErrors.tool_not_available.with({ param: mcp.param }, 'mcp')
-    return host
-      .use(Generations)
-      .open(this.#ctx, generation, { stream, accepts, listener: new PlainTurn(listener) })
+    return this.#told.lastFrames(this.#frames.count, error, this.#output.items())
   }
 
   #onEvent(event: ToolLoopEvent): void {
@@ -238,9 +161,7 @@ export class ResponseRun {
       this.#end('failed', error, null)
       return
     }
-    this.#isOver = true
-    void this.#plan.lock?.release()
-    this.#options.onEnd({ reply: null, status: 'failed', error, items: noItems })
+    this.#leaveNothing('failed', error)
   }
 
   /** The client left, or somebody else has failed the request. */
@@ -249,11 +170,13 @@ export class ResponseRun {
     this.#turn?.abort()
     if (this.#hasBegun || this.#hasStarted)
       this.#end(this.#ctx.isAborted ? 'cancelled' : 'failed', null, null)
-    else {
-      this.#isOver = true
-      void this.#plan.lock?.release()
-      this.#options.onEnd({ reply: null, status: 'cancelled', error: null, items: noItems })
-    }
+    else this.#leaveNothing('cancelled', null)
+  }
+
+  #leaveNothing(status: ResponseStatus, error: GatewayError | null): void {
+    this.#isOver = true
+    void this.#plan.lock?.release()
+    this.#options.onEnd({ reply: null, status, error, items: noItems })
   }
 
   #end(
@@ -263,7 +186,7 @@ export class ResponseRun {
     incompleteReason: string | null = null,
   ): void {
     this.#isOver = true
-    const members = this.#members(status, { error, usage, incompleteReason })
+    const members = this.#told.members(status, { error, usage, incompleteReason })
     const { history } = this.#parts
     if (!this.#plan.request.store || history === undefined) {
       void this.#plan.lock?.release()
@@ -273,7 +196,17 @@ export class ResponseRun {
     const items = this.#output.storedItems()
     // What clients see of the items is what is stored of them, nearly always: one text for both.
     const text = items.every(isPublic) ? JSON.stringify(items) : undefined
-    const stored = this.#store(history, status, members, items, text)
+    const { id, createdAtSec, job } = this.#options
+    const stored = storeEnd(history, this.#plan, {
+      id,
+      createdAtSec,
+      status,
+      members,
+      output: items,
+      outputText: text,
+      connectionMode: this.#connectionMode,
+      job,
+    })
     this.#parts.host.background(
       stored.then(
         (failure) =>
@@ -285,42 +218,16 @@ export class ResponseRun {
     )
   }
 
-  async #store(
-    history: HistoryService,
-    status: ResponseStatus,
-    members: string,
-    output: readonly HistoryItem[],
-    outputText: string | undefined,
-  ): Promise<GatewayError | null> {
-    const { tenant, lock, request, input, hasOwnIds } = this.#plan
-    const { id, createdAtSec, job } = this.#options
-    const isUsable = status === 'completed' || status === 'incomplete'
-    const record: FinishedResponse = {
-      id,
-      createdAtSec,
-      status,
-      reply: new JsonText(members),
-      input,
-      output,
-      ...(outputText !== undefined && { outputText }),
-      hasNewIds: hasOwnIds && job === undefined,
-      previousResponseId: request.previousResponseId,
-      conversationId: request.conversationId,
-      facts: this.#connectionMode === null ? {} : { connectionMode: this.#connectionMode },
-    }
-    const result = await history.responses.finish(tenant, record, {
-      ...(isUsable && lock !== null && { lock }),
-      ...(job !== undefined && { job }),
-    })
-    if (!isUsable) void lock?.release()
-    return result === 'lock_lost' ? responsesErrors.conversation_locked.with({ param: 'conversation' }) : null
-  }
-
   /** What cannot be found again is no success. */
   #storeFailed(error: GatewayError): void {
     this.#parts.host.log.error({ err: error, response_id: this.#options.id }, 'a response was not stored')
     void this.#plan.lock?.release()
-    this.#tell('failed', this.#members('failed', { error, usage: null }), error, this.#output.storedItems())
+    this.#tell(
+      'failed',
+      this.#told.members('failed', { error, usage: null }),
+      error,
+      this.#output.storedItems(),
+    )
   }
 
   /** @param text the JSON of the items, when there is one and it is what clients see */
@@ -334,40 +241,10 @@ export class ResponseRun {
     const reply = replyText(members, text)
     // Where somebody else has failed the request, its error format ends the stream.
     if (this.#frames !== null && this.#hasBegun && !this.#ctx.isFailing) {
-      if (status === 'failed') this.#sendFailure(this.#frames, members, error)
-      else {
-        const type = status === 'completed' ? 'completed' : 'incomplete'
-        this.#frames.send(`response.${type}`, `"response":${reply}`)
-      }
+      if (status === 'failed') this.#told.sendFailure(this.#frames, members, error, this.#output.items())
+      else this.#told.sendEnd(this.#frames, status, reply)
     }
     this.#options.onEnd({ reply, status, error, items: () => [...this.#plan.context, ...items] })
-  }
-
-  #sendFailure(frames: Frames, members: string, error: GatewayError | null): void {
-    if (error !== null) frames.send('error', errorEventMembers(error))
-    const reply = replyText(members, JSON.stringify(toClientItems(this.#output.items())))
-    frames.send('response.failed', `"response":${reply}`)
-  }
-
-  #members(
-    status: ResponseStatus,
-    end?: { error?: GatewayError | null; usage: GenerationUsage | null; incompleteReason?: string | null },
-  ): string {
-    const { id, createdAtSec } = this.#options
-    const error = end?.error ?? (status === 'failed' ? responsesErrors.worker_aborted() : null)
-    this.#echo ??= JSON.stringify(this.#plan.request.echo)
-    return replyMembersText(
-      {
-        id,
-        createdAtSec,
-        status,
-        error: error === null ? null : toResponseError(error),
-        incompleteReason: end?.incompleteReason ?? null,
-        usage: end?.usage ?? null,
-        isOver: end !== undefined,
-      },
-      this.#echo,
-    )
   }
 }
 

@@ -6,8 +6,10 @@ import type { Json } from '../read/fields.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
 import { EarlyStream } from './early-stream.ts'
-import { makePlan, type Plan, type RememberedTurn } from './plan.ts'
-import { ResponseRun, type RunEnd, type RunParts } from './response-run.ts'
+import type { RememberedTurn } from './load-past.ts'
+import { makePlan, type Plan } from './plan.ts'
+import { ResponseRun, type RunEnd } from './response-run.ts'
+import type { RunParts } from './run-parts.ts'
 
 export interface ServeParts extends RunParts {
   /** The run of a request, for its error format. */

@@ -6,7 +6,7 @@ import type { ResponseRecord } from '#contracts'
 import { defineTopic, type RequestContext, type SseWriter, type Topic } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import { DONE } from '../output/frames.ts'
-import type { RunParts } from '../run/response-run.ts'
+import type { RunParts } from '../run/run-parts.ts'
 import { tenantOf } from '../run/serve-create.ts'
 import { replayFrames, terminalFrame } from './replay-frames.ts'
 

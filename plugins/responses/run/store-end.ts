@@ -1,0 +1,56 @@
+/** Puts the end of a response into the store, with its conversation's and its job's. @source responses facts 4.9, 5.1 */
+import {
+  type FinishedResponse,
+  type HistoryItem,
+  type HistoryService,
+  type Job,
+  JsonText,
+  type ResponseStatus,
+} from '#contracts'
+import type { GatewayError } from '#kernel'
+import { responsesErrors } from '../errors.ts'
+import type { Plan } from './plan.ts'
+
+export interface EndToStore {
+  readonly id: string
+  readonly createdAtSec: number
+  readonly status: ResponseStatus
+  /** JSON of all but the output. */
+  readonly members: string
+  readonly output: readonly HistoryItem[]
+  /** JSON of the output, where it was made already. */
+  readonly outputText: string | undefined
+  /** Of the worker that answered; null when none did. */
+  readonly connectionMode: string | null
+  /** Of a background response. */
+  readonly job: Job | undefined
+}
+
+/** @returns what failed it after all; null when it is stored. @throws errors of the store */
+export async function storeEnd(
+  history: HistoryService,
+  { tenant, lock, request, input, hasOwnIds }: Plan,
+  end: EndToStore,
+): Promise<GatewayError | null> {
+  const { id, createdAtSec, status, members, output, outputText, connectionMode, job } = end
+  const isUsable = status === 'completed' || status === 'incomplete'
+  const record: FinishedResponse = {
+    id,
+    createdAtSec,
+    status,
+    reply: new JsonText(members),
+    input,
+    output,
+    ...(outputText !== undefined && { outputText }),
+    hasNewIds: hasOwnIds && job === undefined,
+    previousResponseId: request.previousResponseId,
+    conversationId: request.conversationId,
+    facts: connectionMode === null ? {} : { connectionMode },
+  }
+  const result = await history.responses.finish(tenant, record, {
+    ...(isUsable && lock !== null && { lock }),
+    ...(job !== undefined && { job }),
+  })
+  if (!isUsable) void lock?.release()
+  return result === 'lock_lost' ? responsesErrors.conversation_locked.with({ param: 'conversation' }) : null
+}
