@@ -2,6 +2,9 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
+/** What is waited for comes within it also on a machine that is slow and busy; by itself it is one second. */
+const expectation = { poll: { timeout: 15_000 } }
+
 const source = {
   // Examples know the gateway by its name, as packages of others do.
   resolve: {
@@ -26,6 +29,7 @@ export default defineConfig({
         ...source,
         test: {
           name: 'unit',
+          expect: expectation,
           // Property tests take their time on a busy machine.
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -43,6 +47,7 @@ export default defineConfig({
         test: {
           name: 'architecture',
           include: ['test/architecture/**/*.test.ts'],
+          expect: expectation,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -52,6 +57,7 @@ export default defineConfig({
         test: {
           name: 'contract',
           include: ['test/contract/**/*.test.ts'],
+          expect: expectation,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -62,6 +68,7 @@ export default defineConfig({
           name: 'api',
           include: ['test/api/**/*.test.ts'],
           pool: 'forks',
+          expect: expectation,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -74,6 +81,7 @@ export default defineConfig({
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
           pool: 'forks',
+          expect: expectation,
           testTimeout: 180_000,
           hookTimeout: 60_000,
         },

@@ -67,7 +67,7 @@ describe('limits', () => {
     const before = process.cpuUsage()
     expect(() => parseJson(body, 128, null)).toThrow(/more than 131072 objects and arrays/)
     expect(() => parseJson(Buffer.from(`[${'1,'.repeat(3_000_000)}1]`), 128, null)).toThrow(/values/)
-    expect(process.cpuUsage(before).user / 1_000).toBeLessThan(2_000)
+    expect(process.cpuUsage(before).user / 1_000).toBeLessThan(20_000)
   })
 
   test('a model of megabytes is no name', () => {
@@ -98,5 +98,6 @@ test.each<[string, (bytes: number) => string]>([
     state = scan.run(Math.min(body.length, scan.reached + 65_536))
     longestMs = Math.max(longestMs, process.cpuUsage(before).user / 1_000)
   }
-  expect(longestMs).toBeLessThan(100)
+  // A step takes a few milliseconds; work that grows with the square of the length would take minutes.
+  expect(longestMs).toBeLessThan(2_000)
 })

@@ -52,11 +52,11 @@ test.each(names)(
       expect(
         timeOf(() => streamed(name, [text])),
         `${attack} at once`,
-      ).toBeLessThan(1_000)
+      ).toBeLessThan(10_000)
       expect(
         timeOf(() => streamed(name, chunksOf(text, 7))),
         `${attack} in pieces`,
-      ).toBeLessThan(2_000)
+      ).toBeLessThan(15_000)
     }
   },
   120_000,
@@ -79,11 +79,11 @@ test.each(reasoningFormats.map(({ name }) => name))(
       expect(
         timeOf(() => reasoned(name, [text])),
         attack,
-      ).toBeLessThan(1_000)
+      ).toBeLessThan(10_000)
       expect(
         timeOf(() => reasoned(name, chunksOf(text, 7))),
         attack,
-      ).toBeLessThan(2_000)
+      ).toBeLessThan(15_000)
     }
   },
   60_000,

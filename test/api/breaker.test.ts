@@ -35,7 +35,7 @@ async function recordOf(fleet: Fleet): Promise<unknown> {
 
 /** Resolves with the first request that reaches a worker again. */
 async function untilLetThrough(fleet: Fleet): Promise<{ status: number }> {
-  const deadline = performance.now() + 5_000
+  const deadline = performance.now() + 30_000
   for (;;) {
     const answer = await chat(fleet)
     if (answer.status !== 503) return answer

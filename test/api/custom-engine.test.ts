@@ -51,7 +51,7 @@ async function openGateway(workers: readonly object[], section: object = {}): Pr
   closers.push(() => gateway.stop())
   await expect
     .poll(async () => (await listed(gateway)).filter(({ status }) => status === 'ready').length, {
-      timeout: 5_000,
+      timeout: 30_000,
     })
     .toBe(workers.length)
   return gateway
@@ -106,7 +106,7 @@ test('two engines take turns, the one that dies is tried no more, and its reques
   await kill(engines[0].process)
   for (let count = 0; count < 6; count++) expect(await textOf(await ask(gateway))).toBe('say it again')
   await expect
-    .poll(async () => (await listed(gateway)).map(({ status }) => status), { timeout: 5_000 })
+    .poll(async () => (await listed(gateway)).map(({ status }) => status), { timeout: 30_000 })
     .toEqual(['not_ready', 'ready'])
 })
 

@@ -61,7 +61,7 @@ async function until(
   gateway: TestGateway,
   passes: (workers: Reply['json'][]) => boolean,
 ): Promise<Reply['json'][]> {
-  const endsAtMs = performance.now() + 8_000
+  const endsAtMs = performance.now() + 30_000
   for (;;) {
     const { workers } = (await send(gateway, 'GET', '/workers')).json
     if (passes(workers)) return workers
@@ -155,7 +155,7 @@ test('check 42: an engine that does not tell its ranks is not registered, and th
   closers.push(() => engine.close())
   const gateway = await openGateway()
   const { json } = await send(gateway, 'POST', '/workers', { url: engine.url })
-  const endsAtMs = performance.now() + 5_000
+  const endsAtMs = performance.now() + 30_000
   let record = await send(gateway, 'GET', json.location)
   while (record.json.job_status?.status !== 'failed' && performance.now() < endsAtMs)
     record = await send(gateway, 'GET', json.location)

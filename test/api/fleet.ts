@@ -69,7 +69,7 @@ export async function openFleet(options: FleetOptions = {}): Promise<Fleet> {
 }
 
 async function allReady(url: string, count: number): Promise<void> {
-  const deadline = performance.now() + 10_000
+  const deadline = performance.now() + 30_000
   while (count > 0) {
     const readiness = (await (await fetch(`${url}/readiness`)).json()) as { healthy_workers?: number }
     if (readiness.healthy_workers === count) return

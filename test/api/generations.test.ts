@@ -175,7 +175,7 @@ test('the simulated engine can be made to think, speak, refuse, call and end as 
     await expect
       .poll(
         async () => (await fetch(`${gateway.url}/lines`, { method: 'POST', body: '{"text":"x"}' })).status,
-        { timeout: 10_000 },
+        { timeout: 30_000 },
       )
       .toBe(200)
     seen.length = 0

@@ -26,7 +26,7 @@ test('§4.8 GET /readiness counts workers, and turns 503 when the last one is de
   expect(await ready.json()).toEqual({ status: 'ready', healthy_workers: 2, total_workers: 2 })
   const { workers } = (await (await fleet.get('/workers')).json()) as { workers: { id: string }[] }
   for (const { id } of workers) await fetch(`${fleet.gateway.url}/workers/${id}`, { method: 'DELETE' })
-  await expect.poll(async () => (await fleet.get('/readiness')).status, { timeout: 8_000 }).toBe(503)
+  await expect.poll(async () => (await fleet.get('/readiness')).status, { timeout: 30_000 }).toBe(503)
   expect((await fleet.get('/health')).status).toBe(200)
 })
 

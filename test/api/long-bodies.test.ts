@@ -32,7 +32,9 @@ test.each(shapes)('6 MB of %s: the other requests are answered meanwhile', async
     }
   }
   const probing = probe()
+  const askedAtMs = performance.now()
   const reply = await post(CHAT, body)
+  const tookMs = performance.now() - askedAtMs
   isOver = true
   await probing
   expect(reply.status).toBe(status)
@@ -40,5 +42,5 @@ test.each(shapes)('6 MB of %s: the other requests are answered meanwhile', async
   waits.sort((a, b) => a - b)
   expect(waits.length).toBeGreaterThan(1)
   // Generous: the gateway shares this process, and the machine, with the test that sends the bytes.
-  expect(waits.at(-1)).toBeLessThan(1_000)
+  expect(waits.at(-1)).toBeLessThan(Math.max(1_000, tookMs / 2))
 })

@@ -205,7 +205,7 @@ describe.each(rigs)('messages §13 G24, G25, G48 over %s', (kind, events, isRela
         expect(await read).toBeNull()
       } else await endsAsError(await asked, `${fault} at ${at}`, isRelayed)
       await rig.settled(fault)
-      await expect.poll(() => countsOf(rig), { timeout: 5_000 }).toEqual(before)
+      await expect.poll(() => countsOf(rig), { timeout: 30_000 }).toEqual(before)
     }
   })
 })

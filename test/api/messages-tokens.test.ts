@@ -10,7 +10,7 @@ test('messages §13 G21, G53 the count of a body is what message_start says of i
   const { create, post, get, workers } = await openMessages({ plugins: { tokenizers: {} } })
   await post('/v1/tokenizers', { name: 'test-model', source: SAMPLE })
   const listed = async () => JSON.stringify(await (await get('/v1/tokenizers')).json())
-  await expect.poll(listed, { timeout: 10_000 }).toContain('test-model')
+  await expect.poll(listed, { timeout: 30_000 }).toContain('test-model')
   const body = {
     system: 'Be kind.',
     tools: [{ name: 'look', input_schema: { type: 'object' } }],

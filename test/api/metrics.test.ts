@@ -98,7 +98,7 @@ async function whenReady(count: number): Promise<string[]> {
       expect(await (await fetch(`${gateway.url}/readiness`)).json()).toMatchObject({
         healthy_workers: count,
       }),
-    { timeout: 10_000, interval: 20 },
+    { timeout: 30_000, interval: 20 },
   )
   const list = await fetch(`${gateway.url}/workers`, { headers: { authorization: 'Bearer shared-key-1' } })
   return ((await list.json()) as { workers: { id: string }[] }).workers.map(({ id }) => id)

@@ -101,7 +101,7 @@ async function setup(
       }),
     stream: (body = {}) => openSse(`${gateway.url}/relay`, { body: { model: 'm', stream: true, ...body } }),
     idle: async () => {
-      const untilMs = performance.now() + 1_000
+      const untilMs = performance.now() + 30_000
       while (inFlight().some((count) => count > 0) && performance.now() < untilMs)
         await new Promise((resolve) => setImmediate(resolve))
       return inFlight()

@@ -27,7 +27,7 @@ async function openGateway(workers: readonly ScriptedWorker[], spec: object = {}
     plugins: { workers: { workers: workers.map(({ url }) => ({ url, ...spec })) } },
   })
   closers.push(() => gateway.stop())
-  const endsAtMs = performance.now() + 5_000
+  const endsAtMs = performance.now() + 30_000
   for (;;) {
     const list = (await (await fetch(`${gateway.url}/workers`)).json()) as { workers: { status: string }[] }
     const readyCount = list.workers.filter(({ status }) => status === 'ready').length

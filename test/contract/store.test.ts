@@ -120,13 +120,13 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
       }
     }
     const writers = Array.from({ length: 16 }, (_, lane) => write(lane))
-    await vi.waitUntil(() => acknowledged.size > 200)
+    await vi.waitUntil(() => acknowledged.size > 200, { timeout: 30_000 })
     await server.kill()
-    await vi.waitUntil(() => refusals.size > 0)
+    await vi.waitUntil(() => refusals.size > 0, { timeout: 30_000 })
     await expect(notes.get('a', '0')).rejects.toMatchObject({ code: 'storage_unavailable', status: 503 })
     await server.start()
     const before = acknowledged.size
-    await vi.waitUntil(() => acknowledged.size > before + 200, { timeout: 10_000 })
+    await vi.waitUntil(() => acknowledged.size > before + 200, { timeout: 30_000 })
     isOver = true
     await Promise.all(writers)
     const found = new Set<number>()
@@ -456,7 +456,7 @@ test('kill -9 amid writes: what was acknowledged is there, and nothing is half t
   const dir = await makeDir()
   for (let round = 1; round <= 3; round++) {
     const { child, acknowledged } = await startWriting(dir)
-    await vi.waitUntil(() => acknowledged.length > 1_000 * round, { timeout: 15_000 })
+    await vi.waitUntil(() => acknowledged.length > 1_000 * round, { timeout: 30_000 })
     const closed = once(child, 'close')
     child.kill('SIGKILL')
     await closed
@@ -474,13 +474,13 @@ test.skipIf(!hasPrlimit)(
   async () => {
     const dir = await makeDir()
     const { child, acknowledged, failures } = await startWriting(dir)
-    await vi.waitUntil(() => acknowledged.length > 500, { timeout: 15_000 })
+    await vi.waitUntil(() => acknowledged.length > 500, { timeout: 30_000 })
     // Files that may not grow stand for a disk that has no room: writing to either fails in the middle.
     execFileSync('prlimit', ['--pid', String(child.pid), '--fsize=300000:unlimited'])
-    await vi.waitUntil(() => failures.has('storage_unavailable'), { timeout: 15_000 })
+    await vi.waitUntil(() => failures.has('storage_unavailable'), { timeout: 30_000 })
     execFileSync('prlimit', ['--pid', String(child.pid), '--fsize=unlimited:unlimited'])
     const before = acknowledged.length
-    await vi.waitUntil(() => acknowledged.length > before + 1_000, { timeout: 15_000 })
+    await vi.waitUntil(() => acknowledged.length > before + 1_000, { timeout: 30_000 })
     const closed = once(child, 'close')
     child.kill('SIGKILL')
     await closed

@@ -71,7 +71,7 @@ export async function openHooked(
       fetch(`${gateway.url}/relay`, { method: 'POST', body: JSON.stringify(body), ...init }),
     inFlight: async () => {
       const { slot } = workers.balance().workers[0]
-      const untilMs = performance.now() + 1_000
+      const untilMs = performance.now() + 30_000
       while (workers.balance().inFlight(slot) > 0 && performance.now() < untilMs)
         await new Promise((resolve) => setImmediate(resolve))
       return workers.balance().inFlight(slot)

@@ -213,7 +213,7 @@ export class ScriptedEngine {
   }
 
   async received(nth = 1): Promise<GenerateCall> {
-    const endsAt = performance.now() + 5_000
+    const endsAt = performance.now() + 30_000
     while (this.calls.length < nth) {
       if (performance.now() > endsAt) throw new Error(`no call ${nth}`)
       await new Promise((resolve) => setTimeout(resolve, 5))

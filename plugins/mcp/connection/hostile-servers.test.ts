@@ -126,7 +126,7 @@ describe.each(ways)('over %s', (_name, client) => {
       flood(response, Buffer.from('data: {"jsonrpc":"2.0","method":"notifications/x"}\n\n'.repeat(1_000)))
     })
     const connection = await connect(target(server.url))
-    await expect.poll(() => connection.isClosed, { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => connection.isClosed, { timeout: 30_000 }).toBe(true)
   }, 20_000)
 
   test('a server that asks and asks is not answered without end', async () => {
@@ -149,7 +149,7 @@ describe.each(ways)('over %s', (_name, client) => {
     )
     ends.push(() => server.close())
     const connection = await connect(target(server.url))
-    await expect.poll(() => connection.isClosed, { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => connection.isClosed, { timeout: 30_000 }).toBe(true)
   }, 20_000)
 
   test.each([

@@ -123,7 +123,7 @@ test('responses 5.8: in a conversation, in the background, over a worker that sp
   const queued = await fleet.create({ input: 'and now?', conversation, background: true, ...compacting })
   const path = `${RESPONSES}/${queued.id}`
   await expect
-    .poll(async () => (await fleet.fetchJson('GET', path)).status, { timeout: 10_000 })
+    .poll(async () => (await fleet.fetchJson('GET', path)).status, { timeout: 30_000 })
     .toBe('completed')
   expect((await fleet.fetchJson('GET', path)).output[0].type).toBe('compaction')
   expect(bodies[2].context_management).toBe(undefined)

@@ -33,7 +33,7 @@ export async function connect(url: string, model = 'test-model', key = 'x') {
       send(body)
       const isEnd = ({ type, status }: Reply) =>
         TERMINAL.has(type) || (type === 'error' && status !== undefined)
-      await expect.poll(() => messages.slice(first).some(isEnd), { timeout: 5_000 }).toBe(true)
+      await expect.poll(() => messages.slice(first).some(isEnd), { timeout: 30_000 }).toBe(true)
       return messages.slice(first)
     },
   }

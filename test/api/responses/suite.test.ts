@@ -138,8 +138,8 @@ test('responses 8 #81, grpc 8.2 #80: what is served over gRPC cannot be cancelle
     await post('/v1/responses', { model: 'test-model', input: 'hi', background: true })
   ).json()) as Reply
   const shown = async () => (await (await get(`/v1/responses/${id}`)).json()) as Reply
-  await expect.poll(async () => (await shown()).status, { timeout: 10_000 }).not.toBe('queued')
-  await expect.poll(async () => (await shown()).status, { timeout: 10_000 }).toBe('completed')
+  await expect.poll(async () => (await shown()).status, { timeout: 30_000 }).not.toBe('queued')
+  await expect.poll(async () => (await shown()).status, { timeout: 30_000 }).toBe('completed')
   const before = await shown()
   const refused = await fetch(`${gateway.url}/v1/responses/${id}/cancel`, { method: 'POST' })
   expect([refused.status, await refused.json()]).toMatchObject([
