@@ -312,7 +312,7 @@ export function encodeFrame(head: unknown, body: Uint8Array = new Uint8Array(0))
  * @throws RangeError when the frame is shorter than its head says, SyntaxError when the head is no JSON
  */
 export function decodeFrame(frame: Uint8Array): { head: unknown; body: Buffer } {
-  const bytes = Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength)
+  const bytes = Buffer.isBuffer(frame) ? frame : Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength)
   if (bytes.length < FRAME_HEAD_BYTES) throw new RangeError('the frame is shorter than its length field')
   const end = FRAME_HEAD_BYTES + bytes.readUInt32LE(0)
   if (end > bytes.length) throw new RangeError('the frame is shorter than its head')
@@ -324,7 +324,10 @@ export function decodeFrame(frame: Uint8Array): { head: unknown; body: Buffer } 
  * @throws RangeError also for such a head
  */
 export function decodeOutput(frame: Uint8Array): { head: unknown; body: Buffer } {
-  const headBytes = frame.length < 4 ? 0 : new DataView(frame.buffer, frame.byteOffset).getUint32(0, true)
+  const headBytes =
+    frame.length < FRAME_HEAD_BYTES
+      ? 0
+      : (frame[0] | (frame[1] << 8) | (frame[2] << 16) | (frame[3] << 24)) >>> 0
   if (headBytes > MAX_HEAD_BYTES)
     throw new RangeError(`the head of the output has ${headBytes} bytes; the limit is ${MAX_HEAD_BYTES}`)
   return decodeFrame(frame)

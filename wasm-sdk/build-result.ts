@@ -9,17 +9,17 @@ export interface BuildOptions {
   readonly isDebug?: boolean
 }
 
-/** With a library and templates. */
-export type Language = 'assemblyscript' | 'rust'
+/** With a library, and a template for each handler. */
+export type LibraryLanguage = 'assemblyscript' | 'rust'
 
-/** With a compiler that is called for them. */
-export type BuildLanguage = Language | 'wat' | 'go' | 'c'
+/** Those too whose compiler is called as it is. */
+export type Language = LibraryLanguage | 'go' | 'c' | 'wat'
 
 export type BuildResult = BuiltModule | FailedBuild
 
 export interface BuiltModule {
   readonly isOk: true
-  readonly language: BuildLanguage
+  readonly language: Language
   /** Absolute path of the module. */
   readonly file: string
   readonly bytes: number

@@ -4,7 +4,7 @@ import { mkdir, stat } from 'node:fs/promises'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { BuildLanguage, BuildOptions, BuildResult } from './build-result.ts'
+import type { BuildOptions, BuildResult, Language } from './build-result.ts'
 
 const run = promisify(execFile)
 /** A first build in Go compiles its library. */
@@ -75,7 +75,7 @@ const PATH = [
 ].join(delimiter)
 
 export async function buildWithTool(
-  language: keyof typeof TOOLCHAINS & BuildLanguage,
+  language: keyof typeof TOOLCHAINS & Language,
   options: BuildOptions,
 ): Promise<BuildResult> {
   const begin = performance.now()

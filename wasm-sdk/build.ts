@@ -2,12 +2,12 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildAssemblyScript } from './build-assemblyscript.ts'
-import type { BuildLanguage, BuildOptions, BuildResult } from './build-result.ts'
+import type { BuildOptions, BuildResult, Language } from './build-result.ts'
 import { buildRust } from './build-rust.ts'
 import { buildWithTool, TOOLCHAINS } from './build-with-tool.ts'
 
 /** The language of a project folder, by the files in it; null when there is no project. */
-export function languageOf(directory: string): BuildLanguage | null {
+export function languageOf(directory: string): Language | null {
   if (existsSync(join(directory, 'Cargo.toml'))) return 'rust'
   if (existsSync(join(directory, 'assembly', 'index.ts'))) return 'assemblyscript'
   for (const language of ['wat', 'go', 'c'] as const)

@@ -5,7 +5,19 @@ import { dirname, join, resolve } from 'node:path'
 import type { Language } from './build-result.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
-export const LANGUAGES: readonly Language[] = Object.freeze(['assemblyscript', 'rust'] as const)
+export const LANGUAGES: readonly Language[] = Object.freeze([
+  'assemblyscript',
+  'rust',
+  'go',
+  'c',
+  'wat',
+] as const)
+
+/** What a template takes from an example, which shows the same. */
+const FROM_EXAMPLES: Readonly<Partial<Record<Language, readonly string[]>>> = {
+  go: ['wasm-go/main.go', 'wasm-go/gateway.go', 'wasm-go/cases/on_request.json'],
+  wat: ['wasm-wat/module.wat', 'wasm-wat/cases/on_request.json'],
+}
 
 export interface NewProject {
   /** Folder to make; it must be empty if it is there. */
@@ -36,11 +48,16 @@ export async function newProject({ directory, name, language }: NewProject): Pro
   const template = join(sdkFolder(), 'templates', language)
   const values: Readonly<Record<string, string>> = { name, sdk: join(sdkFolder(), 'rust') }
   const entries = await readdir(template, { recursive: true, withFileTypes: true })
-  const files: string[] = []
+  const sources = new Map<string, string>()
   for (const entry of entries.filter((entry) => entry.isFile())) {
     const source = join(entry.parentPath, entry.name)
     // Packages leave files out whose names begin with a dot.
-    const path = source.slice(template.length + 1).replace(/^gitignore$/, '.gitignore')
+    sources.set(source.slice(template.length + 1).replace(/^gitignore$/, '.gitignore'), source)
+  }
+  for (const place of FROM_EXAMPLES[language] ?? [])
+    sources.set(place.slice(place.indexOf('/') + 1), join(sdkFolder(), '..', 'examples', place))
+  const files: string[] = []
+  for (const [path, source] of sources) {
     const text = await readFile(source, 'utf8')
     await mkdir(dirname(join(target, path)), { recursive: true })
     await writeFile(

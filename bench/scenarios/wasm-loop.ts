@@ -133,6 +133,13 @@ async function measureBursts(
       note: 'all sent at one moment, those that loop first; twice as many requests, which costs something by itself',
     },
     {
+      name: `beside those that loop / beside harmless, ${placement}`,
+      unit: 'x',
+      values: besideMs.map((value, round) => value / besideHarmlessMs[round]),
+      target: 2,
+      note: 'what the loops add: both times 80 requests were sent at one moment',
+    },
+    {
       name: `beside / alone, ${OTHERS_PER_SECOND}/s, ${placement}`,
       unit: 'x',
       values: pacedRatios,

@@ -76,7 +76,7 @@ function defineProject(command: Command): void {
 
   command
     .command('build [dir]')
-    .description('Compile a module project; cargo has to be installed for those in Rust.')
+    .description('Compile a module project; what a language needs is said where it is missing.')
     .option('--out <file>', 'where to write the module (default: build/module.wasm in the project)')
     .option('--debug', 'no optimisation, names of functions stay')
     .option('--json', 'print JSON')
@@ -86,7 +86,7 @@ function defineProject(command: Command): void {
 
 function language(): Option {
   return new Option('--lang <language>', 'language')
-    .choices(['assemblyscript', 'rust'])
+    .choices(['assemblyscript', 'rust', 'go', 'c', 'wat'])
     .default('assemblyscript')
 }
 

@@ -100,8 +100,7 @@ export class CallBook {
 
   /** @returns true when the module is suspended from now on */
   #count({ module, point }: CallFacts, outcome: Outcome, durationUs: number, fuel: number): boolean {
-    this.#metrics.burnt(module, fuel)
-    this.#metrics.executed(module, point, outcome, durationUs)
+    this.#metrics.executed(module, point, outcome, durationUs, fuel)
     const isSuccess = !isFailure(outcome)
     return this.#stats.count(module.row, durationUs, isSuccess, fuel, outcome !== 'fetch')
   }

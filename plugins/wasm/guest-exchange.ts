@@ -28,7 +28,7 @@ export class GuestExchange {
   readonly #stack: WebAssembly.Global
   /** Offset of the input's bytes. */
   readonly #input: number
-  #bytes: Uint8Array
+  #bytes: Buffer
   #inputBytes = 0
 
   constructor(exports: WebAssembly.Exports, { base }: Layout) {
@@ -45,13 +45,14 @@ export class GuestExchange {
     this.#fault = take('global:fault')
     this.#stack = take('global:stack')
     this.#input = base + BLOCK_HEAD_BYTES
-    this.#bytes = new Uint8Array(this.#memory.buffer)
+    this.#bytes = Buffer.from(this.#memory.buffer)
   }
 
   /** @throws RangeError when the input is larger than the exchange may be */
   begin(input: Uint8Array, fuel: number): void {
-    const missing = this.#input + input.length + PAGE_BYTES - this.#memory.buffer.byteLength
-    if (missing > 0) this.#memory.grow(Math.ceil(missing / PAGE_BYTES))
+    const missing = this.#input + input.length + PAGE_BYTES - this.#bytes.length
+    // What it grew itself is not known here yet.
+    if (missing > 0) this.#makeRoom(input.length)
     const bytes = this.#all
     bytes.set(input, this.#input)
     const head = this.#input - BLOCK_HEAD_BYTES
@@ -61,6 +62,11 @@ export class GuestExchange {
     bytes[head + 3] = input.length >>> 24
     this.#inputBytes = input.length
     this.#begin(input.length, fuel)
+  }
+
+  #makeRoom(inputBytes: number): void {
+    const missing = this.#input + inputBytes + PAGE_BYTES - this.#all.length
+    if (missing > 0) this.#memory.grow(Math.ceil(missing / PAGE_BYTES))
   }
 
   /** Units left; below 0 when the guest ran out of them. */
@@ -75,12 +81,12 @@ export class GuestExchange {
     return this.#fault.value === 1 ? 'exchange' : null
   }
 
-  /** @returns a copy of what the guest put out; null when it did not */
-  get output(): Uint8Array | null {
+  /** @returns a view of what the guest put out, valid until the memory is cleared; null when it did not */
+  get output(): Buffer | null {
     const at = this.#outputAt.value as number
     if (at === 0) return null
     const from = at >>> 0
-    return this.#all.slice(from, from + (this.#outputBytes.value >>> 0))
+    return this.#all.subarray(from, from + (this.#outputBytes.value >>> 0))
   }
 
   /** What the guest says went wrong, cut; null when nothing did. */
@@ -126,9 +132,10 @@ export class GuestExchange {
 
   /** Wipes what the call left. @returns false when the memory has become too large to be kept */
   clear(): boolean {
-    const top = Math.min(this.#top.value >>> 0, this.#memory.buffer.byteLength)
-    this.#all.fill(0, this.#input - BLOCK_HEAD_BYTES, top)
-    return this.#memory.buffer.byteLength - this.#input <= MAX_KEPT_BYTES
+    const bytes = this.#all
+    const top = Math.min(this.#top.value >>> 0, bytes.length)
+    Uint8Array.prototype.fill.call(bytes, 0, this.#input - BLOCK_HEAD_BYTES, top)
+    return bytes.length - this.#input <= MAX_KEPT_BYTES
   }
 
   /** The cards of the guest's stores, before the blocks. */
@@ -136,8 +143,8 @@ export class GuestExchange {
     return this.#all
   }
 
-  get #all(): Uint8Array {
-    if (this.#bytes.buffer !== this.#memory.buffer) this.#bytes = new Uint8Array(this.#memory.buffer)
+  get #all(): Buffer {
+    if (this.#bytes.buffer !== this.#memory.buffer) this.#bytes = Buffer.from(this.#memory.buffer)
     return this.#bytes
   }
 }

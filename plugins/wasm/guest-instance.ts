@@ -102,21 +102,30 @@ export class GuestInstance {
     this.#snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange) : null
   }
 
+  /** Like `run`. @returns a copy of the output */
+  call(name: string, input: Uint8Array, tenant: string | null, fuel: number): Uint8Array<ArrayBuffer> | null {
+    const output = this.run(name, input, tenant, fuel)
+    return output && new Uint8Array(output)
+  }
+
   /**
    * @param fuel units that the call may burn
-   * @returns a copy of the output; null when the guest gave none
+   * @returns a view of the output, valid until the instance is reset or restored; null when the guest gave none
    * @throws when the guest traps, reports an error or goes beyond a limit: the instance is of no further use
    */
-  call(name: string, input: Uint8Array, tenant: string | null, fuel: number): Uint8Array | null {
+  run(name: string, input: Uint8Array, tenant: string | null, fuel: number): Buffer | null {
     const exchange = this.#exchange as GuestExchange
     this.calls++
     this.#tenant = tenant
     this.log.clear()
-    this.counted.clear()
+    if (this.counted.size > 0) this.counted.clear()
     this.#kernel.clear()
     exchange.begin(input, fuel)
     try {
-      this.#guarded(this.#exports[name] as () => unknown)
+      const call = this.#exports[name] as () => unknown
+      call()
+    } catch (error) {
+      throw this.#toFailure(error)
     } finally {
       this.burntFuel = fuel - exchange.fuel
     }

@@ -14,7 +14,7 @@ export class GuestLog {
   }
 
   clear(): void {
-    this.lines.length = 0
+    if (this.lines.length > 0) this.lines.length = 0
     this.dropped = 0
   }
 }

@@ -46,7 +46,7 @@ export function readPhaseOutput(output: Uint8Array | null, isRequestPhase: boole
     status: !isRequestPhase && isStatus(head.status) ? head.status : null,
     edits: list.edits,
     droppedHeaders: list.dropped,
-    body: head.replaces_body === true ? Uint8Array.from(body) : null,
+    body: head.replaces_body === true ? new Uint8Array(body) : null,
     fetch: null,
   }
 }
@@ -59,7 +59,7 @@ function readReject(head: Record<string, unknown>, body: Uint8Array): PhaseOutpu
     status: isStatus(head.status) ? head.status : 400,
     edits: list.edits,
     droppedHeaders: list.dropped,
-    body: Uint8Array.from(body),
+    body: new Uint8Array(body),
     fetch: null,
   }
 }
@@ -79,7 +79,7 @@ function readFetch(head: Record<string, unknown>, body: Uint8Array): PhaseOutput
   list.addReply(readPairs(head, 'headers'))
   const order = { url, method, timeoutMs: timeout_ms, state: readState(state) }
   const headers = applyEdits([], list.edits)
-  const fetch = { ...order, headers, body: Uint8Array.from(body) }
+  const fetch = { ...order, headers, body: new Uint8Array(body) }
   return { ...CONTINUE, action: 'fetch', droppedHeaders: list.dropped, fetch }
 }
 
@@ -101,13 +101,13 @@ export function readToolOutput(output: Uint8Array | null): PhaseOutput {
   if (head.action === 'reject') {
     if (body.length > MAX_REFUSAL_BYTES)
       throw new BadOutput(`the text for the model has more than ${MAX_REFUSAL_BYTES} bytes`)
-    return { ...CONTINUE, action: 'reject', body: Uint8Array.from(body) }
+    return { ...CONTINUE, action: 'reject', body: new Uint8Array(body) }
   }
   if (head.action === 'fetch') return readFetch(head, body)
   if (head.action !== 'modify') throw new BadOutput(`the action ${shown(head.action)} is not known`)
   if (head.replaces_body !== true) return { ...CONTINUE, action: 'modify' }
   checkArguments(body)
-  return { ...CONTINUE, action: 'modify', body: Uint8Array.from(body) }
+  return { ...CONTINUE, action: 'modify', body: new Uint8Array(body) }
 }
 
 function checkArguments(body: Buffer): void {

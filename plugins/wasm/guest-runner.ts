@@ -13,12 +13,13 @@ const MAX_WARM_TENANTS = 16
 export interface GuestOrder<T> {
   readonly uuid: string
   readonly exportName: string
+  /** Copied at once. */
   readonly input: Uint8Array
   readonly tenant: string | null
   /** Units; null for what the module may burn on an input of that size. */
   readonly fuel: number | null
-  /** Checks the output; what it throws is the guest's failure. */
-  read(output: Uint8Array | null): T
+  /** Checks the output, a view that is valid meanwhile; what it throws is the guest's failure. */
+  read(output: Buffer | null): T
 }
 
 /** What a call gave, read by the caller's own reader. */
@@ -119,7 +120,7 @@ export class GuestRunner {
     let value: T | null = null
     let failure: CallReport['failure'] = null
     try {
-      value = read(instance.call(exportName, input, tenant, units))
+      value = read(instance.run(exportName, input, tenant, units))
       if (!this.#isKept(guest.module, instance)) guest.idle.delete(key)
     } catch (error) {
       guest.idle.delete(key)

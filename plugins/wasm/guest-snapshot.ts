@@ -17,6 +17,8 @@ interface KeptMemory {
   readonly cardCount: number
   /** Contents up to the last byte that is not 0. */
   readonly first: Uint8Array
+  /** The same, card by card, each with what a store at its end reaches. */
+  readonly firstCards: readonly Uint8Array[]
   readonly bytes: Uint8Array
   /** Its cards. */
   marks: Uint8Array
@@ -36,8 +38,9 @@ export class GuestSnapshot {
       addPages(memory, headroomPages)
       const bytes = new Uint8Array(memory.buffer)
       const cardCount = bytes.length >> CARD_SHIFT
-      const marks = exchange.cards.subarray(cards, cards + cardCount)
-      return { memory, cards, cardCount, first: firstBytes(bytes), bytes, marks }
+      const marks = marksOf(exchange.cards, cards, cardCount)
+      const first = firstBytes(bytes)
+      return { memory, cards, cardCount, first, firstCards: toCards(first), bytes, marks }
     })
     this.#dirty = exports[`${EXPORT_PREFIX}global:dirty`] as WebAssembly.Global
     this.#restore = exports[`${EXPORT_PREFIX}restore`] as () => void
@@ -54,7 +57,7 @@ export class GuestSnapshot {
       // A memory that really grew has another buffer.
       if (kept.bytes.buffer !== kept.memory.buffer) return false
       // The exchange may have grown: its cards lie in another buffer then.
-      if (kept.marks.buffer !== all.buffer) kept.marks = all.subarray(kept.cards, kept.cards + kept.cardCount)
+      if (kept.marks.buffer !== all.buffer) kept.marks = marksOf(all, kept.cards, kept.cardCount)
       putBack(kept)
     }
     this.#restore()
@@ -62,17 +65,25 @@ export class GuestSnapshot {
   }
 }
 
-function putBack({ first, bytes, marks }: KeptMemory): void {
-  for (let from = marks.indexOf(1); from >= 0; from = marks.indexOf(1, from)) {
-    let to = from
-    while (marks[to] === 1) marks[to++] = 0
-    const start = from * CARD_BYTES
-    const stop = Math.min(to * CARD_BYTES + OVERLAP_BYTES, bytes.length)
-    const kept = Math.min(stop, first.length)
-    if (start < kept) bytes.set(first.subarray(start, kept), start)
-    if (stop > kept) bytes.fill(0, Math.max(start, kept), stop)
-    from = to
+function putBack({ first, firstCards, bytes, marks }: KeptMemory): void {
+  for (let card = marks.indexOf(1); card >= 0; card = marks.indexOf(1, card + 1)) {
+    marks[card] = 0
+    const start = card * CARD_BYTES
+    const stop = Math.min(start + CARD_BYTES + OVERLAP_BYTES, bytes.length)
+    if (card < firstCards.length) bytes.set(firstCards[card], start)
+    if (stop > first.length) bytes.fill(0, Math.max(start, first.length), stop)
   }
+}
+
+function marksOf(all: Uint8Array, cards: number, cardCount: number): Uint8Array {
+  return new Uint8Array(all.buffer, all.byteOffset + cards, cardCount)
+}
+
+function toCards(first: Uint8Array): Uint8Array[] {
+  const cards: Uint8Array[] = []
+  for (let start = 0; start < first.length; start += CARD_BYTES)
+    cards.push(first.subarray(start, start + CARD_BYTES + OVERLAP_BYTES))
+  return cards
 }
 
 function addPages(memory: WebAssembly.Memory, pages: number): void {

@@ -41,7 +41,8 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
     const streams: StreamItemResult[] = []
     for (const [place, item] of task.items.entries()) {
       const onStart = (module: number) => start(place * PROGRESS_BASE + module + 1)
-      const run = runStream({ runner, chain: task.chain, item, reports, fuel: null, onStart })
+      const { modules } = item
+      const run = runStream({ runner, chain: task.chain, item, modules, reports, fuel: null, onStart })
       streams.push(await finish(run, item.tenant))
     }
     return { kind: 'stream', items: streams, reports }
@@ -53,7 +54,7 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
   const items: PhaseResult[][] = []
   for (const [place, item] of task.items.entries()) {
     const onStart = (module: number) => start(place * PROGRESS_BASE + module + 1)
-    const run = runPhase({ runner, item, chain: task.chain, fuel: null, onStart })
+    const run = runPhase({ runner, item, modules: item.modules, chain: task.chain, fuel: null, onStart })
     const results = await finish(run, item.input.request.tenant)
     items.push(results)
     // Who waits behind a guest that burnt all it had is better asked again: the module may be suspended by now.

@@ -47,30 +47,25 @@ export class InlineGuests {
   }
 
   /** @returns null when the pool has to do it */
-  phase(
-    modules: readonly LoadedModule[],
-    item: Omit<PhaseItem, 'modules' | 'body'>,
-    body: Uint8Array | null,
-  ): readonly PhaseResult[] | null {
+  phase(modules: readonly LoadedModule[], item: Omit<PhaseItem, 'modules'>): readonly PhaseResult[] | null {
     const { tenant } = item.input.request
-    if ((body?.length ?? 0) + (item.fetched?.body.length ?? 0) > this.#limits.maxBodyBytes) return null
+    if ((item.body?.length ?? 0) + (item.fetched?.body.length ?? 0) > this.#limits.maxBodyBytes) return null
     if (!this.#areReady(modules, tenant)) return null
-    const run = runPhase({
-      runner: this.#runner,
-      item: { ...item, modules: modules.map((_, place) => place), body },
-      chain: modules.map(({ uuid }) => uuid),
-      fuel: this.#limits.fuel,
-      onStart: () => {},
-    })
+    const { places, uuids } = chainOf(modules)
+    const runner = this.#runner
+    const run = runPhase({ runner, item, modules: places, chain: uuids, fuel: this.#limits.fuel, onStart })
     const step = run.next()
     if (step.done !== true) return null
-    for (const [place, { failure }] of step.value.entries()) {
-      if (failure !== null) this.#open(modules[place], tenant)
-      if (failure?.kind !== 'fuel' || modules[place].placement === 'inline') continue
+    const results = step.value
+    for (let place = 0; place < results.length; place++) {
+      const { failure } = results[place]
+      if (failure === null) continue
+      this.#open(modules[place], tenant)
+      if (failure.kind !== 'fuel' || modules[place].placement === 'inline') continue
       this.#placements.exceeded(modules[place])
       return null
     }
-    return step.value
+    return results
   }
 
   /** @returns null when the pool has to do it */
@@ -81,13 +76,15 @@ export class InlineGuests {
     if (!this.#areReady(modules, item.tenant)) return null
     for (const { data } of item.events) if (data.length > this.#limits.maxBodyBytes) return null
     const reports: StreamReport[] = []
+    const { places, uuids } = chainOf(modules)
     const run = runStream({
       runner: this.#runner,
-      chain: modules.map(({ uuid }) => uuid),
-      item: { ...item, modules: modules.map((_, place) => place) },
+      chain: uuids,
+      item,
+      modules: places,
       reports,
       fuel: this.#limits.fuel,
-      onStart: () => {},
+      onStart,
     })
     const step = run.next()
     for (const { module, failure } of reports) {
@@ -142,6 +139,26 @@ export class InlineGuests {
     this.#opening.add(key)
     void this.#runner.open(uuid, tenant).finally(() => this.#opening.delete(key))
   }
+}
+
+/** Nobody watches calls on this thread: their fuel ends them. */
+const onStart = () => {}
+
+interface ChainNames {
+  readonly places: readonly number[]
+  readonly uuids: readonly string[]
+}
+
+/** By the list: one that stands for many requests is looked at once. */
+const chains = new WeakMap<readonly LoadedModule[], ChainNames>()
+
+function chainOf(modules: readonly LoadedModule[]): ChainNames {
+  let names = chains.get(modules)
+  if (names === undefined) {
+    names = { places: modules.map((_, place) => place), uuids: modules.map(({ uuid }) => uuid) }
+    chains.set(modules, names)
+  }
+  return names
 }
 
 /** Workers are chosen on the serving thread, wherever the module's other handlers run. */

@@ -1,5 +1,5 @@
 /** Prometheus series of modules, by name, attach point and outcome. @source wasm facts 10 */
-import type { Metrics } from '#kernel'
+import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
 import { ATTACH_POINTS, type AttachPoint, FETCH_ERRORS } from '../../wasm-sdk/abi.ts'
 import type { LoadedModule } from './guest-task.ts'
 
@@ -22,6 +22,11 @@ const FETCH_OUTCOMES = ['answered', ...FETCH_ERRORS] as const
 export type Outcome = (typeof OUTCOMES)[number]
 export type SkipReason = (typeof SKIP_REASONS)[number]
 
+interface ModuleSeries {
+  readonly fuel: CounterHandle
+  readonly points: Map<AttachPoint, { duration: HistogramHandle; outcomes: Map<Outcome, CounterHandle> }>
+}
+
 export class ModuleMetrics {
   readonly #executions
   readonly #durations
@@ -32,6 +37,8 @@ export class ModuleMetrics {
   readonly #fuel
   readonly #droppedLines
   readonly #fetches
+  /** Looked up once for each module that is registered. */
+  readonly #series = new WeakMap<LoadedModule, ModuleSeries>()
   /** Names that guests count under, by module name. */
   readonly #countedNames = new Map<string, Set<string>>()
 
@@ -84,9 +91,31 @@ export class ModuleMetrics {
     })
   }
 
-  executed({ name }: LoadedModule, point: AttachPoint, outcome: Outcome, durationUs: number): void {
-    this.#executions.labels(name, point, outcome).inc()
-    this.#durations.labels(name, point).observe(durationUs / 1e6)
+  executed(
+    module: LoadedModule,
+    point: AttachPoint,
+    outcome: Outcome,
+    durationUs: number,
+    fuel: number,
+  ): void {
+    let series = this.#series.get(module)
+    if (series === undefined) {
+      series = { fuel: this.#fuel.labels(module.name), points: new Map() }
+      this.#series.set(module, series)
+    }
+    let ofPoint = series.points.get(point)
+    if (ofPoint === undefined) {
+      ofPoint = { duration: this.#durations.labels(module.name, point), outcomes: new Map() }
+      series.points.set(point, ofPoint)
+    }
+    let executions = ofPoint.outcomes.get(outcome)
+    if (executions === undefined) {
+      executions = this.#executions.labels(module.name, point, outcome)
+      ofPoint.outcomes.set(outcome, executions)
+    }
+    executions.inc()
+    ofPoint.duration.observe(durationUs / 1e6)
+    series.fuel.inc(fuel)
   }
 
   skipped({ name }: LoadedModule, reason: SkipReason): void {
@@ -106,10 +135,6 @@ export class ModuleMetrics {
       names.add(String(counted[i]))
       this.#counted.labels(name, String(counted[i])).inc(Number(counted[i + 1]))
     }
-  }
-
-  burnt({ name }: LoadedModule, fuel: number): void {
-    this.#fuel.labels(name).inc(fuel)
   }
 
   droppedLines({ name }: LoadedModule, count: number): void {

@@ -73,15 +73,17 @@ export class ModuleStats {
    */
   count(row: number, durationUs: number, isSuccess: boolean, fuel = 0, isWhole = true): boolean {
     const at = row * ROW
-    Atomics.add(this.#cells, at + MODULE_TIME_US, BigInt(durationUs))
-    Atomics.add(this.#cells, at + MODULE_FUEL, BigInt(Math.round(fuel)))
-    this.#raise(at + MODULE_MAX_FUEL, BigInt(Math.round(fuel)))
+    const timeUs = BigInt(durationUs)
+    const units = BigInt(Math.round(fuel))
+    Atomics.add(this.#cells, at + MODULE_TIME_US, timeUs)
+    Atomics.add(this.#cells, at + MODULE_FUEL, units)
+    this.#raise(at + MODULE_MAX_FUEL, units)
     if (!isSuccess) Atomics.add(this.#cells, at + MODULE_FAILED, 1n)
     Atomics.add(this.#cells, at + ACCESS_COUNT, 1n)
     this.#raise(at + LAST_ACCESSED_NS, wallClockNs())
     Atomics.add(this.#cells, this.#totals + (isSuccess ? SUCCESSFUL : FAILED), 1n)
-    Atomics.add(this.#cells, this.#totals + TIME_US, BigInt(durationUs))
-    this.#raise(this.#totals + MAX_TIME_US, BigInt(durationUs))
+    Atomics.add(this.#cells, this.#totals + TIME_US, timeUs)
+    this.#raise(this.#totals + MAX_TIME_US, timeUs)
     if (!isSuccess) return this.#failed(at)
     if (isWhole && Atomics.load(this.#cells, at + FAILURES_IN_A_ROW) !== 0n)
       Atomics.store(this.#cells, at + FAILURES_IN_A_ROW, 0n)

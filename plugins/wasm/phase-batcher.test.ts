@@ -32,7 +32,7 @@ class StubPool {
   }
 }
 
-const named = (uuid: string) => ({ action: uuid }) as unknown as PhaseResult
+const named = (uuid: string) => ({ action: uuid, failure: null }) as unknown as PhaseResult
 const turn = () => vi.advanceTimersByTimeAsync(0)
 
 function open(threads = 1, maxWaiting = 100) {
@@ -147,4 +147,28 @@ test('a client that leaves gives up the place of its call that still waits', asy
   await turn()
   pool.answer()
   expect([(await stays).kind, (await next).kind]).toEqual(['results', 'results'])
+})
+
+test('once a call has burnt all that it had, who came last goes first until nobody waits', async () => {
+  const { pool, batcher } = open()
+  const a = module('a')
+  const order: string[] = []
+  const ask = (name: string) => void batcher.run(work(a)).then(() => order.push(name))
+  const endWith = (failure: PhaseResult['failure']) => {
+    const results = [{ ...named('a'), failure }]
+    pool.tasks.shift()?.end({ kind: 'reply', reply: { kind: 'phases', items: [results] } })
+    return turn()
+  }
+  for (const name of ['loop 1', 'loop 2', 'loop 3']) ask(name)
+  await turn()
+  for (const name of ['harmless 1', 'harmless 2']) ask(name)
+  await turn()
+  await endWith({ kind: 'fuel', message: '' })
+  for (let i = 0; i < 4; i++) await endWith(null)
+  expect(order).toEqual(['loop 1', 'harmless 2', 'harmless 1', 'loop 3', 'loop 2'])
+  ask('first')
+  await turn()
+  for (const name of ['second', 'third']) ask(name)
+  for (let i = 0; i < 3; i++) await endWith(null)
+  expect(order.slice(5)).toEqual(['first', 'second', 'third'])
 })

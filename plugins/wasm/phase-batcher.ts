@@ -48,6 +48,11 @@ export class PhaseBatcher extends Batcher<Waiting> {
   readonly #isSuspended: (module: LoadedModule) => boolean
   /** Requests that wait or are under way. */
   #open = 0
+  /**
+   * A call has burnt all that it had, so those that came with it may too: until the queue is empty, who came last goes
+   * first.
+   */
+  #isNewestFirst = false
 
   /**
    * @param threads of the pool: as many batches are under way at most
@@ -92,13 +97,14 @@ export class PhaseBatcher extends Batcher<Waiting> {
     this.waiting = staying
   }
 
-  /** The longest waiting first; those whose time is over are told so. */
+  /** The longest waiting first, unless a guest has just held up the queue; those whose time is over are told so. */
   protected override takeBatch(fairShare: number): Waiting[] {
     const nowMs = this.#pool.isStarting ? 0 : performance.now()
     const batch: Waiting[] = []
     let bodyBytes = 0
     let taken = 0
-    for (const waiting of this.waiting) {
+    const queue = this.#isNewestFirst ? this.waiting.toReversed() : this.waiting
+    for (const waiting of queue) {
       if (batch.length >= Math.min(MAX_BATCH, fairShare)) break
       bodyBytes += waiting.work.body?.length ?? 0
       if (batch.length > 0 && bodyBytes > MAX_BATCH_BODY_BYTES) break
@@ -108,7 +114,9 @@ export class PhaseBatcher extends Batcher<Waiting> {
       else if (waiting.dueAtMs < nowMs) waiting.resolve({ kind: 'refused' })
       else batch.push(waiting)
     }
-    this.waiting.splice(0, taken)
+    if (this.#isNewestFirst) this.waiting.length -= taken
+    else this.waiting.splice(0, taken)
+    if (this.waiting.length === 0) this.#isNewestFirst = false
     return batch
   }
 
@@ -123,6 +131,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
     if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
     else if (ended.reply.kind === 'phases') {
       const { items } = ended.reply
+      if (items.at(-1)?.some(({ failure }) => failure?.kind === 'fuel') === true) this.#isNewestFirst = true
       for (const [place, results] of items.entries()) batch[place].resolve({ kind: 'results', results })
       if (items.length === batch.length) return
       this.waiting.unshift(...batch.slice(items.length))
@@ -142,6 +151,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
     }
     const culprit = Math.floor((ended.progress - 1) / PROGRESS_BASE)
     const module = chain[(ended.progress - 1) % PROGRESS_BASE]
+    this.#isNewestFirst = true
     const { work, resolve } = batch[culprit]
     resolve({ kind: ended.kind, module: work.modules.indexOf(module) })
     this.waiting.unshift(...batch.filter((_, place) => place !== culprit))

@@ -64,11 +64,10 @@ export class PhaseChain {
     message: PhaseMessage,
     shadows: readonly LoadedModule[] = [],
   ): PhaseEnd | Promise<PhaseEnd> {
-    const { body, origin: _origin, ...item } = message
-    const usable = chain.filter((module) => this.#isUsable(module))
+    const usable = this.#usable(chain)
     if (usable.length === 0) return nothingChanged()
     if (message.fetched === null) this.#recorder.note(message)
-    const results = this.#inline.phase(usable, item, body)
+    const results = this.#inline.phase(usable, message)
     return results === null
       ? this.#inPool(usable, message, shadows)
       : this.#toEnd(usable, message, results, shadows)
@@ -89,6 +88,13 @@ export class PhaseChain {
       else rest = this.#afterFailure(rest, message, ended)
     }
     return nothingChanged()
+  }
+
+  /** The same list where none is suspended. */
+  #usable(chain: readonly LoadedModule[]): readonly LoadedModule[] {
+    for (const module of chain)
+      if (this.#book.isSuspended(module)) return chain.filter((one) => this.#isUsable(one))
+    return chain
   }
 
   #isUsable(module: LoadedModule): boolean {
@@ -115,8 +121,9 @@ export class PhaseChain {
     }
     const end = nothingChanged()
     let order: FetchOrder | null = null
-    for (const [place, given] of results.entries()) {
+    for (let place = 0; place < results.length; place++) {
       const module = chain[place]
+      const given = results[place]
       const result = this.#withinLimit(given, module, message)
       const { failure, action, status, edits, body } = result
       origin.noteModule(module.name)

@@ -1,5 +1,6 @@
 /** Runs events of streams through their modules, one after another; each event passes the whole chain. Pool threads. */
-import { ABI_VERSION, EXPORT_OF_ATTACH_POINT, FRAME_HEAD_BYTES } from '../../wasm-sdk/abi.ts'
+import { ABI_VERSION, EXPORT_OF_ATTACH_POINT, type GuestInput } from '../../wasm-sdk/abi.ts'
+import { quoted, writeFrame } from './guest-frame.ts'
 import { readStreamOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
 import type { OutEvent, StreamEvent, StreamItem, StreamItemResult, StreamReport } from './guest-task.ts'
@@ -15,7 +16,9 @@ export interface StreamRun {
   readonly runner: GuestRunner
   /** UUIDs of the modules that the items' positions mean. */
   readonly chain: readonly string[]
-  readonly item: StreamItem
+  readonly item: Omit<StreamItem, 'modules'>
+  /** Positions in the chain, in order. */
+  readonly modules: readonly number[]
   /** Where calls are noted. */
   readonly reports: StreamReport[]
   /** Units of each call; null for what the modules may burn. */
@@ -33,17 +36,19 @@ class ItemRun {
   readonly #runner: GuestRunner
   readonly #chain: readonly string[]
   readonly #fuel: number | null
-  readonly #item: StreamItem
+  readonly #item: Omit<StreamItem, 'modules'>
+  readonly #modules: readonly number[]
   readonly #onStart: (module: number) => void
   readonly #reports: StreamReport[]
   readonly #states: string[]
   #failedClosed = -1
 
-  constructor({ runner, chain, item, reports, fuel, onStart }: StreamRun) {
+  constructor({ runner, chain, item, modules, reports, fuel, onStart }: StreamRun) {
     this.#runner = runner
     this.#chain = chain
     this.#fuel = fuel
     this.#item = item
+    this.#modules = modules
     this.#reports = reports
     this.#onStart = onStart
     this.#states = [...item.states]
@@ -65,7 +70,7 @@ class ItemRun {
   *#end(): Generator<string, Travelling[]> {
     const index = this.#item.events.length
     const out: Travelling[] = []
-    for (let place = 0; place < this.#item.modules.length && this.#failedClosed < 0; place++) {
+    for (let place = 0; place < this.#modules.length && this.#failedClosed < 0; place++) {
       const added = (yield* this.#call(place, null, index)) ?? []
       const travelling = added.map((event) => ({ source: index, event, isWritten: true }))
       for (const one of yield* this.#through(place + 1, travelling, index)) out.push(one)
@@ -79,7 +84,7 @@ class ItemRun {
     index: number,
   ): Generator<string, readonly Travelling[]> {
     let current = given
-    for (let place = from; place < this.#item.modules.length && current.length > 0; place++) {
+    for (let place = from; place < this.#modules.length && current.length > 0; place++) {
       const next: Travelling[] = []
       for (const one of current) {
         const events = yield* this.#call(place, one.event, index)
@@ -98,8 +103,8 @@ class ItemRun {
     event: StreamEvent | null,
     index: number,
   ): Generator<string, readonly StreamEvent[] | null> {
-    const { modules, prefixes, firstIndex, tenant, requestId } = this.#item
-    const module = modules[place]
+    const { prefixes, firstIndex, tenant, requestId } = this.#item
+    const module = this.#modules[place]
     const uuid = this.#chain[module]
     this.#onStart(module)
     if (!this.#runner.isReady(uuid, tenant)) yield uuid
@@ -127,15 +132,16 @@ function toOut({ source, event, isWritten }: Travelling): OutEvent {
   return { source, written: isWritten ? event : null }
 }
 
-/** As `encodeFrame` makes it, of parts that are JSON already. */
-function streamFrame(prefix: string, event: object, state: string, data: string): Buffer {
+/** As `encodeFrame` makes it, of parts that are JSON already. What changes comes first: few modules read on. */
+function streamFrame(
+  prefix: string,
+  { index, name, is_end }: NonNullable<GuestInput['event']>,
+  state: string,
+  data: string,
+): Buffer {
+  const event = `{"index":${index},"name":${name === null ? 'null' : quoted(name)},"is_end":${is_end}}`
   const head =
-    `{"abi":${ABI_VERSION},"phase":"stream_event","now_ms":${Date.now()},${prefix},` +
-    `"event":${JSON.stringify(event)},"state":${JSON.stringify(state)}}`
-  const headBytes = Buffer.byteLength(head)
-  const frame = Buffer.allocUnsafeSlow(FRAME_HEAD_BYTES + headBytes + Buffer.byteLength(data))
-  frame.writeUInt32LE(headBytes, 0)
-  frame.write(head, FRAME_HEAD_BYTES, 'utf8')
-  frame.write(data, FRAME_HEAD_BYTES + headBytes, 'utf8')
-  return frame
+    `{"abi":${ABI_VERSION},"phase":"stream_event","now_ms":${Date.now()},` +
+    `"event":${event},"state":${quoted(state)},${prefix}}`
+  return writeFrame(head, data)
 }

@@ -2,7 +2,7 @@
 import { Header } from './headers'
 import { JsonWriter } from './json-writer'
 import { toUtf8 } from './memory'
-import { output } from './output'
+import { output, outputHead } from './output'
 
 export enum ActionKind {
   Pass,
@@ -13,9 +13,9 @@ export enum ActionKind {
 
 export class Action {
   private status: i32 = 0
-  private set: Header[] = []
-  private added: Header[] = []
-  private removed: string[] = []
+  private set: Header[] | null = null
+  private added: Header[] | null = null
+  private removed: string[] | null = null
   private body: Uint8Array | null = null
   private url: string = ''
   private method: string = ''
@@ -70,19 +70,24 @@ export class Action {
 
   /** Replaces every value of a name. */
   setHeader(name: string, value: string): Action {
-    this.set.push(new Header(name, value))
+    this.set = withHeader(this.set, name, value)
     return this
   }
 
   /** Adds a value beside those that are there. A rejection only has headers of this kind. */
   addHeader(name: string, value: string): Action {
     if (this.kind != ActionKind.Modify) return this.setHeader(name, value)
-    this.added.push(new Header(name, value))
+    this.added = withHeader(this.added, name, value)
     return this
   }
 
   removeHeader(name: string): Action {
-    this.removed.push(name)
+    let removed = this.removed
+    if (removed === null) {
+      removed = []
+      this.removed = removed
+    }
+    removed.push(name)
     return this
   }
 
@@ -105,14 +110,15 @@ export class Action {
     if (this.kind == ActionKind.Pass) return
     if (this.kind == ActionKind.Fetch) return this.sendFetch()
     const isReject = this.kind == ActionKind.Reject
-    const head = new JsonWriter().beginObject()
+    const head = outputHead()
     head.key('action').text(isReject ? 'reject' : 'modify')
     if (this.status != 0 || isReject) head.key('status').integer(this.status)
     writeHeaders(head, isReject ? 'headers' : 'headers_set', this.set)
     writeHeaders(head, 'headers_add', this.added)
-    if (this.removed.length > 0) {
+    const removed = this.removed
+    if (removed !== null) {
       head.key('headers_remove').beginArray()
-      for (let i = 0; i < this.removed.length; i++) head.text(this.removed[i])
+      for (let i = 0; i < removed.length; i++) head.text(removed[i])
       head.endArray()
     }
     const body = this.body
@@ -121,7 +127,7 @@ export class Action {
   }
 
   private sendFetch(): void {
-    const head = new JsonWriter().beginObject()
+    const head = outputHead()
     head.key('action').text('fetch')
     head.key('url').text(this.url)
     head.key('method').text(this.method)
@@ -132,8 +138,14 @@ export class Action {
   }
 }
 
-function writeHeaders(head: JsonWriter, key: string, headers: Header[]): void {
-  if (headers.length == 0) return
+function withHeader(list: Header[] | null, name: string, value: string): Header[] {
+  const headers = list === null ? new Array<Header>() : list
+  headers.push(new Header(name, value))
+  return headers
+}
+
+function writeHeaders(head: JsonWriter, key: string, headers: Header[] | null): void {
+  if (headers === null) return
   head.key(key).beginArray()
   for (let i = 0; i < headers.length; i++) {
     head.beginArray().text(headers[i].name).text(headers[i].value).endArray()

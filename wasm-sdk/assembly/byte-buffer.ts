@@ -1,6 +1,10 @@
 /** Bytes that grow at the end; what writers write into. */
 import { toUtf8 } from './memory'
 
+/** UTF-16 units of a text that are written at a time, and bytes that one of them becomes at most. */
+const PART_UNITS = 64
+const MAX_UNIT_BYTES = 6
+
 export class ByteBuffer {
   private bytes: Uint8Array
   private used: i32 = 0
@@ -22,6 +26,11 @@ export class ByteBuffer {
       this.bytes = next
     }
     return this.bytes.dataStart + this.used
+  }
+
+  /** Where the bytes lie, until more are written. */
+  get start(): usize {
+    return this.bytes.dataStart
   }
 
   byte(value: u8): void {
@@ -53,55 +62,53 @@ export class ByteBuffer {
 
   /** Text inside a JSON string, without its quotes; a lone surrogate is written as an escape. */
   jsonText(text: string): void {
-    for (let i = 0, length = text.length; i < length; i++) {
-      const unit = <u32>text.charCodeAt(i)
-      if (unit < 0x80) {
-        if (unit == 0x22 || unit == 0x5c) this.byte(0x5c)
-        if (unit < 0x20) this.control(unit)
-        else this.byte(<u8>unit)
-      } else if (unit < 0x800) {
-        this.byte(<u8>(0xc0 | (unit >> 6)))
-        this.byte(<u8>(0x80 | (unit & 0x3f)))
-      } else if ((unit & 0xf800) != 0xd800) {
-        this.byte(<u8>(0xe0 | (unit >> 12)))
-        this.byte(<u8>(0x80 | ((unit >> 6) & 0x3f)))
-        this.byte(<u8>(0x80 | (unit & 0x3f)))
-      } else {
-        const next = i + 1 < length ? <u32>text.charCodeAt(i + 1) : 0
-        if (unit < 0xdc00 && (next & 0xfc00) == 0xdc00) {
-          const point = 0x10000 + ((unit & 0x3ff) << 10) + (next & 0x3ff)
-          this.byte(<u8>(0xf0 | (point >> 18)))
-          this.byte(<u8>(0x80 | ((point >> 12) & 0x3f)))
-          this.byte(<u8>(0x80 | ((point >> 6) & 0x3f)))
-          this.byte(<u8>(0x80 | (point & 0x3f)))
-          i++
-        } else this.escape(unit)
+    const length = text.length
+    for (let i = 0; i < length; ) {
+      // A pair may reach one unit beyond.
+      const stop = min(length, i + PART_UNITS)
+      const from = this.reserve((stop - i + 1) * MAX_UNIT_BYTES)
+      let to = from
+      while (i < stop) {
+        if (i + 4 <= stop) {
+          const four = load<u64>(changetype<usize>(text) + (<usize>i << 1))
+          if (isPlain(four)) {
+            store<u32>(to, packed(four))
+            to += 4
+            i += 4
+            continue
+          }
+        }
+        const unit = <u32>load<u16>(changetype<usize>(text) + (<usize>i << 1))
+        if (unit < 0x80) {
+          if (unit < 0x20) to = control(to, unit)
+          else {
+            if (unit == 0x22 || unit == 0x5c) store<u8>(to++, 0x5c)
+            store<u8>(to++, <u8>unit)
+          }
+        } else if (unit < 0x800) {
+          store<u8>(to, <u8>(0xc0 | (unit >> 6)))
+          store<u8>(to, <u8>(0x80 | (unit & 0x3f)), 1)
+          to += 2
+        } else if ((unit & 0xf800) != 0xd800) {
+          store<u8>(to, <u8>(0xe0 | (unit >> 12)))
+          store<u8>(to, <u8>(0x80 | ((unit >> 6) & 0x3f)), 1)
+          store<u8>(to, <u8>(0x80 | (unit & 0x3f)), 2)
+          to += 3
+        } else {
+          const next = i + 1 < length ? <u32>text.charCodeAt(i + 1) : 0
+          if (unit < 0xdc00 && (next & 0xfc00) == 0xdc00) {
+            const point = 0x10000 + ((unit & 0x3ff) << 10) + (next & 0x3ff)
+            store<u8>(to, <u8>(0xf0 | (point >> 18)))
+            store<u8>(to, <u8>(0x80 | ((point >> 12) & 0x3f)), 1)
+            store<u8>(to, <u8>(0x80 | ((point >> 6) & 0x3f)), 2)
+            store<u8>(to, <u8>(0x80 | (point & 0x3f)), 3)
+            to += 4
+            i++
+          } else to = escape(to, unit)
+        }
+        i++
       }
-    }
-  }
-
-  /** The five that have a letter get it: line ends are frequent. */
-  private control(unit: u32): void {
-    let letter: u8 = 0
-    if (unit == 0x0a) letter = 0x6e
-    else if (unit == 0x0d) letter = 0x72
-    else if (unit == 0x09) letter = 0x74
-    else if (unit == 0x08) letter = 0x62
-    else if (unit == 0x0c) letter = 0x66
-    if (letter == 0) {
-      this.escape(unit)
-    } else {
-      this.byte(0x5c)
-      this.byte(letter)
-    }
-  }
-
-  private escape(unit: u32): void {
-    this.byte(0x5c)
-    this.byte(0x75)
-    for (let shift = 12; shift >= 0; shift -= 4) {
-      const digit = (unit >> shift) & 15
-      this.byte(<u8>(digit < 10 ? 0x30 + digit : 0x57 + digit))
+      this.used += <i32>(to - from)
     }
   }
 
@@ -116,4 +123,49 @@ export class ByteBuffer {
   toView(): Uint8Array {
     return this.bytes.subarray(0, this.used)
   }
+}
+
+/** The five that have a letter get it: line ends are frequent. @returns behind what was written */
+function control(to: usize, unit: u32): usize {
+  let letter: u8 = 0
+  if (unit == 0x0a) letter = 0x6e
+  else if (unit == 0x0d) letter = 0x72
+  else if (unit == 0x09) letter = 0x74
+  else if (unit == 0x08) letter = 0x62
+  else if (unit == 0x0c) letter = 0x66
+  if (letter == 0) return escape(to, unit)
+  store<u8>(to, 0x5c)
+  store<u8>(to, letter, 1)
+  return to + 2
+}
+
+function escape(to: usize, unit: u32): usize {
+  store<u8>(to, 0x5c)
+  store<u8>(to, 0x75, 1)
+  for (let place = 0; place < 4; place++) {
+    const digit = (unit >> (12 - (place << 2))) & 15
+    store<u8>(to + place, <u8>(digit < 10 ? 0x30 + digit : 0x57 + digit), 2)
+  }
+  return to + 6
+}
+
+/** Four UTF-16 units of ASCII, none of which is written as an escape: neither controls nor quotes nor backslashes. */
+// @ts-ignore: decorator
+@inline
+function isPlain(four: u64): bool {
+  if ((four & 0xff80_ff80_ff80_ff80) != 0) return false
+  const quote = four ^ 0x0022_0022_0022_0022
+  const backslash = four ^ 0x005c_005c_005c_005c
+  // A unit below the number borrows from its highest bit, which ASCII leaves empty.
+  const borrowed =
+    (four - 0x0020_0020_0020_0020) | (quote - 0x0001_0001_0001_0001) | (backslash - 0x0001_0001_0001_0001)
+  return (borrowed & 0x8000_8000_8000_8000) == 0
+}
+
+/** The low bytes of four units. */
+// @ts-ignore: decorator
+@inline
+function packed(four: u64): u32 {
+  const pairs = (four | (four >> 8)) & 0x0000_ffff_0000_ffff
+  return <u32>(pairs | (pairs >> 16))
 }

@@ -3,10 +3,17 @@ import { Input } from './input'
 import { Json } from './json'
 
 export class ErrorInfo {
-  private section: Json
+  private found: Json | null = null
 
-  constructor(input: Input) {
-    this.section = input.section('error')
+  constructor(private input: Input) {}
+
+  private get section(): Json {
+    let found = this.found
+    if (found === null) {
+      found = this.input.section('error')
+      this.found = found
+    }
+    return found
   }
 
   /** What is wrong, such as `no_healthy_worker`. */

@@ -1,4 +1,4 @@
-/** The input of one call: the head is read at once, the body when somebody asks for it. */
+/** The input of one call: head and body are read when somebody asks for them. */
 import * as host from './extism'
 import { Headers } from './headers'
 import { Json } from './json'
@@ -7,22 +7,30 @@ import { readInput } from './memory'
 const FRAME_HEAD_BYTES = 4
 
 export class Input {
-  readonly head: Json
-  private bodyStart: i32
-  private end: i32
+  private json: Json | null = null
   private bytes: Uint8Array | null = null
 
-  constructor() {
-    const end = <i32>host.input_length()
+  get head(): Json {
+    let json = this.json
+    if (json === null) {
+      const head = readInput(FRAME_HEAD_BYTES, this.bodyStart)
+      json = new Json(head, 0, head.length)
+      this.json = json
+    }
+    return json
+  }
+
+  private get bodyStart(): i32 {
+    const end = this.end
     assert(end >= FRAME_HEAD_BYTES, 'the input is no frame')
     let headBytes: u32 = 0
     for (let i = 0; i < FRAME_HEAD_BYTES; i++) headBytes |= (<u32>host.input_load_u8(i)) << (i << 3)
     assert(headBytes <= <u32>(end - FRAME_HEAD_BYTES), 'the input is no frame')
-    const bodyStart = FRAME_HEAD_BYTES + <i32>headBytes
-    const head = readInput(FRAME_HEAD_BYTES, bodyStart)
-    this.head = new Json(head, 0, head.length)
-    this.bodyStart = bodyStart
-    this.end = end
+    return FRAME_HEAD_BYTES + <i32>headBytes
+  }
+
+  private get end(): i32 {
+    return <i32>host.input_length()
   }
 
   /** Empty when there is none, or when the module does not say in `describe` that it needs it. */
@@ -33,6 +41,11 @@ export class Input {
       this.bytes = bytes
     }
     return bytes
+  }
+
+  /** Like `body`, in a phase that waits for no fetch. */
+  get rest(): Uint8Array {
+    return readInput(this.bodyStart, this.end)
   }
 
   /** Of the answer that was fetched: it is behind the body. */

@@ -26,13 +26,16 @@ export function takeBlock(offset: u64): Uint8Array | null {
 
 /** A host block of exactly these bytes: the host reads whole blocks, whatever length it is told. */
 export function toBlock(bytes: Uint8Array): u64 {
-  const length = bytes.length
-  const offset = host.alloc(length)
-  let source = bytes.dataStart
+  const offset = host.alloc(bytes.length)
+  copyToBlock(bytes.dataStart, bytes.length, offset)
+  return offset
+}
+
+/** Copies that many bytes of the module's memory to an offset of the host's. */
+export function copyToBlock(source: usize, length: i32, offset: u64): void {
   let at = 0
   for (; at + 8 <= length; at += 8, source += 8) host.store_u64(offset + at, load<u64>(source))
   for (; at < length; at++, source++) host.store_u8(offset + at, load<u8>(source))
-  return offset
 }
 
 export function toTextBlock(text: string): u64 {
@@ -53,5 +56,27 @@ export function toUtf8(text: string): Uint8Array {
 }
 
 export function fromUtf8(bytes: Uint8Array): string {
-  return String.UTF8.decodeUnsafe(bytes.dataStart, bytes.length)
+  return decodeUtf8(bytes.dataStart, bytes.length)
+}
+
+/** Text of that many bytes from there on. */
+export function decodeUtf8(from: usize, length: i32): string {
+  let at = 0
+  while (at + 8 <= length && (load<u64>(from + at) & 0x8080_8080_8080_8080) == 0) at += 8
+  while (at < length && load<u8>(from + at) < 0x80) at++
+  if (at < length) return String.UTF8.decodeUnsafe(from, length)
+  if (length == 0) return ''
+  const text = changetype<usize>(__new(<usize>length << 1, idof<string>()))
+  let i = 0
+  for (; i + 4 <= length; i += 4) store<u64>(text + (<usize>i << 1), spread(load<u32>(from + i)))
+  for (; i < length; i++) store<u16>(text + (<usize>i << 1), load<u8>(from + i))
+  return changetype<string>(text)
+}
+
+/** Four bytes as four UTF-16 units. */
+// @ts-ignore: decorator
+@inline
+function spread(four: u32): u64 {
+  const pairs = (<u64>four | (<u64>four << 16)) & 0x0000_ffff_0000_ffff
+  return (pairs | (pairs << 8)) & 0x00ff_00ff_00ff_00ff
 }

@@ -2,8 +2,7 @@
 import { Input } from './input'
 import { Json } from './json'
 import { skipString, skipValue } from './json-scan'
-import { JsonWriter } from './json-writer'
-import { output } from './output'
+import { output, outputHead } from './output'
 
 /** A worker that may take the request. Its members were found once; they are decoded when they are asked for. */
 export class Candidate {
@@ -144,5 +143,5 @@ export class Pick {
 /** @param choice place of a candidate; below 0 the default policy chooses */
 export function sendChoice(choice: i32): void {
   if (choice < 0) return
-  output(new JsonWriter().beginObject().key('choice').integer(choice).endObject(), null)
+  output(outputHead().key('choice').integer(choice).endObject(), null)
 }

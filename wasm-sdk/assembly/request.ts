@@ -6,10 +6,17 @@ import { Json } from './json'
 import { fromUtf8 } from './memory'
 
 export class Request {
-  private section: Json
+  private found: Json | null = null
 
-  constructor(private input: Input) {
-    this.section = input.section('request')
+  constructor(private input: Input) {}
+
+  private get section(): Json {
+    let found = this.found
+    if (found === null) {
+      found = this.input.section('request')
+      this.found = found
+    }
+    return found
   }
 
   get id(): string {

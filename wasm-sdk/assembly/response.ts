@@ -5,10 +5,17 @@ import { Json } from './json'
 import { fromUtf8 } from './memory'
 
 export class Response {
-  private section: Json
+  private found: Json | null = null
 
-  constructor(private input: Input) {
-    this.section = input.section('response')
+  constructor(private input: Input) {}
+
+  private get section(): Json {
+    let found = this.found
+    if (found === null) {
+      found = this.input.section('response')
+      this.found = found
+    }
+    return found
   }
 
   get status(): i32 {

@@ -1,6 +1,5 @@
 /** What a handler of stream events answers with: which events go on, and what to keep for the next call. */
-import { JsonWriter } from './json-writer'
-import { output } from './output'
+import { output, outputHead } from './output'
 
 class OutgoingEvent {
   constructor(
@@ -47,7 +46,7 @@ export class StreamAction {
     const events = this.events
     const state = this.state
     if (events === null && state === null) return
-    const head = new JsonWriter().beginObject()
+    const head = outputHead()
     if (events !== null) {
       head.key('events').beginArray()
       for (let i = 0; i < events.length; i++) {

@@ -4,10 +4,17 @@ import { Json } from './json'
 import { fromUtf8 } from './memory'
 
 export class StreamEvent {
-  private section: Json
+  private found: Json | null = null
 
-  constructor(private input: Input) {
-    this.section = input.section('event')
+  constructor(private input: Input) {}
+
+  private get section(): Json {
+    let found = this.found
+    if (found === null) {
+      found = this.input.section('event')
+      this.found = found
+    }
+    return found
   }
 
   /** 0-based in the stream. */
@@ -32,11 +39,11 @@ export class StreamEvent {
   }
 
   get data(): string {
-    return fromUtf8(this.input.body)
+    return fromUtf8(this.input.rest)
   }
 
   /** The data as JSON; null when it is none. */
   json(): Json | null {
-    return Json.parse(this.input.body)
+    return Json.parse(this.input.rest)
   }
 }

@@ -1,8 +1,7 @@
 /** What a handler of tool calls answers with: let it run, let it run with other arguments, or refuse it. */
 import { Action } from './action'
-import { JsonWriter } from './json-writer'
 import { toUtf8 } from './memory'
-import { output } from './output'
+import { output, outputHead } from './output'
 
 export class ToolAction {
   private constructor(
@@ -36,7 +35,7 @@ export class ToolAction {
     const fetched = this.fetched
     if (fetched !== null) return fetched.send()
     if (this.action == 'continue') return
-    const head = new JsonWriter().beginObject()
+    const head = outputHead()
     head.key('action').text(this.action)
     if (this.action == 'modify') head.key('replaces_body').bool(true)
     output(head.endObject(), this.body)

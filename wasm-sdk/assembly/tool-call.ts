@@ -4,10 +4,17 @@ import { Json } from './json'
 import { fromUtf8 } from './memory'
 
 export class ToolCall {
-  private section: Json
+  private found: Json | null = null
 
-  constructor(private input: Input) {
-    this.section = input.section('tool')
+  constructor(private input: Input) {}
+
+  private get section(): Json {
+    let found = this.found
+    if (found === null) {
+      found = this.input.section('tool')
+      this.found = found
+    }
+    return found
   }
 
   /** As its server knows it; the type of a built-in tool. */

@@ -2,7 +2,7 @@
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
-import type { Language } from '../../../wasm-sdk/build-result.ts'
+import type { LibraryLanguage } from '../../../wasm-sdk/build-result.ts'
 import { sdkFolder } from '../../../wasm-sdk/sdk-folder.ts'
 
 interface Form {
@@ -49,7 +49,7 @@ const FIRST: AttachPoint = 'OnRequest'
 /** @returns all files of the project */
 export async function addHandlers(
   directory: string,
-  language: Language,
+  language: LibraryLanguage,
   points: readonly AttachPoint[],
 ): Promise<string[]> {
   const form = language === 'rust' ? RUST : ASSEMBLYSCRIPT

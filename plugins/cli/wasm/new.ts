@@ -13,13 +13,19 @@ interface NewOptions {
 
 export async function makeProject(name: string, { lang, attach, dir }: NewOptions): Promise<void> {
   const points = readAttachPoints(attach) ?? ['OnRequest']
+  const isFirstOnly = points.length === 1 && points[0] === 'OnRequest'
+  const library = lang === 'assemblyscript' || lang === 'rust' ? lang : null
+  if (!isFirstOnly && library === null)
+    throw new CliError(
+      `the template for ${lang} has a handler for OnRequest only\n  make it without --attach, and add exports as ABI.md of wasm-sdk says`,
+    )
   const made = await newProject({ directory: dir ?? name, name, language: lang })
   if (!made.isOk) throw new CliError(`${made.problem}\n  ${made.next}`)
   const { directory } = made
   const files = [...made.files]
-  if (points.length > 1 || points[0] !== 'OnRequest') {
+  if (!isFirstOnly && library !== null) {
     const { addHandlers } = await import('./handlers.ts')
-    files.splice(0, files.length, ...(await addHandlers(directory, lang, points)))
+    files.splice(0, files.length, ...(await addHandlers(directory, library, points)))
   }
   const place = relative('.', directory) || '.'
   console.log(`${name} is in ${directory}:`)
@@ -28,5 +34,5 @@ export async function makeProject(name: string, { lang, attach, dir }: NewOption
 next:
   weir wasm build ${place}
   weir wasm test ${place}
-  weir wasm add ${place}          with a gateway that runs`)
+  weir wasm add ${place}          with a gateway that runs${lang === 'go' ? '; with --wasi, which its configuration has to allow' : ''}`)
 }

@@ -1,6 +1,7 @@
 /** What a routing module is shown: a frame written from parts that rarely change, without an object for each worker. */
 import type { CandidateView, EngineLoad, PickRequest, WorkerEntry } from '#kernel'
-import { ABI_VERSION, FRAME_HEAD_BYTES } from '../../../wasm-sdk/abi.ts'
+import { ABI_VERSION } from '../../../wasm-sdk/abi.ts'
+import { writeFrame } from '../guest-frame.ts'
 
 /** Of `request` a choice of a worker knows headers only. */
 const NO_REQUEST = '"id":"","method":"","path":"","query":"","route":"","tenant":null,"client_ip":""'
@@ -35,7 +36,10 @@ export class PickInput {
     this.#known.delete(slot)
   }
 
-  /** @param start the candidate that is shown first; those behind the last one follow from the beginning */
+  /**
+   * @param start the candidate that is shown first; those behind the last one follow from the beginning
+   * @returns valid until the next frame of this thread is written
+   */
   write(
     candidates: CandidateView,
     request: PickRequest,
@@ -57,7 +61,7 @@ export class PickInput {
       `"request":{${NO_REQUEST}${this.#headersJson(request, needs.headers)}},` +
       `"pick":{"model":${model},"leg":"${request.leg}","body_bytes":${body.length},"candidates":[${shown}]}}`
     const isBodyShown = needs.request_body && body.length <= this.#limits.maxBodyBytes
-    return frameOf(head, isBodyShown ? body : NO_BODY)
+    return writeFrame(head, isBodyShown ? body : NO_BODY)
   }
 
   shownOf({ length }: CandidateView): number {
@@ -94,13 +98,4 @@ function loadJson(load: EngineLoad | null): string {
 /** Engines are strangers: what is no number as JSON knows them counts as not told. */
 function told(value: number): number {
   return Number.isFinite(value) ? value : -1
-}
-
-function frameOf(head: string, body: Uint8Array): Buffer {
-  const headBytes = Buffer.byteLength(head)
-  const frame = Buffer.allocUnsafeSlow(FRAME_HEAD_BYTES + headBytes + body.length)
-  frame.writeUInt32LE(headBytes, 0)
-  frame.write(head, FRAME_HEAD_BYTES, 'utf8')
-  frame.set(body, FRAME_HEAD_BYTES + headBytes)
-  return frame
 }
