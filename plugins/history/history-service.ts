@@ -13,6 +13,7 @@ import { StoredResponses } from './response-history.ts'
 import { Retention } from './retention.ts'
 
 export class StoredHistory implements HistoryService {
+  readonly isShared: boolean
   readonly responses: StoredResponses
   readonly conversations: StoredConversations
   readonly queue: StoredQueue
@@ -20,7 +21,9 @@ export class StoredHistory implements HistoryService {
   readonly retention: Retention
   readonly #index: ItemIndex
 
-  constructor(store: StoreService, config: HistoryConfig, log: Logger) {
+  /** @param isShared whether other gateways use the store too */
+  constructor(store: StoreService, config: HistoryConfig, log: Logger, isShared = false) {
+    this.isShared = isShared
     const collections = openCollections(store)
     this.#index = new ItemIndex(collections)
     this.responses = new StoredResponses(store, collections, new ChainReader(collections, config))

@@ -15,9 +15,10 @@ export default definePlugin({
     config: historyConfig,
   },
   register(host, config) {
-    const store = host.find(SharedStore) ?? host.find(Store)
+    const shared = host.find(SharedStore)
+    const store = shared ?? host.find(Store)
     if (store === undefined) throw historyErrors.history_store_missing()
-    const history = new StoredHistory(store, config, host.log)
+    const history = new StoredHistory(store, config, host.log, shared !== undefined)
     host.provide(History, history)
     const pruning = new SlicedWork(
       (limit) => history.retention.slice(limit),

@@ -2,9 +2,12 @@
 import { answerErrors, type EngineAttempt, type EngineSink, type FinishReason } from '#contracts'
 import type { GatewayError } from '#kernel'
 import { AnswerUsage } from './answer-usage.ts'
+import { NativeBlocks } from './native-blocks.ts'
 
 type Json = Record<string, unknown>
 
+/** Name of the adapter. */
+export const ENGINE = 'messages'
 const CHOICE = 0
 /** Status that the worker would have answered with, had it not begun. @source messages facts 5.4, 6 */
 const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map([
@@ -21,6 +24,9 @@ const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map([
 const FIRST_RETRYABLE = 429
 const MAX_SAID = 1_000
 
+/** Kinds of blocks that have events; what others say only the worker and the client know. */
+const TOLD: ReadonlySet<unknown> = new Set(['text', 'thinking', 'tool_use'])
+
 interface OpenCall {
   readonly index: number
   hasInput: boolean
@@ -32,13 +38,18 @@ export class MessageAnswer {
   readonly #usage = new AnswerUsage()
   /** Calls that are being written, by the number of their block. */
   readonly #calls = new Map<unknown, OpenCall>()
+  /** Of a request in the format's own words, whose next round wants them back; null for others. */
+  readonly #native: NativeBlocks | null
   #callCount = 0
+  /** Of the thinking block that is being written. */
+  #signature = ''
   #reason: unknown = null
   #stopSequence: unknown = null
 
   constructor(attempt: EngineAttempt, sink: EngineSink) {
     this.#attempt = attempt
     this.#sink = sink
+    this.#native = attempt.request.native?.engine === ENGINE ? new NativeBlocks() : null
   }
 
   start(message: unknown): void {
@@ -55,13 +66,17 @@ export class MessageAnswer {
     })
   }
 
-  /** A block begins; of a whole answer it holds everything. Blocks of server tools are the vendor's own affair. */
+  /** A block begins; of a whole answer it holds everything. */
   openBlock(index: unknown, block: unknown): void {
     if (!isObject(block)) return
-    if (block.type === 'text') this.#text(block.text)
-    else if (block.type === 'thinking') {
+    this.#native?.open(index, block)
+    this.#signature = ''
+    if (block.type === 'text') {
+      this.#text(block.text)
+      if (Array.isArray(block.citations)) for (const one of block.citations) this.#citation(one)
+    } else if (block.type === 'thinking') {
       this.#thinking(block.thinking)
-      this.#signature(block.signature)
+      if (isText(block.signature)) this.#signature = block.signature
     } else if (block.type === 'tool_use') this.#openCall(index, block)
   }
 
@@ -75,6 +90,7 @@ export class MessageAnswer {
 
   addDelta(index: unknown, delta: unknown): void {
     if (!isObject(delta)) return
+    this.#native?.add(index, delta)
     switch (delta.type) {
       case 'text_delta':
         this.#text(delta.text)
@@ -83,7 +99,10 @@ export class MessageAnswer {
         this.#thinking(delta.thinking)
         return
       case 'signature_delta':
-        this.#signature(delta.signature)
+        if (isText(delta.signature)) this.#signature += delta.signature
+        return
+      case 'citations_delta':
+        this.#citation(delta.citation)
         return
       case 'input_json_delta':
         this.#input(index, delta.partial_json)
@@ -98,8 +117,17 @@ export class MessageAnswer {
     if (isText(text)) this.#sink.emit({ type: 'reasoning', choice: CHOICE, delta: text })
   }
 
-  #signature(signature: unknown): void {
-    if (isText(signature)) this.#sink.emit({ type: 'reasoning_signature', choice: CHOICE, signature })
+  /** Formats of others have no such sources. */
+  #citation(annotation: unknown): void {
+    if (this.#native !== null && isObject(annotation))
+      this.#sink.emit({ type: 'annotation', choice: CHOICE, annotation })
+  }
+
+  /** Nothing else is written inside of a block. */
+  #sign(): void {
+    const signature = this.#signature
+    this.#signature = ''
+    if (signature !== '') this.#sink.emit({ type: 'reasoning_signature', choice: CHOICE, signature })
   }
 
   #input(number: unknown, text: unknown): void {
@@ -110,6 +138,10 @@ export class MessageAnswer {
   }
 
   closeBlock(index: unknown): void {
+    this.#sign()
+    const item = this.#native?.close(index)
+    if (item !== undefined && !TOLD.has(item.type))
+      this.#sink.emit({ type: 'native_item', choice: CHOICE, engine: ENGINE, item })
     const call = this.#calls.get(index)
     if (call === undefined) return
     // A call without input has an empty one, which other formats write out.
@@ -127,12 +159,14 @@ export class MessageAnswer {
   }
 
   finish(): void {
+    const content = this.#native?.content
     const matchedStop = typeof this.#stopSequence === 'string' ? this.#stopSequence : null
     this.#sink.emit({
       type: 'choice_done',
       choice: CHOICE,
       reason: toReason(this.#reason, this.#callCount > 0),
       matchedStop,
+      ...(content !== undefined && { native: { engine: ENGINE, content } }),
     })
     this.#sink.emit({ type: 'finished', usage: this.#usage.toUsage() })
   }

@@ -7,7 +7,9 @@ import { workerEntry } from '../../test/support/worker-entry.ts'
 import { MessageStreamReader } from './message-stream-reader.ts'
 import { tellMessage } from './whole-message.ts'
 
-const attempt = { model: 'm', worker: workerEntry({ slot: 0 }) } as EngineAttempt
+const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: {} } as EngineAttempt
+/** Of a request in the format's own words. */
+const nativeAttempt = { ...attempt, request: { native: { engine: 'messages' } } } as EngineAttempt
 
 function sink() {
   const events: GenerationEvent[] = []
@@ -24,9 +26,9 @@ function sink() {
 const sse = (events: readonly { type: string }[]) =>
   Buffer.from(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
 
-function readStream(bytes: Buffer, cuts: readonly number[] = []) {
+function readStream(bytes: Buffer, cuts: readonly number[] = [], of = attempt) {
   const out = sink()
-  const reader = new MessageStreamReader(attempt, out, 1 << 20)
+  const reader = new MessageStreamReader(of, out, 1 << 20)
   let from = 0
   for (const cut of [...new Set(cuts)].sort((a, b) => a - b).concat(bytes.length)) {
     if (cut > from) reader.onData(Buffer.from(bytes.subarray(from, cut)))
@@ -113,6 +115,72 @@ test('any cut of the bytes gives the same events', () => {
       const plain = (list: readonly GenerationEvent[]) =>
         list.map((event) => (event.type === 'started' ? { ...event, createdAtSec: 0 } : event))
       expect(plain(readStream(STREAM, cuts).events)).toEqual(plain(events))
+    }),
+  )
+})
+
+const BLOCKS = [
+  { type: 'thinking', thinking: 'one é', signature: 'sig-1' },
+  { type: 'thinking', thinking: '', signature: 'sig-2' },
+  { type: 'redacted_thinking', data: 'sealed' },
+  { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { q: 'x' } },
+  { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [{ type: 'web_search_result' }] },
+  { type: 'text', text: 'Héllo 🙂', citations: [{ type: 'web', n: 1 }, { n: 2 }] },
+  { type: 'tool_use', id: 'toolu_1', name: 'f', input: { x: 1 }, caller: { type: 'direct' } },
+]
+const PIECES = sse([
+  start,
+  block(0, { type: 'thinking', thinking: '', signature: '' }),
+  delta(0, { type: 'thinking_delta', thinking: 'one ' }),
+  delta(0, { type: 'thinking_delta', thinking: 'é' }),
+  delta(0, { type: 'signature_delta', signature: 'sig' }),
+  delta(0, { type: 'signature_delta', signature: '-1' }),
+  stop(0),
+  block(1, { type: 'thinking', thinking: '', signature: '' }),
+  delta(1, { type: 'signature_delta', signature: 'sig-2' }),
+  stop(1),
+  block(2, BLOCKS[2]),
+  stop(2),
+  block(3, { ...BLOCKS[3], input: {} }),
+  delta(3, { type: 'input_json_delta', partial_json: '{"q":' }),
+  delta(3, { type: 'input_json_delta', partial_json: '"x"}' }),
+  stop(3),
+  block(4, BLOCKS[4]),
+  stop(4),
+  block(5, { type: 'text', text: '', citations: [] }),
+  delta(5, { type: 'text_delta', text: 'Héllo' }),
+  delta(5, { type: 'citations_delta', citation: { type: 'web', n: 1 } }),
+  delta(5, { type: 'text_delta', text: ' 🙂' }),
+  delta(5, { type: 'citations_delta', citation: { n: 2 } }),
+  stop(5),
+  block(6, { ...BLOCKS[6], input: {} }),
+  delta(6, { type: 'input_json_delta', partial_json: '{"x":1}' }),
+  stop(6),
+  block(7, { type: 'text', text: '' }),
+  stop(7),
+  ...end('tool_use'),
+])
+
+test("messages §10 an answer to the format's own words is told in them too, however its bytes are cut", () => {
+  const whole = sink()
+  tellMessage(
+    nativeAttempt,
+    whole,
+    JSON.stringify({ content: [...BLOCKS, { type: 'text', text: '' }], stop_reason: 'tool_use' }),
+  )
+  const endOf = (events: readonly GenerationEvent[]) => events.find(({ type }) => type === 'choice_done')
+  expect(endOf(whole.events)).toMatchObject({ native: { engine: 'messages', content: BLOCKS } })
+  expect(endOf(readStream(PIECES).events)).not.toHaveProperty('native')
+  fc.assert(
+    fc.property(fc.array(fc.nat(PIECES.length), { maxLength: 12 }), (cuts) => {
+      const { events } = readStream(PIECES, cuts, nativeAttempt)
+      expect(endOf(events)).toEqual(endOf(whole.events))
+      const told = (type: string) => events.filter((event) => event.type === type)
+      expect(told('native_item')).toEqual(
+        BLOCKS.slice(2, 5).map((item) => ({ type: 'native_item', choice: 0, engine: 'messages', item })),
+      )
+      expect(told('reasoning_signature')).toMatchObject([{ signature: 'sig-1' }, { signature: 'sig-2' }])
+      expect(told('annotation').length).toBe(2)
     }),
   )
 })

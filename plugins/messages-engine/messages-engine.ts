@@ -1,6 +1,7 @@
 /** The engine adapter of HTTP workers that take messages. @hot */
 import { AnswerReader, type EngineAdapter, messagesHeaders, WholeAnswerReader } from '#contracts'
 import type { MessagesEngineConfig } from './config.ts'
+import { ENGINE } from './message-answer.ts'
 import { MessageStreamReader } from './message-stream-reader.ts'
 import { toMessagesBody } from './to-messages-body.ts'
 import { tellMessage } from './whole-message.ts'
@@ -11,7 +12,7 @@ const RANK = -1
 /** @source messages facts 3, 4, 5 */
 export function messagesEngine(config: MessagesEngineConfig): EngineAdapter {
   return {
-    name: 'messages',
+    name: ENGINE,
     rank: RANK,
     accepts: (worker) => worker.apis.includes('messages'),
     requestFor: (attempt) => ({

@@ -7,8 +7,9 @@ import {
   type NativeRequest,
   type Sampling,
 } from '#contracts'
+import { ENGINE } from './message-answer.ts'
 import { addReasoning } from './reasoning.ts'
-import { toWireMessages, type WireMessage } from './to-wire-messages.ts'
+import { isUnsigned, toWireMessages, type WireMessage } from './to-wire-messages.ts'
 import type { Json } from './wire.ts'
 
 const MAX_TEMPERATURE = 1
@@ -18,7 +19,7 @@ export function toMessagesBody(
   { request, model, worker, stream }: EngineAttempt,
   defaultMaxTokens: number,
 ): Buffer {
-  const native = request.native?.engine === 'messages' ? request.native : null
+  const native = request.native?.engine === ENGINE ? request.native : null
   const body =
     native === null
       ? ownBody(request, worker.isExternal, defaultMaxTokens)
@@ -55,8 +56,6 @@ function nativeMessages({ prompt }: GenerationRequest, native: NativeRequest, is
 }
 
 function withoutUnsigned(messages: readonly WireMessage[]): readonly WireMessage[] {
-  const isUnsigned = ({ type, signature }: Json) =>
-    type === 'thinking' && (typeof signature !== 'string' || signature === '')
   return messages.flatMap((message) => {
     const { content } = message
     if (typeof content === 'string' || !content.some(isUnsigned)) return [message]

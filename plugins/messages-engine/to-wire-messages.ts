@@ -1,6 +1,8 @@
 /** A chat's messages as those of the format: system in front, results of tools in the user's turn. @source messages facts 3.2, 3.3 */
 import type { ChatMessage, ChatToolCall, ContentPart } from '#contracts'
 import { toContentBlock } from './content-block.ts'
+import { ENGINE } from './message-answer.ts'
+import { toInput } from './native-blocks.ts'
 import type { Json } from './wire.ts'
 
 export interface WireMessage {
@@ -55,6 +57,8 @@ function toolResult({ tool_call_id: id, content, is_error: isError }: ChatMessag
 }
 
 function assistantContent(message: ChatMessage, isVendor: boolean): string | Json[] {
+  const own = ownWords(message, isVendor)
+  if (own !== null) return own
   const {
     content,
     reasoning_content: thinking,
@@ -72,17 +76,26 @@ function assistantContent(message: ChatMessage, isVendor: boolean): string | Jso
   return blocks
 }
 
-function toToolUse({ id, function: { name, arguments: text } }: ChatToolCall): Json {
-  return { type: 'tool_use', id: toWireId(id), name, input: toInput(text) }
+/** As the worker wrote it, calls under the ids that their results have. Null where it has no such words. */
+function ownWords({ native, tool_calls: calls = [] }: ChatMessage, isVendor: boolean): Json[] | null {
+  if (native?.engine !== ENGINE || native.content.length === 0) return null
+  let count = 0
+  const blocks: Json[] = []
+  for (const block of native.content) {
+    if (block.type === 'tool_use') {
+      const call = calls.at(count++)
+      blocks.push(call === undefined ? block : { ...block, id: toWireId(call.id) })
+    } else if (!isVendor || !isUnsigned(block)) blocks.push(block)
+  }
+  return count === calls.length ? blocks : null
 }
 
-/** What a model wrote may be no object; the format takes nothing else. */
-function toInput(text: string): object {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  } catch {}
-  return {}
+export function isUnsigned({ type, signature }: Json): boolean {
+  return type === 'thinking' && (typeof signature !== 'string' || signature === '')
+}
+
+function toToolUse({ id, function: { name, arguments: text } }: ChatToolCall): Json {
+  return { type: 'tool_use', id: toWireId(id), name, input: toInput(text) }
 }
 
 /** The same change for a call and its result. */

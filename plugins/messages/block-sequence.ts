@@ -27,6 +27,14 @@ export interface BlockSink {
   close(index: number, signature: string | null): void
 }
 
+/** What besides blocks of the gateway's own a turn with tools may tell. */
+export interface TurnSink extends BlockSink {
+  /** A source of the text so far, in the format's words. */
+  citation(index: number, citation: unknown): void
+  /** A block in the worker's own words, whole. */
+  native(index: number, block: Readonly<Record<string, unknown>>): void
+}
+
 export interface BlockOptions {
   /** `empty`: blocks without their text; `none`: no such blocks. */
   readonly thinking: 'text' | 'empty' | 'none'

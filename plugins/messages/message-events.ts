@@ -1,5 +1,5 @@
 /** The blocks of an answer as the events of a stream. @source messages facts 5 */
-import type { BlockSink, ServerToolResult } from './block-sequence.ts'
+import type { ServerToolResult, TurnSink } from './block-sequence.ts'
 import type { Stop } from './stop-reason.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
 import type { WireUsage } from './usage.ts'
@@ -7,7 +7,7 @@ import { makeMessageId, toResultBlock } from './whole-message.ts'
 
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
 
-export class MessageEvents implements BlockSink {
+export class MessageEvents implements TurnSink {
   /** Of all texts, for who has to estimate. */
   characters = 0
   #out = ''
@@ -54,6 +54,18 @@ export class MessageEvents implements BlockSink {
   serverResult(index: number, result: ServerToolResult): void {
     this.#openBlock(index, JSON.stringify(toResultBlock(result)))
     this.close(index, null)
+  }
+
+  native(index: number, block: Readonly<Record<string, unknown>>): void {
+    const { input } = block
+    const hasInput = typeof input === 'object' && input !== null
+    this.#openBlock(index, JSON.stringify(hasInput ? { ...block, input: {} } : block))
+    if (hasInput) this.input(index, JSON.stringify(input))
+    this.close(index, null)
+  }
+
+  citation(index: number, citation: unknown): void {
+    this.#out += `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"citations_delta","citation":${JSON.stringify(citation)}}}\n\n`
   }
 
   #openBlock(index: number, block: string): void {

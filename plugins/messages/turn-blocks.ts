@@ -3,16 +3,23 @@
  * meanwhile for other items waits. @source messages facts 10
  */
 import type { FinishReason, ToolLoopEvent } from '#contracts'
-import type { BlockOptions, BlockSink, ServerToolResult } from './block-sequence.ts'
+import type { BlockOptions, ServerToolResult, TurnSink } from './block-sequence.ts'
+
+/** Whose native items are blocks. */
+const ENGINE = 'messages'
 
 interface Item {
-  readonly kind: 'text' | 'thinking' | 'call' | 'server_call'
+  readonly kind: 'text' | 'thinking' | 'call' | 'server_call' | 'native'
   readonly id: string
   readonly name: string
   readonly server: string
   /** What has come before its turn. */
   waiting: string
   signature: string
+  /** Of the text, not yet written. */
+  readonly citations: unknown[]
+  /** Whole, in the worker's words. */
+  native: Readonly<Record<string, unknown>> | null
   isOpen: boolean
   isDone: boolean
   result: ServerToolResult | null
@@ -26,14 +33,14 @@ export class TurnBlocks {
   hasRefusal = false
   /** The operator's limit ended the turn before the model did. */
   isPaused = false
-  readonly #sink: BlockSink
+  readonly #sink: TurnSink
   readonly #thinking: BlockOptions['thinking']
   readonly #items = new Map<number, Item>()
   /** In the order in which they began; the first is the one that is written. */
   #queue: Item[] = []
   #count = 0
 
-  constructor(sink: BlockSink, { thinking }: BlockOptions) {
+  constructor(sink: TurnSink, { thinking }: BlockOptions) {
     this.#sink = sink
     this.#thinking = thinking
   }
@@ -56,6 +63,13 @@ export class TurnBlocks {
         if (item !== undefined) item.signature += event.signature
         return
       }
+      case 'annotation':
+        this.#items.get(event.index)?.citations.push(event.annotation)
+        this.#advance()
+        return
+      case 'native_item':
+        if (event.engine === ENGINE) this.#tellNative(event.index, event.item)
+        return
       case 'item_done':
         this.#end(event.index, null)
         return
@@ -94,8 +108,16 @@ export class TurnBlocks {
     this.matchedStop = matchedStop
   }
 
-  #begin(index: number, kind: Item['kind'], id = '', name = '', server = ''): void {
-    if (kind === 'thinking' && this.#thinking === 'none') return
+  #tellNative(index: number, block: Readonly<Record<string, unknown>>): void {
+    const item = this.#begin(index, 'native')
+    if (item === null) return
+    item.native = block
+    this.#end(index, null)
+  }
+
+  /** @returns null for what the client does not want */
+  #begin(index: number, kind: Item['kind'], id = '', name = '', server = ''): Item | null {
+    if (kind === 'thinking' && this.#thinking === 'none') return null
     const item: Item = {
       kind,
       id,
@@ -103,6 +125,8 @@ export class TurnBlocks {
       server,
       waiting: '',
       signature: '',
+      citations: [],
+      native: null,
       isOpen: false,
       isDone: false,
       result: null,
@@ -110,6 +134,7 @@ export class TurnBlocks {
     this.#items.set(index, item)
     this.#queue.push(item)
     this.#advance()
+    return item
   }
 
   #write(index: number, delta: string): void {
@@ -140,13 +165,19 @@ export class TurnBlocks {
 
   #tell(item: Item): void {
     const { kind } = item
+    if (kind === 'native') {
+      if (item.native !== null) this.#sink.native(this.#count++, item.native)
+      return
+    }
     const isShown = kind !== 'text' || item.waiting.trim() !== '' || item.isOpen
     if (!isShown) return
     if (!item.isOpen) this.#open(item)
     const text = item.waiting
     item.waiting = ''
-    if (text === '') return
-    if (kind === 'text') this.#sink.text(this.#count, text)
+    if (kind === 'text') {
+      if (text !== '') this.#sink.text(this.#count, text)
+      for (const citation of item.citations.splice(0)) this.#sink.citation(this.#count, citation)
+    } else if (text === '') return
     else if (kind !== 'thinking') this.#sink.input(this.#count, text)
     else if (this.#thinking === 'text') this.#sink.thinking(this.#count, text)
   }

@@ -1,6 +1,6 @@
 /** The blocks of an answer as one list, for replies that are not streamed. @source messages facts 4 */
 import { randomBytes } from 'node:crypto'
-import type { BlockSink, ServerToolResult } from './block-sequence.ts'
+import type { ServerToolResult, TurnSink } from './block-sequence.ts'
 import { parseInput } from './parse-input.ts'
 import type { Stop } from './stop-reason.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
@@ -8,7 +8,7 @@ import type { WireUsage } from './usage.ts'
 
 type Block =
   | { readonly type: 'thinking'; thinking: string; signature: string }
-  | { readonly type: 'text'; text: string }
+  | { readonly type: 'text'; text: string; citations?: unknown[] }
   | { readonly type: 'tool_use'; readonly id: string; readonly name: string; input: object }
   | {
       readonly type: 'mcp_tool_use'
@@ -19,7 +19,7 @@ type Block =
     }
   | ReturnType<typeof toResultBlock>
 
-export class WholeBlocks implements BlockSink {
+export class WholeBlocks implements TurnSink {
   readonly blocks: Block[] = []
   /** Of all texts, for who has to estimate. */
   characters = 0
@@ -45,6 +45,18 @@ export class WholeBlocks implements BlockSink {
 
   serverResult(_index: number, result: ServerToolResult): void {
     this.blocks.push(toResultBlock(result))
+  }
+
+  citation(_index: number, citation: unknown): void {
+    const block = this.blocks.at(-1)
+    if (block?.type !== 'text') return
+    block.citations ??= []
+    block.citations.push(citation)
+  }
+
+  native(_index: number, block: Readonly<Record<string, unknown>>): void {
+    // Of none of the kinds above: those have events of their own.
+    this.blocks.push(block as unknown as Block)
   }
 
   thinking(_index: number, delta: string): void {

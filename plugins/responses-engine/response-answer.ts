@@ -104,7 +104,7 @@ export class ResponseAnswer {
       if (!open.isTold) this.arguments(index, item.arguments)
       this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: open.call })
     } else if (typeof item.type === 'string' && !item.type.startsWith('_'))
-      this.#sink.emit({ type: 'native_item', choice: CHOICE, item })
+      this.#sink.emit({ type: 'native_item', choice: CHOICE, engine: 'responses', item })
     this.#items.set(index, null)
   }
 

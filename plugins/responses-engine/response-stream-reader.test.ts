@@ -106,7 +106,7 @@ test('responses 3.2 thoughts, text, calls and the worker’s own kinds become ev
     { type: 'text', choice, delta: 'Hél', logprobs: null },
     { type: 'text', choice, delta: 'lo 🙂', logprobs },
     { type: 'annotation', choice, annotation: { type: 'url_citation' } },
-    { type: 'native_item', choice, item: items[2] },
+    { type: 'native_item', choice, engine: 'responses', item: items[2] },
     { type: 'tool_call', choice, index: 0, id: 'call_1', name: 'f' },
     { type: 'tool_arguments', choice, index: 0, delta: '{"x"' },
     { type: 'tool_arguments', choice, index: 0, delta: ':1}' },

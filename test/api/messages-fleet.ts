@@ -99,13 +99,15 @@ export function accumulate(events: readonly WireEvent[]) {
         else if (delta.type === 'thinking_delta') block.thinking += delta.thinking
         else if (delta.type === 'signature_delta') block.signature = delta.signature
         else if (delta.type === 'input_json_delta') inputs[index] += delta.partial_json
+        else if (delta.type === 'citations_delta')
+          block.citations = [...((block.citations as unknown[]) ?? []), delta.citation]
         else throw new Error(`delta ${delta.type}`)
         break
       }
       case 'content_block_stop':
         if (index !== open) throw new Error(`block ${index} ends in block ${open}`)
         open = -1
-        if (blocks[index].type === 'tool_use')
+        if (blocks[index].type === 'tool_use' || inputs[index] !== '')
           blocks[index].input = inputs[index] === '' ? {} : JSON.parse(inputs[index])
         break
       case 'message_delta':

@@ -152,24 +152,26 @@ test('messages §10 over a vendor that runs tool servers itself: the request goe
   expect(request.header('anthropic-beta')).toBe('mcp-client-2025-11-20')
 })
 
+const event = (type: string, more: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`
+
+/** One answer as a stream: each block's beginning, then its deltas. */
+const round = (blocks: readonly (readonly [start: object, ...deltas: object[]])[], reason: string) =>
+  streamAnswer(
+    [
+      event('message_start', { message: { ...message([]), stop_reason: null } }),
+      ...blocks.flatMap(([start, ...deltas], index) => [
+        event('content_block_start', { index, content_block: start }),
+        ...deltas.map((delta) => event('content_block_delta', { index, delta })),
+        event('content_block_stop', { index }),
+      ]),
+      event('message_delta', { delta: { stop_reason: reason }, usage: { output_tokens: 4 } }),
+      event('message_stop', {}),
+    ],
+    { headers: { 'content-type': 'text/event-stream' } },
+  )
+
 test('messages §13 G56 over a vendor: one start, numbers without gaps, the usage of all rounds', async () => {
   const { ask, worker } = await open([VENDOR], await serve())
-  const event = (type: string, more: object) =>
-    `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`
-  const round = (blocks: readonly (readonly [start: object, ...deltas: object[]])[], reason: string) =>
-    streamAnswer(
-      [
-        event('message_start', { message: { ...message([]), stop_reason: null } }),
-        ...blocks.flatMap(([start, ...deltas], index) => [
-          event('content_block_start', { index, content_block: start }),
-          ...deltas.map((delta) => event('content_block_delta', { index, delta })),
-          event('content_block_stop', { index }),
-        ]),
-        event('message_delta', { delta: { stop_reason: reason }, usage: { output_tokens: 4 } }),
-        event('message_stop', {}),
-      ],
-      { headers: { 'content-type': 'text/event-stream' } },
-    )
   const thinking = [
     { type: 'thinking', thinking: '', signature: '' },
     { type: 'thinking_delta', thinking: 'hm' },
@@ -200,6 +202,102 @@ test('messages §13 G56 over a vendor: one start, numbers without gaps, the usag
   expect(told.content[0]).toMatchObject({ thinking: 'hm', signature: 'sig-1' })
   expect(told).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 8 } })
 })
+
+const SEARCH = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'x' } }
+const FOUND = {
+  type: 'web_search_tool_result',
+  tool_use_id: 'srvtoolu_1',
+  content: [{ type: 'web_search_result', url: 'https://x.example', encrypted_content: 'enc' }],
+}
+const CITED = { type: 'text', text: 'As said', citations: [{ type: 'web_search_result_location', url: 'u' }] }
+/** What a vendor can say in one round before it calls a tool. */
+const ROUND = [
+  THOUGHT,
+  { type: 'thinking', thinking: 'again', signature: 'sig-2' },
+  { type: 'redacted_thinking', data: 'sealed' },
+  SEARCH,
+  FOUND,
+  CITED,
+  { type: 'thinking', thinking: '', signature: 'sig-3' },
+  CALL,
+]
+const deltasOf = (block: Record<string, unknown>): readonly [object, ...object[]] => {
+  switch (block.type) {
+    case 'thinking':
+      return [
+        { type: 'thinking', thinking: '', signature: '' },
+        ...(block.thinking === '' ? [] : [{ type: 'thinking_delta', thinking: block.thinking }]),
+        { type: 'signature_delta', signature: block.signature },
+      ]
+    case 'text':
+      return [
+        { type: 'text', text: '', citations: [] },
+        { type: 'text_delta', text: block.text },
+        ...(block.citations as object[]).map((citation) => ({ type: 'citations_delta', citation })),
+      ]
+    case 'tool_use':
+    case 'server_tool_use':
+      return [
+        { ...block, input: {} },
+        { type: 'input_json_delta', partial_json: JSON.stringify(block.input) },
+      ]
+    default:
+      return [block]
+  }
+}
+
+test.each([
+  [false, 'whole'],
+  [true, 'streamed'],
+])(
+  'messages §10, §5 over a vendor, stream %s: a round goes back word for word, and reaches the client in order',
+  async (stream) => {
+    const { ask, sent, worker } = await open([VENDOR], await serve())
+    const done = { type: 'text', text: 'done', citations: [] }
+    if (stream) {
+      worker.once(MESSAGES, round(ROUND.map(deltasOf), 'tool_use'))
+      worker.once(
+        MESSAGES,
+        round([deltasOf({ type: 'redacted_thinking', data: 'last' }), deltasOf(done)], 'end_turn'),
+      )
+    } else {
+      worker.once(MESSAGES, jsonAnswer(message(ROUND, 'tool_use')))
+      worker.once(MESSAGES, jsonAnswer(message([{ type: 'redacted_thinking', data: 'last' }, done])))
+    }
+    const more = { stream, thinking: { type: 'enabled', budget_tokens: 1024 }, max_tokens: 4096 }
+    const reply = await ask(more, { 'x-weir-mcp': 'enabled' })
+    expect(reply.status, await reply.clone().text()).toBe(200)
+    const content = stream
+      ? accumulate(readEvents(await reply.text())).content
+      : ((await reply.json()) as Message).content
+    const [, second] = sent()
+    expect(second.messages).toEqual([
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: ROUND },
+      {
+        role: 'user',
+        content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'you said hi' }],
+      },
+    ])
+    const { citations: _, ...said } = done
+    expect(content).toMatchObject([
+      ...ROUND.slice(0, -1),
+      ...PAIR,
+      { type: 'redacted_thinking', data: 'last' },
+      said,
+    ])
+    // What the client has sends back the same words.
+    worker.script(MESSAGES, jsonAnswer(message([{ type: 'text', text: 'bye' }])))
+    const messages = [
+      { role: 'user', content: 'a' },
+      { role: 'assistant', content },
+      { role: 'user', content: 'b' },
+    ]
+    expect((await ask({ messages }, { 'x-weir-mcp': 'enabled' })).status).toBe(200)
+    const again = sent()[2].messages as { content: Record<string, unknown>[] }[]
+    expect(again[1].content.slice(0, -1)).toEqual(ROUND.slice(0, -1))
+  },
+)
 
 test('messages §13 G55 over an engine that speaks the format: no engine runs tools, so the gateway does', async () => {
   const { ask, create, worker } = await open([NATIVE], await serve())

@@ -34,6 +34,14 @@ export interface ChatToolCall {
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
+/** A turn in the words of the format that an engine adapter speaks. */
+export interface NativeContent {
+  /** Name of the adapter: no other can read it. */
+  readonly engine: string
+  /** Whole and in order. */
+  readonly content: readonly Readonly<Record<string, unknown>>[]
+}
+
 export interface ChatMessage {
   readonly role: ChatRole
   /** Null: an assistant turn of tool calls alone. */
@@ -46,6 +54,8 @@ export interface ChatMessage {
   /** Assistant: what it refused to do. */
   readonly refusal?: string
   readonly tool_calls?: readonly ChatToolCall[]
+  /** Assistant: the whole turn as its worker wrote it. It goes back in these words, ids of calls apart, where it can be read. */
+  readonly native?: NativeContent
   /** Tool: which call this is the result of. */
   readonly tool_call_id?: string
   /** Tool: the call failed; formats without the notion show it in the text. */

@@ -4,7 +4,7 @@
  * formats and m kinds of workers cost n + m pieces.
  */
 import type { GatewayError, HeaderList, RequestContext, UpstreamRequest, WorkerEntry } from '#kernel'
-import type { GenerationRequest } from './generation-request.ts'
+import type { GenerationRequest, NativeContent } from './generation-request.ts'
 
 /** Log probability of one output token. @source routes facts 10.3 */
 export interface TokenLogprob {
@@ -51,7 +51,7 @@ export type GenerationEvent =
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
     }
-  /** The vendor's proof of the reasoning so far; sent back with it in a later turn. */
+  /** The vendor's proof of the reasoning since the last one, whole; ends it, and is sent back with it in a later turn. */
   | { readonly type: 'reasoning_signature'; readonly choice: number; readonly signature: string }
   | {
       readonly type: 'text'
@@ -84,6 +84,8 @@ export type GenerationEvent =
   | {
       readonly type: 'native_item'
       readonly choice: number
+      /** Name of the engine adapter whose words they are. */
+      readonly engine: string
       readonly item: Readonly<Record<string, unknown>>
     }
   | {
@@ -92,6 +94,8 @@ export type GenerationEvent =
       readonly reason: FinishReason
       /** The client's stop string that was hit, or the id of the stop token; null for neither. */
       readonly matchedStop: string | number | null
+      /** All of it in the worker's own words, where the request came in them (`GenerationRequest.native`). */
+      readonly native?: NativeContent
     }
   | { readonly type: 'finished'; readonly usage: GenerationUsage | null }
   | { readonly type: 'failed'; readonly error: GatewayError }

@@ -199,6 +199,8 @@ export type ToolLoopEvent =
   | {
       readonly type: 'native_item'
       readonly index: number
+      /** Name of the engine adapter whose words they are. */
+      readonly engine: string
       readonly item: Readonly<Record<string, unknown>>
     }
   /** A call of the client's own function; it is the client's to run. */

@@ -230,6 +230,8 @@ export interface EventLog {
 }
 
 export interface HistoryService {
+  /** Other gateways may work on the same records. */
+  readonly isShared: boolean
   readonly responses: ResponseHistory
   readonly conversations: ConversationHistory
   readonly queue: BackgroundQueue

@@ -1,4 +1,5 @@
 /** One call that a model makes, while it is being written and after. */
+import type { NativeContent } from '#contracts'
 import type { OfferedTool } from './offered-tools.ts'
 
 /**
@@ -29,4 +30,6 @@ export interface ModelTurn {
   readonly reasoning: string
   readonly signature: string | null
   readonly calls: readonly ModelCall[]
+  /** Null unless its worker has told it in its own words too. */
+  readonly native: NativeContent | null
 }

@@ -50,6 +50,7 @@ export function toAssistantMessage(turn: ModelTurn): ChatMessage {
     ...(turn.signature !== null && { reasoning_signature: turn.signature }),
     ...(turn.refusal !== '' && { refusal: turn.refusal }),
     ...(calls.length > 0 && { tool_calls: calls }),
+    ...(turn.native !== null && { native: turn.native }),
   }
 }
 

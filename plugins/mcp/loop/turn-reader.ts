@@ -4,7 +4,14 @@
  *
  * @hot one call per event of the worker
  */
-import type { FinishReason, GenerationEvent, GenerationUsage, TokenLogprob, ToolLoopEvent } from '#contracts'
+import type {
+  FinishReason,
+  GenerationEvent,
+  GenerationUsage,
+  NativeContent,
+  TokenLogprob,
+  ToolLoopEvent,
+} from '#contracts'
 import type { CallRoute, ModelCall, ModelTurn } from './model-call.ts'
 
 /** The turn, as its reader needs it. */
@@ -33,6 +40,7 @@ export class TurnReader {
   #refusal = ''
   #reasoning = ''
   #signature: string | null = null
+  #native: NativeContent | null = null
 
   constructor(output: TurnOutput, isFirst: boolean) {
     this.#output = output
@@ -57,6 +65,8 @@ export class TurnReader {
         this.#signature = event.signature
         this.#open('reasoning')
         this.#output.emit({ type: event.type, index: this.#openIndex, signature: event.signature })
+        // What is thought from here on has a proof of its own.
+        this.#closeItem(false)
         break
       case 'refusal':
         this.#refusal += event.delta
@@ -68,7 +78,7 @@ export class TurnReader {
         this.#output.emit({ type: event.type, index: this.#openIndex, annotation: event.annotation })
         break
       case 'native_item':
-        this.#tellNative(event.item)
+        this.#tellNative(event)
         break
       case 'tool_call':
         this.#beginCall(event.index, event.id, event.name)
@@ -82,6 +92,7 @@ export class TurnReader {
       case 'choice_done':
         this.reason = event.reason
         this.matchedStop = event.matchedStop
+        this.#native = event.native ?? null
         this.#endChoice(event.reason === 'length' || event.reason === 'content_filter')
     }
   }
@@ -93,6 +104,7 @@ export class TurnReader {
       reasoning: this.#reasoning,
       signature: this.#signature,
       calls: this.#calls.filter((call) => call !== undefined),
+      native: this.#native,
     }
   }
 
@@ -110,10 +122,10 @@ export class TurnReader {
     this.#output.emit({ type: 'item_started', index: this.#openIndex, item })
   }
 
-  #tellNative(item: Readonly<Record<string, unknown>>): void {
+  #tellNative({ engine, item }: Extract<GenerationEvent, { type: 'native_item' }>): void {
     this.#releaseHeld(false)
     this.#closeItem(false)
-    this.#output.emit({ type: 'native_item', index: this.#output.nextIndex(), item })
+    this.#output.emit({ type: 'native_item', index: this.#output.nextIndex(), engine, item })
   }
 
   #closeItem(isCut: boolean): void {

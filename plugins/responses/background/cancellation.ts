@@ -54,10 +54,13 @@ export class Cancellation {
 
   /** @param stop called when somebody wants it to end. @returns stops listening */
   listen(tenant: string, id: string, stop: () => void): () => void {
-    const subscription = this.#wishes.subscribe(liveKey(tenant, id), { onEvent: stop, onLost: () => {} })
+    const subscription = this.#wishes.subscribe(liveKey(tenant, id), { onEvent: stop, onLost: nothing })
     return () => subscription.close()
   }
 }
+
+/** Where events were lost, the store says what became of it. */
+function nothing(): void {}
 
 const noUsage = {
   input_tokens: 0,

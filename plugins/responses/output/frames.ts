@@ -33,6 +33,9 @@ export class Frames {
   }
 }
 
+/** Behind the members. */
+const END = '}\n\n'
+
 /** What frames of one type about one item have in common, around the number and the value. */
 export interface DeltaFrame {
   readonly head: string
@@ -40,16 +43,25 @@ export interface DeltaFrame {
   readonly tail: string
 }
 
+/** By type: the same text for every item of every response. */
+const heads = new Map<string, string>()
+
 /**
+ * @param type one of the few that the gateway knows
  * @param before JSON text of the members between the number and the value's
  * @param name of the member that the value is
  * @param after JSON text behind the value, with its comma; may be empty
  */
 export function deltaFrame(type: string, before: string, name: string, after = ''): DeltaFrame {
+  let head = heads.get(type)
+  if (head === undefined) {
+    head = `event: ${type}\ndata: {"type":"${type}","sequence_number":`
+    heads.set(type, head)
+  }
   return {
-    head: `event: ${type}\ndata: {"type":"${type}","sequence_number":`,
+    head,
     middle: `,${before},"${name}":`,
-    tail: `${after}}\n\n`,
+    tail: after === '' ? END : `${after}${END}`,
   }
 }
 

@@ -80,7 +80,12 @@ export class PlainTurn implements GenerationListener {
         this.#space = ''
         this.#closeItem(false)
         this.#releaseCall(false)
-        this.#out.onEvent({ type: 'native_item', index: this.#nextIndex++, item: event.item })
+        this.#out.onEvent({
+          type: 'native_item',
+          index: this.#nextIndex++,
+          engine: event.engine,
+          item: event.item,
+        })
         return
       case 'tool_call':
         this.#beginCall(event.index, event.id, event.name)

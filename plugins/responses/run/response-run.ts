@@ -13,7 +13,7 @@ import { openTurn, type Turn } from './open-turn.ts'
 import type { Plan } from './plan.ts'
 import { replyText } from './reply-object.ts'
 import type { RunParts } from './run-parts.ts'
-import { storeEnd } from './store-end.ts'
+import { type LastingPlan, lastingPlan, storeEnd } from './store-end.ts'
 import { ToldResponse } from './told-response.ts'
 
 export interface RunOptions {
@@ -43,7 +43,9 @@ export interface RunEnd {
 export class ResponseRun {
   readonly #parts: RunParts
   readonly #ctx: RequestContext
-  readonly #plan: Plan
+  /** Null once it was begun: requests are large, and thousands of responses wait for their workers at once. */
+  #start: Plan | null
+  readonly #plan: LastingPlan
   readonly #options: RunOptions
   readonly #frames: Frames | null
   readonly #output: OutputItems
@@ -58,7 +60,8 @@ export class ResponseRun {
   constructor(parts: RunParts, ctx: RequestContext, plan: Plan, options: RunOptions) {
     this.#parts = parts
     this.#ctx = ctx
-    this.#plan = plan
+    this.#start = plan
+    this.#plan = lastingPlan(plan)
     this.#options = options
     this.#frames = options.sink === null ? null : new Frames(options.sink)
     this.#told = new ToldResponse(options, plan.request.echo)
@@ -70,12 +73,15 @@ export class ResponseRun {
     return this.#output
   }
 
+  /** Once. */
   start(): void {
     this.#ctx.onCancel(() => this.#cancelled())
-    if (this.#isOver) return
+    const plan = this.#start
+    this.#start = null
+    if (this.#isOver || plan === null) return
     try {
       const { stream } = this.#options
-      this.#turn = openTurn(this.#parts, this.#ctx, this.#plan, stream, (event) => this.#onEvent(event))
+      this.#turn = openTurn(this.#parts, this.#ctx, plan, stream, (event) => this.#onEvent(event))
       if (this.#isPaused) this.#turn.pause()
     } catch (error) {
       this.#refused(error as GatewayError)
@@ -188,7 +194,7 @@ export class ResponseRun {
     this.#isOver = true
     const members = this.#told.members(status, { error, usage, incompleteReason })
     const { history } = this.#parts
-    if (!this.#plan.request.store || history === undefined) {
+    if (!this.#plan.store || history === undefined) {
       void this.#plan.lock?.release()
       this.#tell(status, members, error, this.#output.storedItems())
       return

@@ -11,6 +11,27 @@ import type { GatewayError } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import type { Plan } from './plan.ts'
 
+/** What of a plan outlasts the beginning of its response. */
+export interface LastingPlan
+  extends Pick<Plan, 'tenant' | 'lock' | 'input' | 'hasOwnIds' | 'context' | 'compaction'>,
+    Pick<Plan['request'], 'store' | 'previousResponseId' | 'conversationId'> {}
+
+export function lastingPlan(plan: Plan): LastingPlan {
+  const { tenant, lock, input, hasOwnIds, context, compaction, request } = plan
+  const { store, previousResponseId, conversationId } = request
+  return {
+    tenant,
+    lock,
+    input,
+    hasOwnIds,
+    context,
+    compaction,
+    store,
+    previousResponseId,
+    conversationId,
+  }
+}
+
 export interface EndToStore {
   readonly id: string
   readonly createdAtSec: number
@@ -29,7 +50,7 @@ export interface EndToStore {
 /** @returns what failed it after all; null when it is stored. @throws errors of the store */
 export async function storeEnd(
   history: HistoryService,
-  { tenant, lock, request, input, hasOwnIds }: Plan,
+  { tenant, lock, input, hasOwnIds, previousResponseId, conversationId }: LastingPlan,
   end: EndToStore,
 ): Promise<GatewayError | null> {
   const { id, createdAtSec, status, members, output, outputText, connectionMode, job } = end
@@ -43,8 +64,8 @@ export async function storeEnd(
     output,
     ...(outputText !== undefined && { outputText }),
     hasNewIds: hasOwnIds && job === undefined,
-    previousResponseId: request.previousResponseId,
-    conversationId: request.conversationId,
+    previousResponseId,
+    conversationId,
     facts: connectionMode === null ? {} : { connectionMode },
   }
   const result = await history.responses.finish(tenant, record, {

@@ -18,21 +18,19 @@ export interface ToldEnd {
 export class ToldResponse {
   readonly #id: string
   readonly #createdAtSec: number
-  /** What the request asked for. */
-  readonly #echo: Json
-  /** JSON, made when it is first needed. */
-  #echoText: string | null = null
+  /** JSON of what the request asked for. */
+  readonly #echo: string
 
+  /** @param echo what the request asked for */
   constructor({ id, createdAtSec }: { id: string; createdAtSec: number }, echo: Json) {
     this.#id = id
     this.#createdAtSec = createdAtSec
-    this.#echo = echo
+    this.#echo = JSON.stringify(echo)
   }
 
   /** JSON of all but the output. @param end undefined while it is made */
   members(status: ResponseStatus, end?: ToldEnd): string {
     const error = end?.error ?? (status === 'failed' ? responsesErrors.worker_aborted() : null)
-    this.#echoText ??= JSON.stringify(this.#echo)
     return replyMembersText(
       {
         id: this.#id,
@@ -43,7 +41,7 @@ export class ToldResponse {
         usage: end?.usage ?? null,
         isOver: end !== undefined,
       },
-      this.#echoText,
+      this.#echo,
     )
   }
 

@@ -1,0 +1,175 @@
+/**
+ * One background response at work. Thousands of them wait for their workers at once, so what was needed to begin (the
+ * record, the request) is let go before the answer comes, and nothing waits that a call can do.
+ */
+import type { HistoryService, Job, ResponseRecord } from '#contracts'
+import { type DetachedOutcome, GatewayError, type Identity, type RequestContext } from '#kernel'
+import { responsesErrors } from '../errors.ts'
+import { compacted } from '../run/auto-compact.ts'
+import { makePlan, type Plan } from '../run/plan.ts'
+import { ResponseRun } from '../run/response-run.ts'
+import type { StoredParts } from '../stored/stored-routes.ts'
+import { acceptedRequest } from './accept-background.ts'
+import type { JobEnds } from './job-ends.ts'
+import { LiveLog } from './live-log.ts'
+
+/** A conversation that is busy is tried again, so often and after such a pause. */
+const LOCK_TRIES = 240
+const LOCK_PAUSE_MS = 250
+/** After a refusal for now, such as by a limit of the tenant. */
+const REFUSED_PAUSE_MS = 1_000
+
+/** The gateway has too much to do just now: nothing is wrong with the work. */
+const FOR_NOW = new Set([408, 429, 503])
+
+type Change = Parameters<HistoryService['responses']['update']>[2]
+
+export class RunningResponse {
+  readonly job: Job
+  readonly #parts: StoredParts
+  readonly #history: HistoryService
+  readonly #ends: JobEnds
+  #ctx: RequestContext | null = null
+  #run: ResponseRun | null = null
+  #log: LiveLog | null = null
+  #stopListening: (() => void) | null = null
+  #isStopped = false
+
+  constructor(parts: StoredParts, history: HistoryService, ends: JobEnds, job: Job) {
+    this.#parts = parts
+    this.#history = history
+    this.#ends = ends
+    this.job = job
+  }
+
+  /** Works on it to its end, or until it is stopped. @throws errors of the store */
+  async work(): Promise<void> {
+    const { done, hasRun } = (await this.#detach()) ?? {}
+    if (done === undefined || hasRun === undefined) {
+      await this.#history.queue.drop(this.job)
+      return
+    }
+    await this.#after(await done, hasRun())
+  }
+
+  /** The gateway ends: it is left to the next one. Safe at any time. */
+  stop(): void {
+    this.#isStopped = true
+    if (this.#run === null) return
+    this.#run.abandon()
+    this.#endRun()
+    this.#ctx?.send(204, null, '')
+  }
+
+  /** Somebody has cancelled or deleted it where this gateway does not hear of it: then it ends here too. */
+  async endIfEnded(): Promise<void> {
+    const { tenant, responseId } = this.job
+    const record = await this.#history.responses.get(tenant, responseId)
+    if (record === undefined || record.status === 'cancelled') this.#run?.cancel()
+  }
+
+  /** @returns undefined when somebody has ended it already */
+  async #detach(): Promise<{ done: Promise<DetachedOutcome>; hasRun: () => boolean } | undefined> {
+    const { tenant, responseId } = this.job
+    const record = await this.#history.responses.get(tenant, responseId)
+    if (record === undefined || (record.status !== 'queued' && record.status !== 'in_progress')) return
+    const identity: Identity = { tenant, role: (record.facts.role as Identity['role'] | undefined) ?? null }
+    // Empty once it has begun, so that the record is not held any longer.
+    const waiting = [record]
+    const { done } = this.#parts.host.detached({
+      route: { method: 'POST', path: '/v1/responses' },
+      identity,
+      run: (ctx) => this.#begin(ctx, waiting.splice(0)[0]),
+    })
+    return { done, hasRun: () => waiting.length === 0 }
+  }
+
+  async #begin(ctx: RequestContext, record: ResponseRecord): Promise<void> {
+    this.#ctx = ctx
+    const { tenant, responseId } = this.job
+    let plan: Plan
+    try {
+      const reply = { ...record.reply, status: 'in_progress' }
+      if (!(await this.#history.responses.update(tenant, responseId, { status: 'in_progress', reply }))) {
+        ctx.send(204, null, '')
+        return
+      }
+      plan = await compacted(this.#parts, ctx, await this.#planWhenFree(record))
+    } catch (error) {
+      await this.#ends.fail(this.job, error)
+      ctx.fail(error)
+      return
+    }
+    this.#generate(ctx, plan, record)
+  }
+
+  #generate(ctx: RequestContext, plan: Plan, { createdAtSec, facts }: ResponseRecord): void {
+    const { tenant, responseId: id } = this.job
+    const { host, live, cancellation } = this.#parts
+    const log = new LiveLog({ events: this.#history.events, live, log: host.log }, { tenant, id })
+    // Held no longer than until a worker answers.
+    let accepted: ResponseRecord['facts'] | null = facts
+    const run = new ResponseRun(this.#parts, ctx, plan, {
+      id,
+      createdAtSec,
+      sink: log.take,
+      stream: true,
+      job: this.job,
+      // Whether it can be cancelled is asked while it runs.
+      onWorker: (connectionMode) => {
+        if (accepted !== null) void this.#keep({ facts: { ...accepted, connectionMode } })
+        accepted = null
+      },
+      onEnd: ({ error }) => {
+        this.#endRun()
+        if (error !== null) ctx.fail(error)
+        else if (!ctx.isDone) ctx.send(204, null, '')
+      },
+    })
+    this.#run = run
+    this.#log = log
+    this.#stopListening = cancellation.listen(tenant, id, () => run.cancel())
+    run.output.onItemDone(() => void this.#keep({ output: run.output.storedItems() }))
+    if (this.#isStopped) this.stop()
+    else run.start()
+  }
+
+  async #keep(change: Change): Promise<void> {
+    const { tenant, responseId } = this.job
+    try {
+      if (!(await this.#history.responses.update(tenant, responseId, change))) this.#run?.cancel()
+    } catch (err) {
+      this.#parts.host.log.warn({ err, response_id: responseId }, 'progress was not kept')
+    }
+  }
+
+  #endRun(): void {
+    this.#run = null
+    this.#stopListening?.()
+    this.#stopListening = null
+  }
+
+  async #after({ status }: DetachedOutcome, hasRun: boolean): Promise<void> {
+    await this.#log?.end()
+    if (this.#isStopped) await this.#ends.leave(this.job)
+    else if (hasRun) await this.#history.queue.drop(this.job)
+    else if (FOR_NOW.has(status)) {
+      await new Promise((resolve) => setTimeout(resolve, REFUSED_PAUSE_MS))
+      await this.#history.queue.giveBack(this.job)
+    } else await this.#ends.fail(this.job, responsesErrors.storage_error())
+  }
+
+  async #planWhenFree(record: ResponseRecord): Promise<Plan> {
+    const { tenant } = this.job
+    const request = acceptedRequest(this.#parts.seal, tenant, record)
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await makePlan(this.#parts, tenant, request, { input: record.input })
+      } catch (error) {
+        const isBusy = error instanceof GatewayError && error.code === 'conversation_locked'
+        if (!isBusy || tries === LOCK_TRIES || this.#isStopped) throw error
+        await new Promise((resolve) => setTimeout(resolve, LOCK_PAUSE_MS))
+      }
+    }
+  }
+}
