@@ -1,6 +1,7 @@
 /** Test projects: unit tests beside the code, and the suites under test/ that use real sockets and threads. */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { builtThreads } from './test/support/built-threads.ts'
 
 /** What is waited for comes within it also on a machine that is slow and busy; by itself it is one second. */
 const expectation = { poll: { timeout: 15_000 } }
@@ -9,6 +10,7 @@ const expectation = { poll: { timeout: 15_000 } }
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('./node_modules/.cache/weir-tests', import.meta.url))
 
 const source = {
+  plugins: [builtThreads(fileURLToPath(new URL('.', import.meta.url)))],
   // Examples know the gateway by its name, as packages of others do.
   resolve: {
     conditions: ['weir-source'],
@@ -80,13 +82,12 @@ export default defineConfig({
         test: {
           name: 'flows',
           include: ['test/flows/**/*.test.ts'],
-          // Whole gateways, some on their default ports, so one file at a time, after the others.
-          maxWorkers: 1,
+          // Whole gateways of several threads, so after the others.
           sequence: { groupOrder: 1 },
           pool: 'forks',
           expect: expectation,
-          testTimeout: 180_000,
-          hookTimeout: 60_000,
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
         },
       },
     ],

@@ -6,7 +6,7 @@ import { reasoningFormats } from './reasoning/reasoning-table.ts'
 
 const names = toolFormats.map(({ name }) => name)
 const MARKS = /<[^<>]{1,40}>|\[[A-Z_]+\]|\]<\]minimax\[>\[/gu
-const SIZE = 200_000
+const SIZE = 100_000
 
 /** Beginnings that never end, and everything in which a second look would cost. */
 function attacks(name: string): string[] {
@@ -48,18 +48,18 @@ test.each(names)(
   (name) => {
     for (const attack of attacks(name)) {
       const text = attack.repeat(Math.ceil(SIZE / attack.length))
-      // A second look at all that came would take minutes.
+      // Some tens of milliseconds; a second look at all that came, at each character, would take far more.
       expect(
         timeOf(() => streamed(name, [text])),
         `${attack} at once`,
-      ).toBeLessThan(10_000)
+      ).toBeLessThan(3_000)
       expect(
         timeOf(() => streamed(name, chunksOf(text, 7))),
         `${attack} in pieces`,
-      ).toBeLessThan(15_000)
+      ).toBeLessThan(4_000)
     }
   },
-  120_000,
+  300_000,
 )
 
 test.each(reasoningFormats.map(({ name }) => name))(
@@ -79,14 +79,14 @@ test.each(reasoningFormats.map(({ name }) => name))(
       expect(
         timeOf(() => reasoned(name, [text])),
         attack,
-      ).toBeLessThan(10_000)
+      ).toBeLessThan(3_000)
       expect(
         timeOf(() => reasoned(name, chunksOf(text, 7))),
         attack,
-      ).toBeLessThan(15_000)
+      ).toBeLessThan(4_000)
     }
   },
-  60_000,
+  300_000,
 )
 
 test('parsers 6.6 A21: one call with 8 MB of arguments, a character at a time in the last', () => {
