@@ -1,8 +1,9 @@
 /** Modules that try to hurt the gateway, at the author's desk: the check ends, says so, and keeps its memory. (W43, W44) */
 import { expect, test } from 'vitest'
-import { ATTACKS, LIST_FUEL, LONG_LISTS, module } from '../test/fixtures/wasm/attacks.ts'
+import { ATTACKS, FLOOD, LIST_FUEL, LONG_LISTS, module } from '../test/fixtures/wasm/attacks.ts'
 import { toInput } from './case-input.ts'
 import { checkModule } from './conformance.ts'
+import { runCase } from './run-cases.ts'
 import { ModuleRunner } from './runner.ts'
 
 const LIMIT_MS = 300_000
@@ -38,6 +39,21 @@ test.each(Object.entries(LONG_LISTS))('%s, in an output is a call that failed', 
   } finally {
     await runner.close()
   }
+})
+
+test('a stream of which a module makes 40 MB in many calls is played, and memory stays within the limit', {
+  timeout: LIMIT_MS,
+}, async () => {
+  const before = process.memoryUsage().rss
+  const events = Array.from({ length: 40 }, (_, index) => ({ data: String(index) }))
+  const step = { on: 'OnStreamEvent' as const, events, expect: {} }
+  const { steps } = await runCase(
+    { title: 'flood', steps: [step] },
+    { bytes: FLOOD, deadlineMs: LIST_DEADLINE_MS },
+  )
+  const written = steps[0].observed.events.reduce((sum, { data }) => sum + data.length, 0)
+  expect(written).toBeGreaterThan(40_000_000)
+  expect((process.memoryUsage().rss - before) / 2 ** 20).toBeLessThan(MOST_MIB)
 })
 
 test.each([

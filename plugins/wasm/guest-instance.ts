@@ -59,14 +59,16 @@ export class GuestInstance {
   readonly #module: LoadedModule
   readonly #surroundings: GuestSurroundings
   readonly #kernel: GuestKernel
+  readonly #hasHeadroom: boolean
   #exports: WebAssembly.Exports = {}
   #memory: WebAssembly.Memory | null = null
   #exchange: GuestExchange | null = null
   #snapshot: GuestSnapshot | null = null
   #tenant: string | null = null
 
-  private constructor(module: LoadedModule, surroundings: GuestSurroundings) {
+  private constructor(module: LoadedModule, surroundings: GuestSurroundings, hasHeadroom: boolean) {
     this.#module = module
+    this.#hasHeadroom = hasHeadroom
     this.#surroundings = surroundings
     this.#kernel = new GuestKernel({
       module,
@@ -78,9 +80,16 @@ export class GuestInstance {
     })
   }
 
-  /** @throws what the module's start traps with */
-  static async open(module: LoadedModule, surroundings: GuestSurroundings): Promise<GuestInstance> {
-    const instance = new GuestInstance(module, surroundings)
+  /**
+   * @param hasHeadroom it can be put back although its calls take more memory
+   * @throws what the module's start traps with
+   */
+  static async open(
+    module: LoadedModule,
+    surroundings: GuestSurroundings,
+    hasHeadroom = false,
+  ): Promise<GuestInstance> {
+    const instance = new GuestInstance(module, surroundings, hasHeadroom)
     const plugin = await createPlugin(module.module, {
       functions: instance.#imports() as NonNullable<ExtismPluginOptions['functions']>,
       allowedPaths: {},
@@ -99,7 +108,7 @@ export class GuestInstance {
     const initialize = exports[INITIALIZE]
     if (typeof initialize === 'function') this.#guarded(() => initialize())
     this.burntFuel = startFuel - exchange.fuel
-    this.#snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange) : null
+    this.#snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange, this.#hasHeadroom) : null
   }
 
   /** Like `run`. @returns a copy of the output */
@@ -138,7 +147,7 @@ export class GuestInstance {
   get memoryBytes(): number {
     return this.#module.layout.memories.reduce((sum, { headroomPages }, index) => {
       const memory = this.#exports[`${EXPORT_PREFIX}memory:${index}`] as WebAssembly.Memory
-      return sum + memory.buffer.byteLength - headroomPages * 65_536
+      return sum + memory.buffer.byteLength - (this.#hasHeadroom ? headroomPages * 65_536 : 0)
     }, 0)
   }
 
@@ -150,6 +159,11 @@ export class GuestInstance {
   /** As it was when it was opened. @returns false when that cannot be: the instance is of no further use */
   restore(): boolean {
     return this.#snapshot?.restore() === true
+  }
+
+  /** It could not be put back since a call took more memory than it had. */
+  get hasGrown(): boolean {
+    return this.#snapshot?.hasGrown === true
   }
 
   #guarded(call: () => unknown): void {

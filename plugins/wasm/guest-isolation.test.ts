@@ -157,3 +157,35 @@ test('shared: one for all, as the module has declared', async () => {
   await call(runner, 'b', 'plain')
   expect(instances).toHaveLength(1)
 })
+
+test('a restored instance traps beyond its memory like a new one', async () => {
+  const runner = await open(
+    'fresh',
+    `(module (import "extism:host/env" "input_length" (func $length (result i64)))
+      (memory 1) (func (export "on_request") (result i32)
+        (i32.store (i32.const 8) (i32.const 7))
+        (drop (i32.load8_u (i32.add (i32.const 65531) (i32.wrap_i64 (call $length))))) (i32.const 0)))`,
+  )
+  await runner.open('m', null)
+  const order = { uuid: 'm', exportName: 'on_request', tenant: null, fuel: null, read: () => null }
+  const failureOf = (bytes: number) =>
+    runner.call({ ...order, input: Buffer.alloc(bytes) }).report.failure?.message
+  expect([failureOf(4), failureOf(4)]).toEqual([undefined, undefined])
+  expect(failureOf(5)).toContain('out of bounds')
+  expect(instances).toHaveLength(1)
+})
+
+test('a module that takes memory in each call is made anew once, then put back', async () => {
+  const runner = await open(
+    'fresh',
+    `(module (memory 1 8) (func (export "on_request") (result i32)
+      (if (i32.ne (memory.grow (i32.const 2)) (i32.const 1)) (then (unreachable)))
+      (i32.store (i32.const 190000) (i32.const 7)) (i32.const 0)))`,
+  )
+  for (let i = 0; i < 5; i++) {
+    if (!runner.isReady('m', null)) await runner.open('m', null)
+    const order = { uuid: 'm', exportName: 'on_request', input: Buffer.alloc(4), tenant: null, fuel: null }
+    expect(runner.call({ ...order, read: () => null }).report.failure).toBeNull()
+  }
+  expect(instances).toHaveLength(2)
+})

@@ -33,6 +33,8 @@ class Guest {
   readonly module: LoadedModule
   /** By tenant where instances keep something, under null otherwise. */
   readonly idle = new Map<string | null, GuestInstance>()
+  /** A call has taken more memory than the instance had: those that follow have headroom for it. */
+  growsMemory = false
   /** Why the last instance could not be made. */
   openFailure: CallReport['failure'] = null
 
@@ -99,7 +101,7 @@ export class GuestRunner {
   async open(uuid: string, tenant: string | null): Promise<void> {
     const guest = this.#guest(uuid)
     try {
-      guest.keep(tenant, await GuestInstance.open(guest.module, this.#surroundings))
+      guest.keep(tenant, await GuestInstance.open(guest.module, this.#surroundings, guest.growsMemory))
     } catch (error) {
       guest.openFailure = toFailure(error)
     }
@@ -121,7 +123,7 @@ export class GuestRunner {
     let failure: CallReport['failure'] = null
     try {
       value = read(instance.run(exportName, input, tenant, units))
-      if (!this.#isKept(guest.module, instance)) guest.idle.delete(key)
+      if (!this.#isKept(guest, instance)) guest.idle.delete(key)
     } catch (error) {
       guest.idle.delete(key)
       failure = toFailure(error, units)
@@ -141,8 +143,12 @@ export class GuestRunner {
   }
 
   /** Warm instances wait for the next call; they are replaced now and then, since what they keep may grow. */
-  #isKept({ instance: mode }: LoadedModule, instance: GuestInstance): boolean {
-    if (mode === 'fresh') return instance.restore()
+  #isKept(guest: Guest, instance: GuestInstance): boolean {
+    if (guest.module.instance === 'fresh') {
+      if (instance.restore()) return true
+      guest.growsMemory ||= instance.hasGrown
+      return false
+    }
     return instance.calls < this.#reuseCalls && instance.reset()
   }
 

@@ -30,12 +30,17 @@ export class GuestSnapshot {
   readonly #dirty: WebAssembly.Global
   readonly #restore: () => void
 
-  /** Adds the headroom and keeps what there is; only for modules that are rewritten for it. */
-  constructor(exports: WebAssembly.Exports, layout: Layout, exchange: GuestExchange) {
+  /**
+   * Keeps what there is; only for modules that are rewritten for it.
+   *
+   * @param hasHeadroom memories get the pages that a call may take without really growing; what lies there reads as
+   *   zeros where it would trap
+   */
+  constructor(exports: WebAssembly.Exports, layout: Layout, exchange: GuestExchange, hasHeadroom: boolean) {
     this.#exchange = exchange
     this.#memories = layout.memories.map(({ cards, headroomPages }, index) => {
       const memory = exports[`${EXPORT_PREFIX}memory:${index}`] as WebAssembly.Memory
-      addPages(memory, headroomPages)
+      if (hasHeadroom) addPages(memory, headroomPages)
       const bytes = new Uint8Array(memory.buffer)
       const cardCount = bytes.length >> CARD_SHIFT
       const marks = marksOf(exchange.cards, cards, cardCount)
@@ -47,6 +52,11 @@ export class GuestSnapshot {
     const save = exports[`${EXPORT_PREFIX}save`] as () => void
     save()
     for (const { marks } of this.#memories) marks.fill(0)
+  }
+
+  /** A memory has really grown: it is not made small again. */
+  get hasGrown(): boolean {
+    return this.#memories.some(({ bytes, memory }) => bytes.buffer !== memory.buffer)
   }
 
   /** @returns false when the instance has changed in a way that is not undone: it must not be used again */

@@ -210,6 +210,7 @@ export type GuestReply =
   | { readonly kind: 'missing' }
   /** Per item, the results of the modules that were called; items at the end may be missing and are sent again. */
   | { readonly kind: 'phases'; readonly items: readonly (readonly PhaseResult[])[] }
+  /** Items at the end may be missing here too. */
   | {
       readonly kind: 'stream'
       readonly items: readonly StreamItemResult[]

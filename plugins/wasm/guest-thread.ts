@@ -20,6 +20,8 @@ import { runStream } from './run-stream.ts'
 
 /** Of a description, characters. */
 const MAX_DESCRIPTION = 65_536
+/** Of events that one task gives back, UTF-16 units. */
+const MAX_TASK_UNITS = 4 * 1_048_576
 const NO_INPUT = new Uint8Array(0)
 
 const data = workerData as GuestThreadData
@@ -39,11 +41,16 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
   if (task.kind === 'stream') {
     const reports: StreamReport[] = []
     const streams: StreamItemResult[] = []
+    let writtenUnits = 0
     for (const [place, item] of task.items.entries()) {
       const onStart = (module: number) => start(place * PROGRESS_BASE + module + 1)
       const { modules } = item
       const run = runStream({ runner, chain: task.chain, item, modules, reports, fuel: null, onStart })
-      streams.push(await finish(run, item.tenant))
+      const result = await finish(run, item.tenant)
+      streams.push(result)
+      for (const { written } of result.out) writtenUnits += written?.data.length ?? 0
+      // The others are asked again, once this has gone on its way.
+      if (writtenUnits > MAX_TASK_UNITS) break
     }
     return { kind: 'stream', items: streams, reports }
   }

@@ -1,9 +1,15 @@
 /** Runs events of streams through their modules, one after another; each event passes the whole chain. Pool threads. */
 import { ABI_VERSION, EXPORT_OF_ATTACH_POINT, type GuestInput } from '../../wasm-sdk/abi.ts'
 import { quoted, writeFrame } from './guest-frame.ts'
-import { readStreamOutput } from './guest-output.ts'
+import { BadOutput, readStreamOutput, type StreamOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
 import type { OutEvent, StreamEvent, StreamItem, StreamItemResult, StreamReport } from './guest-task.ts'
+
+/**
+ * Most that the modules may make of events that came together, bytes, beside twice what came: a few bytes of a worker must
+ * not become more than a client's connection takes.
+ */
+const MAX_WRITTEN_BYTES = 4 * 1_048_576
 
 /** An event on its way through the chain. */
 interface Travelling {
@@ -41,6 +47,8 @@ class ItemRun {
   readonly #onStart: (module: number) => void
   readonly #reports: StreamReport[]
   readonly #states: string[]
+  /** Bytes that the modules may still write. */
+  #room: number
   #failedClosed = -1
 
   constructor({ runner, chain, item, modules, reports, fuel, onStart }: StreamRun) {
@@ -52,7 +60,19 @@ class ItemRun {
     this.#reports = reports
     this.#onStart = onStart
     this.#states = [...item.states]
+    this.#room = MAX_WRITTEN_BYTES
+    for (const { data } of item.events) this.#room += 2 * data.length
   }
+
+  /** @throws BadOutput */
+  readonly #read = (output: Buffer | null): StreamOutput => {
+    const read = readStreamOutput(output)
+    if (output === null || read.events === null) return read
+    if (output.length > this.#room)
+      throw new BadOutput('the modules make too much of the events that came together')
+    this.#room -= output.length
+    return read
+  };
 
   *all(): Generator<string, StreamItemResult> {
     const { events, isEnd } = this.#item
@@ -116,7 +136,7 @@ class ItemRun {
       input: frame,
       tenant,
       fuel: this.#fuel,
-      read: readStreamOutput,
+      read: this.#read,
     })
     this.#reports.push({ ...report, module, requestId, isChanged: value !== null && value.events !== null })
     if (value === null) {

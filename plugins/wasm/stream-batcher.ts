@@ -120,10 +120,14 @@ export class StreamBatcher extends Batcher<Waiting> {
     if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
     else if (ended.reply.kind === 'stream') {
       this.#note(ended.reply.reports, chain)
-      for (const [place, result] of ended.reply.items.entries()) {
+      const { items } = ended.reply
+      for (const [place, result] of items.entries()) {
         const { work, places, resolve } = batch[place]
         resolve(settle(work, places, result))
       }
+      if (items.length === batch.length) return
+      this.waiting.unshift(...batch.slice(items.length))
+      this.schedule()
     }
   }
 

@@ -1,6 +1,7 @@
 /** Modules that try to hurt the gateway: each costs its own call, and nobody notices. @source wasm facts 15, 20 (W43, W44) */
 import { describe, expect, test } from 'vitest'
-import { ATTACKS, LIST_FUEL, LONG_LISTS, module } from '../fixtures/wasm/attacks.ts'
+import { ATTACKS, FLOOD, LIST_FUEL, LONG_LISTS, module } from '../fixtures/wasm/attacks.ts'
+import { streamAnswer } from '../support/scripted-worker.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
 async function attach(
@@ -60,6 +61,66 @@ test('an output with a list of 40 MB fails its call, memory stays within the lim
   }
   expect((await fleet.chat()).status).toBe(200)
 }, 60_000)
+
+describe.each(['pool', 'inline'] as const)(
+  'a module that makes a megabyte of each event, placement %s',
+  (placement) => {
+    const EVENTS = 60
+    const event = (index: number) => `data: {"n":${index}}\n\n`
+    const DONE = 'data: [DONE]\n\n'
+    const SSE = { headers: { 'content-type': 'text/event-stream' } }
+
+    /** Reads a stream and keeps nothing but its end. */
+    async function flooded(steps: Parameters<typeof streamAnswer>[0], onBytes = (_: number) => {}) {
+      const fleet = await openWasmFleet({
+        breaker: { failures: 1_000 },
+        poolThreads: 1,
+        inline: { fuel: 4_000_000 },
+      })
+      await fleet.chat()
+      fleet.workers[0].script('POST /v1/chat/completions', streamAnswer(steps, SSE))
+      const flood = [{ Middleware: 'OnStreamEvent' }]
+      await attach(fleet, 'flood', FLOOD, { attach_points: flood, placement, timeout_ms: 30_000 })
+      const before = process.memoryUsage().rss
+      const reply = await fleet.chat({ model: 'test-model', stream: true, messages: [] })
+      let mostMiB = 0
+      let bytes = 0
+      let end = ''
+      for await (const part of reply.body as ReadableStream<Uint8Array>) {
+        if (bytes === 0) expect((await fetch(`${fleet.gateway.url}/liveness`)).status).toBe(200)
+        bytes += part.length
+        onBytes(bytes)
+        end = (end + Buffer.from(part).toString('latin1')).slice(-200)
+        mostMiB = Math.max(mostMiB, (process.memoryUsage().rss - before) / 2 ** 20)
+      }
+      const bad =
+        'weir_wasm_executions_total{module="flood",attach_point="OnStreamEvent",outcome="bad_output"}'
+      return { bytes, end, mostMiB, failed: (await fleet.metrics()).get(bad) ?? 0 }
+    }
+
+    test('40 MB over many calls reach a client that reads, and memory stays within the limit', async () => {
+      // Each event comes once the client has what became of the one before.
+      const gates = Array.from({ length: EVENTS }, () => Promise.withResolvers<void>())
+      const steps = gates.flatMap(({ promise }, index) => [event(index), { until: promise }])
+      const onBytes = (bytes: number) => {
+        for (let i = 0; i < EVENTS && bytes >= (i + 1) * 1_000_000; i++) gates[i].resolve()
+      }
+      const { bytes, end, mostMiB } = await flooded([...steps, DONE], onBytes)
+      expect(bytes).toBeGreaterThan(40_000_000)
+      expect(end).toContain(DONE)
+      expect(mostMiB).toBeLessThan(CAP_MIB + 80 + 50)
+    }, 60_000)
+
+    test('of events that came together it makes so much, then its calls fail and the events pass', async () => {
+      const steps = [Array.from({ length: EVENTS }, (_, index) => event(index)).join('') + DONE]
+      const { bytes, end, mostMiB, failed } = await flooded(steps)
+      expect(failed).toBeGreaterThanOrEqual(EVENTS - 5)
+      expect(bytes).toBeLessThan(5_000_000)
+      expect(end).toContain(`${event(EVENTS - 1)}${DONE}`)
+      expect(mostMiB).toBeLessThan(CAP_MIB + 80 + 50)
+    }, 60_000)
+  },
+)
 
 test('a table of 9 million places and a memory beyond the limit are refused before anything is made of them', async () => {
   const fleet = await openWasmFleet()

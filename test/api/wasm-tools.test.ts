@@ -1,6 +1,8 @@
 /** Modules at OnToolCall, over responses with a real tool server: each of the three answers, and what a failure does. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -24,7 +26,11 @@ beforeAll(async () => {
 }, 300_000)
 afterAll(() => rmSync(folder, { recursive: true }))
 
-async function guarded(config: Record<string, string>, more: Partial<ModuleDescriptor> = {}) {
+async function guarded(
+  config: Record<string, string>,
+  more: Partial<ModuleDescriptor> = {},
+  wasm: Record<string, unknown> = {},
+) {
   const heard: unknown[] = []
   const server: ToolServer = await startToolServer({
     read: (input) => {
@@ -34,7 +40,7 @@ async function guarded(config: Record<string, string>, more: Partial<ModuleDescr
   })
   ends.push(() => server.close())
   const fleet = await openResponses(undefined, {
-    plugins: { wasm: { fuelPerByte: 0 }, mcp: { clientServers: { allowsPrivate: true } } },
+    plugins: { wasm: { fuelPerByte: 0, ...wasm }, mcp: { clientServers: { allowsPrivate: true } } },
   })
   const module = {
     name: 'guard',
@@ -112,4 +118,69 @@ test('a setting that the module does not know is refused by name; those it has a
   expect(await (await get('/wasm?detail=full')).json()).toMatchObject({
     modules: [{ module_state: { settings: { denied: { type: 'list' }, root: { type: 'text' } } } }],
   })
+})
+
+/** Asks a service about the call; what it says decides, and no answer refuses. */
+const ASKER = `
+import { Action, config, handleToolCall, Request, ToolAction, ToolCall } from 'weir/wasm-sdk/assembly'
+
+export function on_tool_call(): i32 {
+  return handleToolCall((request: Request, call: ToolCall): ToolAction => {
+    const fetched = request.fetched
+    if (fetched === null) {
+      const question = Action.fetch(config.text('url', ''), 'POST').withText(call.name + ' ' + call.text()).keep('größe')
+      return ToolAction.fetch(question)
+    }
+    if (fetched.error !== null) return ToolAction.reject('nobody could be asked: ' + fetched.error!)
+    const said = fetched.text()
+    if (said == 'yes') return ToolAction.pass()
+    return said.startsWith('{') ? ToolAction.withArguments(said) : ToolAction.reject(said + ' ' + request.state)
+  })
+}
+`
+
+test('tools 4: a module asks a service before it lets a tool run', { timeout: 300_000 }, async () => {
+  const project = join(folder, 'asker')
+  mkdirSync(join(project, 'assembly'), { recursive: true })
+  writeFileSync(join(project, 'assembly', 'index.ts'), ASKER)
+  const asker = join(folder, 'asker.wasm')
+  const built = await buildModule({ directory: project, outFile: asker })
+  if (!built.isOk) throw new Error(`${built.problem}\n${built.output}`)
+  const answers = ['yes', 'not today:', '{"path":"b"}']
+  const questions: string[] = []
+  const service = createServer((request, response) => {
+    let text = ''
+    request.setEncoding('utf8').on('data', (part: string) => {
+      text += part
+    })
+    request.on('end', () => {
+      questions.push(text)
+      response.end(answers.shift())
+    })
+  })
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
+  const stop = () => {
+    service.closeAllConnections()
+    return new Promise<void>((resolve) => service.close(() => resolve()))
+  }
+  ends.push(stop)
+  const origin = `http://127.0.0.1:${(service.address() as AddressInfo).port}`
+  const { ask, heard, added } = await guarded(
+    { url: `${origin}/may` },
+    { file_path: asker, allowed_hosts: [origin] },
+    { fetch: { timeoutMs: 20_000, origins: [origin], privateNetworks: ['127.0.0.0/8'] }, timeoutMs: 20_000 },
+  )
+  expect(added, JSON.stringify(added.body)).toMatchObject({ status: 200 })
+  expect((await ask({ path: 'a' })).told).toBe('the file')
+  const refused = await ask({ path: 'a' })
+  expect([refused.ran.status, refused.told]).toEqual(['failed', expect.stringContaining('not today: größe')])
+  expect((await ask({ path: 'a' })).told).toBe('the file')
+  expect(questions).toEqual(Array(3).fill('read {"path":"a"}'))
+  // What was refused never reached the server of the tool.
+  expect(heard).toEqual([{ path: 'a' }, { path: 'b' }])
+  await stop()
+  ends.pop()
+  const unanswered = await ask({ path: 'a' })
+  expect([unanswered.ran.status, unanswered.told]).toEqual(['failed', expect.stringContaining('unreachable')])
+  expect(heard).toHaveLength(2)
 })

@@ -29,7 +29,7 @@ function open(bytes: Uint8Array<ArrayBuffer>, limits: Partial<RewriteLimits> = {
   const { bytes: rewritten, layout } = rewriteModule(bytes, { ...LIMITS, ...limits })
   const exports = instantiate(rewritten)
   const exchange = new GuestExchange(exports, layout)
-  const snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange) : null
+  const snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange, true) : null
   const run = (name: string, ...args: number[]) => {
     exchange.begin(new Uint8Array(0), FUEL)
     return (exports[name] as Run)(...args)

@@ -150,7 +150,7 @@ class Script {
       const module = new WebAssembly.Module(bytes)
       const after = new WebAssembly.Instance(module, imports as WebAssembly.Imports).exports
       const exchange = new GuestExchange(after, layout)
-      if (this.#restores) new GuestSnapshot(after, layout, exchange)
+      if (this.#restores) new GuestSnapshot(after, layout, exchange, false)
       this.counts.modules++
       return { before, after, begin: () => exchange.begin(new Uint8Array(0), FUEL) }
     } catch (error) {
