@@ -1,0 +1,17 @@
+/**
+ * Whether a relayed stream of a chat or a completion that its worker has ended is over by its format too: one whose last
+ * word is half an answer was cut, though by HTTP it ended in order. @source routes facts 10.3
+ */
+
+/** JSON has no line breaks, and quotes in a text are escaped: no text of a model looks like any of these. */
+const LAST_EVENT = /(?:^|[\r\n])(?:data: ?(?:\[DONE\]|\{\s{0,8}"error"\s{0,8}:)|event: ?error[\r\n])/
+/** Some workers send no `[DONE]`, but say why each choice has ended. */
+const FINISHED = /"finish_reason"\s{0,8}:\s{0,8}"/
+/** A piece of an answer. What is nothing of the kind is not judged here. */
+const PIECE = /"choices"\s{0,8}:\s{0,8}\[\s{0,8}\{|"finish_reason"\s{0,8}:\s{0,8}null/
+
+/** @param tail the last bytes of the stream */
+export function isCompleteStream(tail: Buffer): boolean {
+  const text = tail.toString('latin1')
+  return LAST_EVENT.test(text) || FINISHED.test(text) || !PIECE.test(text)
+}
