@@ -1,6 +1,12 @@
 /** Calls over real HTTP/2 connections: how they end, what holds them back, and what engines hear of it. @source grpc facts 2.8, 3.2 */
 import { once } from 'node:events'
-import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import {
+  constants,
+  createServer,
+  type Http2Server,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayError, UpstreamFailure, UpstreamLimits } from '#kernel'
@@ -360,6 +366,61 @@ describe('readers and limits', () => {
     heard.exchange.resume()
     expect(await heard.ended).toBeNull()
     expect(heard.messages.length).toBe(count)
+  })
+
+  test('more than the windows of stream and connection, beside one that rests', async () => {
+    const big = Buffer.alloc(1_000_000, 'x')
+    const count = 40
+    const { url } = await listen((stream, path) => {
+      begin(stream)
+      let written = 0
+      const pump = () => {
+        while (written < count) {
+          written++
+          if (!stream.write(framed(big))) return void stream.once('drain', pump)
+        }
+        finish(stream, { 'grpc-status': '0' })
+      }
+      if (path === '/big') return pump()
+      stream.write(Buffer.concat([framed(Buffer.from('one')), framed(Buffer.alloc(60_000, 'y'))]))
+      finish(stream, { 'grpc-status': '0' })
+    })
+    const connections = connectionsOf({ streamWindowBytes: 2_000_000 })
+    const resting = call(connections, url, { path: '/rests', onData: (exchange) => exchange.pause() })
+    let received = 0
+    const { exchange, ended } = call(connections, url, {
+      path: '/big',
+      onData: () => {
+        received++
+        // It rests now and then, and what has come is still read in order.
+        if (received % 10 !== 0) return
+        exchange.pause()
+        setImmediate(() => exchange.resume())
+      },
+    })
+    expect(await ended).toBeNull()
+    expect([received, resting.messages.length]).toEqual([count, 1])
+    resting.exchange.resume()
+    while (resting.messages.length < 2) await new Promise((resolve) => setImmediate(resolve))
+    resting.exchange.resume()
+    expect(await resting.ended).toBeNull()
+  })
+
+  test('padding is no part of the messages', async () => {
+    const server = createServer({ paddingStrategy: constants.PADDING_STRATEGY_MAX })
+    server.on('stream', (stream) => {
+      begin(stream)
+      for (let i = 0; i < 300; i++) stream.write(framed(Buffer.from(`message ${i}`)))
+      finish(stream, { 'grpc-status': '0' })
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    cleanups.push(() => server.close())
+    const { port } = server.address() as AddressInfo
+    // Its 300 frames of padding are several windows.
+    const heard = call(connectionsOf(), `grpc://127.0.0.1:${port}`)
+    expect(await heard.ended).toBeNull()
+    expect(heard.messages).toEqual(Array.from({ length: 300 }, (_, i) => `message ${i}`))
   })
 
   test('an end that comes while the reader rests is told behind the messages', async () => {

@@ -14,9 +14,11 @@ import { httpProblem, resetStatus, type Status, statusIn, UNAVAILABLE } from './
 import type { H2Connection } from './h2-connection.ts'
 import { FramingError, framed, MessageFramer } from './message-framer.ts'
 import { toRequestHeaders } from './metadata.ts'
+import { type InboxOwner, StreamInbox } from './stream-inbox.ts'
 import { tellEngine } from './tell-engine.ts'
 
 const OK = 0
+const RESOURCE_EXHAUSTED = 8
 const INTERNAL = 13
 const NO_HEADERS: HeaderList = []
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants
@@ -35,12 +37,14 @@ export interface CallPlan {
   readonly maxMessageBytes: number
 }
 
-export class GrpcExchange implements Exchange {
+export class GrpcExchange implements Exchange, InboxOwner {
   readonly #connection: H2Connection
   readonly #plan: CallPlan
   readonly #limits: UpstreamLimits
   readonly #handler: UpstreamHandler
-  readonly #stream: ClientHttp2Stream
+  /** Null until the connection stands. */
+  #stream: ClientHttp2Stream | null = null
+  readonly #inbox: StreamInbox
   readonly #framer: MessageFramer
   #phase: LimitKind = 'connect'
   #phaseTimer: NodeJS.Timeout | null = null
@@ -50,6 +54,7 @@ export class GrpcExchange implements Exchange {
   #status: Status | null = null
   /** The answer is not of an engine; its body says nothing. */
   #isForeign = false
+  #hasHead = false
   #hasStarted = false
   #hasEnded = false
   /** The connection has broken, or was never made. */
@@ -65,22 +70,42 @@ export class GrpcExchange implements Exchange {
     this.#limits = limits
     this.#handler = handler
     this.#framer = new MessageFramer(plan.maxMessageBytes)
-    this.#stream = connection.open(toRequestHeaders(plan.path, plan.headers))
+    this.#inbox = new StreamInbox(connection.streamWindowBytes, this)
   }
 
   start(): void {
     const { requestMs, firstByteMs, connectMs } = this.#limits
     if (requestMs > 0) this.#requestTimer = setTimeout(() => this.#late('request_timeout'), requestMs)
-    if (this.#connection.isConnecting) {
-      this.#enter('connect', connectMs)
-      this.#connection.onConnect(() => {
-        if (!this.#isOver) this.#enter('first_byte_timeout', this.#isPaused ? 0 : firstByteMs)
-      })
-    } else this.#enter('first_byte_timeout', firstByteMs)
-    const stream = this.#stream
-    stream.on('response', (headers) => this.#takeHead(headers))
-    stream.on('data', (chunk: Buffer) => this.#takeBytes(chunk))
-    stream.on('trailers', (headers) => this.#takeStatus(statusIn(headers)))
+    if (!this.#connection.isConnecting) {
+      this.#enter('first_byte_timeout', firstByteMs)
+      this.#open()
+      return
+    }
+    this.#enter('connect', connectMs)
+    this.#connection.whenSettled((stands) => {
+      if (this.#isOver) return
+      if (!stands) {
+        this.#closed()
+        return
+      }
+      this.#enter('first_byte_timeout', this.#isPaused ? 0 : firstByteMs)
+      try {
+        this.#open()
+      } catch (error) {
+        this.#problem = error instanceof Error ? error.message : String(error)
+        this.#closed()
+      }
+    })
+  }
+
+  /** @throws what http2 throws where the connection does not stand any more */
+  #open(): void {
+    const { path, headers, body } = this.#plan
+    const stream = this.#connection.open(toRequestHeaders(path, headers))
+    this.#stream = stream
+    this.#connection.tap(stream, this.#inbox)
+    stream.on('response', (answer) => this.#takeHead(answer))
+    stream.on('trailers', (trailers) => this.#takeStatus(statusIn(trailers)))
     stream.on('end', () => {
       this.#hasEnded = true
       this.#settle()
@@ -89,7 +114,8 @@ export class GrpcExchange implements Exchange {
       this.#problem = message
     })
     stream.on('close', () => this.#closed())
-    stream.end(framed(this.#plan.body))
+    stream.resume()
+    stream.end(framed(body))
   }
 
   #enter(phase: LimitKind, limitMs: number): void {
@@ -116,13 +142,23 @@ export class GrpcExchange implements Exchange {
     this.#enterIdle(this.#isPaused ? 0 : this.#limits.idleMs)
     const problem = httpProblem(headers)
     this.#isForeign = problem !== null
-    this.#takeStatus(statusIn(headers) ?? problem)
+    if (!this.#isPaused) this.#inbox.letGo()
+    this.#hasHead = true
+    if (!this.#isOver) this.#takeStatus(statusIn(headers) ?? problem)
   }
 
-  #takeBytes(chunk: Buffer): void {
+  readBytes(bytes: Buffer): void {
     if (this.#isOver || this.#isForeign) return
-    this.#framer.push(chunk)
+    this.#framer.push(bytes)
     this.#deliver()
+  }
+
+  giveBack(bytes: number): void {
+    if (this.#stream !== null) this.#connection.giveBack(this.#stream, bytes)
+  }
+
+  flooded(): void {
+    this.#giveUp({ code: RESOURCE_EXHAUSTED, details: 'more came than was asked for', isOwn: false })
   }
 
   /** Messages that are whole, until there are no more or nobody wants any. */
@@ -136,9 +172,14 @@ export class GrpcExchange implements Exchange {
       }
     } catch (error) {
       if (!(error instanceof FramingError)) throw error
-      this.#stream.close(NGHTTP2_CANCEL)
-      this.#fail({ code: error.code, details: error.message, isOwn: false })
+      this.#giveUp({ code: error.code, details: error.message, isOwn: false })
     }
+  }
+
+  #giveUp(status: Status): void {
+    if (this.#isOver) return
+    this.#leave()
+    this.#fail(status)
   }
 
   #takeMessage(message: Buffer): void {
@@ -174,9 +215,9 @@ export class GrpcExchange implements Exchange {
   #closed(): void {
     if (this.#isOver) return
     this.#hasEnded = true
-    const { rstCode } = this.#stream
+    const rstCode = this.#stream?.rstCode ?? NGHTTP2_NO_ERROR
     if (this.#status === null) {
-      this.#isLost = !this.#connection.isOpen
+      this.#isLost = this.#stream === null || !this.#connection.isOpen
       if (this.#isLost)
         this.#status = {
           code: UNAVAILABLE,
@@ -201,7 +242,7 @@ export class GrpcExchange implements Exchange {
   pause(): void {
     if (this.#isPaused) return
     this.#isPaused = true
-    this.#stream.pause()
+    this.#inbox.hold()
     if (this.#phase === 'connect' || this.#phaseTimer === null) return
     clearTimeout(this.#phaseTimer)
     this.#phaseTimer = null
@@ -222,7 +263,7 @@ export class GrpcExchange implements Exchange {
     if (this.#isOver || this.#isPaused) return
     this.#deliver()
     if (this.#isOver || this.#isPaused) return
-    this.#stream.resume()
+    if (this.#hasHead) this.#inbox.letGo()
     this.#settle()
   }
 
@@ -242,15 +283,17 @@ export class GrpcExchange implements Exchange {
   }
 
   #takeBack(): void {
-    if (this.#stream.pending) {
-      this.#stream.destroy()
-      return
-    }
-    this.#stream.close(NGHTTP2_CANCEL)
-    // What is on its way must not keep the stream from closing.
-    this.#stream.resume()
+    if (this.#stream === null) return
+    this.#leave()
     const { takeBack, headers } = this.#plan
     if (takeBack !== null) tellEngine(this.#connection, takeBack, headers)
+  }
+
+  /** What is on its way is not for this call any more. */
+  #leave(): void {
+    if (this.#stream === null) return
+    this.#connection.untap(this.#stream)
+    this.#stream.close(NGHTTP2_CANCEL)
   }
 
   #end(): void {

@@ -1,83 +1,123 @@
 /** One HTTP/2 connection to a worker, which is pinged while it stands and told apart from one that is coming to its end. */
-import { readFileSync } from 'node:fs'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
+import type { Socket } from 'node:net'
 import type { GrpcConfig } from '../config.ts'
+import type { DataTaker } from './data-frames.ts'
+import { openSocket, TappedSocket } from './tapped-socket.ts'
 
-/** What all streams of a connection may be behind together; Node gives back at once what it has read. */
+/** What all streams of a connection may be behind together; it is given back at once when it was read. */
 const CONNECTION_WINDOW_BYTES = 33_554_432
 
 export class H2Connection {
-  readonly #session: ClientHttp2Session
+  readonly #socket: Socket
+  readonly #tapped: TappedSocket
   readonly #config: GrpcConfig
-  readonly #pinger: NodeJS.Timeout
+  /** Null until the socket stands. */
+  #session: ClientHttp2Session | null = null
+  #isLost = false
+  #pinger: NodeJS.Timeout | null = null
   #deadline: NodeJS.Timeout | null = null
-  readonly #waiting = new Set<() => void>()
+  readonly #waiting = new Set<(stands: boolean) => void>()
   /** Why it does not stand; null where nothing was said. */
   problem: string | null = null
 
   /** @throws TypeError when the URL cannot be read; what reading the authorities throws */
   constructor(url: string, config: GrpcConfig) {
     this.#config = config
-    const { protocol, host } = new URL(url)
-    const isSecure = protocol === 'grpcs:'
-    const { caFile, streamWindowBytes, keepaliveMs } = config
-    this.#session = connect(
-      `${isSecure ? 'https' : 'http'}://${isSecure || host.includes(':') ? host : `${host}:80`}`,
-      {
-        settings: { initialWindowSize: streamWindowBytes, enablePush: false },
-        ...(isSecure && caFile !== null && { ca: readFileSync(caFile) }),
-      },
-    )
-    this.#session.on('error', (error) => {
-      this.problem = error.message
+    this.#socket = openSocket(url, config.caFile, () => this.#begin(url))
+    this.#tapped = new TappedSocket(this.#socket, CONNECTION_WINDOW_BYTES)
+    // What goes wrong before there is a session; that one tells it itself.
+    this.#tapped.on('error', (error) => {
+      this.problem ??= error.message
     })
-    this.#session.once('connect', (session, socket) => {
-      if ('setNoDelay' in socket) socket.setNoDelay(true)
-      session.setLocalWindowSize(CONNECTION_WINDOW_BYTES)
-      for (const told of this.#waiting) told()
-      this.#waiting.clear()
-    })
-    this.#pinger = setInterval(() => this.#ping(), keepaliveMs)
-    this.#pinger.unref()
-    this.#session.once('close', () => {
-      clearInterval(this.#pinger)
-      if (this.#deadline !== null) clearTimeout(this.#deadline)
-      this.#waiting.clear()
+    this.#socket.once('close', () => {
+      this.#isLost = true
+      this.#tell(false)
     })
   }
 
-  /** New streams can be opened; otherwise another connection is due. */
+  #begin(url: string): void {
+    const { protocol, host } = new URL(url)
+    const authority = protocol === 'grpcs:' ? `https://${host}` : `http://${host}`
+    const session = connect(authority, {
+      createConnection: () => this.#tapped,
+      settings: { initialWindowSize: this.#config.streamWindowBytes, enablePush: false },
+    })
+    this.#session = session
+    session.on('error', (error) => {
+      this.problem = error.message
+    })
+    session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES))
+    this.#pinger = setInterval(() => this.#ping(session), this.#config.keepaliveMs)
+    this.#pinger.unref()
+    session.once('close', () => {
+      if (this.#pinger !== null) clearInterval(this.#pinger)
+      if (this.#deadline !== null) clearTimeout(this.#deadline)
+    })
+    this.#tell(true)
+  }
+
+  #tell(stands: boolean): void {
+    for (const told of this.#waiting) told(stands)
+    this.#waiting.clear()
+  }
+
+  /** New streams can be opened, now or when it stands; otherwise another connection is due. */
   get isOpen(): boolean {
-    return !this.#session.closed && !this.#session.destroyed
+    const session = this.#session
+    return !this.#isLost && (session === null || !(session.closed || session.destroyed))
   }
 
   get isConnecting(): boolean {
-    return this.#session.connecting
+    return this.#session === null && !this.#isLost
   }
 
-  /** @param told once it stands; never when it comes to nothing */
-  onConnect(told: () => void): void {
+  /** What an engine may send ahead of the reader of a stream. */
+  get streamWindowBytes(): number {
+    return this.#config.streamWindowBytes
+  }
+
+  /** @param told once it stands, or comes to nothing */
+  whenSettled(told: (stands: boolean) => void): void {
     this.#waiting.add(told)
   }
 
-  /** @param headers with the pseudo ones */
+  /** Only once it stands. @param headers with the pseudo ones @throws what http2 throws where it does not stand any more */
   open(headers: Record<string, string | string[]>): ClientHttp2Stream {
+    if (this.#session === null) throw new Error('the connection does not stand yet')
     return this.#session.request(headers, { endStream: false })
+  }
+
+  /** The stream's data goes to the taker, and no more to the stream's own readers. */
+  tap(stream: ClientHttp2Stream, taker: DataTaker): void {
+    const { id } = stream
+    if (id === undefined) return
+    this.#tapped.tap(id, taker)
+    stream.once('close', () => this.#tapped.untap(id))
+  }
+
+  untap({ id }: ClientHttp2Stream): void {
+    if (id !== undefined) this.#tapped.untap(id)
+  }
+
+  /** The engine may send so much more on the stream. */
+  giveBack({ id }: ClientHttp2Stream, bytes: number): void {
+    if (id !== undefined) this.#tapped.giveBack(id, bytes)
   }
 
   /** Streams under way go on. */
   close(): void {
-    if (this.#session.connecting) this.#session.destroy()
+    if (this.#session === null) this.#tapped.destroy()
     else this.#session.close()
   }
 
-  #ping(): void {
-    if (this.#session.connecting || this.#session.destroyed || this.#deadline !== null) return
+  #ping(session: ClientHttp2Session): void {
+    if (session.destroyed || this.#deadline !== null) return
     this.#deadline = setTimeout(() => {
       this.problem = 'a ping was not answered'
-      this.#session.destroy()
+      session.destroy()
     }, this.#config.keepaliveTimeoutMs)
-    this.#session.ping(() => {
+    session.ping(() => {
       if (this.#deadline !== null) clearTimeout(this.#deadline)
       this.#deadline = null
     })

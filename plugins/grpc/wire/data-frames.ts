@@ -1,0 +1,151 @@
+/**
+ * Takes the DATA frames of some streams out of the bytes of an HTTP/2 connection; all else is passed on as it came. One
+ * read of a busy connection holds a frame of nearly every stream, and Node's http2 goes from C++ to JavaScript, through
+ * its tick queue and through a stream of its own for each of them. @hot @source RFC 9113 §4.1, §6.1, §6.9
+ */
+
+const HEAD_BYTES = 9
+const DATA = 0x0
+const WINDOW_UPDATE = 0x8
+const END_STREAM = 0x1
+const PADDED = 0x8
+const MAX_STREAM_ID = 0x7fffffff
+
+/** Longest frame that was offered to the other end; a longer one is passed on, to be refused there. */
+const MAX_FRAME_BYTES = 16_384
+
+/** Who reads a stream's data. */
+export interface DataTaker {
+  /**
+   * @param bytes a view, possibly empty
+   * @param windowBytes what they take of the stream's window, padding included
+   */
+  take(bytes: Buffer, windowBytes: number): void
+}
+
+export class DataFrames {
+  readonly #takers = new Map<number, DataTaker>()
+  readonly #pass: (bytes: Buffer) => void
+  readonly #taken: (bytes: number) => void
+  /** A head that is cut by the end of what was read. */
+  readonly #head = Buffer.alloc(HEAD_BYTES)
+  #headLength = 0
+  /** Bytes of the frame under way that are still to come; its padding is the last of them. */
+  #left = 0
+  #padding = 0
+  /** Null: the frame is passed on. */
+  #taker: DataTaker | null = null
+  #streamId = 0
+  #flags = 0
+  #awaitsPadLength = false
+
+  /**
+   * @param pass everything else, in its order
+   * @param taken bytes of the connection's window that were taken out, at each read that had some
+   */
+  constructor(pass: (bytes: Buffer) => void, taken: (bytes: number) => void) {
+    this.#pass = pass
+    this.#taken = taken
+  }
+
+  add(streamId: number, taker: DataTaker): void {
+    this.#takers.set(streamId, taker)
+  }
+
+  /** The stream is over; what still comes is passed on, but for the rest of a frame that has begun. */
+  remove(streamId: number): void {
+    this.#takers.delete(streamId)
+  }
+
+  push(chunk: Buffer): void {
+    const end = chunk.length
+    let at = 0
+    let taken = 0
+    // Where what is passed on begins.
+    let from = 0
+    while (at < end) {
+      if (this.#left === 0 && !this.#awaitsPadLength) {
+        let head = chunk
+        let headAt = at
+        if (this.#headLength > 0 || end - at < HEAD_BYTES) {
+          at += chunk.copy(this.#head, this.#headLength, at, at + HEAD_BYTES - this.#headLength)
+          this.#headLength += at - headAt
+          if (from < headAt) this.#pass(chunk.subarray(from, headAt))
+          from = at
+          if (this.#headLength < HEAD_BYTES) break
+          this.#headLength = 0
+          head = this.#head
+          headAt = 0
+        } else at += HEAD_BYTES
+        this.#begin(head, headAt)
+        if (this.#taker === null) {
+          // The head from before is not in front of the rest any more.
+          if (head === this.#head) this.#pass(Buffer.from(head))
+          continue
+        }
+        if (head === chunk && from < headAt) this.#pass(chunk.subarray(from, headAt))
+        from = at
+        if (this.#left === 0) this.#endFrame()
+      } else if (this.#taker === null) {
+        const length = Math.min(this.#left, end - at)
+        this.#left -= length
+        at += length
+      } else if (this.#awaitsPadLength) {
+        this.#awaitsPadLength = false
+        this.#padding = Math.min(chunk[at], this.#left - 1)
+        at++
+        taken++
+        this.#left--
+        this.#taker.take(chunk.subarray(at, at), 1)
+        from = at
+        if (this.#left === 0) this.#endFrame()
+      } else {
+        const length = Math.min(this.#left, end - at)
+        const body = Math.min(length, Math.max(0, this.#left - this.#padding))
+        this.#left -= length
+        taken += length
+        const start = at
+        at += length
+        from = at
+        this.#taker.take(chunk.subarray(start, start + body), length)
+        if (this.#left === 0) this.#endFrame()
+      }
+    }
+    if (from < end) this.#pass(chunk.subarray(from, end))
+    if (taken > 0) this.#taken(taken)
+  }
+
+  #begin(head: Buffer, at: number): void {
+    this.#left = head.readUIntBE(at, 3)
+    this.#taker = null
+    if (head[at + 3] !== DATA || this.#left > MAX_FRAME_BYTES) return
+    this.#streamId = head.readUInt32BE(at + 5) & MAX_STREAM_ID
+    this.#taker = this.#takers.get(this.#streamId) ?? null
+    this.#flags = head[at + 4]
+    this.#padding = 0
+    this.#awaitsPadLength = this.#taker !== null && this.#left > 0 && (this.#flags & PADDED) !== 0
+  }
+
+  /** The end of a stream is the business of whoever gets all the rest. */
+  #endFrame(): void {
+    this.#taker = null
+    if ((this.#flags & END_STREAM) === 0) return
+    this.#pass(frame(DATA, END_STREAM, this.#streamId, 0))
+  }
+}
+
+function frame(type: number, flags: number, streamId: number, length: number): Buffer {
+  const bytes = Buffer.alloc(HEAD_BYTES + length)
+  bytes.writeUIntBE(length, 0, 3)
+  bytes[3] = type
+  bytes[4] = flags
+  bytes.writeUInt32BE(streamId, 5)
+  return bytes
+}
+
+/** Lets the other end send so much more. @param streamId 0: the connection's window @source RFC 9113 §6.9 */
+export function windowUpdate(streamId: number, bytes: number): Buffer {
+  const update = frame(WINDOW_UPDATE, 0, streamId, 4)
+  update.writeUInt32BE(bytes, HEAD_BYTES)
+  return update
+}
