@@ -1,4 +1,4 @@
-/** Frames of calls, written into memory that is used again: what a call is given is copied into the guest at once. @hot */
+/** Frames of calls, written into memory that is used again: what a call is given is copied into the guest at once. */
 import { FRAME_HEAD_BYTES } from '../../wasm-sdk/abi.ts'
 
 /** Of a UTF-16 unit in UTF-8. */

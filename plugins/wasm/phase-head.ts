@@ -1,4 +1,4 @@
-/** Heads of inputs as JSON, without an object for each call; what all modules of a chain are told is written once. @hot */
+/** Heads of inputs as JSON, without an object for each call; what all modules of a chain are told is written once. */
 import { CREDENTIAL_HEADERS, type GuestInput, type HeaderPair } from '../../wasm-sdk/abi.ts'
 import { quoted } from './guest-frame.ts'
 import type { Fetched, LoadedModule } from './guest-task.ts'
