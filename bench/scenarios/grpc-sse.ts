@@ -11,6 +11,8 @@ import { type Child, startScript, waitUntil } from '../support/process.ts'
 import type { Subject } from '../support/subject.ts'
 
 const STREAMS = 64
+/** Until then much of the time is V8's compilers'. */
+const WARM_UP_SECONDS = 6
 /** @source issue of engines over gRPC: microseconds of CPU a token */
 const TARGETS = { plain: 15, long: 15, parsed: 25 }
 const NAMES = { plain: 'text alone', long: 'long text', parsed: 'reasoning and tool calls' }
@@ -91,7 +93,7 @@ async function run({ rounds, seconds, against, progress }: RunOptions): Promise<
       if (against !== null) ways.push(await start(kind, folder, against))
     }
     const results = new Map<Way, (readonly LoadResult[])[]>(ways.map((way) => [way, []]))
-    for (const way of ways) await measure(way, 2)
+    for (const way of ways) await measure(way, WARM_UP_SECONDS)
     for (let round = 0; round < rounds; round++) {
       for (const way of rotate(ways, round)) {
         progress(`round ${round + 1}/${rounds}: ${way.name}`)

@@ -7,17 +7,21 @@ export interface LatencyProbe {
   stop(): Promise<number[]>
 }
 
+/** Requests go over one connection, and so to one of the threads that serve. */
+export const oneConnection = () => new Agent({ keepAlive: true, maxSockets: 1 })
+
 /**
  * @param pauseMs between an answer and the next question
  * @param waitedMs grows by what is not to count, such as waiting for a core of a busy machine
+ * @param agent whose connection is used, and closed at the end
  */
 export function startProbe(
   port: number,
   path: string,
   pauseMs: number,
   waitedMs: () => number = () => 0,
+  agent = oneConnection(),
 ): LatencyProbe {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const times: number[] = []
   let isOver = false
   const ask = async () => {
@@ -40,7 +44,7 @@ export function startProbe(
 }
 
 /** @throws when the answer is not 200 */
-function timeOne(agent: Agent, port: number, path: string): Promise<number> {
+export function timeOne(agent: Agent, port: number, path: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const startedAtMs = performance.now()
     const headers = { authorization: `Bearer ${BENCH_KEY}` }

@@ -11,12 +11,15 @@ export interface MarkerToken extends AddedToken {
 }
 
 const SAMPLES = 6
+const ASCII = 128
 
 export class Segmenter {
   readonly #markers: ReadonlySet<string>
   /** Of markers, longest first. */
   readonly #lengths: readonly number[]
-  readonly #firstUnits: ReadonlySet<number>
+  /** First letters of markers: ASCII by place, as most prompts are searched letter by letter, and all others. */
+  readonly #firstAscii = new Uint8Array(ASCII)
+  readonly #firstBeyond = new Set<number>()
 
   /** @param isPlain nothing normalizes the text, so that tokens are found as they are written */
   constructor(added: readonly MarkerToken[], isPlain: boolean) {
@@ -26,7 +29,11 @@ export class Segmenter {
       added.map(({ content }) => content),
     )
     this.#lengths = [...new Set([...this.#markers].map(({ length }) => length))].sort((a, b) => b - a)
-    this.#firstUnits = new Set([...this.#markers].map((marker) => marker.charCodeAt(0)))
+    for (const marker of this.#markers) {
+      const unit = marker.charCodeAt(0)
+      if (unit < ASCII) this.#firstAscii[unit] = 1
+      else this.#firstBeyond.add(unit)
+    }
   }
 
   get hasMarkers(): boolean {
@@ -43,7 +50,8 @@ export class Segmenter {
     const pieces: string[] = []
     let start = 0
     for (let at = 0; at < text.length; at++) {
-      if (!this.#firstUnits.has(text.charCodeAt(at))) continue
+      const unit = text.charCodeAt(at)
+      if (unit < ASCII ? this.#firstAscii[unit] === 0 : !this.#firstBeyond.has(unit)) continue
       const length = this.#lengths.find((size) => this.#markers.has(text.slice(at, at + size)))
       if (length === undefined) continue
       at += length - 1

@@ -3,7 +3,8 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import type { Socket } from 'node:net'
 import type { GrpcConfig } from '../config.ts'
 import type { DataTaker } from './data-frames.ts'
-import { openSocket, TappedSocket } from './tapped-socket.ts'
+import { openSocket } from './open-socket.ts'
+import { TappedSocket } from './tapped-socket.ts'
 
 /** What all streams of a connection may be behind together; it is given back at once when it was read. */
 const CONNECTION_WINDOW_BYTES = 33_554_432

@@ -2,29 +2,9 @@
  * The socket of an HTTP/2 connection as Node's http2 gets it: without the data that is read here, which would cost it
  * more than all that follows. @hot
  */
-import { readFileSync } from 'node:fs'
-import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { connect as connectTls } from 'node:tls'
 import { DataFrames, type DataTaker, windowUpdate } from './data-frames.ts'
-
-const DEFAULT_PORTS = { plain: 80, secure: 443 }
-
-/** @throws TypeError when the URL cannot be read; what reading the authorities throws */
-export function openSocket(url: string, caFile: string | null, onReady: () => void): Socket {
-  const { protocol, hostname, port } = new URL(url)
-  // Addresses of version 6 stand in brackets.
-  const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
-  if (protocol !== 'grpcs:') return connectTcp({ host, port: Number(port || DEFAULT_PORTS.plain) }, onReady)
-  const options = {
-    host,
-    port: Number(port || DEFAULT_PORTS.secure),
-    ALPNProtocols: ['h2'],
-    ...(isIP(host) === 0 && { servername: host }),
-    ...(caFile !== null && { ca: readFileSync(caFile) }),
-  }
-  return connectTls(options, onReady)
-}
 
 export class TappedSocket extends Duplex {
   readonly #socket: Socket
