@@ -36,8 +36,8 @@ export default defineConfig({
           name: 'unit',
           expect: expectation,
           // Property tests take their time on a busy machine.
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
           include: [
             'kernel/**/*.test.ts',
             'plugins/**/*.test.ts',
@@ -53,8 +53,8 @@ export default defineConfig({
           name: 'architecture',
           include: ['test/architecture/**/*.test.ts'],
           expect: expectation,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
         },
       },
       {
@@ -63,8 +63,8 @@ export default defineConfig({
           name: 'contract',
           include: ['test/contract/**/*.test.ts'],
           expect: expectation,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
         },
       },
       {
@@ -74,8 +74,8 @@ export default defineConfig({
           include: ['test/api/**/*.test.ts'],
           pool: 'forks',
           expect: expectation,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
         },
       },
       {
