@@ -1,7 +1,6 @@
 /** Test projects: unit tests beside the code, and the suites under test/ that use real sockets and threads. */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-import { builtThreads } from './test/support/built-threads.ts'
 
 /** What is waited for comes within it also on a machine that is slow and busy; by itself it is one second. */
 const expectation = { poll: { timeout: 15_000 } }
@@ -10,7 +9,6 @@ const expectation = { poll: { timeout: 15_000 } }
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('./node_modules/.cache/weir-tests', import.meta.url))
 
 const source = {
-  plugins: [builtThreads(fileURLToPath(new URL('.', import.meta.url)))],
   // Examples know the gateway by its name, as packages of others do.
   resolve: {
     conditions: ['weir-source'],
@@ -36,8 +34,8 @@ export default defineConfig({
           name: 'unit',
           expect: expectation,
           // Property tests take their time on a busy machine.
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
           include: [
             'kernel/**/*.test.ts',
             'plugins/**/*.test.ts',
@@ -53,8 +51,8 @@ export default defineConfig({
           name: 'architecture',
           include: ['test/architecture/**/*.test.ts'],
           expect: expectation,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
         },
       },
       {
@@ -63,8 +61,8 @@ export default defineConfig({
           name: 'contract',
           include: ['test/contract/**/*.test.ts'],
           expect: expectation,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
         },
       },
       {
@@ -74,8 +72,8 @@ export default defineConfig({
           include: ['test/api/**/*.test.ts'],
           pool: 'forks',
           expect: expectation,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
         },
       },
       {

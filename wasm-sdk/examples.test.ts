@@ -58,5 +58,5 @@ describe.each(projects)('%s', (project) => {
         file,
       ).toEqual(steps.map(() => []))
     }
-  }, 60_000)
+  }, 180_000)
 })

@@ -68,7 +68,7 @@ describe('weir history', () => {
       items: 2,
       waitingJobs: 1,
     })
-  }, 60_000)
+  }, 180_000)
 
   test('prune removes what is beyond the number, and says how many', async () => {
     await fill('prune')
@@ -77,7 +77,7 @@ describe('weir history', () => {
     expect(end).toMatchObject({ code: 0, err: 'removed 4 records\n' })
     const wrong = await weir('prune', '--config', config, '--max-responses', 'x')
     expect(wrong.code).toBe(2)
-  }, 60_000)
+  }, 180_000)
 
   test('an export comes back as it was, for the owner only, and a broken file is refused', async () => {
     await fill('from')
@@ -105,14 +105,14 @@ describe('weir history', () => {
     const end = await weir('stats', '--config', config, '--store', 'postgres')
     expect(end.code).toBe(1)
     expect(end.err).toContain('does not enable the plugin postgres')
-  }, 60_000)
+  }, 180_000)
 })
 
 describe.skipIf(postgresSkipReason !== null)('weir history with PostgreSQL', () => {
   let server: PostgresServer
   beforeAll(async () => {
     server = await startPostgres()
-  }, 60_000)
+  }, 180_000)
   afterAll(() => server?.remove())
 
   test('from a data directory to PostgreSQL and back, nothing is lost', async () => {

@@ -260,4 +260,4 @@ test('real threads never use more slots than there are, and every request gets i
   ])
   // The most that held a slot at once, as counted by the holders.
   expect(new Int32Array(seen)[1]).toBe(3)
-}, 20_000)
+}, 180_000)

@@ -78,7 +78,7 @@ realTest(
     const url = await startEverything('streamableHttp', '/mcp')
     await useEverything(openLoop(), ['everything', url])
   },
-  30_000,
+  180_000,
 )
 
 realTest(
@@ -87,7 +87,7 @@ realTest(
     const url = await startEverything('sse', '/sse')
     await useEverything(openLoop(), ['everything', url])
   },
-  30_000,
+  180_000,
 )
 
 realTest(
@@ -96,7 +96,7 @@ realTest(
     const server = { label: 'everything', command: process.execPath, args: [EVERYTHING, 'stdio'] }
     await useEverything(openLoop({ servers: [server] }), ['everything', null])
   },
-  30_000,
+  180_000,
 )
 
 realTest(
@@ -120,5 +120,5 @@ realTest(
     expect(inside).toMatchObject({ status: 'completed', output: 'inside' })
     expect(outside).toMatchObject({ status: 'failed', error: { type: 'mcp_tool_execution_error' } })
   },
-  30_000,
+  180_000,
 )

@@ -36,7 +36,7 @@ describe.skipIf(vocabulary === null)('the vocabulary of Harmony', () => {
   let tokenizer: OpenTokenizer
   beforeAll(async () => {
     tokenizer = await load(vocabulary ?? '')
-  }, 60_000)
+  }, 180_000)
 
   test.each(rows.map((row) => [row.name === 'control text' ? '#88' : '#89', row.name, row] as const))(
     'parsers 6.7 %s: ids of %s',
@@ -79,7 +79,7 @@ test.skipIf(llama2 === null)(
     expect([...ids].filter((id) => id === 2 || id === 1)).toEqual([2])
     expect(ids.at(-1)).toBe(2)
   },
-  60_000,
+  180_000,
 )
 
 test('texts are cut so that no part holds a token', () => {

@@ -61,7 +61,7 @@ describe.each(Object.keys(idRows))('%s', (family) => {
   beforeAll(async () => {
     if (source === null) return
     tokenizer = await loadTokenizer({ id: 'x', source }, { roots: [], maxFileBytes: 1e9 }, SMALL)
-  }, 60_000)
+  }, 180_000)
 
   test.skipIf(source === null)(
     'grpc 6.1: ids equal those of Python, and decode to the same text',

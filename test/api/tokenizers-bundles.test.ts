@@ -63,5 +63,5 @@ test.each<[string, readonly object[]]>([
     expect((await status()).message).toContain('worker')
     expect((await ids('still here')).length).toBeGreaterThan(0)
   },
-  40_000,
+  180_000,
 )

@@ -41,7 +41,7 @@ describe.each(['pool', 'inline'] as const)('contained in the placement %s', (pla
       await fleet.remove(uuid)
     }
     expect((await fleet.chat()).status).toBe(200)
-  }, 60_000)
+  }, 180_000)
 })
 
 test('an output with a list of 40 MB fails its call, memory stays within the limit, and neighbours are served', async () => {
@@ -60,7 +60,7 @@ test('an output with a list of 40 MB fails its call, memory stays within the lim
     await fleet.remove(uuid)
   }
   expect((await fleet.chat()).status).toBe(200)
-}, 60_000)
+}, 180_000)
 
 describe.each(['pool', 'inline'] as const)(
   'a module that makes a megabyte of each event, placement %s',
@@ -109,7 +109,7 @@ describe.each(['pool', 'inline'] as const)(
       expect(bytes).toBeGreaterThan(40_000_000)
       expect(end).toContain(DONE)
       expect(mostMiB).toBeLessThan(CAP_MIB + 80 + 50)
-    }, 60_000)
+    }, 180_000)
 
     test('of events that came together it makes so much, then its calls fail and the events pass', async () => {
       const steps = [Array.from({ length: EVENTS }, (_, index) => event(index)).join('') + DONE]
@@ -118,7 +118,7 @@ describe.each(['pool', 'inline'] as const)(
       expect(bytes).toBeLessThan(5_000_000)
       expect(end).toContain(`${event(EVENTS - 1)}${DONE}`)
       expect(mostMiB).toBeLessThan(CAP_MIB + 80 + 50)
-    }, 60_000)
+    }, 180_000)
   },
 )
 
@@ -168,5 +168,5 @@ test.each(['pool', 'auto', 'inline'] as const)(
     // A busy machine adds to it by itself; without the breaker it would be many seconds.
     expect(beside).toBeLessThan(2 * alone + 1_000)
   },
-  60_000,
+  180_000,
 )

@@ -137,7 +137,7 @@ describe('OnError', () => {
       'yes',
     ])
     expect(await executions(fleet)).toEqual([1, 1])
-  }, 30_000)
+  }, 180_000)
 
   test('runs once for an answer of the worker from 500 on, before OnResponse, and not below', async () => {
     const fleet = await openWasmFleet()

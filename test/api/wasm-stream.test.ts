@@ -96,7 +96,7 @@ test('each stream has its own state, per module, carried from event to event', a
       '[DONE]',
     ])
   }
-}, 30_000)
+}, 180_000)
 
 test('a guest is told the stream, the event and its place', async () => {
   const fleet = await openWasmFleet()
@@ -160,7 +160,7 @@ describe('a module that fails', () => {
       const own = n === 3 ? 'FOREVER' : `EVENT ${n}`
       expect(stream.events.map(({ data }) => data)).toEqual([own, 'MORE', '[DONE]'])
     }
-  }, 30_000)
+  }, 180_000)
 })
 
 test('a stream keeps the modules it began with', async () => {

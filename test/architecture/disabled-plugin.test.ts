@@ -65,11 +65,11 @@ test('without storage and sim, neither their code nor LevelDB is loaded', async 
   ]) {
     expect(loaded(urls, part)).toEqual([])
   }
-}, 30_000)
+}, 180_000)
 
 test('with storage, LevelDB is loaded', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'weir-data-'))
   folders.push(folder)
   const urls = await modulesLoadedWith({ auth: { apiKey: 'key' }, storage: { dir: folder } })
   expect(loaded(urls, '/node_modules/level/')).not.toEqual([])
-}, 30_000)
+}, 180_000)

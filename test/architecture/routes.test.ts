@@ -60,7 +60,7 @@ beforeAll(async () => {
   }
   gateway = await startGateway({ own: [reader], plugins: { ...plugins, 'route-reader': {} } })
   // Every plugin that there is, loaded and started on one thread.
-}, 60_000)
+}, 180_000)
 afterAll(async () => {
   await gateway.stop()
   await cluster.close()

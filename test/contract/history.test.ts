@@ -30,7 +30,7 @@ describe.skipIf(postgresSkipReason !== null)('with a server', () => {
   let schemas = 0
   beforeAll(async () => {
     server = await startPostgres()
-  }, 60_000)
+  }, 180_000)
   afterAll(() => server?.remove())
 
   historyContract('PostgreSQL', async () => {

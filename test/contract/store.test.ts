@@ -45,7 +45,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
   let schemas = 0
   beforeAll(async () => {
     server = await startPostgres()
-  }, 60_000)
+  }, 180_000)
   afterAll(() => server?.remove())
 
   const settings = (schema: string, more: object = {}) =>
@@ -139,7 +139,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     expect([...acknowledged].filter((index) => !found.has(index))).toEqual([])
     expect([...refusals]).toEqual(['503 storage_unavailable'])
     await store.close()
-  }, 30_000)
+  }, 180_000)
 
   test('what waits is bounded, in number and in bytes', async () => {
     const store = await openStore('bounded', { maxWaiting: 20, maxWaitingBytes: 10_000 })
@@ -252,7 +252,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     } finally {
       await secured.remove()
     }
-  }, 60_000)
+  }, 180_000)
 
   test('a closed store says so', async () => {
     const store = await openStore()
@@ -407,7 +407,7 @@ async function countWithThreads(dir: string, threads: number, rounds: number): P
 
 test('conditions hold between the threads of a process', async () => {
   expect(await countWithThreads(await makeDir(), 3, 150)).toBe(450)
-}, 30_000)
+}, 180_000)
 
 interface WritingProcess {
   readonly child: ChildProcess
@@ -465,7 +465,7 @@ test('kill -9 amid writes: what was acknowledged is there, and nothing is half t
     expect([...left].filter((index) => !right.has(index))).toEqual([])
     expect(right.size).toBe(left.size)
   }
-}, 60_000)
+}, 180_000)
 
 const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0
 
@@ -489,7 +489,7 @@ test.skipIf(!hasPrlimit)(
     expect([...left].filter((index) => !right.has(index))).toEqual([])
     expect([...failures].every((code) => ['storage_failed', 'storage_unavailable'].includes(code))).toBe(true)
   },
-  60_000,
+  180_000,
 )
 
 test('a data directory that others could read is closed to them', async () => {

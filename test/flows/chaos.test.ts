@@ -88,7 +88,7 @@ beforeAll(async () => {
       { url: torn.url, runtime_type: 'sglang', models: [{ id: 'torn' }] },
     ],
   })
-}, 30_000)
+}, 180_000)
 
 afterAll(async () => {
   await stopCommands()

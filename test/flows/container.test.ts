@@ -136,4 +136,4 @@ test('the unit is started once the gateway answers, and has failed when the gate
   await run('/bin/sh', ['-c', wait], { env: { ...env, MAINPID: String(child.pid) } })
   expect((await fetch(`http://127.0.0.1:${port}/liveness`)).status).toBe(200)
   await gateway.stop()
-}, 60_000)
+}, 180_000)

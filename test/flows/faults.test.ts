@@ -55,7 +55,7 @@ beforeAll(async () => {
     plugins: { limits: { maxConcurrentRequests: AT_ONCE - 20, queueSize: 100 } },
     workers: sims.map(({ url }) => ({ url, runtime_type: 'sglang', models: [{ id: 'demo' }] })),
   })
-}, 30_000)
+}, 180_000)
 
 afterAll(() => stopCommands())
 

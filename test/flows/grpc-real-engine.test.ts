@@ -2,7 +2,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -11,6 +10,7 @@ import { promisify } from 'node:util'
 import { Client, credentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
 import { decodeGetServerInfoResponse, MlxEngine } from '../../proto/gen/mlx-engine.ts'
+import { freePort } from '../support/built-command.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -30,15 +30,6 @@ afterEach(async () => {
     await closed
   }
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
 
 /** Generations that the engine works at. */
 function activeRequests(client: Client): Promise<number> {

@@ -35,7 +35,7 @@ beforeAll(async () => {
     workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: model }] }],
   })
   client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
-}, 30_000)
+}, 180_000)
 
 afterAll(async () => {
   await stopCommands()

@@ -35,7 +35,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     await stopCommands()
     await worker?.close()
     await server?.remove()
-  }, 60_000)
+  }, 180_000)
 
   const open = () =>
     startBuiltGateway({

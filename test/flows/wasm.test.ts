@@ -129,7 +129,7 @@ describe('over two data threads', () => {
     const { code } = await gateway.command.stop()
     expect(code).toBe(0)
     await last
-  }, 60_000)
+  }, 180_000)
 })
 
 test('a data thread that takes the place of one that crashed has the modules', async () => {
@@ -152,7 +152,7 @@ test('a data thread that takes the place of one that crashed has the modules', a
   await until(async () => ((await (await gateway.get('/thread')).json()) as { thread: number }).thread === 1)
   for (let i = 0; i < 30; i++) expect((await chat(gateway)).status).toBe(418)
   expect((await gateway.command.stop()).code).toBe(0)
-}, 60_000)
+}, 180_000)
 
 describe('W60 over a restart', () => {
   test('modules are kept where storage is enabled: the same ids, in the same order, doing the same', async () => {
@@ -175,7 +175,7 @@ describe('W60 over a restart', () => {
     await second.command.stop()
     const forgetting = await startBuiltGateway({ plugins: { ...plugins, wasm: { savedModules: 'forget' } } })
     expect((await list(forgetting)).modules).toEqual([])
-  }, 60_000)
+  }, 180_000)
 
   test('nothing is kept without storage', async () => {
     const folder = openFolder()
@@ -184,7 +184,7 @@ describe('W60 over a restart', () => {
     await register(first, module)
     await first.command.stop()
     expect((await list(await startBuiltGateway({ plugins: { wasm: {} } }))).modules).toEqual([])
-  }, 60_000)
+  }, 180_000)
 
   test('a file that changed is left out with an error, and can still be removed', async () => {
     const folder = openFolder()
@@ -199,7 +199,7 @@ describe('W60 over a restart', () => {
     expect((await list(second)).modules).toEqual([])
     expect((await second.send('DELETE', `/wasm/${uuid}`)).status).toBe(200)
     expect((await second.send('DELETE', `/wasm/${uuid}`)).status).toBe(400)
-  }, 60_000)
+  }, 180_000)
 
   test('a module that must not fail and is gone stops the start, and says what to do', async () => {
     const folder = openFolder()
@@ -219,5 +219,5 @@ describe('W60 over a restart', () => {
     const { code, stderr } = await second.ended
     expect(code).not.toBe(0)
     expect(stderr).toMatch(/guard.*which must not fail, cannot be loaded.*does not exist.*forget/s)
-  }, 60_000)
+  }, 180_000)
 })

@@ -117,7 +117,7 @@ test('threads may be ended at any moment of their start: neither the process nor
     await pool.close()
     expect(['closed', 'number']).toContain(typeof (await task) === 'number' ? 'number' : await task)
   }
-}, 20_000)
+}, 180_000)
 
 describe('a thread that still loads its modules is not ended: V8 may end the process with it', () => {
   const BEGUN = 0

@@ -86,7 +86,7 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
     expect(compacted.status).toBe(200)
     expectShape('CompactResource', compacted.body)
     expect((await create({ input, model: undefined }, '/v1/responses/compact')).status).toBe(400)
-  }, 60_000)
+  }, 180_000)
 
   test('responses 7.1: templates over a WebSocket', async () => {
     const { url } = await openSimulated(kind)
@@ -126,7 +126,7 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
     const { output } = (await compacted.json()) as Reply
     const chain = await other.turn({ input: [...output, ...said('Of what?')], store: false, tools: [] })
     expect(ended(chain).status).toBe('completed')
-  }, 60_000)
+  }, 180_000)
 })
 
 test('responses 8 #81, grpc 8.2 #80: what is served over gRPC cannot be cancelled, and stays as it is', async () => {
