@@ -17,7 +17,7 @@ import { freePort, makeFolder, stopCommands } from '../support/built-command.ts'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const TUTORIAL = new URL('../../wasm-sdk/README.md', import.meta.url)
 /** Compilers and a gateway on a busy machine. */
-const LIMIT_MS = 300_000
+const LIMIT_MS = 600_000
 const RUST_CHAPTER = /rust/i
 
 interface Step {
