@@ -1,7 +1,9 @@
 /** The uWebSockets.js server: routes in, contexts out. The only importer of the library. @hot */
+
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import * as library from 'uWebSockets.js'
 import { App, SSLApp, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Identity } from '../contracts/auth.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
@@ -142,7 +144,7 @@ export class HttpServer implements SocketHome, ServerParts {
 
   /**
    * New connections get these certificates; those that are open go on with what they have. The old listener closes when
-   * the new one is open on the same port.
+   * the new one is open on the same port, and it has taken in what came until then: the system resets what still waits.
    */
   renewTls(tls: TlsFiles): Promise<void> {
     const former = this.#listenSocket
@@ -152,7 +154,11 @@ export class HttpServer implements SocketHome, ServerParts {
     this.#needsCertificate = tls.ca_file_name !== undefined
     this.#addRoutes()
     const { host, port } = this.#address
-    return this.#listen(host, port, false).then(() => us_listen_socket_close(former))
+    // One turn of the loop is over before sockets are looked at, the second right behind that.
+    return this.#listen(host, port, false)
+      .then(() => nextTurn())
+      .then(() => nextTurn())
+      .then(() => us_listen_socket_close(former))
   }
 
   /** Connections that are open go on; see `accept-pause.ts`. */
