@@ -80,7 +80,8 @@ export default defineConfig({
         test: {
           name: 'flows',
           include: ['test/flows/**/*.test.ts'],
-          // Whole gateways of several threads, so after the others.
+          // Whole gateways of several threads, so one file at a time, after the others.
+          maxWorkers: 1,
           sequence: { groupOrder: 1 },
           pool: 'forks',
           expect: expectation,

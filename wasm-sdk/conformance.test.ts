@@ -1,5 +1,6 @@
 /** What the conformance check finds, and what it says to do about it. */
 import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { tinyModule } from '../test/fixtures/wasm/tiny-module.ts'
 import { EXPORT_OF_ATTACH_POINT } from './abi.ts'
 import { checkModule } from './conformance.ts'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from './fixtures/built-modules.ts'
@@ -168,4 +169,19 @@ describe('a real module', () => {
     ])
     expect(findings.map(({ code }) => code)).toEqual(['ignored'])
   })
+})
+
+test('a start that never ends is a problem, whether its time is over first or its fuel', async () => {
+  const bytes = tinyModule({ exports: ['on_request'], start: true })
+  for (const deadlineMs of [100, 60_000]) {
+    const report = await checkModule(bytes, { deadlineMs })
+    expect(report.isOk).toBe(false)
+    expect(report.findings).toContainEqual(
+      expect.objectContaining({
+        level: 'problem',
+        code: 'cannot_open',
+        message: expect.stringMatching(/start/),
+      }),
+    )
+  }
 })

@@ -15,7 +15,8 @@ export interface ThreadData {
 }
 
 export interface ThreadCall {
-  readonly exportName: string
+  /** Null: an instance is started, and that is all. */
+  readonly exportName: string | null
   readonly input: Uint8Array
   readonly nowMs: number
   readonly tenant: string | null

@@ -41,7 +41,7 @@ async function answer({
     if (mode !== 'fresh') warm.set(place, instance)
     const begin = performance.now()
     try {
-      output = instance.call(exportName, input, tenant, fuel)
+      if (exportName !== null) output = instance.call(exportName, input, tenant, fuel)
     } finally {
       elapsedMs = performance.now() - begin
       instance.reset()

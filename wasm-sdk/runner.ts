@@ -82,9 +82,9 @@ export class ModuleRunner {
   }
 
   /**
-   * Compiles the module and asks it to describe itself.
+   * Compiles the module, starts it and asks it to describe itself.
    *
-   * @throws Error for what is no module, needs more memory than allowed, or describes itself wrongly
+   * @throws Error for what is no module, does not start, needs more memory than allowed, or describes itself wrongly
    */
   static async open(options: RunnerOptions): Promise<ModuleRunner> {
     const runner = new ModuleRunner(await toLoaded(options), options)
@@ -148,15 +148,18 @@ export class ModuleRunner {
   }
 
   async #describe(): Promise<void> {
-    if (!this.#exports.has(DESCRIBE_EXPORT)) return
-    const reply = await this.#run(DESCRIBE_EXPORT, new Uint8Array(0), null)
-    if (reply.problem !== null) throw new Error(`describe failed: ${reply.problem}`)
+    const hasDescription = this.#exports.has(DESCRIBE_EXPORT)
+    const reply = await this.#run(hasDescription ? DESCRIBE_EXPORT : null, new Uint8Array(0), null)
+    if (reply.problem !== null)
+      throw new Error(`${hasDescription ? 'describe' : 'its start'} failed: ${reply.problem}`)
+    if (!hasDescription) return
     const output = 'outcome' in reply ? null : reply.output
     this.#description = readDescription(output ?? new Uint8Array(0))
   }
 
+  /** @param exportName null only starts an instance */
   async #run(
-    exportName: string,
+    exportName: string | null,
     input: Uint8Array,
     head: GuestInput | null,
   ): Promise<ThreadReply | CallResult> {

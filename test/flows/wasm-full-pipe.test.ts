@@ -25,7 +25,8 @@ test('an error of 1 MiB with each call and a full pipe: every request is served,
   worker.script(`POST ${CHAT}`, jsonAnswer({ choices: [] }))
   const gateway = await startBuiltGateway({
     kernel: { log: { level: 'info' } },
-    plugins: { wasm: { breaker: { failures: 1_000_000 } } },
+    // Time is not what counts here.
+    plugins: { wasm: { breaker: { failures: 1_000_000 }, timeoutMs: 20_000 } },
     workers: [{ url: worker.url, models: [{ id: 'test-model' }] }],
   })
   const text = `(local $b i64) (local $at i64) (local.set $b (call $alloc (i64.const ${ERROR_BYTES})))
