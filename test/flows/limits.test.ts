@@ -89,6 +89,8 @@ test('51: one limit and one queue over both threads, oldest first', async () => 
   for (let number = 0; number < 12; number++) {
     streams.push(open(gateway, number))
     await reaches(gateway, { inUse: Math.min(2, number + 1), waiting: Math.max(0, number - 1) })
+    // Who has a permit is not yet at the worker: the next one, on another thread, could be there first.
+    await until(() => worker.asked.length === Math.min(2, number + 1))
   }
   const refused = open(gateway, 99)
   await refused.done
