@@ -183,7 +183,9 @@ describe('W60 over a restart', () => {
     const first = await startBuiltGateway({ plugins: { wasm: { timeoutMs: 20_000 } } })
     await register(first, module)
     await first.command.stop()
-    expect((await list(await startBuiltGateway({ plugins: { wasm: { timeoutMs: 20_000 } } }))).modules).toEqual([])
+    expect(
+      (await list(await startBuiltGateway({ plugins: { wasm: { timeoutMs: 20_000 } } }))).modules,
+    ).toEqual([])
   }, 180_000)
 
   test('a file that changed is left out with an error, and can still be removed', async () => {
