@@ -15,8 +15,9 @@ export class StreamTail {
   push(chunk: Buffer): void {
     const size = this.#size
     const bytes = this.#bytes
+    // `set` and not `copy`, which checks for longer than these few bytes take.
     if (chunk.length >= size) {
-      chunk.copy(bytes, 0, chunk.length - size)
+      bytes.set(chunk.subarray(chunk.length - size))
       this.#used = size
       return
     }
@@ -24,7 +25,7 @@ export class StreamTail {
       bytes.copyWithin(0, this.#used - size, this.#used)
       this.#used = size
     }
-    chunk.copy(bytes, this.#used)
+    bytes.set(chunk, this.#used)
     this.#used += chunk.length
   }
 

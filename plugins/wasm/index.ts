@@ -40,8 +40,9 @@ export default definePlugin({
   register(host, config) {
     checkWasmConfig(config)
     for (const route of wasmRoutes(host)) host.route(route)
-    const memory = host.shared('stats', ModuleStats.bytes(config.maxModules))
-    const stats = new ModuleStats(memory, config.maxModules, config.breaker)
+    const { maxModules, breaker } = config
+    const memory = host.shared('stats', ModuleStats.bytes(maxModules, host.kernelConfig.threads + 1))
+    const stats = new ModuleStats(memory, maxModules, host.threadIndex, breaker)
     const state = host.shared('state', config.stateBytes)
     let current = config.modules
     const registry = host.isControl ? openRegistry(host, config, stats, state) : null

@@ -3,8 +3,8 @@ import { ModuleStats, toNanosecondTime } from './module-stats.ts'
 
 afterEach(() => vi.useRealTimers())
 
-const open = (failures = 3, coolOffMs = 1_000) =>
-  new ModuleStats(new SharedArrayBuffer(ModuleStats.bytes(2)), 2, { failures, coolOffMs })
+const memory = () => new SharedArrayBuffer(ModuleStats.bytes(2, 2))
+const open = (failures = 3, coolOffMs = 1_000) => new ModuleStats(memory(), 2, 1, { failures, coolOffMs })
 
 test('calls of all modules add up, each module has its own count', () => {
   const stats = open()
@@ -18,13 +18,31 @@ test('calls of all modules add up, each module has its own count', () => {
   expect(stats.lastAccessedNs(0)).toBeGreaterThan(5n)
 })
 
+test('what threads count adds up, and what one suspends is suspended for all', () => {
+  const shared = memory()
+  const [one, other] = [0, 1].map(
+    (column) => new ModuleStats(shared, 2, column, { failures: 2, coolOffMs: 60_000 }),
+  )
+  one.begin(1, 5n)
+  one.count(1, 100, true, 10)
+  other.count(1, 300, true, 40)
+  expect(one.totals()).toEqual({ total: 2, successful: 2, failed: 0, timeUs: 400, maxTimeUs: 300 })
+  expect(one.accessCount(1)).toBe(2)
+  expect([one.count(1, 1, false), other.count(1, 1, false)]).toEqual([false, true])
+  expect(one.isSuspended(1)).toBe(true)
+  expect(one.ofModule(1)).toMatchObject({ failed: 2, timeUs: 402, fuel: 50, maxFuel: 40 })
+  other.begin(1, 6n)
+  expect(one.ofModule(1)).toMatchObject({ failed: 0, timeUs: 0, suspendedUntilMs: null })
+  expect([one.lastAccessedNs(1), one.totals().total]).toEqual([0n, 4])
+})
+
 test('a new module of a row begins anew, the totals stay', () => {
   const stats = open(1)
   stats.begin(0, 1n)
   stats.count(0, 10, false)
   expect(stats.isSuspended(0)).toBe(true)
-  stats.begin(0, 2n)
-  expect([stats.accessCount(0), stats.lastAccessedNs(0), stats.isSuspended(0)]).toEqual([0, 2n, false])
+  stats.begin(0, 2_000n)
+  expect([stats.accessCount(0), stats.lastAccessedNs(0), stats.isSuspended(0)]).toEqual([0, 2_000n, false])
   expect(stats.totals().failed).toBe(1)
 })
 

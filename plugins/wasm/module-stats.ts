@@ -1,16 +1,14 @@
 /** Counts of modules in memory that all threads share, and the breaker that suspends those that keep failing. */
 
-/** Numbers of a row; the last row holds the totals of all modules that ever were. */
+/** Numbers of a module in the column of a thread. */
 const ACCESS_COUNT = 0
-const LAST_ACCESSED_NS = 1
-const FAILURES_IN_A_ROW = 2
-const SUSPENDED_UNTIL_MS = 3
-/** Of the module; the last row counts the same of all. */
-const MODULE_FAILED = 4
-const MODULE_TIME_US = 5
-const MODULE_FUEL = 6
-const MODULE_MAX_FUEL = 7
-const ROW = 8
+const LAST_ACCESSED_MS = 1
+const MODULE_FAILED = 2
+const MODULE_TIME_US = 3
+const MODULE_FUEL = 4
+const MODULE_MAX_FUEL = 5
+const ROW = 6
+/** The last row of a column holds what came of all modules that ever were. */
 const SUCCESSFUL = 0
 const FAILED = 1
 const TIME_US = 2
@@ -43,26 +41,51 @@ export interface BreakerSettings {
   readonly coolOffMs: number
 }
 
+/** A column for each thread, which alone writes it, and the breakers, which all of them share. @hot */
 export class ModuleStats {
-  readonly #cells: BigInt64Array
-  readonly #totals: number
+  readonly #numbers: Float64Array
+  /** Failures in a row, by row. */
+  readonly #failures: Int32Array
+  /** Milliseconds since 1970, by row; who sets it has suspended the module. */
+  readonly #until: BigInt64Array
+  /** The same for whoever only looks. */
+  readonly #untilMs: Float64Array
+  readonly #columns: number
+  readonly #columnSize: number
+  /** Of this thread. */
+  readonly #own: number
+  readonly #ownTotals: number
   readonly #breaker: BreakerSettings
 
-  static bytes(maxModules: number): number {
-    return (maxModules + 1) * ROW * 8
+  /** @param columns threads that count, control included */
+  static bytes(maxModules: number, columns: number): number {
+    return 8 * (columns * (maxModules + 1) * ROW + 3 * maxModules)
   }
 
-  constructor(memory: SharedArrayBuffer, maxModules: number, breaker: BreakerSettings) {
-    this.#cells = new BigInt64Array(memory)
-    this.#totals = maxModules * ROW
+  /** @param column of this thread, 0-based */
+  constructor(memory: SharedArrayBuffer, maxModules: number, column: number, breaker: BreakerSettings) {
+    this.#columnSize = (maxModules + 1) * ROW
+    this.#columns = (memory.byteLength / 8 - 3 * maxModules) / this.#columnSize
+    const numbers = this.#columns * this.#columnSize
+    this.#numbers = new Float64Array(memory, 0, numbers)
+    this.#until = new BigInt64Array(memory, numbers * 8, maxModules)
+    this.#untilMs = new Float64Array(memory, (numbers + maxModules) * 8, maxModules)
+    this.#failures = new Int32Array(memory, (numbers + 2 * maxModules) * 8, maxModules)
+    this.#own = column * this.#columnSize
+    this.#ownTotals = this.#own + maxModules * ROW
     this.#breaker = breaker
   }
 
   /** A new module takes the row. */
   begin(row: number, nowNs: bigint): void {
-    const at = row * ROW
-    for (let cell = 0; cell < ROW; cell++) Atomics.store(this.#cells, at + cell, 0n)
-    Atomics.store(this.#cells, at + LAST_ACCESSED_NS, nowNs)
+    for (let column = 0; column < this.#columns; column++) {
+      const at = column * this.#columnSize + row * ROW
+      this.#numbers.fill(0, at, at + ROW)
+    }
+    this.#numbers[this.#own + row * ROW + LAST_ACCESSED_MS] = Number(nowNs) / 1e6
+    Atomics.store(this.#failures, row, 0)
+    Atomics.store(this.#until, row, 0n)
+    this.#untilMs[row] = 0
   }
 
   /**
@@ -72,80 +95,89 @@ export class ModuleStats {
    * @returns true when this failure has suspended the module
    */
   count(row: number, durationUs: number, isSuccess: boolean, fuel = 0, isWhole = true): boolean {
-    const at = row * ROW
-    const timeUs = BigInt(durationUs)
-    const units = BigInt(Math.round(fuel))
-    Atomics.add(this.#cells, at + MODULE_TIME_US, timeUs)
-    Atomics.add(this.#cells, at + MODULE_FUEL, units)
-    this.#raise(at + MODULE_MAX_FUEL, units)
-    if (!isSuccess) Atomics.add(this.#cells, at + MODULE_FAILED, 1n)
-    Atomics.add(this.#cells, at + ACCESS_COUNT, 1n)
-    this.#raise(at + LAST_ACCESSED_NS, wallClockNs())
-    Atomics.add(this.#cells, this.#totals + (isSuccess ? SUCCESSFUL : FAILED), 1n)
-    Atomics.add(this.#cells, this.#totals + TIME_US, timeUs)
-    this.#raise(this.#totals + MAX_TIME_US, timeUs)
-    if (!isSuccess) return this.#failed(at)
-    if (isWhole && Atomics.load(this.#cells, at + FAILURES_IN_A_ROW) !== 0n)
-      Atomics.store(this.#cells, at + FAILURES_IN_A_ROW, 0n)
+    const numbers = this.#numbers
+    const at = this.#own + row * ROW
+    const totals = this.#ownTotals
+    numbers[at + ACCESS_COUNT] += 1
+    numbers[at + LAST_ACCESSED_MS] = performance.timeOrigin + performance.now()
+    numbers[at + MODULE_TIME_US] += durationUs
+    numbers[at + MODULE_FUEL] += fuel
+    if (fuel > numbers[at + MODULE_MAX_FUEL]) numbers[at + MODULE_MAX_FUEL] = fuel
+    numbers[totals + TIME_US] += durationUs
+    if (durationUs > numbers[totals + MAX_TIME_US]) numbers[totals + MAX_TIME_US] = durationUs
+    if (!isSuccess) {
+      numbers[at + MODULE_FAILED] += 1
+      numbers[totals + FAILED] += 1
+      return this.#failed(row)
+    }
+    numbers[totals + SUCCESSFUL] += 1
+    if (isWhole && Atomics.load(this.#failures, row) !== 0) Atomics.store(this.#failures, row, 0)
     return false
   }
 
   /** After the cool-off the count stands: one more failure suspends the module again. */
-  #failed(at: number): boolean {
-    const failures = Atomics.add(this.#cells, at + FAILURES_IN_A_ROW, 1n) + 1n
-    if (failures < BigInt(this.#breaker.failures)) return false
-    const until = Atomics.load(this.#cells, at + SUSPENDED_UNTIL_MS)
-    const now = BigInt(Date.now())
-    if (until > now) return false
-    const next = now + BigInt(this.#breaker.coolOffMs)
-    return Atomics.compareExchange(this.#cells, at + SUSPENDED_UNTIL_MS, until, next) === until
+  #failed(row: number): boolean {
+    const failures = Atomics.add(this.#failures, row, 1) + 1
+    if (failures < this.#breaker.failures) return false
+    const until = Atomics.load(this.#until, row)
+    const nowMs = Date.now()
+    if (until > BigInt(nowMs)) return false
+    const nextMs = nowMs + this.#breaker.coolOffMs
+    if (Atomics.compareExchange(this.#until, row, until, BigInt(nextMs)) !== until) return false
+    this.#untilMs[row] = nextMs
+    return true
   }
 
   isSuspended(row: number): boolean {
-    return Atomics.load(this.#cells, row * ROW + SUSPENDED_UNTIL_MS) > BigInt(Date.now())
+    const untilMs = this.#untilMs[row]
+    return untilMs !== 0 && untilMs > Date.now()
   }
 
   /** What one module's calls came to. */
   ofModule(row: number): ModuleTotals {
-    const read = (cell: number) => Number(Atomics.load(this.#cells, row * ROW + cell))
-    const until = read(SUSPENDED_UNTIL_MS)
     return {
-      failed: read(MODULE_FAILED),
-      timeUs: read(MODULE_TIME_US),
-      fuel: read(MODULE_FUEL),
-      maxFuel: read(MODULE_MAX_FUEL),
-      suspendedUntilMs: until > Date.now() ? until : null,
+      failed: this.#sum(row, MODULE_FAILED),
+      timeUs: this.#sum(row, MODULE_TIME_US),
+      fuel: Math.round(this.#sum(row, MODULE_FUEL)),
+      maxFuel: Math.round(this.#most(row, MODULE_MAX_FUEL)),
+      suspendedUntilMs: this.isSuspended(row) ? this.#untilMs[row] : null,
     }
   }
 
   accessCount(row: number): number {
-    return Number(Atomics.load(this.#cells, row * ROW + ACCESS_COUNT))
+    return this.#sum(row, ACCESS_COUNT)
   }
 
+  /** To the microsecond. */
   lastAccessedNs(row: number): bigint {
-    return Atomics.load(this.#cells, row * ROW + LAST_ACCESSED_NS)
+    return BigInt(Math.round(this.#most(row, LAST_ACCESSED_MS) * 1_000)) * 1_000n
   }
 
   totals(): ExecutionTotals {
-    const read = (cell: number) => Number(Atomics.load(this.#cells, this.#totals + cell))
+    const row = this.#columnSize / ROW - 1
     // The parts first: an execution that ends meanwhile must not make them more than the whole.
-    const [successful, failed] = [read(SUCCESSFUL), read(FAILED)]
+    const [successful, failed] = [this.#sum(row, SUCCESSFUL), this.#sum(row, FAILED)]
     return {
       total: successful + failed,
       successful,
       failed,
-      timeUs: read(TIME_US),
-      maxTimeUs: read(MAX_TIME_US),
+      timeUs: this.#sum(row, TIME_US),
+      maxTimeUs: this.#most(row, MAX_TIME_US),
     }
   }
 
-  #raise(cell: number, value: bigint): void {
-    let known = Atomics.load(this.#cells, cell)
-    while (known < value) {
-      const before = Atomics.compareExchange(this.#cells, cell, known, value)
-      if (before === known) return
-      known = before
-    }
+  #sum(row: number, cell: number): number {
+    let sum = 0
+    for (let column = 0; column < this.#columns; column++)
+      sum += this.#numbers[column * this.#columnSize + row * ROW + cell]
+    return sum
+  }
+
+  #most(row: number, cell: number): number {
+    let most = 0
+    for (let column = 0; column < this.#columns; column++)
+      most = Math.max(most, this.#numbers[column * this.#columnSize + row * ROW + cell])
+    return most
   }
 }
 
