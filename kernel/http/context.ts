@@ -37,6 +37,7 @@ export class HttpContext extends HookedWriter implements RelayContext {
   isFailing = false
   /** The access check has passed. */
   isAdmitted = false
+  openPlace = -1
   /** Set by the relay, for the access line and metrics. */
   workerUrl: string | null = null
   model: string | null = null

@@ -5,9 +5,10 @@ import type { BodyPool } from './body-pool.ts'
 import type { Cors } from './cors.ts'
 import type { Heartbeats } from './heartbeat.ts'
 import type { LongBodies } from './long-bodies.ts'
+import type { Placed } from './open-requests.ts'
 
 /** A request as its server counts it, and as its access line tells of it. */
-export interface ServedRequest extends RequestContext {
+export interface ServedRequest extends RequestContext, Placed {
   /** URL of the worker that was chosen last; null when none was. */
   readonly workerUrl: string | null
   readonly model: string | null

@@ -22,6 +22,7 @@ import { isForeignPage } from './foreign-page.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
 import { LongBodies } from './long-bodies.ts'
+import { OpenRequests } from './open-requests.ts'
 import { RefusedBody } from './refused-body.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
@@ -97,7 +98,7 @@ export class HttpServer implements SocketHome, ServerParts {
   #address: { readonly host: string; readonly port: number } | null = null
   readonly #options: HttpServerOptions
   readonly #waits: ClientWaits
-  readonly #open = new Set<ServedRequest>()
+  readonly #open = new OpenRequests<ServedRequest>()
   readonly #sockets: SocketServer
   readonly #detached = new Set<DetachedContext>()
   #listenSocket: us_listen_socket | null = null
@@ -120,7 +121,7 @@ export class HttpServer implements SocketHome, ServerParts {
   }
 
   /** Requests being served. */
-  get openRequests(): ReadonlySet<ServedRequest> {
+  get openRequests(): OpenRequests<ServedRequest> {
     return this.#open
   }
 

@@ -7,7 +7,7 @@ import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
 import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
 import type { RelayOptions } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { StreamTail } from '../wire/stream-tail.ts'
+import { type StreamTail, StreamTails } from '../wire/stream-tail.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { isPlainEventStream, toClientHeaders } from './response-headers.ts'
@@ -17,7 +17,7 @@ import { canonicalBody, toWorkerRequest } from './worker-request.ts'
 /** Announced bodies up to this size leave as one whole reply; longer ones and unannounced ones are streamed. */
 const MAX_WHOLE_BYTES = 1_048_576
 /** Of a stream that is looked at when it has ended. */
-const MAX_TAIL_BYTES = 1_024
+const tails = new StreamTails(1_024, 256)
 const NO_BYTES = Buffer.alloc(0)
 
 export class Relay implements Call, CallHandler, SinkListener {
@@ -81,8 +81,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.ctx.forgetBody()
     if (this.#mayBeHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
-    if (isEventStream && status < 400 && this.#options.isComplete !== undefined)
-      this.#tail = new StreamTail(MAX_TAIL_BYTES)
+    if (isEventStream && status < 400 && this.#options.isComplete !== undefined) this.#tail = tails.take()
   }
 
   /** A hook wants to see bodies whose length is not announced, or that are longer than what is sent whole anyway. */
@@ -134,9 +133,17 @@ export class Relay implements Call, CallHandler, SinkListener {
     return new UpstreamFailure('reset', what, true, { error })
   }
 
+  /** Nothing more comes or goes. */
+  #leave(): void {
+    this.ctx.setListener(null)
+    if (this.#tail === null) return
+    tails.give(this.#tail)
+    this.#tail = null
+  }
+
   onEnd(): void {
     const { ctx } = this
-    ctx.setListener(null)
+    this.#leave()
     if (this.#gathered !== null)
       ctx.sendWhole(this.#call.status, this.#headers, Buffer.concat(this.#gathered))
     else if (this.#missing === -1) ctx.endStream()
@@ -144,7 +151,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   onFailed(error: unknown): void {
-    this.ctx.setListener(null)
+    this.#leave()
     this.ctx.fail(error)
   }
 
@@ -153,7 +160,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   onCancel(): void {
-    this.ctx.setListener(null)
+    this.#leave()
     this.#call.abort()
   }
 }

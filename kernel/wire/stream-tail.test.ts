@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { StreamTail } from './stream-tail.ts'
+import { StreamTail, StreamTails } from './stream-tail.ts'
 
 test('the last bytes of a stream, whatever pieces it comes in', () => {
   const chunk = fc.uint8Array({ maxLength: 20 })
@@ -12,4 +12,17 @@ test('the last bytes of a stream, whatever pieces it comes in', () => {
       expect(tail.bytes()).toEqual(whole.subarray(Math.max(0, whole.length - size)))
     }),
   )
+})
+
+test('the tail of one stream says nothing of the one before, and no more are kept than asked for', () => {
+  const tails = new StreamTails(4, 1)
+  const [one, other] = [tails.take(), tails.take()]
+  one.push(Buffer.from('secret'))
+  tails.give(one)
+  tails.give(other)
+  expect(tails.take()).toBe(one)
+  expect(one.bytes().length).toBe(0)
+  one.push(Buffer.from('a'))
+  expect(one.bytes().toString()).toBe('a')
+  expect(tails.take()).not.toBe(other)
 })

@@ -33,4 +33,32 @@ export class StreamTail {
   bytes(): Buffer {
     return this.#bytes.subarray(Math.max(0, this.#used - this.#size), this.#used)
   }
+
+  /** For another stream. */
+  clear(): void {
+    this.#used = 0
+  }
+}
+
+/** Tails that wait for the next stream: one is as long as another, and a new one costs more than many chunks. */
+export class StreamTails {
+  readonly #size: number
+  readonly #most: number
+  readonly #idle: StreamTail[] = []
+
+  /** @param size of each, bytes @param most that are kept */
+  constructor(size: number, most: number) {
+    this.#size = size
+    this.#most = most
+  }
+
+  take(): StreamTail {
+    return this.#idle.pop() ?? new StreamTail(this.#size)
+  }
+
+  give(tail: StreamTail): void {
+    if (this.#idle.length >= this.#most) return
+    tail.clear()
+    this.#idle.push(tail)
+  }
 }

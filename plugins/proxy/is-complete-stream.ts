@@ -10,8 +10,20 @@ const FINISHED = /"finish_reason"\s{0,8}:\s{0,8}"/
 /** A piece of an answer. What is nothing of the kind is not judged here. */
 const PIECE = /"choices"\s{0,8}:\s{0,8}\[\s{0,8}\{|"finish_reason"\s{0,8}:\s{0,8}null/
 
+/** What nearly all of them end with, in a line of its own. */
+const DONE = Buffer.from('\ndata: [DONE]\n\n')
+
 /** @param tail the last bytes of the stream */
 export function isCompleteStream(tail: Buffer): boolean {
+  if (endsInDone(tail)) return true
   const text = tail.toString('latin1')
   return LAST_EVENT.test(text) || FINISHED.test(text) || !PIECE.test(text)
+}
+
+/** Byte by byte: what `Buffer` has for it takes longer than these few. */
+function endsInDone(tail: Buffer): boolean {
+  let at = tail.length - DONE.length
+  if (at < 0) return false
+  for (let i = 0; i < DONE.length; i++) if (tail[at++] !== DONE[i]) return false
+  return true
 }

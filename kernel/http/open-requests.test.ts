@@ -1,0 +1,37 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { OpenRequests } from './open-requests.ts'
+
+test('holds what a Set would hold, whatever begins and ends', () => {
+  const step = fc.record({ request: fc.nat(7), begins: fc.boolean() })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const requests = Array.from({ length: 8 }, (_, id) => ({ id, openPlace: -1 }))
+      const open = new OpenRequests<(typeof requests)[number]>()
+      const wanted = new Set<(typeof requests)[number]>()
+      for (const { request, begins } of steps) {
+        const holders = [open, wanted]
+        for (const holder of holders) {
+          if (begins) holder.add(requests[request])
+          else holder.delete(requests[request])
+        }
+        expect(open.size).toBe(wanted.size)
+        expect(new Set(open)).toEqual(wanted)
+      }
+    }),
+  )
+})
+
+test('one that ends while they are gone through is still told of', () => {
+  const [one, other] = [{ openPlace: -1 }, { openPlace: -1 }]
+  const open = new OpenRequests<typeof one>()
+  open.add(one)
+  open.add(other)
+  const seen: unknown[] = []
+  for (const request of open) {
+    seen.push(request)
+    open.delete(one)
+  }
+  expect(seen).toEqual([one, other])
+  expect([...open]).toEqual([other])
+})

@@ -1,0 +1,39 @@
+/**
+ * The requests that a server has under way. A `Set` would do as well, but each time that it grows or shrinks it leaves a
+ * table behind that the next full collection only takes away, and until then whatever was open at that moment: one
+ * request in ten outlived its end by many seconds. @hot
+ */
+
+/** What is kept here knows its place. */
+export interface Placed {
+  /** -1: not here. Nobody else touches it. */
+  openPlace: number
+}
+
+export class OpenRequests<T extends Placed> implements Iterable<T> {
+  readonly #requests: T[] = []
+
+  get size(): number {
+    return this.#requests.length
+  }
+
+  add(request: T): void {
+    if (request.openPlace < 0) request.openPlace = this.#requests.push(request) - 1
+  }
+
+  /** The last one takes the place. */
+  delete(request: T): void {
+    const place = request.openPlace
+    if (place < 0) return
+    request.openPlace = -1
+    const last = this.#requests.pop() as T
+    if (last === request) return
+    this.#requests[place] = last
+    last.openPlace = place
+  }
+
+  /** Of those that are open now, whatever ends meanwhile. */
+  [Symbol.iterator](): Iterator<T> {
+    return this.#requests.slice()[Symbol.iterator]()
+  }
+}
