@@ -3,7 +3,7 @@
  * the output comes out. Nothing of it outlives a call. @hot
  */
 
-import { BLOCK_HEAD_BYTES } from './rewrite/plan.ts'
+import { BLOCK_HEAD_BYTES, REPORT, REPORT_BYTES } from './rewrite/plan.ts'
 import { EXPORT_PREFIX, type Layout } from './rewrite/rewrite-module.ts'
 
 const PAGE_BYTES = 65_536
@@ -20,15 +20,16 @@ export class GuestExchange {
   readonly #alloc: Call
   readonly #burn: Call
   readonly #fuel: Call
+  readonly #end: Call
   readonly #top: WebAssembly.Global
-  readonly #outputAt: WebAssembly.Global
-  readonly #outputBytes: WebAssembly.Global
-  readonly #errorAt: WebAssembly.Global
   readonly #fault: WebAssembly.Global
   readonly #stack: WebAssembly.Global
   /** Offset of the input's bytes. */
   readonly #input: number
+  /** Places of the numbers that are told of a call when it is over, in `#numbers`. */
+  readonly #report: number
   #bytes: Buffer
+  #numbers: Int32Array
   #inputBytes = 0
 
   constructor(exports: WebAssembly.Exports, { base }: Layout) {
@@ -38,14 +39,14 @@ export class GuestExchange {
     this.#alloc = take('alloc')
     this.#burn = take('burn')
     this.#fuel = take('fuel')
+    this.#end = take('end')
     this.#top = take('global:top')
-    this.#outputAt = take('global:outputAt')
-    this.#outputBytes = take('global:outputBytes')
-    this.#errorAt = take('global:errorAt')
     this.#fault = take('global:fault')
     this.#stack = take('global:stack')
     this.#input = base + BLOCK_HEAD_BYTES
+    this.#report = (base - REPORT_BYTES) / 4
     this.#bytes = Buffer.from(this.#memory.buffer)
+    this.#numbers = new Int32Array(this.#memory.buffer)
   }
 
   /** @throws RangeError when the input is larger than the exchange may be */
@@ -69,6 +70,25 @@ export class GuestExchange {
     if (missing > 0) this.#memory.grow(Math.ceil(missing / PAGE_BYTES))
   }
 
+  /**
+   * The call is over, well or not: what is said of it below is of this moment.
+   *
+   * @returns units left; below 0 when the guest ran out of them
+   */
+  end(): number {
+    this.#end()
+    return this.#all.readDoubleLE(this.#report * 4 + REPORT.fuel)
+  }
+
+  #told(place: number): number {
+    return this.#numbers[this.#report + place / 4]
+  }
+
+  /** Something has changed that is not put back. */
+  get isDirty(): boolean {
+    return this.#told(REPORT.dirty) !== 0
+  }
+
   /** Units left; below 0 when the guest ran out of them. */
   get fuel(): number {
     return this.#fuel() as number
@@ -83,15 +103,15 @@ export class GuestExchange {
 
   /** @returns a view of what the guest put out, valid until the memory is cleared; null when it did not */
   get output(): Buffer | null {
-    const at = this.#outputAt.value as number
+    const at = this.#told(REPORT.outputAt)
     if (at === 0) return null
     const from = at >>> 0
-    return this.#all.subarray(from, from + (this.#outputBytes.value >>> 0))
+    return this.#all.subarray(from, from + (this.#told(REPORT.outputBytes) >>> 0))
   }
 
   /** What the guest says went wrong, cut; null when nothing did. */
   get error(): string | null {
-    const at = this.#errorAt.value as number
+    const at = this.#told(REPORT.errorAt)
     return at === 0 ? null : this.text(BigInt(at >>> 0))
   }
 
@@ -133,7 +153,7 @@ export class GuestExchange {
   /** Wipes what the call left. @returns false when the memory has become too large to be kept */
   clear(): boolean {
     const bytes = this.#all
-    const top = Math.min(this.#top.value >>> 0, bytes.length)
+    const top = Math.min(this.#told(REPORT.top) >>> 0, bytes.length)
     Uint8Array.prototype.fill.call(bytes, 0, this.#input - BLOCK_HEAD_BYTES, top)
     return bytes.length - this.#input <= MAX_KEPT_BYTES
   }
@@ -143,8 +163,12 @@ export class GuestExchange {
     return this.#all
   }
 
+  /** A memory that grew leaves the views of it empty: to look at them costs less than to ask it for its buffer. */
   get #all(): Buffer {
-    if (this.#bytes.buffer !== this.#memory.buffer) this.#bytes = Buffer.from(this.#memory.buffer)
+    if (this.#bytes.length === 0) {
+      this.#bytes = Buffer.from(this.#memory.buffer)
+      this.#numbers = new Int32Array(this.#memory.buffer)
+    }
     return this.#bytes
   }
 }

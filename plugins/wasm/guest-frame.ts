@@ -26,6 +26,11 @@ export function writeFrame(head: string, body: Uint8Array | string): Buffer {
 
 const NEEDS_ESCAPE = /[^ !#-[\]-\ud7ff\ue000-\uffff]/
 
+/** None of them changes when it is quoted. One look at all of them costs less than one at each. */
+export function arePlain(texts: string): boolean {
+  return !NEEDS_ESCAPE.test(texts)
+}
+
 /** A text as JSON. */
 export function quoted(text: string): string {
   return NEEDS_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`

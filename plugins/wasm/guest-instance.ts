@@ -136,7 +136,7 @@ export class GuestInstance {
     } catch (error) {
       throw this.#toFailure(error)
     } finally {
-      this.burntFuel = fuel - exchange.fuel
+      this.burntFuel = fuel - exchange.end()
     }
     const { error } = exchange
     if (error !== null) throw new Error(error)

@@ -27,7 +27,6 @@ interface KeptMemory {
 export class GuestSnapshot {
   readonly #memories: KeptMemory[]
   readonly #exchange: GuestExchange
-  readonly #dirty: WebAssembly.Global
   readonly #restore: () => void
 
   /**
@@ -47,7 +46,6 @@ export class GuestSnapshot {
       const first = firstBytes(bytes)
       return { memory, cards, cardCount, first, firstCards: toCards(first), bytes, marks }
     })
-    this.#dirty = exports[`${EXPORT_PREFIX}global:dirty`] as WebAssembly.Global
     this.#restore = exports[`${EXPORT_PREFIX}restore`] as () => void
     const save = exports[`${EXPORT_PREFIX}save`] as () => void
     save()
@@ -56,16 +54,15 @@ export class GuestSnapshot {
 
   /** A memory has really grown: it is not made small again. */
   get hasGrown(): boolean {
-    return this.#memories.some(({ bytes, memory }) => bytes.buffer !== memory.buffer)
+    return this.#memories.some(isGrown)
   }
 
   /** @returns false when the instance has changed in a way that is not undone: it must not be used again */
   restore(): boolean {
-    if (this.#dirty.value !== 0) return false
+    if (this.#exchange.isDirty) return false
     const all = this.#exchange.cards
     for (const kept of this.#memories) {
-      // A memory that really grew has another buffer.
-      if (kept.bytes.buffer !== kept.memory.buffer) return false
+      if (isGrown(kept)) return false
       // The exchange may have grown: its cards lie in another buffer then.
       if (kept.marks.buffer !== all.buffer) kept.marks = marksOf(all, kept.cards, kept.cardCount)
       putBack(kept)
@@ -73,6 +70,11 @@ export class GuestSnapshot {
     this.#restore()
     return this.#exchange.clear()
   }
+}
+
+/** A memory that really grew has another buffer, and leaves views of the former one empty, which is quicker to see. */
+function isGrown({ bytes, memory }: KeptMemory): boolean {
+  return bytes.length === 0 && bytes.buffer !== memory.buffer
 }
 
 function putBack({ first, firstCards, bytes, marks }: KeptMemory): void {

@@ -15,7 +15,7 @@ import {
   type StreamReport,
   sharedClockMs,
 } from './guest-task.ts'
-import { runPhase } from './run-phase.ts'
+import { PhaseRun } from './run-phase.ts'
 import { runStream } from './run-stream.ts'
 
 /** Of a description, characters. */
@@ -61,8 +61,17 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
   const items: PhaseResult[][] = []
   for (const [place, item] of task.items.entries()) {
     const onStart = (module: number) => start(place * PROGRESS_BASE + module + 1)
-    const run = runPhase({ runner, item, modules: item.modules, chain: task.chain, fuel: null, onStart })
-    const results = await finish(run, item.input.request.tenant)
+    const run = new PhaseRun({
+      runner,
+      item,
+      modules: item.modules,
+      chain: task.chain,
+      fuel: null,
+      onStart,
+    })
+    const { tenant } = item.input.request
+    for (let missing = run.next(); missing !== null; missing = run.next()) await runner.open(missing, tenant)
+    const { results } = run
     items.push(results)
     // Who waits behind a guest that burnt all it had is better asked again: the module may be suspended by now.
     if (results.some(({ failure }) => failure?.kind === 'fuel')) break

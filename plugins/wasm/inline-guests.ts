@@ -13,7 +13,7 @@ import type {
   StreamReport,
 } from './guest-task.ts'
 import type { Placements } from './placements.ts'
-import { runPhase } from './run-phase.ts'
+import { PhaseRun } from './run-phase.ts'
 import { runStream } from './run-stream.ts'
 
 export interface InlineLimits {
@@ -53,10 +53,10 @@ export class InlineGuests {
     if (!this.#areReady(modules, tenant)) return null
     const { places, uuids } = chainOf(modules)
     const runner = this.#runner
-    const run = runPhase({ runner, item, modules: places, chain: uuids, fuel: this.#limits.fuel, onStart })
-    const step = run.next()
-    if (step.done !== true) return null
-    const results = step.value
+    const { fuel } = this.#limits
+    const run = new PhaseRun({ runner, item, modules: places, chain: uuids, fuel, onStart })
+    if (run.next() !== null) return null
+    const { results } = run
     for (let place = 0; place < results.length; place++) {
       const { failure } = results[place]
       if (failure === null) continue

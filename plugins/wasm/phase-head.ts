@@ -1,6 +1,6 @@
 /** Heads of inputs as JSON, without an object for each call; what all modules of a chain are told is written once. */
 import { CREDENTIAL_HEADERS, type GuestInput, type HeaderPair } from '../../wasm-sdk/abi.ts'
-import { quoted } from './guest-frame.ts'
+import { arePlain, quoted } from './guest-frame.ts'
 import type { Fetched, LoadedModule } from './guest-task.ts'
 
 export interface HeadParts {
@@ -20,10 +20,17 @@ export interface HeadParts {
 /** The member `request` without headers and without its end. */
 export function requestJson({ request }: GuestInput): string {
   const { id, method, path, query, route, tenant, client_ip } = request
+  const isPlain = arePlain(`${id}${method}${path}${query}${route}${tenant ?? ''}${client_ip}`)
+  const text = isPlain ? inQuotes : quoted
   return (
-    `{"id":${quoted(id)},"method":${quoted(method)},"path":${quoted(path)},"query":${quoted(query)},` +
-    `"route":${quoted(route)},"tenant":${tenant === null ? 'null' : quoted(tenant)},"client_ip":${quoted(client_ip)}`
+    `{"id":${text(id)},"method":${text(method)},"path":${text(path)},"query":${text(query)},` +
+    `"route":${text(route)},"tenant":${tenant === null ? 'null' : text(tenant)},"client_ip":${text(client_ip)}`
   )
+}
+
+/** Of what needs no escape. */
+function inQuotes(text: string): string {
+  return `"${text}"`
 }
 
 export function headOf({
@@ -57,10 +64,12 @@ function headersJson(
   needs: true | readonly string[],
   showsCredentials: boolean,
 ): string {
+  if (needs !== true && needs.length === 0) return '[]'
+  const text = arePlain(headers.join('')) ? inQuotes : quoted
   let json = ''
   for (let i = 0; i < headers.length; i += 2) {
     if (!isShown(headers[i], needs, showsCredentials)) continue
-    json += `${json === '' ? '' : ','}[${quoted(headers[i])},${quoted(headers[i + 1])}]`
+    json += `${json === '' ? '' : ','}[${text(headers[i])},${text(headers[i + 1])}]`
   }
   return `[${json}]`
 }

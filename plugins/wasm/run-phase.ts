@@ -1,6 +1,7 @@
-/** Runs one phase of one request through its chain of modules, each seeing what those before it changed. Pool threads. */
+/** Runs one phase of one request through its chain of modules, each seeing what those before it changed. @hot */
 import { EXPORT_OF_ATTACH_POINT } from '../../wasm-sdk/abi.ts'
 import { writeFrame } from './guest-frame.ts'
+import type { PhaseOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
 import type { LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
 import { applyEdits } from './header-edits.ts'
@@ -17,7 +18,7 @@ interface Working {
   body: Uint8Array | null
 }
 
-export interface PhaseRun {
+export interface PhaseRunParts {
   readonly runner: GuestRunner
   readonly item: Omit<PhaseItem, 'modules'>
   /** Positions in the chain, in order. */
@@ -30,64 +31,99 @@ export interface PhaseRun {
   onStart(module: number): void
 }
 
-/** Yields the module that needs an instance before it can go on. */
-export function* runPhase({
-  runner,
-  item,
-  modules,
-  chain,
-  fuel,
-  onStart,
-}: PhaseRun): Generator<string, PhaseResult[]> {
-  const isRequest = item.point === 'OnRequest'
-  const isTool = item.point === 'OnToolCall'
-  const working: Working = {
-    requestHeaders: item.requestHeaders,
-    responseHeaders: item.responseHeaders,
-    status: item.input.response?.status ?? 0,
-    body: item.body,
+export class PhaseRun {
+  /** Of the modules that were called so far. */
+  readonly results: PhaseResult[] = []
+  readonly #parts: PhaseRunParts
+  readonly #working: Working
+  readonly #request: string
+  #place = 0
+
+  constructor(parts: PhaseRunParts) {
+    const { item } = parts
+    this.#parts = parts
+    this.#request = requestJson(item.input)
+    this.#working = {
+      requestHeaders: item.requestHeaders,
+      responseHeaders: item.responseHeaders,
+      status: item.input.response?.status ?? 0,
+      body: item.body,
+    }
   }
-  const results: PhaseResult[] = []
-  const request = requestJson(item.input)
-  for (const position of modules) {
-    onStart(position)
-    const module = runner.module(chain[position])
+
+  /** Goes on. @returns the module that needs an instance first; null when all is done */
+  next(): string | null {
+    const { runner, item, modules, chain, onStart } = this.#parts
     const { tenant } = item.input.request
-    if (!runner.isReady(module.uuid, tenant)) yield module.uuid
-    const body = isTool ? (working.body ?? NO_BODY) : bodyFor(module, isRequest, working)
+    while (this.#place < modules.length) {
+      const position = modules[this.#place]
+      const uuid = chain[position]
+      onStart(position)
+      if (!runner.isReady(uuid, tenant)) return uuid
+      const module = runner.module(uuid)
+      const result = this.#call(module, tenant)
+      this.results.push(result)
+      const { action, failure } = result
+      if (action === 'reject' || action === 'fetch' || (failure !== null && module.onFailure === 'closed'))
+        return null
+      apply(this.#working, result, item.point === 'OnRequest')
+      this.#place++
+    }
+    return null
+  }
+
+  #call(module: LoadedModule, tenant: string | null): PhaseResult {
+    const { runner, item, fuel } = this.#parts
+    const { point, input } = item
+    const working = this.#working
+    const body = point === 'OnToolCall' ? working.body : bodyFor(module, point === 'OnRequest', working)
     const fetched = item.fetched?.uuid === module.uuid ? item.fetched : null
-    const head = headOf({ input: item.input, request, needs: module.needs, fetched, ...working })
-    const frame = writeFrame(head, fetched === null ? body : Buffer.concat([body, fetched.body]))
-    const memo = memoOf(module, item.point)
+    const head = headOf({
+      input,
+      request: this.#request,
+      needs: module.needs,
+      fetched,
+      requestHeaders: working.requestHeaders,
+      responseHeaders: working.responseHeaders,
+      status: working.status,
+    })
+    const shown = body ?? NO_BODY
+    const frame = writeFrame(head, fetched === null ? shown : Buffer.concat([shown, fetched.body]))
     const { value, report } = runner.call({
       uuid: module.uuid,
-      exportName: EXPORT_OF_ATTACH_POINT[item.point],
+      exportName: EXPORT_OF_ATTACH_POINT[point],
       input: frame,
       tenant,
       fuel,
-      read: memo.read,
+      read: memoOf(module, point).read,
     })
-    const result: PhaseResult = value === null ? { ...report, ...UNCHANGED } : { ...report, ...value }
-    results.push(result)
-    if (
-      result.action === 'reject' ||
-      result.action === 'fetch' ||
-      (result.failure !== null && module.onFailure === 'closed')
-    )
-      break
-    apply(working, result, isRequest)
+    const { action, status, edits, droppedHeaders, body: written, fetch } = value ?? UNCHANGED
+    const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted } = report
+    return {
+      failure,
+      durationUs,
+      fuel: burnt,
+      logs,
+      droppedLogs,
+      counted,
+      action,
+      status,
+      edits,
+      droppedHeaders,
+      body: written,
+      fetch,
+    }
   }
-  return results
 }
 
-const UNCHANGED = {
+const UNCHANGED: PhaseOutput = {
   action: 'continue',
   status: null,
   edits: [],
   droppedHeaders: 0,
   body: null,
   fetch: null,
-} as const
+}
 
 function apply(working: Working, { edits, status, body }: PhaseResult, isRequest: boolean): void {
   if (edits.length > 0) {
@@ -99,7 +135,6 @@ function apply(working: Working, { edits, status, body }: PhaseResult, isRequest
   if (body !== null) working.body = body
 }
 
-function bodyFor({ needs }: LoadedModule, isRequest: boolean, { body }: Working): Uint8Array {
-  const isWanted = isRequest ? needs.request_body : needs.response_body
-  return isWanted && body !== null ? body : NO_BODY
+function bodyFor({ needs }: LoadedModule, isRequest: boolean, { body }: Working): Uint8Array | null {
+  return (isRequest ? needs.request_body : needs.response_body) ? body : null
 }

@@ -90,5 +90,6 @@ export const I = {
   i32Load8U: 0x2d,
   i32Store: 0x36,
   i64Store: 0x37,
+  f64Store: 0x39,
   i32Store8: 0x3a,
 } as const

@@ -6,7 +6,15 @@
  */
 import { type Assembler, EMPTY_BLOCK, I } from './assembler.ts'
 import { VALUE } from './module-parts.ts'
-import { type AddedFunction, BLOCK_HEAD_BYTES, CARD_SHIFT, PAGE_BYTES, type Plan } from './plan.ts'
+import {
+  type AddedFunction,
+  BLOCK_HEAD_BYTES,
+  CARD_SHIFT,
+  PAGE_BYTES,
+  type Plan,
+  REPORT,
+  REPORT_BYTES,
+} from './plan.ts'
 
 const { i32, i64, f64 } = VALUE
 
@@ -75,6 +83,7 @@ export function hostFunctions(plan: Plan): readonly (FunctionCode & { readonly n
         out.byte(I.f64ConvertI64S)
       },
     },
+    { name: 'weir:end', parameters: [], results: [], locals: 0, write: (out) => end(plan, out) },
     { name: 'weir:burn', parameters: [i32], results: [], locals: 0, write: (out) => burn(plan, out, 0) },
     { name: 'weir:save', parameters: [], results: [], locals: 0, write: (out) => save(plan, out) },
     { name: 'weir:restore', parameters: [], results: [], locals: 0, write: (out) => restore(plan, out) },
@@ -380,6 +389,20 @@ function begin({ base, global, limits }: Plan, out: Assembler): void {
   for (const zero of [global.fault, global.outputAt, global.outputBytes, global.errorAt]) {
     out.i32(0)
     out.globalSet(zero)
+  }
+}
+
+/** After each call: what is to be known of it, where the gateway reads it without asking for each number. */
+function end({ base, exchange, global }: Plan, out: Assembler): void {
+  const report = base - REPORT_BYTES
+  out.i32(0)
+  out.globalGet(global.fuel)
+  out.byte(I.f64ConvertI64S)
+  out.access(I.f64Store, exchange, report + REPORT.fuel)
+  for (const name of ['outputAt', 'outputBytes', 'errorAt', 'top', 'dirty'] as const) {
+    out.i32(0)
+    out.globalGet(global[name])
+    out.access(I.i32Store, exchange, report + REPORT[name])
   }
 }
 

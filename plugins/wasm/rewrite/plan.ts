@@ -7,6 +7,9 @@ export const PAGE_BYTES = 65_536
 const CARDS_OF_PAGE = PAGE_BYTES >> CARD_SHIFT
 /** Of a block, before its bytes: how long it is. */
 export const BLOCK_HEAD_BYTES = 8
+/** What is told of a call when it is over, before the first block: places in it, bytes. */
+export const REPORT = { fuel: 0, outputAt: 8, outputBytes: 12, errorAt: 16, top: 20, dirty: 24 } as const
+export const REPORT_BYTES = 32
 
 export interface RewriteLimits {
   /** Of all memories together, pages of 64 KiB. */
@@ -158,7 +161,7 @@ export function makePlan(
   }
   const global = Object.fromEntries(own) as Record<OwnGlobal, number>
   const kept = limits.restores ? keptGlobals(parts, global, memories, nextGlobal) : []
-  const base = Math.ceil(cards / 8) * 8
+  const base = Math.ceil(cards / 8) * 8 + REPORT_BYTES
   const plan: Plan = {
     parts,
     limits,

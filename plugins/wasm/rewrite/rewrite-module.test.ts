@@ -32,7 +32,11 @@ function open(bytes: Uint8Array<ArrayBuffer>, limits: Partial<RewriteLimits> = {
   const snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange, true) : null
   const run = (name: string, ...args: number[]) => {
     exchange.begin(new Uint8Array(0), FUEL)
-    return (exports[name] as Run)(...args)
+    try {
+      return (exports[name] as Run)(...args)
+    } finally {
+      exchange.end()
+    }
   }
   return { exports, exchange, snapshot, run, burnt: () => FUEL - exchange.fuel }
 }
