@@ -5,7 +5,7 @@
  * @source wasm facts 13 (kernel of the host SDK); core 3.0, 5.4
  */
 import { type Assembler, EMPTY_BLOCK, I } from './assembler.ts'
-import { VALUE } from './module-parts.ts'
+import { VALUE } from './instruction.ts'
 import {
   type AddedFunction,
   BLOCK_HEAD_BYTES,

@@ -77,6 +77,12 @@ const LAST_TRUNCATION = 0xfc07
 const LAST_VECTOR = 0xfdff
 const LAST_RELAXED_VECTOR = 0x113
 
+/** A value type as its byte. */
+export const VALUE = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b } as const
+const REFERENCES = new Set([0x70, 0x6f, 0x69])
+const VALUES = new Set<number>(Object.values(VALUE))
+const EMPTY = 0x40
+
 /** The instruction read last; one object for all, since there are millions. */
 export class Instruction {
   /** One of `OP`, or any other instruction without influence on what is rewritten. */
@@ -120,10 +126,10 @@ export class Instruction {
       case OP.loop:
       case OP.if:
       case OP.try:
-        reader.s33()
+        readBlockType(reader)
         return
       case OP.tryTable:
-        reader.s33()
+        readBlockType(reader)
         this.#skipCatches(reader)
         return
       case OP.brTable:
@@ -135,7 +141,7 @@ export class Instruction {
         this.second = reader.u32()
         return
       case OP.selectTyped:
-        reader.list(() => reader.byte())
+        reader.list(() => checkValueType(reader.byte()))
         return
       case OP.i32Const:
       case OP.i64Const:
@@ -216,6 +222,32 @@ export class Instruction {
     this.index = (flags & 0x40) === 0 ? 0 : reader.u32()
     this.offset = reader.u32()
   }
+}
+
+/** @returns the type @throws BadModule for one that is not a single byte: what follows would be taken for instructions */
+export function checkValueType(type: number): number {
+  if (VALUES.has(type) || REFERENCES.has(type)) return type
+  throw unknownType(type, 'values')
+}
+
+/** @throws BadModule for a type that references of the gateway's do not have */
+export function checkReferenceType(type: number, what: string): number {
+  if (REFERENCES.has(type)) return type
+  throw unknownType(type, what)
+}
+
+function unknownType(type: number, what: string): BadModule {
+  const family = type === 0x63 || type === 0x64 ? ' (typed references)' : ''
+  return new BadModule(
+    `the module has ${what} of the type 0x${type.toString(16)}${family}, which the gateway does not run`,
+  )
+}
+
+/** None, one value, or the index of a type: a number that is not negative. */
+function readBlockType(reader: ByteReader): void {
+  const first = reader.bytes[reader.at]
+  const type = reader.s33()
+  if (type < 0 && first !== EMPTY) checkValueType(first)
 }
 
 function unknown(op: number): BadModule {

@@ -2,7 +2,7 @@
 import { BadModule } from '../bad-module.ts'
 import { readSections } from '../wasm-binary.ts'
 import { ByteReader } from './byte-reader.ts'
-import { Instruction, OP } from './instruction.ts'
+import { checkReferenceType, checkValueType, Instruction, OP } from './instruction.ts'
 
 export const SECTION = {
   custom: 0,
@@ -21,10 +21,6 @@ export const SECTION = {
   tag: 13,
 } as const
 
-/** A value type as its byte. */
-export const VALUE = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b } as const
-const REFERENCES = new Set([0x70, 0x6f, 0x69])
-const VALUES = new Set<number>(Object.values(VALUE))
 const FUNCTION_TYPE = 0x60
 
 export interface FunctionType {
@@ -141,7 +137,10 @@ class PartsReader {
       const hasExpressions = (flags & 4) !== 0
       if (isActive && (flags & 2) !== 0) reader.u32()
       if (isActive) this.#skipConstant(reader)
-      if ((flags & 3) !== 0) reader.byte()
+      if ((flags & 3) !== 0) {
+        const kind = reader.byte()
+        if (hasExpressions) checkReferenceType(kind, 'elements')
+      }
       for (let left = reader.count(); left > 0; left--) {
         if (hasExpressions) this.#skipConstant(reader)
         else this.#referenced.add(reader.u32())
@@ -161,11 +160,7 @@ function readType(reader: ByteReader): FunctionType {
 }
 
 function readValueType(reader: ByteReader): number {
-  const type = reader.byte()
-  if (VALUES.has(type) || REFERENCES.has(type)) return type
-  throw new BadModule(
-    `the module has values of the type 0x${type.toString(16)}, which the gateway does not run`,
-  )
+  return checkValueType(reader.byte())
 }
 
 function readImport(reader: ByteReader): FunctionImport {
@@ -179,11 +174,7 @@ function readImport(reader: ByteReader): FunctionImport {
 }
 
 function readTable(reader: ByteReader): Limits & { type: number } {
-  const type = reader.byte()
-  if (!REFERENCES.has(type))
-    throw new BadModule(
-      `the module has a table of the type 0x${type.toString(16)}, which the gateway does not run`,
-    )
+  const type = checkReferenceType(reader.byte(), 'a table')
   return { type, ...readLimits(reader) }
 }
 

@@ -5,6 +5,7 @@ import { assemble } from '../../../test/fixtures/wasm/wat.ts'
 import { BadModule } from '../bad-module.ts'
 import { GuestExchange } from '../guest-exchange.ts'
 import { GuestSnapshot } from '../guest-snapshot.ts'
+import { ByteWriter } from './byte-writer.ts'
 import type { RewriteLimits } from './plan.ts'
 import { rewriteModule } from './rewrite-module.ts'
 import { program } from './test-program.ts'
@@ -70,6 +71,27 @@ const FEATURES: Readonly<Record<string, string>> = {
         (local.set $sum (i32.add (local.get $sum) (try (result i32) (do (call $deep (local.get 0))) (catch $t (pop i32)))))
         (br_if $again (i32.lt_s (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 300))))
       (local.get $sum)))`,
+  'exceptions that are kept as references': `(module (tag $t (param i32)) (tag $u) (table $x 2 exnref) (global $kept (mut exnref) (ref.null exn))
+    (func $deep (param i32) (result i32)
+      (if (i32.eqz (local.get 0)) (then (throw $t (i32.const 42))))
+      (if (i32.eq (local.get 0) (i32.const 7)) (then (throw $u)))
+      (call $deep (i32.sub (local.get 0) (i32.const 1))))
+    (func $again (param i32) (result i32 exnref)
+      (block $caught (result i32 exnref) (try_table (catch_ref $t $caught) (drop (call $deep (local.get 0)))) (unreachable)))
+    (func (export "f") (param i32) (result i32) (local $sum i32) (local $n i32) (local $e exnref)
+      (loop $more
+        (block $other (result exnref)
+          (try_table (catch_all_ref $other)
+            (call $again (local.get 0)) (local.set $e)
+            (local.set $sum (i32.add (local.get $sum)))
+            (block $thrown (result i32) (try_table (catch $t $thrown) (throw_ref (local.get $e))) (unreachable))
+            (local.set $sum (i32.add (local.get $sum))))
+          (ref.null exn))
+        (global.set $kept)
+        (local.set $sum (i32.add (local.get $sum) (ref.is_null (global.get $kept))))
+        (br_if $more (i32.lt_s (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 40))))
+      (table.set $x (i32.const 1) (global.get $kept))
+      (i32.add (local.get $sum) (ref.is_null (table.get $x (i32.const 1))))))`,
   'tables of functions and references': `(module (type $u (func (param i32) (result i32))) (table $t 4 10 funcref) (table $x 2 externref)
     (elem (table $t) (i32.const 1) func $double $next)
     (func $double (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
@@ -218,6 +240,58 @@ describe('what the gateway does not run is named', () => {
     expect(() => rewriteModule(assemble(text), LIMITS)).toThrow(message)
     expect(() => rewriteModule(assemble(text), LIMITS)).toThrow(BadModule)
   })
+
+  /** The index of a type whose bytes read as the beginning of a `v128.const`, which would hide sixteen bytes. */
+  const DISGUISED = [0xfd, 0x0c]
+  const ENDLESS = [0x03, 0x40, 0x0c, 0, 0x0b]
+  const pad = (code: readonly number[]) => [...code, ...new Array<number>(16 - code.length).fill(0x01)]
+  const NULL = [0xd0, ...DISGUISED]
+  const TYPED = [0x63, ...DISGUISED]
+  test.each([
+    ['a block', [0x02, ...TYPED, ...pad([...ENDLESS, ...NULL]), 0x0b, 0x1a]],
+    ['a loop', [0x03, ...TYPED, ...pad([...ENDLESS, ...NULL]), 0x0b, 0x1a]],
+    ['a block that catches', [0x06, ...TYPED, ...pad([...ENDLESS, ...NULL]), 0x0b, 0x1a]],
+    ['an arm', [0x41, 1, 0x04, ...TYPED, ...pad([...ENDLESS, ...NULL]), 0x05, ...NULL, 0x0b, 0x1a]],
+    ['a choice', [...NULL, ...NULL, 0x41, 0, 0x1c, 1, ...TYPED, ...pad(ENDLESS), 0x1a]],
+  ])('%s with a typed reference, in whose type an endless loop seems to be a constant', (_, code) => {
+    const bytes = moduleOf(code, [])
+    expect(WebAssembly.validate(bytes)).toBe(true)
+    expect(() => rewriteModule(bytes, LIMITS)).toThrow(BadModule)
+    expect(() => rewriteModule(bytes, LIMITS)).toThrow('typed references')
+  })
+
+  test('elements of a typed reference', () => {
+    // Passive, none of them.
+    const bytes = moduleOf([], [1, 5, ...TYPED, 0])
+    expect(WebAssembly.validate(bytes)).toBe(true)
+    expect(() => rewriteModule(bytes, LIMITS)).toThrow('typed references')
+  })
+
+  /** One function, behind as many types as make the index of the last what is wanted. */
+  function moduleOf(code: readonly number[], elements: readonly number[]): Uint8Array<ArrayBuffer> {
+    const types = 0x7d + (0x0c << 7) + 1
+    const out = new ByteWriter()
+    out.all([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0])
+    const section = (id: number, write: (content: ByteWriter) => void) => {
+      const content = new ByteWriter()
+      write(content)
+      out.byte(id)
+      out.u32(content.length)
+      out.copy(content.view())
+    }
+    section(1, (content) => {
+      content.u32(types)
+      for (let i = 0; i < types; i++) content.all([0x60, 0, 0])
+    })
+    section(3, (content) => content.all([1, 0]))
+    if (elements.length > 0) section(9, (content) => content.all(elements))
+    section(10, (content) => {
+      content.byte(1)
+      content.u32(code.length + 2)
+      content.all([0, ...code, 0x0b])
+    })
+    return Uint8Array.from(out.view())
+  }
 })
 
 test('whatever the engine takes is rewritten into what it takes, or refused in words', () => {

@@ -1,6 +1,5 @@
 /** Which instructions write to memory, and what kind of value. */
-import { OP } from './instruction.ts'
-import { VALUE } from './module-parts.ts'
+import { OP, VALUE } from './instruction.ts'
 
 /** By op - 0x36: the stores of i32, i64, f32 and f64, then the narrow ones. */
 const STORED = [
