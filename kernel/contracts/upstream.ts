@@ -20,12 +20,18 @@ export interface RelayOptions {
   readonly worker?: WorkerEntry
   /** Sent to the worker too, in place of the client's of the same names: [name, value, …], names lower-case. */
   readonly headers?: readonly string[]
-  /**
-   * Whether an event stream that the worker has ended, all in order by HTTP, is whole by its format. One that is not
-   * counts and is told as broken off. Default: it is.
-   * @param tail its last bytes, 1 KiB at most
-   */
-  readonly isComplete?: (tail: Buffer) => boolean
+  /** For each event stream that is passed on. Default: what a worker ends in order by HTTP is whole. */
+  readonly judge?: () => StreamJudge
+}
+
+/** Sees an event stream pass, and says whether it was whole by its format. */
+export interface StreamJudge {
+  /** A view, valid during the call. @hot */
+  take(chunk: Buffer): void
+  /** The worker has ended it in order. One that is not whole counts and is told as broken off. */
+  isWhole(): boolean
+  /** Nothing more is asked. */
+  leave(): void
 }
 
 /** The relay of an answer whose call somebody else has opened; it is told what the call tells, from the head on. */

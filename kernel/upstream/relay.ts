@@ -5,9 +5,8 @@
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
 import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
-import type { RelayOptions } from '../contracts/upstream.ts'
+import type { RelayOptions, StreamJudge } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { type StreamTail, StreamTails } from '../wire/stream-tail.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { isPlainEventStream, toClientHeaders } from './response-headers.ts'
@@ -16,8 +15,6 @@ import { canonicalBody, toWorkerRequest } from './worker-request.ts'
 
 /** Announced bodies up to this size leave as one whole reply; longer ones and unannounced ones are streamed. */
 const MAX_WHOLE_BYTES = 1_048_576
-/** Of a stream that is looked at when it has ended. */
-const tails = new StreamTails(1_024, 256)
 const NO_BYTES = Buffer.alloc(0)
 
 export class Relay implements Call, CallHandler, SinkListener {
@@ -39,7 +36,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   #gathered: Buffer[] | null = null
   #gatheredBytes = 0
   /** Of an event stream, for who wants to know whether it is whole; null otherwise. */
-  #tail: StreamTail | null = null
+  #judge: StreamJudge | null = null
 
   private constructor(ctx: RelayContext, options: RelayOptions, parts: CallParts, call: OpenCall | null) {
     this.ctx = ctx
@@ -81,7 +78,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.ctx.forgetBody()
     if (this.#mayBeHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
-    if (isEventStream && status < 400 && this.#options.isComplete !== undefined) this.#tail = tails.take()
+    if (isEventStream && status < 400) this.#judge = this.#options.judge?.() ?? null
   }
 
   /** A hook wants to see bodies whose length is not announced, or that are longer than what is sent whole anyway. */
@@ -94,7 +91,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     if (this.#missing >= 0) this.#collect(chunk)
     else if (this.#gathered !== null) this.#gather(this.#gathered, chunk)
     else {
-      this.#tail?.push(chunk)
+      this.#judge?.take(chunk)
       if (!this.ctx.writeStream(chunk)) this.#call.pause()
     }
   }
@@ -127,7 +124,7 @@ export class Relay implements Call, CallHandler, SinkListener {
 
   /** A worker that dies politely is no shorter answer: its client is told as if the connection had broken. */
   faultAtEnd(): UpstreamFailure | null {
-    if (this.#tail === null || this.#options.isComplete?.(this.#tail.bytes()) !== false) return null
+    if (this.#judge === null || this.#judge.isWhole()) return null
     const what = 'it ended before its last event'
     const error = upstreamErrors.read_response_body_failed(what)
     return new UpstreamFailure('reset', what, true, { error })
@@ -136,9 +133,8 @@ export class Relay implements Call, CallHandler, SinkListener {
   /** Nothing more comes or goes. */
   #leave(): void {
     this.ctx.setListener(null)
-    if (this.#tail === null) return
-    tails.give(this.#tail)
-    this.#tail = null
+    this.#judge?.leave()
+    this.#judge = null
   }
 
   onEnd(): void {

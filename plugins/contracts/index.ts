@@ -15,6 +15,7 @@ export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './fo
 export type { PrometheusFamily, PrometheusSample } from './formats/prometheus-text.ts'
 export { parsePrometheusText, writePrometheusText } from './formats/prometheus-text.ts'
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
+export { judgeByTail } from './formats/stream-tail.ts'
 export { trimSlashes } from './formats/trim-slashes.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
 export { WholeAnswerReader } from './formats/whole-answer-reader.ts'

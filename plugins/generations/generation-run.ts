@@ -172,10 +172,10 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     this.#reader = null
     this.#relay = null
     if (passThrough !== undefined && this.#passes(worker)) {
-      const { path, headers, isComplete } = passThrough
+      const { path, headers, judge } = passThrough
       this.#relay = this.#parts.upstream.joinRelay(
         this.ctx,
-        { path, headers, isComplete, model: this.model, stream: this.stream },
+        { path, headers, judge, model: this.model, stream: this.stream },
         this.#call as OpenCall,
       )
       return this.#relay.requestFor(worker, model)

@@ -12,7 +12,7 @@ import { checkHead } from './check-head.ts'
 import { checkRequest } from './check-request.ts'
 import type { MessagesConfig } from './config.ts'
 import { invalidField } from './errors.ts'
-import { isCompleteStream } from './is-complete-stream.ts'
+import { judgeStream } from './is-complete-stream.ts'
 import type { ModelNames } from './model-names.ts'
 import { nativeRequest } from './native-request.ts'
 import type { NativeRoutes } from './native-routes.ts'
@@ -39,7 +39,7 @@ export interface CreateParts extends AnswerParts {
 export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   const { host, config, routes } = parts
   const { named, model } = readHead(ctx, parts.names)
-  const asked = { path: targetPath(ctx), headers: messagesHeaders(ctx), isComplete: isCompleteStream }
+  const asked = { path: targetPath(ctx), headers: messagesHeaders(ctx), judge: judgeStream }
   const isNative = host.use(Generations).isNative(model, API)
   if (isNative && routes.isSure(model)) {
     const namesServers = checkHead(ctx.bodyBytes, true)

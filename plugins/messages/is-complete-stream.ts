@@ -2,6 +2,7 @@
  * Whether a stream of messages that its worker has ended says itself that it is over: without that it was cut, though by
  * HTTP it ended in order. @source messages facts 5.3, 5.4, 8.1
  */
+import { judgeByTail } from '#contracts'
 
 /**
  * At the beginning of a line: JSON has no line breaks, so that no text of a model looks like it. By the event's name or,
@@ -14,3 +15,6 @@ const LAST_EVENT =
 export function isCompleteStream(tail: Buffer): boolean {
   return LAST_EVENT.test(tail.toString('latin1'))
 }
+
+/** For relays. */
+export const judgeStream = judgeByTail(isCompleteStream)

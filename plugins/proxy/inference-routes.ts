@@ -20,7 +20,7 @@ import { serveEmbedding } from './embedding-front/serve-embedding.ts'
 import { proxyErrors } from './errors.ts'
 import { serveGenerate } from './generate-front/serve-generate.ts'
 import { checkGenerateRules } from './generate-rules.ts'
-import { isCompleteStream } from './is-complete-stream.ts'
+import { judgeStream } from './is-complete-stream.ts'
 import { ChatReply, ChatRequest } from './wire/chat.ts'
 import { ClassifyReply, ClassifyRequest } from './wire/classify.ts'
 import { CompletionReply, CompletionRequest } from './wire/completion.ts'
@@ -218,13 +218,13 @@ function chatHandler(
 
 function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): RouteDefinition['handler'] {
   const { path, needsModel, endpoint } = row
-  const isComplete = endpoint === 'chat' || endpoint === 'completions' ? isCompleteStream : undefined
+  const judge = endpoint === 'chat' || endpoint === 'completions' ? judgeStream : undefined
   return (ctx) => {
     const { model, stream } = ctx.peek()
     if (needsModel && (model === null || model === ''))
       throw proxyErrors.missing_model.with({ param: 'model' })
     if (check !== null) check(ctx)
-    host.upstream.relay(ctx, { model: model === '' ? null : model, stream, path, isComplete })
+    host.upstream.relay(ctx, { model: model === '' ? null : model, stream, path, judge })
   }
 }
 

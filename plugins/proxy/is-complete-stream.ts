@@ -2,6 +2,7 @@
  * Whether a relayed stream of a chat or a completion that its worker has ended is over by its format too: one whose last
  * word is half an answer was cut, though by HTTP it ended in order. @source routes facts 10.3
  */
+import { judgeByTail } from '#contracts'
 
 /** JSON has no line breaks, and quotes in a text are escaped: no text of a model looks like any of these. */
 const LAST_EVENT = /(?:^|[\r\n])(?:data: ?(?:\[DONE\]|\{\s{0,8}"error"\s{0,8}:)|event: ?error[\r\n])/
@@ -27,3 +28,6 @@ function endsInDone(tail: Buffer): boolean {
   for (let i = 0; i < DONE.length; i++) if (tail[at++] !== DONE[i]) return false
   return true
 }
+
+/** For relays. */
+export const judgeStream = judgeByTail(isCompleteStream)

@@ -3,7 +3,14 @@
  * into a request and renders the events; who can speak to one kind of workers registers an engine adapter. So n front
  * formats and m kinds of workers cost n + m pieces.
  */
-import type { GatewayError, HeaderList, RequestContext, UpstreamRequest, WorkerEntry } from '#kernel'
+import type {
+  GatewayError,
+  HeaderList,
+  RelayOptions,
+  RequestContext,
+  UpstreamRequest,
+  WorkerEntry,
+} from '#kernel'
 import type { GenerationRequest, NativeContent } from './generation-request.ts'
 
 /** Log probability of one output token. @source routes facts 10.3 */
@@ -153,8 +160,8 @@ export interface PassThrough {
   readonly routes?: RouteMemory
   /** As `RelayOptions.headers`. */
   readonly headers?: readonly string[]
-  /** As `RelayOptions.isComplete`. */
-  readonly isComplete?: (tail: Buffer) => boolean
+  /** As `RelayOptions.judge`. */
+  readonly judge?: RelayOptions['judge']
 }
 
 /** Who remembers which workers lack a path. */

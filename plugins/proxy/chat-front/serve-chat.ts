@@ -1,13 +1,13 @@
 /** Chat completions over workers that do not speak them: the request is read, generated, and told as chat again. */
 import type { GenerateOptions, Generation, GenerationEvent, Generations } from '#contracts'
 import type { RequestContext } from '#kernel'
-import { isCompleteStream } from '../is-complete-stream.ts'
+import { judgeStream } from '../is-complete-stream.ts'
 import type { ChatRequest } from '../wire/chat.ts'
 import { ChatChunks } from './chat-chunks.ts'
 import { toChatReply } from './chat-reply.ts'
 import { fromChatBody } from './from-chat-body.ts'
 
-const PASS_THROUGH = { api: 'chat', path: '/v1/chat/completions', isComplete: isCompleteStream } as const
+const PASS_THROUGH = { api: 'chat', path: '/v1/chat/completions', judge: judgeStream } as const
 
 /**
  * Never throws: what goes wrong is the client's reply.

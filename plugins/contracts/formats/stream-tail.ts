@@ -1,4 +1,5 @@
 /** The last bytes of a stream, whatever pieces it comes in. @hot */
+import type { StreamJudge } from '#kernel'
 
 export class StreamTail {
   readonly #size: number
@@ -40,25 +41,36 @@ export class StreamTail {
   }
 }
 
-/** Tails that wait for the next stream: one is as long as another, and a new one costs more than many chunks. */
-export class StreamTails {
-  readonly #size: number
-  readonly #most: number
-  readonly #idle: StreamTail[] = []
+/** Bytes that a format needs to see. */
+const TAIL_BYTES = 1_024
+/** Tails that wait for the next stream: a new one costs more than many chunks. */
+const MAX_IDLE = 256
+const idle: StreamTail[] = []
 
-  /** @param size of each, bytes @param most that are kept */
-  constructor(size: number, most: number) {
-    this.#size = size
-    this.#most = most
+/** Judges streams by their last KiB. @param isComplete by the format */
+export function judgeByTail(isComplete: (tail: Buffer) => boolean): () => StreamJudge {
+  return () => new TailJudge(isComplete)
+}
+
+class TailJudge implements StreamJudge {
+  readonly #isComplete: (tail: Buffer) => boolean
+  readonly #tail = idle.pop() ?? new StreamTail(TAIL_BYTES)
+
+  constructor(isComplete: (tail: Buffer) => boolean) {
+    this.#isComplete = isComplete
   }
 
-  take(): StreamTail {
-    return this.#idle.pop() ?? new StreamTail(this.#size)
+  take(chunk: Buffer): void {
+    this.#tail.push(chunk)
   }
 
-  give(tail: StreamTail): void {
-    if (this.#idle.length >= this.#most) return
-    tail.clear()
-    this.#idle.push(tail)
+  isWhole(): boolean {
+    return this.#isComplete(this.#tail.bytes())
+  }
+
+  leave(): void {
+    if (idle.length >= MAX_IDLE) return
+    this.#tail.clear()
+    idle.push(this.#tail)
   }
 }

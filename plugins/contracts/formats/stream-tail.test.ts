@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { StreamTail, StreamTails } from './stream-tail.ts'
+import { judgeByTail, StreamTail } from './stream-tail.ts'
 
 test('the last bytes of a stream, whatever pieces it comes in', () => {
   const chunk = fc.uint8Array({ maxLength: 20 })
@@ -14,15 +14,14 @@ test('the last bytes of a stream, whatever pieces it comes in', () => {
   )
 })
 
-test('the tail of one stream says nothing of the one before, and no more are kept than asked for', () => {
-  const tails = new StreamTails(4, 1)
-  const [one, other] = [tails.take(), tails.take()]
-  one.push(Buffer.from('secret'))
-  tails.give(one)
-  tails.give(other)
-  expect(tails.take()).toBe(one)
-  expect(one.bytes().length).toBe(0)
-  one.push(Buffer.from('a'))
-  expect(one.bytes().toString()).toBe('a')
-  expect(tails.take()).not.toBe(other)
+test('what is judged of one stream says nothing of the one before', () => {
+  const open = judgeByTail((tail) => tail.toString().endsWith('[DONE]'))
+  const [one, beside] = [open(), open()]
+  one.take(Buffer.from('data: [DO'))
+  beside.take(Buffer.from('data: a'))
+  one.take(Buffer.from('NE]'))
+  expect([one.isWhole(), beside.isWhole()]).toEqual([true, false])
+  one.leave()
+  beside.leave()
+  for (let i = 0; i < 3; i++) expect(open().isWhole()).toBe(false)
 })
