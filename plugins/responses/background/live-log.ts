@@ -30,9 +30,14 @@ export class LiveLog {
     this.#writing ??= this.#write()
   }
 
+  /** Resolves when all that was taken so far is kept, or cannot be. */
+  async flush(): Promise<void> {
+    while (this.#writing !== null) await this.#writing
+  }
+
   /** After the last frame. */
   async end(): Promise<void> {
-    while (this.#writing !== null) await this.#writing
+    await this.flush()
     this.#live.publish(liveKey(this.#tenant, this.#id), { isOver: true })
   }
 

@@ -120,6 +120,7 @@ export class RunningResponse {
         if (accepted !== null) void this.#keep({ facts: { ...accepted, connectionMode } })
         accepted = null
       },
+      beforeEnd: () => log.flush(),
       onEnd: ({ error }) => {
         this.#endRun()
         if (error !== null) ctx.fail(error)

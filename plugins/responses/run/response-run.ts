@@ -27,6 +27,8 @@ export interface RunOptions {
   readonly job?: Job
   /** Called when a worker has begun to answer, with the way in which it is reached. */
   readonly onWorker?: (connectionMode: string) => void
+  /** Keeps what was told so far, before the response is stored as ended: who follows it takes its log for whole then. */
+  readonly beforeEnd?: () => Promise<void>
   /** Called once, at the very end. */
   readonly onEnd: (end: RunEnd) => void
 }
@@ -202,17 +204,19 @@ export class ResponseRun {
     const items = this.#output.storedItems()
     // What clients see of the items is what is stored of them, nearly always: one text for both.
     const text = items.every(isPublic) ? JSON.stringify(items) : undefined
-    const { id, createdAtSec, job } = this.#options
-    const stored = storeEnd(history, this.#plan, {
-      id,
-      createdAtSec,
-      status,
-      members,
-      output: items,
-      outputText: text,
-      connectionMode: this.#connectionMode,
-      job,
-    })
+    const { id, createdAtSec, job, beforeEnd } = this.#options
+    const store = () =>
+      storeEnd(history, this.#plan, {
+        id,
+        createdAtSec,
+        status,
+        members,
+        output: items,
+        outputText: text,
+        connectionMode: this.#connectionMode,
+        job,
+      })
+    const stored = beforeEnd === undefined ? store() : beforeEnd().then(store)
     this.#parts.host.background(
       stored.then(
         (failure) =>

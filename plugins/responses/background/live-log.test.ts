@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { LiveLog } from './live-log.ts'
+
+test('a flush waits until what was taken is kept, also what came while it was written', async () => {
+  const kept: string[] = []
+  const writes: (() => void)[] = []
+  const append = async (_tenant: string, _id: string, _first: number, frames: readonly string[]) => {
+    await new Promise<void>((resolve) => writes.push(resolve))
+    kept.push(...frames)
+  }
+  const nothing = () => {}
+  const log = new LiveLog(
+    { events: { append }, live: { publish: nothing }, log: { warn: nothing } } as never,
+    { tenant: 't', id: 'r' },
+  )
+  log.take('one', 0)
+  let isFlushed = false
+  const flushed = log.flush().then(() => {
+    isFlushed = true
+  })
+  await expect.poll(() => writes.length).toBe(1)
+  log.take('two', 1)
+  writes[0]()
+  await expect.poll(() => writes.length).toBe(2)
+  expect([kept, isFlushed]).toEqual([['one'], false])
+  writes[1]()
+  await flushed
+  expect(kept).toEqual(['one', 'two'])
+})
