@@ -1,5 +1,6 @@
 /** Background responses: queued, worked on, followed, cancelled, deleted, bounded. */
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
+import { StoredEvents } from '../../../plugins/history/event-log.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { sseAnswer } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
@@ -23,6 +24,8 @@ async function until(fleet: ResponsesFleet, id: string, isThere: (reply: Reply) 
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
+
+afterEach(() => void vi.restoreAllMocks())
 
 const isOver = ({ status }: Reply) => status !== 'queued' && status !== 'in_progress'
 
@@ -70,6 +73,29 @@ test('responses 5.8: progress shows while it runs, and a follow-up has to wait',
   expect(early.error.code).toBe('previous_response_in_progress')
   gate.resolve()
   expect((await until(fleet, id, isOver)).output).toHaveLength(2)
+})
+
+test('responses 3.9: a response has not ended before its events are kept', async () => {
+  const isHeld = Promise.withResolvers<void>()
+  const gate = Promise.withResolvers<void>()
+  const { append } = StoredEvents.prototype
+  vi.spyOn(StoredEvents.prototype, 'append').mockImplementation(async function (this: StoredEvents, ...call) {
+    if (call[3].some((frame) => frame.includes('response.output_item.done'))) {
+      isHeld.resolve()
+      await gate.promise
+    }
+    return append.apply(this, call)
+  })
+  const fleet = await openResponses(says('hello'), FAST)
+  const { id } = await fleet.create({ input: 'hi', background: true })
+  await isHeld.promise
+  const stream = openSse(`${fleet.gateway.url}/v1/responses/${id}?stream=true`)
+  // Time enough to be stored as ended, for who does not wait.
+  for (let looks = 0; looks < 20; looks++)
+    expect((await fleet.fetchJson('GET', `/v1/responses/${id}`)).status).toBe('in_progress')
+  gate.resolve()
+  await stream.done
+  expect(checkResponseEvents(stream.events).response.status).toBe('completed')
 })
 
 test('responses 3.9: a running response is followed live, and again from the middle', async () => {
