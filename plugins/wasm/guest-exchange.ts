@@ -19,7 +19,6 @@ export class GuestExchange {
   readonly #begin: Call
   readonly #alloc: Call
   readonly #burn: Call
-  readonly #fuel: Call
   readonly #end: Call
   readonly #top: WebAssembly.Global
   readonly #fault: WebAssembly.Global
@@ -38,7 +37,6 @@ export class GuestExchange {
     this.#begin = take('begin')
     this.#alloc = take('alloc')
     this.#burn = take('burn')
-    this.#fuel = take('fuel')
     this.#end = take('end')
     this.#top = take('global:top')
     this.#fault = take('global:fault')
@@ -89,14 +87,9 @@ export class GuestExchange {
     return this.#told(REPORT.dirty) !== 0
   }
 
-  /** Units left; below 0 when the guest ran out of them. */
-  get fuel(): number {
-    return this.#fuel() as number
-  }
-
   /** Why a guest that trapped did so, where it was for a limit; null otherwise. */
   get brokenLimit(): 'fuel' | 'stack' | 'exchange' | null {
-    if (this.fuel < 0) return 'fuel'
+    if (this.end() < 0) return 'fuel'
     if (this.#stack.value < 0) return 'stack'
     return this.#fault.value === 1 ? 'exchange' : null
   }

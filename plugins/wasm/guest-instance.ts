@@ -107,7 +107,7 @@ export class GuestInstance {
     this.#exchange = exchange
     const initialize = exports[INITIALIZE]
     if (typeof initialize === 'function') this.#guarded(() => initialize())
-    this.burntFuel = startFuel - exchange.fuel
+    this.burntFuel = startFuel - exchange.end()
     this.#snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange, this.#hasHeadroom) : null
   }
 

@@ -73,16 +73,6 @@ export function addedFunction(plan: Plan, one: AddedFunction): FunctionCode {
 export function hostFunctions(plan: Plan): readonly (FunctionCode & { readonly name: string })[] {
   return [
     { name: 'weir:begin', parameters: [i32, f64], results: [], locals: 0, write: (out) => begin(plan, out) },
-    {
-      name: 'weir:fuel',
-      parameters: [],
-      results: [f64],
-      locals: 0,
-      write: (out) => {
-        out.globalGet(plan.global.fuel)
-        out.byte(I.f64ConvertI64S)
-      },
-    },
     { name: 'weir:end', parameters: [], results: [], locals: 0, write: (out) => end(plan, out) },
     { name: 'weir:burn', parameters: [i32], results: [], locals: 0, write: (out) => burn(plan, out, 0) },
     { name: 'weir:save', parameters: [], results: [], locals: 0, write: (out) => save(plan, out) },

@@ -39,7 +39,7 @@ function open(bytes: Uint8Array<ArrayBuffer>, limits: Partial<RewriteLimits> = {
       exchange.end()
     }
   }
-  return { exports, exchange, snapshot, run, burnt: () => FUEL - exchange.fuel }
+  return { exports, exchange, snapshot, run, burnt: () => FUEL - exchange.end() }
 }
 
 const memoryOf = (exports: WebAssembly.Exports, name = 'm') =>
