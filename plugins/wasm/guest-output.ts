@@ -141,13 +141,15 @@ export function readStreamOutput(output: Uint8Array | null): StreamOutput {
 function readEvents(events: unknown): StreamEvent[] {
   if (!Array.isArray(events)) throw new BadOutput('events is no list')
   checkLength(events, 'events')
-  return events.map((event: { name?: unknown; data?: unknown } | null) => {
-    const { name = null, data } = event ?? {}
-    if (typeof data !== 'string') throw new BadOutput('an event has no data')
-    if (name !== null && (typeof name !== 'string' || /[\r\n]/.test(name)))
-      throw new BadOutput('the name of an event is no single line')
-    return { name, data }
-  })
+  return events.map(readOneEvent)
+}
+
+function readOneEvent(event: { name?: unknown; data?: unknown } | null): StreamEvent {
+  const { name = null, data } = event ?? {}
+  if (typeof data !== 'string') throw new BadOutput('an event has no data')
+  if (name !== null && (typeof name !== 'string' || /[\r\n]/.test(name)))
+    throw new BadOutput('the name of an event is no single line')
+  return { name, data }
 }
 
 function checkLength(list: readonly unknown[], member: string): void {

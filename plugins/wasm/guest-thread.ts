@@ -16,7 +16,7 @@ import {
   sharedClockMs,
 } from './guest-task.ts'
 import { PhaseRun } from './run-phase.ts'
-import { runStream } from './run-stream.ts'
+import { StreamRun } from './run-stream.ts'
 
 /** Of a description, characters. */
 const MAX_DESCRIPTION = 65_536
@@ -45,8 +45,9 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
     for (const [place, item] of task.items.entries()) {
       const onStart = (module: number) => start(place * PROGRESS_BASE + module + 1)
       const { modules } = item
-      const run = runStream({ runner, chain: task.chain, item, modules, reports, fuel: null, onStart })
-      const result = await finish(run, item.tenant)
+      const run = new StreamRun({ runner, chain: task.chain, item, modules, reports, fuel: null, onStart })
+      await finish(run, item.tenant)
+      const { result } = run
       streams.push(result)
       for (const { written } of result.out) writtenUnits += written?.data.length ?? 0
       // The others are asked again, once this has gone on its way.
@@ -69,8 +70,7 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
       fuel: null,
       onStart,
     })
-    const { tenant } = item.input.request
-    for (let missing = run.next(); missing !== null; missing = run.next()) await runner.open(missing, tenant)
+    await finish(run, item.input.request.tenant)
     const { results } = run
     items.push(results)
     // Who waits behind a guest that burnt all it had is better asked again: the module may be suspended by now.
@@ -80,12 +80,8 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
 }
 
 /** Goes on to the end, making the instances that are missing. */
-async function finish<T>(run: Generator<string, T>, tenant: string | null): Promise<T> {
-  for (;;) {
-    const step = run.next()
-    if (step.done === true) return step.value
-    await runner.open(step.value, tenant)
-  }
+async function finish(run: PhaseRun | StreamRun, tenant: string | null): Promise<void> {
+  for (let missing = run.next(); missing !== null; missing = run.next()) await runner.open(missing, tenant)
 }
 
 async function describe({ chain, hasDescribe }: DescribeTask): Promise<GuestReply> {

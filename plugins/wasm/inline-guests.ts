@@ -14,7 +14,7 @@ import type {
 } from './guest-task.ts'
 import type { Placements } from './placements.ts'
 import { PhaseRun } from './run-phase.ts'
-import { runStream } from './run-stream.ts'
+import { StreamRun } from './run-stream.ts'
 
 export interface InlineLimits {
   /** Units of one call. */
@@ -77,7 +77,7 @@ export class InlineGuests {
     for (const { data } of item.events) if (data.length > this.#limits.maxBodyBytes) return null
     const reports: StreamReport[] = []
     const { places, uuids } = chainOf(modules)
-    const run = runStream({
+    const run = new StreamRun({
       runner: this.#runner,
       chain: uuids,
       item,
@@ -86,7 +86,7 @@ export class InlineGuests {
       fuel: this.#limits.fuel,
       onStart,
     })
-    const step = run.next()
+    const isWhole = run.next() === null
     for (const { module, failure } of reports) {
       if (failure === null) continue
       this.#open(modules[module], item.tenant)
@@ -95,7 +95,7 @@ export class InlineGuests {
         return null
       }
     }
-    return step.done === true ? { result: step.value, reports } : null
+    return isWhole ? { result: run.result, reports } : null
   }
 
   /** @returns null when there is no instance yet */

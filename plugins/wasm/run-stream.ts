@@ -1,4 +1,4 @@
-/** Runs events of streams through their modules, one after another; each event passes the whole chain. Pool threads. */
+/** Runs events of streams through their modules, one after another; each event passes the whole chain. @hot */
 import { ABI_VERSION, EXPORT_OF_ATTACH_POINT, type GuestInput } from '../../wasm-sdk/abi.ts'
 import { quoted, writeFrame } from './guest-frame.ts'
 import { BadOutput, readStreamOutput, type StreamOutput } from './guest-output.ts'
@@ -16,9 +16,11 @@ interface Travelling {
   readonly source: number
   readonly event: StreamEvent
   readonly isWritten: boolean
+  /** Place of the next module that sees it. */
+  readonly place: number
 }
 
-export interface StreamRun {
+export interface StreamRunParts {
   readonly runner: GuestRunner
   /** UUIDs of the modules that the items' positions mean. */
   readonly chain: readonly string[]
@@ -33,35 +35,127 @@ export interface StreamRun {
   onStart(module: number): void
 }
 
-/** Events of one stream. Yields the module that needs an instance before it can go on. */
-export function runStream(run: StreamRun): Generator<string, StreamItemResult> {
-  return new ItemRun(run).all()
-}
-
-class ItemRun {
-  readonly #runner: GuestRunner
-  readonly #chain: readonly string[]
-  readonly #fuel: number | null
-  readonly #item: Omit<StreamItem, 'modules'>
-  readonly #modules: readonly number[]
-  readonly #onStart: (module: number) => void
-  readonly #reports: StreamReport[]
+/** Events of one stream. */
+export class StreamRun {
+  readonly #parts: StreamRunParts
   readonly #states: string[]
+  readonly #out: OutEvent[] = []
+  /** On their way, the next one last: what came of an event goes the whole way before what comes behind it. */
+  readonly #travelling: Travelling[] = []
+  /** Events taken up so far. */
+  #taken = 0
+  /** Modules that have had their last word. */
+  #ended = 0
   /** Bytes that the modules may still write. */
-  #room: number
+  #room = MAX_WRITTEN_BYTES
   #failedClosed = -1
 
-  constructor({ runner, chain, item, modules, reports, fuel, onStart }: StreamRun) {
-    this.#runner = runner
-    this.#chain = chain
-    this.#fuel = fuel
-    this.#item = item
-    this.#modules = modules
-    this.#reports = reports
-    this.#onStart = onStart
-    this.#states = [...item.states]
-    this.#room = MAX_WRITTEN_BYTES
-    for (const { data } of item.events) this.#room += 2 * data.length
+  constructor(parts: StreamRunParts) {
+    this.#parts = parts
+    const { states, events } = parts.item
+    this.#states = [...states]
+    for (const { data } of events) this.#room += 2 * data.length
+  }
+
+  /** What has come of it; whole once `next` has given null. */
+  get result(): StreamItemResult {
+    return { out: this.#out, states: this.#states, failedClosed: this.#failedClosed }
+  }
+
+  /** Goes on. @returns the module that needs an instance first; null when all is done */
+  next(): string | null {
+    const { item, modules } = this.#parts
+    while (this.#failedClosed < 0) {
+      let missing: string | null = null
+      if (this.#travelling.length > 0) missing = this.#step()
+      else if (this.#taken < item.events.length) this.#take(item.events[this.#taken])
+      else if (item.isEnd && this.#ended < modules.length) missing = this.#end()
+      else return null
+      if (missing !== null) return missing
+    }
+    return null
+  }
+
+  #take(event: StreamEvent): void {
+    this.#travelling.push({ source: this.#taken++, event, isWritten: false, place: 0 })
+  }
+
+  /** One event goes through one module. */
+  #step(): string | null {
+    const { modules } = this.#parts
+    const one = this.#travelling[this.#travelling.length - 1]
+    const { source, event, isWritten, place } = one
+    if (place === modules.length) {
+      this.#travelling.pop()
+      this.#out.push({ source, written: isWritten ? event : null })
+      return null
+    }
+    const missing = this.#missing(place)
+    if (missing !== null) return missing
+    this.#travelling.pop()
+    const events = this.#call(place, source, event)
+    if (events === null) this.#travelling.push({ source, event, isWritten, place: place + 1 })
+    else this.#send(events, source, place + 1)
+    return null
+  }
+
+  /** Each module's last word goes through the modules behind it, before theirs. */
+  #end(): string | null {
+    const place = this.#ended
+    const missing = this.#missing(place)
+    if (missing !== null) return missing
+    this.#ended++
+    const source = this.#parts.item.events.length
+    this.#send(this.#call(place, source, null) ?? [], source, place + 1)
+    return null
+  }
+
+  #send(events: readonly StreamEvent[], source: number, place: number): void {
+    for (let index = events.length - 1; index >= 0; index--)
+      this.#travelling.push({ source, event: events[index], isWritten: true, place })
+  }
+
+  #missing(place: number): string | null {
+    const { runner, chain, item, modules, onStart } = this.#parts
+    const uuid = chain[modules[place]]
+    onStart(modules[place])
+    return runner.isReady(uuid, item.tenant) ? null : uuid
+  }
+
+  /** @param event null for the end of the stream @returns null when the event passes as it is */
+  #call(place: number, index: number, event: StreamEvent | null): readonly StreamEvent[] | null {
+    const { runner, chain, item, modules, reports, fuel } = this.#parts
+    const { prefixes, firstIndex, tenant, requestId } = item
+    const module = modules[place]
+    const uuid = chain[module]
+    const about = { index: firstIndex + index, name: event?.name ?? null, is_end: event === null }
+    const { value, report } = runner.call({
+      uuid,
+      exportName: EXPORT_OF_ATTACH_POINT.OnStreamEvent,
+      input: streamFrame(prefixes[place], about, this.#states[place], event?.data ?? ''),
+      tenant,
+      fuel,
+      read: this.#read,
+    })
+    const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted } = report
+    const isChanged = value !== null && value.events !== null
+    reports.push({
+      failure,
+      durationUs,
+      fuel: burnt,
+      logs,
+      droppedLogs,
+      counted,
+      module,
+      requestId,
+      isChanged,
+    })
+    if (value === null) {
+      if (runner.module(uuid).onFailure === 'closed') this.#failedClosed = module
+      return null
+    }
+    if (value.state !== null) this.#states[place] = value.state
+    return value.events
   }
 
   /** @throws BadOutput */
@@ -72,84 +166,7 @@ class ItemRun {
       throw new BadOutput('the modules make too much of the events that came together')
     this.#room -= output.length
     return read
-  };
-
-  *all(): Generator<string, StreamItemResult> {
-    const { events, isEnd } = this.#item
-    const out: OutEvent[] = []
-    for (const [source, event] of events.entries()) {
-      for (const one of yield* this.#through(0, [{ source, event, isWritten: false }], source))
-        out.push(toOut(one))
-      if (this.#failedClosed >= 0) break
-    }
-    if (isEnd && this.#failedClosed < 0) for (const one of yield* this.#end()) out.push(toOut(one))
-    return { out, states: this.#states, failedClosed: this.#failedClosed }
   }
-
-  /** Each module's last word goes through the modules behind it, before theirs. */
-  *#end(): Generator<string, Travelling[]> {
-    const index = this.#item.events.length
-    const out: Travelling[] = []
-    for (let place = 0; place < this.#modules.length && this.#failedClosed < 0; place++) {
-      const added = (yield* this.#call(place, null, index)) ?? []
-      const travelling = added.map((event) => ({ source: index, event, isWritten: true }))
-      for (const one of yield* this.#through(place + 1, travelling, index)) out.push(one)
-    }
-    return out
-  }
-
-  *#through(
-    from: number,
-    given: readonly Travelling[],
-    index: number,
-  ): Generator<string, readonly Travelling[]> {
-    let current = given
-    for (let place = from; place < this.#modules.length && current.length > 0; place++) {
-      const next: Travelling[] = []
-      for (const one of current) {
-        const events = yield* this.#call(place, one.event, index)
-        if (this.#failedClosed >= 0) return []
-        if (events === null) next.push(one)
-        else for (const event of events) next.push({ source: one.source, event, isWritten: true })
-      }
-      current = next
-    }
-    return current
-  }
-
-  /** @param event null for the end of the stream @returns null when the event passes as it is */
-  *#call(
-    place: number,
-    event: StreamEvent | null,
-    index: number,
-  ): Generator<string, readonly StreamEvent[] | null> {
-    const { prefixes, firstIndex, tenant, requestId } = this.#item
-    const module = this.#modules[place]
-    const uuid = this.#chain[module]
-    this.#onStart(module)
-    if (!this.#runner.isReady(uuid, tenant)) yield uuid
-    const about = { index: firstIndex + index, name: event?.name ?? null, is_end: event === null }
-    const frame = streamFrame(prefixes[place], about, this.#states[place], event?.data ?? '')
-    const { value, report } = this.#runner.call({
-      uuid,
-      exportName: EXPORT_OF_ATTACH_POINT.OnStreamEvent,
-      input: frame,
-      tenant,
-      fuel: this.#fuel,
-      read: this.#read,
-    })
-    this.#reports.push({ ...report, module, requestId, isChanged: value !== null && value.events !== null })
-    if (value === null) {
-      if (this.#runner.module(uuid).onFailure === 'closed') this.#failedClosed = module
-      return null
-    }
-    if (value.state !== null) this.#states[place] = value.state
-    return value.events
-  }
-}
-
-function toOut({ source, event, isWritten }: Travelling): OutEvent {
-  return { source, written: isWritten ? event : null }
 }
 
 /** As `encodeFrame` makes it, of parts that are JSON already. What changes comes first: few modules read on. */

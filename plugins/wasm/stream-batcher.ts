@@ -54,7 +54,8 @@ export class StreamBatcher extends Batcher<Waiting> {
   /** At once where all modules run on this thread. @returns the events to send on; null when a module that must not fail did. Never rejects. */
   run(work: StreamWork): StreamItemResult['out'] | null | Promise<StreamItemResult['out'] | null> {
     const places: number[] = []
-    for (const [place, module] of work.modules.entries()) {
+    for (let place = 0; place < work.modules.length; place++) {
+      const module = work.modules[place]
       if (!this.#book.isSuspended(module)) places.push(place)
       else {
         this.#book.skip(module, 'suspended')
@@ -72,11 +73,13 @@ export class StreamBatcher extends Batcher<Waiting> {
 
   /** @returns undefined when the pool has to do it */
   #here(work: StreamWork, places: readonly number[]): StreamItemResult['out'] | null | undefined {
-    const modules = places.map((place) => work.modules[place])
+    // Nearly always all of them: their lists serve as they are, and one that stands for the whole stream is known.
+    const isWhole = places.length === work.modules.length
+    const modules = isWhole ? work.modules : places.map((place) => work.modules[place])
     const { requestId, tenant, firstIndex, events, isEnd } = work
     const ended = this.#inline.stream(modules, {
-      prefixes: places.map((place) => work.prefixes[place]),
-      states: places.map((place) => work.states[place]),
+      prefixes: isWhole ? work.prefixes : places.map((place) => work.prefixes[place]),
+      states: isWhole ? work.states : places.map((place) => work.states[place]),
       requestId,
       tenant,
       firstIndex,
@@ -89,7 +92,8 @@ export class StreamBatcher extends Batcher<Waiting> {
   }
 
   #note(reports: readonly StreamReport[], chain: readonly LoadedModule[]): void {
-    for (const report of reports) {
+    for (let index = 0; index < reports.length; index++) {
+      const report = reports[index]
       const call = { module: chain[report.module], point: POINT, requestId: report.requestId }
       this.#book.called(call, report, report.isChanged ? 'modify' : 'continue')
     }
@@ -187,7 +191,7 @@ function settle(
   places: readonly number[],
   { out, states, failedClosed }: StreamItemResult,
 ): StreamItemResult['out'] | null {
-  for (const [index, place] of places.entries()) work.states[place] = states[index]
+  for (let index = 0; index < places.length; index++) work.states[places[index]] = states[index]
   return failedClosed >= 0 ? null : out
 }
 

@@ -2,13 +2,18 @@
 import { writeEvent } from '#contracts'
 import type { RequestContext } from '#kernel'
 import { wasmErrors } from './errors.ts'
-import type { LoadedModule, StreamItemResult } from './guest-task.ts'
+import type { LoadedModule, StreamEvent, StreamItemResult } from './guest-task.ts'
 import { toPairs } from './phase-head.ts'
 import { requestFacts } from './request-facts.ts'
 import { DONE, type EventBlock, readBlocks } from './sse-events.ts'
 import type { StreamBatcher } from './stream-batcher.ts'
 
 const NOTHING = Buffer.alloc(0)
+
+type ShownBlock = EventBlock & { readonly event: StreamEvent }
+
+const isShown = (block: EventBlock): block is ShownBlock => block.event !== null
+const isDoneBlock = ({ isDone }: EventBlock) => isDone
 
 export class StreamSession {
   readonly #batcher: StreamBatcher
@@ -59,10 +64,10 @@ export class StreamSession {
     if (this.#isClosed) return NOTHING
     if (this.#hasEnded || this.#modules.length === 0) return events
     const blocks = readBlocks(events)
-    const done = blocks.findIndex(({ isDone }) => isDone)
+    const done = blocks.findIndex(isDoneBlock)
     const isEnd = isLast || done >= 0
     // Behind [DONE] nothing is shown to anybody.
-    const shown = (done < 0 ? blocks : blocks.slice(0, done)).filter(({ event }) => event !== null)
+    const shown = (done < 0 ? blocks : blocks.slice(0, done)).filter(isShown)
     if (shown.length === 0 && !isEnd) return events
     this.#hasEnded = isEnd
     return this.#transform(events, blocks, shown, done, isEnd)
@@ -71,7 +76,7 @@ export class StreamSession {
   #transform(
     events: Buffer,
     blocks: readonly EventBlock[],
-    shown: readonly EventBlock[],
+    shown: readonly ShownBlock[],
     done: number,
     isEnd: boolean,
   ): Buffer | Promise<Buffer> {
@@ -82,7 +87,7 @@ export class StreamSession {
       requestId: this.#requestId,
       tenant: this.#tenant,
       firstIndex: this.#nextIndex,
-      events: shown.flatMap(({ event }) => event ?? []),
+      events: shown.map(({ event }) => event),
       isEnd,
       origin: this.#origin,
     }
@@ -121,22 +126,25 @@ function assemble(
   done: number,
   out: StreamItemResult['out'],
 ): Buffer {
-  const bySource = Map.groupBy(out, ({ source }) => source)
   const parts: Buffer[] = []
+  // In the order of their sources.
+  let told = 0
   const write = (source: number, block: EventBlock | null) => {
     let otherFields = block?.otherFields ?? ''
-    for (const { written } of bySource.get(source) ?? []) {
-      if (written === null) parts.push(block?.bytes ?? Buffer.alloc(0))
+    for (; told < out.length && out[told].source === source; told++) {
+      const { written } = out[told]
+      if (written === null) parts.push(block?.bytes ?? NOTHING)
       else parts.push(Buffer.from(writeEvent(written, otherFields)))
       otherFields = ''
     }
   }
   let next = 0
-  for (const [place, block] of blocks.entries()) {
+  for (let place = 0; place < blocks.length; place++) {
+    const block = blocks[place]
     if (place === done) write(shown.length, null)
     if (next < shown.length && block === shown[next]) write(next++, block)
     else parts.push(block.bytes)
   }
   if (done < 0) write(shown.length, null)
-  return Buffer.concat(parts)
+  return parts.length === 1 ? parts[0] : Buffer.concat(parts)
 }

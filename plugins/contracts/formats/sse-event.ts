@@ -52,6 +52,8 @@ function fieldValue(line: string, colon: number): string {
 
 /** @param otherFields lines that go with the event, each with its end */
 export function writeEvent({ name, data }: SseEvent, otherFields = ''): string {
+  const head = name === null ? otherFields : `event: ${name}\n${otherFields}`
+  if (!data.includes('\n') && !data.includes('\r')) return `${head}data: ${data}\n\n`
   const lines = data.split(LINE_ENDS).map((line) => `data: ${line}\n`)
-  return `${name === null ? '' : `event: ${name}\n`}${otherFields}${lines.join('')}\n`
+  return `${head}${lines.join('')}\n`
 }
