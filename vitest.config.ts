@@ -8,6 +8,10 @@ const expectation = { poll: { timeout: 15_000 } }
 // Threads and commands that tests start compile nothing that was compiled before. Not the users' own folder.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('./node_modules/.cache/weir-tests', import.meta.url))
 
+// Nor do they take the types out of what they load, if that was done before.
+const preload = new URL('./test/support/strip-types-once.js', import.meta.url)
+process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --import=${preload.href}`.trim()
+
 const source = {
   // Examples know the gateway by its name, as packages of others do.
   resolve: {
