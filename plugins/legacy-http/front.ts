@@ -32,6 +32,7 @@ export class Front {
   readonly #turns = new WeakMap<Duplex, Turns>()
   readonly #sockets = new Set<Socket>()
   readonly #tunnels = new Set<Duplex>()
+  #isEnding = false
 
   constructor(host: Host, config: LegacyHttpConfig) {
     this.#host = host
@@ -79,6 +80,7 @@ export class Front {
 
   /** Takes no new connections; resolves when all are closed or the time is over. */
   async drain(deadlineMs: number): Promise<void> {
+    this.#isEnding = true
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, deadlineMs)
     this.#server.close(() => resolve())
@@ -129,6 +131,8 @@ export class Front {
       const waiting = turns.waiting.shift()
       if (turns.waiting.length === 0) socket.resume()
       waiting?.()
+      // Its connection is idle only once this event is over.
+      if (this.#isEnding) setImmediate(() => this.#server.closeIdleConnections())
     }
     if (turns.running === null) {
       run()

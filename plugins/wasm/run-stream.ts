@@ -53,7 +53,7 @@ export class StreamRun {
   constructor(parts: StreamRunParts) {
     this.#parts = parts
     const { states, events } = parts.item
-    this.#states = [...states]
+    this.#states = states.slice()
     for (const { data } of events) this.#room += 2 * data.length
   }
 

@@ -50,7 +50,7 @@ beforeAll(async () => {
   gateway = await startGateway({
     kernel: { port: api },
     own: [probe],
-    plugins: { auth: {}, workers: {}, 'legacy-http': { port, headMs: 1_500 } },
+    plugins: { auth: {}, workers: {}, 'legacy-http': { port, headMs: 4_000 } },
   })
 })
 afterAll(() => gateway.stop())
