@@ -1,0 +1,143 @@
+/** Events go through the chain in their order, whatever the modules make of them and whenever instances are missing. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { decodeFrame, encodeFrame } from '../../wasm-sdk/abi.ts'
+import type { GuestCall, GuestOrder, GuestRunner } from './guest-runner.ts'
+import type { LoadedModule, StreamEvent, StreamReport } from './guest-task.ts'
+import { StreamRun } from './run-stream.ts'
+
+const KINDS = ['pass', 'drop', 'twice', 'count', 'last', 'fails'] as const
+type Kind = (typeof KINDS)[number]
+
+interface Said {
+  readonly events?: readonly StreamEvent[]
+  readonly state?: string
+}
+
+const event = (data: string): StreamEvent => ({ name: null, data })
+
+/** What a module of that kind says; `fails` for one whose call fails. */
+function say(kind: Kind, data: string, isEnd: boolean, state: string): Said | 'fails' {
+  if (kind === 'fails') return 'fails'
+  if (isEnd) return kind === 'last' ? { events: [event(`end ${state}`), event('bye')] } : {}
+  if (kind === 'drop') return { events: [] }
+  if (kind === 'twice') return { events: [event(`${data}a`), event(`${data}b`)] }
+  if (kind === 'count') return { events: [event(`${data}${state.length}`)], state: `${state}.` }
+  return kind === 'last' ? { state: `${state}${data.length}` } : {}
+}
+
+/** The same, module by module: all that reaches one goes through it before the next is looked at. */
+function told(kinds: readonly Kind[], data: readonly string[], isEnd: boolean) {
+  const states = kinds.map(() => '')
+  const through = (place: number, text: string): readonly string[] => {
+    const said = say(kinds[place], text, false, states[place])
+    if (said === 'fails') return [text]
+    states[place] = said.state ?? states[place]
+    return said.events?.map((one) => one.data) ?? [text]
+  }
+  const rest = (from: number, texts: readonly string[]) => {
+    let current = texts
+    for (let place = from; place < kinds.length; place++)
+      current = current.flatMap((text) => through(place, text))
+    return current
+  }
+  const out = data.flatMap((text, source) => rest(0, [text]).map((one) => ({ source, data: one })))
+  for (let place = 0; isEnd && place < kinds.length; place++) {
+    const said = say(kinds[place], '', true, states[place])
+    const added = said === 'fails' ? [] : (said.events ?? []).map((one) => one.data)
+    out.push(...rest(place + 1, added).map((one) => ({ source: data.length, data: one })))
+  }
+  return { out, states }
+}
+
+/** Answers as modules of those kinds do; who asks whether one is ready is told no at the given times. */
+class ScriptedRunner {
+  readonly calls: string[] = []
+  readonly #kinds: readonly Kind[]
+  readonly #onFailure: 'open' | 'closed'
+  readonly #missing: readonly number[]
+  #asked = 0
+
+  constructor(kinds: readonly Kind[], missing: readonly number[], onFailure: 'open' | 'closed' = 'open') {
+    this.#kinds = kinds
+    this.#missing = missing
+    this.#onFailure = onFailure
+  }
+
+  isReady(): boolean {
+    return !this.#missing.includes(this.#asked++)
+  }
+
+  module(): LoadedModule {
+    return { onFailure: this.#onFailure } as LoadedModule
+  }
+
+  call<T>({ uuid, input, read }: GuestOrder<T>): GuestCall<T> {
+    this.calls.push(uuid)
+    const { head, body } = decodeFrame(input)
+    const { event: about, state } = head as { event: { is_end: boolean }; state: string }
+    const said = say(this.#kinds[Number(uuid)], body.toString(), about.is_end, state)
+    const report = { durationUs: 1, fuel: 1, logs: [], droppedLogs: 0, counted: [] }
+    if (said === 'fails')
+      return { value: null, report: { ...report, failure: { kind: 'error', message: 'no' } } }
+    return { value: read(encodeFrame(said)), report: { ...report, failure: null } }
+  }
+}
+
+function start(runner: ScriptedRunner, kinds: readonly Kind[], data: readonly string[], isEnd: boolean) {
+  const reports: StreamReport[] = []
+  const run = new StreamRun({
+    runner: runner as unknown as GuestRunner,
+    chain: kinds.map((_, place) => String(place)),
+    modules: kinds.map((_, place) => place),
+    item: {
+      prefixes: kinds.map(() => '"request":{},"response":{}'),
+      states: kinds.map(() => ''),
+      requestId: 'req-1',
+      tenant: null,
+      firstIndex: 0,
+      events: data.map(event),
+      isEnd,
+    },
+    reports,
+    fuel: null,
+    onStart() {},
+  })
+  return { run, reports }
+}
+
+test('what comes out is what each module in turn makes of all that reaches it, whenever instances are missing', () => {
+  const streams = fc.record({
+    kinds: fc.array(fc.constantFrom(...KINDS), { minLength: 1, maxLength: 4 }),
+    data: fc.array(fc.stringMatching(/^[a-c]{0,3}$/), { maxLength: 4 }),
+    isEnd: fc.boolean(),
+    missing: fc.array(fc.nat({ max: 40 }), { maxLength: 6 }),
+  })
+  fc.assert(
+    fc.property(streams, ({ kinds, data, isEnd, missing }) => {
+      const runner = new ScriptedRunner(kinds, missing)
+      const { run, reports } = start(runner, kinds, data, isEnd)
+      let waits = 0
+      for (let uuid = run.next(); uuid !== null; uuid = run.next()) {
+        expect(kinds[Number(uuid)]).toBeDefined()
+        waits++
+      }
+      expect(waits).toBeLessThanOrEqual(missing.length)
+      const { out, states, failedClosed } = run.result
+      const expected = told(kinds, data, isEnd)
+      const texts = out.map(({ source, written }) => ({ source, data: written?.data ?? data[source] }))
+      expect({ out: texts, states, failedClosed }).toEqual({ ...expected, failedClosed: -1 })
+      expect(reports.map(({ module }) => String(module))).toEqual(runner.calls)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('nobody is called behind a module that must not fail and did', () => {
+  const kinds: Kind[] = ['twice', 'fails', 'pass']
+  const runner = new ScriptedRunner(kinds, [], 'closed')
+  const { run } = start(runner, kinds, ['a', 'b'], true)
+  expect(run.next()).toBeNull()
+  expect(runner.calls).toEqual(['0', '1'])
+  expect(run.result.failedClosed).toBe(1)
+})
