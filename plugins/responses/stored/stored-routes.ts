@@ -94,10 +94,13 @@ async function findResponse(parts: RunParts, ctx: RequestContext): Promise<Respo
   return record
 }
 
+const YES_OR_NO = /^(?:true|false|1|0)$/
+
 async function showResponse(parts: StoredParts, ctx: RequestContext): Promise<void> {
   checkInclude(ctx)
   const stream = ctx.queryParam('stream')
   const after = ctx.queryParam('starting_after')
+  if (stream !== null && !YES_OR_NO.test(stream)) wrongValue('stream', 'must be true or false')
   if (after !== null && !/^\d{1,15}$/.test(after)) wrongValue('starting_after', 'must be a whole number')
   const record = await findResponse(parts, ctx)
   if (stream === 'true' || stream === '1')

@@ -286,6 +286,21 @@ test('responses 3.9: the stream of a finished response is made anew, from any ev
   expect(rest.map(({ data }) => data)).toEqual(whole.slice(5).map(({ data }) => data))
 })
 
+test('responses 3.9: what is neither yes nor no, and no number, is named', async () => {
+  const { create, fetchJson } = await openResponses(says('x'))
+  const { id } = await create({ input: 'hi' })
+  for (const no of ['false', '0']) await fetchJson('GET', `/v1/responses/${id}?stream=${no}`, 200)
+  for (const [param, value] of [
+    ['stream', 'maybe'],
+    ['stream', ''],
+    ['starting_after', 'x'],
+    ['starting_after', '-1'],
+  ]) {
+    const { error } = await fetchJson('GET', `/v1/responses/${id}?${param}=${value}`, 400)
+    expect(error).toMatchObject({ code: 'invalid_value', param })
+  }
+})
+
 test('1.1: without a store nothing is kept, and the reply says so', async () => {
   const { create, fetchJson } = await openResponses(says('x'), {
     plugins: { storage: { dir: newDirectory() }, history: undefined },
