@@ -7,6 +7,7 @@ import { deepFreeze } from './config/deep-freeze.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
 import { importPlugin, withoutSource } from './config/plugin-source.ts'
 import { Auth } from './contracts/auth.ts'
+import { ClientAddresses } from './contracts/client-address.ts'
 import type { Detached, DetachedWork } from './contracts/detached.ts'
 import type { Logger, LogLevel } from './contracts/log.ts'
 import { TrafficWatch } from './contracts/traffic.ts'
@@ -306,6 +307,7 @@ export class GatewayThread {
   #createServer(): HttpServer {
     const { kernel } = this.#options.config
     const auth = kernel.auth === 'off' ? null : (this.#services.lookUp(Auth) ?? null)
+    const clients = this.#services.lookUp(ClientAddresses) ?? null
     const traffic = this.#traffic
     const routes = this.#declarations.routes.map(({ plugin, definition }) =>
       compileRoute(definition, {
@@ -329,6 +331,7 @@ export class GatewayThread {
     const server = new HttpServer({
       routes,
       sockets,
+      clients,
       detachedMetrics: (path) => traffic?.route('DETACHED', path) ?? null,
       unmatched: { ...unmatchedRoute(traffic?.route('OTHER', null) ?? null), hooks: NO_HOOKS },
       headerRules: headerRules({
@@ -337,6 +340,7 @@ export class GatewayThread {
           ...this.#declarations.routes.flatMap((route) => route.definition.headers ?? []),
           ...this.#declarations.sockets.flatMap((socket) => socket.definition.headers ?? []),
           ...this.#declarations.hooks.flatMap((hook) => hook.options.headers ?? []),
+          ...(clients === null ? [] : [clients.header]),
         ],
         forwarded: kernel.upstream.forwardHeaders,
         requestIdHeaders: kernel.http.requestIdHeaders,

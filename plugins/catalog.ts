@@ -31,6 +31,7 @@ export const catalog: PluginCatalog = {
   storage: () => import('./storage/index.ts'),
   tokenizers: () => import('./tokenizers/index.ts'),
   tracing: () => import('./tracing/index.ts'),
+  'trusted-proxies': () => import('./trusted-proxies/index.ts'),
   wasm: () => import('./wasm/index.ts'),
   workers: () => import('./workers/index.ts'),
 }

@@ -71,7 +71,9 @@ export interface RequestContext extends RequestFacts {
   /** Path parameter by name, percent-decoded; empty when the route has none of that name. */
   param(name: string): string
   queryParam(name: string): string | null
-  /** Address of the connection's other end, such as `10.0.0.7`; empty once the request is done. */
+  /**
+   * Such as `10.0.0.7`: the connection's other end, or whom a trusted proxy there names; empty once the request is done.
+   */
   readonly clientAddress: string
   /** A declared request header, name in lower case. */
   header(name: string): string | undefined

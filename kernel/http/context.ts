@@ -107,7 +107,7 @@ export class HttpContext extends HookedWriter implements RelayContext {
   }
 
   get clientAddress(): string {
-    this.#clientAddress ??= this.remoteAddress()
+    this.#clientAddress ??= this.server.addressOf(this.remoteAddress(), this.headers.kept)
     return this.#clientAddress
   }
 

@@ -1,6 +1,7 @@
 /** What a request needs of the server that took it: the parts all requests of a listener share. */
 import type { Logger } from '../contracts/log.ts'
 import type { RequestContext } from '../contracts/request.ts'
+import type { HeaderList } from '../contracts/transport.ts'
 import type { BodyPool } from './body-pool.ts'
 import type { Cors } from './cors.ts'
 import type { Heartbeats } from './heartbeat.ts'
@@ -27,5 +28,7 @@ export interface ServerParts {
   readonly access: ((request: ServedRequest, durationMs: number) => void) | null
   /** Draining: every reply closes its connection. */
   readonly closesConnections: boolean
+  /** Who the client is. @param peer the connection's other end */
+  addressOf(peer: string, headers: HeaderList): string
   requestEnded(request: ServedRequest): void
 }

@@ -5,10 +5,12 @@ import * as library from 'uWebSockets.js'
 import { App, SSLApp, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Identity } from '../contracts/auth.ts'
+import type { ClientAddressing } from '../contracts/client-address.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Method } from '../contracts/route-facts.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
+import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { readBody } from './body.ts'
 import { BodyPool } from './body-pool.ts'
@@ -36,6 +38,8 @@ import { wildcardRest } from './wildcard.ts'
 export interface HttpServerOptions {
   readonly routes: readonly CompiledRoute[]
   readonly sockets?: readonly CompiledSocket[]
+  /** Null: clients are who opens the connections. */
+  readonly clients?: ClientAddressing | null
   /** Where work without a client under a route's path is counted; null when metrics are off. Default: nowhere. */
   readonly detachedMetrics?: (path: string) => RouteWatch | null
   /** Serves paths that no route has; made by `compileRoute`, so that it is counted like any other. */
@@ -87,6 +91,8 @@ export class HttpServer implements SocketHome, ServerParts {
   readonly cors: Cors
   readonly log: Logger
   readonly access: ServerParts['access']
+  /** Requests being served. */
+  readonly openRequests = new OpenRequests<ServedRequest>()
   /** From the end of the settle time on: every reply closes its connection. */
   closesConnections = false
   #app: TemplatedApp
@@ -98,7 +104,6 @@ export class HttpServer implements SocketHome, ServerParts {
   #address: { readonly host: string; readonly port: number } | null = null
   readonly #options: HttpServerOptions
   readonly #waits: ClientWaits
-  readonly #open = new OpenRequests<ServedRequest>()
   readonly #sockets: SocketServer
   readonly #detached = new Set<DetachedContext>()
   #listenSocket: us_listen_socket | null = null
@@ -120,14 +125,13 @@ export class HttpServer implements SocketHome, ServerParts {
     this.#addRoutes()
   }
 
-  /** Requests being served. */
-  get openRequests(): OpenRequests<ServedRequest> {
-    return this.#open
-  }
-
   /** Work without a client waits for none. */
   *#withClients(): Generator<HttpContext> {
-    for (const request of this.#open) if (request instanceof HttpContext) yield request
+    for (const request of this.openRequests) if (request instanceof HttpContext) yield request
+  }
+
+  addressOf(peer: string, headers: HeaderList): string {
+    return this.#options.clients?.addressOf(peer, headers) ?? peer
   }
 
   /** WebSockets that are open. */
@@ -201,7 +205,7 @@ export class HttpServer implements SocketHome, ServerParts {
 
   /** Resolves when no request is open. */
   whenIdle(): Promise<void> {
-    if (this.#open.size === 0) return Promise.resolve()
+    if (this.openRequests.size === 0) return Promise.resolve()
     return new Promise((resolve) => {
       this.#onIdle = resolve
     })
@@ -220,15 +224,15 @@ export class HttpServer implements SocketHome, ServerParts {
   }
 
   requestEnded(request: ServedRequest): void {
-    this.#open.delete(request)
-    if (this.#open.size === 0 && this.#onIdle !== null) {
+    this.openRequests.delete(request)
+    if (this.openRequests.size === 0 && this.#onIdle !== null) {
       this.#onIdle()
       this.#onIdle = null
     }
   }
 
   requestBegan(ctx: HttpContext): void {
-    this.#open.add(ctx)
+    this.openRequests.add(ctx)
     ctx.compiled.metrics?.onRequest()
   }
 
@@ -327,8 +331,8 @@ export class HttpServer implements SocketHome, ServerParts {
       headers,
       headers.requestId === '' ? makeRequestId(route.requestIdPrefix) : headers.requestId,
     )
-    // For the access line: the library forgets it with the end of the reply.
-    if (this.access !== null) void ctx.clientAddress
+    // For the access line: the library forgets it with the end of the reply. And before modules change what proxies said.
+    if (this.access !== null || this.#options.clients != null) void ctx.clientAddress
     this.requestBegan(ctx)
     return ctx
   }

@@ -1,10 +1,10 @@
 /** The server of this port: heads in, exchanges and tunnels out, and what breaks before them answered in our words. */
-import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { GatewayError, type Host } from '#kernel'
+import { Certificates } from './certificates.ts'
 import type { LegacyHttpConfig } from './config.ts'
 import { legacyErrors } from './errors.ts'
 import { Exchange } from './exchange.ts'
@@ -28,11 +28,15 @@ export class Front {
   readonly #host: Host
   readonly #config: LegacyHttpConfig
   readonly #inner: Inner
+  /** Null when the API speaks plain HTTP. */
+  readonly #certificates: Certificates | null
   readonly #server: Server
   readonly #turns = new WeakMap<Duplex, Turns>()
   readonly #sockets = new Set<Socket>()
   readonly #tunnels = new Set<Duplex>()
   #isEnding = false
+  /** Connections were dropped since the last one ended. */
+  #isFull = false
 
   constructor(host: Host, config: LegacyHttpConfig) {
     this.#host = host
@@ -48,15 +52,13 @@ export class Front {
       connectionsCheckingInterval: Math.min(LOOK_MS, config.headMs),
       requireHostHeader: false,
     }
-    this.#server =
-      tls === undefined
-        ? createServer(options)
-        : createSecureServer({
-            ...options,
-            cert: readFileSync(tls.certFile),
-            key: readFileSync(tls.keyFile),
-            passphrase: tls.keyPassphrase,
-          })
+    this.#certificates = tls === undefined ? null : new Certificates(tls, host.log)
+    if (this.#certificates === null) this.#server = createServer(options)
+    else {
+      const server = createSecureServer({ ...options, ...this.#certificates.options })
+      this.#certificates.renew(server)
+      this.#server = server
+    }
     this.#server.maxConnections = config.maxConnections
     // A limit here would drop headers without a word; they are counted instead.
     this.#server.maxHeadersCount = 0
@@ -91,6 +93,7 @@ export class Front {
   }
 
   close(): void {
+    this.#certificates?.close()
     this.#server.close()
     for (const socket of this.#sockets) socket.destroy()
     this.#inner.close()
@@ -107,13 +110,28 @@ export class Front {
     server.on('connect', (_request, socket) =>
       refuseRaw(socket, legacyErrors.method_not_allowed.with({ headers: ['allow', ALLOW] }, 'CONNECT')),
     )
+    server.on('drop', () => this.#dropped())
     server.on('clientError', (error, socket) => this.#clientFailed(error, socket))
     server.on('connection', (socket) => {
       this.#sockets.add(socket)
-      socket.on('close', () => this.#sockets.delete(socket))
+      socket.on('close', () => {
+        this.#sockets.delete(socket)
+        this.#isFull = false
+      })
       // Those of the parser go on to `clientError`.
       socket.on('error', () => {})
     })
+  }
+
+  /** Told once for each time that the limit is met: those beyond it have no request that could be answered. */
+  #dropped(): void {
+    if (this.#isFull) return
+    this.#isFull = true
+    const { maxConnections } = this.#config
+    this.#host.log.warn(
+      { maxConnections },
+      'connections beyond plugins.legacy-http.maxConnections are closed',
+    )
   }
 
   #takeTurn(request: IncomingMessage, response: ServerResponse, wantsContinue: boolean): void {

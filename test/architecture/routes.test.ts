@@ -57,6 +57,7 @@ beforeAll(async () => {
     sim: { listen: { port: 0 } },
     storage: { dir: dataDir },
     auth: { apiKey: 'key' },
+    'trusted-proxies': { addresses: ['10.0.0.0/8'] },
   }
   gateway = await startGateway({ own: [reader], plugins: { ...plugins, 'route-reader': {} } })
   // Every plugin that there is, loaded and started on one thread.

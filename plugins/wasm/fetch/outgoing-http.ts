@@ -11,12 +11,13 @@ import {
   request as requestPlain,
 } from 'node:http'
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
+import { readNetworks } from '#contracts'
 import type { FetchedHead, HeaderPair } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
 import { type FetchAnswer, type FetchRequest, failedFetch } from './fetch-order.ts'
 import { covers, type OriginPattern, originOf, readOrigin } from './origin-pattern.ts'
-import { PrivateAddress, pinnedLookup, readNetworks } from './pinned-lookup.ts'
+import { PrivateAddress, pinnedLookup } from './pinned-lookup.ts'
 
 /** Below the five seconds after which many servers close an idle connection. */
 const IDLE_SOCKET_MS = 4_000
@@ -34,7 +35,7 @@ export class OutgoingHttp {
   /** Under way, by module. */
   readonly #counts = new Map<string, number>()
 
-  /** @throws invalid_wasm_config naming the entry that is none */
+  /** @throws naming the entry that is no origin, or no network */
   constructor(config: WasmConfig['fetch']) {
     this.#config = config
     this.#origins = config.origins.map((text, index) => {
@@ -45,9 +46,7 @@ export class OutgoingHttp {
         'is no origin such as https://api.example.com',
       )
     })
-    const networks = readNetworks(config.privateNetworks)
-    if (networks === null)
-      throw wasmErrors.invalid_wasm_config('fetch.privateNetworks', 'holds what is no network')
+    const networks = readNetworks('plugins.wasm.fetch.privateNetworks', config.privateNetworks)
     const shared = { keepAlive: true, timeout: IDLE_SOCKET_MS, lookup: pinnedLookup(networks) }
     this.#plain = new PlainAgent(shared)
     this.#secure = new SecureAgent({ ...shared, rejectUnauthorized: true })

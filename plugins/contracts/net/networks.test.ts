@@ -1,0 +1,49 @@
+import { describe, expect, test } from 'vitest'
+import { isWithin, readNetworks } from './networks.ts'
+
+const read = (...networks: string[]) => readNetworks('some.setting', networks)
+
+describe('what lies within', () => {
+  test.each([
+    ['10.0.0.0/8', '10.255.0.1', true],
+    ['10.0.0.0/8', '11.0.0.1', false],
+    ['192.0.2.7', '192.0.2.7', true],
+    ['192.0.2.7', '192.0.2.8', false],
+    ['0.0.0.0/0', '203.0.113.1', true],
+    ['0.0.0.0/0', '2001:db8::1', false],
+    ['fd00::/8', 'fd12::1', true],
+    ['::1', '0000:0000:0000:0000:0000:0000:0000:0001', true],
+    ['127.0.0.0/8', '::ffff:127.0.0.1', true],
+    ['127.0.0.0/8', '0000:0000:0000:0000:0000:ffff:7f00:0001', true],
+    ['127.0.0.0/8', 'localhost', false],
+    ['127.0.0.0/8', '', false],
+  ])('%s and %s: %s', (network, address, expected) => {
+    expect(isWithin(read(network), address)).toBe(expected)
+  })
+
+  test('nothing without a network', () => {
+    expect(isWithin(read(), '127.0.0.1')).toBe(false)
+  })
+})
+
+describe('what is no network', () => {
+  test.each([
+    '',
+    '/8',
+    '10.0.0.0/',
+    '10.0.0.0/ 8',
+    '10.0.0.0/33',
+    '10.0.0.0/-1',
+    '10.0.0.0/8/9',
+    '10.0.0.0/8.5',
+    '10.0.0/8',
+    '010.0.0.0/8',
+    'fd00::/129',
+    'fe80::1%eth0/64',
+    'localhost',
+  ])('%j is named with its place', (network) => {
+    expect(() => read('10.0.0.0/8', network)).toThrow(
+      `some.setting[1] '${network}' is no network such as 10.0.0.0/8 or fd00::/8`,
+    )
+  })
+})

@@ -1,0 +1,24 @@
+/** Tells clients apart behind the operator's own proxies: limits, access lines, traces and modules see the client. */
+import { readNetworks } from '#contracts'
+import { ClientAddresses, definePlugin } from '#kernel'
+import { trustedProxiesConfig } from './config.ts'
+import { ProxyChain } from './proxy-chain.ts'
+
+const networksOf = (addresses: readonly string[]) =>
+  readNetworks('plugins.trusted-proxies.addresses', addresses)
+
+export default definePlugin({
+  manifest: {
+    name: 'trusted-proxies',
+    version: '0.1.0',
+    description: 'Takes the address of clients from what trusted proxies in front of the gateway say.',
+    provides: [ClientAddresses],
+    config: trustedProxiesConfig,
+    reloads: ['addresses'],
+  },
+  register(host, config) {
+    const chain = new ProxyChain(config.header, networksOf(config.addresses))
+    host.provide(ClientAddresses, chain)
+    return { reload: ({ addresses }) => chain.use(networksOf(addresses)) }
+  },
+})

@@ -1,0 +1,119 @@
+/** Clients behind proxies: whose word about them is taken, and who makes use of it. */
+import { type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { afterEach, describe, expect, test } from 'vitest'
+import { apiErrorFormat } from '#kernel'
+import { findFreePort } from '../../kernel/threads/free-port.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { plugin } from '../support/hooked-gateway.ts'
+import { jsonAnswer } from '../support/scripted-worker.ts'
+import { openFleet } from './fleet.ts'
+
+const PATIENT = { timeout: 15_000 }
+const probe = plugin('probe', (host) =>
+  host.route({
+    method: 'GET',
+    path: '/client',
+    access: 'public',
+    errors: apiErrorFormat,
+    handler: (ctx) => ctx.text(200, ctx.clientAddress),
+    docs: { summary: 'who asks', tag: 'test', responses: {} },
+  }),
+)
+
+const open: TestGateway[] = []
+afterEach(async () => {
+  for (const gateway of open.splice(0)) await gateway.stop()
+})
+
+async function start(plugins: Record<string, unknown>, kernel: Record<string, unknown> = {}) {
+  const gateway = await startGateway({ own: [probe], kernel, plugins: { auth: {}, health: {}, ...plugins } })
+  open.push(gateway)
+  return gateway
+}
+
+/** @param lines of the header, one each */
+function clientSeen(gateway: TestGateway, header: string, lines: string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const asked = request(`${gateway.url}/client`, { headers: { [header]: lines } }, (reply) => {
+      text(reply).then(resolve, reject)
+    })
+    asked.on('error', reject)
+    asked.end()
+  })
+}
+
+describe('the address of the client', () => {
+  test('is what a trusted proxy says, in one line or several', async () => {
+    const gateway = await start({ 'trusted-proxies': { addresses: ['127.0.0.0/8', '10.0.0.0/8'] } })
+    const seen = (...lines: string[]) => clientSeen(gateway, 'x-forwarded-for', lines)
+    expect(await seen('198.51.100.1')).toBe('198.51.100.1')
+    expect(await seen('1.1.1.1, 198.51.100.1, 10.0.0.9')).toBe('198.51.100.1')
+    expect(await seen('1.1.1.1', '198.51.100.1')).toBe('198.51.100.1')
+    expect(await seen()).toBe('127.0.0.1')
+  })
+
+  test('is the connection where its other end is not trusted, or nobody is', async () => {
+    const strange = await start({ 'trusted-proxies': { addresses: ['10.0.0.0/8'] } })
+    expect(await clientSeen(strange, 'x-forwarded-for', ['198.51.100.1'])).toBe('127.0.0.1')
+    expect(await clientSeen(await start({}), 'x-forwarded-for', ['198.51.100.1'])).toBe('127.0.0.1')
+  })
+
+  test('may stand in another header', async () => {
+    const gateway = await start({ 'trusted-proxies': { addresses: ['127.0.0.1'], header: 'x-real-ip' } })
+    expect(await clientSeen(gateway, 'x-real-ip', ['198.51.100.1'])).toBe('198.51.100.1')
+    expect(await clientSeen(gateway, 'x-forwarded-for', ['198.51.100.1'])).toBe('127.0.0.1')
+  })
+
+  test('other proxies are trusted after a reload; one that is no network changes nothing', async () => {
+    const gateway = await start({ reload: {}, 'trusted-proxies': { addresses: ['10.0.0.0/8'] } })
+    const apply = () => fetch(`${gateway.url}/config/apply`, { method: 'POST' })
+    const seen = () => clientSeen(gateway, 'x-forwarded-for', ['198.51.100.1'])
+    gateway.rewrite({ 'trusted-proxies': { addresses: ['10.0.0.0/8', '127.0.0.1'] } })
+    expect((await apply()).status).toBe(200)
+    await expect.poll(seen, PATIENT).toBe('198.51.100.1')
+    gateway.rewrite({ 'trusted-proxies': { addresses: ['10.0.0.0/'] } })
+    const refused = await apply()
+    expect(refused.status).toBe(400)
+    expect(await refused.text()).toContain("plugins.trusted-proxies.addresses[0] '10.0.0.0/' is no network")
+    expect(await seen()).toBe('198.51.100.1')
+  })
+
+  test('a boot with what is no network names it', async () => {
+    await expect(start({ 'trusted-proxies': { addresses: ['127.0.0.1', 'localhost'] } })).rejects.toThrow(
+      "plugins.trusted-proxies.addresses[1] 'localhost' is no network such as 10.0.0.0/8 or fd00::/8",
+    )
+  })
+})
+
+test('callers without a key are limited one by one, and forge nothing', async () => {
+  const fleet = await openFleet({
+    plugins: {
+      'trusted-proxies': { addresses: ['127.0.0.1'] },
+      limits: { tenants: { default: { requestsPerMinute: 1 } } },
+    },
+  })
+  fleet.workers[0].script('POST /v1/chat/completions', jsonAnswer({ choices: [] }))
+  const chat = async (forwardedFor: string) => {
+    const body = { model: 'test-model', messages: [] }
+    return (await fleet.post('/v1/chat/completions', body, { 'x-forwarded-for': forwardedFor })).status
+  }
+  expect(await chat('198.51.100.1')).toBe(200)
+  expect(await chat('198.51.100.1')).toBe(429)
+  expect(await chat('203.0.113.7, 198.51.100.1')).toBe(429)
+  expect(await chat('198.51.100.2')).toBe(200)
+})
+
+test('clients of the second port are seen too, where this machine is trusted', async () => {
+  const port = await findFreePort('127.0.0.1')
+  await start(
+    { 'legacy-http': { port }, 'trusted-proxies': { addresses: ['127.0.0.1'] } },
+    { port: await findFreePort('127.0.0.1') },
+  )
+  const reply = await new Promise<IncomingMessage>((resolve, reject) => {
+    const asked = request({ port, localAddress: '127.0.0.3', path: '/client' }, resolve)
+    asked.on('error', reject)
+    asked.end()
+  })
+  expect(await text(reply)).toBe('127.0.0.3')
+})
