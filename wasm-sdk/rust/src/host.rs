@@ -1,7 +1,6 @@
 //! Everything the host lends to a module: settings, values, counters, log, time, randomness, hashes, metrics.
 
-use crate::Result;
-use extism_pdk::extism;
+use crate::{kernel, Result};
 use serde::Serialize;
 
 mod sys {
@@ -30,23 +29,23 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        unsafe { extism::free(self.0) }
+        unsafe { kernel::free(self.0) }
     }
 }
 
 fn to_block(bytes: &[u8]) -> u64 {
-    let offset = unsafe { extism::alloc(bytes.len() as u64) };
+    let offset = unsafe { kernel::alloc(bytes.len() as u64) };
     let chunks = bytes.chunks_exact(8);
     let rest = chunks.remainder();
     let mut at = offset;
     for chunk in chunks {
         let mut word = [0; 8];
         word.copy_from_slice(chunk);
-        unsafe { extism::store_u64(at, u64::from_le_bytes(word)) };
+        unsafe { kernel::store_u64(at, u64::from_le_bytes(word)) };
         at += 8;
     }
     for byte in rest {
-        unsafe { extism::store_u8(at, *byte) };
+        unsafe { kernel::store_u8(at, *byte) };
         at += 1;
     }
     offset
@@ -57,14 +56,19 @@ fn take_block(offset: u64) -> Option<Vec<u8>> {
     if offset == 0 {
         return None;
     }
-    let mut bytes = vec![0; unsafe { extism::length(offset) } as usize];
-    unsafe { extism::load(offset, &mut bytes) };
-    unsafe { extism::free(offset) };
+    let length = unsafe { kernel::length(offset) } as usize;
+    let words = length - length % 8;
+    let mut bytes = Vec::with_capacity(length);
+    for at in (0..words).step_by(8) {
+        bytes.extend_from_slice(&unsafe { kernel::load_u64(offset + at as u64) }.to_le_bytes());
+    }
+    bytes.extend((words..length).map(|at| unsafe { kernel::load_u8(offset + at as u64) }));
+    unsafe { kernel::free(offset) };
     Some(bytes)
 }
 
 pub(crate) fn output_bytes(bytes: &[u8]) {
-    unsafe { extism::output_set(to_block(bytes), bytes.len() as u64) }
+    unsafe { kernel::output_set(to_block(bytes), bytes.len() as u64) }
 }
 
 pub(crate) fn output_frame(head: &impl Serialize, body: &[u8]) -> Result<()> {
@@ -78,7 +82,7 @@ pub(crate) fn output_frame(head: &impl Serialize, body: &[u8]) -> Result<()> {
 }
 
 pub(crate) fn fail(message: &str) {
-    unsafe { extism::error_set(to_block(message.as_bytes())) }
+    unsafe { kernel::error_set(to_block(message.as_bytes())) }
 }
 
 /// Milliseconds since 1970, now; `request.now_ms()` is when the call began and costs nothing.
@@ -93,7 +97,7 @@ pub mod config {
     /// None when the name is not set.
     pub fn get(name: &str) -> Option<String> {
         let key = Block::new(name.as_bytes());
-        let value = take_block(unsafe { extism::config_get(key.0) })?;
+        let value = take_block(unsafe { kernel::config_get(key.0) })?;
         Some(String::from_utf8_lossy(&value).into_owned())
     }
 
@@ -177,19 +181,19 @@ pub mod log {
     use super::*;
 
     pub fn debug(text: &str) {
-        unsafe { extism::log_debug(Block::new(text.as_bytes()).0) }
+        unsafe { kernel::log_debug(Block::new(text.as_bytes()).0) }
     }
 
     pub fn info(text: &str) {
-        unsafe { extism::log_info(Block::new(text.as_bytes()).0) }
+        unsafe { kernel::log_info(Block::new(text.as_bytes()).0) }
     }
 
     pub fn warn(text: &str) {
-        unsafe { extism::log_warn(Block::new(text.as_bytes()).0) }
+        unsafe { kernel::log_warn(Block::new(text.as_bytes()).0) }
     }
 
     pub fn error(text: &str) {
-        unsafe { extism::log_error(Block::new(text.as_bytes()).0) }
+        unsafe { kernel::log_error(Block::new(text.as_bytes()).0) }
     }
 }
 

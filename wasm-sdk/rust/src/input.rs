@@ -1,7 +1,7 @@
 //! The input of one call: the head is read at once, the body when somebody asks for it.
 
+use crate::kernel;
 use crate::{Headers, Result};
-use extism_pdk::extism;
 use serde::Deserialize;
 use std::cell::OnceCell;
 
@@ -120,7 +120,7 @@ pub(crate) struct Body {
 
 impl Input {
     pub fn read() -> Result<(Head, Body)> {
-        let end = unsafe { extism::input_length() } as usize;
+        let end = unsafe { kernel::input_length() } as usize;
         if end < FRAME_HEAD_BYTES {
             return Err(crate::Error::msg("the input is no frame"));
         }
@@ -139,7 +139,7 @@ impl Input {
 
 impl FetchedHead {
     pub fn with_body(self) -> Fetched {
-        let end = unsafe { extism::input_length() } as usize;
+        let end = unsafe { kernel::input_length() } as usize;
         let start = end.saturating_sub(self.body_bytes);
         Fetched { head: self, body: Body { start, end, bytes: OnceCell::new() } }
     }
@@ -155,11 +155,11 @@ fn read_input(from: usize, to: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(to - from);
     let mut at = from;
     while at + 8 <= to {
-        bytes.extend_from_slice(&unsafe { extism::input_load_u64(at as u64) }.to_le_bytes());
+        bytes.extend_from_slice(&unsafe { kernel::input_load_u64(at as u64) }.to_le_bytes());
         at += 8;
     }
     while at < to {
-        bytes.push(unsafe { extism::input_load_u8(at as u64) });
+        bytes.push(unsafe { kernel::input_load_u8(at as u64) });
         at += 1;
     }
     bytes

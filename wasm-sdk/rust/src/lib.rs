@@ -21,14 +21,15 @@ mod exports;
 mod headers;
 mod host;
 mod input;
+mod kernel;
 mod pick;
 mod stream;
 mod tool;
 
 pub use action::Action;
+pub use anyhow::Error;
 pub use description::Description;
 pub use exports::{run_error, run_pick, run_request, run_response, run_stream_event, run_tool_call};
-pub use extism_pdk::Error;
 pub use headers::Headers;
 pub use host::{config, crypto, kv, log, metric, now_ms};
 pub use input::{ErrorInfo, Fetched, Request, Response};
