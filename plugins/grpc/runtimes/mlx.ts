@@ -8,7 +8,7 @@ import {
   encodeGenerateRequest,
   MlxEngine as paths,
 } from '../../../proto/gen/mlx-engine.ts'
-import { choiceOf, emptyReply } from './replies.ts'
+import { choiceOf, emptyReply, pieceOf } from './replies.ts'
 import type { Ask, Runtime } from './runtime.ts'
 import { MAX_INT32, seedWithin, topKFromZero } from './sampling.ts'
 
@@ -42,24 +42,7 @@ export const mlx: Runtime = {
   encodeAbort: (id) => encodeAbortRequest({ requestIds: [id] }),
   readReply(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
-    if (chunk !== undefined) {
-      const { outputLogprobs } = chunk
-      return {
-        isComplete: false,
-        index: 0,
-        tokenIds: chunk.tokenIds,
-        promptTokens: chunk.promptTokens,
-        completionTokens: chunk.completionTokens,
-        cachedTokens: chunk.cachedTokens,
-        reasoningTokens: 0,
-        finishReason: '',
-        matchedStop: null,
-        logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
-        top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
-        promptLogprobs: null,
-        transferJson: null,
-      }
-    }
+    if (chunk !== undefined) return pieceOf(chunk)
     if (complete === undefined) return emptyReply()
     const reply = choiceOf(complete)
     reply.matchedStop = complete.matchedStopTokenId ?? null

@@ -1,9 +1,7 @@
-/** Whole choices of the engines whose messages are alike. @hot */
+/** Pieces and whole choices of the engines whose messages are alike. @hot */
 import type { EngineReply, TopTokens } from './runtime.ts'
 
-interface WireComplete {
-  readonly outputIds: readonly number[]
-  readonly finishReason: string
+interface WireCounts {
   readonly promptTokens: number
   readonly completionTokens: number
   readonly cachedTokens: number
@@ -11,9 +9,40 @@ interface WireComplete {
   readonly outputLogprobs:
     | { readonly tokenLogprobs: readonly number[]; readonly topLogprobs: readonly TopTokens[] }
     | undefined
+}
+
+interface WireChunk extends WireCounts {
+  readonly tokenIds: readonly number[]
+  /** Engines of one choice name none. */
+  readonly index?: number
+}
+
+interface WireComplete extends WireCounts {
+  readonly outputIds: readonly number[]
+  readonly finishReason: string
   readonly matchedTokenId?: number | undefined
   readonly matchedStopStr?: string | undefined
   readonly index: number
+}
+
+/** Tokens on the way. */
+export function pieceOf(chunk: WireChunk): EngineReply {
+  const { outputLogprobs } = chunk
+  return {
+    isComplete: false,
+    index: chunk.index ?? 0,
+    tokenIds: chunk.tokenIds,
+    promptTokens: chunk.promptTokens,
+    completionTokens: chunk.completionTokens,
+    cachedTokens: chunk.cachedTokens,
+    reasoningTokens: chunk.reasoningTokens ?? 0,
+    finishReason: '',
+    matchedStop: null,
+    logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
+    top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
+    promptLogprobs: null,
+    transferJson: null,
+  }
 }
 
 export function choiceOf(complete: WireComplete): EngineReply {

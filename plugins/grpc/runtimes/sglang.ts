@@ -15,7 +15,7 @@ import {
   SglangScheduler as paths,
 } from '../../../proto/gen/sglang-scheduler.ts'
 import { toReport } from './loads.ts'
-import { choiceOf, emptyReply } from './replies.ts'
+import { choiceOf, emptyReply, pieceOf } from './replies.ts'
 import type { Ask, Runtime } from './runtime.ts'
 import { biasByText, under } from './sampling.ts'
 
@@ -66,22 +66,9 @@ export const sglang: Runtime = {
   readReply(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
     if (chunk !== undefined) {
-      const { outputLogprobs } = chunk
-      return {
-        isComplete: false,
-        index: chunk.index,
-        tokenIds: chunk.tokenIds,
-        promptTokens: chunk.promptTokens,
-        completionTokens: chunk.completionTokens,
-        cachedTokens: chunk.cachedTokens,
-        reasoningTokens: chunk.reasoningTokens,
-        finishReason: '',
-        matchedStop: null,
-        logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
-        top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
-        promptLogprobs: promptLogprobsIn(chunk),
-        transferJson: null,
-      }
+      const piece = pieceOf(chunk)
+      piece.promptLogprobs = promptLogprobsIn(chunk)
+      return piece
     }
     if (complete === undefined) return emptyReply()
     const reply = choiceOf(complete)

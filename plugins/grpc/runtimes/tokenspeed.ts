@@ -10,7 +10,7 @@ import {
   TokenSpeedScheduler as paths,
 } from '../../../proto/gen/tokenspeed-scheduler.ts'
 import { toReport } from './loads.ts'
-import { choiceOf, emptyReply } from './replies.ts'
+import { choiceOf, emptyReply, pieceOf } from './replies.ts'
 import type { Ask, Runtime } from './runtime.ts'
 import { biasByText, under } from './sampling.ts'
 
@@ -58,24 +58,7 @@ export const tokenspeed: Runtime = {
   encodeAbort: (requestId) => encodeAbortRequest({ requestId, reason: 'the client left' }),
   readReply(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
-    if (chunk !== undefined) {
-      const { outputLogprobs } = chunk
-      return {
-        isComplete: false,
-        index: chunk.index,
-        tokenIds: chunk.tokenIds,
-        promptTokens: chunk.promptTokens,
-        completionTokens: chunk.completionTokens,
-        cachedTokens: chunk.cachedTokens,
-        reasoningTokens: 0,
-        finishReason: '',
-        matchedStop: null,
-        logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
-        top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
-        promptLogprobs: null,
-        transferJson: null,
-      }
-    }
+    if (chunk !== undefined) return pieceOf(chunk)
     return complete === undefined ? emptyReply() : choiceOf(complete)
   },
   readHealth(message) {

@@ -12,7 +12,7 @@ import {
   VllmEngine as paths,
 } from '../../../proto/gen/vllm-engine.ts'
 import { toReport } from './loads.ts'
-import { choiceOf, emptyReply } from './replies.ts'
+import { choiceOf, emptyReply, pieceOf } from './replies.ts'
 import type { Ask, Runtime } from './runtime.ts'
 import { MAX_INT32, seedWithin, topKFromZero, under } from './sampling.ts'
 
@@ -61,24 +61,7 @@ export const vllm: Runtime = {
   encodeAbort: (id) => encodeAbortRequest({ requestIds: [id] }),
   readReply(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
-    if (chunk !== undefined) {
-      const { outputLogprobs } = chunk
-      return {
-        isComplete: false,
-        index: chunk.index,
-        tokenIds: chunk.tokenIds,
-        promptTokens: chunk.promptTokens,
-        completionTokens: chunk.completionTokens,
-        cachedTokens: chunk.cachedTokens,
-        reasoningTokens: 0,
-        finishReason: '',
-        matchedStop: null,
-        logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
-        top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
-        promptLogprobs: null,
-        transferJson: null,
-      }
-    }
+    if (chunk !== undefined) return pieceOf(chunk)
     if (complete === undefined) return emptyReply()
     const reply = choiceOf(complete)
     reply.transferJson = complete.kvTransferParamsJson ?? null

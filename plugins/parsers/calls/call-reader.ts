@@ -1,4 +1,5 @@
 /** What all readers of calls share: the text that waits, and small steps over it whose outcome no border of chunks can change. @hot */
+import type { BracketScan } from '../scan/bracket-scan.ts'
 import { isSpace } from '../scan/json-scanner.ts'
 import { forgetSearchedText, type MarkerSearch } from '../scan/marker-search.ts'
 import type { CallOutput } from './call-output.ts'
@@ -6,6 +7,9 @@ import type { CallOutput } from './call-output.ts'
 export const NO = -1
 export const MORE = 0
 export const YES = 1
+
+/** The state of every reader in which text is passed on. */
+export const TEXT = 0
 
 /**
  * Reads the text of one choice, chunk by chunk. A format's reader is a machine of states: `step` does one thing with the
@@ -17,8 +21,10 @@ export abstract class CallReader {
   protected at = 0
   /** No more text comes: what is undecided is decided. */
   protected isEnd = false
-  /** Text up to a marker, gathered by `readUntil`. */
+  /** Of what was begun: a name, a key, a value. */
   protected gathered = ''
+  /** Of the format's own machine. */
+  protected state = TEXT
 
   constructor(out: CallOutput) {
     this.out = out
@@ -51,6 +57,18 @@ export abstract class CallReader {
   /** @returns false when nothing can be done before more text comes */
   protected abstract step(): boolean
 
+  protected enter(state: number): boolean {
+    this.state = state
+    return true
+  }
+
+  /** What was begun is no call: it was text. */
+  protected fail(): boolean {
+    this.out.fail()
+    this.gathered = ''
+    return this.enter(TEXT)
+  }
+
   /** Consumes characters of what was begun. */
   protected consume(count: number): void {
     this.out.raw(this.input.slice(this.at, this.at + count))
@@ -64,6 +82,14 @@ export abstract class CallReader {
       this.at === 0 && place === this.input.length ? this.input : this.input.slice(this.at, place),
     )
     this.at = place
+  }
+
+  /** Passes on what comes before the first of some markers, which stands here then. @returns false when none has come */
+  protected textBefore(search: MarkerSearch): boolean {
+    const place = search.find(this.input, this.at)
+    const isFound = search.found >= 0
+    this.textUntil(isFound || !this.isEnd ? place : this.input.length)
+    return isFound
   }
 
   /** Begins something with a marker at the current place. */
@@ -108,6 +134,17 @@ export abstract class CallReader {
     if (!isFound) return MORE
     this.consume(search.markers[search.found].length)
     return YES
+  }
+
+  /** Gathers text up to and with the bracket that ends it. NO when it is longer than `limit` characters. */
+  protected readBrackets(brackets: BracketScan, limit: number): number {
+    const end = Math.min(this.input.length, this.at + limit - this.gathered.length)
+    const stop = brackets.feed(this.input, this.at, end)
+    const until = stop < 0 ? end : stop
+    this.gathered += this.input.slice(this.at, until)
+    this.consume(until - this.at)
+    if (stop >= 0) return YES
+    return end < this.input.length ? NO : MORE
   }
 
   protected takeGathered(): string {

@@ -5,7 +5,7 @@
 import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { toTypedJson } from '../scan/typed-value.ts'
-import { CallReader, MORE, NO } from './call-reader.ts'
+import { CallReader, MORE, NO, TEXT } from './call-reader.ts'
 import { attribute, tagName } from './tag-attributes.ts'
 
 const OPENER = 0
@@ -14,7 +14,6 @@ const SEPARATOR = new MarkerSearch(['<|sep|>'])
 const CLOSE = new MarkerSearch(['<|close|>'])
 const MAX_HEAD = 2_048
 
-const TEXT = 0
 const HEAD = 1
 const CALL = 2
 const ARGUMENT_HEAD = 3
@@ -23,7 +22,6 @@ const VALUE_END = 5
 const CALL_END = 6
 
 export class ChannelTagsReader extends CallReader {
-  #state = TEXT
   #isOpening = false
   #isInTools = false
   #name = ''
@@ -37,7 +35,7 @@ export class ChannelTagsReader extends CallReader {
   }
 
   protected override step(): boolean {
-    switch (this.#state) {
+    switch (this.state) {
       case TEXT:
         return this.#readText()
       case HEAD:
@@ -55,108 +53,92 @@ export class ChannelTagsReader extends CallReader {
     }
   }
 
-  #enter(state: number): boolean {
-    this.#state = state
-    return true
-  }
-
-  #fail(): boolean {
-    this.out.fail()
-    this.gathered = ''
-    return this.#enter(TEXT)
-  }
-
   #readText(): boolean {
-    const place = TAGS.find(this.input, this.at)
+    if (!this.textBefore(TAGS)) return false
     const { found } = TAGS
-    if (found < 0) {
-      this.textUntil(this.isEnd ? this.input.length : place)
-      return false
-    }
-    this.textUntil(place)
     if (found === 2) {
       this.at += TAGS.markers[found].length
       return true
     }
     this.#isOpening = found === OPENER
     this.begin(TAGS.markers[found].length)
-    return this.#enter(HEAD)
+    return this.enter(HEAD)
   }
 
   /** Tags of the answer itself are no text; unknown ones are. */
   #readHead(): boolean {
     const is = this.readUntil(SEPARATOR, MAX_HEAD)
     if (is === MORE) return false
-    if (is === NO) return this.#fail()
+    if (is === NO) return this.fail()
     const header = this.takeGathered()
     const tag = tagName(header)
     if (tag === 'response' || tag === 'message' || tag === 'tools') {
       if (tag === 'tools') this.#isInTools = this.#isOpening
       this.out.discard()
-      return this.#enter(TEXT)
+      return this.enter(TEXT)
     }
-    if (!this.#isInTools || !this.#isOpening || tag !== 'call') return this.#fail()
+    if (!this.#isInTools || !this.#isOpening || tag !== 'call') return this.fail()
     const name = attribute(header, 'tool')
-    if (name === null || name === '') return this.#fail()
+    if (name === null || name === '') return this.fail()
     this.#name = name
     this.#arguments = 0
     this.#argumentChars = 0
-    return this.#enter(CALL)
+    return this.enter(CALL)
   }
 
   /** Another argument, or the end; what stands between is space at most. */
   #readCall(): boolean {
     if (!this.skipSpace()) return false
     const opens = this.match(TAGS.markers[0])
-    if (opens > 0) return this.#enter(ARGUMENT_HEAD)
+    if (opens > 0) return this.enter(ARGUMENT_HEAD)
     const closes = this.match(TAGS.markers[1])
-    if (closes > 0) return this.#enter(CALL_END)
-    return opens === MORE || closes === MORE ? false : this.#fail()
+    if (closes > 0) return this.enter(CALL_END)
+    return opens === MORE || closes === MORE ? false : this.fail()
   }
 
   #readArgumentHead(): boolean {
     const is = this.readUntil(SEPARATOR, MAX_HEAD)
     if (is === MORE) return false
-    if (is === NO) return this.#fail()
+    if (is === NO) return this.fail()
     this.#header = this.takeGathered()
     this.#value = ''
     return tagName(this.#header) === 'argument' && attribute(this.#header, 'key') !== null
-      ? this.#enter(VALUE)
-      : this.#fail()
+      ? this.enter(VALUE)
+      : this.fail()
   }
 
   #readValue(): boolean {
     const is = this.readUntil(CLOSE, this.out.options.limits.maxArgumentChars - this.#argumentChars)
     if (is === MORE) return false
-    if (is === NO) return this.#fail()
+    if (is === NO) return this.fail()
     this.#value = this.takeGathered()
-    return this.#enter(VALUE_END)
+    return this.enter(VALUE_END)
   }
 
   #endValue(): boolean {
     const is = this.readUntil(SEPARATOR, MAX_HEAD)
     if (is === MORE) return false
     const tag = tagName(this.takeGathered())
-    if (is === NO || tag !== 'argument') return this.#fail()
-    if (this.#arguments === 0 && !this.out.start(this.#name)) return this.#fail()
+    if (is === NO || tag !== 'argument') return this.fail()
+    if (this.#arguments === 0 && !this.out.start(this.#name)) return this.fail()
     const type = attribute(this.#header, 'type') ?? 'string'
     const key = quote(attribute(this.#header, 'key') ?? '')
     const json =
       type === 'string' ? quote(this.#value) : toTypedJson(this.#value, 'object', 'string', 'compact')
     this.#argumentChars += this.#value.length
     this.out.arguments(`${this.#arguments++ === 0 ? '{' : ','}${key}:${json}`)
-    return this.#enter(CALL)
+    return this.enter(CALL)
   }
 
   #endCall(): boolean {
     const is = this.readUntil(SEPARATOR, MAX_HEAD)
     if (is === MORE) return false
     const tag = tagName(this.takeGathered())
-    if (is === NO || tag !== 'call') return this.#fail()
-    if (this.#arguments === 0 && !this.out.start(this.#name)) return this.#fail()
+    if (is === NO || tag !== 'call') return this.fail()
+    if (this.#arguments === 0 && !this.out.start(this.#name)) return this.fail()
     this.out.arguments(this.#arguments === 0 ? '{}' : '}')
     this.out.done()
     this.out.close()
-    return this.#enter(TEXT)
+    return this.enter(TEXT)
   }
 }

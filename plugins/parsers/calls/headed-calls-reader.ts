@@ -1,7 +1,7 @@
 /** Reads calls with a head that holds the name, followed by a JSON value or by pairs of key and value. @hot */
 import { DONE, FAILED, isSpace, RUNNING } from '../scan/json-scanner.ts'
 import type { CallOutput } from './call-output.ts'
-import { CallReader, MORE, NO, YES } from './call-reader.ts'
+import { CallReader, MORE, NO, TEXT, YES } from './call-reader.ts'
 import type { CompiledHeads } from './headed-format.ts'
 import { JsonArguments } from './json-arguments.ts'
 import { writePair } from './write-pair.ts'
@@ -10,7 +10,6 @@ import { writePair } from './write-pair.ts'
 const MAX_HEAD = 1_024
 const MAX_SUFFIX = 64
 
-const TEXT = 0
 const SECTION_START = 1
 const OPENING = 2
 const NAME = 3
@@ -27,7 +26,6 @@ const BEHIND_CALL = 13
 
 export class HeadedCallsReader extends CallReader {
   #format: CompiledHeads
-  #state = TEXT
   #isInSection = false
   /** Calls handed out when the section began. */
   #callsBefore = 0
@@ -45,11 +43,11 @@ export class HeadedCallsReader extends CallReader {
   }
 
   protected override get isClosing(): boolean {
-    return this.#state === CLOSING
+    return this.state === CLOSING
   }
 
   protected override step(): boolean {
-    switch (this.#state) {
+    switch (this.state) {
       case TEXT:
         return this.#readText()
       case SECTION_START:
@@ -81,18 +79,6 @@ export class HeadedCallsReader extends CallReader {
     }
   }
 
-  #fail(): boolean {
-    this.out.fail()
-    this.gathered = ''
-    this.#state = TEXT
-    return true
-  }
-
-  #enter(state: number): boolean {
-    this.#state = state
-    return true
-  }
-
   #readText(): boolean {
     const { outside, inside, section } = this.#format
     const search = this.#isInSection ? inside : outside
@@ -110,7 +96,7 @@ export class HeadedCallsReader extends CallReader {
     if (isCall) {
       this.begin(length)
       this.#sequenceAt = 1
-      return this.#enter(OPENING)
+      return this.enter(OPENING)
     }
     if (this.#isInSection) {
       this.#isInSection = false
@@ -121,22 +107,22 @@ export class HeadedCallsReader extends CallReader {
     this.#isInSection = true
     this.#callsBefore = this.out.count
     this.begin(length)
-    return this.#enter(this.#format.suffix === null ? SECTION_START : SUFFIX)
+    return this.enter(this.#format.suffix === null ? SECTION_START : SUFFIX)
   }
 
   /** All marks of this section end in what its first one ends in. */
   #readSuffix(): boolean {
     const { suffix } = this.#format
-    if (suffix === null) return this.#fail()
+    if (suffix === null) return this.fail()
     const is = this.readUntil(suffix.end, MAX_SUFFIX)
     if (is === MORE) return false
     const format = is === YES ? suffix.toFormat(this.takeGathered()) : null
     if (format === null) {
       this.#isInSection = false
-      return this.#fail()
+      return this.fail()
     }
     this.#format = format
-    return this.#enter(SECTION_START)
+    return this.enter(SECTION_START)
   }
 
   #startSection(): boolean {
@@ -145,21 +131,21 @@ export class HeadedCallsReader extends CallReader {
     const opens = this.match(open[0])
     if (opens === YES) {
       this.#sequenceAt = 1
-      return this.#enter(OPENING)
+      return this.enter(OPENING)
     }
     const closes = section === null ? NO : this.match(section[1])
     if (closes === YES) this.#isInSection = false
     else if (opens === MORE || closes === MORE) return false
-    return this.#fail()
+    return this.fail()
   }
 
   #open(): boolean {
     const { open } = this.#format
-    if (this.#sequenceAt === open.length) return this.#enter(NAME)
+    if (this.#sequenceAt === open.length) return this.enter(NAME)
     if (!this.skipSpace()) return false
     const is = this.match(open[this.#sequenceAt])
     if (is === MORE) return false
-    if (is === NO) return this.#fail()
+    if (is === NO) return this.fail()
     this.#sequenceAt++
     return true
   }
@@ -169,18 +155,18 @@ export class HeadedCallsReader extends CallReader {
     if (nameEnd === null) {
       const is = this.#readBareName()
       if (is === MORE) return false
-      if (is === NO) return this.#fail()
+      if (is === NO) return this.fail()
     } else {
       const is = this.readUntil(nameEnd, MAX_HEAD)
       if (is === MORE) return false
-      if (is === NO) return this.#fail()
+      if (is === NO) return this.fail()
     }
     const name = toName(this.takeGathered())
-    if (name === null || name === '') return this.#fail()
+    if (name === null || name === '') return this.fail()
     this.#name = name
     this.#pairs = 0
     this.#argumentChars = 0
-    return this.#enter(BODY_START)
+    return this.enter(BODY_START)
   }
 
   /** A name that ends by itself: with its line, with its word, or before a tag. */
@@ -211,103 +197,103 @@ export class HeadedCallsReader extends CallReader {
   /** The whole body at once, up to a closing mark that is not inside a quoted string. */
   #readBlock(): boolean {
     const { block } = this.#format
-    if (block === null) return this.#fail()
+    if (block === null) return this.fail()
     const is = this.readUntil(
       this.#isQuoted ? block.quote : block.end,
       this.out.options.limits.maxArgumentChars,
     )
     if (is === MORE) return false
-    if (is === NO) return this.#fail()
+    if (is === NO) return this.fail()
     if (this.#isQuoted || block.end.found > 0) {
       this.#isQuoted = !this.#isQuoted
       this.gathered += block.quote.markers[0]
       return true
     }
     const json = block.toArguments(this.takeGathered(), this.out.options.tools, this.#name)
-    if (json === null || !this.out.start(this.#name)) return this.#fail()
+    if (json === null || !this.out.start(this.#name)) return this.fail()
     this.out.arguments(json)
     this.out.done()
     this.#sequenceAt = 1
-    return this.#enter(CLOSING)
+    return this.enter(CLOSING)
   }
 
   #startBody(): boolean {
     if (this.#format.block !== null) {
       this.#isQuoted = false
-      return this.#enter(BLOCK)
+      return this.enter(BLOCK)
     }
     if (!this.skipSpace()) return false
     const { body, pair, close, inner } = this.#format
     if (body === 'json' || (body === 'either' && this.input.charCodeAt(this.at) === 0x7b)) {
       this.#json ??= new JsonArguments(this.out, this.#format.json)
       this.#json.reset(this.#name)
-      return this.#enter(JSON_BODY)
+      return this.enter(JSON_BODY)
     }
-    if (pair === null) return this.#fail()
+    if (pair === null) return this.fail()
     const opens = this.match(pair.open)
-    if (opens === YES) return this.out.start(this.#name) ? this.#enter(KEY) : this.#fail()
+    if (opens === YES) return this.out.start(this.#name) ? this.enter(KEY) : this.fail()
     const ends = this.match(close[0])
     if (ends === YES) return this.#endEmpty(1)
     const endsInner = inner === null ? NO : this.match(inner)
     if (endsInner === YES) return this.#endEmpty(0)
-    return opens === MORE || ends === MORE || endsInner === MORE ? false : this.#fail()
+    return opens === MORE || ends === MORE || endsInner === MORE ? false : this.fail()
   }
 
   #endEmpty(closed: number): boolean {
-    return this.out.start(this.#name) ? this.#endPairs(closed) : this.#fail()
+    return this.out.start(this.#name) ? this.#endPairs(closed) : this.fail()
   }
 
   #endPairs(closed: number): boolean {
     this.out.arguments(this.#pairs === 0 ? '{}' : '}')
     this.out.done()
     this.#sequenceAt = closed
-    return this.#enter(CLOSING)
+    return this.enter(CLOSING)
   }
 
   #readJson(): boolean {
     const json = this.#json
-    if (json === null) return this.#fail()
+    if (json === null) return this.fail()
     const stop = json.feed(this.input, this.at)
     this.consume(stop - this.at)
     if (json.status === RUNNING && this.isEnd) json.finish()
     if (json.status === RUNNING) return false
-    if (json.status === FAILED) return this.#fail()
+    if (json.status === FAILED) return this.fail()
     if (json.status === DONE) this.out.done()
     this.#sequenceAt = 0
-    return this.#enter(CLOSING)
+    return this.enter(CLOSING)
   }
 
   #readKey(): boolean {
     const { pair } = this.#format
-    if (pair === null) return this.#fail()
+    if (pair === null) return this.fail()
     const is = this.readUntil(pair.keyEnd, MAX_HEAD)
     if (is === MORE) return false
-    if (is === NO) return this.#fail()
+    if (is === NO) return this.fail()
     this.#header = this.takeGathered()
-    return this.#enter(pair.valueOpen === null ? VALUE : BEFORE_VALUE)
+    return this.enter(pair.valueOpen === null ? VALUE : BEFORE_VALUE)
   }
 
   #startValue(): boolean {
     const { pair } = this.#format
-    if (pair === null || pair.valueOpen === null) return this.#fail()
+    if (pair === null || pair.valueOpen === null) return this.fail()
     if (!this.skipSpace()) return false
     const is = this.match(pair.valueOpen)
     if (is === MORE) return false
-    return is === NO ? this.#fail() : this.#enter(VALUE)
+    return is === NO ? this.fail() : this.enter(VALUE)
   }
 
   #readValue(): boolean {
     const { pair } = this.#format
-    if (pair === null) return this.#fail()
+    if (pair === null) return this.fail()
     const is = this.readUntil(pair.close, this.out.options.limits.maxArgumentChars - this.#argumentChars)
     if (is === MORE) return false
-    if (is === NO) return this.#fail()
+    if (is === NO) return this.fail()
     const value = this.takeGathered()
     this.#argumentChars += value.length + this.#header.length
     const member = writePair(this.#format, this.out.options.tools, this.#name, this.#header, value)
-    if (member === null || this.#argumentChars > this.out.options.limits.maxArgumentChars) return this.#fail()
+    if (member === null || this.#argumentChars > this.out.options.limits.maxArgumentChars) return this.fail()
     this.out.arguments((this.#pairs++ === 0 ? '{' : this.#format.comma) + member)
-    return this.#enter(BEHIND_PAIR)
+    return this.enter(BEHIND_PAIR)
   }
 
   /** A little that is neither pair nor end is passed over, as models put commas and line breaks there. */
@@ -317,8 +303,8 @@ export class HeadedCallsReader extends CallReader {
     if (is === MORE) return false
     const { found } = behindPair
     this.gathered = ''
-    if (is === NO) return this.#fail()
-    if (found === 0) return this.#enter(KEY)
+    if (is === NO) return this.fail()
+    if (found === 0) return this.enter(KEY)
     return this.#endPairs(found === 1 ? 1 : 0)
   }
 
@@ -333,12 +319,12 @@ export class HeadedCallsReader extends CallReader {
       this.#sequenceAt++
     }
     this.out.close()
-    return this.#enter(this.#isInSection ? BEHIND_CALL : TEXT)
+    return this.enter(this.#isInSection ? BEHIND_CALL : TEXT)
   }
 
   /** Space between the calls of a section is no text. */
   #skipGap(): boolean {
     while (this.at < this.input.length && isSpace(this.input.charCodeAt(this.at))) this.at++
-    return this.at < this.input.length && this.#enter(TEXT)
+    return this.at < this.input.length && this.enter(TEXT)
   }
 }

@@ -2,7 +2,7 @@
 import { DONE, FAILED, JsonScanner, RUNNING } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
-import { CallReader, MORE, NO } from './call-reader.ts'
+import { CallReader, MORE, NO, TEXT } from './call-reader.ts'
 import { JsonArguments } from './json-arguments.ts'
 import { JsonCall, type JsonCallRules } from './json-call.ts'
 
@@ -53,8 +53,7 @@ const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 const COMMA = 0x2c
 
-const START = 0
-const TEXT = 1
+const START = 1
 const VALUE_START = 2
 const ITEM_START = 3
 const OBJECT = 4
@@ -69,7 +68,6 @@ const REST = 11
 export class JsonCallsReader extends CallReader {
   readonly #format: CompiledJsonCalls
   readonly #call: JsonCall
-  #state: number
   #isArray = false
   #isBare = false
   #items = 0
@@ -80,15 +78,15 @@ export class JsonCallsReader extends CallReader {
     super(out)
     this.#format = format
     this.#call = new JsonCall(out, format.format.call)
-    this.#state = format.format.bare === 'start' ? START : TEXT
+    this.state = format.format.bare === 'start' ? START : TEXT
   }
 
   protected override get isClosing(): boolean {
-    return this.#state === CLOSING
+    return this.state === CLOSING
   }
 
   protected override step(): boolean {
-    switch (this.#state) {
+    switch (this.state) {
       case START:
         return this.#readStart()
       case TEXT:
@@ -117,34 +115,26 @@ export class JsonCallsReader extends CallReader {
     }
   }
 
-  #enter(state: number): boolean {
-    this.#state = state
-    return true
-  }
-
-  #fail(): boolean {
-    this.gathered = ''
-    if (!this.#isBare || this.#format.format.bare !== 'anywhere' || this.#items > 0) {
-      this.out.fail()
-      return this.#enter(TEXT)
-    }
+  protected override fail(): boolean {
+    if (!this.#isBare || this.#format.format.bare !== 'anywhere' || this.#items > 0) return super.fail()
     // JSON of an answer is passed over as a whole, so that no object inside of it is taken for a call.
     const { rawText } = this.out
     this.out.fail()
+    this.gathered = ''
     this.#plain ??= new JsonScanner('raw', 0)
     this.#plain.reset('raw', Number.MAX_SAFE_INTEGER)
     this.#plain.feed(rawText, 0, rawText.length)
     this.#plain.take()
-    return this.#enter(this.#plain.status === RUNNING ? PLAIN_JSON : TEXT)
+    return this.enter(this.#plain.status === RUNNING ? PLAIN_JSON : TEXT)
   }
 
   #readPlain(): boolean {
     const plain = this.#plain
-    if (plain === null) return this.#enter(TEXT)
+    if (plain === null) return this.enter(TEXT)
     const stop = plain.feed(this.input, this.at, this.input.length)
     plain.take()
     this.textUntil(stop)
-    return plain.status !== RUNNING && this.#enter(TEXT)
+    return plain.status !== RUNNING && this.enter(TEXT)
   }
 
   #readStart(): boolean {
@@ -154,7 +144,7 @@ export class JsonCallsReader extends CallReader {
     this.#isBare = true
     this.#items = 0
     if (code === OPEN_BRACE) return this.#startObject()
-    return this.#fail()
+    return this.fail()
   }
 
   #readText(): boolean {
@@ -163,25 +153,20 @@ export class JsonCallsReader extends CallReader {
       this.textUntil(this.input.length)
       return false
     }
-    const place = marks.find(this.input, this.at)
+    if (!this.textBefore(marks)) return false
     const { found } = marks
-    if (found < 0) {
-      this.textUntil(this.isEnd ? this.input.length : place)
-      return false
-    }
-    this.textUntil(place)
     this.#isBare = format.bare === 'anywhere'
     this.#items = 0
     if (this.#isBare) {
       this.begin(0)
-      return this.#enter(VALUE_START)
+      return this.enter(VALUE_START)
     }
     if (found > 0) {
       this.at += marks.markers[found].length
       return true
     }
     this.begin(marks.markers[0].length)
-    return this.#enter(VALUE_START)
+    return this.enter(VALUE_START)
   }
 
   #startValue(): boolean {
@@ -192,50 +177,50 @@ export class JsonCallsReader extends CallReader {
     if (code === OPEN_BRACKET && shape !== 'object') {
       this.#isArray = true
       this.consume(1)
-      return this.#enter(ITEM_START)
+      return this.enter(ITEM_START)
     }
     if (code === OPEN_BRACE && shape !== 'array') return this.#startObject()
-    if (argumentsMark !== undefined && code !== OPEN_BRACKET && code !== OPEN_BRACE) return this.#enter(NAME)
-    return this.#fail()
+    if (argumentsMark !== undefined && code !== OPEN_BRACKET && code !== OPEN_BRACE) return this.enter(NAME)
+    return this.fail()
   }
 
   #startItem(): boolean {
     if (!this.skipSpace()) return false
     const code = this.input.charCodeAt(this.at)
-    return code === OPEN_BRACE ? this.#startObject() : this.#fail()
+    return code === OPEN_BRACE ? this.#startObject() : this.fail()
   }
 
   #startObject(): boolean {
     this.#call.reset(this.#isBare ? MAX_BARE : MAX_MARKED)
-    return this.#enter(OBJECT)
+    return this.enter(OBJECT)
   }
 
   #readObject(): boolean {
     const stop = this.#call.feed(this.input, this.at)
     this.consume(stop - this.at)
     if (this.#call.status === RUNNING) return false
-    if (this.#call.status === FAILED) return this.#fail()
+    if (this.#call.status === FAILED) return this.fail()
     this.out.done()
     this.#items++
-    return this.#enter(this.#isArray ? BEHIND_ITEM : BEHIND_OBJECT)
+    return this.enter(this.#isArray ? BEHIND_ITEM : BEHIND_OBJECT)
   }
 
   #behindItem(): boolean {
     if (!this.skipSpace()) return false
     const code = this.input.charCodeAt(this.at)
-    if (code !== COMMA && code !== CLOSE_BRACKET) return this.#fail()
+    if (code !== COMMA && code !== CLOSE_BRACKET) return this.fail()
     this.consume(1)
-    return this.#enter(code === COMMA ? ITEM_START : CLOSING)
+    return this.enter(code === COMMA ? ITEM_START : CLOSING)
   }
 
   /** A list without brackets ends with the text; whatever else comes shows that it was an answer. */
   #behindObject(): boolean {
     const { separator } = this.#format.format
-    if (separator === undefined) return this.#enter(CLOSING)
+    if (separator === undefined) return this.enter(CLOSING)
     if (!this.skipSpace()) return this.isEnd && this.#ends()
-    if (!this.input.startsWith(separator, this.at)) return this.#fail()
+    if (!this.input.startsWith(separator, this.at)) return this.fail()
     this.consume(separator.length)
-    return this.#enter(ITEM_START)
+    return this.enter(ITEM_START)
   }
 
   #closes(): boolean {
@@ -247,30 +232,30 @@ export class JsonCallsReader extends CallReader {
 
   #ends(): boolean {
     this.out.close()
-    return this.#enter(this.#format.format.isOnce ? REST : TEXT)
+    return this.enter(this.#format.format.isOnce ? REST : TEXT)
   }
 
   #readName(): boolean {
     const { argumentsMark } = this.#format
-    if (argumentsMark === null) return this.#fail()
+    if (argumentsMark === null) return this.fail()
     const is = this.readUntil(argumentsMark, MAX_NAME_LENGTH)
     if (is === MORE) return false
     const name = plainName(this.takeGathered())
-    if (is === NO || name === '') return this.#fail()
+    if (is === NO || name === '') return this.fail()
     this.#arguments ??= new JsonArguments(this.out, { style: 'compact', other: 'refuse' })
     this.#arguments.reset(name)
-    return this.#enter(ARGUMENTS)
+    return this.enter(ARGUMENTS)
   }
 
   #readArguments(): boolean {
     const json = this.#arguments
-    if (json === null) return this.#fail()
+    if (json === null) return this.fail()
     this.consume(json.feed(this.input, this.at) - this.at)
     if (json.status === RUNNING) return false
-    if (json.status !== DONE) return this.#fail()
+    if (json.status !== DONE) return this.fail()
     this.out.done()
     this.out.close()
-    return this.#enter(TEXT)
+    return this.enter(TEXT)
   }
 }
 

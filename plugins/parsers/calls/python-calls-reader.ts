@@ -4,7 +4,7 @@ import { isSpace } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { keywordsToJson } from '../scan/python-literal.ts'
 import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
-import { CallReader, MORE } from './call-reader.ts'
+import { CallReader, MORE, NO, TEXT } from './call-reader.ts'
 
 export interface PythonFormat {
   /** Mark before the calls; with `isBare` they count without it too. */
@@ -26,7 +26,6 @@ export function compilePython(format: PythonFormat): CompiledPython {
   return { format, marks: new MarkerSearch([format.open, format.close].concat(bare)) }
 }
 
-const TEXT = 0
 const LIST_START = 1
 const CALL_START = 2
 const NAME = 3
@@ -39,7 +38,6 @@ const NAME_END = 8
 export class PythonCallsReader extends CallReader {
   readonly #format: CompiledPython
   readonly #brackets = new BracketScan()
-  #state = TEXT
   #isMarked = false
   #name = ''
 
@@ -49,11 +47,11 @@ export class PythonCallsReader extends CallReader {
   }
 
   protected override get isClosing(): boolean {
-    return this.#state === CLOSING
+    return this.state === CLOSING
   }
 
   protected override step(): boolean {
-    switch (this.#state) {
+    switch (this.state) {
       case TEXT:
         return this.#readText()
       case LIST_START:
@@ -75,47 +73,31 @@ export class PythonCallsReader extends CallReader {
     }
   }
 
-  #enter(state: number): boolean {
-    this.#state = state
-    return true
-  }
-
-  #fail(): boolean {
-    this.out.fail()
-    this.gathered = ''
-    return this.#enter(TEXT)
-  }
-
   #readText(): boolean {
     const { marks, format } = this.#format
-    const place = marks.find(this.input, this.at)
+    if (!this.textBefore(marks)) return false
     const { found } = marks
-    if (found < 0) {
-      this.textUntil(this.isEnd ? this.input.length : place)
-      return false
-    }
-    this.textUntil(place)
     const length = marks.markers[found].length
     if (found === 1) {
       // Behind calls it is theirs, elsewhere it is nobody's.
       if (this.out.count > 0) this.at += length
-      else this.textUntil(place + length)
+      else this.textUntil(this.at + length)
       return true
     }
     this.#isMarked = found === 0
     this.begin(length)
-    return this.#enter(found === 0 && format.isList ? LIST_START : CALL_START)
+    return this.enter(found === 0 && format.isList ? LIST_START : CALL_START)
   }
 
   #startList(): boolean {
     if (!this.skipSpace()) return false
-    if (this.input[this.at] !== '[') return this.#fail()
+    if (this.input[this.at] !== '[') return this.fail()
     this.consume(1)
-    return this.#enter(CALL_START)
+    return this.enter(CALL_START)
   }
 
   #startCall(): boolean {
-    return this.skipSpace() && this.#enter(NAME)
+    return this.skipSpace() && this.enter(NAME)
   }
 
   #readName(): boolean {
@@ -124,15 +106,15 @@ export class PythonCallsReader extends CallReader {
     while (at < limit && isNameCode(this.input.charCodeAt(at))) at++
     this.gathered += this.input.slice(this.at, at)
     this.consume(at - this.at)
-    return at < this.input.length && this.#enter(NAME_END)
+    return at < this.input.length && this.enter(NAME_END)
   }
 
   #endName(): boolean {
     if (!this.skipSpace()) return false
-    if (this.input[this.at] !== '(' || this.gathered === '') return this.#fail()
+    if (this.input[this.at] !== '(' || this.gathered === '') return this.fail()
     this.consume(1)
     this.#name = this.takeGathered()
-    return this.#enter(FIRST_KEY)
+    return this.enter(FIRST_KEY)
   }
 
   /** Prose in brackets has no `key=` behind its bracket, so that it is not held back for long. */
@@ -144,27 +126,23 @@ export class PythonCallsReader extends CallReader {
     while (at < input.length && at - start <= MAX_NAME_LENGTH && isNameCode(input.charCodeAt(at))) at++
     const hasKey = at > start
     while (at < input.length && isSpace(input.charCodeAt(at))) at++
-    if (at - this.at > 2 * MAX_NAME_LENGTH) return this.#fail()
+    if (at - this.at > 2 * MAX_NAME_LENGTH) return this.fail()
     if (at === input.length) return false
-    if (!hasKey && input[at] !== ')') return this.#fail()
-    if (hasKey && input[at] !== '=') return this.#fail()
+    if (!hasKey && input[at] !== ')') return this.fail()
+    if (hasKey && input[at] !== '=') return this.fail()
     this.#brackets.reset(1)
-    return this.#enter(ARGUMENTS)
+    return this.enter(ARGUMENTS)
   }
 
   #readArguments(): boolean {
-    const room = this.out.options.limits.maxArgumentChars - this.gathered.length
-    const end = Math.min(this.input.length, this.at + room)
-    const stop = this.#brackets.feed(this.input, this.at, end)
-    const until = stop < 0 ? end : stop
-    this.gathered += this.input.slice(this.at, until)
-    this.consume(until - this.at)
-    if (stop < 0) return end < this.input.length && this.#fail()
+    const is = this.readBrackets(this.#brackets, this.out.options.limits.maxArgumentChars)
+    if (is === MORE) return false
+    if (is === NO) return this.fail()
     const json = keywordsToJson(this.takeGathered().slice(0, -1))
-    if (json === null || !this.out.start(this.#name)) return this.#fail()
+    if (json === null || !this.out.start(this.#name)) return this.fail()
     this.out.arguments(json)
     this.out.done()
-    return this.#enter(BEHIND_CALL)
+    return this.enter(BEHIND_CALL)
   }
 
   #behindCall(): boolean {
@@ -172,15 +150,15 @@ export class PythonCallsReader extends CallReader {
     if (!this.skipSpace()) return false
     const char = this.input[this.at]
     if (format.isList) {
-      if (char !== ',' && char !== ']') return this.#fail()
+      if (char !== ',' && char !== ']') return this.fail()
       this.consume(1)
-      return this.#enter(char === ',' ? CALL_START : CLOSING)
+      return this.enter(char === ',' ? CALL_START : CLOSING)
     }
     const is = this.match(format.close)
     if (is === MORE) return false
-    if (is < 0) return this.#enter(CALL_START)
+    if (is < 0) return this.enter(CALL_START)
     this.out.close()
-    return this.#enter(TEXT)
+    return this.enter(TEXT)
   }
 
   #closes(): boolean {
@@ -189,7 +167,7 @@ export class PythonCallsReader extends CallReader {
       if (this.match(this.#format.format.close) === MORE) return false
     }
     this.out.close()
-    return this.#enter(TEXT)
+    return this.enter(TEXT)
   }
 }
 

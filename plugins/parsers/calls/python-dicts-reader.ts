@@ -4,7 +4,7 @@ import { DONE, isSpace } from '../scan/json-scanner.ts'
 import type { MarkerSearch } from '../scan/marker-search.ts'
 import { literalToJson } from '../scan/python-literal.ts'
 import type { CallOutput } from './call-output.ts'
-import { CallReader } from './call-reader.ts'
+import { CallReader, MORE, NO, TEXT } from './call-reader.ts'
 import { JsonCall } from './json-call.ts'
 
 /** Without the mark an answer that begins like calls is held back no longer than this, in characters. */
@@ -12,8 +12,7 @@ const MAX_BARE = 65_536
 /** Space between the first two brackets. */
 const MAX_SPACE = 256
 
-const START = 0
-const TEXT = 1
+const START = 1
 const VALUE_START = 2
 const SECOND = 3
 const VALUE = 4
@@ -22,11 +21,11 @@ export class PythonDictsReader extends CallReader {
   readonly #mark: MarkerSearch
   readonly #call: JsonCall
   readonly #brackets = new BracketScan()
-  #state = START
   #isBare = true
 
   constructor(out: CallOutput, mark: MarkerSearch) {
     super(out)
+    this.state = START
     this.#mark = mark
     this.#call = new JsonCall(out, { nameKeys: ['name'], argumentKeys: ['arguments'] })
   }
@@ -36,10 +35,10 @@ export class PythonDictsReader extends CallReader {
   }
 
   protected override step(): boolean {
-    switch (this.#state) {
+    switch (this.state) {
       case START:
         this.out.begin()
-        return this.skipSpace() && this.#enter(this.#isMarkAhead() ? TEXT : VALUE_START)
+        return this.skipSpace() && this.enter(this.#isMarkAhead() ? TEXT : VALUE_START)
       case TEXT:
         return this.#readText()
       case VALUE_START:
@@ -49,17 +48,6 @@ export class PythonDictsReader extends CallReader {
       default:
         return this.#readValue()
     }
-  }
-
-  #enter(state: number): boolean {
-    this.#state = state
-    return true
-  }
-
-  #fail(): boolean {
-    this.out.fail()
-    this.gathered = ''
-    return this.#enter(TEXT)
   }
 
   /** The text begins otherwise than with a list. */
@@ -72,52 +60,44 @@ export class PythonDictsReader extends CallReader {
 
   #readText(): boolean {
     const mark = this.#mark
-    const place = mark.find(this.input, this.at)
-    if (mark.found < 0) {
-      this.textUntil(this.isEnd ? this.input.length : place)
-      return false
-    }
-    this.textUntil(place)
+    if (!this.textBefore(mark)) return false
     // The mark never shows, whatever comes behind it.
     this.at += mark.markers[0].length
     this.out.begin()
     this.#isBare = false
-    return this.#enter(VALUE_START)
+    return this.enter(VALUE_START)
   }
 
   #startValue(): boolean {
     if (!this.skipSpace()) return false
     const char = this.input[this.at]
-    if (char !== '[' && char !== '{') return this.#fail()
+    if (char !== '[' && char !== '{') return this.fail()
     this.#brackets.reset(0)
-    return this.#enter(char === '[' ? SECOND : VALUE)
+    return this.enter(char === '[' ? SECOND : VALUE)
   }
 
   /** A list holds a dict first of all, or it is prose. */
   #readSecond(): boolean {
     let at = this.at + 1
     while (at < this.input.length && isSpace(this.input.charCodeAt(at))) at++
-    if (at - this.at > MAX_SPACE) return this.#fail()
+    if (at - this.at > MAX_SPACE) return this.fail()
     if (at >= this.input.length) return false
     if (this.input[at] !== '{') {
       this.consume(1)
-      return this.#fail()
+      return this.fail()
     }
-    return this.#enter(VALUE)
+    return this.enter(VALUE)
   }
 
   #readValue(): boolean {
     const limit = this.#isBare ? MAX_BARE : this.out.options.limits.maxArgumentChars
-    const end = Math.min(this.input.length, this.at + limit - this.gathered.length)
-    const stop = this.#brackets.feed(this.input, this.at, end)
-    const until = stop < 0 ? end : stop
-    this.gathered += this.input.slice(this.at, until)
-    this.consume(until - this.at)
-    if (stop < 0) return end < this.input.length && this.#fail()
+    const is = this.readBrackets(this.#brackets, limit)
+    if (is === MORE) return false
+    if (is === NO) return this.fail()
     const json = literalToJson(this.takeGathered())
-    if (json === null || !this.#readCalls(json)) return this.#fail()
+    if (json === null || !this.#readCalls(json)) return this.fail()
     this.out.close()
-    return this.#enter(TEXT)
+    return this.enter(TEXT)
   }
 
   #readCalls(json: string): boolean {

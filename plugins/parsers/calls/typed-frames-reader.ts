@@ -5,7 +5,7 @@
 import { FAILED, RUNNING } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import type { CallOutput } from './call-output.ts'
-import { CallReader, MORE } from './call-reader.ts'
+import { CallReader, MORE, TEXT } from './call-reader.ts'
 import { JsonCall } from './json-call.ts'
 
 export const FRAME_TOKENS = [
@@ -38,7 +38,6 @@ export const END_SAMPLING = 6
 const TOKENS = new MarkerSearch(FRAME_TOKENS)
 const MAX_FRAME = 8 * 1024 * 1024
 
-const TEXT = 0
 /** The head of a frame, or a payload that is none of the client's business. */
 const SKIPPED = 1
 const CALL = 2
@@ -46,7 +45,6 @@ const CALL_END = 3
 
 export class TypedFramesReader extends CallReader {
   readonly #call: JsonCall
-  #state = TEXT
 
   constructor(out: CallOutput) {
     super(out)
@@ -54,26 +52,26 @@ export class TypedFramesReader extends CallReader {
   }
 
   protected override get isClosing(): boolean {
-    return this.#state === CALL_END
+    return this.state === CALL_END
   }
 
   protected override step(): boolean {
-    if (this.#state === CALL) return this.#readCall()
-    if (this.#state === CALL_END) return this.#endCall()
+    if (this.state === CALL) return this.#readCall()
+    if (this.state === CALL_END) return this.#endCall()
     const place = TOKENS.find(this.input, this.at)
     const { found } = TOKENS
     const until = found < 0 && this.isEnd ? this.input.length : place
-    if (this.#state === TEXT) this.textUntil(until)
+    if (this.state === TEXT) this.textUntil(until)
     else this.at = until
     if (found < 0) return false
     this.at += TOKENS.markers[found].length
     if (found === CALL_TYPE) {
       this.out.begin()
       this.#call.reset(MAX_FRAME)
-      this.#state = CALL
-    } else if (found === MESSAGE || found === OTHER_CALL_TYPE) this.#state = SKIPPED
+      this.state = CALL
+    } else if (found === MESSAGE || found === OTHER_CALL_TYPE) this.state = SKIPPED
     else if (found === TEXT_TYPE || found === THINKING_TYPE || found === END || found === END_SAMPLING)
-      this.#state = TEXT
+      this.state = TEXT
     return true
   }
 
@@ -86,11 +84,11 @@ export class TypedFramesReader extends CallReader {
     }
     if (this.#call.status === FAILED) {
       this.out.discard()
-      this.#state = SKIPPED
+      this.state = SKIPPED
       return true
     }
     this.out.done()
-    this.#state = CALL_END
+    this.state = CALL_END
     return true
   }
 
@@ -101,7 +99,7 @@ export class TypedFramesReader extends CallReader {
       if (this.match(FRAME_TOKENS[END]) === MORE) return false
     }
     this.out.close()
-    this.#state = TEXT
+    this.state = TEXT
     return true
   }
 }
