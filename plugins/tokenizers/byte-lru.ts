@@ -1,17 +1,31 @@
-/** A map from text to ids that keeps within a number of bytes: what was used longest ago goes first. */
+/** A map from text to ids that keeps within a number of bytes: what was used longest ago goes first. @hot */
 
 /** Of one entry beyond its text and ids: map slot, string and array headers. Bytes. */
 const ENTRY_BYTES = 200
 
+/** One of a ring in the order of use, so that a use costs one look-up and keeps nothing of the text that asked. */
+interface Entry {
+  readonly text: string
+  readonly ids: Uint32Array
+  newer: Entry
+  older: Entry
+}
+
 export class ByteLru {
   readonly #maxBytes: number
   readonly #maxEntries: number
-  readonly #entries = new Map<string, Uint32Array>()
+  readonly #entries = new Map<string, Entry>()
+  /** Stands between the newest and the oldest. */
+  readonly #ends: Entry
   #bytes = 0
 
   constructor(maxBytes: number, maxEntries = Number.POSITIVE_INFINITY) {
     this.#maxBytes = maxBytes
     this.#maxEntries = maxEntries
+    const ends = { text: '', ids: new Uint32Array() } as Entry
+    ends.newer = ends
+    ends.older = ends
+    this.#ends = ends
   }
 
   /** Of all entries, as this class counts them. */
@@ -24,25 +38,42 @@ export class ByteLru {
   }
 
   get(text: string): Uint32Array | undefined {
-    const ids = this.#entries.get(text)
-    if (ids === undefined) return undefined
-    this.#entries.delete(text)
-    this.#entries.set(text, ids)
-    return ids
+    const entry = this.#entries.get(text)
+    if (entry === undefined) return undefined
+    takeOut(entry)
+    this.#putNewest(entry)
+    return entry.ids
   }
 
   /** @param text may be part of a larger text, which is not kept alive */
   set(text: string, ids: Uint32Array): void {
     const bytes = entryBytes(text, ids)
     if (bytes > this.#maxBytes || this.#entries.has(text)) return
-    this.#entries.set(ownCopy(text), ids)
+    const own = ownCopy(text)
+    const entry: Entry = { text: own, ids, newer: this.#ends, older: this.#ends }
+    this.#entries.set(own, entry)
+    this.#putNewest(entry)
     this.#bytes += bytes
-    for (const [oldest, old] of this.#entries) {
-      if (this.#bytes <= this.#maxBytes && this.#entries.size <= this.#maxEntries) break
-      this.#entries.delete(oldest)
-      this.#bytes -= entryBytes(oldest, old)
+    while (this.#bytes > this.#maxBytes || this.#entries.size > this.#maxEntries) {
+      const oldest = this.#ends.newer
+      takeOut(oldest)
+      this.#entries.delete(oldest.text)
+      this.#bytes -= entryBytes(oldest.text, oldest.ids)
     }
   }
+
+  #putNewest(entry: Entry): void {
+    const ends = this.#ends
+    entry.newer = ends
+    entry.older = ends.older
+    ends.older.newer = entry
+    ends.older = entry
+  }
+}
+
+function takeOut({ newer, older }: Entry): void {
+  newer.older = older
+  older.newer = newer
 }
 
 /** Two bytes a letter: whether a text needs one or two is not told. */

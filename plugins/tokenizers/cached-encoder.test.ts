@@ -1,9 +1,13 @@
 /** The caches give the ids that encoding gives, stay within their bytes, and are not used where cutting is unsafe. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ByteLru } from './byte-lru.ts'
 import { CachedEncoder } from './cached-encoder.ts'
 import { Segmenter } from './segments.ts'
+
+setFlagsFromString('--expose-gc')
 
 const marker = (content: string, more: object = {}) => ({ id: 9, content, special: true, ...more })
 const on = (maxBytes: number) => ({
@@ -111,4 +115,50 @@ test('what was used longest ago goes first', () => {
   expect(lru.bytes).toBeLessThanOrEqual(700)
   lru.set('y'.repeat(1_000), ids)
   expect(lru.get('y'.repeat(1_000))).toBeUndefined()
+})
+
+test('a text that is asked again as a part of another one does not keep that in memory', () => {
+  const collect = runInNewContext('gc') as () => void
+  const lru = new ByteLru(10_000_000)
+  const segment = (nth: number) => `segment ${nth} ${'of many words '.repeat(20)}`
+  const COUNT = 100
+  for (let nth = 0; nth < COUNT; nth++) lru.set(segment(nth), Uint32Array.of(nth))
+  collect()
+  const before = process.memoryUsage().heapUsed
+  for (let nth = 0; nth < COUNT; nth++) {
+    const prompt = Buffer.from(segment(nth) + 'x'.repeat(500_000)).toString('latin1')
+    expect(lru.get(prompt.slice(0, segment(nth).length))).toEqual(Uint32Array.of(nth))
+  }
+  collect()
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000)
+})
+
+test('whatever is put in and asked for, it is what a plain list would be', () => {
+  const key = fc.integer({ min: 0, max: 12 }).map((nth) => 'k'.repeat(nth))
+  const step = fc.oneof(
+    fc.record({ set: key, size: fc.integer({ min: 0, max: 40 }) }),
+    fc.record({ get: key }),
+  )
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+      const lru = new ByteLru(1_200, 5)
+      let model: { text: string; ids: Uint32Array; bytes: number }[] = []
+      const total = () => model.reduce((sum, { bytes }) => sum + bytes, 0)
+      for (const one of steps) {
+        const text = 'get' in one ? one.get : one.set
+        const known = model.find((entry) => entry.text === text)
+        if ('get' in one) {
+          expect(lru.get(text)).toBe(known?.ids)
+          if (known !== undefined) model = [...model.filter((entry) => entry !== known), known]
+          continue
+        }
+        const ids = new Uint32Array(one.size)
+        const bytes = 2 * text.length + ids.byteLength + 200
+        lru.set(text, ids)
+        if (known === undefined && bytes <= 1_200) model.push({ text, ids, bytes })
+        while (total() > 1_200 || model.length > 5) model.shift()
+        expect([lru.size, lru.bytes]).toEqual([model.length, total()])
+      }
+    }),
+  )
 })

@@ -81,10 +81,15 @@ export class CachedEncoder {
     return ids
   }
 
-  async #encodePieces(text: string, segments: ByteLru): Promise<Uint32Array> {
-    const pieces = this.#segmenter.cut(text)
-    const parts = await Promise.all(pieces.map((piece) => this.#piece(piece, segments)))
-    return joined(parts)
+  #encodePieces(text: string, segments: ByteLru): Uint32Array | Promise<Uint32Array> {
+    const parts: (Uint32Array | Promise<Uint32Array>)[] = []
+    let isKnown = true
+    for (const piece of this.#segmenter.cut(text)) {
+      const part = this.#piece(piece, segments)
+      if (!(part instanceof Uint32Array)) isKnown = false
+      parts.push(part)
+    }
+    return isKnown ? joined(parts as Uint32Array[]) : Promise.all(parts).then(joined)
   }
 
   #piece(piece: string, segments: ByteLru): Uint32Array | Promise<Uint32Array> {

@@ -50,9 +50,10 @@ interface CompiledTemplate {
 
 export class ChatTemplates {
   readonly #sources: ReadonlyMap<string, string>
-  readonly #special: SpecialTokens
   readonly #compiled = new Map<string, CompiledTemplate>()
   readonly #functions = new Environment()
+  /** Constants and special tokens: the same for each prompt. */
+  readonly #constants = new Environment(this.#functions)
 
   /** @param now of the clock that templates see */
   constructor(
@@ -61,7 +62,6 @@ export class ChatTemplates {
     now: () => Date = () => new Date(),
   ) {
     this.#sources = sources
-    this.#special = special
     const functions: readonly (readonly [string, Value])[] = [
       ...REWRITE_FUNCTIONS,
       ['raise_exception', toFunctionValue(([message]) => refuse(message))],
@@ -72,6 +72,10 @@ export class ChatTemplates {
       ['range', toFunctionValue(range)],
     ]
     for (const [name, call] of functions) this.#functions.setVariable(name, call as EngineValue)
+    for (const [name, value] of Object.entries(CONSTANTS)) this.#constants.set(name, value)
+    const { bos, eos, unk, pad } = special
+    for (const [name, token] of Object.entries({ bos, eos, unk, pad }))
+      if (token !== null) this.#constants.set(`${name}_token`, token)
   }
 
   /** Of the template for chats without tools. */
@@ -118,15 +122,12 @@ export class ChatTemplates {
 
   #variables(prompt: ChatPrompt, messages: readonly unknown[]): ReadonlyMap<string, unknown> {
     const { tools, documents, templateKwargs, continueFinalMessage = false } = prompt
-    const { bos, eos, unk, pad } = this.#special
-    const variables = new Map<string, unknown>(Object.entries(CONSTANTS))
+    const variables = new Map<string, unknown>()
     variables.set('messages', messages)
     variables.set('add_generation_prompt', continueFinalMessage || (prompt.addGenerationPrompt ?? true))
     // Absent ones are none and not undefined: templates are written against a renderer that passes them so.
     variables.set('tools', tools !== undefined && tools.length > 0 ? tools : null)
     variables.set('documents', documents ?? null)
-    for (const [name, token] of Object.entries({ bos, eos, unk, pad }))
-      if (token !== null) variables.set(`${name}_token`, token)
     for (const [name, value] of Object.entries(templateKwargs ?? {}))
       if (!RESERVED.has(name) && !name.startsWith('weir_')) variables.set(name, value)
     return variables
@@ -134,7 +135,7 @@ export class ChatTemplates {
 
   #run(program: Program, variables: ReadonlyMap<string, unknown>): string {
     try {
-      const environment = new Environment(this.#functions)
+      const environment = new Environment(this.#constants)
       for (const [name, value] of variables)
         if (!this.#functions.variables.has(name)) environment.set(name, value)
       const text = new TemplateInterpreter(environment).run(program)

@@ -83,15 +83,35 @@ export function parseTemplate(template: string): Program {
   return program
 }
 
-/** Loops whose body never asks for `loop` are spared its making. @returns whether this node asks for it */
-function markLoops(node: unknown): boolean {
-  if (Array.isArray(node)) return node.map(markLoops).includes(true)
-  if (node instanceof Map) return [...node].map(markLoops).includes(true)
-  if (!isNode(node)) return false
-  if (node.type === 'Identifier') return node.value === 'loop'
-  const asks = Object.values(node).map(markLoops).includes(true)
-  if (node.type === 'For') node.usesLoop = asks
-  return asks
+/** In the members of a loop: `loop` is asked for as a whole. */
+export const WHOLE_LOOP = '*'
+
+/**
+ * Notes at each loop which members of `loop` anything in it asks for: the others are spared their making.
+ * @param asked takes what this node asks for
+ */
+function markLoops(node: unknown, asked = new Set<string>()): Set<string> {
+  if (Array.isArray(node)) for (const item of node) markLoops(item, asked)
+  else if (node instanceof Map) for (const entry of node) markLoops(entry, asked)
+  else if (isNode(node)) {
+    const member = loopMember(node)
+    if (member !== null) return asked.add(member)
+    const own = node.type === 'For' ? new Set<string>() : asked
+    for (const part of Object.values(node)) markLoops(part, own)
+    if (own === asked) return asked
+    node.loopMembers = own
+    for (const name of own) asked.add(name)
+  }
+  return asked
+}
+
+/** What a node itself asks of `loop`; null for nothing. */
+function loopMember(node: Node): string | null {
+  if (node.type === 'Identifier') return node.value === 'loop' ? WHOLE_LOOP : null
+  if (node.type !== 'MemberExpression' || !isNode(node.object) || !isNode(node.property)) return null
+  if (node.object.type !== 'Identifier' || node.object.value !== 'loop') return null
+  const isNamed = node.property.type === 'StringLiteral' || node.computed !== true
+  return isNamed && typeof node.property.value === 'string' ? node.property.value : WHOLE_LOOP
 }
 
 class Rewriter {

@@ -11,15 +11,10 @@ export interface MarkerToken extends AddedToken {
 }
 
 const SAMPLES = 6
-const ASCII = 128
 
 export class Segmenter {
   readonly #markers: ReadonlySet<string>
-  /** Of markers, longest first. */
-  readonly #lengths: readonly number[]
-  /** First letters of markers: ASCII by place, as most prompts are searched letter by letter, and all others. */
-  readonly #firstAscii = new Uint8Array(ASCII)
-  readonly #firstBeyond = new Set<number>()
+  readonly #index: MarkerIndex
 
   /** @param isPlain nothing normalizes the text, so that tokens are found as they are written */
   constructor(added: readonly MarkerToken[], isPlain: boolean) {
@@ -28,12 +23,7 @@ export class Segmenter {
       markers,
       added.map(({ content }) => content),
     )
-    this.#lengths = [...new Set([...this.#markers].map(({ length }) => length))].sort((a, b) => b - a)
-    for (const marker of this.#markers) {
-      const unit = marker.charCodeAt(0)
-      if (unit < ASCII) this.#firstAscii[unit] = 1
-      else this.#firstBeyond.add(unit)
-    }
+    this.#index = new MarkerIndex(this.#markers)
   }
 
   get hasMarkers(): boolean {
@@ -47,16 +37,13 @@ export class Segmenter {
 
   /** Pieces that make up the text; each but the last ends with a special token. */
   cut(text: string): string[] {
+    const index = this.#index
     const pieces: string[] = []
     let start = 0
-    for (let at = 0; at < text.length; at++) {
-      const unit = text.charCodeAt(at)
-      if (unit < ASCII ? this.#firstAscii[unit] === 0 : !this.#firstBeyond.has(unit)) continue
-      const length = this.#lengths.find((size) => this.#markers.has(text.slice(at, at + size)))
-      if (length === undefined) continue
-      at += length - 1
-      pieces.push(text.slice(start, at + 1))
-      start = at + 1
+    for (let at = index.find(text, 0); at >= 0; at = index.find(text, start)) {
+      const end = at + index.length
+      pieces.push(text.slice(start, end))
+      start = end
     }
     if (start < text.length || pieces.length === 0) pieces.push(text.slice(start))
     return pieces

@@ -3,7 +3,7 @@
  * engine's copies; all else is left to the engine. The value of a template is the same either way.
  */
 import { Environment, Interpreter } from '@huggingface/jinja'
-import type { Node } from './rewrite-template.ts'
+import { type Node, WHOLE_LOOP } from './rewrite-template.ts'
 import {
   isList,
   isTrue,
@@ -125,9 +125,10 @@ export class TemplateInterpreter extends EngineInterpreter {
     const iterable = this.#value(node.iterable, scope)
     if (!isList(iterable)) throw new Error(`a loop needs a list: got ${iterable.type}`)
     const items = iterable.value
+    const asked = node.loopMembers as ReadonlySet<string> | undefined
     let text = ''
     for (let place = 0; place < items.length; place++) {
-      if (node.usesLoop !== false) scope.setVariable('loop', loopValue(items, place))
+      if (asked === undefined || asked.size > 0) scope.setVariable('loop', loopValue(items, place, asked))
       scope.setVariable(variable.value as string, items[place])
       text += this.#block(node.body, scope)
     }
@@ -143,19 +144,26 @@ function find(name: string, from: Scope): Value {
   return UNDEFINED
 }
 
-function loopValue(items: readonly Value[], place: number): Value {
-  const left = items.length - place
-  return toMappingValue(
-    new Map([
-      ['index', toIntegerValue(place + 1)],
-      ['index0', toIntegerValue(place)],
-      ['revindex', toIntegerValue(left)],
-      ['revindex0', toIntegerValue(left - 1)],
-      ['first', toBooleanValue(place === 0)],
-      ['last', toBooleanValue(left === 1)],
-      ['length', toIntegerValue(items.length)],
-      ['previtem', items[place - 1] ?? UNDEFINED],
-      ['nextitem', items[place + 1] ?? UNDEFINED],
-    ]),
-  )
+type LoopMember = (items: readonly Value[], place: number) => Value
+const LOOP_MEMBERS: ReadonlyMap<string, LoopMember> = new Map<string, LoopMember>([
+  ['index', (_, place) => toIntegerValue(place + 1)],
+  ['index0', (_, place) => toIntegerValue(place)],
+  ['revindex', ({ length }, place) => toIntegerValue(length - place)],
+  ['revindex0', ({ length }, place) => toIntegerValue(length - place - 1)],
+  ['first', (_, place) => toBooleanValue(place === 0)],
+  ['last', ({ length }, place) => toBooleanValue(place === length - 1)],
+  ['length', ({ length }) => toIntegerValue(length)],
+  ['previtem', (items, place) => items[place - 1] ?? UNDEFINED],
+  ['nextitem', (items, place) => items[place + 1] ?? UNDEFINED],
+])
+
+/** @param asked names of the members that are wanted; undefined for all */
+function loopValue(items: readonly Value[], place: number, asked: ReadonlySet<string> | undefined): Value {
+  const members = new Map<string, Value>()
+  const names = asked === undefined || asked.has(WHOLE_LOOP) ? LOOP_MEMBERS.keys() : asked
+  for (const name of names) {
+    const make = LOOP_MEMBERS.get(name)
+    if (make !== undefined) members.set(name, make(items, place))
+  }
+  return toMappingValue(members)
 }
