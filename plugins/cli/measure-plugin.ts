@@ -2,6 +2,7 @@
 import { performance } from 'node:perf_hooks'
 import { KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
 import { importPlugin, type PluginSection } from '../../kernel/config/plugin-source.ts'
+import type { ReplicaToken } from '../../kernel/contracts/token.ts'
 import type { Host, Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { catalog } from '../catalog.ts'
 import { resolvePluginConfig } from './configuration/plugin-config.ts'
@@ -58,21 +59,30 @@ function register(
   section: PluginSection,
   declared: { routes: number; hooks: number },
 ): string | null {
-  const host = new Proxy(standIn() as Host, {
-    get(target, key) {
-      if (key === 'route') return () => void declared.routes++
-      if (key === 'hook') return () => void declared.hooks++
-      if (key === 'plugin') return plugin.manifest.name
-      if (key === 'isControl' || key === 'isData') return true
-      return Reflect.get(target, key)
+  const { name, config } = plugin.manifest
+  const nothing = standIn()
+  const known: Partial<Record<keyof Host, unknown>> = {
+    plugin: name,
+    isControl: true,
+    isData: true,
+    threadIndex: 0,
+    kernelConfig: resolvePluginConfig('kernel', KernelConfigSchema, { threads: 0 }),
+    shared: (_name: string, bytes: number) => new SharedArrayBuffer(bytes),
+    replica: ({ initial }: ReplicaToken<unknown>) => ({ current: initial, version: 0, onChange() {} }),
+    route: () => void declared.routes++,
+    hook() {
+      declared.hooks++
+      return nothing
     },
+  }
+  const host = new Proxy(nothing as Host, {
+    get: (target, key) => known[key as keyof Host] ?? Reflect.get(target, key),
   })
   try {
-    const { name, config } = plugin.manifest
     plugin.register(host, resolvePluginConfig(name, config, section))
     return null
   } catch (error) {
-    return `without register: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`
+    return `not registered: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`
   }
 }
 

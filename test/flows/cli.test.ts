@@ -172,6 +172,16 @@ describe('weir', () => {
     expect(rows.filter(({ isEnabled }) => isEnabled).map(({ name }) => name)).not.toContain('storage')
     expect(rows.filter(({ cost }) => cost.figures === undefined)).toEqual([])
     expect(rows.find(({ name }) => name === 'proxy')?.cost.figures?.routes).toBeGreaterThan(5)
+    // The others can do without settings.
+    const problems = rows.flatMap(({ name, cost }) =>
+      cost.problem === undefined ? [] : [[name, cost.problem]],
+    )
+    expect(problems).toEqual([
+      ['kubernetes', expect.stringContaining('plugins.kubernetes needs a selector')],
+      ['postgres', 'not registered: plugins.postgres.url is required'],
+      ['storage', 'not registered: plugins.storage.dir is required'],
+      ['trusted-proxies', 'not registered: plugins.trusted-proxies.addresses is required'],
+    ])
   })
 
   test('--version prints the version of the package', async () => {
