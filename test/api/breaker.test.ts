@@ -56,12 +56,12 @@ async function breakerLines(fleet: Fleet, worker: ScriptedWorker): Promise<strin
 
 describe('routing check 49', () => {
   test('a worker that fails again and again gets nothing for a while, then a probe, and everything once it does well', async () => {
-    const fleet = await open({ failureThreshold: 3, successThreshold: 2, openMs: 400 })
+    const fleet = await open({ failureThreshold: 3, successThreshold: 2, openMs: 2_000 })
     const [worker] = fleet.workers
     worker.script(CHAT, silent)
     expect(await statuses(fleet, 3)).toEqual([502, 502, 502])
     const refused = await chat(fleet)
-    expect(refused).toMatchObject({ status: 503, retryAfter: '1' })
+    expect(refused).toMatchObject({ status: 503, retryAfter: expect.stringMatching(/^[12]$/) })
     expect(JSON.parse(refused.text).error.code).toBe('no_available_workers')
     expect(worker.requestsTo(CHAT)).toHaveLength(3)
     expect((await untilLetThrough(fleet)).status).toBe(502)

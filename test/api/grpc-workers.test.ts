@@ -23,7 +23,7 @@ test('8.2 #52: a breaker opens after the set failures and the engine is skipped;
     kernel: {
       policy: 'round_robin',
       retry: { maxAttempts: 1 },
-      breaker: { failureThreshold: 2, successThreshold: 2, openMs: 400 },
+      breaker: { failureThreshold: 2, successThreshold: 2, openMs: 3_000 },
     },
   })
   const [bad, good] = engines

@@ -305,7 +305,7 @@ describe('§4.6 model and server info', () => {
     const empty = await (await openFleet({ workers: [] })).get(path)
     expect(empty.status).toBe(503)
     expect(await empty.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
-    const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 100 } } })
+    const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 1_000 } } })
     fleet.workers[0].script(`GET ${path}`, dropAnswer())
     expect((await fleet.get(path)).status).toBe(502)
     fleet.workers[0].script(`GET ${path}`, { kind: 'hang' })

@@ -145,7 +145,7 @@ describe('what is tried again', () => {
 
   test('so is one that does not take connections, or is silent for too long', async () => {
     const { ask, workers } = await setup([hangAnswer(), hangAnswer(), jsonAnswer({ ok: 1 })], {
-      kernel: { retry: QUICK, upstream: { firstByteMs: 200 } },
+      kernel: { retry: QUICK, upstream: { firstByteMs: 1_000 } },
     })
     await workers[0].close()
     expect((await ask()).status).toBe(200)
@@ -312,7 +312,7 @@ describe('time in all', () => {
 
   test('attempts share it: hanging workers one after the other take no longer than one', async () => {
     const { ask, attempts, idle } = await setup([hangAnswer(), hangAnswer(), hangAnswer()], {
-      kernel: { retry: QUICK, upstream: { firstByteMs: 300, requestMs: 900 } },
+      kernel: { retry: QUICK, upstream: { firstByteMs: 1_000, requestMs: 2_500 } },
     })
     const startedAtMs = performance.now()
     const reply = await ask()

@@ -150,7 +150,7 @@ describe('registering', () => {
   })
 
   test('a memory that begins above the limit, a shared one, and a start that never ends are refused', async () => {
-    const fleet = await openWasmFleet({ memoryPages: 16, timeoutMs: 100 }, noWorkers)
+    const fleet = await openWasmFleet({ memoryPages: 16, timeoutMs: 1_000 }, noWorkers)
     const file = (name: string, module: Parameters<typeof tinyModule>[0]) =>
       at(fleet.folder.write(name, tinyModule({ exports: ['on_request'], ...module })))
     expect(await refusal(fleet, file('a.wasm', { memory: { minimum: 17 } }))).toContain('the limit is 16')
@@ -338,7 +338,7 @@ describe('a module that describes itself', () => {
     ['{"abi":1,"instance":"hot"}', 'instance'],
     ['loop', 'used up its fuel'],
   ])('%s is refused', async (description, message) => {
-    const fleet = await openWasmFleet({ timeoutMs: 600 }, noWorkers)
+    const fleet = await openWasmFleet({ timeoutMs: 2_000 }, noWorkers)
     expect(await refusal(fleet, await describing(fleet, description))).toContain(message)
   })
 })

@@ -9,6 +9,8 @@ import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support
 const CHAT = '/v1/chat/completions'
 const CALLS = 200
 const AT_ONCE = 20
+/** More than are kept of one call, so that some are dropped however slowly calls follow each other. */
+const LINES_PER_CALL = 70
 /** Longer texts are cut where they are read. */
 const ERROR_BYTES = 1_048_576
 
@@ -29,10 +31,14 @@ test('an error of 1 MiB with each call and a full pipe: every request is served,
     plugins: { wasm: { breaker: { failures: 1_000_000 }, timeoutMs: 20_000 } },
     workers: [{ url: worker.url, models: [{ id: 'test-model' }] }],
   })
-  const text = `(local $b i64) (local $at i64) (local.set $b (call $alloc (i64.const ${ERROR_BYTES})))
+  const text = `(local $b i64) (local $short i64) (local $at i64) (local.set $b (call $alloc (i64.const ${ERROR_BYTES})))
     (loop $l (call $store64 (i64.add (local.get $b) (local.get $at)) (i64.const 0x6161616161616161))
       (br_if $l (i64.lt_u (local.tee $at (i64.add (local.get $at) (i64.const 8))) (i64.const 8192))))
-    (call $log (local.get $b)) (call $error (local.get $b))`
+    (call $log (local.get $b)) (local.set $at (i64.const 0))
+    (local.set $short (call $alloc (i64.const 8)))
+    (loop $l (call $log (local.get $short))
+      (br_if $l (i64.lt_u (local.tee $at (i64.add (local.get $at) (i64.const 1))) (i64.const ${LINES_PER_CALL}))))
+    (call $error (local.get $b))`
   const file_path = folder.write('loud.wasm', module('', text))
   const modules = [
     { name: 'loud', file_path, module_type: 'Middleware', attach_points: [{ Middleware: 'OnRequest' }] },
