@@ -82,9 +82,20 @@ export default defineConfig({
       },
       {
         test: {
+          // The built command as people and their clients use it; nothing here counts on how fast things are.
+          name: 'usage',
+          include: ['test/usage/**/*.test.ts'],
+          pool: 'forks',
+          expect: expectation,
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+        },
+      },
+      {
+        test: {
           name: 'flows',
           include: ['test/flows/**/*.test.ts'],
-          // Whole gateways of several threads, so one file at a time, after the others.
+          // Whole gateways of several threads under load and faults, so one file at a time, after the others.
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
           pool: 'forks',

@@ -1,8 +1,6 @@
 /** `weir wasm` as it is built: projects, builds, checks, cases, measurements, and the modules of a running gateway. */
-import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type TinyModule, tinyModule } from '../fixtures/wasm/tiny-module.ts'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
@@ -11,7 +9,6 @@ import { weir } from '../support/short-command.ts'
 // Compilers and threads take their time on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const ALL = ['OnRequest', 'OnResponse', 'OnError', 'OnStreamEvent']
 
 let folder: string
@@ -419,54 +416,5 @@ describe('a running gateway', () => {
     const plain = await startBuiltGateway()
     const end = await wasm('list', '--gateway', plain.url)
     expect(end).toMatchObject({ code: 1, err: expect.stringContaining('its wasm plugin is not enabled') })
-  })
-})
-
-describe('an installed package', () => {
-  let home: string
-  const installed = (...args: string[]) =>
-    weir(['wasm', ...args], { cwd: home, command: join(home, 'node_modules/weir/dist/plugins/cli.js') })
-
-  /** What `npm pack` puts in, beside links to what `npm install` would fetch. */
-  beforeAll(() => {
-    home = makeFolder()
-    mkdirSync(join(home, 'node_modules'))
-    const packed = execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', home], {
-      cwd: ROOT,
-      stdio: ['ignore', 'pipe', 'ignore'],
-    })
-    const [{ filename, files }] = JSON.parse(packed.toString()) as {
-      filename: string
-      files: { path: string }[]
-    }[]
-    expect(files.filter(({ path }) => /(^|\/)target\//.test(path))).toEqual([])
-    execFileSync('tar', ['-xzf', filename], { cwd: home })
-    cpSync(join(home, 'package'), join(home, 'node_modules/weir'), { recursive: true })
-    for (const name of readdirSync(join(ROOT, 'node_modules'))) {
-      if (name === 'assemblyscript' || name === 'weir' || name.startsWith('.')) continue
-      symlinkSync(join(ROOT, 'node_modules', name), join(home, 'node_modules', name))
-    }
-  })
-
-  test('says how to get the compiler where it is missing, and builds and tests where it is there', async () => {
-    expect(await installed('new', 'away', '--attach', ALL.join(','))).toMatchObject({ code: 0, err: '' })
-    const without = await installed('build', 'away')
-    expect(without).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('npm install --save-dev assemblyscript'),
-    })
-    symlinkSync(join(ROOT, 'node_modules/assemblyscript'), join(home, 'node_modules/assemblyscript'))
-    expect(await installed('test', 'away')).toMatchObject({
-      code: 0,
-      out: expect.stringContaining('6 ok, 0 not'),
-    })
-    expect(await installed('check', 'away/build/module.wasm')).toMatchObject({ code: 0, err: '' })
-  })
-
-  test('has the crate that new projects in Rust point to', async () => {
-    await installed('new', 'rusty', '--lang', 'rust')
-    const [, path] = readFileSync(join(home, 'rusty/Cargo.toml'), 'utf8').match(/path = "([^"]+)"/) ?? []
-    expect(existsSync(join(path, 'Cargo.toml'))).toBe(true)
-    expect(existsSync(join(path, 'src/lib.rs'))).toBe(true)
   })
 })

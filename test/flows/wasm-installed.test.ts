@@ -1,0 +1,61 @@
+/** `weir wasm` in an installed package. By itself, as it packs the folder in which other tests build. */
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { makeFolder, stopCommands } from '../support/built-command.ts'
+import { weir } from '../support/short-command.ts'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+
+afterAll(stopCommands)
+
+let home: string
+const installed = (...args: string[]) =>
+  weir(['wasm', ...args], { cwd: home, command: join(home, 'node_modules/weir/dist/plugins/cli.js') })
+
+/** What `npm pack` puts in, beside links to what `npm install` would fetch. */
+beforeAll(() => {
+  home = makeFolder()
+  mkdirSync(join(home, 'node_modules'))
+  const packed = execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', home], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const [{ filename, files }] = JSON.parse(packed.toString()) as {
+    filename: string
+    files: { path: string }[]
+  }[]
+  expect(files.filter(({ path }) => /(^|\/)target\//.test(path))).toEqual([])
+  execFileSync('tar', ['-xzf', filename], { cwd: home })
+  cpSync(join(home, 'package'), join(home, 'node_modules/weir'), { recursive: true })
+  for (const name of readdirSync(join(ROOT, 'node_modules'))) {
+    if (name === 'assemblyscript' || name === 'weir' || name.startsWith('.')) continue
+    symlinkSync(join(ROOT, 'node_modules', name), join(home, 'node_modules', name))
+  }
+})
+
+test('says how to get the compiler where it is missing, and builds and tests where it is there', async () => {
+  expect(
+    await installed('new', 'away', '--attach', 'OnRequest,OnResponse,OnError,OnStreamEvent'),
+  ).toMatchObject({ code: 0, err: '' })
+  const without = await installed('build', 'away')
+  expect(without).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('npm install --save-dev assemblyscript'),
+  })
+  symlinkSync(join(ROOT, 'node_modules/assemblyscript'), join(home, 'node_modules/assemblyscript'))
+  expect(await installed('test', 'away')).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('6 ok, 0 not'),
+  })
+  expect(await installed('check', 'away/build/module.wasm')).toMatchObject({ code: 0, err: '' })
+})
+
+test('has the crate that new projects in Rust point to', async () => {
+  await installed('new', 'rusty', '--lang', 'rust')
+  const [, path] = readFileSync(join(home, 'rusty/Cargo.toml'), 'utf8').match(/path = "([^"]+)"/) ?? []
+  expect(existsSync(join(path, 'Cargo.toml'))).toBe(true)
+  expect(existsSync(join(path, 'src/lib.rs'))).toBe(true)
+})
