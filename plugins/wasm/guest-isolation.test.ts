@@ -6,6 +6,7 @@ import { buildGuest } from './build-guest.ts'
 import { GuestRunner } from './guest-runner.ts'
 import { guestSurroundings } from './guest-surroundings.ts'
 import type { LoadedModule } from './guest-task.ts'
+import { SharedState } from './shared-state.ts'
 
 const SECRET = 'the secret of tenant A'
 const LIMITS = {
@@ -43,7 +44,7 @@ async function open(instance: LoadedModule['instance'], text?: string): Promise<
     config: { do: 'show-body' },
     usesWasi: false,
   } as unknown as LoadedModule
-  const surroundings = guestSurroundings(new SharedArrayBuffer(65_536), 'error')
+  const surroundings = guestSurroundings(new SharedState(new SharedArrayBuffer(65_536), 0), 'error')
   const runner = new GuestRunner({ surroundings, reuseCalls: 1_000 })
   runner.learn([module], [])
   return runner

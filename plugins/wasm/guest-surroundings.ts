@@ -1,17 +1,25 @@
 /** What the guests of one thread share, wherever the thread stands: values and counters, and names that they count under. */
-import { threadId } from 'node:worker_threads'
+import type { CountedHere } from './counted-here.ts'
 import type { GuestSurroundings } from './guest-instance.ts'
 import { type HostParts, hostFunctions } from './host-functions.ts'
-import { SharedState } from './shared-state.ts'
+import type { SharedState } from './shared-state.ts'
 
 /** More names would let a guest fill the metrics. */
 const MAX_COUNTED_NAMES = 32
 
-/** @param logLevel of the gateway, by name */
-export function guestSurroundings(state: SharedArrayBuffer, logLevel: string): GuestSurroundings {
+/**
+ * @param logLevel of the gateway, by name
+ * @param countedHere told of what calls count, where calls may be made again
+ */
+export function guestSurroundings(
+  state: SharedState,
+  logLevel: string,
+  countedHere?: CountedHere,
+): GuestSurroundings {
   const countedNames = new Map<string, Set<string>>()
   const host: HostParts = {
-    state: new SharedState(state, threadId),
+    state,
+    countedHere,
     mayCount(owner, name) {
       const names = countedNames.get(owner) ?? new Set()
       countedNames.set(owner, names)

@@ -1,5 +1,5 @@
 /** What a pool thread does with a task. Loaded by threads that know nothing else of the gateway. */
-import { workerData } from 'node:worker_threads'
+import { threadId, workerData } from 'node:worker_threads'
 import { DESCRIBE_EXPORT } from '../../wasm-sdk/abi.ts'
 import { GuestInstance } from './guest-instance.ts'
 import { GuestRunner } from './guest-runner.ts'
@@ -17,6 +17,7 @@ import {
 } from './guest-task.ts'
 import { PhaseRun } from './run-phase.ts'
 import { StreamRun } from './run-stream.ts'
+import { SharedState } from './shared-state.ts'
 
 /** Of a description, characters. */
 const MAX_DESCRIPTION = 65_536
@@ -27,7 +28,7 @@ const NO_INPUT = new Uint8Array(0)
 const data = workerData as GuestThreadData
 const cells = new Int32Array(data.cells)
 
-const surroundings = guestSurroundings(data.state, data.logLevel)
+const surroundings = guestSurroundings(new SharedState(data.state, threadId), data.logLevel)
 const runner = new GuestRunner({ surroundings, reuseCalls: data.reuseCalls })
 
 /** Called by the pool, one task at a time. */

@@ -1,6 +1,7 @@
 /** The host functions of our interface. What goes wrong gives 0; only a limit of the call itself ends the guest. */
 import { createHmac, hash, randomBytes } from 'node:crypto'
 import type { HostFunctionName } from '../../wasm-sdk/abi.ts'
+import type { CountedHere } from './counted-here.ts'
 import type { GuestExchange } from './guest-exchange.ts'
 import type { InstanceFacts } from './guest-instance.ts'
 import { MAX_KEY_BYTES, NOT_COUNTED, type SharedState, stateKey } from './shared-state.ts'
@@ -16,10 +17,12 @@ export interface HostParts {
   readonly state: SharedState
   /** False when the module has counted under too many names already. */
   mayCount(owner: string, name: string): boolean
+  /** Told of what calls count, where that may have to be taken back. */
+  readonly countedHere?: CountedHere
 }
 
 export function hostFunctions(
-  { state, mayCount }: HostParts,
+  { state, mayCount, countedHere }: HostParts,
   facts: InstanceFacts,
 ): Record<HostFunctionName, (...args: bigint[]) => bigint> {
   const { owner, counted } = facts
@@ -48,7 +51,10 @@ export function hostFunctions(
     }),
     kv_incr: bind(NOT_COUNTED, (exchange, offset, delta, ttlMs) => {
       const key = keyOf(exchange, offset)
-      return key === null ? NOT_COUNTED : state.increment(key, delta, Number(ttlMs))
+      if (key === null) return NOT_COUNTED
+      const value = state.increment(key, delta, Number(ttlMs))
+      if (value !== NOT_COUNTED) countedHere?.add(key, delta)
+      return value
     }),
     now_ms: () => BigInt(Date.now()),
     random_bytes: bind(0n, (exchange, count) =>

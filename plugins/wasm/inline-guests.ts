@@ -3,6 +3,7 @@
  * ready, or too large, is the pool's.
  */
 import { EXPORT_OF_ATTACH_POINT } from '../../wasm-sdk/abi.ts'
+import type { CountedHere } from './counted-here.ts'
 import { type GuestCall, GuestRunner, type RunnerOptions } from './guest-runner.ts'
 import type {
   LoadedModule,
@@ -25,12 +26,18 @@ export interface InlineLimits {
 
 export class InlineGuests {
   readonly #runner: GuestRunner
+  readonly #countedHere: CountedHere
   readonly #placements: Placements
   readonly #limits: InlineLimits
   /** Instances under way: module and tenant. */
   readonly #opening = new Set<string>()
 
-  constructor(options: RunnerOptions, placements: Placements, limits: InlineLimits) {
+  constructor(
+    { countedHere, ...options }: RunnerOptions & { readonly countedHere: CountedHere },
+    placements: Placements,
+    limits: InlineLimits,
+  ) {
+    this.#countedHere = countedHere
     this.#runner = new GuestRunner(options)
     this.#placements = placements
     this.#limits = limits
@@ -55,7 +62,10 @@ export class InlineGuests {
     const runner = this.#runner
     const { fuel } = this.#limits
     const run = new PhaseRun({ runner, item, modules: places, chain: uuids, fuel, onStart })
-    if (run.next() !== null) return null
+    if (run.next() !== null) {
+      this.#countedHere.undo()
+      return null
+    }
     const { results } = run
     for (let place = 0; place < results.length; place++) {
       const { failure } = results[place]
@@ -63,8 +73,10 @@ export class InlineGuests {
       this.#open(modules[place], tenant)
       if (failure.kind !== 'fuel' || modules[place].placement === 'inline') continue
       this.#placements.exceeded(modules[place])
+      this.#countedHere.undo()
       return null
     }
+    this.#countedHere.keep()
     return results
   }
 
@@ -92,10 +104,16 @@ export class InlineGuests {
       this.#open(modules[module], item.tenant)
       if (failure.kind === 'fuel' && modules[module].placement === 'auto') {
         this.#placements.exceeded(modules[module])
+        this.#countedHere.undo()
         return null
       }
     }
-    return isWhole ? { result: run.result, reports } : null
+    if (!isWhole) {
+      this.#countedHere.undo()
+      return null
+    }
+    this.#countedHere.keep()
+    return { result: run.result, reports }
   }
 
   /** @returns null when there is no instance yet */
@@ -113,6 +131,7 @@ export class InlineGuests {
     const exportName = EXPORT_OF_ATTACH_POINT.OnPick
     const call = this.#runner.call({ uuid, exportName, input, tenant: null, fuel: this.#limits.fuel, read })
     if (call.report.failure !== null) this.#open(module, null)
+    this.#countedHere.keep()
     return call
   }
 

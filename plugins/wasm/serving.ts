@@ -1,4 +1,5 @@
 /** The serving side of the plugin, on each thread that takes requests: hooks that are on only while a module needs them. */
+import { threadId } from 'node:worker_threads'
 import type { ToolCallGuardsService } from '#contracts'
 import type {
   GatewayError,
@@ -13,6 +14,7 @@ import type {
 import { ActiveModules } from './active-modules.ts'
 import { CallBook } from './call-book.ts'
 import type { WasmConfig } from './config.ts'
+import { CountedHere } from './counted-here.ts'
 import { wasmErrors } from './errors.ts'
 import { ModuleFetches } from './fetch/module-fetches.ts'
 import { GuestPool } from './guest-pool.ts'
@@ -30,6 +32,7 @@ import { PhaseChain } from './phase-chain.ts'
 import { WasmPolicy } from './pick/wasm-policy.ts'
 import { Placements } from './placements.ts'
 import { KeepExchange, Recorder, RecordingReplica } from './recording.ts'
+import { SharedState } from './shared-state.ts'
 import { StreamBatcher } from './stream-batcher.ts'
 import { StreamSession } from './stream-session.ts'
 
@@ -65,8 +68,14 @@ export class Serving {
     this.#metrics = new ModuleMetrics(host.metrics)
     const placements = new Placements(config.inline.fuel)
     const book = new CallBook(stats, this.#metrics, host.log, placements)
+    const shared = new SharedState(state, threadId)
+    const countedHere = new CountedHere(shared)
     this.#inline = new InlineGuests(
-      { surroundings: guestSurroundings(state, host.kernelConfig.log.level), reuseCalls: config.reuseCalls },
+      {
+        surroundings: guestSurroundings(shared, host.kernelConfig.log.level, countedHere),
+        reuseCalls: config.reuseCalls,
+        countedHere,
+      },
       placements,
       config.inline,
     )

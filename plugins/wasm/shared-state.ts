@@ -94,12 +94,24 @@ export class SharedState {
         new DataView(bytes.buffer).setBigInt64(0, delta, true)
         return this.#insert(key, bytes, Date.now() + clampTtl(ttlMs)) ? delta : NOT_COUNTED
       }
-      const at = this.#offset(slot) + FIRST_DATA_OFFSET
-      if (this.#word(slot, VALUE_BYTES) !== COUNTER_BYTES) return NOT_COUNTED
-      const next = BigInt.asIntN(64, this.#view.getBigInt64(at, true) + delta)
-      this.#view.setBigInt64(at, next, true)
-      return next
+      return this.#add(slot, delta)
     })
+  }
+
+  /** Adds to a counter only where there is one. */
+  addToExisting(key: Uint8Array, delta: bigint): void {
+    this.#lock.run(NOT_COUNTED, () => {
+      const slot = this.#find(key)
+      return slot < 0 ? NOT_COUNTED : this.#add(slot, delta)
+    })
+  }
+
+  #add(slot: number, delta: bigint): bigint {
+    const at = this.#offset(slot) + FIRST_DATA_OFFSET
+    if (this.#word(slot, VALUE_BYTES) !== COUNTER_BYTES) return NOT_COUNTED
+    const next = BigInt.asIntN(64, this.#view.getBigInt64(at, true) + delta)
+    this.#view.setBigInt64(at, next, true)
+    return next
   }
 
   /** A thread is gone for good: if it held the lock, the table may be half changed, and is emptied. */

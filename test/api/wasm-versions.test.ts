@@ -162,3 +162,16 @@ test('the list says what modules cost, how they do, and what they run', async ()
   expect(suspended_until).toMatch(/^\d{4}-/)
   expect((await fleet.metrics()).get('weir_wasm_fuel_total{module="m"}')).toBe(fuel_total)
 })
+
+test('a call that burns too much where the request is served, and is made again in the pool, has counted once', async () => {
+  const fleet = await openWasmFleet()
+  const counter = await fleet.attach('counter', 'OnRequest', { do: 'mark' }, { placement: 'auto' })
+  const heavy = { do: 'spin', ms: '20', when: 'x-heavy' }
+  await fleet.attach('heavy', 'OnRequest', heavy, { placement: 'auto' })
+  // More than it takes until both are tried there.
+  const light = 40
+  for (let i = 0; i < light; i++) expect((await fleet.chat()).status).toBe(200)
+  expect((await fleet.chat(undefined, { 'x-heavy': '1' })).status).toBe(200)
+  await replace(fleet, counter, { do: 'count' })
+  expect(await (await fleet.chat()).text()).toBe(String(light + 2))
+}, 180_000)
