@@ -20,7 +20,7 @@ function weir(...args) {
 }
 
 async function waitForWorkers(count) {
-  const deadline = Date.now() + 15_000
+  const deadline = Date.now() + 60_000
   for (;;) {
     const response = await fetch(`${gateway}/readiness`).catch(() => null)
     if (response?.ok && (await response.json()).healthy_workers === count) return

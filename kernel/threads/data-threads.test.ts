@@ -44,7 +44,7 @@ class Reports {
 
 const open: DataThreads[] = []
 afterEach(async () => {
-  for (const threads of open.splice(0)) expect(await threads.stop(5_000)).toBe(0)
+  for (const threads of open.splice(0)) expect(await threads.stop(60_000)).toBe(0)
 })
 
 function setUp(options: Partial<DataThreadsOptions> = {}) {
@@ -197,7 +197,7 @@ test('drain reaches every thread with its deadline, and afterwards no thread is 
     { deadlineMs: 500 },
   ])
   await act({ index: 2, act: 'throw' })
-  expect(await threads.stop(5_000)).toBe(0)
+  expect(await threads.stop(60_000)).toBe(0)
   expect(exits.sort()).toEqual([1, 2])
   expect(reports.of(1)).toEqual(['start', 'drain', 'stop', 'closed'])
   expect(reports.all.filter(({ event }) => event === 'start')).toHaveLength(2)
@@ -206,8 +206,8 @@ test('drain reaches every thread with its deadline, and afterwards no thread is 
 test('stop resolves when every thread has ended, also when it is asked twice', async () => {
   const { threads, exits } = setUp()
   await threads.start()
-  expect(await threads.stop(5_000)).toBe(0)
-  expect(await threads.stop(5_000)).toBe(0)
+  expect(await threads.stop(60_000)).toBe(0)
+  expect(await threads.stop(60_000)).toBe(0)
   expect(exits.sort()).toEqual([1, 2])
   await expect(threads.collect()).resolves.toEqual([[]])
 })

@@ -1,11 +1,10 @@
 /** Tool servers that nobody here wrote, over all three transports. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { freePort } from '../../test/support/free-port.ts'
 import { mcpTool, only, TestLoop } from './fixtures/run-turn.ts'
 import { scriptedModel } from './fixtures/scripted-model.ts'
 
@@ -21,15 +20,6 @@ const ends: (() => void | Promise<void>)[] = []
 afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as { port: number }
-  probe.close()
-  await once(probe, 'close')
-  return port
-}
 
 /** @returns its URL once it listens */
 async function startEverything(mode: 'streamableHttp' | 'sse', path: string): Promise<string> {

@@ -95,7 +95,7 @@ test('two engines take turns, the one that dies is tried no more, and its reques
   const engines = [await startEngine(), await startEngine()]
   const gateway = await openGateway(
     engines.map(({ url }) => ({ url, health: { failure_threshold: 1 } })),
-    { healthCheck: { intervalSecs: 0.1, timeoutSecs: 1 } },
+    { healthCheck: { intervalSecs: 0.1, timeoutSecs: 10 } },
   )
   const byEngine = async () => {
     const page = await (await fetch(`${gateway.metricsUrl}`)).text()

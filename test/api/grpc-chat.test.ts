@@ -97,7 +97,7 @@ describe.each(ENGINES)('%s', (runtime) => {
     await until(() => engine.aborted.length > 0)
     expect(engine.aborted).toEqual([(request as { requestId: string }).requestId])
     // A second, and what a busy machine adds; without the word it would never end.
-    expect(performance.now() - leftAt).toBeLessThan(6_000)
+    expect(performance.now() - leftAt).toBeLessThan(20_000)
     expect(gateway.url).toBeTruthy()
   })
 })

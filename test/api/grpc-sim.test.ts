@@ -1,5 +1,6 @@
 /** The simulated engine over gRPC behind a gateway: chat and completions of every engine that it can be. */
 import { expect, test } from 'vitest'
+import { freePort } from '../support/free-port.ts'
 import { startGateway } from '../support/gateway.ts'
 import { eventsOf, until } from './grpc-fleet.ts'
 
@@ -52,12 +53,3 @@ test.each(['sglang', 'vllm', 'trtllm', 'mlx'])('%s', async (runtime) => {
     await gateway.stop()
   }
 })
-
-async function freePort(): Promise<number> {
-  const { createServer } = await import('node:net')
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}

@@ -5,7 +5,7 @@ import { type FakePod, type KubernetesApi, startKubernetesApi } from '../support
 import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
 
 const CHAT = 'POST /v1/chat/completions'
-const WAIT = { timeout: 10_000 }
+const WAIT = { timeout: 30_000 }
 
 let api: KubernetesApi
 let engine: ScriptedWorker

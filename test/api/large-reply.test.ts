@@ -55,7 +55,7 @@ async function readSlowly(port: number, onFirst: () => void): Promise<{ hash: st
 }
 
 test('a slow client gets every byte, also when the gateway shuts down meanwhile', async () => {
-  const gateway = await startGateway({ own: [big], plugins: {}, kernel: { shutdown: { graceMs: 15_000 } } })
+  const gateway = await startGateway({ own: [big], plugins: {}, kernel: { shutdown: { graceMs: 60_000 } } })
   let stopped: Promise<void> | null = null
   stop = async () => {
     await stopped

@@ -55,7 +55,7 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.stop())
 
-const WAIT = { waitMs: 10_000 }
+const WAIT = { waitMs: 30_000 }
 const jsonOf = ({ bytes }: RawReply) => JSON.parse(bytes.subarray(bytes.indexOf('\r\n\r\n') + 4).toString())
 
 test.each([

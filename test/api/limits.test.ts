@@ -191,7 +191,8 @@ describe('the rate', () => {
     expect((await chat(fleet)).status).toBe(200)
     expect((await chat(fleet)).status).toBe(200)
     const refused = await chat(fleet)
-    expect(Number(refused.headers.get('retry-after'))).toBe(10)
+    // Each second that the machine takes makes it one less.
+    expect([10, 9, 8, 7]).toContain(Number(refused.headers.get('retry-after')))
     expect(await codeOf(refused)).toEqual([429, 'rate_limit_exceeded'])
   })
 })

@@ -1,5 +1,6 @@
 /** Bodies of any size and shape up to the limit: refused or relayed, and nobody else waits for it. */
 import { expect, test } from 'vitest'
+import { bestOf } from '../support/best-of.ts'
 import { jsonAnswer } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
 
@@ -22,25 +23,26 @@ const shapes: readonly (readonly [string, Buffer, number])[] = [
 test.each(shapes)('6 MB of %s: the other requests are answered meanwhile', async (_what, body, status) => {
   const { workers, post, get } = await openFleet({ kernel: { policy: 'round_robin' } })
   workers[0].script(`POST ${CHAT}`, jsonAnswer({ id: 'x' }))
-  let isOver = false
-  const waits: number[] = []
-  const probe = async () => {
-    while (!isOver) {
-      const startedAtMs = performance.now()
-      expect((await get('/liveness')).status).toBe(200)
-      waits.push(performance.now() - startedAtMs)
+  const longestWait = async () => {
+    let isOver = false
+    const waits: number[] = []
+    const probe = async () => {
+      while (!isOver) {
+        const startedAtMs = performance.now()
+        expect((await get('/liveness')).status).toBe(200)
+        waits.push(performance.now() - startedAtMs)
+      }
     }
+    const probing = probe()
+    const reply = await post(CHAT, body)
+    isOver = true
+    await probing
+    expect(reply.status).toBe(status)
+    if (status === 400) expect(await reply.text()).toMatch(/levels deep|not valid JSON/)
+    expect(waits.length).toBeGreaterThan(1)
+    return Math.max(...waits)
   }
-  const probing = probe()
-  const askedAtMs = performance.now()
-  const reply = await post(CHAT, body)
-  const tookMs = performance.now() - askedAtMs
-  isOver = true
-  await probing
-  expect(reply.status).toBe(status)
-  if (status === 400) expect(await reply.text()).toMatch(/levels deep|not valid JSON/)
-  waits.sort((a, b) => a - b)
-  expect(waits.length).toBeGreaterThan(1)
-  // Generous: the gateway shares this process, and the machine, with the test that sends the bytes.
-  expect(waits.at(-1)).toBeLessThan(Math.max(1_000, tookMs / 2))
+  // Generous: the gateway shares this process, and the machine, with the test that sends the bytes. A body that blocks
+  // the others does so each time.
+  expect(await bestOf(3, 1_000, longestWait)).toBeLessThan(1_000)
 })

@@ -229,7 +229,7 @@ test('messages §13 G25 a worker that breaks before its first event is a plain e
 
 test('messages §13 G23 silence is filled with pings', async () => {
   const { create, workers } = await openMessages({ messages: { pingMs: 40 } })
-  workers[0].script(CHAT, sseAnswer([first, { waitMs: 250 }, chunk({}, 'stop'), '[DONE]']))
+  workers[0].script(CHAT, sseAnswer([first, { waitMs: 2_000 }, chunk({}, 'stop'), '[DONE]']))
   const events = readEvents(await (await create({ stream: true })).text())
   expect(events.filter(({ type }) => type === 'ping').length).toBeGreaterThanOrEqual(3)
   expect(accumulate(events).stop_reason).toBe('end_turn')

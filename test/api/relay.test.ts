@@ -62,7 +62,7 @@ const ask = (gateway: TestGateway, body: unknown = { model: 'm' }, headers: Reco
 const errorCode = async (reply: Response) => ((await reply.json()) as { error: { code: string } }).error.code
 
 /** In-flight counts fall a moment after the client sees the end. */
-async function idle(workers: StaticWorkers, withinMs = 1000): Promise<number> {
+async function idle(workers: StaticWorkers, withinMs = 30_000): Promise<number> {
   const until = performance.now() + withinMs
   const { slot } = workers.balance().workers[0]
   while (workers.balance().inFlight(slot) > 0 && performance.now() < until)
@@ -363,7 +363,7 @@ describe('a slow client (routing check 57)', () => {
       await new Promise((resolve) => setTimeout(resolve, 200))
     }
     expect(sent).toBeLessThan(count / 2)
-    expect(process.memoryUsage.rss() - before).toBeLessThan(10_000_000)
+    expect(process.memoryUsage.rss() - before).toBeLessThan(30_000_000)
     stream.resume()
     await stream.done
     expect(stream.isWhole).toBe(true)

@@ -228,7 +228,7 @@ describe('what a hook gives as a reply is checked before it is sent', () => {
     )
     const body = '{"model":"m","stream":true}'
     const request = `POST /relay HTTP/1.1\r\nhost: a\r\ncontent-length: ${body.length}\r\n\r\n${body}`
-    const reply = await sendRaw(Number(new URL(hooked.gateway.url).port), request, { waitMs: 300 })
+    const reply = await sendRaw(Number(new URL(hooked.gateway.url).port), request, { waitMs: 2_000 })
     expect(reply.statuses).toEqual([status])
     expect(reply.text.endsWith('\r\n\r\n')).toBe(true)
     expect(reply.text).not.toContain('data:')

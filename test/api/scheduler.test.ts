@@ -127,14 +127,14 @@ describe('53: preemption', () => {
         asked.push(user)
         return user === 'bulk' ? jsonAnswer({}, { status: 503 }) : OK
       },
-      { retry: { initialBackoffMs: 100, jitterFactor: 0 } },
+      { retry: { initialBackoffMs: 2_000, jitterFactor: 0 } },
     )
     const bulk = chat(fleet, OPS, 'bulk')
     await (await fleet.workers[0].received(CHAT)).closed
     const seenAtMs = performance.now()
     expect((await chat(fleet, OPS, 'interactive')).status).toBe(200)
     expect(await codeOf(await bulk)).toEqual([503, 'scheduler_preempted'])
-    await expect.poll(() => performance.now() - seenAtMs, { interval: 10 }).toBeGreaterThan(200)
+    await expect.poll(() => performance.now() - seenAtMs, { interval: 10 }).toBeGreaterThan(2_200)
     expect(asked).toEqual(['bulk', 'interactive'])
   })
 
@@ -216,7 +216,7 @@ describe('54: order and its end', () => {
 })
 
 describe('the queue of a class', () => {
-  const busy = { ...NO_FLOORS, default: { share: 0, queueSize: 1, queueTimeoutMs: 300 } }
+  const busy = { ...NO_FLOORS, default: { share: 0, queueSize: 1, queueTimeoutMs: 3_000 } }
 
   test('is bounded in length and time', async () => {
     const worker = new Worker()

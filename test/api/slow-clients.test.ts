@@ -47,7 +47,7 @@ function slowly(parts: readonly string[]): Promise<{ bytes: number; head: string
     setTimeout(() => {
       if (parts[1] !== undefined) socket.write(parts[1])
       socket.resume()
-      setTimeout(() => socket.end(), 1_500)
+      socket.setTimeout(3_000, () => socket.end())
     }, PAUSE_MS)
   })
 }

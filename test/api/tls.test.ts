@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Certificate, TestAuthority } from '../support/certificates.ts'
+import { freePort } from '../support/free-port.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type ScriptedWorker, sseAnswer, startScriptedWorker } from '../support/scripted-worker.ts'
 
@@ -125,7 +126,7 @@ test('with an authority of clients, only those with its certificate get in; prob
   const other = new TestAuthority('Somebody else')
   open.push(() => other.remove())
   const tls = { certFile: server.certFile, keyFile: server.keyFile, clientCaFile: authority.caFile }
-  const probe = { host: '127.0.0.1', port: 28_431 }
+  const probe = { host: '127.0.0.1', port: await freePort() }
   const gateway = await start({ tls }, { health: { probe } })
   expect((await ask(gateway, '/liveness', { client: authority.issue('client') })).status).toBe(200)
   expect(await ask(gateway, '/liveness')).toMatchObject({ status: 403 })

@@ -25,7 +25,8 @@ const CAP_MIB = 64
 
 describe.each(['pool', 'inline'] as const)('contained in the placement %s', (placement) => {
   test('whatever a call tries, it fails alone, memory stays within the limit, and neighbours are served', async () => {
-    const fleet = await openWasmFleet({ breaker: { failures: 1_000 }, poolThreads: 1 })
+    // Some attacks end by this limit alone.
+    const fleet = await openWasmFleet({ breaker: { failures: 1_000 }, poolThreads: 1, timeoutMs: 1_000 })
     await fleet.chat()
     const before = process.memoryUsage().rss
     let failed = 0
@@ -147,7 +148,7 @@ test('a table of 9 million places and a memory beyond the limit are refused befo
 test.each(['pool', 'auto', 'inline'] as const)(
   '40 looping requests beside 40 harmless ones, placement %s: five fail, the module is suspended, the harmless are served',
   async (placement) => {
-    const fleet = await openWasmFleet({ breaker: { failures: 5, coolOffMs: 60_000 } })
+    const fleet = await openWasmFleet({ breaker: { failures: 5, coolOffMs: 60_000 }, timeoutMs: 1_000 })
     await fleet.attach('mixed', 'OnRequest', { do: 'loop', when: 'x-loop' }, { placement })
     const harmless = async () => {
       const startedAt = performance.now()

@@ -6,6 +6,9 @@ import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
 
 type Point = ModuleDescriptor['attach_points'][number]['Middleware']
 
+/** Waiting for a thread counts, also while the machine does something else. */
+const PATIENT = { timeoutMs: 20_000 }
+
 const folders: GuestFolder[] = []
 afterEach(() => {
   for (const folder of folders.splice(0)) folder.remove()
@@ -39,7 +42,10 @@ export async function openWasmFleet(
   const admin: Record<string, string> = adminKey === undefined ? {} : { authorization: `Bearer ${adminKey}` }
   const folder = new GuestFolder()
   folders.push(folder)
-  const fleet = await openFleet({ ...options, plugins: { wasm: config, ...options.plugins } })
+  const fleet = await openFleet({
+    ...options,
+    plugins: { wasm: { ...PATIENT, ...config }, ...options.plugins },
+  })
   const { url, metricsUrl } = fleet.gateway
   const wasm: WasmFleet = {
     ...fleet,

@@ -162,7 +162,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
   })
 
   test('a statement that takes too long is ended, and its connection is not used again', async () => {
-    const store = await openStore('slow', { statementTimeoutMs: 200, maxConnections: 2 })
+    const store = await openStore('slow', { statementTimeoutMs: 2_000, maxConnections: 2 })
     const blocker = await openStore('slow')
     const notes = store.collection<number>('notes')
     await notes.put('a', 'x', 1)

@@ -14,8 +14,9 @@ import { type ScriptedWorker, startScriptedWorker, streamAnswer } from '../suppo
 import { openSse, type SseStream } from '../support/sse-client.ts'
 
 const REQUESTS = 1_000
-const REQUEST_LIMIT_MS = 7_000
-const IDLE_LIMIT_MS = 1_500
+const REQUEST_LIMIT_MS = 20_000
+/** Below the pace of the heartbeats by which a simulated engine keeps a stream open. */
+const IDLE_LIMIT_MS = 4_000
 
 interface Kind {
   readonly path: string
@@ -149,20 +150,23 @@ test('§7.1 each of 1,000 concurrent requests ends complete or with its document
 })
 
 async function expectNoLeak(openBefore: number): Promise<void> {
-  await until(async () => Object.values(await gateway.loads()).every((load) => load === 0), 5_000)
-  const samples = await gateway.metrics()
-  expect(sumOf(samples, 'weir_http_connections_active')).toBe(0)
-  expect(sumOf(samples, 'weir_worker_requests_active')).toBe(0)
-  expect(sumOf(samples, 'weir_worker_connections_active')).toBe(0)
+  await until(async () => Object.values(await gateway.loads()).every((load) => load === 0))
+  for (const gauge of [
+    'weir_http_connections_active',
+    'weir_worker_requests_active',
+    'weir_worker_connections_active',
+  ])
+    await expect.poll(async () => sumOf(await gateway.metrics(), gauge), { message: gauge }).toBe(0)
   for (const { url } of sims) {
-    const stats = (await (await fetch(`${url}/sim/stats`)).json()) as { running: number; total: number }
-    expect(stats.running).toBe(0)
+    const stats = async () =>
+      (await (await fetch(`${url}/sim/stats`)).json()) as { running: number; total: number }
+    await expect.poll(async () => (await stats()).running).toBe(0)
     // The load was shared: each of four got something like a quarter.
-    expect(stats.total).toBeGreaterThan(REQUESTS / 10)
+    expect((await stats()).total).toBeGreaterThan(REQUESTS / 10)
   }
   await until(
     () => gateway.command.openFiles() <= openBefore + 10,
-    10_000,
+    30_000,
     () => `${gateway.command.openFiles()} open files, ${openBefore} before`,
   )
   expect(gateway.command.hasEnded).toBe(false)

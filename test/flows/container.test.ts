@@ -8,7 +8,8 @@ import { basename, delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
-import { freePort, makeFolder, RunningCommand, readyGateway, stopCommands } from '../support/built-command.ts'
+import { makeFolder, RunningCommand, readyGateway, stopCommands } from '../support/built-command.ts'
+import { freePort } from '../support/free-port.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))

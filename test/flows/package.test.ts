@@ -7,7 +7,8 @@ import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePort, RunningCommand, readyGateway, stopCommands, until } from '../support/built-command.ts'
+import { RunningCommand, readyGateway, stopCommands, until } from '../support/built-command.ts'
+import { freePort } from '../support/free-port.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))

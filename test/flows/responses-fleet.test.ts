@@ -43,7 +43,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
         generations: {},
         'chat-engine': {},
         postgres: { url: server.url },
-        history: { ownerLeaseMs: 2_000, lockLeaseMs: 2_000 },
+        history: { ownerLeaseMs: 10_000, lockLeaseMs: 10_000 },
         responses: { background: { pollMs: 50 } },
         conversations: {},
       },
@@ -55,7 +55,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     return { code: reply.status, ...((await reply.json()) as object) }
   }
 
-  async function ended(gateway: BuiltGateway, id: string, limitMs = 20_000): Promise<Reply> {
+  async function ended(gateway: BuiltGateway, id: string, limitMs = 60_000): Promise<Reply> {
     const until = performance.now() + limitMs
     for (;;) {
       const reply = await ask(gateway, 'GET', `${PATH}/${id}`)

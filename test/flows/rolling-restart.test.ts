@@ -3,13 +3,13 @@ import { afterEach, expect, test } from 'vitest'
 import {
   type BuiltGateway,
   type BuiltSim,
-  freePort,
   startBuiltGateway,
   startSim,
   stopCommands,
   sumOf,
   until,
 } from '../support/built-command.ts'
+import { freePort } from '../support/free-port.ts'
 import { COMPLETE, endingOfStream } from '../support/request-ending.ts'
 import { openSse } from '../support/sse-client.ts'
 
@@ -61,7 +61,12 @@ async function openFleet(): Promise<Fleet> {
   const sims = await Promise.all(ports.map(startOn))
   const gateway = await startBuiltGateway({
     // Restarts of a real engine take minutes; these take a second, and breakers should not outlast them.
-    kernel: { log: { level: 'silent' }, retry: { initialBackoffMs: 10 }, breaker: { openMs: 300 } },
+    kernel: {
+      log: { level: 'silent' },
+      retry: { initialBackoffMs: 10 },
+      breaker: { openMs: 300 },
+      shutdown: { settleMs: 15_000 },
+    },
     plugins: { workers: { drainSettleSecs: 5 } },
     workers: sims.map(({ url }) => spec(url)),
   })

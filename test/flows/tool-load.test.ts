@@ -86,7 +86,7 @@ test('responses 4: 500 turns at once with three calls each leave no connection, 
           { label: 'library', url: library.url },
         ],
         // As many as there are: one permit that is not given back refuses a call of the second round.
-        limits: { idleMs: 1_000, maxCallsPerTenant: TURNS * CALLS },
+        limits: { idleMs: 5_000, maxCallsPerTenant: TURNS * CALLS },
       },
       metrics: {},
       responses: {},

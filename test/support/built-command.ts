@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -12,8 +11,10 @@ import { fileURLToPath } from 'node:url'
 const COMMAND = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
 /** Of a machine that has other things to do. */
 const START_LIMIT_MS = 60_000
-/** How long an interrupted process may take before the second signal, and again before it is killed. */
-const STOP_LIMIT_MS = 4_000
+/** How long an interrupted process may take before the second signal. */
+const STOP_LIMIT_MS = 10_000
+/** And after that one, before it is killed. */
+const KILL_LIMIT_MS = 20_000
 
 const running = new Set<RunningCommand>()
 const folders: string[] = []
@@ -86,10 +87,15 @@ export class RunningCommand {
 
   /** An interrupt, a second one, and then the hard way, which is a failure of the test. */
   async stop(): Promise<CommandEnd> {
-    for (const signal of ['SIGINT', 'SIGINT', 'SIGKILL'] as const) {
+    const steps = [
+      ['SIGINT', STOP_LIMIT_MS],
+      ['SIGINT', KILL_LIMIT_MS],
+      ['SIGKILL', KILL_LIMIT_MS],
+    ] as const
+    for (const [signal, limitMs] of steps) {
       if (this.hasEnded) break
       this.child.kill(signal)
-      await Promise.race([this.ended, pause(STOP_LIMIT_MS)])
+      await Promise.race([this.ended, pause(limitMs)])
       if (signal === 'SIGKILL')
         throw new Error(`process ${this.pid} had to be killed:\n${this.lines.join('\n')}`)
     }
@@ -272,7 +278,7 @@ async function readiness(gateway: BuiltGateway): Promise<{ healthy_workers?: num
 /** Asks again and again, without haste, until the answer is yes. @throws when it is not within the limit */
 export async function until(
   check: () => boolean | Promise<boolean>,
-  limitMs = 10_000,
+  limitMs = 60_000,
   what: () => string = () => check.toString(),
 ): Promise<void> {
   const endsAtMs = performance.now() + limitMs
@@ -280,30 +286,6 @@ export async function until(
     if (performance.now() > endsAtMs) throw new Error(`not within ${limitMs} ms: ${what()}`)
     await pause(10)
   }
-}
-
-/** Where the system takes no ports for clients from, so that a port that has been given up stays free. */
-const QUIET_PORTS = { from: 20_000, count: 10_000 }
-
-/** A port that is free now, and that no client's connection will take meanwhile. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = QUIET_PORTS.from + Math.floor(Math.random() * QUIET_PORTS.count)
-    if (await isFree(port)) return port
-  }
-}
-
-/** False when anything listens there. */
-export async function isFree(port: number): Promise<boolean> {
-  const server = createServer().listen({ port, host: '127.0.0.1', exclusive: true })
-  try {
-    await once(server, 'listening')
-  } catch {
-    return false
-  }
-  server.close()
-  await once(server, 'close')
-  return true
 }
 
 function pause(ms: number): Promise<void> {

@@ -2,9 +2,9 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { freePort } from './free-port.ts'
 
 export interface PostgresServer {
   readonly url: string
@@ -117,14 +117,4 @@ async function isReady(server: ChildProcess): Promise<void> {
     })
     server.once('exit', () => reject(new Error(`PostgreSQL ended before it was ready:\n${log}`)))
   })
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
 }

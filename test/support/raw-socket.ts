@@ -15,13 +15,19 @@ export interface RawReply {
 
 export interface RawOptions {
   readonly host?: string
-  /** How long to wait for the peer to close. Default 1,000. */
+  /**
+   * How long to wait for the peer to close. By default until it is silent: 15 s for its first byte, then a second.
+   */
   readonly waitMs?: number
   /** Stop as soon as what came back satisfies this, whether the peer closed or not. */
   readonly until?: (text: string) => boolean
   /** Pause between the parts, so that they arrive in packets of their own. Default 20. */
   readonly betweenPartsMs?: number
 }
+
+const FIRST_BYTE_MS = 15_000
+const SILENCE_MS = 1_000
+const LAST_LOOK_MS = 100
 
 /**
  * @param parts each is one write
@@ -47,7 +53,13 @@ export function sendRaw(
     )
     resolve({ bytes, text: text(), statuses, closed, elapsedMs: performance.now() - startedAtMs })
   }
-  const timer = setTimeout(() => finish(false), options.waitMs ?? 1_000)
+  let timer = setTimeout(() => finish(false), options.waitMs ?? FIRST_BYTE_MS)
+  const restart = (afterMs: number, then: () => void) => {
+    clearTimeout(timer)
+    timer = setTimeout(then, afterMs)
+  }
+  // A process that stood still finds its timers due before it reads what has come meanwhile.
+  const afterSilence = () => restart(LAST_LOOK_MS, () => finish(false))
   const writeNext = () => {
     const part = writes.shift()
     if (part === undefined || socket.destroyed) return
@@ -57,6 +69,7 @@ export function sendRaw(
   socket.on('connect', writeNext)
   socket.on('data', (bytes) => {
     received.push(bytes)
+    if (options.waitMs === undefined) restart(SILENCE_MS, afterSilence)
     if (options.until?.(text()) === true) finish(false)
   })
   socket.on('end', () => finish(true))

@@ -85,7 +85,7 @@ export class ScriptedWorker {
   }
 
   /** Resolves with the nth request of a route, 1-based, also when it has been served already. */
-  async received(route: string, nth = 1, timeoutMs = 5_000): Promise<RecordedRequest> {
+  async received(route: string, nth = 1, timeoutMs = 30_000): Promise<RecordedRequest> {
     const deadline = AbortSignal.timeout(timeoutMs)
     for (;;) {
       const found = this.requestsTo(route)[nth - 1]

@@ -9,7 +9,6 @@ import { afterEach, describe, expect, test } from 'vitest'
 import {
   type BuiltGateway,
   type CommandEnd,
-  freePort,
   makeFolder,
   readyGateway,
   runCommand,
@@ -18,6 +17,7 @@ import {
   stopCommands,
   until,
 } from '../support/built-command.ts'
+import { freePort } from '../support/free-port.ts'
 
 const ADMIN_KEY = 'operator-key'
 const version = (JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
-import { freePort } from '../support/built-command.ts'
+import { freePort } from '../support/free-port.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -158,10 +158,13 @@ test('observability: a request tells where its time went and what happened to it
   })
   expect(reply.headers.get('server-timing')).toContain('upstream;dur=')
   await reply.text()
-  const shown = (await (await fetch(`${url}/debug/requests/try-1`)).json()) as {
-    requests: { attempts: { outcome: string }[] }[]
+  const outcomes = async () => {
+    const shown = (await (await fetch(`${url}/debug/requests/try-1`)).json()) as {
+      requests?: { attempts: { outcome: string }[] }[]
+    }
+    return shown.requests?.[0].attempts.map(({ outcome }) => outcome)
   }
-  expect(shown.requests[0].attempts.map(({ outcome }) => outcome)).toEqual(['success'])
+  await expect.poll(outcomes).toEqual(['success'])
 })
 
 test('responses-mcp: both tool servers can be used by the gateway that knows them', async () => {

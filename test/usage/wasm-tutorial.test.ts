@@ -12,7 +12,8 @@ import { afterEach, expect, test } from 'vitest'
 import { buildModule } from '../../wasm-sdk/build.ts'
 import { reasonToSkip } from '../../wasm-sdk/fixtures/built-modules.ts'
 import { newProject } from '../../wasm-sdk/new-project.ts'
-import { freePort, makeFolder, stopCommands } from '../support/built-command.ts'
+import { makeFolder, stopCommands } from '../support/built-command.ts'
+import { freePort } from '../support/free-port.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const TUTORIAL = new URL('../../wasm-sdk/README.md', import.meta.url)

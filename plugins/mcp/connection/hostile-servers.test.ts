@@ -22,7 +22,7 @@ const ways: readonly (readonly [string, OutgoingHttp | null])[] = [
 ]
 let http: OutgoingHttp | null = null
 
-const limits: ConnectionLimits = { ...testConfig().limits, connectMs: 1_000, callMs: 1_000 }
+const limits: ConnectionLimits = { ...testConfig().limits, connectMs: 20_000, callMs: 20_000 }
 
 async function serve(...args: Parameters<typeof startRawServer>): Promise<RawServer> {
   const server = await startRawServer(...args)
@@ -40,7 +40,7 @@ async function connect(to: ServerTarget, some: Partial<ConnectionLimits> = {}): 
   return connection
 }
 
-const call = (connection: ServerConnection, timeoutMs = 500, signal = new AbortController().signal) =>
+const call = (connection: ServerConnection, timeoutMs = 5_000, signal = new AbortController().signal) =>
   connection.call('t', {}, { signal, timeoutMs })
 
 const failure = (work: Promise<unknown>): Promise<ToolServerError> =>

@@ -1,6 +1,6 @@
 /** The simulated engine behind a gateway that serves responses, reached in each way in which workers are. */
-import { createServer } from 'node:net'
 import { afterEach } from 'vitest'
+import { freePort } from '../../support/free-port.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 import { newDirectory } from './responses-fleet.ts'
 
@@ -56,12 +56,4 @@ async function answers(url: string): Promise<void> {
     if (performance.now() > endsAt) throw new Error(`not ready: ${said}`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

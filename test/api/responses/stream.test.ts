@@ -140,7 +140,7 @@ test('responses 8 #85: a client that leaves stops the worker, and the record say
   stream.close()
   await workers[0].requestsTo(CHAT)[0].closed
   await expect
-    .poll(() => fetchJson('GET', `/v1/responses/${id}`).catch(() => null), { timeout: 3_000 })
+    .poll(() => fetchJson('GET', `/v1/responses/${id}`).catch(() => null))
     .toMatchObject({
       status: 'cancelled',
       output: [{ content: [{ text: 'part of it' }], status: 'incomplete' }],

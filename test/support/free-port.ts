@@ -1,0 +1,27 @@
+/** Ports for servers that have to be told theirs before they start. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+
+/** Where the system takes no ports for clients from, so that a port that has been given up stays free. */
+const QUIET_PORTS = { from: 20_000, count: 10_000 }
+
+/** A port that is free now, and that no client's connection will take meanwhile. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = QUIET_PORTS.from + Math.floor(Math.random() * QUIET_PORTS.count)
+    if (await isFree(port)) return port
+  }
+}
+
+/** False when anything listens there. */
+export async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen({ port, host: '127.0.0.1', exclusive: true })
+  try {
+    await once(server, 'listening')
+  } catch {
+    return false
+  }
+  server.close()
+  await once(server, 'close')
+  return true
+}
