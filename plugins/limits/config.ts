@@ -48,7 +48,7 @@ const tenantsConfig = Type.Object(
         {
           tenant: Type.String({
             minLength: 1,
-            description: '`auth:<id>`, `header:<value>`, `ip:<address>` or `anonymous`.',
+            description: '`auth:<id>`, `jwt:<claim>`, `header:<value>`, `ip:<address>` or `anonymous`.',
           }),
           ...tenantLimits,
         },
@@ -59,7 +59,7 @@ const tenantsConfig = Type.Object(
     trustTenantHeader: Type.Boolean({
       default: false,
       description:
-        'Callers without a key of their own are told apart by the tenant header. Only behind a proxy that sets it.',
+        'Callers without a key or token of their own are told apart by the tenant header. Only behind a proxy that sets it.',
     }),
     tenantHeaderName: Type.String({
       default: 'x-weir-tenant-id',

@@ -81,7 +81,7 @@ function hasLimits(limits: TenantLimits): boolean {
 
 function checkTenant(field: string, tenant: string, seen: Set<string>): void {
   if (!isTenantName(tenant))
-    throw invalid(field, 'must be auth:<id>, header:<value>, ip:<address> or anonymous')
+    throw invalid(field, 'must be auth:<id>, jwt:<claim>, header:<value>, ip:<address> or anonymous')
   if (seen.has(tenant)) throw invalid(field, `repeats the tenant ${tenant}`)
   seen.add(tenant)
 }

@@ -1,8 +1,7 @@
-/** Who a request counts for: the owner of its key, a trusted header, its address, or nobody in particular. */
+/** Who a request counts for: the owner of its key or token, a trusted header, its address, or nobody in particular. */
 import type { RequestContext } from '#kernel'
 
 const ANONYMOUS = 'anonymous'
-const AUTHENTICATED = 'auth:'
 /** Longer names in a header are no names. */
 const MAX_NAME_LENGTH = 256
 
@@ -14,7 +13,7 @@ export interface TenantNaming {
 /** @source routing facts 3.6, the order of sources */
 export function tenantOf(ctx: RequestContext, naming: TenantNaming): string {
   const known = ctx.identity?.tenant
-  if (known?.startsWith(AUTHENTICATED)) return known
+  if (known !== undefined && known !== ANONYMOUS) return known
   if (naming.trustTenantHeader) {
     const name = ctx.header(naming.tenantHeaderName)
     if (name !== undefined && name !== '' && name.length <= MAX_NAME_LENGTH) return `header:${name}`
@@ -24,5 +23,5 @@ export function tenantOf(ctx: RequestContext, naming: TenantNaming): string {
 
 /** Of the form that `tenantOf` gives. */
 export function isTenantName(name: string): boolean {
-  return name === ANONYMOUS || /^(auth|header|ip):./.test(name)
+  return name === ANONYMOUS || /^(auth|jwt|header|ip):./.test(name)
 }

@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { openFleet } from './fleet.ts'
 
-test('a token opens the serving routes, with the admin role the control plane, and never reaches a worker', async () => {
+/** An issuer with one key, and what gives headers with its tokens. */
+async function openIssuer() {
   const { privateKey, publicKey } = await generateKeyPair('RS256')
   const keys = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'k1' }] })
   const issuer = createServer((_request, reply) => reply.end(keys)).listen(0, '127.0.0.1')
@@ -17,12 +18,17 @@ test('a token opens the serving routes, with the admin role the control plane, a
   })
   const jwksUrl = `http://127.0.0.1:${(issuer.address() as AddressInfo).port}/`
   const jwt = { issuer: 'https://issuer.example', audience: 'weir', jwksUrl }
-  const fleet = await openFleet({ plugins: { auth: { jwt } } })
-  const bearer = async (roles: string[], lifetime = '5m') => {
-    const token = new SignJWT({ sub: 'team-a', roles }).setProtectedHeader({ alg: 'RS256', kid: 'k1' })
+  const bearer = async (roles: string[], lifetime = '5m', sub = 'team-a') => {
+    const token = new SignJWT({ sub, roles }).setProtectedHeader({ alg: 'RS256', kid: 'k1' })
     token.setIssuer(jwt.issuer).setAudience(jwt.audience).setExpirationTime(lifetime)
     return { authorization: `Bearer ${await token.sign(privateKey)}` }
   }
+  return { jwt, bearer }
+}
+
+test('a token opens the serving routes, with the admin role the control plane, and never reaches a worker', async () => {
+  const { jwt, bearer } = await openIssuer()
+  const fleet = await openFleet({ plugins: { auth: { jwt } } })
   const chat = { model: 'test-model', messages: [{ role: 'user', content: 'x'.repeat(300_000) }] }
   const post = async (headers?: Record<string, string>) =>
     (await fleet.post('/v1/chat/completions', chat, headers)).status
@@ -35,4 +41,28 @@ test('a token opens the serving routes, with the admin role the control plane, a
   const [seen, ...others] = fleet.workers[0].requestsTo('POST /v1/chat/completions')
   expect(others).toEqual([])
   expect(JSON.stringify(seen)).not.toContain('Bearer')
+})
+
+test('the tenant of a token has limits and a class of its own, whatever its holder writes into the tenant header', async () => {
+  // Buckets refill by this clock: it stands.
+  vi.spyOn(process.hrtime, 'bigint').mockReturnValue(process.hrtime.bigint())
+  onTestFinished(() => void vi.restoreAllMocks())
+  const { jwt, bearer } = await openIssuer()
+  const tenants = {
+    trustTenantHeader: true,
+    default: { requestsPerMinute: 1 },
+    overrides: [{ tenant: 'jwt:team-b', requestsPerMinute: 2 }],
+  }
+  const scheduler = { tenants: [{ tenant: 'jwt:team-b', maxClass: 'interactive' }] }
+  const fleet = await openFleet({ plugins: { auth: { jwt }, limits: { tenants, scheduler } } })
+  const status = async (team: string, header: string) => {
+    const headers = { ...(await bearer([], '5m', team)), 'x-weir-tenant-id': header }
+    const chat = { model: 'test-model', messages: [{ role: 'user', content: 'hello' }] }
+    return (await fleet.post('/v1/chat/completions', chat, headers)).status
+  }
+  expect([await status('team-a', 'one'), await status('team-a', 'two')]).toEqual([200, 429])
+  expect([await status('team-b', 'one'), await status('team-b', 'two')]).toEqual([200, 200])
+  expect(await status('team-b', 'three')).toBe(429)
+  const use = await fleet.get('/limits?tenant=jwt:team-b', await bearer(['admin']))
+  expect(await use.json()).toMatchObject({ use: { tenant: [{ left: 0 }] } })
 })
