@@ -11,7 +11,7 @@ import { Exchange } from './exchange.ts'
 import { type ForwardedHead, forwardedHead } from './forwarded-head.ts'
 import { Inner } from './inner.ts'
 import { refuse, refuseRaw } from './refusal.ts'
-import { openTunnel } from './tunnel.ts'
+import { isWebSocket, openWebSocket, passOver } from './tunnel.ts'
 
 const ALLOW = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 /** How often heads that take too long are looked for, at most. milliseconds */
@@ -189,11 +189,20 @@ export class Front {
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, first: Buffer): void {
-    const head = this.#headOf(request, (error) => refuseRaw(socket, error))
-    if (head === null) return
-    this.#tunnels.add(socket)
-    socket.on('close', () => this.#tunnels.delete(socket))
-    openTunnel(request, socket, first, head, this.#inner)
+    const turns = this.#turnsOf(socket)
+    const run = () => {
+      const head = this.#headOf(request, (error) => refuseRaw(socket, error))
+      if (head === null) return
+      if (!isWebSocket(request)) {
+        passOver(socket, first, head, this.#inner)
+        return
+      }
+      this.#tunnels.add(socket)
+      socket.on('close', () => this.#tunnels.delete(socket))
+      openWebSocket(socket, first, head, this.#inner)
+    }
+    if (turns.running === null) run()
+    else turns.waiting.push(run)
   }
 
   #headOf(request: IncomingMessage, onError: (error: GatewayError) => void): ForwardedHead | null {

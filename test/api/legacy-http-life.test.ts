@@ -18,6 +18,8 @@ afterEach(async () => {
 })
 
 const streams: { readonly ctx: RequestContext; readonly sse: SseWriter }[] = []
+/** Queries of the requests to /noted. */
+const noted: (string | null)[] = []
 const probe = definePlugin({
   manifest: { name: 'probe', version: '0.0.0', description: 'answers', config: Type.Object({}) },
   register(host) {
@@ -32,6 +34,15 @@ const probe = definePlugin({
       path: '/echo',
       headers: ['x-shown'],
       handler: (ctx) => ctx.text(200, `${ctx.query} ${ctx.header('x-shown') ?? 'none'} ${ctx.bodyBytes}`),
+    })
+    host.route({
+      ...route,
+      method: 'GET',
+      path: '/noted',
+      handler: (ctx) => {
+        noted.push(ctx.query)
+        ctx.text(200, 'noted')
+      },
     })
     host.route({
       ...route,
@@ -134,6 +145,74 @@ test('an offer of another protocol is passed over', async () => {
   const { statuses, text, closed } = await sendRaw(port, echo('1.1', '/echo?up', offer, 'body'), WAIT)
   expect([statuses, closed]).toEqual([[200], true])
   expect(text.endsWith('up none body')).toBe(true)
+})
+
+const OFFER = 'Host: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n'
+
+test('what comes behind a request with such an offer reaches nobody, in one packet or later', async () => {
+  const { port } = await open()
+  noted.length = 0
+  const behind = 'GET /noted?behind HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n'
+  for (const ahead of [`GET /noted?asked HTTP/1.1\r\n${OFFER}\r\n`, echo('1.1', '/echo?up', OFFER, 'body')]) {
+    for (const parts of [[ahead + behind], [ahead, behind], [ahead.slice(0, -1), ahead.slice(-1) + behind]]) {
+      const { statuses, closed } = await sendRaw(port, parts, WAIT)
+      expect([statuses, closed]).toEqual([[200], true])
+    }
+  }
+  expect(noted).toEqual(['asked', 'asked', 'asked'])
+})
+
+test('a chunked body behind such an offer is refused', async () => {
+  const { port } = await open()
+  const chunked = `POST /echo HTTP/1.1\r\n${OFFER}Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n`
+  const { statuses, text, closed } = await sendRaw(port, chunked, WAIT)
+  expect([statuses, closed]).toEqual([[400], true])
+  expect(text).toMatch(/^x-weir-error-code: bad_framing/im)
+})
+
+test('a body that comes bit by bit behind such an offer arrives whole, however large', async () => {
+  const { port } = await open()
+  const body = 'x'.repeat(1_000_000)
+  const bytes = echo('1.1', '/echo?up', OFFER, body)
+  const parts = [bytes.slice(0, 200), bytes.slice(200, 500_000), bytes.slice(500_000)]
+  const { statuses, text, closed } = await sendRaw(port, parts, WAIT)
+  expect([statuses, closed]).toEqual([[200], true])
+  expect(text.endsWith(`up none ${body}`)).toBe(true)
+})
+
+test('an answer to such a request is whole at the end of the gateway, and its connection is not kept', async () => {
+  const { gateway, port } = await open({}, { shutdown: { graceMs: 15_000 } })
+  const before = streams.length
+  const reply = sendRaw(port, `GET /stream HTTP/1.1\r\n${OFFER}\r\n`, WAIT)
+  await expect.poll(() => streams.length, { timeout: 15_000 }).toBe(before + 1)
+  const stopped = gateway.stop()
+  streams.at(-1)?.sse.end('data: 2\n\n')
+  expect(await reply).toMatchObject({ statuses: [200], closed: true })
+  expect((await reply).text.endsWith('data: 1\n\ndata: 2\n\n')).toBe(true)
+  await stopped
+})
+
+test('what comes behind a WebSocket that is refused reaches nobody', async () => {
+  const { port } = await open()
+  noted.length = 0
+  const offer = 'Host: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
+  const key = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n'
+  const behind = 'GET /noted?behind HTTP/1.1\r\nHost: a\r\n\r\n'
+  const reply = await sendRaw(port, `GET /nowhere HTTP/1.1\r\n${offer}${key}\r\n${behind}`, WAIT)
+  expect([reply.statuses, reply.closed]).toEqual([[404], true])
+  expect(noted).toEqual([])
+})
+
+test('an offer that comes ahead of its turn is answered in its order', async () => {
+  const { port } = await open()
+  const before = streams.length
+  const ahead = 'GET /stream HTTP/1.1\r\nHost: a\r\n\r\n'
+  const reply = sendRaw(port, ahead + echo('1.1', '/echo?up', OFFER, 'body'), WAIT)
+  await expect.poll(() => streams.length, { timeout: 15_000 }).toBe(before + 1)
+  streams.at(-1)?.sse.end('data: 2\n\n')
+  const { text, statuses, closed } = await reply
+  expect([statuses, closed]).toEqual([[200, 200], true])
+  expect(text).toMatch(/data: 1[\s\S]*data: 2[\s\S]*up none body$/)
 })
 
 test('what breaks off is reset for a client of HTTP/1.0, whose answer has no other frame', async () => {
