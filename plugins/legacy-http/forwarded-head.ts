@@ -1,4 +1,5 @@
 /** Makes the head of the inner request: the framing checked, headers of one connection left out, the client named. */
+import type { ClientAddressing } from '#kernel'
 import { legacyErrors } from './errors.ts'
 import { readTarget } from './target.ts'
 
@@ -21,6 +22,15 @@ export interface ForwardedHead {
   readonly isChunked: boolean
 }
 
+export interface ForwardingTerms {
+  /** Of the connection's other end. */
+  readonly peer: string
+  /** Header lines at most. */
+  readonly maxCount: number
+  /** Whose word about clients is taken; null where nobody's is. */
+  readonly clients: ClientAddressing | null
+}
+
 /** @source RFC 9110 section 7.6.1; Expect is answered here */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
@@ -33,18 +43,18 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'proxy-authorization',
   'expect',
 ])
+const FORWARDED_FOR = 'x-forwarded-for'
 /** What a client may not have dropped by naming it in Connection. */
-const KEPT: ReadonlySet<string> = new Set(['host', 'content-length', 'x-forwarded-for'])
+const KEPT: ReadonlySet<string> = new Set(['host', 'content-length', FORWARDED_FOR])
 /** For HTTP/1.0 clients that name none: the same as no page of a browser can have. @source RFC 2606 */
 const NO_HOST = 'unnamed.invalid'
 const ASCII_END = 0x7f
 
-/**
- * @param clientAddress of the connection's other end
- * @param maxCount header lines at most
- * @throws bad_framing, header_not_ascii, headers_too_large
- */
-export function forwardedHead(head: ReceivedHead, clientAddress: string, maxCount: number): ForwardedHead {
+/** @throws bad_framing, header_not_ascii, headers_too_large */
+export function forwardedHead(
+  head: ReceivedHead,
+  { peer, maxCount, clients }: ForwardingTerms,
+): ForwardedHead {
   const { rawHeaders } = head
   const method = head.method ?? ''
   const { path, host } = readTarget(method, head.url ?? '')
@@ -52,6 +62,9 @@ export function forwardedHead(head: ReceivedHead, clientAddress: string, maxCoun
   const dropped = connectionHeaders(rawHeaders)
   const headers: string[] = []
   const forwardedFor: string[] = []
+  /** Lines of the header that the gateway behind takes from this machine, where that is another one. */
+  const named: string[] = []
+  const namedIn = clients === null || clients.header === FORWARDED_FOR ? null : clients.header
   const framing = { hosts: [] as string[], lengths: [] as string[], codings: [] as string[] }
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name, value] = [rawHeaders[i].toLowerCase(), rawHeaders[i + 1]]
@@ -59,7 +72,8 @@ export function forwardedHead(head: ReceivedHead, clientAddress: string, maxCoun
     if (name === 'host') framing.hosts.push(value)
     else if (name === 'content-length') framing.lengths.push(value)
     else if (name === 'transfer-encoding') framing.codings.push(value)
-    else if (name === 'x-forwarded-for') forwardedFor.push(value)
+    else if (name === FORWARDED_FOR) forwardedFor.push(value)
+    else if (name === namedIn) named.push(name, value)
     else if (!HOP_BY_HOP.has(name) && !dropped.has(name)) headers.push(name, value)
   }
   const isLate = head.httpVersion === '1.1'
@@ -67,7 +81,9 @@ export function forwardedHead(head: ReceivedHead, clientAddress: string, maxCoun
   const [length] = framing.lengths
   const isChunked = framing.codings.length === 1
   headers.push('host', host ?? framing.hosts[0] ?? NO_HOST)
-  headers.push('x-forwarded-for', [...forwardedFor, clientAddress].filter((one) => one !== '').join(', '))
+  headers.push(FORWARDED_FOR, [...forwardedFor, peer].filter((one) => one !== '').join(', '))
+  // There one address stands for all before it: what the client writes counts only if its own word does.
+  if (clients !== null && namedIn !== null) headers.push(namedIn, clients.addressOf(peer, named))
   if (isChunked) headers.push('transfer-encoding', 'chunked')
   // One that is not sent would be taken for a chunked body.
   else if (length !== undefined || !hasNoBody(method)) headers.push('content-length', length ?? '0')

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { GatewayError, type Host } from '#kernel'
+import { type ClientAddressing, GatewayError, type Host } from '#kernel'
 import { Certificates } from './certificates.ts'
 import type { LegacyHttpConfig } from './config.ts'
 import { legacyErrors } from './errors.ts'
@@ -27,6 +27,7 @@ interface Turns {
 export class Front {
   readonly #host: Host
   readonly #config: LegacyHttpConfig
+  readonly #clients: ClientAddressing | null
   readonly #inner: Inner
   /** Null when the API speaks plain HTTP. */
   readonly #certificates: Certificates | null
@@ -38,9 +39,11 @@ export class Front {
   /** Connections were dropped since the last one ended. */
   #isFull = false
 
-  constructor(host: Host, config: LegacyHttpConfig) {
+  /** @param clients null where nobody's word about clients is taken */
+  constructor(host: Host, config: LegacyHttpConfig, clients: ClientAddressing | null) {
     this.#host = host
     this.#config = config
+    this.#clients = clients
     this.#inner = new Inner(host.kernelConfig)
     const { tls } = host.kernelConfig
     const options = {
@@ -208,8 +211,9 @@ export class Front {
   #headOf(request: IncomingMessage, onError: (error: GatewayError) => void): ForwardedHead | null {
     try {
       const address = request.socket.remoteAddress ?? ''
-      const client = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address
-      return forwardedHead(request, client, this.#host.kernelConfig.http.maxHeaderCount)
+      const peer = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address
+      const { maxHeaderCount: maxCount } = this.#host.kernelConfig.http
+      return forwardedHead(request, { peer, maxCount, clients: this.#clients })
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       onError(error)

@@ -1,5 +1,5 @@
 /** A port of its own for clients that the server library does not serve: HTTP/1.0, absolute targets, long pauses. */
-import { definePlugin } from '#kernel'
+import { ClientAddresses, definePlugin } from '#kernel'
 import { legacyHttpConfig } from './config.ts'
 import type { Front } from './front.ts'
 
@@ -8,6 +8,7 @@ export default definePlugin({
     name: 'legacy-http',
     version: '0.1.0',
     description: 'A second port for HTTP/1.0, absolute request targets and long idle connections.',
+    usesOptionally: [ClientAddresses],
     config: legacyHttpConfig,
   },
   register(host, config) {
@@ -22,11 +23,12 @@ export default definePlugin({
       throw new Error(
         'plugins.legacy-http cannot hand on certificates of clients: leave the plugin out, or kernel.tls.clientCaFile',
       )
+    const clients = host.find(ClientAddresses) ?? null
     let front: Front | null = null
     return {
       async start() {
         const { Front } = await import('./front.ts')
-        front = new Front(host, config)
+        front = new Front(host, config, clients)
         await front.listen()
         host.log.info({ host: config.host, port: config.port }, 'HTTP/1.0 is served here')
       },

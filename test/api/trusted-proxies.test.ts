@@ -117,3 +117,25 @@ test('clients of the second port are seen too, where this machine is trusted', a
   })
   expect(await text(reply)).toBe('127.0.0.3')
 })
+
+test('clients of the second port do not forge the address in another header, which proxies in front of it may name', async () => {
+  const port = await findFreePort('127.0.0.1')
+  const addresses = ['127.0.0.1', '127.0.0.9']
+  await start(
+    { 'legacy-http': { port }, 'trusted-proxies': { addresses, header: 'x-real-ip' } },
+    { port: await findFreePort('127.0.0.1') },
+  )
+  const seen = async (localAddress: string, headers: Record<string, string | string[]> = {}) => {
+    const reply = await new Promise<IncomingMessage>((resolve, reject) => {
+      const asked = request({ port, localAddress, path: '/client', headers }, resolve)
+      asked.on('error', reject)
+      asked.end()
+    })
+    return text(reply)
+  }
+  expect(await seen('127.0.0.3', { 'X-Real-IP': '198.51.100.1' })).toBe('127.0.0.3')
+  expect(await seen('127.0.0.3', { 'x-real-ip': ['198.51.100.1', '127.0.0.1'] })).toBe('127.0.0.3')
+  expect(await seen('127.0.0.3', { connection: 'close, x-real-ip' })).toBe('127.0.0.3')
+  expect(await seen('127.0.0.9', { 'X-Real-IP': '198.51.100.1' })).toBe('198.51.100.1')
+  expect(await seen('127.0.0.9')).toBe('127.0.0.9')
+})
