@@ -43,3 +43,19 @@ test('an equal configuration changes nothing', () => {
   const same = config({ port: 1 }, { auth: { apiKey: 'a' } })
   expect(changeConfig(same, structuredClone(same), reloads)).toMatchObject({ applied: [], needsRestart: [] })
 })
+
+test('a section that goes or comes as a whole waits for a restart, the rest is taken over', () => {
+  const tls = { certFile: 'a.pem', keyFile: 'b.pem' }
+  const having = config({ tls }, { auth: { apiKey: 'a', more: { deep: [1] } } })
+  const lacking = config({}, { auth: { apiKey: 'b' } })
+  for (const [running, wanted] of [
+    [having, lacking],
+    [lacking, having],
+  ]) {
+    const change = changeConfig(running, wanted, reloads)
+    expect(change.applied).toEqual(['plugins.auth.apiKey'])
+    expect(change.needsRestart).toEqual(['kernel.tls', 'plugins.auth.more'])
+    expect(change.next.kernel).toEqual(running.kernel)
+    expect(change.next.plugins.auth).toEqual({ ...running.plugins.auth, apiKey: wanted.plugins.auth.apiKey })
+  }
+})

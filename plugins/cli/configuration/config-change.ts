@@ -32,15 +32,16 @@ export function changeConfig(
   return { next, applied, needsRestart, plugins: changed }
 }
 
-/** Copies what differs at these paths. @returns the paths */
+/** Copies what differs at these paths, where both have what holds it. @returns the paths */
 function takeOver(into: Section, from: Section, paths: readonly string[]): string[] {
   return paths.filter((path) => {
     const keys = path.split('.')
     const value = valueAt(from, keys)
     if (isDeepStrictEqual(valueAt(into, keys), value)) return false
     const last = keys[keys.length - 1]
-    const holder = valueAt(into, keys.slice(0, -1))
-    if (!isSection(holder)) return false
+    const above = keys.slice(0, -1)
+    const holder = valueAt(into, above)
+    if (!isSection(holder) || !isSection(valueAt(from, above))) return false
     if (value === undefined) delete holder[last]
     else holder[last] = structuredClone(value)
     return true
