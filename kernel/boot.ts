@@ -1,5 +1,6 @@
 /** One serving thread from its configuration to listening, and back: read it top to bottom. */
 import { performance } from 'node:perf_hooks'
+import { isDeepStrictEqual } from 'node:util'
 import { assertPortFree } from './assert-port-free.ts'
 import { Counters } from './balance/counters.ts'
 import { ThreadBalance } from './balance/thread-balance.ts'
@@ -37,6 +38,7 @@ import { PluginSet } from './plugin/plugin-set.ts'
 import { Services } from './plugin/services.ts'
 import type { ThreadLink } from './threads/link.ts'
 import type { SharedMemory } from './threads/shared-memory.ts'
+import { within } from './threads/within.ts'
 import { ThreadUpstream } from './upstream/thread-upstream.ts'
 
 /** Plugins by name, each imported only when it is enabled. */
@@ -114,6 +116,7 @@ export class GatewayThread {
   readonly #traffic: TrafficWatch | null
   #server: HttpServer | null = null
   #stopLooking: () => void = () => {}
+  #reloading: Promise<void> = Promise.resolve()
   /** Of the content of the certificate files in use. */
   #tlsMark: string
 
@@ -176,18 +179,29 @@ export class GatewayThread {
     if (this.#traffic !== null) this.balance.watch(this.#traffic)
     this.#requireAuth()
     if (link.isData) this.#server = this.#createServer()
-    // Control reloads itself first, to see whether it can.
-    if (!link.isControl) openReplica(link, RunningConfig).onChange((next) => this.#reloadLater(next))
   }
 
+  /** Opens what the plugins open; a failure has stopped what had started. Then makes up for reloads since it was asked for. */
+  async start(): Promise<void> {
+    await this.#plugins.start()
+    const { link, config } = this.#options
+    // Control reloads itself first, to see whether it can.
+    if (link.isControl) return
+    const running = openReplica(link, RunningConfig)
+    running.onChange((next) => this.#reloadLater(next))
+    const now = running.current?.config ?? config
+    if (isDeepStrictEqual(now, config)) return
+    const hasChanged = (name: string) => !isDeepStrictEqual(now.plugins[name], config.plugins[name])
+    this.#reloading = this.reload({ config: now, plugins: Object.keys(now.plugins).filter(hasChanged) })
+    await this.#reloading
+  }
+
+  /** One after the other: the last that came is the one that holds. */
   #reloadLater(next: RunningConfigState | null): void {
     if (next === null) return
-    this.reload(next).catch((err: unknown) => this.#options.log.error({ err }, 'a thread could not reload'))
-  }
-
-  /** Opens what the plugins open; a failure has stopped what had started. */
-  start(): Promise<void> {
-    return this.#plugins.start()
+    this.#reloading = this.#reloading
+      .then(() => this.reload(next))
+      .catch((err: unknown) => this.#options.log.error({ err }, 'a thread could not reload'))
   }
 
   /** @returns the port taken */
@@ -224,7 +238,7 @@ export class GatewayThread {
         Math.min(settleMs, graceMs / 2),
       )
       this.#server.stopListening()
-      await withinMs(this.#server.whenIdle(), endsAtMs - performance.now())
+      await within(this.#server.whenIdle(), endsAtMs - performance.now())
       const left = this.#server.openRequests.size
       if (left > 0)
         this.#options.log.warn(
@@ -234,14 +248,14 @@ export class GatewayThread {
     }
     // What plugins serve comes after: the gateway's own requests may need it.
     for (const listener of this.#listeners) listener.stopListening()
-    await withinMs(Promise.all(this.#listeners.map((one) => one.whenIdle())), endsAtMs - performance.now())
+    await within(Promise.all(this.#listeners.map((one) => one.whenIdle())), endsAtMs - performance.now())
     await this.#endBackground(endsAtMs)
     await this.#plugins.drain(Math.max(1, endsAtMs - performance.now()))
   }
 
   /** What requests have left running may end too; what does not is told. */
   async #endBackground(endsAtMs: number): Promise<void> {
-    await withinMs(this.#background.whenIdle(), endsAtMs - performance.now())
+    await within(this.#background.whenIdle(), endsAtMs - performance.now())
     const left = this.#background.cancel()
     if (left > 0)
       this.#options.log.warn(
@@ -412,14 +426,4 @@ export class GatewayThread {
 /** Open listeners keep the process alive meanwhile; when a second signal has closed them, nothing should. */
 function pauseUnless(skip: boolean, ms: number): Promise<void> {
   return skip || ms <= 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, ms).unref())
-}
-
-/** Resolves with the work or at the limit, whichever is first. */
-async function withinMs(work: Promise<unknown>, limitMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, Math.max(0, limitMs))
-  })
-  await Promise.race([work, limit])
-  clearTimeout(timer)
 }

@@ -24,6 +24,7 @@ import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
 import { DataThreads } from './threads/data-threads.ts'
 import { findFreePort } from './threads/free-port.ts'
+import type { ThreadSeed } from './threads/messages.ts'
 import { SharedMemory } from './threads/shared-memory.ts'
 
 export type { PluginCatalog } from './boot.ts'
@@ -61,13 +62,11 @@ export interface ServeOptions {
 export async function serve(options: ServeOptions): Promise<void> {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(HEADER_BLOCK_BYTES)
   const seed = readThreadSeed()
-  if (seed !== null) await serveData(options)
+  if (seed !== null) serveData(options, seed)
   else if (options.config !== undefined) await new Control(options, options.config).run()
 }
 
-async function serveData({ catalog }: ServeOptions): Promise<void> {
-  const seed = readThreadSeed()
-  if (seed === null) return
+function serveData({ catalog }: ServeOptions, seed: ThreadSeed): void {
   const config = seed.config as LoadedConfig
   const log = createLogger({ level: config.kernel.log.level as 'info', thread: seed.index })
   const link = connectDataLink(seed, log)
@@ -96,7 +95,7 @@ class Control {
   readonly #options: ServeOptions
   #config: LoadedConfig
   #reloads: ReadonlyMap<string, readonly string[]> = new Map()
-  /** Reloads follow one another. */
+  /** Reloads follow one another, the first the boot. */
   #reloading: Promise<unknown> = Promise.resolve()
   readonly #log: Logger
   readonly #link: ControlLink
@@ -130,8 +129,9 @@ class Control {
       signal: this.#options.signal,
     })
     try {
-      const info = await this.#boot()
-      this.#options.onReady?.(info)
+      const booting = this.#boot()
+      this.#reloading = booting.catch(() => {})
+      this.#options.onReady?.(await booting)
     } catch (error) {
       await this.#stop()
       unwatch()
@@ -240,15 +240,14 @@ class Control {
 
   /** Control goes first; where it cannot, it goes back. */
   async #takeOver(thread: GatewayThread, state: RunningConfigState): Promise<void> {
-    const before = this.#config
-    this.#config = state.config
     try {
       await thread.reload(state)
     } catch (error) {
-      this.#config = before
-      await thread.reload({ ...state, config: before }).catch(() => {})
+      await thread.reload({ ...state, config: this.#config }).catch(() => {})
       throw reloadErrors.invalid_configuration.with({ cause: error }, messageOf(error))
     }
+    // In one tick with the publication: a thread that is born now has both, or hears of both.
+    this.#config = state.config
     await this.#link.publish(RunningConfig.name, state)
   }
 

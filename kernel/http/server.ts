@@ -152,15 +152,16 @@ export class HttpServer implements SocketHome, ServerParts {
    * the new one is open on the same port, and it has taken in what came until then: the system resets what still waits.
    */
   renewTls(tls: TlsFiles): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
     const former = this.#listenSocket
-    if (this.#isClosed || former === null || this.#address === null) return Promise.resolve()
     this.#formerApps.push(this.#app)
     this.#app = openApp(tls)
     this.#needsCertificate = tls.ca_file_name !== undefined
     this.#addRoutes()
-    const { host, port } = this.#address
+    // Where nobody listens, not yet or not now, the next to listen is the new one.
+    if (former === null || this.#address === null) return Promise.resolve()
     // One turn of the loop is over before sockets are looked at, the second right behind that.
-    return this.#listen(host, port, false)
+    return this.#listen(this.#address.host, this.#address.port, false)
       .then(() => nextTurn())
       .then(() => nextTurn())
       .then(() => us_listen_socket_close(former))

@@ -6,6 +6,7 @@ import { findFreePort } from './free-port.ts'
 import { RestartBackOff } from './restart-back-off.ts'
 import type { SharedMemory } from './shared-memory.ts'
 import { type ThreadEnd, ThreadHandle } from './thread-handle.ts'
+import { within } from './within.ts'
 
 /** A thread that does not answer a scrape within this counts with what it said last. */
 const COLLECT_LIMIT_MS = 1_000
@@ -152,18 +153,5 @@ export class DataThreads {
       }, backOff.delayMs(livedMs))
       this.#restarts.add(timer)
     })
-  }
-}
-
-/** True when the work was done within the limit. */
-async function within(work: Promise<unknown>, limitMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const limit = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, limitMs, false)
-  })
-  try {
-    return await Promise.race([work.then(() => true), limit])
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -1,5 +1,8 @@
 /** A changed configuration taken on by a running gateway: what holds at once, what is named and left, what is refused. */
 import { afterEach, expect, test } from 'vitest'
+import { definePlugin, Type } from '#kernel'
+import { serve } from '../../kernel/serve.ts'
+import { loadConfig } from '../../plugins/cli/configuration/load.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
 
@@ -138,4 +141,56 @@ test('a configuration with a mistake changes nothing, and the answer says what i
     expect(JSON.stringify(body)).toContain(text)
     expect((await chat(gateway, 'a')).status).toBe(200)
   }
+})
+
+test('a hangup during the start is obeyed when the start is over', async () => {
+  const release = Promise.withResolvers<void>()
+  const given: string[] = []
+  const slow = definePlugin({
+    manifest: {
+      name: 'slow',
+      version: '0.0.0',
+      description: 'of a test',
+      config: Type.Object({ word: Type.String() }),
+      reloads: ['word'],
+    },
+    register: (_host, { word }) => ({
+      start: () => {
+        given.push(word)
+        return release.promise
+      },
+      reload: (next) => void given.push(next.word),
+    }),
+  })
+  const ending = new AbortController()
+  const config = await loadConfig({
+    text: JSON.stringify({
+      kernel: { threads: 0, port: 0, log: { level: 'silent' } },
+      plugins: { slow: { word: 'a' } },
+    }),
+    env: {},
+    pluginSchemas: { names: ['slow'], find: async () => slow.manifest },
+  })
+  const ended = serve({
+    catalog: { slow: async () => ({ default: slow }) },
+    entry: import.meta.url,
+    config,
+    reload: async (running) => ({
+      next: { ...running, plugins: { slow: { word: 'b' } } },
+      applied: ['plugins.slow.word'],
+      needsRestart: [],
+      plugins: ['slow'],
+    }),
+    signal: ending.signal,
+  })
+  open.push({
+    close: () => {
+      ending.abort()
+      return ended
+    },
+  })
+  await expect.poll(() => given, PATIENT).toEqual(['a'])
+  process.emit('SIGHUP', 'SIGHUP')
+  release.resolve()
+  await expect.poll(() => given, PATIENT).toEqual(['a', 'b'])
 })
