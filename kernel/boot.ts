@@ -1,5 +1,6 @@
 /** One serving thread from its configuration to listening, and back: read it top to bottom. */
 import { performance } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { assertPortFree } from './assert-port-free.ts'
 import { Counters } from './balance/counters.ts'
@@ -233,10 +234,8 @@ export class GatewayThread {
     this.isDraining = true
     const endsAtMs = performance.now() + graceMs
     if (this.#server !== null) {
-      await pauseUnless(
-        this.#server.openRequests.size === 0 && settleMs === 0,
-        Math.min(settleMs, graceMs / 2),
-      )
+      // Open listeners keep the process alive meanwhile; when a second signal has closed them, nothing should.
+      if (settleMs > 0) await sleep(Math.min(settleMs, graceMs / 2), undefined, { ref: false })
       this.#server.stopListening()
       await within(this.#server.whenIdle(), endsAtMs - performance.now())
       const left = this.#server.openRequests.size
@@ -421,9 +420,4 @@ export class GatewayThread {
     this.listening.push({ plugin, url: `http://${host}:${port}` })
     return { host, port, close: () => server.close() }
   }
-}
-
-/** Open listeners keep the process alive meanwhile; when a second signal has closed them, nothing should. */
-function pauseUnless(skip: boolean, ms: number): Promise<void> {
-  return skip || ms <= 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, ms).unref())
 }

@@ -1,4 +1,5 @@
 /** Runs one step of one plugin within its deadline; failures carry plugin and step. */
+import { within } from '../threads/within.ts'
 import { BootError, pluginFailure } from './plugin-errors.ts'
 
 /**
@@ -11,18 +12,11 @@ export async function runStep(
   limitMs: number,
   run: () => unknown,
 ): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const deadline = new Promise<never>((_, reject) => {
-    if (limitMs === 0) return
-    timer = setTimeout(() => {
-      reject(new BootError(`it did not finish within ${limitMs} ms`))
-    }, limitMs)
-  })
   try {
-    await Promise.race([Promise.resolve().then(run), deadline])
+    const work = Promise.resolve().then(run)
+    if (limitMs === 0) await work
+    else if (!(await within(work, limitMs))) throw new BootError(`it did not finish within ${limitMs} ms`)
   } catch (cause) {
     throw pluginFailure(plugin, step, cause)
-  } finally {
-    clearTimeout(timer)
   }
 }

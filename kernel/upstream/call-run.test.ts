@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import { balanceErrors } from '../balance/balance-errors.ts'
 import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
+import type { PairHandler } from '../contracts/pair.ts'
 import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
 import { type Transport, UpstreamFailure, type UpstreamHandler } from '../contracts/transport.ts'
 import { type CallParts, WorkerLimits } from './call-parts.ts'
@@ -10,6 +11,7 @@ import { OutgoingHeaders } from './outgoing.ts'
 import { Relay } from './relay.ts'
 import { RetryRules } from './retry.ts'
 import { Transports } from './transports.ts'
+import { toUpstreamError } from './upstream-errors.ts'
 
 const RETRY = {
   maxAttempts: 5,
@@ -31,6 +33,7 @@ type Fate =
   | 'refused endlessly'
   | 'missing'
   | 'unreachable'
+  | 'exhausted'
   | 'broken'
   | 'nobody'
   | 'silent'
@@ -45,6 +48,11 @@ class Stage {
   aborted = 0
   handler: UpstreamHandler | null = null
   listener: SinkListener | null = null
+  /** They are all the same worker's. */
+  isAlone = false
+  /** Two workers share an attempt. */
+  isPair = false
+  pairHandler: PairHandler | null = null
   /** Nobody can be picked while true. */
   isEmpty = false
 
@@ -64,7 +72,10 @@ class Stage {
       handler.onResponseEnd()
     } else if (fate === 'refused endlessly') handler.onResponseStart(500, [], -1)
     else if (fate === 'unreachable') handler.onResponseError(new UpstreamFailure('connect', 'refused', false))
-    else if (fate === 'broken') {
+    else if (fate === 'exhausted') {
+      const cause = Object.assign(new Error('too many open files'), { code: 'EMFILE' })
+      handler.onResponseError(new UpstreamFailure('connect', cause.message, false, { cause }))
+    } else if (fate === 'broken') {
       handler.onResponseStart(200, [], -1)
       handler.onResponseError(new UpstreamFailure('reset', 'gone', true))
     }
@@ -81,9 +92,17 @@ class Stage {
       },
     }
     transports.add(transport as Transport)
+    transports.addPairs({
+      mode: 'http',
+      requests: (_pair, whole) => whole,
+      start: (_pair, _requests, handler) => {
+        this.pairHandler = handler
+        return { pause() {}, resume() {}, abort() {} }
+      },
+    })
     return {
       balance: {
-        usesPair: () => false,
+        usesPair: () => this.isPair,
         canonicalModel: (model: string) => model,
         pick: (_ctx: RelayContext, model: string, options?: PickOptions) => this.#pick(model, options),
       },
@@ -92,7 +111,7 @@ class Stage {
       limits: new WorkerLimits(LIMITS),
       retry: new RetryRules(retry),
       traffic: null,
-      log: { debug() {}, warn() {} },
+      log: { debug() {}, warn() {}, error() {} },
     } as unknown as CallParts
   }
 
@@ -102,7 +121,7 @@ class Stage {
     const calls: string[] = []
     const call = (name: string) => () => void calls.push(name)
     const attempt = {
-      worker: workerEntry({ slot: this.attempts.length }),
+      worker: workerEntry({ slot: this.isAlone ? 0 : this.attempts.length }),
       policy: 'p',
       choice: null,
       succeeded: call('succeeded'),
@@ -177,6 +196,35 @@ describe('waits between attempts (routing facts 3.1)', () => {
   })
 })
 
+test('a worker is told of its own failures once, and of those of the gateway never', () => {
+  const stage = new Stage()
+  stage.isAlone = true
+  stage.start()
+  for (const fate of ['exhausted', 'unreachable', 'exhausted', 'refused'] as const) {
+    stage.meet(fate)
+    vi.runAllTimers()
+  }
+  expect(stage.attempts.map(({ calls }) => calls)).toEqual([
+    ['release'],
+    ['failed', 'release'],
+    ['release'],
+    ['release'],
+    [],
+  ])
+})
+
+test('neither worker of a pair is told of failures of the gateway', () => {
+  const stage = new Stage()
+  stage.isPair = true
+  stage.start({ ...RETRY, maxAttempts: 1 })
+  const cause = Object.assign(new Error('too many open files'), { code: 'EMFILE' })
+  const failure = new UpstreamFailure('connect', cause.message, false, { cause })
+  const error = toUpstreamError(failure, false)
+  stage.pairHandler?.onLegFailed({ leg: 'prefill', error, status: 0, headers: null, failure })
+  expect(stage.attempts.map(({ calls }) => calls)).toEqual([['release'], ['release']])
+  expect(stage.replies).toEqual(['error gateway_exhausted'])
+})
+
 test('whatever happens, each attempt is released once, judged at most once, and the client answered once', () => {
   const fate = fc.constantFrom<Fate>(
     'answered',
@@ -184,6 +232,7 @@ test('whatever happens, each attempt is released once, judged at most once, and 
     'refused endlessly',
     'missing',
     'unreachable',
+    'exhausted',
     'broken',
     'nobody',
     'silent',

@@ -31,7 +31,7 @@ const MAX_DRAINED_BYTES = 65_536
 
 /** What is known once an attempt has failed. */
 interface Retries {
-  /** Slots of the workers that failed. */
+  /** Slots of the workers that were tried. */
   readonly excluded: number[]
   /** Until the next attempt; null while one is under way. */
   timer: NodeJS.Timeout | null
@@ -52,6 +52,8 @@ export class CallRun implements OpenCall, PairHandler {
   #attempt: Attempt | null = null
   #attemptCount = 0
   #retries: Retries | null = null
+  /** Slots of the workers that this request speaks against. */
+  #told: number[] | null = null
   /** What still comes of the current exchange is for nobody. */
   #isDiscarding = false
   /** The caller reads slowly: an exchange that begins meanwhile rests as well. */
@@ -238,6 +240,11 @@ export class CallRun implements OpenCall, PairHandler {
     if (!(attempt instanceof PairAttempt)) return
     const leg = attempt.leg(fault.leg)
     const notes = fault.leg === 'prefill' ? attempt.prefillNotes : this.#notes
+    const own = fault.failure === null ? null : asOwnTrouble(fault.failure)
+    if (own !== null) {
+      this.#failedHere(leg, own, notes)
+      return
+    }
     if (fault.failure !== null) this.#noteFailure(leg.worker, fault.failure, notes)
     else {
       this.#meter?.answered(fault.status)
@@ -254,7 +261,7 @@ export class CallRun implements OpenCall, PairHandler {
   #exchangeFailed(attempt: Attempt, failure: UpstreamFailure): void {
     const own = asOwnTrouble(failure)
     if (own !== null) {
-      this.#failedHere(attempt, own)
+      this.#failedHere(attempt, own, this.#notes)
       return
     }
     this.#noteFailure(attempt.worker, failure, this.#notes)
@@ -269,9 +276,9 @@ export class CallRun implements OpenCall, PairHandler {
   }
 
   /** No worker is to blame, so its breaker hears nothing; a pause may help, another worker too where one is connected. */
-  #failedHere(attempt: Attempt, failure: UpstreamFailure): void {
+  #failedHere(attempt: Attempt, failure: UpstreamFailure, notes: AttemptNotes | null): void {
     sayExhausted(this.#parts.log, failure.message)
-    if (this.#notes !== null) this.#notes.failure = failure.kind
+    if (notes !== null) notes.failure = failure.kind
     if (this.status === 0 && !failure.responseStarted && this.#goesOn(attempt.worker, null))
       this.#leave(attempt)
     else this.#giveUp(toUpstreamError(failure, this.status !== 0))
@@ -345,7 +352,11 @@ export class CallRun implements OpenCall, PairHandler {
 
   /** One request speaks against a worker once, however often it was tried there. */
   #tellFailed(attempt: Attempt, fault: Fault): void {
-    if (this.#retries?.excluded.includes(attempt.worker.slot) !== true) attempt.failed(fault)
+    const { slot } = attempt.worker
+    this.#told ??= []
+    if (this.#told.includes(slot)) return
+    this.#told.push(slot)
+    attempt.failed(fault)
   }
 
   /** The attempt is given up in favour of another. @param culprit what of it failed: itself, or one leg of a pair */
