@@ -6,6 +6,7 @@ import type { HttpResponse } from 'uWebSockets.js'
 import type { SinkListener } from '../contracts/reply-sink.ts'
 import type { ReplyHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
+import { canonicalAddress } from '../wire/canonical-address.ts'
 import type { HeartbeatTarget } from './heartbeat.ts'
 import { type CopiedHeaders, headerValue } from './request-headers.ts'
 import type { ServerParts } from './server-parts.ts'
@@ -106,7 +107,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
     // Of an IPv4 address the text is made in half of the time here: 2 µs in place of 5.
     return bytes.length === IPV4_BYTES
       ? `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}`
-      : Buffer.from(this.#res.getRemoteAddressAsText()).toString('latin1')
+      : canonicalAddress(Buffer.from(this.#res.getRemoteAddressAsText()).toString('latin1'))
   }
 
   setListener(listener: SinkListener | null): void {

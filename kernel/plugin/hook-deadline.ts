@@ -44,17 +44,8 @@ export function withDeadline<Hook extends (...args: never[]) => unknown>(
 
 /** @throws hook_timeout (500) */
 function inTime<T>(pending: Promise<T>, name: HookName, plugin: string, limitMs: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(hookErrors.hook_timeout(name, plugin, limitMs)), limitMs)
-    pending.then(
-      (value) => {
-        clearTimeout(timer)
-        resolve(value)
-      },
-      (error: unknown) => {
-        clearTimeout(timer)
-        reject(error)
-      },
-    )
-  })
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const timer = setTimeout(() => reject(hookErrors.hook_timeout(name, plugin, limitMs)), limitMs)
+  void pending.finally(() => clearTimeout(timer)).then(resolve, reject)
+  return promise
 }

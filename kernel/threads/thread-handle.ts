@@ -4,6 +4,7 @@ import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { Attachment, ControlLink } from './control-link.ts'
 import type { DownMessage, ThreadSeed, ThreadWorkerData, UpMessage } from './messages.ts'
 import type { SharedMemory } from './shared-memory.ts'
+import { within } from './within.ts'
 
 export interface ThreadHandleOptions {
   readonly entry: URL
@@ -70,20 +71,16 @@ export class ThreadHandle {
   }
 
   /** Asks for metrics; null when the thread is silent for longer than the limit, or ends. */
-  collect(limitMs: number): Promise<MetricsSnapshot | null> {
-    if (this.hasEnded) return Promise.resolve(null)
+  async collect(limitMs: number): Promise<MetricsSnapshot | null> {
+    if (this.hasEnded) return null
     this.#lastCollectId += 1
     const id = this.#lastCollectId
-    return new Promise((resolve) => {
-      const settle = (snapshot: MetricsSnapshot | null) => {
-        clearTimeout(timer)
-        this.#collects.delete(id)
-        resolve(snapshot)
-      }
-      const timer = setTimeout(settle, limitMs, null)
-      this.#collects.set(id, settle)
-      this.#post({ type: 'collect', id })
-    })
+    const { promise, resolve } = Promise.withResolvers<MetricsSnapshot | null>()
+    this.#collects.set(id, resolve)
+    this.#post({ type: 'collect', id })
+    const isInTime = await within(promise, limitMs)
+    this.#collects.delete(id)
+    return isInTime ? promise : null
   }
 
   /** Resolves when the thread has drained or ended. */

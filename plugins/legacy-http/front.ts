@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type ClientAddressing, GatewayError, type Host } from '#kernel'
+import { type ClientAddressing, canonicalAddress, GatewayError, type Host } from '#kernel'
 import { Certificates } from './certificates.ts'
 import type { LegacyHttpConfig } from './config.ts'
 import { legacyErrors } from './errors.ts'
@@ -210,8 +210,7 @@ export class Front {
 
   #headOf(request: IncomingMessage, onError: (error: GatewayError) => void): ForwardedHead | null {
     try {
-      const address = request.socket.remoteAddress ?? ''
-      const peer = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address
+      const peer = canonicalAddress(request.socket.remoteAddress ?? '')
       const { maxHeaderCount: maxCount } = this.#host.kernelConfig.http
       return forwardedHead(request, { peer, maxCount, clients: this.#clients })
     } catch (error) {

@@ -2,7 +2,7 @@
 import { defineCommand, defineReplica, defineValidator } from '#kernel'
 import { type LimitsConfig, limitsConfig, type TenantLimits } from './config.ts'
 import { limitsErrors } from './errors.ts'
-import { isTenantName } from './tenant-name.ts'
+import { isTenantName, toTenant } from './tenant-name.ts'
 
 /** What an operator asks for: a whole section, or members to be changed. */
 export interface LimitsChange {
@@ -82,8 +82,9 @@ function hasLimits(limits: TenantLimits): boolean {
 function checkTenant(field: string, tenant: string, seen: Set<string>): void {
   if (!isTenantName(tenant))
     throw invalid(field, 'must be auth:<id>, jwt:<claim>, header:<value>, ip:<address> or anonymous')
-  if (seen.has(tenant)) throw invalid(field, `repeats the tenant ${tenant}`)
-  seen.add(tenant)
+  const name = toTenant(tenant)
+  if (seen.has(name)) throw invalid(field, `repeats the tenant ${name}`)
+  seen.add(name)
 }
 
 function checkRules(field: string, { modelRules }: TenantLimits): void {

@@ -3,6 +3,7 @@ import type { WorkerEntry, WorkerStatus } from '#kernel'
 import { PRIORITIES, type SchedulerConfig } from './scheduler-config.ts'
 import { MAX_SLOTS } from './shared-slots.ts'
 import type { SchedulerRules } from './slot-rules.ts'
+import { toTenant } from './tenant-name.ts'
 
 /** Slots for a ready worker that does not say how many it takes, where others do; and for a fleet that says nothing. @source routing facts 3.5 */
 const SLOTS_PER_SILENT_WORKER = 64
@@ -51,7 +52,9 @@ export class MaxClasses {
   readonly #fallback: number
 
   constructor({ tenants, defaultMaxClass }: SchedulerConfig) {
-    this.#byTenant = new Map(tenants.map(({ tenant, maxClass }) => [tenant, PRIORITIES.indexOf(maxClass)]))
+    this.#byTenant = new Map(
+      tenants.map(({ tenant, maxClass }) => [toTenant(tenant), PRIORITIES.indexOf(maxClass)]),
+    )
     this.#fallback = PRIORITIES.indexOf(defaultMaxClass)
   }
 

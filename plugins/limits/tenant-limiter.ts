@@ -12,6 +12,7 @@ import {
 import { type BucketKey, type BucketTable, bucketKey } from './bucket-table.ts'
 import type { LimitsConfig, ModelRule, TenantLimits } from './config.ts'
 import { limitsErrors, retryAfter } from './errors.ts'
+import { toTenant } from './tenant-name.ts'
 
 /** Tenants and models whose buckets are remembered; all are forgotten when there are more. */
 const MAX_KNOWN = 4_096
@@ -56,7 +57,7 @@ export class TenantLimiter {
 
   update(config: TenantsConfig): void {
     this.#config = config
-    this.#overrides = new Map(config.overrides.map((one) => [one.tenant, one]))
+    this.#overrides = new Map(config.overrides.map((one) => [toTenant(one.tenant), one]))
     this.#known.clear()
   }
 
@@ -114,7 +115,7 @@ export class TenantLimiter {
 
   /** The limits of a tenant and what is left of them. */
   show(tenant: string, model: string | null, nowNs: bigint): BucketState[] {
-    return this.#scopes(tenant, model).map(({ key, size, unit, ruleId }) => ({
+    return this.#scopes(toTenant(tenant), model).map(({ key, size, unit, ruleId }) => ({
       unit,
       ruleId,
       perMinute: size.capacity,

@@ -2,7 +2,7 @@
 import type { BlockList } from 'node:net'
 import { isIP } from 'node:net'
 import { isWithin } from '#contracts'
-import type { ClientAddressing, HeaderList } from '#kernel'
+import { type ClientAddressing, canonicalAddress, type HeaderList } from '#kernel'
 
 /** Of one request; whoever writes more is one of them and means harm. */
 const MAX_PROXIES = 32
@@ -31,7 +31,7 @@ export class ProxyChain implements ClientAddressing {
     let client = peer
     let count = 0
     for (const entry of this.#entriesFromLast(headers)) {
-      const address = bareAddress(entry)
+      const address = canonicalAddress(bareAddress(entry))
       // Hidden or torn: the last one that is known stands for it.
       if (isIP(address) === 0) return client
       client = address

@@ -137,6 +137,13 @@ describe('who a request counts for', () => {
     expect(await left(fleet, 'ip:127.0.0.1')).toEqual([0])
   })
 
+  test('an address in any of its forms', async () => {
+    const overrides = [{ tenant: 'ip:::ffff:127.0.0.1', requestsPerMinute: 2 }]
+    const fleet = await open({ default: { requestsPerMinute: 1 }, overrides }, undefined, {})
+    expect(await statuses(fleet, [{}, {}, {}])).toEqual([200, 200, 429])
+    expect(await left(fleet, 'ip:0:0:0:0:0:ffff:7f00:1')).toEqual([0])
+  })
+
   test('the tenant header, where it is trusted', async () => {
     const fleet = await open({ default: { requestsPerMinute: 1 }, trustTenantHeader: true }, undefined, {})
     const named = (name: string) => ({ 'x-weir-tenant-id': name })

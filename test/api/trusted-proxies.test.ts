@@ -1,5 +1,6 @@
 /** Clients behind proxies: whose word about them is taken, and who makes use of it. */
 import { type IncomingMessage, request } from 'node:http'
+import { networkInterfaces } from 'node:os'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from 'vitest'
 import { apiErrorFormat } from '#kernel'
@@ -10,6 +11,9 @@ import { jsonAnswer } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
 
 const PATIENT = { timeout: 15_000 }
+const HAS_IPV6 = Object.values(networkInterfaces()).some((all) =>
+  all?.some(({ address }) => address === '::1'),
+)
 const probe = plugin('probe', (host) =>
   host.route({
     method: 'GET',
@@ -63,6 +67,13 @@ describe('the address of the client', () => {
     const gateway = await start({ 'trusted-proxies': { addresses: ['127.0.0.1'], header: 'x-real-ip' } })
     expect(await clientSeen(gateway, 'x-real-ip', ['198.51.100.1'])).toBe('198.51.100.1')
     expect(await clientSeen(gateway, 'x-forwarded-for', ['198.51.100.1'])).toBe('127.0.0.1')
+  })
+
+  test.runIf(HAS_IPV6)('is the same by whichever version it comes', async () => {
+    const gateway = await start({}, { host: '::', port: await findFreePort('::') })
+    const seen = async (host: string) => (await fetch(`http://${host}:${gateway.port}/client`)).text()
+    expect(await seen('127.0.0.1')).toBe('127.0.0.1')
+    expect(await seen('[::1]')).toBe('::1')
   })
 
   test('other proxies are trusted after a reload; one that is no network changes nothing', async () => {
