@@ -8,7 +8,7 @@ export interface KnownWorker {
   readonly id: string
   readonly url: string
   readonly labels: Readonly<Record<string, string>>
-  /** `failed` also for a registration that was given up. */
+  /** `failed` is a registration that was given up: a registered worker that fails its probes is `not_ready`. */
   readonly status: WorkerStatus
 }
 

@@ -96,6 +96,11 @@ export class WorkerManager {
     )
   }
 
+  /** False also while its registration is under way. */
+  isRegistered(id: string): boolean {
+    return this.#parts.registry.byId(id) !== undefined
+  }
+
   /** @throws worker_not_found */
   get(id: string): WorkerRecord {
     const { registry, jobs, balance } = this.#parts

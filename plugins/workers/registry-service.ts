@@ -13,11 +13,11 @@ export function registryService(manager: WorkerManager): WorkerRegistryService {
     list: () =>
       manager
         .list(null)
-        .workers.filter(({ status }) => status !== 'pending')
-        .map(toKnown),
+        .workers.filter(({ id }) => manager.isRegistered(id))
+        .map((record) => toKnown(record, true)),
     find: (id) => {
       try {
-        return toKnown(manager.get(id))
+        return toKnown(manager.get(id), manager.isRegistered(id))
       } catch (error) {
         if (error instanceof GatewayError && error.code === 'worker_not_found') return undefined
         throw error
@@ -26,13 +26,18 @@ export function registryService(manager: WorkerManager): WorkerRegistryService {
   }
 }
 
-function toKnown(record: WorkerRecord): KnownWorker {
+function toKnown(record: WorkerRecord, isRegistered: boolean): KnownWorker {
   const { id, url, labels = {}, status, job_status: job, dp_base_url: baseUrl } = record
   return {
     id,
     // All ranks of an engine are one worker to whoever found it.
     url: baseUrl ?? url,
     labels,
-    status: status === 'pending' && job?.status === 'failed' ? 'failed' : (status as KnownWorker['status']),
+    status: isRegistered ? statusOf(status) : job?.status === 'failed' ? 'failed' : 'pending',
   }
+}
+
+/** One whose probes have failed for good is there all the same, and may come back. */
+function statusOf(status: WorkerRecord['status']): KnownWorker['status'] {
+  return status === 'failed' ? 'not_ready' : (status as KnownWorker['status'])
 }

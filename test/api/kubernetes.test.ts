@@ -130,6 +130,23 @@ test('what comes and goes is counted, by reason (routing facts 6.2)', async () =
   expect(text).toMatch(/weir_discovery_sync_duration_seconds_count\{source="kubernetes"\} [1-9]/)
 })
 
+test('a worker that fails its probes stays one, and is not registered again', async () => {
+  await open({}, { healthCheck: { intervalSecs: 1, failureThreshold: 1 } })
+  api.put(pod())
+  const status = async () => (await workers()).map((worker) => worker.status)
+  await expect.poll(status, WAIT).toEqual(['ready'])
+  engine.script('GET /health', jsonAnswer({}, { status: 500 }))
+  await expect.poll(status, { timeout: 30_000 }).toEqual(['failed'])
+  const runs = async () =>
+    Number(/sync_duration_seconds_count\{source="kubernetes"\} (\d+)/.exec(await metrics())?.[1])
+  const before = await runs()
+  await expect.poll(runs, WAIT).toBeGreaterThan(before + 1)
+  const text = await metrics()
+  expect(text).toContain('weir_discovery_workers_discovered{source="kubernetes"} 1')
+  expect(text).toContain('weir_discovery_registrations_total{source="kubernetes",result="success"} 1')
+  expect(text).not.toMatch(/registrations_total\{source="kubernetes",result="failure"\} [1-9]/)
+})
+
 test('a changed port annotation moves the worker', async () => {
   const second = await startScriptedWorker()
   cleanups.push(() => second.close())
