@@ -216,11 +216,13 @@ export class WorkerManager {
 
   async #applyPatch(id: string, patch: WorkerPatch): Promise<void> {
     const { registry, config, balance, checks, saved } = this.#parts
-    const worker = this.#require(id)
+    const worker = this.#parts.registry.staying(id)
+    if (worker === undefined) throw workerErrors.worker_not_found(id)
     if (Object.keys(patch).length === 0) return
     const engine = registry.engineOf(worker).map((member) => patchWorker(member, patch, config))
     // Saved first: what cannot be kept is not done.
     await saved.save(engine)
+    if (registry.staying(id) === undefined) return
     await registry.put(engine)
     const [first] = engine
     if (!registry.isCurrent(first)) return

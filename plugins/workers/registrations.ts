@@ -29,13 +29,17 @@ export class Registrations {
       async (job) => {
         const findings = await this.#onboard(reservation, job)
         const { registry, saved } = this.#parts
-        const engine = await registry.add({ ids: [id], spec, findings, origin })
+        await registry.add({ ids: [id], spec, findings, origin })
+        const worker = registry.staying(id)
+        // A removal that came meanwhile has dropped it already: saved now, it would be back after a restart.
+        if (worker === undefined) return
+        const engine = registry.engineOf(worker)
         // Nothing is sent to it before it is saved, so that it can be taken back.
         await saved.save(engine).catch(async (error: unknown) => {
-          await registry.takeBack(engine, reservation)
+          if (registry.staying(id) !== undefined) await registry.takeBack(engine, reservation)
           throw error
         })
-        this.#activate(engine[0].id)
+        this.#activate(id)
       },
       origin === 'config',
     )
@@ -111,14 +115,20 @@ export class Registrations {
     const before = registry.engineOf(seen)
     const left = before.slice(findings.rankCount ?? 1)
     await loads.forget(left)
-    const after = await registry.reshape(before, spec, findings)
+    if (!registry.isCurrent(seen)) throw workerErrors.worker_changed()
+    await registry.reshape(before, spec, findings)
+    const worker = registry.staying(seen.id)
+    // As above: the removal knows of it.
+    if (worker === undefined) return
+    const after = registry.engineOf(worker)
     await saved.save(after).catch(async (error: unknown) => {
       if (isSaved) {
         log.error({ worker: spec.url, err: error }, 'what was found out about a worker is not saved')
         return
       }
       // Ranks that have left cannot come back under their ids; with as many as before all is as it was.
-      if (left.length === 0) await registry.reshape(after, seen.spec, seen.findings)
+      if (left.length === 0 && registry.isCurrent(worker))
+        await registry.reshape(after, seen.spec, seen.findings)
       throw error
     })
     await saved
@@ -140,8 +150,8 @@ export class Registrations {
    */
   #activate(id: string): void {
     const { registry, balance, checks, log } = this.#parts
-    const worker = registry.byId(id)
-    if (worker === undefined || !registry.isCurrent(worker)) return
+    const worker = registry.staying(id)
+    if (worker === undefined) return
     const engine = registry.engineOf(worker)
     for (const { entry } of engine) balance.setStatus(entry.slot, 'ready')
     checks.watch(worker)

@@ -192,6 +192,12 @@ export class Registry {
     return isSame && this.#parts.balance.status(slot) !== 'draining'
   }
 
+  /** The worker as it is now; undefined also while it is being removed. */
+  staying(id: string): Worker | undefined {
+    const worker = this.#workers.get(id)
+    return worker !== undefined && this.isCurrent(worker) ? worker : undefined
+  }
+
   #ofKey(key: string): readonly Worker[] {
     const workers = (this.#engines.get(key) ?? []).map((id) => this.#workers.get(id))
     return workers.filter((worker) => worker !== undefined)
