@@ -61,6 +61,7 @@ export class WorkerManager {
     const [old, next] = [specsByKey(before), specsByKey(after)]
     const changed = [...next].filter(([key, spec]) => old.has(key) && !isDeepStrictEqual(old.get(key), spec))
     if (config.dpAware && changed.length > 0) throw workerErrors.replace_unsupported()
+    this.#registrations.trust(after.workers)
     for (const [key, { url }] of old) {
       const known = registry.byUrl(url) ?? registry.reservationOf(url)
       if (!next.has(key) && known !== undefined) this.remove(known.id)

@@ -156,3 +156,14 @@ test('a change of a worker that is leaving keeps nothing of it', async () => {
   await isGone(id)
   expect(await saved()).toEqual([])
 })
+
+test('a service that a reload names is trusted as one that was named at the start', async () => {
+  const named = { url: 'https://llm.corp', provider: 'openai' } as const
+  manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [named] })
+  await vi.waitFor(() => expect(wishes).toMatchObject([{ provider: 'openai', isConfigured: true }]))
+  manager.reconfigure({ urls: [], workers: [named] }, { urls: [], workers: [] })
+  await vi.waitFor(() => expect(registry.workers()).toEqual([]))
+  manager.register({ ...specOfUrl(named.url), carried: { provider: 'openai' } })
+  await vi.waitFor(() => expect(wishes).toHaveLength(2))
+  expect(wishes[1].isConfigured).toBe(false)
+})

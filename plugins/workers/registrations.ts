@@ -1,4 +1,5 @@
 /** Carries registrations out: onboards a worker in the background, puts it into the table, and makes it ready. */
+import type { WorkersConfig } from './config.ts'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
 import { type JobContext, type JobOptions, messageOf } from './jobs.ts'
@@ -15,9 +16,16 @@ const MAX_PAUSE_MS = 600_000
 
 export class Registrations {
   readonly #parts: ControlParts
+  #configured: WorkersConfig['workers']
 
   constructor(parts: ControlParts) {
     this.#parts = parts
+    this.#configured = parts.config.workers
+  }
+
+  /** @param configured those that the configuration describes from now on */
+  trust(configured: WorkersConfig['workers']): void {
+    this.#configured = configured
   }
 
   /** Registers a reserved worker. @throws job_queue_full, but not for workers of the configuration */
@@ -140,7 +148,7 @@ export class Registrations {
   /** Whoever replaces a worker of the configuration may not name another service for it: its key would go there. */
   #trustOf(spec: WorkerSpec, origin: Origin): Origin {
     const key = workerKey(spec.url)
-    const configured = this.#parts.config.workers.find(({ url }) => workerKey(url) === key)
+    const configured = this.#configured.find(({ url }) => workerKey(url) === key)
     return (configured?.provider ?? undefined) === spec.carried.provider ? origin : 'api'
   }
 
