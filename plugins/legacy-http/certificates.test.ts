@@ -1,4 +1,4 @@
-import { appendFileSync, copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { appendFileSync, copyFileSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:https'
 import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -78,4 +78,28 @@ test('renewed files hold within ten seconds; what does not fit leaves the former
   appendFileSync(certFile, 'no longer looked at')
   vi.advanceTimersByTime(60_000)
   expect(said).toHaveLength(2)
+})
+
+test('files that are away are told of once for each time they go', async () => {
+  const one = authority.issue('one')
+  copyFileSync(one.certFile, certFile)
+  copyFileSync(one.keyFile, keyFile)
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const said: string[] = []
+  const note = (...args: unknown[]) => void said.push(String(args.at(-1)))
+  const log = { info: note, warn: note } as unknown as Logger
+  const certificates = new Certificates({ certFile, keyFile }, log)
+  const renewed = vi.fn()
+  certificates.renew({ setSecureContext: renewed })
+  const away = `${certFile}.away`
+  for (const times of [1, 2]) {
+    renameSync(certFile, away)
+    vi.advanceTimersByTime(60_000)
+    expect(said).toHaveLength(times)
+    renameSync(away, certFile)
+    vi.advanceTimersByTime(20_000)
+    expect(said).toHaveLength(times)
+  }
+  expect(renewed).not.toHaveBeenCalled()
+  certificates.close()
 })

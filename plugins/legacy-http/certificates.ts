@@ -15,6 +15,8 @@ export class Certificates {
   readonly #tls: TlsConfig
   readonly #log: Logger
   #seen: SecureContextOptions
+  /** What was wrong at the last look; null when nothing was. */
+  #problem: string | null = null
   #timer: NodeJS.Timeout | undefined
 
   /** @throws Error when the files cannot be read */
@@ -42,12 +44,16 @@ export class Certificates {
   #look(server: TlsServer): void {
     try {
       const next = this.#read()
+      this.#problem = null
       if (next.cert === this.#seen.cert && next.key === this.#seen.key) return
       this.#seen = next
       createSecureContext(next)
       server.setSecureContext(next)
       this.#log.info({}, 'the certificate was renewed')
     } catch (err) {
+      const problem = String(err)
+      if (problem === this.#problem) return
+      this.#problem = problem
       this.#log.warn({ err }, 'the files of kernel.tls cannot be used; the former certificate is shown')
     }
   }
