@@ -15,6 +15,8 @@ export interface ChosenFormats {
 }
 
 export const HARMONY = 'harmony'
+/** What engines call it. */
+export const HARMONY_NAMES: ReadonlySet<string> = new Set(['gpt-oss', 'gpt_oss', 'openai', 'openai_gptoss'])
 
 type Row = readonly [stems: readonly string[], tool: string | null, reasoning: string | null]
 

@@ -25,6 +25,11 @@ export default definePlugin({
         limits,
         onChoice: (model, chosen) =>
           host.log.info({ model: model.slice(0, 200), ...chosen }, 'output formats of a model'),
+        onUnknown: (kind, name, model) =>
+          host.log.warn(
+            { model: model.slice(0, 200), kind, parser: name.slice(0, 200) },
+            'a worker names a parser that is not there: the format is chosen by the model',
+          ),
       }),
     )
     host.route(functionCallRoute(limits))

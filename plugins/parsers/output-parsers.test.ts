@@ -5,14 +5,16 @@ import { OutputParsersOf } from './output-parsers.ts'
 
 function service(settings: { toolParser?: string; reasoningParser?: string } = {}) {
   const onChoice = vi.fn()
+  const onUnknown = vi.fn()
   const parsers = new OutputParsersOf({
     toolParser: null,
     reasoningParser: null,
     limits: { maxCalls: 128, maxArgumentChars: 1_000_000 },
     onChoice,
+    onUnknown,
     ...settings,
   })
-  return { parsers, onChoice }
+  return { parsers, onChoice, onUnknown }
 }
 
 const tool = (name: string, parameters: object): ChatTool => ({
@@ -223,6 +225,33 @@ test('an explicit name comes before the setting, the setting before detection', 
   expect(parsers.parserFor({ model: 'qwen3', toolParser: 'json' }).toolParser).toBe('json')
   expect(onChoice).toHaveBeenCalledTimes(1)
   expect(() => parsers.parserFor({ model: 'x', reasoningParser: 'nope' })).toThrow(/'nope'/)
+})
+
+test.each([
+  ['qwen25', 'qwen3-thinking', 'qwen', 'qwen3_thinking'],
+  ['deepseekv3', 'deepseek-r1', 'deepseek', 'deepseek_r1'],
+  ['kimi_k2', 'kimi_k2', 'kimik2', 'kimi_k25'],
+  ['gpt-oss', 'gpt-oss', 'harmony', 'harmony'],
+  [null, 'gpt-oss', 'harmony', 'harmony'],
+  ['hermes', 'qwen3', 'qwen', 'qwen3'],
+])('parsers 0.1: %s and %s of an engine are formats by other names', (tool, reasoning, ...names) => {
+  const { parsers, onUnknown } = service({ toolParser: 'json' })
+  const parser = parsers.parserFor({ model: 'x', workerToolParser: tool, workerReasoningParser: reasoning })
+  expect([parser.toolParser, parser.reasoningParser]).toEqual(names)
+  expect(onUnknown).not.toHaveBeenCalled()
+})
+
+test('parsers 0.1: a name of the worker that nothing goes by is passed over, and told once', () => {
+  const { parsers, onUnknown } = service({ reasoningParser: 'kimi' })
+  const request = { model: 'qwen3', workerToolParser: 'gigachat9', workerReasoningParser: 'gigachat9' }
+  for (let nth = 0; nth < 3; nth++) {
+    const parser = parsers.parserFor(request)
+    expect([parser.toolParser, parser.reasoningParser]).toEqual(['qwen', 'kimi'])
+  }
+  expect(onUnknown.mock.calls).toEqual([
+    ['tool', 'gigachat9', 'qwen3'],
+    ['reasoning', 'gigachat9', 'qwen3'],
+  ])
 })
 
 test('parsers 6.7 #102: an answer in JSON of Harmony is framed by its channels', () => {

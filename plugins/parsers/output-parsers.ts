@@ -20,7 +20,7 @@ import { type CallLimits, type CallOptions, CallOutput } from './calls/call-outp
 import type { CallReader } from './calls/call-reader.ts'
 import { ForcedCallReader } from './calls/forced-call-reader.ts'
 import { PassthroughReader } from './calls/passthrough-reader.ts'
-import { type ChosenFormats, chooseFormats, HARMONY } from './choose-formats.ts'
+import { type ChosenFormats, chooseFormats, HARMONY, HARMONY_NAMES } from './choose-formats.ts'
 import { parsersErrors } from './errors.ts'
 import { findToolFormat } from './formats/format-table.ts'
 import { json } from './formats/json.ts'
@@ -46,16 +46,21 @@ export interface ParserSettings {
   readonly limits: CallLimits
   /** Told once for each model. */
   readonly onChoice: (model: string, chosen: ChosenFormats) => void
+  /** Told once for each name that a worker gives and nothing goes by. */
+  readonly onUnknown: (kind: ParserKind, name: string, model: string) => void
   /** The clock that prompts show the date of. Default: the machine's. */
   readonly now?: () => Date
 }
 
-/** Models whose choice is remembered; the ids come from clients. */
+/** Models whose choice is remembered; the ids come from clients. Names of parsers come from workers. */
 const MAX_TOLD = 1_000
+
+export type ParserKind = 'tool' | 'reasoning'
 
 export class OutputParsersOf implements OutputParsersService {
   readonly #settings: ParserSettings
   readonly #told = new Set<string>()
+  readonly #unknown = new Set<string>()
 
   constructor(settings: ParserSettings) {
     this.#settings = settings
@@ -63,7 +68,9 @@ export class OutputParsersOf implements OutputParsersService {
 
   parserFor(request: OutputParserRequest): OutputParser {
     const chosen = this.#choose(request)
-    if (chosen.tool === HARMONY) return new HarmonyParser(request, this.#settings)
+    // Its two halves are one format: an engine may name only one of them.
+    if (chosen.tool === HARMONY || chosen.reasoning === HARMONY)
+      return new HarmonyParser(request, this.#settings)
     return new TextParser(request, chosen, this.#settings.limits)
   }
 
@@ -82,9 +89,14 @@ export class OutputParsersOf implements OutputParsersService {
   #choose(request: OutputParserRequest): ChosenFormats {
     const { toolParser, reasoningParser } = this.#settings
     const detected = chooseFormats(request)
+    const { workerToolParser: tool, workerReasoningParser: reasoning } = request
     const chosen = {
-      tool: request.toolParser ?? toolParser ?? detected.tool,
-      reasoning: request.reasoningParser ?? reasoningParser ?? detected.reasoning,
+      tool: request.toolParser ?? this.#known('tool', tool, request) ?? toolParser ?? detected.tool,
+      reasoning:
+        request.reasoningParser ??
+        this.#known('reasoning', reasoning, request) ??
+        reasoningParser ??
+        detected.reasoning,
     }
     if (!this.#told.has(request.model) && this.#told.size < MAX_TOLD) {
       this.#told.add(request.model)
@@ -92,6 +104,25 @@ export class OutputParsersOf implements OutputParsersService {
     }
     return chosen
   }
+
+  /** Null for a name that nothing goes by: an engine may know more formats than are read here. */
+  #known(kind: ParserKind, given: string | null | undefined, { model }: OutputParserRequest): string | null {
+    if (given === null || given === undefined || given === '') return null
+    const name = HARMONY_NAMES.has(given) ? HARMONY : given
+    if (isParser(kind, name)) return name
+    const key = `${kind} ${given}`
+    if (!this.#unknown.has(key) && this.#unknown.size < MAX_TOLD) {
+      this.#unknown.add(key)
+      this.#settings.onUnknown(kind, given, model)
+    }
+    return null
+  }
+}
+
+function isParser(kind: ParserKind, name: string): boolean {
+  if (name === HARMONY) return true
+  if (kind === 'tool') return findToolFormat(name) !== undefined
+  return NO_REASONING.has(name) || findReasoningFormat(name) !== undefined
 }
 
 /** What every kind of parser keeps of a request. */

@@ -201,3 +201,36 @@ test('the openai client: parallel tools, reasoning, n, a schema and log probabil
   })
   expect(two.choices.map((choice) => choice.message.content)).toEqual(['{"a":1}', '{"a":2}'])
 })
+
+test.each([
+  [
+    'an engine’s own names',
+    { serverInfo: { serverArgs: { tool_call_parser: 'qwen25', reasoning_parser: 'qwen3-thinking' } } },
+  ],
+  [
+    'names of the card before those of the engine',
+    {
+      serverInfo: { serverArgs: { tool_call_parser: 'mistral' } },
+      spec: { models: [{ id: 'test-model', tool_parser: 'hermes', reasoning_parser: 'qwen3-thinking' }] },
+    },
+  ],
+] as const)('parsers 0.1: %s say how the output is read', async (_, engine) => {
+  const { sent, engine: player, ids } = await asker('sglang', { engines: [engine] })
+  player.answer([
+    await ids('so be it</think><tool_call>\n{"name":"time","arguments":{"city":"Rome"}}\n</tool_call>'),
+  ])
+  const { status, reply } = await sent({ tools: TOOLS })
+  expect(status).toBe(200)
+  expect(await reply.json()).toMatchObject({
+    choices: [{ message: { reasoning_content: 'so be it', tool_calls: [{ function: { name: 'time' } }] } }],
+  })
+})
+
+test('parsers 0.1: a parser that only the engine knows refuses nothing', async () => {
+  const serverArgs = { tool_call_parser: 'gigachat9', reasoning_parser: 'gigachat9' }
+  const { sent, post } = await asker('sglang', {
+    engines: [{ serverInfo: { serverArgs }, embedding: () => [1] }],
+  })
+  expect((await sent({ tools: TOOLS })).status).toBe(200)
+  expect((await post('/v1/embeddings', { model: 'test-model', input: 'x' })).status).toBe(200)
+})

@@ -45,9 +45,15 @@ export interface OutputParserRequest {
   /** Class and type of the model's configuration. */
   readonly architectures?: readonly string[]
   readonly modelType?: string | null
-  /** Explicit names, of the request or the worker's model card; before the gateway's setting and detection. */
+  /** Explicit names; before everything else. */
   readonly toolParser?: string | null
   readonly reasoningParser?: string | null
+  /**
+   * What the worker's model card or the engine's own flags name, also in the engines' words; before the gateway's setting
+   * and detection. Names that nothing goes by are passed over.
+   */
+  readonly workerToolParser?: string | null
+  readonly workerReasoningParser?: string | null
   readonly tools?: readonly ChatTool[]
   /** Null or absent: `auto` when there are tools. */
   readonly toolChoice?: ToolChoice | null

@@ -111,14 +111,19 @@ export class PromptMaker {
   }
 
   #modelFacts(model: string, tokenizer: LoadedTokenizer) {
-    const labels = this.#workersOf(model)[0]?.labels ?? {}
+    const worker = this.#workersOf(model)[0]
+    const labels = worker?.labels ?? {}
+    const card = worker?.models.find(({ id }) => id === model) ?? worker?.models[0]
     return {
       model,
       chatTemplate: tokenizer.templates.get('default') ?? null,
       modelType: labels.model_type ?? null,
       architectures: listOf(labels.architectures),
-      toolParser: labels.tool_call_parser || null,
-      reasoningParser: labels.reasoning_parser || null,
+      workerToolParser: nameIn(card?.tool_parser) ?? nameIn(labels.tool_call_parser),
+      workerReasoningParser:
+        nameIn(card?.reasoning_parser) ??
+        nameIn(labels.reasoning_parser) ??
+        nameIn(labels.engine_reasoning_parser),
     }
   }
 
@@ -253,6 +258,11 @@ async function oneTokenStops(stops: readonly string[], tokenizer: LoadedTokenize
 function earlierCalls({ prompt }: GenerationRequest): number {
   if (prompt.kind !== 'chat') return 0
   return prompt.messages.reduce((sum, { tool_calls: calls }) => sum + (calls?.length ?? 0), 0)
+}
+
+/** Null for what is no name. */
+function nameIn(given: unknown): string | null {
+  return typeof given === 'string' && given !== '' ? given : null
 }
 
 /** Of a label, whose lists are JSON. */
