@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import type { ChatTool, OutputConstraint, OutputParserRequest } from '#contracts'
+import type { ChatTool, OpenOptions, OutputConstraint, OutputParserRequest } from '#contracts'
 import { OutputCollector } from './output-collector.ts'
 import { OutputParsersOf } from './output-parsers.ts'
 
@@ -36,9 +36,9 @@ function parserOf(request: Partial<OutputParserRequest>) {
   return service().parsers.parserFor({ model: 'Qwen/Qwen3-8B', tools: [dim, ping], ...request })
 }
 
-function read(request: Partial<OutputParserRequest>, chunks: readonly string[]) {
+function read(request: Partial<OutputParserRequest>, chunks: readonly string[], options?: OpenOptions) {
   const collector = new OutputCollector()
-  const stream = parserOf(request).open(collector)
+  const stream = parserOf(request).open(collector, options)
   for (const chunk of chunks) stream.push(chunk)
   stream.end()
   return collector.output()
@@ -158,10 +158,21 @@ test('parsers 6.7 #101: a demanded call of a reasoning model is not swallowed', 
   const request = { model: 'deepseek-r1-distill-qwen-7b', toolChoice: { mode: 'required' } } as const
   const input = '[{"name":"dim","parameters":{}}]'
   expect(read(request, [input])).toMatchObject({ reasoning: '', toolCalls: [{ name: 'dim' }] })
-  expect(read({ ...request, constraintWaits: true }, [`hm</think>${input}`])).toMatchObject({
+  expect(read(request, [`hm</think>${input}`], { constraintWaits: true })).toMatchObject({
     reasoning: 'hm',
     toolCalls: [{ name: 'dim' }],
   })
+})
+
+test.each([
+  { kind: 'json_schema', name: 'a', schema: {} },
+  { kind: 'json_object' },
+  { kind: 'regex', pattern: '.+' },
+] as const)('parsers 4.4: an answer held to $kind from its first token on is no reasoning', (constraint) => {
+  const request = { model: 'deepseek-r1', isReasoningOpen: true, constraint }
+  expect(read(request, ['{"a":1}'])).toMatchObject({ reasoning: '', text: '{"a":1}' })
+  const waiting = read(request, ['hm</think>{"a":1}'], { constraintWaits: true })
+  expect(waiting).toMatchObject({ reasoning: 'hm', text: '{"a":1}' })
 })
 
 test.each([

@@ -2,6 +2,7 @@
 import type {
   AnswerDemands,
   EngineConstraint,
+  OpenOptions,
   OutputConstraint,
   OutputParser,
   OutputParserRequest,
@@ -156,6 +157,7 @@ class TextParser implements OutputParser {
   readonly #format: ToolFormat
   readonly #reasoning: ReasoningFormat | null
   readonly #isInside: boolean | undefined
+  readonly #isConstrained: boolean
   readonly #options: Omit<CallOptions, 'holdCalls'>
 
   constructor(request: OutputParserRequest, chosen: ChosenFormats, limits: CallLimits) {
@@ -170,9 +172,10 @@ class TextParser implements OutputParser {
     const hasSchema = this.#demands.constraint?.kind === 'json_schema'
     const keepsMarks = this.#format !== passthrough && !hasSchema
     this.needsSpecialTokens = keepsMarks || this.#reasoning?.needsSpecialTokens === true
-    // A grammar from the first token on leaves no room for reasoning.
-    const isOpen = hasSchema && request.constraintWaits !== true ? false : request.isReasoningOpen
-    this.#isInside = isOpen ?? undefined
+    this.#isInside = request.isReasoningOpen ?? undefined
+    const { constraint = null } = request
+    // A structural tag holds from its triggers on, and leaves what stands before them alone.
+    this.#isConstrained = hasSchema || (constraint !== null && constraint.kind !== 'structural_tag')
     this.#options = {
       tools: new ToolTypes(this.#demands.tools),
       limits,
@@ -185,22 +188,16 @@ class TextParser implements OutputParser {
     return null
   }
 
-  open(sink: OutputSink): OutputStream {
-    return this.#open(sink, false)
-  }
-
   parse(text: string): ParsedOutput {
-    const collector = new OutputCollector()
-    const stream = this.#open(collector, true)
-    stream.push(text)
-    stream.end()
-    return collector.output()
+    return parseWhole(this, text)
   }
 
-  #open(sink: OutputSink, isWhole: boolean): OutputStream {
+  open(sink: OutputSink, { isWhole = false, constraintWaits = false }: OpenOptions = {}): OutputStream {
     const answer = new AnswerSink(sink, this.#demands.ids, this.#demands.maxCalls)
     const calls = this.#openCalls(answer, { ...this.#options, holdCalls: isWhole })
-    const start = { isInside: this.#isInside, isWhole }
+    // A grammar from the first token on leaves no room for reasoning.
+    const isInside = this.#isConstrained && !constraintWaits ? false : this.#isInside
+    const start = { isInside, isWhole }
     const reasoning = this.#reasoning?.open(new AnswerInput(sink, calls), start) ?? null
     return new ParserStream(reasoning, calls, answer)
   }
@@ -214,6 +211,14 @@ class TextParser implements OutputParser {
     const out = new CallOutput(answer, this.#format.text, options)
     return this.#format === passthrough ? new PassthroughReader(out) : this.#format.open(out)
   }
+}
+
+function parseWhole(parser: OutputParser, text: string): ParsedOutput {
+  const collector = new OutputCollector()
+  const stream = parser.open(collector, { isWhole: true })
+  stream.push(text)
+  stream.end()
+  return collector.output()
 }
 
 function reasoningOf(name: string | null, isSeparated: boolean): ReasoningFormat | null {
@@ -247,15 +252,11 @@ class HarmonyParser implements OutputParser {
     return harmonyPrompt(this.#demands.choice === 'none' ? { ...chat, tools: [] } : chat, this.#now())
   }
 
-  open(sink: OutputSink): OutputStream {
-    return new HarmonyStream(sink, this.#demands, this.#startsInAnswer)
+  open(sink: OutputSink, { isWhole = false }: OpenOptions = {}): OutputStream {
+    return new HarmonyStream(sink, this.#demands, { startsInAnswer: this.#startsInAnswer, isWhole })
   }
 
   parse(text: string): ParsedOutput {
-    const collector = new OutputCollector()
-    const stream = this.open(collector)
-    stream.push(text)
-    stream.end()
-    return collector.output()
+    return parseWhole(this, text)
   }
 }

@@ -20,8 +20,11 @@ export interface OutputSink {
 export interface OutputStream {
   /** Text as it was decoded, whole characters only. Never throws on what the model wrote. */
   push(text: string): void
-  /** No more comes; hands on what was held back. */
-  end(): void
+  /**
+   * No more comes; hands on what was held back.
+   * @param isFinished the model ended by a token of its own, which the text may lack; default false
+   */
+  end(isFinished?: boolean): void
   /** Calls started so far. */
   readonly toolCalls: number
   /** The next token is one of the reasoning, its end mark included. */
@@ -63,8 +66,8 @@ export interface OutputParserRequest {
   readonly isReasoningOpen?: boolean | null
   /** False leaves the marks of reasoning in the text. Default true. */
   readonly separatesReasoning?: boolean
-  /** The engine starts a constraint only behind the reasoning. Default false. */
-  readonly constraintWaits?: boolean
+  /** What the request itself demands of the answer's shape. */
+  readonly constraint?: OutputConstraint | null
   /** The prompt ended inside of the answer's text. Default false. */
   readonly continuesAnswer?: boolean
   /** Tool calls in earlier messages, which some families count on in their ids. */
@@ -81,6 +84,14 @@ export interface WrittenChat {
   /** The last message is the beginning of the answer. */
   readonly continuesLastMessage: boolean
   readonly ignoresEos: boolean
+}
+
+/** How one choice of one engine's answer is read. */
+export interface OpenOptions {
+  /** Nothing is shown before the end: a call that is not whole is text. Default false. */
+  readonly isWhole?: boolean
+  /** The engine starts a constraint only behind the reasoning. Default false: it holds from the first token on. */
+  readonly constraintWaits?: boolean
 }
 
 /** How the output of one request is read; serves all its choices. */
@@ -101,7 +112,7 @@ export interface OutputParser {
    * @throws harmony_build_failed, ignore_eos_not_supported (400)
    */
   promptOf(chat: WrittenChat): readonly PromptPiece[] | null
-  open(sink: OutputSink): OutputStream
+  open(sink: OutputSink, options?: OpenOptions): OutputStream
   /** A call that is not whole is text here. */
   parse(text: string): ParsedOutput
 }

@@ -109,8 +109,9 @@ export class ChoiceReader implements OutputSink {
     this.hasEnded = true
     const rest = this.#decoder.end()
     if (rest !== '') this.#push(rest)
-    this.#stream?.end()
     const matched = this.#decoder.matchedStop
+    const isFinished = matched === null ? isOwnEnd(reason, engineStop) : typeof matched === 'number'
+    this.#stream?.end(isFinished)
     const own = typeof matched === 'string' ? matched : engineStop
     this.#sink.emit({
       type: 'choice_done',
@@ -155,8 +156,9 @@ export class ChoiceReader implements OutputSink {
     this.#sink.emit({ type: 'tool_arguments', choice: this.index, index, delta })
   }
 
-  toolCallDone(index: number): void {
-    this.#sink.emit({ type: 'tool_call_done', choice: this.index, index })
+  /** A call that was cut off never ends. */
+  toolCallDone(index: number, isComplete: boolean): void {
+    if (isComplete) this.#sink.emit({ type: 'tool_call_done', choice: this.index, index })
   }
 
   /** Facts of tokens go out with the text that they made. */
@@ -169,4 +171,10 @@ export class ChoiceReader implements OutputSink {
   }
 }
 
+/** The model's own end, and no limit or stop string that cut it off. */
+function isOwnEnd(reason: string, engineStop: string | number | null): boolean {
+  return !CUTS.has(reason) && typeof engineStop !== 'string'
+}
+
+const CUTS = new Set(['length', 'abort', 'error', 'content_filter'])
 const NOTHING_HELD = Object.freeze({ logprobs: null, tokenIds: null })

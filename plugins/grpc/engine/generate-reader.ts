@@ -10,6 +10,8 @@ export interface ReaderOptions {
   readonly prompt: EnginePrompt
   /** Special tokens are left out of the text. */
   readonly skipsSpecialTokens: boolean
+  /** The engine starts a constraint only behind the reasoning. */
+  readonly constraintWaits: boolean
   /** Ids that the engine was told to stop at. */
   readonly sentStopIds: readonly number[]
   /** What the prefill half of a pair has told of the prompt; null: nothing of it is wanted. */
@@ -139,6 +141,7 @@ export class GenerateReader implements EngineReader {
     const { request } = this.#attempt
     const { sampling } = request
     const { parser, tokenizer } = prompt
+    const how = { isWhole: !this.#attempt.stream, constraintWaits: this.#options.constraintWaits }
     const stopIds =
       sampling.ignoreEos === true ? prompt.stopTokenIds : tokenizer.eosIds.concat(prompt.stopTokenIds)
     return new ChoiceReader(index, this.#sink, {
@@ -150,7 +153,7 @@ export class GenerateReader implements EngineReader {
         stopIds,
         includeStop: sampling.includesStop,
       }),
-      open: parser === null ? null : (sink: OutputSink) => parser.open(sink),
+      open: parser === null ? null : (sink: OutputSink) => parser.open(sink, how),
       topLogprobs: request.topLogprobs,
       wantsTokenIds: request.wantsTokenIds === true,
     })

@@ -56,10 +56,12 @@ export class GrpcEngine implements EngineAdapter {
 
   read(attempt: EngineAttempt, sink: EngineSink): EngineReader {
     const { ask, name } = this.#asked.get(attempt) as Asked
+    const runtime = runtimeOf(attempt.worker)
     return new GenerateReader(attempt, sink, {
-      runtime: runtimeOf(attempt.worker),
+      runtime,
       prompt: attempt.prepared as EnginePrompt,
       skipsSpecialTokens: ask.skipsSpecialTokens,
+      constraintWaits: runtime.constraintWaits?.(ask.thinks, attempt.worker.labels) ?? false,
       sentStopIds: ask.stopTokenIds,
       prefilled: ask.prefilled,
       name,

@@ -132,6 +132,7 @@ export class PromptMaker {
     const { chatTemplate } = facts
     const asked = {
       ...facts,
+      constraint: request.constraint,
       tools: request.tools,
       toolChoice: request.toolChoice,
       allowsParallelCalls: request.parallelToolCalls ?? true,

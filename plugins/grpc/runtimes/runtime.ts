@@ -102,6 +102,12 @@ export interface Runtime {
   readonly countsByMessage: boolean
   /** The engine's own sampling defaults hold for what the client leaves out. */
   readonly hasDefaults: boolean
+  /**
+   * A constraint begins behind the reasoning; without it, at the first token.
+   * @param thinks what the engine was told
+   * @param labels of the worker
+   */
+  constraintWaits?(thinks: boolean, labels: Readonly<Record<string, string>>): boolean
   /** Parameters that the client gave and the engine has no field for. */
   lacks(ask: Ask): string | null
   encodeGenerate(ask: Ask): Buffer

@@ -39,6 +39,7 @@ export const sglang: Runtime = {
   pairing: { kind: 'meets', roomBits: 31 },
   countsByMessage: false,
   hasDefaults: true,
+  constraintWaits: (thinks) => thinks,
   lacks: () => null,
   encodeGenerate: (ask) =>
     encodeGenerateRequest(

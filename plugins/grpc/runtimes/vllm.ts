@@ -39,6 +39,7 @@ export const vllm: Runtime = {
   pairing: { kind: 'hands-over' },
   countsByMessage: true,
   hasDefaults: true,
+  constraintWaits: (_thinks, labels) => labels.constrained_decoding_start === 'after_reasoning',
   lacks: () => null,
   encodeGenerate: (ask) =>
     encodeGenerateRequest(

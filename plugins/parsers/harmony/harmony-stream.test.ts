@@ -95,3 +95,23 @@ test('parsers 6.7 #93: generation stops at the end of a message or of a call', (
   expect(parser.stopTokenIds).toEqual([200002, 200012])
   expect(parser.needsSpecialTokens).toBe(true)
 })
+
+const CUT = '<|channel|>commentary to=functions.dim <|constrain|>json<|message|>{"level":'
+
+test('parsers 3.8: a whole answer has a call that is cut off as text', () => {
+  expect(parser.parse(CUT)).toMatchObject({ text: '{"level":', toolCalls: [] })
+  expect(parser.parse(`${CUT}3}<|call|>`)).toMatchObject({
+    text: '',
+    toolCalls: [{ arguments: '{"level":3}' }],
+  })
+})
+
+test('parsers 3.2: a call whose end mark is kept back by the engine is whole where the model ended by itself', () => {
+  for (const isWhole of [true, false]) {
+    const collector = new OutputCollector()
+    const stream = parser.open(collector, { isWhole })
+    stream.push(`${CUT}3}`)
+    stream.end(true)
+    expect(collector.output().toolCalls).toMatchObject([{ name: 'dim', arguments: '{"level":3}' }])
+  }
+})

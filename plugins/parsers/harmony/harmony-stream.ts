@@ -17,12 +17,22 @@ const HEADER = 0
 const CONTENT = 1
 const BETWEEN = 2
 
+export interface HarmonyStart {
+  /** The prompt ended inside of a final message. */
+  readonly startsInAnswer: boolean
+  /** A call that is cut off is text. */
+  readonly isWhole: boolean
+}
+
 export class HarmonyStream implements OutputStream {
   readonly separatesReasoning = true
   toolCalls = 0
   readonly #sink: OutputSink
   readonly #ids: CallIds
   readonly #maxCalls: number
+  readonly #isWhole: boolean
+  /** A call that is handed out when it is whole. */
+  #held: { readonly name: string; arguments: string } | null = null
   #input = ''
   #at = 0
   #isEnd = false
@@ -32,16 +42,16 @@ export class HarmonyStream implements OutputStream {
   #hasMessage = false
   #isFirstReasoning = true
 
-  /** @param startsInAnswer the prompt ended inside of a final message */
   constructor(
     sink: OutputSink,
     { ids, maxCalls }: { readonly ids: CallIds; readonly maxCalls: number },
-    startsInAnswer = false,
+    start: HarmonyStart,
   ) {
     this.#sink = sink
     this.#ids = ids
     this.#maxCalls = maxCalls
-    if (startsInAnswer) this.#begin('text', '')
+    this.#isWhole = start.isWhole
+    if (start.startsInAnswer) this.#begin('text', '')
   }
 
   get isReasoning(): boolean {
@@ -54,12 +64,12 @@ export class HarmonyStream implements OutputStream {
     while (this.#step());
   }
 
-  end(): void {
+  end(isFinished = false): void {
     if (this.#isEnd) return
     this.#isEnd = true
     while (this.#step());
     if (this.#state === HEADER && !this.#hasMessage) this.#answer(this.#header)
-    if (this.#state === CONTENT) this.#endMessage(false)
+    if (this.#state === CONTENT) this.#endMessage(isFinished)
     this.#state = BETWEEN
   }
 
@@ -119,6 +129,11 @@ export class HarmonyStream implements OutputStream {
       this.#kind = 'ignored'
       return
     }
+    if (this.#isWhole) this.#held = { name, arguments: '' }
+    else this.#startCall(name)
+  }
+
+  #startCall(name: string): void {
     const index = this.toolCalls++
     this.#sink.toolCallStarted(index, this.#ids(index, name), name)
   }
@@ -143,11 +158,20 @@ export class HarmonyStream implements OutputStream {
     if (part === '') return
     if (this.#kind === 'text') this.#sink.text(part)
     else if (this.#kind === 'reasoning') this.#sink.reasoning(part)
+    else if (this.#held !== null) this.#held.arguments += part
     else if (this.#kind === 'call') this.#sink.toolCallArguments(this.toolCalls - 1, part)
   }
 
   #endMessage(isComplete: boolean): void {
-    if (this.#kind === 'call') this.#sink.toolCallDone(this.toolCalls - 1, isComplete)
+    const held = this.#held
+    this.#held = null
+    if (held === null) {
+      if (this.#kind === 'call') this.#sink.toolCallDone(this.toolCalls - 1, isComplete)
+    } else if (isComplete) {
+      this.#startCall(held.name)
+      if (held.arguments !== '') this.#sink.toolCallArguments(this.toolCalls - 1, held.arguments)
+      this.#sink.toolCallDone(this.toolCalls - 1, true)
+    } else if (held.arguments !== '') this.#sink.text(held.arguments)
     this.#kind = 'text'
   }
 }

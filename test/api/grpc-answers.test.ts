@@ -1,0 +1,118 @@
+/** What is made of an engine's tokens: calls that are cut off, constrained answers of models that think. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { openGrpcFleet } from './grpc-fleet.ts'
+
+const CHAT = '/v1/chat/completions'
+const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
+const dim = {
+  type: 'function',
+  function: { name: 'dim', parameters: { type: 'object', properties: { level: { type: 'integer' } } } },
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'weir-answers-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** A template that opens the reasoning itself unless it is switched off. */
+function thinkingTemplate(): string {
+  const path = join(folder, 'thinking.jinja')
+  const end =
+    "{%- if enable_thinking is defined and enable_thinking is false %}{{ '<think>\\n\\n</think>\\n\\n' }}{%- else %}{{ '<think>\\n' }}{%- endif %}"
+  writeFileSync(
+    path,
+    `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}${end}{%- endif %}`,
+  )
+  return path
+}
+
+interface Choice {
+  readonly finish_reason: string
+  readonly message: {
+    readonly content: string | null
+    readonly reasoning_content?: string
+    readonly tool_calls?: readonly {
+      readonly function: { readonly name: string; readonly arguments: string }
+    }[]
+  }
+}
+
+/** The first choice of a whole reply, in few words. */
+async function readChoice(reply: Response) {
+  const [choice] = ((await reply.json()) as { choices: Choice[] }).choices
+  const { content, reasoning_content: reasoning = '', tool_calls: calls = [] } = choice.message
+  const called = calls.map((call) => [call.function.name, call.function.arguments])
+  return { reason: choice.finish_reason, content, reasoning, calls: called }
+}
+
+describe('a whole reply', () => {
+  const CALL = '<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>'
+
+  test.each([
+    ['is cut off', `Sure. ${CALL}`.slice(0, -20), 'length'],
+    ['is broken', 'Sure. <tool_call>\n{"name":"dim","arguments":{"level":}}\n</tool_call>', 'stop'],
+  ])('parsers 6.7 #12 #13: a call that %s is text', async (_, text, reason) => {
+    const serverInfo = { serverArgs: { tool_call_parser: 'qwen' } }
+    const { engine, post, ids } = await openGrpcFleet({ engines: [{ serverInfo }] })
+    engine.answer([await ids(text)], { finishReason: reason })
+    const choice = await readChoice(await post(CHAT, { ...ask, tools: [dim] }))
+    expect(choice).toEqual({ reason, content: text, reasoning: '', calls: [] })
+    engine.answer([await ids(CALL)])
+    expect(await readChoice(await post(CHAT, { ...ask, tools: [dim] }))).toMatchObject({
+      reason: 'tool_calls',
+      calls: [['dim', '{"level":3}']],
+    })
+  })
+})
+
+describe('a constraint on a model that thinks', () => {
+  const named = { tools: [dim], tool_choice: { type: 'function', function: { name: 'dim' } } }
+  const required = { tools: [dim], tool_choice: 'required' }
+  const schema = {
+    response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } },
+  }
+  const waiting = [
+    ['sglang', { runtime: 'sglang' }],
+    ['vllm', { runtime: 'vllm', serverInfo: { constrainedDecodingStart: 'after_reasoning' } }],
+  ] as const
+
+  test.each(waiting)('parsers 4.4: %s reasons first, and the demand is met behind it', async (_, engine) => {
+    const {
+      engine: player,
+      post,
+      ids,
+    } = await openGrpcFleet({
+      engines: [engine],
+      template: thinkingTemplate(),
+    })
+    for (const [demand, written, expected] of [
+      [named, '{"level":3}', { calls: [['dim', '{"level":3}']], content: null }],
+      [
+        required,
+        '[{"name":"dim","parameters":{"level":3}}]',
+        { calls: [['dim', '{"level":3}']], content: null },
+      ],
+      [schema, '{"a":1}', { calls: [], content: '{"a":1}' }],
+    ] as const) {
+      player.answer([await ids(`I should dim it.</think>${written}`)])
+      const choice = await readChoice(await post(CHAT, { ...ask, ...demand }))
+      expect(choice).toMatchObject({ reasoning: 'I should dim it.', ...expected })
+    }
+  })
+
+  test('parsers 4.4: an engine whose grammar starts at the first token answers at once', async () => {
+    const { engine, post, ids } = await openGrpcFleet({
+      engines: [{ runtime: 'vllm' }],
+      template: thinkingTemplate(),
+    })
+    engine.answer([await ids('{"a":1}')])
+    const held = await readChoice(await post(CHAT, { ...ask, ...schema }))
+    expect(held).toMatchObject({ reasoning: '', content: '{"a":1}' })
+    engine.answer([await ids('{"level":3}')])
+    const called = await readChoice(await post(CHAT, { ...ask, ...named }))
+    expect(called).toMatchObject({ reasoning: '', calls: [['dim', '{"level":3}']] })
+    engine.answer([await ids('so</think>free')])
+    expect(await readChoice(await post(CHAT, ask))).toMatchObject({ reasoning: 'so', content: 'free' })
+  })
+})
