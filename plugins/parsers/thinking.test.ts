@@ -3,8 +3,6 @@ import { thinkingOf } from './thinking.ts'
 
 const TOGGLE =
   '{% if enable_thinking %}{% endif %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}'
-const OPENS =
-  '{% if enable_thinking %}{% endif %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}'
 const OFF = '{% set thinking = false %}{% if thinking %}<think>{% endif %}'
 
 test('parsers 6.7 #78: an effort of none switches thinking off, an explicit toggle wins', () => {
@@ -17,15 +15,37 @@ test('parsers 6.7 #78: an effort of none switches thinking off, an explicit togg
   )
 })
 
-test('parsers 2.17: a template that opens the tag leaves the model inside of it', () => {
-  expect(thinkingOf({ chatTemplate: OPENS }, null)).toEqual({
+test('parsers 2.17: how the prompt ends tells where the model goes on from', () => {
+  const at = (prompt: string, templateArguments = {}) =>
+    thinkingOf({ chatTemplate: TOGGLE, prompt, templateArguments }, null)
+  expect(at('<|im_start|>assistant\n<think>\n')).toEqual({
     key: 'enable_thinking',
+    wish: null,
     isOn: true,
     isReasoningOpen: true,
   })
-  expect(thinkingOf({ chatTemplate: TOGGLE }, null).isReasoningOpen).toBeNull()
-  const templateArguments = { enable_thinking: false }
-  expect(thinkingOf({ chatTemplate: OPENS, templateArguments }, null).isReasoningOpen).toBe(false)
+  expect(at('<|im_start|>assistant\n')).toMatchObject({ isOn: true, isReasoningOpen: null })
+  expect(at('<|im_start|>assistant\n<think>\n\n</think>\n\n')).toMatchObject({
+    isOn: false,
+    isReasoningOpen: false,
+  })
+  const off = { enable_thinking: false }
+  expect(at('<|im_start|>assistant\n', off)).toMatchObject({
+    wish: false,
+    isOn: false,
+    isReasoningOpen: false,
+  })
+})
+
+test.each([
+  ['<think:opensource>', '</think:opensource>'],
+  ['[THINK]', '[/THINK]'],
+  ['<seed:think>', '</seed:think>'],
+  ['<|channel>thought\n', '<channel|>'],
+  ['<|open|>think<|sep|>', '<|open|>response<|sep|>'],
+])('parsers 2.17: a prompt ends inside of reasoning after %s, behind it after %s', (start, end) => {
+  expect(thinkingOf({ prompt: `user: x\n${start}` }, null).isReasoningOpen).toBe(true)
+  expect(thinkingOf({ prompt: `user: x\n${start}${end}` }, null).isReasoningOpen).toBe(false)
 })
 
 test('parsers 2.17: default off, no toggle, and prompts that no template writes', () => {
@@ -33,6 +53,7 @@ test('parsers 2.17: default off, no toggle, and prompts that no template writes'
   expect(thinkingOf({ chatTemplate: OFF, templateArguments: { thinking: true } }, null).isOn).toBe(true)
   expect(thinkingOf({ chatTemplate: 'plain' }, null)).toEqual({
     key: null,
+    wish: null,
     isOn: false,
     isReasoningOpen: null,
   })

@@ -1,5 +1,6 @@
 /** Whether a model thinks on a request, and where its output begins then. @source parsers facts 2.17 */
 import type { ThinkingRequest, ThinkingState } from '#contracts'
+import { isReasoningOpenAfter } from './prompt-end.ts'
 
 /** Output formats whose prompts are written by the gateway, with their toggles. */
 const NATIVE: ReadonlyMap<string, { readonly isOnByDefault: boolean }> = new Map([
@@ -13,16 +14,16 @@ const OFF_EFFORTS = new Set(['none', 'minimal'])
 
 /** @param toolParser the format in use, for models whose prompt no template writes */
 export function thinkingOf(request: ThinkingRequest, toolParser: string | null): ThinkingState {
-  const template = request.chatTemplate ?? ''
+  const { chatTemplate, prompt } = request
   const native = toolParser === null ? undefined : NATIVE.get(toolParser)
-  const toggle = native === undefined ? toggleOf(template) : { key: 'thinking', ...native }
-  if (toggle === null) return { key: null, isOn: false, isReasoningOpen: null }
+  const toggle = native === undefined ? toggleOf(chatTemplate ?? '') : { key: 'thinking', ...native }
+  // How a prompt ends is certain; what a template does when nobody asks is a guess.
+  const left = prompt === undefined ? null : isReasoningOpenAfter(prompt)
+  if (toggle === null) return { key: null, wish: null, isOn: false, isReasoningOpen: left }
   const { key, isOnByDefault } = toggle
   const wish = wishOf(request, key)
-  const isOn = wish ?? isOnByDefault
-  // A template that opens the tag itself leaves no beginning for the model to write.
-  const isOpened = native !== undefined || opensReasoning(template)
-  return { key, isOn, isReasoningOpen: isOn ? isOpened || null : false }
+  const isOn = left ?? wish ?? isOnByDefault
+  return { key, wish, isOn, isReasoningOpen: isOn ? (left ?? (native === undefined ? null : true)) : false }
 }
 
 interface Toggle {
@@ -40,19 +41,12 @@ function toggleOf(template: string): Toggle | null {
   return { key, isOnByDefault: !new RegExp(`set\\s+${key}\\s*=\\s*false`, 'i').test(template) }
 }
 
-/** An explicit toggle wins over an effort; undefined without either. */
-function wishOf(request: ThinkingRequest, key: string): boolean | undefined {
+/** An explicit toggle wins over an effort; null without either. */
+function wishOf(request: ThinkingRequest, key: string): boolean | null {
   const { templateArguments, reasoningEffort } = request
   if (templateArguments !== undefined && Object.hasOwn(templateArguments, key)) {
     const value = templateArguments[key]
     if (typeof value === 'boolean') return value
   }
-  return typeof reasoningEffort === 'string' && OFF_EFFORTS.has(reasoningEffort) ? false : undefined
-}
-
-/** The tag stands in what the template writes for the model to go on from. */
-function opensReasoning(template: string): boolean {
-  const prompt = template.lastIndexOf('add_generation_prompt')
-  if (prompt < 0) return false
-  return /<think>(?!\s*(?:\\n)*\s*<\/think>)/.test(template.slice(prompt))
+  return typeof reasoningEffort === 'string' && OFF_EFFORTS.has(reasoningEffort) ? false : null
 }

@@ -50,7 +50,7 @@ describe('a whole reply', () => {
   const CALL = '<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>'
 
   test.each([
-    ['is cut off', `Sure. ${CALL}`.slice(0, -20), 'length'],
+    ['is cut off', `Sure. ${CALL}`.slice(0, -15), 'length'],
     ['is broken', 'Sure. <tool_call>\n{"name":"dim","arguments":{"level":}}\n</tool_call>', 'stop'],
   ])('parsers 6.7 #12 #13: a call that %s is text', async (_, text, reason) => {
     const serverInfo = { serverArgs: { tool_call_parser: 'qwen' } }
@@ -114,5 +114,36 @@ describe('a constraint on a model that thinks', () => {
     expect(called).toMatchObject({ reasoning: '', calls: [['dim', '{"level":3}']] })
     engine.answer([await ids('so</think>free')])
     expect(await readChoice(await post(CHAT, ask))).toMatchObject({ reasoning: 'so', content: 'free' })
+  })
+})
+
+test('grpc 6.2: what nobody says about thinking is left to the template, and the prompt tells how it decided', async () => {
+  const path = join(folder, 'off-by-default.jinja')
+  const end =
+    "{%- if enable_thinking is defined and enable_thinking %}{{ '<think>\\n' }}{%- else %}{{ '<think>\\n\\n</think>\\n\\n' }}{%- endif %}"
+  writeFileSync(
+    path,
+    `{%- for m in messages %}{{ m.content }}{%- endfor %}{%- if add_generation_prompt %}${end}{%- endif %}`,
+  )
+  const { engine, post, ids } = await openGrpcFleet({ template: path })
+  const sent = async (body: object) => {
+    engine.calls.length = 0
+    const choice = await readChoice(await post(CHAT, { ...ask, ...body }))
+    const request = engine.calls[0].request as unknown as {
+      tokenized: { originalText: string }
+      requireReasoning: boolean
+    }
+    return { ...choice, prompt: request.tokenized.originalText, thinks: request.requireReasoning }
+  }
+  engine.answer([await ids('Hello.')])
+  const off = { prompt: 'hi<think>\n\n</think>\n\n', content: 'Hello.', reasoning: '', thinks: false }
+  expect(await sent({})).toMatchObject(off)
+  expect(await sent({ reasoning_effort: 'none' })).toMatchObject(off)
+  engine.answer([await ids('hm</think>Hello.')])
+  expect(await sent({ chat_template_kwargs: { enable_thinking: true } })).toMatchObject({
+    prompt: 'hi<think>\n',
+    content: 'Hello.',
+    reasoning: 'hm',
+    thinks: true,
   })
 })

@@ -139,11 +139,16 @@ export interface ThinkingRequest {
   /** Variables that the client gives to the template. */
   readonly templateArguments?: Readonly<Record<string, unknown>>
   readonly reasoningEffort?: string | null
+  /** The prompt as it was written, where its end tells; absent while there is none. */
+  readonly prompt?: string
 }
 
 export interface ThinkingState {
   /** The template's variable that switches thinking; null when it has none. */
   readonly key: string | null
+  /** What the request says; null: nothing, so that the template's own default holds. */
+  readonly wish: boolean | null
+  /** By the prompt, by the request, else a guess from the template. */
   readonly isOn: boolean
   /** For `OutputParserRequest.isReasoningOpen`. */
   readonly isReasoningOpen: boolean | null

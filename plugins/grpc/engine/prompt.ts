@@ -7,8 +7,10 @@ import type {
   LoadedTokenizer,
   OutputConstraint,
   OutputParser,
+  OutputParserRequest,
   OutputParsersService,
   PreparedPrompt,
+  ThinkingRequest,
   TokenizerService,
   WrittenChat,
 } from '#contracts'
@@ -37,7 +39,7 @@ export class EnginePrompt implements PreparedPrompt {
     readonly tokenIds: Uint32Array
     readonly text: string
     readonly tokenizer: LoadedTokenizer
-    readonly output: OutputPlan | null
+    readonly output: AnswerPlan | null
     readonly request: GenerationRequest
     readonly stringStopIds: readonly number[]
   }) {
@@ -53,14 +55,20 @@ export class EnginePrompt implements PreparedPrompt {
   }
 }
 
+/** How the answer is asked for and read, before there is a prompt. */
 interface OutputPlan {
+  /** Knows all but where the prompt will leave the model. */
   readonly parser: OutputParser
+  readonly asked: OutputParserRequest
+  readonly thinking: ThinkingRequest
   readonly constraint: OutputConstraint | null
-  readonly thinks: boolean
+  readonly isContinued: boolean
   /** For the template. */
   readonly kwargs: Readonly<Record<string, unknown>>
   readonly effort: string | null
 }
+
+type AnswerPlan = Pick<OutputPlan, 'parser' | 'constraint'> & { readonly thinks: boolean }
 
 export class PromptMaker {
   readonly #tokenizers: TokenizerService
@@ -81,11 +89,12 @@ export class PromptMaker {
   async make(request: GenerationRequest, model: string): Promise<EnginePrompt> {
     const tokenizer = await this.tokenizerOf(model)
     const { prompt } = request
-    const output = prompt.kind === 'chat' ? this.#plan(request, model, tokenizer) : null
+    const plan = prompt.kind === 'chat' ? this.#plan(request, model, tokenizer) : null
     const [encoded, stringStopIds] = await Promise.all([
-      encode(request, tokenizer, output),
+      encode(request, tokenizer, plan),
       oneTokenStops(request.sampling.stop ?? [], tokenizer),
     ])
+    const output = plan === null ? null : this.#answer(plan, encoded.text)
     return new EnginePrompt({ ...encoded, tokenizer, output, request, stringStopIds })
   }
 
@@ -139,37 +148,47 @@ export class PromptMaker {
       separatesReasoning: request.carried?.get('separate_reasoning') !== false,
       earlierToolCalls: earlierCalls(request),
     }
-    const first = this.#parsers.parserFor(asked)
+    const parser = this.#parsers.parserFor(asked)
     const { reasoning, templateArguments = {} } = request
-    const before = this.#parsers.thinkingOf(first, { chatTemplate, templateArguments })
-    const wish =
-      before.key !== null && reasoning?.isEnabled !== undefined ? { [before.key]: reasoning.isEnabled } : {}
-    const given = { ...wish, ...templateArguments }
-    const thinking = this.#parsers.thinkingOf(first, {
-      chatTemplate,
-      templateArguments: given,
-      reasoningEffort: reasoning?.effort ?? null,
-    })
-    const isContinued = request.continuesLastMessage === true
-    const parser = this.#parsers.parserFor({
-      ...asked,
-      isReasoningOpen: isContinued ? false : thinking.isReasoningOpen,
-      continuesAnswer: isContinued,
-    })
+    const { key } = this.#parsers.thinkingOf(parser, { chatTemplate, templateArguments })
+    const chosen = key !== null && reasoning?.isEnabled !== undefined ? { [key]: reasoning.isEnabled } : {}
+    const given = { ...chosen, ...templateArguments }
+    const thinking = { chatTemplate, templateArguments: given, reasoningEffort: reasoning?.effort ?? null }
+    const { wish } = this.#parsers.thinkingOf(parser, thinking)
     return {
       parser,
+      asked,
+      thinking,
       constraint: this.#parsers.answerConstraint(parser, {
         toolConstraint: parser.toolConstraint,
         constraint: request.constraint,
       }),
-      thinks: thinking.isOn,
+      isContinued: request.continuesLastMessage === true,
       effort: effortOf(reasoning, templateArguments),
       kwargs: {
         ...(reasoning?.effort !== undefined && { reasoning_effort: reasoning.effort }),
-        ...(thinking.key !== null && { [thinking.key]: thinking.isOn }),
+        // Nobody's wish is not passed on: templates have defaults of their own.
+        ...(key !== null && wish !== null && { [key]: wish }),
         ...given,
       },
     }
+  }
+
+  /** @param prompt as it was written */
+  #answer(
+    { parser: first, asked, thinking, constraint, isContinued }: OutputPlan,
+    prompt: string,
+  ): AnswerPlan {
+    const { isOn, isReasoningOpen } = this.#parsers.thinkingOf(
+      first,
+      isContinued ? thinking : { ...thinking, prompt },
+    )
+    const parser = this.#parsers.parserFor({
+      ...asked,
+      isReasoningOpen: isContinued ? false : isReasoningOpen,
+      continuesAnswer: isContinued,
+    })
+    return { parser, constraint, thinks: isOn }
   }
 }
 

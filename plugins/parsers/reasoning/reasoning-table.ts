@@ -11,6 +11,8 @@ export interface ReasoningFormat {
   readonly aliases: readonly string[]
   /** Output begins inside of reasoning whatever the prompt says. */
   readonly isAlwaysInside: boolean
+  /** Around the reasoning; null where it has none that are fixed. */
+  readonly marks: Pick<TaggedReasoning, 'start' | 'end'> | null
   /** Its marks are special tokens, which the engine must not drop. */
   readonly needsSpecialTokens: boolean
   open(sink: ReasoningSink, start: ReasoningStart): ReasoningReader
@@ -31,6 +33,7 @@ function tagged(name: string, marks: TaggedReasoning, traits: Traits = {}): Reas
     name,
     aliases: traits.aliases ?? [],
     isAlwaysInside,
+    marks,
     needsSpecialTokens: traits.needsSpecialTokens ?? false,
     open: (sink, start) => {
       compiled ??= compileReasoning(marks)
@@ -48,6 +51,7 @@ function special(
     name,
     aliases: traits.aliases ?? [],
     isAlwaysInside: false,
+    marks: null,
     needsSpecialTokens: traits.needsSpecialTokens ?? true,
     open,
   }
