@@ -51,6 +51,23 @@ test.each([
     'noneb',
   ],
   ['{% for i in range(3) %}{{ i }}{% else %}none{% endfor %}', '012'],
+  [
+    `{% set p = 'q' %}{% for m in ['a', 'b', 'c'] %}{% if m == 'a' %}{% set p = m %}{% endif %}[{{ p }}]{% endfor %}{{ p }}`,
+    '[a][q][q]q',
+  ],
+  [
+    `{% set p = 'q' %}{% for k, v in {'a': 1, 'b': 2}.items() %}{% if v == 1 %}{% set p = k %}{% endif %}[{{ p }}{{ loop.index }}]{% endfor %}`,
+    '[a1][q2]',
+  ],
+  [
+    `{% for m in ['x', 'a', 'b'] if m != 'x' %}{% if loop.first %}{% set p = m %}{% endif %}[{{ p }}{{ loop.length }}]{% endfor %}{{ p is defined }}`,
+    '[a2][2]False',
+  ],
+  [
+    `{% for a in ['x', 'y'] %}{% for b in [1, 2] %}{% if b == 1 %}{% set s = a %}{% endif %}{{ s or '-' }}{% if b == 1 %}{% continue %}{% endif %}{% endfor %}{{ s or '-' }}{% endfor %}`,
+    'x--y--',
+  ],
+  [`{% for a, (b, c) in [['x', ['y', 'z']]] %}{{ a ~ b ~ c }}{% endfor %}`, 'xyz'],
 ])('grpc 6.2: %s', (template, expected) => {
   expect(render(template, { x: [{ a: 1, b: 2 }, { b: 3 }] })).toBe(expected)
 })

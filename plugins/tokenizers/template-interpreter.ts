@@ -117,23 +117,48 @@ export class TemplateInterpreter extends EngineInterpreter {
     return NONE
   }
 
-  /** One scope for all items, as the engine has it. */
-  #loop(node: Node, outer: Scope): Value | null {
+  /** What an item sets is gone with it, as in Jinja2; only an item that sets something costs the next one a scope. */
+  #loop(node: Node, outer: Scope): Value {
     const variable = node.loopvar as Node
-    if ((node.iterable as Node).type === 'SelectExpression' || variable.type !== 'Identifier') return null
-    const scope = new EngineScope(outer)
-    const iterable = this.#value(node.iterable, scope)
-    if (!isList(iterable)) throw new Error(`a loop needs a list: got ${iterable.type}`)
-    const items = iterable.value
+    const items = this.#items(node.iterable as Node, variable, outer)
     const asked = node.loopMembers as ReadonlySet<string> | undefined
+    let scope = new EngineScope(outer)
     let text = ''
     for (let place = 0; place < items.length; place++) {
       if (asked === undefined || asked.size > 0) scope.setVariable('loop', loopValue(items, place, asked))
-      scope.setVariable(variable.value as string, items[place])
+      bind(variable, items[place], scope)
+      const { size } = scope.variables
       text += this.#block(node.body, scope)
+      if (scope.variables.size > size) scope = new EngineScope(outer)
     }
     return toStringValue(items.length === 0 ? this.#block(node.defaultBlock, scope) : text)
   }
+
+  /** Of a loop with a condition, those that meet it. */
+  #items(iterable: Node, variable: Node, outer: Scope): readonly Value[] {
+    const isSelection = iterable.type === 'SelectExpression'
+    const list = this.#value(isSelection ? iterable.lhs : iterable, outer)
+    if (!isList(list)) throw new Error(`a loop needs a list: got ${list.type}`)
+    if (!isSelection) return list.value
+    const scope = new EngineScope(outer)
+    return list.value.filter((item) => {
+      bind(variable, item, scope)
+      return isTrue(this.#value(iterable.test, scope))
+    })
+  }
+}
+
+/** Gives a loop's variable, or each of several, its value. */
+function bind(variable: Node, item: Value, scope: Scope): void {
+  if (variable.type === 'Identifier') {
+    scope.setVariable(variable.value as string, item)
+    return
+  }
+  if (variable.type !== 'TupleLiteral') throw new Error(`a loop needs variables: got ${variable.type}`)
+  const names = variable.value as Node[]
+  if (!isList(item) || item.value.length !== names.length)
+    throw new Error(`${names.length} variables of a loop need as many values`)
+  for (const [place, name] of names.entries()) bind(name, item.value[place], scope)
 }
 
 function find(name: string, from: Scope): Value {
