@@ -87,8 +87,12 @@ export class AnswerBuilder implements GatheredAnswer {
         return
       case 'tool_arguments':
         choice.toolCalls[event.index].arguments += event.delta
+        choice.addLogprobs(event.logprobs)
+        choice.addTokens(event.tokenIds)
         return
       case 'choice_done':
+        choice.addLogprobs(event.logprobs)
+        choice.addTokens(event.tokenIds)
         choice.reason = event.reason
         choice.matchedStop = event.matchedStop
         return

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { openGrpcFleet } from './grpc-fleet.ts'
+import { eventsOf, openGrpcFleet } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
 const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
@@ -146,4 +146,40 @@ test('grpc 6.2: what nobody says about thinking is left to the template, and the
     reasoning: 'hm',
     thinks: true,
   })
+})
+
+test('routes 10.4: the ids and log probabilities of a call are told, streamed and whole', async () => {
+  const serverInfo = { serverArgs: { tool_call_parser: 'qwen' } }
+  const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime: 'vllm', serverInfo }] })
+  const tokens = await ids('<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>')
+  const of = (tokenIds: number[]) => ({
+    tokenIds,
+    outputLogprobs: { tokenLogprobs: tokenIds.map(() => -0.5), tokenIds, topLogprobs: [] },
+  })
+  engine.script = ({ request }) => [
+    ...((request as { stream: boolean }).stream
+      ? tokens.map((id) => ({ chunk: { ...of([id]), promptTokens: 7, completionTokens: 1 } }))
+      : []),
+    {
+      complete: {
+        ...of(tokens),
+        outputIds: tokens,
+        finishReason: 'stop',
+        promptTokens: 7,
+        completionTokens: tokens.length,
+      },
+    },
+  ]
+  const asked = { ...ask, tools: [dim], return_token_ids: true, logprobs: true }
+  interface Told {
+    readonly token_ids?: number[]
+    readonly logprobs: { readonly content: readonly object[] } | null
+  }
+  const { choices } = (await (await post(CHAT, asked)).json()) as { choices: (Told & Choice)[] }
+  expect(choices[0].finish_reason).toBe('tool_calls')
+  expect([choices[0].token_ids, choices[0].logprobs?.content.length]).toEqual([tokens, tokens.length])
+  const streamed = eventsOf(await (await post(CHAT, { ...asked, stream: true })).text()).slice(0, -1)
+  const told = streamed.flatMap((data) => (JSON.parse(data) as { choices: Told[] }).choices)
+  expect(told.flatMap(({ token_ids }) => token_ids ?? [])).toEqual(tokens)
+  expect(told.flatMap(({ logprobs }) => logprobs?.content ?? [])).toHaveLength(tokens.length)
 })

@@ -87,6 +87,43 @@ test('8.2 #38: generate answers with a list, and a stream ends with [DONE]', asy
   expect(frames.slice(0, -1).flatMap((frame) => frame.output_ids)).toEqual(tokens)
 })
 
+test('tokens that make no text are told and counted, streamed and whole, of one choice and of two', async () => {
+  const { engine, post, ids } = await echoing()
+  const silent = (await ids('<tool_call>a<|im_start|>')).slice(-1)
+  const tokens = [...(await ids(' jumps')), ...silent, ...silent]
+  engine.script = ({ request }) => {
+    const n = (request as { samplingParams: { n: number } }).samplingParams.n
+    return Array.from({ length: n }, (_, index) =>
+      engine.steps(
+        tokens.map((id) => [id]),
+        { finishReason: 'length' },
+        request,
+        index,
+      ),
+    ).flat()
+  }
+  for (const n of [1, 2]) {
+    const body = { model, text: 'the fox', sampling_params: { n } }
+    const whole = (await (await post('/generate', body)).json()) as {
+      output_ids: number[]
+      meta_info: { completion_tokens: number }
+    }[]
+    expect(whole.map(({ output_ids, meta_info }) => [output_ids, meta_info.completion_tokens])).toEqual(
+      new Array(n).fill([tokens, tokens.length]),
+    )
+    const data = eventsOf(await (await post('/generate', { ...body, stream: true })).text())
+    const frames = data.slice(0, -1).map((text) => JSON.parse(text))
+    for (let index = 0; index < n; index++) {
+      const own = frames.filter((frame) => frame.index === index)
+      expect(own.slice(0, -1).flatMap((frame) => frame.output_ids)).toEqual(tokens)
+      expect(own.at(-1).meta_info.completion_tokens).toBe(tokens.length)
+    }
+  }
+  const completion = { model, prompt: 'x', return_token_ids: true, stream: true }
+  const pieces = eventsOf(await (await post('/v1/completions', completion)).text()).slice(0, -1)
+  expect(pieces.flatMap((data) => JSON.parse(data).choices[0].token_ids ?? [])).toEqual(tokens)
+})
+
 test('8.2 #39: generate refuses negative ids, nested ids and a missing prompt', async () => {
   const { engine, post } = await echoing()
   for (const body of [{ input_ids: [-1] }, { input_ids: [[1], [2]] }, {}])

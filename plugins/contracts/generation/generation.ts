@@ -84,6 +84,9 @@ export type GenerationEvent =
       readonly choice: number
       readonly index: number
       readonly delta: string
+      /** Of tokens since the last delta of any kind. */
+      readonly logprobs?: readonly TokenLogprob[] | null
+      readonly tokenIds?: readonly number[] | null
     }
   /** The arguments are whole. */
   | { readonly type: 'tool_call_done'; readonly choice: number; readonly index: number }
@@ -101,6 +104,9 @@ export type GenerationEvent =
       readonly reason: FinishReason
       /** The client's stop string that was hit, or the id of the stop token; null for neither. */
       readonly matchedStop: string | number | null
+      /** Of tokens that made no text any more, such as special ones. */
+      readonly logprobs?: readonly TokenLogprob[] | null
+      readonly tokenIds?: readonly number[] | null
       /** All of it in the worker's own words, where the request came in them (`GenerationRequest.native`). */
       readonly native?: NativeContent
     }

@@ -113,9 +113,12 @@ export class ChoiceReader implements OutputSink {
     const isFinished = matched === null ? isOwnEnd(reason, engineStop) : typeof matched === 'number'
     this.#stream?.end(isFinished)
     const own = typeof matched === 'string' ? matched : engineStop
+    const { logprobs, tokenIds } = this.#takeHeld()
     this.#sink.emit({
       type: 'choice_done',
       choice: this.index,
+      logprobs,
+      tokenIds,
       reason: this.#reason(matched === null ? reason : 'stop'),
       matchedStop: own ?? matched,
     })
@@ -153,7 +156,8 @@ export class ChoiceReader implements OutputSink {
   }
 
   toolCallArguments(index: number, delta: string): void {
-    this.#sink.emit({ type: 'tool_arguments', choice: this.index, index, delta })
+    const { logprobs, tokenIds } = this.#takeHeld()
+    this.#sink.emit({ type: 'tool_arguments', choice: this.index, index, delta, logprobs, tokenIds })
   }
 
   /** A call that was cut off never ends. */
@@ -161,7 +165,7 @@ export class ChoiceReader implements OutputSink {
     if (isComplete) this.#sink.emit({ type: 'tool_call_done', choice: this.index, index })
   }
 
-  /** Facts of tokens go out with the text that they made. */
+  /** Facts of tokens go out with the text that they made; those of tokens without text with whatever comes next. */
   #takeHeld(): { logprobs: TokenLogprob[] | null; tokenIds: number[] | null } {
     if (this.#logprobs === null && this.#tokenIds === null) return NOTHING_HELD
     const held = { logprobs: this.#logprobs, tokenIds: this.#tokenIds }

@@ -57,10 +57,12 @@ export class ChatChunks {
         return this.#delta(
           event.choice,
           `"tool_calls":[{"index":${event.index},"function":{"arguments":${JSON.stringify(event.delta)}}}]`,
+          event,
         )
       case 'choice_done': {
         const stop = event.matchedStop === null ? '' : `,"matched_stop":${JSON.stringify(event.matchedStop)}`
-        return `${this.#role(event.choice)}${this.#head}{"index":${event.choice},"delta":{},"logprobs":null,"finish_reason":"${event.reason}"${stop}}${this.#tail}`
+        const { logprobs, ids } = tokenFields(event)
+        return `${this.#role(event.choice)}${this.#head}{"index":${event.choice},"delta":{},"logprobs":${logprobs},"finish_reason":"${event.reason}"${stop}${ids}}${this.#tail}`
       }
       case 'finished':
         this.#usage = event.usage
@@ -70,16 +72,8 @@ export class ChatChunks {
     }
   }
 
-  #delta(
-    choice: number,
-    delta: string,
-    tokens?: {
-      readonly logprobs?: readonly TokenLogprob[] | null
-      readonly tokenIds?: readonly number[] | null
-    },
-  ): string {
-    const logprobs = tokens?.logprobs ? JSON.stringify(toWireLogprobs(tokens.logprobs)) : 'null'
-    const ids = tokens?.tokenIds ? `,"token_ids":${JSON.stringify(tokens.tokenIds)}` : ''
+  #delta(choice: number, delta: string, tokens: TokenFacts = {}): string {
+    const { logprobs, ids } = tokenFields(tokens)
     return `${this.#role(choice)}${this.#head}{"index":${choice},"delta":{${delta}},"logprobs":${logprobs},"finish_reason":null${ids}}${this.#tail}`
   }
 
@@ -94,6 +88,19 @@ export class ChatChunks {
     if (!this.#options.includeUsage) return 'data: [DONE]\n\n'
     const usage = this.#usage === null ? 'null' : JSON.stringify(toWireUsage(this.#usage))
     return `${this.#head}],"usage":${usage}}\n\ndata: [DONE]\n\n`
+  }
+}
+
+interface TokenFacts {
+  readonly logprobs?: readonly TokenLogprob[] | null
+  readonly tokenIds?: readonly number[] | null
+}
+
+/** Of the tokens of one chunk; the ids with their name, where they are wanted. */
+function tokenFields({ logprobs, tokenIds }: TokenFacts): { logprobs: string; ids: string } {
+  return {
+    logprobs: logprobs ? JSON.stringify(toWireLogprobs(logprobs)) : 'null',
+    ids: tokenIds ? `,"token_ids":${JSON.stringify(tokenIds)}` : '',
   }
 }
 

@@ -119,17 +119,17 @@ function streamCompletion(generations: Generations, ctx: RequestContext, body: C
         }
       }
       const length = lengths.get(index) ?? 0
+      const wantsLogprobs = body.logprobs != null && event.logprobs
+      const logprobs = wantsLogprobs ? toWireLogprobs(event.logprobs ?? [], length) : null
+      const ids = event.tokenIds ? { token_ids: event.tokenIds } : {}
       if (event.type === 'choice_done') {
         if (body.suffix) write({ text: body.suffix, index, logprobs: null, finish_reason: null })
         const reason = event.reason === 'tool_calls' ? 'stop' : event.reason
         const stop = event.matchedStop === null ? {} : { matched_stop: event.matchedStop }
-        write({ text: '', index, logprobs: null, finish_reason: reason, ...stop })
+        write({ text: '', index, logprobs, finish_reason: reason, ...stop, ...ids })
         return
       }
       lengths.set(index, length + event.delta.length)
-      const wantsLogprobs = body.logprobs != null && event.logprobs
-      const logprobs = wantsLogprobs ? toWireLogprobs(event.logprobs ?? [], length) : null
-      const ids = event.tokenIds ? { token_ids: event.tokenIds } : {}
       write({ text: event.delta, index, logprobs, finish_reason: null, ...ids })
     },
     onDone(usage) {

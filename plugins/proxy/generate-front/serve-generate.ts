@@ -75,6 +75,8 @@ interface OpenChoice {
   lastId: readonly number[]
 }
 
+type TokenFacts = Pick<Extract<GenerationEvent, { type: 'text' }>, 'tokenIds' | 'logprobs'>
+
 function streamGenerate(
   generations: Generations,
   ctx: RequestContext,
@@ -105,6 +107,18 @@ function streamGenerate(
       },
       index,
     })}\n\n`
+  /** @param delta empty for tokens that made no text */
+  const tell = (index: number, delta: string, { tokenIds, logprobs: given }: TokenFacts) => {
+    const choice = choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
+    const ids = tokenIds ?? []
+    choices.set(index, choice)
+    choice.text += delta
+    choice.tokens += ids.length
+    if (ids.length > 0) choice.lastId = ids.slice(-1)
+    const logprobs = given?.map(({ logprob }, at) => [logprob, ids[at] ?? null])
+    const meta = logprobs === undefined ? {} : { output_token_logprobs: logprobs }
+    if (writer?.write(frame(index, choice, ids, meta)) === false) generation.pause()
+  }
   const onEvent = (event: GenerationEvent) => {
     if (event.type === 'failed') {
       ctx.fail(event.error)
@@ -119,18 +133,11 @@ function streamGenerate(
       weights = event.systemFingerprint ?? weights
       promptTokens = event.inputTokens ?? 0
       if (event.promptLogprobs) ofPrompt = { input_token_logprobs: event.promptLogprobs }
-    } else if (event.type === 'text') {
-      const choice = choices.get(event.choice) ?? { text: '', tokens: 0, lastId: [] }
-      const ids = event.tokenIds ?? []
-      choices.set(event.choice, choice)
-      choice.text += event.delta
-      choice.tokens += ids.length
-      choice.lastId = ids.slice(-1)
-      const logprobs = event.logprobs?.map(({ logprob }, at) => [logprob, ids[at] ?? null])
-      const meta = logprobs === undefined ? {} : { output_token_logprobs: logprobs }
-      if (!writer.write(frame(event.choice, choice, ids, meta))) generation.pause()
-    } else if (event.type === 'choice_done') ends.push({ index: event.choice, event })
-    else if (event.type === 'finished') {
+    } else if (event.type === 'text') tell(event.choice, event.delta, event)
+    else if (event.type === 'choice_done') {
+      if (event.tokenIds || event.logprobs) tell(event.choice, '', event)
+      ends.push({ index: event.choice, event })
+    } else if (event.type === 'finished') {
       const last = ends.map(({ index, event: end }) => {
         const choice = choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
         const tokens = ends.length === 1 ? (event.usage?.outputTokens ?? choice.tokens) : choice.tokens
