@@ -25,6 +25,8 @@ export type KvEvent =
 export interface KvEventBatch {
   readonly sequence: number
   readonly events: readonly KvEvent[]
+  /** Which part this is of all that the engine keeps, told afresh; absent where it tells what has changed. */
+  readonly snapshot?: 'first' | 'next'
 }
 
 export interface KvEventListener {

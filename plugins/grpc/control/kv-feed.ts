@@ -1,19 +1,13 @@
-/** What engines say of their KV caches, as the cache-aware policy takes it. @source grpc facts 1.1, 3.6; gRPC changes 4 */
-import type { KvBlock, KvEvent, KvEventFeed, KvEventListener, KvEventSubscription } from '#contracts'
+/** Subscriptions to what engines say of their KV caches. @source grpc facts 1.1, 3.6; gRPC changes 4 */
+import type { KvEventFeed, KvEventListener, KvEventSubscription } from '#contracts'
 import type { WorkerEntry } from '#kernel'
-import {
-  decodeKvEventBatch,
-  encodeSubscribeKvEventsRequest,
-  type KvBlocksStored,
-  type KvCacheEvent,
-  KvCacheLocality,
-  type KvEventBatch,
-} from '../../../proto/gen/common.ts'
+import { decodeKvEventBatch, encodeSubscribeKvEventsRequest } from '../../../proto/gen/common.ts'
 import { findRuntime } from '../runtimes/runtime-table.ts'
 import type { Channels } from '../wire/channels.ts'
 import { UNIMPLEMENTED } from '../wire/grpc-fault.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import { toMetadata } from '../wire/metadata.ts'
+import { KvBatches } from './kv-batches.ts'
 
 const CANCELLED = 1
 
@@ -43,6 +37,7 @@ export class GrpcKvFeed implements KvEventFeed {
         },
       }
     }
+    const batches = new KvBatches()
     const call = this.#channels.of(worker).createCall(path, Number.POSITIVE_INFINITY, null, null, null)
     const end = (reason: 'closed' | 'failed' | 'unsupported') => {
       if (isClosed) return
@@ -55,7 +50,8 @@ export class GrpcKvFeed implements KvEventFeed {
       onReceiveMessage(message: Buffer) {
         if (isClosed) return
         try {
-          take(decodeKvEventBatch(message), listener)
+          const batch = batches.read(decodeKvEventBatch(message))
+          if (batch !== null) listener.onBatch(batch)
         } catch {
           call.cancelWithStatus(CANCELLED, 'unreadable')
           end('failed')
@@ -78,35 +74,4 @@ export class GrpcKvFeed implements KvEventFeed {
       },
     }
   }
-}
-
-/** A batch of loads alone repeats a number that was seen: it has no events to tell. */
-function take(batch: KvEventBatch, listener: KvEventListener): void {
-  if (batch.load?.loadOnly === true) return
-  const events = batch.events.flatMap((event) => toEvent(event) ?? [])
-  listener.onBatch({ sequence: Number(batch.sequenceNumber), events })
-}
-
-function toEvent({ stored, removed, cleared }: KvCacheEvent): KvEvent | null {
-  if (cleared !== undefined) return { kind: 'cleared' }
-  if (removed !== undefined) return { kind: 'removed', hashes: removed.blockHashes }
-  return stored === undefined || isElsewhere(stored) ? null : toStored(stored)
-}
-
-function toStored({ blocks, parentBlockHash }: KvBlocksStored): KvEvent {
-  const found: KvBlock[] = blocks.map(({ blockHash, tokenIds }) => ({
-    hash: blockHash,
-    tokenIds: Uint32Array.from(tokenIds),
-  }))
-  return {
-    kind: 'stored',
-    parentHash: parentBlockHash ?? null,
-    blocks: found,
-    blockSize: blocks[0]?.blockSize ?? 0,
-  }
-}
-
-/** Blocks of another machine, or of layers that see a window only, are no prefix of anything here. */
-function isElsewhere({ locality, kvCacheSpecSlidingWindow: window }: KvBlocksStored): boolean {
-  return locality === KvCacheLocality.KV_CACHE_LOCALITY_REMOTE || (window !== undefined && window > 0)
 }

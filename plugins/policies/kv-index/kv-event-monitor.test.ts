@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { KvEvent, KvEventFeed, KvEventListener } from '#contracts'
+import type { KvEvent, KvEventBatch, KvEventFeed, KvEventListener } from '#contracts'
 import type { WorkerEntry } from '#kernel'
 import {
   engineLoad,
@@ -44,8 +44,12 @@ class FakeFeed implements KvEventFeed {
   }
 
   send(slot: number, sequence: number, ...events: KvEvent[]): void {
+    this.tell(slot, { sequence, events })
+  }
+
+  tell(slot: number, batch: KvEventBatch): void {
     const open = this.opened.findLast(({ workerId, isClosed }) => workerId === `worker-${slot}` && !isClosed)
-    open?.listener.onBatch({ sequence, events })
+    open?.listener.onBatch(batch)
   }
 }
 
@@ -189,6 +193,22 @@ describe('routing check 18', () => {
     expect(thread.state.kvIndexes.find('m')?.blocksOf(0)).toBe(1)
     expect(failures(0, 'gap')).toBe(1)
   })
+})
+
+test('gRPC changes 4: a snapshot takes the place of all that was known, whatever its numbers are', () => {
+  const blocksOf = (slot: number) => thread.state.kvIndexes.find('m')?.blocksOf(slot)
+  feed.send(0, 900, stored(6))
+  feed.tell(0, { sequence: 3, events: [{ kind: 'cleared' }, stored(2)], snapshot: 'first' })
+  expect(blocksOf(0)).toBe(2)
+  feed.tell(0, { sequence: 4, events: [stored(4)], snapshot: 'next' })
+  feed.send(0, 5, { kind: 'removed', hashes: [4n] })
+  expect(blocksOf(0)).toBe(3)
+  // Numbers that are far ahead are no gap either.
+  feed.tell(0, { sequence: 70, events: [stored(1)], snapshot: 'first' })
+  expect([blocksOf(0), feed.opened.length]).toEqual([1, 3])
+  feed.send(0, 71, stored(5))
+  expect(blocksOf(0)).toBe(5)
+  expect(failures(0, 'gap')).toBe(0)
 })
 
 test('a stream that ends is opened again after 100 ms, then twice as long each time, up to 30 s', () => {

@@ -115,7 +115,12 @@ class Subscriber {
     else opened.close()
   }
 
-  private onBatch({ sequence, events }: KvEventBatch): void {
+  private onBatch({ sequence, events, snapshot }: KvEventBatch): void {
+    // Its numbers may be lower than those seen: the engine may have started anew.
+    if (snapshot === 'first') {
+      this.index.clear(this.worker.slot)
+      this.lastSequence = sequence - 1
+    }
     if (sequence <= this.lastSequence) return
     if (this.lastSequence > 0 && sequence > this.lastSequence + 1) {
       if (!this.isReplaying) {
