@@ -156,6 +156,24 @@ test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed'] as const)(
   },
 )
 
+test('3.1: in a stream of several choices, what follows the stop of one belongs to no other', async () => {
+  const { engine, post, ids } = await openGrpcFleet()
+  const [a, b] = [await ids('one STOP HERE NOW more'), await ids('second one')]
+  engine.script = ({ request }) => [
+    ...engine.steps(
+      a.map((id) => [id]),
+      {},
+      request,
+      0,
+    ),
+    ...engine.steps([b], {}, request, 1),
+  ]
+  const body = { ...ask, n: 2, stream: true, stop: ['STOP HERE NOW'] }
+  const { textOf, endsOf } = readStream(await (await post(CHAT, body)).text())
+  expect([textOf(0), textOf(1)]).toEqual(['one ', 'second one'])
+  expect([endsOf(0).length, endsOf(1).length]).toEqual([1, 1])
+})
+
 describe('stops', () => {
   const tokensOf = async (ids: (text: string) => Promise<number[]>, text: string) =>
     (await ids(text)).map((id) => [id])

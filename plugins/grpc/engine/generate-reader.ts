@@ -129,8 +129,8 @@ export class GenerateReader implements EngineReader {
   /** Some engines number the choices of a whole answer all alike: then their order tells them apart. */
   #choiceOf({ index, isComplete }: EngineReply): ChoiceReader | null {
     const most = this.#attempt.request.choices
-    let place = index
-    if (isComplete && this.#choices[index]?.hasEnded === true) place = this.#choices.length
+    const isAlike = isComplete && !this.#attempt.stream && this.#choices[index]?.hasEnded === true
+    const place = isAlike ? this.#choices.length : index
     if (place >= most) return null
     for (let next = this.#choices.length; next <= place; next++) this.#choices.push(this.#open(next))
     return this.#choices[place]
