@@ -89,7 +89,7 @@ describe.skipIf(vocabulary === null)('a Harmony model', () => {
     })
   }, 120_000)
 
-  test('parsers 6.7 #92: ignore_eos, audio and embeddings are refused', async () => {
+  test('parsers 6.7 #92: ignore_eos, audio, texts and embeddings are refused', async () => {
     const { engine, post } = await openHarmony()
     const messages = [{ role: 'user', content: 'hi' }]
     const audio = [{ type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } }]
@@ -105,6 +105,12 @@ describe.skipIf(vocabulary === null)('a Harmony model', () => {
       400,
       'not_supported_in_harmony',
     ])
+    for (const [path, body] of [
+      ['/v1/completions', { model, prompt: 'x' }],
+      ['/generate', { model, text: 'x' }],
+      ['/generate', { model, input_ids: [1, 2] }],
+    ] as const)
+      expect(await codeOf(await post(path, body))).toEqual([400, 'not_supported_in_harmony'])
     expect([engine.calls.length, engine.embedded.length]).toEqual([0, 0])
   }, 120_000)
 })

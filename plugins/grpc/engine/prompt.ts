@@ -89,6 +89,7 @@ export class PromptMaker {
   async make(request: GenerationRequest, model: string): Promise<EnginePrompt> {
     const tokenizer = await this.tokenizerOf(model)
     const { prompt } = request
+    if (prompt.kind !== 'chat') this.checkTakesText(model, tokenizer, 'text prompts')
     const plan = prompt.kind === 'chat' ? this.#plan(request, model, tokenizer) : null
     const [encoded, stringStopIds] = await Promise.all([
       encode(request, tokenizer, plan),
