@@ -63,6 +63,35 @@ test('parsers 6.7 #76: reasoning that is not separated stays in the text', () =>
   expect(read({ separatesReasoning: false }, [input])).toMatchObject({ reasoning: '', text: input })
 })
 
+test.each([
+  ['gemma4', '<|channel>thought\nhm<channel|>b', '<|channel>thought\nhm<channel|>b'],
+  ['mistral_v13', '[THINK]hm[/THINK]b', '[THINK]hm[/THINK]b'],
+  ['inkling', '<|content_thinking|>hm<|end_message|><|content_text|>b<|end_message|>', 'hmb'],
+  [
+    'kimi_k3',
+    '<|open|>think<|sep|>hm<|close|>think<|sep|><|open|>response<|sep|>b<|close|>response<|sep|>',
+    'hmb',
+  ],
+])(
+  'parsers 6.7 #76: reasoning of %s that is not separated is text, and frames are none',
+  (name, input, text) => {
+    const request = { reasoningParser: name, separatesReasoning: false, tools: [] }
+    expect(parserOf(request).needsSpecialTokens).toBe(true)
+    for (const chunks of [[input], [...input]])
+      expect(read(request, chunks)).toMatchObject({ reasoning: '', text })
+  },
+)
+
+test('parsers 4.4: a demanded call behind reasoning is read also where the reasoning is not separated', () => {
+  const request = {
+    model: 'deepseek-r1',
+    separatesReasoning: false,
+    toolChoice: { mode: 'function', name: 'dim' },
+  } as const
+  const output = read(request, ['hm</think>{"level":3}'], { constraintWaits: true })
+  expect(output).toMatchObject({ reasoning: '', text: 'hm', toolCalls: [{ arguments: '{"level":3}' }] })
+})
+
 test('parsers 6.7 #77: thinking that is off makes text of the first byte', () => {
   const request = { model: 'deepseek-r1', isReasoningOpen: false }
   expect(read(request, ['plain'])).toMatchObject({ reasoning: '', text: 'plain' })

@@ -156,6 +156,7 @@ class TextParser implements OutputParser {
   readonly #demands: Demands
   readonly #format: ToolFormat
   readonly #reasoning: ReasoningFormat | null
+  readonly #isSeparated: boolean
   readonly #isInside: boolean | undefined
   readonly #isConstrained: boolean
   readonly #options: Omit<CallOptions, 'holdCalls'>
@@ -166,8 +167,9 @@ class TextParser implements OutputParser {
     this.toolParser = tool?.name ?? null
     this.#demands = demandsOf(request, limits, this.toolParser)
     this.toolConstraint = this.#demands.constraint
-    this.#reasoning = reasoningOf(chosen.reasoning, request.separatesReasoning ?? true)
-    this.reasoningParser = this.#reasoning?.name ?? null
+    this.#reasoning = reasoningOf(chosen.reasoning)
+    this.#isSeparated = request.separatesReasoning ?? true
+    this.reasoningParser = this.#isSeparated ? (this.#reasoning?.name ?? null) : null
     this.#format = this.#demands.choice === 'none' || tool === undefined ? passthrough : tool.format
     const hasSchema = this.#demands.constraint?.kind === 'json_schema'
     const keepsMarks = this.#format !== passthrough && !hasSchema
@@ -198,8 +200,17 @@ class TextParser implements OutputParser {
     // A grammar from the first token on leaves no room for reasoning.
     const isInside = this.#isConstrained && !constraintWaits ? false : this.#isInside
     const start = { isInside, isWhole }
-    const reasoning = this.#reasoning?.open(new AnswerInput(sink, calls), start) ?? null
+    const target = this.#isSeparated ? sink : { reasoning: (delta: string) => answer.text(delta) }
+    const reasoning = this.#readsReasoning(constraintWaits)
+      ? (this.#reasoning?.open(new AnswerInput(target, calls), start) ?? null)
+      : null
     return new ParserStream(reasoning, calls, answer)
+  }
+
+  /** Reasoning that is not separated is text with its marks; frames of the format, and what stands before JSON, are none. */
+  #readsReasoning(constraintWaits: boolean): boolean {
+    if (this.#isSeparated || this.#reasoning?.isFramed === true) return true
+    return constraintWaits && this.#demands.constraint?.kind === 'json_schema'
   }
 
   #openCalls(answer: AnswerSink, options: CallOptions): CallReader {
@@ -221,11 +232,11 @@ function parseWhole(parser: OutputParser, text: string): ParsedOutput {
   return collector.output()
 }
 
-function reasoningOf(name: string | null, isSeparated: boolean): ReasoningFormat | null {
+function reasoningOf(name: string | null): ReasoningFormat | null {
   if (name === null || NO_REASONING.has(name)) return null
   const format = findReasoningFormat(name)
   if (format === undefined) throw parsersErrors.unknown_parser('reasoning', name)
-  return isSeparated || format.needsSpecialTokens ? format : null
+  return format
 }
 
 class HarmonyParser implements OutputParser {

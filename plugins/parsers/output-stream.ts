@@ -57,10 +57,10 @@ export class AnswerSink implements CallSink {
 
 /** What has been separated from reasoning goes on to the reader of calls. */
 export class AnswerInput implements ReasoningSink {
-  readonly #sink: OutputSink
+  readonly #sink: Pick<OutputSink, 'reasoning'>
   readonly #calls: CallReader
 
-  constructor(sink: OutputSink, calls: CallReader) {
+  constructor(sink: Pick<OutputSink, 'reasoning'>, calls: CallReader) {
     this.#sink = sink
     this.#calls = calls
   }

@@ -13,6 +13,8 @@ export interface ReasoningFormat {
   readonly isAlwaysInside: boolean
   /** Around the reasoning; null where it has none that are fixed. */
   readonly marks: Pick<TaggedReasoning, 'start' | 'end'> | null
+  /** Text and reasoning stand in frames alike, which are never text. */
+  readonly isFramed: boolean
   /** Its marks are special tokens, which the engine must not drop. */
   readonly needsSpecialTokens: boolean
   open(sink: ReasoningSink, start: ReasoningStart): ReasoningReader
@@ -22,6 +24,7 @@ interface Traits {
   readonly aliases?: readonly string[]
   readonly isAlwaysInside?: boolean
   readonly needsSpecialTokens?: boolean
+  readonly isFramed?: boolean
 }
 
 const THINK: TaggedReasoning = { start: '<think>', end: '</think>' }
@@ -34,6 +37,7 @@ function tagged(name: string, marks: TaggedReasoning, traits: Traits = {}): Reas
     aliases: traits.aliases ?? [],
     isAlwaysInside,
     marks,
+    isFramed: false,
     needsSpecialTokens: traits.needsSpecialTokens ?? false,
     open: (sink, start) => {
       compiled ??= compileReasoning(marks)
@@ -52,6 +56,7 @@ function special(
     aliases: traits.aliases ?? [],
     isAlwaysInside: false,
     marks: null,
+    isFramed: traits.isFramed ?? true,
     needsSpecialTokens: traits.needsSpecialTokens ?? true,
     open,
   }
@@ -94,6 +99,7 @@ export const reasoningFormats: readonly ReasoningFormat[] = [
   special('hy_v4', (sink, start) => new SuffixedReasoningReader(sink, start.isInside ?? false), {
     aliases: ['hy4'],
     needsSpecialTokens: false,
+    isFramed: false,
   }),
   special('kimi_k3', (sink, start) => new ChannelReasoningReader(sink, start)),
   special('inkling', (sink, start) => new FramedReasoningReader(sink, start.isInside ?? false)),
