@@ -125,6 +125,18 @@ test('hy_v4 ends reasoning only with the suffix it began with', () => {
   })
 })
 
+test.each(['</think:opensource>', '</think>', '</think:x-1_Y>'])(
+  'hy_v4 ends reasoning that the prompt began with %s, wherever it is cut',
+  (end) => {
+    const input = `a</thinking>b</think:>c${end}d`
+    for (let at = 0; at <= input.length; at++)
+      expect(reasoned('hy_v4', [input.slice(0, at), input.slice(at)], { isInside: true })).toEqual({
+        reasoning: 'a</thinking>b</think:>c',
+        text: 'd',
+      })
+  },
+)
+
 test('inkling keeps the frames of calls for who reads them', () => {
   const call = '<|content_invoke_tool_json|>{"name":"f","args":{"t":"<|end_message|>"}}<|end_message|>'
   const input = `<|content_thinking|>r<|end_message|><|message_model|>f${call}<|message_model|><|content_text|>t`

@@ -23,6 +23,8 @@ const CLOSING = 10
 const SUFFIX = 11
 const BLOCK = 12
 const BEHIND_CALL = 13
+const VALUE_START = 14
+const VERBATIM = 15
 
 export class HeadedCallsReader extends CallReader {
   #format: CompiledHeads
@@ -64,6 +66,10 @@ export class HeadedCallsReader extends CallReader {
         return this.#readKey()
       case BEFORE_VALUE:
         return this.#startValue()
+      case VALUE_START:
+        return this.#findVerbatim()
+      case VERBATIM:
+        return this.#readVerbatim()
       case VALUE:
         return this.#readValue()
       case BEHIND_PAIR:
@@ -270,7 +276,8 @@ export class HeadedCallsReader extends CallReader {
     if (is === MORE) return false
     if (is === NO) return this.fail()
     this.#header = this.takeGathered()
-    return this.enter(pair.valueOpen === null ? VALUE : BEFORE_VALUE)
+    if (pair.valueOpen !== null) return this.enter(BEFORE_VALUE)
+    return this.enter(pair.verbatim === null ? VALUE : VALUE_START)
   }
 
   #startValue(): boolean {
@@ -280,6 +287,34 @@ export class HeadedCallsReader extends CallReader {
     const is = this.match(pair.valueOpen)
     if (is === MORE) return false
     return is === NO ? this.fail() : this.enter(VALUE)
+  }
+
+  /** Space may stand before the mark. */
+  #findVerbatim(): boolean {
+    const verbatim = this.#format.pair?.verbatim
+    if (verbatim === undefined || verbatim === null) return this.fail()
+    const limit = Math.min(this.input.length, this.at + MAX_HEAD - this.gathered.length)
+    let at = this.at
+    while (at < limit && isSpace(this.input.charCodeAt(at))) at++
+    this.gathered += this.input.slice(this.at, at)
+    this.consume(at - this.at)
+    if (this.gathered.length >= MAX_HEAD) return this.enter(VALUE)
+    if (this.at === this.input.length) return false
+    const is = this.match(verbatim.open)
+    if (is === MORE && !this.isEnd) return false
+    if (is !== YES) return this.enter(VALUE)
+    this.gathered += verbatim.open
+    return this.enter(VERBATIM)
+  }
+
+  #readVerbatim(): boolean {
+    const verbatim = this.#format.pair?.verbatim
+    if (verbatim === undefined || verbatim === null) return this.fail()
+    const is = this.readUntil(verbatim.close, this.out.options.limits.maxArgumentChars - this.#argumentChars)
+    if (is === MORE) return false
+    if (is === NO) return this.fail()
+    this.gathered += verbatim.close.markers[0]
+    return this.enter(VALUE)
   }
 
   #readValue(): boolean {

@@ -19,6 +19,8 @@ export interface PairFormat {
   /** What stands between key and value beyond `keyEnd`; null for nothing. */
   readonly valueOpen?: string
   readonly close: string
+  /** Marks of a value at its beginning, between which a closing mark is data. */
+  readonly verbatim?: readonly [open: string, close: string]
   /** What the text between the marks means; default: as it stands. */
   readonly toValue?: (text: string) => string
   /** Whether the tool's schema decides types; default true. */
@@ -64,6 +66,7 @@ export interface CompiledPair {
   readonly toKey: (header: string) => PairKey | null
   readonly valueOpen: string | null
   readonly close: MarkerSearch
+  readonly verbatim: { readonly open: string; readonly close: MarkerSearch } | null
   readonly toValue: (text: string) => string
   readonly isTyped: boolean
   readonly untyped: Untyped
@@ -157,6 +160,10 @@ function compilePair(pair: PairFormat): CompiledPair {
     toKey: pair.toKey,
     valueOpen: pair.valueOpen ?? null,
     close: new MarkerSearch([pair.close]),
+    verbatim:
+      pair.verbatim === undefined
+        ? null
+        : { open: pair.verbatim[0], close: new MarkerSearch([pair.verbatim[1]]) },
     toValue: pair.toValue ?? ((text) => text),
     isTyped: pair.isTyped ?? true,
     untyped: pair.untyped ?? 'infer',

@@ -21,6 +21,7 @@ export const minicpm5 = headedFormat({
     keyEnd: '">',
     toKey: (header) => (header === '' ? null : { name: header }),
     close: '</param>',
+    verbatim: [CDATA_OPEN, CDATA_CLOSE],
     toValue,
   },
   close: ['</function>'],

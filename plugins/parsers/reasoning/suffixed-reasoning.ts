@@ -4,11 +4,15 @@ import { ReasoningReader } from './reasoning-reader.ts'
 
 const MAX_SUFFIX = 64
 const START = '<think'
+const END = '</think'
 const PLAIN_END = '</think>'
 const OUTSIDE = new MarkerSearch([START, PLAIN_END])
+/** Any end: the prompt may have opened the reasoning, with a suffix that is not known here. */
+const ENDS = new MarkerSearch([END])
 
 export class SuffixedReasoningReader extends ReasoningReader {
-  #end = new MarkerSearch([PLAIN_END])
+  /** The one that belongs to the beginning that was read; null before one was. */
+  #end: MarkerSearch | null = null
 
   protected override step(): boolean {
     return this.isInside ? this.#readReasoning() : this.#readText()
@@ -16,12 +20,39 @@ export class SuffixedReasoningReader extends ReasoningReader {
 
   #readReasoning(): boolean {
     const end = this.#end
+    if (end === null) return this.#readToAnyEnd()
     const place = end.find(this.input, this.at)
     this.flush(end.found < 0 && this.isEnd ? this.input.length : place)
     if (end.found < 0) return false
     this.at += end.markers[0].length
     this.inside = false
     return true
+  }
+
+  #readToAnyEnd(): boolean {
+    const place = ENDS.find(this.input, this.at)
+    const isFound = ENDS.found >= 0
+    this.flush(isFound || !this.isEnd ? place : this.input.length)
+    if (!isFound) return false
+    const stop = this.#suffixEnd(place + END.length)
+    if (stop < 0) return false
+    if (this.input[stop] !== '>') {
+      this.flush(place + END.length)
+      return true
+    }
+    this.at = stop + 1
+    this.inside = false
+    return true
+  }
+
+  /** Where the suffix from here on is over, which there need not be one of; -1 where more of it may come. */
+  #suffixEnd(from: number): number {
+    const limit = Math.min(this.input.length, from + MAX_SUFFIX)
+    let at = from
+    while (at < limit && isSuffixCode(this.input.charCodeAt(at), at === from)) at++
+    if (at === this.input.length && at < from + MAX_SUFFIX && !this.isEnd) return -1
+    // A colon alone is no suffix.
+    return at === from + 1 ? from : at
   }
 
   #readText(): boolean {
@@ -34,11 +65,9 @@ export class SuffixedReasoningReader extends ReasoningReader {
       return true
     }
     const from = place + START.length
-    const limit = Math.min(this.input.length, from + MAX_SUFFIX)
-    let at = from
-    while (at < limit && isSuffixCode(this.input.charCodeAt(at), at === from)) at++
-    if (at === this.input.length && at < from + MAX_SUFFIX && !this.isEnd) return false
-    if (this.input[at] !== '>' || at === from + 1) {
+    const at = this.#suffixEnd(from)
+    if (at < 0) return false
+    if (this.input[at] !== '>') {
       this.flush(from)
       return true
     }
