@@ -193,6 +193,30 @@ test('parsers 6.7 #101: a demanded call of a reasoning model is not swallowed', 
   })
 })
 
+test('parsers 4.4: an engine that was told to wait and does not is read all the same, however its answer is cut', () => {
+  const named = { toolChoice: { mode: 'function', name: 'dim' } } as const
+  const request = { model: 'deepseek-r1', isReasoningOpen: true }
+  const waits = { constraintWaits: true }
+  const call = '\n{ "level": 3}'
+  for (const chunks of [[call], [...call]])
+    expect(read({ ...request, ...named }, chunks, waits)).toMatchObject({
+      reasoning: '',
+      toolCalls: [{ arguments: '{"level":3}' }],
+    })
+  const required = '[{"name":"dim","parameters":{}}]'
+  expect(read({ ...request, toolChoice: { mode: 'required' } }, [...required], waits)).toMatchObject({
+    reasoning: '',
+    toolCalls: [{ name: 'dim' }],
+  })
+  const text = '[Rome] {x}</think>{"level":3}'
+  for (const chunks of [[text], [...text]])
+    expect(read({ ...request, ...named }, chunks, waits)).toMatchObject({
+      reasoning: '[Rome] {x}',
+      toolCalls: [{ arguments: '{"level":3}' }],
+    })
+  expect(read({ ...request, ...named }, [' '], waits)).toMatchObject({ reasoning: ' ', toolCalls: [] })
+})
+
 test.each([
   { kind: 'json_schema', name: 'a', schema: {} },
   { kind: 'json_object' },

@@ -30,8 +30,10 @@ import type { ToolFormat } from './formats/tool-format.ts'
 import { harmonyPrompt } from './harmony/harmony-prompt.ts'
 import { HarmonyStream } from './harmony/harmony-stream.ts'
 import { HARMONY_STOP_IDS } from './harmony/harmony-tokens.ts'
+import { LateStream } from './late-stream.ts'
 import { OutputCollector } from './output-collector.ts'
 import { AnswerInput, AnswerSink, ParserStream } from './output-stream.ts'
+import type { ReasoningStart } from './reasoning/reasoning-reader.ts'
 import { findReasoningFormat, type ReasoningFormat } from './reasoning/reasoning-table.ts'
 import { type DeclaredTool, ToolTypes } from './scan/tool-types.ts'
 import { thinkingOf } from './thinking.ts'
@@ -159,6 +161,7 @@ class TextParser implements OutputParser {
   readonly #isSeparated: boolean
   readonly #isInside: boolean | undefined
   readonly #isConstrained: boolean
+  readonly #isJson: boolean
   readonly #options: Omit<CallOptions, 'holdCalls'>
 
   constructor(request: OutputParserRequest, chosen: ChosenFormats, limits: CallLimits) {
@@ -178,6 +181,7 @@ class TextParser implements OutputParser {
     const { constraint = null } = request
     // A structural tag holds from its triggers on, and leaves what stands before them alone.
     this.#isConstrained = hasSchema || (constraint !== null && constraint.kind !== 'structural_tag')
+    this.#isJson = hasSchema || constraint?.kind === 'json_schema' || constraint?.kind === 'json_object'
     this.#options = {
       tools: new ToolTypes(this.#demands.tools),
       limits,
@@ -195,11 +199,20 @@ class TextParser implements OutputParser {
   }
 
   open(sink: OutputSink, { isWhole = false, constraintWaits = false }: OpenOptions = {}): OutputStream {
-    const answer = new AnswerSink(sink, this.#demands.ids, this.#demands.maxCalls)
-    const calls = this.#openCalls(answer, { ...this.#options, holdCalls: isWhole })
+    const begin = (isInside: boolean | undefined) =>
+      this.#begin(sink, { start: { isInside, isWhole }, constraintWaits })
     // A grammar from the first token on leaves no room for reasoning.
-    const isInside = this.#isConstrained && !constraintWaits ? false : this.#isInside
-    const start = { isInside, isWhole }
+    if (this.#isConstrained && !constraintWaits) return begin(false)
+    if (!this.#isJson || this.#reasoning === null || this.#isInside === false) return begin(this.#isInside)
+    return new LateStream((isJson) => begin(isJson ? false : this.#isInside))
+  }
+
+  #begin(
+    sink: OutputSink,
+    { start, constraintWaits }: { readonly start: ReasoningStart; readonly constraintWaits: boolean },
+  ): OutputStream {
+    const answer = new AnswerSink(sink, this.#demands.ids, this.#demands.maxCalls)
+    const calls = this.#openCalls(answer, { ...this.#options, holdCalls: start.isWhole })
     const target = this.#isSeparated ? sink : { reasoning: (delta: string) => answer.text(delta) }
     const reasoning = this.#readsReasoning(constraintWaits)
       ? (this.#reasoning?.open(new AnswerInput(target, calls), start) ?? null)

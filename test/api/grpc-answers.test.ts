@@ -98,6 +98,12 @@ describe('a constraint on a model that thinks', () => {
       player.answer([await ids(`I should dim it.</think>${written}`)])
       const choice = await readChoice(await post(CHAT, { ...ask, ...demand }))
       expect(choice).toMatchObject({ reasoning: 'I should dim it.', ...expected })
+      // An engine that was started without a reasoning parser of its own does not wait.
+      player.answer([await ids(written)])
+      expect(await readChoice(await post(CHAT, { ...ask, ...demand }))).toMatchObject({
+        reasoning: '',
+        ...expected,
+      })
     }
   })
 
