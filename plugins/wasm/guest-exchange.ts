@@ -2,7 +2,7 @@
  * The memory that a guest and the gateway exchange, as the gateway sees it: the input goes in, blocks are read and given,
  * the output comes out. Nothing of it outlives a call. @hot
  */
-
+import { FAULT } from './rewrite/exchange-functions.ts'
 import { BLOCK_HEAD_BYTES, REPORT, REPORT_BYTES } from './rewrite/plan.ts'
 import { EXPORT_PREFIX, type Layout } from './rewrite/rewrite-module.ts'
 
@@ -88,10 +88,11 @@ export class GuestExchange {
   }
 
   /** Why a guest that trapped did so, where it was for a limit; null otherwise. */
-  get brokenLimit(): 'fuel' | 'stack' | 'exchange' | null {
+  get brokenLimit(): 'fuel' | 'stack' | 'exchange' | 'address' | null {
     if (this.end() < 0) return 'fuel'
     if (this.#stack.value < 0) return 'stack'
-    return this.#fault.value === 1 ? 'exchange' : null
+    if (this.#fault.value === FAULT.exchange) return 'exchange'
+    return this.#fault.value === FAULT.address ? 'address' : null
   }
 
   /** @returns a view of what the guest put out, valid until the memory is cleared; null when it did not */

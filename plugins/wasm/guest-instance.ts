@@ -181,6 +181,7 @@ export class GuestInstance {
       return new LimitBroken('stack', 'the guest called itself too deeply: its stack is used up')
     if (limit === 'exchange')
       return new LimitBroken(limit, 'the guest asked for more exchange memory than it may have')
+    if (limit === 'address') return new Error('the guest used an address outside of its blocks')
     const reason = error instanceof Error ? error.message : String(error)
     return new Error(reason.slice(0, MAX_REASON_CHARACTERS), { cause: error })
   }

@@ -152,6 +152,42 @@ test.each([
   },
 )
 
+/** Does something so many bytes behind the start of the input. */
+const stray = (code: string, bytes: number) => `(module
+  (import "extism:host/env" "store_u64" (func $store (param i64 i64)))
+  (import "extism:host/env" "store_u8" (func $store8 (param i64 i32)))
+  (import "extism:host/env" "load_u64" (func $load (param i64) (result i64)))
+  (import "extism:host/env" "load_u8" (func $load8 (param i64) (result i32)))
+  (import "extism:host/env" "input_offset" (func $input (result i64)))
+  (import "extism:host/env" "input_load_u64" (func $word (param i64) (result i64)))
+  (import "extism:host/env" "output_set" (func $output (param i64 i64)))
+  (func $at (result i64) (i64.add (call $input) (i64.const ${bytes})))
+  (func (export "on_request") (result i32) ${code} (i32.const 0)))`
+/** What a call does there, and the last place where it may: the block of the input has 16 bytes. */
+const STRAY = [
+  ['a stored word', 8, '(call $store (call $at) (call $word (i64.const 6)))'],
+  ['a stored byte', 15, '(call $store8 (call $at) (i32.wrap_i64 (call $word (i64.const 6))))'],
+  ['a loaded word', 8, '(drop (call $load (call $at)))'],
+  ['a loaded byte', 15, '(drop (call $load8 (call $at)))'],
+  ['an empty output', 16, '(call $output (call $at) (i64.const 0))'],
+] as const
+
+test.each(STRAY)(
+  'a call ends at an address behind its last block, where the next call could find what lies there: %s',
+  async (_, last, code) => {
+    const input = Buffer.from('\u0002\u0000\u0000\u0000{}12345678')
+    const order = { uuid: 'm', exportName: 'on_request', input, tenant: null, fuel: null, read: () => null }
+    const failureAt = async (bytes: number) => {
+      const runner = await open('fresh', stray(code, bytes))
+      await runner.open('m', null)
+      return runner.call(order).report.failure?.message
+    }
+    expect(await failureAt(last)).toBeUndefined()
+    expect(await failureAt(last + 1)).toContain('outside of its blocks')
+    expect(await failureAt(40_000)).toContain('outside of its blocks')
+  },
+)
+
 test('shared: one for all, as the module has declared', async () => {
   const runner = await open('shared')
   await call(runner, 'a', SECRET)

@@ -203,12 +203,12 @@ function exchange(plan: Plan, out: Assembler, name: string): void {
       return
     case 'load_u8':
     case 'load_u64':
-      address(plan, out, 0, 0)
+      address(plan, out, name === 'load_u8' ? 1 : 8)
       out.access(name === 'load_u8' ? I.i32Load8U : I.i64Load, memory, 0)
       return
     case 'store_u8':
     case 'store_u64':
-      address(plan, out, 0, 0)
+      address(plan, out, name === 'store_u8' ? 1 : 8)
       out.localGet(1)
       out.access(name === 'store_u8' ? I.i32Store8 : I.i64Store, memory, 0)
       return
@@ -225,7 +225,8 @@ function exchange(plan: Plan, out: Assembler, name: string): void {
       out.access(name === 'input_load_u8' ? I.i32Load8U : I.i64Load, memory, input)
       return
     case 'output_set':
-      address(plan, out, 0, 0)
+      // An output of no bytes may lie where the last block ends; zeros follow it.
+      address(plan, out, 0)
       out.globalSet(global.outputAt)
       out.localGet(1)
       out.i64(MAX_BLOCK_BYTES)
@@ -323,20 +324,24 @@ function blockLength({ exchange: memory, base, global }: Plan, out: Assembler): 
   out.byte(I.i64ExtendI32U)
 }
 
-/** Leaves an address of the guest's on the stack, checked to lie behind the cards. */
-function address(plan: Plan, out: Assembler, parameter: number, offset: number): void {
-  out.localGet(parameter)
-  out.i64(plan.base)
+/**
+ * Leaves the address of the first parameter on the stack, checked to have `bytes` bytes between the cards and the end of
+ * the last block: what lies behind that is not wiped after the call.
+ */
+function address(plan: Plan, out: Assembler, bytes: number): void {
+  const { base, global } = plan
+  out.localGet(0)
+  out.i64(base)
   out.byte(I.i64Sub)
-  out.i64(0xffff_0000 - plan.base)
+  // Never below 0: before any block there is the one of the input, however empty.
+  out.globalGet(global.top)
+  out.i32(base + bytes - 1)
+  out.byte(I.i32Sub)
+  out.byte(I.i64ExtendI32U)
   out.byte(I.i64GeU)
   out.trapIf(() => fault(plan, out, FAULT.address))
-  out.localGet(parameter)
+  out.localGet(0)
   out.byte(I.i32WrapI64)
-  if (offset > 0) {
-    out.i32(offset)
-    out.byte(I.i32Add)
-  }
 }
 
 /** Leaves a place in the input on the stack, checked to have `bytes` bytes. */

@@ -8,7 +8,7 @@ import { scanBodies } from './call-graph.ts'
 import { addedFunction, EXCHANGE_FUNCTIONS, type FunctionCode, hostFunctions } from './exchange-functions.ts'
 import { VALUE } from './instruction.ts'
 import { type ModuleParts, type Range, readParts, SECTION } from './module-parts.ts'
-import { makePlan, type Plan, type RewriteLimits } from './plan.ts'
+import { BLOCK_HEAD_BYTES, makePlan, type Plan, type RewriteLimits } from './plan.ts'
 import { BodyRewriter } from './rewrite-body.ts'
 
 /** Exports of this kind are the gateway's own. */
@@ -185,13 +185,15 @@ class ModuleWriter {
   }
 
   #globals(): void {
-    const { parts, global, limits, memories, tables, kept } = this.#plan
+    const { parts, global, limits, memories, tables, kept, base } = this.#plan
     const sum = (list: readonly { minimum: number }[]) => list.reduce((all, { minimum }) => all + minimum, 0)
     const first: Readonly<Record<number, number>> = {
       [global.fuel]: limits.startFuel,
       [global.stack]: limits.stackBytes,
       [global.pagesLeft]: limits.maxPages - sum(memories),
       [global.placesLeft]: limits.maxTablePlaces - sum(tables),
+      // Where blocks of code that runs at once begin, before there is an input.
+      [global.top]: base + BLOCK_HEAD_BYTES,
     }
     const own = Object.values(global).map((index) => ({
       type: index === global.fuel ? VALUE.i64 : VALUE.i32,
