@@ -1,8 +1,8 @@
-/** The functions of the gateway over the state of a runner; what goes wrong gives 0. */
+/** The functions of the gateway over the state of a runner, for as much fuel; what goes wrong gives 0. */
 import { createHash, createHmac } from 'node:crypto'
 import type { GuestExchange } from '../plugins/wasm/guest-exchange.ts'
 import type { InstanceFacts } from '../plugins/wasm/guest-instance.ts'
-import { bindHostCall, type HostCall } from '../plugins/wasm/host-functions.ts'
+import { bindHostCall, type HostCall, WORK_UNITS } from '../plugins/wasm/host-functions.ts'
 import type { HostFunctionName } from './abi.ts'
 import type { HostState } from './host-state.ts'
 
@@ -15,10 +15,16 @@ export function hostFunctions(
   const bind = (call: HostCall, otherwise = 0n) => bindHostCall(facts, otherwise, call)
   const flag = (isDone: boolean) => (isDone ? 1n : 0n)
   return {
-    kv_get: bind((exchange, key) => toBlock(exchange, state.get(textOf(exchange, key)))),
-    kv_set: bind((exchange, key, value, ttlMs) =>
-      flag(state.set(textOf(exchange, key), bytesOf(exchange, value), ttlMs)),
-    ),
+    kv_get: bind((exchange, key) => {
+      const value = state.get(textOf(exchange, key))
+      exchange.burn((value?.length ?? 0) * WORK_UNITS.keptByte)
+      return toBlock(exchange, value)
+    }),
+    kv_set: bind((exchange, key, offset, ttlMs) => {
+      const value = bytesOf(exchange, offset)
+      exchange.burn(value.length * WORK_UNITS.keptByte)
+      return flag(state.set(textOf(exchange, key), value, ttlMs))
+    }),
     kv_delete: bind((exchange, key) => flag(state.delete(textOf(exchange, key)))),
     kv_incr: bind(
       (exchange, key, delta, ttlMs) => state.increment(textOf(exchange, key), delta, ttlMs),
@@ -26,15 +32,16 @@ export function hostFunctions(
     ),
     now_ms: () => BigInt(state.nowMs),
     random_bytes: bind((exchange, count) => toBlock(exchange, state.random(count))),
-    sha256: bind((exchange, data) =>
-      toBlock(exchange, createHash('sha256').update(bytesOf(exchange, data)).digest()),
-    ),
-    hmac_sha256: bind((exchange, key, data) =>
-      toBlock(
-        exchange,
-        createHmac('sha256', bytesOf(exchange, key)).update(bytesOf(exchange, data)).digest(),
-      ),
-    ),
+    sha256: bind((exchange, offset) => {
+      const data = bytesOf(exchange, offset)
+      exchange.burn(data.length * WORK_UNITS.hashedByte)
+      return toBlock(exchange, createHash('sha256').update(data).digest())
+    }),
+    hmac_sha256: bind((exchange, keyOffset, offset) => {
+      const [key, data] = [bytesOf(exchange, keyOffset), bytesOf(exchange, offset)]
+      exchange.burn(WORK_UNITS.hmac + (key.length + data.length) * WORK_UNITS.hashedByte)
+      return toBlock(exchange, createHmac('sha256', key).update(data).digest())
+    }),
     metric_inc: bind((exchange, name, delta) => flag(state.count(textOf(exchange, name), delta))),
   }
 }

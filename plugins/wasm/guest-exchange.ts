@@ -12,6 +12,9 @@ export const MAX_TEXT_BYTES = 2_048
 /** An exchange that grew beyond this is not kept for the next call. */
 const MAX_KEPT_BYTES = 2 * 1_048_576
 
+/** At one time. */
+const MAX_BURNT_UNITS = 0xffff_ffff
+
 type Call = (first?: number | bigint, second?: number) => number | bigint | undefined
 
 export class GuestExchange {
@@ -140,8 +143,9 @@ export class GuestExchange {
   }
 
   /** Takes fuel for work that the gateway did for the guest. @throws when there is none left: the call ends */
-  burn(bytes: number): void {
-    this.#burn(bytes)
+  burn(units: number): void {
+    // More would begin again at 0.
+    this.#burn(Math.min(Math.ceil(units), MAX_BURNT_UNITS))
   }
 
   /** Wipes what the call left. @returns false when the memory has become too large to be kept */

@@ -19,6 +19,10 @@ import { wasiFunctions } from './wasi-functions.ts'
 
 const INITIALIZE = '_initialize'
 const MAX_REASON_CHARACTERS = 2_048
+/** Units of a call of the gateway, whatever way leads to it: far more than a call of the guest's own. */
+const HOST_CALL_UNITS = 400
+/** Of an error that such a call ends with: a guest may catch it and go on. */
+const THROWN_UNITS = 5_000
 
 /** What the functions of our interface know of the instance that calls them. */
 export interface InstanceFacts {
@@ -65,6 +69,8 @@ export class GuestInstance {
   #exchange: GuestExchange | null = null
   #snapshot: GuestSnapshot | null = null
   #tenant: string | null = null
+  /** Burnt by calls of the gateway before there is an exchange, so while the module is being instantiated. */
+  #startUnits = 0
 
   private constructor(module: LoadedModule, surroundings: GuestSurroundings, hasHeadroom: boolean) {
     this.#module = module
@@ -106,7 +112,10 @@ export class GuestInstance {
     const exchange = new GuestExchange(exports, layout)
     this.#exchange = exchange
     const initialize = exports[INITIALIZE]
-    if (typeof initialize === 'function') this.#guarded(() => initialize())
+    this.#guarded(() => {
+      exchange.burn(this.#startUnits)
+      if (typeof initialize === 'function') initialize()
+    })
     this.burntFuel = startFuel - exchange.end()
     this.#snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange, this.#hasHeadroom) : null
   }
@@ -198,15 +207,42 @@ export class GuestInstance {
       memory: () => this.#memory,
       wrote: (at, bytes) => this.#markWritten(at, bytes),
       log: (level, text) => this.log.write(level, text),
+      burn: (units) => this.#burn(units),
     })
     return {
-      [KERNEL_NAMESPACE]: withContext(this.#kernel.kernel()),
-      [HOST_NAMESPACE]: withContext(user),
-      env: withContext({
+      [KERNEL_NAMESPACE]: this.#paid(this.#kernel.kernel()),
+      [HOST_NAMESPACE]: this.#paid(user),
+      env: this.#paid({
         abort: (...where: [number, number, number, number]) => this.#kernel.abort(...where),
       }),
-      ...(usesWasi ? { [WASI_NAMESPACE]: withContext(wasi) } : {}),
+      ...(usesWasi ? { [WASI_NAMESPACE]: this.#paid(wasi) } : {}),
     }
+  }
+
+  /** Each call takes its fuel first. Extism hands its own context to every function; nothing here needs it. */
+  #paid(table: ImportTable): ImportTable {
+    const paid = (run: ImportTable[string]) => {
+      return (_: unknown, ...args: never[]) => {
+        this.#burn(HOST_CALL_UNITS)
+        try {
+          return run(...args)
+        } catch (error) {
+          if (!(error instanceof WebAssembly.RuntimeError)) this.#burn(THROWN_UNITS)
+          throw error
+        }
+      }
+    }
+    return Object.fromEntries(Object.entries(table).map(([name, run]) => [name, paid(run)]))
+  }
+
+  /** @throws when there is no fuel left, in a way that no guest catches */
+  #burn(units: number): void {
+    if (this.#exchange !== null) {
+      this.#exchange.burn(units)
+      return
+    }
+    this.#startUnits += units
+    if (this.#startUnits > this.#module.startFuel) trap()
   }
 
   /** What the gateway writes into the guest's memory has to be taken back like what the guest writes. */
@@ -217,9 +253,14 @@ export class GuestInstance {
   }
 }
 
-/** Extism hands its own context to every function first; nothing here needs it. */
-function withContext(table: ImportTable): ImportTable {
-  return Object.fromEntries(
-    Object.entries(table).map(([name, run]) => [name, (_: unknown, ...args: never[]) => run(...args)]),
-  )
+/** A module that only traps: an error made here could be caught by the guest's code. */
+const TRAP_MODULE = Uint8Array.of(
+  ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0],
+  ...[7, 8, 1, 4, 0x74, 0x72, 0x61, 0x70, 0, 0, 10, 5, 1, 3, 0, 0x00, 0x0b],
+)
+
+function trap(): void {
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(TRAP_MODULE))
+  const end = exports.trap as () => void
+  end()
 }

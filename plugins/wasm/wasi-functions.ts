@@ -18,6 +18,8 @@ export interface WasiParts {
   /** Told what the gateway wrote there. */
   wrote(at: number, bytes: number): void
   log(level: 'info' | 'warn', text: string): void
+  /** Takes fuel for work that the guest does not do itself. @throws when there is none left */
+  burn(units: number): void
 }
 
 type WasiFunction = (...args: never[]) => number
@@ -91,6 +93,7 @@ export function wasiFunctions(parts: WasiParts): Record<string, WasiFunction> {
     },
     random_get: (at: number, count: number) => {
       if (count < 0 || count > MAX_RANDOM_BYTES) return INVALID
+      parts.burn(count)
       randomFillSync(new Uint8Array(view().buffer, at >>> 0, count))
       parts.wrote(at >>> 0, count)
       return SUCCESS

@@ -49,7 +49,7 @@ function scanBody(reader: ByteReader, imported: number, referenced: Set<number>)
   const callees = new Set<number>()
   const found = { hasLoop: false, catches: false, callsIndirectly: false }
   const instruction = new Instruction()
-  const arms = new ArmCounter(imported)
+  const arms = new ArmCounter()
   readLocals(reader)
   while (!reader.isAtEnd) {
     instruction.read(reader)
@@ -91,16 +91,11 @@ interface OpenBlock {
 class ArmCounter {
   readonly sizes: number[] = []
   #count = 0
-  readonly #imported: number
   readonly #blocks: OpenBlock[] = [{ arm: -1, since: 0, branches: [] }]
-
-  constructor(imported: number) {
-    this.#imported = imported
-  }
 
   note(instruction: Instruction): void {
     const { op, index } = instruction
-    this.#count += weightOf(instruction, this.#imported, false)
+    this.#count += weightOf(instruction, false)
     if (op === OP.block || op === OP.loop || op === OP.try || op === OP.tryTable) this.#open(-1)
     else if (op === OP.if) this.#open(this.sizes.push(0) - 1)
     else if (op === OP.else) {

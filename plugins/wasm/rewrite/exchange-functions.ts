@@ -9,11 +9,13 @@ import { VALUE } from './instruction.ts'
 import {
   type AddedFunction,
   BLOCK_HEAD_BYTES,
+  BYTES_OF_UNIT_SHIFT,
   CARD_SHIFT,
   PAGE_BYTES,
   type Plan,
   REPORT,
   REPORT_BYTES,
+  UNITS_OF_PLACE_SHIFT,
 } from './plan.ts'
 
 const { i32, i64, f64 } = VALUE
@@ -28,8 +30,6 @@ export interface FunctionCode {
 
 /** Why a guest was ended by what is added here; `fault` says which. */
 export const FAULT = { exchange: 1, address: 2 } as const
-/** Bytes that one unit of fuel moves. */
-const BYTES_OF_UNIT_SHIFT = 4
 const ROUND_UP_8 = 7
 const MAX_BLOCK_BYTES = 0x7000_0000
 
@@ -54,7 +54,12 @@ export const EXCHANGE_FUNCTIONS: Readonly<Record<string, Pick<FunctionCode, 'par
 export function addedFunction(plan: Plan, one: AddedFunction): FunctionCode {
   switch (one.kind) {
     case 'burn':
-      return { parameters: [i32], results: [], locals: 0, write: (out) => burn(plan, out, 0) }
+      return {
+        parameters: [i32],
+        results: [],
+        locals: 0,
+        write: (out) => burn(plan, out, () => out.localGet(0)),
+      }
     case 'mark':
       return { parameters: [i32, i32], results: [], locals: 0, write: (out) => mark(plan, out, one.memory) }
     case 'grow':
@@ -74,19 +79,23 @@ export function hostFunctions(plan: Plan): readonly (FunctionCode & { readonly n
   return [
     { name: 'weir:begin', parameters: [i32, f64], results: [], locals: 0, write: (out) => begin(plan, out) },
     { name: 'weir:end', parameters: [], results: [], locals: 0, write: (out) => end(plan, out) },
-    { name: 'weir:burn', parameters: [i32], results: [], locals: 0, write: (out) => burn(plan, out, 0) },
+    {
+      name: 'weir:burn',
+      parameters: [i32],
+      results: [],
+      locals: 0,
+      write: (out) => burn(plan, out, () => out.localGet(0)),
+    },
     { name: 'weir:save', parameters: [], results: [], locals: 0, write: (out) => save(plan, out) },
     { name: 'weir:restore', parameters: [], results: [], locals: 0, write: (out) => restore(plan, out) },
   ]
 }
 
-/** @param bytes local variable with their number */
-function burn(plan: Plan, out: Assembler, bytes: number): void {
+/** @param amount leaves the units on the stack */
+function burn(plan: Plan, out: Assembler, amount: () => void): void {
   const { fuel } = plan.global
   out.globalGet(fuel)
-  out.localGet(bytes)
-  out.i32(BYTES_OF_UNIT_SHIFT)
-  out.byte(I.i32ShrU)
+  amount()
   out.byte(I.i64ExtendI32U)
   out.byte(I.i64Sub)
   out.globalSet(fuel)
@@ -98,7 +107,11 @@ function burn(plan: Plan, out: Assembler, bytes: number): void {
 
 /** (to, count): burns fuel for the range and marks its cards. */
 function mark(plan: Plan, out: Assembler, memory: number): void {
-  burn(plan, out, 1)
+  burn(plan, out, () => {
+    out.localGet(1)
+    out.i32(BYTES_OF_UNIT_SHIFT)
+    out.byte(I.i32ShrU)
+  })
   if (!plan.limits.restores) return
   out.localGet(1)
   out.byte(I.i32Eqz)
@@ -177,7 +190,11 @@ function growTable(plan: Plan, out: Assembler, table: number): void {
   out.globalGet(placesLeft)
   out.byte(I.i32GtU)
   out.all([0x04, EMPTY_BLOCK, 0x41, 0x7f, I.return, I.end])
-  burn(plan, out, 1)
+  burn(plan, out, () => {
+    out.localGet(1)
+    out.i32(UNITS_OF_PLACE_SHIFT)
+    out.byte(I.i32Shl)
+  })
   out.globalGet(placesLeft)
   out.localGet(1)
   out.byte(I.i32Sub)

@@ -1,11 +1,9 @@
 /**
  * What instructions cost, in units: about the time of one simple instruction, a nanosecond or less. What is done outside
- * of the guest costs what it takes there.
+ * of the guest costs what it takes there, whatever way leads to it: the gateway takes that itself.
  */
 import { type Instruction, OP } from './instruction.ts'
 
-/** A call of the gateway, such as `kv_get`: far more than a call of the guest's own. */
-const HOST_CALL = 400
 /** A function of the exchange, which became the module's own. */
 const EXCHANGE_CALL = 4
 const CALL = 3
@@ -13,11 +11,12 @@ const INDIRECT_CALL = 6
 const THROW = 500
 /** Pages are zeroed when they are first touched. */
 const GROW = 1_000
+/** Such accesses leave the compiled code. */
+const TABLE_ACCESS = 32
 const BULK = 20
 const DIVISION = 8
 
-export function weightOf(instruction: Instruction, imported: number, isExchanged: boolean): number {
-  const { op, index } = instruction
+export function weightOf({ op }: Instruction, isExchanged: boolean): number {
   switch (op) {
     case OP.end:
     case OP.else:
@@ -28,8 +27,7 @@ export function weightOf(instruction: Instruction, imported: number, isExchanged
       return 0
     case OP.call:
     case OP.returnCall:
-      if (isExchanged) return EXCHANGE_CALL
-      return index < imported ? HOST_CALL : CALL
+      return isExchanged ? EXCHANGE_CALL : CALL
     case OP.callIndirect:
     case OP.returnCallIndirect:
       return INDIRECT_CALL
@@ -40,6 +38,9 @@ export function weightOf(instruction: Instruction, imported: number, isExchanged
     case OP.memoryGrow:
     case OP.tableGrow:
       return GROW
+    case OP.tableGet:
+    case OP.tableSet:
+      return TABLE_ACCESS
     case OP.memoryFill:
     case OP.memoryCopy:
     case OP.memoryInit:

@@ -5,6 +5,10 @@ import type { FunctionType, ModuleParts } from './module-parts.ts'
 export const CARD_SHIFT = 12
 export const PAGE_BYTES = 65_536
 const CARDS_OF_PAGE = PAGE_BYTES >> CARD_SHIFT
+/** Bytes that one unit of fuel moves, as a shift. */
+export const BYTES_OF_UNIT_SHIFT = 4
+/** Units for one place of a table that is filled or copied, as a shift: that is not done in bulk. */
+export const UNITS_OF_PLACE_SHIFT = 5
 /** Of a block, before its bytes: how long it is. */
 export const BLOCK_HEAD_BYTES = 8
 /** What is told of a call when it is over, before the first block: places in it, bytes. */
@@ -76,7 +80,7 @@ export interface Plan {
   readonly exchange: number
   /** Offset of the first block in it: the input. */
   readonly base: number
-  /** Function that burns fuel for a number of bytes. */
+  /** Function that burns a number of units. */
   readonly burn: number
   /** Function that makes a block in the exchange memory. */
   readonly allocation: number

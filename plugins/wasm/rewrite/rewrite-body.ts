@@ -8,7 +8,7 @@ import type { BodyTraits } from './call-graph.ts'
 import { weightOf } from './fuel-weights.ts'
 import { Instruction, OP, VALUE } from './instruction.ts'
 import { type FunctionType, type Range, readLocals } from './module-parts.ts'
-import { CARD_SHIFT, type Plan } from './plan.ts'
+import { BYTES_OF_UNIT_SHIFT, CARD_SHIFT, type Plan, UNITS_OF_PLACE_SHIFT } from './plan.ts'
 import { storedType } from './stored-type.ts'
 
 /** Of a call that has not returned, beside its local variables. */
@@ -213,10 +213,10 @@ export class BodyRewriter {
   }
 
   #charge(): void {
-    const { replacements, parts } = this.#plan
+    const { replacements } = this.#plan
     const region = this.#region as Region
     const isExchanged = this.#instruction.op === OP.call && replacements.has(this.#instruction.index)
-    region.cost += weightOf(this.#instruction, parts.imports.length, isExchanged)
+    region.cost += weightOf(this.#instruction, isExchanged)
     if (region.place >= 0) this.#out.fill(region.place, region.cost)
   }
 
@@ -315,7 +315,10 @@ export class BodyRewriter {
       case OP.tableCopy:
       case OP.tableInit:
         this.#noteDirty()
-        this.#burnForCount()
+        this.#burnForCount(() => {
+          this.#out.i32(UNITS_OF_PLACE_SHIFT)
+          this.#out.byte(I.i32Shl)
+        })
         this.#copy()
         return
       case OP.tableSet:
@@ -369,7 +372,10 @@ export class BodyRewriter {
   #bulk(memory: number): void {
     const out = this.#out
     if (!this.#plan.limits.restores) {
-      this.#burnForCount()
+      this.#burnForCount(() => {
+        out.i32(BYTES_OF_UNIT_SHIFT)
+        out.byte(I.i32ShrU)
+      })
       this.#copy()
       return
     }
@@ -388,11 +394,13 @@ export class BodyRewriter {
     this.#copy()
   }
 
-  #burnForCount(): void {
+  /** @param toUnits makes units of the count on the stack */
+  #burnForCount(toUnits: () => void): void {
     const count = this.#local('count', VALUE.i32)
     this.#out.localTee(count)
     this.#around(() => {
       this.#out.localGet(count)
+      toUnits()
       this.#out.call(this.#plan.burn)
     })
   }
