@@ -22,18 +22,23 @@ export function startFuel({ fuel }: Pick<GuestLimits, 'fuel'>): number {
   return fuel * START_OF_CALL
 }
 
-/** @param bytes of a module that the engine finds valid @throws BadModule */
+/**
+ * @param bytes of a module that the engine finds valid
+ * @param startUnits for what runs when the module is instantiated
+ * @throws BadModule
+ */
 export async function buildGuest(
   bytes: Uint8Array,
   instance: LoadedModule['instance'],
   config: GuestLimits,
+  startUnits = startFuel(config),
 ): Promise<Pick<LoadedModule, 'module' | 'layout'>> {
   const { bytes: rewritten, layout } = rewriteModule(bytes, {
     maxPages: config.memoryPages,
     maxTablePlaces: config.tablePlaces,
     stackBytes: config.stackKiB * 1_024,
     exchangePages: Math.ceil((EXCHANGE_OF_BODY * config.maxBodyBytes) / PAGE_BYTES),
-    startFuel: startFuel(config),
+    startFuel: startUnits,
     restores: instance === 'fresh',
     headroomPages: HEADROOM_PAGES,
   })

@@ -10,6 +10,8 @@ import { BadModule } from './bad-module.ts'
 
 export const KERNEL_NAMESPACE = 'extism:host/env'
 export const WASI_NAMESPACE = 'wasi_snapshot_preview1'
+/** Called once, before anything else, where a module has it. */
+export const INITIALIZE_EXPORT = '_initialize'
 
 /** Those of the host SDK, and those that we add for newer guest libraries. @source wasm facts 13, 13.1 */
 const KERNEL_FUNCTIONS = new Set([
@@ -70,6 +72,10 @@ export function checkExports(module: WebAssembly.Module, attachPoints: readonly 
     if (!hasFunction(module, name))
       throw new BadModule(`the module has no exported function ${name}, which ${point} calls`)
   }
+}
+
+export function hasInitialize(module: WebAssembly.Module): boolean {
+  return hasFunction(module, INITIALIZE_EXPORT)
 }
 
 export function hasDescribe(module: WebAssembly.Module): boolean {

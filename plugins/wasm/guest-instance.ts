@@ -6,7 +6,7 @@
  */
 import type { ExtismPluginOptions } from '@extism/extism'
 import { HOST_NAMESPACE } from '../../wasm-sdk/abi.ts'
-import { KERNEL_NAMESPACE, WASI_NAMESPACE } from './check-module.ts'
+import { INITIALIZE_EXPORT, KERNEL_NAMESPACE, WASI_NAMESPACE } from './check-module.ts'
 import { createPlugin } from './extism.ts'
 import { GuestExchange } from './guest-exchange.ts'
 import { GuestKernel, type ImportTable } from './guest-kernel.ts'
@@ -17,7 +17,6 @@ import { CARD_SHIFT } from './rewrite/plan.ts'
 import { EXPORT_PREFIX } from './rewrite/rewrite-module.ts'
 import { wasiFunctions } from './wasi-functions.ts'
 
-const INITIALIZE = '_initialize'
 const MAX_REASON_CHARACTERS = 2_048
 /** Units of a call of the gateway, whatever way leads to it: far more than a call of the guest's own. */
 const HOST_CALL_UNITS = 400
@@ -111,7 +110,7 @@ export class GuestInstance {
     this.#memory = (exports[`${EXPORT_PREFIX}memory:0`] as WebAssembly.Memory | undefined) ?? null
     const exchange = new GuestExchange(exports, layout)
     this.#exchange = exchange
-    const initialize = exports[INITIALIZE]
+    const initialize = exports[INITIALIZE_EXPORT]
     this.#guarded(() => {
       exchange.burn(this.#startUnits)
       if (typeof initialize === 'function') initialize()

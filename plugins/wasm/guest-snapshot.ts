@@ -102,9 +102,14 @@ function addPages(memory: WebAssembly.Memory, pages: number): void {
   if (pages > 0) memory.grow(pages)
 }
 
+const PAGE_BYTES = 65_536
+const EMPTY_PAGE = Buffer.alloc(PAGE_BYTES)
+
+/** By whole pages first: most are empty, and there may be a thousand of them. */
 function firstBytes(bytes: Uint8Array): Uint8Array {
-  const words = new BigUint64Array(bytes.buffer)
-  let last = words.length
-  while (last > 0 && words[last - 1] === 0n) last--
-  return bytes.slice(0, last * 8)
+  const all = Buffer.from(bytes.buffer)
+  let last = all.length
+  while (last > 0 && EMPTY_PAGE.equals(all.subarray(last - PAGE_BYTES, last))) last -= PAGE_BYTES
+  while (last > 0 && all[last - 1] === 0) last--
+  return bytes.slice(0, last)
 }

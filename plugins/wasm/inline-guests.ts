@@ -13,7 +13,7 @@ import type {
   StreamItemResult,
   StreamReport,
 } from './guest-task.ts'
-import type { Placements } from './placements.ts'
+import { isPicker, mayRunHere, type Placements } from './placements.ts'
 import { PhaseRun } from './run-phase.ts'
 import { StreamRun } from './run-stream.ts'
 
@@ -178,13 +178,4 @@ function chainOf(modules: readonly LoadedModule[]): ChainNames {
     chains.set(modules, names)
   }
   return names
-}
-
-/** Workers are chosen on the serving thread, wherever the module's other handlers run. */
-function isPicker({ attachPoints }: LoadedModule): boolean {
-  return attachPoints.includes('OnPick')
-}
-
-function mayRunHere(module: LoadedModule): boolean {
-  return module.placement !== 'pool' || isPicker(module)
 }

@@ -5,12 +5,13 @@ import { ABI_VERSION, type AttachPoint, type ModuleNeeds } from '../../wasm-sdk/
 import { type Settings, settingProblem } from '../../wasm-sdk/settings.ts'
 import { BadModule } from './bad-module.ts'
 import { buildGuest, compileModule, startFuel } from './build-guest.ts'
-import { checkExports, checkImports, hasDescribe } from './check-module.ts'
+import { checkExports, checkImports, hasDescribe, hasInitialize } from './check-module.ts'
 import type { WasmConfig } from './config.ts'
 import type { OutgoingHttp } from './fetch/outgoing-http.ts'
 import type { GuestPool } from './guest-pool.ts'
 import type { LoadedModule, Matcher } from './guest-task.ts'
 import { Refused, readModuleFile } from './module-file.ts'
+import { mayRunHere } from './placements.ts'
 import { hasStartSection, readSections } from './wasm-binary.ts'
 import { type ModuleDescriptor, ModuleNeedsSchema, ModuleSettingsSchema } from './wire.ts'
 
@@ -90,7 +91,7 @@ export async function loadModule(
     allowedHosts,
     seesRefused: descriptor.on === 'refused',
     shadowOf: null,
-    hasStart: hasStartSection(bytes),
+    hasStart: hasStartSection(bytes) || hasInitialize(original),
   }
   const { description, burntAtStart } = await tryModule(trial, pool)
   if (attachPoints.includes('OnPick') && burntAtStart > config.inline.fuel)
@@ -100,16 +101,28 @@ export async function loadModule(
   const settings = descriptor.settings ?? description.settings ?? null
   checkSettings(settings, trial.config)
   const instance = descriptor.instance ?? description.instance ?? 'fresh'
+  const startUnits = unitsOfStart(trial, burntAtStart, config)
+  // Warm instances are not put back, so they need not note what they write.
+  const isAsTried = instance === 'fresh' && startUnits === trial.startFuel
   return {
     ...trial,
     burntAtStart,
     settings,
-    // Warm instances are not put back, so they need not note what they write.
-    ...(instance === 'fresh' ? {} : await buildGuest(bytes, instance, config)),
+    startFuel: startUnits,
+    ...(isAsTried ? {} : await buildGuest(bytes, instance, config, startUnits)),
     needs: needsOf({ ...description.needs, ...descriptor.needs }),
     instance,
     onFailure: descriptor.on_failure ?? description.on_failure ?? 'open',
   }
+}
+
+/** So many times what a call on the serving thread may burn: a start of the same module rarely burns twice as much. */
+const INLINE_STARTS = 2
+
+/** What a start burnt once says little of the next one, which may be the serving thread's: it could ask the clock. */
+function unitsOfStart(module: Ready, burntAtStart: number, { inline }: WasmConfig): number {
+  if (!module.hasStart || !mayRunHere(module) || burntAtStart > inline.fuel) return module.startFuel
+  return Math.min(module.startFuel, INLINE_STARTS * inline.fuel)
 }
 
 /** @throws Refused naming the setting */

@@ -57,3 +57,13 @@ export class Placements {
     return standing
   }
 }
+
+/** Workers are chosen on the serving thread, wherever the module's other handlers run. */
+export function isPicker({ attachPoints }: Pick<LoadedModule, 'attachPoints'>): boolean {
+  return attachPoints.includes('OnPick')
+}
+
+/** On the serving thread. */
+export function mayRunHere(module: Pick<LoadedModule, 'attachPoints' | 'placement'>): boolean {
+  return module.placement !== 'pool' || isPicker(module)
+}
