@@ -14,7 +14,7 @@ import { checkWasmConfig, type WasmConfig, wasmConfig } from './config.ts'
 import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
 import { OutgoingHttp } from './fetch/outgoing-http.ts'
 import { GuestPool } from './guest-pool.ts'
-import { ModuleStats } from './module-stats.ts'
+import { ModuleStats, rowsFor } from './module-stats.ts'
 import { WASM_POLICY } from './pick/wasm-policy.ts'
 import { KeepExchange, RecordExchanges, RecordingReplica, RecordingSchema, Recordings } from './recording.ts'
 import { Registry } from './registry.ts'
@@ -41,8 +41,9 @@ export default definePlugin({
     checkWasmConfig(config)
     for (const route of wasmRoutes(host)) host.route(route)
     const { maxModules, breaker } = config
-    const memory = host.shared('stats', ModuleStats.bytes(maxModules, host.kernelConfig.threads + 1))
-    const stats = new ModuleStats(memory, maxModules, host.threadIndex, breaker)
+    const rows = rowsFor(maxModules)
+    const memory = host.shared('stats', ModuleStats.bytes(rows, host.kernelConfig.threads + 1))
+    const stats = new ModuleStats(memory, rows, host.threadIndex, breaker)
     const state = host.shared('state', config.stateBytes)
     let current = config.modules
     const registry = host.isControl ? openRegistry(host, config, stats, state) : null

@@ -41,6 +41,11 @@ export interface BreakerSettings {
   readonly coolOffMs: number
 }
 
+/** Rows for so many modules: those that take the places of others are all made ready before the others go. */
+export function rowsFor(maxModules: number): number {
+  return 2 * maxModules
+}
+
 /** A column for each thread, which alone writes it, and the breakers, which all of them share. @hot */
 export class ModuleStats {
   readonly #numbers: Float64Array
@@ -58,21 +63,21 @@ export class ModuleStats {
   readonly #breaker: BreakerSettings
 
   /** @param columns threads that count, control included */
-  static bytes(maxModules: number, columns: number): number {
-    return 8 * (columns * (maxModules + 1) * ROW + 3 * maxModules)
+  static bytes(rows: number, columns: number): number {
+    return 8 * (columns * (rows + 1) * ROW + 3 * rows)
   }
 
   /** @param column of this thread, 0-based */
-  constructor(memory: SharedArrayBuffer, maxModules: number, column: number, breaker: BreakerSettings) {
-    this.#columnSize = (maxModules + 1) * ROW
-    this.#columns = (memory.byteLength / 8 - 3 * maxModules) / this.#columnSize
+  constructor(memory: SharedArrayBuffer, rows: number, column: number, breaker: BreakerSettings) {
+    this.#columnSize = (rows + 1) * ROW
+    this.#columns = (memory.byteLength / 8 - 3 * rows) / this.#columnSize
     const numbers = this.#columns * this.#columnSize
     this.#numbers = new Float64Array(memory, 0, numbers)
-    this.#until = new BigInt64Array(memory, numbers * 8, maxModules)
-    this.#untilMs = new Float64Array(memory, (numbers + maxModules) * 8, maxModules)
-    this.#failures = new Int32Array(memory, (numbers + 2 * maxModules) * 8, maxModules)
+    this.#until = new BigInt64Array(memory, numbers * 8, rows)
+    this.#untilMs = new Float64Array(memory, (numbers + rows) * 8, rows)
+    this.#failures = new Int32Array(memory, (numbers + 2 * rows) * 8, rows)
     this.#own = column * this.#columnSize
-    this.#ownTotals = this.#own + maxModules * ROW
+    this.#ownTotals = this.#own + rows * ROW
     this.#breaker = breaker
   }
 

@@ -12,7 +12,7 @@ import type { LoadedModule, ModuleSet } from './guest-task.ts'
 import { loadModule, type ModuleFile, readModule } from './load-module.ts'
 import { Refused } from './module-file.ts'
 import { type Registered, toModuleList } from './module-list.ts'
-import { type ModuleStats, wallClockNs } from './module-stats.ts'
+import { type ModuleStats, rowsFor, wallClockNs } from './module-stats.ts'
 import { ModuleVersions, withoutTrials } from './module-versions.ts'
 import type { SavedModule, SavedModules } from './saved-modules.ts'
 import type { AddResult, ModuleChange, ModuleDescriptor, ModuleList } from './wire.ts'
@@ -81,10 +81,11 @@ export class Registry {
       const gone = this.#modules.filter(
         ({ loaded: { name } }) => old.has(name) && !names.has(name) && !this.#isSaved.has(name),
       )
+      this.#checkReload(gone, wanted)
       const fresh: Registered[] = []
       for (const descriptor of wanted) {
         const file = await readModule(descriptor, this.#parts.config)
-        fresh.push(await this.#load(uuidV7(), descriptor, file, wallClockNs()))
+        fresh.push(await this.#load(uuidV7(), descriptor, file, wallClockNs(), fresh))
       }
       for (const one of gone) this.#modules = this.#without(one)
       for (const one of fresh) {
@@ -138,7 +139,7 @@ export class Registry {
       const descriptor = { ...old.descriptor, ...members, name: old.descriptor.name }
       if (trial !== undefined && descriptor.attach_points.some(({ Middleware }) => Middleware === 'OnPick'))
         throw new Refused('a module at OnPick cannot be on trial: a worker is chosen once')
-      this.#checkRoom()
+      if (trial !== undefined) this.#checkRoom()
       const file = await readModule(descriptor, this.#parts.config)
       const next = await this.#load(uuidV7(), descriptor, file, wallClockNs())
       this.#parts.stats.begin(next.loaded.row, next.createdAtNs)
@@ -257,21 +258,36 @@ export class Registry {
       throw new Refused(`there are ${maxModules} modules already, the limit`)
   }
 
+  /** @throws Refused when the new ones do not fit beside those that stay */
+  #checkReload(gone: readonly Registered[], wanted: readonly ModuleDescriptor[]): void {
+    const { maxModules } = this.#parts.config
+    const left = new Set(this.#modules)
+    for (const one of gone) left.delete(one)
+    const names = new Set(wanted.map(({ name }) => name))
+    // With its module a version on trial is replaced too.
+    for (const one of left) if (one.trialOf !== null && names.has(one.loaded.name)) left.delete(one)
+    for (const { loaded } of left) names.delete(loaded.name)
+    if (left.size + names.size > maxModules)
+      throw new Refused(`there would be ${left.size + names.size} modules; ${maxModules} are the limit`)
+  }
+
   #checkDuplicate({ hash }: ModuleFile): void {
     const same = this.#modules.find((module) => module.hash === hash)
     if (same !== undefined)
       throw new Refused(`duplicate SHA256 hash: module ${same.loaded.uuid} has the same content`)
   }
 
+  /** @param beside those that are loaded but not registered yet */
   async #load(
     uuid: string,
     descriptor: ModuleDescriptor,
     file: ModuleFile,
     createdAtNs: bigint,
+    beside: readonly Registered[] = [],
   ): Promise<Registered> {
     const { config } = this.#parts
     const ready = await loadModule(uuid, descriptor, file, config, this.#parts)
-    const loaded: LoadedModule = { ...ready, row: this.#freeRow() }
+    const loaded: LoadedModule = { ...ready, row: this.#freeRow(beside) }
     return { loaded, descriptor, hash: file.hash, sizeBytes: file.bytes.length, createdAtNs, trialOf: null }
   }
 
@@ -300,12 +316,16 @@ export class Registry {
     }
   }
 
-  /** Taken in turn, so that late counts of a removed module rarely meet its successor. */
-  #freeRow(): number {
+  /** Taken in turn, so that late counts of a removed module rarely meet its successor. @throws Refused */
+  #freeRow(beside: readonly Registered[] = []): number {
     const { maxModules } = this.#parts.config
-    const taken = new Set(this.#modules.map(({ loaded }) => loaded.row))
-    while (taken.has(this.#nextRow % maxModules)) this.#nextRow++
-    return this.#nextRow++ % maxModules
+    const rows = rowsFor(maxModules)
+    const taken = new Set([...this.#modules, ...beside].map(({ loaded }) => loaded.row))
+    for (let left = rows; left > 0; left--) {
+      const row = this.#nextRow++ % rows
+      if (!taken.has(row)) return row
+    }
+    throw new Refused(`there are ${maxModules} modules already, the limit`)
   }
 
   #publish(): Promise<void> {

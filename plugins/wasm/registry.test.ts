@@ -1,0 +1,96 @@
+/** What is registered, and in which order and rows, whatever is added, replaced, tried out, rolled back or loaded again. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { defineValidator, type Logger } from '#kernel'
+import { GuestFolder, withSection } from '../../test/fixtures/wasm/guest-build.ts'
+import { tinyModule } from '../../test/fixtures/wasm/tiny-module.ts'
+import { MemoryStore } from '../../test/support/memory-store.ts'
+import { wasmConfig } from './config.ts'
+import type { OutgoingHttp } from './fetch/outgoing-http.ts'
+import type { GuestPool } from './guest-pool.ts'
+import { ModuleStats, rowsFor } from './module-stats.ts'
+import { Registry } from './registry.ts'
+import { SavedModules } from './saved-modules.ts'
+import type { ModuleDescriptor } from './wire.ts'
+
+const ASKER = { principal: null, requestId: 'r' }
+
+let folder: GuestFolder
+beforeEach(() => {
+  folder = new GuestFolder()
+})
+afterEach(() => folder.remove())
+
+let files = 0
+const descriptor = (name: string, more: Partial<ModuleDescriptor> = {}): ModuleDescriptor => ({
+  name,
+  file_path: file(),
+  module_type: 'Middleware',
+  attach_points: [{ Middleware: 'OnRequest' }],
+  ...more,
+})
+const file = () =>
+  folder.write(`${files++}.wasm`, withSection(tinyModule({ exports: ['on_request'] }), `copy ${files}`))
+
+/** A registry of modules that run no code when they are loaded, so that nothing is ever tried. */
+function open(settings: object = {}, store = new MemoryStore()) {
+  const config = defineValidator(wasmConfig).parse(settings)
+  const rows = rowsFor(config.maxModules)
+  const memory = new SharedArrayBuffer(ModuleStats.bytes(rows, 1))
+  const stats = new ModuleStats(memory, rows, 0, config.breaker)
+  const registry = new Registry({
+    config,
+    stats,
+    saved: new SavedModules(store),
+    log: { info() {}, error() {} } as unknown as Logger,
+    pool: { close: async () => {} } as unknown as GuestPool,
+    http: { problemOf: () => null } as unknown as OutgoingHttp,
+    publish: async () => {},
+  })
+  const names = () => registry.modules.map(({ name }) => name)
+  const uuids = () => registry.modules.map(({ uuid }) => uuid)
+  const add = async (...modules: ModuleDescriptor[]): Promise<string[]> => {
+    const results = await registry.register(modules, ASKER)
+    return results.map((result) => ('Success' in result ? result.Success : result.Error))
+  }
+  const rowsAreOwn = () => new Set(registry.modules.map(({ row }) => row)).size === registry.modules.length
+  return { registry, stats, names, uuids, add, rowsAreOwn, config, store }
+}
+
+test('a reload changes modules although there are as many as there may be', async () => {
+  const before = [descriptor('a')]
+  const { registry, uuids } = open({ maxModules: 1, modules: before })
+  await registry.start()
+  const [first] = uuids()
+  const after = [{ ...before[0], priority: 7 }]
+  await registry.reconfigure(before, after)
+  expect(uuids()).toHaveLength(1)
+  expect(uuids()).not.toEqual([first])
+  const { uuid } = await registry.replace(uuids()[0], { priority: 8 }, ASKER)
+  expect(uuids()).toEqual([uuid])
+})
+
+test('a reload that brings more modules than there may be is refused and changes nothing', async () => {
+  const before = [descriptor('a')]
+  const { registry, uuids, names, add, rowsAreOwn } = open({ maxModules: 3, modules: before })
+  await registry.start()
+  await add(descriptor('b'))
+  const present = uuids()
+  const [c, d] = [descriptor('c'), descriptor('d')]
+  await expect(registry.reconfigure(before, [...before, c, d])).rejects.toThrow('4 modules; 3 are the limit')
+  expect(uuids()).toEqual(present)
+  await registry.reconfigure(before, [c, d])
+  expect(names()).toEqual(['b', 'c', 'd'])
+  expect(rowsAreOwn()).toBe(true)
+})
+
+test('modules that one reload loads together have rows of their own', async () => {
+  const before = ['a', 'b', 'c'].map((name) => descriptor(name))
+  const { registry, rowsAreOwn } = open({ maxModules: 3, modules: before })
+  await registry.start()
+  for (let priority = 1; priority < 5; priority++) {
+    const after = before.map((one) => ({ ...one, priority }))
+    await registry.reconfigure(before, after)
+    expect(rowsAreOwn()).toBe(true)
+    expect(registry.modules).toHaveLength(3)
+  }
+})
