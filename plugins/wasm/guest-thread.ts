@@ -51,8 +51,8 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
       const { result } = run
       streams.push(result)
       for (const { written } of result.out) writtenUnits += written?.data.length ?? 0
-      // The others are asked again, once this has gone on its way.
-      if (writtenUnits > MAX_TASK_UNITS) break
+      // The others are asked again, once this has gone on its way; a module may be suspended by then.
+      if (writtenUnits > MAX_TASK_UNITS || run.hasExhausted) break
     }
     return { kind: 'stream', items: streams, reports }
   }

@@ -98,7 +98,7 @@ export class InlineGuests {
       fuel: this.#limits.fuel,
       onStart,
     })
-    const isWhole = run.next() === null
+    const isWhole = run.next() === null && !run.hasLeftOut
     for (const { module, failure } of reports) {
       if (failure === null) continue
       this.#open(modules[module], item.tenant)

@@ -55,10 +55,17 @@ class ScriptedRunner {
   readonly calls: string[] = []
   readonly #kinds: readonly Kind[]
   readonly #onFailure: 'open' | 'closed'
+  readonly #failure: 'error' | 'fuel'
   readonly #missing: readonly number[]
   #asked = 0
 
-  constructor(kinds: readonly Kind[], missing: readonly number[], onFailure: 'open' | 'closed' = 'open') {
+  constructor(
+    kinds: readonly Kind[],
+    missing: readonly number[],
+    onFailure: 'open' | 'closed' = 'open',
+    failure: 'error' | 'fuel' = 'error',
+  ) {
+    this.#failure = failure
     this.#kinds = kinds
     this.#missing = missing
     this.#onFailure = onFailure
@@ -79,7 +86,7 @@ class ScriptedRunner {
     const said = say(this.#kinds[Number(uuid)], body.toString(), about.is_end, state)
     const report = { durationUs: 1, fuel: 1, logs: [], droppedLogs: 0, counted: [] }
     if (said === 'fails')
-      return { value: null, report: { ...report, failure: { kind: 'error', message: 'no' } } }
+      return { value: null, report: { ...report, failure: { kind: this.#failure, message: 'no' } } }
     return { value: read(encodeFrame(said)), report: { ...report, failure: null } }
   }
 }
@@ -140,4 +147,16 @@ test('nobody is called behind a module that must not fail and did', () => {
   expect(run.next()).toBeNull()
   expect(runner.calls).toEqual(['0', '1'])
   expect(run.result.failedClosed).toBe(1)
+})
+
+test('a module that has burnt all it may is not called for the other events that came with it', () => {
+  const kinds: Kind[] = ['twice', 'fails', 'count']
+  const runner = new ScriptedRunner(kinds, [], 'open', 'fuel')
+  const { run } = start(runner, kinds, ['a', 'b'], true)
+  expect([run.hasExhausted, run.hasLeftOut]).toEqual([false, false])
+  expect(run.next()).toBeNull()
+  expect(runner.calls).toEqual(['0', '1', '2', '2', '0', '2', '2', '0', '2'])
+  const data = run.result.out.map(({ written }) => written?.data)
+  expect(data).toEqual(['aa0', 'ab1', 'ba2', 'bb3'])
+  expect([run.hasExhausted, run.hasLeftOut]).toEqual([true, true])
 })

@@ -49,6 +49,9 @@ export class StreamRun {
   /** Bytes that the modules may still write. */
   #room = MAX_WRITTEN_BYTES
   #failedClosed = -1
+  /** Places of modules that have burnt all that a call may: with many events each would take as long again. */
+  readonly #exhausted = new Set<number>()
+  #hasLeftOut = false
 
   constructor(parts: StreamRunParts) {
     this.#parts = parts
@@ -60,6 +63,16 @@ export class StreamRun {
   /** What has come of it; whole once `next` has given null. */
   get result(): StreamItemResult {
     return { out: this.#out, states: this.#states, failedClosed: this.#failedClosed }
+  }
+
+  /** A module has burnt all that a call may. */
+  get hasExhausted(): boolean {
+    return this.#exhausted.size > 0
+  }
+
+  /** Such a module would have been called again. */
+  get hasLeftOut(): boolean {
+    return this.#hasLeftOut
   }
 
   /** Goes on. @returns the module that needs an instance first; null when all is done */
@@ -90,6 +103,10 @@ export class StreamRun {
       this.#out.push({ source, written: isWritten ? event : null })
       return null
     }
+    if (this.#isLeftOut(place)) {
+      this.#travelling[this.#travelling.length - 1] = { source, event, isWritten, place: place + 1 }
+      return null
+    }
     const missing = this.#missing(place)
     if (missing !== null) return missing
     this.#travelling.pop()
@@ -102,6 +119,10 @@ export class StreamRun {
   /** Each module's last word goes through the modules behind it, before theirs. */
   #end(): string | null {
     const place = this.#ended
+    if (this.#isLeftOut(place)) {
+      this.#ended++
+      return null
+    }
     const missing = this.#missing(place)
     if (missing !== null) return missing
     this.#ended++
@@ -113,6 +134,12 @@ export class StreamRun {
   #send(events: readonly StreamEvent[], source: number, place: number): void {
     for (let index = events.length - 1; index >= 0; index--)
       this.#travelling.push({ source, event: events[index], isWritten: true, place })
+  }
+
+  #isLeftOut(place: number): boolean {
+    if (!this.#exhausted.has(place)) return false
+    this.#hasLeftOut = true
+    return true
   }
 
   #missing(place: number): string | null {
@@ -151,6 +178,7 @@ export class StreamRun {
       isChanged,
     })
     if (value === null) {
+      if (failure?.kind === 'fuel') this.#exhausted.add(place)
       if (runner.module(uuid).onFailure === 'closed') this.#failedClosed = module
       return null
     }

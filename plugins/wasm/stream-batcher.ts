@@ -15,6 +15,8 @@ import type { PhaseOrigin } from './phase-message.ts'
 
 /** Streams whose events go together at most: a longer batch would let each wait for all. */
 const MAX_BATCH = 64
+/** How much longer calls may wait for threads that are only starting, milliseconds. */
+const START_GRACE_MS = 5_000
 const POINT = 'OnStreamEvent' as const
 
 /** Events of one stream, and its modules. */
@@ -35,6 +37,8 @@ interface Waiting {
   readonly work: StreamWork
   /** Places in the work's modules that are still to be called. */
   readonly places: readonly number[]
+  /** Until when its first call has to begin, `performance.now()`. */
+  readonly dueAtMs: number
   readonly resolve: (out: StreamItemResult['out'] | null) => void
 }
 
@@ -53,22 +57,36 @@ export class StreamBatcher extends Batcher<Waiting> {
 
   /** At once where all modules run on this thread. @returns the events to send on; null when a module that must not fail did. Never rejects. */
   run(work: StreamWork): StreamItemResult['out'] | null | Promise<StreamItemResult['out'] | null> {
+    const places = this.#withoutSuspended(work, null)
+    if (places === null) return null
+    if (places.length === 0) return untouched(work)
+    const inline = this.#here(work, places)
+    if (inline !== undefined) return inline
+    const graceMs = this.#pool.isStarting ? START_GRACE_MS : 0
+    const dueAtMs = performance.now() + work.modules[places[0]].timeoutMs + graceMs
+    return new Promise((resolve) => {
+      this.waiting.push({ work, places, dueAtMs, resolve })
+      this.schedule()
+    })
+  }
+
+  /**
+   * @param among places to look at; null for all
+   * @returns those of modules that may be called; null when one that must not fail may not
+   */
+  #withoutSuspended({ modules }: StreamWork, among: readonly number[] | null): readonly number[] | null {
     const places: number[] = []
-    for (let place = 0; place < work.modules.length; place++) {
-      const module = work.modules[place]
+    const count = among?.length ?? modules.length
+    for (let index = 0; index < count; index++) {
+      const place = among === null ? index : among[index]
+      const module = modules[place]
       if (!this.#book.isSuspended(module)) places.push(place)
       else {
         this.#book.skip(module, 'suspended')
         if (module.onFailure === 'closed') return null
       }
     }
-    if (places.length === 0) return untouched(work)
-    const inline = this.#here(work, places)
-    if (inline !== undefined) return inline
-    return new Promise((resolve) => {
-      this.waiting.push({ work, places, resolve })
-      this.schedule()
-    })
+    return places
   }
 
   /** @returns undefined when the pool has to do it */
@@ -99,13 +117,26 @@ export class StreamBatcher extends Batcher<Waiting> {
     }
   }
 
-  /** Nobody is called for a client that has left. */
+  /**
+   * Nobody is called for a client that has left, no module that was suspended meanwhile is called, and those whose time is
+   * over are told so.
+   */
   protected override takeBatch(fairShare: number): Waiting[] {
-    const taken = this.waiting.splice(0, Math.min(MAX_BATCH, fairShare))
-    return taken.filter(({ work, resolve }) => {
-      if (work.origin.isDone) resolve(untouched(work))
-      return !work.origin.isDone
-    })
+    const nowMs = this.#pool.isStarting ? 0 : performance.now()
+    const batch: Waiting[] = []
+    for (const waiting of this.waiting.splice(0, Math.min(MAX_BATCH, fairShare))) {
+      const { work, resolve, dueAtMs } = waiting
+      if (work.origin.isDone) {
+        resolve(untouched(work))
+        continue
+      }
+      const places = this.#withoutSuspended(work, waiting.places)
+      if (places === null) resolve(null)
+      else if (places.length === 0) resolve(untouched(work))
+      else if (dueAtMs < nowMs) this.#passBy({ ...waiting, places })
+      else batch.push({ ...waiting, places })
+    }
+    return batch
   }
 
   protected override async send(batch: readonly Waiting[]): Promise<void> {
@@ -158,11 +189,12 @@ export class StreamBatcher extends Batcher<Waiting> {
     this.schedule()
   }
 
-  #withoutModule({ work, places, resolve }: Waiting, module: LoadedModule): void {
+  #withoutModule(waiting: Waiting, module: LoadedModule): void {
+    const { work, places, resolve } = waiting
     const left = places.filter((place) => work.modules[place] !== module)
     if (module.onFailure === 'closed') resolve(null)
     else if (left.length === 0) resolve(untouched(work))
-    else this.waiting.push({ work, places: left, resolve })
+    else this.waiting.push({ ...waiting, places: left })
   }
 
   #passBy({ work, places, resolve }: Waiting): void {

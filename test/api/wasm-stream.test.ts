@@ -55,6 +55,16 @@ test('events are dropped and doubled; [DONE] is never shown', async () => {
   expect(await streamed(fleet)).toBe(events('keep', 'twice', 'twice', '[DONE]'))
 })
 
+test('a module that burns all its fuel is not called for each of the events that came with the first', async () => {
+  const fleet = await openWasmFleet()
+  const given = events(...Array.from({ length: 40 }, (_, index) => String(index)), '[DONE]')
+  fleet.workers[0].script(CHAT, streamAnswer([given], SSE))
+  // No time limit ends it, however slow the machine is.
+  await fleet.attach('loop', 'OnStreamEvent', { do: 'loop' }, { timeout_ms: 120_000, fuel: 5_000_000 })
+  expect(await streamed(fleet)).toBe(given)
+  expect((await fleet.list()).metrics.failed_executions).toBeLessThan(5)
+})
+
 describe('the last word of a module', () => {
   test.each([
     ['before [DONE]', ['a', '[DONE]'], ['a', 'the end', '[DONE]']],
