@@ -27,7 +27,8 @@ export class ModuleVersions {
 
   /** The new version gets its part of the requests, or sees all of them without a say. @throws Refused */
   tryOut(modules: readonly Registered[], old: Registered, next: Registered, trial: Trial): Registered[] {
-    if (trial.kind === 'canary' && old.loaded.match.share !== undefined)
+    // While another canary is on trial, it has a share only because of that.
+    if (trial.kind === 'canary' && plain(old).loaded.match.share !== undefined)
       throw new Refused('a module that is for a share of the requests cannot share them with another version')
     const others = withoutTrials(modules, old)
     return others.flatMap((module) => {

@@ -94,3 +94,45 @@ test('modules that one reload loads together have rows of their own', async () =
     expect(registry.modules).toHaveLength(3)
   }
 })
+
+/** What share of the requests each has, in words. */
+const sharesOf = ({ modules }: Registry) =>
+  modules.map(
+    ({ name, match: { share, isInverse } }) => `${name} ${isInverse === true ? 'all but ' : ''}${share}`,
+  )
+
+test('a version on trial is not replaced: the version beside it would keep the share of the trial for good', async () => {
+  const { registry, uuids, add } = open()
+  const [a] = await add(descriptor('a'))
+  const canary = await registry.replace(
+    a,
+    { file_path: file(), trial: { kind: 'canary', percent: 10 } },
+    ASKER,
+  )
+  const before = uuids()
+  for (const trial of [undefined, { kind: 'shadow' as const }]) {
+    const { uuid, text } = await registry.replace(canary.uuid as string, { file_path: file(), trial }, ASKER)
+    expect([uuid, text]).toEqual([null, expect.stringContaining('is on trial')])
+  }
+  expect(uuids()).toEqual(before)
+})
+
+test('another canary takes the place of the one on trial, unless the module itself is for a share', async () => {
+  const { registry, add } = open()
+  const [a, b] = await add(descriptor('a'), descriptor('b', { match: { share: 0.5 } }))
+  for (const percent of [10, 20]) {
+    const { uuid } = await registry.replace(
+      a,
+      { file_path: file(), trial: { kind: 'canary', percent } },
+      ASKER,
+    )
+    expect(uuid).not.toBeNull()
+  }
+  expect(sharesOf(registry)).toEqual(['a all but 0.2', 'a 0.2', 'b 0.5'])
+  const refused = await registry.replace(
+    b,
+    { file_path: file(), trial: { kind: 'canary', percent: 10 } },
+    ASKER,
+  )
+  expect(refused.text).toContain('for a share of the requests')
+})

@@ -135,6 +135,8 @@ export class Registry {
   /** A new version in the place of one that runs, or on trial beside it. @returns why not, or the uuid */
   replace(uuid: string, change: ModuleChange, asker: Asker): Promise<ChangeResult> {
     return this.#change(uuid, asker, async (old) => {
+      if (old.trialOf !== null)
+        throw new Refused(`module ${uuid} is on trial: promote it or roll it back first`)
       const { trial, ...members } = change
       const descriptor = { ...old.descriptor, ...members, name: old.descriptor.name }
       if (trial !== undefined && descriptor.attach_points.some(({ Middleware }) => Middleware === 'OnPick'))
