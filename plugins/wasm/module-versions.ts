@@ -2,6 +2,7 @@
  * Versions of a module: the one that runs, one on trial beside it, and those that ran before. All functions give a new
  * list, so that every thread goes from one to the next at once and streams under way keep what they began with.
  */
+import { uuidV7 } from '#contracts'
 import { Refused } from './module-file.ts'
 import type { Registered } from './module-list.ts'
 
@@ -9,6 +10,12 @@ import type { Registered } from './module-list.ts'
 const MAX_EARLIER = 5
 
 export type Trial = { readonly kind: 'canary'; readonly percent: number } | { readonly kind: 'shadow' }
+
+/** The list after a change, and the version that runs from now on. */
+export interface VersionChange {
+  readonly modules: Registered[]
+  readonly current: Registered
+}
 
 export class ModuleVersions {
   readonly #earlier = new Map<string, Registered[]>()
@@ -43,10 +50,14 @@ export class ModuleVersions {
   }
 
   /** The version on trial takes over. @throws Refused when it is on no trial */
-  promote(modules: readonly Registered[], trial: Registered): Registered[] {
+  promote(modules: readonly Registered[], trial: Registered): VersionChange {
     const old = modules.find(({ loaded }) => loaded.uuid === trial.trialOf)
     if (old === undefined) throw new Refused(`module ${trial.loaded.uuid} is not on trial`)
-    return this.replace(modules, plain(old), plain(trial))
+    const next = plain(trial)
+    // Threads that ran a shadow know it by its uuid as one that keeps its values under another name.
+    const isShadow = trial.loaded.shadowOf !== null
+    const current = isShadow ? { ...next, loaded: { ...next.loaded, uuid: uuidV7() } } : next
+    return { modules: this.replace(modules, plain(old), current), current }
   }
 
   /** Ends a trial; without one, the version before takes over again. @throws Refused when there is none */

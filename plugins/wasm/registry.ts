@@ -157,13 +157,12 @@ export class Registry {
     })
   }
 
-  /** The version on trial takes over. */
+  /** The version on trial takes over; one that was a shadow under a new uuid. */
   promote(uuid: string, asker: Asker): Promise<ChangeResult> {
-    return this.#change(uuid, asker, async (trial) => ({
-      modules: this.#versions.promote(this.#modules, trial),
-      uuid,
-      action: 'promoted',
-    }))
+    return this.#change(uuid, asker, async (trial) => {
+      const { modules, current } = this.#versions.promote(this.#modules, trial)
+      return { modules, uuid: current.loaded.uuid, action: 'promoted' }
+    })
   }
 
   /** Back to the version before; where one is on trial, that ends. */

@@ -105,7 +105,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         summary: 'Let the version on trial take over',
         tag,
         responses: {
-          200: { description: 'It has.', schema: ModuleChangeReplySchema },
+          200: { description: 'It has; what was a shadow has a new uuid.', schema: ModuleChangeReplySchema },
           400: { description: 'No such module, or it is not on trial.', ...plainText },
         },
       },

@@ -117,6 +117,24 @@ test('a shadow sees every request and changes none; what it would have done is c
   expect((await fleet.list()).modules).toHaveLength(1)
 })
 
+test('a shadow that takes over goes on with the values of the version before it', async () => {
+  const fleet = await openWasmFleet({ poolThreads: 1 })
+  const uuid = await fleet.attach('m', 'OnRequest', { do: 'count' })
+  const count = async () => (await fleet.chat()).text()
+  expect(await count()).toBe('1')
+  const shadow = await replace(fleet, uuid, { do: 'count' }, { trial: { kind: 'shadow' } })
+  for (const counted of ['2', '3', '4']) expect(await count()).toBe(counted)
+  const compared = 'weir_wasm_shadow_comparisons_total{module="m",verdict="different"}'
+  // It counts for itself, so that it would have answered otherwise.
+  await expect.poll(async () => (await fleet.metrics()).get(compared)).toBe(3)
+  const promoted = await send(fleet, 'POST', `/wasm/${shadow.uuid}/promote`)
+  expect(promoted.status).toBe(200)
+  expect((await fleet.list()).modules.map(({ module_uuid }) => module_uuid)).toEqual([promoted.uuid])
+  expect(await count()).toBe('5')
+  expect((await send(fleet, 'POST', `/wasm/${promoted.uuid}/rollback`)).uuid).toBe(uuid)
+  expect(await count()).toBe('6')
+})
+
 test('under load no request is lost and none meets two versions, whatever is replaced meanwhile', async () => {
   const fleet = await openWasmFleet()
   let uuid = await fleet.attach('m', 'OnRequest', ADD('0'), { placement: 'auto' })
