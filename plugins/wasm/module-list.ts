@@ -3,8 +3,17 @@ import type { LoadedModule } from './guest-task.ts'
 import { type ModuleStats, toNanosecondTime } from './module-stats.ts'
 import type { ModuleDescriptor, ModuleList, ModuleRecord } from './wire.ts'
 
+/** What the versions of a module have in common, by identity; names need not be its own. */
+export interface ModuleLine {
+  /** Of the first version. Later ones carry it over restarts, and with it their place in the order of registration. */
+  readonly firstUuid: string
+  /** In the order of registration; higher than that of all before. */
+  readonly place: number
+}
+
 /** A module as control keeps it. */
 export interface Registered {
+  readonly line: ModuleLine
   readonly loaded: LoadedModule
   readonly descriptor: ModuleDescriptor
   readonly hash: string
@@ -14,18 +23,18 @@ export interface Registered {
   readonly trialOf: string | null
 }
 
-/** @param earlier versions to go back to, by name; null leaves out what the specification does not have */
+/** @param earlier versions to go back to; null leaves out what the specification does not have */
 export function toModuleList(
   modules: readonly Registered[],
   stats: ModuleStats,
-  earlier: ((name: string) => number) | null,
+  earlier: ((line: ModuleLine) => number) | null,
 ): ModuleList {
   const { total, successful, failed, timeUs, maxTimeUs } = stats.totals()
   const totalMs = Math.floor(timeUs / 1_000)
   return {
     modules: modules.map((module) => ({
       ...toRecord(module, stats),
-      ...(earlier === null ? {} : { module_state: toState(module, stats, earlier(module.loaded.name)) }),
+      ...(earlier === null ? {} : { module_state: toState(module, stats, earlier(module.line)) }),
     })),
     metrics: {
       total_executions: total,

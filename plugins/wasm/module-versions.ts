@@ -4,9 +4,9 @@
  */
 import { uuidV7 } from '#contracts'
 import { Refused } from './module-file.ts'
-import type { Registered } from './module-list.ts'
+import type { ModuleLine, Registered } from './module-list.ts'
 
-/** Versions that `rollback` can go back to, for each name. */
+/** Versions of a module that `rollback` can go back to. */
 const MAX_EARLIER = 5
 
 export type Trial = { readonly kind: 'canary'; readonly percent: number } | { readonly kind: 'shadow' }
@@ -18,17 +18,17 @@ export interface VersionChange {
 }
 
 export class ModuleVersions {
-  readonly #earlier = new Map<string, Registered[]>()
+  readonly #earlier = new Map<ModuleLine, Registered[]>()
 
-  earlierCount(name: string): number {
-    return this.#earlier.get(name)?.length ?? 0
+  earlierCount(line: ModuleLine): number {
+    return this.#earlier.get(line)?.length ?? 0
   }
 
   /** The new version takes the place of the old one; one on trial for it is dropped. */
   replace(modules: readonly Registered[], old: Registered, next: Registered): Registered[] {
     this.#remember(old)
     return withoutTrials(modules, old).map((module) =>
-      module.loaded.uuid === old.loaded.uuid ? next : module,
+      module.loaded.uuid === old.loaded.uuid ? { ...next, line: old.line } : module,
     )
   }
 
@@ -38,13 +38,14 @@ export class ModuleVersions {
     if (trial.kind === 'canary' && plain(old).loaded.match.share !== undefined)
       throw new Refused('a module that is for a share of the requests cannot share them with another version')
     const others = withoutTrials(modules, old)
+    const tried = { ...next, line: old.line }
     return others.flatMap((module) => {
       if (module.loaded.uuid !== old.loaded.uuid) return [module]
-      if (trial.kind === 'shadow') return [module, asShadow(next, old)]
+      if (trial.kind === 'shadow') return [module, asShadow(tried, old)]
       const share = trial.percent / 100
       return [
         withMatch(module, { share, isInverse: true }),
-        { ...withMatch(next, { share }), trialOf: old.loaded.uuid },
+        { ...withMatch(tried, { share }), trialOf: old.loaded.uuid },
       ]
     })
   }
@@ -60,25 +61,36 @@ export class ModuleVersions {
     return { modules: this.replace(modules, plain(old), current), current }
   }
 
-  /** Ends a trial; without one, the version before takes over again. @throws Refused when there is none */
-  rollback(modules: readonly Registered[], given: Registered): Registered[] {
+  /**
+   * Ends a trial; without one, the version before takes over again.
+   *
+   * @param prepare makes the version before ready to run again
+   * @throws Refused when there is none
+   */
+  rollback(
+    modules: readonly Registered[],
+    given: Registered,
+    prepare: (earlier: Registered) => Registered,
+  ): VersionChange {
     const current = modules.find(({ loaded }) => loaded.uuid === given.trialOf) ?? given
-    if (modules.some(({ trialOf }) => trialOf === current.loaded.uuid)) return withoutTrials(modules, current)
-    const earlier = this.#earlier.get(current.loaded.name)?.pop()
+    if (modules.some(({ trialOf }) => trialOf === current.loaded.uuid))
+      return { modules: withoutTrials(modules, current), current }
+    const earlier = this.#earlier.get(current.line)?.pop()
     if (earlier === undefined) throw new Refused(`there is no earlier version of ${current.loaded.name}`)
-    return modules.map((module) => (module === current ? earlier : module))
+    const back = prepare(earlier)
+    return { modules: modules.map((module) => (module === current ? back : module)), current: back }
   }
 
-  /** The last version of the name is gone. */
-  forget(name: string): void {
-    this.#earlier.delete(name)
+  /** The last version of the module is gone. */
+  forget(line: ModuleLine): void {
+    this.#earlier.delete(line)
   }
 
   #remember(old: Registered): void {
-    const earlier = this.#earlier.get(old.loaded.name) ?? []
+    const earlier = this.#earlier.get(old.line) ?? []
     earlier.push(plain(old))
     if (earlier.length > MAX_EARLIER) earlier.shift()
-    this.#earlier.set(old.loaded.name, earlier)
+    this.#earlier.set(old.line, earlier)
   }
 }
 

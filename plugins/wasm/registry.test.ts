@@ -136,3 +136,62 @@ test('another canary takes the place of the one on trial, unless the module itse
   )
   expect(refused.text).toContain('for a share of the requests')
 })
+
+test('modules keep their order over a restart, whatever was replaced', async () => {
+  const { registry, names, add, store } = open()
+  const [a, b] = await add(descriptor('a'), descriptor('b'), descriptor('c'))
+  const next = await registry.replace(b, { file_path: file() }, ASKER)
+  await registry.replace(a, { file_path: file() }, ASKER)
+  await registry.replace(next.uuid as string, { file_path: file() }, ASKER)
+  expect(names()).toEqual(['a', 'b', 'c'])
+  const again = open({}, store)
+  await again.registry.start()
+  expect(again.names()).toEqual(['a', 'b', 'c'])
+  expect(again.uuids()).toEqual(registry.modules.map(({ uuid }) => uuid))
+  await again.registry.replace(again.uuids()[0], { file_path: file() }, ASKER)
+  const third = open({}, store)
+  await third.registry.start()
+  expect(third.names()).toEqual(['a', 'b', 'c'])
+})
+
+test('a priority that a change gives holds at once, and back again; versions on trial stay beside theirs', async () => {
+  const { registry, names, uuids, add } = open()
+  await add(descriptor('a'), descriptor('b'), descriptor('c'))
+  await registry.replace(uuids()[2], { priority: 5 }, ASKER)
+  expect(names()).toEqual(['c', 'a', 'b'])
+  const trial = { kind: 'canary' as const, percent: 10 }
+  await registry.replace(uuids()[1], { file_path: file(), priority: 9, trial }, ASKER)
+  expect(names()).toEqual(['c', 'a', 'a', 'b'])
+  await registry.replace(uuids()[0], { priority: 0 }, ASKER)
+  expect(names()).toEqual(['a', 'a', 'b', 'c'])
+  await registry.replace(uuids()[3], { priority: 5 }, ASKER)
+  await registry.promote(uuids()[2], ASKER)
+  expect(names()).toEqual(['a', 'c', 'b'])
+})
+
+test('a rollback brings back a version of that very module, whatever others of its name were', async () => {
+  const { registry, uuids, add } = open()
+  const [x, y] = await add(descriptor('m'), descriptor('m'))
+  const next = await registry.replace(x, { file_path: file() }, ASKER)
+  const refused = await registry.rollback(y, ASKER)
+  expect(refused).toEqual({ uuid: null, text: 'there is no earlier version of m' })
+  expect(uuids()).toEqual([next.uuid, y])
+  expect((await registry.rollback(next.uuid as string, ASKER)).uuid).toBe(x)
+  expect(uuids()).toEqual([x, y])
+})
+
+test('a version that comes back counts for itself, whoever has its former row', async () => {
+  const { registry, stats, add, rowsAreOwn } = open({ maxModules: 2 })
+  const [a] = await add(descriptor('a'))
+  const [{ row }] = registry.modules
+  const next = await registry.replace(a, { file_path: file() }, ASKER)
+  let [other] = await add(descriptor('other'))
+  while (registry.modules[1].row !== row) {
+    await registry.remove(other, ASKER)
+    ;[other] = await add(descriptor('other'))
+  }
+  stats.count(row, 1, true)
+  expect((await registry.rollback(next.uuid as string, ASKER)).uuid).toBe(a)
+  expect(rowsAreOwn()).toBe(true)
+  expect(registry.modules.map((module) => stats.accessCount(module.row))).toEqual([0, 1])
+})

@@ -11,10 +11,10 @@ import type { GuestPool } from './guest-pool.ts'
 import type { LoadedModule, ModuleSet } from './guest-task.ts'
 import { loadModule, type ModuleFile, readModule } from './load-module.ts'
 import { Refused } from './module-file.ts'
-import { type Registered, toModuleList } from './module-list.ts'
+import { type ModuleLine, type Registered, toModuleList } from './module-list.ts'
 import { type ModuleStats, rowsFor, wallClockNs } from './module-stats.ts'
 import { ModuleVersions, withoutTrials } from './module-versions.ts'
-import type { SavedModule, SavedModules } from './saved-modules.ts'
+import { firstUuidOf, type SavedModule, type SavedModules } from './saved-modules.ts'
 import type { AddResult, ModuleChange, ModuleDescriptor, ModuleList } from './wire.ts'
 
 export interface RegistryParts {
@@ -38,6 +38,7 @@ export class Registry {
   /** Changes happen one after another. */
   #last: Promise<unknown> = Promise.resolve()
   #nextRow = 0
+  #nextPlace = 0
   readonly #versions = new ModuleVersions()
 
   constructor(parts: RegistryParts) {
@@ -167,11 +168,14 @@ export class Registry {
 
   /** Back to the version before; where one is on trial, that ends. */
   rollback(uuid: string, asker: Asker): Promise<ChangeResult> {
-    return this.#change(uuid, asker, async (current) => {
-      const place = this.#modules.indexOf(current)
-      const modules = this.#versions.rollback(this.#modules, current)
-      const kept = modules.find(({ loaded }) => loaded.name === current.loaded.name)
-      return { modules, uuid: kept?.loaded.uuid ?? modules[place].loaded.uuid, action: 'rolled back' }
+    return this.#change(uuid, asker, async (found) => {
+      const { modules, current } = this.#versions.rollback(this.#modules, found, (earlier) => {
+        // Its former row may be another module's by now.
+        const loaded = { ...earlier.loaded, row: this.#freeRow() }
+        this.#parts.stats.begin(loaded.row, earlier.createdAtNs)
+        return { ...earlier, loaded }
+      })
+      return { modules, uuid: current.loaded.uuid, action: 'rolled back' }
     })
   }
 
@@ -187,7 +191,7 @@ export class Registry {
         const before = this.#modules
         const changed = await act(found)
         await this.#saveChange(before, changed.modules)
-        this.#modules = changed.modules
+        this.#modules = inOrder(changed.modules)
         await this.#publish()
         this.#audit(changed.action, changed.uuid, found.loaded.name, null, asker)
         return { uuid: changed.uuid, text: `module ${found.loaded.name} was ${changed.action}` }
@@ -215,15 +219,14 @@ export class Registry {
 
   #without(found: Registered): readonly Registered[] {
     const left = withoutTrials(this.#modules, found).filter(({ loaded }) => loaded.uuid !== found.loaded.uuid)
-    if (!left.some(({ loaded }) => loaded.name === found.loaded.name))
-      this.#versions.forget(found.loaded.name)
+    if (!left.some(({ line }) => line === found.line)) this.#versions.forget(found.line)
     // Of one on trial, the other gets its requests back.
     const other = left.find(({ loaded }) => loaded.uuid === found.trialOf)
     return other === undefined ? left : withoutTrials(left, other)
   }
 
   list(isFull: boolean): ModuleList {
-    const earlier = isFull ? (name: string) => this.#versions.earlierCount(name) : null
+    const earlier = isFull ? (line: ModuleLine) => this.#versions.earlierCount(line) : null
     return toModuleList(this.#modules, this.#parts.stats, earlier)
   }
 
@@ -289,7 +292,9 @@ export class Registry {
     const { config } = this.#parts
     const ready = await loadModule(uuid, descriptor, file, config, this.#parts)
     const loaded: LoadedModule = { ...ready, row: this.#freeRow(beside) }
-    return { loaded, descriptor, hash: file.hash, sizeBytes: file.bytes.length, createdAtNs, trialOf: null }
+    const line = { firstUuid: uuid, place: this.#nextPlace++ }
+    const { hash, bytes } = file
+    return { line, loaded, descriptor, hash, sizeBytes: bytes.length, createdAtNs, trialOf: null }
   }
 
   async #take(registered: Registered): Promise<void> {
@@ -304,7 +309,8 @@ export class Registry {
       const file = await readModule(one.descriptor, this.#parts.config)
       if (file.hash !== one.hash) throw new Refused('the file has changed since it was registered')
       this.#checkDuplicate(file)
-      await this.#take(await this.#load(one.uuid, one.descriptor, file, BigInt(one.createdAtNs)))
+      const registered = await this.#load(one.uuid, one.descriptor, file, BigInt(one.createdAtNs))
+      await this.#take({ ...registered, line: { ...registered.line, firstUuid: firstUuidOf(one) } })
       this.#isSaved.add(one.descriptor.name)
     } catch (cause) {
       const fields = { module: one.descriptor.name, module_uuid: one.uuid, file: one.descriptor.file_path }
@@ -354,15 +360,21 @@ export class Registry {
   }
 }
 
-/** The higher priority first; what was registered earlier stays before what came later. */
+/**
+ * The higher priority first; what was registered earlier stays before what came later. Versions on trial stay behind the
+ * one whose place they may take.
+ */
 function inOrder(modules: readonly Registered[]): readonly Registered[] {
-  const priority = ({ descriptor }: Registered) => descriptor.priority ?? 0
-  return modules.toSorted((a, b) => priority(b) - priority(a))
+  const byUuid = new Map(modules.map((module) => [module.loaded.uuid, module]))
+  const priority = (module: Registered) =>
+    (byUuid.get(module.trialOf ?? '') ?? module).descriptor.priority ?? 0
+  return modules.toSorted((a, b) => priority(b) - priority(a) || a.line.place - b.line.place)
 }
 
-function toSaved({ loaded, descriptor, hash, createdAtNs }: Registered): SavedModule {
+function toSaved({ line, loaded, descriptor, hash, createdAtNs }: Registered): SavedModule {
   const { uuid, onFailure } = loaded
-  return { uuid, descriptor, hash, onFailure, createdAtNs: String(createdAtNs) }
+  const { firstUuid } = line
+  return { uuid, descriptor, hash, onFailure, createdAtNs: String(createdAtNs), firstUuid }
 }
 
 function textOf(cause: unknown): string {

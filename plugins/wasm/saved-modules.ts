@@ -13,6 +13,8 @@ export interface SavedModule {
   readonly onFailure: 'open' | 'closed'
   /** Nanoseconds since 1970. */
   readonly createdAtNs: string
+  /** Of the first version in its place; older records have none, and are the first themselves. */
+  readonly firstUuid?: string
 }
 
 export class SavedModules {
@@ -31,8 +33,13 @@ export class SavedModules {
     await this.#collection?.delete(GATEWAY_TENANT, uuid)
   }
 
-  /** In order of registration, which is that of the ids. */
+  /** In order of registration, which is that of the ids of first versions. */
   async list(): Promise<SavedModule[]> {
-    return (await this.#collection?.list(GATEWAY_TENANT)) ?? []
+    const saved = (await this.#collection?.list(GATEWAY_TENANT)) ?? []
+    return saved.toSorted((a, b) => (firstUuidOf(a) < firstUuidOf(b) ? -1 : 1))
   }
+}
+
+export function firstUuidOf({ uuid, firstUuid = uuid }: SavedModule): string {
+  return firstUuid
 }
