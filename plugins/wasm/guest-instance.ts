@@ -117,6 +117,7 @@ export class GuestInstance {
     })
     this.burntFuel = startFuel - exchange.end()
     this.#snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange, this.#hasHeadroom) : null
+    exchange.clear()
   }
 
   /** Like `run`. @returns a copy of the output */

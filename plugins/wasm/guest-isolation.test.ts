@@ -188,6 +188,47 @@ test.each(STRAY)(
   },
 )
 
+test('code that runs when a module is instantiated has exchange memory too, of which nothing is left', async () => {
+  const word = Buffer.from('of start').readBigInt64LE()
+  const runner = await open(
+    'fresh',
+    `(module
+      (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
+      (import "extism:host/env" "length" (func $length (param i64) (result i64)))
+      (import "extism:host/env" "store_u8" (func $store8 (param i64 i32)))
+      (import "extism:host/env" "store_u64" (func $store (param i64 i64)))
+      (import "extism:host/env" "load_u64" (func $load (param i64) (result i64)))
+      (import "extism:host/env" "config_get" (func $setting (param i64) (result i64)))
+      (import "extism:host/user" "kv_set" (func $kv_set (param i64 i64 i64) (result i64)))
+      (import "extism:host/env" "output_set" (func $output (param i64 i64)))
+      (global $found (mut i64) (i64.const 0))
+      (func $key (param i64) (result i64)
+        (call $store8 (local.get 0) (i32.const 100))
+        (call $store8 (i64.add (local.get 0) (i64.const 1)) (i32.const 111))
+        (local.get 0))
+      (func $start (local $at i64)
+        (local.set $at (call $alloc (i64.const 8)))
+        (call $store (local.get $at) (i64.const ${word}))
+        (if (i64.ne (call $load (local.get $at)) (i64.const ${word})) (then (unreachable))))
+      (start $start)
+      (func (export "_initialize") (local $at i64)
+        (local.set $at (call $key (call $alloc (i64.const 2))))
+        (global.set $found (i64.add
+          (i64.mul (i64.const 10) (call $length (call $setting (local.get $at))))
+          (call $kv_set (local.get $at) (local.get $at) (i64.const 0)))))
+      (func (export "on_request") (result i32) (local $at i64)
+        (local.set $at (call $alloc (i64.const 8)))
+        (call $store (local.get $at) (global.get $found))
+        (call $output (local.get $at) (i64.const 8)) (i32.const 0)))`,
+  )
+  await runner.open('m', null)
+  expect(placesOf('of start', instances)).toEqual([])
+  expect(placesOf('show-body', instances)).toEqual([])
+  // Ten times the length of the setting, and that the value was kept.
+  const found = Buffer.from(await call(runner, 'a', ''))
+  expect(found.readBigInt64LE()).toBe(BigInt(10 * 'show-body'.length + 1))
+})
+
 test('shared: one for all, as the module has declared', async () => {
   const runner = await open('shared')
   await call(runner, 'a', SECRET)
