@@ -4,8 +4,8 @@ import type { GuestSurroundings } from './guest-instance.ts'
 import { type HostParts, hostFunctions } from './host-functions.ts'
 import type { SharedState } from './shared-state.ts'
 
-/** More names would let a guest fill the metrics. */
-const MAX_COUNTED_NAMES = 32
+/** Of one module: more names would let a guest fill the metrics. */
+export const MAX_COUNTED_NAMES = 32
 
 /**
  * @param logLevel of the gateway, by name

@@ -1,6 +1,7 @@
 /** Prometheus series of modules, by name, attach point and outcome. @source wasm facts 10 */
 import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
 import { ATTACH_POINTS, type AttachPoint, FETCH_ERRORS } from '../../wasm-sdk/abi.ts'
+import { MAX_COUNTED_NAMES } from './guest-surroundings.ts'
 import type { LoadedModule } from './guest-task.ts'
 
 const OUTCOMES = [
@@ -132,8 +133,10 @@ export class ModuleMetrics {
     const names = this.#countedNames.get(name) ?? new Set()
     this.#countedNames.set(name, names)
     for (let i = 0; i < counted.length; i += 2) {
-      names.add(String(counted[i]))
-      this.#counted.labels(name, String(counted[i])).inc(Number(counted[i + 1]))
+      const counter = String(counted[i])
+      // Threads that run guests heed the limit too, but each for itself, and new ones begin again.
+      if (names.size < MAX_COUNTED_NAMES) names.add(counter)
+      if (names.has(counter)) this.#counted.labels(name, counter).inc(Number(counted[i + 1]))
     }
   }
 

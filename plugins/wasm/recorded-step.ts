@@ -18,6 +18,8 @@ const REDACTED = '[redacted]'
 /** An address of the range that is kept for documents. */
 const SOME_ADDRESS = '192.0.2.1'
 const SECRET_NAME = /auth|cookie|credential|key|pass|secret|session|signature|token/
+/** What proxies before the gateway say of the caller. */
+const ADDRESS_NAME = /forwarded|addr|(^|-)ip(-|$)/
 /** Longer ones are left out. */
 const MAX_BODY_BYTES = 65_536
 
@@ -69,8 +71,9 @@ function textOf(body: Uint8Array | null): unknown {
 function redacted(headers: readonly string[]): HeaderPair[] {
   const pairs: HeaderPair[] = []
   for (let i = 0; i < headers.length; i += 2) {
-    const isSecret = CREDENTIAL_HEADERS.includes(headers[i]) || SECRET_NAME.test(headers[i])
-    pairs.push([headers[i], isSecret ? REDACTED : headers[i + 1]])
+    const name = headers[i]
+    const isHidden = CREDENTIAL_HEADERS.includes(name) || SECRET_NAME.test(name) || ADDRESS_NAME.test(name)
+    pairs.push([name, isHidden ? REDACTED : headers[i + 1]])
   }
   return pairs
 }

@@ -22,7 +22,18 @@ test('requests and answers become steps; credentials, addresses and values of th
     },
   )
   const body = { model: 'test-model', messages: [{ role: 'user', content: 'größe' }] }
-  const headers = { authorization: 'Bearer very-secret', 'x-my-token': 'very-secret', 'x-team': 'red' }
+  const address = '203.0.113.77'
+  const headers = {
+    authorization: 'Bearer very-secret',
+    'x-my-token': 'very-secret',
+    'x-team': 'red',
+    'x-forwarded-for': `${address}, 10.0.0.1`,
+    forwarded: `for=${address}`,
+    'x-real-ip': address,
+    'cf-connecting-ip': address,
+    'true-client-ip': address,
+    'x-envoy-external-address': address,
+  }
   const record = async (more: object) => {
     const recording = fleet.post('/wasm/record', { count: 2, seconds: 20, ...more })
     let isOver = false
@@ -51,6 +62,7 @@ test('requests and answers become steps; credentials, addresses and values of th
     ]),
   )
   expect(JSON.stringify(plain)).not.toMatch(/very-secret|größe/)
+  expect(JSON.stringify(plain)).not.toContain(address)
   const withBodies = await record({ bodies: true })
   expect(JSON.stringify(withBodies)).not.toContain('very-secret')
   const bodies = withBodies.steps.map(({ request, response }) => (response ?? request).body)
