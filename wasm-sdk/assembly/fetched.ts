@@ -36,7 +36,7 @@ export class Fetched {
     return fromUtf8(this.body)
   }
 
-  /** The body as JSON; null when it is none. */
+  /** The body as JSON; null when it is none, or nests deeper than 256 levels. */
   json(): Json | null {
     return Json.parse(this.body)
   }

@@ -80,7 +80,7 @@ export class Request {
     return fromUtf8(this.input.body)
   }
 
-  /** The body as JSON; null when it is none. */
+  /** The body as JSON; null when it is none, or nests deeper than 256 levels. */
   json(): Json | null {
     return Json.parse(this.input.body)
   }

@@ -42,7 +42,7 @@ export class StreamEvent {
     return fromUtf8(this.input.rest)
   }
 
-  /** The data as JSON; null when it is none. */
+  /** The data as JSON; null when it is none, or nests deeper than 256 levels. */
   json(): Json | null {
     return Json.parse(this.input.rest)
   }

@@ -49,7 +49,7 @@ export class ToolCall {
     return fromUtf8(this.input.body)
   }
 
-  /** The arguments; null when they are no JSON, which the gateway never gives. */
+  /** The arguments; null when they nest deeper than 256 levels: a guard refuses what it cannot read. */
   json(): Json | null {
     return Json.parse(this.input.body)
   }

@@ -16,13 +16,11 @@ export function describe(): i32 {
 
 export function on_tool_call(): i32 {
   return handleToolCall((request, call) => {
-    const refusal = refusalOf(call)
-    if (refusal !== null) {
-      metric.increment('refused_total', 1)
-      return ToolAction.reject(refusal)
-    }
     const given = call.json()
-    if (given === null) return ToolAction.pass()
+    // What cannot be read cannot be judged.
+    if (given === null) return refused(`The arguments of the tool ${call.name} cannot be read.`)
+    const refusal = refusalOf(call, given)
+    if (refusal !== null) return refused(refusal)
     const edits = new JsonEdits(given)
     const hidden = config.list('hidden_arguments')
     const members = given.members()
@@ -31,12 +29,17 @@ export function on_tool_call(): i32 {
   })
 }
 
+function refused(text: string): ToolAction {
+  metric.increment('refused_total', 1)
+  return ToolAction.reject(text)
+}
+
 function isAnyKey(names: string[], key: string): bool {
   return names.includes(key)
 }
 
 /** What the model is told; null when the tool may run. */
-function refusalOf(call: ToolCall): string | null {
+function refusalOf(call: ToolCall, given: Json): string | null {
   const name = call.name
   const denied = config.list('denied')
   for (let i = 0; i < denied.length; i++) {
@@ -44,8 +47,6 @@ function refusalOf(call: ToolCall): string | null {
   }
   const root = config.get('root')
   if (root === null) return null
-  const given = call.json()
-  if (given === null) return null
   const paths = config.list('path_arguments')
   const members = given.members()
   while (members.next()) {
