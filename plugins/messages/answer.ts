@@ -9,7 +9,7 @@ import type {
   GenerationUsage,
 } from '#contracts'
 import { Generations } from '#contracts'
-import type { Host, RequestContext, SseWriter } from '#kernel'
+import type { GatewayError, Host, RequestContext, SseWriter } from '#kernel'
 import { type BlockOptions, BlockSequence } from './block-sequence.ts'
 import { messagesErrors } from './errors.ts'
 import { MessageEvents, PING } from './message-events.ts'
@@ -32,6 +32,8 @@ export interface AnswerWish {
   readonly request: GenerationRequest
   readonly blocks: BlockOptions
   readonly open: Pick<GenerateOptions, 'passThrough' | 'accepts'>
+  /** What the client is told when the generation fails. Default: the failure itself. */
+  readonly toError?: (failure: GatewayError) => unknown
 }
 
 /** Never throws: what goes wrong is the client's reply. */
@@ -40,7 +42,7 @@ export function answerWhole({ host, counter }: AnswerParts, ctx: RequestContext,
   const blocks = new BlockSequence(sink, wish.blocks)
   const { request } = wish
   const onEvent = (event: GenerationEvent) => {
-    if (event.type === 'failed') ctx.fail(event.error)
+    if (event.type === 'failed') ctx.fail(errorFor(wish, event.error))
     else if (event.type !== 'finished') blocks.add(event)
     else {
       const stop = toStop(blocks, request.sampling.stop ?? [])
@@ -52,6 +54,10 @@ export function answerWhole({ host, counter }: AnswerParts, ctx: RequestContext,
     }
   }
   host.use(Generations).open(ctx, request, { ...wish.open, stream: false, listener: { onEvent } })
+}
+
+function errorFor({ toError }: AnswerWish, failure: GatewayError): unknown {
+  return toError === undefined ? failure : toError(failure)
 }
 
 function usageOf(usage: GenerationUsage | null, inputTokens: () => number, characters: number): WireUsage {
@@ -124,7 +130,7 @@ class StreamedAnswer implements GenerationListener, PingTarget {
 
   #tell(event: GenerationEvent): void {
     if (event.type === 'failed') {
-      this.#fail(event.error)
+      this.#fail(errorFor(this.#wish, event.error))
       return
     }
     if (event.type === 'started') this.#begin(event.inputTokens)

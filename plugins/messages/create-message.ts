@@ -3,9 +3,9 @@
  * @source messages facts 8, 9
  */
 
-import type { GenerationRequest, ToolLoopService } from '#contracts'
+import type { GenerationRequest, PassThrough, ToolLoopService } from '#contracts'
 import { Generations, messagesHeaders } from '#contracts'
-import type { RequestContext } from '#kernel'
+import type { RequestContext, WorkerEntry } from '#kernel'
 import { type AnswerParts, type AnswerWish, answerStream, answerWhole } from './answer.ts'
 import type { BlockOptions } from './block-sequence.ts'
 import { checkHead } from './check-head.ts'
@@ -51,28 +51,30 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   }
   const wire = ctx.bodyJson()
   const passThrough = { api: API, routes, ...asked }
-  let wish: AnswerWish
+  /** Null: the tool loop answers. */
+  let wish: AnswerWish | null
   try {
     const request = checkRequest(wire, true)
-    if (toServerTools(request).length > 0 && (!isNative || runsTools(parts, ctx, model))) {
-      answerByLoop(parts, ctx, named, request)
-      return
-    }
-    wish = {
-      model: named,
-      request: toGenerationRequest(request, config),
-      blocks: blockOptions(request),
-      open: { passThrough },
-    }
+    const isForLoop = toServerTools(request).length > 0 && (!isNative || runsTools(parts, ctx, model))
+    wish = isForLoop
+      ? null
+      : {
+          model: named,
+          request: toGenerationRequest(request, config),
+          blocks: blockOptions(request),
+          open: { passThrough },
+        }
   } catch (error) {
     if (asksForTools(ctx) || !someSpeakIt(parts, model)) throw error
     // What only the format itself can say goes to those of the model's workers that speak it.
-    checkHead(ctx.bodyBytes, true)
-    const open = {
-      passThrough,
-      accepts: ({ apis }: { readonly apis: readonly string[] }) => apis.includes(API),
-    }
-    wish = { model: named, request: unread(model), blocks: { thinking: 'text', maxCalls: 0 }, open }
+    const namesServers = checkHead(ctx.bodyBytes, true)
+    if (namesServers && isNative && runsTools(parts, ctx, model)) throw error
+    wish = unreadWish(parts, named, model, passThrough, error)
+  }
+  if (wish === null) {
+    // What it refuses is no question of the format: nobody else is to get the credentials of its servers.
+    answerByLoop(parts, ctx, named, wire as MessagesRequest)
+    return
   }
   // What is translated has been read already.
   withoutUnsignedThinking(ctx, host, model)
@@ -112,9 +114,9 @@ function answerByLoop(
 }
 
 /** Services that speak the format are told it in the client's own words. */
-function toTurnRequest({ host, config }: CreateParts, request: MessagesRequest): GenerationRequest {
+function toTurnRequest({ host, routes, config }: CreateParts, request: MessagesRequest): GenerationRequest {
   const workers = host.balance.workersOf(host.balance.canonicalModel(request.model))
-  const speakers = workers.filter(({ apis }) => apis.includes(API))
+  const speakers = workers.filter((worker) => speaks(worker, routes))
   if (speakers.length === 0 || !speakers.every(({ isExternal }) => isExternal))
     return toGenerationRequest(request, config)
   const isNative = speakers.length === workers.length
@@ -122,8 +124,30 @@ function toTurnRequest({ host, config }: CreateParts, request: MessagesRequest):
   return { ...generation, native: nativeRequest(request, generation) }
 }
 
-function someSpeakIt({ host }: CreateParts, model: string): boolean {
-  return host.balance.workersOf(host.balance.canonicalModel(model)).some(({ apis }) => apis.includes(API))
+function someSpeakIt({ host, routes }: CreateParts, model: string): boolean {
+  return host.balance.workersOf(host.balance.canonicalModel(model)).some((worker) => speaks(worker, routes))
+}
+
+/** An engine without the route is asked for chat, whatever it says of itself. */
+function speaks(worker: WorkerEntry, routes: NativeRoutes): boolean {
+  return worker.apis.includes(API) && !routes.lacks(worker)
+}
+
+/** @param refusal why it cannot be translated: the client's error, should no worker turn out to have the route */
+function unreadWish(
+  parts: CreateParts,
+  named: string,
+  model: string,
+  passThrough: PassThrough,
+  refusal: unknown,
+): AnswerWish {
+  return {
+    model: named,
+    request: unread(model),
+    blocks: { thinking: 'text', maxCalls: 0 },
+    open: { passThrough, accepts: (worker) => speaks(worker, parts.routes) },
+    toError: (failure) => (someSpeakIt(parts, model) ? failure : refusal),
+  }
 }
 
 /** Stands for a request whose bytes are passed on. */

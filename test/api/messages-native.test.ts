@@ -187,3 +187,39 @@ test('messages §13 G54 over an engine: a count is asked of it, and made here wh
   expect(await count()).toEqual({ input_tokens: 42 })
   expect(await count()).toEqual({ input_tokens: expect.any(Number) })
 })
+
+const HOLOGRAM = { messages: [{ role: 'user', content: [{ type: 'hologram' }] }] }
+
+test.each([
+  ['whole', false],
+  ['streamed', true],
+])(
+  'messages §3.3, §13 G06, G10 an engine without the route is never asked for an empty chat (%s): what cannot be translated is refused by path',
+  async (_way, stream) => {
+    const { create, workers } = await openMessages({ workers: [NATIVE] })
+    workers[0].script(MESSAGES, NO_ROUTE)
+    // The first one finds out that the route is missing, the second one knows it.
+    for (const more of [HOLOGRAM, HOLOGRAM, { max_tokens: 0 }]) {
+      const reply = await create({ stream, ...more })
+      const { error } = (await reply.json()) as { error: { type: string; message: string } }
+      expect([reply.status, error.type]).toEqual([400, 'invalid_request_error'])
+      expect(error.message).toContain('max_tokens' in more ? 'max_tokens' : 'messages.0.content.0')
+    }
+    expect([workers[0].requestsTo(MESSAGES).length, workers[0].requestsTo(CHAT).length]).toEqual([1, 0])
+  },
+)
+
+test('messages §13 G10 where one of two engines lacks the route, the other one gets what only the format can say', async () => {
+  const { create, workers } = await openMessages({
+    workers: [NATIVE, NATIVE],
+    kernel: { policy: 'round_robin' },
+  })
+  workers[0].script(MESSAGES, NO_ROUTE)
+  workers[1].script(MESSAGES, ANSWER)
+  for (let nth = 0; nth < 4; nth++) expect(await (await create(HOLOGRAM)).text()).toBe(REPLY)
+  expect(workers[0].requestsTo(MESSAGES).length).toBeLessThan(2)
+  expect(workers.flatMap((worker) => worker.requestsTo(CHAT))).toEqual([])
+  // A failure of the one that has it is its own.
+  workers[1].script(MESSAGES, jsonAnswer({ type: 'error' }, { status: 500 }))
+  expect((await create(HOLOGRAM)).status).toBe(500)
+})

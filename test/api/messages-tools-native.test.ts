@@ -332,3 +332,23 @@ test('messages §10 a header for tools is no use where the gateway runs none, or
     { error: { message: expect.stringMatching(/messages\.0\.content\.0/) } },
   ])
 })
+
+test('messages §10 what the loop refuses is refused over engines that speak the format too, and no engine gets the token', async () => {
+  const { ask, worker } = await open([NATIVE], await serve())
+  const server = (url: string) => ({ type: 'url', name: 'tools', url, authorization_token: 'secret-1' })
+  const toolset = { type: 'mcp_toolset', mcp_server_name: 'tools' }
+  const refused = [
+    { mcp_servers: [server('ftp://files.example/mcp')] },
+    { tools: [toolset, toolset] },
+    { messages: [{ role: 'user', content: [{ type: 'hologram' }] }] },
+    { max_tokens: 0 },
+  ]
+  for (const more of refused) {
+    const reply = await ask(more)
+    expect([reply.status, (await reply.json()) as object]).toMatchObject([
+      expect.toSatisfy((status) => status === 400 || status === 403),
+      { type: 'error' },
+    ])
+  }
+  expect(worker.requests).toEqual([])
+})
