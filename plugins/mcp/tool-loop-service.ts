@@ -67,7 +67,7 @@ export class GatewayToolLoop implements ToolLoopService {
       },
       listener,
     )
-    ctx.onAbort(() => run.abort())
+    ctx.onCancel(() => run.abort())
     run
       .run()
       .catch((error: unknown) => this.#host.log.error({ err: error }, 'a listener of tool events failed'))

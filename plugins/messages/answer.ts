@@ -79,6 +79,8 @@ class StreamedAnswer implements GenerationListener, PingTarget {
   #generation: Generation | null = null
   #writer: SseWriter | null = null
   #isPaused = false
+  /** The client left, or the request failed by somebody else's hand: nothing is told any more. */
+  #isOver = false
   /** Under way where a tokenizer counts the prompt. */
   #count: Promise<number> | null = null
   #inputTokens = 0
@@ -101,7 +103,10 @@ class StreamedAnswer implements GenerationListener, PingTarget {
       .some(({ apis }) => apis.length > 0)
     if (mayNotTell) this.#count = counter.count(request)
     this.#count?.catch(() => {})
-    this.#ctx.onAbort(() => this.#parts.pings.remove(this))
+    this.#ctx.onCancel(() => {
+      this.#isOver = true
+      this.#parts.pings.remove(this)
+    })
     this.#generation = host
       .use(Generations)
       .open(this.#ctx, request, { ...open, stream: true, listener: this })
@@ -119,6 +124,7 @@ class StreamedAnswer implements GenerationListener, PingTarget {
     this.#held = [event]
     this.#generation?.pause()
     const goOn = (tokens: number) => {
+      if (this.#isOver) return
       const held = this.#held ?? []
       this.#held = null
       this.#inputTokens = tokens
@@ -129,6 +135,7 @@ class StreamedAnswer implements GenerationListener, PingTarget {
   }
 
   #tell(event: GenerationEvent): void {
+    if (this.#isOver) return
     if (event.type === 'failed') {
       this.#fail(errorFor(this.#wish, event.error))
       return
@@ -145,10 +152,11 @@ class StreamedAnswer implements GenerationListener, PingTarget {
     if (told !== null) this.#inputTokens = told
     if (this.#inputTokens === 0) this.#inputTokens = this.#parts.counter.estimate(this.#wish.request)
     this.#events.start(this.#wish.model, estimatedUsage(this.#inputTokens, 0))
+    this.lastEventMs = performance.now()
+    // Before the head, at which a hook may end the request.
+    this.#parts.pings.add(this)
     this.#writer = this.#ctx.sse(200, ['x-accel-buffering', 'no'])
     this.#writer.onDrain(() => this.#drained())
-    this.lastEventMs = performance.now()
-    this.#parts.pings.add(this)
     this.#write(this.#events.take())
   }
 

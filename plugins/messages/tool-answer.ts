@@ -69,6 +69,8 @@ class StreamedTurn implements ToolLoopListener, PingTarget {
   #turn: RunningTurn | null = null
   #writer: SseWriter | null = null
   #isPaused = false
+  /** The client left, or the request failed by somebody else's hand: nothing is told any more. */
+  #isOver = false
   #inputTokens = 0
 
   constructor(parts: AnswerParts, ctx: RequestContext, wish: ToolWish) {
@@ -79,11 +81,15 @@ class StreamedTurn implements ToolLoopListener, PingTarget {
   }
 
   start(loop: ToolLoopService): void {
-    this.#ctx.onAbort(() => this.#parts.pings.remove(this))
+    this.#ctx.onCancel(() => {
+      this.#isOver = true
+      this.#parts.pings.remove(this)
+    })
     this.#turn = loop.run(this.#ctx, this.#wish.turn, this)
   }
 
   onEvent(event: ToolLoopEvent): void {
+    if (this.#isOver) return
     if (event.type === 'failed') {
       this.#fail(event.error)
       return
@@ -97,12 +103,14 @@ class StreamedTurn implements ToolLoopListener, PingTarget {
   #begin(told: number | null): void {
     this.#inputTokens = told ?? this.#parts.counter.estimate(this.#wish.turn.request)
     this.#events.start(this.#wish.model, estimatedUsage(this.#inputTokens, 0))
+    this.lastEventMs = performance.now()
+    // Before the head, at which a hook may end the request.
+    this.#parts.pings.add(this)
     this.#writer = this.#ctx.sse(200, ['x-accel-buffering', 'no'])
     this.#writer.onDrain(() => {
       this.#isPaused = false
       this.#turn?.resume()
     })
-    this.#parts.pings.add(this)
   }
 
   #write(events: string): void {

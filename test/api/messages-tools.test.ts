@@ -1,6 +1,7 @@
 /** Messages whose model uses tools of the gateway: real tool servers, a scripted chat worker. */
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { startToolServer, type ToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { plugin } from '../support/hooked-gateway.ts'
 import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
 import { accumulate, CHAT, openMessages, readEvents } from './messages-fleet.ts'
 
@@ -206,4 +207,39 @@ test('messages §13 G60 single tools win over the default; what is to be loaded 
   )
   expect(await offered({ default_config: { enabled: false } })).toEqual([])
   expect(await offered({ configs: { echo: { defer_loading: true } } })).toEqual(['fail'])
+})
+
+test('messages §10 a turn that ends in a hook gives its tool servers back', async () => {
+  const [first, second] = [await serve(), await serve()]
+  let isBad = false
+  const bad = plugin('bad-hook', (host) => {
+    const hook = (_ctx: unknown, events: Buffer) => {
+      if (isBad) throw new Error('careless')
+      return events
+    }
+    host.hook('onEvents', hook, { scope: 'all' })
+  })
+  const fleet = await openMessages({
+    own: [bad],
+    plugins: { mcp: { clientServers: { allowsPrivate: true }, limits: { maxConnections: 1 } } },
+  })
+  const [worker] = fleet.workers
+  const ask = (server: ToolServer) =>
+    fleet.create({
+      stream: true,
+      mcp_servers: [{ type: 'url', name: 'tools', url: server.url }],
+      tools: [{ type: 'mcp_toolset', mcp_server_name: 'tools' }],
+    })
+  isBad = true
+  worker.once(CHAT, sseAnswer([chunk({ content: 'Hi' }), { hang: true }]))
+  await (await ask(first)).text()
+  isBad = false
+  // One connection is all there is: it is given back in its own time.
+  await vi.waitFor(
+    async () => {
+      worker.script(CHAT, streamed([{ content: 'done' }], 'stop'))
+      expect(await (await ask(second)).text()).toContain('done')
+    },
+    { timeout: 20_000, interval: 100 },
+  )
 })
