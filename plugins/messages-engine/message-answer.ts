@@ -62,6 +62,7 @@ export class MessageAnswer {
       createdAtSec: Math.floor(Date.now() / 1000),
       inputTokens: this.#usage.inputTokens,
       systemFingerprint: null,
+      ...(this.#native !== null && { hasNativeTools: true }),
       worker: this.#attempt.worker,
     })
   }

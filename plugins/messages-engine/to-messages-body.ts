@@ -83,7 +83,7 @@ function addTools(body: Json, request: GenerationRequest, own: readonly Json[]):
   const all = [...own, ...tools.filter((tool) => !names.has(tool.function.name)).map(toTool)]
   if (all.length === 0) return
   body.tools = all
-  const wire = toWireChoice(request)
+  const wire = toWireChoice(request) ?? nativeChoice(request)
   if (parallelToolCalls === undefined || wire?.type === 'none') {
     if (wire !== null) body.tool_choice = wire
   } else body.tool_choice = { ...(wire ?? { type: 'auto' }), disable_parallel_tool_use: !parallelToolCalls }
@@ -104,6 +104,12 @@ function toTool({ function: { name, description, parameters, strict } }: ChatToo
     input_schema: schema,
     ...(strict !== undefined && { strict }),
   }
+}
+
+/** In the client's own words. */
+function nativeChoice({ native }: GenerationRequest): Json | null {
+  const choice = native?.engine === ENGINE ? native.toolChoice : null
+  return typeof choice === 'object' ? (choice as Json | null) : null
 }
 
 function toWireChoice({ toolChoice: choice }: GenerationRequest): { type: string; name?: string } | null {

@@ -97,17 +97,20 @@ function answerByLoop(
   if (parts.toolLoop === null)
     throw invalidField('mcp_servers', 'this gateway runs no tools; enable plugin mcp')
   const tools = toServerTools(request)
+  const generation = toTurnRequest(parts, request)
+  const isNativeChoice = generation.native != null && generation.native.toolChoice !== null
   answerWithTools(parts, parts.toolLoop, ctx, {
     model: named,
     blocks: blockOptions(request),
     turn: {
-      request: toTurnRequest(parts, request),
-      toolChoice: toLoopChoice(request, tools),
+      request: generation,
+      toolChoice: isNativeChoice ? null : toLoopChoice(request),
       tools,
       approvals: [],
       listed: tools.map(({ label }) => ({ label, fingerprint: null })),
       origins: callOrigins(request),
       limits: { maxToolCalls: null, atLimit: 'stop' },
+      canApprove: false,
       stream: request.stream === true,
     },
   })

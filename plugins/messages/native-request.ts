@@ -16,7 +16,8 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
 ])
 
 /** @param generation the same request in the internal form */
-export function nativeRequest(request: MessagesRequest, { prompt }: GenerationRequest): NativeRequest {
+export function nativeRequest(request: MessagesRequest, generation: GenerationRequest): NativeRequest {
+  const { prompt } = generation
   let made: readonly WireMessage[] | null = null
   return {
     engine: 'messages',
@@ -30,8 +31,19 @@ export function nativeRequest(request: MessagesRequest, { prompt }: GenerationRe
         Object.entries(request).filter(([name, value]) => !OWN_MEMBERS.has(name) && value !== null),
       ),
     tools: (request.tools ?? []).filter(({ type }) => type !== 'mcp_toolset'),
-    toolChoice: null,
+    toolChoice: toNativeChoice(request, generation),
   }
+}
+
+/** One that names a tool for which the internal form has no words. */
+function toNativeChoice(
+  { tool_choice: choice, tools }: MessagesRequest,
+  generation: GenerationRequest,
+): unknown {
+  if (choice?.type !== 'tool') return null
+  const isNamed = tools?.some(({ type, name }) => type !== 'mcp_toolset' && name === choice.name) === true
+  const isFunction = generation.tools.some((tool) => tool.function.name === choice.name)
+  return isNamed && !isFunction ? choice : null
 }
 
 /** Calls that the gateway has run in earlier turns, as calls and results of the client: the service has not seen others. */

@@ -72,17 +72,14 @@ function toFilter(toolset: Json, path: string): Filter {
 }
 
 /** A tool that is not the client's own is one of the servers'. */
-export function toLoopChoice(
-  { tool_choice: choice, tools }: MessagesRequest,
-  servers: readonly McpToolRequest[],
-): LoopToolChoice | null {
+export function toLoopChoice({ tool_choice: choice, tools }: MessagesRequest): LoopToolChoice | null {
   if (choice == null) return null
   if (choice.type === 'any') return { mode: 'required' }
   if (choice.type !== 'tool') return { mode: choice.type }
   const name = choice.name as string
   if ((tools ?? []).some((tool) => tool.name === name))
     return { mode: 'one', tool: { kind: 'function', name } }
-  return { mode: 'one', tool: { kind: 'mcp', label: servers[0].label, name } }
+  return { mode: 'one', tool: { kind: 'mcp', label: null, name } }
 }
 
 /** Who made the calls of earlier turns that the gateway has run. */

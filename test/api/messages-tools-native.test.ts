@@ -352,3 +352,66 @@ test('messages §10 what the loop refuses is refused over engines that speak the
   }
   expect(worker.requests).toEqual([])
 })
+
+const BASH = { type: 'bash_20250124', name: 'bash' }
+const LATER = { name: 'later', input_schema: { type: 'object' }, defer_loading: true }
+const TOOLSET = { type: 'mcp_toolset', mcp_server_name: 'tools' }
+
+test.each([
+  ['of the vendor’s type', BASH],
+  ['that is loaded later', LATER],
+])(
+  'messages §10, §13 G59 over a vendor: a call of the client’s own tool %s is the client’s',
+  async (_kind, tool) => {
+    const { ask, sent, worker } = await open([VENDOR], await serve())
+    const mine = { type: 'tool_use', id: 'toolu_2', name: tool.name, input: { command: 'ls' } }
+    worker.once(MESSAGES, jsonAnswer(message([CALL, mine], 'tool_use')))
+    const reply = (await (
+      await ask({ tools: [TOOLSET, tool] }, { 'x-weir-mcp': 'enabled' })
+    ).json()) as Message
+    expect(reply.stop_reason).toBe('tool_use')
+    expect(reply.content).toMatchObject([...PAIR, mine])
+    expect(sent()).toHaveLength(1)
+  },
+)
+
+test('messages §3.4, §10 over a vendor: a choice may name a tool of the client or of the vendor, for the first round', async () => {
+  const { ask, sent, worker } = await open([VENDOR], await serve())
+  const search = { type: 'web_search_20250305', name: 'web_search' }
+  for (const tool of [BASH, LATER, search]) {
+    worker.requests.length = 0
+    for (const script of ROUNDS) worker.once(MESSAGES, script)
+    const choice = { type: 'tool', name: tool.name, disable_parallel_tool_use: true }
+    const reply = await ask({ tools: [TOOLSET, tool], tool_choice: choice }, { 'x-weir-mcp': 'enabled' })
+    expect(reply.status, await reply.clone().text()).toBe(200)
+    expect(sent().map((body) => body.tool_choice)).toEqual([
+      choice,
+      { type: 'auto', disable_parallel_tool_use: true },
+    ])
+  }
+})
+
+test('messages §10 over a vendor: a server’s tool that is called as the client’s own gets another name', async () => {
+  const server = await startToolServer({ bash: () => 'ran here' })
+  ends.push(() => server.close())
+  const { ask, sent, worker } = await open([VENDOR], server)
+  worker.once(
+    MESSAGES,
+    jsonAnswer(
+      message(
+        [
+          { ...CALL, name: 'mcp_tools_bash' },
+          { ...CALL, id: 'toolu_2', name: 'bash' },
+        ],
+        'tool_use',
+      ),
+    ),
+  )
+  const reply = (await (await ask({ tools: [TOOLSET, BASH] }, { 'x-weir-mcp': 'enabled' })).json()) as Message
+  expect(sent()[0].tools).toMatchObject([BASH, { name: 'mcp_tools_bash' }])
+  expect(reply.content).toMatchObject([
+    { type: 'mcp_tool_use', name: 'bash' },
+    { type: 'mcp_tool_result', content: [{ text: 'ran here' }] },
+    { type: 'tool_use', name: 'bash' },
+  ])
+})

@@ -243,3 +243,39 @@ test('messages §10 a turn that ends in a hook gives its tool servers back', asy
     { timeout: 20_000, interval: 100 },
   )
 })
+
+test('messages §3.4, §10 a choice may name a tool of any server', async () => {
+  const first = await startToolServer({ other: () => 'x' })
+  ends.push(() => first.close())
+  const second = await serve()
+  const { ask, sent } = await open([whole({ content: 'done' })], second)
+  const servers = {
+    mcp_servers: [
+      { type: 'url', name: 'first', url: first.url },
+      { type: 'url', name: 'second', url: second.url },
+    ],
+    tools: ['first', 'second'].map((name) => ({ type: 'mcp_toolset', mcp_server_name: name })),
+  }
+  const reply = await ask({ ...servers, tool_choice: { type: 'tool', name: 'echo' } })
+  expect(reply.status, await reply.clone().text()).toBe(200)
+  expect(sent()[0].tool_choice).toEqual({ type: 'function', function: { name: 'echo' } })
+  const missing = await ask({ ...servers, tool_choice: { type: 'tool', name: 'nothing' } })
+  expect([missing.status, await missing.json()]).toMatchObject([
+    400,
+    { error: { message: expect.stringMatching(/'nothing' of any server/) } },
+  ])
+})
+
+test('messages §10 nobody can approve over this format: the model is told, and the turn goes on', async () => {
+  const scripts = [
+    whole({ content: null, tool_calls: [call('echo')] }, 'tool_calls'),
+    whole({ content: 'done' }),
+  ]
+  const server = await serve()
+  const { ask, sent } = await open(scripts, server, { defaultApproval: 'always' })
+  const message = (await (await ask()).json()) as Message
+  expect(message).toMatchObject({ content: [{ type: 'text', text: 'done' }], stop_reason: 'end_turn' })
+  const told = (sent()[1].messages as { role: string; content: string }[]).at(-1)
+  expect(told).toMatchObject({ role: 'tool', content: expect.stringContaining('cannot give') })
+  expect(server.ran).toEqual([])
+})

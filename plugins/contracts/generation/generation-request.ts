@@ -146,9 +146,9 @@ export interface NativeRequest {
   prompt(): readonly unknown[]
   /** Further members of the body, which the adapter may add to and override. A copy. */
   members(): Record<string, unknown>
-  /** Tools of kinds that only such a worker runs, as the client declared them. */
+  /** Tools of kinds that only such a worker knows, as the client declared them. */
   readonly tools: readonly Readonly<Record<string, unknown>>[]
-  /** In place of no choice: one that names such a tool. Null for none. */
+  /** In place of no choice: one that names such a tool. Null for none. Of a turn with tools, for the first request only. */
   readonly toolChoice: unknown
 }
 

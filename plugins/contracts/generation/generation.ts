@@ -127,6 +127,8 @@ export interface GenerationStarted {
   readonly systemFingerprint: string | null
   /** Where they were wanted and the engine tells them. */
   readonly promptLogprobs?: readonly PromptLogprob[] | null
+  /** The worker was offered the tools of `NativeRequest.tools` too, and calls those of the client as any other. Default false. */
+  readonly hasNativeTools?: boolean
   readonly worker: WorkerEntry
 }
 

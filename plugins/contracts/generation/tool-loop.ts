@@ -65,8 +65,9 @@ export type LoopToolChoice =
 
 export type ToolReference =
   | { readonly kind: 'function'; readonly name: string }
-  /** Without a name: any tool of that server. */
+  /** Without a name: any tool of that server. Without a label (null): the tool of that name, whichever server has it. */
   | { readonly kind: 'mcp'; readonly label: string; readonly name?: string }
+  | { readonly kind: 'mcp'; readonly label: null; readonly name: string }
   | { readonly kind: 'built_in'; readonly type: BuiltInType }
 
 /**
@@ -118,6 +119,11 @@ export interface ToolTurn {
   /** By id of the call in the history. */
   readonly origins: ReadonlyMap<string, CallOrigin>
   readonly limits: LoopLimits
+  /**
+   * False where the client has no way to be asked: calls that would have to wait for a person are not run, and the model
+   * is told so. Default true.
+   */
+  readonly canApprove?: boolean
   /** Workers are asked for streams. */
   readonly stream: boolean
   /** Only these workers. */

@@ -9,7 +9,7 @@ import type { OfferedTool } from './offered-tools.ts'
 export type CallRoute =
   | { readonly kind: 'function' }
   | { readonly kind: 'gateway' | 'approval'; readonly tool: OfferedTool }
-  | { readonly kind: 'refused'; readonly reason: 'unknown' | 'limit' }
+  | { readonly kind: 'refused'; readonly reason: 'unknown' | 'limit' | 'approval' }
 
 export interface ModelCall {
   /** As the model wrote it; made different from those of the turn so far. */

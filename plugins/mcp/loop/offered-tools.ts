@@ -27,10 +27,12 @@ export class OfferedTools {
   readonly functions: readonly ChatTool[]
   readonly #byName = new Map<string, OfferedTool>()
 
+  /** @param reserved names of tools that the model is offered by others */
   constructor(
     functions: readonly ChatTool[],
     servers: readonly ServerWithTools[],
     usualApproval: 'always' | 'never',
+    reserved: Iterable<string> = [],
   ) {
     this.functions = functions
     const wishes: NameWish[] = []
@@ -41,7 +43,8 @@ export class OfferedTools {
         found.push(describe(server, tool, usualApproval))
       }
     }
-    const taken = functions.map((tool) => tool.function.name)
+    const taken = new Set(reserved)
+    for (const tool of functions) taken.add(tool.function.name)
     exposeNames(taken, wishes).forEach((exposedName, i) => {
       this.#byName.set(exposedName, { ...found[i], exposedName })
     })
@@ -127,7 +130,8 @@ function isSame(called: CalledTool, origin: CallOrigin): boolean {
 function matches(called: CalledTool, reference: Exclude<ToolReference, { kind: 'function' }>): boolean {
   if (reference.kind === 'built_in')
     return called.kind === 'built_in' && called.type === (reference.type as BuiltInType)
-  if (called.kind !== 'mcp' || !sameLabel(called.label, reference.label)) return false
+  if (called.kind !== 'mcp') return false
+  if (reference.label !== null && !sameLabel(called.label, reference.label)) return false
   return reference.name === undefined || reference.name === called.name
 }
 

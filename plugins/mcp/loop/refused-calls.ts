@@ -4,6 +4,7 @@ import type { ToolAnswer } from './turn-messages.ts'
 
 export const LIMIT_REACHED = 'The limit of tool calls for this request is reached. Answer with what you know.'
 export const TOOL_IS_GONE = 'This tool is no longer available.'
+const NO_APPROVAL = "This tool needs a person's approval, which this client cannot give."
 const MAX_NAME = 128
 
 export function refuse(callId: string, text: string): ToolAnswer {
@@ -13,8 +14,9 @@ export function refuse(callId: string, text: string): ToolAnswer {
 /** Null for calls that somebody answers. */
 export function refusalOf({ id, name, route }: ModelCall): ToolAnswer | null {
   if (route.kind !== 'refused') return null
+  if (route.reason === 'limit') return refuse(id, LIMIT_REACHED)
   return refuse(
     id,
-    route.reason === 'limit' ? LIMIT_REACHED : `There is no tool named ${name.slice(0, MAX_NAME)}.`,
+    route.reason === 'approval' ? NO_APPROVAL : `There is no tool named ${name.slice(0, MAX_NAME)}.`,
   )
 }

@@ -60,6 +60,10 @@ export class ToolTurnRun implements RunningTurn {
   /** Set while the reader is slow. */
   #resumed: PromiseWithResolvers<void> | null = null
   #usage: GenerationUsage | null = null
+  /** Tools that the client has declared for workers of its own format. */
+  readonly #nativeNames: ReadonlySet<string>
+  /** The worker of this iteration was offered those. */
+  #hasNativeTools = false
   #iterations = 0
   #isLast = false
   #isOver = false
@@ -68,6 +72,7 @@ export class ToolTurnRun implements RunningTurn {
     this.#turn = turn
     this.#parts = parts
     this.#voice = new TurnVoice(listener)
+    this.#nativeNames = nativeNamesOf(turn.request)
     this.#offered = new OfferedTools(turn.request.tools, [], 'never')
     this.#budget = new CallBudget(turn.limits.maxToolCalls, parts.config.limits.maxToolCalls)
   }
@@ -106,7 +111,8 @@ export class ToolTurnRun implements RunningTurn {
   async #begin(): Promise<void> {
     const { request, listed, origins, approvals, toolChoice } = this.#turn
     const found = await listTools(this.#parts.servers, listed, this.#voice)
-    this.#offered = new OfferedTools(request.tools, found, this.#parts.config.defaultApproval)
+    const { defaultApproval } = this.#parts.config
+    this.#offered = new OfferedTools(request.tools, found, defaultApproval, this.#nativeNames)
     const history = request.prompt.kind === 'chat' ? request.prompt.messages : []
     this.#messages = renameHistory(history, origins, this.#offered)
     this.#voice.noteHistory(history)
@@ -191,7 +197,10 @@ export class ToolTurnRun implements RunningTurn {
         reader.usage = event.usage
         done.resolve()
       } else if (event.type === 'failed') done.reject(event.error)
-      else if (event.type === 'started' || event.choice === 0) reader.read(event)
+      else if (event.type === 'started' || event.choice === 0) {
+        if (event.type === 'started') this.#hasNativeTools = event.hasNativeTools === true
+        reader.read(event)
+      }
     }
     const giveUp = () => done.resolve()
     this.#stopping.signal.addEventListener('abort', giveUp)
@@ -209,8 +218,12 @@ export class ToolTurnRun implements RunningTurn {
     const { request } = this.#turn
     const tools = this.#offered.toChatTools(this.#offer.only)
     const hasTools = tools.length > 0
+    const { native } = request
+    // A forced choice holds for the first request only, in whatever words.
+    const isForced = native !== undefined && native.toolChoice !== null && this.#iterations > 0
     return {
       ...request,
+      ...(isForced && { native: { ...native, toolChoice: null } }),
       choices: 1,
       prompt: { kind: 'chat', messages: this.#messages },
       tools,
@@ -222,6 +235,7 @@ export class ToolTurnRun implements RunningTurn {
   }
 
   #routeOf(name: string): CallRoute {
+    if (this.#hasNativeTools && this.#nativeNames.has(name)) return { kind: 'function' }
     const { only } = this.#offer
     if (only !== null && !only.has(name))
       return { kind: 'refused', reason: this.#isLast ? 'limit' : 'unknown' }
@@ -230,7 +244,10 @@ export class ToolTurnRun implements RunningTurn {
       const isOurs = this.#offered.hasGatewayTools && !this.#offered.hasFunction(name)
       return isOurs ? { kind: 'refused', reason: 'unknown' } : { kind: 'function' }
     }
-    if (tool.needsApproval) return { kind: 'approval', tool }
+    if (tool.needsApproval)
+      return this.#turn.canApprove === false
+        ? { kind: 'refused', reason: 'approval' }
+        : { kind: 'approval', tool }
     return this.#budget.take() ? { kind: 'gateway', tool } : { kind: 'refused', reason: 'limit' }
   }
 
@@ -259,4 +276,9 @@ export class ToolTurnRun implements RunningTurn {
     this.#stopping.abort(reason)
     this.#generation?.abort()
   }
+}
+
+function nativeNamesOf({ native }: GenerationRequest): ReadonlySet<string> {
+  const names = native?.tools.flatMap(({ name }) => (typeof name === 'string' ? name : []))
+  return new Set(names)
 }

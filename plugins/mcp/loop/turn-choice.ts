@@ -48,6 +48,6 @@ function namesOf(reference: ToolReference, offered: OfferedTools): string[] {
 function nameOf(reference: ToolReference): string {
   if (reference.kind === 'function') return `the function '${reference.name}'`
   if (reference.kind === 'built_in') return `the built-in tool ${reference.type}`
-  const of = `server '${reference.label}'`
+  const of = reference.label === null ? 'any server' : `server '${reference.label}'`
   return reference.name === undefined ? of : `the tool '${reference.name}' of ${of}`
 }
