@@ -87,6 +87,76 @@ test('responses #44: the server gets the token; events, results, logs and metric
   for (const secret of Object.values(secrets)) expect(everything, secret).not.toContain(secret)
 })
 
+test('responses #44: a server that sends its secret back with the handshake or with its tools shows it to nobody', async () => {
+  const said = `Bearer ${secrets.configured} "x"`
+  const refusing = await startToolServer(
+    {},
+    {
+      intercept: (_request, response) => {
+        const error = { code: -32001, message: `bad credentials ${said}` }
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: 0, error }))
+        return true
+      },
+    },
+  )
+  const telling = await startToolServer({
+    search: {
+      description: `Wants ${said}`,
+      inputSchema: {
+        type: 'object',
+        properties: { [said]: { type: 'string', default: said, examples: [1, said] } },
+      },
+      annotations: { title: said, readOnlyHint: true },
+      run: () => ({ content: [{ type: 'text', text: 'ok' }], structuredContent: { deep: [said] } }),
+    },
+  })
+  const headers = { authorization: said }
+  const loop = new TestLoop({
+    servers: [
+      { label: 'refusing', url: refusing.url, headers },
+      { label: 'telling', url: telling.url, headers },
+    ],
+  })
+  ends.push(
+    () => loop.pool.close(),
+    () => refusing.close(),
+    () => telling.close(),
+  )
+  const model = scriptedModel({ calls: [['search', {}]] }, { text: 'done' })
+  const refused = await loop.run(model, { tools: [mcpTool('refusing', null)] })
+  expect(only(refused, 'list_failed')[0].error).toEqual({
+    type: 'mcp_protocol_error',
+    code: -32001,
+    message: 'bad credentials Bearer [redacted]',
+  })
+  const told = await loop.run(model, { tools: [mcpTool('telling', null)] })
+  expect(only(told, 'list_done')[0].tools).toEqual([
+    {
+      name: 'search',
+      description: 'Wants Bearer [redacted]',
+      inputSchema: {
+        type: 'object',
+        properties: {
+          'Bearer [redacted]': {
+            type: 'string',
+            default: 'Bearer [redacted]',
+            examples: [1, 'Bearer [redacted]'],
+          },
+        },
+      },
+      annotations: { title: 'Bearer [redacted]', readOnlyHint: true },
+    },
+  ])
+  expect(only(told, 'call_done')[0].result).toMatchObject({
+    output: 'ok',
+    structured: { deep: ['Bearer [redacted]'] },
+  })
+  const failures = only(refused, 'failed').map(({ error }) => [error.message, String(error.cause)])
+  const everything = JSON.stringify([refused, told, failures, loop.log.lines, model.requests])
+  expect(everything).not.toContain(secrets.configured)
+})
+
 test('responses #45: two users of one server each call with their own token, at the same time too', async () => {
   const both = Promise.withResolvers<void>()
   let waiting = 0

@@ -5,7 +5,7 @@ import type { Logger } from '#kernel'
 import { type OpenClient, type OpenListeners, openClient } from './open-client.ts'
 import { readResult, type ToolOutput } from './read-result.ts'
 import { readCursor, readTools, type ServerTool } from './read-tools.ts'
-import { type ConnectionLimits, redact, type ServerTarget, secretsOf } from './server-target.ts'
+import { type ConnectionLimits, redact, redactJson, type ServerTarget, secretsOf } from './server-target.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
 
 const MAX_PAGES = 64
@@ -65,7 +65,9 @@ export class ServerConnection {
       onProgramLine: (line) =>
         log.debug({ line: redact(line, secrets) }, 'a tool server wrote to its standard error'),
     }
-    const opened = await openClient(target, limits, listeners, http)
+    const opened = await openClient(target, limits, listeners, http).catch((error: unknown) => {
+      throw withoutSecrets(toToolServerError(error), secrets)
+    })
     connection = new ServerConnection(opened, target, limits)
     if (gone !== null) connection.#noteClosed((gone as { reason: Error | null }).reason)
     return connection
@@ -103,7 +105,10 @@ export class ServerConnection {
           : await this.#callByLibrary(name, input, options)
       const output = readResult(result, this.#limits.maxOutputBytes)
       const text = redact(output.text, this.#secrets)
-      return text === output.text ? output : { ...output, text }
+      const structured = redactJson(output.structured, this.#secrets)
+      return text === output.text && structured === output.structured
+        ? output
+        : { ...output, text, structured }
     } catch (error) {
       throw this.#failure(error)
     }
@@ -173,7 +178,8 @@ export class ServerConnection {
         if (found.has(tool.name) || found.size >= maxTools) continue
         bytes += JSON.stringify(tool).length
         if (bytes > maxMessageBytes) return [...found.values()]
-        found.set(tool.name, tool)
+        // Its name is what it is called by.
+        found.set(tool.name, { ...redactJson(tool, this.#secrets), name: tool.name })
       }
       const next = readCursor(answer)
       if (next === null || next === cursor) break
@@ -186,11 +192,17 @@ export class ServerConnection {
     const told = toToolServerError(error)
     const isOurs = this.#closeReason !== null && told.isClosed
     const failure = isOurs ? toToolServerError(this.#closeReason) : told
-    const clean = redact(failure.message, this.#secrets)
     if (failure.isSessionLost) this.#isOpen = false
-    if (clean === failure.message) return failure
-    return new ToolServerError(failure.type, failure.code, clean, { isSessionLost: failure.isSessionLost })
+    return withoutSecrets(failure, this.#secrets)
   }
+}
+
+/** What it was made of may hold secrets too, and is left behind. */
+function withoutSecrets(
+  { type, code, message, isSessionLost }: ToolServerError,
+  secrets: readonly string[],
+): ToolServerError {
+  return new ToolServerError(type, code, redact(message, secrets), { isSessionLost })
 }
 
 /** The list of a connection is the same array for as long as it holds. */

@@ -69,6 +69,19 @@ export function redact(text: string, secrets: readonly string[]): string {
   return clean
 }
 
+/** The same for all texts and names of a value out of JSON; the value itself where it holds no secret. */
+export function redactJson<T>(value: T, secrets: readonly string[]): T {
+  if (secrets.length === 0) return value
+  const text = JSON.stringify(value)
+  const isTold = secrets.some((secret) => text.includes(JSON.stringify(secret).slice(1, -1)))
+  if (!isTold) return value
+  return JSON.parse(text, (_name, one: unknown) => {
+    if (typeof one === 'string') return redact(one, secrets)
+    if (typeof one !== 'object' || one === null || Array.isArray(one)) return one
+    return Object.fromEntries(Object.entries(one).map(([name, member]) => [redact(name, secrets), member]))
+  }) as T
+}
+
 /**
  * Names a connection: two requests share one only when tenant, place and credentials are the same. Holds no secret.
  * @param tenant null for servers that all tenants share
