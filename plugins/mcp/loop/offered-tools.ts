@@ -26,6 +26,7 @@ export class OfferedTools {
   /** The client's own functions first, in its order, then the servers' in theirs. */
   readonly functions: readonly ChatTool[]
   readonly #byName = new Map<string, OfferedTool>()
+  readonly #byOrigin = new Map<string, OfferedTool>()
 
   /** @param reserved names of tools that the model is offered by others */
   constructor(
@@ -46,7 +47,10 @@ export class OfferedTools {
     const taken = new Set(reserved)
     for (const tool of functions) taken.add(tool.function.name)
     exposeNames(taken, wishes).forEach((exposedName, i) => {
-      this.#byName.set(exposedName, { ...found[i], exposedName })
+      const tool = { ...found[i], exposedName }
+      const origin = originKey(tool.called)
+      this.#byName.set(exposedName, tool)
+      if (!this.#byOrigin.has(origin)) this.#byOrigin.set(origin, tool)
     })
   }
 
@@ -65,8 +69,7 @@ export class OfferedTools {
 
   /** The tool that made a call of an earlier turn, or that an approval is for; undefined when it is not here any more. */
   findOrigin(origin: CallOrigin): OfferedTool | undefined {
-    for (const tool of this.#byName.values()) if (isSame(tool.called, origin)) return tool
-    return undefined
+    return this.#byOrigin.get(originKey(origin))
   }
 
   /** Names under which the model sees what a choice names; empty when the turn has none of it. */
@@ -122,9 +125,9 @@ function toChatTool({ exposedName, called, server, tool }: OfferedTool): ChatToo
   return { type: 'function', function: { name: exposedName, ...description, parameters: tool.inputSchema } }
 }
 
-function isSame(called: CalledTool, origin: CallOrigin): boolean {
-  if (called.kind === 'built_in') return origin.kind === 'built_in' && origin.type === called.type
-  return origin.kind === 'mcp' && sameLabel(origin.label, called.label) && origin.name === called.name
+/** The same for two that name one tool, whatever the label's case. */
+function originKey(origin: CallOrigin): string {
+  return origin.kind === 'built_in' ? origin.type : JSON.stringify([origin.label.toLowerCase(), origin.name])
 }
 
 function matches(called: CalledTool, reference: Exclude<ToolReference, { kind: 'function' }>): boolean {

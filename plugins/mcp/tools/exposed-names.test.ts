@@ -48,3 +48,28 @@ test('responses 4.3: whatever servers name their tools, names are valid, differe
     }),
   )
 })
+
+test.each([
+  ['that are all made the same', (i: number) => String.fromCharCode(0x4e00 + i)],
+  [
+    'in pairs that differ at their ends alone',
+    (i: number) => `${i % 2 === 0 ? '中' : '文'}${'x'.repeat(55)}${(i >> 1).toString(36).padStart(2, '0')}`,
+  ],
+])('responses 4.3: many names %s take no more than a few looks each', (_kind, nameOf) => {
+  const count = 2_000
+  const wishes = Array.from({ length: count }, (_, i) => ({ label: 'a', name: nameOf(i) }))
+  const { has } = Set.prototype
+  let looks = 0
+  Set.prototype.has = function (this: Set<unknown>, value: unknown) {
+    looks++
+    return has.call(this, value)
+  }
+  let names: string[]
+  try {
+    names = exposeNames([], wishes)
+  } finally {
+    Set.prototype.has = has
+  }
+  expect(new Set(names).size).toBe(count)
+  expect(looks).toBeLessThan(10 * count)
+})

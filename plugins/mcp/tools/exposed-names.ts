@@ -22,23 +22,28 @@ export function exposeNames(taken: Iterable<string>, wishes: readonly NameWish[]
   const plain = wishes.map(({ name }) => safeName(name))
   const counts = new Map<string, number>()
   for (const name of plain) counts.set(name, (counts.get(name) ?? 0) + 1)
+  const numbers = new Map<string, number>()
   return wishes.map(({ label }, i) => {
     const isFree = !used.has(plain[i]) && (counts.get(plain[i]) === 1 || label === null)
     const base = isFree
       ? plain[i]
       : safeName(label === null ? `gateway_${plain[i]}` : `mcp_${label}_${plain[i]}`)
-    const name = firstFree(base, used)
+    const name = firstFree(base, used, numbers)
     used.add(name)
     return name
   })
 }
 
-function firstFree(base: string, used: ReadonlySet<string>): string {
+/** @param numbers where the search goes on, by what the numbered names begin with: all before are taken */
+function firstFree(base: string, used: ReadonlySet<string>, numbers: Map<string, number>): string {
   if (!used.has(base)) return base
-  for (let n = 2; ; n++) {
+  const start = base.slice(0, MAX_NAME - '_2'.length)
+  for (let n = numbers.get(start) ?? 2; ; n++) {
     const suffix = `_${n}`
     const name = base.slice(0, MAX_NAME - suffix.length) + suffix
-    if (!used.has(name)) return name
+    if (used.has(name)) continue
+    numbers.set(start, n + 1)
+    return name
   }
 }
 
