@@ -415,3 +415,44 @@ test('messages §10 over a vendor: a server’s tool that is called as the clien
     { type: 'tool_use', name: 'bash' },
   ])
 })
+
+test('messages §10, §3.5 over a vendor: a mixed turn that is sent back stays one turn, which begins with its thinking', async () => {
+  const { ask, sent, worker } = await open([VENDOR], await serve())
+  const mine = { type: 'tool_use', id: 'toolu_2', name: 'mine', input: {} }
+  worker.once(MESSAGES, jsonAnswer(message([THOUGHT, CALL, mine], 'tool_use')))
+  worker.script(MESSAGES, jsonAnswer(message([{ type: 'text', text: 'done' }])))
+  const more = {
+    thinking: { type: 'enabled', budget_tokens: 1024 },
+    max_tokens: 4096,
+    tools: [TOOLSET, { name: 'mine', input_schema: { type: 'object' } }],
+  }
+  const headers = { 'x-weir-mcp': 'enabled' }
+  const { content } = (await (await ask(more, headers)).json()) as Message
+  expect(content).toMatchObject([THOUGHT, ...PAIR, mine])
+  const echoId = content[1].id
+  const turn = {
+    role: 'assistant',
+    content: [THOUGHT, { type: 'tool_use', id: echoId, name: 'echo', input: { text: 'hi' } }, mine],
+  }
+  const echoed = {
+    type: 'tool_result',
+    tool_use_id: echoId,
+    content: [{ type: 'text', text: 'you said hi' }],
+  }
+  const hello = { role: 'user', content: 'Hello' }
+  const result = { type: 'tool_result', tool_use_id: 'toolu_2', content: 'x' }
+  const said = { role: 'assistant', content }
+  await ask({ ...more, messages: [hello, said, { role: 'user', content: [result] }] }, headers)
+  expect(sent()[1].messages).toMatchObject([hello, turn, { role: 'user', content: [echoed, result] }])
+  await ask({ ...more, messages: [hello, said, { role: 'user', content: 'go on' }] }, headers)
+  expect(sent()[2].messages).toMatchObject([
+    hello,
+    turn,
+    { role: 'user', content: [echoed, { type: 'text', text: 'go on' }] },
+  ])
+  // Nothing follows, or a turn of the model's: the results are a turn of their own.
+  const later = { role: 'assistant', content: 'later' }
+  await ask({ ...more, messages: [hello, said, later, hello, said] }, headers)
+  const results = { role: 'user', content: [echoed] }
+  expect(sent()[3].messages).toMatchObject([hello, turn, results, later, hello, turn, results])
+})
