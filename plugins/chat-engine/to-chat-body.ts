@@ -1,23 +1,31 @@
 /** The internal request as a chat completions body for one worker. */
-import type {
-  ChatMessage,
-  ChatTool,
-  ContentPart,
-  EngineAttempt,
-  GenerationRequest,
-  OutputConstraint,
-  ReasoningWish,
-  Sampling,
-  ToolChoice,
+import {
+  answerErrors,
+  type ChatMessage,
+  type ChatTool,
+  type ContentPart,
+  type EngineAttempt,
+  type GenerationRequest,
+  type OutputConstraint,
+  type ReasoningWish,
+  type Sampling,
+  type ToolChoice,
 } from '#contracts'
 import type { WorkerEntry } from '#kernel'
 
 type Json = Record<string, unknown>
 
-/** @source messages facts 9.3 (request); routes facts 10.1, 10.2 */
+/** Stop strings that the vendor's own service takes. @source messages facts 9.3 */
+const MAX_OPENAI_STOPS = 4
+
+/**
+ * @throws unsupported_by_worker (400) for more stop strings than the service takes
+ * @source messages facts 9.3 (request); routes facts 10.1, 10.2
+ */
 export function toChatBody({ request, model, worker, stream }: EngineAttempt): Buffer {
   const { prompt } = request
   const profile = profileOf(worker)
+  if (profile.isOpenAi) refuseManyStops(request.sampling)
   const body: Json = {
     model,
     messages: prompt.kind === 'chat' ? prompt.messages.map((one) => toMessage(one, profile)) : [],
@@ -35,7 +43,8 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt): B
     if (request.topLogprobs > 0) body.top_logprobs = request.topLogprobs
   }
   addReasoning(body, request, profile)
-  if (request.continuesLastMessage === true) {
+  // The vendor's own service goes on by itself, or not.
+  if (request.continuesLastMessage === true && !profile.isOpenAi) {
     body.continue_final_message = true
     body.add_generation_prompt = false
   }
@@ -48,6 +57,14 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt): B
   }
   addCarried(body, request, worker)
   return Buffer.from(JSON.stringify(body))
+}
+
+function refuseManyStops({ stop }: Sampling): void {
+  if (stop !== undefined && stop.length > MAX_OPENAI_STOPS)
+    throw answerErrors.unsupported_by_worker.with(
+      { param: 'stop' },
+      `more than ${MAX_OPENAI_STOPS} stop sequences`,
+    )
 }
 
 /** What is known of the service behind a worker beyond the format that all share. */

@@ -767,3 +767,21 @@ test('messages §13 G19 the streamed blocks are those of the whole reply', async
   expect(told.usage).toEqual(whole.usage)
   expect(told.stop_reason).toBe('tool_use')
 })
+
+test('messages §9.3 the vendor’s own chat service is asked for nothing that it does not know', async () => {
+  const { create, workers } = await openMessages({ workers: [{ spec: { labels: { provider: 'openai' } } }] })
+  const messages = [...HELLO.messages, { role: 'assistant', content: 'It is ' }]
+  const four = ['a', 'b', 'c', 'd']
+  const reply = await create({ messages, stop_sequences: four, top_k: 4 })
+  expect(reply.status, await reply.clone().text()).toBe(200)
+  const sent = workers[0].requestsTo(CHAT)[0].json() as object
+  expect(Object.keys(sent).sort()).toEqual(['max_completion_tokens', 'messages', 'model', 'stop'])
+  expect(sent).toMatchObject({ stop: four, messages: [...HELLO.messages, { content: 'It is' }] })
+  // More of them than it takes would silently not hold.
+  const many = await create({ stop_sequences: [...four, 'e'] })
+  expect([many.status, await many.json()]).toMatchObject([
+    400,
+    { error: { type: 'invalid_request_error', message: expect.stringMatching(/4 stop/) } },
+  ])
+  expect(workers[0].requestsTo(CHAT)).toHaveLength(1)
+})
