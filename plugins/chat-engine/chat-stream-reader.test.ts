@@ -126,6 +126,24 @@ describe('habits of engines (responses facts 3.8; messages facts 9.3)', () => {
     expect(argumentsOf(events, 0)).toBe('{"a":1}')
   })
 
+  test.each([
+    ['an id that comes after arguments', undefined, 'call_9'],
+    ['an id that is another one in each chunk', 'call_8', 'call_9'],
+  ])('%s belongs to the call that is being written', (_habit, first, second) => {
+    const { events } = readStream(
+      sse(
+        chunk({ tool_calls: [{ index: 0, id: first, function: { name: 'f', arguments: '{"a"' } }] }),
+        chunk({ tool_calls: [{ index: 0, id: second, function: { arguments: ':[1' } }] }),
+        chunk({ tool_calls: [{ index: 0, id: `${second}9`, function: { name: '', arguments: ']}' } }] }),
+        chunk({}, { finish_reason: 'tool_calls' }),
+        '[DONE]',
+      ),
+      [],
+    )
+    expect(calls(events)).toEqual([[0, first ?? expect.stringMatching(/^call_[0-9a-f]{24}$/), 'f']])
+    expect(argumentsOf(events, 0)).toBe('{"a":[1]}')
+  })
+
   test('an object for arguments and the older function_call are calls too', () => {
     const { events } = readStream(
       sse(

@@ -44,17 +44,21 @@ export class ToolCallEvents {
   #addOne({ index, id, function: called }: WireToolCall, position: number): void {
     const number = typeof index === 'number' ? index : position
     let call = this.#byNumber.get(number)
+    const name = called?.name
+    const isNamed = typeof name === 'string' && name !== ''
+    // Without a name it is the same call under an id that came late, or that the engine makes anew for each chunk.
     const isNew =
-      typeof id === 'string' && id !== '' && call !== undefined && call.id !== '' && call.id !== id
+      isNamed && typeof id === 'string' && id !== '' && call !== undefined && call.id !== '' && call.id !== id
     if (call === undefined || isNew) {
       if (this.#open.length >= MAX_CALLS) return
       call = { index: -1, id: '', name: '', arguments: '', isDone: false }
       this.#byNumber.set(number, call)
       this.#open.push(call)
     }
-    if (typeof id === 'string' && id !== '') call.id = id
-    const name = called?.name
-    if (typeof name === 'string' && name !== '' && call.index < 0) call.name += name
+    if (call.index < 0) {
+      if (typeof id === 'string' && id !== '') call.id = id
+      if (isNamed) call.name += name
+    }
     this.#arguments(call, called?.arguments)
   }
 
