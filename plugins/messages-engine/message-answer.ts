@@ -40,6 +40,7 @@ export class MessageAnswer {
   readonly #calls = new Map<unknown, OpenCall>()
   /** Of a request in the format's own words, whose next round wants them back; null for others. */
   readonly #native: NativeBlocks | null
+  #hasStarted = false
   #callCount = 0
   /** Of the thinking block that is being written. */
   #signature = ''
@@ -52,9 +53,12 @@ export class MessageAnswer {
     this.#native = attempt.request.native?.engine === ENGINE ? new NativeBlocks() : null
   }
 
+  /** Also for an answer whose beginning never comes: whatever it tells first begins it. */
   start(message: unknown): void {
     const { id, model, usage } = isObject(message) ? message : {}
     this.#usage.add(usage)
+    if (this.#hasStarted) return
+    this.#hasStarted = true
     this.#sink.emit({
       type: 'started',
       id: typeof id === 'string' ? id : null,
@@ -70,6 +74,7 @@ export class MessageAnswer {
   /** A block begins; of a whole answer it holds everything. */
   openBlock(index: unknown, block: unknown): void {
     if (!isObject(block)) return
+    if (!this.#hasStarted) this.start(null)
     this.#native?.open(index, block)
     this.#signature = ''
     if (block.type === 'text') {
@@ -91,6 +96,7 @@ export class MessageAnswer {
 
   addDelta(index: unknown, delta: unknown): void {
     if (!isObject(delta)) return
+    if (!this.#hasStarted) this.start(null)
     this.#native?.add(index, delta)
     switch (delta.type) {
       case 'text_delta':
@@ -160,14 +166,18 @@ export class MessageAnswer {
   }
 
   finish(): void {
+    if (!this.#hasStarted) this.start(null)
+    const reason = this.#reason
     const content = this.#native?.content
     const matchedStop = typeof this.#stopSequence === 'string' ? this.#stopSequence : null
     this.#sink.emit({
       type: 'choice_done',
       choice: CHOICE,
-      reason: toReason(this.#reason, this.#callCount > 0),
+      reason: toReason(reason, this.#callCount > 0),
       matchedStop,
-      ...(content !== undefined && { native: { engine: ENGINE, content } }),
+      ...(content !== undefined && {
+        native: { engine: ENGINE, content, reason: typeof reason === 'string' ? reason : null },
+      }),
     })
     this.#sink.emit({ type: 'finished', usage: this.#usage.toUsage() })
   }

@@ -248,3 +248,18 @@ test('a whole message gives the events of a short stream', () => {
     'finished',
   ])
 })
+
+test('messages §5.3 an answer without its beginning begins all the same, and none begins twice', () => {
+  const text = [block(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'a' }), stop(0)]
+  const typesOf = (events: readonly { type: string }[]) =>
+    readStream(sse(events)).events.map(({ type }) => type)
+  const told = ['started', 'text', 'choice_done', 'finished']
+  expect(typesOf([...text, ...end('end_turn')])).toEqual(told)
+  expect(typesOf([...text.slice(1), ...end('end_turn')])).toEqual(told)
+  expect(typesOf([start, start, ...text, ...end('end_turn')])).toEqual(told)
+  expect(typesOf(end('end_turn'))).toEqual(['started', 'choice_done', 'finished'])
+  expect(readStream(sse(end('end_turn'))).events[0]).toMatchObject({
+    id: null,
+    model: 'm',
+  })
+})

@@ -7,6 +7,8 @@ import type { BlockOptions, ServerToolResult, TurnSink } from './block-sequence.
 
 /** Whose native items are blocks. */
 const ENGINE = 'messages'
+/** As a service says that its own tools are still at work. @source messages facts 9.4 */
+const PAUSED = 'pause_turn'
 
 interface Item {
   readonly kind: 'text' | 'thinking' | 'call' | 'server_call' | 'native'
@@ -31,7 +33,7 @@ export class TurnBlocks {
   hasCalls = false
   hasBrokenCall = false
   hasRefusal = false
-  /** The operator's limit ended the turn before the model did. */
+  /** The operator's limit ended the turn before the model did, or the worker did before its own tools were done. */
   isPaused = false
   readonly #sink: TurnSink
   readonly #thinking: BlockOptions['thinking']
@@ -102,8 +104,9 @@ export class TurnBlocks {
     }
   }
 
-  #finish({ reason, matchedStop }: Extract<ToolLoopEvent, { type: 'finished' }>): void {
-    this.isPaused = reason === 'tool_limit'
+  #finish({ reason, matchedStop, native }: Extract<ToolLoopEvent, { type: 'finished' }>): void {
+    const isPausedThere = reason === 'stop' && native?.engine === ENGINE && native.reason === PAUSED
+    this.isPaused = reason === 'tool_limit' || isPausedThere
     this.reason = reason === 'tool_limit' ? 'stop' : reason === 'handed_over' ? 'tool_calls' : reason
     this.matchedStop = matchedStop
   }

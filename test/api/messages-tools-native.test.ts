@@ -456,3 +456,24 @@ test('messages §10, §3.5 over a vendor: a mixed turn that is sent back stays o
   const results = { role: 'user', content: [echoed] }
   expect(sent()[3].messages).toMatchObject([hello, turn, results, later, hello, turn, results])
 })
+
+test.each([
+  [false, 'whole'],
+  [true, 'streamed'],
+])(
+  'messages §9.4, §10 over a vendor, stream %s: a turn that the vendor has paused is told as paused',
+  async (stream) => {
+    const { ask, worker } = await open([VENDOR], await serve())
+    const said = { type: 'text', text: 'so far', citations: [] }
+    worker.once(
+      MESSAGES,
+      stream
+        ? round([deltasOf(SEARCH), deltasOf(said)], 'pause_turn')
+        : jsonAnswer(message([SEARCH, said], 'pause_turn')),
+    )
+    const reply = await ask({ stream }, { 'x-weir-mcp': 'enabled' })
+    const told = stream ? accumulate(readEvents(await reply.text())) : ((await reply.json()) as Message)
+    expect(told.content).toMatchObject([SEARCH, { type: 'text', text: 'so far' }])
+    expect(told.stop_reason).toBe('pause_turn')
+  },
+)

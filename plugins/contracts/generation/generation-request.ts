@@ -42,6 +42,12 @@ export interface NativeContent {
   readonly content: readonly Readonly<Record<string, unknown>>[]
 }
 
+/** A whole answer likewise. */
+export interface NativeAnswer extends NativeContent {
+  /** Why it ended; null when it does not say. */
+  readonly reason: string | null
+}
+
 export interface ChatMessage {
   readonly role: ChatRole
   /** Null: an assistant turn of tool calls alone. */

@@ -11,7 +11,7 @@ import type {
   UpstreamRequest,
   WorkerEntry,
 } from '#kernel'
-import type { GenerationRequest, NativeContent } from './generation-request.ts'
+import type { GenerationRequest, NativeAnswer } from './generation-request.ts'
 
 /** Log probability of one output token. @source routes facts 10.3 */
 export interface TokenLogprob {
@@ -108,7 +108,7 @@ export type GenerationEvent =
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
       /** All of it in the worker's own words, where the request came in them (`GenerationRequest.native`). */
-      readonly native?: NativeContent
+      readonly native?: NativeAnswer
     }
   | { readonly type: 'finished'; readonly usage: GenerationUsage | null }
   | { readonly type: 'failed'; readonly error: GatewayError }

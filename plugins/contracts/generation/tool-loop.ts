@@ -8,7 +8,7 @@
 import type { GatewayError, RequestContext, WorkerEntry } from '#kernel'
 import { token } from '#kernel'
 import type { FinishReason, GenerationStarted, GenerationUsage, TokenLogprob } from './generation.ts'
-import type { GenerationRequest } from './generation-request.ts'
+import type { GenerationRequest, NativeAnswer } from './generation-request.ts'
 
 /** Which tools of a server: by name, and by what the server says of them. */
 export interface ToolFilter {
@@ -272,6 +272,8 @@ export type ToolLoopEvent =
       /** `handed_over`: functions or approvals wait for the client. `tool_limit`: see `atLimit`. */
       readonly reason: FinishReason | 'handed_over' | 'tool_limit'
       readonly matchedStop: string | number | null
+      /** Why the last answer ended, in its worker's own words; absent where they are not known. */
+      readonly native?: Pick<NativeAnswer, 'engine' | 'reason'>
       /** Summed over all iterations; null when no worker told. */
       readonly usage: GenerationUsage | null
       readonly iterations: number

@@ -1,5 +1,5 @@
 /** One call that a model makes, while it is being written and after. */
-import type { NativeContent } from '#contracts'
+import type { NativeAnswer } from '#contracts'
 import type { OfferedTool } from './offered-tools.ts'
 
 /**
@@ -31,5 +31,5 @@ export interface ModelTurn {
   readonly signature: string | null
   readonly calls: readonly ModelCall[]
   /** Null unless its worker has told it in its own words too. */
-  readonly native: NativeContent | null
+  readonly native: NativeAnswer | null
 }

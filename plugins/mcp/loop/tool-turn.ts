@@ -11,6 +11,7 @@ import type {
   GenerationEvent,
   GenerationRequest,
   GenerationUsage,
+  NativeAnswer,
   RunningTurn,
   ToolLoopEvent,
   ToolLoopListener,
@@ -64,6 +65,8 @@ export class ToolTurnRun implements RunningTurn {
   readonly #nativeNames: ReadonlySet<string>
   /** The worker of this iteration was offered those. */
   #hasNativeTools = false
+  /** The last answer in its worker's own words. */
+  #native: NativeAnswer | null = null
   #iterations = 0
   #isLast = false
   #isOver = false
@@ -137,6 +140,7 @@ export class ToolTurnRun implements RunningTurn {
     this.#usage = addUsage(this.#usage, reader.usage)
     if (this.#isOver) return
     const { turn, reason, matchedStop } = reader
+    this.#native = turn.native
     if (reason !== 'stop' && reason !== 'tool_calls') {
       // The answer was cut off: nothing of it is run.
       tellCut(turn.calls, this.#voice.emit)
@@ -254,10 +258,12 @@ export class ToolTurnRun implements RunningTurn {
   #finish(reason: Finish['reason'], matchedStop: Finish['matchedStop']): void {
     this.#isOver = true
     const toolCalls = this.#budget.used
+    const native = this.#native
     this.#voice.end({
       type: 'finished',
       reason,
       matchedStop,
+      ...(native !== null && { native: { engine: native.engine, reason: native.reason } }),
       usage: this.#usage,
       iterations: this.#iterations,
       toolCalls,

@@ -8,7 +8,7 @@ import type {
   FinishReason,
   GenerationEvent,
   GenerationUsage,
-  NativeContent,
+  NativeAnswer,
   TokenLogprob,
   ToolLoopEvent,
 } from '#contracts'
@@ -40,7 +40,7 @@ export class TurnReader {
   #refusal = ''
   #reasoning = ''
   #signature: string | null = null
-  #native: NativeContent | null = null
+  #native: NativeAnswer | null = null
 
   constructor(output: TurnOutput, isFirst: boolean) {
     this.#output = output
