@@ -7,7 +7,7 @@ import type { Json } from './wire.ts'
 
 export interface WireMessage {
   readonly role: 'user' | 'assistant' | 'system'
-  content: string | Json[]
+  readonly content: string | Json[]
 }
 
 const NOT_IN_IDS = /[^A-Za-z0-9_-]/g
@@ -21,21 +21,31 @@ export function toWireMessages(
   const firstOther = messages.findIndex((message) => !isSystem(message))
   const leading = messages.slice(0, firstOther < 0 ? messages.length : firstOther)
   const system = leading.map(({ content }) => textOf(content)).join('\n')
-  const wire: WireMessage[] = []
+  const wire: OpenTurn[] = []
   for (const message of messages.slice(leading.length)) {
-    if (isSystem(message)) wire.push({ role: 'system', content: textOf(message.content) })
+    if (isSystem(message)) wire.push({ role: 'system', contents: [textOf(message.content)] })
     else if (message.role === 'assistant') addTurn(wire, 'assistant', assistantContent(message, isVendor))
     else if (message.role === 'tool') addTurn(wire, 'user', [toolResult(message)])
     else addTurn(wire, 'user', userContent(message.content))
   }
-  return { ...(system !== '' && { system }), messages: wire }
+  return { ...(system !== '' && { system }), messages: wire.map(toTurn) }
+}
+
+/** What neighbours of one role say, put together once all of them are known. */
+interface OpenTurn {
+  readonly role: WireMessage['role']
+  readonly contents: (string | Json[])[]
 }
 
 /** Turns of one role alternate: neighbours are one turn, as the results of several calls must be. */
-function addTurn(wire: WireMessage[], role: 'user' | 'assistant', content: string | Json[]): void {
+function addTurn(wire: OpenTurn[], role: 'user' | 'assistant', content: string | Json[]): void {
   const last = wire.at(-1)
-  if (last === undefined || last.role !== role) wire.push({ role, content })
-  else last.content = [...toBlocks(last.content), ...toBlocks(content)]
+  if (last === undefined || last.role !== role) wire.push({ role, contents: [content] })
+  else last.contents.push(content)
+}
+
+function toTurn({ role, contents }: OpenTurn): WireMessage {
+  return { role, content: contents.length === 1 ? contents[0] : contents.flatMap(toBlocks) }
 }
 
 function toBlocks(content: string | Json[]): Json[] {

@@ -89,6 +89,7 @@ function checkTools(
   const names = new Set<string>()
   if (tools == null) return { names, count: 0, hasSets: false }
   if (!Array.isArray(tools)) throw invalidField('tools', 'must be a list')
+  const known = new Set(Array.isArray(servers) ? servers.filter(isObject).map(({ name }) => name) : [])
   let hasSets = false
   for (const [index, tool] of tools.entries()) {
     const path = `tools.${index}`
@@ -97,7 +98,7 @@ function checkTools(
       throw invalidField(`${path}.type`, 'must be a text')
     if (tool.type === 'mcp_toolset') {
       hasSets = true
-      checkToolset(tool, path, servers)
+      checkToolset(tool, path, known)
       continue
     }
     if (typeof tool.name !== 'string' || tool.name === '')
@@ -115,10 +116,10 @@ export function isCustom({ type }: WireTool | Json): boolean {
   return type == null || type === 'custom'
 }
 
-function checkToolset(tool: Json, path: string, servers: unknown): void {
-  const known = Array.isArray(servers) ? servers.filter(isObject).map(({ name }) => name) : []
-  if (known.length === 0) throw invalidField(path, 'an mcp_toolset needs mcp_servers')
-  if (!known.includes(tool.mcp_server_name))
+/** @param known names of the servers */
+function checkToolset(tool: Json, path: string, known: ReadonlySet<unknown>): void {
+  if (known.size === 0) throw invalidField(path, 'an mcp_toolset needs mcp_servers')
+  if (!known.has(tool.mcp_server_name))
     throw invalidField(`${path}.mcp_server_name`, 'names none of the mcp_servers')
 }
 

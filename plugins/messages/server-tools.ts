@@ -12,12 +12,12 @@ type Filter = Pick<McpToolRequest, 'allowedTools' | 'deniedTools'>
 export function toServerTools(request: MessagesRequest): McpToolRequest[] {
   const { tools, mcp_servers: given } = request as MessagesRequest & { mcp_servers?: unknown }
   const servers = Array.isArray(given) ? given : []
+  const places = placesOf(servers)
   const wanted: McpToolRequest[] = []
   for (const [index, tool] of (tools ?? []).entries()) {
     if (tool.type !== 'mcp_toolset') continue
-    const at = servers.findIndex((server) => isObject(server) && server.name === tool.mcp_server_name)
-    const server = servers[at] as Json
-    wanted.push(toRequest(server, at, toFilter(tool, `tools.${index}`)))
+    const at = places.get(tool.mcp_server_name) as number
+    wanted.push(toRequest(servers[at], at, toFilter(tool, `tools.${index}`)))
   }
   if (wanted.length > 0) return wanted
   for (const [at, server] of servers.entries()) {
@@ -35,6 +35,14 @@ export function toServerTools(request: MessagesRequest): McpToolRequest[] {
     )
   }
   return wanted
+}
+
+/** Of the first server of each name. */
+function placesOf(servers: readonly unknown[]): ReadonlyMap<unknown, number> {
+  const places = new Map<unknown, number>()
+  for (const [at, server] of servers.entries())
+    if (isObject(server) && !places.has(server.name)) places.set(server.name, at)
+  return places
 }
 
 function toRequest(server: Json, index: number, filter: Filter): McpToolRequest {
