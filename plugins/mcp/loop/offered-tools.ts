@@ -25,6 +25,7 @@ export interface ServerWithTools {
 export class OfferedTools {
   /** The client's own functions first, in its order, then the servers' in theirs. */
   readonly functions: readonly ChatTool[]
+  readonly #functionNames: ReadonlySet<string>
   readonly #byName = new Map<string, OfferedTool>()
   readonly #byOrigin = new Map<string, OfferedTool>()
 
@@ -36,6 +37,7 @@ export class OfferedTools {
     reserved: Iterable<string> = [],
   ) {
     this.functions = functions
+    this.#functionNames = new Set(functions.map((tool) => tool.function.name))
     const wishes: NameWish[] = []
     const found: Omit<OfferedTool, 'exposedName'>[] = []
     for (const { server, tools } of servers) {
@@ -45,7 +47,7 @@ export class OfferedTools {
       }
     }
     const taken = new Set(reserved)
-    for (const tool of functions) taken.add(tool.function.name)
+    for (const name of this.#functionNames) taken.add(name)
     exposeNames(taken, wishes).forEach((exposedName, i) => {
       const tool = { ...found[i], exposedName }
       const origin = originKey(tool.called)
@@ -60,7 +62,7 @@ export class OfferedTools {
 
   /** True for functions of the client's own. */
   hasFunction(name: string): boolean {
-    return this.functions.some((tool) => tool.function.name === name)
+    return this.#functionNames.has(name)
   }
 
   find(exposedName: string): OfferedTool | undefined {
@@ -75,6 +77,11 @@ export class OfferedTools {
   /** Names under which the model sees what a choice names; empty when the turn has none of it. */
   namesOf(reference: ToolReference): string[] {
     if (reference.kind === 'function') return this.hasFunction(reference.name) ? [reference.name] : []
+    if (reference.kind === 'mcp' && reference.label !== null && reference.name !== undefined) {
+      const { label, name } = reference
+      const found = this.findOrigin({ kind: 'mcp', label, name })
+      return found === undefined ? [] : [found.exposedName]
+    }
     return [...this.#byName.values()]
       .filter(({ called }) => matches(called, reference))
       .map((tool) => tool.exposedName)

@@ -5,7 +5,7 @@ import type { ServerTool } from '../connection/read-tools.ts'
 import type { CallOptions } from '../connection/server-connection.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import type { ServerPlan } from './server-plan.ts'
-import { isAllowed } from './tool-filter.ts'
+import { includesName, isAllowed } from './tool-filter.ts'
 
 export class OpenServer {
   readonly plan: ServerPlan
@@ -71,9 +71,9 @@ export class OpenServer {
   #mayUse(tool: ServerTool): boolean {
     const { builtIn, config, request } = this.plan
     if (builtIn !== null) return tool.name === builtIn.config.tool
-    if (config?.allowedTools !== undefined && !config.allowedTools.includes(tool.name)) return false
-    if (config?.deniedTools.includes(tool.name) === true) return false
-    if (request?.deniedTools?.includes(tool.name) === true) return false
+    if (config?.allowedTools !== undefined && !includesName(config.allowedTools, tool.name)) return false
+    if (config !== null && includesName(config.deniedTools, tool.name)) return false
+    if (request?.deniedTools !== undefined && includesName(request.deniedTools, tool.name)) return false
     return isAllowed(tool, request?.allowedTools)
   }
 }

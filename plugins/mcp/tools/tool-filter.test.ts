@@ -37,3 +37,13 @@ test('responses 4.7: always, never, by name, by hint; what no rule names has to 
   expect(needsApproval(tool('x', true), { never: { isReadOnly: true } }, 'never')).toBe(false)
   expect(needsApproval(tool('x'), { never: {} }, 'never')).toBe(true)
 })
+
+test('responses 4.3: the work for long lists of names and of tools grows with their sum', () => {
+  const toolNames = Array.from({ length: 200_000 }, (_, i) => `t${i}`)
+  const tools = toolNames.slice(-50_000).map((name) => tool(name))
+  const before = process.cpuUsage()
+  expect(tools.every((tool) => isAllowed(tool, { toolNames }))).toBe(true)
+  const { user, system } = process.cpuUsage(before)
+  // Some tens of milliseconds are usual; a search for each tool would take half a minute.
+  expect((user + system) / 1_000).toBeLessThan(8_000)
+}, 300_000)

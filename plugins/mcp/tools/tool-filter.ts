@@ -21,8 +21,20 @@ export function needsApproval(
   return !(wanted.never !== undefined && hasMembers(wanted.never) && matches(tool, wanted.never))
 }
 
+/** Of lists that requests name: they may be long, and are looked at for each tool. */
+const sets = new WeakMap<readonly string[], ReadonlySet<string>>()
+
+export function includesName(names: readonly string[], name: string): boolean {
+  let set = sets.get(names)
+  if (set === undefined) {
+    set = new Set(names)
+    sets.set(names, set)
+  }
+  return set.has(name)
+}
+
 function matches(tool: ServerTool, { toolNames, isReadOnly: wantsReadOnly }: ToolFilter): boolean {
-  if (toolNames !== undefined && !toolNames.includes(tool.name)) return false
+  if (toolNames !== undefined && !includesName(toolNames, tool.name)) return false
   return wantsReadOnly === undefined || wantsReadOnly === isReadOnly(tool)
 }
 
