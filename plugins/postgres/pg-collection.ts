@@ -83,7 +83,8 @@ export class PgCollection<T> implements Collection<T> {
     const isLimited = rows.length > limit
     if (isLimited) rows.pop()
     const last = rows.at(-1)
-    const bytes = rows.reduce((sum, { value }) => sum + value.length, 0)
+    // As the server counts them: in bytes, not in characters.
+    const bytes = rows.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
     const hasMore = last !== undefined && (isLimited || bytes >= maxBytes)
     return { records: rows.map((row) => toRecord<T>(row)), next: hasMore ? last.id : null }
   }

@@ -332,6 +332,21 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(second.ids).toEqual(['x2', 'x3'])
       })
 
+      test.each(['x', 'é', '漢', '🌍'])('pages cut by their bytes join to the whole, of %s', async (text) => {
+        const many = Array.from({ length: 10 }, (_, index) => `x${index}`)
+        for (const id of many) await notes().put('t', id, text.repeat(1_000))
+        for (const reverse of [false, true]) {
+          const seen: string[] = []
+          let after: string | null | undefined
+          while (after !== null) {
+            const page = await read({ from: 'x', to: 'y', maxBytes: 3_500, reverse, after })
+            seen.push(...page.ids)
+            after = page.next
+          }
+          expect(seen).toEqual(reverse ? many.toReversed() : many)
+        }
+      })
+
       test('pages over any ids, in any steps, are the whole in order of bytes', async () => {
         let run = 0
         await fc.assert(
