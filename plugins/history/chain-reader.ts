@@ -5,7 +5,7 @@
 import type { HistoryItem, HistoryProblem, LoadedHistory } from '#contracts'
 import { type Collections, isId, type Place, positionId, type Segment, turnId } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
-import { type CachedHistory, HistoryCache } from './history-cache.ts'
+import { CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
 
 interface CachedChain extends CachedHistory {
   readonly segments: readonly Segment[]
@@ -14,8 +14,6 @@ interface CachedChain extends CachedHistory {
 }
 
 const PAGE = 1_000
-/** Marks of deletions outlive everything that is in memory. */
-const CACHED_MS = 3_600_000
 
 export class ChainReader {
   readonly #collections: Collections

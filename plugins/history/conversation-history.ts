@@ -26,7 +26,7 @@ import {
 import type { HistoryConfig } from './config.ts'
 import type { ConversationItems } from './conversation-items.ts'
 import { HeldLock, putLock } from './conversation-lock.ts'
-import { type CachedHistory, HistoryCache } from './history-cache.ts'
+import { CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
 import { again, tryUntil } from './try-until.ts'
 
 const SYNCED = { durability: 'synced' } as const
@@ -36,6 +36,8 @@ const PAGE = 1_000
 interface CachedConversation extends CachedHistory {
   /** Position of the first item that is not in it. */
   readonly next: number
+  /** When the oldest of it was read. */
+  readonly readAtMs: number
 }
 
 export class StoredConversations implements ConversationHistory {
@@ -148,9 +150,12 @@ export class StoredConversations implements ConversationHistory {
   async load(tenant: string, id: string): Promise<LoadedHistory | HistoryProblem> {
     const found = await this.#read(tenant, id)
     if (found === undefined) return { problem: 'not_found' }
+    // Before the items: what is removed from now on changes a mark that was seen.
+    const nowMs = performance.now()
     const [mark] = await this.#collections.marks.getMany(tenant, [id])
     const cached = this.#cache.get(tenant, id)
-    const known = cached !== undefined && cached.marks[0] === mark ? cached : null
+    const isAsItWas = cached !== undefined && cached.marks[0] === mark && nowMs - cached.readAtMs <= CACHED_MS
+    const known = isAsItWas ? cached : null
     if (known !== null && known.next === found.value.next) return { items: known.items, bytes: known.bytes }
     const { maxHistoryBytes, maxHistoryItems } = this.#config
     const items: HistoryItem[] = [...(known?.items ?? [])]
@@ -168,7 +173,9 @@ export class StoredConversations implements ConversationHistory {
       if (bytes > maxHistoryBytes || items.length > maxHistoryItems) return { problem: 'too_long' }
       after = page.next ?? undefined
     } while (after !== undefined)
-    this.#cache.set(tenant, id, { items, bytes, marks: [mark], next: Math.max(next, found.value.next) })
+    const readAtMs = known?.readAtMs ?? nowMs
+    const read = { items, bytes, marks: [mark], next: Math.max(next, found.value.next), readAtMs }
+    this.#cache.set(tenant, id, read)
     return { items, bytes }
   }
 

@@ -1,6 +1,9 @@
 /** Histories that were used last, so that the next turn of a chain reads its own parent only. Bounded by their text. */
 import type { HistoryItem } from '#contracts'
 
+/** What was read longer ago is read again: marks of deletions outlive everything that is in memory. */
+export const CACHED_MS = 3_600_000
+
 export interface CachedHistory {
   readonly items: readonly HistoryItem[]
   readonly bytes: number

@@ -522,6 +522,21 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await history.conversations.load('a', 'conv_unknown')).toEqual({ problem: 'not_found' })
       })
 
+      test.each([0, 1])('what was removed a day ago is not in it, %s items later', async (more) => {
+        vi.useFakeTimers({ now: 2_000_000_000_000, toFake: ['Date', 'performance'] })
+        const id = await begin()
+        await add(id, 'kept', 'removed')
+        const load = async () =>
+          ((await history.conversations.load('a', id)) as LoadedHistory).items.map(textOf)
+        expect(await load()).toEqual(['kept', 'removed'])
+        const { items } = (await history.conversations.load('a', id)) as LoadedHistory
+        await another().conversations.removeItem('a', id, items[1].id)
+        // The mark that says so is gone from the store by now.
+        vi.advanceTimersByTime(25 * 3_600_000)
+        for (let index = 0; index < more; index++) await add(id, 'new')
+        expect(await load()).toEqual(['kept', ...Array.from({ length: more }, () => 'new')])
+      })
+
       test('items of a response that is deleted stay in its conversation, and the other way', async () => {
         const id = await begin()
         const lock = await history.conversations.lock('a', id)
