@@ -19,6 +19,8 @@ export class StoredQueue implements BackgroundQueue {
   readonly #log: Logger
   readonly #owner = randomUUID().replaceAll('-', '')
   #renewal: NodeJS.Timeout | null = null
+  /** Jobs that may have been taken, as the store failed meanwhile: of those that wait, and of those that were lost. */
+  readonly #unsure = { waiting: new Set<HeldJob>(), lost: new Set<HeldJob>() }
   /** Where the last round over the tenants ended, so that each has its turn. */
   #lastTenant: string | undefined
 
@@ -33,19 +35,26 @@ export class StoredQueue implements BackgroundQueue {
     await this.#prove()
     const { waitingJobs } = this.#collections
     const claimed: Job[] = []
-    const tenants = await waitingJobs.tenants({ after: this.#lastTenant, limit: TENANTS })
-    this.#lastTenant = tenants.length < TENANTS ? undefined : tenants.at(-1)
-    for (const tenant of tenants) {
-      const most = Math.min(limit - claimed.length, room(tenant))
-      if (most <= 0) continue
-      const { records } = await waitingJobs.range(tenant, { limit: most })
-      const taken = records.map(({ id, value, version }) => this.#take(tenant, id, value.attempts, version))
-      for (const job of await Promise.all(taken)) if (job !== null) claimed.push(job)
-      if (claimed.length >= limit) {
-        this.#lastTenant = tenant
-        break
+    await this.#keepingTaken(claimed, async () => {
+      await this.#findUnsure(this.#unsure.waiting, claimed)
+      const tenants = await waitingJobs.tenants({ after: this.#lastTenant, limit: TENANTS })
+      this.#lastTenant = tenants.length < TENANTS ? undefined : tenants.at(-1)
+      for (const tenant of tenants) {
+        const most = Math.min(limit - claimed.length, room(tenant))
+        if (most <= 0) continue
+        const { records } = await waitingJobs.range(tenant, { limit: most })
+        const taken = records.map(({ id, value: { attempts }, version }) => {
+          const job = new HeldJob({ tenant, responseId: id, attempts }, this.#owner)
+          const target = { collection: waitingJobs.name, tenant, id, onlyIf: version }
+          return this.#take(job, { kind: 'delete', ...target }, this.#unsure.waiting)
+        })
+        await addAll(taken, claimed)
+        if (claimed.length >= limit) {
+          this.#lastTenant = tenant
+          break
+        }
       }
-    }
+    })
     return claimed
   }
 
@@ -53,9 +62,12 @@ export class StoredQueue implements BackgroundQueue {
     if (!(job instanceof HeldJob)) return
     const { waitingJobs, claimedJobs } = this.#collections
     const { tenant, responseId: id, attempts } = job
+    const version = await job.version(claimedJobs)
+    // Given back before, by a write that failed for this thread only; or somebody else's by now.
+    if (version === undefined) return
     const value = { attempts: attempts + 1 }
     const waiting: Change = { kind: 'put', collection: waitingJobs.name, tenant, id, value }
-    await this.#store.write([waiting, job.ending(claimedJobs)])
+    await this.#store.write([waiting, job.ending(claimedJobs, version)])
   }
 
   async drop(job: Job): Promise<void> {
@@ -66,28 +78,25 @@ export class StoredQueue implements BackgroundQueue {
     await this.#prove()
     const { claimedJobs, jobOwners } = this.#collections
     const lost: Job[] = []
-    let from = ''
-    while (lost.length < limit) {
-      const [next] = (await claimedJobs.range(GATEWAY_TENANT, { from, limit: 1 })).records
-      if (next === undefined) break
-      const owner = next.id.slice(0, next.id.indexOf('.'))
-      const bounds = within(owner)
-      from = bounds.to
-      if (owner === this.#owner || (await jobOwners.get(GATEWAY_TENANT, owner)) !== undefined) continue
-      const { records } = await claimedJobs.range(GATEWAY_TENANT, { ...bounds, limit: limit - lost.length })
-      const taken = records.map(async ({ id, value, version }) => {
-        const job = new HeldJob({ ...value, attempts: value.attempts + 1 }, this.#owner)
-        const old: Change = {
-          kind: 'delete',
-          collection: claimedJobs.name,
-          tenant: GATEWAY_TENANT,
-          id,
-          onlyIf: version,
-        }
-        return (await this.#store.write([old, job.claiming(claimedJobs)])) === null ? null : job
-      })
-      for (const job of await Promise.all(taken)) if (job !== null) lost.push(job)
-    }
+    await this.#keepingTaken(lost, async () => {
+      await this.#findUnsure(this.#unsure.lost, lost)
+      let from = ''
+      while (lost.length < limit) {
+        const [next] = (await claimedJobs.range(GATEWAY_TENANT, { from, limit: 1 })).records
+        if (next === undefined) break
+        const owner = next.id.slice(0, next.id.indexOf('.'))
+        const bounds = within(owner)
+        from = bounds.to
+        if (owner === this.#owner || (await jobOwners.get(GATEWAY_TENANT, owner)) !== undefined) continue
+        const { records } = await claimedJobs.range(GATEWAY_TENANT, { ...bounds, limit: limit - lost.length })
+        const taken = records.map(({ id, value, version }) => {
+          const job = new HeldJob({ ...value, attempts: value.attempts + 1 }, this.#owner)
+          const target = { collection: claimedJobs.name, tenant: GATEWAY_TENANT, id, onlyIf: version }
+          return this.#take(job, { kind: 'delete', ...target }, this.#unsure.lost)
+        })
+        await addAll(taken, lost)
+      }
+    })
     return lost
   }
 
@@ -113,11 +122,35 @@ export class StoredQueue implements BackgroundQueue {
     await this.#collections.jobOwners.delete(GATEWAY_TENANT, this.#owner).catch(() => undefined)
   }
 
-  async #take(tenant: string, id: string, attempts: number, version: string): Promise<Job | null> {
-    const { waitingJobs, claimedJobs } = this.#collections
-    const job = new HeldJob({ tenant, responseId: id, attempts }, this.#owner)
-    const gone: Change = { kind: 'delete', collection: waitingJobs.name, tenant, id, onlyIf: version }
-    return (await this.#store.write([gone, job.claiming(claimedJobs)])) === null ? null : job
+  /** @param before takes it from where it is @returns null when somebody else was quicker */
+  async #take(job: HeldJob, before: Change, unsure: Set<HeldJob>): Promise<Job | null> {
+    try {
+      const isTaken =
+        (await this.#store.write([before, job.claiming(this.#collections.claimedJobs)])) !== null
+      return isTaken ? job : null
+    } catch (error) {
+      unsure.add(job)
+      throw error
+    }
+  }
+
+  /** Takes up what was taken by a write that failed for this thread only: nobody else would. */
+  async #findUnsure(unsure: Set<HeldJob>, taken: Job[]): Promise<void> {
+    for (const job of unsure) {
+      const version = await job.version(this.#collections.claimedJobs)
+      unsure.delete(job)
+      if (version !== undefined) taken.push(job)
+    }
+  }
+
+  /** What was taken before the store failed has nobody else to work on it. @throws what failed, when nothing was */
+  async #keepingTaken(taken: readonly Job[], take: () => Promise<void>): Promise<void> {
+    try {
+      await take()
+    } catch (err) {
+      if (taken.length === 0) throw err
+      this.#log.warn({ err }, 'background work could not be taken')
+    }
   }
 
   /** Says that this owner lives, before it has its first job and from then on. */
@@ -136,4 +169,11 @@ export class StoredQueue implements BackgroundQueue {
     const expiresAtMs = Date.now() + this.#leaseMs
     return this.#collections.jobOwners.put(GATEWAY_TENANT, this.#owner, 0, { expiresAtMs })
   }
+}
+
+/** @throws what one of them failed with, when all have settled and those that did not fail are added */
+async function addAll(taking: readonly Promise<Job | null>[], jobs: Job[]): Promise<void> {
+  for (const taken of await Promise.allSettled(taking))
+    if (taken.status === 'fulfilled' && taken.value !== null) jobs.push(taken.value)
+  await Promise.all(taking)
 }

@@ -22,8 +22,13 @@ export class HeldJob implements Job {
     return { kind: 'put', collection: name, tenant: GATEWAY_TENANT, id: this.#claimId, value }
   }
 
-  /** The change that takes it from the claimed ones. */
-  ending({ name }: Collection<ClaimedJob>): Change {
-    return { kind: 'delete', collection: name, tenant: GATEWAY_TENANT, id: this.#claimId }
+  /** The change that takes it from the claimed ones. @param onlyIf the version that its claim must have */
+  ending({ name }: Collection<ClaimedJob>, onlyIf?: string): Change {
+    return { kind: 'delete', collection: name, tenant: GATEWAY_TENANT, id: this.#claimId, onlyIf }
+  }
+
+  /** Of its claim; undefined when it is not among the claimed ones. */
+  async version(claimedJobs: Collection<ClaimedJob>): Promise<string | undefined> {
+    return (await claimedJobs.read(GATEWAY_TENANT, this.#claimId))?.version
   }
 }

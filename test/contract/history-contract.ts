@@ -1,7 +1,7 @@
 /** What history must do over every store; test/contract/history.test.ts runs this suite over each of them. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { Conversation, HistoryItem, LoadedHistory, ResponseRecord, StoreService } from '#contracts'
+import type { Conversation, HistoryItem, Job, LoadedHistory, ResponseRecord, StoreService } from '#contracts'
 import { uuidV7 } from '#contracts'
 import { checkSection } from '../../plugins/cli/configuration/check-section.ts'
 import { type HistoryConfig, historyConfig } from '../../plugins/history/config.ts'
@@ -621,6 +621,62 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(new Set([...first, ...rest].map(({ responseId }) => responseId)).size).toBe(rest.length + 2)
         expect(rest).toHaveLength(5)
         expect(await history.queue.waiting('a', 100)).toBe(0)
+      })
+
+      test('where the store fails amid a claim, what was taken is told, then or the next time', async () => {
+        const records = await queue('a', 3)
+        const { store } = opened
+        const write = store.write.bind(store)
+        let writes = 0
+        const failure = new Error('away for a while')
+        const spy = vi.spyOn(store, 'write').mockImplementation(async (...call) => {
+          const isClaim = call[0].some((change) => change.collection === 'jobs-claimed')
+          const at = isClaim ? writes++ : 0
+          if (at === 1) throw failure
+          const version = await write(...call)
+          // Done, but nobody hears of it.
+          if (at === 2) throw failure
+          return version
+        })
+        const ids = (jobs: readonly Job[]) => jobs.map(({ responseId }) => responseId)
+        const first = await history.queue.claim(10, always)
+        expect(ids(first)).toEqual([records[0].id])
+        spy.mockRestore()
+        const second = await history.queue.claim(10, always)
+        expect(ids(second).toSorted()).toEqual(
+          records
+            .slice(1)
+            .map(({ id }) => id)
+            .toSorted(),
+        )
+      })
+
+      test('jobs that were given back once are not given back a second time', async () => {
+        await queue('a', 1)
+        const [job] = await history.queue.claim(1, always)
+        await history.queue.giveBack(job)
+        const [theirs] = await another().queue.claim(1, always)
+        await history.queue.giveBack(job)
+        expect(theirs).toBeDefined()
+        expect(await history.queue.waiting('a', 10)).toBe(0)
+      })
+
+      test('where the store fails amid lost jobs, what was taken over is told, then or the next time', async () => {
+        vi.useFakeTimers({ now: 2_000_000_000_000, toFake: ['Date', 'setInterval', 'clearInterval'] })
+        const records = await queue('a', 2)
+        await another({ ownerLeaseMs: 5_000 }).queue.claim(10, always)
+        vi.setSystemTime(2_000_000_005_000)
+        await history.queue.takeLost(0)
+        const write = opened.store.write.bind(opened.store)
+        const spy = vi.spyOn(opened.store, 'write').mockImplementationOnce(async (...call) => {
+          await write(...call)
+          throw new Error('away for a while')
+        })
+        const first = await history.queue.takeLost(10)
+        spy.mockRestore()
+        const second = await history.queue.takeLost(10)
+        const ids = [...first, ...second].map(({ responseId }) => responseId)
+        expect(ids.toSorted()).toEqual(records.map(({ id }) => id).toSorted())
       })
 
       test('the end of a response is the end of its job', async () => {

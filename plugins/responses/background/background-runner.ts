@@ -3,6 +3,7 @@ import type { HistoryService, Job } from '#contracts'
 import type { StoredParts } from '../stored/stored-routes.ts'
 import { JobEnds } from './job-ends.ts'
 import { RunningResponse } from './running-response.ts'
+import { untilAnswered } from './until-answered.ts'
 
 /** Rounds between two looks for work whose gateway is gone. */
 const LOST_EVERY = 5
@@ -20,7 +21,7 @@ export class BackgroundRunner {
   #timer: NodeJS.Timeout | null = null
   #isClaiming = false
   #claimAgain = false
-  #isStopped = false
+  readonly #stopped = new AbortController()
 
   constructor(parts: StoredParts, history: HistoryService) {
     this.#parts = parts
@@ -38,7 +39,7 @@ export class BackgroundRunner {
 
   /** Takes no more work. What runs may finish within the grace period. */
   stop(): void {
-    this.#isStopped = true
+    this.#stopped.abort()
     if (this.#timer !== null) clearInterval(this.#timer)
   }
 
@@ -61,7 +62,7 @@ export class BackgroundRunner {
         const { maxRunning, maxRunningPerTenant } = this.#parts.config.background
         const room = maxRunning - this.#running.size
         // A gateway that has just begun knows no worker yet: what waits must not fail for that.
-        if (room <= 0 || this.#isStopped || this.#parts.host.readinessReason() !== null) return
+        if (room <= 0 || this.#stopped.signal.aborted || this.#parts.host.readinessReason() !== null) return
         const jobs = await this.#history.queue.claim(
           room,
           (tenant) => maxRunningPerTenant - (this.#perTenant.get(tenant) ?? 0),
@@ -78,10 +79,24 @@ export class BackgroundRunner {
   async #takeLost(): Promise<void> {
     try {
       const jobs = await this.#history.queue.takeLost(this.#parts.config.background.maxRunning)
-      for (const job of jobs) await this.#ends.leave(job)
+      await untilAnswered(() => this.#leaveAll(jobs), this.#stopped.signal)
     } catch (err) {
       this.#parts.host.log.warn({ err }, 'lost background responses could not be read')
     }
+  }
+
+  /** Takes what is left out of the list. @throws what the last of the others failed with */
+  async #leaveAll(jobs: Job[]): Promise<void> {
+    const failures: unknown[] = []
+    for (const job of jobs.splice(0)) {
+      try {
+        await this.#ends.leave(job)
+      } catch (err) {
+        jobs.push(job)
+        failures.push(err)
+      }
+    }
+    if (failures.length > 0) throw failures.at(-1)
   }
 
   #begin(job: Job): void {
@@ -113,7 +128,7 @@ export class BackgroundRunner {
         // A store that is away for now is asked again.
         await running.endIfEnded().catch(() => undefined)
       }
-      if (!this.#isStopped || this.#running.size > 0) this.#lookForEnds()
+      if (!this.#stopped.signal.aborted || this.#running.size > 0) this.#lookForEnds()
     }
     setTimeout(look, END_LOOK_MS).unref()
   }

@@ -1,5 +1,5 @@
 /** Ends of background work that no run of its response tells: it is left to somebody else, or failed before it began. */
-import type { HistoryService, Job } from '#contracts'
+import type { HistoryService, Job, ResponseRecord } from '#contracts'
 import { GatewayError } from '#kernel'
 import type { ResponsesConfig } from '../config.ts'
 import { toResponseError } from '../error-format.ts'
@@ -21,11 +21,11 @@ export class JobEnds {
     else await this.fail(job, responsesErrors.server_restarted())
   }
 
-  /** Its end, told by who did not get to work on it. */
+  /** Its end, told by who did not get to work on it, or could not store how it ended; once it has ended, only its job's. */
   async fail(job: Job, cause: unknown): Promise<void> {
     const { tenant, responseId } = job
     const record = await this.#history.responses.get(tenant, responseId)
-    if (record === undefined) {
+    if (record === undefined || !isRunning(record)) {
       await this.#history.queue.drop(job)
       return
     }
@@ -43,4 +43,9 @@ export class JobEnds {
     )
     if (result === 'gone') await this.#history.queue.drop(job)
   }
+}
+
+/** Has not ended. */
+export function isRunning({ status }: ResponseRecord): boolean {
+  return status === 'queued' || status === 'in_progress'
 }

@@ -2,6 +2,7 @@
  * One background response at work. Thousands of them wait for their workers at once, so what was needed to begin (the
  * record, the request) is let go before the answer comes, and nothing waits that a call can do.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import type { HistoryService, Job, ResponseRecord } from '#contracts'
 import { type DetachedOutcome, GatewayError, type Identity, type RequestContext } from '#kernel'
 import { responsesErrors } from '../errors.ts'
@@ -10,14 +11,17 @@ import { makePlan, type Plan } from '../run/plan.ts'
 import { ResponseRun } from '../run/response-run.ts'
 import type { StoredParts } from '../stored/stored-routes.ts'
 import { acceptedRequest } from './accept-background.ts'
-import type { JobEnds } from './job-ends.ts'
+import { isRunning, type JobEnds } from './job-ends.ts'
 import { LiveLog } from './live-log.ts'
+import { untilAnswered } from './until-answered.ts'
 
-/** A conversation that is busy is tried again, so often and after such a pause. */
-const LOCK_TRIES = 240
+/** A conversation that is busy is tried again, so often and after such a pause; then others have their turn. */
+const LOCK_TRIES = 4
 const LOCK_PAUSE_MS = 250
-/** After a refusal for now, such as by a limit of the tenant. */
+/** After a refusal for now, such as by a limit of the tenant or of a conversation that is busy. */
 const REFUSED_PAUSE_MS = 1_000
+
+const BUSY = 'conversation_locked'
 
 /** The gateway has too much to do just now: nothing is wrong with the work. */
 const FOR_NOW = new Set([408, 429, 503])
@@ -33,7 +37,11 @@ export class RunningResponse {
   #run: ResponseRun | null = null
   #log: LiveLog | null = null
   #stopListening: (() => void) | null = null
-  #isStopped = false
+  readonly #stopped = new AbortController()
+  /** Its run has told its end, or it could not begin: it is not begun anew. */
+  #hasEnded = false
+  /** What it failed with, where it did. */
+  #failure: unknown = null
 
   constructor(parts: StoredParts, history: HistoryService, ends: JobEnds, job: Job) {
     this.#parts = parts
@@ -42,19 +50,21 @@ export class RunningResponse {
     this.job = job
   }
 
-  /** Works on it to its end, or until it is stopped. @throws errors of the store */
+  /** Works on it to its end, or until it is stopped. @throws errors of the store, once it is stopped */
   async work(): Promise<void> {
-    const { done, hasRun } = (await this.#detach()) ?? {}
-    if (done === undefined || hasRun === undefined) {
-      await this.#history.queue.drop(this.job)
+    const { tenant, responseId } = this.job
+    const record = await this.#untilAnswered(() => this.#history.responses.get(tenant, responseId))
+    // Somebody has ended it already.
+    if (record === undefined || !isRunning(record)) {
+      await this.#untilAnswered(() => this.#history.queue.drop(this.job))
       return
     }
-    await this.#after(await done, hasRun())
+    await this.#after(await this.#detach(record))
   }
 
   /** The gateway ends: it is left to the next one. Safe at any time. */
   stop(): void {
-    this.#isStopped = true
+    this.#stopped.abort()
     if (this.#run === null) return
     this.#run.abandon()
     this.#endRun()
@@ -68,11 +78,8 @@ export class RunningResponse {
     if (record === undefined || record.status === 'cancelled') this.#run?.cancel()
   }
 
-  /** @returns undefined when somebody has ended it already */
-  async #detach(): Promise<{ done: Promise<DetachedOutcome>; hasRun: () => boolean } | undefined> {
-    const { tenant, responseId } = this.job
-    const record = await this.#history.responses.get(tenant, responseId)
-    if (record === undefined || (record.status !== 'queued' && record.status !== 'in_progress')) return
+  #detach(record: ResponseRecord): Promise<DetachedOutcome> {
+    const { tenant } = this.job
     const identity: Identity = { tenant, role: (record.facts.role as Identity['role'] | undefined) ?? null }
     // Empty once it has begun, so that the record is not held any longer.
     const waiting = [record]
@@ -81,7 +88,7 @@ export class RunningResponse {
       identity,
       run: (ctx) => this.#begin(ctx, waiting.splice(0)[0]),
     })
-    return { done, hasRun: () => waiting.length === 0 }
+    return done
   }
 
   async #begin(ctx: RequestContext, record: ResponseRecord): Promise<void> {
@@ -96,7 +103,9 @@ export class RunningResponse {
       }
       plan = await compacted(this.#parts, ctx, await this.#planWhenFree(record))
     } catch (error) {
-      await this.#ends.fail(this.job, error)
+      // A conversation that is busy fails nothing.
+      this.#hasEnded = !isBusy(error)
+      this.#failure = error
       ctx.fail(error)
       return
     }
@@ -121,8 +130,10 @@ export class RunningResponse {
         accepted = null
       },
       beforeEnd: () => log.flush(),
-      onEnd: ({ error }) => {
+      onEnd: ({ reply, error }) => {
         this.#endRun()
+        this.#hasEnded = reply !== null
+        this.#failure = error
         if (error !== null) ctx.fail(error)
         else if (!ctx.isDone) ctx.send(204, null, '')
       },
@@ -131,7 +142,7 @@ export class RunningResponse {
     this.#log = log
     this.#stopListening = cancellation.listen(tenant, id, () => run.cancel())
     run.output.onItemDone(() => void this.#keep({ output: run.output.storedItems() }))
-    if (this.#isStopped) this.stop()
+    if (this.#stopped.signal.aborted) this.stop()
     else run.start()
   }
 
@@ -150,14 +161,17 @@ export class RunningResponse {
     this.#stopListening = null
   }
 
-  async #after({ status }: DetachedOutcome, hasRun: boolean): Promise<void> {
+  async #after({ status, errorCode }: DetachedOutcome): Promise<void> {
     await this.#log?.end()
-    if (this.#isStopped) await this.#ends.leave(this.job)
-    else if (hasRun) await this.#history.queue.drop(this.job)
-    else if (FOR_NOW.has(status)) {
-      await new Promise((resolve) => setTimeout(resolve, REFUSED_PAUSE_MS))
-      await this.#history.queue.giveBack(this.job)
-    } else await this.#ends.fail(this.job, responsesErrors.storage_error())
+    const isForNow = FOR_NOW.has(status) || errorCode === BUSY
+    if (this.#stopped.signal.aborted) await this.#ends.leave(this.job)
+    else if (!this.#hasEnded && isForNow) {
+      await this.#pause(REFUSED_PAUSE_MS)
+      await this.#untilAnswered(() => this.#history.queue.giveBack(this.job))
+    } else {
+      const failure = this.#failure ?? responsesErrors.storage_error()
+      await this.#untilAnswered(() => this.#ends.fail(this.job, failure))
+    }
   }
 
   async #planWhenFree(record: ResponseRecord): Promise<Plan> {
@@ -167,10 +181,22 @@ export class RunningResponse {
       try {
         return await makePlan(this.#parts, tenant, request, { input: record.input })
       } catch (error) {
-        const isBusy = error instanceof GatewayError && error.code === 'conversation_locked'
-        if (!isBusy || tries === LOCK_TRIES || this.#isStopped) throw error
-        await new Promise((resolve) => setTimeout(resolve, LOCK_PAUSE_MS))
+        if (!isBusy(error) || tries === LOCK_TRIES || this.#stopped.signal.aborted) throw error
+        await this.#pause(LOCK_PAUSE_MS)
       }
     }
   }
+
+  #untilAnswered<R>(ask: () => Promise<R>): Promise<R> {
+    return untilAnswered(ask, this.#stopped.signal)
+  }
+
+  /** Ends early when the gateway does. */
+  async #pause(ms: number): Promise<void> {
+    await pause(ms, undefined, { signal: this.#stopped.signal }).catch(() => undefined)
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof GatewayError && error.code === BUSY
 }

@@ -1,6 +1,8 @@
 /** Background responses: queued, worked on, followed, cancelled, deleted, bounded. */
 import { afterEach, expect, test, vi } from 'vitest'
+import { StoredQueue } from '../../../plugins/history/background-queue.ts'
 import { StoredEvents } from '../../../plugins/history/event-log.ts'
+import { StoredResponses } from '../../../plugins/history/response-history.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { sseAnswer } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
@@ -176,6 +178,52 @@ test('responses 4.9: a worker that fails leaves a failed response', async () => 
   })
 })
 
+test.each([
+  ['its end cannot be stored', { finish: 3 }, 'failed'],
+  ['it cannot begin, and that cannot be stored', { update: 1, finish: 3 }, 'failed'],
+  ['its record cannot be read', { get: 3 }, 'completed'],
+  ['its job cannot be dropped', { drop: 3 }, 'completed'],
+] as const)(
+  'responses 4.9: a store that is away while %s leaves nothing under way',
+  async (_, away, status) => {
+    const fleet = await openResponses(says('hello'), FAST)
+    const failing = (target: object, calls: Readonly<Record<string, number>>) => {
+      for (const [name, times] of Object.entries(calls)) {
+        if (!(name in target)) continue
+        const spy = vi.spyOn(target as Record<string, () => Promise<unknown>>, name)
+        for (let time = 0; time < times; time++) spy.mockRejectedValueOnce(new Error('away for a while'))
+      }
+    }
+    failing(StoredResponses.prototype, away)
+    failing(StoredQueue.prototype, away)
+    const { id } = await fleet.create({ input: 'hi', background: true })
+    if ('get' in away)
+      await vi.waitFor(() =>
+        expect(vi.mocked(StoredResponses.prototype.get).mock.calls.length).toBeGreaterThan(3),
+      )
+    expect((await until(fleet, id, isOver)).status).toBe(status)
+  },
+)
+
+test('responses 5.8: a busy conversation is waited for, and others have their turn meanwhile', async () => {
+  const gate = Promise.withResolvers<void>()
+  const fleet = await openResponses(
+    () => sseAnswer([{ until: gate.promise }, chunk({ content: 'x' }), ...DONE]),
+    {
+      plugins: { conversations: {}, responses: { background: { pollMs: 50, maxRunningPerTenant: 1 } } },
+    },
+  )
+  const { id: conversation } = (await (await fleet.post('/v1/conversations', {})).json()) as Reply
+  const first = fleet.stream({ input: 'first', conversation })
+  await fleet.workers[0].received(CHAT)
+  const giveBack = vi.spyOn(StoredQueue.prototype, 'giveBack')
+  const { id } = await fleet.create({ input: 'second', conversation, background: true })
+  await vi.waitFor(() => expect(giveBack).toHaveBeenCalled(), 30_000)
+  gate.resolve()
+  await first
+  expect((await until(fleet, id, isOver)).status).toBe('completed')
+})
+
 test('responses 5.8: so many of a tenant run at a time, and so many wait', async () => {
   const gate = Promise.withResolvers<void>()
   const fleet = await openResponses(
@@ -203,6 +251,46 @@ test('responses 5.8: what is wrong with the past is said at once', async () => {
   const gone = await fleet.create({ input: 'hi', background: true, previous_response_id: 'resp_no' }, 400)
   expect(gone.error.code).toBe('previous_response_not_found')
   await fleet.create({ input: 'hi', background: true, conversation: 'conv_no' }, 404)
+})
+
+test('responses 8 #83: what waits for its conversation when the gateway ends is begun by the next one', async () => {
+  const plugins = {
+    conversations: {},
+    storage: { dir: newDirectory() },
+    responses: { background: { pollMs: 50, afterCrash: 'restart' } },
+  }
+  const forever = new Promise(() => {})
+  const first = await openResponses(() => sseAnswer([chunk({ content: 'half' }), { until: forever }]), {
+    plugins,
+  })
+  const { id: conversation } = (await (await first.post('/v1/conversations', {})).json()) as Reply
+  const stream = openSse(`${first.gateway.url}/v1/responses`, {
+    body: { model: 'test-model', stream: true, input: 'first', conversation },
+  })
+  await stream.receive(5)
+  const { id } = await first.create({ input: 'second', conversation, background: true })
+  await until(first, id, ({ status }) => status === 'in_progress')
+  await first.gateway.stop()
+  const second = await openResponses(undefined, { plugins })
+  expect((await until(second, id, isOver)).status).toBe('completed')
+})
+
+test('responses 8 #83: a store that is away while lost work is taken over leaves nothing under way', async () => {
+  const plugins = { storage: { dir: newDirectory() }, responses: { background: { pollMs: 50 } } }
+  const forever = new Promise(() => {})
+  const first = await openResponses(() => sseAnswer([chunk({ content: 'half' }), { until: forever }]), {
+    plugins,
+  })
+  const { id } = await first.create({ input: 'hi', background: true })
+  await until(first, id, ({ status }) => status === 'in_progress')
+  await first.workers[0].received(CHAT)
+  const finish = vi.spyOn(StoredResponses.prototype, 'finish')
+  // Once for the gateway that ends, and twice for the next one.
+  for (let time = 0; time < 3; time++) finish.mockRejectedValueOnce(new Error('away for a while'))
+  await first.gateway.stop()
+  const second = await openResponses(undefined, { plugins })
+  expect(await until(second, id, isOver)).toMatchObject({ status: 'failed', error: { code: 'server_error' } })
+  expect(finish.mock.calls.length).toBeGreaterThan(3)
 })
 
 test('responses 8 #83: what runs when the gateway ends has failed, or is begun anew', async () => {
