@@ -34,6 +34,7 @@ export { type ConnectorMode, PairMetrics, type PairTimes } from './pair-metrics.
 export * from './request-tracing.ts'
 export { messageSocket } from './socket/message-socket.ts'
 export type { MessageSocketDefinition, Socket, SocketLimits, SocketMessage } from './socket/socket.ts'
+export { isPublic, isShown, toClientItems, withoutPrivate } from './store/client-items.ts'
 export * from './store/history.ts'
 export { checkCollectionName, checkKeyPart, toRecordJson } from './store/record-rules.ts'
 export { SlicedWork } from './store/sliced-work.ts'

@@ -1,5 +1,5 @@
 /** What the conversation routes do, request by request. */
-import { type Conversation, uuidV7Hex } from '#contracts'
+import { type Conversation, isShown, uuidV7Hex } from '#contracts'
 import type { RequestContext } from '#kernel'
 import { addItems, type Conversations, isProblem, toError } from './add-items.ts'
 import { conversationErrors } from './errors.ts'
@@ -7,6 +7,7 @@ import { readItems } from './read-items.ts'
 import { mergeMetadata, readChanges, readMetadata } from './read-metadata.ts'
 import { readInclude, readPageOptions } from './read-query.ts'
 import { showItem, showList } from './show-item.ts'
+import { visible, visiblePage } from './visible-items.ts'
 
 /** Who calls where no keys are configured. */
 const ANONYMOUS = 'anonymous'
@@ -52,7 +53,7 @@ export async function listItems(ctx: RequestContext, conversations: Conversation
   const query = new URLSearchParams(ctx.query)
   const options = readPageOptions(query)
   const include = readInclude(query)
-  const page = await conversations.page(tenantOf(ctx), id, options)
+  const page = await visiblePage(conversations, tenantOf(ctx), id, options)
   if (page.problem === 'conversation_not_found') throw toError(page, id)
   if (page.problem !== undefined) throw conversationErrors.invalid_cursor.with({ param: 'after' }, page.id)
   ctx.json(200, showList(page.items, page.hasMore, include))
@@ -66,14 +67,16 @@ export async function createItems(ctx: RequestContext, conversations: Conversati
   // Before the items are looked at one by one: what is wrong with them is nobody's business elsewhere.
   found(await conversations.get(tenant, id), id)
   const added = await addItems(items, (news) => conversations.add(tenant, id, news))
-  ctx.json(200, showList(added, false, include))
+  ctx.json(200, showList(visible(added), false, include))
 }
 
 export async function getItem(ctx: RequestContext, conversations: Conversations): Promise<void> {
   const id = conversationId(ctx)
   const include = readInclude(new URLSearchParams(ctx.query))
-  const item = await conversations.item(tenantOf(ctx), id, ctx.param('item_id'))
+  const itemId = ctx.param('item_id')
+  const item = await conversations.item(tenantOf(ctx), id, itemId)
   if (isProblem(item)) throw toError(item, id)
+  if (!isShown(item.item)) throw conversationErrors.item_not_found(itemId)
   ctx.json(200, showItem(item, include))
 }
 

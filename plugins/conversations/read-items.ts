@@ -1,6 +1,5 @@
 /** Items that a client adds: checked, every one, before any is kept, and brought into the form that history has. */
-import type { NewItem } from '#contracts'
-import { uuidV7Hex } from '#contracts'
+import { type NewItem, uuidV7Hex, withoutPrivate } from '#contracts'
 import { conversationErrors } from './errors.ts'
 import { readContent } from './read-content.ts'
 
@@ -61,7 +60,9 @@ function readItem(value: unknown, path: string): NewItem {
     throw conversationErrors.unsupported_item_type.with({ param: `${path}.type` }, type)
   const { id, created_at: _, ...rest } = known.check(item, path)
   const isOwn = typeof id === 'string' && /^[A-Za-z0-9_-]{1,128}$/.test(id)
-  return { item: { ...rest, id: isOwn ? id : newItemId(type), type, status: 'completed' } }
+  return {
+    item: withoutPrivate({ ...rest, id: isOwn ? id : newItemId(type), type, status: 'completed' }),
+  }
 }
 
 /** Without a type, an item with a role is a message, and one that only has an id a reference. */

@@ -1,13 +1,13 @@
 /** An item as clients see it: kept whole, shown without what they did not ask to be included. @source responses facts 2.5 */
-import type { ConversationItem } from '#contracts'
+import { type ConversationItem, withoutPrivate } from '#contracts'
 
 type Json = Record<string, unknown>
 
 export function showItem({ item, createdAtSec }: ConversationItem, include: ReadonlySet<string>): Json {
-  return { ...filterItem(item, include), created_at: createdAtSec }
+  return { ...filterItem(withoutPrivate(item), include), created_at: createdAtSec }
 }
 
-/** The list of items that every listing answers with. */
+/** The list of items that every listing answers with. @param items that clients see */
 export function showList(
   items: readonly ConversationItem[],
   hasMore: boolean,

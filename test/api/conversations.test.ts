@@ -218,6 +218,14 @@ describe('items (§2.9, §4.2, responses facts 5.6)', () => {
     }
   })
 
+  test("members that begin with an underscore are the gateway's alone", async () => {
+    const id = await begin()
+    const call = { type: 'mcp_call', server_label: 's', name: 't', arguments: '{}', output: 'o' }
+    const { status, body } = await add(id, { ...call, _modelText: 'what the model is told', _x: 1 })
+    expect([status, Object.keys(body.data[0]).filter((name) => name.startsWith('_'))]).toEqual([200, []])
+    expect((await list(id)).body.data[0]).toMatchObject(call)
+  })
+
   test('#17 of include: what was not asked for is kept, but not shown', async () => {
     const id = await begin()
     const logprobs = [{ token: 'h', logprob: -1 }]

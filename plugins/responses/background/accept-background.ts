@@ -5,11 +5,11 @@ import { responsesErrors } from '../errors.ts'
 import { newId } from '../item-ids.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import { isObject, type Json } from '../read/fields.ts'
-import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
+import type { CreateRequest } from '../read/read-request.ts'
 import { makePlan } from '../run/plan.ts'
 import { replyMembers, replyObject } from '../run/reply-object.ts'
 import type { RunParts } from '../run/run-parts.ts'
-import { nowSec, tenantOf } from '../run/serve-create.ts'
+import { nowSec, readCreate, tenantOf } from '../run/serve-create.ts'
 
 /** @throws what is wrong with the request, and background_queue_full (429) */
 export async function acceptBackground(
@@ -68,8 +68,8 @@ function keptBody(seal: TextSeal, tenant: string, body: Json): Json {
 }
 
 /** The request that was accepted. @throws when it cannot be read any more, as with another key */
-export function acceptedRequest(seal: TextSeal, tenant: string, { facts }: ResponseRecord): CreateRequest {
+export function acceptedRequest(parts: RunParts, tenant: string, { facts }: ResponseRecord): CreateRequest {
   const { _sealedTools: sealed, ...body } = facts.body as Json
-  if (typeof sealed !== 'string') return readCreateRequest(body)
-  return readCreateRequest({ ...body, tools: JSON.parse(seal.open(tenant, sealed).text) })
+  if (typeof sealed !== 'string') return readCreate(parts, body)
+  return readCreate(parts, { ...body, tools: JSON.parse(parts.seal.open(tenant, sealed).text) })
 }

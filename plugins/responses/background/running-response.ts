@@ -176,7 +176,7 @@ export class RunningResponse {
 
   async #planWhenFree(record: ResponseRecord): Promise<Plan> {
     const { tenant } = this.job
-    const request = acceptedRequest(this.#parts.seal, tenant, record)
+    const request = acceptedRequest(this.#parts, tenant, record)
     for (let tries = 1; ; tries += 1) {
       try {
         return await makePlan(this.#parts, tenant, request, { input: record.input })

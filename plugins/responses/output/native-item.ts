@@ -1,10 +1,9 @@
 /** An item of a kind that only the worker and the client know: shown whole, under an id of our own. @source responses facts 2.3 */
-import type { HistoryItem, ToolLoopEvent } from '#contracts'
+import { type HistoryItem, type ToolLoopEvent, withoutPrivate } from '#contracts'
 import { newItemId } from '../item-ids.ts'
 import type { Frames } from './frames.ts'
 import { ItemFrames } from './item-frames.ts'
 import type { OpenItem } from './open-item.ts'
-import { withoutPrivate } from './tool-items.ts'
 
 export class NativeItem implements OpenItem {
   readonly #frames: ItemFrames

@@ -1,12 +1,17 @@
 /** Items of tools that the gateway runs, while they run. @source responses facts 3.4 */
-import type { BuiltInType, CalledTool, HistoryItem, ToolCallResult, ToolLoopEvent } from '#contracts'
+import {
+  type BuiltInType,
+  type CalledTool,
+  type HistoryItem,
+  type ToolCallResult,
+  type ToolLoopEvent,
+  withoutPrivate,
+} from '#contracts'
 import { newId, newItemId } from '../item-ids.ts'
 import type { Frames } from './frames.ts'
 import { ItemFrames } from './item-frames.ts'
 import type { OpenItem } from './open-item.ts'
 import type { OutputWishes } from './output-wishes.ts'
-
-const UNDERSCORE = 95
 
 type EventOf<Type extends ToolLoopEvent['type']> = Extract<ToolLoopEvent, { type: Type }>
 
@@ -52,30 +57,6 @@ function toWireTool({ name, description, inputSchema, annotations }: EventOf<'li
     input_schema: inputSchema,
     ...(annotations !== null && { annotations }),
   }
-}
-
-/** Whether clients see all of it: members that begin with an underscore are ours alone. */
-function isWholePublic(item: HistoryItem): boolean {
-  for (const name in item) if (name.charCodeAt(0) === UNDERSCORE) return false
-  return true
-}
-
-/** Whether clients see it, and as it is stored. */
-export function isPublic(item: HistoryItem): boolean {
-  return item.type.charCodeAt(0) !== UNDERSCORE && isWholePublic(item)
-}
-
-/** Members that begin with an underscore are ours alone. */
-export function withoutPrivate(item: HistoryItem): HistoryItem {
-  if (isWholePublic(item)) return item
-  const shown: Record<string, unknown> = {}
-  for (const name in item) if (name.charCodeAt(0) !== UNDERSCORE) shown[name] = item[name]
-  return shown as HistoryItem
-}
-
-/** What clients see of stored items. */
-export function toClientItems(items: readonly HistoryItem[]): HistoryItem[] {
-  return items.filter(({ type }) => !type.startsWith('_')).map(withoutPrivate)
 }
 
 export class McpCallItem implements OpenItem {

@@ -1,6 +1,11 @@
 /** The response as clients see it, with every key. @source responses facts 1.7, 1.9 */
-import type { GenerationUsage, HistoryItem, ResponseRecord, ResponseStatus } from '#contracts'
-import { toClientItems } from '../output/tool-items.ts'
+import {
+  type GenerationUsage,
+  type HistoryItem,
+  type ResponseRecord,
+  type ResponseStatus,
+  toClientItems,
+} from '#contracts'
 import type { Json } from '../read/fields.ts'
 
 export interface ReplyState {

@@ -2,13 +2,20 @@
  * One response while it is made: the model's turn, its items, and the end, which is told only when it is stored.
  * @source responses facts 1.8, 3.3, 3.6, 4.9, 5.1
  */
-import type { GenerationUsage, HistoryItem, Job, ResponseStatus, ToolLoopEvent } from '#contracts'
+import {
+  type GenerationUsage,
+  type HistoryItem,
+  isPublic,
+  type Job,
+  type ResponseStatus,
+  type ToolLoopEvent,
+  toClientItems,
+} from '#contracts'
 import type { GatewayError, RequestContext } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import { type FrameSink, Frames } from '../output/frames.ts'
 import { OutputItems } from '../output/output-items.ts'
 import { wishesOf } from '../output/output-wishes.ts'
-import { isPublic, toClientItems } from '../output/tool-items.ts'
 import { openTurn, type Turn } from './open-turn.ts'
 import type { Plan } from './plan.ts'
 import { replyText } from './reply-object.ts'

@@ -1,10 +1,9 @@
 /** What a response says of itself: its members, and the frames of its beginning and its end. @source responses facts 1.8, 3.3, 3.6 */
-import type { GenerationUsage, HistoryItem, ResponseStatus } from '#contracts'
+import { type GenerationUsage, type HistoryItem, type ResponseStatus, toClientItems } from '#contracts'
 import type { GatewayError } from '#kernel'
 import { errorEventMembers, toResponseError } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { type FrameSink, Frames } from '../output/frames.ts'
-import { toClientItems } from '../output/tool-items.ts'
 import type { Json } from '../read/fields.ts'
 import { replyMembersText, replyText } from './reply-object.ts'
 

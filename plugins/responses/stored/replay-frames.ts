@@ -1,7 +1,6 @@
 /** The events of a response made anew of what is stored of it: the same each time, so that numbers stay true. */
-import type { HistoryItem, ResponseRecord } from '#contracts'
+import { type HistoryItem, type ResponseRecord, toClientItems } from '#contracts'
 import { Frames } from '../output/frames.ts'
-import { toClientItems } from '../output/tool-items.ts'
 import { replyObject } from '../run/reply-object.ts'
 
 interface NumberedFrame {

@@ -1,9 +1,8 @@
 /** What has been stored: read, listed, deleted, cancelled, followed again. @source responses facts 5.3; API spec 4.1 */
-import type { HistoryItem, ResponseRecord } from '#contracts'
+import { type HistoryItem, type ResponseRecord, toClientItems } from '#contracts'
 import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import type { Cancellation } from '../background/cancellation.ts'
 import { responsesErrors, shown } from '../errors.ts'
-import { toClientItems } from '../output/tool-items.ts'
 import { wrongValue } from '../read/fields.ts'
 import { readInclude } from '../read/read-request.ts'
 import { failures } from '../route-failures.ts'

@@ -1,6 +1,8 @@
 /** Tools that the gateway runs, as clients of responses see them: over real tool servers and a scripted model. */
 import { afterEach, expect, test } from 'vitest'
 import { startToolServer, type ToolServer } from '../../../plugins/mcp/fixtures/tool-server.ts'
+import { checkResponseEvents } from '../../support/response-events.ts'
+import { openSse } from '../../support/sse-client.ts'
 import { CHAT, openResponses, type Reply, says } from './responses-fleet.ts'
 
 const ends: (() => Promise<void>)[] = []
@@ -196,4 +198,52 @@ test('responses 8 #57: a mapped built-in tool has an item and events of its own'
   ])
   expect(response.tools).toEqual([{ type: 'web_search_preview' }])
   expect(await fetchJson('GET', `/v1/responses/${response.id}`)).toEqual(response)
+})
+
+test('responses 8 #88: of what a server of the operator did, a conversation and a background response show nothing', async () => {
+  const server = await serveEcho()
+  const plugins = {
+    conversations: {},
+    responses: { background: { pollMs: 50 } },
+    mcp: {
+      servers: [
+        { label: 'secret-hr', url: server.url, isInternal: true },
+        { label: 'engine', url: server.url },
+      ],
+      builtIns: [{ type: 'web_search', server: 'engine', tool: 'echo' }],
+    },
+  }
+  const { create, post, workers, fetchJson, gateway } = await openResponses(says('done'), { plugins })
+  const { id: conversation } = (await (await post('/v1/conversations', {})).json()) as Reply
+  const tools = [{ type: 'mcp', server_label: 'secret-hr', require_approval: 'never' }]
+  workers[0].once(CHAT, calls('one', 'two', 'three'))
+  await create({ input: 'first', conversation, tools })
+  workers[0].once(
+    CHAT,
+    says({ tool_calls: [{ id: 'c', name: 'web_search', arguments: '{"query":"weir"}' }] }),
+  )
+  await create({ input: 'second', conversation, tools: [{ type: 'web_search_preview' }] })
+  const path = `/v1/conversations/${conversation}/items`
+  const whole = await fetchJson('GET', `${path}?order=asc`)
+  const shown = ['message', 'message', 'message', 'web_search_call', 'message']
+  expect(whole.data.map(({ type }: Reply) => type)).toEqual(shown)
+  for (const limit of [1, 2, 3, 5]) {
+    const pages: Reply[] = []
+    do {
+      const after = pages.length === 0 ? '' : `&after=${pages.at(-1).last_id}`
+      pages.push(await fetchJson('GET', `${path}?order=asc&limit=${limit}${after}`))
+    } while (pages.at(-1).has_more)
+    expect(pages.flatMap(({ data }) => data)).toEqual(whole.data)
+    expect(pages).toHaveLength(Math.ceil(5 / limit))
+  }
+  const one = await fetchJson('GET', `${path}/${whole.data[3].id}`)
+  expect(JSON.stringify([whole, one])).not.toMatch(/"_/)
+
+  const { id } = await create({ input: 'third', tools, background: true })
+  const stream = openSse(`${gateway.url}/v1/responses/${id}?stream=true`)
+  await stream.done
+  const { response } = checkResponseEvents(stream.events)
+  expect(response.status).toBe('completed')
+  const told = JSON.stringify([stream.events, await fetchJson('GET', `/v1/responses/${id}`)])
+  expect(told).not.toContain('secret-hr')
 })
