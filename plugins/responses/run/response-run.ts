@@ -7,6 +7,7 @@ import {
   type HistoryItem,
   isPublic,
   type Job,
+  type ResponseRecord,
   type ResponseStatus,
   type ToolLoopEvent,
   toClientItems,
@@ -224,15 +225,24 @@ export class ResponseRun {
         job,
       })
     const stored = beforeEnd === undefined ? store() : beforeEnd().then(store)
+    const failed = (cause: unknown) =>
+      this.#storeFailed(error ?? responsesErrors.storage_error.with({ cause }))
     this.#parts.host.background(
-      stored.then(
-        (failure) =>
-          failure === null
-            ? this.#tell(status, members, error, items, text)
-            : this.#storeFailed(error ?? failure),
-        (cause: unknown) => this.#storeFailed(error ?? responsesErrors.storage_error.with({ cause })),
-      ),
+      stored.then((outcome) => {
+        if (outcome === null) this.#tell(status, members, error, items, text)
+        else if (outcome !== 'gone') this.#storeFailed(error ?? outcome)
+        else
+          return history.responses
+            .get(this.#plan.tenant, id)
+            .then((record) => this.#tellStored(record), failed)
+      }, failed),
     )
+  }
+
+  /** Somebody else has ended it meanwhile, and that is what holds; of one that was deleted nothing is left. */
+  #tellStored(record: ResponseRecord | undefined): void {
+    if (record !== undefined) this.#tell(record.status, JSON.stringify(record.reply), null, record.output)
+    else this.#tell('cancelled', this.#told.members('cancelled', { usage: null }), null, [])
   }
 
   /** What cannot be found again is no success. */

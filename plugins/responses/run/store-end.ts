@@ -47,12 +47,15 @@ export interface EndToStore {
   readonly job: Job | undefined
 }
 
-/** @returns what failed it after all; null when it is stored. @throws errors of the store */
+/**
+ * @returns null when it is stored; `gone` when somebody else has ended it before; what failed it after all
+ * @throws errors of the store
+ */
 export async function storeEnd(
   history: HistoryService,
   { tenant, lock, input, hasOwnIds, previousResponseId, conversationId }: LastingPlan,
   end: EndToStore,
-): Promise<GatewayError | null> {
+): Promise<GatewayError | 'gone' | null> {
   const { id, createdAtSec, status, members, output, outputText, connectionMode, job } = end
   const isUsable = status === 'completed' || status === 'incomplete'
   const record: FinishedResponse = {
@@ -72,6 +75,7 @@ export async function storeEnd(
     ...(isUsable && lock !== null && { lock }),
     ...(job !== undefined && { job }),
   })
-  if (!isUsable) void lock?.release()
+  if (!isUsable || result === 'gone') void lock?.release()
+  if (result === 'gone') return result
   return result === 'lock_lost' ? responsesErrors.conversation_locked.with({ param: 'conversation' }) : null
 }

@@ -1,5 +1,6 @@
 /** Background responses: queued, worked on, followed, cancelled, deleted, bounded. */
 import { afterEach, expect, test, vi } from 'vitest'
+import type { ResponseRecord } from '#contracts'
 import { StoredQueue } from '../../../plugins/history/background-queue.ts'
 import { StoredEvents } from '../../../plugins/history/event-log.ts'
 import { StoredResponses } from '../../../plugins/history/response-history.ts'
@@ -9,6 +10,7 @@ import { openSse } from '../../support/sse-client.ts'
 import {
   CHAT,
   chunk,
+  historyPeek,
   newDirectory,
   openResponses,
   type Reply,
@@ -149,6 +151,35 @@ test('responses 6 #27: what has ended cannot be cancelled', async () => {
   expect(refused.error.code).toBe('response_already_completed')
   await fleet.fetchJson('POST', '/v1/responses/resp_none/cancel', 404)
 })
+
+test.each(['cancelled', 'failed', 'deleted'] as const)(
+  'responses 1.8, 5.7: %s by another gateway, it is told so, and its conversation is free',
+  async (status) => {
+    const gate = Promise.withResolvers<void>()
+    const { plugin, get } = historyPeek()
+    const steps = [chunk({ content: 'x' }), { until: gate.promise }, ...DONE]
+    const fleet = await openResponses(() => sseAnswer(steps), {
+      plugins: { ...FAST.plugins, conversations: {} },
+      own: [plugin],
+    })
+    const { id: conversation } = (await (await fleet.post('/v1/conversations', {})).json()) as Reply
+    const { id } = await fleet.create({ input: 'hi', background: true, conversation })
+    const stream = openSse(`${fleet.gateway.url}/v1/responses/${id}?stream=true`)
+    await stream.receive(5)
+    stream.close()
+    const { responses, events } = get()
+    const record = (await responses.get('anonymous', id)) as ResponseRecord
+    if (status === 'deleted') await responses.delete('anonymous', id)
+    else await responses.finish('anonymous', { ...record, status, reply: { ...record.reply, status } })
+    gate.resolve()
+    const lastFrame = async () => (await events.read('anonymous', id, -1)).at(-1)?.frame
+    const told = status === 'failed' ? ['failed', 'failed'] : ['incomplete', 'cancelled']
+    await expect.poll(lastFrame).toMatch(`event: response.${told[0]}\n`)
+    expect(await lastFrame()).toContain(`"status":"${told[1]}"`)
+    const next = () => fleet.post('/v1/responses', { model: 'test-model', input: 'more', conversation })
+    await expect.poll(async () => (await next()).status).toBe(200)
+  },
+)
 
 test('responses 8 #84: deleted while it runs, it stays deleted', async () => {
   const gate = Promise.withResolvers<void>()

@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
+import { History, type HistoryService } from '#contracts'
+import { definePlugin, Type } from '#kernel'
 import { CHAT } from '../../support/chat-says.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import type { Script } from '../../support/scripted-worker.ts'
@@ -79,4 +81,22 @@ export async function openResponses(script?: Script, options: FleetOptions = {})
     },
     asked: () => fleet.workers[0].requestsTo(CHAT).map((request) => request.json()),
   }
+}
+
+/** Gives a test the history that the gateway uses. */
+export function historyPeek() {
+  let history: HistoryService | undefined
+  const plugin = definePlugin({
+    manifest: {
+      name: 'peek',
+      version: '0.1.0',
+      description: 'test',
+      uses: [History],
+      config: Type.Object({}),
+    },
+    register: (host) => {
+      history = host.use(History)
+    },
+  })
+  return { plugin, get: () => history as HistoryService }
 }

@@ -1,10 +1,8 @@
 /** What is stored: chains, conversations, references, reading, listing, deleting, and streams that are followed again. */
 import { expect, test } from 'vitest'
-import { History, type HistoryService } from '#contracts'
-import { definePlugin, Type } from '#kernel'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { openSse } from '../../support/sse-client.ts'
-import { CHAT, newDirectory, openResponses, type Reply, says } from './responses-fleet.ts'
+import { CHAT, historyPeek, newDirectory, openResponses, type Reply, says } from './responses-fleet.ts'
 
 const tools = [{ type: 'function', name: 'f' }]
 const call = (id: string) => ({ id, name: 'f', arguments: '{}' })
@@ -197,24 +195,6 @@ test('responses 8 #80: ids of other tenants are unknown ids', async () => {
   }
   expect((await fetch(`${gateway.url}/v1/responses/${id}`, { headers: as('key-a') })).status).toBe(200)
 })
-
-/** Gives a test the history that the gateway uses. */
-function historyPeek() {
-  let history: HistoryService | undefined
-  const plugin = definePlugin({
-    manifest: {
-      name: 'peek',
-      version: '0.1.0',
-      description: 'test',
-      uses: [History],
-      config: Type.Object({}),
-    },
-    register: (host) => {
-      history = host.use(History)
-    },
-  })
-  return { plugin, get: () => history as HistoryService }
-}
 
 test('responses 8 #70-#72: turns of a conversation are appended in order, one at a time, and only whole ones', async () => {
   const { plugin, get } = historyPeek()
