@@ -1,5 +1,6 @@
 /** How the routes of responses show what went wrong, also inside a stream and inside a response. @source responses facts 3.6, 6 */
 import { type ErrorFormat, type GatewayError, type RequestFacts, type TSchema, Type } from '#kernel'
+import { DONE } from './output/frames.ts'
 
 export interface ClientError {
   readonly status: number
@@ -89,11 +90,13 @@ export function responsesErrorFormat(
     schema: errorSchema,
     status: (error) => toClientError(error).status,
     body: toBody,
-    // A stream that was opened before its response had begun has only this event.
-    lastEvents: (error, request) =>
-      lastFrames(request, error) ??
-      `event: error\ndata: {"type":"error","sequence_number":0,${errorEventMembers(error)}}\n\n`,
+    lastEvents: (error, request) => (lastFrames(request, error) ?? loneError(error)) + DONE,
   }
+}
+
+/** Of a stream that was opened before its response had begun. */
+function loneError(error: GatewayError): string {
+  return `event: error\ndata: {"type":"error","sequence_number":0,${errorEventMembers(error)}}\n\n`
 }
 
 /** Of a socket: errors are messages that say their status. @source responses facts 7.1 */

@@ -126,6 +126,8 @@ function streamResponse(
   opened?.onDrain(() => run.resume())
   // A worker that takes its time must not leave the client without a sign of life.
   const opening = setTimeout(() => run.begin(), parts.config.streamOpensAfterMs)
+  // What fails from now on has no status of its own any more.
+  if (opened !== null) run.begin()
   run.start()
 }
 

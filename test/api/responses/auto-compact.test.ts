@@ -163,10 +163,37 @@ test('responses 1.2: while the past is compacted a stream gives a sign of life; 
   expect(response.output.map(({ type }) => type)).toEqual(['compaction', 'message'])
   const failed = await run(false)
   expect(failed.status).toBe(200)
-  expect(failed.events.map(({ event }) => event)).toEqual(['error'])
+  expect(failed.events.map(({ event, data }) => event || data)).toEqual(['error', '[DONE]'])
   expect(JSON.parse(failed.events[0].data)).toMatchObject({
     type: 'error',
     sequence_number: 0,
     code: 'upstream_invalid_request',
   })
+})
+
+test('responses 3.6: a worker that refuses the turn after its past was compacted ends the stream with the failure', async () => {
+  const held = Promise.withResolvers<void>()
+  const plain = says('they spoke of cats') as (request: RecordedRequest) => Answer
+  const fleet = await openResponses(
+    async (request) => {
+      const { messages } = request.json() as Reply
+      const isTask = String(messages.at(-1).content).startsWith('Summarise')
+      if (!isTask) return jsonAnswer({ error: { message: 'no' } }, { status: 400 })
+      await held.promise
+      return plain(request)
+    },
+    { plugins: { responses: { streamOpensAfterMs: 20 } } },
+  )
+  const input = [
+    { role: 'user', content: LONG },
+    { role: 'user', content: 'and now?' },
+  ]
+  const body = { model: 'test-model', stream: true, input, ...compacting }
+  const stream = openSse(fleet.gateway.url + RESPONSES, { body })
+  await expect.poll(() => stream.comments.join()).toContain('preparing')
+  held.resolve()
+  await stream.done
+  const { types, response } = checkResponseEvents(stream.events)
+  expect(types.slice(-2)).toEqual(['error', 'response.failed'])
+  expect(response.error).toMatchObject({ code: 'upstream_invalid_request' })
 })
