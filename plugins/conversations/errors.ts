@@ -25,6 +25,10 @@ export const conversationErrors = defineErrors('conversations', {
     ...client,
     text: (type: string) => `${shown(type)} is no type of a content part`,
   },
+  unsupported_file_id: {
+    ...client,
+    text: () => 'there is no store of files here: send the content in place of a file id',
+  },
   item_already_in_conversation: {
     ...client,
     text: (id: string) => `the item ${shown(id)} is in the conversation already`,

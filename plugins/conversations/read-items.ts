@@ -1,20 +1,19 @@
 /** Items that a client adds: checked, every one, before any is kept, and brought into the form that history has. */
 import { type NewItem, uuidV7Hex, withoutPrivate } from '#contracts'
 import { conversationErrors } from './errors.ts'
-import { readContent } from './read-content.ts'
+import { readContent, readOutput, readTexts } from './read-content.ts'
+import { asObject, type Json, needList, needText } from './read-members.ts'
 
 /** @source API spec 8 */
 export const MAX_ITEMS = 20
 const MAX_CALL_ID_CHARS = 64
 const ROLES = new Set(['user', 'assistant', 'system', 'developer'])
 
-type Json = Readonly<Record<string, unknown>>
-
 /** Prefix of new ids, members that must be there, by type. @source API spec 2.9, responses facts 2.3 and 5.6 */
 const TYPES: ReadonlyMap<string, { readonly prefix: string; check(item: Json, path: string): Json }> =
   new Map([
     ['message', { prefix: 'msg', check: checkMessage }],
-    ['reasoning', { prefix: 'rs', check: (item: Json, path: string) => needs(item, path, [], ['summary']) }],
+    ['reasoning', { prefix: 'rs', check: checkReasoning }],
     ['function_call', { prefix: 'fc', check: checkCall }],
     ['function_call_output', { prefix: 'fco', check: checkCallOutput }],
     [
@@ -49,12 +48,9 @@ export function newItemId(type: string): string {
 }
 
 function readItem(value: unknown, path: string): NewItem {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw conversationErrors.invalid_type.with({ param: path }, path, 'an object')
-  }
-  const item = value as Json
+  const item = asObject(value, path)
   const type = typeOf(item, path)
-  if (type === 'item_reference') return { reference: text(item, path, 'id') }
+  if (type === 'item_reference') return { reference: needText(item, path, 'id') }
   const known = TYPES.get(type)
   if (known === undefined)
     throw conversationErrors.unsupported_item_type.with({ param: `${path}.type` }, type)
@@ -78,7 +74,7 @@ function typeOf(item: Json, path: string): string {
 }
 
 function checkMessage(item: Json, path: string): Json {
-  const role = text(item, path, 'role')
+  const role = needText(item, path, 'role')
   if (!ROLES.has(role)) {
     const param = `${path}.role`
     throw conversationErrors.invalid_value.with({ param }, param, `one of ${[...ROLES].join(', ')}`)
@@ -92,19 +88,24 @@ function checkCall(item: Json, path: string): Json {
 }
 
 function checkCallOutput(item: Json, path: string): Json {
-  needs(item, path, ['call_id'])
-  const param = `${path}.output`
-  if (item.output === undefined || item.output === null) {
-    throw conversationErrors.missing_required_parameter.with({ param }, param)
+  checkCallId(item, path)
+  return { ...item, output: readOutput(item.output, `${path}.output`) }
+}
+
+function checkReasoning(item: Json, path: string): Json {
+  const { content } = item
+  return {
+    ...item,
+    summary: readTexts(needList(item, path, 'summary'), 'summary_text', `${path}.summary`),
+    ...(content !== undefined &&
+      content !== null && {
+        content: readTexts(needList(item, path, 'content'), 'reasoning_text', `${path}.content`),
+      }),
   }
-  if (typeof item.output !== 'string' && !Array.isArray(item.output)) {
-    throw conversationErrors.invalid_type.with({ param }, param, 'a string or an array')
-  }
-  return checkCallId(item, path)
 }
 
 function checkCallId(item: Json, path: string): Json {
-  const { length } = text(item, path, 'call_id')
+  const { length } = needText(item, path, 'call_id')
   if (length === 0 || length > MAX_CALL_ID_CHARS) {
     const param = `${path}.call_id`
     throw conversationErrors.invalid_value.with({ param }, param, `1 to ${MAX_CALL_ID_CHARS} characters long`)
@@ -113,23 +114,7 @@ function checkCallId(item: Json, path: string): Json {
 }
 
 function needs(item: Json, path: string, texts: readonly string[], lists: readonly string[] = []): Json {
-  for (const member of texts) text(item, path, member)
-  for (const member of lists) {
-    const param = `${path}.${member}`
-    if (item[member] === undefined || item[member] === null) {
-      throw conversationErrors.missing_required_parameter.with({ param }, param)
-    }
-    if (!Array.isArray(item[member])) throw conversationErrors.invalid_type.with({ param }, param, 'an array')
-  }
+  for (const member of texts) needText(item, path, member)
+  for (const member of lists) needList(item, path, member)
   return item
-}
-
-function text(item: Json, path: string, member: string): string {
-  const value = item[member]
-  const param = `${path}.${member}`
-  if (value === undefined || value === null) {
-    throw conversationErrors.missing_required_parameter.with({ param }, param)
-  }
-  if (typeof value !== 'string') throw conversationErrors.invalid_type.with({ param }, param, 'a string')
-  return value
 }

@@ -337,6 +337,59 @@ describe('items (§2.9, §4.2, responses facts 5.6)', () => {
       'missing_required_parameter',
     ],
     [{ items: [{ type: 'item_reference' }] }, 'items[0].id', 'missing_required_parameter'],
+    [{ items: [{ type: 'reasoning', summary: [null] }] }, 'items[0].summary[0]', 'invalid_type'],
+    [
+      { items: [{ type: 'reasoning', summary: [{ type: 'summary_text' }] }] },
+      'items[0].summary[0].text',
+      'missing_required_parameter',
+    ],
+    [{ items: [{ type: 'reasoning', summary: [], content: 5 }] }, 'items[0].content', 'invalid_type'],
+    [{ items: [{ type: 'reasoning', summary: [], content: ['x'] }] }, 'items[0].content[0]', 'invalid_type'],
+    [
+      { items: [{ type: 'function_call_output', call_id: 'c', output: [null] }] },
+      'items[0].output[0]',
+      'invalid_type',
+    ],
+    [
+      { items: [{ type: 'function_call_output', call_id: 'c', output: [{ type: 'odd' }] }] },
+      'items[0].output[0].type',
+      'unsupported_content_part',
+    ],
+    [
+      { items: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] },
+      'items[0].content[0].file_id',
+      'unsupported_file_id',
+    ],
+    [
+      { items: [{ role: 'user', content: [{ type: 'input_image' }] }] },
+      'items[0].content[0].image_url',
+      'missing_required_parameter',
+    ],
+    [
+      { items: [{ role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] },
+      'items[0].content[0].image_url',
+      'invalid_value',
+    ],
+    [
+      { items: [{ role: 'user', content: [{ type: 'input_file', file_data: 7 }] }] },
+      'items[0].content[0].file_data',
+      'invalid_type',
+    ],
+    [
+      { items: [{ role: 'user', content: [{ type: 'input_file', file_url: 'http://x' }] }] },
+      'items[0].content[0].file_url',
+      'unsupported_content_part',
+    ],
+    [
+      { items: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'x' } }] }] },
+      'items[0].content[0].input_audio.format',
+      'missing_required_parameter',
+    ],
+    [
+      { items: [{ role: 'user', content: [{ type: 'input_video' }] }] },
+      'items[0].content[0].video_url',
+      'missing_required_parameter',
+    ],
   ])('the body %j is refused', async (body, param, code) => {
     const id = await begin()
     expect(await call('POST', `/v1/conversations/${id}/items`, body)).toEqual(refused(param, code))

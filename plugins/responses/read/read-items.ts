@@ -166,15 +166,26 @@ function readMessage(item: Json, path: string): HistoryItem {
 }
 
 function readReasoning(item: Json, path: string): HistoryItem {
-  const summary = readArray(item, 'summary', `${path}.summary`) ?? []
-  const content = readArray(item, 'content', `${path}.content`)
+  const content = readTexts(item, 'content', 'reasoning_text', path)
   const sealed = readString(item, 'encrypted_content', `${path}.encrypted_content`)
   return {
     ...head(item, 'reasoning', path),
-    summary,
+    summary: readTexts(item, 'summary', 'summary_text', path) ?? [],
     ...(content !== undefined && { content }),
     ...(sealed !== undefined && { encrypted_content: sealed }),
   }
+}
+
+/** Parts with a text each. @param type of those that do not say theirs */
+function readTexts(item: Json, name: string, type: string, path: string): readonly Json[] | undefined {
+  return readArray(item, name, `${path}.${name}`)?.map((part, index) => {
+    const at = `${path}.${name}[${index}]`
+    if (!isObject(part)) wrongType(at, 'an object')
+    return {
+      type: readString(part, 'type', `${at}.type`) ?? type,
+      text: readString(part, 'text', `${at}.text`) ?? missing(`${at}.text`),
+    }
+  })
 }
 
 function readMcpCall(item: Json, path: string): HistoryItem {

@@ -263,6 +263,14 @@ describe('refused requests', () => {
       'input[0].content[0].file_id',
     ],
     ['2.3', { input: [{ type: 'computer_call' }] }, 'unsupported_item_type', 'input[0].type'],
+    ['2.3', { input: [{ type: 'reasoning', summary: [null] }] }, 'invalid_type', 'input[0].summary[0]'],
+    ['2.3', { input: [{ type: 'reasoning', content: [null] }] }, 'invalid_type', 'input[0].content[0]'],
+    [
+      '2.3',
+      { input: [{ type: 'reasoning', summary: [{ type: 'summary_text' }] }] },
+      'missing_required_parameter',
+      'input[0].summary[0].text',
+    ],
     ['1.3', { tools: [fn, fn] }, 'duplicate_tool_name', 'tools[1].name'],
     ['1.3', { tools: [{ type: 'mcp' }] }, 'missing_required_parameter', 'tools[0].server_label'],
     [
