@@ -3,6 +3,7 @@
  * range for its chain and one for each chain it branched off; what was loaded or written last is in memory.
  */
 import type { HistoryItem, HistoryProblem, LoadedHistory } from '#contracts'
+import { approximateBytes } from './approximate-bytes.ts'
 import { type Collections, isId, type Place, positionId, type Segment, turnId } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
@@ -35,7 +36,7 @@ export class ChainReader {
     if (head.status === 'queued' || head.status === 'in_progress') return { problem: 'in_progress' }
     const { place, previousResponseId } = head
     if (place === null) return { problem: 'unusable' }
-    if (this.#isTooLong(place)) return { problem: 'too_long' }
+    if (this.#isTooLong(place.depth, place.bytes)) return { problem: 'too_long' }
     return this.#checked(
       (await this.#fromParent(tenant, responseId, previousResponseId, place)) ??
         (await this.#read(tenant, responseId, place)),
@@ -101,7 +102,8 @@ export class ChainReader {
     own: readonly HistoryItem[],
   ): CachedChain {
     const segments = [...parent.segments.slice(0, -1), { chain: place.chain, to: place.turn }]
-    const bytes = Math.max(place.bytes, parent.bytes)
+    // Of the conversation that a chain began in, its place does not tell.
+    const bytes = parent.bytes + Math.max(0, place.bytes - parent.place.bytes)
     const { marks, readAtMs } = parent
     const cached = { items: [...parent.items, ...own], bytes, segments, marks, place, readAtMs }
     // Most chains go on at their end: the list up to the parent is rarely wanted again.
@@ -118,22 +120,23 @@ export class ChainReader {
     const readAtMs = performance.now()
     const marks = await this.#marksOf(tenant, segments)
     const items: HistoryItem[] = []
+    let { bytes } = place
     for (const segment of segments) {
       if ('chain' in segment) await this.#readTurns(tenant, segment, items)
-      else await this.#readConversation(tenant, segment, items)
-      if (items.length > this.#config.maxHistoryItems) break
+      else bytes += await this.#readConversation(tenant, segment, items)
+      if (items.length > this.#config.maxHistoryItems || bytes > this.#config.maxHistoryBytes) break
     }
-    const cached = { items, bytes: place.bytes, segments, marks, place, readAtMs }
+    const cached = { items, bytes, segments, marks, place, readAtMs }
     this.#cache.set(tenant, id, cached)
     return cached
   }
 
   #checked({ items, bytes, place }: CachedChain): LoadedHistory | HistoryProblem {
-    const isTooLong = this.#isTooLong(place) || items.length > this.#config.maxHistoryItems
+    const isTooLong = this.#isTooLong(place.depth, bytes) || items.length > this.#config.maxHistoryItems
     return isTooLong ? { problem: 'too_long' } : { items, bytes }
   }
 
-  #isTooLong({ depth, bytes }: Place): boolean {
+  #isTooLong(depth: number, bytes: number): boolean {
     return depth > this.#config.maxChainResponses || bytes > this.#config.maxHistoryBytes
   }
 
@@ -154,18 +157,25 @@ export class ChainReader {
     } while (after !== undefined && items.length <= this.#config.maxHistoryItems)
   }
 
+  /** @returns about how many bytes of JSON were added; no more than one page beyond what a request may load */
   async #readConversation(
     tenant: string,
     { conversation, to }: { conversation: string; to: number },
     items: HistoryItem[],
-  ): Promise<void> {
+  ): Promise<number> {
     const bounds = { from: positionId(conversation, 0), to: positionId(conversation, to), limit: PAGE }
+    const { maxHistoryBytes, maxHistoryItems } = this.#config
     let after: string | undefined
+    let bytes = 0
     do {
       const page = await this.#collections.conversationItems.range(tenant, { ...bounds, after })
-      for (const { value } of page.records) items.push(value.item)
+      for (const { value } of page.records) {
+        items.push(value.item)
+        bytes += approximateBytes(value.item)
+      }
       after = page.next ?? undefined
-    } while (after !== undefined && items.length <= this.#config.maxHistoryItems)
+    } while (after !== undefined && items.length <= maxHistoryItems && bytes <= maxHistoryBytes)
+    return bytes
   }
 
   #marksOf(tenant: string, segments: readonly Segment[]): Promise<(string | undefined)[]> {

@@ -52,7 +52,7 @@ export class ConversationItems {
         if (pointer !== undefined) return { problem: 'item_exists', id }
         item = entry.item
       } else {
-        item = pointer === undefined ? undefined : (await this.#index.resolve(tenant, [id])).get(id)
+        item = pointer === undefined ? undefined : (await this.#index.resolve(tenant, [id]))?.get(id)
         if (item === undefined) return { problem: 'item_not_found', id }
         const here = await positions.get(tenant, `${conversation}.${id}`)
         if (here !== undefined && !here.isGone) return { problem: 'item_exists', id }

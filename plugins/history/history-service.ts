@@ -25,7 +25,7 @@ export class StoredHistory implements HistoryService {
   constructor(store: StoreService, config: HistoryConfig, log: Logger, isShared = false) {
     this.isShared = isShared
     const collections = openCollections(store)
-    this.#index = new ItemIndex(collections)
+    this.#index = new ItemIndex(collections, config)
     this.responses = new StoredResponses(store, collections, new ChainReader(collections, config))
     const items = new ConversationItems(store, collections, this.#index)
     this.conversations = new StoredConversations(store, collections, items, config)
@@ -34,7 +34,7 @@ export class StoredHistory implements HistoryService {
     this.retention = new Retention(store, collections, config)
   }
 
-  resolveItems(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, HistoryItem>> {
+  resolveItems(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, HistoryItem> | null> {
     return this.#index.resolve(tenant, ids)
   }
 }

@@ -72,6 +72,11 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       others.push(made)
       return made
     }
+    const resolve = async (tenant: string, ids: readonly string[]) => {
+      const found = await history.resolveItems(tenant, ids)
+      if (found === null) throw new Error('more than one request may load')
+      return found
+    }
     const texts = async (id: string, from = history) => {
       const loaded = await from.responses.loadChain('a', id)
       return loaded.problem === undefined ? loaded.items.map(textOf) : loaded.problem
@@ -114,7 +119,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await history.responses.delete('a', record.id)).toBe(false)
         expect(await history.responses.get('a', record.id)).toBeUndefined()
         expect(await texts(record.id)).toBe('not_found')
-        expect((await history.resolveItems('a', [record.input[0].id])).size).toBe(0)
+        expect((await resolve('a', [record.input[0].id])).size).toBe(0)
       })
 
       test('5.8 #84 a late end does not bring a deleted response back', async () => {
@@ -158,7 +163,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
           expect(await history.conversations.page('a', id, { order: 'asc', limit: 1 })).toMatchObject({
             problem: 'conversation_not_found',
           })
-          expect((await history.resolveItems('a', [id])).size).toBe(0)
+          expect((await resolve('a', [id])).size).toBe(0)
           expect(await history.events.read('a', id, -1)).toEqual([])
         },
       )
@@ -254,10 +259,24 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         const record = makeRecord({ in: 'q', out: 'a' })
         await history.responses.finish('a', record)
         const ids = [record.output[0].id, 'msg_unknown', record.input[0].id]
-        const found = await history.resolveItems('a', ids)
+        const found = await resolve('a', ids)
         expect(found.get(record.output[0].id)).toEqual(record.output[0])
         expect(found.get(record.input[0].id)).toEqual(record.input[0])
         expect(found.size).toBe(2)
+      })
+
+      test('no more of them than one request may load', async () => {
+        const records = Array.from({ length: 40 }, (_, index) =>
+          makeRecord({ in: `small ${index}`, out: 'x'.repeat(1_000) }),
+        )
+        for (const record of records) await history.responses.finish('a', record)
+        const small = records.map(({ input }) => input[0].id)
+        const large = records.map(({ output }) => output[0].id)
+        const tight = another({ maxHistoryBytes: 20_000 })
+        expect((await tight.resolveItems('a', small))?.size).toBe(40)
+        expect(await tight.resolveItems('a', large)).toBeNull()
+        expect((await history.resolveItems('a', large))?.size).toBe(40)
+        expect(await another({ maxHistoryItems: 39 }).resolveItems('a', small)).toBeNull()
       })
 
       test('2.1 an id that a client brings never takes over a stored item', async () => {
@@ -266,7 +285,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         const stolen = { ...message('other'), id: first.output[0].id }
         const second = makeRecord({ out: 'b' }, { input: [stolen] })
         await history.responses.finish('a', second)
-        expect((await history.resolveItems('a', [stolen.id])).get(stolen.id)).toEqual(first.output[0])
+        expect((await resolve('a', [stolen.id])).get(stolen.id)).toEqual(first.output[0])
         expect((await history.responses.get('a', second.id))?.input).toEqual([stolen])
       })
     })
@@ -406,7 +425,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
           problem: 'item_not_found',
         })
         expect(await history.conversations.item('a', b, item.id)).toMatchObject({ item })
-        expect((await history.resolveItems('a', [item.id])).get(item.id)).toEqual(item)
+        expect((await resolve('a', [item.id])).get(item.id)).toEqual(item)
         expect(await history.conversations.add('a', a, [{ reference: item.id }])).toMatchObject([{ item }])
         expect(await list(a)).toEqual(['shared'])
       })
@@ -500,6 +519,21 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await texts(next, another())).toEqual(['before', 'q', 'a', 'next?', 'next!'])
       })
 
+      test('what was in the conversation before counts for a chain that goes on from a turn of it', async () => {
+        const id = await begin()
+        for (let index = 0; index < 4; index++) await add(id, 'x'.repeat(1_000))
+        const lock = await history.conversations.lock('a', id)
+        const record = makeRecord({ in: 'q', out: 'a' }, { conversationId: id })
+        await history.responses.finish('a', record, { lock: lock ?? undefined })
+        const next = await turn('next', record.id)
+        for (const last of [record.id, next]) {
+          expect(await texts(last, another({ maxHistoryBytes: 3_500 }))).toBe('too_long')
+          const loaded = await another({ maxHistoryBytes: 10_000 }).responses.loadChain('a', last)
+          expect(loaded).toMatchObject({ bytes: expect.any(Number) })
+          expect((loaded as LoadedHistory).bytes).toBeGreaterThan(4_000)
+        }
+      })
+
       test('5.7 #73 a conversation of 300 items loads whole, and what is removed is not in it', async () => {
         const id = await begin()
         for (let from = 0; from < 300; from += 100) {
@@ -546,9 +580,9 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect((await history.responses.get('a', record.id))?.input).toEqual(record.input)
         await history.responses.delete('a', record.id)
         expect(await list(id)).toEqual(['a'])
-        expect([
-          ...(await history.resolveItems('a', [record.input[0].id, record.output[0].id])).keys(),
-        ]).toEqual([record.output[0].id])
+        expect([...(await resolve('a', [record.input[0].id, record.output[0].id])).keys()]).toEqual([
+          record.output[0].id,
+        ])
       })
     })
 
@@ -580,7 +614,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await conversations.removeItem('b', id, item.id)).toEqual(missing)
         expect(await conversations.page('b', id, { order: 'asc', limit: 5 })).toEqual(missing)
         expect(await conversations.load('b', id)).toEqual({ problem: 'not_found' })
-        expect((await history.resolveItems('b', [item.id, record.input[0].id])).size).toBe(0)
+        expect((await resolve('b', [item.id, record.input[0].id])).size).toBe(0)
         const own = { id: newId('conv'), createdAtSec: 1, metadata: {} }
         expect(await conversations.create('b', own, [{ reference: item.id }])).toEqual({
           problem: 'item_not_found',
@@ -822,7 +856,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         await sweep(history, Date.now())
         expect(await opened.store.collection('conversation-items').list('a')).toHaveLength(1)
         expect(await opened.store.collection('conversation-positions').list('a')).toHaveLength(1)
-        const found = await history.resolveItems(
+        const found = await resolve(
           'a',
           items.map((item) => item.id),
         )

@@ -236,8 +236,11 @@ export interface HistoryService {
   readonly conversations: ConversationHistory
   readonly queue: BackgroundQueue
   readonly events: EventLog
-  /** Items by id, wherever they are: input, output or conversation. Unknown ids are left out. */
-  resolveItems(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, HistoryItem>>
+  /**
+   * Items by id, wherever they are: input, output or conversation. Unknown ids are left out.
+   * @returns null when they are more than one request may load
+   */
+  resolveItems(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, HistoryItem> | null>
 }
 
 /** Kept by the SharedStore when a plugin provides one, else by the gateway's own Store. */

@@ -1,6 +1,7 @@
 /** What was said before a turn, and the items that its input names, wherever the tenant has them. @source responses facts 2.6, 5.2, 5.4 */
 import type { HistoryItem, HistoryProblem, HistoryService, LoadedHistory } from '#contracts'
 import { responsesErrors } from '../errors.ts'
+import { wrongValue } from '../read/fields.ts'
 import type { InputItem, ItemReference } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 
@@ -73,7 +74,9 @@ export async function findItems(
     if (item.type !== 'item_reference' && wanted.has(item.id)) found.set(item.id, item as HistoryItem)
   const others = [...wanted].filter((id) => !found.has(id))
   if (others.length === 0 || history === undefined) return found
-  for (const [id, item] of await history.resolveItems(tenant, others)) found.set(id, item)
+  const stored = await history.resolveItems(tenant, others)
+  if (stored === null) wrongValue('input', 'refers to more than one request may load')
+  for (const [id, item] of stored) found.set(id, item)
   return found
 }
 

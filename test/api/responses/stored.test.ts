@@ -290,3 +290,20 @@ test('1.1: without a store nothing is kept, and the reply says so', async () => 
   await fetchJson('GET', `/v1/responses/${reply.id}`, 404)
   expect((await create({ input: 'hi', background: true }, 400)).error.code).toBe('background_not_supported')
 })
+
+test('responses 5.4: items that are named are no way past the limit of history', async () => {
+  const { create } = await openResponses(says('x'), { plugins: { history: { maxHistoryItems: 3 } } })
+  const replies = [
+    await create({ input: 'one' }),
+    await create({ input: 'two' }),
+    await create({ input: 'three' }),
+  ]
+  const references = replies.flatMap(({ output }) =>
+    output.map(({ id }: Reply) => ({ type: 'item_reference', id })),
+  )
+  await create({ input: [...references, { role: 'user', content: 'go' }] })
+  const more = await create({ input: 'four' })
+  const tooMany = [...references, { type: 'item_reference', id: more.output[0].id }]
+  const refused = await create({ input: tooMany }, 400)
+  expect(refused.error).toMatchObject({ code: 'invalid_value', param: 'input' })
+})
