@@ -63,6 +63,7 @@ export class ResponseRun {
   #turn: Turn | null = null
   #hasBegun = false
   #hasStarted = false
+  #hasCompaction = false
   #isOver = false
   #isPaused = false
   #connectionMode: string | null = null
@@ -128,6 +129,15 @@ export class ResponseRun {
     if (this.#hasBegun || this.#frames === null) return
     this.#hasBegun = true
     this.#told.sendBegin(this.#frames, this.#options.job !== undefined)
+    this.#showCompaction()
+  }
+
+  /** Before all other items. */
+  #showCompaction(): void {
+    const { compaction } = this.#plan
+    if (compaction === null || this.#hasCompaction) return
+    this.#hasCompaction = true
+    this.#output.addWhole(0, compaction.item)
   }
 
   /** Frames that end the stream where somebody else has failed the request. */
@@ -144,7 +154,7 @@ export class ResponseRun {
         this.#connectionMode = event.started.worker.connectionMode
         this.#options.onWorker?.(this.#connectionMode)
         this.begin()
-        if (this.#plan.compaction !== null) this.#output.addWhole(0, this.#plan.compaction.item)
+        this.#showCompaction()
         return
       case 'finished':
         this.#finished(event)
@@ -154,6 +164,7 @@ export class ResponseRun {
         return
       default:
         this.begin()
+        this.#showCompaction()
         this.#output.add(event)
     }
   }

@@ -1,5 +1,6 @@
 /** What is too long for a model, or for its client, is compacted on the way. */
-import { expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
+import { startToolServer } from '../../../plugins/mcp/fixtures/tool-server.ts'
 import { NATIVE, nativeSays } from '../../support/native-says.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import type { RecordedRequest } from '../../support/scripted-worker.ts'
@@ -7,6 +8,11 @@ import { openSse } from '../../support/sse-client.ts'
 import { type Answer, jsonAnswer } from '../../support/worker-answer.ts'
 import type { FleetOptions } from '../fleet.ts'
 import { openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
 
 const LONG = 'many words of no great weight '.repeat(40)
 const withContext = (context_length: number): FleetOptions => ({
@@ -196,4 +202,25 @@ test('responses 3.6: a worker that refuses the turn after its past was compacted
   const { types, response } = checkResponseEvents(stream.events)
   expect(types.slice(-2)).toEqual(['error', 'response.failed'])
   expect(response.error).toMatchObject({ code: 'upstream_invalid_request' })
+})
+
+test('responses 3.1: a summary comes before the tools that are listed for the turn, and stays when that fails', async () => {
+  const server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
+  ends.push(() => server.close())
+  const fleet = await open({ plugins: { mcp: { clientServers: { allowsPrivate: true } } } })
+  const mcp = { type: 'mcp', server_label: 'echoes', server_url: server.url, require_approval: 'never' }
+  const input = [
+    { role: 'user', content: LONG },
+    { role: 'user', content: 'and now?' },
+  ]
+  const body = { input, tools: [mcp], ...compacting }
+  const kinds = (reply: Reply) => reply.output.map(({ type }: Reply) => type)
+  const { response, events } = await fleet.stream(body)
+  expect(kinds(response)).toEqual(['compaction', 'mcp_list_tools', 'message'])
+  const added = events.filter(({ type }) => type === 'response.output_item.added')
+  expect(added.map(({ output_index }) => output_index)).toEqual([0, 1, 2])
+  expect(kinds(await fleet.create(body))).toEqual(['compaction', 'mcp_list_tools', 'message'])
+  const gone = { ...mcp, server_url: 'http://127.0.0.1:9/mcp' }
+  const failed = await fleet.stream({ ...body, tools: [gone] })
+  expect(kinds(failed.response)).toEqual(['compaction', 'mcp_list_tools'])
 })
