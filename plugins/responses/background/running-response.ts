@@ -130,10 +130,11 @@ export class RunningResponse {
         accepted = null
       },
       beforeEnd: () => log.flush(),
-      onEnd: ({ reply, error }) => {
+      onEnd: ({ reply, error, isAnswered }) => {
         this.#endRun()
         this.#hasEnded = reply !== null
         this.#failure = error
+        if (isAnswered) return
         if (error !== null) ctx.fail(error)
         else if (!ctx.isDone) ctx.send(204, null, '')
       },

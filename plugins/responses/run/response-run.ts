@@ -46,6 +46,8 @@ export interface RunEnd {
   readonly reply: string | null
   readonly status: ResponseStatus
   readonly error: GatewayError | null
+  /** Somebody else has failed the request, and tells its client so. */
+  readonly isAnswered: boolean
   /** History for whoever goes on from here. */
   items(): readonly HistoryItem[]
 }
@@ -64,6 +66,7 @@ export class ResponseRun {
   #hasBegun = false
   #hasStarted = false
   #hasCompaction = false
+  #isAnswered = false
   #isOver = false
   #isPaused = false
   #connectionMode: string | null = null
@@ -194,6 +197,7 @@ export class ResponseRun {
   /** The client left, or somebody else has failed the request. */
   #cancelled(): void {
     if (this.#isOver) return
+    this.#isAnswered = !this.#ctx.isAborted
     this.#turn?.abort()
     if (this.#hasBegun || this.#hasStarted)
       this.#end(this.#ctx.isAborted ? 'cancelled' : 'failed', null, null)
@@ -203,7 +207,7 @@ export class ResponseRun {
   #leaveNothing(status: ResponseStatus, error: GatewayError | null): void {
     this.#isOver = true
     void this.#plan.lock?.release()
-    this.#options.onEnd({ reply: null, status, error, items: noItems })
+    this.#options.onEnd({ reply: null, status, error, isAnswered: this.#isAnswered, items: noItems })
   }
 
   #end(
@@ -278,11 +282,12 @@ export class ResponseRun {
   ): void {
     const reply = replyText(members, text)
     // Where somebody else has failed the request, its error format ends the stream.
-    if (this.#frames !== null && this.#hasBegun && !this.#ctx.isFailing) {
+    const isAnswered = this.#isAnswered || this.#ctx.isFailing
+    if (this.#frames !== null && this.#hasBegun && !isAnswered) {
       if (status === 'failed') this.#told.sendFailure(this.#frames, members, error, this.#output.items())
       else this.#told.sendEnd(this.#frames, status, reply)
     }
-    this.#options.onEnd({ reply, status, error, items: () => [...this.#plan.context, ...items] })
+    this.#options.onEnd({ reply, status, error, isAnswered, items: () => [...this.#plan.context, ...items] })
   }
 }
 

@@ -83,9 +83,10 @@ function answerResponse(parts: ServeParts, ctx: RequestContext, plan: Plan): voi
     createdAtSec: nowSec(),
     sink: null,
     stream: false,
-    onEnd: ({ reply, error }) => {
+    onEnd: ({ reply, error, isAnswered }) => {
+      if (isAnswered) return
       if (error !== null) ctx.fail(error)
-      else if (reply !== null && !ctx.isDone && !ctx.isFailing) ctx.send(200, 'application/json', reply)
+      else if (reply !== null && !ctx.isDone) ctx.send(200, 'application/json', reply)
     },
   })
   run.start()
@@ -117,7 +118,7 @@ function streamResponse(
     onEnd: (end) => {
       clearTimeout(opening)
       onEnd?.(end, id)
-      if (ctx.isDone || ctx.isFailing) return
+      if (ctx.isDone || end.isAnswered) return
       if (writer !== null) writer.end(isSocket ? '' : DONE)
       else if (end.error !== null) ctx.fail(end.error)
     },

@@ -1,7 +1,9 @@
 /** Tools that the gateway runs, as clients of responses see them: over real tool servers and a scripted model. */
 import { afterEach, expect, test } from 'vitest'
+import { defineErrors, definePlugin, type RequestContext, Type } from '#kernel'
 import { startToolServer, type ToolServer } from '../../../plugins/mcp/fixtures/tool-server.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
+import { sseAnswer } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
 import { CHAT, openResponses, type Reply, says } from './responses-fleet.ts'
 
@@ -246,4 +248,47 @@ test('responses 8 #88: of what a server of the operator did, a conversation and 
   expect(response.status).toBe('completed')
   const told = JSON.stringify([stream.events, await fetchJson('GET', `/v1/responses/${id}`)])
   expect(told).not.toContain('secret-hr')
+})
+
+test('responses 1.10: whoever fails a request between two turns of its model tells why, stored or not', async () => {
+  const server = await serveEcho()
+  let last: RequestContext | undefined
+  const own = definePlugin({
+    manifest: { name: 'own', version: '0.1.0', description: 'test', config: Type.Object({}) },
+    register: (host) => {
+      const keep = (ctx: RequestContext) => {
+        last = ctx
+      }
+      host.hook('onRequest', keep, { scope: 'all' })
+    },
+  })
+  const failures = defineErrors('own', {
+    not_now: { kind: 'unavailable', source: 'gateway', text: () => 'somebody else goes first' },
+  })
+  const forever = new Promise(() => {})
+  for (const [stream, store] of [
+    [false, false],
+    [false, true],
+    [true, false],
+    [true, true],
+  ]) {
+    const { post, workers } = await openResponses(() => sseAnswer([{ until: forever }]), {
+      plugins: LOOPBACK,
+      own: [own],
+    })
+    workers[0].once(CHAT, calls('hi'))
+    const body = { model: 'test-model', input: 'go', tools: [mcp(server)], stream, store }
+    const reply = post('/v1/responses', body)
+    await workers[0].received(CHAT, 2)
+    last?.fail(failures.not_now())
+    const text = await (await reply).text()
+    expect((await reply).status).toBe(stream ? 200 : 503)
+    expect(text).toContain('"code":"not_now"')
+    if (!stream) continue
+    expect(text.match(/^event: (error|response.failed)$/gm)).toEqual([
+      'event: error',
+      'event: response.failed',
+    ])
+    expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
+  }
 })
