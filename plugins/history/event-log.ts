@@ -1,15 +1,17 @@
 /** Events of streams, kept for a while in the pieces they were written in. */
-import type { EventLog } from '#contracts'
-import { type Collections, isId, padded, within } from './collections.ts'
+import type { EventLog, StoreService } from '#contracts'
+import { ChangeList, type Collections, isId, padded, within } from './collections.ts'
 
 /** Bytes of frames that one reading gives at most, about. */
 const READ_BYTES = 1024 * 1024
 
 export class StoredEvents implements EventLog {
+  readonly #store: StoreService
   readonly #events: Collections['events']
   readonly #keptMs: number
 
-  constructor(events: Collections['events'], keptMs: number) {
+  constructor(store: StoreService, events: Collections['events'], keptMs: number) {
+    this.#store = store
     this.#events = events
     this.#keptMs = keptMs
   }
@@ -23,6 +25,18 @@ export class StoredEvents implements EventLog {
     if (frames.length === 0) return
     const expiresAtMs = Date.now() + this.#keptMs
     await this.#events.put(tenant, `${responseId}.${padded(firstNumber)}`, frames, { expiresAtMs })
+  }
+
+  async clear(tenant: string, responseId: string): Promise<void> {
+    if (!isId(responseId)) return
+    let after: string | undefined
+    do {
+      const page = await this.#events.range(tenant, { ...within(responseId), after, maxBytes: READ_BYTES })
+      const list = new ChangeList(tenant)
+      for (const { id } of page.records) list.delete(this.#events, id)
+      if (list.changes.length > 0) await this.#store.write(list.changes)
+      after = page.next ?? undefined
+    } while (after !== undefined)
   }
 
   async read(

@@ -30,7 +30,7 @@ export class StoredHistory implements HistoryService {
     const items = new ConversationItems(store, collections, this.#index)
     this.conversations = new StoredConversations(store, collections, items, config)
     this.queue = new StoredQueue(store, collections, config.ownerLeaseMs, log)
-    this.events = new StoredEvents(collections.events, config.eventsKeptMs)
+    this.events = new StoredEvents(store, collections.events, config.eventsKeptMs)
     this.retention = new Retention(store, collections, config)
   }
 

@@ -770,6 +770,20 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         }
       })
 
+      test('events are removed of one response only', async () => {
+        const { events } = history
+        for (let number = 0; number < 250; number++) await events.append('a', 'resp_1', number, ['x'])
+        for (const [tenant, id] of [
+          ['a', 'resp_10'],
+          ['b', 'resp_1'],
+        ])
+          await events.append(tenant, id, 0, ['other'])
+        await events.clear('a', 'resp_1')
+        expect(await events.read('a', 'resp_1', -1)).toEqual([])
+        expect(await events.read('a', 'resp_10', -1)).toHaveLength(1)
+        expect(await events.read('b', 'resp_1', -1)).toHaveLength(1)
+      })
+
       test('events are kept for a while only', async () => {
         vi.useFakeTimers({ now: 1_000_000, toFake: ['Date'] })
         await another({ eventsKeptMs: 5_000 }).events.append('a', 'resp_1', 0, ['e0'])

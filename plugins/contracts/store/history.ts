@@ -221,6 +221,8 @@ export interface BackgroundQueue {
 export interface EventLog {
   /** Appends frames that were numbered from `firstNumber` on. Not synced, and kept for a limited time. */
   append(tenant: string, responseId: string, firstNumber: number, frames: readonly string[]): Promise<void>
+  /** Removes all of a response's, before it is made anew. */
+  clear(tenant: string, responseId: string): Promise<void>
   /** Frames numbered higher than `after`, in order, some at a time; none when there are no more yet. */
   read(
     tenant: string,

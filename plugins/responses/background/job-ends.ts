@@ -5,6 +5,7 @@ import type { ResponsesConfig } from '../config.ts'
 import { toResponseError } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { toWireUsage } from '../run/reply-object.ts'
+import { runOf } from './run-facts.ts'
 
 export class JobEnds {
   readonly #history: HistoryService
@@ -38,7 +39,8 @@ export class JobEnds {
     }
     const result = await this.#history.responses.finish(
       tenant,
-      { ...record, status: 'failed', reply, facts: {} },
+      // The run whose events are in the log, which is not always this one.
+      { ...record, status: 'failed', reply, facts: { run: runOf(record) } },
       { job },
     )
     if (result === 'gone') await this.#history.queue.drop(job)

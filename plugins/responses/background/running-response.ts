@@ -13,6 +13,7 @@ import type { StoredParts } from '../stored/stored-routes.ts'
 import { acceptedRequest } from './accept-background.ts'
 import { isRunning, type JobEnds } from './job-ends.ts'
 import { LiveLog } from './live-log.ts'
+import { runFacts } from './run-facts.ts'
 import { untilAnswered } from './until-answered.ts'
 
 /** A conversation that is busy is tried again, so often and after such a pause; then others have their turn. */
@@ -91,13 +92,13 @@ export class RunningResponse {
     return done
   }
 
-  async #begin(ctx: RequestContext, record: ResponseRecord): Promise<void> {
+  async #begin(ctx: RequestContext, accepted: ResponseRecord): Promise<void> {
     this.#ctx = ctx
-    const { tenant, responseId } = this.job
+    let record: ResponseRecord | undefined
     let plan: Plan
     try {
-      const reply = { ...record.reply, status: 'in_progress' }
-      if (!(await this.#history.responses.update(tenant, responseId, { status: 'in_progress', reply }))) {
+      record = await this.#begun(accepted)
+      if (record === undefined) {
         ctx.send(204, null, '')
         return
       }
@@ -110,6 +111,19 @@ export class RunningResponse {
       return
     }
     this.#generate(ctx, plan, record)
+  }
+
+  /** Says that it is at work, and removes what an earlier run left of it. @returns undefined when somebody has ended it */
+  async #begun(record: ResponseRecord): Promise<ResponseRecord | undefined> {
+    const { tenant, responseId, attempts } = this.job
+    const { responses, events } = this.#history
+    if (attempts > 0) await events.clear(tenant, responseId)
+    const change: Change = {
+      status: 'in_progress',
+      reply: { ...record.reply, status: 'in_progress' },
+      ...(attempts > 0 && { output: [], facts: { ...record.facts, ...runFacts(this.job) } }),
+    }
+    return (await responses.update(tenant, responseId, change)) ? { ...record, ...change } : undefined
   }
 
   #generate(ctx: RequestContext, plan: Plan, { createdAtSec, facts }: ResponseRecord): void {

@@ -8,6 +8,7 @@ import {
   type ResponseStatus,
 } from '#contracts'
 import type { GatewayError } from '#kernel'
+import { runFacts } from '../background/run-facts.ts'
 import { responsesErrors } from '../errors.ts'
 import type { Plan } from './plan.ts'
 
@@ -69,7 +70,7 @@ export async function storeEnd(
     hasNewIds: hasOwnIds && job === undefined,
     previousResponseId,
     conversationId,
-    facts: connectionMode === null ? {} : { connectionMode },
+    facts: { ...runFacts(job), ...(connectionMode !== null && { connectionMode }) },
   }
   const result = await history.responses.finish(tenant, record, {
     ...(isUsable && lock !== null && { lock }),

@@ -4,6 +4,7 @@
  */
 import type { ResponseRecord } from '#contracts'
 import { defineTopic, type RequestContext, type SseWriter, type Topic } from '#kernel'
+import { runOf } from '../background/run-facts.ts'
 import { responsesErrors } from '../errors.ts'
 import { DONE } from '../output/frames.ts'
 import type { RunParts } from '../run/run-parts.ts'
@@ -49,6 +50,12 @@ class Follower {
   readonly #tenant: string
   readonly #id: string
   #last: number
+  /** Of the response, as it was seen first. */
+  #run: number | null = null
+  /** It has told something of the log. */
+  #hasTold = false
+  /** What comes next in the log does not go on from what was told, or from the beginning. */
+  #isBroken = false
   #isWhole = false
   #writer: SseWriter | null = null
   #wake: () => void = () => {}
@@ -84,7 +91,8 @@ class Follower {
       // Asked before the log is read: what has ended by now has all of its events there.
       const record = await history.responses.get(this.#tenant, this.#id)
       const grown = this.#nextSign()
-      await this.#readLog()
+      if (record !== undefined) this.#checkRun(record)
+      if (!this.#isBroken) await this.#readLog()
       if (this.#isWhole) break
       if (record === undefined) throw responsesErrors.response_not_found(this.#id)
       if (record.status !== 'queued' && record.status !== 'in_progress') {
@@ -100,12 +108,25 @@ class Follower {
     return this.#ctx.isAborted || this.#ctx.isDone || this.#ctx.isFailing
   }
 
+  /** One that is begun anew has another log. */
+  #checkRun(record: ResponseRecord): void {
+    const run = runOf(record)
+    if (this.#run !== null && this.#run !== run && this.#last >= 0) this.#isBroken = true
+    this.#run = run
+  }
+
   async #readLog(): Promise<void> {
     for (;;) {
       const frames = await this.#parts.history?.events.read(this.#tenant, this.#id, this.#last)
       if (frames === undefined || frames.length === 0) return
       for (const { number, frame } of frames) {
+        // Pieces expire one by one, and one that could not be kept is missing.
+        if (number !== this.#last + 1) {
+          this.#isBroken = true
+          return
+        }
         this.#last = number
+        this.#hasTold = true
         if (TERMINAL.test(frame)) this.#isWhole = true
         await this.#write(frame)
         if (this.#isGone) return
@@ -115,14 +136,21 @@ class Follower {
 
   /** It has ended and its log does not say so: it was never written, is gone by now, or broke off. */
   async #endWithout(record: ResponseRecord): Promise<void> {
+    const isTold = this.#isBroken ? this.#hasTold : await this.#hasLog()
+    if (isTold) {
+      await this.#write(terminalFrame(record, this.#last + 1))
+      return
+    }
+    for (const { number, frame } of replayFrames(record)) {
+      if (number <= this.#last) continue
+      await this.#write(frame)
+      if (this.#isGone) return
+    }
+  }
+
+  async #hasLog(): Promise<boolean> {
     const first = await this.#parts.history?.events.read(this.#tenant, this.#id, -1)
-    if (first !== undefined && first.length > 0) await this.#write(terminalFrame(record, this.#last + 1))
-    else
-      for (const { number, frame } of replayFrames(record)) {
-        if (number <= this.#last) continue
-        await this.#write(frame)
-        if (this.#isGone) return
-      }
+    return first !== undefined && first.length > 0
   }
 
   async #write(frame: string): Promise<void> {

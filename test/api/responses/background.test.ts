@@ -1,6 +1,6 @@
 /** Background responses: queued, worked on, followed, cancelled, deleted, bounded. */
 import { afterEach, expect, test, vi } from 'vitest'
-import type { ResponseRecord } from '#contracts'
+import type { HistoryService, ResponseRecord } from '#contracts'
 import { StoredQueue } from '../../../plugins/history/background-queue.ts'
 import { StoredEvents } from '../../../plugins/history/event-log.ts'
 import { StoredResponses } from '../../../plugins/history/response-history.ts'
@@ -150,6 +150,67 @@ test('responses 6 #27: what has ended cannot be cancelled', async () => {
   const refused = await fleet.fetchJson('POST', `/v1/responses/${id}/cancel`, 400)
   expect(refused.error.code).toBe('response_already_completed')
   await fleet.fetchJson('POST', '/v1/responses/resp_none/cancel', 404)
+})
+
+const message = {
+  id: `msg_${'1'.repeat(32)}`,
+  type: 'message',
+  role: 'assistant',
+  status: 'completed',
+  content: [{ type: 'output_text', text: 'whole', annotations: [], logprobs: [] }],
+}
+
+/** A background response of another gateway: under way, and with these frames in its log. */
+async function begunElsewhere(history: HistoryService, firstNumber: number, count: number) {
+  const id = `resp_${'0'.repeat(31)}${count}`
+  const reply = { id, object: 'response', status: 'in_progress', background: true }
+  const input = [{ id: `msg_${'2'.repeat(32)}`, type: 'message', role: 'user', content: [] }]
+  const ids = { previousResponseId: null, conversationId: null }
+  const record = { id, createdAtSec: 1_800_000_000, reply, input, output: [], ...ids, facts: {} }
+  await history.responses.create('anonymous', { ...record, status: 'in_progress' })
+  const frames = (run: string, from: number, length: number) =>
+    Array.from({ length }, (_, index) => `event: ${run}\ndata: {"sequence_number":${from + index}}\n\n`)
+  const append = (run: string, from: number, length: number) =>
+    history.events.append('anonymous', id, from, frames(run, from, length))
+  const end = (facts = {}) =>
+    history.responses.finish('anonymous', {
+      ...record,
+      status: 'completed',
+      reply: { ...reply, status: 'completed', usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 } },
+      output: [message],
+      facts,
+    })
+  await append('first', firstNumber, count)
+  return { id, append, end }
+}
+
+test('responses 3.9: of a run that was begun anew a follower is told the end, and nothing in between', async () => {
+  const { plugin, get } = historyPeek()
+  const fleet = await openResponses(undefined, { ...FAST, own: [plugin] })
+  const { id, append, end } = await begunElsewhere(get(), 0, 4)
+  const stream = openSse(`${fleet.gateway.url}/v1/responses/${id}?stream=true`)
+  await stream.receive(4)
+  await get().events.clear('anonymous', id)
+  await get().responses.update('anonymous', id, { facts: { run: 1 } })
+  await append('second', 0, 7)
+  await end({ run: 1 })
+  await stream.done
+  const told = stream.events.map(({ event, data }) => event || data)
+  expect(told).toEqual(['first', 'first', 'first', 'first', 'response.completed', '[DONE]'])
+  expect(JSON.parse(stream.events[4].data)).toMatchObject({
+    sequence_number: 4,
+    response: { output: [message] },
+  })
+})
+
+test('responses 3.9: a log whose beginning is gone is not told from the middle', async () => {
+  const { plugin, get } = historyPeek()
+  const fleet = await openResponses(undefined, { ...FAST, own: [plugin] })
+  const { id, end } = await begunElsewhere(get(), 3, 5)
+  const stream = openSse(`${fleet.gateway.url}/v1/responses/${id}?stream=true`)
+  await end()
+  await stream.done
+  expect(checkResponseEvents(stream.events).text).toBe('whole')
 })
 
 test.each(['cancelled', 'failed', 'deleted'] as const)(
@@ -329,22 +390,33 @@ test('responses 8 #83: what runs when the gateway ends has failed, or is begun a
     const dir = newDirectory()
     const plugins = { storage: { dir }, responses: { background: { pollMs: 50, afterCrash } } }
     const forever = new Promise(() => {})
+    const [ours, theirs] = [historyPeek(), historyPeek()]
     const first = await openResponses(() => sseAnswer([chunk({ content: 'half' }), { until: forever }]), {
       plugins,
+      own: [ours.plugin],
     })
     const { id } = await first.create({ input: 'hi', background: true })
     const stream = openSse(`${first.gateway.url}/v1/responses/${id}?stream=true`)
     await stream.receive(5)
     stream.close()
+    await ours.get().events.append('anonymous', id, 500, ['event: old\n\n'])
     await first.gateway.stop()
-    const second = await openResponses(undefined, { plugins })
+    const second = await openResponses(undefined, { plugins, own: [theirs.plugin] })
     const reply = await until(second, id, isOver)
     if (afterCrash === 'fail')
       expect(reply).toMatchObject({ status: 'failed', error: { code: 'server_error' } })
-    else
+    else {
       expect(reply).toMatchObject({
         status: 'completed',
         output: [{ content: [{ text: 'Hello from the worker.' }] }],
       })
+      const whole = openSse(`${second.gateway.url}/v1/responses/${id}?stream=true`)
+      await whole.done
+      expect(checkResponseEvents(whole.events)).toMatchObject({
+        response: reply,
+        text: 'Hello from the worker.',
+      })
+      expect(await theirs.get().events.read('anonymous', id, 400)).toEqual([])
+    }
   }
 })
