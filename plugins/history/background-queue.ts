@@ -3,14 +3,24 @@
  * proves once for all of them that it lives, however many it has.
  */
 import { randomUUID } from 'node:crypto'
-import { type BackgroundQueue, type Change, GATEWAY_TENANT, type Job, type StoreService } from '#contracts'
+import {
+  type BackgroundQueue,
+  type Change,
+  GATEWAY_TENANT,
+  type Job,
+  type StoredRecord,
+  type StoreService,
+} from '#contracts'
 import type { Logger } from '#kernel'
-import { type Collections, within } from './collections.ts'
+import { type Collections, type WaitingJob, within } from './collections.ts'
 import { HeldJob } from './held-job.ts'
 
 /** A lease is renewed so many times before it would run out. */
 const RENEWALS = 3
 const TENANTS = 100
+/** Waiting jobs of a tenant that one claim reads where the first of them rest, and in how many readings. */
+const LOOKED_AT = 1_000
+const RESTING_PAGES = 10
 
 export class StoredQueue implements BackgroundQueue {
   readonly #store: StoreService
@@ -42,8 +52,7 @@ export class StoredQueue implements BackgroundQueue {
       for (const tenant of tenants) {
         const most = Math.min(limit - claimed.length, room(tenant))
         if (most <= 0) continue
-        const { records } = await waitingJobs.range(tenant, { limit: most })
-        const taken = records.map(({ id, value: { attempts }, version }) => {
+        const taken = (await this.#readyOf(tenant, most)).map(({ id, value: { attempts }, version }) => {
           const job = new HeldJob({ tenant, responseId: id, attempts }, this.#owner)
           const target = { collection: waitingJobs.name, tenant, id, onlyIf: version }
           return this.#take(job, { kind: 'delete', ...target }, this.#unsure.waiting)
@@ -58,14 +67,14 @@ export class StoredQueue implements BackgroundQueue {
     return claimed
   }
 
-  async giveBack(job: Job): Promise<void> {
+  async giveBack(job: Job, restMs = 0): Promise<void> {
     if (!(job instanceof HeldJob)) return
     const { waitingJobs, claimedJobs } = this.#collections
     const { tenant, responseId: id, attempts } = job
     const version = await job.version(claimedJobs)
     // Given back before, by a write that failed for this thread only; or somebody else's by now.
     if (version === undefined) return
-    const value = { attempts: attempts + 1 }
+    const value = { attempts: attempts + 1, ...(restMs > 0 && { notBeforeMs: Date.now() + restMs }) }
     const waiting: Change = { kind: 'put', collection: waitingJobs.name, tenant, id, value }
     await this.#store.write([waiting, job.ending(claimedJobs, version)])
   }
@@ -120,6 +129,23 @@ export class StoredQueue implements BackgroundQueue {
     clearInterval(this.#renewal)
     this.#renewal = null
     await this.#collections.jobOwners.delete(GATEWAY_TENANT, this.#owner).catch(() => undefined)
+  }
+
+  /** The oldest waiting jobs of a tenant that do not rest, looked for among the first of all. */
+  async #readyOf(tenant: string, most: number): Promise<StoredRecord<WaitingJob>[]> {
+    const ready: StoredRecord<WaitingJob>[] = []
+    const nowMs = Date.now()
+    let looked = 0
+    let after: string | undefined
+    do {
+      const limit = looked === 0 ? most : Math.max(most, LOOKED_AT / RESTING_PAGES)
+      const page = await this.#collections.waitingJobs.range(tenant, { limit, after })
+      for (const record of page.records)
+        if (ready.length < most && (record.value.notBeforeMs ?? 0) <= nowMs) ready.push(record)
+      looked += page.records.length
+      after = page.next ?? undefined
+    } while (after !== undefined && ready.length < most && looked < LOOKED_AT)
+    return ready
   }
 
   /** @param before takes it from where it is @returns null when somebody else was quicker */

@@ -76,6 +76,12 @@ export interface ItemPosition {
   readonly isGone?: boolean
 }
 
+export interface WaitingJob {
+  readonly attempts: number
+  /** It rests until then, in milliseconds since 1970. */
+  readonly notBeforeMs?: number
+}
+
 export interface ClaimedJob {
   readonly tenant: string
   readonly responseId: string
@@ -104,7 +110,7 @@ export interface Collections {
   /** Deleted conversations whose items are still there. */
   readonly trash: Collection<0>
   /** By response id. */
-  readonly waitingJobs: Collection<{ readonly attempts: number }>
+  readonly waitingJobs: Collection<WaitingJob>
   /** Of the gateway's own tenant, by owner and response id. */
   readonly claimedJobs: Collection<ClaimedJob>
   readonly jobOwners: Collection<0>

@@ -685,6 +685,17 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         )
       })
 
+      test('a job that rests is passed over, and is the first again afterwards', async () => {
+        vi.useFakeTimers({ now: 2_000_000_000_000, toFake: ['Date', 'setInterval', 'clearInterval'] })
+        const records = await queue('a', 130)
+        const ids = (jobs: readonly Job[]) => jobs.map(({ responseId }) => responseId)
+        for (const job of await history.queue.claim(125, () => 125)) await history.queue.giveBack(job, 1_000)
+        const [next] = await another().queue.claim(1, always)
+        expect(next.responseId).toBe(records[125].id)
+        vi.setSystemTime(2_000_000_001_000)
+        expect(ids(await another().queue.claim(1, always))).toEqual([records[0].id])
+      })
+
       test('jobs that were given back once are not given back a second time', async () => {
         await queue('a', 1)
         const [job] = await history.queue.claim(1, always)

@@ -207,8 +207,8 @@ export interface BackgroundQueue {
    * @param room how many more the tenant may have running; 0 leaves all of its jobs waiting
    */
   claim(limit: number, room: (tenant: string) => number): Promise<Job[]>
-  /** Puts a claimed job back in its place. */
-  giveBack(job: Job): Promise<void>
+  /** Puts a claimed job back in its place. @param restMs so long others go first */
+  giveBack(job: Job, restMs?: number): Promise<void>
   /** Ends a claimed job without ending its response; `finish` does both. */
   drop(job: Job): Promise<void>
   /** Jobs whose thread is gone, now this thread's: restart them, give them back, or finish their responses as failed. */

@@ -16,10 +16,13 @@ import { LiveLog } from './live-log.ts'
 import { runFacts } from './run-facts.ts'
 import { untilAnswered } from './until-answered.ts'
 
-/** A conversation that is busy is tried again, so often and after such a pause; then others have their turn. */
+/** A conversation that is busy is tried again, so often and after such a pause. */
 const LOCK_TRIES = 4
 const LOCK_PAUSE_MS = 250
-/** After a refusal for now, such as by a limit of the tenant or of a conversation that is busy. */
+/** One that stays busy rests longer each time, and others have their turn. */
+const FIRST_REST_MS = 1_000
+const LONGEST_REST_MS = 10_000
+/** After a refusal for now, such as by a limit of the tenant. */
 const REFUSED_PAUSE_MS = 1_000
 
 const BUSY = 'conversation_locked'
@@ -178,9 +181,11 @@ export class RunningResponse {
 
   async #after({ status, errorCode }: DetachedOutcome): Promise<void> {
     await this.#log?.end()
-    const isForNow = FOR_NOW.has(status) || errorCode === BUSY
     if (this.#stopped.signal.aborted) await this.#ends.leave(this.job)
-    else if (!this.#hasEnded && isForNow) {
+    else if (!this.#hasEnded && errorCode === BUSY) {
+      const restMs = Math.min(FIRST_REST_MS * 2 ** this.job.attempts, LONGEST_REST_MS)
+      await this.#untilAnswered(() => this.#history.queue.giveBack(this.job, restMs))
+    } else if (!this.#hasEnded && FOR_NOW.has(status)) {
       await this.#pause(REFUSED_PAUSE_MS)
       await this.#untilAnswered(() => this.#history.queue.giveBack(this.job))
     } else {

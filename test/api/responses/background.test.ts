@@ -299,18 +299,17 @@ test.each([
 
 test('responses 5.8: a busy conversation is waited for, and others have their turn meanwhile', async () => {
   const gate = Promise.withResolvers<void>()
-  const fleet = await openResponses(
-    () => sseAnswer([{ until: gate.promise }, chunk({ content: 'x' }), ...DONE]),
-    {
-      plugins: { conversations: {}, responses: { background: { pollMs: 50, maxRunningPerTenant: 1 } } },
-    },
-  )
+  const fleet = await openResponses(says('x'), {
+    plugins: { conversations: {}, responses: { background: { pollMs: 50, maxRunningPerTenant: 1 } } },
+  })
+  fleet.workers[0].once(CHAT, () => sseAnswer([{ until: gate.promise }, chunk({ content: 'x' }), ...DONE]))
   const { id: conversation } = (await (await fleet.post('/v1/conversations', {})).json()) as Reply
   const first = fleet.stream({ input: 'first', conversation })
   await fleet.workers[0].received(CHAT)
-  const giveBack = vi.spyOn(StoredQueue.prototype, 'giveBack')
   const { id } = await fleet.create({ input: 'second', conversation, background: true })
-  await vi.waitFor(() => expect(giveBack).toHaveBeenCalled(), 30_000)
+  const other = await fleet.create({ input: 'other', background: true })
+  expect((await until(fleet, other.id, isOver)).status).toBe('completed')
+  expect((await until(fleet, id, () => true)).status).toBe('in_progress')
   gate.resolve()
   await first
   expect((await until(fleet, id, isOver)).status).toBe('completed')
