@@ -16,18 +16,18 @@ export function hostFunctions(
   const flag = (isDone: boolean) => (isDone ? 1n : 0n)
   return {
     kv_get: bind((exchange, key) => {
-      const value = state.get(textOf(exchange, key))
+      const value = state.get(keyOf(exchange, key))
       exchange.burn((value?.length ?? 0) * WORK_UNITS.keptByte)
       return toBlock(exchange, value)
     }),
     kv_set: bind((exchange, key, offset, ttlMs) => {
       const value = bytesOf(exchange, offset)
       exchange.burn(value.length * WORK_UNITS.keptByte)
-      return flag(state.set(textOf(exchange, key), value, ttlMs))
+      return flag(state.set(keyOf(exchange, key), value, ttlMs))
     }),
-    kv_delete: bind((exchange, key) => flag(state.delete(textOf(exchange, key)))),
+    kv_delete: bind((exchange, key) => flag(state.delete(keyOf(exchange, key)))),
     kv_incr: bind(
-      (exchange, key, delta, ttlMs) => state.increment(textOf(exchange, key), delta, ttlMs),
+      (exchange, key, delta, ttlMs) => state.increment(keyOf(exchange, key), delta, ttlMs),
       COUNT_FAILED,
     ),
     now_ms: () => BigInt(state.nowMs),
@@ -53,6 +53,12 @@ function bytesOf(exchange: GuestExchange, offset: bigint): Uint8Array {
 
 function textOf(exchange: GuestExchange, offset: bigint): string {
   return Buffer.from(bytesOf(exchange, offset)).toString('utf8')
+}
+
+/** Looking it up costs what it takes in the gateway. */
+function keyOf(exchange: GuestExchange, offset: bigint): string {
+  if (exchange.read(offset) !== null) exchange.burn(WORK_UNITS.kept)
+  return textOf(exchange, offset)
 }
 
 function toBlock(exchange: GuestExchange, bytes: Uint8Array | null): bigint {

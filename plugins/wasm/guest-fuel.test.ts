@@ -86,6 +86,7 @@ test.each([
     5_000,
     `(try (do ${'(call_indirect $t (type $four) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 2))'}) (catch_all))`,
   ],
+  ['a key that is looked up', 8_000, '(drop (call $kv_get (call $alloc (i64.const 8))))'],
   ['a signature', 8_000, '(drop (call $hmac (i64.const 0) (i64.const 0)))'],
   [
     '65,536 places of a table that are filled',

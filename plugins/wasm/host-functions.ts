@@ -10,6 +10,8 @@ const MAX_RANDOM_BYTES = 1_024
 /** Units for what takes longer than a call of the gateway does anyway. */
 export const WORK_UNITS = {
   hmac: 8_000,
+  /** The key is hashed, and the table locked. */
+  kept: 8_000,
   /** A hash moves some bytes in the time in which a copy moves twenty times as many. */
   hashedByte: 1.25,
   /** Values lie in small pieces, and are moved while every thread that wants the table waits. */
@@ -36,9 +38,9 @@ export function hostFunctions(
   const { owner, counted } = facts
   const keyOf = (exchange: GuestExchange, offset: bigint): Uint8Array | null => {
     const block = exchange.read(offset)
-    return block === null || block.length > MAX_KEY_BYTES
-      ? null
-      : stateKey(owner, facts.tenant(), textOf(block))
+    if (block === null || block.length > MAX_KEY_BYTES) return null
+    exchange.burn(WORK_UNITS.kept)
+    return stateKey(owner, facts.tenant(), textOf(block))
   }
   const bind = (otherwise: bigint, call: HostCall) => bindHostCall(facts, otherwise, call)
   return {

@@ -50,7 +50,7 @@ export class StreamRun {
   #room = MAX_WRITTEN_BYTES
   #failedClosed = -1
   /** Places of modules that have burnt all that a call may: with many events each would take as long again. */
-  readonly #exhausted = new Set<number>()
+  #exhausted: Set<number> | null = null
   #hasLeftOut = false
 
   constructor(parts: StreamRunParts) {
@@ -67,7 +67,7 @@ export class StreamRun {
 
   /** A module has burnt all that a call may. */
   get hasExhausted(): boolean {
-    return this.#exhausted.size > 0
+    return this.#exhausted !== null
   }
 
   /** Such a module would have been called again. */
@@ -137,7 +137,7 @@ export class StreamRun {
   }
 
   #isLeftOut(place: number): boolean {
-    if (!this.#exhausted.has(place)) return false
+    if (this.#exhausted === null || !this.#exhausted.has(place)) return false
     this.#hasLeftOut = true
     return true
   }
@@ -178,7 +178,10 @@ export class StreamRun {
       isChanged,
     })
     if (value === null) {
-      if (failure?.kind === 'fuel') this.#exhausted.add(place)
+      if (failure?.kind === 'fuel') {
+        this.#exhausted ??= new Set()
+        this.#exhausted.add(place)
+      }
       if (runner.module(uuid).onFailure === 'closed') this.#failedClosed = module
       return null
     }
