@@ -1,10 +1,19 @@
 /** Watches one task of the pool, and stops it when the call that runs in it has taken too long. */
 import type { TaskStop } from '#kernel'
-import { sharedClockMs } from './guest-task.ts'
+import { type LoadedModule, sharedClockMs } from './guest-task.ts'
 
 export interface CallLimits {
   /** Limit of the call that runs, milliseconds; of progress 0, the wait for the first call. */
   limitMs(progress: number): number
+  /** The shortest limit of all calls, milliseconds: any of them may run by the next look. */
+  readonly shortestMs: number
+}
+
+/** Of the limits of these modules' calls. */
+export function shortestOf(modules: readonly Pick<LoadedModule, 'timeoutMs'>[]): number {
+  let shortestMs = Number.POSITIVE_INFINITY
+  for (const { timeoutMs } of modules) shortestMs = Math.min(shortestMs, timeoutMs)
+  return shortestMs
 }
 
 export interface CallWatchParts {
@@ -35,11 +44,15 @@ export class CallWatch {
     this.#stop = stop
     this.#limits = limits
     this.#graceMs = graceMs
-    this.#timer = setTimeout(() => this.#look(), limits.limitMs(0))
+    this.#timer = this.#lookAfter(limits.limitMs(0))
   }
 
   end(): void {
     clearTimeout(this.#timer)
+  }
+
+  #lookAfter(leftMs: number): NodeJS.Timeout {
+    return setTimeout(() => this.#look(), Math.min(leftMs, this.#limits.shortestMs))
   }
 
   #look(): void {
@@ -49,7 +62,7 @@ export class CallWatch {
     const ranMs = (nowMs - Atomics.load(this.#cells, this.#cell * 2 + 1)) | 0
     const leftMs = this.#leftMs(progress, limitMs, ranMs, (nowMs - this.#begunAtMs) | 0)
     if (leftMs > 0) {
-      this.#timer = setTimeout(() => this.#look(), leftMs)
+      this.#timer = this.#lookAfter(leftMs)
       return
     }
     // A guest that had no more than half of its time is not to blame: the wait was too long.

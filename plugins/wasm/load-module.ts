@@ -151,16 +151,18 @@ async function tryModule(
   module: Ready,
   pool: GuestPool,
 ): Promise<{ description: Partial<Description>; burntAtStart: number }> {
-  const { uuid, timeoutMs } = module
+  const { uuid } = module
   if (!module.hasStart && !module.usesWasi && !hasDescribe(module.module)) {
     await instantiate(module.module)
     return { description: {}, burntAtStart: 0 }
   }
+  // Nobody's request waits for it, and a busy machine starts threads slowly; fuel bounds what the guest does.
+  const limitMs = Math.max(module.timeoutMs, TRY_MS)
   const end = await pool.run({
     draft: { kind: 'describe', chain: [uuid], hasDescribe: hasDescribe(module.module) },
     modules: [{ ...module, row: 0 }],
-    // Nobody's request waits for it, and a busy machine starts threads slowly; fuel bounds what the guest does.
-    limitMs: () => Math.max(timeoutMs, TRY_MS),
+    limitMs: () => limitMs,
+    shortestMs: limitMs,
   })
   if (end.kind === 'timeout') throw new Refused('the module did not start or describe itself in time')
   if (end.kind !== 'reply' || end.reply.kind !== 'describe')

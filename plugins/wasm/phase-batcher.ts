@@ -1,5 +1,6 @@
 /** Carries phases of requests to the pool, those of many requests in one task. */
 import { Batcher } from './batcher.ts'
+import { shortestOf } from './call-watch.ts'
 import type { GuestPool, TaskEnd } from './guest-pool.ts'
 import { type LoadedModule, type PhaseItem, type PhaseResult, PROGRESS_BASE } from './guest-task.ts'
 import type { PhaseOrigin } from './phase-message.ts'
@@ -126,6 +127,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
       draft: { kind: 'phases', chain: chain.map(({ uuid }) => uuid), items: [] },
       modules: chain,
       limitMs: (progress) => chain[Math.max(0, progress - 1) % PROGRESS_BASE].timeoutMs,
+      shortestMs: shortestOf(chain),
       prepare: () => prepare(batch, chain),
     })
     if (ended.kind !== 'reply') this.#recover(batch, chain, ended)

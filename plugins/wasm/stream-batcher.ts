@@ -1,6 +1,7 @@
 /** Carries events of streams to the pool, those of many streams in one task. */
 import { Batcher } from './batcher.ts'
 import type { CallBook } from './call-book.ts'
+import { shortestOf } from './call-watch.ts'
 import type { GuestPool, TaskEnd } from './guest-pool.ts'
 import {
   type LoadedModule,
@@ -151,6 +152,7 @@ export class StreamBatcher extends Batcher<Waiting> {
       },
       modules: chain,
       limitMs: (progress) => chain[Math.max(0, progress - 1) % PROGRESS_BASE].timeoutMs,
+      shortestMs: shortestOf(chain),
     })
     if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
     else if (ended.reply.kind === 'stream') {
