@@ -117,8 +117,13 @@ export class SseStream {
   }
 
   #take(bytes: Buffer): void {
-    const body = this.#head === null ? bytes : this.#takeHead(bytes)
-    if (body.length > 0) this.#takeBody(body)
+    try {
+      const body = this.#head === null ? bytes : this.#takeHead(bytes)
+      if (body.length > 0) this.#takeBody(body)
+    } catch {
+      // Framed wrongly: it never becomes whole, which is for the test to find.
+      this.#socket.destroy()
+    }
     this.#notify()
     if (!this.isWhole) return
     this.#socket.destroy()
