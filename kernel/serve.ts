@@ -19,7 +19,7 @@ import {
   type ShutdownDemand,
 } from './plugin/kernel-commands.ts'
 import { reloadErrors } from './plugin/reload-errors.ts'
-import { ShutdownRequest, watchSignals } from './process-signals.ts'
+import { ShutdownRequest } from './shutdown-request.ts'
 import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
 import { DataThreads } from './threads/data-threads.ts'
@@ -51,11 +51,21 @@ export interface ServeOptions {
   readonly config?: LoadedConfig
   /** Reads the configuration anew, for SIGHUP and `weir config apply`. Default: it is read at start only. */
   readonly reload?: ReadChange
+  /** Called before the boot; what it returns when all is over. Default: only plugins can end the gateway. */
+  readonly watch?: (controls: GatewayControls) => () => void
   /** False opens no API listener: only what plugins open themselves. Default true. */
   readonly apiListener?: boolean
   readonly onReady?: (info: ServeInfo) => void
-  /** Ends the gateway like SIGTERM does; for tests and embedding. */
-  readonly signal?: AbortSignal
+}
+
+/** What the program that runs the gateway may ask of it. */
+export interface GatewayControls {
+  readonly log: Logger
+  /** As configured: how long new connections are still taken once a shutdown was asked for, milliseconds. */
+  readonly settleMs: number
+  /** The first drains, the second cuts. */
+  demandShutdown(settleMs: number): void
+  reload(): void
 }
 
 /** Resolves at the end of an orderly shutdown. @throws BootError, ConfigError */
@@ -122,11 +132,11 @@ class Control {
 
   async run(): Promise<void> {
     const shutdown = this.#shutdown
-    const unwatch = watchSignals(shutdown, {
-      ...this.#shutdownTimes,
+    const unwatch = this.#options.watch?.({
       log: this.#log,
-      onHangup: () => void this.#reload().catch(() => {}),
-      signal: this.#options.signal,
+      settleMs: this.#shutdownTimes.settleMs,
+      demandShutdown: (settleMs) => shutdown.demand(settleMs),
+      reload: () => void this.#reload().catch(() => {}),
     })
     try {
       const booting = this.#boot()
@@ -134,13 +144,13 @@ class Control {
       this.#options.onReady?.(await booting)
     } catch (error) {
       await this.#stop()
-      unwatch()
+      unwatch?.()
       throw error
     }
     const settleMs = await shutdown.asked
     await Promise.race([this.#drain(settleMs), shutdown.hurried])
     await this.#stop()
-    unwatch()
+    unwatch?.()
   }
 
   async #boot(): Promise<ServeInfo> {

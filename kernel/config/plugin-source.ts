@@ -1,8 +1,5 @@
-/** Where a plugin's code comes from: the catalog, a file (`$path`) or an installed package (`$package`). */
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
-import { isRecord } from './is-record.ts'
+/** Where a plugin's code comes from: the catalog or a file (`$path`). */
+import { pathToFileURL } from 'node:url'
 
 /** One plugin's section as loaded: its settings and, for a third party's plugin, `$path`. */
 export type PluginSection = Readonly<Record<string, unknown>>
@@ -15,61 +12,6 @@ const SOURCE_KEYS = ['$path', '$package']
 
 export function withoutSource(section: PluginSection): Record<string, unknown> {
   return Object.fromEntries(Object.entries(section).filter(([key]) => !SOURCE_KEYS.includes(key)))
-}
-
-/**
- * Turns `$path` and `$package` into the absolute path of a file, or null for a plugin of the catalog.
- *
- * @param baseDir folder that relative paths start from and that packages are looked up from
- * @throws Error whose message ends a sentence that begins with the section's path
- */
-export function resolvePluginSource(section: PluginSection, baseDir: string): string | null {
-  const { $path: path, $package: name } = section
-  if (path === undefined && name === undefined) return null
-  if (path !== undefined && name !== undefined)
-    throw new Error('must have one of $path and $package, not both')
-  if (typeof (path ?? name) !== 'string') throw new Error('must have text in $path or $package')
-  const file = path === undefined ? findPackageEntry(String(name), baseDir) : toPath(String(path), baseDir)
-  if (file === null)
-    throw new Error(`needs the package ${name}, which is not installed; run npm install ${name}`)
-  if (!existsSync(file)) throw new Error(`needs ${file}, which does not exist`)
-  return file
-}
-
-function toPath(path: string, baseDir: string): string {
-  return path.startsWith('file:') ? fileURLToPath(path) : resolve(baseDir, path)
-}
-
-/**
- * The module that importing a package from a folder gives. Looked up here because `import()` would start from this
- * file, not from the operator's folder.
- */
-function findPackageEntry(name: string, baseDir: string): string | null {
-  for (let dir = resolve(baseDir); ; dir = dirname(dir)) {
-    const root = join(dir, 'node_modules', name)
-    const manifestPath = join(root, 'package.json')
-    if (existsSync(manifestPath)) {
-      const manifest = JSON.parse(readFileSync(manifestPath, 'utf8')) as Record<string, unknown>
-      return join(root, entryOf(manifest))
-    }
-    if (dir === dirname(dir)) return null
-  }
-}
-
-function entryOf(manifest: Record<string, unknown>): string {
-  const { exports, main } = manifest
-  const root = isRecord(exports) && '.' in exports ? exports['.'] : exports
-  return pickCondition(root) ?? (typeof main === 'string' ? main : 'index.js')
-}
-
-function pickCondition(target: unknown): string | null {
-  if (typeof target === 'string') return target
-  if (!isRecord(target)) return null
-  for (const condition of ['node', 'import', 'default']) {
-    const found = pickCondition(target[condition])
-    if (found !== null) return found
-  }
-  return null
 }
 
 /**

@@ -15,10 +15,16 @@ import { statusLine } from './status-line.ts'
 const EMPTY = Buffer.alloc(0)
 const LINE_FEED = 0x0a
 /**
- * Whole replies up to this size are handed over at once, and the server library copies what the client does not take.
- * Must not be less than the read buffer of `upstream`, whose bytes the relay sends without a copy of its own.
+ * What one cork may hold besides the frame of a chunk and the end of a stream. Beyond its buffer of 16 KiB the server
+ * library sends what it holds first, and drops the rest without a word when the system takes nothing of that. @source D210
  */
-const MAX_BUFFERED_BYTES = 65_536
+const MAX_CORKED_BYTES = 16_368
+/** The same beside a head. */
+const MAX_BYTES_BESIDE_HEAD = 8_192
+/** No UTF-16 unit of a string takes more. */
+const MAX_UTF8_BYTES = 3
+/** Size of the read buffer of `upstream`, whose bytes the relay sends without a copy of its own. */
+const READ_BUFFER_BYTES = 65_536
 const IPV4_BYTES = 4
 /** Status noted for a request whose client left before an answer; never sent. */
 const CLIENT_CLOSED_REQUEST = 499
@@ -138,7 +144,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
         for (let i = 0; i < headers.length; i += 2) res.writeHeader(headers[i], headers[i + 1])
       if (this.method === 'HEAD') this.#endWithoutBody(this.bytesOut)
       else if (hasNoBody(status)) this.#endWithoutBody(null)
-      else if (body.length > MAX_BUFFERED_BYTES)
+      else if (this.bytesOut > MAX_BYTES_BESIDE_HEAD)
         this.#sendInSteps(typeof body === 'string' ? Buffer.from(body) : body)
       else res.end(body, this.#closesConnection)
     })
@@ -147,16 +153,15 @@ export abstract class ReplyWriter implements HeartbeatTarget {
 
   /** A large body goes out as the client takes it: the request lasts as long, also for a shutdown that waits for it. */
   #sendInSteps(body: Buffer): void {
-    this.#isSendingInSteps = true
     const res = this.#res
+    if (this.#closesConnection) res.writeHeader('connection', 'close')
     const [, isWhole] = res.tryEnd(body, body.length)
-    if (isWhole) {
-      this.#isSendingInSteps = false
-      return
-    }
+    if (isWhole) return
+    this.#isSendingInSteps = true
+    const kept = body.length > READ_BUFFER_BYTES ? body : Buffer.from(body)
     res.onWritable((sentBytes) => {
       this.takings++
-      const [isTaken, isNowWhole] = res.tryEnd(body.subarray(sentBytes), body.length)
+      const [isTaken, isNowWhole] = res.tryEnd(kept.subarray(sentBytes), kept.length)
       if (isNowWhole && !this.isDone) this.#done()
       return isTaken
     })
@@ -235,17 +240,39 @@ export abstract class ReplyWriter implements HeartbeatTarget {
   }
 
   /**
-   * Exactly one write per cork: several corrupt the stream when the client is slow (platform fact). bench: relay-sse
+   * One write per cork, which it fits. bench: relay-sse
    * @returns false when the client is slow: the listener's onClientDrain tells when to go on
    */
   writeChunk(chunk: Buffer | string): boolean {
     // After the end there is nothing to wait for.
     if (this.isDone) return true
     if (chunk.length === 0) return this.#isWritable
-    this.#chunk = chunk
-    this.#res.cork(this.#writeCorked as () => void)
+    if (this.#fitsCork(chunk)) this.#writeInCork(chunk)
+    else this.#writePieces(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
     if (!this.#isWritable && !this.#watchesDrain) this.#watchDrain()
     return this.#isWritable
+  }
+
+  get #corkRoom(): number {
+    return this.#isHeadSent ? MAX_CORKED_BYTES : MAX_BYTES_BESIDE_HEAD
+  }
+
+  #fitsCork(chunk: Buffer | string): boolean {
+    return (typeof chunk === 'string' ? chunk.length * MAX_UTF8_BYTES : chunk.length) <= this.#corkRoom
+  }
+
+  #writePieces(bytes: Buffer): void {
+    let at = 0
+    while (at < bytes.length) {
+      const end = at + this.#corkRoom
+      this.#writeInCork(bytes.subarray(at, end))
+      at = end
+    }
+  }
+
+  #writeInCork(chunk: Buffer | string): void {
+    this.#chunk = chunk
+    this.#res.cork(this.#writeCorked as () => void)
   }
 
   #writeCorkedChunk(): void {
@@ -293,6 +320,11 @@ export abstract class ReplyWriter implements HeartbeatTarget {
   /** @param last written before the end */
   closeStream(last: Buffer | string = EMPTY): void {
     if (this.isDone) return
+    if (!this.#fitsCork(last)) {
+      this.writeChunk(last)
+      this.closeStream()
+      return
+    }
     this.bytesOut += Buffer.byteLength(last)
     // After the first chunk the library would write its close header into the body.
     const close = !this.#isHeadSent && this.#closesConnection

@@ -1,11 +1,12 @@
 /** Manifests of the plugins that a configuration file or `--plugin` brings along. */
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { importPlugin, type PluginSection, resolvePluginSource } from '../../kernel/config/plugin-source.ts'
+import { importPlugin, type PluginSection } from '../../kernel/config/plugin-source.ts'
 import type { Plugin, PluginManifest } from '../../kernel/plugin/define-plugin.ts'
 import { catalog } from '../catalog.ts'
 import { parseSource } from './configuration/config-source.ts'
 import { toSection } from './configuration/draft.ts'
+import { findPluginFile } from './configuration/find-plugin-file.ts'
 
 /** Those that can be found and imported. */
 export async function findForeignManifests(
@@ -31,7 +32,7 @@ function fromFile(file: string): Promise<PluginManifest | null>[] {
 
 async function importManifest(section: PluginSection, baseDir: string): Promise<PluginManifest | null> {
   try {
-    const path = resolvePluginSource(section, baseDir)
+    const path = findPluginFile(section, baseDir)
     if (path === null) return null
     return (await importPlugin<Plugin>('', { $path: path }, catalog)).manifest
   } catch {

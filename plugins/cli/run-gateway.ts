@@ -4,6 +4,7 @@ import type { ReadChange } from '../../kernel/config/reload.ts'
 import { type ServeInfo, serve } from '../../kernel/serve.ts'
 import { catalog } from '../catalog.ts'
 import { changeConfig } from './configuration/config-change.ts'
+import { watchSignals } from './process-signals.ts'
 
 export interface RunOptions {
   /** False opens no API listener. Default true. */
@@ -20,5 +21,5 @@ export async function runGateway(config: LoadedConfig, options: RunOptions): Pro
   const { reload } = options
   const readChange: ReadChange | undefined =
     reload && (async (running, reloads) => changeConfig(running, await reload(), reloads))
-  await serve({ catalog, entry, config, ...options, reload: readChange })
+  await serve({ catalog, entry, config, ...options, reload: readChange, watch: watchSignals })
 }

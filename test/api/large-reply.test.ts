@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { apiErrorFormat, definePlugin, Type } from '#kernel'
 import { startGateway } from '../support/gateway.ts'
+import { openSse, sip } from '../support/sse-client.ts'
 
 let stop = async () => {}
 afterEach(() => stop())
@@ -20,6 +21,35 @@ const big = definePlugin({
       errors: apiErrorFormat,
       docs: { summary: 'big', tag: 'test', responses: {} },
       handler: (ctx) => ctx.send(200, 'text/plain', BODY),
+    })
+  },
+})
+
+/**
+ * With its frame such an event has the size of a segment on the loopback, so that a full send buffer ends at the border
+ * of a chunk: the next chunk's frame is refused as a whole.
+ */
+const EVENT = `data: ${'x'.repeat(65_475 - 8)}\n\n`
+const EVENTS = 300
+const streaming = definePlugin({
+  manifest: { name: 'streaming', version: '0.0.0', description: 'streams much', config: Type.Object({}) },
+  register(host) {
+    host.route({
+      method: 'GET',
+      path: '/streamed',
+      access: 'public',
+      errors: apiErrorFormat,
+      docs: { summary: 'streamed', tag: 'test', responses: {} },
+      handler: (ctx) => {
+        const stream = ctx.sse()
+        let left = EVENTS - 1
+        const next = () => {
+          if (left-- === 0) stream.end(EVENT)
+          else if (stream.write(EVENT)) setImmediate(next)
+        }
+        stream.onDrain(next)
+        next()
+      },
     })
   },
 })
@@ -65,6 +95,20 @@ test('a slow client gets every byte, also when the gateway shuts down meanwhile'
   })
   expect(reply.bytes).toBe(BODY.length)
   expect(reply.hash).toBe(createHash('sha256').update(BODY).digest('hex'))
+})
+
+test('a slow client gets every byte of a stream of large events', async () => {
+  const gateway = await startGateway({ own: [streaming], plugins: {} })
+  stop = () => gateway.stop()
+  for (let readers = 0; readers < 6; readers++) {
+    const stream = openSse(`${gateway.url}/streamed`, { method: 'GET' })
+    await sip(stream, 8)
+    expect([stream.isWhole, stream.events.length, stream.bodyLength]).toEqual([
+      true,
+      EVENTS,
+      EVENTS * EVENT.length,
+    ])
+  }
 })
 
 test('a client that leaves in the middle ends the request', async () => {

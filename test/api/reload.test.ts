@@ -1,7 +1,7 @@
 /** A changed configuration taken on by a running gateway: what holds at once, what is named and left, what is refused. */
 import { afterEach, expect, test } from 'vitest'
 import { definePlugin, Type } from '#kernel'
-import { serve } from '../../kernel/serve.ts'
+import { type GatewayControls, serve } from '../../kernel/serve.ts'
 import { loadConfig } from '../../plugins/cli/configuration/load.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
@@ -162,7 +162,7 @@ test('a hangup during the start is obeyed when the start is over', async () => {
       reload: (next) => void given.push(next.word),
     }),
   })
-  const ending = new AbortController()
+  const watched = Promise.withResolvers<GatewayControls>()
   const config = await loadConfig({
     text: JSON.stringify({
       kernel: { threads: 0, port: 0, log: { level: 'silent' } },
@@ -181,16 +181,20 @@ test('a hangup during the start is obeyed when the start is over', async () => {
       needsRestart: [],
       plugins: ['slow'],
     }),
-    signal: ending.signal,
+    watch: (controls) => {
+      watched.resolve(controls)
+      return () => {}
+    },
   })
+  const controls = await watched.promise
   open.push({
     close: () => {
-      ending.abort()
+      controls.demandShutdown(0)
       return ended
     },
   })
   await expect.poll(() => given, PATIENT).toEqual(['a'])
-  process.emit('SIGHUP', 'SIGHUP')
+  controls.reload()
   release.resolve()
   await expect.poll(() => given, PATIENT).toEqual(['a', 'b'])
 })

@@ -2,7 +2,7 @@
 
 import { importPlugin } from '../../kernel/config/plugin-source.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
-import type { PluginCatalog, ServeInfo } from '../../kernel/serve.ts'
+import type { GatewayControls, PluginCatalog, ServeInfo } from '../../kernel/serve.ts'
 import { serve } from '../../kernel/serve.ts'
 import { catalog } from '../../plugins/catalog.ts'
 import { changeConfig } from '../../plugins/cli/configuration/config-change.ts'
@@ -75,14 +75,17 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       },
     })
   const config = await load()
-  const ending = new AbortController()
+  let controls: GatewayControls | null = null
   const ready = Promise.withResolvers<ServeInfo>()
   const ended = serve({
     catalog: all,
     entry: import.meta.url,
     config,
     reload: async (running, reloads) => changeConfig(running, await load(), reloads),
-    signal: ending.signal,
+    watch: (given) => {
+      controls = given
+      return () => {}
+    },
     onReady: ready.resolve,
   })
   ended.catch(ready.reject)
@@ -96,7 +99,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       text = write({ ...plugins, ...sections }, kernelMore)
     },
     stop: async () => {
-      ending.abort()
+      controls?.demandShutdown(0)
       await ended
     },
   }

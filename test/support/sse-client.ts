@@ -216,6 +216,16 @@ export function openSse(url: string, request: SseRequest = {}): SseStream {
   return new SseStream(socket)
 }
 
+/** Takes one read at a time and rests, so that the buffers before it stay full to the end. */
+export async function sip(stream: SseStream, restMs: number): Promise<void> {
+  const sips = setInterval(() => {
+    stream.resume()
+    setImmediate(() => stream.pause())
+  }, restMs)
+  await stream.done
+  clearInterval(sips)
+}
+
 function splitField(line: string): [string, string] {
   const colon = line.indexOf(':')
   if (colon < 0) return [line, '']

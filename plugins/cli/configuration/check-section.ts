@@ -1,8 +1,8 @@
 /** Checks one section of the configuration against its schema: every unknown key and every wrong value at once. */
 import type { TSchema } from '#kernel'
-import { isRecord } from '../../../kernel/config/is-record.ts'
 import { defineValidator } from '../../../kernel/schema/validate.ts'
 import { closestKey } from './closest-key.ts'
+import { isRecord } from './is-record.ts'
 import {
   branches,
   childAt,

@@ -1,8 +1,8 @@
 /** The configuration before it is checked: what the file says, the chosen plugins, and single settings on top. */
 import { resolve } from 'node:path'
-import { isRecord } from '../../../kernel/config/is-record.ts'
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
 import { describeValue, unknownKeyText } from './check-section.ts'
+import { isRecord } from './is-record.ts'
 import type { ProblemList } from './problem-list.ts'
 import type { Setting } from './settings.ts'
 

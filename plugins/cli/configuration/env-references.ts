@@ -1,7 +1,7 @@
 /** Secrets by reference: replaces each `{ "$env": "NAME" }` with the variable's value. */
 
-import { isRecord } from '../../../kernel/config/is-record.ts'
 import type { Finding } from './check-section.ts'
+import { isRecord } from './is-record.ts'
 import { branches, nodeAt, type SchemaNode } from './schema-node.ts'
 import type { Environment } from './settings.ts'
 

@@ -5,20 +5,17 @@ import { dirname, resolve } from 'node:path'
 import type { ConfigFlag } from '#contracts'
 import { PLAIN_POLICY } from '../../../kernel/balance/policy-name.ts'
 import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
-import { isRecord } from '../../../kernel/config/is-record.ts'
 import { type KernelConfig, KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
-import {
-  type PluginSection,
-  resolvePluginSource,
-  withoutSource,
-} from '../../../kernel/config/plugin-source.ts'
+import { type PluginSection, withoutSource } from '../../../kernel/config/plugin-source.ts'
 import { checkSection, describeValue, type Finding, unknownKeyText } from './check-section.ts'
 import { ConfigError } from './config-error.ts'
 import { type ConfigSource, parseSource } from './config-source.ts'
 import { applySetting, choosePlugins, openDraft, type PluginOverrides } from './draft.ts'
 import { resolveReferences } from './env-references.ts'
+import { findPluginFile } from './find-plugin-file.ts'
 import { CONFIG_FLAGS } from './flags.ts'
+import { isRecord } from './is-record.ts'
 import { moveMetrics, takeOutMovedKeys } from './moved-keys.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
 import { checkPolicyNames } from './policy-names.ts'
@@ -169,7 +166,7 @@ async function nameByManifest(
     const section = chosen[key]
     if (pluginSchemas.names.includes(key) || !isRecord(section)) continue
     try {
-      const $path = resolvePluginSource(section, baseDir)
+      const $path = findPluginFile(section, baseDir)
       const { name } = await pluginSchemas.find(key, { $path })
       if (name in chosen) continue
       delete chosen[key]
@@ -219,7 +216,7 @@ type FoundPlugin =
 async function findPlugin(key: string, section: PluginSection, load: PluginLoad): Promise<FoundPlugin> {
   const { names } = load.pluginSchemas
   try {
-    const path = resolvePluginSource(section, load.baseDir)
+    const path = findPluginFile(section, load.baseDir)
     if (path === null && !names.includes(key)) return { problem: unknownKeyText(key, names, ['plugins']) }
     const facts = await importFacts(key, path === null ? section : { $path: path }, load)
     // A flag names a file or a package; what the plugin is called, only the plugin knows.

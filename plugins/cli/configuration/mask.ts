@@ -1,8 +1,8 @@
 /** Hides secrets of a configuration that is about to be shown. */
 import type { TSchema } from '#kernel'
-import { isRecord } from '../../../kernel/config/is-record.ts'
 import { KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
+import { isRecord } from './is-record.ts'
 import { childAt, isSecret, itemsOf, type SchemaNode, toNode } from './schema-node.ts'
 
 const MASK = '***'

@@ -1,6 +1,6 @@
 /** Keys of the kernel section that stand elsewhere now. */
 
-import { isRecord } from '../../../kernel/config/is-record.ts'
+import { isRecord } from './is-record.ts'
 import type { ProblemList } from './problem-list.ts'
 
 /** Old key → its place, as a path of the file. */
