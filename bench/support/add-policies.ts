@@ -18,7 +18,7 @@ export type Load = (file: string) => Promise<Record<string, unknown>>
 
 /** @returns a function that adds them to the registry of a thread, with default settings */
 export async function policyAdder(load: Load): Promise<(registry: Registry, thread: PolicyThread) => void> {
-  const { resolvePluginConfig } = (await load('kernel/config/plugin-config')) as {
+  const { resolvePluginConfig } = (await load('plugins/cli/configuration/plugin-config')) as {
     resolvePluginConfig: (name: string, schema: unknown, section: object) => object
   }
   const { policiesConfig } = await load('plugins/policies/config')

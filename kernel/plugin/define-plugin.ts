@@ -64,8 +64,18 @@ export interface PluginLifecycle<Config = unknown> {
   stop?(): void | Promise<void>
 }
 
+/** A mistake in a plugin's section that its schema cannot see. */
+export interface SettingProblem {
+  /** Keys within the section, such as `['workers', '0', 'url']`; none for the section as a whole. */
+  readonly path: readonly string[]
+  /** Goes on after the path: `must be …`. Names no secret. */
+  readonly text: string
+}
+
 export interface Plugin<Config extends TSchema = TSchema> {
   readonly manifest: PluginManifest<Config>
+  /** All mistakes in a section that fits the schema, for who loads the configuration. Pure; asked once, before any boot. */
+  check?(config: Static<Config>, kernel: KernelConfig): Iterable<SettingProblem>
   /** Declares routes, hooks, commands and services. Synchronous, no I/O. Runs on every thread. */
   register(host: Host, config: Static<Config>): PluginLifecycle<Static<Config>> | void
 }

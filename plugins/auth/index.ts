@@ -5,8 +5,8 @@ import { KeyAuth } from './check.ts'
 import { authConfig } from './config.ts'
 import { CurrentAuth } from './current-auth.ts'
 import { authFlags } from './flags.ts'
-import { readKeys } from './keys.ts'
-import { TokenVerifier } from './tokens.ts'
+import { keyProblems, readKeys } from './keys.ts'
+import { jwtProblems, TokenVerifier } from './tokens.ts'
 
 export default definePlugin({
   manifest: {
@@ -17,6 +17,10 @@ export default definePlugin({
     config: authConfig,
     flags: authFlags,
     reloads: ['apiKey', 'tenantKeys', 'controlPlaneKeys'],
+  },
+  *check(config) {
+    yield* keyProblems(config)
+    if (config.jwt !== undefined) yield* jwtProblems(config.jwt)
   },
   register(host, config) {
     // Every thread reads the keys; one of them speaks about mistakes.

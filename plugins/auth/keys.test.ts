@@ -23,7 +23,7 @@ test.each(['no-colon-secret', ':secret', 'team:', ' team:secret', 'team:secret '
   '§5 the tenant key entry %j stops the boot without being printed',
   (entry) => {
     const message = messageOf(() => readKeys({ ...none, tenantKeys: ['ok:fine', entry] }, log))
-    expect(message).toContain('tenantKeys[1]')
+    expect(message).toContain('tenantKeys.1')
     expect(message).not.toContain('secret')
   },
 )
@@ -34,7 +34,7 @@ test.each([
   ['the shared key again', ['x:y', 'a:secret'], 'secret'],
 ])('§5 %s stops the boot without being printed', (_name, tenantKeys, apiKey) => {
   const message = messageOf(() => readKeys({ ...none, tenantKeys, apiKey }, log))
-  expect(message).toContain('tenantKeys[1]')
+  expect(message).toContain('tenantKeys.1')
   expect(message).not.toContain('secret')
 })
 

@@ -1,7 +1,6 @@
 /** Reads the configured keys: syntax, duplicates and padding are settled here, at start-up. */
-import type { Identity, Logger } from '#kernel'
+import type { Identity, Logger, SettingProblem } from '#kernel'
 import type { AuthConfig } from './config.ts'
-import { authErrors } from './errors.ts'
 
 /** One configured key and whom it stands for. */
 export interface ConfiguredKey {
@@ -22,38 +21,46 @@ export interface ConfiguredKeys {
 /**
  * Reads the section's keys.
  *
- * @throws malformed_api_key, malformed_tenant_key or duplicate_tenant_key, which fail the boot
+ * @throws Error for those of `keyProblems`: not even a section that nobody checked leaves a plane open
  * @source routes facts 5.1 (key syntaxes)
  */
 export function readKeys(config: AuthConfig, log: Pick<Logger, 'warn'>): ConfiguredKeys {
-  const shared = readSharedKey(config.apiKey)
+  for (const { path, text } of keyProblems(config)) throw new Error(`plugins.auth.${path.join('.')} ${text}`)
+  const { apiKey } = config
   return {
-    shared,
-    tenants: readTenantKeys(config.tenantKeys, shared),
+    shared: apiKey === null ? null : { key: apiKey, identity: { tenant: 'auth:shared', role: null } },
+    tenants: config.tenantKeys.map((entry) => {
+      const { id, key } = readTenantKey(entry)
+      return { key, identity: { tenant: `auth:${id}`, role: null } }
+    }),
     controlPlane: readControlPlaneKeys(config.controlPlaneKeys, log),
     hasControlPlane: config.controlPlaneKeys.length > 0,
   }
 }
 
-function readSharedKey(key: string | null): ConfiguredKey | null {
-  if (key === null) return null
-  if (isPadded(key)) throw authErrors.malformed_api_key()
-  return { key, identity: { tenant: 'auth:shared', role: null } }
-}
-
-function readTenantKeys(entries: readonly string[], shared: ConfiguredKey | null): ConfiguredKey[] {
+/** Names no key. */
+export function* keyProblems({ apiKey, tenantKeys }: AuthConfig): Generator<SettingProblem> {
+  if (apiKey !== null && isPadded(apiKey))
+    yield { path: ['apiKey'], text: 'has blanks at its ends, which no request header can carry' }
   const seenIds = new Set<string>()
-  const seenKeys = new Set<string>(shared === null ? [] : [shared.key])
-  return entries.map((entry, index) => {
-    const colon = entry.indexOf(':')
-    const id = entry.slice(0, Math.max(colon, 0))
-    const key = entry.slice(colon + 1)
-    if (id === '' || key === '' || isPadded(id) || isPadded(key)) throw authErrors.malformed_tenant_key(index)
-    if (seenIds.has(id) || seenKeys.has(key)) throw authErrors.duplicate_tenant_key(index)
+  const seenKeys = new Set<string>(apiKey === null ? [] : [apiKey])
+  for (const [index, entry] of tenantKeys.entries()) {
+    const path = ['tenantKeys', String(index)]
+    const { id, key } = readTenantKey(entry)
+    if (id === '' || key === '' || isPadded(id) || isPadded(key)) {
+      const text = 'is not of the form tenant_id:key, both non-empty and without blanks at their ends'
+      yield { path, text }
+    } else if (seenIds.has(id) || seenKeys.has(key)) {
+      yield { path, text: 'repeats a tenant id or a key that came before' }
+    }
     seenIds.add(id)
     seenKeys.add(key)
-    return { key, identity: { tenant: `auth:${id}`, role: null } }
-  })
+  }
+}
+
+function readTenantKey(entry: string): { id: string; key: string } {
+  const colon = entry.indexOf(':')
+  return { id: entry.slice(0, Math.max(colon, 0)), key: entry.slice(colon + 1) }
 }
 
 function readControlPlaneKeys(entries: readonly string[], log: Pick<Logger, 'warn'>): ConfiguredKey[] {

@@ -1,6 +1,6 @@
 /** Verifies JSON Web Tokens of one issuer: signature by the issuer's published keys, issuer, audience, times, claims. */
 import type { FetchImplementation, JWTPayload, JWTVerifyGetKey } from 'jose'
-import type { Identity } from '#kernel'
+import type { Identity, SettingProblem } from '#kernel'
 import type { JwtConfig } from './config.ts'
 import { authErrors } from './errors.ts'
 
@@ -14,6 +14,12 @@ const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 type Jose = typeof import('jose')
 
+export function* jwtProblems({ jwksUrl }: JwtConfig): Generator<SettingProblem> {
+  const url = URL.parse(jwksUrl)
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.has(url.hostname))
+  if (!isSafe) yield { path: ['jwt', 'jwksUrl'], text: 'must be an https URL, or http on loopback' }
+}
+
 /**
  * The issuer's keys are fetched when the first token comes and kept; a token that names an unknown key makes them
  * fetched again, at most once in `refetchMs`, and a failed fetch is not tried again for as long.
@@ -25,13 +31,12 @@ export class TokenVerifier {
   readonly #keySet: URL
   #keys: JWTVerifyGetKey | null = null
 
-  /** @throws insecure_jwks_url, which fails the boot */
+  /** @throws Error where the keys would come over a wire that anybody can write to */
   constructor(config: JwtConfig) {
     this.#config = config
-    const url = URL.parse(config.jwksUrl)
-    const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.has(url.hostname))
-    if (url === null || !isSafe) throw authErrors.insecure_jwks_url()
-    this.#keySet = url
+    for (const { path, text } of jwtProblems(config))
+      throw new Error(`plugins.auth.${path.join('.')} ${text}`)
+    this.#keySet = new URL(config.jwksUrl)
     // Whoever verifies hears of it.
     this.#jose.catch(() => {})
   }

@@ -79,7 +79,10 @@ function register(
     get: (target, key) => known[key as keyof Host] ?? Reflect.get(target, key),
   })
   try {
-    plugin.register(host, resolvePluginConfig(name, config, section))
+    const settings = resolvePluginConfig(name, config, section)
+    plugin.register(host, settings)
+    for (const { path, text } of plugin.check?.(settings, host.kernelConfig) ?? [])
+      return `not as it is: ${['plugins', name, ...path].join('.')} ${text}`
     return null
   } catch (error) {
     return `not registered: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`

@@ -1,14 +1,13 @@
-/** Schemas of plugins, from the manifests of those that a configuration names; the others are never imported. */
+/** What may be said of plugins, asked of those that a configuration names; the others are never imported. */
 
 import { importPlugin } from '../../kernel/config/plugin-source.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { catalog } from '../catalog.ts'
-import type { PluginSchemas } from './configuration/plugin-facts.ts'
+import { factsOf, type PluginSchemas } from './configuration/plugin-facts.ts'
 
 export const pluginSchemas: PluginSchemas = {
   names: Object.keys(catalog),
   async find(name, section) {
-    const plugin = await importPlugin<Plugin>(name, section, catalog)
-    return plugin.manifest
+    return factsOf(await importPlugin<Plugin>(name, section, catalog))
   },
 }

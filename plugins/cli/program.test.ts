@@ -89,7 +89,7 @@ describe('weir config', () => {
   test.each([
     ['kernel: { policy: nearest }\n', 'kernel.policy must be one of round_robin, random, passthrough'],
     ['plugins: { proxy: {} }\n', 'no plugin checks keys; enable plugin auth'],
-    ['plugins: { auth: { tenantKeys: [hunter2] } }\n', 'auth.tenantKeys[0] is not of the form'],
+    ['plugins: { auth: { tenantKeys: [hunter2] } }\n', 'auth.tenantKeys.0 is not of the form'],
     ['plugins: { auth: {}, workers: { urls: [localhost] } }\n', 'plugins.workers.urls.0 is not usable'],
   ])('§5.9 check refuses what a start would refuse: %j', async (text, problem) => {
     const { code, out, err } = await weir(['config', 'check', write('boot.yaml', text)])

@@ -1,5 +1,5 @@
 /** The kubernetes section of the configuration file: which pods are workers, and what they serve. */
-import { type Static, Type } from '#kernel'
+import { type SettingProblem, type Static, Type } from '#kernel'
 
 const Selector = (description: string) =>
   Type.Record(Type.String({ minLength: 1 }), Type.String(), { default: {}, description })
@@ -56,12 +56,12 @@ export const kubernetesConfig = Type.Object(
 /** The section with every default filled in. */
 export type KubernetesConfig = Static<typeof kubernetesConfig>
 
-/** @throws Error that stops the boot and names the setting */
-export function checkKubernetesConfig(config: KubernetesConfig): void {
+/** What a schema cannot say. */
+export function* kubernetesProblems(config: KubernetesConfig): Generator<SettingProblem> {
   const isEmpty = (selector: Record<string, string>) => Object.keys(selector).length === 0
   if ([config.selector, config.prefillSelector, config.decodeSelector].every(isEmpty)) {
-    throw new Error(
-      'plugins.kubernetes needs a selector: set selector, or prefillSelector and decodeSelector, to the labels of your worker pods',
-    )
+    const text =
+      'needs a selector: set selector, or prefillSelector and decodeSelector, to the labels of your worker pods'
+    yield { path: [], text }
   }
 }

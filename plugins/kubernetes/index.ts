@@ -1,7 +1,7 @@
 /** The kubernetes plugin: pods with the right labels are workers, as long as they are there. */
 import { WorkerRegistry } from '#contracts'
 import { definePlugin } from '#kernel'
-import { checkKubernetesConfig, kubernetesConfig } from './config.ts'
+import { kubernetesConfig, kubernetesProblems } from './config.ts'
 import { Discovery } from './discovery.ts'
 
 export default definePlugin({
@@ -12,8 +12,8 @@ export default definePlugin({
     uses: [WorkerRegistry],
     config: kubernetesConfig,
   },
+  check: kubernetesProblems,
   register(host, config) {
-    checkKubernetesConfig(config)
     if (!host.isControl) return
     const discovery = new Discovery(host, config, host.use(WorkerRegistry))
     return { ready: () => discovery.start(), stop: () => discovery.stop() }

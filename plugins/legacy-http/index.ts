@@ -11,18 +11,17 @@ export default definePlugin({
     usesOptionally: [ClientAddresses],
     config: legacyHttpConfig,
   },
+  *check(config, { port, tls }) {
+    if (port === 0) yield { path: [], text: 'hands requests on to kernel.port, which must not be 0 then' }
+    if (port === config.port) yield { path: ['port'], text: `must differ from kernel.port, got ${port}` }
+    if (tls?.clientCaFile !== undefined) {
+      const text = 'cannot hand on certificates of clients: leave the plugin out, or kernel.tls.clientCaFile'
+      yield { path: [], text }
+    }
+  },
   register(host, config) {
     // One listener for the process; the threads that serve streams do nothing for it.
     if (!host.isControl) return
-    const { port, tls } = host.kernelConfig
-    if (port === 0)
-      throw new Error('plugins.legacy-http hands requests on to kernel.port, which must not be 0 then')
-    if (port === config.port)
-      throw new Error(`plugins.legacy-http.port must differ from kernel.port, got ${port}`)
-    if (tls?.clientCaFile !== undefined)
-      throw new Error(
-        'plugins.legacy-http cannot hand on certificates of clients: leave the plugin out, or kernel.tls.clientCaFile',
-      )
     const clients = host.find(ClientAddresses) ?? null
     let front: Front | null = null
     return {

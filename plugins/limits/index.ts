@@ -5,10 +5,10 @@ import { limitsFlags } from './flags.ts'
 import {
   ChangeLimits,
   changedLimits,
-  checkLimits,
   isCountingTokens,
   isLimiting,
   LimitsReplica,
+  limitsProblems,
 } from './limits-settings.ts'
 import { limitsRoutes } from './routes.ts'
 import { ThreadLimits } from './thread-limits.ts'
@@ -33,8 +33,8 @@ export default definePlugin({
       'scheduler',
     ],
   },
+  check: limitsProblems,
   register(host, config) {
-    checkLimits(config)
     const replica = host.replica(LimitsReplica)
     // A thread that replaces a dead one finds what was changed since the boot.
     const limits = new ThreadLimits(host, replica.current ?? config)
@@ -85,7 +85,6 @@ export default definePlugin({
       start: () => limits.start(),
       // What PUT /limits has changed gives way to the file.
       reload: async (next) => {
-        checkLimits(next)
         if (host.isControl) await host.publish(LimitsReplica, next)
       },
       stop: () => limits.stop(),

@@ -1,5 +1,5 @@
 /** The settings that hold now: checked beyond their shape, changed in parts or as a whole, sent to every thread. */
-import { defineCommand, defineReplica, defineValidator } from '#kernel'
+import { defineCommand, defineReplica, defineValidator, type SettingProblem } from '#kernel'
 import { type LimitsConfig, limitsConfig, type TenantLimits } from './config.ts'
 import { limitsErrors } from './errors.ts'
 import { isTenantName, toTenant } from './tenant-name.ts'
@@ -31,25 +31,26 @@ export function changedLimits(current: LimitsConfig, { body, isWhole }: LimitsCh
     if (next.tenants[name] !== current.tenants[name])
       throw invalid(`tenants.${name}`, 'can be changed in the configuration file only')
   }
-  checkLimits(next)
+  for (const { path, text } of limitsProblems(next)) throw invalid(path.join('.'), text)
   return next
 }
 
-/** What the schema cannot say. @throws invalid_limits naming the field */
-export function checkLimits({ tenants, scheduler }: LimitsConfig): void {
-  checkRules('tenants.default', tenants.default)
+/** What the schema cannot say. */
+export function* limitsProblems({ tenants, scheduler }: LimitsConfig): Generator<SettingProblem> {
+  yield* ruleProblems(['tenants', 'default'], tenants.default)
   const seen = new Set<string>()
-  tenants.overrides.forEach((override, index) => {
-    const field = `tenants.overrides.${index}`
-    checkTenant(`${field}.tenant`, override.tenant, seen)
-    if (override.tenant.startsWith('header:') && !tenants.trustTenantHeader)
-      throw invalid(`${field}.tenant`, 'needs tenants.trustTenantHeader, or no request would count for it')
-    checkRules(field, override)
-  })
+  for (const [index, override] of tenants.overrides.entries()) {
+    const path = ['tenants', 'overrides', String(index)]
+    yield* tenantProblems([...path, 'tenant'], override.tenant, seen)
+    if (override.tenant.startsWith('header:') && !tenants.trustTenantHeader) {
+      const text = 'needs tenants.trustTenantHeader, or no request would count for it'
+      yield { path: [...path, 'tenant'], text }
+    }
+    yield* ruleProblems(path, override)
+  }
   const listed = new Set<string>()
-  scheduler.tenants.forEach(({ tenant }, index) => {
-    checkTenant(`scheduler.tenants.${index}.tenant`, tenant, listed)
-  })
+  for (const [index, { tenant }] of scheduler.tenants.entries())
+    yield* tenantProblems(['scheduler', 'tenants', String(index), 'tenant'], tenant, listed)
 }
 
 /** Whether any limit is set at all. */
@@ -79,23 +80,29 @@ function hasLimits(limits: TenantLimits): boolean {
   )
 }
 
-function checkTenant(field: string, tenant: string, seen: Set<string>): void {
-  if (!isTenantName(tenant))
-    throw invalid(field, 'must be auth:<id>, jwt:<claim>, header:<value>, ip:<address> or anonymous')
+function* tenantProblems(
+  path: readonly string[],
+  tenant: string,
+  seen: Set<string>,
+): Generator<SettingProblem> {
+  if (!isTenantName(tenant)) {
+    yield { path, text: 'must be auth:<id>, jwt:<claim>, header:<value>, ip:<address> or anonymous' }
+    return
+  }
   const name = toTenant(tenant)
-  if (seen.has(name)) throw invalid(field, `repeats the tenant ${name}`)
+  if (seen.has(name)) yield { path, text: `repeats the tenant ${name}` }
   seen.add(name)
 }
 
-function checkRules(field: string, { modelRules }: TenantLimits): void {
+function* ruleProblems(path: readonly string[], { modelRules }: TenantLimits): Generator<SettingProblem> {
   const ids = new Set<string>()
-  modelRules.forEach(({ ruleId, requestsPerMinute, tokensPerMinute }, index) => {
-    const at = `${field}.modelRules.${index}`
-    if (ids.has(ruleId)) throw invalid(`${at}.ruleId`, `repeats the rule ${ruleId}`)
+  for (const [index, { ruleId, requestsPerMinute, tokensPerMinute }] of modelRules.entries()) {
+    const at = [...path, 'modelRules', String(index)]
+    if (ids.has(ruleId)) yield { path: [...at, 'ruleId'], text: `repeats the rule ${ruleId}` }
     ids.add(ruleId)
     if (requestsPerMinute === null && tokensPerMinute === null)
-      throw invalid(at, 'limits nothing: give requestsPerMinute or tokensPerMinute')
-  })
+      yield { path: at, text: 'limits nothing: give requestsPerMinute or tokensPerMinute' }
+  }
 }
 
 function invalid(field: string, problem: string): Error {

@@ -15,10 +15,12 @@ export default definePlugin({
     config: metricsConfig,
     flags: metricsFlags,
   },
+  *check({ port }, kernel) {
+    if (port !== 0 && port === kernel.port)
+      yield { path: ['port'], text: `must differ from kernel.port, got ${port}` }
+  },
   register(host, config) {
     const { metrics, isControl } = host
-    if (config.port !== 0 && config.port === host.kernelConfig.port)
-      throw new Error(`plugins.metrics.port must differ from kernel.port, got ${config.port}`)
     const traffic = new TrafficMetrics(metrics)
     host.provide(TrafficWatch, traffic)
     const stopWatching = declareEventLoopMetrics(metrics, host.threadIndex)

@@ -1,16 +1,17 @@
-/** Refuses configured parser names that nothing goes by, before any request does. */
-
+/** Finds configured parser names that nothing goes by, before any request does. */
+import type { SettingProblem } from '#kernel'
 import { HARMONY } from './choose-formats.ts'
 import type { ParsersConfig } from './config.ts'
 import { findToolFormat } from './formats/format-table.ts'
 import { findReasoningFormat } from './reasoning/reasoning-table.ts'
 
-export function checkParserNames({ toolParser, reasoningParser }: ParsersConfig): void {
+export function* parserProblems({ toolParser, reasoningParser }: ParsersConfig): Generator<SettingProblem> {
   if (toolParser !== null && toolParser !== HARMONY && findToolFormat(toolParser) === undefined)
-    throw new TypeError(`plugins.parsers.toolParser: there is no tool parser named '${toolParser}'`)
+    yield { path: ['toolParser'], text: `names no tool parser, got ${JSON.stringify(toolParser)}` }
   if (reasoningParser === null || reasoningParser === 'passthrough' || reasoningParser === HARMONY) return
   if (findReasoningFormat(reasoningParser) === undefined)
-    throw new TypeError(
-      `plugins.parsers.reasoningParser: there is no reasoning parser named '${reasoningParser}'`,
-    )
+    yield {
+      path: ['reasoningParser'],
+      text: `names no reasoning parser, got ${JSON.stringify(reasoningParser)}`,
+    }
 }

@@ -1,7 +1,7 @@
 /** The parsers plugin: reads reasoning and tool calls out of model output, for engines that give text or tokens. */
 import { OutputParsers } from '#contracts'
 import { definePlugin } from '#kernel'
-import { checkParserNames } from './check-names.ts'
+import { parserProblems } from './check-names.ts'
 import { parsersConfig } from './config.ts'
 import { OutputParsersOf } from './output-parsers.ts'
 import { functionCallRoute, reasoningRoute } from './routes.ts'
@@ -14,8 +14,8 @@ export default definePlugin({
     provides: [OutputParsers],
     config: parsersConfig,
   },
+  check: parserProblems,
   register(host, config) {
-    checkParserNames(config)
     const limits = { maxCalls: config.maxCalls, maxArgumentChars: config.maxArgumentKb * 1_024 }
     host.provide(
       OutputParsers,

@@ -16,13 +16,17 @@ export default definePlugin({
     usesOptionally: [Tokenizers],
     config: simConfig,
   },
+  *check({ count, listen }) {
+    const last = listen.port + count - 1
+    if (listen.port !== 0 && last > LAST_PORT)
+      yield { path: ['count'], text: `is too much: engines from port ${listen.port} on would end at ${last}` }
+  },
   register(host, config) {
     const overGrpc: GrpcEngine[] = []
     return {
       async start() {
         // One engine per process: its counters and its script would mean nothing if each thread had its own.
         if (!host.isControl) return
-        requirePorts(config)
         if (config.protocol === 'http') await listenAll(host, config)
         else if (host.find(Tokenizers) === undefined)
           throw new Error('plugins.sim.protocol: grpc needs plugin tokenizers')
@@ -71,13 +75,6 @@ function told(
     host.log.info({ host: listen.host, port, models, runtime, protocol }, 'simulated engine listens')
   if (index > 0 && index === count - 1)
     host.log.info({ count, first_port: listen.port }, 'all simulated engines listen')
-}
-
-/** @throws when the ports would go beyond the last one */
-function requirePorts({ count, listen }: SimConfig): void {
-  const last = listen.port + count - 1
-  if (listen.port === 0 || last <= LAST_PORT) return
-  throw new Error(`plugins.sim.count: ${count} engines from port ${listen.port} on would end at ${last}`)
 }
 
 /** Each engine has counters, faults and a cache of its own. */

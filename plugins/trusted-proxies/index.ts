@@ -1,11 +1,8 @@
 /** Tells clients apart behind the operator's own proxies: limits, access lines, traces and modules see the client. */
-import { readNetworks } from '#contracts'
+import { networkProblems, readNetworks } from '#contracts'
 import { ClientAddresses, definePlugin } from '#kernel'
 import { trustedProxiesConfig } from './config.ts'
 import { ProxyChain } from './proxy-chain.ts'
-
-const networksOf = (addresses: readonly string[]) =>
-  readNetworks('plugins.trusted-proxies.addresses', addresses)
 
 export default definePlugin({
   manifest: {
@@ -16,9 +13,10 @@ export default definePlugin({
     config: trustedProxiesConfig,
     reloads: ['addresses'],
   },
+  check: ({ addresses }) => networkProblems(['addresses'], addresses),
   register(host, config) {
-    const chain = new ProxyChain(config.header, networksOf(config.addresses))
+    const chain = new ProxyChain(config.header, readNetworks(config.addresses))
     host.provide(ClientAddresses, chain)
-    return { reload: ({ addresses }) => chain.use(networksOf(addresses)) }
+    return { reload: ({ addresses }) => chain.use(readNetworks(addresses)) }
   },
 })

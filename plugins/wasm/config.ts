@@ -1,7 +1,8 @@
 /** The wasm section of the configuration file: which modules, from where, and what each may cost. */
 import { isAbsolute } from 'node:path'
-import { type Static, Type } from '#kernel'
-import { wasmErrors } from './errors.ts'
+import { networkProblems } from '#contracts'
+import { type SettingProblem, type Static, Type } from '#kernel'
+import { readOrigin } from './fetch/origin-pattern.ts'
 import { ConfiguredModuleSchema } from './wire.ts'
 
 const count = (value: number, minimum: number, maximum: number, description: string) =>
@@ -167,8 +168,14 @@ export const wasmConfig = Type.Object(
 
 export type WasmConfig = Static<typeof wasmConfig>
 
-/** Checks what a schema cannot say. @throws invalid_wasm_config, which stops the boot */
-export function checkWasmConfig({ roots }: WasmConfig): void {
+/** What a schema cannot say. */
+export function* wasmProblems({ roots, fetch }: WasmConfig): Generator<SettingProblem> {
   for (const [index, root] of roots.entries())
-    if (!isAbsolute(root)) throw wasmErrors.invalid_wasm_config(`roots.${index}`, 'must be an absolute path')
+    if (!isAbsolute(root)) yield { path: ['roots', String(index)], text: 'must be an absolute path' }
+  for (const [index, origin] of fetch.origins.entries())
+    if (readOrigin(origin) === null) {
+      const path = ['fetch', 'origins', String(index)]
+      yield { path, text: `is no origin such as https://api.example.com, got ${JSON.stringify(origin)}` }
+    }
+  yield* networkProblems(['fetch', 'privateNetworks'], fetch.privateNetworks)
 }

@@ -10,7 +10,7 @@ import {
   ReplaceModule,
   RollBackModule,
 } from './commands.ts'
-import { checkWasmConfig, type WasmConfig, wasmConfig } from './config.ts'
+import { type WasmConfig, wasmConfig, wasmProblems } from './config.ts'
 import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
 import { OutgoingHttp } from './fetch/outgoing-http.ts'
 import { GuestPool } from './guest-pool.ts'
@@ -37,8 +37,8 @@ export default definePlugin({
     config: wasmConfig,
     reloads: ['modules'],
   },
+  check: wasmProblems,
   register(host, config) {
-    checkWasmConfig(config)
     for (const route of wasmRoutes(host)) host.route(route)
     const { maxModules, breaker } = config
     const rows = rowsFor(maxModules)

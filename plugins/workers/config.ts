@@ -1,6 +1,5 @@
 /** The workers section of the configuration file: which workers to start with, and how all are found and watched. */
-import { defineValidator, type Static, Type } from '#kernel'
-import { workerErrors } from './errors.ts'
+import { defineValidator, type SettingProblem, type Static, Type } from '#kernel'
 import { WorkerSpecSchema } from './wire.ts'
 import { checkWorkerUrl, workerKey } from './worker-url.ts'
 
@@ -120,43 +119,38 @@ export function defaultConfig(): WorkersConfig {
   return defineValidator(workersConfig).parse({})
 }
 
-/**
- * Checks what a schema cannot say.
- * @throws invalid_workers_config, which stops the boot
- * @source routing facts 5.9
- */
-export function checkWorkersConfig(config: WorkersConfig): void {
-  for (const [index, url] of config.urls.entries()) checkUrl(`urls.${index}`, url)
+/** What a schema cannot say. @source routing facts 5.9 */
+export function* workersProblems(config: WorkersConfig): Generator<SettingProblem> {
+  const seen = new Set<string>()
+  for (const [index, url] of config.urls.entries()) yield* urlProblems(['urls', String(index)], url, seen)
   for (const [index, worker] of config.workers.entries()) {
-    checkUrl(`workers.${index}.url`, worker.url)
-    if (worker.bootstrap_port === 0) refuse(`workers.${index}.bootstrap_port`, 'must be from 1 to 65535')
-    if (worker.runtime != null && worker.runtime_type != null) {
-      refuse(`workers.${index}.runtime`, 'is another name of runtime_type; give one of them')
-    }
+    const path = ['workers', String(index)]
+    yield* urlProblems([...path, 'url'], worker.url, seen)
+    if (worker.bootstrap_port === 0)
+      yield { path: [...path, 'bootstrap_port'], text: 'must be from 1 to 65535' }
+    if (worker.runtime != null && worker.runtime_type != null)
+      yield { path: [...path, 'runtime'], text: 'is another name of runtime_type; give one of them' }
     const { initial_backoff_ms: initialMs, max_backoff_ms: maxMs } = worker.resilience ?? {}
     if (initialMs != null && maxMs != null && maxMs < initialMs) {
-      refuse(`workers.${index}.resilience.max_backoff_ms`, 'must not be less than initial_backoff_ms')
+      const text = 'must not be less than initial_backoff_ms'
+      yield { path: [...path, 'resilience', 'max_backoff_ms'], text }
     }
   }
-  const seen = new Set<string>()
-  for (const url of [...config.urls, ...config.workers.map((worker) => worker.url)]) {
-    if (seen.has(workerKey(url))) refuse('urls', `and workers name ${url} more than once`)
-    seen.add(workerKey(url))
-  }
   for (const [alias, model] of Object.entries(config.modelAliases)) {
-    if (alias === '' || model === '') refuse(`modelAliases.${alias}`, 'must have a name on both sides')
-    if (alias === model) refuse(`modelAliases.${alias}`, 'must differ from the model it stands for')
+    const path = ['modelAliases', alias]
+    if (alias === '' || model === '') yield { path, text: 'must have a name on both sides' }
+    else if (alias === model) yield { path, text: 'must differ from the model it stands for' }
   }
 }
 
-function checkUrl(path: string, url: string): void {
+function* urlProblems(path: readonly string[], url: string, seen: Set<string>): Generator<SettingProblem> {
   try {
     checkWorkerUrl(url)
   } catch (error) {
-    refuse(path, `is not usable: ${(error as Error).message}`)
+    yield { path, text: `is not usable: ${(error as Error).message}` }
+    return
   }
-}
-
-function refuse(path: string, problem: string): never {
-  throw workerErrors.invalid_workers_config(path, problem)
+  const key = workerKey(url)
+  if (seen.has(key)) yield { path, text: `names ${url} once more` }
+  seen.add(key)
 }

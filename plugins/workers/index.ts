@@ -10,7 +10,7 @@ import {
   RemoveWorker,
   ReplaceWorker,
 } from './commands.ts'
-import { checkWorkersConfig, workersConfig } from './config.ts'
+import { workersConfig, workersProblems } from './config.ts'
 import { checkConfiguredWorkers } from './controls.ts'
 import { workersFlags } from './flags.ts'
 import { flushCacheRoute } from './flush-cache.ts'
@@ -34,8 +34,8 @@ export default definePlugin({
     flags: workersFlags,
     reloads: ['urls', 'workers'],
   },
+  check: workersProblems,
   register(host, config) {
-    checkWorkersConfig(config)
     for (const route of workerRoutes(host)) host.route(route)
     host.route(flushCacheRoute(host))
     host.route(getLoadsRoute(host))
@@ -62,7 +62,6 @@ export default definePlugin({
       start: () => checkConfiguredWorkers(workerControls(host.upstream), config),
       ready: start,
       reload: (next) => {
-        checkWorkersConfig(next)
         checkConfiguredWorkers(workerControls(host.upstream), next)
         manager.reconfigure(current, next)
         current = next

@@ -102,8 +102,8 @@ test('§5 a configured control plane takes its own keys of role admin and nothin
 })
 
 test.each([
-  [{ tenantKeys: ['no-colon'] }, 'tenantKeys[0]'],
-  [{ tenantKeys: ['a:secret', 'b:secret'] }, 'tenantKeys[1]'],
+  [{ tenantKeys: ['no-colon'] }, 'tenantKeys.0'],
+  [{ tenantKeys: ['a:secret', 'b:secret'] }, 'tenantKeys.1'],
   [{ apiKey: ' secret' }, 'auth.apiKey'],
 ])('§5 %j stops the boot and does not print a key', async (auth, named) => {
   const message = await withAuth(auth, []).then(

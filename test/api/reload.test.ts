@@ -131,7 +131,7 @@ test('a configuration with a mistake changes nothing, and the answer says what i
   await expect.poll(async () => (await chat(gateway, 'a')).status, PATIENT).toBe(200)
   for (const [sections, kernel, text] of [
     [{ auth: { apiKey: 7 } }, {}, 'plugins.auth.apiKey'],
-    [{ auth: { apiKey: ' padded ' } }, {}, 'plugin auth'],
+    [{ auth: { apiKey: ' padded ' } }, {}, 'plugins.auth.apiKey has blanks'],
     [{ auth: { apiKey: 'new' } }, { policy: 'nobodys' }, 'nobodys'],
     [{ workers: workersOf({ url: 'no-scheme' }) }, {}, 'begin with a scheme'],
   ] as const) {

@@ -7,6 +7,7 @@ import { serve } from '../../kernel/serve.ts'
 import { catalog } from '../../plugins/catalog.ts'
 import { changeConfig } from '../../plugins/cli/configuration/config-change.ts'
 import { loadConfig } from '../../plugins/cli/configuration/load.ts'
+import { factsOf } from '../../plugins/cli/configuration/plugin-facts.ts'
 
 export interface TestGateway {
   /** Base URL of the API. */
@@ -71,7 +72,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       env: {},
       pluginSchemas: {
         names: Object.keys(all),
-        find: async (name, section) => (await importPlugin(name, section, all)).manifest,
+        find: async (name, section) => factsOf(await importPlugin(name, section, all)),
       },
     })
   const config = await load()

@@ -7,7 +7,7 @@ import { importPlugin } from '../../../kernel/config/plugin-source.ts'
 import { CATALOG_FLAGS } from '../plugin-flags.ts'
 import { ConfigError } from './config-error.ts'
 import { type ConfigOverrides, type LoadOptions, loadConfig } from './load.ts'
-import type { PluginSchemas } from './plugin-facts.ts'
+import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
 import { readFlags } from './settings.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'weir-config-'))
@@ -362,6 +362,60 @@ describe('plugins of third parties', () => {
       expect.stringMatching(
         /:3:3: plugins\.b needs the package nowhere-at-all, .* npm install nowhere-at-all$/,
       ),
+    ])
+  })
+})
+
+describe('what only the plugin can see', () => {
+  const pickyConfig = Type.Object({
+    ports: Type.Array(Type.Integer(), { default: [] }),
+    key: Type.Optional(Type.String({ secret: true })),
+  })
+  const picky = (check: NonNullable<PluginFacts['check']>): PluginSchemas => ({
+    names: ['picky', 'auth'],
+    find: async (name) =>
+      name === 'picky' ? { name, config: pickyConfig, check } : { ...facts('auth'), check: oneProblem },
+  })
+  const oneProblem = () => [{ path: [], text: 'is of no use alone' }]
+  const taken = picky((section, { port }) =>
+    (section.ports as number[]).flatMap((wanted, index) =>
+      wanted === port
+        ? [{ path: ['ports', String(index)], text: `must differ from kernel.port, got ${wanted}` }]
+        : [],
+    ),
+  )
+  const file = (text: string) => write('picky.yaml', text)
+  const at = (line: string) => `${join(dir, 'picky.yaml')}:${line}:`
+
+  test('D5 is reported with all of its places, whatever the plugin', async () => {
+    const wrong = file(
+      'kernel: { port: 5 }\nplugins:\n  picky:\n    ports: [4, 5, 6,\n      5]\n  auth: {}\n',
+    )
+    expect(await problemsOf({ file: wrong, pluginSchemas: taken })).toEqual([
+      `${at('4:16')} plugins.picky.ports.1 must differ from kernel.port, got 5`,
+      `${at('5:7')} plugins.picky.ports.3 must differ from kernel.port, got 5`,
+      `${at('6:3')} plugins.auth is of no use alone`,
+    ])
+    const right = file('kernel: { port: 5 }\nplugins: { picky: { ports: [4] } }\n')
+    expect((await load({ file: right, pluginSchemas: taken })).plugins).toEqual({ picky: { ports: [4] } })
+  })
+
+  test.each([
+    ['a section that does not fit its schema', '{ port: 5 }', '[x, 5]', 'plugins.picky.ports.0 must be'],
+    ['one beside a kernel that does not', '{ port: x }', '[5]', 'kernel.port must be'],
+  ])('is not asked about %s', async (_what, kernel, ports, problem) => {
+    const wrong = file(`kernel: ${kernel}\nplugins: { picky: { ports: ${ports} } }\n`)
+    expect(await problemsOf({ file: wrong, pluginSchemas: taken })).toEqual([
+      expect.stringContaining(problem),
+    ])
+  })
+
+  test('may go wrong itself', async () => {
+    const careless = picky(() => {
+      throw new Error('nothing there')
+    })
+    expect(await problemsOf({ file: file('plugins: { picky: {} }\n'), pluginSchemas: careless })).toEqual([
+      expect.stringContaining('plugins.picky cannot be checked: nothing there'),
     ])
   })
 })

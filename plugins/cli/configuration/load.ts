@@ -71,10 +71,11 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
 
   const secrets = settings.filter((setting) => setting.isSecret).map(({ path }) => path)
   const kernel = loadKernel(sections.kernel, options.env, problems, secrets)
+  const checkedKernel = problems.isEmpty ? kernel : null
   const plugins: Record<string, PluginSection> = {}
   const enabled: PluginFacts[] = []
   for (const [name, section] of Object.entries(sections.plugins)) {
-    const loaded = await loadPlugin(name, section, { ...options, baseDir, problems, secrets })
+    const loaded = await loadPlugin(name, section, { ...options, baseDir, checkedKernel, problems, secrets })
     if (loaded === null) continue
     if (Object.hasOwn(plugins, loaded.name)) {
       const text = `is enabled twice; disable the first with --without ${loaded.name}`
@@ -179,6 +180,8 @@ async function nameByManifest(
 
 interface PluginLoad extends LoadOptions {
   readonly baseDir: string
+  /** Null when the kernel's section is not right itself. */
+  readonly checkedKernel: KernelConfig | null
   readonly problems: ProblemList
   readonly secrets: (readonly string[])[]
 }
@@ -203,10 +206,28 @@ async function loadPlugin(key: string, draft: unknown, load: PluginLoad): Promis
   const resolved = resolveReferences(withoutSource(section), load.env, toNode(schema), base)
   load.secrets.push(...resolved.secretPaths)
   const settings = isRecord(resolved.value) ? resolved.value : {}
-  const { value, findings } = checkSection(schema, settings, base)
-  addAll(problems, [...resolved.findings, ...findings], load.secrets)
+  const checked = checkSection(schema, settings, base)
+  const { value } = checked
+  const findings = [...resolved.findings, ...checked.findings]
   const { facts, path } = found
+  if (findings.length === 0) findings.push(...ownFindings(facts, value, base, load.checkedKernel))
+  addAll(problems, findings, load.secrets)
   return { name, facts, section: path === null ? value : { $path: path, ...value } }
+}
+
+/** What only the plugin itself can see. */
+function ownFindings(
+  { check }: PluginFacts,
+  section: PluginSection,
+  base: readonly string[],
+  kernel: KernelConfig | null,
+): Finding[] {
+  if (check === undefined || kernel === null) return []
+  try {
+    return Array.from(check(section, kernel), ({ path, text }) => ({ path: [...base, ...path], text }))
+  } catch (error) {
+    return [{ path: base, text: `cannot be checked: ${error instanceof Error ? error.message : error}` }]
+  }
 }
 
 type FoundPlugin =

@@ -1,19 +1,27 @@
 /** What the loader reads in manifests, and how it finds them. */
-import type { TSchema } from '#kernel'
+import type { KernelConfig, SettingProblem, TSchema } from '#kernel'
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
+import type { Plugin } from '../../../kernel/plugin/define-plugin.ts'
 
-/** What the loader reads in a plugin's manifest. */
+/** What the loader learns of a plugin: what its manifest says, and its own check. */
 export interface PluginFacts {
   readonly name: string
   readonly config: TSchema
   /** Policies that it registers. */
   readonly policies?: readonly string[]
+  /** Mistakes in a section that fits the schema. */
+  readonly check?: (section: PluginSection, kernel: KernelConfig) => Iterable<SettingProblem>
+}
+
+/** Of a plugin that was imported. */
+export function factsOf(plugin: Plugin): PluginFacts {
+  return { ...plugin.manifest, check: plugin.check?.bind(plugin) }
 }
 
 /** How the loader learns what a plugin may be told. */
 export interface PluginSchemas {
   /** Plugins that exist without a package or a file, for suggestions. */
   readonly names: readonly string[]
-  /** A plugin's own name and the schema of its section. @throws when the plugin cannot be imported */
+  /** What a plugin calls itself, and what its section may say. @throws when the plugin cannot be imported */
   find(name: string, section: PluginSection): Promise<PluginFacts>
 }

@@ -16,6 +16,10 @@ export class ProblemList {
     this.#settings = settings
   }
 
+  get isEmpty(): boolean {
+    return this.#all.size === 0
+  }
+
   /** @param isSecret leaves out what the value was */
   add(finding: Finding, isSecret = false): void {
     const path = finding.path.join('.')

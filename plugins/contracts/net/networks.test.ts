@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { isWithin, readNetworks } from './networks.ts'
+import { isWithin, networkProblems, readNetworks } from './networks.ts'
 
-const read = (...networks: string[]) => readNetworks('some.setting', networks)
+const read = (...networks: string[]) => readNetworks(networks)
 
 describe('what lies within', () => {
   test.each([
@@ -42,8 +42,12 @@ describe('what is no network', () => {
     'fe80::1%eth0/64',
     'localhost',
   ])('%j is named with its place', (network) => {
-    expect(() => read('10.0.0.0/8', network)).toThrow(
-      `some.setting[1] '${network}' is no network such as 10.0.0.0/8 or fd00::/8`,
-    )
+    expect([...networkProblems(['some', 'list'], ['10.0.0.0/8', network, '::1'])]).toEqual([
+      {
+        path: ['some', 'list', '1'],
+        text: `is no network such as 10.0.0.0/8 or fd00::/8, got ${JSON.stringify(network)}`,
+      },
+    ])
+    expect(() => read('10.0.0.0/8', network)).toThrow(`'${network}' is no network`)
   })
 })

@@ -1,27 +1,47 @@
 /** Networks as operators write them: `10.0.0.0/8`, `fd00::/8`, or one address. */
 import { BlockList, isIP } from 'node:net'
+import type { SettingProblem } from '#kernel'
 
 const V4_BITS = 32
 const V6_BITS = 128
+const NO_NETWORK = 'is no network such as 10.0.0.0/8 or fd00::/8'
 const BITS = /^\d{1,3}$/
 
-/**
- * @param setting for the message, such as `plugins.wasm.fetch.privateNetworks`
- * @throws Error naming the entry that is no network
- */
-export function readNetworks(setting: string, networks: readonly string[]): BlockList {
+interface Network {
+  readonly address: string
+  readonly bits: number
+  readonly type: 'ipv4' | 'ipv6'
+}
+
+/** @throws Error naming the one that is no network */
+export function readNetworks(networks: readonly string[]): BlockList {
   const list = new BlockList()
-  networks.forEach((network, index) => {
-    const slash = network.indexOf('/')
-    const address = slash < 0 ? network : network.slice(0, slash)
-    const family = isIP(address)
-    const most = family === 4 ? V4_BITS : V6_BITS
-    const bits = slash < 0 ? String(most) : network.slice(slash + 1)
-    if (family === 0 || address.includes('%') || !BITS.test(bits) || Number(bits) > most)
-      throw new Error(`${setting}[${index}] '${network}' is no network such as 10.0.0.0/8 or fd00::/8`)
-    list.addSubnet(address, Number(bits), family === 4 ? 'ipv4' : 'ipv6')
-  })
+  for (const text of networks) {
+    const network = readNetwork(text)
+    if (network === null) throw new Error(`'${text}' ${NO_NETWORK}`)
+    list.addSubnet(network.address, network.bits, network.type)
+  }
   return list
+}
+
+/** @param path of the list within the plugin's section */
+export function* networkProblems(
+  path: readonly string[],
+  networks: readonly string[],
+): Generator<SettingProblem> {
+  for (const [index, text] of networks.entries())
+    if (readNetwork(text) === null)
+      yield { path: [...path, String(index)], text: `${NO_NETWORK}, got ${JSON.stringify(text)}` }
+}
+
+function readNetwork(text: string): Network | null {
+  const slash = text.indexOf('/')
+  const address = slash < 0 ? text : text.slice(0, slash)
+  const family = isIP(address)
+  const most = family === 4 ? V4_BITS : V6_BITS
+  const bits = slash < 0 ? String(most) : text.slice(slash + 1)
+  if (family === 0 || address.includes('%') || !BITS.test(bits) || Number(bits) > most) return null
+  return { address, bits: Number(bits), type: family === 4 ? 'ipv4' : 'ipv6' }
 }
 
 /** @param address an address; of what is none, false */

@@ -41,12 +41,9 @@ export class OutgoingHttp {
     this.#origins = config.origins.map((text, index) => {
       const origin = readOrigin(text)
       if (origin !== null) return origin
-      throw wasmErrors.invalid_wasm_config(
-        `fetch.origins.${index}`,
-        'is no origin such as https://api.example.com',
-      )
+      throw wasmErrors.invalid_wasm_config(`fetch.origins.${index}`, 'is no origin')
     })
-    const networks = readNetworks('plugins.wasm.fetch.privateNetworks', config.privateNetworks)
+    const networks = readNetworks(config.privateNetworks)
     const shared = { keepAlive: true, timeout: IDLE_SOCKET_MS, lookup: pinnedLookup(networks) }
     this.#plain = new PlainAgent(shared)
     this.#secure = new SecureAgent({ ...shared, rejectUnauthorized: true })
