@@ -2,6 +2,7 @@
 import type { EngineAttempt, EngineSink, GenerationUsage } from '#contracts'
 import { isObject, type WireAnswer, type WireChoice } from './chat-chunk.ts'
 import { ChoiceEvents } from './choice-events.ts'
+import { untoldStops } from './stops.ts'
 
 /** Choices beyond this are a worker's mistake and are passed over. */
 const MAX_CHOICES = 128
@@ -9,6 +10,7 @@ const MAX_CHOICES = 128
 export class AnswerEvents {
   readonly #attempt: EngineAttempt
   readonly #sink: EngineSink
+  readonly #stops: readonly string[]
   readonly #choices = new Map<number, ChoiceEvents>()
   #hasStarted = false
   #usage: GenerationUsage | null = null
@@ -16,6 +18,7 @@ export class AnswerEvents {
   constructor(attempt: EngineAttempt, sink: EngineSink) {
     this.#attempt = attempt
     this.#sink = sink
+    this.#stops = untoldStops(attempt)
   }
 
   /** Every choice that began has said why it ended. */
@@ -23,6 +26,13 @@ export class AnswerEvents {
     if (this.#choices.size === 0) return false
     for (const choice of this.#choices.values()) if (!choice.hasEnded) return false
     return true
+  }
+
+  /** Every choice has ended, and the worker does not know it of each: what it says behind is of no use. */
+  get isCutHere(): boolean {
+    if (this.#stops.length === 0 || !this.hasEnded) return false
+    for (const choice of this.#choices.values()) if (choice.isCutHere) return true
+    return false
   }
 
   add(answer: WireAnswer): void {
@@ -59,7 +69,7 @@ export class AnswerEvents {
   #choice(index: number): ChoiceEvents {
     let choice = this.#choices.get(index)
     if (choice === undefined) {
-      choice = new ChoiceEvents(index, this.#sink)
+      choice = new ChoiceEvents(index, this.#sink, this.#stops)
       this.#choices.set(index, choice)
     }
     return choice

@@ -7,23 +7,31 @@ import { workerEntry } from '../../test/support/worker-entry.ts'
 import { ChatStreamReader } from './chat-stream-reader.ts'
 import { tellAnswer } from './whole-answer.ts'
 
-const attempt = { model: 'm', worker: workerEntry({ slot: 0 }) } as EngineAttempt
+const attempt = {
+  model: 'm',
+  worker: workerEntry({ slot: 0 }),
+  request: { sampling: {} },
+} as EngineAttempt
 
 function sink() {
   const events: GenerationEvent[] = []
   const failures: GatewayError[] = []
-  return {
+  const out = {
     events,
     failures,
+    isStopped: false,
     emit: (event: GenerationEvent) => void events.push(event),
     fail: (error: GatewayError) => void failures.push(error),
-    stop() {},
+    stop() {
+      out.isStopped = true
+    },
   }
+  return out
 }
 
-function readStream(bytes: Buffer, cuts: readonly number[]) {
+function readStream(bytes: Buffer, cuts: readonly number[], of = attempt) {
   const out = sink()
-  const reader = new ChatStreamReader(attempt, out, 1 << 20)
+  const reader = new ChatStreamReader(of, out, 1 << 20)
   let from = 0
   for (const cut of [...new Set(cuts)].sort((a, b) => a - b).concat(bytes.length)) {
     if (cut > from) reader.onData(Buffer.from(bytes.subarray(from, cut)))
@@ -294,4 +302,90 @@ test('a whole answer tells the same as its stream', () => {
     'choice_done',
     'finished',
   ])
+})
+
+describe('stops beyond those that the vendor’s service takes', () => {
+  const stopping = (stop: readonly string[], provider = 'openai') =>
+    ({
+      model: 'm',
+      worker: workerEntry({ slot: 0, labels: { provider } }),
+      request: { sampling: { stop } },
+    }) as unknown as EngineAttempt
+  const FOUR = ['1', '2', '3', '4']
+  const endOf = (events: readonly GenerationEvent[]) =>
+    events.flatMap((event) => (event.type === 'choice_done' ? [[event.reason, event.matchedStop]] : []))
+
+  test('messages §9.3 end the text here, however it is cut, and stop the worker', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'b', 'é', '😀'), maxLength: 12 })
+    const stops = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '😀'), minLength: 1, maxLength: 3 }), {
+      minLength: 1,
+      maxLength: 3,
+    })
+    const places = fc.array(fc.nat(2_000), { maxLength: 8 })
+    fc.assert(
+      fc.property(fc.array(text, { maxLength: 5 }), stops, places, (parts, wanted, cuts) => {
+        const bytes = sse(
+          ...parts.map((content) => chunk({ content })),
+          chunk({}, { finish_reason: 'stop' }),
+          '[DONE]',
+        )
+        const { events, failures, isStopped } = readStream(bytes, cuts, stopping([...FOUR, ...wanted]))
+        const all = parts.join('')
+        const ends = wanted
+          .map((stop) => all.indexOf(stop) + stop.length)
+          .filter((end, at) => end >= wanted[at].length)
+        const end = Math.min(...ends, Number.POSITIVE_INFINITY)
+        const [stop] = wanted
+          .filter((one) => all.indexOf(one) + one.length === end && all.includes(one))
+          .sort((a, b) => b.length - a.length)
+        expect(textOf(events)).toBe(stop === undefined ? all : all.slice(0, end - stop.length))
+        expect([endOf(events), failures, isStopped]).toEqual([
+          [['stop', stop ?? null]],
+          [],
+          stop !== undefined,
+        ])
+        expect(events.at(-1)?.type).toBe('finished')
+      }),
+    )
+  })
+
+  test('hold nothing back behind which comes something else', () => {
+    const call = { tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }] }
+    const { events } = readStream(
+      sse(
+        chunk({ content: 'x EN' }),
+        chunk({ reasoning_content: 'hm' }),
+        chunk({ content: 'D, EN' }),
+        chunk(call),
+        chunk({}, { finish_reason: 'tool_calls' }),
+        '[DONE]',
+      ),
+      [],
+      stopping([...FOUR, 'END']),
+    )
+    expect(withoutStart(events).map((event) => ('delta' in event ? event.delta : event.type))).toEqual([
+      'x ',
+      'EN',
+      'hm',
+      'D, ',
+      'EN',
+      'tool_call',
+      '{}',
+      'tool_call_done',
+      'choice_done',
+      'finished',
+    ])
+    expect(endOf(events)).toEqual([['tool_calls', null]])
+  })
+
+  test('hold for answers that come whole, and other engines find all of them themselves', () => {
+    const whole = (provider: string) => {
+      const out = sink()
+      const answer = { choices: [{ index: 0, message: { content: 'one END two' }, finish_reason: 'length' }] }
+      tellAnswer(stopping([...FOUR, 'END'], provider), out, JSON.stringify(answer))
+      return [textOf(out.events), endOf(out.events)]
+    }
+    expect(whole('openai')).toEqual(['one ', [['stop', 'END']]])
+    expect(whole('other')).toEqual(['one END two', [['length', null]]])
+  })
 })

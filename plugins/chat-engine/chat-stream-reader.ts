@@ -19,9 +19,15 @@ export class ChatStreamReader extends EventAnswerReader {
     const chunk = readChunk(data)
     if (chunk.error === undefined) {
       this.#answer.add(chunk)
-      return false
+      return this.#answer.isCutHere && this.#stopHere()
     }
     this.sink.fail(answerErrors.worker_stream_failed(chunk.error))
+    return true
+  }
+
+  #stopHere(): true {
+    this.#answer.finish()
+    this.sink.stop()
     return true
   }
 

@@ -1,5 +1,5 @@
 /** One choice of a chat answer: its deltas as events, its tool calls told apart however the engine numbers them. @hot */
-import type { EngineSink, FinishReason } from '#contracts'
+import { type EngineSink, type FinishReason, StopSearch } from '#contracts'
 import { isObject, type WireChoice, type WireDelta } from './chat-chunk.ts'
 import { readLogprobs } from './logprobs.ts'
 import { ToolCallEvents } from './tool-call-events.ts'
@@ -8,11 +8,19 @@ export class ChoiceEvents {
   hasEnded = false
   readonly #index: number
   readonly #sink: EngineSink
+  readonly #search: StopSearch | null
   #calls: ToolCallEvents | null = null
 
-  constructor(index: number, sink: EngineSink) {
+  /** @param stops those that the worker does not look for itself */
+  constructor(index: number, sink: EngineSink, stops: readonly string[]) {
     this.#index = index
     this.#sink = sink
+    this.#search = stops.length === 0 ? null : new StopSearch(stops, false)
+  }
+
+  /** It ended at a stop that the worker knows nothing of, and goes on writing behind. */
+  get isCutHere(): boolean {
+    return this.#search !== null && this.#search.matched !== null
   }
 
   add(choice: WireChoice): void {
@@ -20,19 +28,25 @@ export class ChoiceEvents {
     const delta = isObject(choice.delta) ? choice.delta : isObject(choice.message) ? choice.message : null
     if (delta !== null) this.#addDelta(delta, choice)
     else if (typeof choice.text === 'string') this.#text(choice.text, choice)
-    if (typeof choice.finish_reason === 'string' && choice.finish_reason !== '')
+    if (this.isCutHere) this.end('stop', this.#search?.matched ?? null)
+    else if (typeof choice.finish_reason === 'string' && choice.finish_reason !== '')
       this.end(choice.finish_reason, matchedStop(choice))
   }
 
   #addDelta(delta: WireDelta, choice: WireChoice): void {
     const reasoning = delta.reasoning_content ?? delta.reasoning
-    if (typeof reasoning === 'string' && reasoning !== '')
+    if (typeof reasoning === 'string' && reasoning !== '') {
+      this.#tellHeld()
       this.#sink.emit({ type: 'reasoning', choice: this.#index, delta: reasoning })
+    }
     const { content, refusal } = delta
     if (typeof content === 'string') this.#text(content, choice)
     else if (Array.isArray(content)) for (const part of content) this.#part(part, choice)
-    if (typeof refusal === 'string' && refusal !== '')
+    if (this.isCutHere) return
+    if (typeof refusal === 'string' && refusal !== '') {
+      this.#tellHeld()
       this.#sink.emit({ type: 'refusal', choice: this.#index, delta: refusal })
+    }
     if (Array.isArray(delta.annotations)) this.#annotations(delta.annotations)
     if (Array.isArray(delta.tool_calls)) this.#toolCalls.add(delta.tool_calls)
     else if (isObject(delta.function_call)) this.#toolCalls.add([{ index: 0, function: delta.function_call }])
@@ -40,6 +54,17 @@ export class ChoiceEvents {
 
   #text(text: string, choice: WireChoice): void {
     if (text === '') return
+    if (this.#search !== null) this.#plainText(this.#search.push(text))
+    else this.#tokenText(text, choice)
+  }
+
+  /** Of text that was held back nobody knows which tokens it was. */
+  #plainText(text: string): void {
+    if (text === '') return
+    this.#sink.emit({ type: 'text', choice: this.#index, delta: text, logprobs: null, tokenIds: null })
+  }
+
+  #tokenText(text: string, choice: WireChoice): void {
     this.#sink.emit({
       type: 'text',
       choice: this.#index,
@@ -60,7 +85,13 @@ export class ChoiceEvents {
       this.#sink.emit({ type: 'annotation', choice: this.#index, annotation })
   }
 
+  /** No stop goes on behind what is no text: what was held back is text after all. */
+  #tellHeld(): void {
+    if (this.#search !== null) this.#plainText(this.#search.end())
+  }
+
   get #toolCalls(): ToolCallEvents {
+    this.#tellHeld()
     this.#calls ??= new ToolCallEvents(this.#index, this.#sink)
     return this.#calls
   }
@@ -69,6 +100,7 @@ export class ChoiceEvents {
   end(reason: string | null, stop: string | number | null): void {
     if (this.hasEnded) return
     this.hasEnded = true
+    this.#tellHeld()
     const hasCalls = this.#calls?.end() ?? false
     this.#sink.emit({
       type: 'choice_done',

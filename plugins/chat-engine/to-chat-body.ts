@@ -1,31 +1,24 @@
 /** The internal request as a chat completions body for one worker. */
-import {
-  answerErrors,
-  type ChatMessage,
-  type ChatTool,
-  type ContentPart,
-  type EngineAttempt,
-  type GenerationRequest,
-  type OutputConstraint,
-  type ReasoningWish,
-  type Sampling,
-  type ToolChoice,
+import type {
+  ChatMessage,
+  ChatTool,
+  ContentPart,
+  EngineAttempt,
+  GenerationRequest,
+  OutputConstraint,
+  ReasoningWish,
+  Sampling,
+  ToolChoice,
 } from '#contracts'
 import type { WorkerEntry } from '#kernel'
+import { isOpenAi, toldStops } from './stops.ts'
 
 type Json = Record<string, unknown>
 
-/** Stop strings that the vendor's own service takes. @source messages facts 9.3 */
-const MAX_OPENAI_STOPS = 4
-
-/**
- * @throws unsupported_by_worker (400) for more stop strings than the service takes
- * @source messages facts 9.3 (request); routes facts 10.1, 10.2
- */
+/** @source messages facts 9.3 (request); routes facts 10.1, 10.2 */
 export function toChatBody({ request, model, worker, stream }: EngineAttempt): Buffer {
   const { prompt } = request
   const profile = profileOf(worker)
-  if (profile.isOpenAi) refuseManyStops(request.sampling)
   const body: Json = {
     model,
     messages: prompt.kind === 'chat' ? prompt.messages.map((one) => toMessage(one, profile)) : [],
@@ -59,22 +52,14 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt): B
   return Buffer.from(JSON.stringify(body))
 }
 
-function refuseManyStops({ stop }: Sampling): void {
-  if (stop !== undefined && stop.length > MAX_OPENAI_STOPS)
-    throw answerErrors.unsupported_by_worker.with(
-      { param: 'stop' },
-      `more than ${MAX_OPENAI_STOPS} stop sequences`,
-    )
-}
-
 /** What is known of the service behind a worker beyond the format that all share. */
 interface Profile {
   /** The vendor's own service: it refuses what engines add to the format. */
   readonly isOpenAi: boolean
 }
 
-function profileOf({ labels }: WorkerEntry): Profile {
-  return { isOpenAi: labels.provider === 'openai' }
+function profileOf(worker: WorkerEntry): Profile {
+  return { isOpenAi: isOpenAi(worker) }
 }
 
 function toMessage(message: ChatMessage, { isOpenAi }: Profile): Json {
@@ -115,18 +100,17 @@ function toToolChoice(choice: ToolChoice | null): unknown {
 }
 
 /** Sampling settings by their wire names; completions use the same ones. */
-export function toSampling(
-  { sampling }: GenerationRequest,
-  { isOpenAi }: Profile = { isOpenAi: false },
-): Json {
+export function toSampling({ sampling }: GenerationRequest, profile: Profile = { isOpenAi: false }): Json {
   const wire: Json = {}
   for (const name in sampling) {
     const value = sampling[name as keyof Sampling]
     if (value === undefined) continue
-    const wireName = isOpenAi ? OPENAI_NAMES.get(name) : WIRE_NAMES.get(name)
+    const wireName = profile.isOpenAi ? OPENAI_NAMES.get(name) : WIRE_NAMES.get(name)
     if (wireName === undefined) continue
     if (name === 'logitBias') wire[wireName] = Object.fromEntries(value as Iterable<[string, number]>)
-    else if (name !== 'stop' || (value as readonly string[]).length > 0) wire[wireName] = value
+    else if (name !== 'stop') wire[wireName] = value
+    else if ((value as readonly string[]).length > 0)
+      wire[wireName] = toldStops(value as readonly string[], profile.isOpenAi)
   }
   return wire
 }

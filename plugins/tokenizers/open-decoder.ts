@@ -2,10 +2,9 @@
  * @hot
  * The decoder that other plugins get: ids to text, and the stops that end it. @source grpc facts 5
  */
-import type { DecoderOptions, TokenDecoder } from '#contracts'
+import { type DecoderOptions, StopSearch, type TokenDecoder } from '#contracts'
 import type { DecoderRules } from './decoder-rules.ts'
 import { IdDecoder } from './id-decoder.ts'
-import { StopSearch } from './stop-search.ts'
 import type { TokenTable } from './token-table.ts'
 
 export function openDecoder(

@@ -777,11 +777,22 @@ test('messages §9.3 the vendor’s own chat service is asked for nothing that i
   const sent = workers[0].requestsTo(CHAT)[0].json() as object
   expect(Object.keys(sent).sort()).toEqual(['max_completion_tokens', 'messages', 'model', 'stop'])
   expect(sent).toMatchObject({ stop: four, messages: [...HELLO.messages, { content: 'It is' }] })
-  // More of them than it takes would silently not hold.
-  const many = await create({ stop_sequences: [...four, 'e'] })
-  expect([many.status, await many.json()]).toMatchObject([
-    400,
-    { error: { type: 'invalid_request_error', message: expect.stringMatching(/4 stop/) } },
-  ])
-  expect(workers[0].requestsTo(CHAT)).toHaveLength(1)
 })
+
+test.each([false, true])(
+  'messages §9.3 stop sequences beyond its four hold too, streamed: %s',
+  async (stream) => {
+    const { create, workers } = await openMessages({
+      workers: [{ spec: { labels: { provider: 'openai' } } }],
+    })
+    const four = ['a1', 'b1', 'c1', 'd1']
+    const whole = (await (await create({ stop_sequences: four })).json()) as { content: { text: string }[] }
+    const [word] = /\S+$/.exec(whole.content[0].text) ?? []
+    const reply = await create({ stop_sequences: [...four, word], stream })
+    expect(reply.status).toBe(200)
+    expect(workers[0].requestsTo(CHAT)[1].json()).toMatchObject({ stop: four })
+    const text = await reply.text()
+    expect(text).toContain('"stop_reason":"stop_sequence"')
+    expect(text).toContain(`"stop_sequence":${JSON.stringify(word)}`)
+  },
+)

@@ -60,10 +60,11 @@ export class StopSearch {
     return all.slice(0, all.length - held)
   }
 
-  /** What was held back, when the text ended without a stop. */
+  /** What was held back, when the text ended without a stop. Text behind it begins anew. */
   end(): string {
     const held = this.#held
     this.#held = ''
+    for (const pattern of this.#patterns) pattern.matched = 0
     return held
   }
 

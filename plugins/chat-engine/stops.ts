@@ -1,0 +1,23 @@
+/** Stop strings where the service takes only some: the worker is told those, the gateway looks for the others. */
+import type { EngineAttempt } from '#contracts'
+import type { WorkerEntry } from '#kernel'
+
+/** Stop strings that the vendor's own service takes. @source messages facts 9.3 */
+const MAX_OPENAI_STOPS = 4
+const NONE: readonly string[] = []
+
+/** The vendor's own service, which refuses what engines add to the format. */
+export function isOpenAi({ labels }: WorkerEntry): boolean {
+  return labels.provider === 'openai'
+}
+
+/** Those that the worker is told. */
+export function toldStops(stops: readonly string[], toOpenAi: boolean): readonly string[] {
+  return toOpenAi ? stops.slice(0, MAX_OPENAI_STOPS) : stops
+}
+
+/** Those that it is not told. */
+export function untoldStops({ request, worker }: EngineAttempt): readonly string[] {
+  const { stop = NONE } = request.sampling
+  return isOpenAi(worker) && stop.length > MAX_OPENAI_STOPS ? stop.slice(MAX_OPENAI_STOPS) : NONE
+}
