@@ -71,6 +71,7 @@ export class AnswerBuilder implements GatheredAnswer {
         return
       case 'reasoning':
         choice.reasoning += event.delta
+        choice.addLogprobs(event.logprobs)
         choice.addTokens(event.tokenIds)
         return
       case 'reasoning_signature':

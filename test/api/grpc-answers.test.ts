@@ -154,10 +154,19 @@ test('grpc 6.2: what nobody says about thinking is left to the template, and the
   })
 })
 
-test('routes 10.4: the ids and log probabilities of a call are told, streamed and whole', async () => {
-  const serverInfo = { serverArgs: { tool_call_parser: 'qwen' } }
+test.each([
+  [
+    'a call',
+    { tool_call_parser: 'qwen' },
+    '<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>',
+    'tool_calls',
+  ],
+  ['reasoning', { reasoning_parser: 'qwen3' }, '<think>so</think>Hello.', 'stop'],
+])('routes 10.4: the ids and log probabilities of %s are told, streamed and whole', async (...row) => {
+  const [, serverArgs, text, reason] = row
+  const serverInfo = { serverArgs }
   const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime: 'vllm', serverInfo }] })
-  const tokens = await ids('<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>')
+  const tokens = await ids(text)
   const of = (tokenIds: number[]) => ({
     tokenIds,
     outputLogprobs: { tokenLogprobs: tokenIds.map(() => -0.5), tokenIds, topLogprobs: [] },
@@ -182,7 +191,7 @@ test('routes 10.4: the ids and log probabilities of a call are told, streamed an
     readonly logprobs: { readonly content: readonly object[] } | null
   }
   const { choices } = (await (await post(CHAT, asked)).json()) as { choices: (Told & Choice)[] }
-  expect(choices[0].finish_reason).toBe('tool_calls')
+  expect(choices[0].finish_reason).toBe(reason)
   expect([choices[0].token_ids, choices[0].logprobs?.content.length]).toEqual([tokens, tokens.length])
   const streamed = eventsOf(await (await post(CHAT, { ...asked, stream: true })).text()).slice(0, -1)
   const told = streamed.flatMap((data) => (JSON.parse(data) as { choices: Told[] }).choices)
