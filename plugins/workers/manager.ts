@@ -25,6 +25,8 @@ export class WorkerManager {
   readonly #parts: ControlParts
   readonly #registrations: Registrations
   readonly #removals: Removals
+  /** By engine. */
+  readonly #lastChanges = new Map<string, Promise<void>>()
 
   constructor(parts: ControlParts, registrations: Registrations, removals: Removals) {
     this.inquiries = new ModelInquiries(parts)
@@ -172,7 +174,7 @@ export class WorkerManager {
     const worker = this.#require(id)
     const url = workerKey(worker.spec.url)
     const options = { kind: 'UpdateWorker', url, budgetMs: BUDGET_MARGIN_MS } as const
-    this.#parts.jobs.submit(options, () => this.#applyPatch(id, patch))
+    this.#parts.jobs.submit(options, () => this.#inTurn(url, () => this.#applyPatch(id, patch)))
     return accepted(worker)
   }
 
@@ -213,6 +215,18 @@ export class WorkerManager {
     const worker = this.#parts.registry.byId(id)
     if (worker === undefined) throw workerErrors.worker_not_found(id)
     return worker
+  }
+
+  /** Changes of an engine go one after the other: each begins with what the one before has left. */
+  async #inTurn(engine: string, change: () => Promise<void>): Promise<void> {
+    const before = this.#lastChanges.get(engine) ?? Promise.resolve()
+    const run = before.then(change, change)
+    this.#lastChanges.set(engine, run)
+    try {
+      await run
+    } finally {
+      if (this.#lastChanges.get(engine) === run) this.#lastChanges.delete(engine)
+    }
   }
 
   async #applyPatch(id: string, patch: WorkerPatch): Promise<void> {

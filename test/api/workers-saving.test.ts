@@ -74,3 +74,18 @@ test('§4.4 a change that cannot be saved is not made, and a removal not begun',
   await expect.poll(saved).toEqual([])
   await worker.close()
 })
+
+test('§4.4 changes of one worker that come while another is being saved all hold', async () => {
+  const { store, worker, spec, call, show, saved } = await openSavingFleet()
+  const { worker_id: id } = (await call('POST', '/workers', spec)).body
+  await expect.poll(async () => (await show(id)).status).toBe('ready')
+  const disk = Promise.withResolvers<void>()
+  store.held = disk.promise
+  for (const change of [{ priority: 9 }, { labels: { zone: 'a' } }, { cost: 3 }])
+    expect((await call('PATCH', `/workers/${id}`, change)).status).toBe(202)
+  disk.resolve()
+  const all = { priority: 9, labels: { zone: 'a' }, cost: 3 }
+  await expect.poll(() => show(id)).toMatchObject(all)
+  await expect.poll(saved).toMatchObject([{ spec: all }])
+  await worker.close()
+})

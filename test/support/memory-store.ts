@@ -25,6 +25,8 @@ export class MemoryStore implements StoreService {
   #writes = 0
   /** Makes every call fail while it is set. */
   failure: Error | null = null
+  /** Every write waits for it. */
+  held: Promise<void> | null = null
 
   collection<T>(name: string): Collection<T> {
     checkCollectionName(name)
@@ -33,6 +35,7 @@ export class MemoryStore implements StoreService {
 
   async write(changes: readonly Change[]): Promise<string | null> {
     if (this.failure !== null) throw this.failure
+    await this.held
     const version = String(++this.#writes)
     const steps = changes.map((change) => {
       checkCollectionName(change.collection)
