@@ -10,8 +10,11 @@ if (Number(process.versions.node.split('.')[0]) < 22) {
 }
 
 const REQUESTS = 20
-const ENGINE_PORTS = [9011, 9012]
-const gateway = 'http://127.0.0.1:30001'
+/** Those of weir.yaml; where they are taken: `PORTS=41,42,43,44 node run.mjs`. */
+const [PORT, METRICS_PORT, ...ENGINE_PORTS] = (process.env.PORTS ?? '30001,29001,9011,9012').split(',')
+const workers = ENGINE_PORTS.flatMap((port) => ['--worker-url', `http://127.0.0.1:${port}`])
+const flags = ['--log-level', 'warn', '--port', PORT, '--metrics-port', METRICS_PORT, ...workers]
+const gateway = `http://127.0.0.1:${PORT}`
 const command = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
 const config = fileURLToPath(new URL('weir.yaml', import.meta.url))
 
@@ -30,10 +33,8 @@ async function waitForWorkers(count) {
 }
 
 const processes = [
-  ...ENGINE_PORTS.map((port) =>
-    weir('sim', '--port', String(port), '--model', 'demo', '--log-level', 'warn'),
-  ),
-  weir('serve', '--config', config, '--log-level', 'warn'),
+  ...ENGINE_PORTS.map((port) => weir('sim', '--port', port, '--model', 'demo', '--log-level', 'warn')),
+  weir('serve', '--config', config, ...flags),
 ]
 try {
   await waitForWorkers(ENGINE_PORTS.length)

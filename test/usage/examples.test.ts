@@ -1,5 +1,5 @@
 /** Every example runs as its README says, from the build, on ports of the test's choosing. */
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
+import { endChildren, endsWithTest } from '../support/child-processes.ts'
 import { freePort } from '../support/free-port.ts'
 
 const run = promisify(execFile)
@@ -15,25 +16,20 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const COMMAND = join(ROOT, 'dist/plugins/cli.js')
 const example = (path: string) => join(ROOT, 'examples', path)
 
-const started: ChildProcess[] = []
 const folders: string[] = []
 afterEach(async () => {
-  for (const child of started.splice(0).reverse()) {
-    if (child.exitCode !== null || child.signalCode !== null) continue
-    const closed = once(child, 'close')
-    child.kill('SIGTERM')
-    await closed
-  }
+  await endChildren()
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
 /** Starts `weir serve` on free ports and gives the API's address and all it said until it was ready. */
 async function startGateway(config: string, ...flags: string[]): Promise<{ url: string; said: string[] }> {
   const ports = ['--port', '0', '--metrics-port', '0', '--grace-ms', '0']
-  const child = spawn(process.execPath, [COMMAND, 'serve', '--config', config, ...ports, ...flags], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  started.push(child)
+  const child = endsWithTest(
+    spawn(process.execPath, [COMMAND, 'serve', '--config', config, ...ports, ...flags], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    }),
+  )
   const said: string[] = []
   let url: string | undefined
   for await (const line of createInterface({ input: child.stderr })) {
@@ -118,7 +114,9 @@ test('openai-client: the official client lists, asks, streams, calls a tool, abo
 })
 
 test('two-workers: round robin gives each engine half of the requests', async () => {
-  const { stdout } = await run(process.execPath, [example('two-workers/run.mjs')])
+  const ports = await Promise.all(Array.from({ length: 4 }, freePort))
+  const env = { ...process.env, PORTS: ports.join() }
+  const { stdout } = await run(process.execPath, [example('two-workers/run.mjs')], { env })
   expect(stdout.match(/: 10 of 20 requests$/gm)).toHaveLength(2)
 })
 
@@ -173,7 +171,7 @@ test('responses-mcp: both tool servers can be used by the gateway that knows the
     env: { ...process.env, PORT: String(port) },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  started.push(notes)
+  endsWithTest(notes)
   await once(notes.stdout, 'data')
   const config = await configOf('responses-mcp')
   writeFileSync(config, readFileSync(config, 'utf8').replace('9200', String(port)))
@@ -214,7 +212,7 @@ describe.runIf(hasRealEngine)('real-engine', () => {
   test('a real model streams its answer through the gateway', { timeout: 120_000 }, async () => {
     const port = await freePort()
     const env = { ...process.env, ENGINE_PORT: String(port) }
-    started.push(spawn(example('real-engine/serve.sh'), { env, stdio: 'ignore' }))
+    endsWithTest(spawn(example('real-engine/serve.sh'), { env, stdio: 'ignore' }))
     const { url } = await startGateway(
       example('real-engine/weir.yaml'),
       '--worker-url',

@@ -1,6 +1,5 @@
 /** The example of a real engine over gRPC: its script says what its README promises. Skipped where it is not installed. */
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +9,7 @@ import { promisify } from 'node:util'
 import { Client, credentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
 import { decodeGetServerInfoResponse, MlxEngine } from '../../proto/gen/mlx-engine.ts'
+import { endChildren, endsWithTest } from '../support/child-processes.ts'
 import { freePort } from '../support/free-port.ts'
 
 const run = promisify(execFile)
@@ -21,15 +21,7 @@ const isInstalled = existsSync(join(EXAMPLE, '.venv/model/config.json'))
 if (!isInstalled)
   console.info('real-engine-grpc is not tested: examples/real-engine-grpc/setup.sh has not been run here')
 
-const started: ChildProcess[] = []
-afterEach(async () => {
-  for (const child of started.splice(0).reverse()) {
-    if (child.exitCode !== null || child.signalCode !== null) continue
-    const closed = once(child, 'close')
-    child.kill('SIGTERM')
-    await closed
-  }
-})
+afterEach(endChildren)
 
 /** Generations that the engine works at. */
 function activeRequests(client: Client): Promise<number> {
@@ -53,7 +45,7 @@ async function startGateway(enginePort: number): Promise<string> {
     [join(ROOT, 'dist/plugins/cli.js'), 'serve', '--config', config, ...ports],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   )
-  started.push(child)
+  endsWithTest(child)
   for await (const line of createInterface({ input: child.stderr })) {
     const url = line.match(/^ {2}API\s+(http\S+)/)?.[1]
     if (url === undefined) continue
@@ -70,7 +62,7 @@ describe.runIf(isInstalled)('a real engine over gRPC', () => {
       const enginePort = await freePort()
       const env = { ...process.env, ENGINE_PORT: String(enginePort) }
       const engine = spawn(join(EXAMPLE, 'serve.sh'), { env, stdio: ['ignore', 'ignore', 'pipe'] })
-      started.push(engine)
+      endsWithTest(engine)
       let log = ''
       engine.stderr.on('data', (bytes) => {
         log += String(bytes)
