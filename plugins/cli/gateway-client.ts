@@ -1,5 +1,6 @@
 /** Calls a running gateway over HTTP and says in words what went wrong, with the next step. */
 import { CliError } from './cli-error.ts'
+import { printable } from './printable.ts'
 
 export interface GatewayOptions {
   /** Base URL, such as `http://127.0.0.1:30000`. */
@@ -84,7 +85,7 @@ export class GatewayClient {
       code === 'route_not_found' ? routeMissing(path) : nextStep(status, this.#apiKey !== undefined)
     return new GatewayRefusal(
       status,
-      `the gateway says: ${message} (${status})${next === '' ? '' : `\n  ${next}`}`,
+      `the gateway says: ${printable(message)} (${status})${next === '' ? '' : `\n  ${next}`}`,
       text,
     )
   }

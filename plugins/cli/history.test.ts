@@ -83,6 +83,7 @@ describe('weir history', () => {
     await fill('from')
     const from = writeConfig('from.json', { storage: { dir: 'from' } })
     const to = writeConfig('to.json', { storage: { dir: 'to' } })
+    writeFileSync(join(dir, 'history.jsonl'), 'of another time', { mode: 0o644 })
     const end = await weir('export', '--config', from, '--output', 'history.jsonl')
     expect(end).toMatchObject({ code: 0, out: '', err: expect.stringMatching(/^exported \d+ records\n$/) })
     expect(statSync(join(dir, 'history.jsonl')).mode & 0o077).toBe(0)

@@ -1,7 +1,8 @@
 /** `weir history`: counts, moves and prunes stored responses and conversations, without a gateway. */
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
-import { Readable } from 'node:stream'
+import { Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { CliError } from './cli-error.ts'
@@ -103,10 +104,16 @@ async function exportTo({ store }: OpenedHistoryStore, file: string | undefined)
   const progress = new Progress('exported')
   const lines = Readable.from(exportHistory(store, (records) => progress.show(records)))
   // Conversations and what was said in them: nobody else's business.
-  await pipeline(lines, file === undefined ? process.stdout : createWriteStream(file, { mode: 0o600 }), {
-    end: file !== undefined,
-  })
+  const output = file === undefined ? process.stdout : await openPrivate(file)
+  await pipeline(lines, output, { end: file !== undefined })
   progress.end()
+}
+
+/** A file that was there before may have been open to all. */
+async function openPrivate(file: string): Promise<Writable> {
+  const handle = await open(file, 'w', 0o600)
+  if ((await handle.stat()).isFile()) await handle.chmod(0o600)
+  return handle.createWriteStream()
 }
 
 async function importFrom({ store }: OpenedHistoryStore, file: string): Promise<void> {

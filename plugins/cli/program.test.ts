@@ -225,6 +225,19 @@ describe('weir workers', () => {
     expect(out.split('\n')[1]).toMatch(/^0198f0c2\S+ {2}http:\/\/10\.0\.0\.1:8000 {2}ready {3}llama/)
   })
 
+  test('what workers call themselves does not steer the terminal', async () => {
+    const hostile = { ...record, models: [{ id: 'a\u001b]0;x\u0007\u009b2J\nb' }] }
+    answers = [{ status: 200, body: { workers: [hostile], total: 1 } }]
+    const { out } = await workers('list')
+    expect(out.trimEnd().split('\n')).toHaveLength(2)
+    expect(out).toContain('a ]0;x  2J b')
+    answers = [refusal(503, 'worker \u001b[2J')]
+    expect((await workers('list')).err).toContain('worker  [2J (503)')
+    const failed = { ...record, status: 'pending', job_status: { status: 'failed', message: 'no\u001b[2J' } }
+    answers = [accepted, { status: 200, body: failed }]
+    expect((await workers('add', record.url, '--wait')).err).not.toMatch(/\p{Cc}(?<!\n)/u)
+  })
+
   test('§4.4 add sends only what was given', async () => {
     answers = [accepted]
     const given = [

@@ -1,21 +1,22 @@
 /** Rows of text in columns, for people. */
+import { printable } from './printable.ts'
 
-/** Columns are as wide as their widest cell; numbers stand on the right. */
+/** Columns are as wide as their widest cell; numbers stand on the right. Of cells, only what can be printed. */
 export function renderTable(
   headings: readonly string[],
   rows: readonly (readonly (string | number)[])[],
 ): string {
+  const cells = rows.map((row) => row.map((cell) => printable(String(cell)).replaceAll('\n', ' ')))
   const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map((row) => String(row[column]).length)),
+    cells.reduce((widest, row) => Math.max(widest, row[column].length), heading.length),
   )
-  const isNumeric = headings.map((_, column) => rows.every((row) => /^[\d.]+$|^-$/.test(String(row[column]))))
-  const line = (cells: readonly (string | number)[]) =>
-    cells
-      .map((cell, column) => {
-        const text = String(cell)
-        return isNumeric[column] ? text.padStart(widths[column]) : text.padEnd(widths[column])
-      })
+  const isNumeric = headings.map((_, column) => cells.every((row) => /^[\d.]+$|^-$/.test(row[column])))
+  const line = (row: readonly string[]) =>
+    row
+      .map((text, column) =>
+        isNumeric[column] ? text.padStart(widths[column]) : text.padEnd(widths[column]),
+      )
       .join('  ')
       .trimEnd()
-  return [line(headings), ...rows.map(line)].join('\n')
+  return [line(headings), ...cells.map(line)].join('\n')
 }

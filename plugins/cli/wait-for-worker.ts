@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from './cli-error.ts'
 import { type GatewayClient, GatewayRefusal } from './gateway-client.ts'
+import { printable } from './printable.ts'
 import type { Accepted, WorkerRecord } from './worker-replies.ts'
 
 const FIRST_PAUSE_MS = 100
@@ -28,7 +29,7 @@ export async function waitForWorker(
     shown = state
     if (worker.status === 'ready') return worker
     if (worker.status === 'failed' || worker.job_status?.status === 'failed') {
-      const reason = worker.job_status?.message ?? 'its health checks fail'
+      const reason = printable(worker.job_status?.message ?? 'its health checks fail')
       throw new CliError(
         `${url} did not become ready: ${reason}\n  remove it with: weir workers remove ${id}`,
       )
@@ -51,5 +52,7 @@ async function read(client: GatewayClient, id: string, url: string): Promise<Wor
 
 function stateOf({ status, job_status: job }: WorkerRecord): string {
   if (job === undefined) return status
-  return job.message === null ? `${status}, registration ${job.status}` : `${status}, ${job.message}`
+  return job.message === null
+    ? `${status}, registration ${job.status}`
+    : `${status}, ${printable(job.message)}`
 }

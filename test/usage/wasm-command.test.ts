@@ -1,5 +1,5 @@
 /** `weir wasm` as it is built: projects, builds, checks, cases, measurements, and the modules of a running gateway. */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type TinyModule, tinyModule } from '../fixtures/wasm/tiny-module.ts'
@@ -396,6 +396,7 @@ describe('a running gateway', () => {
     })
     const { title, steps } = readJson('live/deep/case.json')
     expect([title, steps.length]).toEqual(['what was asked', 2])
+    expect(statSync(join(folder, 'live/deep/case.json')).mode & 0o077).toBe(0)
     expect(steps[0]).toMatchObject({
       on: 'OnRequest',
       request: { method: 'POST', path: '/v1/chat/completions', query: 'code=[redacted]' },

@@ -17,7 +17,12 @@ export interface Setting {
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** What a switch is called in the environment; another word is refused by the schema. */
-const SWITCH_WORDS: Readonly<Record<string, boolean>> = { true: true, '1': true, false: false, '0': false }
+const SWITCH_WORDS: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['1', true],
+  ['false', false],
+  ['0', false],
+])
 
 export interface SettingsResult {
   readonly settings: readonly Setting[]
@@ -31,7 +36,7 @@ export function readEnvironment(env: Environment, table: readonly ConfigFlag[]):
     if (flag.env === null || raw === undefined) return null
     // An empty key would open what it was to close.
     if (raw === '' && !(flag.isSecret === true && flag.kind === 'text')) return null
-    if (flag.kind === 'switch') return { raw: SWITCH_WORDS[raw.toLowerCase()] ?? raw, origin: flag.env }
+    if (flag.kind === 'switch') return { raw: SWITCH_WORDS.get(raw.toLowerCase()) ?? raw, origin: flag.env }
     return { raw: flag.kind === 'list' ? splitList(raw) : raw, origin: flag.env }
   })
 }

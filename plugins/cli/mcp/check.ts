@@ -5,6 +5,7 @@ import { type ToolServerError, toToolServerError } from '../../mcp/connection/to
 import { safeName } from '../../mcp/tools/exposed-names.ts'
 import { parseArguments } from '../../mcp/tools/parse-arguments.ts'
 import { CliError } from '../cli-error.ts'
+import { printable } from '../printable.ts'
 import { type CheckTarget, readCheckTarget, type TargetOptions } from './check-target.ts'
 
 interface CheckOptions extends TargetOptions {
@@ -184,5 +185,5 @@ function render(place: string, { isOk, transport, server, tools, call, findings 
   for (const { level, message, next } of findings) lines.push(`${level}: ${message}`, `  ${next}`)
   lines.push(isOk ? 'the gateway can use it' : 'the gateway cannot use it as it is')
   // Of the words of a server, a terminal gets only what can be printed.
-  return lines.map((line) => line.replace(/\p{Cc}/gu, ' ')).join('\n')
+  return lines.map((line) => printable(line).replaceAll('\n', ' ')).join('\n')
 }

@@ -6,6 +6,7 @@ import type { Finding } from '../../../wasm-sdk/conformance-finding.ts'
 import type { ModuleReport } from '../../../wasm-sdk/inspect.ts'
 import { ModuleRunner } from '../../../wasm-sdk/runner.ts'
 import type { WasmConfig } from '../../wasm/config.ts'
+import { printable } from '../printable.ts'
 import { moduleFileOf, readAttachPoints, readModuleBytes, readSettings } from './arguments.ts'
 import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
 import { refusalOf } from './gateway-rules.ts'
@@ -119,7 +120,7 @@ function render(
   }
   for (const { level, message, next } of findings) lines.push(`${level}: ${message}`, `  ${next}`)
   lines.push(isOk ? 'the gateway takes it' : 'the gateway would refuse it, or its calls would fail')
-  return lines.join('\n')
+  return printable(lines.join('\n'))
 }
 
 function formatName(format: ModuleReport['format']): string {

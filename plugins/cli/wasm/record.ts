@@ -1,5 +1,5 @@
 /** `weir wasm record`: live exchanges of a running gateway as a case, redacted there. */
-import { mkdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Command } from 'commander'
 import { CliError } from '../cli-error.ts'
@@ -30,6 +30,8 @@ export async function recordCase(command: Command, file: string, options: Record
   if (steps.length === 0) throw new CliError('no module was called in that time; nothing is written')
   const title = options.title ?? 'recorded from a running gateway'
   await mkdir(dirname(file), { recursive: true })
-  await writeFile(file, `${JSON.stringify({ title, steps }, null, 2)}\n`)
+  // Live requests: nobody else's business, whatever was there before.
+  await writeFile(file, `${JSON.stringify({ title, steps }, null, 2)}\n`, { mode: 0o600 })
+  await chmod(file, 0o600)
   console.log(`${plural(steps.length, 'step')} in ${file}; 'weir wasm test --update' adds what comes of them`)
 }

@@ -6,6 +6,7 @@ import type { AddResult, ModuleList, ModuleRecord } from '../../wasm/wire.ts'
 import { CliError } from '../cli-error.ts'
 import { type GatewayClient, GatewayRefusal } from '../gateway-client.ts'
 import { clientOf } from '../gateway-options.ts'
+import { printable } from '../printable.ts'
 import { renderTable } from '../table.ts'
 import {
   isProject,
@@ -45,7 +46,7 @@ export async function addModule(command: Command, place: string, options: AddOpt
   if (options.json === true) console.log(JSON.stringify(modules[0], null, 2))
   if ('Error' in add_result) {
     throw new CliError(
-      `the gateway refused ${descriptor.name}: ${add_result.Error}\n  ${nextStep(add_result.Error, descriptor.file_path)}`,
+      `the gateway refused ${descriptor.name}: ${printable(add_result.Error)}\n  ${nextStep(add_result.Error, descriptor.file_path)}`,
     )
   }
   if (options.json === true) return
