@@ -6,6 +6,7 @@ import { assertPortFree } from './assert-port-free.ts'
 import { Counters } from './balance/counters.ts'
 import { ThreadBalance } from './balance/thread-balance.ts'
 import { deepFreeze } from './config/deep-freeze.ts'
+import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
 import { importPlugin, withoutSource } from './config/plugin-source.ts'
 import { Auth } from './contracts/auth.ts'
@@ -118,6 +119,8 @@ export class GatewayThread {
   #server: HttpServer | null = null
   #stopLooking: () => void = () => {}
   #reloading: Promise<void> = Promise.resolve()
+  /** As it holds now. */
+  #kernel: KernelConfig
   /** Of the content of the certificate files in use. */
   #tlsMark: string
 
@@ -125,6 +128,7 @@ export class GatewayThread {
     const { config, link, log } = options
     const { kernel } = config
     this.#options = options
+    this.#kernel = kernel
     if (kernel.caFile !== undefined) trustAuthorities(kernel.caFile)
     this.#tlsMark = kernel.tls === undefined ? '' : checkTlsFiles(kernel.tls)
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'a metrics refresh failed'))
@@ -158,7 +162,7 @@ export class GatewayThread {
         link,
         declarations: this.#declarations,
         services: this.#services,
-        kernelConfig: kernel,
+        kernelConfig: () => this.#kernel,
         log,
         metrics: this.metrics,
         balance: this.balance,
@@ -277,6 +281,7 @@ export class GatewayThread {
     // The files may have other content under the same names.
     if (tls !== undefined && tlsMark !== this.#tlsMark) await this.#server?.renewTls(toTlsFiles(tls))
     this.#tlsMark = tlsMark
+    this.#kernel = kernel
     await this.#plugins.reload(plugins, (name) => deepFreeze(withoutSource(config.plugins[name])))
   }
 

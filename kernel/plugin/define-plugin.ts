@@ -124,6 +124,7 @@ export interface Host {
   readonly isData: boolean
   /** 0 for control, 1-based for data threads; with `threads: 0` it is 0. */
   readonly threadIndex: number
+  /** As it holds now: a reload puts another in its place. */
   readonly kernelConfig: KernelConfig
   readonly log: Logger
   readonly metrics: Metrics

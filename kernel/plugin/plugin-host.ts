@@ -33,7 +33,7 @@ export interface HostParts {
   readonly link: ThreadLink
   readonly declarations: Declarations
   readonly services: Services
-  readonly kernelConfig: KernelConfig
+  kernelConfig(): KernelConfig
   readonly log: Logger
   readonly metrics: Metrics
   readonly balance: WorkerBalance
@@ -79,7 +79,7 @@ export class PluginHost implements Host {
   }
 
   get kernelConfig(): KernelConfig {
-    return this.#parts.kernelConfig
+    return this.#parts.kernelConfig()
   }
 
   get metrics(): Metrics {

@@ -51,10 +51,8 @@ test('renewed files hold within ten seconds; what does not fit leaves the former
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const said: string[] = []
   const note = (...args: unknown[]) => void said.push(String(args.at(-1)))
-  const certificates = new Certificates({ certFile, keyFile }, {
-    info: note,
-    warn: note,
-  } as unknown as Logger)
+  let tls = { certFile, keyFile }
+  const certificates = new Certificates(() => tls, { info: note, warn: note } as unknown as Logger)
   server = createServer(certificates.options)
   certificates.renew(server)
   await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve))
@@ -74,10 +72,15 @@ test('renewed files hold within ten seconds; what does not fit leaves the former
   expect(said.at(-1)).toBe('the certificate was renewed')
   expect(await shown(port)).toBe('two')
 
+  // A reload has named others.
+  tls = authority.issue('three')
+  vi.advanceTimersByTime(10_000)
+  expect(await shown(port)).toBe('three')
+
   certificates.close()
   appendFileSync(certFile, 'no longer looked at')
   vi.advanceTimersByTime(60_000)
-  expect(said).toHaveLength(2)
+  expect(said).toHaveLength(3)
 })
 
 test('files that are away are told of once for each time they go', async () => {
@@ -88,7 +91,7 @@ test('files that are away are told of once for each time they go', async () => {
   const said: string[] = []
   const note = (...args: unknown[]) => void said.push(String(args.at(-1)))
   const log = { info: note, warn: note } as unknown as Logger
-  const certificates = new Certificates({ certFile, keyFile }, log)
+  const certificates = new Certificates(() => ({ certFile, keyFile }), log)
   const renewed = vi.fn()
   certificates.renew({ setSecureContext: renewed })
   const away = `${certFile}.away`

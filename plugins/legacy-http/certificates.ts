@@ -12,15 +12,18 @@ interface TlsServer {
 }
 
 export class Certificates {
-  readonly #tls: TlsConfig
+  readonly #tls: () => TlsConfig
   readonly #log: Logger
   #seen: SecureContextOptions
   /** What was wrong at the last look; null when nothing was. */
   #problem: string | null = null
   #timer: NodeJS.Timeout | undefined
 
-  /** @throws Error when the files cannot be read */
-  constructor(tls: TlsConfig, log: Logger) {
+  /**
+   * @param tls as configured now: a reload may name other files
+   * @throws Error when the files cannot be read
+   */
+  constructor(tls: () => TlsConfig, log: Logger) {
     this.#tls = tls
     this.#log = log
     this.#seen = this.#read()
@@ -59,7 +62,7 @@ export class Certificates {
   }
 
   #read(): SecureContextOptions {
-    const { certFile, keyFile, keyPassphrase } = this.#tls
+    const { certFile, keyFile, keyPassphrase } = this.#tls()
     return {
       cert: readFileSync(certFile, 'utf8'),
       key: readFileSync(keyFile, 'utf8'),

@@ -55,7 +55,8 @@ export class Front {
       connectionsCheckingInterval: Math.min(LOOK_MS, config.headMs),
       requireHostHeader: false,
     }
-    this.#certificates = tls === undefined ? null : new Certificates(tls, host.log)
+    this.#certificates =
+      tls === undefined ? null : new Certificates(() => host.kernelConfig.tls ?? tls, host.log)
     if (this.#certificates === null) this.#server = createServer(options)
     else {
       const server = createSecureServer({ ...options, ...this.#certificates.options })
