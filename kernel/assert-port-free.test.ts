@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
+import { freePort } from '../test/support/free-port.ts'
 import { assertPortFree } from './assert-port-free.ts'
-import { findFreePort } from './threads/free-port.ts'
 
 const HOST = '127.0.0.1'
 
 test('a free port passes and is free afterwards', async () => {
-  const port = await findFreePort(HOST)
+  const port = await freePort()
   await assertPortFree(HOST, port, '--port')
   await assertPortFree(HOST, port, '--port')
 })

@@ -5,7 +5,7 @@ import type { GenerationEvent, GenerationRequest } from '#contracts'
 import { Generations } from '#contracts'
 import type { Host, RouteDefinition } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
-import { findFreePort } from '../../kernel/threads/free-port.ts'
+import { freePort } from '../support/free-port.ts'
 import { startGateway } from '../support/gateway.ts'
 import { breachesOf } from '../support/generation-grammar.ts'
 import { jsonAnswer, type Script, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
@@ -160,7 +160,7 @@ test('a client that leaves stops the worker, and nothing stays in flight', async
 
 test('the simulated engine can be made to think, speak, refuse, call and end as a test wants', async () => {
   const seen: GenerationEvent[] = []
-  const port = await findFreePort('127.0.0.1')
+  const port = await freePort()
   const engine = `http://127.0.0.1:${port}`
   const gateway = await startGateway({
     own: [lineFront(seen)],

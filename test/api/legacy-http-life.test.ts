@@ -1,4 +1,5 @@
 /** Connections of the second port over their lives: kept, ahead of their turn, upgraded, over TLS, and at the end. */
+
 import { request as secureRequest } from 'node:https'
 import { connect, createServer } from 'node:net'
 import fc from 'fast-check'
@@ -6,8 +7,8 @@ import { afterEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { messageSocket } from '#contracts'
 import { apiErrorFormat, definePlugin, type RequestContext, type SseWriter, Type } from '#kernel'
-import { findFreePort } from '../../kernel/threads/free-port.ts'
 import { TestAuthority } from '../support/certificates.ts'
+import { freePort } from '../support/free-port.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type RawReply, sendRaw } from '../support/raw-socket.ts'
 
@@ -73,7 +74,7 @@ interface Ports {
 }
 
 async function open(settings: object = {}, kernel: Record<string, unknown> = {}): Promise<Ports> {
-  const [api, port] = [await findFreePort('127.0.0.1'), await findFreePort('127.0.0.1')]
+  const [api, port] = [await freePort(), await freePort()]
   const gateway = await startGateway({
     kernel: { port: api, ...kernel },
     own: [probe],
@@ -256,7 +257,7 @@ test('a port that is taken ends the start with what to change', async () => {
   await new Promise((resolve) => taken.once('listening', resolve))
   closers.push(() => taken.close())
   const { port } = taken.address() as { port: number }
-  const api = await findFreePort('127.0.0.1')
+  const api = await freePort()
   const start = startGateway({ kernel: { port: api }, plugins: { 'legacy-http': { port } } })
   await expect(start).rejects.toThrow(/the port is taken by another program; choose .*legacy-http\.port/)
 })

@@ -1,7 +1,8 @@
 /** The port for clients that the server library does not serve. Raw bytes on real sockets. */
+
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { apiErrorFormat, definePlugin, type RequestContext, type SseWriter, Type } from '#kernel'
-import { findFreePort } from '../../kernel/threads/free-port.ts'
+import { freePort } from '../support/free-port.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type RawReply, sendRaw } from '../support/raw-socket.ts'
 
@@ -45,8 +46,8 @@ const probe = definePlugin({
 let gateway: TestGateway
 let port: number
 beforeAll(async () => {
-  const api = await findFreePort('127.0.0.1')
-  port = await findFreePort('127.0.0.1')
+  const api = await freePort()
+  port = await freePort()
   gateway = await startGateway({
     kernel: { port: api },
     own: [probe],

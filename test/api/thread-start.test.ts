@@ -1,4 +1,5 @@
 /** A data thread that begins while the configuration changes. */
+
 import { once } from 'node:events'
 import { connect } from 'node:tls'
 import { MessageChannel } from 'node:worker_threads'
@@ -12,11 +13,11 @@ import { definePlugin } from '../../kernel/plugin/define-plugin.ts'
 import { RunningConfig } from '../../kernel/plugin/kernel-commands.ts'
 import { ControlLink } from '../../kernel/threads/control-link.ts'
 import { DataLink } from '../../kernel/threads/data-link.ts'
-import { findFreePort } from '../../kernel/threads/free-port.ts'
 import type { LinkUpMessage } from '../../kernel/threads/messages.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
 import { loadConfig } from '../../plugins/cli/configuration/load.ts'
 import { TestAuthority } from '../support/certificates.ts'
+import { freePort } from '../support/free-port.ts'
 
 const log = createLogger({ level: 'silent', thread: 1 })
 const closers: (() => unknown)[] = []
@@ -134,7 +135,7 @@ test('certificates that were renewed meanwhile are those that it shows', async (
   await vi.waitFor(() => expect(steps).toHaveLength(1))
   steps[0]()
   await started
-  const port = await thread.listen(await findFreePort('127.0.0.1'))
+  const port = await thread.listen(await freePort())
   const socket = connect({ host: '127.0.0.1', port, ca: authority.ca })
   closers.push(() => socket.destroy())
   await once(socket, 'secureConnect')

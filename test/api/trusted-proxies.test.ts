@@ -1,10 +1,11 @@
 /** Clients behind proxies: whose word about them is taken, and who makes use of it. */
+
 import { type IncomingMessage, request } from 'node:http'
 import { networkInterfaces } from 'node:os'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from 'vitest'
 import { apiErrorFormat } from '#kernel'
-import { findFreePort } from '../../kernel/threads/free-port.ts'
+import { freePort } from '../support/free-port.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 import { jsonAnswer } from '../support/scripted-worker.ts'
@@ -70,7 +71,7 @@ describe('the address of the client', () => {
   })
 
   test.runIf(HAS_IPV6)('is the same by whichever version it comes', async () => {
-    const gateway = await start({}, { host: '::', port: await findFreePort('::') })
+    const gateway = await start({}, { host: '::', port: await freePort() })
     const seen = async (host: string) => (await fetch(`http://${host}:${gateway.port}/client`)).text()
     expect(await seen('127.0.0.1')).toBe('127.0.0.1')
     expect(await seen('[::1]')).toBe('::1')
@@ -116,10 +117,10 @@ test('callers without a key are limited one by one, and forge nothing', async ()
 })
 
 test('clients of the second port are seen too, where this machine is trusted', async () => {
-  const port = await findFreePort('127.0.0.1')
+  const port = await freePort()
   await start(
     { 'legacy-http': { port }, 'trusted-proxies': { addresses: ['127.0.0.1'] } },
-    { port: await findFreePort('127.0.0.1') },
+    { port: await freePort() },
   )
   const reply = await new Promise<IncomingMessage>((resolve, reject) => {
     const asked = request({ port, localAddress: '127.0.0.3', path: '/client' }, resolve)
@@ -130,11 +131,11 @@ test('clients of the second port are seen too, where this machine is trusted', a
 })
 
 test('clients of the second port do not forge the address in another header, which proxies in front of it may name', async () => {
-  const port = await findFreePort('127.0.0.1')
+  const port = await freePort()
   const addresses = ['127.0.0.1', '127.0.0.9']
   await start(
     { 'legacy-http': { port }, 'trusted-proxies': { addresses, header: 'x-real-ip' } },
-    { port: await findFreePort('127.0.0.1') },
+    { port: await freePort() },
   )
   const seen = async (localAddress: string, headers: Record<string, string | string[]> = {}) => {
     const reply = await new Promise<IncomingMessage>((resolve, reject) => {
