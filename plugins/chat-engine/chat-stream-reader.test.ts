@@ -10,7 +10,7 @@ import { tellAnswer } from './whole-answer.ts'
 const attempt = {
   model: 'm',
   worker: workerEntry({ slot: 0 }),
-  request: { sampling: {} },
+  request: { sampling: {}, prompt: { kind: 'chat' } },
 } as EngineAttempt
 
 function sink() {
@@ -305,11 +305,11 @@ test('a whole answer tells the same as its stream', () => {
 })
 
 describe('stops beyond those that the vendor’s service takes', () => {
-  const stopping = (stop: readonly string[], provider = 'openai') =>
+  const stopping = (stop: readonly string[], provider = 'openai', kind = 'chat') =>
     ({
       model: 'm',
       worker: workerEntry({ slot: 0, labels: { provider } }),
-      request: { sampling: { stop } },
+      request: { sampling: { stop }, prompt: { kind } },
     }) as unknown as EngineAttempt
   const FOUR = ['1', '2', '3', '4']
   const endOf = (events: readonly GenerationEvent[]) =>
@@ -379,13 +379,14 @@ describe('stops beyond those that the vendor’s service takes', () => {
   })
 
   test('hold for answers that come whole, and other engines find all of them themselves', () => {
-    const whole = (provider: string) => {
+    const whole = (provider: string, kind?: string) => {
       const out = sink()
       const answer = { choices: [{ index: 0, message: { content: 'one END two' }, finish_reason: 'length' }] }
-      tellAnswer(stopping([...FOUR, 'END'], provider), out, JSON.stringify(answer))
+      tellAnswer(stopping([...FOUR, 'END'], provider, kind), out, JSON.stringify(answer))
       return [textOf(out.events), endOf(out.events)]
     }
     expect(whole('openai')).toEqual(['one ', [['stop', 'END']]])
     expect(whole('other')).toEqual(['one END two', [['length', null]]])
+    expect(whole('openai', 'text')).toEqual(['one END two', [['length', null]]])
   })
 })

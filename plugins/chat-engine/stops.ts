@@ -16,8 +16,9 @@ export function toldStops(stops: readonly string[], toOpenAi: boolean): readonly
   return toOpenAi ? stops.slice(0, MAX_OPENAI_STOPS) : stops
 }
 
-/** Those that it is not told. */
+/** Those that it is not told; completions are told all. */
 export function untoldStops({ request, worker }: EngineAttempt): readonly string[] {
   const { stop = NONE } = request.sampling
-  return isOpenAi(worker) && stop.length > MAX_OPENAI_STOPS ? stop.slice(MAX_OPENAI_STOPS) : NONE
+  const isShort = request.prompt.kind === 'chat' && isOpenAi(worker) && stop.length > MAX_OPENAI_STOPS
+  return isShort ? stop.slice(MAX_OPENAI_STOPS) : NONE
 }
