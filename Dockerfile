@@ -14,8 +14,6 @@ FROM node:22-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev
-# The HTTP server comes with binaries for every platform; this image runs on one.
-RUN find node_modules/uWebSockets.js/dist/bin -name '*.node' ! -name "$(node -p '`uws_${process.platform}_${process.arch}_${process.versions.modules}.node`')" -delete
 
 FROM node:22-bookworm-slim
 ENV NODE_ENV=production WEIR_HOST=0.0.0.0 WEIR_PORT=30000

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { adminErrorFormat, apiErrorFormat, definePlugin, Type } from '#kernel'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { sendRaw } from '../support/raw-socket.ts'
+import { type RawReply, sendRaw } from '../support/raw-socket.ts'
 
 const echo = definePlugin({
   manifest: {
@@ -53,7 +53,6 @@ describe('framing faults are refused with 400 and the connection is closed (RFC 
   test.each([
     ['two different Content-Length', 'Content-Length: 2\r\nContent-Length: 3\r\n', '{}x'],
     ['the same Content-Length twice', 'Content-Length: 2\r\nContent-Length: 2\r\n', '{}'],
-    ['two Host headers', 'Host: b\r\nContent-Length: 2\r\n', '{}'],
     ['Transfer-Encoding: xchunked', 'Transfer-Encoding: xchunked\r\n', '2\r\n{}\r\n0\r\n\r\n'],
     ['Transfer-Encoding: gzip, chunked', 'Transfer-Encoding: gzip, chunked\r\n', '2\r\n{}\r\n0\r\n\r\n'],
     [
@@ -76,6 +75,7 @@ describe('faults that the server library itself refuses: no request is served', 
       'Content-Length: 2\r\nTransfer-Encoding: chunked\r\n',
       '2\r\n{}\r\n0\r\n\r\n',
     ],
+    ['two Host headers', 'Host: b\r\nContent-Length: 2\r\n', '{}'],
     ['a signed Content-Length', 'Content-Length: +2\r\n', '{}'],
     ['an empty Content-Length', 'Content-Length: \r\n', '{}'],
     ['a bad chunk size', 'Transfer-Encoding: chunked\r\n', 'zz\r\n{}\r\n0\r\n\r\n'],
@@ -96,6 +96,35 @@ describe('faults that the server library itself refuses: no request is served', 
   ])('%s', async (_name, bytes) => {
     const reply = await sendRaw(gateway.port, bytes, { waitMs: 400 })
     expect(reply.text).not.toContain('200 OK')
+  })
+})
+
+describe('requests that arrive in pieces', () => {
+  const short = 'GET /items/1?q=2 HTTP/1.1\r\nHost: a\r\n\r\n'
+  const withBody = post('Content-Length: 4\r\n', 'body')
+  const chunked = post('Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n')
+  const statusAndBody = ({ text, statuses }: RawReply) => [statuses, text.slice(text.indexOf('\r\n\r\n'))]
+
+  test.each([
+    ['without a body', short],
+    ['with a length', withBody],
+    ['in chunks', chunked],
+  ])('a request %s is answered the same wherever its bytes are parted', async (_name, bytes) => {
+    const whole = statusAndBody(await sendRaw(gateway.port, bytes, { until: answered }))
+    expect(whole[0]).toEqual([200])
+    const places = Array.from({ length: bytes.length - 1 }, (_, i) => i + 1)
+    for (const place of places) {
+      const parts = [bytes.slice(0, place), bytes.slice(place)]
+      const reply = await sendRaw(gateway.port, parts, { until: answered, betweenPartsMs: 2 })
+      expect([place, ...statusAndBody(reply)]).toEqual([place, ...whole])
+    }
+  })
+
+  test('each byte of a request may come by itself', async () => {
+    for (const bytes of [short, withBody, chunked]) {
+      const reply = await sendRaw(gateway.port, [...bytes], { until: answered, betweenPartsMs: 1 })
+      expect(reply.statuses).toEqual([200])
+    }
   })
 })
 

@@ -3,7 +3,7 @@
  * Only `npm ci` is replaced: by links to the packages that are installed here.
  */
 import { execFile, spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -14,7 +14,6 @@ import { freePort } from '../support/free-port.ts'
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`
-const HTTP_SERVER = 'uWebSockets.js'
 
 afterEach(stopCommands)
 
@@ -32,20 +31,9 @@ function instructions(): [string, string][] {
     .map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)])
 }
 
-/** What `npm ci` leaves; the HTTP server as a copy, since a later step deletes from it. */
+/** What `npm ci` leaves. */
 function linkPackages(folder: string): void {
-  const source = join(ROOT, 'node_modules')
-  const target = join(folder, 'node_modules')
-  mkdirSync(target)
-  for (const name of readdirSync(source)) {
-    if (name !== HTTP_SERVER) symlinkSync(join(source, name), join(target, name))
-  }
-  const own = `${process.platform}_${process.arch}_${process.versions.modules}.node`
-  cpSync(join(source, HTTP_SERVER), join(target, HTTP_SERVER), {
-    recursive: true,
-    filter: (path) => !path.endsWith('.node') || path.endsWith(own),
-  })
-  writeFileSync(join(target, HTTP_SERVER, 'dist/bin/uws_other_x64_127.node'), '')
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
 }
 
 /** Copies what the build context holds: .dockerignore shuts everything out that it does not name. */
@@ -99,9 +87,6 @@ test('the image holds production packages, starts as nobody special, and answers
 
   const image = await build()
   expect(image.settings.get('USER')).toBe('node')
-  expect(readdirSync(join(image.folder, 'node_modules', HTTP_SERVER, 'dist/bin'))).toEqual([
-    `uws_${process.platform}_${process.arch}_${process.versions.modules}.node`,
-  ])
   expect(existsSync(join(image.folder, 'dist/.tsbuildinfo'))).toBe(false)
 
   const port = String(await freePort())
