@@ -1,7 +1,7 @@
 /** Finds out before listening whether a port is free, and says what to change when it is not. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { BootError } from './plugin/plugin-errors.ts'
+import { BootError } from './errors/boot-error.ts'
 
 /**
  * Listeners of the server library share their port, so that a second process would join unnoticed; an ordinary

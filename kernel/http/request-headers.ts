@@ -1,6 +1,6 @@
 /**
  * Copies the request headers that somebody declared, and refuses what the server library lets through.
- * @hot @source RFC 9112 sections 5, 6.3, 3.2; routes facts 4.7
+ * @hot @source RFC 9112 sections 5, 6.3; routes facts 4.7
  */
 import type { HttpRequest } from 'uWebSockets.js'
 import type { HeaderList } from '../contracts/transport.ts'
@@ -64,9 +64,9 @@ export function headerRules(options: {
     const name = given.toLowerCase()
     add(name, WRITTEN_ELSEWHERE.has(name) ? KEEP : FORWARD | KEEP)
   }
-  for (const name of ['authorization', 'x-api-key', 'origin', 'content-type', 'content-encoding'])
+  for (const name of ['authorization', 'x-api-key', 'origin', 'host', 'content-type', 'content-encoding'])
     add(name, KEEP)
-  for (const name of ['host', 'content-length', 'transfer-encoding']) add(name, FRAMING | KEEP)
+  for (const name of ['content-length', 'transfer-encoding']) add(name, FRAMING | KEEP)
   return {
     actions,
     requestIdHeaders: options.requestIdHeaders.map((name) => name.toLowerCase()),
@@ -83,7 +83,6 @@ let forwarded: string[]
 let count = 0
 let bytes = 0
 let contentLength = -1
-let hosts = 0
 let problem: GatewayError | null
 
 /** @param keepsAll keep every header, not only those that somebody declared */
@@ -95,7 +94,6 @@ export function copyHeaders(req: HttpRequest, headerRules: HeaderRules, keepsAll
   count = 0
   bytes = 0
   contentLength = -1
-  hosts = 0
   problem = null
   req.forEach(visit)
   if (count > rules.maxCount) problem = httpErrors.headers_too_large(`${rules.maxCount} lines`)
@@ -123,8 +121,6 @@ function checkFraming(name: string, value: string): void {
     if (contentLength !== -1) problem = httpErrors.bad_framing('content-length must be sent once')
     else if (length < 0) problem = httpErrors.bad_framing('content-length must be a whole number')
     contentLength = length
-  } else if (name === 'host') {
-    if (++hosts > 1) problem = httpErrors.bad_framing('host must be sent once')
   } else if (value !== 'chunked') {
     problem = httpErrors.bad_framing("transfer-encoding must be exactly 'chunked'")
   }

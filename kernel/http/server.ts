@@ -1,8 +1,6 @@
-/** The uWebSockets.js server: routes in, contexts out. The only importer of the library. @hot */
+/** The uWebSockets.js server: routes in, contexts out. @hot */
 
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
-import * as library from 'uWebSockets.js'
-import { App, SSLApp, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Identity } from '../contracts/auth.ts'
 import type { ClientAddressing } from '../contracts/client-address.ts'
@@ -29,6 +27,7 @@ import { RefusedBody } from './refused-body.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
+import { serverLibrary } from './server-library.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
 import type { OpenSocket, SocketHome } from './socket-connection.ts'
 import { type Handshake, SocketServer } from './socket-server.ts'
@@ -61,12 +60,8 @@ export interface HttpServerOptions {
 /** The tenant of those who need no key. @source contracts/auth.ts */
 const ANONYMOUS = 'anonymous'
 
-/** What the library has and its types leave out. */
-interface Untyped {
-  readonly _cfg?: (key: string) => void
-  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number
-}
-const { _cfg: configure, LIBUS_LISTEN_EXCLUSIVE_PORT: EXCLUSIVE_PORT } = library as unknown as Untyped
+const { App, SSLApp, us_listen_socket_close, us_socket_local_port } = serverLibrary
+const { _cfg: configure, LIBUS_LISTEN_EXCLUSIVE_PORT: EXCLUSIVE_PORT } = serverLibrary
 /** Switches off the library's own header in every reply. */
 configure?.('999999990007')
 /** Several threads may listen on one port. */

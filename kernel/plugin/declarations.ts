@@ -2,8 +2,8 @@
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
+import { BootError } from '../errors/boot-error.ts'
 import { type DeclaredHook, declareHook } from './hooks.ts'
-import { BootError } from './plugin-errors.ts'
 
 export interface DeclaredRoute {
   readonly plugin: string

@@ -3,8 +3,8 @@
  * providers of one service, or a circle stops the boot and names the plugins.
  */
 import type { Token } from '../contracts/token.ts'
+import { BootError } from '../errors/boot-error.ts'
 import type { Plugin, PluginManifest } from './define-plugin.ts'
-import { BootError } from './plugin-errors.ts'
 
 /** A service that an enabled plugin cannot do without and that no enabled plugin provides. */
 export interface MissingService {

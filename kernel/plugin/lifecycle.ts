@@ -1,6 +1,8 @@
 /** Runs one step of one plugin within its deadline; failures carry plugin and step. */
+
+import { BootError } from '../errors/boot-error.ts'
 import { within } from '../threads/within.ts'
-import { BootError, pluginFailure } from './plugin-errors.ts'
+import { pluginFailure } from './plugin-errors.ts'
 
 /**
  * @param limitMs 0 waits for ever

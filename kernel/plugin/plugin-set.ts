@@ -1,8 +1,9 @@
 /** The plugins of one thread, taken through their steps in dependency order, and back in reverse. */
 import type { Logger } from '../contracts/log.ts'
+import { BootError } from '../errors/boot-error.ts'
 import type { Plugin, PluginLifecycle } from './define-plugin.ts'
 import { runStep } from './lifecycle.ts'
-import { BootError, pluginFailure } from './plugin-errors.ts'
+import { pluginFailure } from './plugin-errors.ts'
 import { type HostParts, PluginHost } from './plugin-host.ts'
 
 interface Registered {

@@ -1,7 +1,7 @@
 /** Who provides which service on this thread, held to what the manifests say. */
 import type { Token } from '../contracts/token.ts'
+import { BootError } from '../errors/boot-error.ts'
 import type { PluginManifest } from './define-plugin.ts'
-import { BootError } from './plugin-errors.ts'
 
 /** What a plugin may do with services; its manifest has it. */
 export type ServiceTerms = Pick<PluginManifest, 'name' | 'provides' | 'uses' | 'usesOptionally'>

@@ -18,7 +18,6 @@ export function toldStops(stops: readonly string[], toOpenAi: boolean): readonly
 
 /** Those that it is not told; completions are told all. */
 export function untoldStops({ request, worker }: EngineAttempt): readonly string[] {
-  const { stop = NONE } = request.sampling
-  const isShort = request.prompt.kind === 'chat' && isOpenAi(worker) && stop.length > MAX_OPENAI_STOPS
-  return isShort ? stop.slice(MAX_OPENAI_STOPS) : NONE
+  if (request.prompt.kind !== 'chat' || !isOpenAi(worker)) return NONE
+  return request.sampling.stop?.slice(MAX_OPENAI_STOPS) ?? NONE
 }

@@ -1,7 +1,7 @@
 /** `weir config`: checks and shows the configuration without starting anything. */
 import type { Command } from 'commander'
+import { BootError } from '../../kernel/errors/boot-error.ts'
 import { GatewayError } from '../../kernel/errors/gateway-error.ts'
-import { BootError } from '../../kernel/plugin/plugin-errors.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
 import { ConfigError } from './configuration/config-error.ts'
 import { clientOf, withGateway } from './gateway-options.ts'

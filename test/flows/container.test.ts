@@ -1,6 +1,6 @@
 /**
  * The steps of the Dockerfile without a daemon, in folders instead of images, and what the systemd unit runs.
- * Only `npm ci` is replaced: by links to the packages that are installed here.
+ * Only `npm ci` is replaced: by a link to the packages that are installed here.
  */
 import { execFile, spawn } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
@@ -29,11 +29,6 @@ function instructions(): [string, string][] {
   return lines
     .filter((line) => line !== '' && !line.startsWith('#'))
     .map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)])
-}
-
-/** What `npm ci` leaves. */
-function linkPackages(folder: string): void {
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
 }
 
 /** Copies what the build context holds: .dockerignore shuts everything out that it does not name. */
@@ -71,7 +66,8 @@ async function build(): Promise<Image> {
           cpSync(from, to, { recursive: true, verbatimSymlinks: true })
         }
       }
-    } else if (word === 'RUN' && rest.startsWith('npm ci')) linkPackages(image.folder)
+    } else if (word === 'RUN' && rest.startsWith('npm ci'))
+      symlinkSync(join(ROOT, 'node_modules'), join(image.folder, 'node_modules'))
     else if (word === 'RUN') {
       await run('sh', ['-c', rest], { cwd: image.folder, env: { ...image.env, PATH, HOME: root } })
     } else image.settings.set(word, rest)

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { load } from './server-library.ts'
+
+test('a missing binary is told with the platform, the Node and the way out, and keeps its cause', () => {
+  const cause = new Error(
+    "This version supports many.\n\nError: Cannot find module '@uwsjs/none'\nRequire stack: …",
+  )
+  const open = () => {
+    throw cause
+  }
+  expect(() => load(open)).toThrow(
+    expect.objectContaining({
+      name: 'BootError',
+      cause,
+      message: expect.stringMatching(
+        /binary for \w+-\w+ and Node v22\.\S+ cannot be loaded \(Cannot find module '@uwsjs\/none'\): run npm install/,
+      ),
+    }),
+  )
+})
