@@ -77,6 +77,8 @@ export interface ModuleNeeds {
   readonly headers?: boolean | readonly string[]
   /** With all headers, also those of `CREDENTIAL_HEADERS`; named ones are shown anyway. Default false. */
   readonly credentials?: boolean
+  /** False: the module does without the caller's address, which may then be empty. Default true. */
+  readonly client_ip?: boolean
   /** Default false. */
   readonly request_body?: boolean
   /** Headers of the answer, in the response, error and stream phases. Default true. */

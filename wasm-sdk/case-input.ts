@@ -123,7 +123,7 @@ function toRequest(request: CaseRequest, needs: ModuleNeeds): GuestInput['reques
     query: request.query ?? '',
     route: request.route ?? path,
     tenant: request.tenant ?? null,
-    client_ip: request.client_ip ?? '127.0.0.1',
+    client_ip: needs.client_ip === false ? '' : (request.client_ip ?? '127.0.0.1'),
     ...(headers === null ? {} : { headers }),
   }
 }

@@ -3,7 +3,7 @@ import { ABI_VERSION, type ModuleDescription, type ModuleNeeds } from './abi.ts'
 import { SETTING_TYPES, type Settings } from './settings.ts'
 
 const MEMBERS = ['abi', 'needs', 'instance', 'on_failure', 'settings']
-const FLAGS = ['credentials', 'request_body', 'response_body']
+const FLAGS = ['credentials', 'client_ip', 'request_body', 'response_body']
 const LISTS = ['headers', 'response_headers']
 
 /**

@@ -211,6 +211,7 @@ async function toLoaded({ bytes, maxMemoryBytes, config = {} }: RunnerOptions): 
     needs: {
       headers: true,
       credentials: true,
+      client_ip: true,
       request_body: true,
       response_headers: true,
       response_body: true,

@@ -10,6 +10,7 @@ export interface Chain {
   readonly isSelective: boolean
   /** Run beside them. */
   readonly shadows: readonly LoadedModule[]
+  readonly needsClientAddress: boolean
   readonly needsRequestHeaders: boolean
   readonly needsRequestBody: boolean
   readonly needsResponseHeaders: boolean
@@ -48,6 +49,7 @@ function toChain(all: readonly LoadedModule[]): Chain {
     modules,
     isSelective: modules.some(isSelective),
     shadows: all.filter(({ shadowOf }) => shadowOf !== null),
+    needsClientAddress: all.some(({ needs }) => needs.client_ip),
     needsRequestHeaders: all.some(({ needs, match }) => isAny(needs.headers) || match.headers !== undefined),
     needsRequestBody: all.some(({ needs }) => needs.request_body),
     needsResponseHeaders: all.some(({ needs }) => isAny(needs.response_headers)),

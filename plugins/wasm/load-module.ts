@@ -222,6 +222,7 @@ function needsOf(given: ModuleNeeds): Required<ModuleNeeds> {
   return {
     headers: lower(given.headers ?? true),
     credentials: given.credentials ?? false,
+    client_ip: given.client_ip ?? true,
     request_body: given.request_body ?? false,
     response_headers: lower(given.response_headers ?? true),
     response_body: given.response_body ?? false,

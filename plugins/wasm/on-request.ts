@@ -22,7 +22,7 @@ export function runOnRequest(
   if (body !== null && body.length > maxBodyBytes) throw wasmErrors.payload_too_large(maxBodyBytes)
   const message = {
     point: 'OnRequest' as const,
-    input: guestInput(ctx, 'request'),
+    input: guestInput(ctx, 'request', chain.needsClientAddress),
     requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
     responseHeaders: null,
     body,

@@ -115,7 +115,10 @@ async function onePhase(
     modules,
     {
       point,
-      input: guestInput(ctx, phase, { response: { status, is_stream: false }, error }),
+      input: guestInput(ctx, phase, chain.needsClientAddress, {
+        response: { status, is_stream: false },
+        error,
+      }),
       ...shownHeaders(ctx, chain, headers),
       body: chain.needsResponseBody ? shown : null,
       origin: ctx,
@@ -180,7 +183,7 @@ export async function runOnError(
   if (selected.length === 0) return error
   const end = await phases.run(selected, {
     point: 'OnError',
-    input: guestInput(ctx, 'error', {
+    input: guestInput(ctx, 'error', chain.needsClientAddress, {
       response: { status, is_stream: false },
       error: { code, message, type: kind, status },
     }),

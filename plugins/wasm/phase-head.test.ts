@@ -59,3 +59,24 @@ test('only the headers that are wanted are written, and a list of none is short'
     ['x-team', 'one'],
   ])
 })
+
+test('requests that differ in any one fact from the one before are told apart', () => {
+  const first = {
+    id: 'a',
+    method: 'POST',
+    path: '/v1/chat/completions',
+    query: '',
+    route: '/v1/chat/completions',
+    tenant: 'auth:one',
+    client_ip: '192.0.2.1',
+  }
+  const read = (request: object) => JSON.parse(`${requestJson({ request } as GuestInput)}}`)
+  expect(read(first)).toEqual(first)
+  expect(read({ ...first, id: 'b"' })).toEqual({ ...first, id: 'b"' })
+  for (const name of Object.keys(first)) {
+    const other = { ...first, [name]: 'x' }
+    expect(read(other)).toEqual(other)
+    expect(read(first)).toEqual(first)
+  }
+  expect(read({ ...first, tenant: null })).toEqual({ ...first, tenant: null })
+})

@@ -15,7 +15,8 @@ export function callerTenant(tenant: string): string | null {
   return tenant === ANONYMOUS ? null : tenant
 }
 
-export function requestFacts(ctx: RequestContext): GuestInput['request'] {
+/** @param showsAddress false spares the look at the connection */
+export function requestFacts(ctx: RequestContext, showsAddress: boolean): GuestInput['request'] {
   return {
     id: ctx.requestId,
     method: ctx.method,
@@ -23,14 +24,15 @@ export function requestFacts(ctx: RequestContext): GuestInput['request'] {
     query: ctx.query,
     route: ctx.route.path,
     tenant: tenantOf(ctx),
-    client_ip: ctx.clientAddress,
+    client_ip: showsAddress ? ctx.clientAddress : '',
   }
 }
 
 export function guestInput(
   ctx: RequestContext,
   phase: Phase,
+  showsAddress: boolean,
   more: Pick<GuestInput, 'response' | 'error'> = {},
 ): GuestInput {
-  return { abi: ABI_VERSION, phase, now_ms: Date.now(), request: requestFacts(ctx), ...more }
+  return { abi: ABI_VERSION, phase, now_ms: Date.now(), request: requestFacts(ctx, showsAddress), ...more }
 }

@@ -41,7 +41,10 @@ export class StreamSession {
     this.#modules = modules
     for (const { name } of modules) ctx.noteModule(name)
     this.#states = modules.map(() => '')
-    const request = requestFacts(ctx)
+    const request = requestFacts(
+      ctx,
+      modules.some(({ needs }) => needs.client_ip),
+    )
     this.#tenant = request.tenant
     this.#requestId = request.id
     // The same for every event, so it is written once. Shared where modules need the same.

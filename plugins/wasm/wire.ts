@@ -37,6 +37,12 @@ export const ModuleNeedsSchema = Type.Object(
           'All request headers include authorization, cookie and the like. Without it only those that are named are shown. Default false.',
       }),
     ),
+    client_ip: Type.Optional(
+      Type.Boolean({
+        description:
+          'False for modules that do without the address of the caller, which may then be empty. Default true.',
+      }),
+    ),
     request_body: Type.Optional(Type.Boolean({ description: 'Default false.' })),
     response_headers: HeaderNeeds('Headers of the answer'),
     response_body: Type.Optional(Type.Boolean({ description: 'Default false.' })),

@@ -132,6 +132,13 @@ test('a guest is given only what it needs, and null for a tenant without a key',
   expect(request.tenant).toBeNull()
 })
 
+test('a guest that does without the address of the caller is given none', async () => {
+  const fleet = await openWasmFleet()
+  await fleet.attach('a', 'OnRequest', { do: 'show' }, { needs: { client_ip: false } })
+  const { request } = (await (await fleet.chat()).json()) as { request: Record<string, unknown> }
+  expect(request.client_ip).toBe('')
+})
+
 test('W36 the id of the request is the one the guest gets, given or made', async () => {
   const fleet = await openWasmFleet()
   await fleet.attach('a', 'OnRequest', { do: 'show' })

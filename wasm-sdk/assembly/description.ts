@@ -8,6 +8,7 @@ import { outputBytes } from './output'
 /** `export function describe(): i32 { return new Description().needsRequestBody().send() }` */
 export class Description {
   private credentials: bool = false
+  private clientIp: bool = true
   private requestBody: bool = false
   private responseBody: bool = false
   private requestHeaders: string[] | null = null
@@ -24,6 +25,12 @@ export class Description {
   /** With all headers, also `authorization`, `cookie` and the like; named ones are given anyway. */
   needsCredentials(): Description {
     this.credentials = true
+    return this
+  }
+
+  /** The module does without the caller's address, which may then be empty: spares a look at the connection. */
+  needsNoClientIp(): Description {
+    this.clientIp = false
     return this
   }
 
@@ -85,6 +92,7 @@ export class Description {
     json.key('needs').beginObject()
     writeNames(json, 'headers', this.requestHeaders)
     if (this.credentials) json.key('credentials').bool(true)
+    if (!this.clientIp) json.key('client_ip').bool(false)
     if (this.requestBody) json.key('request_body').bool(true)
     writeNames(json, 'response_headers', this.responseHeaders)
     if (this.responseBody) json.key('response_body').bool(true)

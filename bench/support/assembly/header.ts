@@ -2,7 +2,7 @@
 import { Action, Description, handleRequest, Request } from 'weir/wasm-sdk/assembly'
 
 export function describe(): i32 {
-  return new Description().needsHeaders([]).send()
+  return new Description().needsHeaders([]).needsNoClientIp().send()
 }
 
 export function on_request(): i32 {

@@ -77,6 +77,7 @@ async function toLoaded(
     needs: {
       headers: true,
       credentials: true,
+      client_ip: true,
       request_body: true,
       response_headers: true,
       response_body: true,

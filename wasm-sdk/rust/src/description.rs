@@ -28,6 +28,12 @@ impl Description {
         self
     }
 
+    /// The module does without the caller's address, which may then be empty: spares a look at the connection.
+    pub fn needs_no_client_ip(mut self) -> Self {
+        self.needs.insert("client_ip".into(), false.into());
+        self
+    }
+
     /// Bodies of unstreamed answers.
     pub fn needs_response_body(mut self) -> Self {
         self.needs.insert("response_body".into(), true.into());
