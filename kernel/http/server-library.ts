@@ -1,6 +1,7 @@
 /** Loads uWebSockets.js, whose binary comes in a package of its own, and says what to do where that is missing. @source D212 */
 import { createRequire } from 'node:module'
 import { BootError } from '../errors/boot-error.ts'
+import { replacePages } from './server-library-pages.ts'
 
 /** What the library has and its types leave out. */
 interface Untyped {
@@ -10,6 +11,7 @@ interface Untyped {
 type Library = typeof import('uWebSockets.js') & Untyped
 
 export const serverLibrary = load(() => createRequire(import.meta.url)('uWebSockets.js') as Library)
+replacePages()
 
 /** @throws BootError where this platform or this Node has no binary */
 export function load<T>(open: () => T): T {

@@ -47,6 +47,7 @@ beforeAll(async () => {
 afterAll(() => gateway.stop())
 
 const post = (headers: string, body = '') => `POST /echo HTTP/1.1\r\nHost: a\r\n${headers}\r\n${body}`
+const get = 'GET /items/1 HTTP/1.1\r\nHost: a\r\n'
 const answered = (text: string) => /\r\n\r\n[\s\S]+/.test(text)
 
 describe('framing faults are refused with 400 and the connection is closed (RFC 9112 §6.3)', () => {
@@ -138,6 +139,27 @@ describe('B: what the server library decides before a request exists (README, Li
     expect([reply.statuses, reply.closed]).toEqual([[505], true])
     expect(reply.text.toLowerCase()).toContain('connection: close\r\n')
     expect(reply.text).not.toMatch(/^uwebsockets:/im)
+  })
+
+  // Other systems have the library's pages of HTML (kernel/http/server-library-pages.ts).
+  test.runIf(process.platform === 'linux').each([
+    ['HTTP/1.0', 505, 'http_version_not_supported', 'GET /items/1 HTTP/1.0\r\nHost: a\r\n\r\n'],
+    ['the absolute form', 505, 'http_version_not_supported', 'GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['more than 100 headers', 431, 'headers_too_large', `${get}${'X: y\r\n'.repeat(120)}\r\n`],
+    ['a head over 150 KB', 431, 'headers_too_large', `${get}X: ${'y'.repeat(150_000)}\r\n\r\n`],
+    ['no Host', 400, 'bad_framing', 'GET /items/1 HTTP/1.1\r\nX: y\r\n\r\n'],
+    ['two Host headers', 400, 'bad_framing', `${get}Host: b\r\n\r\n`],
+    ['a signed Content-Length', 400, 'bad_framing', post('Content-Length: +2\r\n', '{}')],
+  ])('%s: %i in the error format of the API', async (_name, status, code, bytes) => {
+    const reply = await sendRaw(gateway.port, bytes, { waitMs: 5_000 })
+    expect([reply.statuses, reply.closed]).toEqual([[status], true])
+    const [head, body] = reply.text.split('\r\n\r\n')
+    expect(head.toLowerCase().split('\r\n').slice(1).toSorted()).toEqual([
+      'connection: close',
+      'content-type: application/json',
+    ])
+    const type = status === 505 ? 'not_implemented' : 'invalid_request_error'
+    expect(JSON.parse(body)).toEqual({ error: { message: expect.stringMatching(/\w/), type, code } })
   })
 
   test('no reply of ours names the server library', async () => {
