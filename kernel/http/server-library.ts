@@ -11,7 +11,8 @@ interface Untyped {
 type Library = typeof import('uWebSockets.js') & Untyped
 
 export const serverLibrary = load(() => createRequire(import.meta.url)('uWebSockets.js') as Library)
-replacePages()
+// For hosts that watch over writes to memory.
+if (process.env.WEIR_LIBRARY_PAGES !== 'stock') replacePages()
 
 /** @throws BootError where this platform or this Node has no binary */
 export function load<T>(open: () => T): T {
