@@ -25,6 +25,8 @@ export class Connections {
   #pool: Pool | null = null
   #waiting = 0
   #downUntilMs = 0
+  /** When a connection was last had, or a statement answered. */
+  #heardAtMs = 0
 
   /** @param onIdleError hears of connections that broke while nobody used them */
   constructor(config: PostgresConfig, onIdleError: (error: Error) => void) {
@@ -64,6 +66,7 @@ export class Connections {
   async withClient<R>(act: (client: PoolClient) => Promise<R>): Promise<R> {
     if (this.#pool === null) throw storeErrors.storage_not_open()
     const client = await this.#pool.connect()
+    this.#heard()
     try {
       return await act(client)
     } finally {
@@ -101,7 +104,9 @@ export class Connections {
       const client = await this.#connect(pool)
       let problem: Error | undefined
       try {
-        return (await client.query<Row>(text, values)).rows
+        const { rows } = await client.query<Row>(text, values)
+        this.#heard()
+        return rows
       } catch (error) {
         problem = error as Error
         const isGone = isUnavailable(problem)
@@ -118,14 +123,23 @@ export class Connections {
     }
   }
 
+  #heard(): void {
+    this.#heardAtMs = performance.now()
+    this.#downUntilMs = 0
+  }
+
   async #connect(pool: Pool): Promise<PoolClient> {
     if (performance.now() < this.#downUntilMs && pool.idleCount === 0) {
       throw storeErrors.storage_unavailable('the database cannot be reached')
     }
+    const startedAtMs = performance.now()
     try {
-      return await pool.connect()
+      const client = await pool.connect()
+      this.#heard()
+      return client
     } catch (cause) {
-      this.#downUntilMs = performance.now() + DOWN_PAUSE_MS
+      // One that was begun while the server was away may fail when it is back: others have been answered since.
+      if (this.#heardAtMs < startedAtMs) this.#downUntilMs = performance.now() + DOWN_PAUSE_MS
       throw storeErrors.storage_unavailable.with({ cause }, 'the database cannot be reached')
     }
   }
