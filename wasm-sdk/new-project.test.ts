@@ -1,7 +1,9 @@
 /** A new project builds, passes the check and does what its case says, before anybody has changed a line. */
+import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { buildModule } from './build.ts'
 import { checkModule } from './conformance.ts'
@@ -43,6 +45,32 @@ describe.each(LANGUAGES)('in %s', (language) => {
     BUILD_LIMIT_MS,
   )
 })
+
+test(
+  'an editor finds the types of the library and of the language before anything is installed in the project',
+  async () => {
+    const directory = join(folder, 'typed')
+    await newProject({ directory, name: 'typed', language: 'assemblyscript' })
+    expect(await ownProblems(directory)).toEqual([])
+    const wrong =
+      "import { Action } from 'weir/wasm-sdk/assembly'\nexport const a: Action = Action.reject('x')\n"
+    await writeFile(join(directory, 'assembly', 'wrong.ts'), wrong)
+    expect(await ownProblems(directory)).toEqual([expect.stringMatching(/^wrong\.ts\(2,\d+\): error TS2345/)])
+  },
+  BUILD_LIMIT_MS,
+)
+
+/** What the compiler that editors ask says about the sources of the project, those of the library left out. */
+async function ownProblems(directory: string): Promise<string[]> {
+  const compiler = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url))
+  const cwd = join(directory, 'assembly')
+  const said = await new Promise<string>((resolve) => {
+    execFile(process.execPath, [compiler, '--noEmit', '-p', '.'], { cwd }, (_, out, err) =>
+      resolve(out + err),
+    )
+  })
+  return said.split('\n').filter((line) => line !== '' && !/^( |\.\.\/)/.test(line))
+}
 
 test('nothing is written over', async () => {
   await writeFile(join(folder, 'mine.txt'), 'mine')

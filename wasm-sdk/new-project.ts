@@ -1,6 +1,7 @@
 /** Makes a module project from the template of a language. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import type { Language } from './build-result.ts'
 import { sdkFolder } from './sdk-folder.ts'
@@ -46,7 +47,12 @@ export async function newProject({ directory, name, language }: NewProject): Pro
     return failed(`${target} is not empty`, 'name a folder that is not there yet')
   }
   const template = join(sdkFolder(), 'templates', language)
-  const values: Readonly<Record<string, string>> = { name, sdk: join(sdkFolder(), 'rust') }
+  const values: Readonly<Record<string, string>> = {
+    name,
+    sdk: join(sdkFolder(), 'rust'),
+    library: join(sdkFolder(), 'assembly'),
+    std: languageTypes(),
+  }
   const entries = await readdir(template, { recursive: true, withFileTypes: true })
   const sources = new Map<string, string>()
   for (const entry of entries.filter((entry) => entry.isFile())) {
@@ -67,6 +73,16 @@ export async function newProject({ directory, name, language }: NewProject): Pro
     files.push(path)
   }
   return { isOk: true, directory: target, files: files.sort() }
+}
+
+/** What editors need to know of AssemblyScript: of the compiler that came with the gateway, else of the project's own. */
+function languageTypes(): string {
+  const name = 'assemblyscript/std/assembly.json'
+  try {
+    return createRequire(import.meta.url).resolve(name)
+  } catch {
+    return name
+  }
 }
 
 function failed(problem: string, next: string): NewProjectResult {
