@@ -113,8 +113,10 @@ function defineTrials(command: Command): void {
       new Option('--instance <kind>', 'as it will be registered (default: as the module says)').choices([
         'fresh',
         'reuse',
+        'shared',
       ]),
     )
+    .option('--wasi', 'it will be registered with WASI')
     .option('--update', 'write what the module does into the cases, in place of what differs')
     .option('--json', 'print JSON')
     .addHelpText('after', TEST_EXAMPLES)
@@ -131,6 +133,7 @@ function defineTrials(command: Command): void {
       'take the inputs from cases (default: cases beside the module, else plain inputs)',
     )
     .addOption(repeatable('--config <key=value>', 'setting of the module; repeatable'))
+    .option('--wasi', 'it will be registered with WASI')
     .option('--json', 'print JSON')
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (file, options) =>

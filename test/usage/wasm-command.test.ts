@@ -251,6 +251,29 @@ test('weir wasm bench refuses an input whose call never ends', async () => {
   expect(end).toMatchObject({ code: 1, out: '', err: expect.stringMatching(problem) })
 })
 
+test('every tool asks for --wasi where a module imports WASI, and takes the module with it', async () => {
+  const gateway = await startBuiltGateway({ plugins: { wasm: { allowWasi: true } } })
+  write('reactor/allowed.yaml', 'plugins: { wasm: { allowWasi: true } }\n')
+  write('reactor/cases/one.json', '{"title":"t","steps":[{"on":"OnRequest","expect":{"action":"continue"}}]}')
+  const imports = ['wasi_snapshot_preview1.sched_yield']
+  writeFileSync(join(folder, 'reactor/yields.wasm'), tinyModule({ exports: ['on_request'], imports }))
+  const tools = [
+    ['check', 'reactor/yields.wasm', '--gateway-config', 'reactor/allowed.yaml'],
+    ['test', 'reactor/yields.wasm'],
+    ['bench', 'reactor/yields.wasm', '--duration-ms', '20'],
+    ['add', 'reactor/yields.wasm', '--gateway', gateway.url],
+    ['replace', 'yields', 'reactor/yields.wasm', '--gateway', gateway.url],
+  ]
+  for (const [tool, ...args] of tools.slice(0, 4)) {
+    const { code, out, err } = await wasm(tool, ...args)
+    expect([tool, code, out + err]).toEqual([tool, 1, expect.stringMatching(/wasi/i)])
+  }
+  for (const [tool, ...args] of tools) {
+    const { code, err } = await wasm(tool, ...args, '--wasi')
+    expect([tool, code, err]).toEqual([tool, 0, ''])
+  }
+})
+
 describe('a running gateway', () => {
   let gateway: BuiltGateway
   const atGateway = (...args: string[]) => wasm(...args, '--gateway', gateway.url)

@@ -1,9 +1,11 @@
 /** Reads the arguments that several subcommands of `weir wasm` share, and says what is wrong with them. */
 import { existsSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { ATTACH_POINTS, type AttachPoint } from '../../../wasm-sdk/abi.ts'
 import { languageOf } from '../../../wasm-sdk/build.ts'
+import { inspectModule } from '../../../wasm-sdk/inspect.ts'
+import { WASI_NAMESPACE } from '../../wasm/check-module.ts'
 import { CliError } from '../cli-error.ts'
 
 /** Path of the module below a project. */
@@ -50,6 +52,18 @@ export async function readModuleBytes(file: string): Promise<Uint8Array<ArrayBuf
     if (code === 'EISDIR') throw new CliError(`${file} is a folder; give the .wasm file in it`, error)
     throw new CliError(`cannot read ${file}: ${(error as Error).message}`, error)
   }
+}
+
+/**
+ * @param isAsked the author will register it with WASI
+ * @throws CliError for a module that imports WASI otherwise: no gateway would take it
+ */
+export function checkWasi(file: string, bytes: Uint8Array, isAsked = false): void {
+  const imports = inspectModule(bytes).imports.some(({ module }) => module === WASI_NAMESPACE)
+  if (isAsked || !imports) return
+  throw new CliError(
+    `${relative('.', file)} imports WASI, which gateways give only to modules that are registered for it\n  say --wasi, here and to 'weir wasm add'`,
+  )
 }
 
 /** True for a folder with the sources of a module. */

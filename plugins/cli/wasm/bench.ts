@@ -17,7 +17,7 @@ import { ModuleRunner } from '../../../wasm-sdk/runner.ts'
 import type { WasmConfig } from '../../wasm/config.ts'
 import { CliError } from '../cli-error.ts'
 import { renderTable } from '../table.ts'
-import { moduleFileOf, readCount, readModuleBytes, readSettings } from './arguments.ts'
+import { checkWasi, moduleFileOf, readCount, readModuleBytes, readSettings } from './arguments.ts'
 import { BenchGuest, type BenchInstance, type BenchSubject } from './bench-guest.ts'
 import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
 import { type Spread, showMs, spreadOf } from './units.ts'
@@ -26,6 +26,7 @@ interface BenchOptions extends LimitOptions {
   readonly durationMs: string
   readonly cases?: string
   readonly config?: readonly string[]
+  readonly wasi?: boolean
   readonly json?: boolean
 }
 
@@ -53,6 +54,7 @@ const WARM_UP_CALLS = 200
 export async function benchModule(place: string, options: BenchOptions): Promise<void> {
   const file = moduleFileOf(place)
   const bytes = await readModuleBytes(file)
+  checkWasi(file, bytes, options.wasi)
   const limits = await readLimits(options)
   const durationMs = readCount('--duration-ms', options.durationMs)
   const { steps, config } = await readInputs(options.cases ?? casesBeside(file))
@@ -80,7 +82,9 @@ async function tryOut(
   const { timeoutMs: deadlineMs, memoryPages } = limits
   const maxMemoryBytes = memoryPages * PAGE_BYTES
   const where = relative('.', file)
-  const { isOk, findings, module } = await checkModule(bytes, { config, deadlineMs, maxMemoryBytes })
+  // Whether it may import WASI has been looked at.
+  const asked = { config, deadlineMs, maxMemoryBytes, usesWasi: true }
+  const { isOk, findings, module } = await checkModule(bytes, asked)
   const [problem] = findings.filter(({ level }) => level === 'problem')
   if (!isOk)
     throw new CliError(

@@ -33,6 +33,6 @@ export async function makeProject(name: string, { lang, attach, dir }: NewOption
   console.log(`
 next:
   weir wasm build ${place}
-  weir wasm test ${place}
+  weir wasm test ${place}${lang === 'go' ? ' --wasi' : ''}
   weir wasm add ${place}          with a gateway that runs${lang === 'go' ? '; with --wasi, which its configuration has to allow' : ''}`)
 }

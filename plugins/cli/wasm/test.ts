@@ -6,7 +6,7 @@ import { buildModule } from '../../../wasm-sdk/build.ts'
 import { readCases, runCase } from '../../../wasm-sdk/run-cases.ts'
 import { type CallResult, ModuleRunner, type RunnerOptions } from '../../../wasm-sdk/runner.ts'
 import { CliError } from '../cli-error.ts'
-import { isProject, moduleFileOf, readModuleBytes } from './arguments.ts'
+import { checkWasi, isProject, moduleFileOf, readModuleBytes } from './arguments.ts'
 import { throwIfFailed } from './build.ts'
 import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
 import { updateCase, withExpectations } from './golden-file.ts'
@@ -15,7 +15,8 @@ import { type CaseReport, renderTest, type TestReport, toTestJson } from './test
 interface TestOptions extends LimitOptions {
   readonly cases?: string
   readonly update?: boolean
-  readonly instance?: 'fresh' | 'reuse'
+  readonly instance?: 'fresh' | 'reuse' | 'shared'
+  readonly wasi?: boolean
   readonly json?: boolean
 }
 
@@ -25,6 +26,7 @@ export async function testModule(place: string, options: TestOptions): Promise<v
     ? throwIfFailed(place, await buildModule({ directory: place })).file
     : moduleFileOf(place)
   const bytes = await readModuleBytes(file)
+  checkWasi(file, bytes, options.wasi)
   const calls = new Map<AttachPoint, CallResult[]>()
   const runnerOptions: RunnerOptions = {
     bytes,
