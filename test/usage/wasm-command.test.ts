@@ -220,24 +220,41 @@ describe('weir wasm test', () => {
   })
 })
 
+/** What is no handler of a request or its answer. */
+const OTHERS = ['OnToolCall', 'OnPick']
+
 test('weir wasm bench measures each attach point with fresh and with warm instances', async () => {
   await buildAllPoints()
-  const { code, out, err } = await wasm(
-    'bench',
-    'all-points/build/module.wasm',
-    '--duration-ms',
-    '50',
-    '--json',
-  )
-  expect({ code, err }).toEqual({ code: 0, err: '' })
-  const { measurements } = JSON.parse(out) as { measurements: Record<string, unknown>[] }
-  expect(measurements.map(({ on, instance }) => `${on} ${instance}`)).toEqual(
-    ALL.flatMap((point) => [`${point} fresh`, `${point} reuse`]),
-  )
-  for (const one of measurements) {
-    expect(one).toMatchObject({ failed: 0, callsPerSecond: expect.any(Number), p99Ms: expect.any(Number) })
-    expect(one.callsPerSecond).toBeGreaterThan(0)
+  await wasm('new', 'others', '--attach', OTHERS.join(','))
+  await wasm('build', 'others')
+  for (const [project, points] of [
+    ['all-points', ALL],
+    ['others', OTHERS],
+  ] as const) {
+    const { code, out, err } = await wasm('bench', project, '--duration-ms', '50', '--json')
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    const { measurements } = JSON.parse(out) as { measurements: Record<string, unknown>[] }
+    expect(measurements.map(({ on, instance }) => `${on} ${instance}`)).toEqual(
+      points.flatMap((point) => [`${point} fresh`, `${point} reuse`]),
+    )
+    for (const one of measurements) {
+      expect(one).toMatchObject({ failed: 0, callsPerSecond: expect.any(Number), p99Ms: expect.any(Number) })
+      expect(one.callsPerSecond).toBeGreaterThan(0)
+    }
   }
+})
+
+test('weir wasm bench says what a call costs: the same units every time, and about how long that takes', async () => {
+  await buildAllPoints()
+  const costs = async () => {
+    const { out } = await wasm('bench', 'all-points', '--duration-ms', '30')
+    return ALL.map(
+      (point) => out.match(new RegExp(`^${point} costs (\\d+) units, about \\d+ µs\\.$`, 'm'))?.[1],
+    )
+  }
+  const first = await costs()
+  for (const units of first) expect(Number(units)).toBeGreaterThan(100)
+  expect(await costs()).toEqual(first)
 })
 
 test('weir wasm bench refuses an input whose call never ends', async () => {

@@ -4,10 +4,11 @@ import { WASI_NAMESPACE } from '../../../wasm-sdk/runner.ts'
 import { buildGuest, startFuel } from '../../wasm/build-guest.ts'
 import type { WasmConfig } from '../../wasm/config.ts'
 import type { InstanceFacts } from '../../wasm/guest-instance.ts'
-import { readPhaseOutput, readStreamOutput } from '../../wasm/guest-output.ts'
+import { readPhaseOutput, readStreamOutput, readToolOutput } from '../../wasm/guest-output.ts'
 import { GuestRunner } from '../../wasm/guest-runner.ts'
 import type { CallReport, LoadedModule } from '../../wasm/guest-task.ts'
 import { hostFunctions } from '../../wasm/host-functions.ts'
+import { readChoice } from '../../wasm/pick/read-choice.ts'
 import { SharedState } from '../../wasm/shared-state.ts'
 
 export interface BenchSubject {
@@ -20,16 +21,23 @@ export type BenchInstance = 'fresh' | 'reuse'
 
 const NAME = 'bench'
 
+/** Which handler is called, as far as it matters for what it gives back. */
+export interface BenchCall {
+  readonly on: AttachPoint
+  /** Workers that a choice is made of. */
+  readonly candidates: number
+}
+
 export class BenchGuest {
-  readonly #on: AttachPoint
+  readonly #call: BenchCall
   readonly #runner: GuestRunner
 
-  private constructor(on: AttachPoint, runner: GuestRunner) {
-    this.#on = on
+  private constructor(call: BenchCall, runner: GuestRunner) {
+    this.#call = call
     this.#runner = runner
   }
 
-  static async open(subject: BenchSubject, on: AttachPoint, instance: BenchInstance): Promise<BenchGuest> {
+  static async open(subject: BenchSubject, call: BenchCall, instance: BenchInstance): Promise<BenchGuest> {
     const { limits } = subject
     const state = new SharedState(new SharedArrayBuffer(limits.stateBytes), 0)
     const host = { state, mayCount: () => true }
@@ -38,8 +46,8 @@ export class BenchGuest {
       hostFunctions: (facts: InstanceFacts) => hostFunctions(host, facts),
     }
     const runner = new GuestRunner({ surroundings, reuseCalls: limits.reuseCalls })
-    runner.learn([await toLoaded(subject, on, instance)], [])
-    return new BenchGuest(on, runner)
+    runner.learn([await toLoaded(subject, call.on, instance)], [])
+    return new BenchGuest(call, runner)
   }
 
   /** One call with everything that a thread of the gateway does for it. */
@@ -47,7 +55,7 @@ export class BenchGuest {
     if (!this.#runner.isReady(NAME, null)) await this.#runner.open(NAME, null)
     const order = {
       uuid: NAME,
-      exportName: EXPORT_OF_ATTACH_POINT[this.#on],
+      exportName: EXPORT_OF_ATTACH_POINT[this.#call.on],
       input: frame,
       tenant: null,
       fuel: null,
@@ -57,8 +65,11 @@ export class BenchGuest {
   }
 
   #read(output: Uint8Array | null): void {
-    if (this.#on === 'OnStreamEvent') readStreamOutput(output)
-    else readPhaseOutput(output, this.#on === 'OnRequest')
+    const { on, candidates } = this.#call
+    if (on === 'OnStreamEvent') readStreamOutput(output)
+    else if (on === 'OnToolCall') readToolOutput(output)
+    else if (on === 'OnPick') readChoice(output, candidates)
+    else readPhaseOutput(output, on === 'OnRequest')
   }
 }
 

@@ -134,11 +134,12 @@ const PLAIN_EVENT: CaseEvent = { data: { choices: [{ index: 0, delta: { content:
 
 async function measure(
   subject: BenchSubject,
-  { on, frame }: CallInput,
+  { on, head, frame }: CallInput,
   instance: BenchInstance,
   durationMs: number,
 ): Promise<Measurement> {
-  const guest = await BenchGuest.open(subject, on, instance)
+  const candidates = head.pick?.candidates.length ?? 0
+  const guest = await BenchGuest.open(subject, { on, candidates }, instance)
   const warmUntilMs = performance.now() + durationMs
   for (let i = 0; i < WARM_UP_CALLS && performance.now() < warmUntilMs; i++) await guest.call(frame)
   const timesMs: number[] = []
