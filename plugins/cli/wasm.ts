@@ -12,6 +12,7 @@ Examples:
   weir wasm bench my-module/build/module.wasm            calls per second, fresh and warm instances
   weir wasm add my-module --on-failure closed            registers it with a running gateway
   weir wasm replace my-module my-module                 a new build in its place, on every thread at once
+  weir wasm history my-module                           its versions
   weir wasm rollback my-module                          back to the one before
   weir wasm dev my-module --watch                       builds and replaces at every change
   weir wasm record my-module/cases/live.json            live requests as a case, redacted
@@ -221,6 +222,14 @@ function defineRegistered(command: Command): void {
         (await import('./wasm/registered.ts')).changeVersion(self, action, nameOrUuid, options),
     )
   }
+
+  withGateway(
+    command
+      .command('history <name-or-uuid>')
+      .description('Show the versions of a module: the one that runs, one on trial, and those before.'),
+  ).action(async (nameOrUuid, options, self) =>
+    (await import('./wasm/history.ts')).showHistory(self, nameOrUuid, options),
+  )
 
   withDescriptor(
     withGateway(

@@ -112,12 +112,23 @@ function openRegistry(
     help: '1 while a WASM module is suspended because it kept failing.',
     labels: ['module'],
   })
-  let shown: readonly string[] = []
+  const info = host.metrics.gauge({
+    name: 'weir_wasm_module_info',
+    help: '1 for each WASM module that runs or is on trial.',
+    labels: ['module', 'module_uuid', 'sha256'],
+  })
+  let shown: readonly (readonly [name: string, uuid: string, hash: string])[] = []
   host.metrics.onCollect(() => {
-    for (const name of shown) suspended.remove(name)
-    for (const { name, row } of registry.modules)
+    for (const [name, uuid, hash] of shown) {
+      suspended.remove(name)
+      info.remove(name, uuid, hash)
+    }
+    for (const { loaded, hash } of registry.registered) {
+      const { name, uuid, row } = loaded
       suspended.labels(name).value = Math.max(suspended.labels(name).value, Number(stats.isSuspended(row)))
-    shown = registry.modules.map(({ name }) => name)
+      info.labels(name, uuid, hash).value = 1
+    }
+    shown = registry.registered.map(({ loaded, hash }) => [loaded.name, loaded.uuid, hash])
   })
   return registry
 }

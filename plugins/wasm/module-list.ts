@@ -1,7 +1,7 @@
 /** The registered modules as GET /wasm shows them. @source API spec 2.14, wasm facts 4 */
 import type { LoadedModule } from './guest-task.ts'
 import { type ModuleStats, toNanosecondTime } from './module-stats.ts'
-import type { ModuleDescriptor, ModuleList, ModuleRecord } from './wire.ts'
+import type { ModuleDescriptor, ModuleList, ModuleRecord, ModuleVersion } from './wire.ts'
 
 /** What the versions of a module have in common, by identity; names need not be its own. */
 export interface ModuleLine {
@@ -23,11 +23,11 @@ export interface Registered {
   readonly trialOf: string | null
 }
 
-/** @param earlier versions to go back to; null leaves out what the specification does not have */
+/** @param earlier versions to go back to, the last one first; null leaves out what the specification does not have */
 export function toModuleList(
   modules: readonly Registered[],
   stats: ModuleStats,
-  earlier: ((line: ModuleLine) => number) | null,
+  earlier: ((line: ModuleLine) => readonly Registered[]) | null,
 ): ModuleList {
   const { total, successful, failed, timeUs, maxTimeUs } = stats.totals()
   const totalMs = Math.floor(timeUs / 1_000)
@@ -51,7 +51,7 @@ export function toModuleList(
 function toState(
   { loaded, trialOf }: Registered,
   stats: ModuleStats,
-  earlier: number,
+  earlier: readonly Registered[],
 ): NonNullable<ModuleRecord['module_state']> {
   const { failed, timeUs, fuel, maxFuel, suspendedUntilMs } = stats.ofModule(loaded.row)
   return {
@@ -66,7 +66,18 @@ function toState(
     trial: trialOf === null ? null : loaded.shadowOf === null ? 'canary' : 'shadow',
     trial_of: trialOf,
     settings: loaded.settings,
-    earlier_versions: earlier,
+    earlier_versions: earlier.length,
+    versions: earlier.map(toVersion),
+  }
+}
+
+function toVersion({ loaded, descriptor, hash, sizeBytes, createdAtNs }: Registered): ModuleVersion {
+  return {
+    module_uuid: loaded.uuid,
+    file_path: descriptor.file_path,
+    sha256_hash: hash,
+    size_bytes: sizeBytes,
+    created_at: toNanosecondTime(createdAtNs),
   }
 }
 

@@ -20,8 +20,9 @@ export interface VersionChange {
 export class ModuleVersions {
   readonly #earlier = new Map<ModuleLine, Registered[]>()
 
-  earlierCount(line: ModuleLine): number {
-    return this.#earlier.get(line)?.length ?? 0
+  /** Versions to go back to, the last one first. */
+  earlier(line: ModuleLine): readonly Registered[] {
+    return this.#earlier.get(line)?.toReversed() ?? []
   }
 
   /** The new version takes the place of the old one; one on trial for it is dropped. */

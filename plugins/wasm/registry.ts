@@ -49,6 +49,11 @@ export class Registry {
     return this.#modules.map(({ loaded }) => loaded)
   }
 
+  /** Those that run, or are on trial, with what was registered. */
+  get registered(): readonly Registered[] {
+    return this.#modules
+  }
+
   /** Modules of the configuration, then the saved ones. @throws invalid_wasm_config naming the one that cannot be loaded */
   async start(): Promise<void> {
     const { config, saved } = this.#parts
@@ -226,7 +231,7 @@ export class Registry {
   }
 
   list(isFull: boolean): ModuleList {
-    const earlier = isFull ? (line: ModuleLine) => this.#versions.earlierCount(line) : null
+    const earlier = isFull ? (line: ModuleLine) => this.#versions.earlier(line) : null
     return toModuleList(this.#modules, this.#parts.stats, earlier)
   }
 

@@ -223,6 +223,15 @@ export const RegistrationReplySchema = Type.Object({
   modules: Type.Array(Type.Intersect([ModuleDescriptorSchema, Type.Object({ add_result: AddResultSchema })])),
 })
 
+const ModuleVersionSchema = Type.Object({
+  module_uuid: Type.String({ format: 'uuid' }),
+  file_path: Type.String(),
+  sha256_hash: Type.String(),
+  size_bytes: Type.Integer(),
+  created_at: Type.String({ description: 'When it was registered: ISO 8601, nanoseconds.' }),
+})
+export type ModuleVersion = Static<typeof ModuleVersionSchema>
+
 const ModuleStateSchema = Type.Object(
   {
     failed_executions: Type.Integer(),
@@ -239,6 +248,7 @@ const ModuleStateSchema = Type.Object(
       description: 'As the module or its registration declares them; null when nobody does.',
     }),
     earlier_versions: Type.Integer({ description: 'Versions that a rollback can go back to.' }),
+    versions: Type.Array(ModuleVersionSchema, { description: 'Those versions, the last one first.' }),
   },
   { description: 'Only with detail=full.' },
 )

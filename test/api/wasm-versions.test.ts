@@ -1,5 +1,6 @@
 /** Versions of a module while requests run: replace, canary, shadow, promote, roll back. @source wasm facts 4 */
 import { expect, test } from 'vitest'
+import type { ModuleList } from '../../plugins/wasm/wire.ts'
 import { sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
@@ -42,6 +43,34 @@ test('a new version takes the place of the old one, which a rollback brings back
   expect(await (await fleet.chat()).text()).toBe('3')
   const none = await send(fleet, 'POST', `/wasm/${first}/rollback`)
   expect([none.status, none.text]).toEqual([400, 'there is no earlier version of m'])
+})
+
+test('the list tells which versions there were, newest first, and no more than a rollback can go back to', async () => {
+  const fleet = await openWasmFleet()
+  const first = await fleet.attach('m', 'OnRequest', ADD('0'))
+  const shown = async () => {
+    const { modules } = (await (await fleet.get('/wasm?detail=full')).json()) as ModuleList
+    return modules.map(({ module_uuid, module_state }) => [
+      module_uuid,
+      module_state?.earlier_versions,
+      module_state?.versions.map(({ module_uuid: uuid }) => uuid),
+    ])
+  }
+  expect(await shown()).toEqual([[first, 0, []]])
+  const uuids = [first]
+  for (let version = 1; version <= 7; version++)
+    uuids.push((await replace(fleet, uuids[version - 1], ADD(String(version)))).uuid)
+  expect(await shown()).toEqual([[uuids[7], 5, uuids.slice(2, 7).reverse()]])
+  const { modules } = (await (await fleet.get('/wasm?detail=full')).json()) as ModuleList
+  expect(modules[0].module_state?.versions[4]).toEqual({
+    module_uuid: uuids[2],
+    file_path: expect.stringContaining('next'),
+    sha256_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+    size_bytes: expect.any(Number),
+    created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*\.\d{9}Z$/),
+  })
+  await send(fleet, 'POST', `/wasm/${uuids[7]}/rollback`)
+  expect(await shown()).toEqual([[uuids[6], 4, uuids.slice(2, 6).reverse()]])
 })
 
 test('a version that is refused changes nothing', async () => {
@@ -160,9 +189,7 @@ test('the list says what modules cost, how they do, and what they run', async ()
   const uuid = await fleet.attach('m', 'OnRequest', { do: 'trap', when: 'x-trap' })
   await fleet.chat()
   for (let i = 0; i < 2; i++) await fleet.chat(undefined, { 'x-trap': '1' })
-  const { modules } = (await (await fleet.get('/wasm?detail=full')).json()) as Awaited<
-    ReturnType<WasmFleet['list']>
-  >
+  const { modules } = (await (await fleet.get('/wasm?detail=full')).json()) as ModuleList
   expect(modules).toHaveLength(1)
   expect(modules[0]).toMatchObject({
     module_uuid: uuid,
@@ -178,7 +205,15 @@ test('the list says what modules cost, how they do, and what they run', async ()
   expect(fuel_max).toBeGreaterThan(100)
   expect(fuel_total).toBeGreaterThan(fuel_max)
   expect(suspended_until).toMatch(/^\d{4}-/)
-  expect((await fleet.metrics()).get('weir_wasm_fuel_total{module="m"}')).toBe(fuel_total)
+  const metrics = await fleet.metrics()
+  expect(metrics.get('weir_wasm_fuel_total{module="m"}')).toBe(fuel_total)
+  const seconds = 'weir_wasm_execution_duration_seconds_sum{module="m",attach_point="OnRequest"}'
+  expect(metrics.get(seconds)).toBeCloseTo((modules[0].module_state?.cpu_ms ?? 0) / 1_000, 6)
+  const { sha256_hash } = modules[0].module_meta
+  const info = (id: string) => `weir_wasm_module_info{module="m",module_uuid="${id}",sha256="${sha256_hash}"}`
+  expect(metrics.get(info(uuid))).toBe(1)
+  await fleet.remove(uuid)
+  expect((await fleet.metrics()).get(info(uuid))).toBeUndefined()
 })
 
 test('a call that burns too much where the request is served, and is made again in the pool, has counted once', async () => {

@@ -317,6 +317,46 @@ describe('a running gateway', () => {
     expect((await atGateway('list')).out).toContain('no modules')
   })
 
+  test('the list says what calls cost and how modules do; the history, which versions there were', async () => {
+    await atGateway('add', 'teapot')
+    const [, first] = (await atGateway('list')).out.match(/^teapot +([\da-f-]{36})/m) ?? []
+    const reply = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
+    expect(reply.status).toBe(418)
+    const { out: list } = await atGateway('list')
+    expect(list).toMatch(
+      /^NAME +UUID +ATTACHED TO +STATE +SHA256 +SIZE +CALLS +FAILED +FUEL\/CALL +CPU US\/CALL /,
+    )
+    const [, fuel, cpu] = list.match(/^teapot .* in use +[\da-f]{12} +\d+ KiB +1 +0 +(\d+) +(\d+) /m) ?? []
+    expect([Number(fuel) > 100, Number(cpu) > 0]).toEqual([true, true])
+    await buildAllPoints()
+    await atGateway('replace', 'teapot', 'all-points')
+    const on = await atGateway('replace', 'teapot', 'teapot', '--canary', '10')
+    expect(on.code).toBe(0)
+    const { code, out } = await atGateway('history', 'teapot')
+    expect(code).toBe(0)
+    const states = [
+      ...out.matchAll(/^([\da-f-]{36}) +(in use|canary|before) +[\da-f]{12} +\d+ KiB +\S+Z +\S+$/gm),
+    ]
+    expect(states.map(([, uuid, state]) => [uuid === first, state])).toEqual([
+      [false, 'in use'],
+      [false, 'canary'],
+      [true, 'before'],
+    ])
+    expect(out).toContain("'weir wasm rollback teapot' ends the trial")
+    await atGateway('rollback', 'teapot')
+    const { out: after } = await atGateway('history', 'teapot')
+    expect(after).toContain(`'weir wasm rollback teapot' goes back to ${first}`)
+    const { version, earlier } = JSON.parse((await atGateway('history', 'teapot', '--json')).out)
+    expect([version.module_meta.name, earlier]).toMatchObject(['teapot', [{ module_uuid: first }]])
+    await atGateway('rollback', 'teapot')
+    expect((await atGateway('history', 'teapot')).out).toContain('there is no version before it')
+    expect(await atGateway('history', 'nobody')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('nobody'),
+    })
+    await atGateway('remove', 'teapot')
+  })
+
   test('§4.7 its refusals are told with what to do', async () => {
     await atGateway('add', 'teapot')
     const twice = await atGateway('add', 'teapot', '--name', 'other')

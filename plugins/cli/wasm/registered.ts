@@ -150,6 +150,7 @@ function renderModules(modules: readonly ModuleRecord[]): string {
     'CALLS',
     'FAILED',
     'FUEL/CALL',
+    'CPU US/CALL',
     'LAST CALL',
     'FILE',
   ]
@@ -162,14 +163,19 @@ function renderModules(modules: readonly ModuleRecord[]): string {
     showBytes(meta.size_bytes),
     meta.access_count,
     state?.failed_executions ?? 0,
-    state === undefined || meta.access_count === 0 ? 0 : Math.round(state.fuel_total / meta.access_count),
+    perCall(state?.fuel_total, meta.access_count),
+    perCall((state?.cpu_ms ?? 0) * 1_000, meta.access_count),
     meta.access_count === 0 ? 'never' : meta.last_accessed_at.replace(/\.\d+Z$/, 'Z'),
     meta.file_path,
   ])
   return renderTable(headings, rows)
 }
 
-function showState(state: ModuleRecord['module_state']): string {
+function perCall(sum = 0, calls: number): number {
+  return calls === 0 ? 0 : Math.round(sum / calls)
+}
+
+export function showState(state: ModuleRecord['module_state']): string {
   if (state === undefined) return ''
   if (state.suspended_until !== null) return 'suspended'
   return state.trial ?? 'in use'
@@ -267,7 +273,7 @@ function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-async function uuidOf(client: GatewayClient, nameOrUuid: string, isOnTrial = false): Promise<string> {
+export async function uuidOf(client: GatewayClient, nameOrUuid: string, isOnTrial = false): Promise<string> {
   return isUuid(nameOrUuid) ? nameOrUuid : findByName(client, nameOrUuid, isOnTrial)
 }
 
