@@ -173,7 +173,7 @@ export async function runOnError(
   error: GatewayError,
 ): Promise<GatewayError | Reply> {
   const chain = active.chain('OnError')
-  const { code, message, kind } = error
+  const { code, kind } = error
   const reply = toErrorReply(error, ctx.route.errors, ctx)
   const { status } = reply
   const body = Buffer.from(reply.body as Buffer)
@@ -181,17 +181,18 @@ export async function runOnError(
   const response: IncomingResponse = { status, headers, body }
   const selected = selectModules(chain.modules, chain.isSelective, ctx, isRefusedBy(ctx, error))
   if (selected.length === 0) return error
-  const end = await phases.run(selected, {
+  const message: PhaseMessage = {
     point: 'OnError',
     input: guestInput(ctx, 'error', chain.needsClientAddress, {
       response: { status, is_stream: false },
-      error: { code, message, type: kind, status },
+      error: { code, message: error.message, type: kind, status },
     }),
     ...shownHeaders(ctx, chain, headers),
     body: chain.needsResponseBody ? body : null,
     origin: ctx,
     fetched: null,
-  })
+  }
+  const end = await phases.run(selected, message, chain.shadows)
   if (end.edits.length === 0 && end.status === null && end.body === null && end.rejection === null)
     return error
   applyEnd(response, end)

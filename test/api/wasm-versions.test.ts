@@ -146,6 +146,16 @@ test('a shadow sees every request and changes none; what it would have done is c
   expect((await fleet.list()).modules).toHaveLength(1)
 })
 
+test('a shadow sees errors of the gateway too, and changes none', async () => {
+  const fleet = await openWasmFleet({}, { workers: [] })
+  const uuid = await fleet.attach('m', 'OnError', ADD('old'))
+  await replace(fleet, uuid, ADD('new'), { trial: { kind: 'shadow' } })
+  const reply = await fleet.chat()
+  expect([reply.status, reply.headers.get('x-version')]).toEqual([503, 'old'])
+  const different = 'weir_wasm_shadow_comparisons_total{module="m",verdict="different"}'
+  await expect.poll(async () => (await fleet.metrics()).get(different)).toBe(1)
+})
+
 test('a shadow that takes over goes on with the values of the version before it', async () => {
   const fleet = await openWasmFleet({ poolThreads: 1 })
   const uuid = await fleet.attach('m', 'OnRequest', { do: 'count' })
