@@ -32,6 +32,7 @@ import { PhaseChain } from './phase-chain.ts'
 import { WasmPolicy } from './pick/wasm-policy.ts'
 import { Placements } from './placements.ts'
 import { KeepExchange, Recorder, RecordingReplica } from './recording.ts'
+import { type EventTaker, ShadowBatcher, WatchedStream } from './shadow-streams.ts'
 import { SharedState } from './shared-state.ts'
 import { StreamBatcher } from './stream-batcher.ts'
 import { StreamSession } from './stream-session.ts'
@@ -42,7 +43,7 @@ interface RequestNote {
   errorSeen: boolean
   /** Of a streamed answer. */
   responseHeaders: readonly string[]
-  session: StreamSession | null
+  session: EventTaker | null
 }
 
 export class Serving {
@@ -53,6 +54,7 @@ export class Serving {
   readonly #metrics: ModuleMetrics
   readonly #phases: PhaseChain
   readonly #batcher: StreamBatcher
+  readonly #shadowBatcher: ShadowBatcher
   readonly #responses: ResponseParts
   readonly #note
   readonly #toolCalls: ToolCallModules
@@ -88,6 +90,7 @@ export class Serving {
       new ModuleFetches(host, config.fetch, this.#metrics),
     )
     this.#batcher = new StreamBatcher(this.#inline, this.#pool, book, poolThreads)
+    this.#shadowBatcher = new ShadowBatcher(NOT_HERE, this.#pool, book, poolThreads)
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, book, maxBodyBytes }
     this.#toolCalls = new ToolCallModules(this.#phases, this.#active)
@@ -209,17 +212,18 @@ export class Serving {
 
   #onEvents(ctx: RequestContext, events: Buffer, isLast: boolean): Buffer | Promise<Buffer> {
     const note = this.#noteOf(ctx)
-    note.session ??= new StreamSession(
-      this.#batcher,
-      selectModules(
-        this.#active.chain('OnStreamEvent').modules,
-        this.#active.chain('OnStreamEvent').isSelective,
-        ctx,
-      ),
-      ctx,
-      note.responseHeaders,
-    )
+    note.session ??= this.#openStream(ctx, note.responseHeaders)
     return note.session.take(events, isLast)
+  }
+
+  #openStream(ctx: RequestContext, responseHeaders: readonly string[]): EventTaker {
+    const { modules, isSelective, shadows } = this.#active.chain('OnStreamEvent')
+    const selected = selectModules(modules, isSelective, ctx)
+    const watching = shadows.filter(({ shadowOf }) => selected.some(({ uuid }) => uuid === shadowOf))
+    if (watching.length === 0) return new StreamSession(this.#batcher, selected, ctx, responseHeaders)
+    const [batcher, shadowBatcher] = [this.#batcher, this.#shadowBatcher]
+    const parts = { batcher, shadowBatcher, book: this.#responses.book }
+    return new WatchedStream(parts, selected, watching, ctx, responseHeaders)
   }
 
   #noteOf(ctx: RequestContext): RequestNote {
@@ -230,6 +234,9 @@ export class Serving {
     return note
   }
 }
+
+/** What only watches never holds up the thread that serves. */
+const NOT_HERE = { stream: () => null }
 
 /** Inference routes; never the control plane, so that a module that refuses everything can be removed. */
 function isServed({ access }: RouteDefinition): boolean {

@@ -44,12 +44,12 @@ interface Waiting {
 }
 
 export class StreamBatcher extends Batcher<Waiting> {
-  readonly #inline: InlineGuests
+  readonly #inline: Pick<InlineGuests, 'stream'>
   readonly #pool: GuestPool
   readonly #book: CallBook
 
   /** @param threads of the pool: as many batches are under way at most */
-  constructor(inline: InlineGuests, pool: GuestPool, book: CallBook, threads: number) {
+  constructor(inline: Pick<InlineGuests, 'stream'>, pool: GuestPool, book: CallBook, threads: number) {
     super(threads)
     this.#inline = inline
     this.#pool = pool

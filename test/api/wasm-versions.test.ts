@@ -156,6 +156,40 @@ test('a shadow sees errors of the gateway too, and changes none', async () => {
   await expect.poll(async () => (await fleet.metrics()).get(different)).toBe(1)
 })
 
+test('a shadow sees events of streams as its module does, and changes none; each stream counts once', async () => {
+  const fleet = await openWasmFleet()
+  const mark = (name: string) => ({ do: 'mark', mark: name })
+  await fleet.attach('before', 'OnStreamEvent', { do: 'upper' })
+  const uuid = await fleet.attach('m', 'OnStreamEvent', mark('one'))
+  await fleet.attach('behind', 'OnStreamEvent', { do: 'double' })
+  const stream = async () => {
+    const steps = ['a', { waitMs: 10 }, 'b', { waitMs: 10 }, 'c', '[DONE]']
+    fleet.workers[0].script(CHAT, sseAnswer(steps))
+    const body = { model: 'test-model', stream: true }
+    const opened = openSse(`${fleet.gateway.url}/v1/chat/completions`, { body })
+    await opened.done
+    expect(opened.events.map(({ data }) => data)).toEqual([
+      ...['A one 0', 'B one 1', 'C one 2'].flatMap((data) => [data, data]),
+      '[DONE]',
+    ])
+  }
+  const counted = async () => {
+    const metrics = await fleet.metrics()
+    const verdict = (what: string) =>
+      metrics.get(`weir_wasm_shadow_comparisons_total{module="m",verdict="${what}"}`) ?? 0
+    return [verdict('same'), verdict('different')]
+  }
+  const trial = { kind: 'shadow' }
+  await replace(fleet, uuid, mark('one'), { trial })
+  for (let i = 1; i <= 2; i++) {
+    await stream()
+    await expect.poll(counted).toEqual([i, 0])
+  }
+  await replace(fleet, uuid, mark('two'), { trial })
+  await stream()
+  await expect.poll(counted).toEqual([2, 1])
+})
+
 test('a shadow that takes over goes on with the values of the version before it', async () => {
   const fleet = await openWasmFleet({ poolThreads: 1 })
   const uuid = await fleet.attach('m', 'OnRequest', { do: 'count' })
