@@ -140,6 +140,26 @@ export const wasmConfig = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    skippedStreams: Type.Object(
+      {
+        header: Type.Boolean({
+          default: false,
+          description:
+            'Streams that begin while a module for them is suspended have the header x-weir-skipped-modules: names, percent-encoded.',
+        }),
+        event: Type.Boolean({
+          default: false,
+          description:
+            'A stream that goes on without a module has the event weir.module_skipped, once for each module, behind what the module has not seen. For clients that pass by events that they do not know.',
+        }),
+      },
+      {
+        default: {},
+        additionalProperties: false,
+        description:
+          'How clients learn that events passed without a module that may fail; metrics and log tell it anyway.',
+      },
+    ),
     heapMiB: count(128, 16, 4_096, 'Most JavaScript heap of a guest thread, MiB.'),
     stackMiB: count(4, 1, 16, 'Stack of a guest thread, MiB.'),
     maxBodyBytes: count(

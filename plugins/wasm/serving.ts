@@ -34,6 +34,7 @@ import { Placements } from './placements.ts'
 import { KeepExchange, Recorder, RecordingReplica } from './recording.ts'
 import { type EventTaker, ShadowBatcher, WatchedStream } from './shadow-streams.ts'
 import { SharedState } from './shared-state.ts'
+import { namesOf, SkipNotices } from './skip-notices.ts'
 import { StreamBatcher } from './stream-batcher.ts'
 import { StreamSession } from './stream-session.ts'
 
@@ -89,7 +90,8 @@ export class Serving {
       this.#openRecorder(host),
       new ModuleFetches(host, config.fetch, this.#metrics),
     )
-    this.#batcher = new StreamBatcher(this.#inline, this.#pool, book, poolThreads)
+    const notices = config.skippedStreams.event ? new SkipNotices() : null
+    this.#batcher = new StreamBatcher(this.#inline, this.#pool, book, poolThreads, notices)
     this.#shadowBatcher = new ShadowBatcher(NOT_HERE, this.#pool, book, poolThreads)
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, book, maxBodyBytes }
@@ -186,6 +188,7 @@ export class Serving {
   #onResponse(ctx: RequestContext, response: IncomingResponse): Promise<void> | undefined {
     if (isStream(response)) {
       this.#checkReadable(ctx, response)
+      if (this.#config.skippedStreams.header) this.#nameSuspended(ctx, response)
       if (this.#active.chain('OnStreamEvent').needsResponseHeaders)
         this.#noteOf(ctx).responseHeaders = [...response.headers]
       return undefined
@@ -201,6 +204,14 @@ export class Serving {
       this.#responses.book.skip(module, 'unreadable_stream')
       if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     }
+  }
+
+  /** Those that the stream begins without; a stream that must not begin without one ends at its first event. */
+  #nameSuspended(ctx: RequestContext, response: IncomingResponse): void {
+    const { modules, isSelective } = this.#active.chain('OnStreamEvent')
+    const { book } = this.#responses
+    const suspended = selectModules(modules, isSelective, ctx).filter((module) => book.isSuspended(module))
+    if (suspended.length > 0) response.headers = [...response.headers, SKIPPED_HEADER, namesOf(suspended)]
   }
 
   #onError(ctx: RequestContext, error: GatewayError) {
@@ -235,6 +246,7 @@ export class Serving {
   }
 }
 
+const SKIPPED_HEADER = 'x-weir-skipped-modules'
 /** What only watches never holds up the thread that serves. */
 const NOT_HERE = { stream: () => null }
 

@@ -13,6 +13,7 @@ import {
 } from './guest-task.ts'
 import type { InlineGuests } from './inline-guests.ts'
 import type { PhaseOrigin } from './phase-message.ts'
+import type { SkipNotices } from './skip-notices.ts'
 
 /** Streams whose events go together at most: a longer batch would let each wait for all. */
 const MAX_BATCH = 64
@@ -47,10 +48,21 @@ export class StreamBatcher extends Batcher<Waiting> {
   readonly #inline: Pick<InlineGuests, 'stream'>
   readonly #pool: GuestPool
   readonly #book: CallBook
+  readonly #notices: SkipNotices | null
 
-  /** @param threads of the pool: as many batches are under way at most */
-  constructor(inline: Pick<InlineGuests, 'stream'>, pool: GuestPool, book: CallBook, threads: number) {
+  /**
+   * @param threads of the pool: as many batches are under way at most
+   * @param notices null where clients are not told of modules that were passed by
+   */
+  constructor(
+    inline: Pick<InlineGuests, 'stream'>,
+    pool: GuestPool,
+    book: CallBook,
+    threads: number,
+    notices: SkipNotices | null = null,
+  ) {
     super(threads)
+    this.#notices = notices
     this.#inline = inline
     this.#pool = pool
     this.#book = book
@@ -60,7 +72,7 @@ export class StreamBatcher extends Batcher<Waiting> {
   run(work: StreamWork): StreamItemResult['out'] | null | Promise<StreamItemResult['out'] | null> {
     const places = this.#withoutSuspended(work, null)
     if (places === null) return null
-    if (places.length === 0) return untouched(work)
+    if (places.length === 0) return this.#untouched(work)
     const inline = this.#here(work, places)
     if (inline !== undefined) return inline
     const graceMs = this.#pool.isStarting ? START_GRACE_MS : 0
@@ -75,7 +87,8 @@ export class StreamBatcher extends Batcher<Waiting> {
    * @param among places to look at; null for all
    * @returns those of modules that may be called; null when one that must not fail may not
    */
-  #withoutSuspended({ modules }: StreamWork, among: readonly number[] | null): readonly number[] | null {
+  #withoutSuspended(work: StreamWork, among: readonly number[] | null): readonly number[] | null {
+    const { modules } = work
     const places: number[] = []
     const count = among?.length ?? modules.length
     for (let index = 0; index < count; index++) {
@@ -84,6 +97,7 @@ export class StreamBatcher extends Batcher<Waiting> {
       if (!this.#book.isSuspended(module)) places.push(place)
       else {
         this.#book.skip(module, 'suspended')
+        this.#notices?.note(work, module, 'suspended')
         if (module.onFailure === 'closed') return null
       }
     }
@@ -107,7 +121,8 @@ export class StreamBatcher extends Batcher<Waiting> {
     })
     if (ended === null) return undefined
     this.#note(ended.reports, modules)
-    return settle(work, places, ended.result)
+    if (this.#notices !== null) this.#noteFailures(ended.reports, modules, [work])
+    return this.#settle(work, places, ended.result)
   }
 
   #note(reports: readonly StreamReport[], chain: readonly LoadedModule[]): void {
@@ -116,6 +131,32 @@ export class StreamBatcher extends Batcher<Waiting> {
       const call = { module: chain[report.module], point: POINT, requestId: report.requestId }
       this.#book.called(call, report, report.isChanged ? 'modify' : 'continue')
     }
+  }
+
+  #noteFailures(
+    reports: readonly StreamReport[],
+    chain: readonly LoadedModule[],
+    works: readonly StreamWork[],
+  ): void {
+    for (const { failure, module, requestId } of reports) {
+      if (failure === null) continue
+      for (const work of works)
+        if (work.requestId === requestId) this.#notices?.note(work, chain[module], failure.kind)
+    }
+  }
+
+  #settle(
+    work: StreamWork,
+    places: readonly number[],
+    result: StreamItemResult,
+  ): StreamItemResult['out'] | null {
+    const out = settle(work, places, result)
+    return out === null || this.#notices === null ? out : this.#notices.addTo(work, out)
+  }
+
+  #untouched(work: StreamWork): StreamItemResult['out'] {
+    const out = untouched(work)
+    return this.#notices === null ? out : this.#notices.addTo(work, out)
   }
 
   /**
@@ -133,7 +174,7 @@ export class StreamBatcher extends Batcher<Waiting> {
       }
       const places = this.#withoutSuspended(work, waiting.places)
       if (places === null) resolve(null)
-      else if (places.length === 0) resolve(untouched(work))
+      else if (places.length === 0) resolve(this.#untouched(work))
       else if (dueAtMs < nowMs) this.#passBy({ ...waiting, places })
       else batch.push({ ...waiting, places })
     }
@@ -157,10 +198,16 @@ export class StreamBatcher extends Batcher<Waiting> {
     if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
     else if (ended.reply.kind === 'stream') {
       this.#note(ended.reply.reports, chain)
-      const { items } = ended.reply
+      const { items, reports } = ended.reply
+      if (this.#notices !== null)
+        this.#noteFailures(
+          reports,
+          chain,
+          batch.map(({ work }) => work),
+        )
       for (const [place, result] of items.entries()) {
         const { work, places, resolve } = batch[place]
-        resolve(settle(work, places, result))
+        resolve(this.#settle(work, places, result))
       }
       if (items.length === batch.length) return
       this.waiting.unshift(...batch.slice(items.length))
@@ -186,23 +233,27 @@ export class StreamBatcher extends Batcher<Waiting> {
     this.#book.failed(call, ended.kind, module.timeoutMs * 1_000, reason)
     for (const [place, waiting] of batch.entries()) {
       if (place !== culprit) this.waiting.push(waiting)
-      else this.#withoutModule(waiting, module)
+      else this.#withoutModule(waiting, module, ended.kind)
     }
     this.schedule()
   }
 
-  #withoutModule(waiting: Waiting, module: LoadedModule): void {
+  #withoutModule(waiting: Waiting, module: LoadedModule, reason: string): void {
     const { work, places, resolve } = waiting
+    this.#notices?.note(work, module, reason)
     const left = places.filter((place) => work.modules[place] !== module)
     if (module.onFailure === 'closed') resolve(null)
-    else if (left.length === 0) resolve(untouched(work))
+    else if (left.length === 0) resolve(this.#untouched(work))
     else this.waiting.push({ ...waiting, places: left })
   }
 
   #passBy({ work, places, resolve }: Waiting): void {
-    for (const place of places) this.#book.skip(work.modules[place], 'saturated')
+    for (const place of places) {
+      this.#book.skip(work.modules[place], 'saturated')
+      this.#notices?.note(work, work.modules[place], 'saturated')
+    }
     const isClosed = places.some((place) => work.modules[place].onFailure === 'closed')
-    resolve(isClosed ? null : untouched(work))
+    resolve(isClosed ? null : this.#untouched(work))
   }
 }
 

@@ -153,6 +153,46 @@ describe('a module that fails', () => {
     ])
   })
 
+  test.each(['pool', 'inline'] as const)(
+    'is told to the client where the configuration says so: once in the stream, and before one that begins without it (%s)',
+    async (placement) => {
+      const skippedStreams = { header: true, event: true }
+      const fleet = await openWasmFleet({ skippedStreams, breaker: { failures: 2, coolOffMs: 60_000 } })
+      await fleet.attach('größe, a', 'OnStreamEvent', { do: 'trap', when: 'bad' }, { placement })
+      const told = (reason: string) =>
+        `event: weir.module_skipped\n${events(JSON.stringify({ module: 'größe, a', reason }))}`
+      /** Each event goes out once the client has what became of the one before. */
+      const ask = async (received: readonly number[]) => {
+        const gates = received.map(() => Promise.withResolvers<void>())
+        const steps = ['a', 'bad', 'bad', 'c'].flatMap((data, index) => [
+          { until: gates[index].promise },
+          data,
+        ])
+        fleet.workers[0].script(CHAT, sseAnswer([...steps, '[DONE]']))
+        const stream = open(fleet)
+        for (const [index, count] of received.entries()) {
+          await stream.receive(count)
+          gates[index].resolve()
+        }
+        await stream.done
+        return [stream.headers.get('x-weir-skipped-modules'), stream.text()]
+      }
+      // The second failure suspends it in the middle of the first stream.
+      expect(await ask([0, 1, 3, 4])).toEqual([
+        undefined,
+        `${events('a', 'bad')}${told('error')}${events('bad', 'c', '[DONE]')}`,
+      ])
+      expect(await ask([0, 2, 3, 4])).toEqual([
+        'gr%C3%B6%C3%9Fe%2C%20a',
+        `${events('a')}${told('suspended')}${events('bad', 'bad', 'c', '[DONE]')}`,
+      ])
+      const plain = await openWasmFleet({ breaker: { failures: 1, coolOffMs: 60_000 } })
+      await plain.attach('a', 'OnStreamEvent', { do: 'trap' }, { placement })
+      plain.workers[0].script(CHAT, sseAnswer(['a', '[DONE]']))
+      for (let i = 0; i < 2; i++) expect(await streamed(plain)).toBe(events('a', '[DONE]'))
+    },
+  )
+
   test('by never ending is stopped; the other streams of its batch lose nothing', async () => {
     const fleet = await openWasmFleet({ poolThreads: 1, breaker: { failures: 100 } })
     const go = Promise.withResolvers<void>()
