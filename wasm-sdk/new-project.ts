@@ -58,7 +58,7 @@ export async function newProject({ directory, name, language }: NewProject): Pro
   for (const entry of entries.filter((entry) => entry.isFile())) {
     const source = join(entry.parentPath, entry.name)
     // Packages leave files out whose names begin with a dot.
-    sources.set(source.slice(template.length + 1).replace(/^gitignore$/, '.gitignore'), source)
+    sources.set(source.slice(template.length + 1).replace(/^(gitignore$|cargo\/)/, '.$1'), source)
   }
   for (const place of FROM_EXAMPLES[language] ?? [])
     sources.set(place.slice(place.indexOf('/') + 1), join(sdkFolder(), '..', 'examples', place))
