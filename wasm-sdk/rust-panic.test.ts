@@ -1,0 +1,54 @@
+/** A panic in Rust fails the call, and the log says its text and where it was. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { buildModule } from './build.ts'
+import { toInput } from './case-input.ts'
+import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
+import { newProject } from './new-project.ts'
+import { ModuleRunner } from './runner.ts'
+
+const SOURCE = `use weir_sdk::{Action, Request, Result};
+weir_sdk::on_request!(handle);
+fn handle(request: &Request) -> Result<Action> {
+    let none: Option<&str> = None;
+    if request.path() == "/unwrap" {
+        none.unwrap();
+    }
+    panic!("größe {}", 7)
+}
+`
+
+test(
+  'a panic fails the call; text and line are in the log',
+  async ({ skip }) => {
+    const directory = await mkdtemp(join(tmpdir(), 'weir-panic-'))
+    try {
+      await newProject({ directory, name: 'panics', language: 'rust' })
+      await writeFile(join(directory, 'src', 'lib.rs'), SOURCE)
+      const built = await buildModule({ directory })
+      if (!built.isOk) {
+        const reason = reasonToSkip(built)
+        if (reason === null) throw new Error(built.output)
+        console.warn(`skipped: ${reason}`)
+        return skip(reason)
+      }
+      const runner = await ModuleRunner.open({ bytes: await readFile(built.file) })
+      for (const [path, line, text] of [
+        ['/', 8, 'größe 7'],
+        ['/unwrap', 6, 'called `Option::unwrap()` on a `None` value'],
+      ] as const) {
+        const { head } = toInput({ on: 'OnRequest', request: { path }, expect: {} }, {}, 0)
+        const { outcome, logs } = await runner.call('OnRequest', head)
+        expect([outcome, logs]).toEqual(['failed', [{ level: 'error', text: expect.any(String) }]])
+        expect(logs[0].text).toMatch(new RegExp(`src/lib\\.rs:${line}:`))
+        expect(logs[0].text).toContain(text)
+      }
+      await runner.close()
+    } finally {
+      await rm(directory, { recursive: true })
+    }
+  },
+  BUILD_LIMIT_MS,
+)
