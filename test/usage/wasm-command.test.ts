@@ -357,6 +357,32 @@ describe('a running gateway', () => {
     await atGateway('remove', 'teapot')
   })
 
+  test('a build that is older than its sources is built again; named as a file, it is refused', async () => {
+    await wasm('new', 'stale')
+    await wasm('build', 'stale')
+    const ask = async () => (await gateway.send('POST', '/v1/chat/completions', { model: 'none' })).status
+    write('stale/assembly/index.ts', MODULE.replace('reject(418)', 'reject(419)'))
+    const built = join(folder, 'stale/build/module.wasm')
+    const before = readFileSync(built)
+    for (const [action, ...names] of [['add'], ['replace', 'stale']]) {
+      expect(await atGateway(action, ...names, 'stale/build/module.wasm')).toMatchObject({
+        code: 1,
+        out: '',
+        err: expect.stringMatching(/older than its sources\n {2}weir wasm build stale/),
+      })
+    }
+    expect(readFileSync(built).equals(before)).toBe(true)
+    expect(await atGateway('add', 'stale')).toMatchObject({ code: 0 })
+    expect([readFileSync(built).equals(before), await ask()]).toEqual([false, 419])
+    // What is no source says nothing of the age of a build.
+    write('stale/cases/team.json', '{"title":"t","steps":[{"on":"OnRequest","expect":{}}]}')
+    expect(await atGateway('replace', 'stale', 'stale/build/module.wasm')).toMatchObject({ code: 0 })
+    write('stale/assembly/index.ts', MODULE.replace('reject(418)', 'reject(420)'))
+    expect(await atGateway('replace', 'stale', 'stale')).toMatchObject({ code: 0 })
+    expect(await ask()).toBe(420)
+    await atGateway('remove', 'stale')
+  })
+
   test('§4.7 its refusals are told with what to do', async () => {
     await atGateway('add', 'teapot')
     const twice = await atGateway('add', 'teapot', '--name', 'other')

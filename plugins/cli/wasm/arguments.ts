@@ -78,6 +78,12 @@ export function moduleFileOf(place: string): string {
   return isFolder ? join(path, BUILT) : path
 }
 
+/** The project that the file is the build of; null for any other file. */
+export function projectOfBuild(file: string): string | null {
+  const project = dirname(dirname(file))
+  return file === join(project, BUILT) && isProject(project) ? project : null
+}
+
 /** What people call a module: the name of its file, or of its project when the file has the usual name. */
 export function nameOfModule(file: string): string {
   const name = basename(file).replace(/\.wasm$/i, '')

@@ -1,5 +1,6 @@
 /** `weir wasm add`, `list`, `remove`: the modules of a running gateway. @source API spec 4.7 */
 import { existsSync } from 'node:fs'
+import { relative } from 'node:path'
 import type { Command } from 'commander'
 import { inspectModule } from '../../../wasm-sdk/inspect.ts'
 import type { AddResult, ModuleList, ModuleRecord } from '../../wasm/wire.ts'
@@ -12,6 +13,7 @@ import {
   isProject,
   moduleFileOf,
   nameOfModule,
+  projectOfBuild,
   readAttachPoints,
   readCount,
   readModuleBytes,
@@ -245,9 +247,17 @@ function showChange(reply: ChangeReply, { json }: { json?: boolean }): void {
   console.log(json === true ? JSON.stringify(reply, null, 2) : `${reply.message}; it is ${reply.module_uuid}`)
 }
 
-/** What is older than its sources is built first. */
+/** What is older than its sources is built first; a file is what its author has named, and is left as it is. */
 async function buildWhenStale(place: string): Promise<void> {
-  if (!isProject(place) || !(await isStale(place, moduleFileOf(place)))) return
+  const file = moduleFileOf(place)
+  const project = isProject(place) ? place : projectOfBuild(file)
+  if (project === null || !(await isStale(project, file))) return
+  if (project !== place) {
+    // One that is not there may be on the gateway's machine.
+    if (!existsSync(file)) return
+    const where = relative('.', project) || '.'
+    throw new CliError(`${relative('.', file)} is older than its sources\n  weir wasm build ${where}`)
+  }
   const { buildModule } = await import('../../../wasm-sdk/build.ts')
   const { throwIfFailed } = await import('./build.ts')
   throwIfFailed(place, await buildModule({ directory: place }))
