@@ -59,6 +59,8 @@ export interface ModuleParts {
   readonly globals: readonly { readonly type: number; readonly isMutable: boolean }[]
   readonly exports: readonly string[]
   readonly bodies: readonly Range[]
+  /** Of all data that the module brings along. */
+  readonly dataBytes: number
   /** Functions that a table or a reference may hold. */
   readonly referenced: ReadonlySet<number>
 }
@@ -98,6 +100,7 @@ class PartsReader {
       globals: this.#list(SECTION.global, (reader) => this.#readGlobal(reader)),
       exports: this.#list(SECTION.export, readExport),
       bodies: this.#list(SECTION.code, readBody),
+      dataBytes: this.#readDataBytes(),
       referenced: this.#referenced,
     }
   }
@@ -126,6 +129,20 @@ class PartsReader {
       this.#instruction.read(reader)
       if (this.#instruction.op === OP.refFunc) this.#referenced.add(this.#instruction.index)
     } while (this.#instruction.op !== OP.end)
+  }
+
+  /** Three forms: for the first memory, for none at first, for the one that is named. */
+  #readDataBytes(): number {
+    const sizes = this.#list(SECTION.data, (reader) => {
+      const form = reader.u32()
+      if (form > 2) throw new BadModule('the module has data of a form that is not known')
+      if (form === 2) reader.u32()
+      if (form !== 1) this.#skipConstant(reader)
+      const size = reader.u32()
+      reader.skip(size)
+      return size
+    })
+    return sizes.reduce((sum, size) => sum + size, 0)
   }
 
   /** Eight forms: bit 0 not active, bit 1 a table or declared, bit 2 expressions in place of indices. */

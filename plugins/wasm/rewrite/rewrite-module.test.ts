@@ -213,6 +213,18 @@ describe('a limit', () => {
     )
   })
 
+  test('of memory holds for what a module brings along, wherever it goes and whether or not it is used', () => {
+    const [large, small] = [40_000, 30_000].map((bytes) => `"${'x'.repeat(bytes)}"`)
+    const bytes = assemble(`(module (memory $a 1) (memory $b 1)
+      (data (memory $a) (i32.const 8) ${large}) (data (memory $b) (i32.const 8) ${small}) (data $kept ${large})
+      (func (export "f") (param i32) (result i32) (i32.load8_u (local.get 0))))`)
+    expect(open(bytes, { maxPages: 2 }).run('f', 9)).toBe('x'.charCodeAt(0))
+    const kept = assemble(`(module (memory 1) (data $a ${large}) (data $b ${small}) (func (export "f")))`)
+    expect(() => rewriteModule(kept, { ...LIMITS, maxPages: 1 })).toThrow(
+      'brings 70000 bytes of data; its memories may have 65536',
+    )
+  })
+
   test('of tables holds at the beginning and when they grow', () => {
     for (const type of ['func', 'extern']) {
       const bytes = assemble(

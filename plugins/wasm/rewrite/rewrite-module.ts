@@ -8,7 +8,7 @@ import { scanBodies } from './call-graph.ts'
 import { addedFunction, EXCHANGE_FUNCTIONS, type FunctionCode, hostFunctions } from './exchange-functions.ts'
 import { VALUE } from './instruction.ts'
 import { type ModuleParts, type Range, readParts, SECTION } from './module-parts.ts'
-import { BLOCK_HEAD_BYTES, makePlan, type Plan, type RewriteLimits } from './plan.ts'
+import { BLOCK_HEAD_BYTES, makePlan, PAGE_BYTES, type Plan, type RewriteLimits } from './plan.ts'
 import { BodyRewriter } from './rewrite-body.ts'
 
 /** Exports of this kind are the gateway's own. */
@@ -65,12 +65,16 @@ export function rewriteModule(bytes: Uint8Array, limits: RewriteLimits): Rewritt
 }
 
 function checkLimits(
-  { memories, tables, exports }: ModuleParts,
+  { memories, tables, exports, dataBytes }: ModuleParts,
   { maxPages, maxTablePlaces }: RewriteLimits,
 ): void {
   const pages = memories.reduce((sum, { minimum }) => sum + minimum, 0)
   if (pages > maxPages)
     throw new BadModule(`the module asks for ${pages} memory pages; the limit is ${maxPages}`)
+  if (dataBytes > maxPages * PAGE_BYTES)
+    throw new BadModule(
+      `the module brings ${dataBytes} bytes of data; its memories may have ${maxPages * PAGE_BYTES}`,
+    )
   const places = tables.reduce((sum, { minimum }) => sum + minimum, 0)
   if (places > maxTablePlaces)
     throw new BadModule(`the module's tables begin with ${places} places; the limit is ${maxTablePlaces}`)
