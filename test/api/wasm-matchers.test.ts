@@ -32,6 +32,17 @@ test.each<[string, NonNullable<ModuleDescriptor['match']>, boolean, boolean]>([
   expect(total_executions).toBe(Number(withHeader) + Number(without))
 })
 
+test('a module for one tenant runs for its requests only; callers without a key have a name too', async () => {
+  const auth = { apiKey: 'root', tenantKeys: ['team-a:key-a', 'team-b:key-b'] }
+  const keyed = await openWasmFleet({}, { plugins: { auth }, adminKey: 'root' })
+  await keyed.attach('m', 'OnRequest', mark('m'), { match: { tenants: ['auth:team-a'] } })
+  expect(await marked(keyed, { authorization: 'Bearer key-a' })).toBe(true)
+  expect(await marked(keyed, { authorization: 'Bearer key-b' })).toBe(false)
+  const open = await openWasmFleet()
+  await open.attach('m', 'OnRequest', mark('m'), { match: { tenants: ['anonymous'] } })
+  expect(await marked(open)).toBe(true)
+})
+
 test('a share of the requests is about as large as it should be', async () => {
   const fleet = await openWasmFleet()
   await fleet.attach('m', 'OnRequest', {}, { match: { share: 0.25 } })

@@ -293,14 +293,19 @@ test('W30 without a key 401, with the key of somebody who is no admin 403', asyn
     const headers = { 'content-type': 'application/json', ...(authorization && { authorization }) }
     const calls = [
       fetch(`${url}/wasm`, { headers }),
+      fetch(`${url}/wasm?detail=full`, { headers }),
       fetch(`${url}/wasm`, { method: 'POST', headers, body: '{"modules":[]}' }),
       fetch(`${url}/wasm/abc`, { method: 'DELETE', headers }),
+      fetch(`${url}/wasm/abc`, { method: 'PUT', headers, body: '{}' }),
+      fetch(`${url}/wasm/abc/promote`, { method: 'POST', headers }),
+      fetch(`${url}/wasm/abc/rollback`, { method: 'POST', headers }),
+      fetch(`${url}/wasm/record`, { method: 'POST', headers, body: '{}' }),
     ]
     return (await Promise.all(calls)).map(({ status }) => status)
   }
-  expect(await statuses()).toEqual([401, 401, 401])
-  expect(await statuses('Bearer user-key')).toEqual([403, 403, 403])
-  expect(await statuses('Bearer admin-key')).toEqual([200, 200, 400])
+  expect(await statuses()).toEqual(new Array(8).fill(401))
+  expect(await statuses('Bearer user-key')).toEqual(new Array(8).fill(403))
+  expect(await statuses('Bearer admin-key')).toEqual([200, 200, 200, 400, 400, 400, 400, 400])
 })
 
 describe('a module that describes itself', () => {
