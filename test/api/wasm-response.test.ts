@@ -122,6 +122,36 @@ describe('OnResponse', () => {
   })
 })
 
+describe('text beyond ASCII in headers', () => {
+  const TEXT = 'grün ✓ 日本'
+  /** As clients and workers send and receive it: UTF-8, a byte a character. */
+  const WIRE = Buffer.from(TEXT).toString('latin1')
+
+  test.each(['pool', 'inline'] as const)(
+    'leaves whole for the client, and reaches modules whole (%s)',
+    async (placement) => {
+      const fleet = await openWasmFleet()
+      fleet.workers[0].script(CHAT, rawAnswer('x', { headers: { 'x-own': WIRE } }))
+      const sets = (name: string) => ({ head: modify({ headers_set: [[name, TEXT]] }) })
+      const uuid = await fleet.attach('sets', 'OnResponse', sets('x-set'), { placement })
+      const changed = await fleet.chat()
+      expect([changed.headers.get('x-set'), changed.headers.get('x-own')]).toEqual([WIRE, WIRE])
+      await fleet.attach('shows', 'OnResponse', { do: 'show' }, { placement })
+      const head = JSON.parse(await (await fleet.chat()).text())
+      expect(head.response.headers).toContainEqual(['x-own', TEXT])
+      expect(head.response.headers).toContainEqual(['x-set', TEXT])
+      await fleet.remove(uuid)
+      await fleet.attach(
+        'refuses',
+        'OnRequest',
+        { head: reject(403, { headers: [['x-why', TEXT]] }) },
+        { placement },
+      )
+      expect((await fleet.chat()).headers.get('x-why')).toBe(WIRE)
+    },
+  )
+})
+
 describe('OnError', () => {
   const kernel = { upstream: { firstByteMs: 200 }, retry: { maxAttempts: 1 } }
 

@@ -1,4 +1,5 @@
-/** @hot Hexadecimal digits of HTTP/1.1 framing, and names of common headers that need no new string. */
+/** @hot Hexadecimal digits of HTTP/1.1 framing, names of common headers that need no new string, and text of values. */
+import { isUtf8 } from 'node:buffer'
 import { TOKEN_BYTE } from '#kernel'
 
 /** Value of a hexadecimal digit, -1 for all other bytes. */
@@ -67,4 +68,12 @@ export function headerName(buffer: Buffer, start: number, end: number): string {
     if (at === length) return common
   }
   return buffer.toString('latin1', start, end).toLowerCase()
+}
+
+/** A value as text: of UTF-8 where it is that, as most write it; otherwise a character for each byte. */
+export function headerText(buffer: Buffer, start: number, end: number): string {
+  let at = start
+  while (at < end && buffer[at] < 0x80) at++
+  if (at === end || !isUtf8(buffer.subarray(start, end))) return buffer.toString('latin1', start, end)
+  return buffer.toString('utf8', start, end)
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { HeaderList } from '../../../kernel/contracts/transport.ts'
@@ -62,6 +63,12 @@ function parse(
   return recorder
 }
 
+/** What bytes of a header mean: UTF-8 where they are that. */
+function textOf(bytes: string): string {
+  const buffer = Buffer.from(bytes, 'latin1')
+  return isUtf8(buffer) ? buffer.toString('utf8') : bytes
+}
+
 const parseText = (text: string, options = {}) => parse(Buffer.from(text, 'latin1'), [], options)
 const everyByte = (bytes: Buffer) => Array.from({ length: bytes.length }, (_, index) => index)
 
@@ -113,7 +120,7 @@ const scenario: fc.Arbitrary<Scenario> = fc
     leftover: fc.constantFrom('', '', '', 'HTTP/1.1 200 OK\r\n\r\n', 'x'),
   })
   .map((c) => {
-    const headers = c.pairs.flatMap(([name, value]) => [name.toLowerCase(), value])
+    const headers = c.pairs.flatMap(([name, value]) => [name.toLowerCase(), textOf(value)])
     const lines = c.pairs.map(([name, value]) => `${name}:${c.pad}${value}${c.pad}\r\n`)
     const add = (name: string, value: string) => {
       headers.push(name, value)
@@ -158,6 +165,18 @@ const scenario: fc.Arbitrary<Scenario> = fc
       isHead: c.framing === 'head',
     }
   })
+
+test('text beyond ASCII in a header is read as UTF-8 where it is that, and as a character for each byte otherwise', () => {
+  const text = 'grün ✓ 日本 \u{1f600}'
+  const { headers } = parse(
+    Buffer.concat([
+      Buffer.from(`HTTP/1.1 200 OK\r\nx-utf8: ${text}\r\nx-latin1: gr`),
+      Buffer.from('\xfcn \xc3', 'latin1'),
+      Buffer.from('\r\ncontent-length: 0\r\n\r\n'),
+    ]),
+  )
+  expect(headers).toEqual(['x-utf8', text, 'x-latin1', 'grün Ã', 'content-length', '0'])
+})
 
 describe('valid responses', () => {
   test('any valid response cut anywhere gives the same head, body and end', () => {

@@ -8,7 +8,7 @@
 import type { HeaderList } from '#kernel'
 import { TOKEN_BYTE, VALUE_BYTE } from '#kernel'
 import { hasCloseOption, isChunkedCoding, toContentLength } from './framing-headers.ts'
-import { HEX_DIGIT, headerName } from './header-bytes.ts'
+import { HEX_DIGIT, headerName, headerText } from './header-bytes.ts'
 
 /** Told about one response. May call `stop()` or `begin()` of the parser from inside any call. */
 export interface ResponseSink {
@@ -234,7 +234,7 @@ export class ResponseParser {
     if (this.state === TRAILER_LINE) return next
     while (at > valueStart && (buffer[at - 1] === SPACE || buffer[at - 1] === TAB)) at--
     const name = headerName(buffer, start, nameEnd)
-    return this.addHeader(name, buffer.toString('latin1', valueStart, at)) ? next : INVALID
+    return this.addHeader(name, headerText(buffer, valueStart, at)) ? next : INVALID
   }
 
   /** @source RFC 9112 §7.1, §7.1.1 (extensions are skipped) */
