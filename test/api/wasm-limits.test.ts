@@ -302,6 +302,21 @@ test('W63 a guest thread that had to be ended is replaced, and the pool is whole
   expect(tookMs).toBeLessThan(5_900)
 }, 180_000)
 
+test('W63 a guest thread that runs out of JavaScript heap costs its own call; the pool goes on', async () => {
+  const fleet = await openWasmFleet({ poolThreads: 1, heapMiB: 16, fuel: ENDLESS_FUEL })
+  // A head within its limit, of which reading makes many times as much.
+  const head = `{"action":"modify","x":[${'{},'.repeat(340_000)}{}]}`
+  await fleet.attach('heavy', 'OnRequest', { head, when: 'x-heavy' })
+  for (let i = 0; i < 3; i++) {
+    expect((await fleet.chat(undefined, { 'x-heavy': '1' })).status).toBe(200)
+    expect((await fleet.chat()).status).toBe(200)
+  }
+  const executions = (outcome: string) =>
+    `weir_wasm_executions_total{module="heavy",attach_point="OnRequest",outcome="${outcome}"}`
+  const metrics = await fleet.metrics()
+  expect([metrics.get(executions('crashed')), metrics.get(executions('continue'))]).toEqual([3, 3])
+}, 180_000)
+
 test('crypto, random numbers and counters of the host work', async () => {
   const fleet = await openWasmFleet()
   const uuid = await fleet.attach('a', 'OnRequest', { do: 'crypto' })
