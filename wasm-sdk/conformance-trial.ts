@@ -70,7 +70,8 @@ async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[
     ]
   }
   const findings = checkAnswer(first.output, on)
-  if (runner.description.instance !== 'reuse') return findings
+  const { instance = 'fresh' } = runner.description
+  if (instance === 'fresh') return findings
   const growth = await growthOf(call, first.memoryBytes)
   return growth === null ? findings : [...findings, growth]
 }

@@ -1,6 +1,7 @@
 /** What the conformance check finds, and what it says to do about it. */
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { tinyModule } from '../test/fixtures/wasm/tiny-module.ts'
+import { assemble } from '../test/fixtures/wasm/wat.ts'
 import { EXPORT_OF_ATTACH_POINT } from './abi.ts'
 import { checkModule } from './conformance.ts'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from './fixtures/built-modules.ts'
@@ -148,6 +149,26 @@ test(
     expect(await codesOf(bytes)).toEqual(['memory_grows'])
   },
   BUILD_LIMIT_MS,
+)
+
+test.each(['reuse', 'shared'])(
+  'so is one that is kept as %s, and makes room in each call',
+  async (instance) => {
+    const description = JSON.stringify({ abi: 1, instance })
+    const bytes = assemble(`(module
+    (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
+    (import "extism:host/env" "store_u8" (func $store (param i64 i32)))
+    (import "extism:host/env" "output_set" (func $output (param i64 i64)))
+    (memory 1) (data (i32.const 0) ${JSON.stringify(description)})
+    (func (export "describe") (result i32) (local $at i64) (local $n i32)
+      (local.set $at (call $alloc (i64.const ${description.length})))
+      (loop $l
+        (call $store (i64.add (local.get $at) (i64.extend_i32_u (local.get $n))) (i32.load8_u (local.get $n)))
+        (br_if $l (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const ${description.length}))))
+      (call $output (local.get $at) (i64.const ${description.length})) (i32.const 0))
+    (func (export "on_request") (result i32) (drop (memory.grow (i32.const 1))) (i32.const 0)))`)
+    expect(await codesOf(bytes)).toEqual(['memory_grows'])
+  },
 )
 
 describe('a real module', () => {

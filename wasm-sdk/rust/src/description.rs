@@ -52,9 +52,15 @@ impl Description {
         self
     }
 
-    /// One instance serves many calls: faster, for modules that keep nothing between calls.
+    /// Warm instances, one for each tenant and thread: what a call keeps in variables may be there for the next one.
     pub fn reuses_instance(mut self) -> Self {
         self.instance = "reuse";
+        self
+    }
+
+    /// Warm instances that serve every tenant: for modules that keep only what everybody may see.
+    pub fn shares_instance(mut self) -> Self {
+        self.instance = "shared";
         self
     }
 

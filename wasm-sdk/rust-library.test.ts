@@ -1,4 +1,4 @@
-/** A panic in Rust fails the call, and the log says its text and where it was. */
+/** What a module in Rust says of itself, and what its log says of a panic. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,8 +9,8 @@ import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
 import { newProject } from './new-project.ts'
 import { ModuleRunner } from './runner.ts'
 
-const SOURCE = `use weir_sdk::{Action, Request, Result};
-weir_sdk::on_request!(handle);
+const SOURCE = `use weir_sdk::{Action, Description, Request, Result};
+weir_sdk::describe!(Description::new().shares_instance()); weir_sdk::on_request!(handle);
 fn handle(request: &Request) -> Result<Action> {
     let none: Option<&str> = None;
     if request.path() == "/unwrap" {
@@ -21,7 +21,7 @@ fn handle(request: &Request) -> Result<Action> {
 `
 
 test(
-  'a panic fails the call; text and line are in the log',
+  'instances are shared where the module says so; a panic fails the call, and text and line are in the log',
   async ({ skip }) => {
     const directory = await mkdtemp(join(tmpdir(), 'weir-panic-'))
     try {
@@ -35,6 +35,7 @@ test(
         return skip(reason)
       }
       const runner = await ModuleRunner.open({ bytes: await readFile(built.file) })
+      expect(runner.description.instance).toBe('shared')
       for (const [path, line, text] of [
         ['/', 8, 'größe 7'],
         ['/unwrap', 6, 'called `Option::unwrap()` on a `None` value'],
