@@ -178,30 +178,34 @@ test('W40 after a rejection later modules are not called', async () => {
   expect(await executions(fleet)).toEqual([1, 0])
 })
 
-test('W46 tenants never read what another one wrote, nor does another module', async () => {
-  const auth = { apiKey: 'root', tenantKeys: ['a:key-a', 'b:key-b'] }
-  for (const instance of ['fresh', 'reuse'] as const) {
-    for (const what of ['kv', 'var']) {
-      const fleet = await openWasmFleet({ poolThreads: 1 }, { plugins: { auth }, adminKey: 'root' })
-      const post = async (tenant: string, value: string) => {
-        const headers = { authorization: `Bearer key-${tenant}` }
-        return (await fleet.post('/v1/chat/completions', value, headers)).text()
+test.each(['pool', 'inline'] as const)(
+  'W46 tenants never read what another one wrote, nor does another module (%s)',
+  async (placement) => {
+    const auth = { apiKey: 'root', tenantKeys: ['a:key-a', 'b:key-b'] }
+    for (const instance of ['fresh', 'reuse'] as const) {
+      for (const what of ['kv', 'var']) {
+        const fleet = await openWasmFleet({ poolThreads: 1 }, { plugins: { auth }, adminKey: 'root' })
+        const post = async (tenant: string, value: string) => {
+          const headers = { authorization: `Bearer key-${tenant}` }
+          return (await fleet.post('/v1/chat/completions', value, headers)).text()
+        }
+        const more = { instance, placement, needs: { request_body: true } }
+        await fleet.attach('m', 'OnRequest', { do: what }, more)
+        const read: string[] = []
+        for (let round = 0; round < 3; round++) {
+          read.push(await post('a', `a${round}`), await post('b', `b${round}`))
+        }
+        // Variables are not kept at all: the SDK would hand out another call's memory.
+        expect(read).toEqual(
+          what === 'kv'
+            ? ['none', 'none', 'a0', 'b0', 'a1', 'b1']
+            : ['none', 'none', 'none', 'none', 'none', 'none'],
+        )
       }
-      const more = { instance, needs: { request_body: true } }
-      await fleet.attach('m', 'OnRequest', { do: what }, more)
-      const read: string[] = []
-      for (let round = 0; round < 3; round++) {
-        read.push(await post('a', `a${round}`), await post('b', `b${round}`))
-      }
-      // Variables are not kept at all: the SDK would hand out another call's memory.
-      expect(read).toEqual(
-        what === 'kv'
-          ? ['none', 'none', 'a0', 'b0', 'a1', 'b1']
-          : ['none', 'none', 'none', 'none', 'none', 'none'],
-      )
     }
-  }
-}, 180_000)
+  },
+  180_000,
+)
 
 test('W47 many calls at once each get their own answer', async () => {
   const fleet = await openWasmFleet()
