@@ -56,7 +56,8 @@ const ADD_EXAMPLES = `
 Examples:
   weir wasm add my-module
   weir wasm add build/module.wasm --name auth --attach OnRequest --on-failure closed --config realm=demo
-  weir wasm add auth.wasm --config-env jwt_secret=JWT_SECRET --timeout-ms 50`
+  weir wasm add auth.wasm --config-env jwt_secret=JWT_SECRET --timeout-ms 50
+  weir wasm add my-module --match models=gpt-*,demo --match header:x-beta=on --priority 5`
 
 export function defineWasm(command: Command): void {
   command.addHelpText('after', EXAMPLES)
@@ -182,6 +183,14 @@ function withDescriptor(command: Command): Command {
         'auto',
       ]),
     )
+    .addOption(
+      repeatable(
+        '--match <member=value>',
+        'requests that it is for: routes, models or tenants and a list, header:NAME, share; repeatable (default: all)',
+      ),
+    )
+    .option('--priority <number>', 'modules of a higher one run first (default: 0)')
+    .option('--fuel <units>', 'units that a call may burn (default: as the gateway says)')
     .option('--timeout-ms <ms>', 'longest call, milliseconds (default: as the gateway says)')
     .option('--wasi', 'the module imports WASI preview 1')
     .option('--allow-host <origins...>', 'where it may fetch from, such as https://api.example.com')

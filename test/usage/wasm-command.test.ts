@@ -357,6 +357,30 @@ describe('a running gateway', () => {
     await atGateway('remove', 'teapot')
   })
 
+  test('a registration says which requests a module is for, and its place among the others', async () => {
+    await buildAllPoints()
+    await atGateway('add', 'all-points', '--attach', 'OnRequest', '--config', 'message=first come')
+    const match = ['--match', 'models=tea-*,other', '--match', 'header:x-tea=yes']
+    const added = await atGateway('add', 'teapot', ...match, '--priority', '7', '--fuel', '40000000')
+    expect(added).toMatchObject({ code: 0, err: '' })
+    const ask = async (model: string, headers: Record<string, string>) =>
+      (await gateway.send('POST', '/v1/chat/completions', { model }, headers)).status
+    expect(await ask('tea-1', { 'x-tea': 'yes' })).toBe(418)
+    expect([await ask('tea-1', {}), await ask('none', { 'x-tea': 'yes' })]).toEqual([400, 400])
+    const { modules } = JSON.parse((await atGateway('list', '--json')).out)
+    expect(modules.map(({ module_meta }: { module_meta: { name: string } }) => module_meta.name)).toEqual([
+      'teapot',
+      'all-points',
+    ])
+    for (const wrong of [
+      ['--match', 'modls=x'],
+      ['--priority', 'high'],
+      ['--fuel', '0'],
+    ])
+      expect(await atGateway('add', 'teapot', ...wrong)).toMatchObject({ code: 1, out: '' })
+    for (const name of ['teapot', 'all-points']) await atGateway('remove', name)
+  })
+
   test('a build that is older than its sources is built again; named as a file, it is refused', async () => {
     await wasm('new', 'stale')
     await wasm('build', 'stale')

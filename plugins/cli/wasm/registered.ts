@@ -19,6 +19,7 @@ import {
   readModuleBytes,
   readSettings,
 } from './arguments.ts'
+import { readMatch } from './matcher-option.ts'
 import { isStale } from './stale-build.ts'
 import { plural, showBytes } from './units.ts'
 
@@ -30,6 +31,9 @@ export interface AddOptions {
   readonly onFailure?: 'open' | 'closed'
   readonly instance?: 'fresh' | 'reuse' | 'shared'
   readonly placement?: 'pool' | 'inline' | 'auto'
+  readonly match?: readonly string[]
+  readonly priority?: string
+  readonly fuel?: string
   readonly timeoutMs?: string
   readonly wasi?: boolean
   readonly allowHost?: readonly string[]
@@ -61,6 +65,7 @@ async function describe(place: string, options: AddOptions) {
   const file = moduleFileOf(place)
   const points = readAttachPoints(options.attach) ?? (await pointsOf(place, file))
   const config = { ...readSettings('--config', options.config), ...readEnvironment(options.configEnv) }
+  const match = readMatch(options.match)
   return {
     name: options.name ?? nameOfModule(file),
     // The gateway opens the file itself, wherever it was started.
@@ -71,6 +76,9 @@ async function describe(place: string, options: AddOptions) {
     ...(options.onFailure !== undefined && { on_failure: options.onFailure }),
     ...(options.instance !== undefined && { instance: options.instance }),
     ...(options.placement !== undefined && { placement: options.placement }),
+    ...(match !== null && { match }),
+    ...(options.priority !== undefined && { priority: readPriority(options.priority) }),
+    ...(options.fuel !== undefined && { fuel: readCount('--fuel', options.fuel) }),
     ...(options.timeoutMs !== undefined && { timeout_ms: readCount('--timeout-ms', options.timeoutMs) }),
     ...(options.wasi === true && { wasi: true }),
     ...(options.allowHost !== undefined && { allowed_hosts: [...options.allowHost] }),
@@ -89,6 +97,11 @@ async function pointsOf(place: string, file: string) {
   throw new CliError(
     `${file} has nothing to attach: ${problem ?? 'it exports no handler'}\n  see: weir wasm check ${place}`,
   )
+}
+
+function readPriority(text: string): number {
+  if (/^-?\d{1,4}$/.test(text)) return Number(text)
+  throw new CliError(`--priority must be a whole number, got ${text}`)
 }
 
 function readEnvironment(pairs: readonly string[] = []): Record<string, string> {
