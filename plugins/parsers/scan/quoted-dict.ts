@@ -110,7 +110,7 @@ class DictReader {
 /** Strings have marks, so that a bare value is what JSON would read, unless the schema says otherwise. */
 function bareToJson(text: string, type: string | undefined): string {
   if (text === '') return quote('')
-  if (type !== undefined && type !== 'string') return toTypedJson(text, type, 'string', 'compact')
   if (type === 'string') return quote(text)
+  if (type !== undefined) return toTypedJson(text, type, 'infer', 'compact')
   return rewriteJson(text) ?? quote(text)
 }

@@ -31,6 +31,8 @@ function byType(text: string, type: string, style: JsonStyle): string | null {
     case 'object':
     case 'array':
       return rewriteJson(text, style)
+    case 'null':
+      return text.trim() === 'null' ? 'null' : null
     default:
       return null
   }
