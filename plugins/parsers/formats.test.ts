@@ -1,33 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { examples } from './fixtures/examples.ts'
+import { nearly, soup } from './fixtures/soup.ts'
 import { cut, formatOf, openOutput, streamed, whole } from './fixtures/stream-parts.ts'
-import { toolFormats } from './formats/format-table.ts'
+import { findToolFormat, toolFormats } from './formats/format-table.ts'
 
 const names = toolFormats.map(({ name }) => name)
 
-/** What texts of these formats are made of, so that random ones come close. */
-const shards = [
-  ...new Set(
-    examples.flatMap(({ input }) => input.match(/<[^<>]{1,40}>|[\]<>[{}"':,;|]+|[\w.]+|\s+|[^\s\w]/gu) ?? []),
-  ),
-  '\\',
-  '\\u00',
-  '😀',
-  '\ud83d',
-  '\u0000',
-  '﻿',
-  ' ',
-]
-const soup = fc.array(fc.constantFrom(...shards), { maxLength: 40 }).map((parts) => parts.join(''))
-const nearly = fc
-  .tuple(fc.constantFrom(...examples.map(({ input }) => input)), soup, fc.nat(), fc.nat(3))
-  .map(([input, rest, place, kind]) => {
-    const at = place % (input.length + 1)
-    if (kind === 0) return input.slice(0, at) + rest
-    if (kind === 1) return input.slice(0, at) + rest + input.slice(at)
-    return kind === 2 ? rest + input : input + rest + input
-  })
 const places = fc.array(fc.nat(), { maxLength: 12 })
 
 test.each(examples)('$format: $input gives its text and calls', ({ format, input, text, calls, tools }) => {
@@ -45,18 +24,35 @@ test.each(examples)(
 )
 
 test.each(examples)(
-  'parsers 6.7 #48: $format, $input one character at a time',
+  'parsers 6.7 #48: $format, $input one character at a time, at random places, and at once',
   ({ format, input, text, calls, tools }) => {
-    expect(streamed(format, [...input], { tools })).toEqual({ text, calls, isWhole: true })
-    expect(
-      streamed(
-        format,
-        [...input].flatMap((char) => ['', char]),
-        { tools },
-      ),
-    ).toEqual({ text, calls, isWhole: true })
+    const expected = { text, calls, isWhole: true }
+    expect(streamed(format, [input], { tools })).toEqual(expected)
+    expect(streamed(format, [...input], { tools })).toEqual(expected)
+    const withEmpty = [...input].flatMap((char) => ['', char])
+    expect(streamed(format, withEmpty, { tools })).toEqual(expected)
+    fc.assert(
+      fc.property(places, (at) => {
+        expect(streamed(format, cut(input, at), { tools })).toEqual(expected)
+      }),
+      { numRuns: 20 },
+    )
   },
 )
+
+test.each(examples)(
+  'parsers 0.7 N1: $format, $input one byte at a time',
+  ({ format, input, text, calls, tools }) => {
+    const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+    const chunks = [...Buffer.from(input)].map((byte) => decoder.decode(Buffer.of(byte), { stream: true }))
+    expect(streamed(format, [...chunks, decoder.decode()], { tools })).toEqual({ text, calls, isWhole: true })
+  },
+)
+
+test('parsers 6.7 #47: every format has examples, under each name of the reference and of its table', () => {
+  const shown = new Set(examples.map(({ format }) => findToolFormat(format)?.name))
+  expect(names.filter((name) => !shown.has(name))).toEqual([])
+})
 
 test.each(names)('parsers 6.1 I1, I2, I12, 6.7 #106: %s gives the same however the text is cut', (name) => {
   fc.assert(
@@ -97,8 +93,11 @@ test.each(names)('parsers 6.1 I9: %s leaves text without any mark as it is', (na
   )
 })
 
+/** Longest run of prose that may look like the beginning of something. */
+const MAX_HELD = 3
+
 test.each(names)('parsers 6.1 I6, 6.7 #59: %s holds no prose back', (name) => {
-  const prose = 'so a[0] < b {x} and c'
+  const prose = 'so a[0] < b {x} and [1, 2] of {"y": 3}: 1 <2> <| ◁ «c»'
   const format = formatOf(name)
   let text = ''
   const sink = {
@@ -110,6 +109,10 @@ test.each(names)('parsers 6.1 I6, 6.7 #59: %s holds no prose back', (name) => {
     callDone() {},
   }
   const reader = format.open(openOutput(format, sink))
-  for (const char of prose) reader.push(char)
+  const held = [...prose].map((char, at) => {
+    reader.push(char)
+    return [prose.slice(0, at + 1), at + 1 - text.length] as const
+  })
+  expect(held.filter(([, count]) => count > MAX_HELD)).toEqual([])
   expect(text).toBe(prose)
 })

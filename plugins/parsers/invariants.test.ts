@@ -1,0 +1,212 @@
+/** What holds for every format and every text. @source parsers facts 6.1 */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { callsFor, callWriters, expectedCalls, toolsOf } from './fixtures/call-writers.ts'
+import { nearly, soup } from './fixtures/soup.ts'
+import { cut, formatOf, openOutput, reasoned, streamed, whole } from './fixtures/stream-parts.ts'
+import { toolFormats } from './formats/format-table.ts'
+import { OutputCollector } from './output-collector.ts'
+import { OutputParsersOf } from './output-parsers.ts'
+import { reasoningFormats } from './reasoning/reasoning-table.ts'
+import { rewriteJson } from './scan/json-text.ts'
+
+const names = toolFormats.map(({ name }) => name)
+const places = fc.array(fc.nat(), { maxLength: 12 })
+const kept = { dropsTrailing: false }
+
+type Step = readonly [kind: 'text' | 'start' | 'arguments' | 'done', index: number, written: string]
+
+/** Every step that a sink hears. */
+function recorder() {
+  const steps: Step[] = []
+  const joined = (kind: Step[0]) => steps.flatMap(([of, , written]) => (of === kind ? written : []))
+  return {
+    steps,
+    joined,
+    text: (delta: string) => steps.push(['text', -1, delta]),
+    callStarted: (index: number, name: string) => steps.push(['start', index, name]),
+    callArguments: (index: number, delta: string) => steps.push(['arguments', index, delta]),
+    callDone: (index: number) => steps.push(['done', index, '']),
+  }
+}
+
+test.each(names)('parsers 6.1 I5, 0.7 N6, N7: %s tells one call after the other, each once', (name) => {
+  fc.assert(
+    fc.property(fc.oneof(nearly, soup), places, (text, at) => {
+      const sink = recorder()
+      const format = formatOf(name)
+      const reader = format.open(openOutput(format, sink, kept))
+      for (const chunk of cut(text, at)) reader.push(chunk)
+      reader.end()
+      let open = -1
+      let started = 0
+      for (const [kind, index] of sink.steps) {
+        if (kind === 'start') expect([index, open]).toEqual([started, -1])
+        else expect(index).toBe(open)
+        if (kind === 'start') open = started++
+        if (kind === 'done') open = -1
+      }
+      expect(open).toBe(-1)
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test.each(names)('parsers 6.1 I7: two texts in %s do not know of each other', (name) => {
+  const format = formatOf(name)
+  fc.assert(
+    fc.property(nearly, nearly, fc.array(fc.nat(), { maxLength: 30 }), (first, second, turns) => {
+      const sides = [first, second].map((input) => {
+        const sink = recorder()
+        return { input, sink, reader: format.open(openOutput(format, sink, kept)), at: 0 }
+      })
+      for (const turn of turns) {
+        const side = sides[turn % 2]
+        side.reader.push(side.input.slice(side.at, side.at + (turn % 13)))
+        side.at = Math.min(side.at + (turn % 13), side.input.length)
+      }
+      for (const { reader, input, at } of sides.toReversed()) reader.push(input.slice(at))
+      for (const { reader } of sides) reader.end()
+      for (const { input, sink } of sides) {
+        const { text, calls } = streamed(name, [input], kept)
+        expect(sink.joined('text').join('')).toBe(text)
+        expect(sink.joined('start')).toEqual(calls.map(([called]) => called))
+        expect(sink.joined('arguments').join('')).toBe(calls.map(([, written]) => written).join(''))
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
+
+/** Letters of every plane, halves of pairs, control characters, and what formats begin with. */
+const anything = fc
+  .array(
+    fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 5 }),
+      fc.constantFrom(
+        '\ud83d',
+        '\ude00',
+        '\u0000',
+        '\u001b',
+        '\u2028',
+        '\ufeff',
+        '\r',
+        '<',
+        '[',
+        '{',
+        '"',
+        '\\',
+        '◁',
+        '｜',
+      ),
+    ),
+    { maxLength: 30 },
+  )
+  .map((parts) => parts.join(''))
+
+test.each(names)('parsers 6.1 I8: %s takes any text, whatever it is of', (name) => {
+  fc.assert(
+    fc.property(anything, places, (text, at) => {
+      const direct = streamed(name, [text], kept)
+      expect(streamed(name, cut(text, at), kept)).toEqual(direct)
+      whole(name, text)
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test.each(reasoningFormats.map(({ name }) => name))(
+  'parsers 6.1 I8: reasoning of %s takes any text',
+  (name) => {
+    fc.assert(
+      fc.property(anything, places, fc.boolean(), (text, at, isInside) => {
+        expect(reasoned(name, cut(text, at), { isInside })).toEqual(reasoned(name, [text], { isInside }))
+      }),
+      { numRuns: 1_000 },
+    )
+  },
+)
+
+/** Formats in which frames and wrappers are markup wherever they stand, or whose text is trimmed. */
+const dropsMarkup = new Set(['inkling', 'kimi_k3', 'cohere', 'sarashina'])
+
+test.each(names)('parsers 6.1 I15: of a text without calls %s loses nothing', (name) => {
+  fc.assert(
+    fc.property(fc.oneof(nearly, soup), places, fc.boolean(), (input, at, holdCalls) => {
+      const { text, calls } = streamed(name, cut(input, at), { ...kept, holdCalls })
+      if (dropsMarkup.has(name)) expect(isWithin(text, input)).toBe(true)
+      else if (calls.length === 0) expect(text).toBe(input)
+      else expect(isWithin(text, input)).toBe(true)
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+/** Nothing was added or moved. */
+function isWithin(part: string, all: string): boolean {
+  let at = 0
+  for (let i = 0; i < part.length; i++) {
+    at = all.indexOf(part[i], at) + 1
+    if (at === 0) return false
+  }
+  return true
+}
+
+const parsers = new OutputParsersOf({
+  toolParser: null,
+  reasoningParser: null,
+  limits: { maxCalls: 128, maxArgumentChars: 1_000_000 },
+  onChoice: () => {},
+  onUnknown: () => {},
+})
+
+/** Each family's own pair, and a plain one for the rest. */
+const reasoningOf = new Map([
+  ['inkling', 'inkling'],
+  ['kimi_k3', 'kimi_k3'],
+  ['cohere', 'cohere_cmd'],
+  ['gemma4', 'gemma4'],
+  ['minimax_m3', 'minimax_m3'],
+  ['seed_oss', 'seed_oss'],
+  ['mistral_v13', 'mistral_v13'],
+  ['hy_v4', 'hy_v4'],
+  ['deepseek_v41', 'deepseek_v41'],
+])
+const marksOf = new Map([
+  ['inkling', ['<|content_thinking|>', '<|end_message|>']],
+  ['kimi_k3', ['<|open|>think<|sep|>', '<|close|>think<|sep|>']],
+  ['hy_v4', ['<think>', '</think>']],
+])
+
+test.each(callWriters)(
+  'parsers 6.1 I11: calls of $format behind reasoning are the same as without',
+  (writer) => {
+    const reasoningParser = reasoningOf.get(writer.format) ?? 'qwen3'
+    const { marks } = reasoningFormats.find(({ name }) => name === reasoningParser) ?? {}
+    const [start, end] = marksOf.get(reasoningParser) ?? [marks?.start ?? '', marks?.end ?? '']
+    const thought = fc.constantFrom('hm', 'so {"a": [1]} it is', 'Größe?\n', '')
+    fc.assert(
+      fc.property(
+        callsFor(writer),
+        thought,
+        fc.constantFrom('', 'Sure.\n'),
+        places,
+        (given, reasoning, text, at) => {
+          const tools = toolsOf(given).map((one) => ({ type: 'function' as const, function: one }))
+          const parser = parsers.parserFor({ model: 'x', toolParser: writer.format, reasoningParser, tools })
+          const collector = new OutputCollector()
+          const stream = parser.open(collector)
+          for (const chunk of cut(`${start}${reasoning}${end}${text}${writer.write(given)}`, at))
+            stream.push(chunk)
+          stream.end()
+          const output = collector.output()
+          expect([output.reasoning, output.text.trim()]).toEqual([reasoning, text.trim()])
+          expect(output.toolCalls.map((call) => [call.name, rewriteJson(call.arguments)])).toEqual(
+            expectedCalls(given),
+          )
+        },
+      ),
+      { numRuns: 1_000 },
+    )
+  },
+)
