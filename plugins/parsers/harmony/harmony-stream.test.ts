@@ -39,6 +39,18 @@ const cases: [check: string, input: string, expected: ReturnType<typeof read>][]
     ' to=functions.ping<|channel|>commentary json<|message|>{}<|call|>',
     { reasoning: '', text: '', calls: [['ping', '{}']] },
   ],
+  ...[
+    ' to=functions.f<|channel|>commentary<|constrain|>json<|message|>',
+    ' to=functions.f<|channel|>commentary <|constrain|>json<|message|>',
+    '<|channel|>commentary to=functions.f<|constrain|>json<|message|>',
+    '<|channel|>commentary to=functions.f <|constrain|>json<|message|>',
+    '<|channel|>commentary to=functions.f json<|message|>',
+    '<|channel|>commentary to=functions.f<|message|>',
+  ].map((head): [string, string, ReturnType<typeof read>] => [
+    '#83',
+    `${head}{"a": 1}<|call|>`,
+    { reasoning: '', text: '', calls: [['f', '{"a": 1}']] },
+  ]),
   [
     '#84',
     '<|channel|>analysis to=functions.f<|message|>{}<|call|>',
@@ -72,6 +84,8 @@ const cases: [check: string, input: string, expected: ReturnType<typeof read>][]
 test.each(cases)('parsers 6.7 %s: %s', (_check, input, expected) => {
   expect(read([input])).toEqual(expected)
   expect(read([...input])).toEqual(expected)
+  const { reasoning, text, toolCalls } = parser.parse(input)
+  expect({ reasoning, text, calls: toolCalls.map((call) => [call.name, call.arguments]) }).toEqual(expected)
 })
 
 test('parsers 6.1 I14: however the text is cut, the same comes of it', () => {
@@ -98,8 +112,10 @@ test('parsers 6.7 #93: generation stops at the end of a message or of a call', (
 
 const CUT = '<|channel|>commentary to=functions.dim <|constrain|>json<|message|>{"level":'
 
-test('parsers 3.8: a whole answer has a call that is cut off as text', () => {
-  expect(parser.parse(CUT)).toMatchObject({ text: '{"level":', toolCalls: [] })
+test('parsers 6.7 #87: of a call that is cut off nothing is content', () => {
+  expect(parser.parse(CUT)).toMatchObject({ text: '', toolCalls: [] })
+  const before = '<|channel|>analysis<|message|>Dim it.<|end|><|start|>assistant'
+  expect(parser.parse(before + CUT)).toMatchObject({ reasoning: 'Dim it.', text: '', toolCalls: [] })
   expect(parser.parse(`${CUT}3}<|call|>`)).toMatchObject({
     text: '',
     toolCalls: [{ arguments: '{"level":3}' }],

@@ -20,7 +20,7 @@ const BETWEEN = 2
 export interface HarmonyStart {
   /** The prompt ended inside of a final message. */
   readonly startsInAnswer: boolean
-  /** A call that is cut off is text. */
+  /** A call that is cut off is left out: its arguments are no answer, and nobody was told its name. */
   readonly isWhole: boolean
 }
 
@@ -171,7 +171,7 @@ export class HarmonyStream implements OutputStream {
       this.#startCall(held.name)
       if (held.arguments !== '') this.#sink.toolCallArguments(this.toolCalls - 1, held.arguments)
       this.#sink.toolCallDone(this.toolCalls - 1, true)
-    } else if (held.arguments !== '') this.#sink.text(held.arguments)
+    }
     this.#kind = 'text'
   }
 }
