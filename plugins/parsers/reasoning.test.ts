@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { cut, reasoned } from './fixtures/stream-parts.ts'
-import { reasoningFormats } from './reasoning/reasoning-table.ts'
+import { parseReasoning } from './parse-reasoning.ts'
+import { findReasoningFormat, reasoningFormats } from './reasoning/reasoning-table.ts'
 
 const marks = new Map([
   ['kimi', ['◁think▷', '◁/think▷']],
@@ -22,6 +23,13 @@ const formats = reasoningFormats.map(({ name, isAlwaysInside }) => ({
 }))
 const tagged = formats.filter(({ name }) => name !== 'inkling')
 
+/** As the parse route does it, at once. */
+function parsed(name: string, text: string) {
+  const format = findReasoningFormat(name)
+  if (format === undefined) throw new TypeError(`no format ${name}`)
+  return parseReasoning(format, text)
+}
+
 test.each(formats)(
   'parsers 6.7 #63, #64: $name separates at its marks, wherever the text is cut',
   ({ name, start, end }) => {
@@ -29,8 +37,34 @@ test.each(formats)(
     for (let at = 0; at <= input.length; at++) {
       expect(reasoned(name, [input.slice(0, at), input.slice(at)])).toEqual({ reasoning: 'a', text: ' b' })
     }
+    const decoder = new TextDecoder()
+    const bytes = [...Buffer.from(input)].map((byte) => decoder.decode(Buffer.of(byte), { stream: true }))
+    expect(reasoned(name, bytes)).toEqual({ reasoning: 'a', text: ' b' })
+    expect(parsed(name, input)).toEqual({ reasoning: 'a', text: ' b' })
   },
 )
+
+test.each(formats)('parsers 6.1 I15: $name takes its marks off and nothing else', ({ name, start, end }) => {
+  const shards = fc.array(fc.constantFrom(start, end, 'a', ' ', '<', '</', '😀', '<|', '◁'), {
+    maxLength: 12,
+  })
+  const withoutMarks = (text: string) => text.replaceAll(start, '').replaceAll(end, '')
+  fc.assert(
+    fc.property(shards, fc.boolean(), fc.array(fc.nat(), { maxLength: 8 }), (parts, isInside, places) => {
+      const text = parts.join('.')
+      const told: string[] = []
+      const sink = {
+        reasoning: (delta: string) => told.push(delta),
+        text: (delta: string) => told.push(delta),
+      }
+      const reader = findReasoningFormat(name)?.open(sink, { isInside, isWhole: false })
+      for (const chunk of cut(text, places)) reader?.push(chunk)
+      reader?.end()
+      expect(withoutMarks(told.join(''))).toBe(withoutMarks(text))
+    }),
+    { numRuns: 1_000 },
+  )
+})
 
 test.each(formats)(
   'parsers 6.1 I1, I2: $name gives the same however the text is cut',
@@ -86,14 +120,22 @@ test('parsers 6.7 #68, #69: tags in two pieces are found, what is none is not lo
   expect(reasoned('qwen3', ['</t', 'able>'])).toEqual({ reasoning: '', text: '</table>' })
 })
 
-test.each(tagged)('parsers 6.7 #70: $name delivers a mark that stays unfinished', ({ name, start }) => {
-  const { reasoning, text } = reasoned(name, [`x${start.slice(0, -1)}`])
-  expect(reasoning + text).toBe(`x${start.slice(0, -1)}`)
+test.each(tagged)('parsers 6.7 #70: $name delivers a mark that stays unfinished', ({ name, start, end }) => {
+  for (const rest of ['<', start.slice(0, -1), start.slice(0, 1)]) {
+    const { reasoning, text } = reasoned(name, ['x', rest])
+    expect(reasoning + text).toBe(`x${rest}`)
+    expect(parsed(name, `x${rest}`)).toEqual({ reasoning, text })
+  }
+  for (const rest of ['<', end.slice(0, -1)])
+    expect(reasoned(name, [`${start}x`, rest])).toEqual({ reasoning: `x${rest}`, text: '' })
 })
 
 test.each(formats)('parsers 6.7 #71, #72: $name with an empty block and with two', ({ name, start, end }) => {
   expect(reasoned(name, [`${start}${end}x`])).toEqual({ reasoning: '', text: 'x' })
-  expect(reasoned(name, [`${start}a${end}b${start}c${end}d`])).toEqual({ reasoning: 'ac', text: 'bd' })
+  const two = `${start}a${end}b${start}c${end}d`
+  for (const chunks of [[two], [...two]])
+    expect(reasoned(name, chunks)).toEqual({ reasoning: 'ac', text: 'bd' })
+  expect(parsed(name, two)).toEqual({ reasoning: 'ac', text: 'bd' })
 })
 
 test('text before the first block is text', () => {
