@@ -38,12 +38,96 @@ const rows: [model: string, tool: string | null, reasoning: string | null][] = [
   ['CohereLabs/c4ai-command-r-plus', 'cohere', 'cohere_cmd'],
   ['nvidia/NVIDIA-Nemotron-3-Super-120B', 'qwen_xml', 'nano_v3'],
   ['microsoft/phi-4', null, null],
+  ['openai/gpt-oss-120b', 'harmony', 'harmony'],
+  ['gpt-4.1-mini', 'json', null],
+  ['gpt-3.5-turbo', 'json', null],
+  ['o3', null, null],
+  ['claude-opus-4', 'json', null],
+  ['mistralai/Mistral-7B-Instruct-v0.3', 'mistral', null],
+  ['mistralai/Ministral-8B', 'mistral', null],
+  ['mistralai/Magistral-Small', 'mistral', 'mistral_v13'],
+  ['Qwen/Qwen3-235B-A22B', 'qwen', 'qwen3'],
+  ['Qwen/Qwen3-Next-80B', 'qwen', 'qwen3'],
+  ['qwen3-thinking-30b', 'qwen', 'qwen3_thinking'],
+  ['Qwen/Qwen3.5-4B', 'qwen_xml', 'qwen3'],
+  ['qwen3.5-72b', 'qwen_xml', 'qwen3'],
+  ['meta-llama/Llama-3.2-1B-Instruct', 'llama', null],
+  ['codellama-7b', 'json', null],
+  ['TinyLlama-1.1B', 'json', null],
+  ['deepseek-ai/DeepSeek-R1-Distill-Llama-8B', 'llama', 'deepseek_r1'],
+  ['deepseek-ai/DeepSeek-V3', 'deepseek', null],
+  ['deepseek-ai/DeepSeek-V3.1-Terminus', 'deepseek31', 'deepseek_v31'],
+  ['deepseek-ai/DeepSeek-V3.2', 'deepseek32', 'deepseek_v31'],
+  ['deepseek-ai/DeepSeek-V2-Lite', null, null],
+  ['zai-org/GLM-4.6', 'glm45_moe', 'glm45'],
+  ['zai-org/GLM-4.7', 'glm47_moe', 'glm45'],
+  ['glm-5.2-fp8', 'glm47_moe', 'glm45'],
+  ['glm45-v2', 'glm45_moe', 'glm45'],
+  ['glm47', 'glm47_moe', 'glm45'],
+  ['THUDM/glm-4-9b-chat', 'json', null],
+  ['moonshotai/Kimi-K2-Thinking', 'kimik2', 'kimi_thinking'],
+  ['moonshotai/Kimi-K3', 'kimi_k3', 'kimi_k3'],
+  ['kimi_k3', 'kimi_k3', 'kimi_k3'],
+  ['moonshotai/Kimi-Dev-72B', null, 'kimi'],
+  ['stepfun-ai/step3', 'step3', 'step3'],
+  ['mm-m2', 'minimax_m2', 'minimax'],
+  ['CohereLabs/command-a-03-2025', 'cohere', 'cohere_cmd'],
+  ['CohereLabs/aya-expanse-8b', 'cohere', 'cohere_cmd'],
+  ['sbintuitions/sarashina2.2-3b-instruct', 'sarashina', null],
+  ['org/Inkling-Chat', 'inkling', 'inkling'],
+  ['nvidia/NVIDIA-Nemotron-Nano-9B-v2', 'llama_nemotron', 'nano_v3'],
+  ['ibm-granite/granite-3.3-8b-instruct', null, null],
+  ['baidu/ERNIE-4.5-21B-A3B-PT', null, null],
+  ['tencent/Hunyuan-A13B-Instruct', null, null],
+  // Of November 2026.
+  ['Qwen/Qwen3.8-Max', 'qwen_xml', 'qwen3'],
+  ['MiniMaxAI/MiniMax-M3', 'minimax_m3', 'minimax_m3'],
+  ['mm-m3', 'minimax_m3', 'minimax_m3'],
+  ['google/gemma4-27b', 'gemma4', 'gemma4'],
+  ['google/gemma-4-27b-it', 'gemma4', 'gemma4'],
+  ['deepseek-v41', 'deepseek_v41', 'deepseek_v41'],
+  ['tencent/Hy-V4', 'hy_v4', 'hy_v4'],
+  ['nvidia/Nemotron-3-Nano', 'qwen_xml', 'nano_v3'],
+  ['ByteDance-Seed/Seed-OSS-36B-Instruct', 'seed_oss', 'seed_oss'],
+  ['LiquidAI/LFM2.5-1.2B', 'lfm2.5', 'base'],
+  ['allenai/Olmo-3-32B-Think', 'olmo3', 'base'],
+  ['inclusionAI/Ling-1T', 'glm47_moe', 'qwen3'],
+  ['inclusionAI/Ring-1T', 'glm47_moe', 'qwen3'],
+  ['google/functiongemma-270m-it', 'function_gemma', null],
+  ['openbmb/MiniCPM5-8B', 'minicpm5', 'base'],
+  ['Salesforce/xLAM-2-8b', 'xlam', null],
+  ['IQuestLab/IQuest-Coder-V1-40B', 'iquest', 'qwen3'],
+  ['rednote-hilab/dots3', 'dots3', 'base'],
+  ['LLM360/K2-Horizon', 'k2_horizon', 'base'],
+  // Names that only end like others.
+  ['Nexusflow/Starling-LM-7B-beta', null, null],
+  ['acme/wiring-helper', null, null],
+  ['acme/papaya-7b', null, null],
 ]
 
 test.each(rows)('parsers 7.3: %s is read as %s with %s', (model, tool, reasoning) => {
-  expect(chooseFormats({ model })).toEqual({ tool, reasoning })
-  if (tool !== null && tool !== 'harmony') expect(findToolFormat(tool)).toBeDefined()
-  if (reasoning !== null && reasoning !== 'harmony') expect(findReasoningFormat(reasoning)).toBeDefined()
+  const chosen = chooseFormats({ model })
+  const known = (name: string | null, find: (name: string) => { readonly name: string } | undefined) =>
+    name === null || name === 'harmony' ? name : find(name)?.name
+  expect([known(chosen.tool, findToolFormat), known(chosen.reasoning, findReasoningFormat)]).toEqual([
+    tool,
+    reasoning,
+  ])
+})
+
+test('parsers 1, 2, of November 2026: every name of both lists is read, hf apart', () => {
+  const tools =
+    'passthrough json mistral qwen qwen_xml qwen_coder pythonic llama deepseek deepseek31 deepseek32 deepseek_v4 ' +
+    'glm45_moe glm47_moe step3 sarashina kimik2 kimi_k3 inkling minimax_m2 cohere ' +
+    'deepseek_v41 gemma4 hy_v4 minimax_m3 nemotron ' +
+    'function_gemma k2_horizon lfm2.5 ling glm glm4 iquest llama_nemotron minicpm5 mistral_v13 olmo3 seed_oss xlam ' +
+    'dots3 hy4 qwen2.5 qwen3 qwen3_tagged qwen3_tagged_direct plain'
+  expect(tools.split(' ').filter((name) => findToolFormat(name) === undefined)).toEqual([])
+  const reasoning =
+    'base deepseek_r1 deepseek_v31 qwen3 qwen3_thinking glm45 step3 minimax kimi kimi_k25 kimi_thinking kimi_k3 ' +
+    'inkling nano_v3 cohere_cmd deepseek_v4 deepseek_v41 gemma4 hy_v4 minimax_m3 ' +
+    'mistral_v13 seed_oss olmo3 qwen3_tagged iquest ling glm glm4 hy4'
+  expect(reasoning.split(' ').filter((name) => findReasoningFormat(name) === undefined)).toEqual([])
 })
 
 test('an organisation alone selects nothing', () => {

@@ -32,7 +32,10 @@ const byClass: ReadonlyMap<string, ChosenFormats> = new Map([
   ['kimi_k3', { tool: 'kimi_k3', reasoning: 'kimi_k3' }],
 ])
 
-/** Parts of model ids, lower-case, the more special ones first: the first row of which one part is in the id decides. */
+/**
+ * Parts of model ids, lower-case, the more special ones first: the first row of which one part is in the id decides.
+ * Short ones that are the end of other words count at the beginning only, `^` before them.
+ */
 const byId: readonly Row[] = [
   [['gpt-oss', 'gpt_oss'], HARMONY, HARMONY],
   [['deepseek-r1-distill-qwen'], 'qwen', 'deepseek_r1'],
@@ -44,7 +47,6 @@ const byId: readonly Row[] = [
   [['deepseek-v4.1', 'deepseek-v41', 'deepseek-v4-1'], 'deepseek_v41', 'deepseek_v41'],
   [['deepseek-v4'], 'deepseek_v4', 'deepseek_v4'],
   [['deepseek-v3'], 'deepseek', null],
-  [['deepseek-'], 'pythonic', null],
   [['nemotron-3'], 'qwen_xml', 'nano_v3'],
   [
     ['llama-3_1-nemotron', 'llama-3.1-nemotron', 'llama-3_3-nemotron', 'llama-3.3-nemotron'],
@@ -67,7 +69,7 @@ const byId: readonly Row[] = [
   [['minimax-m3', 'mm-m3'], 'minimax_m3', 'minimax_m3'],
   [['minimax-text'], 'minimax_m2', null],
   [['minimax', 'mm-m2'], 'minimax_m2', 'minimax'],
-  [['command-r', 'command-a', 'c4ai-command', 'cohere', 'aya-'], 'cohere', 'cohere_cmd'],
+  [['command-r', 'command-a', 'c4ai-command', 'cohere', '^aya-'], 'cohere', 'cohere_cmd'],
   [['inkling'], 'inkling', 'inkling'],
   [['sarashina'], 'sarashina', null],
   [['hy-v4', 'hy4', 'hunyuan-v4'], 'hy_v4', 'hy_v4'],
@@ -79,7 +81,7 @@ const byId: readonly Row[] = [
   [['lfm2'], 'lfm2.5', 'base'],
   [['olmo-3', 'olmo3'], 'olmo3', 'base'],
   [['xlam'], 'xlam', null],
-  [['ling-', 'ring-'], 'ling', 'ling'],
+  [['^ling-', '^ring-'], 'ling', 'ling'],
   [['functiongemma', 'function-gemma'], 'function_gemma', null],
   [['gemma4', 'gemma-4'], 'gemma4', 'gemma4'],
   [['magistral'], 'mistral', 'mistral_v13'],
@@ -104,11 +106,15 @@ export function chooseFormats(facts: ModelFacts): ChosenFormats {
 }
 
 function byParts(id: string): ChosenFormats | null {
-  const row = byId.find(([stems]) => stems.some((stem) => id.includes(stem)))
+  const row = byId.find(([stems]) => stems.some((stem) => isIn(stem, id)))
   if (row === undefined) return null
   const [, tool, reasoning] = row
   const isThinking = reasoning === 'qwen3' && id.includes('thinking')
   return { tool, reasoning: isThinking ? 'qwen3_thinking' : reasoning }
+}
+
+function isIn(stem: string, id: string): boolean {
+  return stem.startsWith('^') ? id.startsWith(stem.slice(1)) : id.includes(stem)
 }
 
 /** Marks of reasoning that say which format it is. */
