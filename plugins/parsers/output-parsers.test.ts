@@ -272,6 +272,18 @@ test('parsers 6.7 #103: ids are random, or as the family counts', () => {
   expect(ids('moonshotai/Kimi-K3', k3)).toEqual(['dim:0'])
 })
 
+test('parsers 6.7 #39, N9: an undeclared call of inkling goes with its frame, other formats hand it on', () => {
+  const frame = (name: string) =>
+    `<|message_model|>${name}<|content_invoke_tool_json|>{"name":"${name}","args":{}}<|end_message|>`
+  const input = `${frame('other')}<|content_text|>Hi.<|end_message|>${frame('dim')}`
+  for (const chunks of [[input], [...input]]) {
+    const { text, toolCalls } = read({ toolParser: 'inkling', reasoningParser: 'inkling' }, chunks)
+    expect([text, toolCalls.map(({ name }) => name)]).toEqual(['Hi.', ['dim']])
+  }
+  const other = '<tool_call>{"name":"other","arguments":{}}</tool_call>'
+  expect(read({}, [other]).toolCalls).toMatchObject([{ name: 'other' }])
+})
+
 test('without parallel calls the first one counts', () => {
   expect(read({ allowsParallelCalls: false }, [CALL + CALL]).toolCalls).toHaveLength(1)
 })

@@ -186,7 +186,7 @@ class TextParser implements OutputParser {
       tools: new ToolTypes(this.#demands.tools),
       limits,
       dropsTrailing: false,
-      unknownTools: 'forward',
+      unknownTools: this.#format.dropsUndeclared === true ? 'text' : 'forward',
     }
   }
 

@@ -85,7 +85,7 @@ function parseFunctionCall(ctx: RequestContext, limits: CallLimits): void {
     tools: new ToolTypes(declared),
     limits,
     dropsTrailing: true,
-    unknownTools: row.name === 'inkling' ? 'text' : 'forward',
+    unknownTools: row.format.dropsUndeclared === true ? 'text' : 'forward',
   })
   ctx.json(200, {
     remaining_text: rest,

@@ -2,4 +2,8 @@
 import { TypedFramesReader } from '../calls/typed-frames-reader.ts'
 import { ALL_TEXT, type ToolFormat } from './tool-format.ts'
 
-export const inkling: ToolFormat = { text: ALL_TEXT, open: (out) => new TypedFramesReader(out) }
+export const inkling: ToolFormat = {
+  text: ALL_TEXT,
+  dropsUndeclared: true,
+  open: (out) => new TypedFramesReader(out),
+}

@@ -8,6 +8,8 @@ import { compilePython, PythonCallsReader, type PythonFormat } from '../calls/py
 
 export interface ToolFormat {
   readonly text: TextRules
+  /** A call of a tool that is not declared is neither call nor text; in other formats it is handed on. */
+  readonly dropsUndeclared?: boolean
   open(out: CallOutput): CallReader
 }
 
