@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { callWriters, toolsOf, type WrittenCall } from './fixtures/call-writers.ts'
 import { examples } from './fixtures/examples.ts'
-import { streamed, whole } from './fixtures/stream-parts.ts'
+import { formatOf, openOutput, streamed, whole } from './fixtures/stream-parts.ts'
 
 const withTypes = (name: string, types: Record<string, string>) => [
   {
@@ -238,6 +239,18 @@ test('parsers 6.7 #39: inkling drops an undeclared call with its frame, and does
   const input = `<|message_model|>x${frame('x')}<|message_model|>f${frame('f')}`
   const declared = { tools: withTypes('f', {}), unknownTools: 'text' as const }
   expect(streamed('inkling', [input], declared)).toEqual({ text: '', calls: [['f', '{}']], isWhole: true })
+  const started: [number, string][] = []
+  const format = formatOf('inkling')
+  const sink = {
+    text: () => {},
+    callStarted: (...call: [number, string]) => started.push(call),
+    callArguments: () => {},
+    callDone: () => {},
+  }
+  const reader = format.open(openOutput(format, sink, declared))
+  for (const char of input) reader.push(char)
+  reader.end()
+  expect(started).toEqual([[0, 'f']])
 })
 
 test('parsers 6.7 #40: inkling shows both texts around a broken frame and nothing of it', () => {
@@ -279,22 +292,43 @@ test('parsers 6.7 #46: passthrough leaves what every other format reads', () => 
   for (const { input } of examples) expect(whole('passthrough', input)).toEqual({ text: input, calls: [] })
 })
 
-test.each(['json', 'llama'])('parsers 6.7 #49: %s sends no name before it is whole', (name) => {
-  expect(streamed(name, ['{"name":"']).calls).toEqual([])
+test.each([
+  ['json', '{"name":"'],
+  ['llama', '{"name":"'],
+  ['mistral', '[TOOL_CALLS] [{"name":"'],
+  ['qwen', '<tool_call>\n{"name":"'],
+  ['cohere', '<|START_ACTION|>{"tool_name":"'],
+  ['inkling', '<|content_invoke_tool_json|>{"name":"'],
+])('parsers 6.7 #49: %s sends no name before it is whole', (name, input) => {
+  for (const rest of ['', 'look'])
+    for (const chunks of [[input + rest], [...input, ...rest]])
+      expect(streamed(name, chunks, kept).calls).toEqual([])
 })
 
-test('parsers 6.7 #50, #51: text and two calls in one chunk come in order and whole', () => {
-  const input =
-    'Hi <tool_call>{"name":"a","arguments":{"x":1}}</tool_call><tool_call>{"name":"b"}</tool_call>'
-  expect(streamed('qwen', [input])).toEqual({
-    text: 'Hi ',
-    calls: [
-      ['a', '{"x":1}'],
-      ['b', '{}'],
-    ],
-    isWhole: true,
-  })
-})
+test.each(callWriters)(
+  'parsers 6.7 #50, #51, #52: text and three calls of $format in one chunk come in order and whole',
+  ({ format, write }) => {
+    const calls: WrittenCall[] = [
+      { name: 'a', args: [['x', 1]] },
+      { name: 'b', args: [] },
+      { name: 'c', args: [] },
+    ]
+    const told: string[] = []
+    const output = formatOf(format)
+    const sink = {
+      text: (delta: string) => told.push(`text ${delta.trim()}`),
+      callStarted: (index: number, name: string) => told.push(`${index} ${name}`),
+      callArguments: (_: number, delta: string) => told.push(delta.replaceAll(' ', '')),
+      callDone: (_: number, isComplete: boolean) => told.push(`whole: ${isComplete}`),
+    }
+    const reader = output.open(openOutput(output, sink, { tools: toolsOf(calls) }))
+    reader.push(`Hi ${write(calls)}`)
+    reader.end()
+    const [first, ...rest] = told.filter((step) => step !== 'text ')
+    const joined = rest.join('').replaceAll('whole: true', ';')
+    expect([first, joined]).toEqual(['text Hi', '0 a{"x":1};1 b{};2 c{};'])
+  },
+)
 
 test('parsers 6.7 #52: every call without arguments has an empty object', () => {
   const input = xml('a') + xml('b') + xml('c')
@@ -310,6 +344,10 @@ test.each([
   [
     'minimax_m2',
     minimax('<invoke name="f"><parameter name="a">}</parameter><parameter name="b">{</parameter></invoke>'),
+  ],
+  [
+    'step3',
+    '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f"><steptml:parameter name="a">}</steptml:parameter><steptml:parameter name="b">{</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>',
   ],
 ])('parsers 6.7 #53: braces in values of %s are data', (name, input) => {
   expect(streamed(name, [...input]).calls).toEqual([['f', '{"a":"}","b":"{"}']])
