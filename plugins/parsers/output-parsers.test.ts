@@ -97,6 +97,16 @@ test('parsers 6.7 #77: thinking that is off makes text of the first byte', () =>
   expect(read(request, ['plain'])).toMatchObject({ reasoning: '', text: 'plain' })
 })
 
+test('parsers 6.7 #75: the wrappers of cohere are no text, with tools and without', () => {
+  const input = '<|START_THINKING|>m<|END_THINKING|><|START_RESPONSE|>n<|END_RESPONSE|>'
+  for (const tools of [[], [dim]])
+    for (const chunks of [[input], [...input]])
+      expect(read({ model: 'CohereLabs/command-a-03-2025', tools }, chunks)).toMatchObject({
+        reasoning: 'm',
+        text: 'n',
+      })
+})
+
 test('parsers 6.7 #61: choices of one request do not know of each other', () => {
   const parser = parserOf({})
   const [one, two] = [new OutputCollector(), new OutputCollector()]

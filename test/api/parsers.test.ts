@@ -1,6 +1,7 @@
 /** The parse routes over a real socket. */
 import { afterEach, expect, test } from 'vitest'
 import { examples } from '../../plugins/parsers/fixtures/examples.ts'
+import { reasoningFormats } from '../../plugins/parsers/reasoning/reasoning-table.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 
 const open: TestGateway[] = []
@@ -88,6 +89,8 @@ test('parsers 6.7 #81: more than 4 MiB of reasoning are refused, by every parser
   expect(success).toBe(false)
   expect(error).toMatch(/^Failed to separate reasoning: /)
   expect(error.length).toBeLessThan(200)
+  for (const { name } of reasoningFormats)
+    expect([name, (await post(REASONING, { text, reasoning_parser: name })).status]).toEqual([name, 400])
   expect((await post(REASONING, { text: text.slice(1), reasoning_parser: 'qwen3' })).status).toBe(200)
   expect((await post(REASONING, { text, reasoning_parser: 'passthrough' })).status).toBe(200)
 })
