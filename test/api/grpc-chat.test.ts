@@ -51,8 +51,9 @@ describe.each(ENGINES)('%s', (runtime) => {
     const streamed = await (
       await post(CHAT, { ...ask, stream: true, stream_options: { include_usage: true } })
     ).text()
-    const { textOf, endsOf, usages, data } = readStream(streamed)
+    const { textOf, endsOf, usages, data, chunks } = readStream(streamed)
     expect([textOf(0), endsOf(0).length, data.at(-1)]).toEqual([TEXT, 1, '[DONE]'])
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { prompt_tokens: 7 } })
     expect(usages).toEqual([
       { prompt_tokens: 7, completion_tokens: tokens.length, total_tokens: 7 + tokens.length },
     ])
@@ -67,12 +68,14 @@ describe.each(ENGINES)('%s', (runtime) => {
   test('8.2 #26 #27: a character over several chunks comes once; one that is cut ends cleanly', async () => {
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
     const tokens = await ids('a😀b')
+    expect(tokens).toHaveLength(6)
     engine.answer(tokens.map((id) => [id]))
-    const { textOf } = readStream(await (await post(CHAT, { ...ask, stream: true })).text())
+    const { textOf, choices } = readStream(await (await post(CHAT, { ...ask, stream: true })).text())
     expect(textOf(0)).toBe('a😀b')
+    expect(choices.flatMap(({ delta }) => delta.content || [])).toEqual(['a', '😀', 'b'])
     engine.answer(tokens.slice(0, -2).map((id) => [id]))
     const cut = readStream(await (await post(CHAT, { ...ask, stream: true })).text())
-    expect([cut.textOf(0).startsWith('a'), cut.endsOf(0).length]).toEqual([true, 1])
+    expect([cut.textOf(0), cut.endsOf(0).length, cut.data.at(-1)]).toEqual(['a\ufffd', 1, '[DONE]'])
   })
 
   test('8.2 #33: a whole choice without chunks still delivers the text of a stream', async () => {
@@ -84,22 +87,59 @@ describe.each(ENGINES)('%s', (runtime) => {
     expect(textOf(0)).toBe(TEXT)
   })
 
-  test('8.2 #49 #51: a client that leaves before the first token makes the engine stop within a second', async () => {
-    const { engine, post, gateway } = await openGrpcFleet({ engines: [{ runtime }] })
-    engine.script = () => [{ hang: true }]
+  test.each([true, false])(
+    '8.2 #49: a client that leaves before the first token makes the engine stop within a second (stream: %s)',
+    async (stream) => {
+      const { engine, post } = await openGrpcFleet({ engines: [{ runtime }] })
+      engine.script = () => [{ hang: true }]
+      const leaving = new AbortController()
+      const asked = post(CHAT, { ...ask, stream }, {}, leaving.signal).catch(() => null)
+      const { request, cancelled } = await engine.received()
+      const leftAt = performance.now()
+      leaving.abort()
+      await asked
+      await cancelled
+      await until(() => engine.aborted.length > 0)
+      expect(engine.aborted).toEqual([(request as { requestId: string }).requestId])
+      // A second, and what a busy machine adds; without the word it would never end.
+      expect(performance.now() - leftAt).toBeLessThan(20_000)
+    },
+  )
+})
+
+test('8.2 #51: whatever ends a request, the engine is counted as free again', async () => {
+  const { engine, post, get, ids } = await openGrpcFleet({ kernel: { retry: { maxAttempts: 1 } } })
+  const load = async () => {
+    const { workers } = (await (await get('/workers')).json()) as { workers: { load: number }[] }
+    return workers[0].load
+  }
+  const tokens = (await ids('before STOP HERE NOW after')).map((id) => [id])
+  const body = { ...ask, stream: true, stop: ['STOP HERE NOW'] }
+  const [first] = tokens
+  for (const script of [
+    () => engine.steps(tokens.slice(0, 1), {}, { stream: true }),
+    () => engine.steps(tokens, {}, { stream: true }),
+    () => [{ status: 13, details: 'out of memory' }],
+    () => [{ chunk: { tokenIds: first, completionTokens: 1 } }, { status: 13, details: 'later' }],
+  ]) {
+    engine.script = script
+    await (await post(CHAT, body)).text()
+    await until(async () => (await load()) === 0)
+  }
+  engine.script = () => [{ chunk: { tokenIds: first, completionTokens: 1 } }, { hang: true }]
+  for (const stream of [true, false]) {
     const leaving = new AbortController()
-    const asked = post(CHAT, { ...ask, stream: true }, {}, leaving.signal).catch(() => null)
-    const { request, cancelled } = await engine.received()
-    const leftAt = performance.now()
+    const count = engine.calls.length
+    const asked = post(CHAT, { ...ask, stream }, {}, leaving.signal).then(
+      (reply) => reply.text(),
+      () => null,
+    )
+    await engine.received(count + 1)
+    expect(await load()).toBe(1)
     leaving.abort()
-    await asked
-    await cancelled
-    await until(() => engine.aborted.length > 0)
-    expect(engine.aborted).toEqual([(request as { requestId: string }).requestId])
-    // A second, and what a busy machine adds; without the word it would never end.
-    expect(performance.now() - leftAt).toBeLessThan(20_000)
-    expect(gateway.url).toBeTruthy()
-  })
+    await asked.catch(() => null)
+    await until(async () => (await load()) === 0)
+  }
 })
 
 test('8.2 #29: vllm counts tokens message by message', async () => {
@@ -188,6 +228,27 @@ describe('stops', () => {
     await until(() => engine.aborted.length === 1)
   })
 
+  test.each([1, 3, 100])(
+    '8.2 #24: what stands behind a stop in chunks of %i tokens, and in later ones, is nobody’s',
+    async (size) => {
+      const { engine, post, ids } = await openGrpcFleet()
+      const tokens = await ids('before STOP HERE NOW after and more STOP HERE NOW again')
+      const chunks: number[][] = []
+      for (let at = 0; at < tokens.length; at += size) chunks.push(tokens.slice(at, at + size))
+      const more = [...chunks, tokens.slice(0, 1)]
+      engine.script = ({ request }) => [
+        ...engine.steps(more, {}, request).filter((step) => !('complete' in step)),
+        { hang: true },
+      ]
+      const body = { ...ask, stop: ['STOP HERE NOW'] }
+      const { textOf, endsOf, data } = readStream(await (await post(CHAT, { ...body, stream: true })).text())
+      expect([textOf(0), endsOf(0).length, data.at(-1)]).toEqual(['before ', 1, '[DONE]'])
+      await until(() => engine.aborted.length === 1)
+      engine.script = ({ request }) => engine.steps([tokens], {}, request)
+      expect((await whole(await post(CHAT, body))).choices[0].message.content).toBe('before ')
+    },
+  )
+
   test('8.2 #21: what begins like a stop string and goes on otherwise is delivered whole', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     const text = 'STOP HERE STOP HERE NO, STOP HER'
@@ -202,11 +263,21 @@ describe('stops', () => {
   test('8.2 #22 #23: the first of two to end wins; without trimming it stays', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer(await tokensOf(ids, 'one two three four'))
-    const stop = ['three four', 'two']
-    const cut = await whole(await post(CHAT, { ...ask, stop }))
-    expect([cut.choices[0].message.content, cut.choices[0].matched_stop]).toEqual(['one ', 'two'])
-    const kept = await whole(await post(CHAT, { ...ask, stop, no_stop_trim: true }))
-    expect(kept.choices[0].message.content).toBe('one two')
+    for (const stop of [
+      ['three four', 'two'],
+      // Begins before it, and would end behind it.
+      ['one two three', 'two'],
+    ]) {
+      const body = { ...ask, stop }
+      const cut = await whole(await post(CHAT, body))
+      expect([cut.choices[0].message.content, cut.choices[0].matched_stop]).toEqual(['one ', 'two'])
+      const { textOf, endsOf } = readStream(await (await post(CHAT, { ...body, stream: true })).text())
+      expect([textOf(0), endsOf(0)[0].matched_stop]).toEqual(['one ', 'two'])
+      const kept = await whole(await post(CHAT, { ...body, no_stop_trim: true }))
+      expect(kept.choices[0].message.content).toBe('one two')
+      const streamed = await post(CHAT, { ...body, stream: true, no_stop_trim: true })
+      expect(readStream(await streamed.text()).textOf(0)).toBe('one two')
+    }
   })
 
   test('8.2 #18: sglang gets no stop strings; one that is a token becomes an id', async () => {
@@ -257,7 +328,7 @@ test('8.2 #34 #35: every finish reason; cached and reasoning tokens where there 
 
 test('8.2 #37: log probabilities carry text, bytes and alternatives, aligned with the content', async () => {
   const { engine, post, ids } = await openGrpcFleet()
-  const tokens = await ids('Hello 😀!')
+  const tokens = await ids('Hello <|im_start|>😀!')
   const top = (id: number) => ({ values: [-0.5, -1.5], tokenIds: [id, 9] })
   engine.script = ({ request }) =>
     (request as { stream: boolean }).stream
@@ -278,8 +349,19 @@ test('8.2 #37: log probabilities carry text, bytes and alternatives, aligned wit
   const given = choices.flatMap(({ logprobs }) => logprobs?.content ?? [])
   expect(textOf(0)).toBe('Hello 😀!')
   expect(given).toHaveLength(tokens.length)
-  expect(given[0]).toMatchObject({ logprob: -0.5, top_logprobs: [{ logprob: -0.5 }, { logprob: -1.5 }] })
-  expect(Buffer.from(given[0].bytes).toString()).toBe(given[0].token)
+  expect(given.map(({ token }) => token)).toContain('<|im_start|>')
+  for (const one of given) {
+    expect(one).toMatchObject({ logprob: -0.5, top_logprobs: [{ logprob: -0.5 }, { logprob: -1.5 }] })
+    expect(Buffer.from(one.bytes).toString()).toBe(one.token)
+    expect(one.top_logprobs[0]).toMatchObject({ token: one.token })
+  }
+  // Those of a token come no earlier than its text.
+  let [seen, told] = ['', '']
+  for (const { delta, logprobs } of choices) {
+    seen += delta.content ?? ''
+    told += (logprobs?.content ?? []).map(({ token }) => (token.startsWith('<|') ? '' : token)).join('')
+    expect(told.replaceAll('\ufffd', '').length).toBeLessThanOrEqual(seen.length)
+  }
 })
 
 test('8.2 #48: an engine that fails after its first token ends the stream with one error, without another try', async () => {
@@ -296,6 +378,7 @@ test('8.2 #48: an engine that fails after its first token ends the stream with o
 })
 
 test.each([
+  [1, 400],
   [3, 400],
   [5, 404],
   [7, 403],
@@ -308,11 +391,17 @@ test.each([
   [4, 504],
   [16, 401],
   [2, 500],
+  [6, 409],
+  [11, 400],
+  [15, 500],
 ])('8.2 #45: status %i before the first message is HTTP status %i', async (status, expected) => {
   const { engine, post } = await openGrpcFleet({ kernel: { retry: { maxAttempts: 1 } } })
   engine.script = () => [{ status, details: 'the reason' }]
   const reply = await post(CHAT, { ...ask, stream: true })
-  expect([reply.status, (await whole(reply)).error?.message]).toEqual([expected, 'the reason'])
+  expect(reply.headers.get('content-type')).toContain('application/json')
+  const { error, ...rest } = await whole(reply)
+  expect([reply.status, rest]).toEqual([expected, {}])
+  expect(error).toMatchObject({ message: 'the reason', code: expect.any(String), type: expect.any(String) })
 })
 
 test('8.2 #46: an engine that is not there for it is left for another, under a new name; a refusal is not', async () => {
