@@ -64,13 +64,18 @@ test('8.2 #5: tokenspeed is told all seven numbers, and where log probabilities 
   }
   expect(sampling).toMatchObject(all)
   expect(request).toMatchObject({ logprobStartLen: -1 })
+  const asked = { text: 'x', return_logprob: true, logprob_start_len: 0 }
+  expect((await sent(asked, '/generate')).request).toMatchObject({ logprobStartLen: 0 })
 })
 
 test('8.2 #6: trtllm always has a limit, and never echoes the prompt', async () => {
   const { sent } = await asker('trtllm')
   const chat = (await sent({})).request
-  expect(chat).toMatchObject({ maxTokens: 2_048, outputConfig: { excludeInputFromOutput: true } })
-  expect((await sent({ prompt: 'x' }, '/v1/completions')).request).toMatchObject({ maxTokens: 16 })
+  const outputConfig = { excludeInputFromOutput: true }
+  expect(chat).toMatchObject({ maxTokens: 2_048, outputConfig })
+  const completion = (await sent({ prompt: 'x' }, '/v1/completions')).request
+  expect(completion).toMatchObject({ maxTokens: 16, outputConfig })
+  expect((await sent({ max_tokens: 7 })).request).toMatchObject({ maxTokens: 7, outputConfig })
 })
 
 test('8.2 #7: mlx refuses what it cannot do before it is asked', async () => {
@@ -96,21 +101,24 @@ test.each(['sglang', 'vllm', 'mlx', 'tokenspeed', 'trtllm'] as const)(
     })
     const { sampling } = limits
     const request = limits.request as Fields
-    expect(sampling.maxNewTokens ?? sampling.maxTokens ?? request.maxTokens).toBe(9)
+    const limitOf = (given: { sampling: Fields; request: Fields | null }) =>
+      given.sampling.maxNewTokens ?? given.sampling.maxTokens ?? given.request?.maxTokens
+    expect(limitOf(limits)).toBe(9)
+    expect(limitOf(await sent({ max_tokens: 5 }))).toBe(5)
     expect([sampling.ignoreEos ?? request.ignoreEos, sampling.stopTokenIds ?? request.stopTokenIds]).toEqual([
       true,
       [3, 4],
     ])
     if (runtime === 'vllm' || runtime === 'mlx') expect(sampling.seed).toBe(2_147_483_647)
     if (runtime === 'trtllm') expect(sampling.seed).toBe(2n ** 40n)
-    if (runtime === 'trtllm') return
+    if (runtime === 'tokenspeed') expect(sampling.samplingSeed).toBe(2n ** 40n)
     const bias = await sent({ logit_bias: { '7': 1.5 } })
-    expect(
-      [...(bias.sampling.logitBias as Map<string | number, number>)].map(([id, value]) => [
-        Number(id),
-        value,
-      ]),
-    ).toEqual([[7, 1.5]])
+    // Its only field wants a number for every entry of the vocabulary.
+    if (runtime === 'trtllm') expect([bias.status, bias.request]).toEqual([400, null])
+    else {
+      const given = [...(bias.sampling.logitBias as Map<string | number, number>)]
+      expect(given.map(([id, value]) => [Number(id), value])).toEqual([[7, 1.5]])
+    }
     const least = await sent({ min_tokens: 2 })
     if (runtime === 'mlx') expect(least.status).toBe(400)
     else expect(least.sampling.minNewTokens ?? least.sampling.minTokens).toBe(2)
@@ -125,8 +133,10 @@ test('8.2 #12 #13: the defaults of the engine fill what the client leaves out, a
   const { sampling } = await sent({ temperature: 0 })
   expect(sampling).toMatchObject({ temperature: 0, topK: -1 })
   expect(sampling.topP).toBeCloseTo(0.9)
-  const broken = await asker('sglang', { engines: [{ modelInfo: { defaultSamplingParamsJson: '{' } }] })
-  expect((await broken.sent({})).sampling).toMatchObject({ temperature: 1 })
+  for (const text of ['{', '[]', '"x"', 'null', '{"temperature":"hot","top_k":[1]}']) {
+    const broken = await asker('sglang', { engines: [{ modelInfo: { defaultSamplingParamsJson: text } }] })
+    expect((await broken.sent({})).sampling).toMatchObject({ temperature: 1, topK: -1 })
+  }
 })
 
 test('8.2 #14 #15: formats of the answer, as each engine takes them', async () => {
@@ -138,13 +148,41 @@ test('8.2 #14 #15: formats of the answer, as each engine takes them', async () =
     expect((await sent({ response_format: { type: 'json_object' } })).sampling.jsonSchema).toBe(
       '{"type":"object"}',
     )
-    expect((await sent({ response_format: format, regex: 'a+' })).status).toBe(400)
+    expect((await sent({ regex: 'a+' })).sampling.regex).toBe('a+')
+    const { sampling } = await sent({ ebnf: 'root ::= "a"' })
+    expect(sampling.ebnfGrammar ?? sampling.grammar).toBe('root ::= "a"')
+    expect((await sent({ response_format: { type: 'text' } })).sampling.jsonSchema).toBeUndefined()
   }
   const { sent } = await asker('trtllm')
-  expect((await sent({ response_format: format })).request).toMatchObject({
-    guidedDecoding: { guideType: 2, guide: JSON.stringify(schema) },
-  })
+  for (const [body, guideType, guide] of [
+    [{ response_format: format }, 2, JSON.stringify(schema)],
+    [{ response_format: { type: 'json_object' } }, 2, '{"type":"object"}'],
+    [{ regex: 'a+' }, 3, 'a+'],
+    [{ ebnf: 'root ::= "a"' }, 4, 'root ::= "a"'],
+  ] as const)
+    expect((await sent(body)).request).toMatchObject({ guidedDecoding: { guideType, guide } })
+  expect((await sent({})).request?.guidedDecoding).toBeUndefined()
 })
+
+test.each(['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed'] as const)(
+  '8.2 #15, parsers 6.7 #100: two constraints of one request are refused before %s is asked',
+  async (runtime) => {
+    const { sent } = await asker(runtime)
+    const format = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } }
+    const named = { type: 'function', function: { name: 'time' } }
+    for (const body of [
+      { response_format: format, regex: 'a+' },
+      { response_format: format, ebnf: 'root ::= "a"' },
+      { regex: 'a+', ebnf: 'root ::= "a"' },
+      { response_format: format, tools: TOOLS, tool_choice: 'required' },
+      { response_format: format, tools: TOOLS, tool_choice: named },
+      { regex: 'a+', tools: TOOLS, tool_choice: 'required' },
+    ]) {
+      const { status, request } = await sent(body)
+      expect([body, status, request]).toEqual([body, 400, null])
+    }
+  },
+)
 
 test('8.2 #19: engines that compare stop strings get them', async () => {
   for (const runtime of ['vllm', 'trtllm', 'tokenspeed'] as const) {
@@ -160,14 +198,15 @@ test('8.2 #16 #17: a demanded call constrains, auto does not; a named one has th
     sampling.jsonSchema ?? sampling.structuralTag ?? null
   expect(constraintOf(await sent({ tools: TOOLS, tool_choice: 'auto' }))).toBeNull()
   expect(constraintOf(await sent({ tools: TOOLS, tool_choice: 'required' }))).not.toBeNull()
+  expect(constraintOf(await sent({ tools: TOOLS, tool_choice: 'none' }))).toBeNull()
   engine.answer([await ids('{"city":"Rome"}')])
   const named = await sent({ tools: TOOLS, tool_choice: { type: 'function', function: { name: 'time' } } })
+  expect(JSON.parse(String(named.sampling.jsonSchema))).toEqual(TOOLS[1].function.parameters)
   const { choices } = (await named.reply.json()) as { choices: { finish_reason: string; message: Fields }[] }
-  if ('jsonSchema' in named.sampling && named.sampling.jsonSchema !== undefined)
-    expect(choices[0]).toMatchObject({
-      finish_reason: 'tool_calls',
-      message: { tool_calls: [{ function: { name: 'time', arguments: '{"city":"Rome"}' } }] },
-    })
+  expect(choices[0]).toMatchObject({
+    finish_reason: 'tool_calls',
+    message: { content: null, tool_calls: [{ function: { name: 'time', arguments: '{"city":"Rome"}' } }] },
+  })
 })
 
 test('the openai client: parallel tools, reasoning, n, a schema and log probabilities, streamed and not', async () => {
