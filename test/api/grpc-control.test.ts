@@ -1,5 +1,7 @@
 /** Workers that are reached over gRPC: what they are found to be, and what operators ask of them. @source grpc facts 8.2 */
 import { expect, test } from 'vitest'
+import { trtllm } from '../../plugins/grpc/runtimes/trtllm.ts'
+import { encodeHealthCheckResponse } from '../../proto/gen/trtllm-service.ts'
 import { openGrpcFleet, until } from './grpc-fleet.ts'
 
 type Worker = Record<string, unknown> & { labels: Record<string, string>; models: { id: string }[] }
@@ -8,7 +10,7 @@ const workersOf = async (get: (path: string) => Promise<Response>) =>
   ((await (await get('/workers')).json()) as { workers: Worker[] }).workers
 
 test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed', 'mlx'] as const)(
-  '8.2 #55 #57 #58: a stranger is found to be %s, with its labels and its model',
+  '8.2 #55: a stranger is found to be %s, with its labels and its model',
   async (runtime) => {
     const { get } = await openGrpcFleet({
       engines: [{ runtime, model: 'named', modelInfo: { vocabSize: 9 } }],
@@ -20,9 +22,102 @@ test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed', 'mlx'] as const)(
   },
 )
 
+test('8.2 #57: what engines say becomes labels: renamed, without what says nothing, behind those of the registration', async () => {
+  const { get } = await openGrpcFleet({
+    engines: [
+      {
+        runtime: 'vllm',
+        modelInfo: {
+          vocabSize: 9,
+          maxContextLength: 4_096,
+          padTokenId: 0,
+          modelType: '',
+          architectures: ['A', 'B'],
+        },
+        serverInfo: {
+          dataParallelSize: 2,
+          blockSize: 16,
+          kvConnector: 'NixlConnector',
+          activeRequests: 7,
+          uptimeSeconds: 5,
+          serverType: 'grpc',
+          isPaused: true,
+          lastReceiveTimestamp: 9,
+        },
+        spec: { labels: { vocab_size: '10', zone: 'a' } },
+      },
+      {
+        runtime: 'sglang',
+        serverInfo: {
+          serverArgs: { tp_size: 4, model_path: '/m', context_length: 0, schedule_policy: 'lpm' },
+          sglangVersion: '0.5',
+        },
+      },
+      { runtime: 'trtllm', serverInfo: { tensorParallelSize: 8, contextParallelSize: 1, version: '1.2' } },
+      {
+        runtime: 'tokenspeed',
+        serverInfo: {
+          serverArgs: { model: '/t', tokenizer: '/k' },
+          schedulerInfo: { shm_namespace_id: 'n' },
+        },
+      },
+    ],
+  })
+  const workers = await workersOf(get)
+  const labels = (runtime: string) => workers.find((one) => one.runtime_type === runtime)?.labels ?? {}
+  expect(labels('vllm')).toMatchObject({
+    vocab_size: '10',
+    zone: 'a',
+    dp_size: '2',
+    block_size: '16',
+    max_context_length: '4096',
+    kv_connector: 'NixlConnector',
+    architectures: '["A","B"]',
+    is_generation: 'true',
+  })
+  const silent = ['data_parallel_size', 'pad_token_id', 'model_type', 'active_requests', 'uptime_seconds']
+  for (const name of [...silent, 'server_type', 'is_paused', 'last_receive_timestamp'])
+    expect(labels('vllm')).not.toHaveProperty(name)
+  expect(labels('sglang')).toMatchObject({ tp_size: '4', model_path: '/m', version: '0.5' })
+  for (const name of ['context_length', 'schedule_policy', 'server_args'])
+    expect(labels('sglang')).not.toHaveProperty(name)
+  expect(labels('trtllm')).toMatchObject({ tp_size: '8', cp_size: '1', version: '1.2' })
+  // The engine's own word for its tokenizer comes last.
+  expect(labels('tokenspeed')).toMatchObject({ model_path: '/t', shm_namespace_id: 'n' })
+})
+
+test('8.2 #58: a model goes by the name of the registration, the served one, its id, or its path', async () => {
+  const info = { servedModelName: '', tokenizerPath: 'weir:sample' }
+  const { get } = await openGrpcFleet({
+    engines: [
+      {
+        modelInfo: { ...info, servedModelName: 'served', modelPath: '/path' },
+        spec: { models: [{ id: 'told' }] },
+      },
+      { modelInfo: { ...info, servedModelName: 'served', modelPath: '/path' } },
+      { runtime: 'trtllm', model: 'by-id' },
+      { runtime: 'vllm', modelInfo: { ...info, modelPath: '/models/by-path' } },
+    ],
+  })
+  const ids = (await workersOf(get)).map(({ models }) => models.map(({ id }) => id))
+  expect(ids.flat().toSorted()).toEqual(['/models/by-path', 'by-id', 'served', 'told'])
+})
+
 test('8.2 #56: the health of trtllm is OK however it is written, and nothing else', async () => {
-  const { get } = await openGrpcFleet({ engines: [{ runtime: 'trtllm', health: { status: ' ok ' } }] })
-  expect(await workersOf(get)).toHaveLength(1)
+  const healthOf = (status: string) => trtllm.readHealth(encodeHealthCheckResponse({ status }))
+  for (const status of ['OK', 'ok', ' ok ', '\tOk\n']) expect(healthOf(status)).toBeNull()
+  for (const status of ['', 'not ok', 'OK!', 'Unavailable', 'O K', 'true'])
+    expect([status, healthOf(status)]).toEqual([status, status || 'not healthy'])
+
+  const checked = { healthCheck: { disabled: false } }
+  const engine = (status: string) => ({ runtime: 'trtllm', health: { status } }) as const
+  const { get } = await openGrpcFleet({
+    engines: [engine(' ok '), engine('not ok')],
+    workers: checked,
+    ready: 1,
+  })
+  const workers = await workersOf(get)
+  expect(workers.map((one) => one.is_healthy).toSorted()).toEqual([false, true])
 })
 
 test('8.2 #53: an engine that was restarted is reached again', async () => {
