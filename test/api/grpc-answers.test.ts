@@ -46,6 +46,22 @@ async function readChoice(reply: Response) {
   return { reason: choice.finish_reason, content, reasoning, calls: called }
 }
 
+interface Delta {
+  readonly content?: string | null
+  readonly reasoning_content?: string | null
+  readonly tool_calls?: readonly {
+    readonly id?: string
+    readonly function: { readonly name?: string; readonly arguments?: string }
+  }[]
+}
+
+/** What a stream says of its only choice. */
+const deltasOf = (text: string) =>
+  eventsOf(text)
+    .slice(0, -1)
+    .flatMap((data) => (JSON.parse(data) as { choices: { delta: Delta }[] }).choices)
+    .map(({ delta }) => delta)
+
 describe('a whole reply', () => {
   const CALL = '<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>'
 
@@ -63,6 +79,174 @@ describe('a whole reply', () => {
       reason: 'tool_calls',
       calls: [['dim', '{"level":3}']],
     })
+  })
+})
+
+describe('a model that thinks', () => {
+  const think = {
+    template: thinkingTemplate(),
+    engines: [{ serverInfo: { serverArgs: { reasoning_parser: 'qwen3' } } }],
+  }
+  const promptOf = ({ calls }: { readonly calls: readonly { readonly request: object }[] }) =>
+    (calls[calls.length - 1].request as { tokenized: { originalText: string } }).tokenized.originalText
+
+  test('8.2 #65, parsers 6.7 #77: switched off, it has another prompt, and its first byte is the answer', async () => {
+    const { engine, post, ids } = await openGrpcFleet(think)
+    engine.answer((await ids('Hello.')).map((id) => [id]))
+    const off = { ...ask, chat_template_kwargs: { enable_thinking: false } }
+    expect(await readChoice(await post(CHAT, off))).toMatchObject({ content: 'Hello.', reasoning: '' })
+    expect(promptOf(engine).endsWith('<think>\n\n</think>\n\n')).toBe(true)
+    const streamed = deltasOf(await (await post(CHAT, { ...off, stream: true })).text())
+    expect(streamed.find(({ content }) => content)?.content).toBe('H')
+    expect(streamed.some(({ reasoning_content: given }) => given)).toBe(false)
+
+    expect(await readChoice(await post(CHAT, ask))).toMatchObject({ content: null, reasoning: 'Hello.' })
+    expect(promptOf(engine).endsWith('<think>\n')).toBe(true)
+  })
+
+  test('parsers 6.7 #67: what is cut off while it thinks has no content, and says length', async () => {
+    const { engine, post, ids } = await openGrpcFleet(think)
+    engine.answer(
+      (await ids('Let me see')).map((id) => [id]),
+      { finishReason: 'length' },
+    )
+    expect(await readChoice(await post(CHAT, ask))).toEqual({
+      reason: 'length',
+      content: null,
+      reasoning: 'Let me see',
+      calls: [],
+    })
+    const streamed = deltasOf(await (await post(CHAT, { ...ask, stream: true })).text())
+    expect(streamed.map(({ content }) => content ?? '').join('')).toBe('')
+    expect(streamed.map(({ reasoning_content: given }) => given ?? '').join('')).toBe('Let me see')
+  })
+
+  test('parsers 6.7 #80: the lines between its reasoning and its call are no content', async () => {
+    const { engine, post, ids } = await openGrpcFleet({
+      ...think,
+      engines: [{ serverInfo: { serverArgs: { reasoning_parser: 'qwen3', tool_call_parser: 'qwen' } } }],
+    })
+    const text = 'hm</think>\n\n<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>\n'
+    engine.answer((await ids(text)).map((id) => [id]))
+    const body = { ...ask, tools: [dim] }
+    expect(await readChoice(await post(CHAT, body))).toEqual({
+      reason: 'tool_calls',
+      content: null,
+      reasoning: 'hm',
+      calls: [['dim', '{"level":3}']],
+    })
+    const streamed = deltasOf(await (await post(CHAT, { ...body, stream: true })).text())
+    expect(streamed.map(({ content }) => content ?? '').join('')).toBe('')
+  })
+})
+
+describe('demands over the wire', () => {
+  const required = { ...ask, tools: [dim], tool_choice: 'required' }
+  const named = { ...ask, tools: [dim], tool_choice: { type: 'function', function: { name: 'dim' } } }
+
+  test('parsers 6.7 #95: with none a call is text, streamed and whole', async () => {
+    const { engine, post, ids } = await openGrpcFleet({
+      engines: [{ serverInfo: { serverArgs: { tool_call_parser: 'qwen' } } }],
+    })
+    const text = 'So: <tool_call>\n{"name":"dim","arguments":{}}\n</tool_call> it is.'
+    engine.answer((await ids(text)).map((id) => [id]))
+    const body = { ...ask, tools: [dim], tool_choice: 'none', skip_special_tokens: false }
+    expect(await readChoice(await post(CHAT, body))).toEqual({
+      reason: 'stop',
+      content: text,
+      reasoning: '',
+      calls: [],
+    })
+    const streamed = deltasOf(await (await post(CHAT, { ...body, stream: true })).text())
+    expect(streamed.map(({ content }) => content ?? '').join('')).toBe(text)
+  })
+
+  test('parsers 6.7 #96: an array that is cut off is content, and says length', async () => {
+    const { engine, post, ids } = await openGrpcFleet()
+    const array = '[{"name":"dim","parameters":{"level":3}},{"name":"dim","parameters":{}}]'
+    engine.answer((await ids(array)).map((id) => [id]))
+    const calls = [
+      ['dim', '{"level":3}'],
+      ['dim', '{}'],
+    ]
+    expect(await readChoice(await post(CHAT, required))).toEqual({
+      reason: 'tool_calls',
+      content: null,
+      reasoning: '',
+      calls,
+    })
+    const cut = array.slice(0, 20)
+    engine.answer(
+      (await ids(cut)).map((id) => [id]),
+      { finishReason: 'length' },
+    )
+    expect(await readChoice(await post(CHAT, required))).toEqual({
+      reason: 'length',
+      content: cut,
+      reasoning: '',
+      calls: [],
+    })
+  })
+
+  test('parsers 6.7 #97: a named call begins with its id and name, and goes on with arguments', async () => {
+    const { engine, post, ids } = await openGrpcFleet()
+    engine.answer((await ids('{"level": 3}')).map((id) => [id]))
+    const streamed = deltasOf(await (await post(CHAT, { ...named, stream: true })).text())
+    const [first, ...rest] = streamed.flatMap(({ tool_calls: given }) => given ?? [])
+    expect(first).toEqual({
+      index: 0,
+      id: expect.stringMatching(/^call_[0-9a-f]{24}$/),
+      type: 'function',
+      function: { name: 'dim', arguments: '' },
+    })
+    expect(rest.every((one) => one.id === undefined && one.function.name === undefined)).toBe(true)
+    expect(rest.map((one) => one.function.arguments).join('')).toBe('{"level":3}')
+    expect(streamed.map(({ content }) => content ?? '').join('')).toBe('')
+  })
+
+  test('parsers 6.7 #98 #99: tools that contradict each other or are not there are the fault of the request', async () => {
+    const { engine, post } = await openGrpcFleet()
+    const withDefinition = (name: string, type: string) => ({
+      type: 'function',
+      function: { name, parameters: { $defs: { X: { type } }, properties: { x: { $ref: '#/$defs/X' } } } },
+    })
+    const tools = [withDefinition('a', 'string'), withDefinition('b', 'number')]
+    for (const [body, words] of [
+      [{ tools, tool_choice: 'required' }, 'conflicting'],
+      [{ tools, tool_choice: { type: 'function', function: { name: 'c' } } }, "'c'"],
+      [{ tools: [{ type: 'function', function: { description: 'x' } }] }, 'name'],
+      [{ tool_choice: 'required' }, 'tools'],
+    ] as const) {
+      const reply = await post(CHAT, { ...ask, ...body })
+      const { error } = (await reply.json()) as { error: { message: string } }
+      expect([reply.status, error.message]).toEqual([400, expect.stringContaining(words)])
+    }
+    expect(engine.calls).toEqual([])
+  })
+
+  test('parsers 6.7 #103: ids of Kimi-K2 count the calls of the whole conversation', async () => {
+    const { engine, post, ids } = await openGrpcFleet({
+      engines: [{ model: 'Kimi-K2-Instruct' }],
+      plugins: {
+        tokenizers: {
+          load: ['Kimi-K2-Instruct', 'test-model'].map((name) => ({ name, source: 'weir:sample' })),
+        },
+      },
+    })
+    const call = (index: number) =>
+      `<|tool_call_begin|>functions.dim:${index}<|tool_call_argument_begin|>{}<|tool_call_end|>`
+    const text = `<|tool_calls_section_begin|>${call(0)}${call(1)}<|tool_calls_section_end|>`
+    engine.answer((await ids(text)).map((id) => [id]))
+    const made = { id: 'x', type: 'function', function: { name: 'dim', arguments: '{}' } }
+    const messages = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: null, tool_calls: [made, { ...made, id: 'y' }] },
+      { role: 'tool', tool_call_id: 'x', content: 'dark' },
+      { role: 'tool', tool_call_id: 'y', content: 'dark' },
+    ]
+    const reply = await post(CHAT, { model: 'Kimi-K2-Instruct', messages, tools: [dim] })
+    const { choices } = (await reply.json()) as { choices: { message: { tool_calls?: { id: string }[] } }[] }
+    expect(choices[0].message.tool_calls?.map(({ id }) => id)).toEqual(['functions.dim:2', 'functions.dim:3'])
   })
 })
 

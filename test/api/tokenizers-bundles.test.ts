@@ -37,9 +37,15 @@ test.each(['sglang', 'vllm', 'mlx', 'trtllm', 'tokenspeed'] as const)(
     const messages = [{ role: 'user', content: 'hello there' }]
     expect((await post('/v1/chat/completions', { model: 'theirs', messages })).status).toBe(200)
     const { request } = await engine.received()
-    const { tokenized } = request as { tokenized?: Record<string, number[]> }
-    if (tokenized !== undefined)
-      expect(tokenized.inputIds ?? tokenized.inputTokenIds).toEqual(await ids('<hello there>'))
+    const { tokenized } = request as unknown as { tokenized: Record<string, number[]> }
+    expect(tokenized.inputIds ?? tokenized.inputTokenIds).toEqual(await ids('<hello there>'))
+    // Its list of ends holds, in place of the one that the tokenizer's own settings name.
+    const [before, behind] = [await ids('one'), await ids(' two')]
+    for (const end of [3, 7]) {
+      engine.answer([...before, end, ...behind].map((id) => [id]))
+      const reply = await post('/v1/chat/completions', { model: 'theirs', messages })
+      expect(await reply.json()).toMatchObject({ choices: [{ message: { content: 'one' } }] })
+    }
   },
   120_000,
 )

@@ -359,6 +359,10 @@ describe('the contract', () => {
     const expected = await ids(plain)
     expect(await ids(cached)).toEqual(expected)
     expect(await ids(cached)).toEqual(expected)
+    // Both are off unless somebody wants them.
+    expect(await (await fetch(`${plain.metricsUrl}`)).text()).not.toMatch(
+      /weir_tokenizer_cache_(lookups_total\{.*\}|bytes) [1-9]/,
+    )
     const metrics = await (await fetch(`${cached.metricsUrl}`)).text()
     expect(metrics).toMatch(/weir_tokenizer_cache_lookups_total\{cache="segment",result="hit"\} [1-9]/)
     const [, bytes] = /weir_tokenizer_cache_bytes (\d+)/.exec(metrics) ?? []
