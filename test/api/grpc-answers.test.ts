@@ -307,6 +307,58 @@ describe('a constraint on a model that thinks', () => {
   })
 })
 
+describe('the prompt and the text', () => {
+  test('8.2 #66: an answer that is to be continued ends the prompt, and the engine goes on from there', async () => {
+    const { engine, post, ids } = await openGrpcFleet()
+    engine.answer((await ids(' nine.')).map((id) => [id]))
+    const messages = [...ask.messages, { role: 'assistant', content: 'It is' }]
+    const body = { ...ask, messages, continue_final_message: true }
+    expect(await readChoice(await post(CHAT, body))).toMatchObject({ content: ' nine.', reason: 'stop' })
+    const streamed = deltasOf(await (await post(CHAT, { ...body, stream: true })).text())
+    expect(streamed.map(({ content }) => content ?? '').join('')).toBe(' nine.')
+    for (const { request } of engine.calls)
+      expect(
+        (request as unknown as Prompted).tokenized.originalText.endsWith('<|im_start|>assistant\nIt is'),
+      ).toBe(true)
+    const { status } = await post(CHAT, { ...ask, continue_final_message: true })
+    expect(status).toBe(400)
+  })
+
+  test('grpc 5: special tokens are text for a client that wants them', async () => {
+    const { engine, post, ids } = await openGrpcFleet()
+    engine.answer((await ids('a<|im_start|>b')).map((id) => [id]))
+    expect(await readChoice(await post(CHAT, ask))).toMatchObject({ content: 'ab' })
+    const kept = { ...ask, skip_special_tokens: false }
+    expect(await readChoice(await post(CHAT, kept))).toMatchObject({ content: 'a<|im_start|>b' })
+    const streamed = deltasOf(await (await post(CHAT, { ...kept, stream: true })).text())
+    expect(streamed.map(({ content }) => content ?? '').join('')).toBe('a<|im_start|>b')
+    const told = engine.calls.map(
+      ({ request }) => (request as unknown as Sampled).samplingParams.skipSpecialTokens,
+    )
+    expect(told).toEqual([true, false, false])
+  })
+
+  test('8.2 #67: what a template refuses is the fault of the request, in its own words', async () => {
+    const path = join(folder, 'strict.jinja')
+    writeFileSync(
+      path,
+      "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{{ messages[0].content }}",
+    )
+    const { engine, post } = await openGrpcFleet({ template: path })
+    const reply = await post(CHAT, { ...ask, messages: [{ role: 'system', content: 'x' }, ...ask.messages] })
+    const { error } = (await reply.json()) as { error: { message: string } }
+    expect([reply.status, error.message]).toEqual([400, expect.stringContaining('System role not supported')])
+    expect(engine.calls).toEqual([])
+  })
+})
+
+interface Prompted {
+  readonly tokenized: { readonly originalText: string }
+}
+interface Sampled {
+  readonly samplingParams: { readonly skipSpecialTokens: boolean }
+}
+
 test('grpc 6.2: what nobody says about thinking is left to the template, and the prompt tells how it decided', async () => {
   const path = join(folder, 'off-by-default.jinja')
   const end =
