@@ -16,12 +16,17 @@ import { WireError } from './wire.ts'
 /** As far as these tests use it; it comes with another package and is no dependency of the product. */
 interface Field {
   readonly name: string
+  readonly id: number
   readonly type: string
   readonly repeated: boolean
   readonly map: boolean
   readonly keyType?: string
-  readonly resolvedType: MessageType | { readonly values: Record<string, number> } | null
-  readonly partOf: object | null
+  readonly resolvedType: MessageType | EnumType | null
+  readonly partOf: { readonly name: string } | null
+}
+interface EnumType {
+  readonly fullName: string
+  readonly values: Record<string, number>
 }
 interface MessageType {
   readonly name: string
@@ -35,6 +40,7 @@ interface Root {
   loadSync(path: string): Root
   resolveAll(): Root
   lookupType(name: string): MessageType
+  lookupEnum(name: string): EnumType
 }
 
 const require = createRequire(createRequire(import.meta.url).resolve('@grpc/proto-loader'))
@@ -68,7 +74,7 @@ function sample(
   const theirs: Record<string, unknown> = {}
   const ours: Record<string, unknown> = {}
   const oneofs = new Set<object>()
-  for (const field of type.fieldsArray) {
+  for (const field of type.fieldsArray.toSorted((a, b) => a.id - b.id)) {
     const isReal = field.partOf !== null && !(field.partOf as { name: string }).name.startsWith('_')
     if (isReal && oneofs.has(field.partOf as object)) continue
     if (isReal) oneofs.add(field.partOf as object)
@@ -133,6 +139,59 @@ describe.each(FILES)('8.2 #1 #78: %s', (file, packageName, codec) => {
     const expected = Buffer.from(type.encode(type.fromObject(theirs)).finish())
     expect(bytes.toString('hex')).toBe(expected.toString('hex'))
     expect(decode(bytes)).toMatchObject(ours)
+  })
+})
+
+/** Fields, methods, enums and bytes that the published descriptors give: `test/fixtures/grpc/generate.py` writes them. */
+interface Published {
+  readonly methods: Record<string, [request: string, reply: string, isStream: boolean]>
+  readonly enums: Record<string, Record<string, number>>
+  readonly messages: Record<
+    string,
+    { readonly fields: Record<string, [number: number, type: string, label: string]>; readonly bytes: string }
+  >
+}
+const published = JSON.parse(
+  readFileSync(new URL('../test/fixtures/grpc/messages.json', import.meta.url), 'utf8'),
+) as Record<string, Published>
+
+function describeField(field: Field): [number, string, string] {
+  const { resolvedType, map, repeated, partOf } = field
+  const type = resolvedType === null ? field.type : resolvedType.fullName.slice(1)
+  if (map) return [field.id, `map<${field.keyType}, ${type}>`, 'map']
+  if (repeated) return [field.id, type, 'repeated']
+  if (partOf === null) return [field.id, type, '']
+  if (!partOf.name.startsWith('_')) return [field.id, type, `oneof ${partOf.name}`]
+  // A message is there or not, whatever is written before it.
+  return [field.id, type, resolvedType !== null && !('values' in resolvedType) ? '' : 'optional']
+}
+
+const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+describe.each(FILES)('8.2 #1, gRPC changes 1 to 4: %s as it was published', (file, packageName, codec) => {
+  const root = oracle(file)
+  const { methods, enums, messages } = published[file]
+
+  test.each(Object.entries(messages))('%s', (fullName, { fields, bytes }) => {
+    const type = root.lookupType(fullName)
+    const ours = type.fieldsArray.map((field) => [field.name, describeField(field)])
+    const theirs = Object.entries(fields).map(([name, [number, type, label]]) => [
+      camel(name),
+      [number, type, camel(label)],
+    ])
+    expect(Object.fromEntries(ours)).toEqual(Object.fromEntries(theirs))
+    const name = fullName.slice(packageName.length + 1).replaceAll('.', '')
+    const { [`encode${name}`]: encode } = codec as unknown as Codec
+    if (encode === undefined) expect([fullName, bytes]).toEqual([fullName, ''])
+    else expect((encode(sample(type).ours) as Buffer).toString('hex')).toBe(bytes)
+  })
+
+  test('methods and enums', () => {
+    const paths = Object.values(codec).flatMap((one) =>
+      typeof one === 'object' && one !== null ? Object.values(one) : [],
+    )
+    for (const method of Object.keys(methods)) expect(paths).toContain(method)
+    for (const [name, values] of Object.entries(enums)) expect(root.lookupEnum(name).values).toEqual(values)
   })
 })
 
