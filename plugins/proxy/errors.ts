@@ -11,6 +11,11 @@ export const proxyErrors = defineErrors('proxy', {
     source: 'client',
     text: (problem: string) => `the prompt cannot be used: ${problem}`,
   },
+  generate_field_unsupported: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (field: string) => `workers of this model do not take '${field}'`,
+  },
   no_workers: {
     kind: 'unavailable',
     source: 'gateway',

@@ -133,6 +133,30 @@ test('8.2 #39: generate refuses negative ids, nested ids and a missing prompt', 
   expect(names(engine)).toEqual(['mine'])
 })
 
+test('grpc 2.2: what no engine over gRPC can be asked by generate is refused by name, and not left out', async () => {
+  const { engine, post } = await echoing()
+  for (const [name, value] of [
+    ['token_ids_logprob', [5]],
+    ['lora_path', 'adapters/a'],
+    ['session_params', { id: 's' }],
+    ['return_hidden_states', true],
+    ['modalities', ['image']],
+  ] as const) {
+    const reply = await post('/generate', { model, text: 'x', [name]: value })
+    const { error } = (await reply.json()) as { error: { message: string; param: string } }
+    expect([reply.status, error.param, error.message]).toEqual([400, name, expect.stringContaining(name)])
+  }
+  expect(engine.calls).toHaveLength(0)
+  const nothing = {
+    token_ids_logprob: [],
+    lora_path: null,
+    session_params: {},
+    return_hidden_states: false,
+    modalities: ['text'],
+  }
+  expect((await post('/generate', { model, text: 'x', ...nothing })).status).toBe(200)
+})
+
 test('log probabilities of the prompt are told where they are asked for', async () => {
   const { engine, post, tokens } = await echoing()
   const inputLogprobs = { tokenLogprobs: [{}, { value: -0.5 }], tokenIds: [4, 5], topLogprobs: [] }

@@ -4,8 +4,12 @@ import { toConstraint } from '../completion-front/from-completion-body.ts'
 import { proxyErrors } from '../errors.ts'
 import type { GenerateRequest } from '../wire/generate.ts'
 
-/** @throws resolve_input_failed (400) for ids that no engine takes, invalid_json_schema (400) */
+/**
+ * @throws resolve_input_failed (400) for ids that no engine takes, invalid_json_schema (400),
+ * generate_field_unsupported (400)
+ */
 export function fromGenerateBody(body: GenerateRequest, model: string | null): GenerationRequest {
+  checkFields(body)
   const sampling = body.sampling_params ?? {}
   return {
     model,
@@ -23,6 +27,20 @@ export function fromGenerateBody(body: GenerateRequest, model: string | null): G
     wantsTokenIds: true,
     ...(body.rid != null && { carried: new Map([['rid', body.rid]]) }),
   }
+}
+
+/** What only workers that take the bytes as they are understand; left out, the answer would be another one. */
+function checkFields(body: GenerateRequest): void {
+  const { token_ids_logprob: ids, lora_path: adapter, session_params: session, modalities } = body
+  const asked = {
+    token_ids_logprob: ids != null && ids.length > 0,
+    lora_path: adapter != null && adapter !== '',
+    session_params: session != null && Object.keys(session).length > 0,
+    return_hidden_states: body.return_hidden_states === true,
+    modalities: modalities?.some((one) => one !== 'text') === true,
+  }
+  for (const [field, isAsked] of Object.entries(asked))
+    if (isAsked) throw proxyErrors.generate_field_unsupported.with({ param: field }, field)
 }
 
 function toPrompt({ text, input_ids: ids }: GenerateRequest): Prompt {
