@@ -16,7 +16,10 @@ const CALL_TIMEOUT_MS = 45_000
 const counts = {
   message: Type.String(),
   workers_flushed: Type.Integer(),
-  total_http_workers: Type.Integer({ description: 'Workers whose connection has such a call.' }),
+  total_http_workers: Type.Integer({ description: 'Workers whose connection has such a call, over HTTP.' }),
+  total_grpc_workers: Type.Optional(
+    Type.Integer({ description: 'Those over gRPC; absent where there are none.' }),
+  ),
   total_workers: Type.Integer({ description: 'The others included, which are skipped.' }),
 }
 
@@ -39,9 +42,11 @@ export async function flushCaches(
   const targets = takersOf(controls, workers, 'flush_cache')
   const action = { kind: 'flush_cache' } as const
   const { successful, failed } = await callEngines(controls, targets, action, CALL_TIMEOUT_MS)
+  const overGrpc = targets.filter(({ connectionMode }) => connectionMode === 'grpc').length
   const totals = {
     workers_flushed: successful.length,
-    total_http_workers: targets.length,
+    total_http_workers: targets.length - overGrpc,
+    ...(overGrpc > 0 && { total_grpc_workers: overGrpc }),
     total_workers: workers.length,
   }
   if (successful.length === targets.length) {

@@ -137,5 +137,34 @@ test('loads and flush reach engines that have them', async () => {
   const loads = [{ dpRank: 0, numRunningReqs: 2, numUsedTokens: 64 }]
   const { get, post } = await openGrpcFleet({ engines: [{ loads }] })
   expect(await (await get('/get_loads')).text()).toContain('64')
-  expect((await post('/flush_cache', {})).status).toBe(200)
+  const flushed = await post('/flush_cache', {})
+  expect([flushed.status, await flushed.json()]).toEqual([
+    200,
+    {
+      status: 'success',
+      message: expect.any(String),
+      workers_flushed: 1,
+      total_http_workers: 0,
+      total_grpc_workers: 1,
+      total_workers: 1,
+    },
+  ])
+})
+
+test('gRPC changes 1: caches are flushed and profiles taken by sglang, vllm and tokenspeed; others say that they cannot', async () => {
+  const can = ['sglang', 'vllm', 'tokenspeed'] as const
+  const cannot = ['trtllm', 'mlx'] as const
+  const { engines, post } = await openGrpcFleet({
+    engines: [...can, ...cannot].map((runtime) => ({ runtime })),
+  })
+  const urls = (from: number, to: number) => engines.slice(from, to).map(({ url }) => url)
+  for (const path of ['/flush_cache', '/start_profile', '/stop_profile']) {
+    const reply = (await (await post(path, {})).json()) as {
+      successful: string[]
+      failed: { worker: string; error: string }[]
+    }
+    expect([path, reply.successful.toSorted()]).toEqual([path, urls(0, 3).toSorted()])
+    expect(reply.failed.map(({ worker }) => worker).toSorted()).toEqual(urls(3, 5).toSorted())
+    for (const { error } of reply.failed) expect(error).toMatch(/(trtllm|mlx) engines do not take this/)
+  }
 })
