@@ -1,0 +1,108 @@
+/** Connections to engines over gRPC: between two requests, and with more of them than an engine takes. @source grpc facts 3.2, 8.2 */
+import { once } from 'node:events'
+import { createServer, type ServerHttp2Session, type ServerHttp2Stream, type Settings } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import type { UpstreamHandler } from '#kernel'
+import type { GrpcConfig } from '../../plugins/grpc/config.ts'
+import { EngineCalls } from '../../plugins/grpc/wire/engine-calls.ts'
+import { GrpcTransport } from '../../plugins/grpc/wire/grpc-transport.ts'
+import { H2Connections } from '../../plugins/grpc/wire/h2-connections.ts'
+import { framed } from '../../plugins/grpc/wire/message-framer.ts'
+import { workerEntry } from '../support/worker-entry.ts'
+
+const CONFIG: GrpcConfig = {
+  keepaliveMs: 20,
+  keepaliveTimeoutMs: 10_000,
+  maxMessageBytes: 1_048_576,
+  streamWindowBytes: 65_535,
+  maxReconnectWaitMs: 200,
+  caFile: null,
+}
+const LIMITS = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, requestMs: 0 }
+
+const endings: (() => unknown)[] = []
+afterEach(() => {
+  for (const end of endings.splice(0).reverse()) end()
+})
+
+/** An engine, and a way to ask it over one connection. */
+async function openPair(serve: (stream: ServerHttp2Stream) => void, settings: Settings = {}) {
+  const sessions: ServerHttp2Session[] = []
+  const server = createServer({ settings })
+  server.on('session', (session) => {
+    session.on('error', () => {})
+    sessions.push(session)
+  })
+  server.on('stream', (stream) => {
+    stream.on('error', () => {})
+    stream.resume()
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+    serve(stream)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `grpc://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const connections = new H2Connections(CONFIG)
+  const transport = new GrpcTransport(connections, new EngineCalls())
+  endings.push(() => {
+    connections.close()
+    for (const session of sessions) session.destroy()
+    server.close()
+  })
+  const worker = workerEntry({ slot: 0, url, connectionMode: 'grpc' })
+  const ask = () =>
+    new Promise<string>((resolve, reject) => {
+      let text = ''
+      const handler: UpstreamHandler = {
+        onResponseStart() {},
+        onResponseData: (message) => {
+          text += message.toString()
+        },
+        onResponseEnd: () => resolve(text),
+        onResponseError: reject,
+      }
+      transport.open(worker, { method: 'POST', path: '/a.B/C', headers: [], body: null }, LIMITS, handler)
+    })
+  return { ask, server, sessions }
+}
+
+test('8.2 #53: a connection that nobody uses is pinged, stays, and carries the next request', async () => {
+  const { ask, server, sessions } = await openPair((stream) => stream.end(framed(Buffer.from('answer'))))
+  let pings = 0
+  const pinged = Promise.withResolvers<void>()
+  server.on('session', (session) => {
+    session.on('ping', () => {
+      if (++pings === 5) pinged.resolve()
+    })
+  })
+  expect(await ask()).toBe('answer')
+  await pinged.promise
+  expect(await ask()).toBe('answer')
+  expect(sessions).toHaveLength(1)
+})
+
+test('grpc 3.2: calls beyond what an engine takes at a time wait for their turn, and lose nothing', async () => {
+  const LIMIT = 2
+  const under: ServerHttp2Stream[] = []
+  let most = 0
+  const { ask, sessions } = await openPair(
+    (stream) => {
+      under.push(stream)
+      most = Math.max(most, under.length)
+      stream.write(framed(Buffer.from('one ')))
+      // Those that wait get no turn before this one ends.
+      setImmediate(() => {
+        under.splice(under.indexOf(stream), 1)
+        stream.end(framed(Buffer.from('two')))
+      })
+    },
+    { maxConcurrentStreams: LIMIT },
+  )
+  // From then on the limit is known.
+  expect(await ask()).toBe('one two')
+  const answers = await Promise.all(Array.from({ length: 20 }, ask))
+  expect(answers).toEqual(new Array(20).fill('one two'))
+  expect([most, sessions.length]).toEqual([LIMIT, 1])
+})
