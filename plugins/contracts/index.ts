@@ -14,7 +14,12 @@ export { judgeByTail } from './formats/judge-by-tail.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './formats/label-limit.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
 export type { PrometheusFamily, PrometheusSample } from './formats/prometheus-text.ts'
-export { parsePrometheusText, writePrometheusText } from './formats/prometheus-text.ts'
+export {
+  parsePrometheusText,
+  printPrometheusText,
+  readPrometheusText,
+  writePrometheusText,
+} from './formats/prometheus-text.ts'
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
 export { trimSlashes } from './formats/trim-slashes.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'

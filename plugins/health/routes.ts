@@ -1,11 +1,10 @@
 /** The health routes: what comes in and goes out. All are public. */
-import { workerControls, writePrometheusText } from '#contracts'
+import { workerControls } from '#contracts'
 import { apiErrorFormat, type Host, type RequestContext, type RouteDefinition } from '#kernel'
 import type { HealthConfig } from './config.ts'
+import { EngineMetricsPage } from './engine-metrics-page.ts'
 import { healthErrors } from './errors.ts'
-import { mergeMetrics } from './merge-metrics.ts'
 import { readReadiness } from './readiness.ts'
-import { scrapeTargets, scrapeWorkers } from './scrape.ts'
 import { NotReadyReply, ReadyReply } from './wire.ts'
 
 const TAG = 'Health'
@@ -82,17 +81,18 @@ export function healthGenerateRoute(host: Host): RouteDefinition {
 }
 
 export function engineMetricsRoute(host: Host, config: HealthConfig): RouteDefinition {
-  const options = { timeoutMs: config.scrapeMs, maxConcurrent: config.maxConcurrentScrapes }
+  const page = new EngineMetricsPage({
+    timeoutMs: config.scrapeMs,
+    maxConcurrent: config.maxConcurrentScrapes,
+  })
   return {
     method: 'GET',
     path: '/engine_metrics',
     access: 'public',
     errors: apiErrorFormat,
     async handler(ctx: RequestContext) {
-      const targets = scrapeTargets(workerControls(host.upstream), host.balance.workers)
-      const answers = await scrapeWorkers(targets, options)
-      if (answers.length === 0) throw healthErrors.no_engine_metrics(targets.length)
-      ctx.send(200, PLAIN_TEXT, writePrometheusText(mergeMetrics(answers)))
+      const text = await page.read(workerControls(host.upstream), host.balance.workers)
+      ctx.send(200, PLAIN_TEXT, text)
     },
     docs: {
       summary: 'Metrics of all workers in one Prometheus text',

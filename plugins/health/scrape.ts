@@ -1,7 +1,8 @@
-/** Asks workers for their metrics, some at a time; those that fail or speak gibberish are left out. */
-import { parsePrometheusText, trimSlashes, type WorkerControl, type WorkerControls } from '#contracts'
+/** Asks workers for their metrics, some at a time; those that fail, speak gibberish or say too much are left out. */
+import { readPrometheusText, trimSlashes, type WorkerControl, type WorkerControls } from '#contracts'
 import type { WorkerEntry } from '#kernel'
-import type { WorkerFamilies } from './merge-metrics.ts'
+import { inTurns } from './in-turns.ts'
+import { hasTooManyLabels, type WorkerFamilies } from './merge-metrics.ts'
 
 export interface ScrapeOptions {
   /** For each worker, in milliseconds. */
@@ -53,8 +54,8 @@ async function scrapeOne(
 ): Promise<WorkerFamilies | null> {
   try {
     const text = await control.metricsText?.(worker, timeoutMs)
-    const families = parsePrometheusText(text ?? '')
-    return families.length === 0 ? null : { url, families }
+    const families = await inTurns(readPrometheusText(text ?? ''))
+    return families.length === 0 || (await inTurns(hasTooManyLabels(families))) ? null : { url, families }
   } catch {
     // One broken worker must not hide the metrics of the others.
     return null

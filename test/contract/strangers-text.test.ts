@@ -48,6 +48,7 @@ const WORST = [
   'a{b="',
   'a 1',
   'a 1 ',
+  'a 1\n',
   '1e',
   '.',
   '-',
@@ -64,6 +65,8 @@ const METRICS: readonly Frame[] = [
   (text) => `metric ${text}x`,
   (text) => `metric{label="${text}`,
   (text) => `# HELP metric ${text}`,
+  // A line break to JavaScript, and none to the format.
+  (text) => `# HELP metric${text}\u2028x`,
 ]
 const ADDRESS: readonly Frame[] = [...ANY, (text) => `http://host/${text}x`]
 const JSON_TEXT: readonly Frame[] = [...ANY, (text) => `{"a":"${text}`, (text) => `{"a":${text}`]
@@ -74,7 +77,7 @@ const worker = { models: [], runtimeType: 'sglang' } as never
 
 /** With the shapes of text that bring the worst into what each of them reads. */
 const readers: Record<string, readonly [readonly Frame[], (text: string, bytes: Buffer) => unknown]> = {
-  'metrics text': [METRICS, (text) => mergeMetrics([{ url: 'u', families: parsePrometheusText(text) }])],
+  'metrics text': [METRICS, (text) => [...mergeMetrics([{ url: 'u', families: parsePrometheusText(text) }])]],
   'gauges of a metrics page': [METRICS, (text) => readGauges(text)],
   'a worker URL': [ADDRESS, (text) => [checkWorkerUrl(text), workerKey(text)]],
   'a worker URL, unchecked': [

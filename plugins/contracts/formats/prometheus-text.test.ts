@@ -88,6 +88,15 @@ test('blanks, trailing commas, comments and carriage returns do no harm', () => 
   ])
 })
 
+test('A5: a line break that is none to the format belongs to its HELP', () => {
+  const [family] = parsePrometheusText('# HELP a  x\u2028y\na 1\n')
+  expect(family.help).toBe('x\u2028y')
+})
+
+test('a type that readers would refuse the whole page for is left out', () => {
+  expect(parsePrometheusText('# TYPE a gauge b\na 1\n')[0].type).toBeNull()
+})
+
 test.each([
   '<html>',
   'a',

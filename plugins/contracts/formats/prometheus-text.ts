@@ -33,6 +33,13 @@ const WORD = /[^ \t]+/y
 /** No part of it can take what another has taken: a long wrong number is found wrong at once. */
 const NUMBER = /^[+-]?(\d+(\.\d*)?(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf|infinity|nan)$/i
 const INTEGER = /^-?\d+$/
+/** A wrong page must not cost more than a right one: engines have some thousand samples, of a dozen labels. */
+const MAX_SAMPLES = 50_000
+const MAX_LABELS = 64
+/** Less than a millisecond. */
+const LINES_A_STEP = 256
+/** Readers of the format refuse a whole page for another word. */
+const TYPES: ReadonlySet<string> = new Set(['counter', 'gauge', 'histogram', 'summary', 'untyped'])
 const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
   histogram: ['_bucket', '_sum', '_count'],
   summary: ['_sum', '_count'],
@@ -41,20 +48,29 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
 /**
  * Reads a whole exposition.
  *
- * @throws PrometheusSyntaxError at the first line that is not of the format
+ * @throws PrometheusSyntaxError at the first line that is not of the format, or with more samples than any engine has
  * @source Prometheus exposition formats, text format 0.0.4
  */
 export function parsePrometheusText(text: string): PrometheusFamily[] {
+  return atOnce(readPrometheusText(text))
+}
+
+/** The same a step at a time: a page of megabytes takes longer than others on the thread may wait. */
+export function* readPrometheusText(text: string): Generator<void, PrometheusFamily[]> {
   const families = new Map<string, PrometheusFamily>()
   let lineNumber = 0
+  let samples = 0
   for (const rawLine of text.split('\n')) {
     lineNumber += 1
+    if (lineNumber % LINES_A_STEP === 0) yield
     const line = rawLine.trim()
     if (line === '') continue
     if (line.startsWith('#')) {
       readComment(line, families)
       continue
     }
+    samples += 1
+    if (samples > MAX_SAMPLES) throw new PrometheusSyntaxError(lineNumber, `more than ${MAX_SAMPLES} samples`)
     const sample = new LineReader(line, lineNumber).readSample()
     familyOf(sample.name, families).samples.push(sample)
   }
@@ -63,13 +79,27 @@ export function parsePrometheusText(text: string): PrometheusFamily[] {
 
 /** Writes families one after the other, each with its HELP and TYPE where known. */
 export function writePrometheusText(families: Iterable<PrometheusFamily>): string {
+  return atOnce(printPrometheusText(families))
+}
+
+/** The same a step at a time. */
+export function* printPrometheusText(families: Iterable<PrometheusFamily>): Generator<void, string> {
   const lines: string[] = []
   for (const { name, type, help, samples } of families) {
     if (help !== null) lines.push(`# HELP ${name} ${escapeHelp(help)}`)
     if (type !== null) lines.push(`# TYPE ${name} ${type}`)
-    for (const sample of samples) lines.push(writeSample(sample))
+    for (const sample of samples) {
+      lines.push(writeSample(sample))
+      if (lines.length % LINES_A_STEP === 0) yield
+    }
   }
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`
+}
+
+function atOnce<T>(steps: Generator<void, T>): T {
+  let step = steps.next()
+  while (step.done !== true) step = steps.next()
+  return step.value
 }
 
 function writeSample({ name, labels, value, timestamp }: PrometheusSample): string {
@@ -78,14 +108,17 @@ function writeSample({ name, labels, value, timestamp }: PrometheusSample): stri
   return timestamp === null ? `${name}${set} ${value}` : `${name}${set} ${value} ${timestamp}`
 }
 
+/** What it ends with is anything: a text that had to end well would be tried from each of its blanks. */
+const COMMENT = /^#[ \t]+(HELP|TYPE)[ \t]+([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]+([\s\S]*))?$/
+
 /** Other comments than HELP and TYPE mean nothing and are dropped. */
 function readComment(line: string, families: Map<string, PrometheusFamily>): void {
-  const match = /^#[ \t]+(HELP|TYPE)[ \t]+([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]+(.*))?$/.exec(line)
+  const match = COMMENT.exec(line)
   if (match === null) return
   const [, kind, name, rest = ''] = match
   const family = ensureFamily(name, families)
   if (kind === 'HELP') family.help ??= unescaped(rest)
-  else family.type ??= rest.trim()
+  else if (TYPES.has(rest.trim())) family.type ??= rest.trim()
 }
 
 function familyOf(sampleName: string, families: Map<string, PrometheusFamily>): PrometheusFamily {
@@ -143,6 +176,7 @@ class LineReader {
       this.#expect('=')
       this.#skipBlanks()
       if (labels.has(name)) this.#fail(`label ${name} is there twice`)
+      if (labels.size === MAX_LABELS) this.#fail(`more than ${MAX_LABELS} labels`)
       labels.set(name, this.#readQuoted())
       this.#skipBlanks()
       if (this.#peek() !== ',') break
