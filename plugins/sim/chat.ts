@@ -7,6 +7,7 @@ import {
   DONE_EVENT,
   draftAnswer,
   type Generation,
+  largest,
   limitsOf,
   randomFor,
   roomFor,
@@ -47,7 +48,7 @@ export function generateChat(request: ChatRequest, setting: Setting): Generation
     prompts: [prompt],
     promptTokens: prompt.tokens,
     completionTokens,
-    steps: Math.max(...choices.map((choice) => choice.tokens)),
+    steps: largest(choices.map((choice) => choice.tokens)),
     cache: setting.cache,
     body: () => wholeBody(setting, choices, prompt.tokens, completionTokens),
     events: () => chatEvents(setting, choices, prompt.tokens, request.stream_options?.include_usage ?? false),
@@ -143,7 +144,7 @@ function* chatEvents(
     yield { tick: 0, tokens: 0, data: chunk(index, '{"role":"assistant","content":""}', null) }
   }
   const deltas = choices.map(deltasOf)
-  const longest = Math.max(...deltas.map((list) => list.length))
+  const longest = largest(deltas.map((list) => list.length))
   for (let tick = 0; tick < longest; tick += 1) {
     for (const [index, list] of deltas.entries()) {
       if (tick < list.length) {

@@ -70,6 +70,11 @@ describe('text completions', () => {
     expect(whole({ prompt: [1, 2, 3] }).usage.prompt_tokens).toBe(3)
     expect(whole({ prompt: [[1], [2, 3]] }).choices).toHaveLength(2)
   })
+
+  test('of more prompts than a call takes arguments, each is answered', () => {
+    const request = { prompt: Array.from({ length: 150_000 }, () => 'a'), max_tokens: 1 }
+    expect(whole(request).choices).toHaveLength(150_000)
+  })
 })
 
 describe('native generation', () => {

@@ -4,6 +4,7 @@ import {
   DONE_EVENT,
   draftAnswer,
   type Generation,
+  largest,
   limitsOf,
   type Setting,
   type StreamEvent,
@@ -38,7 +39,7 @@ export function generateCompletion(request: CompletionRequest, setting: Setting)
     prompts,
     promptTokens,
     completionTokens,
-    steps: Math.max(0, ...choices.map(({ draft }) => draft.completionTokens)),
+    steps: largest(choices.map(({ draft }) => draft.completionTokens)),
     cache: setting.cache,
     body: () =>
       JSON.stringify({
@@ -73,7 +74,7 @@ function* completionEvents(
   for (const [index, choice] of echoes) {
     yield { tick: 0, tokens: 0, data: piece(index, choice.before, null) }
   }
-  const longest = Math.max(...choices.map((choice) => choice.draft.pieces.length), 0)
+  const longest = largest(choices.map((choice) => choice.draft.pieces.length))
   for (let tick = 0; tick < longest; tick += 1) {
     for (const [index, choice] of choices.entries()) {
       const text = choice.draft.pieces[tick]

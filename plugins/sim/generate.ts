@@ -5,6 +5,7 @@ import {
   DONE_EVENT,
   draftAnswer,
   type Generation,
+  largest,
   limitsOf,
   type Setting,
   type StreamEvent,
@@ -46,7 +47,7 @@ export function generateNative(request: GenerateRequest, setting: Setting): Gene
     prompts,
     promptTokens: tokensOf(prompts),
     completionTokens: outputs.reduce((sum, output) => sum + output.draft.completionTokens, 0),
-    steps: Math.max(0, ...outputs.map(({ draft }) => draft.completionTokens)),
+    steps: largest(outputs.map(({ draft }) => draft.completionTokens)),
     cache: setting.cache,
     body: () => {
       const whole = outputs.map((output) => wholeOutput(output, setting))
@@ -77,7 +78,7 @@ function wholeOutput({ id, prompt, draft }: Output, setting: Setting) {
 /** Text is cumulative, ids are only the new ones; the last event of an output says why it ended. */
 function* generateEvents(outputs: readonly Output[], setting: Setting): Generator<StreamEvent> {
   const texts = outputs.map(() => '')
-  const longest = Math.max(...outputs.map(({ draft }) => Math.max(1, draft.pieces.length)), 0)
+  const longest = largest(outputs.map(({ draft }) => Math.max(1, draft.pieces.length)))
   for (let tick = 0; tick < longest; tick += 1) {
     for (const [index, { id, prompt, draft }] of outputs.entries()) {
       const last = Math.max(0, draft.pieces.length - 1)

@@ -55,6 +55,11 @@ export interface Setting {
 
 export const DONE_EVENT = 'data: [DONE]\n\n'
 
+/** 0 of none. A call with as many arguments would end where they are too many. */
+export function largest(values: readonly number[]): number {
+  return values.reduce((most, value) => Math.max(most, value), 0)
+}
+
 /** The random numbers of one choice: a function of seed, model, prompt and position. */
 export function randomFor(setting: Setting, prompt: PromptText, index: number): Random {
   return new Random(seedOf(setting.seed, setting.model, index, prompt.text))

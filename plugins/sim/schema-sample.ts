@@ -10,18 +10,18 @@ type Schema = Record<string, unknown>
 const FULL_DEPTH = 4
 const DEPTH_LIMIT = 32
 
-const FORMATS: Readonly<Record<string, string>> = {
-  'date-time': '2026-01-02T03:04:05Z',
-  date: '2026-01-02',
-  time: '03:04:05Z',
-  duration: 'P1D',
-  email: 'sim@example.com',
-  hostname: 'example.com',
-  ipv4: '192.0.2.1',
-  ipv6: '2001:db8::1',
-  uri: 'https://example.com/',
-  uuid: '00000000-0000-4000-8000-000000000000',
-}
+const FORMATS: ReadonlyMap<string, string> = new Map([
+  ['date-time', '2026-01-02T03:04:05Z'],
+  ['date', '2026-01-02'],
+  ['time', '03:04:05Z'],
+  ['duration', 'P1D'],
+  ['email', 'sim@example.com'],
+  ['hostname', 'example.com'],
+  ['ipv4', '192.0.2.1'],
+  ['ipv6', '2001:db8::1'],
+  ['uri', 'https://example.com/'],
+  ['uuid', '00000000-0000-4000-8000-000000000000'],
+])
 
 /** @param schema any JSON schema; what is no object stands for "anything" */
 export function sampleOfSchema(schema: unknown): unknown {
@@ -160,7 +160,7 @@ function sampleNumber(schema: Schema, grain: number): number {
 }
 
 function sampleString(schema: Schema): string {
-  const known = typeof schema.format === 'string' ? FORMATS[schema.format] : undefined
+  const known = typeof schema.format === 'string' ? FORMATS.get(schema.format) : undefined
   if (known !== undefined) return known
   const least = numberOf(schema.minLength) ?? 0
   const most = numberOf(schema.maxLength) ?? Number.POSITIVE_INFINITY

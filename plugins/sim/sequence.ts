@@ -65,7 +65,7 @@ export class Sequence {
     const hits = cachedTokens / this.#blockTokens
     const fresh = this.blocksNeeded - hits
     if (!this.#kv.claim(this.job.blocks, hits, fresh)) return false
-    this.#shared.push(...this.job.blocks.slice(0, hits))
+    for (const block of this.job.blocks.slice(0, hits)) this.#shared.push(block)
     this.#privateBlocks = fresh
     this.#published = hits
     this.prefilled = cachedTokens

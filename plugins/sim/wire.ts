@@ -10,12 +10,15 @@ function maybe<S extends TSchema>(schema: S) {
 
 const count = (minimum: number) => Type.Integer({ minimum })
 
+/** Each choice is made before the first leaves. */
+const MAX_CHOICES = 128
+
 const sampling = {
   min_tokens: maybe(count(0)),
   ignore_eos: maybe(Type.Boolean()),
   no_stop_trim: maybe(Type.Boolean()),
   stop: maybe(Type.Union([Type.String(), Type.Array(Type.String())])),
-  n: maybe(count(1)),
+  n: maybe(Type.Integer({ minimum: 1, maximum: MAX_CHOICES })),
 }
 
 const streaming = {

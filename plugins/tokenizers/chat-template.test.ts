@@ -151,6 +151,11 @@ describe('which template, and in what form', () => {
   ])('grpc 8.2 #63: %s wants %s', (template, format) => {
     expect(detectContentFormat(template)).toBe(format)
   })
+
+  test('a template of more parts than a call takes arguments is looked through', () => {
+    const template = `${'{{ a }}'.repeat(150_000)}{{ message.content | length }}`
+    expect(detectContentFormat(template)).toBe('parts')
+  })
 })
 
 test('grpc 8.2 #66: the prompt ends with the text that is to be continued', () => {

@@ -88,11 +88,12 @@ function* walk(root: Node): Generator<Node> {
   const open: unknown[] = [root]
   while (open.length > 0) {
     const next = open.pop()
-    if (Array.isArray(next)) open.push(...[...next].reverse())
-    else if (next instanceof Map) open.push(...[...next].flat())
+    // One by one: a template may have more parts than a call may have arguments.
+    if (Array.isArray(next)) for (const part of next.toReversed()) open.push(part)
+    else if (next instanceof Map) for (const part of [...next].flat()) open.push(part)
     else if (isNode(next)) {
       yield next
-      open.push(...Object.values(next).filter((member) => typeof member === 'object'))
+      for (const member of Object.values(next)) if (typeof member === 'object') open.push(member)
     }
   }
 }

@@ -141,6 +141,10 @@ describe('serving', () => {
     const bad = await client.post('/v1/chat/completions', { messages: 'no' })
     expect(bad.status).toBe(400)
     expect((await json(bad)).error).toMatchObject({ type: 'invalid_request_error', param: 'messages' })
+    // Choices are all made before the first of them leaves.
+    expect((await client.chat({ n: 128 })).status).toBe(200)
+    const many = await client.chat({ n: 129 })
+    expect([many.status, (await json(many)).error.param]).toEqual([400, 'n'])
     const unknown = await client.get('/v1/unknown')
     expect(unknown.status).toBe(404)
     expect((await json(unknown)).error.message).toBeTypeOf('string')
