@@ -1,7 +1,7 @@
 /** What an engine says of its model or itself. */
 import { type EngineInfo, parseBoundedJson } from '#contracts'
 import type { WorkerEntry } from '#kernel'
-import type { CallWorker } from './probe.ts'
+import { type CallWorker, isGoodStatus } from './probe.ts'
 
 /** What engines without the route answer. */
 const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
@@ -19,8 +19,10 @@ export async function readEngineInfo(
   const path = PATH_OF[about]
   const reply = await call(worker, { method: 'GET', path, timeoutMs, maxBodyBytes: MAX_INFO_BYTES })
   if (NO_SUCH_ROUTE.has(reply.status)) return { kind: 'none' }
-  const members = reply.status === 200 ? readMembers(reply.body) : null
-  return members === null ? { kind: 'reply', reply } : { kind: 'members', members }
+  if (!isGoodStatus(reply.status)) return { kind: 'reply', reply }
+  const members = readMembers(reply.body)
+  // What is no object tells nothing that may be shown: it can hold the same settings in another shape.
+  return members === null ? { kind: 'none' } : { kind: 'members', members }
 }
 
 function readMembers(body: Buffer): Record<string, unknown> | null {

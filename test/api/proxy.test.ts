@@ -287,7 +287,7 @@ describe('§4.6 model and server info', () => {
     expect(fleet.workers[1].requests).toEqual([])
   })
 
-  test.each(['/get_model_info', '/get_server_info'])('GET %s passes other answers through', async (path) => {
+  test.each(['/get_model_info', '/get_server_info'])('GET %s passes refusals through', async (path) => {
     const fleet = await openFleet()
     fleet.workers[0].script(
       `GET ${path}`,
@@ -297,8 +297,25 @@ describe('§4.6 model and server info', () => {
     expect(reply.status).toBe(418)
     expect(reply.headers.get('x-a')).toBe('b')
     expect(await reply.json()).toEqual({ detail: 'x' })
-    fleet.workers[0].script(`GET ${path}`, rawAnswer('plain', { headers: { 'content-type': 'text/plain' } }))
-    expect(await (await fleet.get(path)).text()).toBe('plain')
+  })
+
+  test.each([
+    ['a list of what each rank says', jsonAnswer([{ api_key: 'secret-1', model_name: 'm' }])],
+    ['an object with another status', jsonAnswer({ api_key: 'secret-1' }, { status: 203 })],
+    ['a text', rawAnswer('--api-key secret-1', { headers: { 'content-type': 'text/plain' } })],
+    ['nested too deeply', rawAnswer(`{"a":"secret-1","b":${'['.repeat(1_000)}${']'.repeat(1_000)}}`)],
+  ])('A2: nothing of an answer passes through that is %s', async (_what, answer) => {
+    const fleet = await openFleet()
+    for (const path of ['/get_model_info', '/get_server_info']) {
+      fleet.workers[0].script(`GET ${path}`, answer)
+      const reply = await fleet.get(path)
+      expect(reply.status).toBe(200)
+      const text = await reply.text()
+      expect(text).not.toContain('secret-1')
+      expect(JSON.parse(text)).toMatchObject(
+        path === '/get_model_info' ? { model_name: 'test-model' } : { gpu_count: 1 },
+      )
+    }
   })
 
   test.each(['/get_model_info', '/get_server_info'])('§7.1 GET %s failures', async (path) => {
