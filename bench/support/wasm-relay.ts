@@ -8,6 +8,8 @@ import { type ModuleUse, startBareGateway, startWasmGateway, type WasmGateway } 
 
 const CONNECTIONS = 64
 const WARM_UP_SECONDS = 2
+/** Requests per second at which a request hardly ever waits for another. */
+export const ALONE_RATE = 1_000
 
 /** Label and modules of each gateway that is compared with the bare one. */
 export type Variants = Readonly<Record<string, readonly ModuleUse[]>>
@@ -20,6 +22,8 @@ export interface Measured {
   perSecond(label: string): number[]
   /** Added latency at the common rate, ms. */
   addedLatency(label: string, percentile: 'p50Micros' | 'p99Micros'): number[]
+  /** The same where a request hardly ever waits for another, ms. */
+  addedLatencyAlone(label: string, percentile: 'p50Micros' | 'p99Micros'): number[]
   /** Requests per second at which latencies were taken. */
   readonly rate: number
   readonly failedCalls: number
@@ -76,6 +80,7 @@ async function measureGateways(
   const slowest = Math.min(...[...saturated.values()].map((results) => median(results.map(perSecondOf))))
   const rate = Math.round(slowest / 2)
   const paced = await runRounds(`${rate}/s`, gateways, { ...load, rate }, options)
+  const alone = await runRounds(`${ALONE_RATE}/s`, gateways, { ...load, rate: ALONE_RATE }, options)
   const failedCalls = await countFailures(gateways)
   const cpu = (label: string) =>
     of(saturated, label).map((result) => result.cpuMicros / result.report.requests)
@@ -85,11 +90,17 @@ async function measureGateways(
     cpu,
     addedCpu: (label) => cpu(label).map((value, round) => value - cpu('bare')[round]),
     perSecond: (label) => of(saturated, label).map(perSecondOf),
-    addedLatency: (label, percentile) =>
-      of(paced, label).map(
-        (result, round) => (result.report[percentile] - of(paced, 'bare')[round].report[percentile]) / 1_000,
-      ),
+    addedLatency: (label, percentile) => added(paced, label, percentile),
+    addedLatencyAlone: (label, percentile) => added(alone, label, percentile),
   }
+}
+
+/** Round by round, ms. */
+function added(results: Results, label: string, percentile: 'p50Micros' | 'p99Micros'): number[] {
+  const bare = of(results, 'bare')
+  return of(results, label).map(
+    (result, round) => (result.report[percentile] - bare[round].report[percentile]) / 1_000,
+  )
 }
 
 async function runRounds(
@@ -150,10 +161,4 @@ export function commonFigures(measured: Measured, labels: readonly string[]): Fi
       note: `CPU and throughput at saturation with ${CONNECTIONS} connections, one data thread and one pool thread, which share this machine with client and worker; latencies at ${measured.rate} requests/s`,
     },
   ]
-}
-
-/** Gives the row of that name a target. */
-export function withTarget(figures: readonly Figure[], name: string, limit: Partial<Figure>): Figure[] {
-  if (figures.every((figure) => figure.name !== name)) throw new Error(`no figure is called ${name}`)
-  return figures.map((figure) => (figure.name === name ? { ...figure, ...limit } : figure))
 }
