@@ -261,7 +261,7 @@ function defineRegistered(command: Command): void {
   )
     .option('--count <count>', 'steps, at most', '10')
     .option('--seconds <seconds>', 'time, at most; 25 is the longest', '20')
-    .option('--bodies', 'with bodies, as they came')
+    .option('--bodies', 'with bodies and events of streams, as they came')
     .option('--title <title>', 'of the case')
     .action(async (file, options, self) => (await import('./wasm/record.ts')).recordCase(self, file, options))
 

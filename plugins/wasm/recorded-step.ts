@@ -2,16 +2,17 @@
  * Makes a step of a case of what modules were shown: without credentials, without values of the query, without the
  * address of the caller, and without bodies unless they are asked for.
  */
-import { CREDENTIAL_HEADERS, type HeaderPair } from '../../wasm-sdk/abi.ts'
+import { type AttachPoint, CREDENTIAL_HEADERS, type GuestInput, type HeaderPair } from '../../wasm-sdk/abi.ts'
 import type { PhaseMessage } from './phase-message.ts'
 
 /** A step of a case that says nothing yet of what is to come of it. */
 export interface RecordedStep {
-  readonly on: PhaseMessage['point']
+  readonly on: AttachPoint
   readonly request: unknown
   readonly response?: unknown
   readonly error?: unknown
   readonly tool?: unknown
+  readonly events?: readonly unknown[]
 }
 
 const REDACTED = '[redacted]'
@@ -25,21 +26,12 @@ const MAX_BODY_BYTES = 65_536
 
 export function recordedStep(message: PhaseMessage, withBodies: boolean): RecordedStep {
   const { point, input, requestHeaders, responseHeaders, body } = message
-  const { id, method, path, query, route, tenant } = input.request
   const text = withBodies ? textOf(body) : undefined
-  const request = {
-    id,
-    tenant,
-    ...(point !== 'OnToolCall' && {
-      method,
-      path,
-      query: withoutValues(query),
-      route,
-      client_ip: SOME_ADDRESS,
-      ...(requestHeaders !== null && { headers: redacted(requestHeaders) }),
-      ...(point === 'OnRequest' && { body: text }),
-    }),
-  }
+  const { id, tenant } = input.request
+  const request =
+    point === 'OnToolCall'
+      ? { id, tenant }
+      : { ...requestOf(input.request, requestHeaders), ...(point === 'OnRequest' && { body: text }) }
   if (point === 'OnToolCall') return { on: point, request, tool: { ...input.tool, arguments: text } }
   if (input.response === undefined) return { on: point, request }
   const response = {
@@ -48,6 +40,37 @@ export function recordedStep(message: PhaseMessage, withBodies: boolean): Record
     body: text,
   }
   return { on: point, request, response, ...(input.error !== undefined && { error: input.error }) }
+}
+
+/** @param headers flat lists; of the answer empty where no module needs them */
+export function recordedStream(
+  request: GuestInput['request'],
+  status: number,
+  headers: { readonly request: readonly string[]; readonly response: readonly string[] },
+  events: readonly unknown[],
+): RecordedStep {
+  const response = {
+    status,
+    is_stream: true,
+    ...(headers.response.length > 0 && { headers: redacted(headers.response) }),
+  }
+  return { on: 'OnStreamEvent', request: requestOf(request, headers.request), response, events }
+}
+
+function requestOf(
+  { id, tenant, method, path, query, route }: GuestInput['request'],
+  headers: readonly string[] | null,
+) {
+  return {
+    id,
+    tenant,
+    method,
+    path,
+    query: withoutValues(query),
+    route,
+    client_ip: SOME_ADDRESS,
+    ...(headers !== null && { headers: redacted(headers) }),
+  }
 }
 
 /** JSON as it is, so that people can read it; other text as text; undefined for what is none. */
@@ -59,6 +82,11 @@ function textOf(body: Uint8Array | null): unknown {
   } catch {
     return undefined
   }
+  return streamData(text)
+}
+
+/** The data of an event likewise. */
+export function streamData(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text)
     // What would not be written as it came, such as large numbers, stays text.

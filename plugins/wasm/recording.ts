@@ -8,7 +8,10 @@ export const RecordingSchema = Type.Object(
   {
     count: Type.Integer({ minimum: 1, maximum: 100, default: 10, description: 'Exchanges, at most.' }),
     seconds: Type.Integer({ minimum: 1, maximum: 25, default: 20, description: 'Time, at most.' }),
-    bodies: Type.Boolean({ default: false, description: 'With bodies up to 64 KiB, as they came.' }),
+    bodies: Type.Boolean({
+      default: false,
+      description: 'With bodies up to 64 KiB, as they came, and with the events of streams.',
+    }),
   },
   { additionalProperties: false },
 )
@@ -57,6 +60,14 @@ export class Recorder {
     this.#left--
     const { number, bodies } = this.#recording
     this.#send({ number, step: recordedStep(message, bodies) })
+  }
+
+  /** A stream begins. @returns where its step goes; null while nobody wants one */
+  openStream(): ((step: RecordedStep) => void) | null {
+    const { number, bodies } = this.#recording
+    if (this.#left === 0 || !bodies) return null
+    this.#left--
+    return (step) => this.#send({ number, step })
   }
 }
 

@@ -19,7 +19,7 @@ import { wasmErrors } from './errors.ts'
 import { ModuleFetches } from './fetch/module-fetches.ts'
 import { GuestPool } from './guest-pool.ts'
 import { guestSurroundings } from './guest-surroundings.ts'
-import type { ModuleSet } from './guest-task.ts'
+import type { LoadedModule, ModuleSet } from './guest-task.ts'
 import { InlineGuests } from './inline-guests.ts'
 import { selectModules } from './matcher.ts'
 import { ModuleMetrics } from './module-metrics.ts'
@@ -31,7 +31,10 @@ import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
 import { WasmPolicy } from './pick/wasm-policy.ts'
 import { Placements } from './placements.ts'
+import { recordedStream } from './recorded-step.ts'
+import { RecordedStream } from './recorded-stream.ts'
 import { KeepExchange, Recorder, RecordingReplica } from './recording.ts'
+import { requestFacts } from './request-facts.ts'
 import { type EventTaker, ShadowBatcher, WatchedStream } from './shadow-streams.ts'
 import { SharedState } from './shared-state.ts'
 import { namesOf, SkipNotices } from './skip-notices.ts'
@@ -53,6 +56,7 @@ export class Serving {
   readonly #inline: InlineGuests
   readonly #pool: GuestPool
   readonly #metrics: ModuleMetrics
+  readonly #recorder: Recorder
   readonly #phases: PhaseChain
   readonly #batcher: StreamBatcher
   readonly #shadowBatcher: ShadowBatcher
@@ -82,12 +86,13 @@ export class Serving {
       placements,
       config.inline,
     )
+    this.#recorder = this.#openRecorder(host)
     const { poolThreads, queueLimit } = config
     this.#phases = new PhaseChain(
       this.#inline,
       new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => book.isSuspended(module)),
       book,
-      this.#openRecorder(host),
+      this.#recorder,
       new ModuleFetches(host, config.fetch, this.#metrics),
     )
     const notices = config.skippedStreams.event ? new SkipNotices() : null
@@ -230,6 +235,20 @@ export class Serving {
   #openStream(ctx: RequestContext, responseHeaders: readonly string[]): EventTaker {
     const { modules, isSelective, shadows } = this.#active.chain('OnStreamEvent')
     const selected = selectModules(modules, isSelective, ctx)
+    const stream = this.#throughModules(selected, shadows, ctx, responseHeaders)
+    const keep = selected.length === 0 ? null : this.#recorder.openStream()
+    if (keep === null) return stream
+    const headers = { request: [...ctx.requestHeaders], response: responseHeaders }
+    const [request, { status }] = [requestFacts(ctx, false), ctx]
+    return new RecordedStream(stream, (events) => keep(recordedStream(request, status, headers, events)))
+  }
+
+  #throughModules(
+    selected: readonly LoadedModule[],
+    shadows: readonly LoadedModule[],
+    ctx: RequestContext,
+    responseHeaders: readonly string[],
+  ): EventTaker {
     const watching = shadows.filter(({ shadowOf }) => selected.some(({ uuid }) => uuid === shadowOf))
     if (watching.length === 0) return new StreamSession(this.#batcher, selected, ctx, responseHeaders)
     const [batcher, shadowBatcher] = [this.#batcher, this.#shadowBatcher]

@@ -1,6 +1,9 @@
 /** Live exchanges as cases: what modules were shown, without what nobody else may see. */
 import { expect, test } from 'vitest'
 import { readCase } from '../../wasm-sdk/module-case.ts'
+import { runCase } from '../../wasm-sdk/run-cases.ts'
+import { guestBytes } from '../fixtures/wasm/guest-build.ts'
+import { sseAnswer } from '../support/scripted-worker.ts'
 import { openWasmFleet } from './wasm-fleet.ts'
 
 type Steps = { steps: Record<string, Record<string, unknown>>[] }
@@ -69,6 +72,44 @@ test('requests and answers become steps; credentials, addresses and values of th
   expect(bodies.every((one) => typeof one === 'object')).toBe(true)
   const steps = withBodies.steps.map((step) => ({ ...step, expect: {} }))
   expect(readCase(JSON.stringify({ title: 'live', steps })).steps).toHaveLength(2)
+})
+
+test('streams become steps as their modules were shown them, where bodies are asked for', async () => {
+  const fleet = await openWasmFleet({ allowRecording: true, timeoutMs: 10_000 })
+  await fleet.attach('upper', 'OnStreamEvent', { do: 'upper' })
+  const data = ['{"id":1,"text":"größe"}', 'plain', '[DONE]']
+  fleet.workers[0].script('POST /v1/chat/completions', sseAnswer(data))
+  const headers = { authorization: 'Bearer very-secret', 'x-team': 'red' }
+  const record = async (more: object) => {
+    const recording = fleet.post('/wasm/record', { count: 1, ...more })
+    let isOver = false
+    void recording.finally(() => {
+      isOver = true
+    })
+    const body = { model: 'test-model', messages: [], stream: true }
+    while (!isOver) await (await fleet.post('/v1/chat/completions', body, headers)).text()
+    return (await (await recording).json()) as Steps
+  }
+  expect(await record({ seconds: 1 })).toEqual({ steps: [] })
+  const { steps } = await record({ bodies: true })
+  expect(steps).toMatchObject([
+    {
+      on: 'OnStreamEvent',
+      request: { path: '/v1/chat/completions', client_ip: '192.0.2.1' },
+      response: { status: 200, is_stream: true },
+      events: [{ data: { id: 1, text: 'größe' } }, { data: 'plain' }, { data: '[DONE]' }],
+    },
+  ])
+  expect(steps[0].request.headers).toEqual(
+    expect.arrayContaining([
+      ['authorization', '[redacted]'],
+      ['x-team', 'red'],
+    ]),
+  )
+  expect(JSON.stringify(steps)).not.toContain('very-secret')
+  const moduleCase = readCase(JSON.stringify({ title: 'live', steps: [{ ...steps[0], expect: {} }] }))
+  const { steps: played } = await runCase(moduleCase, { bytes: await guestBytes() })
+  expect(played[0].observed.events).toHaveLength(3)
 })
 
 test('a second recording has to wait, and a bad order is refused', async () => {
