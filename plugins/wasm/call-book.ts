@@ -88,6 +88,13 @@ export class CallBook {
     this.#log.debug(fields, 'a version on trial would have done something else')
   }
 
+  /** The thread of a call is gone. How long the call ran is known only of one that was stopped. */
+  lost(call: CallFacts, how: 'timeout' | 'crashed'): void {
+    const { timeoutMs } = call.module
+    if (how === 'crashed') this.failed(call, how, 0, 'its thread ended')
+    else this.failed(call, how, timeoutMs * 1_000, `no answer within ${timeoutMs} ms`)
+  }
+
   failed(call: CallFacts, outcome: Failure, durationUs: number, reason: string, fuel = 0): void {
     const { module, point, requestId } = call
     const fields = { module: module.name, module_uuid: module.uuid, attach_point: point }

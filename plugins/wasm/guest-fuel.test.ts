@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { assemble } from '../../test/fixtures/wasm/wat.ts'
 import { buildGuest } from './build-guest.ts'
 import { GuestInstance } from './guest-instance.ts'
+import { GuestRunner } from './guest-runner.ts'
 import { guestSurroundings } from './guest-surroundings.ts'
 import type { LoadedModule } from './guest-task.ts'
 import { SharedState } from './shared-state.ts'
@@ -124,4 +125,39 @@ test('calls of the gateway end a start that has no fuel for them, whatever it ca
   await expect(
     open(start('(loop $e (br_if $e (i64.ne (call $now) (i64.const 0))))'), 100_000),
   ).rejects.toThrow('unreachable')
+})
+
+test.each([
+  ['fits', 100, 8_000, null],
+  ['does not', 100_000, 8_000, 'fuel'],
+  ['is said to be longer than the output', 0xffff_ffff, 64, null],
+])('the head of an output costs what reading it takes, one that %s', async (_, head, outputBytes, kind) => {
+  const bytes = Math.max(outputBytes, head === 0xffff_ffff ? 0 : head + 4)
+  const code = `(local $at i64) (local.set $at (call $alloc (i64.const ${bytes})))
+    (call $store (local.get $at) (i64.const ${head})) (call $out (local.get $at) (i64.const ${bytes}))`
+  const text = `(module
+    (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
+    (import "extism:host/env" "store_u64" (func $store (param i64 i64)))
+    (import "extism:host/env" "output_set" (func $out (param i64 i64)))
+    (func (export "on_request") (result i32) ${code} (i32.const 0)))`
+  const module = {
+    uuid: 'm',
+    name: 'm',
+    ...(await buildGuest(assemble(text), 'fresh', LIMITS)),
+    instance: 'fresh',
+    startFuel: 10 * LIMITS.fuel,
+    kvOwner: 'm',
+    config: {},
+    usesWasi: false,
+  } as unknown as LoadedModule
+  const surroundings = guestSurroundings(new SharedState(new SharedArrayBuffer(65_536), 0), 'error')
+  const runner = new GuestRunner({ surroundings, reuseCalls: 1_000 })
+  runner.learn([module], [])
+  await runner.open('m', null)
+  let reads = 0
+  const read = () => ++reads
+  const order = { uuid: 'm', exportName: 'on_request', input: Buffer.alloc(4), tenant: null, fuel: 400_000 }
+  const { report } = runner.call({ ...order, read })
+  expect([report.failure?.kind ?? null, reads]).toEqual([kind, kind === null ? 1 : 0])
+  expect(report.fuel).toBeGreaterThanOrEqual(Math.min(400_000, 32 * Math.min(head, bytes)))
 })

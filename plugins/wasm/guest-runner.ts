@@ -2,12 +2,15 @@
  * The guests that one thread knows: takes care that each call gets the instance it may have, put back to how it was or
  * warm, and that none is used again after a failure.
  */
+import { FRAME_HEAD_BYTES } from '../../wasm-sdk/abi.ts'
 import { GuestInstance, type GuestSurroundings, LimitBroken } from './guest-instance.ts'
 import { BadOutput } from './guest-output.ts'
 import type { CallReport, LoadedModule } from './guest-task.ts'
 
 /** Tenants whose warm instances one guest keeps; the one that was longest without a call goes first. */
 const MAX_WARM_TENANTS = 16
+/** Units for each byte of an output's head, which is read where the module runs: ten nanoseconds on the serving thread. */
+const UNITS_OF_HEAD_BYTE = 32
 
 /** One call of one export. */
 export interface GuestOrder<T> {
@@ -121,8 +124,13 @@ export class GuestRunner {
     const units = fuel ?? guest.module.fuel + guest.module.fuelPerByte * input.length
     let value: T | null = null
     let failure: CallReport['failure'] = null
+    let burnt = 0
     try {
-      value = read(instance.run(exportName, input, tenant, units))
+      const output = instance.run(exportName, input, tenant, units)
+      burnt = instance.burntFuel + unitsToRead(output)
+      if (burnt > units)
+        throw new LimitBroken('fuel', 'reading what the guest put out takes more than its fuel')
+      value = read(output)
       if (!this.#isKept(guest, instance)) guest.idle.delete(key)
     } catch (error) {
       guest.idle.delete(key)
@@ -134,7 +142,7 @@ export class GuestRunner {
       report: {
         failure,
         durationUs: Math.round((performance.now() - startedAtMs) * 1000),
-        fuel: Math.max(0, Math.min(instance.burntFuel, units)),
+        fuel: Math.max(0, Math.min(Math.max(burnt, instance.burntFuel), units)),
         logs: log.lines.length === 0 ? NOTHING.logs : [...log.lines],
         droppedLogs: log.dropped,
         counted: counted.size === 0 ? NOTHING.counted : [...counted].flat(),
@@ -157,6 +165,12 @@ export class GuestRunner {
     if (guest === undefined) throw new Error(`module ${uuid} is not known to this thread`)
     return guest
   }
+}
+
+/** Whatever it says its length is, no more is read than there is. */
+function unitsToRead(output: Buffer | null): number {
+  if (output === null || output.length < FRAME_HEAD_BYTES) return 0
+  return Math.min(output.readUInt32LE(0), output.length) * UNITS_OF_HEAD_BYTE
 }
 
 const NOTHING: CallReport = Object.freeze({

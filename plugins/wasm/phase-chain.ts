@@ -198,10 +198,8 @@ export class PhaseChain {
       return []
     }
     const module = chain[ended.module]
-    const reason = ended.kind === 'timeout' ? `no answer within ${module.timeoutMs} ms` : 'its thread ended'
-    const call = { module, point, requestId: input.request.id }
     origin.noteModule(module.name)
-    this.#book.failed(call, ended.kind, module.timeoutMs * 1_000, reason)
+    this.#book.lost({ module, point, requestId: input.request.id }, ended.kind)
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     return chain.filter((other) => other !== module)
   }

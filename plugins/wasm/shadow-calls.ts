@@ -24,9 +24,10 @@ export class ShadowCalls {
     if (this.#book.isSuspended(shadow)) return
     const { body, item } = seenAt(message, results, place, shadow)
     const ended = await this.#batcher.run({ modules: [shadow], item, body, origin: null })
+    const call = { module: shadow, point: message.point, requestId: message.input.request.id }
+    if (ended.kind === 'timeout' || ended.kind === 'crashed') this.#book.lost(call, ended.kind)
     if (ended.kind !== 'results') return
     const [result] = ended.results
-    const call = { module: shadow, point: message.point, requestId: message.input.request.id }
     this.#book.called(call, result, result.action)
     if (result.failure === null) this.#book.compared(call, isSame(result, results[place]))
   }

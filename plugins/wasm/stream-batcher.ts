@@ -227,10 +227,7 @@ export class StreamBatcher extends Batcher<Waiting> {
     }
     const culprit = Math.floor((ended.progress - 1) / PROGRESS_BASE)
     const module = chain[(ended.progress - 1) % PROGRESS_BASE]
-    const reason = ended.kind === 'timeout' ? `no answer within ${module.timeoutMs} ms` : 'its thread ended'
-    const { requestId } = batch[culprit].work
-    const call = { module, point: POINT, requestId }
-    this.#book.failed(call, ended.kind, module.timeoutMs * 1_000, reason)
+    this.#book.lost({ module, point: POINT, requestId: batch[culprit].work.requestId }, ended.kind)
     for (const [place, waiting] of batch.entries()) {
       if (place !== culprit) this.waiting.push(waiting)
       else this.#withoutModule(waiting, module, ended.kind)

@@ -13,7 +13,7 @@ export class Description {
   private responseBody: bool = false
   private requestHeaders: string[] | null = null
   private responseHeaders: string[] | null = null
-  private reuse: bool = false
+  private instance: string = 'fresh'
   private closed: bool = false
   private settings: JsonWriter | null = null
 
@@ -54,7 +54,13 @@ export class Description {
 
   /** One instance serves many calls: faster, for modules that keep nothing between calls. Build with `minimal`. */
   reusesInstance(): Description {
-    this.reuse = true
+    this.instance = 'reuse'
+    return this
+  }
+
+  /** Warm instances that serve every tenant: for modules that keep only what everybody may see. */
+  sharesInstance(): Description {
+    this.instance = 'shared'
     return this
   }
 
@@ -97,7 +103,7 @@ export class Description {
     writeNames(json, 'response_headers', this.responseHeaders)
     if (this.responseBody) json.key('response_body').bool(true)
     json.endObject()
-    json.key('instance').text(this.reuse ? 'reuse' : 'fresh')
+    json.key('instance').text(this.instance)
     json.key('on_failure').text(this.closed ? 'closed' : 'open')
     const settings = this.settings
     if (settings !== null) {
