@@ -76,7 +76,7 @@ describe.each(['pool', 'inline'] as const)(
       const fleet = await openWasmFleet({
         breaker: { failures: 1_000 },
         poolThreads: 1,
-        inline: { fuel: 4_000_000 },
+        inline: { fuel: 40_000_000 },
       })
       await fleet.chat()
       fleet.workers[0].script('POST /v1/chat/completions', streamAnswer(steps, SSE))
