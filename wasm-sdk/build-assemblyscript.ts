@@ -4,17 +4,18 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { BuildOptions, BuildResult, FailedBuild } from './build-result.ts'
+import { ModuleRunner } from './runner.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 type Compiler = typeof import('assemblyscript/asc')
 
 /** How authors import the guest library; also its path inside a `node_modules` folder. */
 const LIBRARY = 'weir/wasm-sdk/assembly'
-const RUNTIMES = ['stub', 'minimal', 'incremental']
+const RUNTIMES = ['auto', 'stub', 'minimal', 'incremental']
 
 /** Settings under `weir` in the project's package.json. */
 interface ProjectSettings {
-  /** Garbage collection of the module; see `wasm-sdk/README.md`. Default minimal. */
+  /** Garbage collection of the module; see `wasm-sdk/README.md`. Default auto. */
   readonly runtime: string
 }
 
@@ -32,8 +33,29 @@ export async function buildAssemblyScript(options: BuildOptions): Promise<BuildR
     )
   }
 
+  const isDebug = options.isDebug ?? false
+  const compile = (runtime: string) => compiled(compiler, directory, flags(runtime, isDebug))
+  const isAuto = settings.runtime === 'auto'
+  const guess = isAuto ? await guessRuntime(directory) : settings.runtime
+  let made = await compile(guess)
+  if (!('module' in made)) return made
+  const needed = isAuto ? await runtimeFor(made.module) : guess
+  if (needed !== guess) made = await compile(needed)
+  if (!('module' in made)) return made
+  const { module, output } = made
+  await mkdir(dirname(file), { recursive: true })
+  await writeFile(file, module)
+  const elapsedMs = performance.now() - begin
+  return { isOk: true, language: 'assemblyscript', file, bytes: module.length, output, elapsedMs }
+}
+
+async function compiled(
+  compiler: Compiler,
+  directory: string,
+  args: string[],
+): Promise<{ module: Uint8Array<ArrayBuffer>; output: string } | FailedBuild> {
   const files = new Map<string, string | Uint8Array>()
-  const { error, stdout, stderr } = await compiler.main(flags(settings, options.isDebug ?? false), {
+  const { error, stdout, stderr } = await compiler.main(args, {
     stdout: compiler.createMemoryStream(),
     stderr: compiler.createMemoryStream(),
     readFile: sourceReader(directory),
@@ -42,23 +64,36 @@ export async function buildAssemblyScript(options: BuildOptions): Promise<BuildR
   })
   const output = `${stdout.toString()}${stderr.toString()}`.trim()
   const module = files.get('module.wasm')
-  if (error !== null || !(module instanceof Uint8Array)) {
-    return failed(error?.message ?? 'the compiler wrote no module', 'see what the compiler says', output)
-  }
-  await mkdir(dirname(file), { recursive: true })
-  await writeFile(file, module)
-  const elapsedMs = performance.now() - begin
-  return { isOk: true, language: 'assemblyscript', file, bytes: module.length, output, elapsedMs }
+  if (error === null && module instanceof Uint8Array) return { module: Uint8Array.from(module), output }
+  return failed(error?.message ?? 'the compiler wrote no module', 'see what the compiler says', output)
 }
 
-function flags(settings: ProjectSettings, isDebug: boolean): string[] {
+/** By the words of the source, so that most modules are compiled once. */
+async function guessRuntime(directory: string): Promise<string> {
+  const source = await readOrNull(join(directory, 'assembly', 'index.ts'))
+  return /\b(reuses|shares)Instance\b/.test(source ?? '') ? 'minimal' : 'stub'
+}
+
+/** By what the module says of itself; one that cannot be asked is taken to keep its instances. */
+async function runtimeFor(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  try {
+    const runner = await ModuleRunner.open({ bytes })
+    const { instance = 'fresh' } = runner.description
+    await runner.close()
+    return instance === 'fresh' ? 'stub' : 'minimal'
+  } catch {
+    return 'minimal'
+  }
+}
+
+function flags(runtime: string, isDebug: boolean): string[] {
   const effort = isDebug ? ['--debug'] : ['-O3', '--shrinkLevel', '1']
   return [
     'assembly/index.ts',
     '--outFile',
     'module.wasm',
     '--runtime',
-    settings.runtime,
+    runtime,
     // The project's own asconfig.json must not change what comes out: exports, memory and imports are agreed with the gateway.
     '--config',
     'none.json',
@@ -95,10 +130,10 @@ function readOrNull(file: string): Promise<string | null> {
 
 function readSettings(directory: string): ProjectSettings | FailedBuild {
   const file = join(directory, 'package.json')
-  if (!existsSync(file)) return { runtime: 'minimal' }
+  if (!existsSync(file)) return { runtime: 'auto' }
   let runtime: unknown
   try {
-    runtime = JSON.parse(readFileSync(file, 'utf8'))?.weir?.runtime ?? 'minimal'
+    runtime = JSON.parse(readFileSync(file, 'utf8'))?.weir?.runtime ?? 'auto'
   } catch (cause) {
     return failed(`${file} is no JSON: ${(cause as Error).message}`, 'correct the file')
   }

@@ -21,8 +21,11 @@ export type GuestName = 'header' | 'body' | 'stream' | 'loop'
 export interface Guests {
   /** Folder of the compiled modules; symbolic links resolved. */
   readonly directory: string
-  /** @param copy copies differ in a note that does nothing: a gateway takes the same module once only */
-  file(name: GuestName, copy?: number): string
+  /**
+   * @param isFresh each call finds the instance as it was made, so that nothing has to be freed
+   * @param copy copies differ in a note that does nothing: a gateway takes the same module once only
+   */
+  file(name: GuestName, isFresh: boolean, copy?: number): string
   remove(): void
 }
 
@@ -32,12 +35,15 @@ export function compileGuests(names: readonly GuestName[]): Guests {
   // Authors find the library below node_modules; here that is this repository.
   mkdirSync(join(directory, 'node_modules'))
   symlinkSync(ROOT, join(directory, 'node_modules', 'weir'))
-  const compiled = (name: GuestName) => join(directory, `${name}.wasm`)
-  for (const name of names) compile(directory, name, compiled(name))
-  const file = (name: GuestName, copy = 0) => {
-    if (copy === 0) return compiled(name)
-    const copied = join(directory, `${name}-${copy}.wasm`)
-    writeFileSync(copied, Buffer.concat([readFileSync(compiled(name)), note(`copy-${copy}`)]))
+  const compiled = (name: GuestName, isFresh: boolean) =>
+    join(directory, `${name}-${isFresh ? 'fresh' : 'kept'}.wasm`)
+  for (const name of names)
+    for (const isFresh of [true, false]) compile(directory, name, isFresh, compiled(name, isFresh))
+  const file = (name: GuestName, isFresh: boolean, copy = 0) => {
+    const original = compiled(name, isFresh)
+    if (copy === 0) return original
+    const copied = original.replace(/\.wasm$/, `-${copy}.wasm`)
+    writeFileSync(copied, Buffer.concat([readFileSync(original), note(`copy-${copy}`)]))
     return copied
   }
   return { directory, file, remove: () => rmSync(directory, { recursive: true, force: true }) }
@@ -48,10 +54,19 @@ function note(text: string): Buffer {
   return Buffer.from([0, text.length + 1, text.length, ...Buffer.from(text)])
 }
 
-function compile(directory: string, name: GuestName, outFile: string): void {
+/** With the runtime that `weir wasm build` takes for such a module. */
+function compile(directory: string, name: GuestName, isFresh: boolean, outFile: string): void {
   copyFileSync(new URL(`assembly/${name}.ts`, import.meta.url), join(directory, `${name}.ts`))
   const compiler = join(ROOT, 'node_modules', 'assemblyscript', 'bin', 'asc.js')
-  const flags = ['-O3', '--shrinkLevel', '1', '--runtime', 'minimal', '--config', 'none.json']
+  const flags = [
+    '-O3',
+    '--shrinkLevel',
+    '1',
+    '--runtime',
+    isFresh ? 'stub' : 'minimal',
+    '--config',
+    'none.json',
+  ]
   const args = [compiler, `${name}.ts`, '--outFile', outFile, ...flags]
   try {
     execFileSync(process.execPath, args, { cwd: directory, stdio: 'pipe' })

@@ -53,7 +53,7 @@ export async function startWasmGateway(options: WasmGatewayOptions): Promise<Was
 async function register(port: number, guests: Guests, use: ModuleUse, index: number): Promise<void> {
   const descriptor = {
     name: `${use.guest}-${index}`,
-    file_path: guests.file(use.guest, index),
+    file_path: guests.file(use.guest, use.instance === 'fresh', index),
     module_type: 'Middleware',
     attach_points: [{ Middleware: use.point }],
     instance: use.instance,
