@@ -1,4 +1,5 @@
 /** The shapes of chat answers as far as they are read: what a worker says is checked here, and nowhere trusted. */
+import { parseBoundedText } from '#contracts'
 
 export interface WireToolCall {
   readonly index?: unknown
@@ -43,7 +44,7 @@ export interface WireAnswer {
 
 /** @throws SyntaxError when it is no JSON, TypeError when it is no object */
 export function readChunk(text: string): WireAnswer {
-  const value = JSON.parse(text) as unknown
+  const value = parseBoundedText(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new TypeError('an event holds no JSON object')
   const { error } = value as { error?: unknown }

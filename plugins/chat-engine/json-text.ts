@@ -1,8 +1,10 @@
 /** Arguments of tool calls as text: for the few engines that send objects, or everything twice. */
 
+import { parseBoundedText } from '#contracts'
+
 export function isJsonText(text: string): boolean {
   try {
-    JSON.parse(text)
+    parseBoundedText(text)
     return true
   } catch {
     return false

@@ -294,7 +294,13 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       this.#hasFinished = true
       this.#isOver = true
     }
-    this.#options.listener.onEvent(event)
+    try {
+      this.#options.listener.onEvent(event)
+    } catch (error) {
+      // Whoever throws at the end has told nobody of it.
+      if (event.type === 'finished') this.#isOver = false
+      throw error
+    }
   }
 
   fail(error: GatewayError): void {

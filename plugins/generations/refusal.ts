@@ -1,4 +1,5 @@
 /** A worker's refusal in the gateway's words: its status, what it said, and when to come back. */
+import { parseBoundedText } from '#contracts'
 import type { GatewayError, HeaderList } from '#kernel'
 import { headerOf } from '#kernel'
 import { generationErrors } from './errors.ts'
@@ -51,7 +52,7 @@ function textOf(value: unknown): string | null {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown
+    return parseBoundedText(text)
   } catch {
     return null
   }

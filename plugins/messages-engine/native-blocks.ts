@@ -1,4 +1,5 @@
 /** The blocks of an answer in the worker's own words, put together from their pieces. @source messages facts 4, 5.2 */
+import { parseBoundedText } from '#contracts'
 import type { Json } from './wire.ts'
 
 /** A block under way, and what its deltas have added. */
@@ -70,7 +71,7 @@ function textOf(value: unknown): string {
 /** What a model wrote may be no object; the format takes nothing else. */
 export function toInput(text: string): object {
   try {
-    const value: unknown = JSON.parse(text)
+    const value = parseBoundedText(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   } catch {}
   return {}

@@ -1,4 +1,5 @@
 /** The input of a tool call from the text that a model wrote. @source messages facts 9.2 */
+import { parseBoundedText } from '#contracts'
 import { isObject } from './check-request.ts'
 
 /** Ends that a text which was cut off may lack; nothing longer is tried. */
@@ -9,7 +10,7 @@ export function parseInput(text: string): Record<string, unknown> {
   if (text.trim() === '') return {}
   for (const end of REPAIRS) {
     try {
-      const value: unknown = JSON.parse(text + end)
+      const value = parseBoundedText(text + end)
       return isObject(value) ? value : {}
     } catch {}
   }

@@ -1,4 +1,5 @@
 /** What a client sees when one worker of a prefill/decode pair fails. @source routing facts 1.12, 4.4; routes facts 20.2 */
+import { parseBoundedText } from '#contracts'
 import { defineErrors, type ErrorMaker, type GatewayError, type PairLeg } from '#kernel'
 
 type Answer = readonly [status: number, said: string]
@@ -62,23 +63,25 @@ export function toLegError(leg: PairLeg, status: number, said: string): GatewayE
 
 /** Most of a refusal that is repeated to the client, in characters. */
 const MAX_SAID_LENGTH = 1_000
+/** Error objects within error objects are followed this far. */
+const MAX_DEPTH = 4
 
 /** What a worker's error body says, in whichever of the usual shapes it is. */
 export function spokenError(body: Buffer): string {
   const text = body.toString('utf8')
-  return shorten(spokenIn(parse(text)) ?? text.trim())
+  return shorten(spokenIn(parse(text), 0) ?? text.trim())
 }
 
-function spokenIn(value: unknown): string | null {
+function spokenIn(value: unknown, depth: number): string | null {
   if (typeof value === 'string') return value
-  if (typeof value !== 'object' || value === null) return null
+  if (typeof value !== 'object' || value === null || depth >= MAX_DEPTH) return null
   const { error, message, detail } = value as Record<string, unknown>
-  return spokenIn(error) ?? spokenIn(message) ?? spokenIn(detail)
+  return spokenIn(error, depth + 1) ?? spokenIn(message, depth + 1) ?? spokenIn(detail, depth + 1)
 }
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown
+    return parseBoundedText(text)
   } catch {
     return null
   }

@@ -3,6 +3,7 @@
  * in `meta_info.input_token_logprobs` of each JSON object of its answer.
  * @source routing facts 1.12; grpc facts 4.4
  */
+import { parseBoundedText } from '#contracts'
 import { EventSplitter, type HeaderList, headerOf, isPlainEventStream } from '#kernel'
 
 /** A longer event is passed on as it is. @source routing facts 3.3 */
@@ -138,7 +139,7 @@ function dataOf(line: string): string | null {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown
+    return parseBoundedText(text)
   } catch {
     return null
   }

@@ -1,4 +1,6 @@
 /** JSON of a worker, and of requests to it. */
+import { parseBoundedText } from '#contracts'
+
 export type Json = Record<string, unknown>
 
 export function isObject(value: unknown): value is Json {
@@ -7,7 +9,7 @@ export function isObject(value: unknown): value is Json {
 
 /** @throws SyntaxError when it is no JSON, TypeError when it is no object */
 export function readObject(text: string): Json {
-  const value: unknown = JSON.parse(text)
+  const value = parseBoundedText(text)
   if (!isObject(value)) throw new TypeError('the answer holds no JSON object')
   return value
 }

@@ -1,5 +1,6 @@
 /** Brings the messages of a chat request into the form that templates expect. @source grpc facts 6.2 */
 import type { ContentFormat } from '#contracts'
+import { isDeeperThan } from './json-depth.ts'
 import { TemplateRefusal } from './template-functions.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -16,6 +17,9 @@ const MEDIA: ReadonlyMap<unknown, string> = new Map([
   ['audio', 'audio'],
 ])
 const TEXT_TYPES: readonly unknown[] = ['text', 'input_text', 'output_text']
+
+/** As of request bodies, in which they are a text. */
+const MAX_DEPTH = 128
 
 /** What a template takes. */
 export interface MessageForm {
@@ -66,6 +70,8 @@ function toToolCall(call: unknown, form: MessageForm): unknown {
 }
 
 function parseArguments(text: string): unknown {
+  if (isDeeperThan(MAX_DEPTH, text))
+    throw new TemplateRefusal(`the arguments of a tool call are nested more than ${MAX_DEPTH} levels deep`)
   try {
     return JSON.parse(text === '' ? '{}' : text)
   } catch (cause) {

@@ -8,7 +8,7 @@ import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
 import { freePort } from '../support/free-port.ts'
 import { startGateway } from '../support/gateway.ts'
 import { breachesOf } from '../support/generation-grammar.ts'
-import { jsonAnswer, type Script, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
+import { jsonAnswer, rawAnswer, type Script, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
 
 const CHAT = 'POST /v1/chat/completions'
@@ -141,6 +141,35 @@ test('an answer that stops before it is finished fails, however it stops', async
     expect(seen.at(-1)?.type).toBe('failed')
   }
 })
+
+test.each([true, false])('A4: an answer that is nested too deeply fails, streamed: %s', async (stream) => {
+  const deep = '['.repeat(20_000) + ']'.repeat(20_000)
+  const annotated = `{"annotations":[{"type":"url_citation","url_citation":${deep}}]}`
+  const choice = (member: string) => `{"choices":[{"index":0,"${member}":${annotated}}]}`
+  const script = stream
+    ? sseAnswer([choice('delta'), '[DONE]'])
+    : rawAnswer(choice('message'), { headers: { 'content-type': 'application/json' } })
+  const { post, seen } = await open([script], { retry: { maxAttempts: 1 } })
+  const reply = await post('/lines', { text: 'hi', stream })
+  expect(reply.status).toBe(502)
+  expect(await reply.json()).toMatchObject({ error: { code: 'engine_unreadable' } })
+  expect(seen.at(-1)?.type).toBe('failed')
+})
+
+test.each(['text', 'choice_done', 'finished'] as const)(
+  'A3: whoever cannot take the event %s hears of the failure, and the request ends',
+  async (type) => {
+    const { post, seen } = await open([sseAnswer(WHOLE_STREAM)], { retry: { maxAttempts: 1 } })
+    seen.push = (event) => {
+      if (event.type === type) throw new RangeError('no room')
+      return Array.prototype.push.call(seen, event)
+    }
+    const reply = await post('/lines', { text: 'hi' })
+    expect(reply.status).toBe(502)
+    expect(await reply.json()).toMatchObject({ error: { code: 'engine_unreadable' } })
+    expect(seen.at(-1)?.type).toBe('failed')
+  },
+)
 
 test('a client that leaves stops the worker, and nothing stays in flight', async () => {
   const { gateway, workers, seen } = await open([sseAnswer([WHOLE_STREAM[0], { hang: true }])])

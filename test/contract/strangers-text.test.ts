@@ -7,6 +7,8 @@ import { describe, expect, test } from 'vitest'
 import { parseBoundedJson, parsePrometheusText, readEvent, topLevelMembers, withMembers } from '#contracts'
 import { EventCounter } from '../../kernel/wire/event-borders.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
+import { readChunk } from '../../plugins/chat-engine/chat-chunk.ts'
+import { toRefusal } from '../../plugins/generations/refusal.ts'
 import { mergeMetrics } from '../../plugins/health/merge-metrics.ts'
 import { scrapeTargets } from '../../plugins/health/scrape.ts'
 import { groupDated } from '../../plugins/http-workers/discover-external.ts'
@@ -16,7 +18,15 @@ import { headerName } from '../../plugins/http-workers/http1/header-bytes.ts'
 import { readWorkerUrl } from '../../plugins/http-workers/http1/worker-origin.ts'
 import { modelEntries } from '../../plugins/http-workers/inquiry.ts'
 import { ReplyUsage } from '../../plugins/limits/usage.ts'
+import { parseArguments } from '../../plugins/mcp/tools/parse-arguments.ts'
+import { parseInput } from '../../plugins/messages/parse-input.ts'
+import { toInput } from '../../plugins/messages-engine/native-blocks.ts'
+import { readObject as readMessageObject } from '../../plugins/messages-engine/read-object.ts'
+import { spokenError } from '../../plugins/pairs/errors.ts'
+import { toConstraint } from '../../plugins/proxy/completion-front/from-completion-body.ts'
 import { withModelInfo, withServerInfo } from '../../plugins/proxy/worker-info.ts'
+import { readObject as readResponseObject } from '../../plugins/responses-engine/wire.ts'
+import { toTemplateMessages } from '../../plugins/tokenizers/chat-values.ts'
 import { reportsOfRank, toEngineLoad } from '../../plugins/workers/engine-load.ts'
 import { toLoadDetails, usedTokens } from '../../plugins/workers/load-details.ts'
 import { checkWorkerUrl, workerKey } from '../../plugins/workers/worker-url.ts'
@@ -118,6 +128,35 @@ describe.each(Object.entries(readers))('%s', (_name, [frames, read]) => {
     // Work that grows with the square of the length would take minutes.
     expect(longestMs).toBeLessThan(15_000)
   }, 300_000)
+})
+
+/** What they make of JSON: nothing, an error of their own, or something shallow. */
+const jsonReaders: Record<string, (text: string) => unknown> = {
+  'a chunk of a chat': readChunk,
+  'an event of a message': readMessageObject,
+  'an event of a response': readResponseObject,
+  'arguments of a tool': parseArguments,
+  'input of a tool for a message': parseInput,
+  'input of a tool out of a message': toInput,
+  'arguments of an earlier call': (text) =>
+    toTemplateMessages([{ role: 'assistant', tool_calls: [{ function: { name: 'f', arguments: text } }] }], {
+      toolArguments: 'value',
+    } as never),
+  'a schema in a text': (text) => toConstraint({ json_schema: text }),
+  'a refusal of a worker': (text) => toRefusal(500, [], Buffer.from(text)).message.length,
+  'a refusal of a pair': (text) => spokenError(Buffer.from(text)).length,
+}
+
+test.each(Object.entries(jsonReaders))('A4: %s of many levels is not taken', (_what, read) => {
+  const levels = 100_000
+  let made: unknown = null
+  try {
+    made = read(`{"a":${'['.repeat(levels)}${']'.repeat(levels)}}`)
+  } catch (error) {
+    expect(error).not.toBeInstanceOf(RangeError)
+  }
+  // Whatever is as deep as that cannot be written again.
+  expect(() => JSON.stringify(made)).not.toThrow()
 })
 
 describe('reports of engines', () => {

@@ -4,7 +4,7 @@
  * taken up again, and every answer that is not simply 200 (credentials, redirects, a session that is gone).
  */
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
-import { parseBoundedJson } from '#contracts'
+import { parseBoundedText } from '#contracts'
 import type { HeaderList, UpstreamFailure } from '#kernel'
 import { SERVER_CLOSED } from '../net/answer-stream.ts'
 import type { Post, PostLane, PostListener, StreamPlace } from '../net/post-lane.ts'
@@ -33,8 +33,6 @@ const RETRY_MS = 1_000
 /** A stream may go on for so long after its answer before it is cut. */
 const AFTER_ANSWER_MS = 1_000
 const MAX_WORDS = 1_000
-/** Shorter answers can be read without a look at their depth. Characters. */
-const MAX_UNSCANNED = 16_384
 const NO_BODY = new Set([204, 205, 304])
 
 export class QuickCalls {
@@ -227,7 +225,7 @@ class QuickCall implements PostListener {
 /** Undefined when it is no JSON, or nested so deeply that reading it would stop the thread. */
 function parse(text: string): unknown {
   try {
-    return text.length < MAX_UNSCANNED ? (JSON.parse(text) as unknown) : parseBoundedJson(Buffer.from(text))
+    return parseBoundedText(text)
   } catch {
     return undefined
   }

@@ -1,5 +1,5 @@
 /** A text completions body as internal requests, one a prompt. @source routes facts 11; grpc facts 2.6 */
-import type { GenerationRequest, OutputConstraint } from '#contracts'
+import { type GenerationRequest, type OutputConstraint, parseBoundedText } from '#contracts'
 import { toSampling } from '../chat-front/from-chat-body.ts'
 import { proxyErrors } from '../errors.ts'
 import type { CompletionRequest } from '../wire/completion.ts'
@@ -41,7 +41,7 @@ export function toConstraint(body: {
   if (body.ebnf != null) return { kind: 'ebnf', grammar: body.ebnf }
   if (body.json_schema == null) return null
   try {
-    return { kind: 'json_schema', name: 'answer', schema: JSON.parse(body.json_schema) as unknown }
+    return { kind: 'json_schema', name: 'answer', schema: parseBoundedText(body.json_schema) }
   } catch (cause) {
     throw proxyErrors.invalid_json_schema.with({ param: 'json_schema', cause })
   }

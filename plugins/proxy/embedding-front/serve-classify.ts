@@ -1,5 +1,5 @@
 /** Classification: an engine's vector holds one value a class. @source routes facts 13; grpc facts 2.6 */
-import type { EmbeddingService, EmbeddingVector } from '#contracts'
+import { type EmbeddingService, type EmbeddingVector, parseBoundedText } from '#contracts'
 import type { RequestContext, Static, WorkerEntry } from '#kernel'
 import { proxyErrors } from '../errors.ts'
 import type { ClassifyRequest } from '../wire/classify.ts'
@@ -58,7 +58,7 @@ function labelOf(worker: WorkerEntry, place: number): string {
 
 function readLabels(text: string): ReadonlyMap<string, string> {
   try {
-    const value: unknown = JSON.parse(text)
+    const value = parseBoundedText(text)
     if (typeof value !== 'object' || value === null) return new Map()
     return new Map(Object.entries(value).map(([place, label]) => [place, String(label)]))
   } catch {

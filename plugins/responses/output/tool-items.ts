@@ -3,6 +3,7 @@ import {
   type BuiltInType,
   type CalledTool,
   type HistoryItem,
+  parseBoundedText,
   type ToolCallResult,
   type ToolLoopEvent,
   withoutPrivate,
@@ -209,7 +210,7 @@ export class BuiltInItem implements OpenItem {
   /** One argument of the call, where it is a text. */
   #word(name: string): string {
     try {
-      const value = (JSON.parse(this.#arguments || '{}') as Record<string, unknown> | null)?.[name]
+      const value = (parseBoundedText(this.#arguments || '{}') as Record<string, unknown> | null)?.[name]
       return typeof value === 'string' ? value : ''
     } catch {
       return ''
