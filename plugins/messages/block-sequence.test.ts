@@ -114,6 +114,36 @@ test('messages §13 G18, G49 any interleaving gives well-formed blocks that hold
   )
 })
 
+test('A5: a long call whose pieces come with text between them is looked through once', () => {
+  const pieces = 60_000
+  const blocks = new BlockSequence(new StrictBlocks(), { thinking: 'text', maxCalls: 8 })
+  const before = process.cpuUsage()
+  blocks.add({ type: 'tool_call', ...at, index: 0, id: 'c', name: 'f' })
+  blocks.add({ type: 'tool_arguments', ...at, index: 0, delta: '{"a":[{}' })
+  for (let piece = 0; piece < pieces; piece++) {
+    blocks.add({ type: 'text', ...at, delta: 'x' })
+    blocks.add({ type: 'tool_arguments', ...at, index: 0, delta: ',{}' })
+  }
+  // Parsing all that came, at each piece, would take a minute.
+  expect(process.cpuUsage(before).user / 1_000).toBeLessThan(5_000)
+})
+
+test.each([
+  ['an object', ['{"a":', '"}\\""', '} \n'], true],
+  ['an object in two pieces', [' {', '}'], true],
+  ['a string that ends with a brace', ['{"a":"', '}'], false],
+  ['what is no JSON up to its end', ['{a}', ' '], false],
+  ['more than an object', ['{}', '{}'], false],
+  ['a list', ['[]'], false],
+])('%s is a whole input: %s, %s', (_what, deltas, isWhole) => {
+  const sink = new StrictBlocks()
+  const blocks = new BlockSequence(sink, { thinking: 'text', maxCalls: 8 })
+  blocks.add({ type: 'tool_call', ...at, index: 0, id: 'c', name: 'f' })
+  for (const delta of deltas) blocks.add({ type: 'tool_arguments', ...at, index: 0, delta })
+  blocks.add({ type: 'text', ...at, delta: 'x' })
+  expect(sink.blocks).toHaveLength(isWhole ? 2 : 1)
+})
+
 test('messages §9.1 any id of a call comes back as it was', () => {
   const ids = fc.string({ minLength: 1 }).filter((id) => !id.startsWith('toolu_') && id.isWellFormed())
   fc.assert(

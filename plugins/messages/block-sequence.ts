@@ -2,7 +2,8 @@
  * The events of a generation as content blocks, one after the other: one is open at a time, numbered from 0. What comes
  * for another block while a call is being written waits until that call is whole. @source messages facts 5.3, 9.3
  */
-import type { FinishReason, GenerationEvent } from '#contracts'
+import { type FinishReason, type GenerationEvent, parseBoundedText } from '#contracts'
+import { ObjectEnd } from './object-end.ts'
 
 /** What a tool of the gateway gave. */
 export interface ServerToolResult {
@@ -46,8 +47,9 @@ interface Call {
   readonly id: string
   readonly name: string
   input: string
-  /** Length of the input that was last seen not to be whole. */
-  checked: number
+  readonly end: ObjectEnd
+  /** The input up to its end is JSON; null until somebody has asked. */
+  isJson: boolean | null
   isDone: boolean
   isClosed: boolean
 }
@@ -151,7 +153,16 @@ export class BlockSequence {
 
   #addCall(index: number, id: string, name: string): void {
     if (this.#calls.size >= this.#options.maxCalls) return
-    const call: Call = { kind: 'call', id, name, input: '', checked: -1, isDone: false, isClosed: false }
+    const call: Call = {
+      kind: 'call',
+      id,
+      name,
+      input: '',
+      end: new ObjectEnd(),
+      isJson: null,
+      isDone: false,
+      isClosed: false,
+    }
     this.#calls.set(index, call)
     this.hasCalls = true
     if (this.#isBlocked()) this.#waiting.push(call)
@@ -169,6 +180,7 @@ export class BlockSequence {
     const call = this.#calls.get(index)
     if (call === undefined || call.isClosed) return
     call.input += delta
+    call.end.push(delta)
     if (call === this.#open) this.#sink.input(this.#count, delta)
   }
 
@@ -229,15 +241,18 @@ export class BlockSequence {
   }
 }
 
-/** Looks at the text once per growth: a whole object ends with a brace. */
+/** The text is parsed once, at its end: nothing that follows mends what is wrong before it. */
 function isWhole(call: Call): boolean {
-  if (call.checked === call.input.length) return false
-  if (call.input.trimEnd().endsWith('}')) {
-    try {
-      JSON.parse(call.input)
-      return true
-    } catch {}
+  if (!call.end.isReached) return false
+  call.isJson ??= isJsonText(call.input)
+  return call.isJson
+}
+
+function isJsonText(text: string): boolean {
+  try {
+    parseBoundedText(text)
+    return true
+  } catch {
+    return false
   }
-  call.checked = call.input.length
-  return false
 }
