@@ -85,6 +85,11 @@ test.each([
   ])
 })
 
+test.each([1e18, -1e300, 1.5, '7', null])('A3: a model made at %j has no time', async (created) => {
+  const { all } = sources([external('https://e:1')], { 'https://e:1': { data: [{ id: 'gpt', created }] } })
+  expect(await listModels(caller({ authorization: 'Bearer foreign' }), all)).toMatchObject([{ created: 0 }])
+})
+
 test.each([
   { authorization: 'Bearer own' },
   { 'x-api-key': 'own' },

@@ -4,6 +4,8 @@ import type { AuthService, RequestContext, WorkerEntry } from '#kernel'
 import { proxyErrors } from './errors.ts'
 import type { ModelEntry } from './wire/models.ts'
 
+/** Dates end there. @source ECMAScript, time values */
+const MAX_SECONDS = 8_640_000_000_000
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
 /** A credential of the caller's own, as the header it came in. */
@@ -109,9 +111,14 @@ function readList(value: unknown, worker: WorkerEntry): ModelEntry[] {
   return data.filter(hasId).map(({ id, created, owned_by }) => ({
     id,
     object: 'model',
-    created: Number.isInteger(created) ? (created as number) : 0,
+    created: isTime(created) ? created : 0,
     owned_by: typeof owned_by === 'string' ? owned_by : (worker.labels.provider ?? 'external'),
   }))
+}
+
+/** Seconds that make a date, so that who shows it as one can. */
+function isTime(value: unknown): value is number {
+  return Number.isInteger(value) && Math.abs(value as number) <= MAX_SECONDS
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
