@@ -8,7 +8,7 @@ import type { RequestContext, WorkerEntry } from '#kernel'
 import { checkHead } from './check-head.ts'
 import { checkRequest } from './check-request.ts'
 import { API, type CreateParts } from './create-message.ts'
-import { readHead, targetPath } from './read-head.ts'
+import { targetPath } from './read-head.ts'
 import { toGenerationRequest } from './to-generation-request.ts'
 
 const ESTIMATE_HEADERS = ['x-weir-token-estimate', 'true']
@@ -17,7 +17,7 @@ const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 
 export async function countTokens(parts: CreateParts, ctx: RequestContext): Promise<void> {
   const { host, counter, config } = parts
-  const { model } = readHead(ctx, parts.names)
+  const { model } = parts.headOf(ctx)
   if (host.use(Generations).isNative(model, API)) {
     checkHead(ctx.bodyBytes, false)
     if (await askWorker(parts, ctx, model, null)) return

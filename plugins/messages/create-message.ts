@@ -13,10 +13,9 @@ import { checkRequest } from './check-request.ts'
 import type { MessagesConfig } from './config.ts'
 import { invalidField } from './errors.ts'
 import { judgeStream } from './is-complete-stream.ts'
-import type { ModelNames } from './model-names.ts'
 import { nativeRequest } from './native-request.ts'
 import type { NativeRoutes } from './native-routes.ts'
-import { readHead, targetPath } from './read-head.ts'
+import { type MessageHead, targetPath } from './read-head.ts'
 import { callOrigins, toLoopChoice, toServerTools } from './server-tools.ts'
 import { toGenerationRequest } from './to-generation-request.ts'
 import { answerWithTools } from './tool-answer.ts'
@@ -29,7 +28,7 @@ export const API = 'messages'
 const MAX_CALLS = 1_024
 
 export interface CreateParts extends AnswerParts {
-  readonly names: ModelNames
+  readonly headOf: (ctx: RequestContext) => MessageHead
   readonly routes: NativeRoutes
   readonly config: MessagesConfig
   /** Null where nobody runs tools. */
@@ -38,7 +37,7 @@ export interface CreateParts extends AnswerParts {
 
 export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   const { host, config, routes } = parts
-  const { named, model } = readHead(ctx, parts.names)
+  const { named, model } = parts.headOf(ctx)
   const asked = { path: targetPath(ctx), headers: messagesHeaders(ctx), judge: judgeStream }
   const isNative = host.use(Generations).isNative(model, API)
   if (isNative && routes.isSure(model)) {

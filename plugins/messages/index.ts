@@ -8,6 +8,7 @@ import { MODELS_PATH, toModelPage } from './model-page.ts'
 import { NativeRoutes } from './native-routes.ts'
 import { Pings } from './pings.ts'
 import { PromptCounter } from './prompt-counter.ts'
+import { type MessageHead, readHead } from './read-head.ts'
 import { completeReply } from './relayed-replies.ts'
 import { messagesRoutes } from './routes.ts'
 
@@ -26,11 +27,16 @@ export default definePlugin({
   register(host, config) {
     const pings = new Pings(config.pingMs)
     const names = new ModelNames(config.models)
+    const heads = host.slot<MessageHead>()
     let counter: PromptCounter | null = null
     const parts: CreateParts = {
       host,
       config,
-      names,
+      headOf: (ctx) => {
+        const head = heads.get(ctx)
+        // Another hook may have put another model into the body since.
+        return head !== undefined && head.model === ctx.peek().model ? head : readHead(ctx, names)
+      },
       routes: new NativeRoutes(host.balance),
       pings,
       get counter() {
@@ -42,6 +48,12 @@ export default definePlugin({
       },
     }
     for (const route of messagesRoutes(parts)) host.route(route)
+    // Before whoever asks which model is meant, such as limits of a model.
+    if (Object.keys(config.models).length > 0) {
+      host.hook('onRequest', (ctx) => void heads.set(ctx, readHead(ctx, names)), {
+        routes: ({ endpoint }) => endpoint === 'messages' || endpoint === 'count_tokens',
+      })
+    }
     host.hook('onResponse', completeReply, { maxReplyBytes: MAX_ERROR_BYTES })
     host.hook('onResponse', (ctx, response) => toModelPage(names, ctx, response), {
       scope: 'all',

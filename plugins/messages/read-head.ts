@@ -4,6 +4,14 @@ import type { RequestContext } from '#kernel'
 import { invalidField } from './errors.ts'
 import type { ModelNames } from './model-names.ts'
 
+/** What a request says before anybody reads its body. */
+export interface MessageHead {
+  /** The client's name for the model. */
+  readonly named: string
+  /** The operator's. */
+  readonly model: string
+}
+
 const DATE = /^\d{4}-\d{2}-\d{2}$/
 
 /**
@@ -11,7 +19,7 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/
  *
  * @throws invalid_field (400) naming the header or `model`; json_parse_error (400)
  */
-export function readHead(ctx: RequestContext, names: ModelNames): { named: string; model: string } {
+export function readHead(ctx: RequestContext, names: ModelNames): MessageHead {
   const version = ctx.header(VERSION_HEADER)
   if (version !== undefined && !DATE.test(version))
     throw invalidField(VERSION_HEADER, 'must be a date such as 2023-06-01')

@@ -91,6 +91,32 @@ describe('requests a minute', () => {
     expect((await chat(fleet, A, { ...BODY, model: 'other' })).status).toBe(404)
   })
 
+  test.each<[string, string, object]>([
+    ['an alias', '/v1/chat/completions', { model: 'short' }],
+    ['the word for any model', '/v1/chat/completions', { model: 'unknown' }],
+    ['an empty name', '/v1/chat/completions', { model: '' }],
+    ['none', '/v1/chat/completions', { model: undefined }],
+    ['null', '/v1/completions', { model: null, prompt: 'a' }],
+    ['a name of the messages plugin', '/v1/messages', { model: 'claude-x', max_tokens: 1 }],
+    ['such a name to count by', '/v1/messages/count_tokens', { model: 'claude-x' }],
+  ])('A6: %s does not walk round the rule of the model', async (_what, path, named) => {
+    const modelRules = [{ ruleId: 'tests', match: 'exact', model: 'test-model', requestsPerMinute: 1 }]
+    const fleet = await openFleet({
+      workers: [{ spec: { models: [{ id: 'test-model', aliases: ['short'] }] } }],
+      plugins: {
+        auth: KEYS,
+        limits: { tenants: { default: { modelRules } } },
+        'chat-engine': {},
+        messages: { models: { 'claude-*': 'test-model' } },
+      },
+    })
+    fleet.workers[0].script(CHAT, jsonAnswer(usage(5, 5)))
+    expect((await chat(fleet, A)).status).toBe(200)
+    const refused = await fleet.post(path, { ...BODY, ...named }, A)
+    expect(refused.status).toBe(429)
+    expect(await refused.text()).toContain('rule tests')
+  })
+
   test('a request without a body that names a model is served, whatever rules there are', async () => {
     const modelRules = [{ ruleId: 'all', match: 'prefix', model: 'test', requestsPerMinute: 1 }]
     const cancels = plugin('cancels', (host) => {
