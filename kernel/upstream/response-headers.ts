@@ -44,6 +44,16 @@ function dropNamed(headers: HeaderList, options: string): void {
   for (let i = headers.length - 2; i >= 0; i -= 2) if (names.has(headers[i])) headers.splice(i, 2)
 }
 
+const EVENT_STREAM = 'text/event-stream'
+
+/** Media types count whatever their case and without parameters. @source RFC 9110 §8.3.1 */
+function isEventStreamType(type: string): boolean {
+  const { length } = EVENT_STREAM
+  // Nearly every worker writes it so.
+  if (!type.startsWith(EVENT_STREAM) && type.slice(0, length).toLowerCase() !== EVENT_STREAM) return false
+  return type.length === length || type[length] === ';' || type[length] === ' ' || type[length] === '\t'
+}
+
 /**
  * True when events stand in the body as they are, so that lines may be added between them. In a compressed one the
  * same bytes mean something else.
@@ -51,8 +61,8 @@ function dropNamed(headers: HeaderList, options: string): void {
 export function isPlainEventStream(headers: HeaderList): boolean {
   let isEventStream = false
   for (let i = 0; i < headers.length; i += 2) {
-    if (headers[i] === 'content-type') isEventStream = headers[i + 1].startsWith('text/event-stream')
-    else if (headers[i] === 'content-encoding' && headers[i + 1] !== 'identity') return false
+    if (headers[i] === 'content-type') isEventStream = isEventStreamType(headers[i + 1])
+    else if (headers[i] === 'content-encoding' && headers[i + 1].toLowerCase() !== 'identity') return false
   }
   return isEventStream
 }

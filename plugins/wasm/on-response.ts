@@ -5,6 +5,7 @@
 import {
   type GatewayError,
   type IncomingResponse,
+  isPlainEventStream,
   type Reply,
   type RequestContext,
   toErrorReply,
@@ -19,7 +20,16 @@ import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
 import type { PhaseMessage } from './phase-message.ts'
 import { guestInput } from './request-facts.ts'
 
-const STREAM_TYPES = ['text/event-stream', 'application/x-ndjson']
+/** Bodies that come piece by piece; events are told apart in the first kind only. */
+const STREAM_TYPES: ReadonlySet<string> = new Set([
+  'text/event-stream',
+  'application/x-ndjson',
+  'application/ndjson',
+  'application/jsonl',
+  'application/x-jsonlines',
+  'application/json-seq',
+  'application/stream+json',
+])
 /** Of refusals by the access check. */
 const REFUSED_STATUSES = [401, 403]
 /** From here on an answer is an error to OnError modules. */
@@ -36,14 +46,12 @@ export interface ResponseParts {
 /** Media types are compared as RFC 9110, section 8.3.1, says: whatever their case, without parameters. */
 export function isStream({ headers }: IncomingResponse): boolean {
   const type = headerOf(headers, 'content-type')
-  return type !== null && STREAM_TYPES.includes(type.split(';', 1)[0].trim().toLowerCase())
+  return type !== null && STREAM_TYPES.has(type.split(';', 1)[0].trim().toLowerCase())
 }
 
 /** Events of such a stream reach the OnStreamEvent modules: it is neither packed nor of another form. */
 export function isReadableStream({ headers }: IncomingResponse): boolean {
-  const encoding = headerOf(headers, 'content-encoding')
-  const isPlain = encoding === null || encoding.trim().toLowerCase() === 'identity'
-  return isPlain && headerOf(headers, 'content-type')?.startsWith(STREAM_TYPES[0]) === true
+  return isPlainEventStream(headers)
 }
 
 /** The access check refused the caller, and this is what the gateway tells it. */

@@ -76,7 +76,7 @@ test('OnError and OnResponse modules do not run for callers whom the access chec
 test.each([
   ['gzip', { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' }, gzipSync('data: secret\n\n')],
   ['lines of JSON', { 'content-type': 'application/x-ndjson' }, Buffer.from('{"secret":1}\n')],
-  ['unusual letters', { 'content-type': 'Text/Event-Stream' }, Buffer.from('data: secret\n\n')],
+  ['lines of JSON by another name', { 'content-type': 'application/jsonl' }, Buffer.from('{"secret":1}\n')],
 ])('a stream of %s does not pass a module that must not fail', async (_, headers, body) => {
   const fleet = await openWasmFleet()
   fleet.workers[0].script(CHAT, () => rawAnswer(body, { headers }))
@@ -91,4 +91,14 @@ test.each([
   const response = await ask()
   expect(response.status).toBe(500)
   expect(await response.text()).not.toContain('secret')
+})
+
+test('A8: events pass the modules whatever the letters of their media type', async () => {
+  const fleet = await openWasmFleet()
+  const headers = { 'content-type': 'Text/Event-Stream;charset=utf-8' }
+  fleet.workers[0].script(CHAT, () => rawAnswer(Buffer.from('data: secret\n\n'), { headers }))
+  await fleet.attach('closed', 'OnStreamEvent', { do: 'drop' }, { on_failure: 'closed' })
+  const response = await fleet.chat({ model: 'test-model', stream: true, messages: [] })
+  expect([response.status, await response.text()]).toEqual([200, ''])
+  expect((await fleet.list()).metrics.total_executions).toBeGreaterThan(0)
 })
