@@ -349,6 +349,10 @@ describe('cloud services', () => {
     expect(await asked(elsewhere)).toEqual([])
     expect(await asked({ ...elsewhere, apiKey: 'own' })).toEqual(['own'])
     expect(await asked({ ...elsewhere, isConfigured: true })).toEqual(['admin'])
+    // Nor does it cross a network in the clear, whoever says so.
+    const plain = { ...elsewhere, isConfigured: true, url: 'http://proxy.example/openai/v1' }
+    expect(await asked(plain)).toEqual([])
+    expect(await asked({ ...plain, url: 'http://127.0.0.1:9/openai/v1' })).toEqual(['admin'])
   })
 
   test('gemini has its own key header and its own form of the list', async () => {

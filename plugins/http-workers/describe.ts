@@ -1,5 +1,5 @@
 /** Finds out what an HTTP worker is: waits until it is up, detects its engine, reads its metadata, models and ranks. */
-import type { DescribeTools, WorkerDescription, WorkerWish } from '#contracts'
+import { type DescribeTools, isPrivateWay, type WorkerDescription, type WorkerWish } from '#contracts'
 import { adminKeyOf } from './admin-keys.ts'
 import { apisOfService, discoverApis } from './apis.ts'
 import { cloudProvider, detectRuntime, isExternalService, waitUntilHealthy } from './detect.ts'
@@ -58,9 +58,9 @@ async function describeService(
     isExternal: true,
     ...(owner !== null && { provider: owner }),
   } as const
-  // A name is proof of its owner over TLS only.
-  const isOwnHost = provider === owner && wish.url.startsWith('https://')
-  const key = adminKeyOf(tools.serviceKeys, provider, wish.isConfigured || isOwnHost) ?? wish.apiKey
+  const isNamed = wish.isConfigured || provider === owner
+  const key =
+    adminKeyOf(tools.serviceKeys, provider, isNamed && isPrivateWay(new URL(wish.url))) ?? wish.apiKey
   // Without a key of its own the worker gets the caller's, whose models we cannot know beforehand.
   if (wish.models !== null || key === null) return { ...found, models: wish.models ?? [] }
   const inquiry = new Inquiry(call, listTarget(wish.url, provider, key), tools, {

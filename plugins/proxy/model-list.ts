@@ -1,12 +1,11 @@
 /** GET /v1/models: what the registry serves, or what an external provider lists for a caller with its own key. */
-import type { WorkerControls } from '#contracts'
+import { isPrivateWay, type WorkerControls } from '#contracts'
 import type { AuthService, RequestContext, WorkerEntry } from '#kernel'
 import { proxyErrors } from './errors.ts'
 import type { ModelEntry } from './wire/models.ts'
 
 /** Dates end there. @source ECMAScript, time values */
 const MAX_SECONDS = 8_640_000_000_000
-const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
 /** A credential of the caller's own, as the header it came in. */
 interface ForeignCredential {
@@ -86,8 +85,7 @@ async function askExternal(credential: ForeignCredential, sources: ModelListSour
 /** Whoever may register workers must not have the keys of callers by it. */
 function mayGetCallerKey(url: string, hosts: readonly string[]): boolean {
   const target = URL.parse(url)
-  if (target === null || !hosts.includes(target.hostname)) return false
-  return target.protocol === 'https:' || (target.protocol === 'http:' && LOOPBACK.has(target.hostname))
+  return target !== null && hosts.includes(target.hostname) && isPrivateWay(target)
 }
 
 async function askOne(

@@ -3,7 +3,7 @@
  * caller needs one, with that caller's key.
  */
 import { createHash } from 'node:crypto'
-import type { DescribeTools } from '#contracts'
+import { type DescribeTools, isPrivateWay } from '#contracts'
 import type { ModelCard } from '#kernel'
 import type { ControlParts } from './control-parts.ts'
 import { requireControl } from './controls.ts'
@@ -32,7 +32,6 @@ const REST_MS = 60_000
 const MAX_REMEMBERED = 1_000
 /** Models of one service; more are left out. */
 const MAX_MODELS = 10_000
-const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
 export class ModelInquiries {
   readonly #parts: ControlParts
@@ -116,5 +115,5 @@ function mayGetKey({ spec }: Worker, { header }: CallerKey, hosts: readonly stri
   if (target === null || !hosts.includes(target.hostname)) return false
   const provider = spec.carried.provider ?? (target.hostname.endsWith('anthropic.com') ? 'anthropic' : null)
   if ((provider === 'anthropic') !== (header === 'x-api-key')) return false
-  return target.protocol === 'https:' || (target.protocol === 'http:' && LOOPBACK.has(target.hostname))
+  return isPrivateWay(target)
 }

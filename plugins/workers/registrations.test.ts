@@ -167,3 +167,22 @@ test('a service that a reload names is trusted as one that was named at the star
   await vi.waitFor(() => expect(wishes).toHaveLength(2))
   expect(wishes[1].isConfigured).toBe(false)
 })
+
+test.each<[string | undefined, string | undefined, boolean]>([
+  [undefined, 'openai', false],
+  ['openai', 'anthropic', false],
+  ['openai', undefined, false],
+  ['openai', 'openai', true],
+  [undefined, undefined, true],
+])(
+  'A10: a PUT on a worker of provider %s in the file that says %s is trusted with keys: %s',
+  async (named, put, isTrusted) => {
+    const carried = (provider: string | undefined) => (provider === undefined ? {} : { provider })
+    manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [{ url: URL, ...carried(named) }] })
+    await vi.waitFor(() => expect(registry.workers()).toHaveLength(1))
+    await isIdle()
+    manager.replace(registry.workers()[0].id, { ...specOfUrl(URL), carried: carried(put) })
+    await vi.waitFor(() => expect(wishes).toHaveLength(2))
+    expect(wishes.map(({ isConfigured }) => isConfigured)).toEqual([true, isTrusted])
+  },
+)
