@@ -91,14 +91,14 @@ const rows: [model: string, tool: string | null, reasoning: string | null][] = [
   ['ByteDance-Seed/Seed-OSS-36B-Instruct', 'seed_oss', 'seed_oss'],
   ['LiquidAI/LFM2.5-1.2B', 'lfm2.5', 'base'],
   ['allenai/Olmo-3-32B-Think', 'olmo3', 'base'],
-  ['inclusionAI/Ling-1T', 'glm47_moe', 'qwen3'],
-  ['inclusionAI/Ring-1T', 'glm47_moe', 'qwen3'],
+  ['inclusionAI/Ling-1T', 'glm', 'qwen3'],
+  ['inclusionAI/Ring-1T', 'glm', 'qwen3'],
   ['google/functiongemma-270m-it', 'function_gemma', null],
   ['openbmb/MiniCPM5-8B', 'minicpm5', 'base'],
   ['Salesforce/xLAM-2-8b', 'xlam', null],
   ['IQuestLab/IQuest-Coder-V1-40B', 'iquest', 'qwen3'],
   ['rednote-hilab/dots3', 'dots3', 'base'],
-  ['LLM360/K2-Horizon', 'k2_horizon', 'base'],
+  ['LLM360/K2-Horizon', 'k2_horizon', 'k2_horizon'],
   // Names that only end like others.
   ['Nexusflow/Starling-LM-7B-beta', null, null],
   ['acme/wiring-helper', null, null],
@@ -126,7 +126,8 @@ test('parsers 1, 2, of November 2026: every name of both lists is read, hf apart
   const reasoning =
     'base deepseek_r1 deepseek_v31 qwen3 qwen3_thinking glm45 step3 minimax kimi kimi_k25 kimi_thinking kimi_k3 ' +
     'inkling nano_v3 cohere_cmd deepseek_v4 deepseek_v41 gemma4 hy_v4 minimax_m3 ' +
-    'mistral_v13 seed_oss olmo3 qwen3_tagged iquest ling glm glm4 hy4'
+    'mistral_v13 seed_oss olmo3 qwen3_tagged qwen3_tagged_direct iquest ling glm glm4 hy4 k2_horizon dots3 lfm2.5 ' +
+    'llama_nemotron minicpm5'
   expect(reasoning.split(' ').filter((name) => findReasoningFormat(name) === undefined)).toEqual([])
 })
 

@@ -34,13 +34,10 @@ import { LateStream } from './late-stream.ts'
 import { OutputCollector } from './output-collector.ts'
 import { AnswerInput, AnswerSink, ParserStream } from './output-stream.ts'
 import type { ReasoningStart } from './reasoning/reasoning-reader.ts'
-import { findReasoningFormat, type ReasoningFormat } from './reasoning/reasoning-table.ts'
+import { findReasoningFormat, hasNoReasoning, type ReasoningFormat } from './reasoning/reasoning-table.ts'
 import { type DeclaredTool, ToolTypes } from './scan/tool-types.ts'
 import { thinkingOf } from './thinking.ts'
 import { type CallChoice, callDemand, toolConstraint } from './tool-constraint.ts'
-
-/** Names that no format goes by, but that say "leave the text alone". */
-const NO_REASONING = new Set(['passthrough', 'plain'])
 
 export interface ParserSettings {
   /** The gateway's own choice, where the request makes none; null: by the model. */
@@ -125,7 +122,7 @@ export class OutputParsersOf implements OutputParsersService {
 function isParser(kind: ParserKind, name: string): boolean {
   if (name === HARMONY) return true
   if (kind === 'tool') return findToolFormat(name) !== undefined
-  return NO_REASONING.has(name) || findReasoningFormat(name) !== undefined
+  return hasNoReasoning(name) || findReasoningFormat(name) !== undefined
 }
 
 /** What every kind of parser keeps of a request. */
@@ -246,7 +243,7 @@ function parseWhole(parser: OutputParser, text: string): ParsedOutput {
 }
 
 function reasoningOf(name: string | null): ReasoningFormat | null {
-  if (name === null || NO_REASONING.has(name)) return null
+  if (name === null || hasNoReasoning(name)) return null
   const format = findReasoningFormat(name)
   if (format === undefined) throw parsersErrors.unknown_parser('reasoning', name)
   return format

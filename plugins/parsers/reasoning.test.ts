@@ -7,6 +7,7 @@ import { findReasoningFormat, reasoningFormats } from './reasoning/reasoning-tab
 const marks = new Map([
   ['kimi', ['◁think▷', '◁/think▷']],
   ['minimax_m3', ['<mm:think>', '</mm:think>']],
+  ['k2_horizon', ['<ifm|think>', '</ifm|think>']],
   ['seed_oss', ['<seed:think>', '</seed:think>']],
   ['mistral_v13', ['[THINK]', '[/THINK]']],
   ['gemma4', ['<|channel>thought\n', '<channel|>']],

@@ -4,7 +4,7 @@ import type { CallLimits } from './calls/call-output.ts'
 import { findToolFormat } from './formats/format-table.ts'
 import { parseReasoning } from './parse-reasoning.ts'
 import { parseToolCalls } from './parse-tool-calls.ts'
-import { findReasoningFormat } from './reasoning/reasoning-table.ts'
+import { findReasoningFormat, hasNoReasoning } from './reasoning/reasoning-table.ts'
 import { ToolTypes } from './scan/tool-types.ts'
 import {
   FunctionCallReply,
@@ -103,7 +103,7 @@ function separateReasoning(ctx: RequestContext, maxBytes: number): void {
     return
   }
   const { text, reasoning_parser: name, in_reasoning: isInside } = reasoningRequest.parse(body)
-  if (name === 'passthrough') {
+  if (hasNoReasoning(name)) {
     ctx.json(200, { normal_text: text, reasoning_text: '', success: true })
     return
   }

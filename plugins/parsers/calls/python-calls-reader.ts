@@ -1,4 +1,4 @@
-/** Reads calls written as Python, `[f(a=1), g()]` or one a line; a call goes out when its bracket closes. @hot */
+/** Reads calls written as Python, in a list `[f(a=1), g()]` or one a line; a call goes out when its bracket closes. @hot */
 import { BracketScan } from '../scan/bracket-scan.ts'
 import { isSpace } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
@@ -11,8 +11,8 @@ export interface PythonFormat {
   readonly open: string
   readonly close: string
   readonly isBare: boolean
-  /** Calls stand in a list; otherwise one after the other. */
-  readonly isList: boolean
+  /** Calls stand in a list; where it is optional, also one after the other without one. */
+  readonly list: 'always' | 'optional'
 }
 
 export interface CompiledPython {
@@ -39,6 +39,7 @@ export class PythonCallsReader extends CallReader {
   readonly #format: CompiledPython
   readonly #brackets = new BracketScan()
   #isMarked = false
+  #isInList = false
   #name = ''
 
   constructor(out: CallOutput, format: CompiledPython) {
@@ -74,7 +75,7 @@ export class PythonCallsReader extends CallReader {
   }
 
   #readText(): boolean {
-    const { marks, format } = this.#format
+    const { marks } = this.#format
     if (!this.textBefore(marks)) return false
     const { found } = marks
     const length = marks.markers[found].length
@@ -85,14 +86,16 @@ export class PythonCallsReader extends CallReader {
       return true
     }
     this.#isMarked = found === 0
+    this.#isInList = !this.#isMarked
     this.begin(length)
-    return this.enter(found === 0 && format.isList ? LIST_START : CALL_START)
+    return this.enter(this.#isMarked ? LIST_START : CALL_START)
   }
 
   #startList(): boolean {
     if (!this.skipSpace()) return false
-    if (this.input[this.at] !== '[') return this.fail()
-    this.consume(1)
+    this.#isInList = this.input[this.at] === '['
+    if (this.#isInList) this.consume(1)
+    else if (this.#format.format.list === 'always') return this.fail()
     return this.enter(CALL_START)
   }
 
@@ -149,7 +152,7 @@ export class PythonCallsReader extends CallReader {
     const { format } = this.#format
     if (!this.skipSpace()) return false
     const char = this.input[this.at]
-    if (format.isList) {
+    if (this.#isInList) {
       if (char !== ',' && char !== ']') return this.fail()
       this.consume(1)
       return this.enter(char === ',' ? CALL_START : CLOSING)

@@ -4,7 +4,7 @@ import { deepseek } from './deepseek.ts'
 import { deepseek31 } from './deepseek31.ts'
 import { deepseek32, deepseekV4, deepseekV41 } from './dsml.ts'
 import { functionGemma, gemma4 } from './gemma.ts'
-import { glm45Moe, glm47Moe, iquest, k2Horizon } from './glm.ts'
+import { glm, glm45Moe, glm47Moe, iquest, k2Horizon } from './glm.ts'
 import { hyV4 } from './hy-v4.ts'
 import { inkling } from './inkling.ts'
 import { json, xlam } from './json.ts'
@@ -19,7 +19,7 @@ import { mistral } from './mistral.ts'
 import { passthrough } from './passthrough.ts'
 import { lfm25, olmo3, pythonic } from './pythonic.ts'
 import { qwen } from './qwen.ts'
-import { qwenXml, seedOss } from './qwen-xml.ts'
+import { qwen3Tagged, qwen3TaggedDirect, qwenXml, seedOss } from './qwen-xml.ts'
 import { sarashina } from './sarashina.ts'
 import { step3 } from './step3.ts'
 import type { ToolFormat } from './tool-format.ts'
@@ -47,6 +47,8 @@ export const toolFormats: readonly NamedFormat[] = [
   row('seed_oss', seedOss, '<seed:tool_call>'),
   row('iquest', iquest, '<iquest_tool_call>'),
   row('qwen_xml', qwenXml, '<function=', ['qwen_coder', 'nemotron', 'qwen3_coder', 'qwen3_xml']),
+  row('qwen3_tagged', qwen3Tagged),
+  row('qwen3_tagged_direct', qwen3TaggedDirect),
   row('minimax_m3', minimaxM3, ']<]minimax[>['),
   row('minimax_m2', minimaxM2, '<minimax:tool_call>', ['minimax-m2']),
   row('dots3', dots3, '<dots_function_call>'),
@@ -61,8 +63,9 @@ export const toolFormats: readonly NamedFormat[] = [
   row('inkling', inkling, '<|content_invoke_tool_json|>'),
   row('k2_horizon', k2Horizon, '<ifm|tool_call>'),
   row('hy_v4', hyV4, '<tool_calls:', ['hy4']),
-  row('glm47_moe', glm47Moe, null, ['glm', 'ling', 'glm47']),
-  row('glm45_moe', glm45Moe, '<arg_key>', ['glm4', 'glm45']),
+  row('glm', glm, '<arg_key>', ['glm4', 'ling']),
+  row('glm47_moe', glm47Moe, null, ['glm47']),
+  row('glm45_moe', glm45Moe, null, ['glm45']),
   row('gemma4', gemma4, '<|tool_call>'),
   row('function_gemma', functionGemma, '<start_function_call>', ['functiongemma']),
   row('lfm2.5', lfm25, '<|tool_call_start|>', ['lfm2']),
@@ -74,14 +77,7 @@ export const toolFormats: readonly NamedFormat[] = [
   row('sarashina', sarashina, '<|tool_calls|>'),
   row('pythonic', pythonic, '<|python_start|>', ['llama4_pythonic']),
   row('llama', llama, 'dictionary of argument name', ['llama3', 'llama3_json', 'llama4_json']),
-  row('qwen', qwen, '<tool_call>', [
-    'qwen25',
-    'qwen2.5',
-    'qwen3',
-    'qwen3_tagged',
-    'qwen3_tagged_direct',
-    'hermes',
-  ]),
+  row('qwen', qwen, '<tool_call>', ['qwen25', 'qwen2.5', 'qwen3', 'hermes']),
   row('xlam', xlam),
   row('json', json),
 ]

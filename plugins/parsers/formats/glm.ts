@@ -9,7 +9,10 @@ interface Tags {
   readonly section?: string
 }
 
-function pairTags(tags: Tags, stop: 'line' | 'word'): HeadedFormat {
+/** Whether space around a value is part of it. */
+type Values = 'trimmed' | 'verbatim'
+
+function pairTags(tags: Tags, stop: 'line' | 'word', values: Values): HeadedFormat {
   const open = (tag: string) => `<${tag}>`
   const close = (tag: string) => `</${tag}>`
   const { call, key, value, section } = tags
@@ -24,7 +27,7 @@ function pairTags(tags: Tags, stop: 'line' | 'word'): HeadedFormat {
       toKey: (header) => ({ name: header.trim() }),
       valueOpen: open(value),
       close: close(value),
-      toValue: (text) => text.trim(),
+      toValue: values === 'trimmed' ? (text) => text.trim() : (text) => text,
     },
     close: [close(call)],
   }
@@ -33,13 +36,16 @@ function pairTags(tags: Tags, stop: 'line' | 'word'): HeadedFormat {
 const arguments_ = { key: 'arg_key', value: 'arg_value' }
 
 /** The name ends with its line. */
-export const glm45Moe = headedFormat(pairTags({ call: 'tool_call', ...arguments_ }, 'line'))
+export const glm45Moe = headedFormat(pairTags({ call: 'tool_call', ...arguments_ }, 'line', 'trimmed'))
 /** The name ends with its word. */
-export const glm47Moe = headedFormat(pairTags({ call: 'tool_call', ...arguments_ }, 'word'))
-export const iquest = headedFormat(pairTags({ call: 'iquest_tool_call', ...arguments_ }, 'word'))
+export const glm47Moe = headedFormat(pairTags({ call: 'tool_call', ...arguments_ }, 'word', 'trimmed'))
+/** The same, of whichever generation. */
+export const glm = headedFormat(pairTags({ call: 'tool_call', ...arguments_ }, 'word', 'verbatim'))
+export const iquest = headedFormat(pairTags({ call: 'iquest_tool_call', ...arguments_ }, 'word', 'verbatim'))
 export const k2Horizon = headedFormat(
   pairTags(
     { call: 'ifm|tool_call', key: 'ifm|arg_key', value: 'ifm|arg_value', section: 'ifm|tool_calls' },
     'word',
+    'verbatim',
   ),
 )

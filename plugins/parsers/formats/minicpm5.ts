@@ -1,5 +1,4 @@
 /** A function tag with param tags, values perhaps in CDATA. @source parsers facts of November 2026, 2 */
-import { decodeEntities } from '../calls/tag-attributes.ts'
 import { headedFormat } from './tool-format.ts'
 
 const CDATA_OPEN = '<![CDATA['
@@ -9,7 +8,7 @@ function toValue(text: string): string {
   const trimmed = text.trim()
   if (trimmed.startsWith(CDATA_OPEN) && trimmed.endsWith(CDATA_CLOSE))
     return trimmed.slice(CDATA_OPEN.length, -CDATA_CLOSE.length)
-  return decodeEntities(text)
+  return text
 }
 
 export const minicpm5 = headedFormat({

@@ -1,8 +1,9 @@
 /** Invoke tags with parameter tags in a wrapper. @source parsers facts 1.20; of November 2026, 2 */
 import { decodeEntities } from '../calls/tag-attributes.ts'
+import { withoutLineEnds } from './qwen-xml.ts'
 import { headedFormat } from './tool-format.ts'
 
-function invokeTags(wrapper: string) {
+function invokeTags(wrapper: string, toValue: (text: string) => string) {
   return headedFormat({
     section: [`<${wrapper}>`, `</${wrapper}>`],
     open: ['<invoke name="'],
@@ -13,11 +14,11 @@ function invokeTags(wrapper: string) {
       keyEnd: '">',
       toKey: (header) => (header === '' ? null : { name: header }),
       close: '</parameter>',
-      toValue: decodeEntities,
+      toValue,
     },
     close: ['</invoke>'],
   })
 }
 
-export const minimaxM2 = invokeTags('minimax:tool_call')
-export const dots3 = invokeTags('dots_function_call')
+export const minimaxM2 = invokeTags('minimax:tool_call', decodeEntities)
+export const dots3 = invokeTags('dots_function_call', withoutLineEnds)

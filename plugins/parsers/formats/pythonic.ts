@@ -2,7 +2,7 @@
 import { ALL_TEXT, pythonFormat } from './tool-format.ts'
 
 export const pythonic = pythonFormat(
-  { open: '<|python_start|>', close: '<|python_end|>', isBare: true, isList: true },
+  { open: '<|python_start|>', close: '<|python_end|>', isBare: true, list: 'always' },
   ALL_TEXT,
 )
 
@@ -10,13 +10,13 @@ export const lfm25 = pythonFormat({
   open: '<|tool_call_start|>',
   close: '<|tool_call_end|>',
   isBare: false,
-  isList: true,
+  list: 'optional',
 })
 
-/** One call a line. */
+/** One call a line, or a list. */
 export const olmo3 = pythonFormat({
   open: '<function_calls>',
   close: '</function_calls>',
   isBare: false,
-  isList: false,
+  list: 'optional',
 })

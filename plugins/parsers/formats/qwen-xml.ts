@@ -1,7 +1,7 @@
 /** A function tag with parameter tags inside of a call tag. @source parsers facts 1.5 */
 import { headedFormat } from './tool-format.ts'
 
-function functionTags(open: string, close: string) {
+function functionTags(open: string, close: string, toValue: (text: string) => string) {
   return headedFormat({
     open: [open, '<function='],
     nameEnd: '>',
@@ -11,13 +11,23 @@ function functionTags(open: string, close: string) {
       keyEnd: '>',
       toKey: (header) => ({ name: header.trim() }),
       close: '</parameter>',
-      toValue: (text) => text.trim(),
+      toValue,
     },
     inner: '</function>',
     close: [close],
   })
 }
 
-export const qwenXml = functionTags('<tool_call>', '</tool_call>')
+/** A value may stand on lines of its own. */
+export function withoutLineEnds(text: string): string {
+  const start = text.startsWith('\n') ? 1 : 0
+  return text.slice(start, text.endsWith('\n') && text.length > start ? -1 : undefined)
+}
+
+const verbatim = (text: string) => text
+
+export const qwenXml = functionTags('<tool_call>', '</tool_call>', (text) => text.trim())
 /** @source parsers facts of November 2026, 2 */
-export const seedOss = functionTags('<seed:tool_call>', '</seed:tool_call>')
+export const qwen3Tagged = functionTags('<tool_call>', '</tool_call>', withoutLineEnds)
+export const qwen3TaggedDirect = functionTags('<tool_call>', '</tool_call>', verbatim)
+export const seedOss = functionTags('<seed:tool_call>', '</seed:tool_call>', verbatim)

@@ -65,12 +65,12 @@ function special(
 const always = { isAlwaysInside: true }
 
 export const reasoningFormats: readonly ReasoningFormat[] = [
-  tagged('base', THINK, { aliases: ['olmo3'] }),
+  tagged('base', THINK, { aliases: ['olmo3', 'dots3', 'lfm2.5', 'llama_nemotron', 'minicpm5'] }),
   tagged('deepseek_r1', THINK, { ...always, aliases: ['deepseek-r1'] }),
   tagged('deepseek_v31', THINK, { aliases: ['deepseek-v3', 'deepseek_v3'] }),
   tagged('deepseek_v4', THINK),
   tagged('deepseek_v41', { ...THINK, dropsStrayEnd: true }, { aliases: ['deepseek_v4.1'] }),
-  tagged('qwen3', THINK, { aliases: ['qwen3_tagged', 'iquest', 'ling'] }),
+  tagged('qwen3', THINK, { aliases: ['qwen3_tagged', 'qwen3_tagged_direct', 'iquest', 'ling'] }),
   tagged('qwen3_thinking', THINK, { ...always, aliases: ['qwen3-thinking'] }),
   tagged('glm45', THINK, { aliases: ['glm', 'glm4', 'glm47'] }),
   tagged('step3', THINK, always),
@@ -85,6 +85,7 @@ export const reasoningFormats: readonly ReasoningFormat[] = [
     { start: '[THINK]', end: '[/THINK]' },
     { aliases: ['mistral'], needsSpecialTokens: true },
   ),
+  tagged('k2_horizon', { start: '<ifm|think>', end: '</ifm|think>' }),
   tagged('seed_oss', { start: '<seed:think>', end: '</seed:think>' }),
   tagged(
     'gemma4',
@@ -104,6 +105,20 @@ export const reasoningFormats: readonly ReasoningFormat[] = [
   special('kimi_k3', (sink, start) => new ChannelReasoningReader(sink, start)),
   special('inkling', (sink, start) => new FramedReasoningReader(sink, start.isInside ?? false)),
 ]
+
+/** Names of formats that have no reasoning: the text is left alone. */
+const WITHOUT_REASONING: ReadonlySet<string> = new Set([
+  'passthrough',
+  'plain',
+  'function_gemma',
+  'json',
+  'qwen2.5',
+  'xlam',
+])
+
+export function hasNoReasoning(name: string): boolean {
+  return WITHOUT_REASONING.has(name)
+}
 
 const byName = new Map(
   reasoningFormats.flatMap((format) =>
