@@ -353,28 +353,41 @@ test.each([
   expect(streamed(name, [...input]).calls).toEqual([['f', '{"a":"}","b":"{"}']])
 })
 
-test('parsers 6.7 #54: escapes of a pair and the pair itself survive being cut', () => {
-  const input = '{"name":"f","arguments":{"a":"\\ud83d\\ude00😀"}}'
-  for (let at = 0; at < input.length; at++)
-    expect(streamed('json', [input.slice(0, at), input.slice(at)]).calls).toEqual([
-      ['f', '{"a":"\\ud83d\\ude00😀"}'],
-    ])
-})
+const jsonWriters = callWriters.filter(({ carries }) => carries === 'json')
+/** A call whose only argument is written as it is given. */
+const withRaw = ({ write }: (typeof callWriters)[number], raw: string) =>
+  write([{ name: 'f', args: [['a', '@@']] }]).replace('"@@"', raw)
 
-test.each(['18446744073709551616', '1e400', '-0', '1.0'])(
-  'parsers 6.7 #55: the number %s stays as written',
-  (number) => {
-    const input = `{"name":"f","arguments":{"a":${number}}}`
-    expect(streamed('json', [...input]).calls).toEqual([['f', `{"a":${number}}`]])
+test.each(jsonWriters)(
+  'parsers 6.7 #54: escapes of a pair and the pair itself survive being cut in $format',
+  (writer) => {
+    const raw = '"\\ud83d\\ude00😀"'
+    const input = withRaw(writer, raw)
+    for (let at = 0; at < input.length; at++)
+      expect(streamed(writer.format, [input.slice(0, at), input.slice(at)]).calls).toEqual([
+        ['f', `{"a":${raw}}`],
+      ])
   },
 )
 
-test('parsers 6.7 #56: keys keep their order, whatever they are', () => {
-  const written = '{"10":1,"2":2,"__proto__":3,"constructor":4,"":5}'
-  expect(streamed('qwen', [`<tool_call>{"name":"f","arguments":${written}}</tool_call>`]).calls).toEqual([
-    ['f', written],
-  ])
+test.each(jsonWriters)('parsers 6.7 #55: numbers in $format stay as they are written', (writer) => {
+  for (const number of ['18446744073709551616', '1e400', '-0', '1.0', '0.1e-7', '9007199254740993']) {
+    const input = withRaw(writer, number)
+    for (const chunks of [[input], [...input]])
+      expect(streamed(writer.format, chunks).calls).toEqual([['f', `{"a":${number}}`]])
+  }
 })
+
+test.each(jsonWriters)(
+  'parsers 6.7 #56: keys of $format keep their order, whatever they are',
+  ({ format, write }) => {
+    const args = ['10', '2', '__proto__', 'constructor', ''].map((key, at) => [key, at] as const)
+    const written = '{"10":0,"2":1,"__proto__":2,"constructor":3,"":4}'
+    const input = write([{ name: 'f', args }])
+    for (const chunks of [[input], [...input]])
+      expect(streamed(format, chunks).calls).toEqual([['f', written]])
+  },
+)
 
 test('parsers 6.7 #58: the end-of-sentence text never reaches arguments', () => {
   const input = `${DSML}function_calls>${DSML}invoke name="f">${DSML}parameter name="a" string="true">x<｜end▁of▁sentence｜></｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`
