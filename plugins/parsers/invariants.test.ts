@@ -152,6 +152,43 @@ function isWithin(part: string, all: string): boolean {
   return true
 }
 
+test.each(callWriters)(
+  'parsers 6.2: a call of $format that is too long is held back no longer than that',
+  (writer) => {
+    const MAX_ARGUMENTS = 1_000
+    const SIZE = 100_000
+    const long = 'x'.repeat(SIZE)
+    const text = writer.write([{ name: 'f', args: [['a', long]] }])
+    const limits = { maxCalls: 128, maxArgumentChars: MAX_ARGUMENTS }
+    for (const holdCalls of [true, false]) {
+      let told = 0
+      const format = formatOf(writer.format)
+      const sink = {
+        text: (delta: string) => {
+          told += delta.length
+        },
+        callStarted: () => {},
+        callArguments: (_: number, delta: string) => {
+          told += delta.length
+        },
+        callDone: () => {},
+      }
+      const reader = format.open(openOutput(format, sink, { ...kept, holdCalls, limits }))
+      let pushed = 0
+      let most = 0
+      for (let at = 0; at < text.length; at += 50) {
+        pushed += text.slice(at, at + 50).length
+        reader.push(text.slice(at, at + 50))
+        most = Math.max(most, pushed - told)
+      }
+      // Its frames are markup: what is no call is dropped with them.
+      if (writer.format !== 'inkling') expect(most).toBeLessThan(2 * MAX_ARGUMENTS + 500)
+      reader.end()
+      if (holdCalls) expect(whole(writer.format, text, { limits, dropsTrailing: false }).calls).toEqual([])
+    }
+  },
+)
+
 const parsers = new OutputParsersOf({
   toolParser: null,
   reasoningParser: null,

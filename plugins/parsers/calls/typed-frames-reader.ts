@@ -36,7 +36,6 @@ export const END = 5
 export const END_SAMPLING = 6
 
 const TOKENS = new MarkerSearch(FRAME_TOKENS)
-const MAX_FRAME = 8 * 1024 * 1024
 
 /** The head of a frame, or a payload that is none of the client's business. */
 const SKIPPED = 1
@@ -67,7 +66,7 @@ export class TypedFramesReader extends CallReader {
     this.at += TOKENS.markers[found].length
     if (found === CALL_TYPE) {
       this.out.begin()
-      this.#call.reset(MAX_FRAME)
+      this.#call.reset(this.out.options.limits.maxArgumentChars)
       this.state = CALL
     } else if (found === MESSAGE || found === OTHER_CALL_TYPE) this.state = SKIPPED
     else if (found === TEXT_TYPE || found === THINKING_TYPE || found === END || found === END_SAMPLING)
