@@ -178,7 +178,8 @@ Examples:
   weir sim --protocol grpc --runtime vllm                an engine over gRPC
   weir sim --engine batched --count 8                    eight engines with queue and prefix cache
 
-Then, in front of it: weir serve --worker-url http://127.0.0.1:9001`
+Then, in front of it: weir serve --worker-url http://127.0.0.1:9001
+Over gRPC: weir serve --plugin grpc --plugin tokenizers --plugin parsers --worker-url grpc://127.0.0.1:9001`
 
 export function defineSim(command: Command): void {
   addFlags(command, SIM_FLAGS)

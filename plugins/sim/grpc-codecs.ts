@@ -20,7 +20,9 @@ export interface Counts {
 }
 
 export interface GrpcCodec {
-  readonly paths: Readonly<Record<'generate' | 'abort' | 'health' | 'modelInfo' | 'serverInfo', string>>
+  readonly paths: Readonly<
+    Record<'generate' | 'abort' | 'health' | 'modelInfo' | 'serverInfo' | 'tokenizer', string>
+  >
   health(): Buffer
   modelInfo(model: string, tokenizerPath: string): Buffer
   readGenerate(message: Buffer): AskedGeneration
@@ -36,14 +38,16 @@ interface Service {
   readonly HealthCheck: string
   readonly GetModelInfo: string
   readonly GetServerInfo: string
+  readonly GetTokenizer: string
 }
 
-const pathsOf = ({ Generate, Abort, HealthCheck, GetModelInfo, GetServerInfo }: Service) => ({
-  generate: Generate,
-  abort: Abort,
-  health: HealthCheck,
-  modelInfo: GetModelInfo,
-  serverInfo: GetServerInfo,
+const pathsOf = (service: Service) => ({
+  generate: service.Generate,
+  abort: service.Abort,
+  health: service.HealthCheck,
+  modelInfo: service.GetModelInfo,
+  serverInfo: service.GetServerInfo,
+  tokenizer: service.GetTokenizer,
 })
 
 export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {

@@ -10,6 +10,7 @@ import type { LoadedTokenizer, TokenizerService } from '#contracts'
 import type { SimConfig } from './config.ts'
 import { GRPC_CODECS, type GrpcCodec } from './grpc-codecs.ts'
 import { Random } from './random.ts'
+import { sampleBundle } from './sample-bundle.ts'
 import { writeProse } from './text.ts'
 
 const TOKENIZER = 'sim-sample'
@@ -62,6 +63,7 @@ export class GrpcEngine {
       [paths.modelInfo, unary(() => this.#codec.modelInfo(this.#config.models[0], SAMPLE_SOURCE))],
       [paths.serverInfo, unary(() => Buffer.alloc(0))],
       [paths.abort, unary((body) => this.#abort(body))],
+      [paths.tokenizer, (call: ServerWritableStream<Raw, Raw>) => handOut(call)],
     ])
     const raw = (bytes: Raw) => bytes
     const definitions = [...handlers.keys()].map((path) => [
@@ -69,7 +71,7 @@ export class GrpcEngine {
       {
         path,
         requestStream: false,
-        responseStream: path === paths.generate,
+        responseStream: path === paths.generate || path === paths.tokenizer,
         requestSerialize: raw,
         requestDeserialize: raw,
         responseSerialize: raw,
@@ -113,6 +115,12 @@ export class GrpcEngine {
     call.on('cancelled', stop)
     timer = setTimeout(step, isStream ? ttftMs : ttftMs + count * itlMs)
   }
+}
+
+/** For gateways that the engine does not tell where its tokenizer lies. */
+function handOut(call: ServerWritableStream<Raw, Raw>): void {
+  for (const piece of sampleBundle()) call.write(piece)
+  call.end()
 }
 
 async function loadSample(tokenizers: TokenizerService): Promise<LoadedTokenizer> {

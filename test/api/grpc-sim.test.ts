@@ -1,4 +1,4 @@
-/** The simulated engine over gRPC behind a gateway: chat and completions of every engine that it can be. */
+/** The simulated engine over gRPC behind a gateway that is told nothing of it: chat and completions of every engine that it can be. */
 import { expect, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -23,7 +23,7 @@ test.each(['sglang', 'vllm', 'trtllm', 'mlx'])('%s', async (runtime) => {
         tokens: 12,
         models: ['sim-1'],
       },
-      tokenizers: { load: [{ name: 'sim-1', source: 'weir:sample' }] },
+      tokenizers: {},
       workers: { urls: [`grpc://127.0.0.1:${port}`] },
     },
   })
