@@ -83,13 +83,16 @@ test.each(names)('parsers 6.1 I3, 6.7 #106: %s gives valid JSON as arguments of 
   )
 })
 
-test.each(names)('parsers 6.1 I9: %s leaves text without any mark as it is', (name) => {
+test.each(names)('parsers 6.1 I9, 6.7 #106: %s leaves text without any mark as it is', (name) => {
   const letters = fc.string({ unit: fc.constantFrom('a', 'é', '😀', ' ', '.', '7', '-') })
   const isTrimmed = formatOf(name).text.space === 'trim'
   fc.assert(
     fc.property(letters, places, (text, at) => {
-      expect(streamed(name, cut(text, at)).text).toBe(isTrimmed ? text.trim() : text)
+      const expected = isTrimmed ? text.trim() : text
+      expect(streamed(name, cut(text, at)).text).toBe(expected)
+      expect(whole(name, text).text).toBe(expected)
     }),
+    { numRuns: 1_000 },
   )
 })
 
