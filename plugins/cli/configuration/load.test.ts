@@ -138,6 +138,32 @@ describe('loadConfig', () => {
     await expect(loaded('yes')).rejects.toThrow('plugins.workers.dpAware')
   })
 
+  test.each([
+    ['WEIR_API_KEY', ''],
+    ['WEIR_CONTROL_PLANE_API_KEYS', ''],
+    ['WEIR_CONTROL_PLANE_API_KEYS', ' , '],
+  ])('A11: %s=%j is refused: it would open what it was to close', async (name, value) => {
+    const text = 'plugins: { auth: { controlPlaneKeys: ["1:ops:admin:k"] } }'
+    expect(await problemsOf({ text, env: { [name]: value } })).toEqual([
+      expect.stringMatching(new RegExp(`^${name}: .*must not be empty`)),
+    ])
+  })
+
+  test('A11: an empty flag is refused like an empty variable', async () => {
+    expect(await problemsOf({ text: 'plugins: {}', overrides: flags({ 'api-key': '' }) })).toEqual([
+      expect.stringMatching(/--api-key.*must not be empty/),
+    ])
+  })
+
+  test('an empty secret that other programs share counts as unset', async () => {
+    const adminKeys = Type.Object({ openai: Type.Optional(Type.String({ minLength: 1 })) }, { default: {} })
+    const config = Type.Object({ urls: Type.Array(Type.String(), { default: [] }), adminKeys })
+    const pluginSchemas = { names: ['workers'], find: async (name: string) => ({ name, config }) }
+    const text = 'plugins: { workers: {} }'
+    const { plugins } = await load({ text, env: { OPENAI_ADMIN_KEY: '' }, pluginSchemas })
+    expect(plugins.workers).toEqual({ urls: [], adminKeys: {} })
+  })
+
   test('a secret that other programs share is taken by an enabled plugin, enables none, and is not shown', async () => {
     const adminKeys = Type.Object({ openai: Type.Optional(Type.String()) }, { default: {} })
     const config = Type.Object({ urls: Type.Array(Type.String(), { default: [] }), adminKeys })

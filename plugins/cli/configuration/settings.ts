@@ -29,13 +29,15 @@ export interface SettingsResult {
   readonly problems: readonly ConfigProblem[]
 }
 
-/** Everything that the environment sets. An empty variable counts as unset, as compose files leave them, but not an empty key. */
+/**
+ * Everything that the environment sets. An empty variable counts as unset, as compose files leave them, but not an empty
+ * key of ours, which would open what it was to close.
+ */
 export function readEnvironment(env: Environment, table: readonly ConfigFlag[]): SettingsResult {
   return collect(table, (flag) => {
     const raw = flag.env === null ? undefined : env[flag.env]
     if (flag.env === null || raw === undefined) return null
-    // An empty key would open what it was to close.
-    if (raw === '' && !(flag.isSecret === true && flag.kind === 'text')) return null
+    if (raw === '' && !isOwnSecret(flag)) return null
     if (flag.kind === 'switch') return { raw: SWITCH_WORDS.get(raw.toLowerCase()) ?? raw, origin: flag.env }
     return { raw: flag.kind === 'list' ? splitList(raw) : raw, origin: flag.env }
   })
@@ -67,10 +69,9 @@ function collect(
     const found = read(flag)
     if (found === null) continue
     const { raw, origin } = found
-    const expected = expectedNumber(flag, raw)
-    if (expected !== null) {
-      const text = `must be ${expected}, got ${JSON.stringify(raw)}`
-      problems.push({ path: flag.path.join('.'), text, where: origin })
+    const problem = problemOf(flag, raw)
+    if (problem !== null) {
+      problems.push({ path: flag.path.join('.'), text: problem, where: origin })
       continue
     }
     const { isSecret = false, enablesNothing = false } = flag
@@ -79,6 +80,18 @@ function collect(
     }
   }
   return { settings, problems }
+}
+
+/** One that only the gateway knows of: whoever sets it means this gateway. */
+function isOwnSecret({ isSecret, enablesNothing }: ConfigFlag): boolean {
+  return isSecret === true && enablesNothing !== true
+}
+
+function problemOf(flag: ConfigFlag, raw: unknown): string | null {
+  const isEmpty = raw === '' || (Array.isArray(raw) && raw.length === 0)
+  if (isEmpty && isOwnSecret(flag)) return 'must not be empty; leave it unset where there is no key'
+  const expected = expectedNumber(flag, raw)
+  return expected === null ? null : `must be ${expected}, got ${JSON.stringify(raw)}`
 }
 
 /** What a number had to look like, or null when it does. */
