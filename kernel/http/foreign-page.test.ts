@@ -17,5 +17,18 @@ test.each([
   ['http://127.0.0.1.evil.example', '127.0.0.1.evil.example', true],
   ['http://x', undefined, true],
 ])('origin %s at host %s: foreign %s', (origin, host, expected) => {
-  expect(isForeignPage(origin, host, isListed)).toBe(expected)
+  expect(isForeignPage(origin, host, isListed, false)).toBe(expected)
+})
+
+test.each([
+  ['127.0.0.1:30000', false],
+  ['localhost:30000', false],
+  ['[::1]:30000', false],
+  ['10.0.0.7', false],
+  ['console.example', false],
+  ['evil.example:30000', true],
+  ['127.0.0.1.evil.example', true],
+  [undefined, false],
+])('A11: a read at host %s, of a gateway for this machine: foreign %s', (host, expected) => {
+  expect(isForeignPage(undefined, host, isListed, true)).toBe(expected)
 })

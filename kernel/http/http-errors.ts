@@ -55,7 +55,7 @@ export const httpErrors = defineErrors('http', {
     kind: 'forbidden',
     source: 'client',
     text: () =>
-      'a page of another site may not use the control plane while no key is configured; set a key, or list the origin in kernel.http.corsOrigins',
+      'a page of another site, or one under another name, may not use the control plane while no key is configured; set a key, or list the origin in kernel.http.corsOrigins',
   },
   body_timeout: {
     kind: 'timeout',

@@ -18,7 +18,7 @@ import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
 import { DetachedContext } from './detached-context.ts'
-import { isForeignPage } from './foreign-page.ts'
+import { isForeignPage, isLoopback } from './foreign-page.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
 import { LongBodies } from './long-bodies.ts'
@@ -398,7 +398,9 @@ export class HttpServer implements SocketHome, ServerParts {
   #isForeign(ctx: HttpContext): boolean {
     // A key that was sent and found good is no page's: browsers add none of themselves.
     if (ctx.identity !== null && ctx.identity.tenant !== ANONYMOUS) return false
-    return isForeignPage(ctx.header('origin'), ctx.header('host'), (origin) => this.cors.names(origin))
+    const isLocal = this.#address !== null && isLoopback(this.#address.host)
+    const isNamed = (origin: string) => this.cors.names(origin)
+    return isForeignPage(ctx.header('origin'), ctx.header('host'), isNamed, isLocal)
   }
 
   /** For framing faults and refused bodies: what follows on the connection cannot be trusted or is not wanted. */

@@ -1,4 +1,5 @@
 /** The control plane without a key: open to whoever reaches it, but not to pages of other sites in a browser. */
+import { request } from 'node:http'
 import { expect, test } from 'vitest'
 import { openFleet } from './fleet.ts'
 
@@ -25,6 +26,35 @@ test.each([
   ).toBe(200)
   expect((await register(gateway.url, {})).status).toBe(202)
   expect((await register(gateway.url, { origin: gateway.url })).status).toBe(409)
+})
+
+/** With a Host of its own, which `fetch` does not allow. */
+function readAs(
+  url: string,
+  host: string,
+  headers: Record<string, string> = {},
+): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const call = request(url, { headers: { ...headers, host } }, (reply) => {
+      reply.resume()
+      resolve(reply.statusCode)
+    })
+    call.on('error', reject).end()
+  })
+}
+
+test('A11: a name that was pointed at this machine reads nothing of the control plane', async () => {
+  const { gateway } = await openFleet()
+  const { port } = gateway
+  const workers = `${gateway.url}/workers`
+  expect(await readAs(workers, `evil.example:${port}`)).toBe(403)
+  expect(await readAs(workers, `localhost:${port}`)).toBe(200)
+  expect(await readAs(`${gateway.url}/v1/models`, `evil.example:${port}`)).toBe(200)
+  const keyed = await openFleet({ plugins: { auth: { apiKey: 'k' } } })
+  const key = { authorization: 'Bearer k' }
+  expect(await readAs(`${keyed.gateway.url}/workers`, 'gateway.example', key)).toBe(200)
+  const open = await openFleet({ kernel: { host: '0.0.0.0' } })
+  expect(await readAs(`http://127.0.0.1:${open.gateway.port}/workers`, 'gateway.example')).toBe(200)
 })
 
 test('§5 with a key, and for origins that are listed, pages are as good as anybody', async () => {
