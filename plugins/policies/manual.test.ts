@@ -103,6 +103,22 @@ describe('with time going by', () => {
     expect(branch(thread, 'vacant')).toBe(2)
     policy.close?.()
   })
+
+  test('A12: a session that comes back after the limit is one session again, at one worker', () => {
+    const thread = new PolicyThread({ manual: { maxIdleSecs: 10, sweepIntervalSecs: 1_000 } })
+    const policy = thread.policy('manual')
+    const fleet = fleetOf(20)
+    const slots: number[] = []
+    for (let round = 0; round < 3; round++) {
+      const first = pickSlot(policy, fleet, session('k'))
+      for (let i = 0; i < 5; i++) slots.push(pickSlot(policy, fleet, session('k')) - first)
+      vi.advanceTimersByTime(12_000)
+    }
+    expect(slots).toEqual(Array(15).fill(0))
+    expect([branch(thread, 'vacant'), branch(thread, 'occupied_hit')]).toEqual([3, 15])
+    expect(entries(thread)).toBe(1)
+    policy.close?.()
+  })
 })
 
 test('min_load takes the worker with the fewest in flight', () => {

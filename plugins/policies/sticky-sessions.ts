@@ -69,13 +69,8 @@ export class StickySessions {
 
   /** @returns the session's entry, -1 when it is not known or has been idle too long */
   find(low: number, high: number): number {
-    const key = low || 1
-    const bucket = (key & this.bucketMask) * BUCKET
-    for (let entry = bucket; entry < bucket + BUCKET; entry++) {
-      if (this.cells[this.keysAt + entry] !== key || this.cells[this.record(entry) + HIGH] !== high) continue
-      return this.isIdle(entry, nowSecs()) ? NONE : entry
-    }
-    return NONE
+    const entry = this.entryOf(low, high)
+    return entry === NONE || this.isIdle(entry, nowSecs()) ? NONE : entry
   }
 
   /** Name of the worker that the session had first; 0 for none. */
@@ -126,6 +121,16 @@ export class StickySessions {
     }
   }
 
+  /** The entry of a session, idle or not; -1 for none. */
+  private entryOf(low: number, high: number): number {
+    const key = low || 1
+    const bucket = (key & this.bucketMask) * BUCKET
+    for (let entry = bucket; entry < bucket + BUCKET; entry++)
+      if (this.cells[this.keysAt + entry] === key && this.cells[this.record(entry) + HIGH] === high)
+        return entry
+    return NONE
+  }
+
   private record(entry: number): number {
     return this.recordsAt + entry * RECORD_CELLS
   }
@@ -140,27 +145,30 @@ export class StickySessions {
     return name !== 0 && this.ledger.isCurrent(name) ? name : 0
   }
 
-  /** An empty entry of the bucket, or the one that has been idle longest. */
+  /** The entry that the session had before it was idle for too long, since none may have two; else one for a new session. */
   private take(low: number, high: number): number {
     const key = low || 1
+    const own = this.entryOf(low, high)
+    const taken = own === NONE ? this.leastUsed((key & this.bucketMask) * BUCKET) : own
+    if (this.cells[this.keysAt + taken] !== 0) this.forget(taken)
+    this.cells[this.record(taken) + HIGH] = high
+    this.cells[this.keysAt + taken] = key
+    Atomics.add(this.cells, COUNT, 1)
+    return taken
+  }
+
+  /** An empty entry of the bucket, or the one that has been idle longest. */
+  private leastUsed(bucket: number): number {
     const now = nowSecs()
-    const bucket = (key & this.bucketMask) * BUCKET
     let taken = bucket
     let longest = -1
     for (let entry = bucket; entry < bucket + BUCKET; entry++) {
-      if (this.cells[this.keysAt + entry] === 0) {
-        taken = entry
-        break
-      }
+      if (this.cells[this.keysAt + entry] === 0) return entry
       const idle = (now - this.cells[this.record(entry) + LAST_USE]) >>> 0
       if (idle <= longest) continue
       taken = entry
       longest = idle
     }
-    if (this.cells[this.keysAt + taken] !== 0) this.forget(taken)
-    this.cells[this.record(taken) + HIGH] = high
-    this.cells[this.keysAt + taken] = key
-    Atomics.add(this.cells, COUNT, 1)
     return taken
   }
 
