@@ -9,24 +9,39 @@ import { BootError } from './errors/boot-error.ts'
  *
  * @param port 0 takes any free one, so there is nothing to check
  * @param setting what changes the port, such as `--port`
+ * @param own listeners of this process, so that one of them can be named
  * @throws BootError naming the port and the setting
  */
-export async function assertPortFree(host: string, port: number, setting: string): Promise<void> {
+export async function assertPortFree(
+  host: string,
+  port: number,
+  setting: string,
+  own: readonly { readonly plugin: string; readonly url: string }[] = [],
+): Promise<void> {
   if (port === 0) return
   const probe = createServer()
   probe.listen({ host, port, exclusive: true })
   try {
     await once(probe, 'listening')
   } catch (error) {
-    throw new BootError(explain((error as NodeJS.ErrnoException).code, host, port, setting), error)
+    const owner = own.find(({ url }) => url.endsWith(`:${port}`))
+    const { code } = error as NodeJS.ErrnoException
+    throw new BootError(explain(code, host, port, setting, owner?.plugin), error)
   }
   probe.close()
   await once(probe, 'close')
 }
 
-function explain(code: string | undefined, host: string, port: number, setting: string): string {
+function explain(
+  code: string | undefined,
+  host: string,
+  port: number,
+  setting: string,
+  plugin: string | undefined,
+): string {
+  const owner = plugin === undefined ? 'another program' : `plugin ${plugin}`
   if (code === 'EADDRINUSE')
-    return `port ${port} of ${host} is taken by another program; choose another one with ${setting}, or 0 for any free one`
+    return `port ${port} of ${host} is taken by ${owner}; choose another one with ${setting}, or 0 for any free one`
   if (code === 'EACCES') return `port ${port} needs privileges; choose one above 1023 with ${setting}`
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
     return `${host} is not an address of this machine; listen on one that is, such as 127.0.0.1 or 0.0.0.0`

@@ -174,6 +174,8 @@ class Control {
     this.#unguard = guardControl(this.#thread.metrics, this.#log)
     this.#answerPlugins()
     await this.#thread.start()
+    // A listener of a plugin may have the port now, and the API's threads would share it without a word.
+    if (hasApi) await assertPortFree(kernel.host, kernel.port, '--port', this.#thread.listening)
     const port = hasApi ? await this.#listen(this.#thread) : null
     await this.#thread.ready()
     return {

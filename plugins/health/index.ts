@@ -11,6 +11,10 @@ export default definePlugin({
     description: 'Liveness, readiness and merged worker metrics.',
     config: healthConfig,
   },
+  *check({ probe }, kernel) {
+    if (probe !== undefined && probe.port !== 0 && probe.port === kernel.port)
+      yield { path: ['probe', 'port'], text: `must differ from kernel.port, got ${probe.port}` }
+  },
   register(host, config) {
     host.route(aliveRoute('/health'))
     host.route(aliveRoute('/liveness'))

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { Store, WorkerRegistry } from '#contracts'
 import { adminErrorFormat, type RouteDefinition, token } from '#kernel'
+import { freePort } from '../support/free-port.ts'
 import { startGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 
@@ -68,3 +69,14 @@ test('two listeners of one gateway do not share a port: the boot says which one 
     startGateway({ kernel: { metrics: { enabled: true, port } }, plugins: { sim: { listen: { port } } } }),
   ).rejects.toThrow(/in use|taken/)
 })
+
+test.each(['127.0.0.1', '0.0.0.0'])(
+  'A12: nor does the API, on %s, share its port unnoticed',
+  async (host) => {
+    const port = await freePort()
+    const start = startGateway({ kernel: { host, port }, plugins: { sim: { listen: { port } } } })
+    await expect(start).rejects.toThrow(
+      `port ${port} of ${host} is taken by plugin sim; choose another one with --port`,
+    )
+  },
+)
