@@ -84,8 +84,8 @@ describe.each(['/rerank', '/v1/rerank'])('§7.1 POST %s', (path) => {
     expect(await reply.json()).toMatchObject({ error: { type: 'invalid_request_error', param } })
   })
 
-  test('a body that is no JSON is 400 json_parse_error', async () => {
-    const reply = await (await openRanking()).post(path, '{')
+  test.each(['{', '', '[]', 'null', '"x"', '3'])('the body %j is 400 json_parse_error', async (body) => {
+    const reply = await (await openRanking()).post(path, body)
     expect(reply.status).toBe(400)
     expect(await reply.json()).toMatchObject({ error: { code: 'json_parse_error' } })
   })
