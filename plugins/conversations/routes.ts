@@ -40,7 +40,7 @@ export function conversationRoutes({ conversations }: HistoryService): readonly 
       docs: {
         summary: 'Begin a conversation',
         tag,
-        body: ConversationCreateSchema,
+        body: Type.Optional(ConversationCreateSchema),
         responses: { 200: conversation, 400: refused },
       },
     },
@@ -57,7 +57,7 @@ export function conversationRoutes({ conversations }: HistoryService): readonly 
       docs: {
         summary: 'Merge metadata into a conversation',
         tag,
-        body: ConversationUpdateSchema,
+        body: Type.Optional(ConversationUpdateSchema),
         responses: { 200: conversation, 400: refused, 404: noConversation },
       },
     },

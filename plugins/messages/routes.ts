@@ -43,7 +43,11 @@ export function messagesRoutes(parts: CreateParts): RouteDefinition[] {
         tag: TAG,
         body: MessageBody,
         responses: {
-          200: { description: 'The message; with `stream`, its events.', schema: MessageReply },
+          200: {
+            description: 'The message; with `stream`, its events.',
+            schema: MessageReply,
+            streams: true,
+          },
           ...failures,
         },
       },

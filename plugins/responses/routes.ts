@@ -25,7 +25,11 @@ export function createRoute(parts: ServeParts, errors: ErrorFormat, onQueued: ()
       tag: 'Responses',
       body: CreateBody,
       responses: {
-        200: { description: 'The response; with `stream`, server-sent events.', schema: ResponseReply },
+        200: {
+          description: 'The response; with `stream`, server-sent events.',
+          schema: ResponseReply,
+          streams: true,
+        },
         ...failures,
       },
     },

@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { openFleet } from './fleet.ts'
 
 interface Operation {
@@ -7,7 +10,7 @@ interface Operation {
   summary: string
   tags: string[]
   parameters?: { name: string; in: string; required: boolean; schema: object }[]
-  requestBody?: { content: Record<string, { schema: object }> }
+  requestBody?: { required: boolean; content: Record<string, { schema: object }> }
   responses: Record<string, { description: string; content?: Record<string, { schema?: object }> }>
   security: Record<string, unknown[]>[]
 }
@@ -80,6 +83,67 @@ test('every operation is whole: unique id, summary, listed tag, its path paramet
         expect(document.components.securitySchemes, at).toHaveProperty(name)
     }
   }
+})
+
+/** Everything that has routes. */
+const ALL_ROUTES = {
+  'chat-engine': {},
+  conversations: {},
+  debug: {},
+  generations: {},
+  history: {},
+  limits: {},
+  messages: {},
+  parsers: {},
+  reload: {},
+  responses: {},
+  tokenizers: {},
+  wasm: {},
+}
+
+/** With a folder for the store, which is gone after the test. */
+async function openAll() {
+  const dir = mkdtempSync(join(tmpdir(), 'weir-openapi-'))
+  folders.push(dir)
+  return openFleet({ plugins: { ...ALL_ROUTES, storage: { dir } } })
+}
+const folders: string[] = []
+afterAll(() => {
+  for (const dir of folders) rmSync(dir, { recursive: true, force: true })
+})
+
+test('B: what may be left out is not marked as required', async () => {
+  const fleet = await openAll()
+  const document = (await (await fleet.get('/openapi.json')).json()) as Document
+  for (const { path, method, operation } of operationsOf(document)) {
+    const query = (operation.parameters ?? []).filter((parameter) => parameter.in === 'query')
+    expect(
+      query.filter(({ required }) => required),
+      `${method} ${path}`,
+    ).toEqual([])
+    if (operation.requestBody === undefined || path.includes('{')) continue
+    const reply = await fleet.post(path, '')
+    // A worker that does not know what is asked of it has been asked.
+    const isTaken = reply.status < 300
+    expect([path, operation.requestBody.required], await reply.text()).toEqual([path, !isTaken])
+  }
+  const { parameters } = document.paths['/workers/{worker_id}'].get
+  expect(parameters).toMatchObject([{ name: 'worker_id', required: true, schema: { format: 'uuid' } }])
+})
+
+test('B: answers that may be streams say so', async () => {
+  const document = (await (await (await openAll()).get('/openapi.json')).json()) as Document
+  const streaming = operationsOf(document).filter(
+    ({ operation }) => operation.responses[200]?.content?.['text/event-stream'] !== undefined,
+  )
+  expect(streaming.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
+    'get /v1/responses/{response_id}',
+    'post /generate',
+    'post /v1/chat/completions',
+    'post /v1/completions',
+    'post /v1/messages',
+    'post /v1/responses',
+  ])
 })
 
 test('every schema is valid JSON Schema 2020-12, and every reference leads somewhere', async () => {

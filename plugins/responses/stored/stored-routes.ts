@@ -15,7 +15,7 @@ import { followResponse, type LiveResponses } from './follow-response.ts'
 const PATH = '/v1/responses/:response_id'
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
-const INCLUDE = Type.Array(Type.String())
+const INCLUDE = Type.Optional(Type.Array(Type.String()))
 
 export interface StoredParts extends RunParts {
   readonly live: LiveResponses
@@ -36,10 +36,17 @@ export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefi
         tag,
         query: {
           include: INCLUDE,
-          stream: Type.Boolean({ description: 'The events, also while the response is being made.' }),
-          starting_after: Type.Integer({ description: 'Only events numbered higher.' }),
+          stream: Type.Optional(
+            Type.Boolean({ description: 'The events, also while the response is being made.' }),
+          ),
+          starting_after: Type.Optional(
+            Type.Integer({ minimum: 0, description: 'Only events numbered higher; with `stream`.' }),
+          ),
         },
-        responses: { 200: { description: 'The response.', schema: ResponseReply }, ...failures },
+        responses: {
+          200: { description: 'The response.', schema: ResponseReply, streams: true },
+          ...failures,
+        },
       },
     },
     {
@@ -76,7 +83,7 @@ export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefi
         query: {
           limit: Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT }),
           order: Type.Enum(['asc', 'desc'], { default: 'desc' }),
-          after: Type.String({ description: 'Only items behind this one.' }),
+          after: Type.Optional(Type.String({ description: 'Only items behind this one.' })),
           include: INCLUDE,
         },
         responses: { 200: { description: 'Items.', schema: ItemList }, ...failures },
@@ -101,9 +108,10 @@ async function showResponse(parts: StoredParts, ctx: RequestContext): Promise<vo
   const after = ctx.queryParam('starting_after')
   if (stream !== null && !YES_OR_NO.test(stream)) wrongValue('stream', 'must be true or false')
   if (after !== null && !/^\d{1,15}$/.test(after)) wrongValue('starting_after', 'must be a whole number')
+  const isStream = stream === 'true' || stream === '1'
+  if (after !== null && !isStream) wrongValue('starting_after', 'counts events: it needs stream=true')
   const record = await findResponse(parts, ctx)
-  if (stream === 'true' || stream === '1')
-    await followResponse(parts, ctx, record, after === null ? -1 : Number(after))
+  if (isStream) await followResponse(parts, ctx, record, after === null ? -1 : Number(after))
   else ctx.json(200, storedReply(record))
 }
 

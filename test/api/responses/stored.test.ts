@@ -281,6 +281,16 @@ test('responses 3.9: what is neither yes nor no, and no number, is named', async
   }
 })
 
+test('responses 3.9: a place in the events of what is asked for as a whole is refused by name', async () => {
+  const { create, fetchJson } = await openResponses(says('x'))
+  const { id } = await create({ input: 'hi' })
+  for (const query of ['starting_after=0', 'stream=false&starting_after=3']) {
+    const { error } = await fetchJson('GET', `/v1/responses/${id}?${query}`, 400)
+    expect(error).toMatchObject({ code: 'invalid_value', param: 'starting_after' })
+    expect(error.message).toContain('stream=true')
+  }
+})
+
 test('1.1: without a store nothing is kept, and the reply says so', async () => {
   const { create, fetchJson } = await openResponses(says('x'), {
     plugins: { storage: { dir: newDirectory() }, history: undefined },
