@@ -42,6 +42,13 @@ test('routing facts 5.2: flags of policies set their sections, also two of them,
   })
 })
 
+test('B: bodies are checked in full by a flag', async () => {
+  const load = (validate: string) =>
+    loadConfig({ env: {}, overrides: readFlags({ validate }, CATALOG_FLAGS), pluginSchemas })
+  expect((await load('full')).plugins.proxy).toMatchObject({ validate: 'full' })
+  await expect(load('more')).rejects.toThrow('--validate: plugins.proxy.validate')
+})
+
 test('a mistake in a flag of a plugin is reported under the flag', async () => {
   const overrides = readFlags({ 'cache-threshold': '7' }, CATALOG_FLAGS)
   const loading = loadConfig({ env: {}, overrides, pluginSchemas })

@@ -330,6 +330,16 @@ describe('§4.6 model and server info', () => {
   })
 })
 
+test('B: a wrong method has one type, whoever may call the route', async () => {
+  const fleet = await openFleet()
+  for (const path of ['/v1/chat/completions', '/workers', '/get_loads', '/liveness', '/openapi.json']) {
+    const reply = await fetch(fleet.gateway.url + path, { method: 'DELETE' })
+    expect([path, reply.status]).toEqual([path, 405])
+    const { error } = (await reply.json()) as { error: object }
+    expect(error).toMatchObject({ type: 'method_not_allowed', code: 'method_not_allowed' })
+  }
+})
+
 test('§7.1 a model that nobody serves is 404, one whose workers are all away 503 (routing check 64)', async () => {
   const fleet = await openFleet({ kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1 } } })
   const unknown = await fleet.post(CHAT, { ...chat, model: 'nobody-serves-this' })
