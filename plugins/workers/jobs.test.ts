@@ -94,6 +94,29 @@ describe('status', () => {
   })
 })
 
+test('C2: a problem is told in the log at once, and again after ever longer pauses, for as long as there is one', async () => {
+  const startMs = Date.now()
+  const told: number[] = []
+  const log = { ...silent, warn: () => void told.push(Math.round((Date.now() - startMs) / 1_000)) }
+  const watched = new JobRunner(log, () => {}, limits)
+  const forEver = { kind: 'AddWorker', url: URL_A, budgetMs: Number.POSITIVE_INFINITY } as const
+  watched.submit(forEver, async (job) => {
+    for (;;) {
+      job.note('connection refused')
+      await job.wait(5_000)
+    }
+  })
+  await vi.advanceTimersByTimeAsync(7_200_000)
+  // In two hours, of 1,440 tries.
+  expect(told).toHaveLength(11)
+  const pauses = told.slice(1).map((at, place) => at - told[place])
+  expect(told[0]).toBe(0)
+  expect(pauses.slice(0, 3)).toEqual([15, 60, 240])
+  expect(pauses.slice(3).every((pause) => pause >= 900 && pause <= 905)).toBe(true)
+  expect(watched.status(URL_A)).toMatchObject({ state: 'processing', message: 'connection refused' })
+  watched.stop()
+})
+
 describe('places', () => {
   test('a full queue refuses at once, and exempt jobs still get in', async () => {
     for (let count = 0; count < 5; count++) add(`http://w${count}:1`, never)
