@@ -89,3 +89,32 @@ test('replies do not name the server library', async () => {
   const reply = await fetch(`${gateway.url}/echo`, { method: 'POST', body: 'x' })
   expect([...reply.headers.keys()].filter((name) => name.includes('websocket'))).toEqual([])
 })
+
+test('C3: who is too slow is told 408 where that can be read, and the metrics say why', async () => {
+  const impatient = await startGateway({
+    own: [routes],
+    plugins: { metrics: {} },
+    kernel: { http: { bodyIdleMs: 1_000, replyIdleMs: 1_000 } },
+  })
+  const uploading = connect(impatient.port, '127.0.0.1')
+  const reading = connect(impatient.port, '127.0.0.1')
+  reading.on('error', () => {}).pause()
+  try {
+    reading.write('GET /long HTTP/1.1\r\nHost: a\r\n\r\n')
+    uploading.write('POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345')
+    const told = (await uploading.toArray()).join('')
+    expect(told).toMatch(/^HTTP\/1\.1 408 /)
+    expect(told).toContain('"code":"body_timeout"')
+    const counted = async () => {
+      const text = await (await fetch(impatient.metricsUrl ?? '')).text()
+      return [...text.matchAll(/^weir_http_responses_total\{.*error_code="(\w+_timeout)".*\} (\d+)$/gm)]
+        .map(([, code, count]) => `${code} ${count}`)
+        .sort()
+    }
+    await expect.poll(counted, { timeout: 30_000 }).toEqual(['body_timeout 1', 'reply_timeout 1'])
+  } finally {
+    uploading.destroy()
+    reading.destroy()
+    await impatient.stop()
+  }
+})
