@@ -193,7 +193,9 @@ export class GatewayThread {
     // Control reloads itself first, to see whether it can.
     if (link.isControl) return
     const running = openReplica(link, RunningConfig)
-    running.onChange((next) => this.#reloadLater(next))
+    // Control waits for it, so that whoever asked for the change hears when it holds.
+    const { listeners } = link.replica(RunningConfig.name, RunningConfig.initial)
+    listeners.push((next) => this.#reloadLater(next as RunningConfigState | null))
     const now = running.current?.config ?? config
     if (isDeepStrictEqual(now, config)) return
     const hasChanged = (name: string) => !isDeepStrictEqual(now.plugins[name], config.plugins[name])
@@ -202,11 +204,12 @@ export class GatewayThread {
   }
 
   /** One after the other: the last that came is the one that holds. */
-  #reloadLater(next: RunningConfigState | null): void {
-    if (next === null) return
+  #reloadLater(next: RunningConfigState | null): Promise<void> {
+    if (next === null) return this.#reloading
     this.#reloading = this.#reloading
       .then(() => this.reload(next))
       .catch((err: unknown) => this.#options.log.error({ err }, 'a thread could not reload'))
+    return this.#reloading
   }
 
   /** @returns the port taken */

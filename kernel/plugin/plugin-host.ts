@@ -247,7 +247,8 @@ export function openReplica<T>(link: ThreadLink, token: ReplicaToken<T>): Replic
       return cell.version
     },
     onChange: (listener) => {
-      cell.listeners.push(listener as (next: unknown) => void)
+      // A plugin's listener answers at once, whatever it gives.
+      cell.listeners.push((next) => void listener(next as T))
     },
   }
 }

@@ -85,8 +85,9 @@ export class ControlLink implements ThreadLink {
       waiting.add(port)
     }
     const acknowledged = this.#allAcknowledged(publicationKey(name, state.version), waiting)
-    this.#cells.swap(name, state)
+    const own = this.#cells.swap(name, state)
     await acknowledged
+    await own
   }
 
   /** Everything published so far; a thread that is attached in the same tick misses nothing. */

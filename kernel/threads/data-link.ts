@@ -42,7 +42,7 @@ export class DataLink implements ThreadLink {
     this.index = index
     this.#port = port
     this.#cells = new ReplicaCells(log)
-    for (const [name, state] of Object.entries(replicas)) this.#cells.swap(name, state)
+    for (const [name, state] of Object.entries(replicas)) void this.#cells.swap(name, state)
     port.on('message', (message: DownMessage) => this.#receive(message))
   }
 
@@ -89,8 +89,7 @@ export class DataLink implements ThreadLink {
   #receive(message: DownMessage): void {
     switch (message.type) {
       case 'replica':
-        this.#cells.swap(message.name, message.state)
-        this.#post({ type: 'replica_ack', name: message.name, version: message.state.version })
+        this.#takeOn(message.name, message.state)
         return
       case 'command_done':
         this.#settle(message.id)?.resolve(message.value)
@@ -113,6 +112,13 @@ export class DataLink implements ThreadLink {
         if (this.#onLife === null) this.#earlyLife.push(message)
         else this.#onLife(message)
     }
+  }
+
+  #takeOn(name: string, state: ReplicaState): void {
+    const acknowledge = () => this.#post({ type: 'replica_ack', name, version: state.version })
+    const pending = this.#cells.swap(name, state)
+    if (pending === null) acknowledge()
+    else void pending.then(acknowledge)
   }
 
   #settle(id: number): PendingCommand | undefined {

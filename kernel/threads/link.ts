@@ -12,7 +12,8 @@ export interface ReplicaCell {
   current: unknown
   /** 0 until the first publish. */
   version: number
-  readonly listeners: ((next: unknown) => void)[]
+  /** A promise of one is waited for before this thread acknowledges the value; nobody hears of its rejection. */
+  readonly listeners: ((next: unknown) => unknown)[]
 }
 
 export interface ThreadLink {
@@ -26,7 +27,7 @@ export interface ThreadLink {
   onCommand(name: string, handler: (payload: unknown) => unknown): void
   /** The cell of a replica, made with its initial value when new. */
   replica(name: string, initial: unknown): ReplicaCell
-  /** Control only: next version on every thread; resolves when all that live have acknowledged. */
+  /** Control only: next version on every thread; resolves when all that live have acknowledged, their listeners included. */
   publish(name: string, value: unknown): Promise<void>
   readonly topics: TopicHub
   /**

@@ -53,6 +53,34 @@ test('a thread attached between two publications has the first from birth and ta
   expect(data.replica('r', 'initial')).toMatchObject({ current: 'two', version: 2 })
 })
 
+test('a publication waits for what listeners promise, on any thread, also when one of them fails', async () => {
+  const control = new ControlLink({ log })
+  const { data, attachment } = join(control)
+  const taken = Promise.withResolvers<void>()
+  const done: string[] = []
+  data.replica('r', null).listeners.push(() => Promise.reject(new Error('not mine')))
+  data.replica('r', null).listeners.push(() => taken.promise)
+  const first = control.publish('r', 'one').then(() => done.push('one'))
+  await expect.poll(() => data.replica('r', null).current).toBe('one')
+  // Another value needs no listener of that one.
+  await control.publish('other', 1)
+  expect(done).toEqual([])
+  taken.resolve()
+  await first
+  expect(done).toEqual(['one'])
+  control
+    .replica('own', null)
+    .listeners.push(() => new Promise((resolve) => setImmediate(() => resolve(done.push('own')))))
+  await control.publish('own', 1)
+  expect(done).toEqual(['one', 'own'])
+  data.replica('slow', null).listeners.push(() => new Promise(() => {}))
+  const never = control.publish('slow', 1)
+  await expect.poll(() => data.replica('slow', null).current).toBe(1)
+  // A thread that ends has acknowledged everything.
+  attachment.detach()
+  await never
+})
+
 test('a publication waits for every thread that lives and for none that left', async () => {
   const control = new ControlLink({ log })
   join(control, 1)

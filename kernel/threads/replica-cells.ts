@@ -20,20 +20,26 @@ export class ReplicaCells {
     return cell
   }
 
-  /** Swaps in a published value and tells the listeners; a version that is not newer changes nothing. */
-  swap(name: string, next: ReplicaState): void {
+  /**
+   * Swaps in a published value and tells the listeners; a version that is not newer changes nothing.
+   * @returns what listeners take their time for; null where there is nothing to wait for
+   */
+  swap(name: string, next: ReplicaState): Promise<unknown> | null {
     const cell = this.cell(name, undefined)
-    if (next.version <= cell.version) return
+    if (next.version <= cell.version) return null
     cell.version = next.version
     cell.current = next.value
+    const pending: Promise<unknown>[] = []
     for (const listener of cell.listeners) {
       try {
-        listener(next.value)
+        const taken = listener(next.value)
+        if (taken instanceof Promise) pending.push(taken)
       } catch (err) {
         // The swap has happened: a listener that fails must not keep the others from seeing it.
         this.#log.error({ err, replica: name }, 'a replica listener failed')
       }
     }
+    return pending.length === 0 ? null : Promise.allSettled(pending)
   }
 
   version(name: string): number {

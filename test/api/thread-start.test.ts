@@ -105,19 +105,24 @@ test('a thread that began with what was reloaded last has nothing to make up for
   expect(given).toEqual(['start second'])
 })
 
-test('reloads of a thread follow one another, however long each takes', async () => {
+test('reloads of a thread follow one another, however long each takes, and count as published when they hold', async () => {
   const control = new ControlLink({ log })
   const { given, steps, open } = await begin(control, await read('first'))
   const started = open().start()
   await vi.waitFor(() => expect(steps).toHaveLength(1))
   steps[0]()
   await started
-  await publish(control, await read('second'))
-  await publish(control, await read('third'))
+  const published: string[] = []
+  const second = publish(control, await read('second')).then(() => published.push('second'))
+  const third = publish(control, await read('third')).then(() => published.push('third'))
   await vi.waitFor(() => expect(given).toEqual(['start first', 'reload second']))
+  expect(published).toEqual([])
   steps[1]()
+  await second
   await vi.waitFor(() => expect(given).toEqual(['start first', 'reload second', 'reload third']))
+  expect(published).toEqual(['second'])
   steps[2]()
+  await third
 })
 
 test('certificates that were renewed meanwhile are those that it shows', async () => {
