@@ -7,6 +7,12 @@ const MAX_UNIT_BYTES = 3
 const KEPT_BYTES = 65_536
 
 const kept = Buffer.allocUnsafeSlow(KEPT_BYTES)
+let last: Buffer | null = null
+
+/** No other frame was written since: it still says what it did. */
+export function isLastFrame(frame: Buffer): boolean {
+  return frame === last
+}
 
 /** @param head JSON @param body of a stream its text @returns valid until the next frame of this thread is written */
 export function writeFrame(head: string, body: Uint8Array | string): Buffer {
@@ -21,7 +27,9 @@ export function writeFrame(head: string, body: Uint8Array | string): Buffer {
     frame.set(body, end)
     end += body.length
   }
-  return frame.subarray(0, end)
+  const written = frame.subarray(0, end)
+  last = frame === kept ? written : null
+  return written
 }
 
 const NEEDS_ESCAPE = /[^ !#-[\]-\ud7ff\ue000-\uffff]/

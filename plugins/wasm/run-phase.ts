@@ -1,9 +1,9 @@
 /** Runs one phase of one request through its chain of modules, each seeing what those before it changed. @hot */
 import { EXPORT_OF_ATTACH_POINT } from '../../wasm-sdk/abi.ts'
-import { writeFrame } from './guest-frame.ts'
+import { isLastFrame, writeFrame } from './guest-frame.ts'
 import type { PhaseOutput } from './guest-output.ts'
 import type { GuestRunner } from './guest-runner.ts'
-import type { LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
+import type { Fetched, LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
 import { applyEdits } from './header-edits.ts'
 import { memoOf } from './output-memo.ts'
 import { headOf, requestJson } from './phase-head.ts'
@@ -37,6 +37,8 @@ export class PhaseRun {
   readonly #parts: PhaseRunParts
   readonly #working: Working
   readonly #request: string
+  /** What modules are shown that want nothing of the message, the same for all of them. */
+  #bareFrame: Buffer | null = null
   #place = 0
 
   constructor(parts: PhaseRunParts) {
@@ -74,21 +76,11 @@ export class PhaseRun {
 
   #call(module: LoadedModule, tenant: string | null): PhaseResult {
     const { runner, item, fuel } = this.#parts
-    const { point, input } = item
+    const { point } = item
     const working = this.#working
     const body = point === 'OnToolCall' ? working.body : bodyFor(module, point === 'OnRequest', working)
     const fetched = item.fetched?.uuid === module.uuid ? item.fetched : null
-    const head = headOf({
-      input,
-      request: this.#request,
-      needs: module.needs,
-      fetched,
-      requestHeaders: working.requestHeaders,
-      responseHeaders: working.responseHeaders,
-      status: working.status,
-    })
-    const shown = body ?? NO_BODY
-    const frame = writeFrame(head, fetched === null ? shown : Buffer.concat([shown, fetched.body]))
+    const frame = this.#frame(module, body ?? NO_BODY, fetched)
     const { value, report } = runner.call({
       uuid: module.uuid,
       exportName: EXPORT_OF_ATTACH_POINT[point],
@@ -113,6 +105,27 @@ export class PhaseRun {
       body: written,
       fetch,
     }
+  }
+
+  #frame(module: LoadedModule, body: Uint8Array, fetched: Fetched | null): Buffer {
+    const { input } = this.#parts.item
+    const { requestHeaders, responseHeaders, status } = this.#working
+    const isBare =
+      body.length === 0 && fetched === null && requestHeaders === null && responseHeaders === null
+    if (isBare && this.#bareFrame !== null && isLastFrame(this.#bareFrame)) return this.#bareFrame
+    const head = headOf({
+      input,
+      request: this.#request,
+      needs: module.needs,
+      fetched,
+      requestHeaders,
+      responseHeaders,
+      status,
+    })
+    const frame = writeFrame(head, fetched === null ? body : Buffer.concat([body, fetched.body]))
+    // One that has changed the status shows it to the next.
+    this.#bareFrame = isBare && input.response === undefined ? frame : null
+    return frame
   }
 }
 
