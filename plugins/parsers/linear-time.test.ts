@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { attribute } from './calls/tag-attributes.ts'
 import { examples } from './fixtures/examples.ts'
 import { reasoned, streamed } from './fixtures/stream-parts.ts'
 import { toolFormats } from './formats/format-table.ts'
@@ -94,6 +95,25 @@ test('parsers 6.6 A21: one call with 8 MB of arguments, a character at a time in
   const start = '<tool_call>{"name":"f","arguments":{"a":"'
   const { calls } = streamed('qwen', [start, ...chunksOf(value, 10), '"}}</tool_call>'])
   expect(calls[0][1].length).toBe(value.length + '{"a":""}'.length)
+})
+
+test.each([
+  ['qwen_xml', `<tool_call><function=f><parameter=a>${'0'.repeat(SIZE)}x</parameter></function></tool_call>`],
+  [
+    'qwen_xml',
+    `<tool_call><function=f><parameter=a>${'0'.repeat(SIZE)}.0x</parameter></function></tool_call>`,
+  ],
+  ['glm47_moe', `<tool_call>f<arg_key>a</arg_key><arg_value>${'0'.repeat(SIZE)}x</arg_value></tool_call>`],
+  [
+    'minimax_m2',
+    `<minimax:tool_call><invoke name="f"><parameter name="a">${'0'.repeat(SIZE)}x</parameter></invoke></minimax:tool_call>`,
+  ],
+])('parsers 6.1 I8: %s takes linear time over a value that looks like a number to its end', (name, text) => {
+  expect(timeOf(() => streamed(name, [text]))).toBeLessThan(3_000)
+})
+
+test('parsers 6.1 I8: attributes of a head take linear time', () => {
+  expect(timeOf(() => attribute('-'.repeat(SIZE), 'name'))).toBeLessThan(3_000)
 })
 
 test('parsers 6.6 A21: ten thousand parameters', () => {

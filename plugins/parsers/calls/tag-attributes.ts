@@ -1,5 +1,8 @@
 /** Reads the head of a tag: its name and its attributes. */
 
+/** From the beginning of a word only: a long one without a value would be tried from each of its letters. */
+const ATTRIBUTE = /(?<![\w-])([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g
+
 /** First word of a head; space before it is allowed. */
 export function tagName(head: string): string {
   return /^\s*([\w-]*)/.exec(head)?.[1] ?? ''
@@ -10,7 +13,7 @@ export function tagName(head: string): string {
  * attribute's value is no attribute.
  */
 export function attribute(head: string, name: string): string | null {
-  for (const [, key, double, single] of head.matchAll(/([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g)) {
+  for (const [, key, double, single] of head.matchAll(ATTRIBUTE)) {
     if (key === name) return decodeEntities(double ?? single ?? '')
   }
   return null

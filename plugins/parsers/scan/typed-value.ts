@@ -63,9 +63,10 @@ function booleanOf(text: string): string | null {
 
 /** Digits stay as they are, however many; only what JSON does not allow at the front goes. */
 function integerOf(text: string): string | null {
-  const match = /^([+-]?)0*(\d+)$/.exec(text)
+  // Zeros at the front are taken off afterwards: two parts that both take them are tried in every division.
+  const match = /^([+-]?)(\d+)$/.exec(text)
   if (match === null) return null
-  return `${match[1] === '-' ? '-' : ''}${match[2]}`
+  return `${match[1] === '-' ? '-' : ''}${match[2].replace(/^0+(?=\d)/, '')}`
 }
 
 function numberOf(text: string): string | null {
@@ -74,7 +75,8 @@ function numberOf(text: string): string | null {
 
 /** Forms such as `.5` and `1.`, which JSON lacks. */
 function floatOf(text: string): string | null {
-  const match = /^([+-]?)0*(\d*)\.(\d*)([eE][+-]?\d+)?$/.exec(text)
+  const match = /^([+-]?)(\d*)\.(\d*)([eE][+-]?\d+)?$/.exec(text)
   if (match === null || match[2] + match[3] === '') return null
-  return `${match[1] === '-' ? '-' : ''}${match[2] || '0'}.${match[3] || '0'}${match[4] ?? ''}`
+  const whole = match[2].replace(/^0+/, '') || '0'
+  return `${match[1] === '-' ? '-' : ''}${whole}.${match[3] || '0'}${match[4] ?? ''}`
 }
