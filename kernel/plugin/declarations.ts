@@ -1,6 +1,8 @@
 /** What all plugins of one thread have declared; closed when registering ends. */
+import type { Access } from '../contracts/auth.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
+import type { Method } from '../contracts/route-facts.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import { BootError } from '../errors/boot-error.ts'
 import { type DeclaredHook, declareHook } from './hooks.ts'
@@ -13,6 +15,28 @@ export interface DeclaredRoute {
 export interface DeclaredSocket {
   readonly plugin: string
   readonly definition: SocketRouteDefinition
+}
+
+/** Their keys are all that there are. */
+const ACCESS: Readonly<Record<Access, true>> = { public: true, api: true, admin: true }
+const METHODS: Readonly<Record<Method, true>> = {
+  GET: true,
+  POST: true,
+  PUT: true,
+  PATCH: true,
+  DELETE: true,
+}
+const HOOKS: Readonly<Record<HookName, true>> = {
+  onRequest: true,
+  onPick: true,
+  onGeneration: true,
+  onUpstreamRequest: true,
+  onAttempt: true,
+  onResponse: true,
+  onEvents: true,
+  onChunk: true,
+  onError: true,
+  onDone: true,
 }
 
 export class Declarations {
@@ -32,6 +56,13 @@ export class Declarations {
 
   addRoute(plugin: string, definition: RouteDefinition): void {
     this.#assertOpen(plugin, 'a route')
+    if (!Object.hasOwn(METHODS, definition.method)) {
+      const names = Object.keys(METHODS).join(', ')
+      throw new BootError(
+        `plugin ${plugin} declares ${definition.method} ${definition.path}: method must be one of ${names}`,
+      )
+    }
+    assertAccess(plugin, `${definition.method} ${definition.path}`, definition.access)
     const key = routeKey(definition)
     const other = this.routes.find((route) => routeKey(route.definition) === key)
     if (other !== undefined) {
@@ -45,6 +76,7 @@ export class Declarations {
 
   addSocket(plugin: string, definition: SocketRouteDefinition): void {
     this.#assertOpen(plugin, 'a socket route')
+    assertAccess(plugin, `the socket route ${definition.path}`, definition.access)
     const key = patternOf(definition.path)
     const other = this.sockets.find((socket) => patternOf(socket.definition.path) === key)
     if (other !== undefined) {
@@ -63,6 +95,10 @@ export class Declarations {
     options: HookOptions,
   ): HookSwitch {
     this.#assertOpen(plugin, 'a hook')
+    if (!Object.hasOwn(HOOKS, name))
+      throw new BootError(
+        `plugin ${plugin} declares the hook ${name}, which does not exist; there are ${Object.keys(HOOKS).join(', ')}`,
+      )
     const declared = declareHook(plugin, name, hook, options)
     this.hooks.push(declared)
     return {
@@ -81,6 +117,15 @@ export class Declarations {
   #assertOpen(plugin: string, what: string): void {
     if (this.#isClosed) throw new BootError(`plugin ${plugin} may declare ${what} only in register`)
   }
+}
+
+/** Authors who write JavaScript have nobody else who tells them. */
+function assertAccess(plugin: string, what: string, access: unknown): void {
+  if (typeof access === 'string' && Object.hasOwn(ACCESS, access)) return
+  const names = Object.keys(ACCESS).join(', ')
+  throw new BootError(
+    `plugin ${plugin} declares ${what} without saying who may call it: access must be one of ${names}`,
+  )
 }
 
 function routeKey({ method, path }: RouteDefinition): string {

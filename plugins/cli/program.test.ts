@@ -91,12 +91,37 @@ describe('weir config', () => {
     ['plugins: { proxy: {} }\n', 'no plugin checks keys; enable plugin auth'],
     ['plugins: { auth: { tenantKeys: [hunter2] } }\n', 'auth.tenantKeys.0 is not of the form'],
     ['plugins: { auth: {}, workers: { urls: [localhost] } }\n', 'plugins.workers.urls.0 is not usable'],
+    ['kernel: { host: "localhost:24010" }\n', 'kernel.host must be an address without a port'],
+    ['plugins: { metrics: { host: "http://a" } }\n', 'plugins.metrics.host must be an address to listen on'],
+    ['plugins: { sim: { listen: { host: "a:1" } } }\n', 'plugins.sim.listen.host must be an address'],
+    ['plugins: { health: { probe: { host: "[::1]", port: 0 } } }\n', 'plugins.health.probe.host must be'],
+    ['plugins: { legacy-http: { host: "a:1", port: 1 } }\n', 'plugins.legacy-http.host must be'],
   ])('§5.9 check refuses what a start would refuse: %j', async (text, problem) => {
     const { code, out, err } = await weir(['config', 'check', write('boot.yaml', text)])
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toMatch(/^weir: the configuration has a problem\n {2}boot\.yaml(:\d+:\d+)?: .+\n$/)
     expect(err).toContain(problem)
     expect(err).not.toContain('hunter2')
+  })
+
+  const foreign = (register: string) => {
+    const manifest =
+      "{ name: 'mine', version: '1.0.0', description: '', config: { type: 'object', properties: {} } }"
+    write('mine.js', `export default { manifest: ${manifest}, register: (host) => ${register} }`)
+    return write('foreign.yaml', 'plugins: { mine: { $path: ./mine.js } }\n')
+  }
+
+  test.each([
+    ["host.hook('onReqest', () => {})", 'the hook onReqest, which does not exist; there are onRequest,'],
+    ["host.route({ method: 'GET', path: '/x' })", 'access must be one of public, api, admin'],
+    ["host.route({ method: 'GET', path: '/x', access: 'amdin' })", 'GET /x without saying who may call it'],
+    ["host.route({ method: 'HEAD', path: '/x', access: 'api' })", 'method must be one of GET, POST'],
+    ["host.socket({ path: '/x' })", 'the socket route /x without saying who may call it'],
+  ])('D5: check names what a plugin of somebody else declares wrongly: %s', async (register, problem) => {
+    const { code, err } = await weir(['config', 'check', foreign(register)])
+    expect(err).toContain('plugin mine')
+    expect(err).toContain(problem)
+    expect(code).toBe(2)
   })
 
   test('show prints what applies, with every secret masked', async () => {

@@ -7,6 +7,10 @@ test.each([
   [{ probe: { port: 30_000 } }, ['probe.port must differ from kernel.port, got 30000']],
   [{ probe: { port: 30_001 } }, []],
   [{ probe: { port: 0 } }, []],
+  [
+    { probe: { host: 'localhost:1', port: 0 } },
+    ['probe.host must be an address without a port; the port is a setting of its own'],
+  ],
   [{}, []],
 ])('A12: %j beside an API at 30000: %j', (section, problems) => {
   const config = defineValidator(healthConfig).parse(section)

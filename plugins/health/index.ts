@@ -1,5 +1,5 @@
 /** The health plugin: liveness, readiness, a probe that generates, and the metrics of all workers. */
-import { definePlugin } from '#kernel'
+import { definePlugin, hostProblem } from '#kernel'
 import { healthConfig } from './config.ts'
 import { openProbe } from './probe.ts'
 import { aliveRoute, engineMetricsRoute, healthGenerateRoute, readinessRoute } from './routes.ts'
@@ -12,7 +12,10 @@ export default definePlugin({
     config: healthConfig,
   },
   *check({ probe }, kernel) {
-    if (probe !== undefined && probe.port !== 0 && probe.port === kernel.port)
+    if (probe === undefined) return
+    const wrong = hostProblem(probe.host)
+    if (wrong !== null) yield { path: ['probe', 'host'], text: wrong }
+    if (probe.port !== 0 && probe.port === kernel.port)
       yield { path: ['probe', 'port'], text: `must differ from kernel.port, got ${probe.port}` }
   },
   register(host, config) {

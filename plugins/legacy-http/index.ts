@@ -1,5 +1,5 @@
 /** A port of its own for clients that the server library does not serve: HTTP/1.0, absolute targets, long pauses. */
-import { ClientAddresses, definePlugin } from '#kernel'
+import { ClientAddresses, definePlugin, hostProblem } from '#kernel'
 import { legacyHttpConfig } from './config.ts'
 import type { Front } from './front.ts'
 
@@ -12,6 +12,8 @@ export default definePlugin({
     config: legacyHttpConfig,
   },
   *check(config, { port, tls }) {
+    const wrong = hostProblem(config.host)
+    if (wrong !== null) yield { path: ['host'], text: wrong }
     if (port === 0) yield { path: [], text: 'hands requests on to kernel.port, which must not be 0 then' }
     if (port === config.port) yield { path: ['port'], text: `must differ from kernel.port, got ${port}` }
     if (tls?.clientCaFile !== undefined) {

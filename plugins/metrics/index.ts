@@ -1,5 +1,5 @@
 /** Prometheus metrics of requests, calls, workers, breakers and the process, on a listener of their own. */
-import { definePlugin, TrafficWatch } from '#kernel'
+import { definePlugin, hostProblem, TrafficWatch } from '#kernel'
 import { metricsConfig } from './config.ts'
 import { openEndpoint } from './endpoint.ts'
 import { metricsFlags } from './flags.ts'
@@ -15,7 +15,9 @@ export default definePlugin({
     config: metricsConfig,
     flags: metricsFlags,
   },
-  *check({ port }, kernel) {
+  *check({ host, port }, kernel) {
+    const wrong = hostProblem(host)
+    if (wrong !== null) yield { path: ['host'], text: wrong }
     if (port !== 0 && port === kernel.port)
       yield { path: ['port'], text: `must differ from kernel.port, got ${port}` }
   },

@@ -1,6 +1,6 @@
 /** A simulated inference engine behind a listener of its own: a real HTTP worker that needs no GPU. */
 import { type TokenizerService, Tokenizers } from '#contracts'
-import { definePlugin, type Host } from '#kernel'
+import { definePlugin, type Host, hostProblem } from '#kernel'
 import { type SimConfig, simConfig } from './config.ts'
 import { Engine } from './engine.ts'
 import type { GrpcEngine } from './grpc-engine.ts'
@@ -17,6 +17,8 @@ export default definePlugin({
     config: simConfig,
   },
   *check({ count, listen }) {
+    const wrong = hostProblem(listen.host)
+    if (wrong !== null) yield { path: ['listen', 'host'], text: wrong }
     const last = listen.port + count - 1
     if (listen.port !== 0 && last > LAST_PORT)
       yield { path: ['count'], text: `is too much: engines from port ${listen.port} on would end at ${last}` }

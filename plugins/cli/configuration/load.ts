@@ -5,6 +5,7 @@ import { dirname, resolve } from 'node:path'
 import type { ConfigFlag } from '#contracts'
 import { PLAIN_POLICY } from '../../../kernel/balance/policy-name.ts'
 import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
+import { hostProblem } from '../../../kernel/config/host-problem.ts'
 import { type KernelConfig, KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import { type PluginSection, withoutSource } from '../../../kernel/config/plugin-source.ts'
@@ -138,7 +139,9 @@ function loadKernel(
 }
 
 /** What a schema cannot say. Sections that were refused may be of any shape. */
-function checkAcrossFields({ retry }: Partial<KernelConfig>, problems: ProblemList): void {
+function checkAcrossFields({ host, retry }: Partial<KernelConfig>, problems: ProblemList): void {
+  const wrong = typeof host === 'string' ? hostProblem(host) : null
+  if (wrong !== null) problems.add({ path: ['kernel', 'host'], text: wrong, got: describeValue(host) })
   const { initialBackoffMs = 0, maxBackoffMs = 0 } = retry ?? {}
   if (maxBackoffMs < initialBackoffMs)
     problems.add({

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest'
+import { hostProblem } from './host-problem.ts'
+
+test.each(['127.0.0.1', '0.0.0.0', '::', '::1', 'fe80::1%eth0', 'localhost', 'gateway.internal'])(
+  'D5: %s may be listened on',
+  (host) => expect(hostProblem(host)).toBeNull(),
+)
+
+test.each([
+  ['localhost:24010', 'without a port'],
+  ['127.0.0.1:24010', 'without a port'],
+  ['http://localhost', 'not a URL'],
+  ['[::1]', 'without brackets'],
+  ['[::1]:24010', 'without brackets'],
+  ['', 'not be empty'],
+  ['local host', 'no blanks'],
+])('D5: %j is told: %s', (host, text) => {
+  expect(hostProblem(host)).toContain(text)
+})
