@@ -41,6 +41,14 @@ describe('closestKey', () => {
     expect(closestKey('hots', ['port', 'host'])).toBe('host')
   })
 
+  test('D5: knows a name by its end, whichever of the two says more', () => {
+    const health = ['timeout_secs', 'check_interval_secs', 'disable_health_check']
+    expect(closestKey('intervalSecs', health)).toBe('check_interval_secs')
+    expect(closestKey('check_interval_secs', ['timeoutSecs', 'intervalSecs'])).toBe('intervalSecs')
+    expect(closestKey('interval', ['first_interval', 'second_interval'])).toBeNull()
+    expect(closestKey('wholly_secs', ['secs', 'other'])).toBeNull()
+  })
+
   test('names nothing when nothing is near', () => {
     expect(closestKey('colour', ['host', 'port'])).toBeNull()
     expect(closestKey('x', [])).toBeNull()

@@ -1,8 +1,12 @@
 /** Finds the name that somebody most likely meant. */
 
+/** Shorter endings are those of many names. Letters. */
+const LEAST_ENDING = 6
+
 /**
  * The known name nearest to what was written, or null when none is near. Case, hyphens and underscores do not
- * count, so that `grace-ms` finds `graceMs`.
+ * count, so that `grace-ms` finds `graceMs`; nor does what a name has before it, so that `intervalSecs` finds
+ * `check_interval_secs`.
  */
 export function closestKey(written: string, known: Iterable<string>): string | null {
   const wanted = plain(written)
@@ -15,7 +19,16 @@ export function closestKey(written: string, known: Iterable<string>): string | n
       closest = name
     }
   }
-  return closest
+  return closest ?? longerName(wanted, known)
+}
+
+/** The only one that ends with what was written, or which that ends with. */
+function longerName(wanted: string, known: Iterable<string>): string | null {
+  const longer = [...known].filter((name) => {
+    const shorter = Math.min(wanted.length, plain(name).length)
+    return shorter >= LEAST_ENDING && (plain(name).endsWith(wanted) || wanted.endsWith(plain(name)))
+  })
+  return longer.length === 1 ? longer[0] : null
 }
 
 /** Short names must be nearly right, or everything would resemble everything. */
