@@ -2,6 +2,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
+import type { RequestContext } from '#kernel'
+import { plugin } from '../support/hooked-gateway.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
 const servers: Server[] = []
@@ -229,6 +231,36 @@ test('a client that leaves ends the fetch', async () => {
   leave.abort()
   const connections = () => new Promise((resolve) => server.getConnections((_, count) => resolve(count)))
   await expect.poll(connections, { timeout: 20_000 }).toBe(0)
+})
+
+test('who fails the request ends the fetch, but not one that is made for the sake of the error', async () => {
+  let isGivenUp = false
+  const { origin, heard } = await openService((request, response) => {
+    if (request.url === '/error') response.end('told')
+    else
+      response.on('close', () => {
+        isGivenUp = true
+      })
+  })
+  const requests: RequestContext[] = []
+  const preempts = plugin('preempts', (host) => {
+    const routes = ({ access }: { access: string }) => access === 'api'
+    host.hook('onRequest', (ctx) => void requests.push(ctx), { scope: 'all', order: 'early', routes })
+  })
+  const fleet = await openWasmFleet(
+    { ...PATIENT, fetch: { origins: [origin], timeoutMs: 25_000 } },
+    { own: [preempts] },
+  )
+  const allowed = { allowed_hosts: [origin] }
+  await fleet.attach('asker', 'OnRequest', fetching({ url: `${origin}/request` }), allowed)
+  await fleet.attach('teller', 'OnError', fetching({ url: `${origin}/error` }), allowed)
+  const reply = fleet.chat()
+  await expect.poll(() => heard.length, { timeout: 20_000 }).toBe(1)
+  requests[0].fail(new Error('somebody else needs the place'))
+  // Long before the fetch has no time left.
+  await expect.poll(() => isGivenUp, { timeout: 15_000 }).toBe(true)
+  expect((await shown(await reply)).fetched).toMatchObject({ error: null, status: 200 })
+  expect(heard.map(({ url }) => url)).toEqual(['/request', '/error'])
 })
 
 test('a module that asks again and again has failed, and the others have their turn', async () => {

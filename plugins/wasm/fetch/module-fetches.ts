@@ -20,6 +20,12 @@ export interface FetchLimits {
   readonly maxPerCall: number
 }
 
+/** Where a fetch comes from; a request can also be failed by somebody else than its client. */
+interface FetchOrigin extends PhaseOrigin {
+  readonly isFailing?: boolean
+  onCancel?(listener: () => void): void
+}
+
 export class ModuleFetches {
   readonly limits: FetchLimits
   readonly #host: Pick<Host, 'command' | 'log'>
@@ -41,11 +47,14 @@ export class ModuleFetches {
     module: LoadedModule,
     { state: _state, timeoutMs: asked, ...order }: FetchOrder,
     leftMs: number,
-    origin: PhaseOrigin,
+    origin: FetchOrigin,
   ): Promise<FetchAnswer> {
     const key = `${threadId}:${this.#next++}`
     const timeoutMs = Math.max(1, Math.min(asked ?? leftMs, leftMs))
-    origin.onAbort?.(() => this.#drop(key))
+    const drop = () => this.#drop(key)
+    // A request that has failed already may still ask for the sake of its error.
+    if (origin.isFailing === true || origin.onCancel === undefined) origin.onAbort?.(drop)
+    else origin.onCancel(drop)
     const { uuid, allowedHosts } = module
     const answer = await this.#ask({ key, module: uuid, allowedHosts, order, timeoutMs })
     this.#metrics.fetched(module, answer.head.error ?? 'answered')
