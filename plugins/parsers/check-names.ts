@@ -2,16 +2,26 @@
 import type { SettingProblem } from '#kernel'
 import { HARMONY } from './choose-formats.ts'
 import type { ParsersConfig } from './config.ts'
-import { findToolFormat } from './formats/format-table.ts'
-import { findReasoningFormat, hasNoReasoning } from './reasoning/reasoning-table.ts'
+import { findToolFormat, toolFormats } from './formats/format-table.ts'
+import { findReasoningFormat, hasNoReasoning, reasoningFormats } from './reasoning/reasoning-table.ts'
 
 export function* parserProblems({ toolParser, reasoningParser }: ParsersConfig): Generator<SettingProblem> {
   if (toolParser !== null && toolParser !== HARMONY && findToolFormat(toolParser) === undefined)
-    yield { path: ['toolParser'], text: `names no tool parser, got ${JSON.stringify(toolParser)}` }
+    yield { path: ['toolParser'], text: unknown('tool', toolParser, [HARMONY, ...namesOf(toolFormats)]) }
   if (reasoningParser === null || hasNoReasoning(reasoningParser) || reasoningParser === HARMONY) return
   if (findReasoningFormat(reasoningParser) === undefined)
     yield {
       path: ['reasoningParser'],
-      text: `names no reasoning parser, got ${JSON.stringify(reasoningParser)}`,
+      text: unknown('reasoning', reasoningParser, [HARMONY, 'passthrough', ...namesOf(reasoningFormats)]),
     }
+}
+
+function namesOf(formats: readonly { readonly name: string }[]): string[] {
+  return formats.map(({ name }) => name)
+}
+
+/** Only the first name of each: others go by more, such as those of engines' own flags. */
+function unknown(kind: 'tool' | 'reasoning', given: string, names: readonly string[]): string {
+  const list = [...new Set(names)].sort().join(', ')
+  return `names no ${kind} parser, got ${JSON.stringify(given)}; there are ${list}`
 }
