@@ -2,10 +2,9 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-if (Number(process.versions.node.split('.')[0]) < 22) {
-  console.error(
-    `Node 22 or newer is needed, this is Node ${process.version}; try: npx node ${process.argv[1]}`,
-  )
+if (Number(process.versions.node.split('.')[0]) !== 22) {
+  const version = process.versions.node
+  console.error(`Node 22 is needed, this is Node ${version}; in a clone try: npx node ${process.argv[1]}`)
   process.exit(1)
 }
 

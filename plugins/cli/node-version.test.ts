@@ -1,4 +1,8 @@
-import { readFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { unsuitableNode } from './node-version.ts'
 
@@ -14,4 +18,16 @@ test('another Node is named in one line, with what is needed', () => {
 test('the guard asks for what package.json asks for', () => {
   const { engines } = JSON.parse(readFileSync('package.json', 'utf8')) as { engines: { node: string } }
   expect(engines.node).toBe('>=22.12 <23')
+})
+
+test('D1: npm says nothing of engines in a clone, whatever Node it runs on', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-npm-'))
+  try {
+    writeFileSync(join(folder, 'package.json'), '{ "private": true, "engines": { "node": ">=99" } }')
+    copyFileSync('.npmrc', join(folder, '.npmrc'))
+    const { stderr } = await promisify(execFile)('npm', ['install', '--offline'], { cwd: folder })
+    expect(stderr).toBe('')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })
