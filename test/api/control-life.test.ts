@@ -83,6 +83,17 @@ describe('nothing that is thrown on control ends the gateway', () => {
   })
 })
 
+test('D6: probes are left out of the access log, unless it is told to show them', async () => {
+  const asked = async (probes: object) => {
+    const running = await start({ log: { access: true, ...probes } })
+    for (const path of ['/liveness', '/readiness', '/health', '/nowhere']) await fetch(running.url + path)
+    await expect.poll(() => says(running, '"path":"/nowhere"')).toBe(1)
+    return ['/liveness', '/readiness', '/health'].map((path) => says(running, `"path":"${path}"`))
+  }
+  expect(await asked({})).toEqual([0, 0, 0])
+  expect(await asked({ probes: true })).toEqual([1, 1, 1])
+})
+
 describe('signals', () => {
   test('HUP, USR1 and USR2 harm nothing; QUIT ends in order', async () => {
     const running = await start()
