@@ -1,6 +1,6 @@
 /**
- * Rewrites one function body: fuel is taken at its entry, at loop heads and where straight-line code begins that only
- * branches reach; functions that may be called again count their stack; stores note which card of memory they write.
+ * Rewrites one function body: fuel is taken at its entry, where loops begin anew and where straight-line code begins that
+ * only branches reach; functions that may be called again count their stack; stores note which card of memory they write.
  */
 import { Assembler, EMPTY_BLOCK, I } from './assembler.ts'
 import { ByteReader } from './byte-reader.ts'
@@ -17,17 +17,32 @@ const LOCAL_BYTES = 16
 /** Conditional code of that many units takes its fuel where it begins, and not whether it is run or not. */
 const LEAST_ARM = 16
 
-/** Straight-line code whose cost is taken at its beginning. */
+/** Straight-line code whose cost is taken where it is entered. */
 interface Region {
   /** Where the cost is to be written. */
-  readonly place: number
+  readonly places: number[]
+  /** Of a loop's body, what the loop stands in: the first round is paid for there. */
+  readonly around: Region | null
   cost: number
 }
 
+/** Never runs, so it costs nothing. */
+const DEAD: Region = { places: [], around: null, cost: 0 }
+
 interface OpenBlock {
+  /** As it was opened, or `else`. */
+  readonly op: number
+  /** Place among the open blocks of the innermost loop, this one too; -1 for none. */
+  readonly loop: number
   /** In which it was opened. */
   readonly region: Region | null
   readonly isReachable: boolean
+  /** Labels that were added up to here, beyond those of the blocks. */
+  readonly labels: number
+  /** Of a loop that pays where it begins anew: what stands at its beginning. */
+  readonly body: Region | null
+  /** Of a loop whose body is being written for the first of two times: where to go on for the second. */
+  readonly again: { readonly at: number; readonly arm: number; readonly loop: number } | null
 }
 
 export class BodyRewriter {
@@ -38,8 +53,18 @@ export class BodyRewriter {
   readonly #extra = new Map<string, { index: number; type: number }>()
   #firstExtra = 0
   #region: Region | null = null
-  #traits: BodyTraits = { hasLoop: false, catches: false, isRecursive: false, arms: [] }
+  readonly #regions: Region[] = []
+  readonly #blocks: OpenBlock[] = []
+  #traits: BodyTraits = {
+    hasLoop: false,
+    catches: false,
+    isRecursive: false,
+    isLeaf: false,
+    arms: [],
+    loops: [],
+  }
   #nextArm = 0
+  #nextLoop = 0
   #frameBytes = 0
   /** Fuel is kept in a local variable between calls: a loop then touches no memory for it. */
   #hasLocalFuel = false
@@ -60,6 +85,9 @@ export class BodyRewriter {
     this.#firstExtra = type.parameters.length + count
     this.#traits = traits
     this.#nextArm = 0
+    this.#nextLoop = 0
+    this.#regions.length = 0
+    this.#blocks.length = 0
     this.#frameBytes = traits.isRecursive ? FRAME_BYTES + LOCAL_BYTES * this.#firstExtra : 0
     this.#hasLocalFuel = traits.hasLoop && !traits.catches
     this.#countsStack = traits.isRecursive || traits.catches
@@ -82,6 +110,7 @@ export class BodyRewriter {
       }
       out.byte(OP.end)
     }
+    this.#fillCosts()
     const declared = new Assembler()
     declared.u32(groupCount + this.#extra.size)
     declared.copy(bytes, groups.from, groups.to)
@@ -93,53 +122,157 @@ export class BodyRewriter {
 
   #code(reader: ByteReader): void {
     const instruction = this.#instruction
-    const blocks: OpenBlock[] = []
+    const blocks = this.#blocks
     let isReachable = true
+    let leavesLoop = false
     while (!reader.isAtEnd) {
       instruction.read(reader)
       const { op } = instruction
       if (isOpening(op)) {
         this.#needRegion(isReachable)
         this.#charge()
-        blocks.push({ region: this.#region, isReachable })
-        this.#copy()
-        if (op === OP.loop) this.#openLoop(blocks.length)
-        else if (op === OP.if) this.#openArm()
+        this.#open(reader.at, isReachable)
+      } else if (op === OP.end && blocks.at(-1)?.again) {
+        // Falls out of the loop behind the first of two bodies; a branch there leads to the second one.
+        this.#out.all([OP.br, 2, OP.end])
+        reader.at = this.#openAgain()
+        isReachable = true
       } else if (op === OP.end || op === OP.delegate) {
         const block = blocks.pop()
         // Behind a block the code belongs to what was before it, unless nothing falls out of the block's end.
         if (block !== undefined) this.#region = block.region
-        if (!isReachable) this.#region = null
+        // An arm that leaves a loop does so once, so that what is behind it may cost as if no round did.
+        if (!isReachable && !(block?.op === OP.if && leavesLoop)) this.#region = null
         isReachable = block?.isReachable ?? true
         this.#copy()
-        if (block !== undefined) this.#restoreStack()
+        if (block === undefined) continue
+        for (let label = block.labels; label > this.#labels; label--) this.#out.byte(OP.end)
+        this.#restoreStack()
       } else if (op === OP.else || op === OP.catch || op === OP.catchAll) {
         const around = blocks.at(-1)
         this.#region = op === OP.else ? (around?.region ?? null) : null
         isReachable = around?.isReachable ?? true
+        if (around !== undefined) blocks[blocks.length - 1] = { ...around, op }
         this.#copy()
         if (op === OP.else) this.#openArm()
         else this.#restoreStack()
       } else {
         this.#needRegion(isReachable)
         this.#charge()
-        this.#emit()
+        if (op === OP.br || op === OP.brIf) this.#branch()
+        else this.#emit()
         if (op === OP.brIf) this.#openArm()
-        if (endsCode(op)) isReachable = false
+        if (!endsCode(op)) continue
+        isReachable = false
+        leavesLoop = this.#leavesLoop(op)
       }
     }
+  }
+
+  /** @param at where its body begins */
+  #open(at: number, isReachable: boolean): void {
+    const { op, start, end } = this.#instruction
+    const blocks = this.#blocks
+    const isLoop = op === OP.loop
+    const block: OpenBlock = {
+      op,
+      loop: isLoop ? blocks.length : this.#innermostLoop,
+      region: this.#region,
+      isReachable,
+      labels: this.#labels,
+      body: null,
+      again: null,
+    }
+    if (!isLoop) {
+      blocks.push(block)
+      this.#copy()
+      if (op === OP.if) this.#openArm()
+      return
+    }
+    const loop = this.#nextLoop++
+    const form = this.#hasLocalFuel ? this.#traits.loops[loop] : 'entered'
+    if (form === 'entered') {
+      blocks.push(block)
+      this.#copy()
+      this.#enterLoop()
+      return
+    }
+    const body = this.#region === DEAD ? DEAD : this.#newRegion(this.#region)
+    this.#region = body
+    if (form === 'repeated') {
+      blocks.push({ ...block, body })
+      this.#copy()
+      return
+    }
+    // (block $after (loop $again (block $second body (br $after)) body)), with one check for both of them.
+    const again = { at, arm: this.#nextArm, loop: this.#nextLoop }
+    blocks.push({ ...block, body, again, labels: block.labels + 2 })
+    this.#out.byte(OP.block)
+    this.#out.copy(this.#plan.parts.bytes, start + 1, end)
+    this.#copy()
+    this.#out.all([OP.block, EMPTY_BLOCK])
+  }
+
+  /** Goes on with the second body of a loop. @returns where it is read from */
+  #openAgain(): number {
+    const blocks = this.#blocks
+    const block = blocks[blocks.length - 1]
+    const { at, arm, loop } = block.again as NonNullable<OpenBlock['again']>
+    blocks[blocks.length - 1] = { ...block, again: null, labels: block.labels - 1 }
+    this.#region = null
+    this.#nextArm = arm
+    this.#nextLoop = loop
+    return at
+  }
+
+  get #labels(): number {
+    return this.#blocks.at(-1)?.labels ?? 0
+  }
+
+  get #innermostLoop(): number {
+    return this.#blocks.at(-1)?.loop ?? -1
+  }
+
+  /** `br` and `br_if`: over labels that were added, and with fuel for the next round of a loop. */
+  #branch(): void {
+    const { op, index } = this.#instruction
+    const target: OpenBlock | undefined = this.#blocks[this.#blocks.length - 1 - index]
+    const label = index + this.#labels - (target?.labels ?? 0)
+    if (!target?.body || target.again) {
+      this.#out.byte(op)
+      this.#out.u32(label)
+      return
+    }
+    const isConditional = op === OP.brIf
+    if (isConditional) this.#out.all([OP.if, EMPTY_BLOCK])
+    this.#out.localGet(this.#local('fuel', VALUE.i64))
+    this.#takeFuel(target.body, isConditional ? 1 : 0)
+    this.#out.byte(OP.br)
+    this.#out.u32(label + (isConditional ? 1 : 0))
+    if (isConditional) this.#out.byte(OP.end)
+  }
+
+  /** Whether code that ends so is run no more than once for all rounds of the loop that it stands in. */
+  #leavesLoop(op: number): boolean {
+    const loop = this.#innermostLoop
+    if (op === OP.brTable || loop < 0) return false
+    return op !== OP.br || this.#blocks.length - 1 - this.#instruction.index < loop
   }
 
   /** Fuel and stack at the entry. */
   #enter(): void {
     const out = this.#out
     const { fuel, stack } = this.#plan.global
+    this.#region = this.#newRegion()
     if (this.#hasLocalFuel) {
       out.globalGet(fuel)
-      this.#region = this.#takeFuel(0)
+      if (this.#traits.isLeaf) this.#takeFuelUnchecked(this.#region)
+      // Around it stands the block that those without fuel leave, and no other.
+      else this.#takeFuel(this.#region, -1)
     } else {
-      this.#region = this.#takeGlobalFuel()
-      this.#trapWhenEmpty()
+      this.#takeGlobalFuel(this.#region)
+      // What calls nothing ends soon, and whoever calls it is checked.
+      if (!this.#traits.isLeaf) this.#trapWhenEmpty()
     }
     if (!this.#countsStack) return
     out.globalGet(stack)
@@ -166,15 +299,15 @@ export class BodyRewriter {
     out.globalSet(stack)
   }
 
-  /** @param depth blocks that are open, this one too */
-  #openLoop(depth: number): void {
+  /** A loop that pays at its head. */
+  #enterLoop(): void {
     this.#restoreStack()
+    this.#region = this.#newRegion()
     if (this.#hasLocalFuel) {
       this.#out.localGet(this.#local('fuel', VALUE.i64))
-      // Around them stand the block of the body and the one of those that have none.
-      this.#region = this.#takeFuel(depth + 1)
+      this.#takeFuel(this.#region, 0)
     } else {
-      this.#region = this.#takeGlobalFuel()
+      this.#takeGlobalFuel(this.#region)
       this.#trapWhenEmpty()
     }
   }
@@ -188,62 +321,78 @@ export class BodyRewriter {
 
   /** Long conditional code is a region of its own. */
   #openArm(): void {
-    if (this.#traits.arms[this.#nextArm++] >= LEAST_ARM && this.#region?.place !== -1) this.#region = null
+    if (this.#traits.arms[this.#nextArm++] >= LEAST_ARM && this.#region !== DEAD) this.#region = null
   }
 
   /** Code that only branches reach takes its fuel where it begins; what is empty has stopped at the next loop. */
   #needRegion(isReachable: boolean): void {
     if (this.#region !== null) return
     if (!isReachable) {
-      // Never runs, so it costs nothing.
-      this.#region = { place: -1, cost: 0 }
+      this.#region = DEAD
       return
     }
-    const out = this.#out
+    this.#region = this.#newRegion()
     if (!this.#hasLocalFuel) {
-      this.#region = this.#takeGlobalFuel()
+      this.#takeGlobalFuel(this.#region)
       return
     }
-    const fuel = this.#local('fuel', VALUE.i64)
-    out.localGet(fuel)
-    out.byte(0x42)
-    this.#region = { place: out.later(), cost: 0 }
-    out.byte(I.i64Sub)
-    out.localSet(fuel)
+    this.#out.localGet(this.#local('fuel', VALUE.i64))
+    this.#takeFuelUnchecked(this.#region)
   }
 
   #charge(): void {
     const { replacements } = this.#plan
     const region = this.#region as Region
+    if (region === DEAD) return
     const isExchanged = this.#instruction.op === OP.call && replacements.has(this.#instruction.index)
     region.cost += weightOf(this.#instruction, isExchanged)
-    if (region.place >= 0) this.#out.fill(region.place, region.cost)
   }
 
-  /** With the fuel on the stack: takes, keeps and checks it. @param label of the block that calls without fuel leave */
-  #takeFuel(label: number): Region {
+  #newRegion(around: Region | null = null): Region {
+    const region = { places: [], around, cost: 0 }
+    this.#regions.push(region)
+    return region
+  }
+
+  /** Inner regions are newer than those around them, which pay for their first round. */
+  #fillCosts(): void {
+    for (let i = this.#regions.length - 1; i >= 0; i--) {
+      const { places, around, cost } = this.#regions[i]
+      for (const place of places) this.#out.fill(place, cost)
+      if (around !== null) around.cost += cost
+    }
+  }
+
+  /** With the fuel on the stack: takes, keeps and checks it. @param inner labels within that of the innermost block */
+  #takeFuel(region: Region, inner: number): void {
     const out = this.#out
-    const fuel = this.#local('fuel', VALUE.i64)
-    out.byte(0x42)
-    const place = out.later()
-    out.byte(I.i64Sub)
-    out.localTee(fuel)
+    this.#subtract(region)
+    out.localTee(this.#local('fuel', VALUE.i64))
     out.i64(0)
     out.byte(I.i64LtS)
     out.byte(OP.brIf)
-    out.u32(label)
-    return { place, cost: 0 }
+    // Around the blocks stand that of the body and the one of those that have no fuel.
+    out.u32(this.#blocks.length + this.#labels + 1 + inner)
   }
 
-  #takeGlobalFuel(): Region {
-    const out = this.#out
+  #takeFuelUnchecked(region: Region): void {
+    this.#subtract(region)
+    this.#out.localSet(this.#local('fuel', VALUE.i64))
+  }
+
+  #takeGlobalFuel(region: Region): void {
     const { fuel } = this.#plan.global
-    out.globalGet(fuel)
-    out.byte(0x42)
-    const place = out.later()
-    out.byte(I.i64Sub)
-    out.globalSet(fuel)
-    return { place, cost: 0 }
+    this.#out.globalGet(fuel)
+    this.#subtract(region)
+    this.#out.globalSet(fuel)
+  }
+
+  /** From what lies on the stack. */
+  #subtract(region: Region): void {
+    this.#out.byte(0x42)
+    const place = this.#out.later()
+    if (region !== DEAD) region.places.push(place)
+    this.#out.byte(I.i64Sub)
   }
 
   #trapWhenEmpty(): void {

@@ -144,6 +144,59 @@ describe('a rewritten module', () => {
     )
   })
 
+  test('pays the same for each round of a loop, and a loop that is run once costs what its body does', () => {
+    const loop = '(loop $l BODY (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))'
+    const stores = (count: number) => '(i32.store (local.get 0) (i32.const 7))'.repeat(count)
+    const opened = (code: string) =>
+      open(assemble(`(module (memory 1) (func (export "f") (param i32) (result i32) ${code} (i32.const 0)))`))
+    // Bodies that are written twice, and one that is too long for it.
+    for (const count of [0, 1, 10, 100]) {
+      const looped = opened(loop.replace('BODY', stores(count)))
+      const straight = opened(`${stores(count)} (drop (i32.sub (local.get 0) (i32.const 1)))`)
+      const burnt = [straight, ...new Array(20).fill(looped)].map((guest, rounds) => {
+        guest.run('f', rounds)
+        return guest.burnt() as number
+      })
+      const round = burnt[2] - burnt[1]
+      expect(round).toBeGreaterThanOrEqual(3 * count + 4)
+      for (let rounds = 3; rounds <= 20; rounds++) expect(burnt[rounds]).toBe(burnt[1] + (rounds - 1) * round)
+      expect(Math.abs(burnt[1] - burnt[0])).toBeLessThanOrEqual(2)
+    }
+  })
+
+  test('whose loops stand in each other grows by what is allowed, and no more', () => {
+    const nops = new Array<number>(60).fill(0x01)
+    const depth = 3
+    const nest = Array.from({ length: depth }, () => [0x03, 0x40, ...nops, 0x20, 0, 0x0d, 0]).flat()
+    for (let i = 0; i < depth; i++) nest.push(0x0b)
+    const body = [0, ...Array.from({ length: 25 }, () => nest).flat(), 0x0b]
+    const count = 300
+    const out = new ByteWriter()
+    out.all([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 5, 1, 0x60, 1, 0x7f, 0])
+    const section = (id: number, write: (content: ByteWriter) => void) => {
+      const content = new ByteWriter()
+      write(content)
+      out.byte(id)
+      out.u32(content.length)
+      out.copy(content.view())
+    }
+    section(3, (content) => {
+      content.u32(count)
+      for (let i = 0; i < count; i++) content.byte(0)
+    })
+    section(10, (content) => {
+      content.u32(count)
+      for (let i = 0; i < count; i++) {
+        content.u32(body.length)
+        content.all(body)
+      }
+    })
+    const bytes = Uint8Array.from(out.view())
+    expect(bytes.length).toBeGreaterThan(1_500_000)
+    // Fuel takes some twenty bytes for each branch; of second bodies there are so many for the whole module.
+    expect(rewriteModule(bytes, LIMITS).bytes.length).toBeLessThan(2 * bytes.length)
+  })
+
   test('keeps nothing of a call: globals of every type, growth, exchange', () => {
     const guest = open(
       assemble(`(module (memory (export "m") 1) (global $a (mut i64) (i64.const 5)) (global $b (mut f64) (f64.const 1.5))

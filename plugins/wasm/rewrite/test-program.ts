@@ -83,7 +83,51 @@ function statement(depth: number): fc.Arbitrary<Code> {
         ...[0x20, counter, 0x41, 1, 0x6b, 0x22, counter, 0x0d, 0, 0x0b],
       ]),
     expression.map((value) => [...value, 0x04, 0x40, 0x20, 0, 0x0f, 0x0b]),
+    ...loops(depth),
   )
+}
+
+/** Loops that are left, begun anew and fallen out of in all ways. */
+function loops(depth: number): fc.Arbitrary<Code>[] {
+  const counter = LOCALS + depth
+  const count = fc.integer({ min: 0, max: 5 }).map((times) => [0x41, times, 0x21, counter])
+  const less = [0x20, counter, 0x41, 1, 0x6b, 0x21, counter]
+  const inner = Math.max(0, depth - 2)
+  const forms = [
+    // Left by a branch out of it.
+    fc
+      .tuple(count, block(depth - 1), expression)
+      .map(([times, body, condition]) => [
+        ...[...times, 0x02, 0x40, 0x03, 0x40, ...body, ...condition, 0x0d, 1],
+        ...[...less, 0x20, counter, 0x41, 0, 0x4a, 0x0d, 0, 0x0b, 0x0b],
+      ]),
+    // `while`, with `continue`.
+    fc
+      .tuple(count, block(depth - 1), expression, block(depth - 1))
+      .map(([times, before, condition, after]) => [
+        ...[...times, 0x03, 0x40, 0x20, counter, 0x04, 0x40, ...less, ...before, ...condition, 0x0d, 1],
+        ...[...after, 0x0c, 1, 0x0b, 0x0b],
+      ]),
+    // With a result.
+    fc
+      .tuple(count, block(depth - 1), expression, local)
+      .map(([times, body, result, index]) => [
+        ...[...times, 0x03, 0x7f, ...body, ...less, 0x20, counter, 0x41, 0, 0x4a, 0x0d, 0, ...result, 0x0b],
+        ...[0x21, index],
+      ]),
+  ]
+  if (depth < 2) return forms
+  return [
+    ...forms,
+    // Begun anew from a loop within it.
+    fc
+      .tuple(count, fc.integer({ min: 1, max: 4 }), block(inner), expression)
+      .map(([times, rounds, body, condition]) => [
+        ...[...times, 0x03, 0x40, 0x20, counter, 0x04, 0x40, ...less, 0x41, rounds, 0x21, counter - 1],
+        ...[0x03, 0x40, ...body, ...condition, 0x0d, 2, 0x20, counter - 1, 0x41, 1, 0x6b, 0x22, counter - 1],
+        ...[0x0d, 0, 0x0b, 0x0c, 1, 0x0b, 0x0b],
+      ]),
+  ]
 }
 
 function block(depth: number): fc.Arbitrary<Code> {
