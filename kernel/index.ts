@@ -2,7 +2,6 @@
 
 export type { Static, TSchema } from 'typebox'
 export type { Attempt, BreakerState, WorkerBalance } from './balance/worker-balance.ts'
-export { hostProblem } from './config/host-problem.ts'
 export type { KernelConfig } from './config/kernel-config.ts'
 export * from './contracts/auth.ts'
 export type * from './contracts/background.ts'

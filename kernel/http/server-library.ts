@@ -1,7 +1,6 @@
 /** Loads uWebSockets.js, whose binary comes in a package of its own, and says what to do where that is missing. @source D212 */
 import { createRequire } from 'node:module'
 import { BootError } from '../errors/boot-error.ts'
-import { replacePages } from './server-library-pages.ts'
 
 /** What the library has and its types leave out. */
 interface Untyped {
@@ -11,8 +10,6 @@ interface Untyped {
 type Library = typeof import('uWebSockets.js') & Untyped
 
 export const serverLibrary = load(() => createRequire(import.meta.url)('uWebSockets.js') as Library)
-// For hosts that watch over writes to memory.
-if (process.env.WEIR_LIBRARY_PAGES !== 'stock') replacePages()
 
 /** @throws BootError where this platform or this Node has no binary */
 export function load<T>(open: () => T): T {

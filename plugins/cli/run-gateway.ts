@@ -5,6 +5,7 @@ import { type ServeInfo, serve } from '../../kernel/serve.ts'
 import { catalog } from '../catalog.ts'
 import { changeConfig } from './configuration/config-change.ts'
 import { watchSignals } from './process-signals.ts'
+import { replacePages } from './server-library-pages.ts'
 
 export interface RunOptions {
   /** False opens no API listener. Default true. */
@@ -19,7 +20,12 @@ export async function runGateway(config: LoadedConfig, options: RunOptions): Pro
   // Data threads begin in the entry file; this one reads no command line.
   const entry = new URL(import.meta.url.endsWith('.ts') ? '../serve.ts' : '../serve.js', import.meta.url).href
   const { reload } = options
+  const onReady = (info: ServeInfo) => {
+    // The library is loaded now. `stock` is for hosts that watch over writes to memory.
+    if (process.env.WEIR_LIBRARY_PAGES !== 'stock') replacePages()
+    options.onReady(info)
+  }
   const readChange: ReadChange | undefined =
     reload && (async (running, reloads) => changeConfig(running, await reload(), reloads))
-  await serve({ catalog, entry, config, ...options, reload: readChange, watch: watchSignals })
+  await serve({ catalog, entry, config, ...options, onReady, reload: readChange, watch: watchSignals })
 }

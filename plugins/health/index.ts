@@ -1,5 +1,6 @@
 /** The health plugin: liveness, readiness, a probe that generates, and the metrics of all workers. */
-import { definePlugin, hostProblem } from '#kernel'
+import { hostProblem } from '#contracts'
+import { definePlugin } from '#kernel'
 import { healthConfig } from './config.ts'
 import { openProbe } from './probe.ts'
 import { aliveRoute, engineMetricsRoute, healthGenerateRoute, readinessRoute } from './routes.ts'

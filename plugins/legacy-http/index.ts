@@ -1,5 +1,6 @@
 /** A port of its own for clients that the server library does not serve: HTTP/1.0, absolute targets, long pauses. */
-import { ClientAddresses, definePlugin, hostProblem } from '#kernel'
+import { hostProblem } from '#contracts'
+import { ClientAddresses, definePlugin } from '#kernel'
 import { legacyHttpConfig } from './config.ts'
 import type { Front } from './front.ts'
 

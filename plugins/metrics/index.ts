@@ -1,5 +1,6 @@
 /** Prometheus metrics of requests, calls, workers, breakers and the process, on a listener of their own. */
-import { definePlugin, hostProblem, TrafficWatch } from '#kernel'
+import { hostProblem } from '#contracts'
+import { definePlugin, TrafficWatch } from '#kernel'
 import { metricsConfig } from './config.ts'
 import { openEndpoint } from './endpoint.ts'
 import { metricsFlags } from './flags.ts'

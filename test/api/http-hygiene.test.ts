@@ -141,7 +141,7 @@ describe('B: what the server library decides before a request exists (README, Li
     expect(reply.text).not.toMatch(/^uwebsockets:/im)
   })
 
-  // Other systems have the library's pages of HTML (kernel/http/server-library-pages.ts).
+  // Other systems have the library's pages of HTML (plugins/cli/server-library-pages.ts).
   test.runIf(process.platform === 'linux').each([
     ['HTTP/1.0', 505, 'http_version_not_supported', 'GET /items/1 HTTP/1.0\r\nHost: a\r\n\r\n'],
     ['the absolute form', 505, 'http_version_not_supported', 'GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n'],

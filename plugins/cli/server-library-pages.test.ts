@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
-import { apiErrorFormat } from '../errors/error-formats.ts'
-import { httpErrors } from './http-errors.ts'
+import { apiErrorFormat } from '../../kernel/errors/error-formats.ts'
+import { httpErrors } from '../../kernel/http/http-errors.ts'
 import { replacePages } from './server-library-pages.ts'
 
 const PAGES = [
