@@ -1,0 +1,38 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { ServiceManager } from './service-manager.ts'
+
+const { PATH } = process.env
+const folder = mkdtempSync(join(tmpdir(), 'weir-service-'))
+afterEach(() => {
+  process.env.PATH = PATH
+})
+
+test('without a service manager nothing is started', async () => {
+  process.env.PATH = folder
+  expect(await new ServiceManager({}).tell('ready')).toBeNull()
+  expect(await new ServiceManager({ NOTIFY_SOCKET: '' }).tell('ready')).toBeNull()
+})
+
+test('the state is told over the socket, which nobody else is given', async () => {
+  const told = join(folder, 'told')
+  writeFileSync(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >> ${told}\n`, {
+    mode: 0o700,
+  })
+  process.env.PATH = `${folder}:${PATH}`
+  const env: NodeJS.ProcessEnv = { NOTIFY_SOCKET: '/run/notify' }
+  const manager = new ServiceManager(env)
+  expect(env).toEqual({})
+  expect(await manager.tell('ready')).toBeNull()
+  expect(await manager.tell('stopping')).toBeNull()
+  expect(readFileSync(told, 'utf8')).toBe('/run/notify READY=1\n/run/notify STOPPING=1\n')
+})
+
+test('a machine without the program of systemd is told so, and goes on', async () => {
+  rmSync(join(folder, 'systemd-notify'))
+  process.env.PATH = folder
+  expect(await new ServiceManager({ NOTIFY_SOCKET: '/run/notify' }).tell('ready')).toContain('systemd-notify')
+  rmSync(folder, { recursive: true })
+})
