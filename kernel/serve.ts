@@ -237,8 +237,9 @@ class Control {
     const read = this.#options.reload
     try {
       if (read === undefined || thread === null) throw reloadErrors.reload_unavailable()
+      // Mistakes of the file: its text says all, and a cause would say it twice.
       const change = await read(this.#config, this.#reloads).catch((error: unknown) => {
-        throw reloadErrors.invalid_configuration.with({ cause: error }, messageOf(error))
+        throw reloadErrors.invalid_configuration(messageOf(error))
       })
       const { next, applied, needsRestart, plugins } = change
       await this.#takeOver(thread, { config: next, plugins })

@@ -90,3 +90,22 @@ test('workers, keys and the log level change ten times under load over two threa
   expect(statuses.get(200)).toBeGreaterThan(200)
   expect((await command.stop()).code).toBe(0)
 })
+
+test('a file with a mistake is told once, with its place, and changes nothing', async () => {
+  const file = join(makeFolder(), 'weir.yaml')
+  const write = (level: string) =>
+    writeFileSync(
+      file,
+      `kernel:\n  port: 0\n  metrics: { port: 0 }\n  log: { level: ${level} }\nplugins: { health: {} }\n`,
+    )
+  write('info')
+  const command = runCommand(['serve', '--config', file])
+  const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
+  write('loud')
+  command.signal('SIGHUP')
+  const [line] = await command.line(/^.*what held before still holds.*$/)
+  const { err } = JSON.parse(line) as { err: { message: string } }
+  expect(err.message).toMatch(/^the configuration was not applied: \S*weir\.yaml:4:\d+: kernel\.log\.level/)
+  expect(err.message.split('kernel.log.level')).toHaveLength(2)
+  expect((await fetch(`${url}/liveness`)).status).toBe(200)
+})
