@@ -8,6 +8,9 @@ import { chatBody, REQUEST_HEADERS } from '../support/request-bytes.ts'
 import { startWasmGateway } from '../support/wasm-gateway.ts'
 import { withGuests } from '../support/wasm-relay.ts'
 
+type Placement = 'pool' | 'inline'
+const PLACEMENTS: readonly Placement[] = ['pool', 'inline']
+
 const DEADLINE_MS = 250
 const OTHERS_PER_SECOND = 500
 /** The client opens its connections first; the loop begins when its load runs. */
@@ -20,52 +23,68 @@ const WARM_UP_BURSTS = 5
 
 function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
   return withGuests(['loop'], progress, async (guests, worker) => {
-    const modules = [
-      { guest: 'loop', point: 'OnRequest', instance: 'reuse', timeoutMs: DEADLINE_MS },
-    ] as const
-    // One thread loops, the other goes on: with one alone everybody waits for the deadline.
-    const gateway = await startWasmGateway({ workerPort: worker.port, guests, modules, poolThreads: 2 })
-    const load = { connections: 32, rate: OTHERS_PER_SECOND }
-    const endedMs: number[] = []
-    const othersP99Ms: number[] = []
-    try {
-      await runLoad('paced-load.ts', gateway, { ...load, seconds: 2 })
-      for (let round = 0; round < rounds; round++) {
-        progress(`round ${round + 1}/${rounds}`)
-        const others = runLoad('paced-load.ts', gateway, { ...load, seconds: 1 })
-        await wait(HEAD_START_MS)
-        endedMs.push(await timeLoop(gateway.port))
-        const { report } = await others
-        othersP99Ms.push(report.p99Micros / 1_000)
-        // The thread that was ended has a successor by then.
-        await wait(1_000)
-      }
-      const { failed } = await gateway.calls()
-      if (failed < rounds) throw new Error(`${rounds} requests should have looped, ${failed} did`)
-    } finally {
-      await gateway.stop()
+    const options = { rounds, progress }
+    const single = {
+      pool: await measureSingle('pool', guests, worker.port, options),
+      inline: await measureSingle('inline', guests, worker.port, options),
     }
     const bursts = []
-    for (const placement of ['pool', 'inline'] as const)
-      bursts.push(...(await measureBursts(placement, guests, worker.port, { rounds, progress })))
+    for (const placement of PLACEMENTS)
+      bursts.push(...(await measureBursts(placement, guests, worker.port, options)))
     return [
       {
         name: 'end of the looping request',
         unit: 'ms',
-        values: endedMs,
+        values: single.pool.endedMs,
         target: DEADLINE_MS + 150,
         note: `the module may run for ${DEADLINE_MS} ms; it fails open, so the request is then answered`,
       },
-      {
-        name: 'p99 of the others',
-        unit: 'ms',
-        values: othersP99Ms,
-        target: 50,
-        note: `${OTHERS_PER_SECOND} requests/s through the same module, in the second of the loop; two pool threads`,
-      },
+      ...PLACEMENTS.flatMap((placement): Figure[] => [
+        { name: `p99 of the others before, ${placement}`, unit: 'ms', values: single[placement].aloneP99Ms },
+        {
+          name: `p99 of the others, ${placement}`,
+          unit: 'ms',
+          values: single[placement].othersP99Ms,
+          target: placement === 'inline' ? 5 : 50,
+          note: `${OTHERS_PER_SECOND} requests/s through the same module, in the second of the loop`,
+        },
+      ]),
       ...bursts,
     ]
   })
+}
+
+/** One request that never ends beside a second of others. */
+async function measureSingle(
+  placement: Placement,
+  guests: Guests,
+  workerPort: number,
+  { rounds, progress }: Pick<RunOptions, 'rounds' | 'progress'>,
+): Promise<{ endedMs: number[]; aloneP99Ms: number[]; othersP99Ms: number[] }> {
+  const use = { guest: 'loop', point: 'OnRequest', instance: 'reuse', placement } as const
+  const modules = [{ ...use, timeoutMs: DEADLINE_MS }]
+  // One thread loops, the other goes on: with one alone everybody waits for the deadline.
+  const gateway = await startWasmGateway({ workerPort, guests, modules, poolThreads: 2 })
+  const load = { connections: 32, rate: OTHERS_PER_SECOND, seconds: 1 }
+  const found = { endedMs: [] as number[], aloneP99Ms: [] as number[], othersP99Ms: [] as number[] }
+  try {
+    await runLoad('paced-load.ts', gateway, { ...load, seconds: 2 })
+    for (let round = 0; round < rounds; round++) {
+      progress(`one that loops, ${placement}, round ${round + 1}/${rounds}`)
+      found.aloneP99Ms.push((await runLoad('paced-load.ts', gateway, load)).report.p99Micros / 1_000)
+      const others = runLoad('paced-load.ts', gateway, load)
+      await wait(HEAD_START_MS)
+      found.endedMs.push(await timeLoop(gateway.port))
+      found.othersP99Ms.push((await others).report.p99Micros / 1_000)
+      // The thread that was ended has a successor by then.
+      await wait(1_000)
+    }
+    const { failed } = await gateway.calls()
+    if (failed < rounds) throw new Error(`${rounds} requests should have looped, ${failed} did`)
+  } finally {
+    await gateway.stop()
+  }
+  return found
 }
 
 const LOOPING = { 'x-bench-loop': '1' }
@@ -78,7 +97,7 @@ async function useAgain(burst: Burst): Promise<void> {
 
 /** Harmless requests alone, and beside as many that never end; through one module, which is suspended in the middle. */
 async function measureBursts(
-  placement: 'pool' | 'inline',
+  placement: Placement,
   guests: Guests,
   workerPort: number,
   { rounds, progress }: Pick<RunOptions, 'rounds' | 'progress'>,
