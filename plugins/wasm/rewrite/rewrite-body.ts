@@ -68,6 +68,8 @@ export class BodyRewriter {
   #frameBytes = 0
   /** Fuel is kept in a local variable between calls: a loop then touches no memory for it. */
   #hasLocalFuel = false
+  /** A call has returned, and nothing has asked for the fuel since: it is where the callee left it. */
+  #isFuelBack = false
   #countsStack = false
 
   constructor(plan: Plan) {
@@ -90,6 +92,7 @@ export class BodyRewriter {
     this.#blocks.length = 0
     this.#frameBytes = traits.isRecursive ? FRAME_BYTES + LOCAL_BYTES * this.#firstExtra : 0
     this.#hasLocalFuel = traits.hasLoop && !traits.catches
+    this.#isFuelBack = false
     this.#countsStack = traits.isRecursive || traits.catches
     // Where calls without fuel end: out of the way of those that have some.
     if (this.#hasLocalFuel) out.all([OP.block, EMPTY_BLOCK])
@@ -128,6 +131,8 @@ export class BodyRewriter {
     while (!reader.isAtEnd) {
       instruction.read(reader)
       const { op } = instruction
+      if (this.#isFuelBack && isReachable && op === OP.end && blocks.length === 0) this.#return()
+      else if (isControl(op)) this.#fetchFuel()
       if (isOpening(op)) {
         this.#needRegion(isReachable)
         this.#charge()
@@ -290,7 +295,7 @@ export class BodyRewriter {
   #leave(): void {
     const out = this.#out
     const { stack } = this.#plan.global
-    if (this.#hasLocalFuel) this.#writeFuelBack()
+    this.#writeFuelBack()
     if (!this.#countsStack) return
     if (this.#traits.catches) out.localGet(this.#local('stack', VALUE.i32))
     else out.globalGet(stack)
@@ -336,6 +341,7 @@ export class BodyRewriter {
       this.#takeGlobalFuel(this.#region)
       return
     }
+    this.#fetchFuel()
     this.#out.localGet(this.#local('fuel', VALUE.i64))
     this.#takeFuelUnchecked(this.#region)
   }
@@ -404,11 +410,15 @@ export class BodyRewriter {
   }
 
   #writeFuelBack(): void {
+    if (!this.#hasLocalFuel || this.#isFuelBack) return
     this.#out.localGet(this.#local('fuel', VALUE.i64))
     this.#out.globalSet(this.#plan.global.fuel)
   }
 
-  #readFuelAgain(): void {
+  /** To where this function counts it. */
+  #fetchFuel(): void {
+    if (!this.#isFuelBack) return
+    this.#isFuelBack = false
     this.#out.globalGet(this.#plan.global.fuel)
     this.#out.localSet(this.#local('fuel', VALUE.i64))
   }
@@ -423,8 +433,7 @@ export class BodyRewriter {
         this.#around(() => this.#copy())
         return
       case OP.return:
-        this.#leave()
-        this.#copy()
+        this.#return()
         return
       case OP.returnCall: {
         this.#leave()
@@ -440,7 +449,7 @@ export class BodyRewriter {
       case OP.throw:
       case OP.throwRef:
       case OP.rethrow:
-        if (this.#hasLocalFuel) this.#writeFuelBack()
+        this.#writeFuelBack()
         this.#copy()
         return
       case OP.memorySize:
@@ -491,9 +500,15 @@ export class BodyRewriter {
 
   /** Whoever is called takes fuel too. */
   #around(call: () => void): void {
-    if (this.#hasLocalFuel) this.#writeFuelBack()
+    this.#writeFuelBack()
     call()
-    if (this.#hasLocalFuel) this.#readFuelAgain()
+    this.#isFuelBack = this.#hasLocalFuel
+  }
+
+  #return(): void {
+    this.#leave()
+    this.#out.byte(OP.return)
+    this.#isFuelBack = false
   }
 
   /** The value and the address are kept aside while the card of the address is marked. */
@@ -580,6 +595,13 @@ export class BodyRewriter {
 
 function isOpening(op: number): boolean {
   return op === OP.block || op === OP.loop || op === OP.if || op === OP.try || op === OP.tryTable
+}
+
+/** Where ways part or meet: the fuel lies at the same place on all of them. Returns see to it themselves. */
+function isControl(op: number): boolean {
+  return (
+    (op >= OP.block && op <= OP.brTable) || op === OP.delegate || op === OP.catchAll || op === OP.tryTable
+  )
 }
 
 /** What follows is reached by branches only. */
