@@ -5,6 +5,7 @@
 import { Assembler, EMPTY_BLOCK, I } from './assembler.ts'
 import { ByteReader } from './byte-reader.ts'
 import type { BodyTraits } from './call-graph.ts'
+import { FuelMeter, type Region } from './fuel-meter.ts'
 import { weightOf } from './fuel-weights.ts'
 import { Instruction, OP, VALUE } from './instruction.ts'
 import { type FunctionType, type Range, readLocals } from './module-parts.ts'
@@ -16,18 +17,6 @@ const FRAME_BYTES = 64
 const LOCAL_BYTES = 16
 /** Conditional code of that many units takes its fuel where it begins, and not whether it is run or not. */
 const LEAST_ARM = 16
-
-/** Straight-line code whose cost is taken where it is entered. */
-interface Region {
-  /** Where the cost is to be written. */
-  readonly places: number[]
-  /** Of a loop's body, what the loop stands in: the first round is paid for there. */
-  readonly around: Region | null
-  cost: number
-}
-
-/** Never runs, so it costs nothing. */
-const DEAD: Region = { places: [], around: null, cost: 0 }
 
 interface OpenBlock {
   /** As it was opened, or `else`. */
@@ -52,8 +41,7 @@ export class BodyRewriter {
   /** Local variables that were needed, by what they are for: their index, in the order of their declaration. */
   readonly #extra = new Map<string, { index: number; type: number }>()
   #firstExtra = 0
-  #region: Region | null = null
-  readonly #regions: Region[] = []
+  readonly #meter: FuelMeter
   readonly #blocks: OpenBlock[] = []
   #traits: BodyTraits = {
     hasLoop: false,
@@ -66,14 +54,11 @@ export class BodyRewriter {
   #nextArm = 0
   #nextLoop = 0
   #frameBytes = 0
-  /** Fuel is kept in a local variable between calls: a loop then touches no memory for it. */
-  #hasLocalFuel = false
-  /** A call has returned, and nothing has asked for the fuel since: it is where the callee left it. */
-  #isFuelBack = false
   #countsStack = false
 
   constructor(plan: Plan) {
     this.#plan = plan
+    this.#meter = new FuelMeter(this.#out, plan.global.fuel, (name, type) => this.#local(name, type))
   }
 
   /** Appends the size and the content of the rewritten body. */
@@ -88,16 +73,13 @@ export class BodyRewriter {
     this.#traits = traits
     this.#nextArm = 0
     this.#nextLoop = 0
-    this.#regions.length = 0
     this.#blocks.length = 0
     this.#frameBytes = traits.isRecursive ? FRAME_BYTES + LOCAL_BYTES * this.#firstExtra : 0
-    this.#hasLocalFuel = traits.hasLoop && !traits.catches
-    this.#isFuelBack = false
     this.#countsStack = traits.isRecursive || traits.catches
-    // Where calls without fuel end: out of the way of those that have some.
-    if (this.#hasLocalFuel) out.all([OP.block, EMPTY_BLOCK])
+    const meter = this.#meter
+    meter.begin(traits.hasLoop && !traits.catches)
     this.#enter()
-    const isWrapped = this.#hasLocalFuel || this.#countsStack
+    const isWrapped = meter.isLocal || this.#countsStack
     if (isWrapped) {
       out.byte(OP.block)
       this.#blockType(type.results)
@@ -106,14 +88,9 @@ export class BodyRewriter {
     if (isWrapped) {
       // The body's own end has closed the wrapping block, to which every branch out of the function leads.
       this.#leave()
-      if (this.#hasLocalFuel) {
-        out.all([OP.return, OP.end])
-        this.#writeFuelBack()
-        out.byte(OP.unreachable)
-      }
-      out.byte(OP.end)
     }
-    this.#fillCosts()
+    meter.end()
+    if (isWrapped) out.byte(OP.end)
     const declared = new Assembler()
     declared.u32(groupCount + this.#extra.size)
     declared.copy(bytes, groups.from, groups.to)
@@ -126,15 +103,16 @@ export class BodyRewriter {
   #code(reader: ByteReader): void {
     const instruction = this.#instruction
     const blocks = this.#blocks
+    const meter = this.#meter
     let isReachable = true
     let leavesLoop = false
     while (!reader.isAtEnd) {
       instruction.read(reader)
       const { op } = instruction
-      if (this.#isFuelBack && isReachable && op === OP.end && blocks.length === 0) this.#return()
-      else if (isControl(op)) this.#fetchFuel()
+      if (meter.isBack && isReachable && op === OP.end && blocks.length === 0) this.#return()
+      else if (isControl(op)) meter.fetch()
       if (isOpening(op)) {
-        this.#needRegion(isReachable)
+        meter.need(isReachable)
         this.#charge()
         this.#open(reader.at, isReachable)
       } else if (op === OP.end && blocks.at(-1)?.again) {
@@ -145,9 +123,9 @@ export class BodyRewriter {
       } else if (op === OP.end || op === OP.delegate) {
         const block = blocks.pop()
         // Behind a block the code belongs to what was before it, unless nothing falls out of the block's end.
-        if (block !== undefined) this.#region = block.region
+        if (block !== undefined) meter.region = block.region
         // An arm that leaves a loop does so once, so that what is behind it may cost as if no round did.
-        if (!isReachable && !(block?.op === OP.if && leavesLoop)) this.#region = null
+        if (!isReachable && !(block?.op === OP.if && leavesLoop)) meter.region = null
         isReachable = block?.isReachable ?? true
         this.#copy()
         if (block === undefined) continue
@@ -155,14 +133,14 @@ export class BodyRewriter {
         this.#restoreStack()
       } else if (op === OP.else || op === OP.catch || op === OP.catchAll) {
         const around = blocks.at(-1)
-        this.#region = op === OP.else ? (around?.region ?? null) : null
+        meter.region = op === OP.else ? (around?.region ?? null) : null
         isReachable = around?.isReachable ?? true
         if (around !== undefined) blocks[blocks.length - 1] = { ...around, op }
         this.#copy()
         if (op === OP.else) this.#openArm()
         else this.#restoreStack()
       } else {
-        this.#needRegion(isReachable)
+        meter.need(isReachable)
         this.#charge()
         if (op === OP.br || op === OP.brIf) this.#branch()
         else this.#emit()
@@ -182,7 +160,7 @@ export class BodyRewriter {
     const block: OpenBlock = {
       op,
       loop: isLoop ? blocks.length : this.#innermostLoop,
-      region: this.#region,
+      region: this.#meter.region,
       isReachable,
       labels: this.#labels,
       body: null,
@@ -195,15 +173,15 @@ export class BodyRewriter {
       return
     }
     const loop = this.#nextLoop++
-    const form = this.#hasLocalFuel ? this.#traits.loops[loop] : 'entered'
+    const form = this.#meter.isLocal ? this.#traits.loops[loop] : 'entered'
     if (form === 'entered') {
       blocks.push(block)
       this.#copy()
-      this.#enterLoop()
+      this.#restoreStack()
+      this.#meter.enterLoop(this.#outOfFuel)
       return
     }
-    const body = this.#region === DEAD ? DEAD : this.#newRegion(this.#region)
-    this.#region = body
+    const body = this.#meter.openLoopBody()
     if (form === 'repeated') {
       blocks.push({ ...block, body })
       this.#copy()
@@ -224,7 +202,7 @@ export class BodyRewriter {
     const block = blocks[blocks.length - 1]
     const { at, arm, loop } = block.again as NonNullable<OpenBlock['again']>
     blocks[blocks.length - 1] = { ...block, again: null, labels: block.labels - 1 }
-    this.#region = null
+    this.#meter.region = null
     this.#nextArm = arm
     this.#nextLoop = loop
     return at
@@ -232,6 +210,11 @@ export class BodyRewriter {
 
   get #labels(): number {
     return this.#blocks.at(-1)?.labels ?? 0
+  }
+
+  /** Label of the block that calls without fuel leave: around all others stands that of the body, and then this one. */
+  get #outOfFuel(): number {
+    return this.#blocks.length + this.#labels + 1
   }
 
   get #innermostLoop(): number {
@@ -250,8 +233,7 @@ export class BodyRewriter {
     }
     const isConditional = op === OP.brIf
     if (isConditional) this.#out.all([OP.if, EMPTY_BLOCK])
-    this.#out.localGet(this.#local('fuel', VALUE.i64))
-    this.#takeFuel(target.body, isConditional ? 1 : 0)
+    this.#meter.repeat(target.body, this.#outOfFuel + (isConditional ? 1 : 0))
     this.#out.byte(OP.br)
     this.#out.u32(label + (isConditional ? 1 : 0))
     if (isConditional) this.#out.byte(OP.end)
@@ -267,18 +249,8 @@ export class BodyRewriter {
   /** Fuel and stack at the entry. */
   #enter(): void {
     const out = this.#out
-    const { fuel, stack } = this.#plan.global
-    this.#region = this.#newRegion()
-    if (this.#hasLocalFuel) {
-      out.globalGet(fuel)
-      if (this.#traits.isLeaf) this.#takeFuelUnchecked(this.#region)
-      // Around it stands the block that those without fuel leave, and no other.
-      else this.#takeFuel(this.#region, -1)
-    } else {
-      this.#takeGlobalFuel(this.#region)
-      // What calls nothing ends soon, and whoever calls it is checked.
-      if (!this.#traits.isLeaf) this.#trapWhenEmpty()
-    }
+    const { stack } = this.#plan.global
+    this.#meter.enter(this.#traits.isLeaf)
     if (!this.#countsStack) return
     out.globalGet(stack)
     out.i32(this.#frameBytes)
@@ -295,26 +267,13 @@ export class BodyRewriter {
   #leave(): void {
     const out = this.#out
     const { stack } = this.#plan.global
-    this.#writeFuelBack()
+    this.#meter.giveBack()
     if (!this.#countsStack) return
     if (this.#traits.catches) out.localGet(this.#local('stack', VALUE.i32))
     else out.globalGet(stack)
     out.i32(this.#frameBytes)
     out.byte(I.i32Add)
     out.globalSet(stack)
-  }
-
-  /** A loop that pays at its head. */
-  #enterLoop(): void {
-    this.#restoreStack()
-    this.#region = this.#newRegion()
-    if (this.#hasLocalFuel) {
-      this.#out.localGet(this.#local('fuel', VALUE.i64))
-      this.#takeFuel(this.#region, 0)
-    } else {
-      this.#takeGlobalFuel(this.#region)
-      this.#trapWhenEmpty()
-    }
   }
 
   /** Whatever was thrown in between, this call is as deep as it was. */
@@ -326,101 +285,13 @@ export class BodyRewriter {
 
   /** Long conditional code is a region of its own. */
   #openArm(): void {
-    if (this.#traits.arms[this.#nextArm++] >= LEAST_ARM && this.#region !== DEAD) this.#region = null
-  }
-
-  /** Code that only branches reach takes its fuel where it begins; what is empty has stopped at the next loop. */
-  #needRegion(isReachable: boolean): void {
-    if (this.#region !== null) return
-    if (!isReachable) {
-      this.#region = DEAD
-      return
-    }
-    this.#region = this.#newRegion()
-    if (!this.#hasLocalFuel) {
-      this.#takeGlobalFuel(this.#region)
-      return
-    }
-    this.#fetchFuel()
-    this.#out.localGet(this.#local('fuel', VALUE.i64))
-    this.#takeFuelUnchecked(this.#region)
+    if (this.#traits.arms[this.#nextArm++] >= LEAST_ARM) this.#meter.close()
   }
 
   #charge(): void {
     const { replacements } = this.#plan
-    const region = this.#region as Region
-    if (region === DEAD) return
     const isExchanged = this.#instruction.op === OP.call && replacements.has(this.#instruction.index)
-    region.cost += weightOf(this.#instruction, isExchanged)
-  }
-
-  #newRegion(around: Region | null = null): Region {
-    const region = { places: [], around, cost: 0 }
-    this.#regions.push(region)
-    return region
-  }
-
-  /** Inner regions are newer than those around them, which pay for their first round. */
-  #fillCosts(): void {
-    for (let i = this.#regions.length - 1; i >= 0; i--) {
-      const { places, around, cost } = this.#regions[i]
-      for (const place of places) this.#out.fill(place, cost)
-      if (around !== null) around.cost += cost
-    }
-  }
-
-  /** With the fuel on the stack: takes, keeps and checks it. @param inner labels within that of the innermost block */
-  #takeFuel(region: Region, inner: number): void {
-    const out = this.#out
-    this.#subtract(region)
-    out.localTee(this.#local('fuel', VALUE.i64))
-    out.i64(0)
-    out.byte(I.i64LtS)
-    out.byte(OP.brIf)
-    // Around the blocks stand that of the body and the one of those that have no fuel.
-    out.u32(this.#blocks.length + this.#labels + 1 + inner)
-  }
-
-  #takeFuelUnchecked(region: Region): void {
-    this.#subtract(region)
-    this.#out.localSet(this.#local('fuel', VALUE.i64))
-  }
-
-  #takeGlobalFuel(region: Region): void {
-    const { fuel } = this.#plan.global
-    this.#out.globalGet(fuel)
-    this.#subtract(region)
-    this.#out.globalSet(fuel)
-  }
-
-  /** From what lies on the stack. */
-  #subtract(region: Region): void {
-    this.#out.byte(0x42)
-    const place = this.#out.later()
-    if (region !== DEAD) region.places.push(place)
-    this.#out.byte(I.i64Sub)
-  }
-
-  #trapWhenEmpty(): void {
-    const out = this.#out
-    out.globalGet(this.#plan.global.fuel)
-    out.i64(0)
-    out.byte(I.i64LtS)
-    out.trapIf()
-  }
-
-  #writeFuelBack(): void {
-    if (!this.#hasLocalFuel || this.#isFuelBack) return
-    this.#out.localGet(this.#local('fuel', VALUE.i64))
-    this.#out.globalSet(this.#plan.global.fuel)
-  }
-
-  /** To where this function counts it. */
-  #fetchFuel(): void {
-    if (!this.#isFuelBack) return
-    this.#isFuelBack = false
-    this.#out.globalGet(this.#plan.global.fuel)
-    this.#out.localSet(this.#local('fuel', VALUE.i64))
+    this.#meter.charge(weightOf(this.#instruction, isExchanged))
   }
 
   #emit(): void {
@@ -430,7 +301,7 @@ export class BodyRewriter {
         this.#call(index)
         return
       case OP.callIndirect:
-        this.#around(() => this.#copy())
+        this.#meter.around(() => this.#copy())
         return
       case OP.return:
         this.#return()
@@ -449,14 +320,14 @@ export class BodyRewriter {
       case OP.throw:
       case OP.throwRef:
       case OP.rethrow:
-        this.#writeFuelBack()
+        this.#meter.giveBack()
         this.#copy()
         return
       case OP.memorySize:
         this.#out.globalGet(this.#plan.memories[index].size)
         return
       case OP.memoryGrow:
-        this.#around(() => this.#out.call(this.#plan.memories[index].grow))
+        this.#meter.around(() => this.#out.call(this.#plan.memories[index].grow))
         return
       case OP.memoryFill:
       case OP.memoryCopy:
@@ -467,7 +338,7 @@ export class BodyRewriter {
         return
       case OP.tableGrow:
         this.#noteDirty()
-        this.#around(() => this.#out.call(this.#plan.tables[index].grow))
+        this.#meter.around(() => this.#out.call(this.#plan.tables[index].grow))
         return
       case OP.tableFill:
       case OP.tableCopy:
@@ -493,22 +364,15 @@ export class BodyRewriter {
 
   #call(index: number): void {
     const replaced = this.#plan.replacements.get(index)
-    if (replaced === undefined) this.#around(() => this.#copy())
-    else if (replaced === this.#plan.allocation) this.#around(() => this.#out.call(replaced))
+    if (replaced === undefined) this.#meter.around(() => this.#copy())
+    else if (replaced === this.#plan.allocation) this.#meter.around(() => this.#out.call(replaced))
     else this.#out.call(replaced)
-  }
-
-  /** Whoever is called takes fuel too. */
-  #around(call: () => void): void {
-    this.#writeFuelBack()
-    call()
-    this.#isFuelBack = this.#hasLocalFuel
   }
 
   #return(): void {
     this.#leave()
     this.#out.byte(OP.return)
-    this.#isFuelBack = false
+    this.#meter.returned()
   }
 
   /** The value and the address are kept aside while the card of the address is marked. */
@@ -547,7 +411,7 @@ export class BodyRewriter {
     out.localSet(count)
     out.localSet(middle)
     out.localSet(to)
-    this.#around(() => {
+    this.#meter.around(() => {
       out.localGet(to)
       out.localGet(count)
       out.call(this.#plan.memories[memory].mark)
@@ -562,7 +426,7 @@ export class BodyRewriter {
   #burnForCount(toUnits: () => void): void {
     const count = this.#local('count', VALUE.i32)
     this.#out.localTee(count)
-    this.#around(() => {
+    this.#meter.around(() => {
       this.#out.localGet(count)
       toUnits()
       this.#out.call(this.#plan.burn)
