@@ -3,8 +3,8 @@
  * only branches reach; functions that may be called again count their stack; stores note which card of memory they write.
  */
 import { Assembler, EMPTY_BLOCK, I } from './assembler.ts'
+import type { BodyTraits } from './body-traits.ts'
 import { ByteReader } from './byte-reader.ts'
-import type { BodyTraits } from './call-graph.ts'
 import { FuelMeter, type Region } from './fuel-meter.ts'
 import { weightOf } from './fuel-weights.ts'
 import { Instruction, OP, VALUE } from './instruction.ts'

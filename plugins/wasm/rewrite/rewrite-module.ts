@@ -4,7 +4,7 @@
  */
 import { BadModule } from '../bad-module.ts'
 import { Assembler } from './assembler.ts'
-import { scanBodies } from './call-graph.ts'
+import { scanBodies } from './body-traits.ts'
 import { addedFunction, EXCHANGE_FUNCTIONS, type FunctionCode, hostFunctions } from './exchange-functions.ts'
 import { VALUE } from './instruction.ts'
 import { type ModuleParts, type Range, readParts, SECTION } from './module-parts.ts'
