@@ -426,6 +426,17 @@ describe('what only the plugin can see', () => {
     expect((await load({ file: right, pluginSchemas: taken })).plugins).toEqual({ picky: { ports: [4] } })
   })
 
+  test('D5 is reported beside what no schema can say of the kernel', async () => {
+    const wrong = file(
+      'kernel: { host: "localhost:5", port: 5, retry: { initialBackoffMs: 9, maxBackoffMs: 3 } }\nplugins: { picky: { ports: [5] } }\n',
+    )
+    expect(await problemsOf({ file: wrong, pluginSchemas: taken })).toEqual([
+      expect.stringContaining('kernel.host must be an address without a port'),
+      expect.stringContaining('kernel.retry.maxBackoffMs must be at least'),
+      `${at('2:29')} plugins.picky.ports.0 must differ from kernel.port, got 5`,
+    ])
+  })
+
   test.each([
     ['a section that does not fit its schema', '{ port: 5 }', '[x, 5]', 'plugins.picky.ports.0 must be'],
     ['one beside a kernel that does not', '{ port: x }', '[5]', 'kernel.port must be'],

@@ -70,8 +70,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   for (const name of overrides.without ?? []) delete sections.plugins[name]
 
   const secrets = settings.filter((setting) => setting.isSecret).map(({ path }) => path)
-  const kernel = loadKernel(sections.kernel, options.env, problems, secrets)
-  const checkedKernel = problems.isEmpty ? kernel : null
+  const { kernel, fits } = loadKernel(sections.kernel, options.env, problems, secrets)
+  const checkedKernel = fits ? kernel : null
   const plugins: Record<string, PluginSection> = {}
   const enabled: PluginFacts[] = []
   for (const [name, section] of Object.entries(sections.plugins)) {
@@ -117,12 +117,13 @@ function readText(file: string): string {
   }
 }
 
+/** @returns the section, and whether it has the shape that it must have, whatever else is wrong with it */
 function loadKernel(
   draft: unknown,
   env: Environment,
   problems: ProblemList,
   secrets: (readonly string[])[],
-): KernelConfig {
+): { kernel: KernelConfig; fits: boolean } {
   const base = ['kernel']
   if (!isRecord(draft)) problems.add({ path: base, text: 'must be an object', got: describeValue(draft) })
   const resolved = resolveReferences(draft, env, toNode(KernelConfigSchema), base)
@@ -134,7 +135,7 @@ function loadKernel(
   const kernel = value as unknown as KernelConfig
   kernel.threads ??= Math.max(1, availableParallelism() - 1)
   checkAcrossFields(kernel, problems)
-  return kernel
+  return { kernel, fits: isRecord(draft) && resolved.findings.length + findings.length === 0 }
 }
 
 /** What a schema cannot say. Sections that were refused may be of any shape. */
@@ -182,7 +183,7 @@ async function nameByManifest(
 
 interface PluginLoad extends LoadOptions {
   readonly baseDir: string
-  /** Null when the kernel's section is not right itself. */
+  /** Null when the kernel's section has another shape than it must. */
   readonly checkedKernel: KernelConfig | null
   readonly problems: ProblemList
   readonly secrets: (readonly string[])[]
