@@ -42,6 +42,20 @@ function open(bytes: Uint8Array<ArrayBuffer>, limits: Partial<RewriteLimits> = {
   return { exports, exchange, snapshot, run, burnt: () => FUEL - exchange.end() }
 }
 
+/** A module, section by section. */
+function newModule() {
+  const out = new ByteWriter()
+  out.all([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0])
+  const section = (id: number, write: (content: ByteWriter) => void) => {
+    const content = new ByteWriter()
+    write(content)
+    out.byte(id)
+    out.u32(content.length)
+    out.copy(content.view())
+  }
+  return { out, section }
+}
+
 const memoryOf = (exports: WebAssembly.Exports, name = 'm') =>
   Buffer.from((exports[name] as WebAssembly.Memory).buffer)
 
@@ -171,15 +185,8 @@ describe('a rewritten module', () => {
     for (let i = 0; i < depth; i++) nest.push(0x0b)
     const body = [0, ...Array.from({ length: 25 }, () => nest).flat(), 0x0b]
     const count = 300
-    const out = new ByteWriter()
-    out.all([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 5, 1, 0x60, 1, 0x7f, 0])
-    const section = (id: number, write: (content: ByteWriter) => void) => {
-      const content = new ByteWriter()
-      write(content)
-      out.byte(id)
-      out.u32(content.length)
-      out.copy(content.view())
-    }
+    const { out, section } = newModule()
+    section(1, (content) => content.all([1, 0x60, 1, 0x7f, 0]))
     section(3, (content) => {
       content.u32(count)
       for (let i = 0; i < count; i++) content.byte(0)
@@ -335,15 +342,7 @@ describe('what the gateway does not run is named', () => {
   /** One function, behind as many types as make the index of the last what is wanted. */
   function moduleOf(code: readonly number[], elements: readonly number[]): Uint8Array<ArrayBuffer> {
     const types = 0x7d + (0x0c << 7) + 1
-    const out = new ByteWriter()
-    out.all([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0])
-    const section = (id: number, write: (content: ByteWriter) => void) => {
-      const content = new ByteWriter()
-      write(content)
-      out.byte(id)
-      out.u32(content.length)
-      out.copy(content.view())
-    }
+    const { out, section } = newModule()
     section(1, (content) => {
       content.u32(types)
       for (let i = 0; i < types; i++) content.all([0x60, 0, 0])
