@@ -57,12 +57,15 @@ class LossyResponse {
 
   end(last: Buffer | string): void {
     if (last.length > 0) this.write(last)
-    this.#put('\r\n0\r\n\r\n')
+    // Without a byte before the end there are no chunks.
+    this.#put(this.#hasBody ? '\r\n0\r\n\r\n' : 'Content-Length: 0\r\n\r\n')
   }
 
   /** Of the body, transfer coding taken off; null when it is not whole. */
   body(): Buffer | null {
     const all = Buffer.concat(this.#sent)
+    if (!this.#hasBody)
+      return all.toString('latin1').endsWith('\r\nContent-Length: 0\r\n\r\n') ? Buffer.alloc(0) : null
     const parts: Buffer[] = []
     const decoder = new ChunkedDecoder((part) => parts.push(part))
     decoder.push(all.subarray(all.indexOf('chunked\r\n\r\n') + 'chunked\r\n\r\n'.length))
@@ -124,6 +127,7 @@ test('every byte of a stream arrives, whatever its chunks', () => {
       expect(res.body()?.equals(wanted)).toBe(true)
       expect(writer.bytesOut).toBe(wanted.length)
     }),
+    { examples: [[[], { length: 0, unit: 'x', isText: false }, 0]] },
   )
 })
 
