@@ -6,6 +6,7 @@ import type { Method } from '../contracts/route-facts.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import { BootError } from '../errors/boot-error.ts'
 import { type DeclaredHook, declareHook } from './hooks.ts'
+import type { PluginMistake } from './plugin-errors.ts'
 
 export interface DeclaredRoute {
   readonly plugin: string
@@ -39,11 +40,13 @@ const HOOKS: Readonly<Record<HookName, true>> = {
   onDone: true,
 }
 
+/** What cannot be is left out and told among the mistakes: a boot names all that is wrong at once. */
 export class Declarations {
   readonly routes: DeclaredRoute[] = []
   readonly sockets: DeclaredSocket[] = []
   readonly hooks: DeclaredHook[] = []
   readonly readinessChecks: (() => string | null)[] = []
+  readonly mistakes: PluginMistake[] = []
   /** Called when a hook was switched; set by boot once routes are compiled. */
   onHooksChanged: () => void = () => {}
   #slots = 0
@@ -56,36 +59,29 @@ export class Declarations {
 
   addRoute(plugin: string, definition: RouteDefinition): void {
     this.#assertOpen(plugin, 'a route')
-    if (!Object.hasOwn(METHODS, definition.method)) {
-      const names = Object.keys(METHODS).join(', ')
-      throw new BootError(
-        `plugin ${plugin} declares ${definition.method} ${definition.path}: method must be one of ${names}`,
-      )
-    }
-    assertAccess(plugin, `${definition.method} ${definition.path}`, definition.access)
+    const { method, path, access } = definition
     const key = routeKey(definition)
     const other = this.routes.find((route) => routeKey(route.definition) === key)
-    if (other !== undefined) {
-      throw new BootError(
-        `plugins ${other.plugin} and ${plugin} both declare ${definition.method} ${definition.path}`,
-      )
-    }
-    assertStarIsLast(plugin, definition.path)
-    this.routes.push({ plugin, definition })
+    const mistake =
+      methodMistake(method, path) ??
+      accessMistake(`${method} ${path}`, access) ??
+      starMistake(path) ??
+      (other && `declares ${method} ${path}, which plugin ${other.plugin} declares too`)
+    if (mistake === undefined) this.routes.push({ plugin, definition })
+    else this.#refuse(plugin, mistake)
   }
 
   addSocket(plugin: string, definition: SocketRouteDefinition): void {
     this.#assertOpen(plugin, 'a socket route')
-    assertAccess(plugin, `the socket route ${definition.path}`, definition.access)
-    const key = patternOf(definition.path)
+    const { path, access } = definition
+    const key = patternOf(path)
     const other = this.sockets.find((socket) => patternOf(socket.definition.path) === key)
-    if (other !== undefined) {
-      throw new BootError(
-        `plugins ${other.plugin} and ${plugin} both declare a socket route ${definition.path}`,
-      )
-    }
-    assertStarIsLast(plugin, definition.path)
-    this.sockets.push({ plugin, definition })
+    const mistake =
+      accessMistake(`the socket route ${path}`, access) ??
+      starMistake(path) ??
+      (other && `declares the socket route ${path}, which plugin ${other.plugin} declares too`)
+    if (mistake === undefined) this.sockets.push({ plugin, definition })
+    else this.#refuse(plugin, mistake)
   }
 
   addHook<Name extends HookName>(
@@ -95,10 +91,11 @@ export class Declarations {
     options: HookOptions,
   ): HookSwitch {
     this.#assertOpen(plugin, 'a hook')
-    if (!Object.hasOwn(HOOKS, name))
-      throw new BootError(
-        `plugin ${plugin} declares the hook ${name}, which does not exist; there are ${Object.keys(HOOKS).join(', ')}`,
-      )
+    if (!Object.hasOwn(HOOKS, name)) {
+      const names = Object.keys(HOOKS).join(', ')
+      this.#refuse(plugin, `declares the hook ${name}, which does not exist; there are ${names}`)
+      return { update: () => {} }
+    }
     const declared = declareHook(plugin, name, hook, options)
     this.hooks.push(declared)
     return {
@@ -114,18 +111,25 @@ export class Declarations {
     return this.#slots++
   }
 
+  #refuse(plugin: string, mistake: string): void {
+    this.mistakes.push({ plugin, text: `plugin ${plugin} ${mistake}` })
+  }
+
   #assertOpen(plugin: string, what: string): void {
     if (this.#isClosed) throw new BootError(`plugin ${plugin} may declare ${what} only in register`)
   }
 }
 
+function methodMistake(method: string, path: string): string | undefined {
+  if (Object.hasOwn(METHODS, method)) return undefined
+  return `declares ${method} ${path}: method must be one of ${Object.keys(METHODS).join(', ')}`
+}
+
 /** Authors who write JavaScript have nobody else who tells them. */
-function assertAccess(plugin: string, what: string, access: unknown): void {
-  if (typeof access === 'string' && Object.hasOwn(ACCESS, access)) return
+function accessMistake(what: string, access: unknown): string | undefined {
+  if (typeof access === 'string' && Object.hasOwn(ACCESS, access)) return undefined
   const names = Object.keys(ACCESS).join(', ')
-  throw new BootError(
-    `plugin ${plugin} declares ${what} without saying who may call it: access must be one of ${names}`,
-  )
+  return `declares ${what} without saying who may call it: access must be one of ${names}`
 }
 
 function routeKey({ method, path }: RouteDefinition): string {
@@ -137,10 +141,8 @@ function patternOf(path: string): string {
   return path.replace(/:[^/]+/g, ':')
 }
 
-function assertStarIsLast(plugin: string, path: string): void {
+function starMistake(path: string): string | undefined {
   const star = path.indexOf('*')
-  if (star >= 0 && !(star === path.length - 1 && path.endsWith('/*')))
-    throw new BootError(
-      `plugin ${plugin} declares ${path}: a star stands for the last segments only, as in /files/*`,
-    )
+  if (star < 0 || (star === path.length - 1 && path.endsWith('/*'))) return undefined
+  return `declares ${path}: a star stands for the last segments only, as in /files/*`
 }

@@ -14,6 +14,7 @@ import {
   type PluginLifecycle,
   type PluginManifest,
 } from './define-plugin.ts'
+import { PluginMistakes } from './plugin-errors.ts'
 import type { HostParts } from './plugin-host.ts'
 import { PluginSet } from './plugin-set.ts'
 import { Services } from './services.ts'
@@ -86,10 +87,32 @@ describe('registering', () => {
         first,
         plugin('b', (host) => host.route(route('/items/:name'))),
       ),
-    ).toThrow('plugins a and b both declare GET /items/:name')
+    ).toThrow('plugin b declares GET /items/:name, which plugin a declares too')
     open(
       first,
       plugin('b', (host) => host.route(route('/items'))),
+    )
+  })
+
+  test('all that is wrong is told at once, but nothing that follows from it', () => {
+    const Clock = token<string>('clock')
+    const Watch = token<string>('watch')
+    const wrong = (host: Host) => {
+      host.hook('onReqest' as 'onRequest', () => {}).update({})
+      host.route({ ...route('/x'), access: 'amdin' as 'admin' })
+      host.socket({ path: '/s' } as never)
+    }
+    const set = () =>
+      open(
+        plugin('a', careless, { provides: [Clock] }),
+        plugin('b', (host) => void host.use(Clock), { uses: [Clock], provides: [Watch] }),
+        plugin('c', (host) => void host.use(Watch), { uses: [Watch] }),
+        plugin('d', wrong),
+        plugin('e', careless),
+      )
+    expect(set).toThrow(PluginMistakes)
+    expect(set).toThrow(
+      /^plugin a failed in register: no disk; plugin d declares the hook onReqest, [^;]+; there are [^;]+; plugin d declares GET \/x without [^;]+; plugin d declares the socket route \/s without [^;]+; plugin e failed in register: no disk$/,
     )
   })
 

@@ -3,7 +3,7 @@ import type { Logger } from '../contracts/log.ts'
 import { BootError } from '../errors/boot-error.ts'
 import type { Plugin, PluginLifecycle } from './define-plugin.ts'
 import { runStep } from './lifecycle.ts'
-import { pluginFailure } from './plugin-errors.ts'
+import { PluginMistakes, pluginFailure } from './plugin-errors.ts'
 import { type HostParts, PluginHost } from './plugin-host.ts'
 
 interface Registered {
@@ -25,20 +25,36 @@ export class PluginSet {
     this.#log = log
   }
 
-  /** @throws BootError naming the plugin */
+  /**
+   * Goes on behind a plugin that fails: whoever corrects a configuration reads all that is wrong with it. Those that use
+   * what the failed one provides are left out, as they would only say so.
+   *
+   * @throws PluginMistakes
+   */
   register(parts: HostParts, configOf: (plugin: Plugin) => unknown): void {
+    const { declarations } = parts
+    const missing = new Set<string>()
+    let firstCause: unknown
     for (const plugin of this.#plugins) {
-      const { name } = plugin.manifest
+      const { name, provides = [], uses = [] } = plugin.manifest
+      const isServed = !uses.some((service) => missing.has(service.name))
       try {
-        const steps: unknown = plugin.register(new PluginHost(plugin.manifest, parts), configOf(plugin))
-        if (steps instanceof Promise)
-          throw new BootError('it must be synchronous; what has to wait belongs in start')
-        this.#registered.push({ name, steps: (steps ?? {}) as PluginLifecycle })
+        if (isServed) this.#register(plugin, new PluginHost(plugin.manifest, parts), configOf(plugin))
       } catch (cause) {
-        throw pluginFailure(name, 'register', cause)
+        firstCause ??= cause
+        declarations.mistakes.push({ plugin: name, text: pluginFailure(name, 'register', cause).message })
       }
+      if (this.#registered.at(-1)?.name !== name) for (const service of provides) missing.add(service.name)
     }
-    parts.declarations.close()
+    declarations.close()
+    if (declarations.mistakes.length > 0) throw new PluginMistakes(declarations.mistakes, firstCause)
+  }
+
+  #register(plugin: Plugin, host: PluginHost, config: unknown): void {
+    const steps: unknown = plugin.register(host, config)
+    if (steps instanceof Promise)
+      throw new BootError('it must be synchronous; what has to wait belongs in start')
+    this.#registered.push({ name: plugin.manifest.name, steps: (steps ?? {}) as PluginLifecycle })
   }
 
   /** A failed start stops what had started. */

@@ -1,9 +1,12 @@
 /** `weir config`: checks and shows the configuration without starting anything. */
+import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { BootError } from '../../kernel/errors/boot-error.ts'
 import { GatewayError } from '../../kernel/errors/gateway-error.ts'
+import { PluginMistakes } from '../../kernel/plugin/plugin-errors.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
-import { ConfigError } from './configuration/config-error.ts'
+import { ConfigError, type ConfigProblem } from './configuration/config-error.ts'
+import { parseSource } from './configuration/config-source.ts'
 import { clientOf, withGateway } from './gateway-options.ts'
 
 const EXAMPLES = `
@@ -59,11 +62,22 @@ async function checkFile(command: Command, file: string): Promise<void> {
   await dryBoot(config).catch((error: unknown) => {
     if (!(error instanceof BootError || error instanceof GatewayError)) throw error
     // Exit code 2, like any other mistake in the file.
-    throw new ConfigError([{ path: '', text: error.message, where: file }])
+    throw new ConfigError(problemsOfBoot(error, file))
   })
   for (const notice of config.notices) console.error(`weir: note: ${notice}`)
   const names = Object.keys(config.plugins)
   console.log(`${file} is valid; plugins enabled: ${names.length === 0 ? 'none' : names.join(', ')}`)
+}
+
+/** Each with the place where the plugin is enabled. */
+function problemsOfBoot(error: Error, file: string): ConfigProblem[] {
+  if (!(error instanceof PluginMistakes)) return [{ path: '', text: error.message, where: file }]
+  const { locate } = parseSource(readFileSync(file, 'utf8'), file)
+  return error.mistakes.map(({ plugin, text }) => ({
+    path: '',
+    text,
+    where: locate(['plugins', plugin]) ?? file,
+  }))
 }
 
 async function showConfig(command: Command, file: string | undefined, asJson: boolean): Promise<void> {

@@ -124,6 +124,30 @@ describe('weir config', () => {
     expect(code).toBe(2)
   })
 
+  test('D5: what plugins declare wrongly is told all at once, each where the plugin is enabled', async () => {
+    const manifest = (name: string) =>
+      `{ name: '${name}', version: '1.0.0', description: '', config: { type: 'object', properties: {} } }`
+    const plugin = (name: string, body: string) =>
+      write(`${name}.js`, `export default { manifest: ${manifest(name)}, register: (host) => { ${body} } }`)
+    const wrongHooks = "host.hook('onReqest', () => {}); host.hook('onDune', () => {})"
+    plugin('first', `${wrongHooks}; host.route({ method: 'GET', path: '/x/*/y', access: 'api' })`)
+    plugin('second', "throw new Error('no disk')")
+    const file = write(
+      'all.yaml',
+      'plugins:\n  auth: {}\n  first: { $path: ./first.js }\n  second: { $path: ./second.js }\n',
+    )
+    const { code, err } = await weir(['config', 'check', file])
+    expect(code).toBe(2)
+    expect(err.split('\n')).toEqual([
+      'weir: the configuration has 4 problems',
+      expect.stringMatching(/^ {2}all\.yaml:3:3: plugin first declares the hook onReqest, which does not/),
+      expect.stringMatching(/^ {2}all\.yaml:3:3: plugin first declares the hook onDune, which does not/),
+      expect.stringMatching(/^ {2}all\.yaml:3:3: plugin first declares \/x\/\*\/y: a star stands for/),
+      '  all.yaml:4:3: plugin second failed in register: no disk',
+      '',
+    ])
+  })
+
   test('show prints what applies, with every secret masked', async () => {
     const file = write('show.json', '{"kernel":{"port":1},"plugins":{"auth":{"apiKey":{"$env":"K"}}}}')
     const args = ['config', 'show', file, '--json', '--port', '3', '--tenant-api-key', 'team:hunter3']

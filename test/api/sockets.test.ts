@@ -461,5 +461,7 @@ test('mistakes in paths are boot errors', async () => {
       plugins: { auth: {} },
     })
   await expect(boot('/a/*/b')).rejects.toThrow('a star stands for the last segments only')
-  await expect(boot('/a/:b', '/a/:c')).rejects.toThrow('plugins a and a both declare a socket route /a/:c')
+  await expect(boot('/a/:b', '/a/:c')).rejects.toThrow(
+    'plugin a declares the socket route /a/:c, which plugin a declares too',
+  )
 })
