@@ -1,9 +1,13 @@
 /** The internal request as a completions body: for prompts that are text or token ids already. */
-import type { EngineAttempt } from '#contracts'
+import { answerErrors, type EngineAttempt } from '#contracts'
 import { addCarried, toConstraint, toSampling } from './to-chat-body.ts'
 
-/** @source routes facts 11 */
+/** @source routes facts 11 @throws unsupported_by_worker (400) */
 export function toCompletionBody({ request, model, worker, stream }: EngineAttempt): Buffer {
+  if (request.logprobsOf !== undefined) {
+    const param = 'token_ids_logprob'
+    throw answerErrors.unsupported_by_worker.with({ param }, 'log probabilities of named tokens')
+  }
   const { prompt } = request
   const body: Record<string, unknown> = {
     model,

@@ -136,7 +136,6 @@ test('8.2 #39: generate refuses negative ids, nested ids and a missing prompt', 
 test('grpc 2.2: what no engine over gRPC can be asked by generate is refused by name, and not left out', async () => {
   const { engine, post } = await echoing()
   for (const [name, value] of [
-    ['token_ids_logprob', [5]],
     ['lora_path', 'adapters/a'],
     ['session_params', { id: 's' }],
     ['return_hidden_states', true],
@@ -156,6 +155,61 @@ test('grpc 2.2: what no engine over gRPC can be asked by generate is refused by 
   }
   expect((await post('/generate', { model, text: 'x', ...nothing })).status).toBe(200)
 })
+
+test('log probabilities of alternatives and of ids that the client names are told, whole and streamed', async () => {
+  const { engine, post, tokens } = await echoing()
+  const rowOf = (id: number) => ({ values: [-id, -2 * id], tokenIds: [id, id + 1] })
+  const of = (ids: readonly number[]) => ({
+    tokenLogprobs: ids.map(() => -0.5),
+    tokenIds: ids,
+    topLogprobs: ids.map((id) => ({ values: [-0.5, -1], tokenIds: [id, 9] })),
+    tokenIdsLogprobs: ids.map(rowOf),
+  })
+  engine.script = ({ request }) =>
+    engine
+      .steps(
+        tokens.map((id) => [id]),
+        { outputLogprobs: of(tokens) },
+        request,
+      )
+      .map((step) => {
+        const { chunk } = step as { chunk?: { tokenIds: number[] } }
+        return chunk === undefined ? step : { chunk: { ...chunk, outputLogprobs: of(chunk.tokenIds) } }
+      })
+  const asked = { return_logprob: true, top_logprobs_num: 1, token_ids_logprob: [7, 8] }
+  const body = { model, text: 'the fox', ...asked }
+  const expected = {
+    output_token_logprobs: tokens.map((id) => [-0.5, id]),
+    output_top_logprobs: tokens.map((id) => [[-0.5, id]]),
+    output_token_ids_logprobs: tokens.map((id) => [
+      [-id, id],
+      [-2 * id, id + 1],
+    ]),
+  }
+  const [{ meta_info: whole }] = (await (await post('/generate', body)).json()) as { meta_info: object }[]
+  expect(whole).toMatchObject(expected)
+  expect((await engine.received()).request).toMatchObject({ tokenIdsLogprob: [7, 8], topLogprobsNum: 1 })
+  const data = eventsOf(await (await post('/generate', { ...body, stream: true })).text()).slice(0, -2)
+  const metas = data.map((text) => JSON.parse(text).meta_info as Record<string, unknown[]>)
+  for (const [name, rows] of Object.entries(expected))
+    expect(metas.flatMap((meta) => meta[name] ?? [])).toEqual(rows)
+  engine.calls.length = 0
+  const unasked = { model, text: 'the fox', token_ids_logprob: [7] }
+  const [{ meta_info: bare }] = (await (await post('/generate', unasked)).json()) as { meta_info: object }[]
+  expect(Object.keys(bare).filter((name) => name.includes('logprob'))).toEqual([])
+})
+
+test.each(['vllm', 'trtllm', 'mlx', 'tokenspeed'] as const)(
+  'log probabilities of named ids are refused by name for %s, which tells none',
+  async (runtime) => {
+    const { engine, post } = await openGrpcFleet({ engines: [{ runtime }] })
+    const reply = await post('/generate', { model, text: 'x', return_logprob: true, token_ids_logprob: [7] })
+    expect(await reply.json()).toMatchObject({
+      error: { code: 'engine_lacks_parameter', param: 'token_ids_logprob' },
+    })
+    expect([reply.status, engine.calls.length]).toEqual([400, 0])
+  },
+)
 
 test('log probabilities of the prompt are told where they are asked for', async () => {
   const { engine, post, tokens } = await echoing()

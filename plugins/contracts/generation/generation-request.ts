@@ -175,6 +175,8 @@ export interface GenerationRequest {
   readonly topLogprobs: number | null
   /** Log probabilities of the prompt's tokens from this place on are wanted too, where the engine tells them; absent: none. */
   readonly promptLogprobsFrom?: number
+  /** Log probabilities of these ids too, at each place of the output; engines that cannot tell them refuse. */
+  readonly logprobsOf?: readonly number[]
   /** Token ids of output are wanted in the events. */
   readonly wantsTokenIds?: boolean
   /** For chat templates. */

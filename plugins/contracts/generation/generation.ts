@@ -24,7 +24,13 @@ export interface TokenLogprob {
     readonly logprob: number
     readonly bytes: readonly number[] | null
   }[]
+  /** Ids of `top`, where token ids are wanted. */
+  readonly topIds?: readonly number[]
+  /** Of the ids that the request names in `logprobsOf`. */
+  readonly named?: readonly IdLogprob[]
 }
+
+export type IdLogprob = readonly [logprob: number, tokenId: number]
 
 /** Of one token of the prompt; the first of a prompt has none. */
 export type PromptLogprob = readonly [logprob: number | null, tokenId: number]

@@ -2,6 +2,7 @@
 import type {
   EngineSink,
   FinishReason,
+  IdLogprob,
   LoadedTokenizer,
   OutputSink,
   OutputStream,
@@ -63,7 +64,7 @@ export class ChoiceReader implements OutputSink {
       const isStopId = decoder.matchedStop === id
       if (!isStopId && this.#options.wantsTokenIds) this.#holdId(id)
       if (!isStopId && logprobs !== null && i < logprobs.length && this.#options.topLogprobs !== null)
-        this.#holdLogprob(id, logprobs[i], reply.top[i])
+        this.#holdLogprob(id, logprobs[i], reply, i)
       if (this.#stream?.isReasoning === true) this.reasoningTokens++
       if (decoder.matchedStop !== null) {
         this.hasStopped = true
@@ -85,14 +86,19 @@ export class ChoiceReader implements OutputSink {
     else this.#tokenIds.push(id)
   }
 
-  #holdLogprob(id: number, logprob: number, top: TopTokens | undefined): void {
-    const held = this.#logprob(id, logprob, top)
+  #holdLogprob(id: number, logprob: number, { top, named }: EngineReply, place: number): void {
+    const held = this.#logprob(id, logprob, top[place], named[place])
     if (this.#logprobs === null) this.#logprobs = [held]
     else this.#logprobs.push(held)
   }
 
-  #logprob(id: number, logprob: number, top: TopTokens | undefined): TokenLogprob {
-    const { tokenizer, topLogprobs } = this.#options
+  #logprob(
+    id: number,
+    logprob: number,
+    top: TopTokens | undefined,
+    named: TopTokens | undefined,
+  ): TokenLogprob {
+    const { tokenizer, topLogprobs, wantsTokenIds } = this.#options
     const alternatives: TokenLogprob['top'][number][] = []
     const count = Math.min(topLogprobs ?? 0, top === undefined ? 0 : top.tokenIds.length)
     for (let i = 0; i < count; i++) {
@@ -100,7 +106,14 @@ export class ChoiceReader implements OutputSink {
       alternatives.push({ token, logprob: (top as TopTokens).values[i], bytes })
     }
     const { token, bytes } = tokenText(tokenizer, id)
-    return { token, logprob, bytes, top: alternatives }
+    return {
+      token,
+      logprob,
+      bytes,
+      top: alternatives,
+      topIds: wantsTokenIds && top !== undefined ? top.tokenIds.slice(0, count) : undefined,
+      named: named && toPairs(named),
+    }
   }
 
   /** @param reason the engine's word */
@@ -173,6 +186,12 @@ export class ChoiceReader implements OutputSink {
     this.#tokenIds = null
     return held
   }
+}
+
+function toPairs({ values, tokenIds }: TopTokens): IdLogprob[] {
+  const pairs: IdLogprob[] = []
+  for (let i = 0; i < values.length && i < tokenIds.length; i++) pairs.push([values[i], tokenIds[i]])
+  return pairs
 }
 
 /** The model's own end, and no limit or stop string that cut it off. */

@@ -85,6 +85,7 @@ export class GrpcEngine implements EngineAdapter {
       stream: attempt.stream,
       topLogprobs: request.topLogprobs,
       promptLogprobsFrom: request.promptLogprobsFrom ?? -1,
+      logprobsOf: request.logprobsOf ?? [],
       prefilled: request.promptLogprobsFrom === undefined ? null : { promptLogprobs: null },
       stopTokenIds:
         runtime.stopStrings === 'ids-only'
@@ -120,6 +121,12 @@ function check(ask: Ask, runtime: Runtime): void {
     throw grpcErrors.engine_lacks_parameter(runtime.name, 'stop strings')
   if (ask.choices > runtime.maxChoices)
     throw grpcErrors.engine_lacks_parameter(runtime.name, `more than ${runtime.maxChoices} choice`)
+  if (ask.logprobsOf.length > 0 && !runtime.tellsNamedLogprobs)
+    throw grpcErrors.engine_lacks_parameter.with(
+      { param: 'token_ids_logprob' },
+      runtime.name,
+      'token_ids_logprob',
+    )
   const missing = runtime.lacks(ask)
   if (missing !== null) throw grpcErrors.engine_lacks_parameter(runtime.name, missing)
 }

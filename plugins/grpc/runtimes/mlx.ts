@@ -27,6 +27,7 @@ export const mlx: Runtime = {
   maxChoices: 1,
   pairing: null,
   countsByMessage: false,
+  tellsNamedLogprobs: false,
   hasDefaults: false,
   lacks: ({ sampling }) => (sampling.minTokens ? 'min_tokens' : null),
   encodeGenerate: (ask) =>

@@ -40,6 +40,7 @@ export function pieceOf(chunk: WireChunk): EngineReply {
     matchedStop: null,
     logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
     top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
+    named: [],
     promptLogprobs: null,
     transferJson: null,
   }
@@ -59,6 +60,7 @@ export function choiceOf(complete: WireComplete): EngineReply {
     matchedStop: complete.matchedStopStr ?? complete.matchedTokenId ?? null,
     logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
     top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
+    named: [],
     promptLogprobs: null,
     transferJson: null,
   }
@@ -78,6 +80,7 @@ export function emptyReply(): EngineReply {
     matchedStop: null,
     logprobs: null,
     top: [],
+    named: [],
     promptLogprobs: null,
     transferJson: null,
   }

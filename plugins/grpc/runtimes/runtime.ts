@@ -16,6 +16,8 @@ export interface Ask {
   readonly topLogprobs: number | null
   /** Place in the prompt from which on its tokens' log probabilities are wanted; -1: nowhere. */
   readonly promptLogprobsFrom: number
+  /** Ids whose log probabilities are wanted at each place of the output. */
+  readonly logprobsOf: readonly number[]
   /** Filled by the prefill half of a pair; null where they are not wanted. */
   readonly prefilled: { promptLogprobs: readonly PromptLogprob[] | null } | null
   /** Stops at these, the client's and those that its stop strings became. */
@@ -61,6 +63,8 @@ export interface EngineReply {
   /** Parallel to `tokenIds`; null when none came. */
   logprobs: readonly number[] | null
   top: readonly TopTokens[]
+  /** Of the ids that were asked for, parallel to `tokenIds` too. */
+  named: readonly TopTokens[]
   /** Of the prompt; null when none came. */
   promptLogprobs: readonly PromptLogprob[] | null
   /** A connector's words for the other half of a pair; null for none. */
@@ -100,6 +104,8 @@ export interface Runtime {
     | null
   /** Counts in streamed messages are those of the message; elsewhere of the choice so far. */
   readonly countsByMessage: boolean
+  /** Log probabilities of ids that the client names. */
+  readonly tellsNamedLogprobs: boolean
   /** The engine's own sampling defaults hold for what the client leaves out. */
   readonly hasDefaults: boolean
   /**

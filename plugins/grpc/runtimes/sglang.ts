@@ -38,6 +38,7 @@ export const sglang: Runtime = {
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: { kind: 'meets', roomBits: 31 },
   countsByMessage: false,
+  tellsNamedLogprobs: true,
   hasDefaults: true,
   constraintWaits: (thinks) => thinks,
   lacks: () => null,
@@ -50,6 +51,7 @@ export const sglang: Runtime = {
         returnLogprob: ask.topLogprobs !== null,
         logprobStartLen: ask.promptLogprobsFrom,
         topLogprobsNum: ask.topLogprobs ?? 0,
+        tokenIdsLogprob: ask.logprobsOf,
         stream: ask.stream,
         requireReasoning: ask.thinks,
         dataParallelRank: ask.rank ?? undefined,
@@ -61,18 +63,20 @@ export const sglang: Runtime = {
           },
         }),
       },
-      ask.tokenIds.length * 3 + ask.text.length + 512,
+      (ask.tokenIds.length + ask.logprobsOf.length) * 3 + ask.text.length + 512,
     ),
   encodeAbort: (requestId) => encodeAbortRequest({ requestId, reason: 'the client left' }),
   readReply(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
     if (chunk !== undefined) {
       const piece = pieceOf(chunk)
+      piece.named = chunk.outputLogprobs?.tokenIdsLogprobs ?? []
       piece.promptLogprobs = promptLogprobsIn(chunk)
       return piece
     }
     if (complete === undefined) return emptyReply()
     const reply = choiceOf(complete)
+    reply.named = complete.outputLogprobs?.tokenIdsLogprobs ?? []
     reply.promptLogprobs = promptLogprobsIn(complete)
     return reply
   },

@@ -32,6 +32,7 @@ export const tokenspeed: Runtime = {
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: { kind: 'meets', roomBits: 63 },
   countsByMessage: false,
+  tellsNamedLogprobs: false,
   hasDefaults: true,
   lacks: () => null,
   encodeGenerate: (ask) =>

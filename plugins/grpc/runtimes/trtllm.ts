@@ -31,6 +31,7 @@ export const trtllm: Runtime = {
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: null,
   countsByMessage: false,
+  tellsNamedLogprobs: false,
   hasDefaults: false,
   lacks: ({ sampling }) =>
     sampling.logitBias !== undefined && sampling.logitBias.size > 0 ? 'logit_bias' : null,

@@ -38,6 +38,7 @@ export const vllm: Runtime = {
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: { kind: 'hands-over' },
   countsByMessage: true,
+  tellsNamedLogprobs: false,
   hasDefaults: true,
   constraintWaits: (_thinks, labels) => labels.constrained_decoding_start === 'after_reasoning',
   lacks: () => null,

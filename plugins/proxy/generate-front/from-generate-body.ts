@@ -24,6 +24,9 @@ export function fromGenerateBody(body: GenerateRequest, model: string | null): G
     ...(body.return_logprob === true &&
       body.logprob_start_len != null &&
       body.logprob_start_len >= 0 && { promptLogprobsFrom: body.logprob_start_len }),
+    ...(body.return_logprob === true &&
+      body.token_ids_logprob != null &&
+      body.token_ids_logprob.length > 0 && { logprobsOf: body.token_ids_logprob }),
     wantsTokenIds: true,
     ...(body.rid != null && { carried: new Map([['rid', body.rid]]) }),
   }
@@ -31,9 +34,8 @@ export function fromGenerateBody(body: GenerateRequest, model: string | null): G
 
 /** What only workers that take the bytes as they are understand; left out, the answer would be another one. */
 function checkFields(body: GenerateRequest): void {
-  const { token_ids_logprob: ids, lora_path: adapter, session_params: session, modalities } = body
+  const { lora_path: adapter, session_params: session, modalities } = body
   const asked = {
-    token_ids_logprob: ids != null && ids.length > 0,
     lora_path: adapter != null && adapter !== '',
     session_params: session != null && Object.keys(session).length > 0,
     return_hidden_states: body.return_hidden_states === true,

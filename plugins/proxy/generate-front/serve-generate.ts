@@ -1,5 +1,12 @@
 /** Native generation over workers that do not speak it as HTTP. @source routes facts 9; grpc facts 2.6, 2.7 */
-import type { GeneratedChoice, Generation, GenerationEvent, Generations, GenerationUsage } from '#contracts'
+import type {
+  GeneratedChoice,
+  Generation,
+  GenerationEvent,
+  GenerationRequest,
+  Generations,
+  GenerationUsage,
+} from '#contracts'
 import type { RequestContext } from '#kernel'
 import type { GenerateRequest } from '../wire/generate.ts'
 import { fromGenerateBody } from './from-generate-body.ts'
@@ -33,7 +40,7 @@ export function serveGenerate(
       text: choice.text,
       output_ids: choice.tokenIds ?? [],
       meta_info: {
-        ...metaOf(choice, usage, choices.length),
+        ...metaOf(request, choice, usage, choices.length),
         ...(started.promptLogprobs && { input_token_logprobs: started.promptLogprobs }),
         id,
         weight_version: weights,
@@ -45,7 +52,12 @@ export function serveGenerate(
   generations.open(ctx, request, { stream: false, listener: { onEvent } })
 }
 
-function metaOf(choice: GeneratedChoice, usage: GenerationUsage | null, count: number) {
+function metaOf(
+  request: GenerationRequest,
+  choice: GeneratedChoice,
+  usage: GenerationUsage | null,
+  count: number,
+) {
   const tokens = choice.tokenIds?.length ?? 0
   const completionTokens = count === 1 ? (usage?.outputTokens ?? tokens) : tokens
   return {
@@ -55,11 +67,26 @@ function metaOf(choice: GeneratedChoice, usage: GenerationUsage | null, count: n
     cached_tokens: usage?.cachedTokens ?? 0,
     reasoning_tokens: usage?.reasoningTokens ?? 0,
     ...(choice.matchedStop !== null && { matched_stop: choice.matchedStop }),
-    ...(choice.logprobs !== null && {
-      output_token_logprobs: choice.logprobs.map(({ logprob }, at) => [
-        logprob,
-        choice.tokenIds?.[at] ?? null,
-      ]),
+    ...logprobsOf(request, choice),
+  }
+}
+
+/** Whatever was asked for, one entry a token. */
+function logprobsOf(
+  { topLogprobs, logprobsOf: named }: GenerationRequest,
+  { logprobs, tokenIds }: TokenFacts,
+): object {
+  if (!logprobs) return {}
+  return {
+    output_token_logprobs: logprobs.map(({ logprob }, at) => [logprob, tokenIds?.[at] ?? null]),
+    ...(topLogprobs !== null &&
+      topLogprobs > 0 && {
+        output_top_logprobs: logprobs.map(({ top, topIds }) =>
+          top.map(({ logprob }, at) => [logprob, topIds?.[at] ?? null]),
+        ),
+      }),
+    ...(named !== undefined && {
+      output_token_ids_logprobs: logprobs.map((one) => one.named ?? []),
     }),
   }
 }
@@ -80,7 +107,7 @@ type TokenFacts = Pick<Extract<GenerationEvent, { type: 'text' }>, 'tokenIds' | 
 function streamGenerate(
   generations: Generations,
   ctx: RequestContext,
-  request: ReturnType<typeof fromGenerateBody>,
+  request: GenerationRequest,
   latency: () => number,
 ): void {
   const choices = new Map<number, OpenChoice>()
@@ -108,15 +135,14 @@ function streamGenerate(
       index,
     })}\n\n`
   /** @param delta empty for tokens that made no text */
-  const tell = (index: number, delta: string, { tokenIds, logprobs: given }: TokenFacts) => {
+  const tell = (index: number, delta: string, facts: TokenFacts) => {
     const choice = choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
-    const ids = tokenIds ?? []
+    const ids = facts.tokenIds ?? []
     choices.set(index, choice)
     choice.text += delta
     choice.tokens += ids.length
     if (ids.length > 0) choice.lastId = ids.slice(-1)
-    const logprobs = given?.map(({ logprob }, at) => [logprob, ids[at] ?? null])
-    const meta = logprobs === undefined ? {} : { output_token_logprobs: logprobs }
+    const meta = logprobsOf(request, facts)
     if (writer?.write(frame(index, choice, ids, meta)) === false) generation.pause()
   }
   const onEvent = (event: GenerationEvent) => {
