@@ -245,7 +245,8 @@ describe('listing', () => {
     expect(after.access_count).toBe(3)
     expect(after.last_accessed_at > before.last_accessed_at).toBe(true)
     expect(metrics).toMatchObject({ total_executions: 3, successful_executions: 3, failed_executions: 0 })
-    expect(metrics.total_execution_time_ms).toBeGreaterThanOrEqual(9)
+    // The guest looks at a clock of whole milliseconds: three of them may begin at the end of one.
+    expect(metrics.total_execution_time_ms).toBeGreaterThanOrEqual(3 * 2)
     expect(metrics.average_execution_time_ms).toBe(metrics.total_execution_time_ms / 3)
     expect(metrics.max_execution_time_ms).toBeGreaterThanOrEqual(metrics.average_execution_time_ms)
     for (const value of [metrics.total_execution_time_ms, metrics.max_execution_time_ms])
