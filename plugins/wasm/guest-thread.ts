@@ -17,6 +17,7 @@ import {
 } from './guest-task.ts'
 import { PhaseRun } from './run-phase.ts'
 import { StreamRun } from './run-stream.ts'
+import { PATIENT_WAIT_MS } from './shared-lock.ts'
 import { SharedState } from './shared-state.ts'
 
 /** Of a description, characters. */
@@ -28,7 +29,7 @@ const NO_INPUT = new Uint8Array(0)
 const data = workerData as GuestThreadData
 const cells = new Int32Array(data.cells)
 
-const surroundings = guestSurroundings(new SharedState(data.state, threadId), data.logLevel)
+const surroundings = guestSurroundings(new SharedState(data.state, threadId, PATIENT_WAIT_MS), data.logLevel)
 const runner = new GuestRunner({ surroundings, reuseCalls: data.reuseCalls })
 
 /** Called by the pool, one task at a time. */

@@ -6,19 +6,25 @@ const HOLDER = 0
 const SINCE = 1
 export const LOCK_BYTES = 8
 
-/** How long one caller waits before it gives up, milliseconds. */
-const WAIT_MS = 50
+/** How long a caller waits before it gives up, milliseconds: one whose thread serves nobody else, and any other. */
+export const PATIENT_WAIT_MS = 500
+export const SHORT_WAIT_MS = 50
 /** A holder that is still there after this has died with nobody left to say so, milliseconds. */
 const ABANDONED_MS = 5_000
 
 export class SharedLock {
   readonly #words: Int32Array
   readonly #me: number
+  readonly #waitMs: number
   /** Makes what the lock guards usable again after somebody was ended in the middle. */
   readonly #repair: () => void
 
-  /** @param owner unique number of this thread */
-  constructor(memory: SharedArrayBuffer, owner: number, repair: () => void) {
+  /**
+   * @param owner unique number of this thread
+   * @param waitMs on a machine with more to do than cores a holder may stand still for many times what it needs
+   */
+  constructor(memory: SharedArrayBuffer, owner: number, waitMs: number, repair: () => void) {
+    this.#waitMs = waitMs
     this.#words = new Int32Array(memory, 0, LOCK_BYTES / 4)
     this.#me = owner + 1
     this.#repair = repair
@@ -40,7 +46,7 @@ export class SharedLock {
   }
 
   #acquire(): boolean {
-    const untilMs = performance.now() + WAIT_MS
+    const untilMs = performance.now() + this.#waitMs
     for (;;) {
       const holder = Atomics.compareExchange(this.#words, HOLDER, 0, this.#me)
       if (holder === 0) {

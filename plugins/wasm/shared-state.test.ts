@@ -1,6 +1,9 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { sharedClockMs } from './guest-task.ts'
+import { PATIENT_WAIT_MS } from './shared-lock.ts'
 import { MAX_VALUE_BYTES, NOT_COUNTED, SharedState, stateKey } from './shared-state.ts'
 
 const MINUTE = 60_000
@@ -109,6 +112,23 @@ test('a thread that died with the lock costs the content, and nobody waits for i
   expect(alive.get(key('a'))).toBeNull()
   expect(alive.set(key('a'), bytes('y'), MINUTE)).toBe(true)
   expect(textOf(other.get(key('a')))).toBe('y')
+})
+
+test('a thread of the pool waits for a holder that the machine lets stand still', async () => {
+  const memory = new SharedArrayBuffer(65_536)
+  const patient = new SharedState(memory, 1, PATIENT_WAIT_MS)
+  const words = new Int32Array(memory)
+  Atomics.store(words, 0, 9)
+  Atomics.store(words, 1, sharedClockMs())
+  const source = `
+    const words = new Int32Array(require('node:worker_threads').workerData)
+    Atomics.wait(words, 2, 0, 120)
+    Atomics.store(words, 0, 0)
+    Atomics.notify(words, 0)`
+  const holder = new Worker(source, { eval: true, workerData: memory })
+  await once(holder, 'online')
+  expect(patient.increment(key('n'), 1n, MINUTE)).toBe(1n)
+  await holder.terminate()
 })
 
 test('a holder that nobody buries is done with after a while', () => {

@@ -3,7 +3,7 @@
  * guards the table; a thread that is ended while it holds the lock costs the table's content, never its consistency.
  */
 import { hash } from 'node:crypto'
-import { LOCK_BYTES, SharedLock } from './shared-lock.ts'
+import { LOCK_BYTES, SHORT_WAIT_MS, SharedLock } from './shared-lock.ts'
 
 /** Of the header, behind the lock: where the eviction stands. */
 const HAND = LOCK_BYTES / 4
@@ -43,8 +43,11 @@ export class SharedState {
   readonly #slotCount: number
   readonly #slotsAt: number
 
-  /** @param owner unique number of this thread; any thread may look on the same memory */
-  constructor(memory: SharedArrayBuffer, owner: number) {
+  /**
+   * @param owner unique number of this thread; any thread may look on the same memory
+   * @param waitMs how long a call waits for another thread's to end
+   */
+  constructor(memory: SharedArrayBuffer, owner: number, waitMs = SHORT_WAIT_MS) {
     // A quarter as many buckets as slots, four bytes each: chains stay short.
     this.#slotCount = Math.floor((memory.byteLength - HEADER_BYTES) / (SLOT_BYTES + 1))
     const bucketCount = Math.max(1, Math.floor(this.#slotCount / 4))
@@ -55,7 +58,7 @@ export class SharedState {
     this.#words = new Int32Array(memory)
     this.#view = new DataView(memory)
     this.#bytes = new Uint8Array(memory)
-    this.#lock = new SharedLock(memory, owner, () => this.#clear())
+    this.#lock = new SharedLock(memory, owner, waitMs, () => this.#clear())
   }
 
   /** @returns a copy of the value; null when there is none */
