@@ -23,6 +23,7 @@ export class GuestExchange {
   readonly #alloc: Call
   readonly #burn: Call
   readonly #end: Call
+  readonly #clear: Call
   readonly #top: WebAssembly.Global
   readonly #fault: WebAssembly.Global
   readonly #stack: WebAssembly.Global
@@ -41,6 +42,7 @@ export class GuestExchange {
     this.#alloc = take('alloc')
     this.#burn = take('burn')
     this.#end = take('end')
+    this.#clear = take('clear')
     this.#top = take('global:top')
     this.#fault = take('global:fault')
     this.#stack = take('global:stack')
@@ -150,10 +152,8 @@ export class GuestExchange {
 
   /** Wipes what the call left. @returns false when the memory has become too large to be kept */
   clear(): boolean {
-    const bytes = this.#all
-    const top = Math.min(this.#told(REPORT.top) >>> 0, bytes.length)
-    Uint8Array.prototype.fill.call(bytes, 0, this.#input - BLOCK_HEAD_BYTES, top)
-    return bytes.length - this.#input <= MAX_KEPT_BYTES
+    this.#clear()
+    return this.#all.length - this.#input <= MAX_KEPT_BYTES
   }
 
   /** The cards of the guest's stores, before the blocks. */

@@ -1,4 +1,5 @@
 /** What a call leaves behind is never there for another tenant's: all memories, globals and tables are searched. */
+import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { guestBytes } from '../../test/fixtures/wasm/guest-build.ts'
 import { assemble } from '../../test/fixtures/wasm/wat.ts'
@@ -151,6 +152,53 @@ test.each([
     expect(placesOf(SECRET.slice(0, 8), others)).toEqual([])
   },
 )
+
+/** Writes wherever the words of its input, taken as numbers, point to in a memory of so many pages. */
+const scribbler = (pages: number) => `(module
+  (import "extism:host/env" "input_length" (func $length (result i64)))
+  (import "extism:host/env" "input_load_u64" (func $load64 (param i64) (result i64)))
+  (memory $memory (export "memory") ${pages})
+  (data (i32.const 100) "first") (data (i32.const 4090) "over a border")
+  (data (i32.const ${pages * 65_536 - 4}) "last")
+  (func (export "on_request") (result i32)
+    (local $from i64)
+    (local.set $from (i64.const 6))
+    (loop $next
+      (i64.store
+        (i32.wrap_i64 (i64.rem_u (call $load64 (local.get $from)) (i64.const ${pages * 65_536 - 7})))
+        (i64.const -1))
+      (local.set $from (i64.add (local.get $from) (i64.const 8)))
+      (br_if $next (i64.le_u (i64.add (local.get $from) (i64.const 8)) (call $length))))
+    (i32.const 0)))`
+
+test.each([1, 2, 16, 17, 40])('a memory of %i pages is what it was, wherever calls write', async (pages) => {
+  const runner = await open('fresh', scribbler(pages))
+  const ends = ['\0\0\0\0\0\0\0\0', `${String.fromCharCode(0, 16)}\0\0\0\0\0\0`]
+  await call(runner, 'a', ends[0])
+  const bytes = () =>
+    Buffer.from((instances[instances.length - 1].exports.memory as WebAssembly.Memory).buffer)
+  const first = Buffer.alloc(pages * 65_536)
+  first.write('first', 100)
+  first.write('over a border', 4_090)
+  first.write('last', pages * 65_536 - 4)
+  expect(bytes().equals(first)).toBe(true)
+  const words = fc.array(
+    fc.oneof(fc.string({ unit: 'binary-ascii', minLength: 8, maxLength: 8 }), fc.constantFrom(...ends)),
+    {
+      minLength: 1,
+      maxLength: 40,
+    },
+  )
+  await fc.assert(
+    fc.asyncProperty(words, async (given) => {
+      await call(runner, 'a', given.join(''))
+      expect(bytes().equals(first)).toBe(true)
+    }),
+    { numRuns: 60 },
+  )
+  // Put back, and not made anew.
+  expect(instances.length).toBeLessThan(5)
+})
 
 /** Does something so many bytes behind the start of the input. */
 const stray = (code: string, bytes: number) => `(module

@@ -9,19 +9,30 @@ import { EXPORT_PREFIX, type Layout } from './rewrite/rewrite-module.ts'
 const CARD_BYTES = 1 << CARD_SHIFT
 /** A store may reach that far beyond its card. */
 const OVERLAP_BYTES = 16
+const EMPTY_CARD = new Uint8Array(CARD_BYTES + OVERLAP_BYTES)
+/** Nothing follows it. */
+const LAST_EMPTY_CARD = EMPTY_CARD.subarray(0, CARD_BYTES)
+/** 16 pages have so many. */
+const MAX_WORDS = 64
 
 interface KeptMemory {
   readonly memory: WebAssembly.Memory
   /** Of its cards in the exchange memory. */
   readonly cards: number
   readonly cardCount: number
-  /** Contents up to the last byte that is not 0. */
-  readonly first: Uint8Array
-  /** The same, card by card, each with what a store at its end reaches. */
+  /** First contents, card by card, each with what a store at its end reaches; those of nothing but zeros are one. */
   readonly firstCards: readonly Uint8Array[]
   readonly bytes: Uint8Array
-  /** Its cards. */
-  marks: Uint8Array
+  marks: Marks
+}
+
+/** Which cards were written to. */
+interface Marks {
+  /** The exchange memory that they lie in: another one once it has grown. */
+  readonly all: Uint8Array
+  readonly cards: Uint8Array
+  /** The same four at a time. */
+  readonly words: Uint32Array
 }
 
 export class GuestSnapshot {
@@ -42,14 +53,14 @@ export class GuestSnapshot {
       if (hasHeadroom) addPages(memory, headroomPages)
       const bytes = new Uint8Array(memory.buffer)
       const cardCount = bytes.length >> CARD_SHIFT
-      const marks = marksOf(exchange.cards, cards, cardCount)
-      const first = firstBytes(bytes)
-      return { memory, cards, cardCount, first, firstCards: toCards(first), bytes, marks }
+      const all = exchange.cards
+      const firstCards = toCards(bytes, cardCount)
+      return { memory, cards, cardCount, firstCards, bytes, marks: marksOf(all, cards, cardCount) }
     })
     this.#restore = exports[`${EXPORT_PREFIX}restore`] as () => void
     const save = exports[`${EXPORT_PREFIX}save`] as () => void
     save()
-    for (const { marks } of this.#memories) marks.fill(0)
+    for (const { marks } of this.#memories) marks.cards.fill(0)
   }
 
   /** A memory has really grown: it is not made small again. */
@@ -63,8 +74,7 @@ export class GuestSnapshot {
     const all = this.#exchange.cards
     for (const kept of this.#memories) {
       if (isGrown(kept)) return false
-      // The exchange may have grown: its cards lie in another buffer then.
-      if (kept.marks.buffer !== all.buffer) kept.marks = marksOf(all, kept.cards, kept.cardCount)
+      if (kept.marks.all !== all) kept.marks = marksOf(all, kept.cards, kept.cardCount)
       putBack(kept)
     }
     this.#restore()
@@ -77,24 +87,46 @@ function isGrown({ bytes, memory }: KeptMemory): boolean {
   return bytes.length === 0 && bytes.buffer !== memory.buffer
 }
 
-function putBack({ first, firstCards, bytes, marks }: KeptMemory): void {
-  for (let card = marks.indexOf(1); card >= 0; card = marks.indexOf(1, card + 1)) {
-    marks[card] = 0
-    const start = card * CARD_BYTES
-    const stop = Math.min(start + CARD_BYTES + OVERLAP_BYTES, bytes.length)
-    if (card < firstCards.length) bytes.set(firstCards[card], start)
-    if (stop > first.length) bytes.fill(0, Math.max(start, first.length), stop)
+/** Most memories are small, and a few words are looked at sooner than the library's own search is called. */
+function putBack(kept: KeptMemory): void {
+  const { cards, words } = kept.marks
+  if (words.length <= MAX_WORDS) {
+    for (let word = 0; word < words.length; word++) {
+      if (words[word] === 0) continue
+      const card = word * 4
+      for (let place = card; place < card + 4; place++) if (cards[place] !== 0) putBackCard(kept, place)
+    }
+  } else
+    for (let card = cards.indexOf(1); card >= 0; card = cards.indexOf(1, card + 1)) putBackCard(kept, card)
+}
+
+function putBackCard({ firstCards, bytes, marks }: KeptMemory, card: number): void {
+  marks.cards[card] = 0
+  bytes.set(firstCards[card], card * CARD_BYTES)
+}
+
+function marksOf(all: Uint8Array, cards: number, cardCount: number): Marks {
+  const { buffer, byteOffset } = all
+  return {
+    all,
+    cards: new Uint8Array(buffer, byteOffset + cards, cardCount),
+    words: new Uint32Array(buffer, byteOffset + cards, cardCount / 4),
   }
 }
 
-function marksOf(all: Uint8Array, cards: number, cardCount: number): Uint8Array {
-  return new Uint8Array(all.buffer, all.byteOffset + cards, cardCount)
-}
-
-function toCards(first: Uint8Array): Uint8Array[] {
+function toCards(bytes: Uint8Array, cardCount: number): Uint8Array[] {
+  const first = firstBytes(bytes)
   const cards: Uint8Array[] = []
-  for (let start = 0; start < first.length; start += CARD_BYTES)
-    cards.push(first.subarray(start, start + CARD_BYTES + OVERLAP_BYTES))
+  for (let card = 0; card < cardCount; card++) {
+    const start = card * CARD_BYTES
+    const length = Math.min(CARD_BYTES + OVERLAP_BYTES, bytes.length - start)
+    if (start >= first.length) cards.push(length === EMPTY_CARD.length ? EMPTY_CARD : LAST_EMPTY_CARD)
+    else {
+      const content = new Uint8Array(length)
+      content.set(first.subarray(start, start + length))
+      cards.push(content)
+    }
+  }
   return cards
 }
 

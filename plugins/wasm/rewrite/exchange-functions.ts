@@ -86,6 +86,7 @@ export function hostFunctions(plan: Plan): readonly (FunctionCode & { readonly n
       locals: 0,
       write: (out) => burn(plan, out, () => out.localGet(0)),
     },
+    { name: 'weir:clear', parameters: [], results: [], locals: 0, write: (out) => clear(plan, out) },
     { name: 'weir:save', parameters: [], results: [], locals: 0, write: (out) => save(plan, out) },
     { name: 'weir:restore', parameters: [], results: [], locals: 0, write: (out) => restore(plan, out) },
   ]
@@ -411,11 +412,22 @@ function end({ base, exchange, global }: Plan, out: Assembler): void {
   out.globalGet(global.fuel)
   out.byte(I.f64ConvertI64S)
   out.access(I.f64Store, exchange, report + REPORT.fuel)
-  for (const name of ['outputAt', 'outputBytes', 'errorAt', 'top', 'dirty'] as const) {
+  for (const name of ['outputAt', 'outputBytes', 'errorAt', 'dirty'] as const) {
     out.i32(0)
     out.globalGet(global[name])
     out.access(I.i32Store, exchange, report + REPORT[name])
   }
+}
+
+/** Wipes all blocks of the call. */
+function clear({ base, exchange, global }: Plan, out: Assembler): void {
+  out.i32(base)
+  out.i32(0)
+  out.globalGet(global.top)
+  out.i32(base)
+  out.byte(I.i32Sub)
+  out.all([0xfc, 0x0b])
+  out.u32(exchange)
 }
 
 function save({ kept, global }: Plan, out: Assembler): void {

@@ -12,8 +12,8 @@ export const UNITS_OF_PLACE_SHIFT = 5
 /** Of a block, before its bytes: how long it is. */
 export const BLOCK_HEAD_BYTES = 8
 /** What is told of a call when it is over, before the first block: places in it, bytes. */
-export const REPORT = { fuel: 0, outputAt: 8, outputBytes: 12, errorAt: 16, top: 20, dirty: 24 } as const
-export const REPORT_BYTES = 32
+export const REPORT = { fuel: 0, outputAt: 8, outputBytes: 12, errorAt: 16, dirty: 20 } as const
+export const REPORT_BYTES = 24
 
 export interface RewriteLimits {
   /** Of all memories together, pages of 64 KiB. */
