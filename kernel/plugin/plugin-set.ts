@@ -37,14 +37,16 @@ export class PluginSet {
     let firstCause: unknown
     for (const plugin of this.#plugins) {
       const { name, provides = [], uses = [] } = plugin.manifest
-      const isServed = !uses.some((service) => missing.has(service.name))
       try {
-        if (isServed) this.#register(plugin, new PluginHost(plugin.manifest, parts), configOf(plugin))
+        if (!uses.some((service) => missing.has(service.name))) {
+          this.#register(plugin, new PluginHost(plugin.manifest, parts), configOf(plugin))
+          continue
+        }
       } catch (cause) {
         firstCause ??= cause
         declarations.mistakes.push({ plugin: name, text: pluginFailure(name, 'register', cause).message })
       }
-      if (this.#registered.at(-1)?.name !== name) for (const service of provides) missing.add(service.name)
+      for (const service of provides) missing.add(service.name)
     }
     declarations.close()
     if (declarations.mistakes.length > 0) throw new PluginMistakes(declarations.mistakes, firstCause)

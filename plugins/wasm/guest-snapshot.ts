@@ -17,8 +17,8 @@ const MAX_WORDS = 64
 
 interface KeptMemory {
   readonly memory: WebAssembly.Memory
-  /** Of its cards in the exchange memory. */
-  readonly cards: number
+  /** Offset of its cards in the exchange memory. */
+  readonly cardsAt: number
   readonly cardCount: number
   /** First contents, card by card, each with what a store at its end reaches; those of nothing but zeros are one. */
   readonly firstCards: readonly Uint8Array[]
@@ -48,14 +48,14 @@ export class GuestSnapshot {
    */
   constructor(exports: WebAssembly.Exports, layout: Layout, exchange: GuestExchange, hasHeadroom: boolean) {
     this.#exchange = exchange
-    this.#memories = layout.memories.map(({ cards, headroomPages }, index) => {
+    this.#memories = layout.memories.map(({ cards: cardsAt, headroomPages }, index) => {
       const memory = exports[`${EXPORT_PREFIX}memory:${index}`] as WebAssembly.Memory
       if (hasHeadroom) addPages(memory, headroomPages)
       const bytes = new Uint8Array(memory.buffer)
       const cardCount = bytes.length >> CARD_SHIFT
       const all = exchange.cards
       const firstCards = toCards(bytes, cardCount)
-      return { memory, cards, cardCount, firstCards, bytes, marks: marksOf(all, cards, cardCount) }
+      return { memory, cardsAt, cardCount, firstCards, bytes, marks: marksOf(all, cardsAt, cardCount) }
     })
     this.#restore = exports[`${EXPORT_PREFIX}restore`] as () => void
     const save = exports[`${EXPORT_PREFIX}save`] as () => void
@@ -74,7 +74,7 @@ export class GuestSnapshot {
     const all = this.#exchange.cards
     for (const kept of this.#memories) {
       if (isGrown(kept)) return false
-      if (kept.marks.all !== all) kept.marks = marksOf(all, kept.cards, kept.cardCount)
+      if (kept.marks.all !== all) kept.marks = marksOf(all, kept.cardsAt, kept.cardCount)
       putBack(kept)
     }
     this.#restore()
@@ -105,12 +105,12 @@ function putBackCard({ firstCards, bytes, marks }: KeptMemory, card: number): vo
   bytes.set(firstCards[card], card * CARD_BYTES)
 }
 
-function marksOf(all: Uint8Array, cards: number, cardCount: number): Marks {
+function marksOf(all: Uint8Array, cardsAt: number, cardCount: number): Marks {
   const { buffer, byteOffset } = all
   return {
     all,
-    cards: new Uint8Array(buffer, byteOffset + cards, cardCount),
-    words: new Uint32Array(buffer, byteOffset + cards, cardCount / 4),
+    cards: new Uint8Array(buffer, byteOffset + cardsAt, cardCount),
+    words: new Uint32Array(buffer, byteOffset + cardsAt, cardCount / 4),
   }
 }
 

@@ -20,15 +20,23 @@ export function fromGenerateBody(body: GenerateRequest, model: string | null): G
     sampling: toSampling(sampling),
     reasoning: null,
     choices: sampling.n || 1,
-    topLogprobs: body.return_logprob === true ? Math.max(0, body.top_logprobs_num ?? 0) : null,
-    ...(body.return_logprob === true &&
-      body.logprob_start_len != null &&
-      body.logprob_start_len >= 0 && { promptLogprobsFrom: body.logprob_start_len }),
-    ...(body.return_logprob === true &&
-      body.token_ids_logprob != null &&
-      body.token_ids_logprob.length > 0 && { logprobsOf: body.token_ids_logprob }),
+    topLogprobs: null,
+    ...(body.return_logprob === true && toLogprobs(body)),
     wantsTokenIds: true,
     ...(body.rid != null && { carried: new Map([['rid', body.rid]]) }),
+  }
+}
+
+/** Asked for without `return_logprob`, none of them is wanted. */
+function toLogprobs({
+  top_logprobs_num: top,
+  logprob_start_len: from,
+  token_ids_logprob: ids,
+}: GenerateRequest): Pick<GenerationRequest, 'topLogprobs' | 'promptLogprobsFrom' | 'logprobsOf'> {
+  return {
+    topLogprobs: Math.max(0, top ?? 0),
+    ...(from != null && from >= 0 && { promptLogprobsFrom: from }),
+    ...(ids != null && ids.length > 0 && { logprobsOf: ids }),
   }
 }
 

@@ -67,12 +67,12 @@ function metaOf(
     cached_tokens: usage?.cachedTokens ?? 0,
     reasoning_tokens: usage?.reasoningTokens ?? 0,
     ...(choice.matchedStop !== null && { matched_stop: choice.matchedStop }),
-    ...logprobsOf(request, choice),
+    ...logprobMeta(request, choice),
   }
 }
 
 /** Whatever was asked for, one entry a token. */
-function logprobsOf(
+function logprobMeta(
   { topLogprobs, logprobsOf: named }: GenerationRequest,
   { logprobs, tokenIds }: TokenFacts,
 ): object {
@@ -142,7 +142,7 @@ function streamGenerate(
     choice.text += delta
     choice.tokens += ids.length
     if (ids.length > 0) choice.lastId = ids.slice(-1)
-    const meta = logprobsOf(request, facts)
+    const meta = logprobMeta(request, facts)
     if (writer?.write(frame(index, choice, ids, meta)) === false) generation.pause()
   }
   const onEvent = (event: GenerationEvent) => {
