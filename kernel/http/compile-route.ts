@@ -15,11 +15,8 @@ export interface RouteParts {
   readonly metrics: RouteWatch | null
 }
 
-/** @throws TypeError when a plugin's route has no error format */
 export function compileRoute(definition: RouteDefinition, parts: RouteParts): CompiledRoute {
-  const { method, path, access, errors } = definition
-  if (typeof errors?.body !== 'function' || typeof errors.lastEvents !== 'function')
-    throw new TypeError(`route ${method} ${path}: errors must be an error format, such as apiErrorFormat`)
+  const { method, path, access } = definition
   return {
     definition,
     paramNames: path.split('/').flatMap((segment) => paramNameOf(segment)),

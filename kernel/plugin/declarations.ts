@@ -1,5 +1,6 @@
 /** What all plugins of one thread have declared; closed when registering ends. */
 import type { Access } from '../contracts/auth.ts'
+import type { ErrorFormat } from '../contracts/error-format.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { Method } from '../contracts/route-facts.ts'
@@ -59,13 +60,14 @@ export class Declarations {
 
   addRoute(plugin: string, definition: RouteDefinition): void {
     this.#assertOpen(plugin, 'a route')
-    const { method, path, access } = definition
+    const { method, path, access, errors } = definition
     const key = routeKey(definition)
     const other = this.routes.find((route) => routeKey(route.definition) === key)
     const mistake =
       methodMistake(method, path) ??
       accessMistake(`${method} ${path}`, access) ??
       starMistake(path) ??
+      errorsMistake(`${method} ${path}`, errors) ??
       (other && `declares ${method} ${path}, which plugin ${other.plugin} declares too`)
     if (mistake === undefined) this.routes.push({ plugin, definition })
     else this.#refuse(plugin, mistake)
@@ -73,12 +75,13 @@ export class Declarations {
 
   addSocket(plugin: string, definition: SocketRouteDefinition): void {
     this.#assertOpen(plugin, 'a socket route')
-    const { path, access } = definition
+    const { path, access, errors } = definition
     const key = patternOf(path)
     const other = this.sockets.find((socket) => patternOf(socket.definition.path) === key)
     const mistake =
       accessMistake(`the socket route ${path}`, access) ??
       starMistake(path) ??
+      errorsMistake(`the socket route ${path}`, errors) ??
       (other && `declares the socket route ${path}, which plugin ${other.plugin} declares too`)
     if (mistake === undefined) this.sockets.push({ plugin, definition })
     else this.#refuse(plugin, mistake)
@@ -130,6 +133,11 @@ function accessMistake(what: string, access: unknown): string | undefined {
   if (typeof access === 'string' && Object.hasOwn(ACCESS, access)) return undefined
   const names = Object.keys(ACCESS).join(', ')
   return `declares ${what} without saying who may call it: access must be one of ${names}`
+}
+
+function errorsMistake(what: string, errors: Partial<ErrorFormat> | undefined): string | undefined {
+  if (typeof errors?.body === 'function' && typeof errors.lastEvents === 'function') return undefined
+  return `declares ${what}: errors must be an error format, such as apiErrorFormat`
 }
 
 function routeKey({ method, path }: RouteDefinition): string {
