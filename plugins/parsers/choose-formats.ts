@@ -6,6 +6,8 @@ export interface ModelFacts {
   readonly chatTemplate?: string | null
   readonly architectures?: readonly string[]
   readonly modelType?: string | null
+  /** The tokenizer has a response template that can be used. */
+  readonly hasResponseTemplate?: boolean
 }
 
 /** Null where nothing is to be parsed. */
@@ -15,6 +17,8 @@ export interface ChosenFormats {
 }
 
 export const HARMONY = 'harmony'
+/** Reads by the response template of the tokenizer. */
+export const TEMPLATE_FORMAT = 'hf'
 /** What engines call it. */
 export const HARMONY_NAMES: ReadonlySet<string> = new Set(['gpt-oss', 'gpt_oss', 'openai', 'openai_gptoss'])
 
@@ -102,7 +106,11 @@ export function chooseFormats(facts: ModelFacts): ChosenFormats {
     if (known !== undefined) return known
   }
   const id = facts.model.toLowerCase()
-  return byParts(id.slice(id.lastIndexOf('/') + 1)) ?? byTemplate(facts.chatTemplate ?? '')
+  const known = byParts(id.slice(id.lastIndexOf('/') + 1))
+  if (known !== null) return known
+  // It says what the marks of a chat template only hint at.
+  if (facts.hasResponseTemplate === true) return { tool: TEMPLATE_FORMAT, reasoning: TEMPLATE_FORMAT }
+  return byTemplate(facts.chatTemplate ?? '')
 }
 
 function byParts(id: string): ChosenFormats | null {

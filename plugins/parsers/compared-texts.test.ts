@@ -40,6 +40,7 @@ const parsers = new OutputParsersOf({
   reasoningParser: null,
   limits: { maxCalls: 128, maxArgumentChars: 1_000_000 },
   onChoice: () => {},
+  onTemplate: () => {},
   onUnknown: () => {},
 })
 const parameters = { type: 'object', properties: { x: { type: 'integer' }, s: { type: 'string' } } }

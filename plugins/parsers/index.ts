@@ -25,6 +25,11 @@ export default definePlugin({
         limits,
         onChoice: (model, chosen) =>
           host.log.info({ model: model.slice(0, 200), ...chosen }, 'output formats of a model'),
+        onTemplate: (model, reason) =>
+          host.log.warn(
+            { model: model.slice(0, 200), reason: reason.slice(0, 500) },
+            'the response template of a model cannot be used: the format is chosen by the model',
+          ),
         onUnknown: (kind, name, model) =>
           host.log.warn(
             { model: model.slice(0, 200), kind, parser: name.slice(0, 200) },

@@ -5,16 +5,18 @@ import { OutputParsersOf } from './output-parsers.ts'
 
 function service(settings: { toolParser?: string; reasoningParser?: string } = {}) {
   const onChoice = vi.fn()
+  const onTemplate = vi.fn()
   const onUnknown = vi.fn()
   const parsers = new OutputParsersOf({
     toolParser: null,
     reasoningParser: null,
     limits: { maxCalls: 128, maxArgumentChars: 1_000_000 },
     onChoice,
+    onTemplate,
     onUnknown,
     ...settings,
   })
-  return { parsers, onChoice, onUnknown }
+  return { parsers, onChoice, onTemplate, onUnknown }
 }
 
 const tool = (name: string, parameters: object): ChatTool => ({
@@ -337,6 +339,58 @@ test('parsers 0.1: a name of the worker that nothing goes by is passed over, and
   expect(onUnknown.mock.calls).toEqual([
     ['tool', 'gigachat9', 'qwen3'],
     ['reasoning', 'gigachat9', 'qwen3'],
+  ])
+})
+
+const template = {
+  start_anchor: '@',
+  fields: { thinking: { open: '(', close: ')' }, tool_calls: { open: '{' } },
+}
+
+test.each([
+  ['nobody names one', {}, { responseTemplate: template }, ['hf', 'hf']],
+  [
+    'the worker names it',
+    {},
+    { responseTemplate: template, workerToolParser: 'hf', model: 'qwen3' },
+    ['hf', 'hf'],
+  ],
+  [
+    'the settings name it',
+    { reasoningParser: 'hf' },
+    { responseTemplate: template, model: 'qwen3' },
+    ['hf', 'hf'],
+  ],
+  [
+    'the other half is of another',
+    { toolParser: 'json', reasoningParser: 'hf' },
+    { responseTemplate: template, model: 'qwen3' },
+    ['json', 'qwen3'],
+  ],
+  ['another is named', { toolParser: 'json' }, { responseTemplate: template }, ['json', null]],
+  ['the id says another', {}, { responseTemplate: template, model: 'qwen3' }, ['qwen', 'qwen3']],
+  ['there is no template', { toolParser: 'hf' }, { model: 'qwen3' }, ['qwen', 'qwen3']],
+  [
+    'it has no calls',
+    {},
+    { responseTemplate: { start_anchor: '@', fields: { thinking: { open: '(', close: ')' } } } },
+    [null, 'hf'],
+  ],
+])('parsers 7: a response template where %s', (_where, settings, request, names) => {
+  const { parsers } = service(settings)
+  const parser = parsers.parserFor({ model: 'x', ...request })
+  expect([parser.toolParser, parser.reasoningParser]).toEqual(names)
+})
+
+test('a response template that is wanted and cannot be had is told once, with the reason', () => {
+  const { parsers, onTemplate } = service({ toolParser: 'hf' })
+  for (let nth = 0; nth < 3; nth++) {
+    parsers.parserFor({ model: 'without' })
+    parsers.parserFor({ model: 'bad', responseTemplate: { fields: { content: {} } } })
+  }
+  expect(onTemplate.mock.calls).toEqual([
+    ['without', 'its tokenizer has none'],
+    ['bad', 'it has neither start_anchor nor start_anchor_pattern'],
   ])
 })
 

@@ -16,28 +16,39 @@ import type {
   WrittenChat,
 } from '#contracts'
 import { answerConstraint, engineConstraint } from './answer-constraint.ts'
-import { type CallIds, callIdsOf } from './call-ids.ts'
 import { type CallLimits, type CallOptions, CallOutput } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
-import { ForcedCallReader } from './calls/forced-call-reader.ts'
 import { PassthroughReader } from './calls/passthrough-reader.ts'
-import { type ChosenFormats, chooseFormats, HARMONY, HARMONY_NAMES } from './choose-formats.ts'
+import {
+  type ChosenFormats,
+  chooseFormats,
+  HARMONY,
+  HARMONY_NAMES,
+  TEMPLATE_FORMAT,
+} from './choose-formats.ts'
 import { parsersErrors } from './errors.ts'
 import { findToolFormat } from './formats/format-table.ts'
-import { json } from './formats/json.ts'
 import { passthrough } from './formats/passthrough.ts'
 import type { ToolFormat } from './formats/tool-format.ts'
 import { harmonyPrompt } from './harmony/harmony-prompt.ts'
 import { HarmonyStream } from './harmony/harmony-stream.ts'
 import { HARMONY_STOP_IDS } from './harmony/harmony-tokens.ts'
 import { LateStream } from './late-stream.ts'
-import { OutputCollector } from './output-collector.ts'
 import { AnswerInput, AnswerSink, ParserStream } from './output-stream.ts'
+import {
+  type Demands,
+  demandsOf,
+  type HeldTo,
+  heldTo,
+  openDemandedCalls,
+  parseWhole,
+} from './parser-demands.ts'
 import type { ReasoningStart } from './reasoning/reasoning-reader.ts'
 import { findReasoningFormat, hasNoReasoning, type ReasoningFormat } from './reasoning/reasoning-table.ts'
-import { type DeclaredTool, ToolTypes } from './scan/tool-types.ts'
+import { ToolTypes } from './scan/tool-types.ts'
+import { loadResponseTemplate, type ResponseTemplate } from './template/response-template.ts'
+import { TemplateParser } from './template/template-parser.ts'
 import { thinkingOf } from './thinking.ts'
-import { type CallChoice, callDemand, toolConstraint } from './tool-constraint.ts'
 
 export interface ParserSettings {
   /** The gateway's own choice, where the request makes none; null: by the model. */
@@ -48,6 +59,8 @@ export interface ParserSettings {
   readonly onChoice: (model: string, chosen: ChosenFormats) => void
   /** Told once for each name that a worker gives and nothing goes by. */
   readonly onUnknown: (kind: ParserKind, name: string, model: string) => void
+  /** Told once for each model whose response template is wanted and cannot be had. */
+  readonly onTemplate: (model: string, reason: string) => void
   /** The clock that prompts show the date of. Default: the machine's. */
   readonly now?: () => Date
 }
@@ -60,17 +73,20 @@ export type ParserKind = 'tool' | 'reasoning'
 export class OutputParsersOf implements OutputParsersService {
   readonly #settings: ParserSettings
   readonly #told = new Set<string>()
-  readonly #unknown = new Set<string>()
+  readonly #complaints = new Set<string>()
 
   constructor(settings: ParserSettings) {
     this.#settings = settings
   }
 
   parserFor(request: OutputParserRequest): OutputParser {
-    const chosen = this.#choose(request)
+    const template = this.#templateOf(request)
+    const chosen = this.#choose(request, template !== null)
     // Its two halves are one format: an engine may name only one of them.
     if (chosen.tool === HARMONY || chosen.reasoning === HARMONY)
       return new HarmonyParser(request, this.#settings)
+    if (template !== null && chosen.tool === TEMPLATE_FORMAT)
+      return new TemplateParser(request, template, this.#settings.limits)
     return new TextParser(request, chosen, this.#settings.limits)
   }
 
@@ -86,18 +102,22 @@ export class OutputParsersOf implements OutputParsersService {
     return thinkingOf(request, parser.toolParser)
   }
 
-  #choose(request: OutputParserRequest): ChosenFormats {
+  /** Null where the tokenizer has none, or one that cannot be used, which is told. */
+  #templateOf({ responseTemplate, model }: OutputParserRequest): ResponseTemplate | null {
+    if (!responseTemplate) return null
+    const template = loadResponseTemplate(responseTemplate)
+    if (!(template instanceof Error)) return template
+    this.#tellOnce(`template ${model}`, () => this.#settings.onTemplate(model, template.message))
+    return null
+  }
+
+  #choose(request: OutputParserRequest, hasTemplate: boolean): ChosenFormats {
     const { toolParser, reasoningParser } = this.#settings
-    const detected = chooseFormats(request)
-    const { workerToolParser: tool, workerReasoningParser: reasoning } = request
-    const chosen = {
-      tool: request.toolParser ?? this.#known('tool', tool, request) ?? toolParser ?? detected.tool,
-      reasoning:
-        request.reasoningParser ??
-        this.#known('reasoning', reasoning, request) ??
-        reasoningParser ??
-        detected.reasoning,
-    }
+    const { workerToolParser, workerReasoningParser } = request
+    const tool = request.toolParser ?? this.#known('tool', workerToolParser, request) ?? toolParser
+    const reasoning =
+      request.reasoningParser ?? this.#known('reasoning', workerReasoningParser, request) ?? reasoningParser
+    const chosen = this.#chosen(request, { tool, reasoning }, hasTemplate)
     if (!this.#told.has(request.model) && this.#told.size < MAX_TOLD) {
       this.#told.add(request.model)
       this.#settings.onChoice(request.model, chosen)
@@ -105,44 +125,45 @@ export class OutputParsersOf implements OutputParsersService {
     return chosen
   }
 
+  /** A response template reads all of an answer: beside another format it is not used, by whichever half it was named. */
+  #chosen(
+    request: OutputParserRequest,
+    { tool, reasoning }: ChosenFormats,
+    hasTemplate: boolean,
+  ): ChosenFormats {
+    const isNamed = tool === TEMPLATE_FORMAT || reasoning === TEMPLATE_FORMAT
+    const isOnly = (tool ?? TEMPLATE_FORMAT) === TEMPLATE_FORMAT
+    if (isNamed && isOnly && hasTemplate) return { tool: TEMPLATE_FORMAT, reasoning: TEMPLATE_FORMAT }
+    if (isNamed && isOnly && !request.responseTemplate)
+      this.#tellOnce(`template ${request.model}`, () =>
+        this.#settings.onTemplate(request.model, 'its tokenizer has none'),
+      )
+    const mayDetect = tool === null && reasoning === null
+    const detected = chooseFormats({ ...request, hasResponseTemplate: hasTemplate && mayDetect })
+    const other = (name: string | null) => (name === TEMPLATE_FORMAT ? null : name)
+    return { tool: other(tool) ?? detected.tool, reasoning: other(reasoning) ?? detected.reasoning }
+  }
+
   /** Null for a name that nothing goes by: an engine may know more formats than are read here. */
   #known(kind: ParserKind, given: string | null | undefined, { model }: OutputParserRequest): string | null {
     if (given === null || given === undefined || given === '') return null
     const name = HARMONY_NAMES.has(given) ? HARMONY : given
     if (isParser(kind, name)) return name
-    const key = `${kind} ${given}`
-    if (!this.#unknown.has(key) && this.#unknown.size < MAX_TOLD) {
-      this.#unknown.add(key)
-      this.#settings.onUnknown(kind, given, model)
-    }
+    this.#tellOnce(`${kind} ${given}`, () => this.#settings.onUnknown(kind, given, model))
     return null
+  }
+
+  #tellOnce(what: string, tell: () => void): void {
+    if (this.#complaints.has(what) || this.#complaints.size >= MAX_TOLD) return
+    this.#complaints.add(what)
+    tell()
   }
 }
 
 function isParser(kind: ParserKind, name: string): boolean {
-  if (name === HARMONY) return true
+  if (name === HARMONY || name === TEMPLATE_FORMAT) return true
   if (kind === 'tool') return findToolFormat(name) !== undefined
   return hasNoReasoning(name) || findReasoningFormat(name) !== undefined
-}
-
-/** What every kind of parser keeps of a request. */
-interface Demands {
-  readonly choice: CallChoice
-  readonly tools: readonly DeclaredTool[]
-  readonly ids: CallIds
-  readonly maxCalls: number
-  readonly constraint: OutputConstraint | null
-}
-
-function demandsOf(request: OutputParserRequest, limits: CallLimits, format: string | null): Demands {
-  const { choice, tools } = callDemand(request.tools ?? [], request.toolChoice ?? null)
-  return {
-    choice,
-    tools,
-    ids: callIdsOf(request.model, request.earlierToolCalls ?? 0),
-    maxCalls: request.allowsParallelCalls === false ? 1 : limits.maxCalls,
-    constraint: toolConstraint(choice, tools, format),
-  }
 }
 
 class TextParser implements OutputParser {
@@ -157,8 +178,7 @@ class TextParser implements OutputParser {
   readonly #reasoning: ReasoningFormat | null
   readonly #isSeparated: boolean
   readonly #isInside: boolean | undefined
-  readonly #isConstrained: boolean
-  readonly #isJson: boolean
+  readonly #held: HeldTo
   readonly #options: Omit<CallOptions, 'holdCalls'>
 
   constructor(request: OutputParserRequest, chosen: ChosenFormats, limits: CallLimits) {
@@ -171,14 +191,10 @@ class TextParser implements OutputParser {
     this.#isSeparated = request.separatesReasoning ?? true
     this.reasoningParser = this.#isSeparated ? (this.#reasoning?.name ?? null) : null
     this.#format = this.#demands.choice === 'none' || tool === undefined ? passthrough : tool.format
-    const hasSchema = this.#demands.constraint?.kind === 'json_schema'
-    const keepsMarks = this.#format !== passthrough && !hasSchema
+    this.#held = heldTo(this.#demands, request)
+    const keepsMarks = this.#format !== passthrough && !this.#held.hasCallSchema
     this.needsSpecialTokens = keepsMarks || this.#reasoning?.needsSpecialTokens === true
     this.#isInside = request.isReasoningOpen ?? undefined
-    const { constraint = null } = request
-    // A structural tag holds from its triggers on, and leaves what stands before them alone.
-    this.#isConstrained = hasSchema || (constraint !== null && constraint.kind !== 'structural_tag')
-    this.#isJson = hasSchema || constraint?.kind === 'json_schema' || constraint?.kind === 'json_object'
     this.#options = {
       tools: new ToolTypes(this.#demands.tools),
       limits,
@@ -199,9 +215,10 @@ class TextParser implements OutputParser {
     const begin = (isInside: boolean | undefined) =>
       this.#begin(sink, { start: { isInside, isWhole }, constraintWaits })
     // A grammar from the first token on leaves no room for reasoning.
-    if (this.#isConstrained && !constraintWaits) return begin(false)
-    if (!this.#isJson || this.#reasoning === null || this.#isInside === false) return begin(this.#isInside)
-    return new LateStream((isJson) => begin(isJson ? false : this.#isInside))
+    const { isConstrained, isJson } = this.#held
+    if (isConstrained && !constraintWaits) return begin(false)
+    if (!isJson || this.#reasoning === null || this.#isInside === false) return begin(this.#isInside)
+    return new LateStream((startsAsJson) => begin(startsAsJson ? false : this.#isInside))
   }
 
   #begin(
@@ -220,26 +237,15 @@ class TextParser implements OutputParser {
   /** Reasoning that is not separated is text with its marks; frames of the format, and what stands before JSON, are none. */
   #readsReasoning(constraintWaits: boolean): boolean {
     if (this.#isSeparated || this.#reasoning?.isFramed === true) return true
-    return constraintWaits && this.#demands.constraint?.kind === 'json_schema'
+    return constraintWaits && this.#held.hasCallSchema
   }
 
   #openCalls(answer: AnswerSink, options: CallOptions): CallReader {
-    const { choice, constraint } = this.#demands
-    if (constraint?.kind === 'json_schema') {
-      const out = new CallOutput(answer, passthrough.text, options)
-      return typeof choice === 'object' ? new ForcedCallReader(out, choice.name) : json.open(out)
-    }
+    if (this.#held.hasCallSchema)
+      return openDemandedCalls(new CallOutput(answer, passthrough.text, options), this.#demands)
     const out = new CallOutput(answer, this.#format.text, options)
     return this.#format === passthrough ? new PassthroughReader(out) : this.#format.open(out)
   }
-}
-
-function parseWhole(parser: OutputParser, text: string): ParsedOutput {
-  const collector = new OutputCollector()
-  const stream = parser.open(collector, { isWhole: true })
-  stream.push(text)
-  stream.end()
-  return collector.output()
 }
 
 function reasoningOf(name: string | null): ReasoningFormat | null {

@@ -1,7 +1,6 @@
 /** The relayed inference routes, one row each: their bytes go to a worker and its answer comes back untouched. @hot */
 import { type EmbeddingService, Embeddings, Generations } from '#contracts'
 import {
-  apiErrorFormat,
   defineValidator,
   type Host,
   type RequestContext,
@@ -21,6 +20,7 @@ import { proxyErrors } from './errors.ts'
 import { serveGenerate } from './generate-front/serve-generate.ts'
 import { checkGenerateRules } from './generate-rules.ts'
 import { judgeStream } from './is-complete-stream.ts'
+import { inferenceErrorFormat } from './own-streams.ts'
 import { ChatReply, ChatRequest } from './wire/chat.ts'
 import { ClassifyReply, ClassifyRequest } from './wire/classify.ts'
 import { CompletionReply, CompletionRequest } from './wire/completion.ts'
@@ -235,7 +235,7 @@ function toRoute(row: InferenceRow, handler: RouteDefinition['handler']): RouteD
     method: 'POST',
     path,
     access: 'api',
-    errors: apiErrorFormat,
+    errors: inferenceErrorFormat,
     endpoint,
     requestIdPrefix,
     handler,

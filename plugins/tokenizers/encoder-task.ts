@@ -20,6 +20,7 @@ export interface TokenizerFacts {
   /** [name, text] */
   readonly templates: readonly (readonly [string, string])[]
   readonly contentFormat: ContentFormat
+  readonly responseTemplate: object | null
   /** Null where decoding is not supported; the table is empty then. */
   readonly rules: DecoderRules | null
   /** Of a `TokenTable`. */

@@ -25,6 +25,8 @@ import type { TokenTable } from './token-table.ts'
 
 /** More ids than any vocabulary has; the table would be larger than they are worth. */
 const MAX_IDS = 4_000_000
+/** Characters of JSON. */
+const MAX_RESPONSE_TEMPLATE = 65_536
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -64,6 +66,7 @@ export async function loadTokenizer(
       eosIds: readEosIds(files, eosId),
       templates: [...sources],
       contentFormat: templates.contentFormat,
+      responseTemplate: responseTemplateOf(config),
       rules,
       table: model.tableOf(added, rules).memory,
     },
@@ -76,6 +79,12 @@ export async function loadTokenizer(
     encodeSpecial: async (text) => model.encode(text, true),
     encodePieces: (pieces) => encodePieces(pieces, model),
   }
+}
+
+/** Whoever reads it checks it; here it must only be small enough to have on every thread. */
+function responseTemplateOf({ response_template: template }: Json): object | null {
+  if (typeof template !== 'object' || template === null || Array.isArray(template)) return null
+  return JSON.stringify(template).length > MAX_RESPONSE_TEMPLATE ? null : template
 }
 
 /** A vocabulary that can be asked, our own or the library's. */

@@ -97,6 +97,7 @@ export class ServedTokenizer implements LoadedTokenizer {
   readonly eosIds
   readonly templates: ReadonlyMap<string, string>
   readonly contentFormat
+  readonly responseTemplate
   readonly #service: Service
   readonly #record: TokenizerRecord
   #table: TokenTable | null = null
@@ -113,6 +114,7 @@ export class ServedTokenizer implements LoadedTokenizer {
     this.eosIds = facts.eosIds
     this.templates = new Map(facts.templates)
     this.contentFormat = facts.contentFormat
+    this.responseTemplate = facts.responseTemplate
   }
 
   async renderAndEncode(prompt: ChatPrompt): Promise<EncodedPrompt> {

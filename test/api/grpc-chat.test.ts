@@ -372,9 +372,26 @@ test('8.2 #48: an engine that fails after its first token ends the stream with o
     { status: 13, details: 'out of memory' },
   ]
   const { data } = readStream(await (await post(CHAT, { ...ask, stream: true })).text())
-  expect(JSON.parse(data.at(-1) as string)).toMatchObject({ error: { code: 'engine_internal' } })
+  expect(JSON.parse(data.at(-2) as string)).toMatchObject({ error: { code: 'engine_internal' } })
+  expect(data.at(-1)).toBe('[DONE]')
   expect(data.filter((text) => text.includes('"error"'))).toHaveLength(1)
   expect(engine.calls).toHaveLength(1)
+})
+
+test.each([
+  ['/v1/completions', { model: 'test-model', prompt: 'hi' }],
+  ['/generate', { model: 'test-model', text: 'hi' }],
+])('8.2 #48: so does a stream of %s', async (path, body) => {
+  const { engine, post, ids } = await openGrpcFleet()
+  const [first] = await ids('Hello')
+  engine.script = () => [
+    { chunk: { tokenIds: [first], promptTokens: 3, completionTokens: 1 } },
+    { status: 13, details: 'out of memory' },
+  ]
+  const data = eventsOf(await (await post(path, { ...body, stream: true })).text())
+  expect(JSON.parse(data.at(-2) as string)).toMatchObject({ error: { code: 'engine_internal' } })
+  expect(data.at(-1)).toBe('[DONE]')
+  expect(data.filter((text) => text.includes('"error"'))).toHaveLength(1)
 })
 
 test.each([

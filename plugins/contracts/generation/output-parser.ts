@@ -45,6 +45,10 @@ export interface OutputParserRequest {
   readonly model: string
   /** Text of the chat template, which tells of formats that the id does not. */
   readonly chatTemplate?: string | null
+  /** How the tokenizer's files say that an answer is taken apart; read by the format `hf`. */
+  readonly responseTemplate?: object | null
+  /** The prompt as it was written, whose end may be the beginning of the answer. */
+  readonly prompt?: string
   /** Class and type of the model's configuration. */
   readonly architectures?: readonly string[]
   readonly modelType?: string | null

@@ -89,6 +89,8 @@ export interface LoadedTokenizer {
   /** By name, `default` among them; empty when the tokenizer has none. */
   readonly templates: ReadonlyMap<string, string>
   readonly contentFormat: ContentFormat
+  /** `response_template` of its configuration, as it stands there: how an answer is taken apart. Null without one. */
+  readonly responseTemplate: object | null
   /** @throws chat_template_failed (400), tokenization_failed (500), tokenizer_busy (503) */
   renderAndEncode(prompt: ChatPrompt): Promise<EncodedPrompt>
   /** @throws tokenization_failed (500), also where the vocabulary lacks a token; tokenizer_busy (503) */

@@ -127,6 +127,7 @@ export class PromptMaker {
     return {
       model,
       chatTemplate: tokenizer.templates.get('default') ?? null,
+      responseTemplate: tokenizer.responseTemplate,
       modelType: labels.model_type ?? null,
       architectures: listOf(labels.architectures),
       workerToolParser: nameIn(card?.tool_parser) ?? nameIn(labels.tool_call_parser),
@@ -186,6 +187,7 @@ export class PromptMaker {
     )
     const parser = this.#parsers.parserFor({
       ...asked,
+      prompt,
       isReasoningOpen: isContinued ? false : isReasoningOpen,
       continuesAnswer: isContinued,
     })

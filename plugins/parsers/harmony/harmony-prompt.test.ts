@@ -26,6 +26,7 @@ const parsers = new OutputParsersOf({
   reasoningParser: null,
   limits: { maxCalls: 128, maxArgumentChars: 1_000_000 },
   onChoice: () => {},
+  onTemplate: () => {},
   onUnknown: () => {},
   now: () => NOW,
 })

@@ -9,6 +9,7 @@ const parsers = new OutputParsersOf({
   reasoningParser: null,
   limits: { maxCalls: 128, maxArgumentChars: 1_000_000 },
   onChoice: () => {},
+  onTemplate: () => {},
   onUnknown: () => {},
 })
 const parser = parsers.parserFor({ model: 'openai/gpt-oss-20b', toolChoice: { mode: 'auto' } })

@@ -1,5 +1,6 @@
 /** Events of a generation as the chunks of a streamed chat completion. @source routes facts 10.4 */
 import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#contracts'
+import { DONE } from '../own-streams.ts'
 
 export interface ChunkOptions {
   /** Of the reply where the worker names none. */
@@ -85,9 +86,9 @@ export class ChatChunks {
   }
 
   #end(): string {
-    if (!this.#options.includeUsage) return 'data: [DONE]\n\n'
+    if (!this.#options.includeUsage) return DONE
     const usage = this.#usage === null ? 'null' : JSON.stringify(toWireUsage(this.#usage))
-    return `${this.#head}],"usage":${usage}}\n\ndata: [DONE]\n\n`
+    return `${this.#head}],"usage":${usage}}\n\n${DONE}`
   }
 }
 

@@ -2,6 +2,7 @@
 import type { GenerateOptions, Generation, GenerationEvent, Generations } from '#contracts'
 import type { RequestContext } from '#kernel'
 import { judgeStream } from '../is-complete-stream.ts'
+import { openOwnStream } from '../own-streams.ts'
 import type { ChatRequest } from '../wire/chat.ts'
 import { ChatChunks } from './chat-chunks.ts'
 import { toChatReply } from './chat-reply.ts'
@@ -65,7 +66,7 @@ function streamChat(
     }
     // The head waits for the first event, so that a failure before it has a status.
     if (writer === null) {
-      writer = ctx.sse()
+      writer = openOwnStream(ctx)
       writer.onDrain(() => generation.resume())
     }
     const text = chunks.write(event)

@@ -8,6 +8,7 @@ import type {
 } from '#contracts'
 import type { RequestContext } from '#kernel'
 import { toWireUsage } from '../chat-front/chat-chunks.ts'
+import { DONE, openOwnStream } from '../own-streams.ts'
 import type { CompletionRequest } from '../wire/completion.ts'
 import { fromCompletionBody, promptsOf } from './from-completion-body.ts'
 import { PromptRuns } from './prompt-runs.ts'
@@ -97,7 +98,7 @@ function streamCompletion(generations: Generations, ctx: RequestContext, body: C
   const open = (started: GenerationStarted) => {
     if (writer !== null) return
     head = JSON.stringify(headOf(started, ctx)).slice(0, -1)
-    writer = ctx.sse()
+    writer = openOwnStream(ctx)
     writer.onDrain(() => runs.resume())
   }
   const write = (choice: object) => {
@@ -133,7 +134,7 @@ function streamCompletion(generations: Generations, ctx: RequestContext, body: C
       write({ text: event.delta, index, logprobs, finish_reason: null, ...ids })
     },
     onDone(usage) {
-      writer?.end(`${usageEvent(head, usage, body)}data: [DONE]\n\n`)
+      writer?.end(`${usageEvent(head, usage, body)}${DONE}`)
     },
   })
   runs.start()

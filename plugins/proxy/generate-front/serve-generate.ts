@@ -8,6 +8,7 @@ import type {
   GenerationUsage,
 } from '#contracts'
 import type { RequestContext } from '#kernel'
+import { DONE, openOwnStream } from '../own-streams.ts'
 import type { GenerateRequest } from '../wire/generate.ts'
 import { fromGenerateBody } from './from-generate-body.ts'
 
@@ -151,7 +152,7 @@ function streamGenerate(
       return
     }
     if (writer === null) {
-      writer = ctx.sse()
+      writer = openOwnStream(ctx)
       writer.onDrain(() => generation.resume())
     }
     if (event.type === 'started') {
@@ -176,7 +177,7 @@ function streamGenerate(
           ...(end.matchedStop !== null && { matched_stop: end.matchedStop }),
         })
       })
-      writer.end(`${last.join('')}data: [DONE]\n\n`)
+      writer.end(`${last.join('')}${DONE}`)
     }
   }
   const generation: Generation = generations.open(ctx, request, { stream: true, listener: { onEvent } })

@@ -1,0 +1,315 @@
+/**
+ * Reads one answer by a response template, piece by piece: finds where its parts begin and end, hands on text as soon as it
+ * is certain, and calls when their part is whole. What turns out to be none of it is text, with its marks. @hot
+ */
+import type { ToolTypes } from '../scan/tool-types.ts'
+import { type PatternMatch, PatternRun } from './pattern-run.ts'
+import { callsOf } from './region-calls.ts'
+import { contentOf, textOf } from './region-content.ts'
+import type { ResponseTemplate, TemplateField } from './response-template.ts'
+
+/** Receives what is found, in order. */
+export interface RegionSink {
+  reasoning(delta: string): void
+  text(delta: string): void
+  call(name: string, argumentsText: string): void
+  /** Calls that it takes still. */
+  readonly callsLeft: number
+}
+
+export interface RegionOptions {
+  readonly tools: ToolTypes
+  readonly maxArgumentChars: number
+  readonly maxNameLength: number
+  /** Otherwise what was thought is text, marks and all. */
+  readonly separatesReasoning: boolean
+  /** Otherwise calls are text. */
+  readonly readsCalls: boolean
+  /** What the prompt has written of the answer: it is read, and nothing of it goes out. */
+  readonly prefix: string
+}
+
+/** A mark that is looked for. */
+interface Watch {
+  readonly field: TemplateField
+  readonly isOpen: boolean
+  readonly run: PatternRun
+}
+
+/** How the text of the part goes out: as it comes, as a value at its end, or marks and all. */
+type Way = 'streamed' | 'gathered' | 'raw'
+
+/** Text that is no part's and is kept at most. */
+const MAX_HELD = 65_536
+const NO_GROUPS: ReadonlyMap<string, string> = new Map()
+
+export class RegionReader {
+  readonly #template: ResponseTemplate
+  readonly #sink: RegionSink
+  readonly #options: RegionOptions
+  /** What is undecided yet, from place `#base` of the whole on. */
+  #input = ''
+  #base = 0
+  /** Null outside of all parts. */
+  #field: TemplateField | null
+  #watches: readonly Watch[]
+  readonly #known = new Map<TemplateField | null, readonly Watch[]>()
+  #isEnd = false
+
+  /** Of the part under way. */
+  #way: Way = 'streamed'
+  #isBegun = false
+  #groups = NO_GROUPS
+  /** What began it, and its text, where they may still be needed. */
+  #opener = ''
+  #body: string[] = []
+  #bodyLength = 0
+  #space = ''
+  #hasText = false
+  /** Space at the end of the part before, which counts where no other part begins behind it after all. */
+  #spaceBefore = ''
+  /** The part before was text after all: space behind it counts. */
+  #isBehindRaw = false
+  /** Fields that have had text. */
+  readonly #told = new Set<TemplateField>()
+  /** The place from which on text is the answer's own. */
+  readonly #from: number
+  /** No part has begun: all of this may be an answer that keeps to no template. */
+  #outside: string | null = ''
+
+  constructor(template: ResponseTemplate, sink: RegionSink, options: RegionOptions) {
+    this.#template = template
+    this.#sink = sink
+    this.#options = options
+    this.#field = template.implicit
+    this.#from = options.prefix.length
+    this.#watches = this.#watchesOf(template.implicit)
+    this.#enter(template.implicit, '', NO_GROUPS)
+    if (options.prefix !== '') this.push(options.prefix)
+  }
+
+  get isReasoning(): boolean {
+    return this.#field?.role === 'reasoning' && this.#way !== 'raw'
+  }
+
+  push(text: string): void {
+    this.#input += text
+    this.#read()
+  }
+
+  /** @param isFinished the model ended by a token of its own, which may have been the end of the part */
+  end(isFinished: boolean): void {
+    this.#isEnd = true
+    this.#read()
+    const { close, content } = this.#field ?? { close: null, content: 'text' }
+    // JSON says itself whether it is whole.
+    this.#leave('', isFinished || close === null || content === 'json')
+    if (this.#outside !== null && this.#outside.trim() !== '') this.#sink.text(this.#outside)
+  }
+
+  #read(): void {
+    for (;;) {
+      const end = this.#base + this.#input.length
+      const input = { text: this.#input, base: this.#base, isEnd: this.#isEnd }
+      let best: PatternMatch | null = null
+      let found: Watch | null = null
+      let hold = end
+      for (const watch of this.#watches) {
+        const match = watch.run.advance(input)
+        if (typeof match === 'number') hold = Math.min(hold, match)
+        else if (best === null || found === null || isBefore(match, watch, best, found)) {
+          best = match
+          found = watch
+        }
+      }
+      // What begins earlier, or here as well, may still be the one that counts.
+      if (best === null || found === null || (best.start >= hold && !this.#isEnd)) {
+        this.#take(hold)
+        return
+      }
+      this.#take(best.start)
+      this.#pass(found, best)
+    }
+  }
+
+  #pass({ field, isOpen }: Watch, { start, end, groups }: PatternMatch): void {
+    const mark = this.#input.slice(0, end - start)
+    if (isOpen) this.#leave('', true)
+    else {
+      const all = new Map(this.#groups)
+      for (const [name, text] of groups) all.set(name, text)
+      this.#groups = all
+      this.#leave(mark, true)
+    }
+    this.#input = this.#input.slice(mark.length)
+    this.#base = end
+    if (isOpen) this.#outside = null
+    this.#enter(isOpen ? field : this.#template.implicit, isOpen ? mark : '', isOpen ? groups : NO_GROUPS)
+    // A mark of no character stands at a place once.
+    for (const { run } of this.#watches) run.reset(end, start === end ? end : -1)
+  }
+
+  #enter(field: TemplateField | null, opener: string, groups: ReadonlyMap<string, string>): void {
+    this.#field = field
+    this.#watches = this.#watchesOf(field)
+    this.#way = this.#wayOf(field)
+    this.#groups = groups
+    this.#isBegun = opener !== '' || field?.open != null
+    this.#hasText = this.#isBehindRaw && field !== null && field === this.#template.implicit
+    this.#isBehindRaw = false
+    const begun = this.#spaceBefore + opener
+    this.#opener = this.#way === 'gathered' ? begun : ''
+    if (this.#way === 'raw') this.#rawText(begun, this.#base - begun.length)
+  }
+
+  #wayOf(field: TemplateField | null): Way {
+    if (field === null) return 'streamed'
+    const { role, isStreamed } = field
+    if (role === 'reasoning' && !this.#options.separatesReasoning) return 'raw'
+    if (role === 'calls' && !this.#options.readsCalls) return 'raw'
+    return isStreamed ? 'streamed' : 'gathered'
+  }
+
+  /** Inside of a part its end, elsewhere whatever may begin. */
+  #watchesOf(field: TemplateField | null): readonly Watch[] {
+    const known = this.#known.get(field)
+    if (known !== undefined) return known
+    const watches: Watch[] = []
+    const isPart = field !== null && field !== this.#template.implicit
+    if (!isPart)
+      for (const other of this.#template.fields)
+        if (other.open !== null) watches.push({ field: other, isOpen: true, run: new PatternRun(other.open) })
+    if (field !== null && field.close !== null)
+      watches.push({ field, isOpen: false, run: new PatternRun(field.close) })
+    this.#known.set(field, watches)
+    return watches
+  }
+
+  /** Everything up to a place belongs to the part under way. */
+  #take(place: number): void {
+    const count = place - this.#base
+    if (count <= 0) return
+    const text = this.#input.slice(0, count)
+    const at = this.#base
+    this.#input = this.#input.slice(count)
+    this.#base = place
+    this.#isBegun = true
+    if (this.#field === null) this.#keepOutside(text, at)
+    else if (this.#way === 'streamed') this.#stream(text, at)
+    else if (this.#way === 'raw') this.#rawText(text, at)
+    else this.#gather(text)
+  }
+
+  #keepOutside(text: string, at: number): void {
+    if (this.#outside === null) return
+    this.#outside += this.#own(text, at)
+    if (this.#outside.length <= MAX_HELD) return
+    // So much is no space between parts.
+    this.#sink.text(this.#outside)
+    this.#outside = ''
+  }
+
+  #gather(text: string): void {
+    this.#body.push(text)
+    this.#bodyLength += text.length
+    if (this.#bodyLength <= this.#options.maxArgumentChars) return
+    this.#giveUp()
+    this.#way = 'raw'
+  }
+
+  /** Without space at both ends, where the template says so. */
+  #stream(text: string, at: number): void {
+    const field = this.#field as TemplateField
+    if (!field.strips) {
+      this.#tell(field, text, at)
+      return
+    }
+    if (text.trim() === '') {
+      if (this.#hasText) this.#space += text
+      return
+    }
+    const whole = this.#hasText ? this.#space + text : text.trimStart()
+    const from = at + text.length - whole.length
+    const certain = whole.trimEnd()
+    this.#space = whole.slice(certain.length)
+    this.#tell(field, certain, from)
+  }
+
+  #tell(field: TemplateField, text: string, at: number): void {
+    const isFirst = !this.#hasText
+    this.#hasText = true
+    const own = this.#own(text, at)
+    const joined = isFirst && this.#told.has(field) ? field.join + own : own
+    this.#told.add(field)
+    if (own === '') return
+    if (field.role === 'reasoning') this.#sink.reasoning(joined)
+    else this.#sink.text(joined)
+  }
+
+  #rawText(text: string, at: number): void {
+    const own = this.#own(text, at)
+    if (own !== '') this.#sink.text(own)
+  }
+
+  /** Without what the prompt has written. */
+  #own(text: string, at: number): string {
+    return at >= this.#from ? text : text.slice(this.#from - at)
+  }
+
+  /** @param isWhole its end was there, or may have been */
+  #leave(mark: string, isWhole: boolean): void {
+    const field = this.#field
+    if (field !== null && this.#isBegun) {
+      this.#isBehindRaw = this.#way === 'raw'
+      if (this.#way === 'raw') this.#rawText(mark, this.#base)
+      else if (this.#way === 'gathered' && !(isWhole && this.#value(field))) this.#giveUp(mark)
+    }
+    this.#spaceBefore = field?.role === 'text' ? this.#space : ''
+    this.#space = ''
+    this.#opener = ''
+    this.#body = []
+    this.#bodyLength = 0
+  }
+
+  /** Hands on what the part holds. @returns false when that is not what the template says */
+  #value(field: TemplateField): boolean {
+    const text = this.#body.join('')
+    let value: unknown
+    try {
+      value = contentOf(field, text, this.#groups)
+    } catch {
+      return false
+    }
+    // What the prompt has called is no call of this answer.
+    if (field.role === 'calls') return this.#base <= this.#from ? true : this.#call(value)
+    // The value says the same in other words, of which the prompt's part cannot be told.
+    if (this.#base - text.length >= this.#from) this.#tell(field, textOf(value), this.#base)
+    return true
+  }
+
+  #call(value: unknown): boolean {
+    const calls = callsOf(value, this.#options.tools)
+    if (calls === null || calls.length > this.#sink.callsLeft) return false
+    if (calls.some(({ name }) => name.length > this.#options.maxNameLength)) return false
+    for (const call of calls) this.#sink.call(call.name, call.arguments)
+    return true
+  }
+
+  /** What was begun is text. */
+  #giveUp(mark = ''): void {
+    const begun = this.#opener + this.#body.join('')
+    this.#rawText(begun + mark, this.#base - begun.length)
+    this.#isBehindRaw = true
+    this.#opener = ''
+    this.#body = []
+    this.#bodyLength = 0
+  }
+}
+
+/** The earlier one counts, of two at one place the longer one, a beginning before an end. */
+function isBefore(match: PatternMatch, watch: Watch, best: PatternMatch, found: Watch): boolean {
+  if (match.start !== best.start) return match.start < best.start
+  if (match.end !== best.end) return match.end > best.end
+  if (watch.isOpen !== found.isOpen) return watch.isOpen
+  return watch.field.name < found.field.name
+}
