@@ -1,6 +1,6 @@
 /**
  * Patterns of response templates, compiled to programs that `PatternRun` runs in linear time. The patterns are Python's, of
- * the kind that says where a part of an answer begins: what would need a step back, or a look at what stands around, is
+ * the kind that says where a part of an answer begins: what would need a step back, or a look at what stands before, is
  * refused. They come with a model's files, which are strangers' words: no engine that steps back may run them.
  */
 
@@ -14,6 +14,8 @@ export type Instruction =
   | { readonly op: 'start' }
   /** `isLine`: also in front of a line end that is the last character. */
   | { readonly op: 'end'; readonly isLine: boolean }
+  /** The match ends here: what follows is only looked at. */
+  | { readonly op: 'ahead' }
   | { readonly op: 'match' }
 
 export interface PatternProgram {
@@ -84,6 +86,7 @@ type Node =
   | { readonly kind: 'group'; readonly node: Node; readonly name: string }
   | { readonly kind: 'start' }
   | { readonly kind: 'end'; readonly isLine: boolean }
+  | { readonly kind: 'ahead'; readonly node: Node }
 
 /** Any of some texts, the longer ones first. @throws Error saying what is wrong */
 export function compileLiterals(literals: readonly string[]): PatternProgram {
@@ -171,12 +174,18 @@ class PatternParser {
       if (isNamed) name = this.#name()
       // A dot takes line ends here anyway.
       else if (kind === 's' && this.#take(')')) return { kind: 'all', nodes: [] }
+      else if (kind === '=') return { kind: 'ahead', node: this.#closed() }
       else if (kind !== ':' && !(kind === 's' && this.#take(':')))
         throw this.#problem(`(?${kind}, which is not known here`)
     }
+    const node = this.#closed()
+    return name === null ? node : { kind: 'group', node, name }
+  }
+
+  #closed(): Node {
     const node = this.#alternatives()
     if (!this.#take(')')) throw this.#problem('a ( that nothing closes')
-    return name === null ? node : { kind: 'group', node, name }
+    return node
   }
 
   #name(): string {
@@ -295,6 +304,7 @@ class PatternParser {
 }
 
 function assemble(node: Node, groups: readonly string[]): PatternProgram {
+  if (looksAhead(node, true)) throw new Error('it looks ahead in the middle: (?= may only be its end')
   const code: Instruction[] = []
   emit(node, code, groups)
   add(code, { op: 'match' })
@@ -303,6 +313,15 @@ function assemble(node: Node, groups: readonly string[]): PatternProgram {
   const hasLead = step.op === 'split' && next.op === 'char' && code[2]?.op === 'jump' && code[2].to === 0
   const behind = hasLead ? Math.max(step.first, step.second) : 0
   return { code, groups, lead: hasLead ? next.set : null, firsts: firstsOf(code, behind), asksForLineEnd }
+}
+
+/** Whether it looks ahead elsewhere than at its end. @param mayEnd it may look ahead at its end */
+function looksAhead(node: Node, mayEnd: boolean): boolean {
+  if (node.kind === 'ahead') return !mayEnd || looksAhead(node.node, false)
+  if (node.kind === 'any') return node.nodes.some((part) => looksAhead(part, mayEnd))
+  if (node.kind === 'all')
+    return node.nodes.some((part, at) => looksAhead(part, mayEnd && at === node.nodes.length - 1))
+  return (node.kind === 'group' || node.kind === 'repeat') && looksAhead(node.node, false)
 }
 
 function add(code: Instruction[], instruction: Instruction): number {
@@ -314,7 +333,10 @@ function emit(node: Node, code: Instruction[], groups: readonly string[]): void 
   if (node.kind === 'set') add(code, { op: 'char', set: node.set })
   else if (node.kind === 'start') add(code, { op: 'start' })
   else if (node.kind === 'end') add(code, { op: 'end', isLine: node.isLine })
-  else if (node.kind === 'all') for (const part of node.nodes) emit(part, code, groups)
+  else if (node.kind === 'ahead') {
+    add(code, { op: 'ahead' })
+    emit(node.node, code, groups)
+  } else if (node.kind === 'all') for (const part of node.nodes) emit(part, code, groups)
   else if (node.kind === 'any') emitAny(node.nodes, code, groups)
   else if (node.kind === 'repeat') emitRepeat(node, code, groups)
   else {

@@ -99,7 +99,9 @@ test('matches follow one another, and one of nothing stands at a place once', ()
 
 describe('is refused, with the place and the reason', () => {
   test.each([
-    ['(?=a)', 'at character 4 there is (?=, which is not known here'],
+    ['(?!a)', 'at character 4 there is (?!, which is not known here'],
+    ['(?=a)b', 'it looks ahead in the middle: (?= may only be its end'],
+    ['(?:(?=a)|b)*', 'it looks ahead in the middle: (?= may only be its end'],
     ['(?<!a)b', 'at character 4 there is (?<, which is not known here'],
     ['(?P=x)', 'at character 4 there is (?P, which is not known here'],
     ['(?i)a', 'at character 4 there is (?i, which is not known here'],

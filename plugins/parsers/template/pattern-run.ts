@@ -19,10 +19,13 @@ export interface RunText {
   readonly isEnd: boolean
 }
 
-/** A match under way: `slots` are the places of its groups, -1 for none. */
+/** A match under way. */
 interface Thread {
   readonly pc: number
   readonly start: number
+  /** Where it has ended, if what follows is only looked at; else -1. */
+  readonly end: number
+  /** Places of its groups, -1 for none. */
   readonly slots: readonly number[]
 }
 
@@ -103,12 +106,12 @@ export class PatternRun {
       const step = this.#program.code[thread.pc]
       if (step.op === 'match') {
         this.#found = thread
-        this.#foundEnd = place + input.base
+        this.#foundEnd = thread.end < 0 ? place + input.base : thread.end
         return
       }
       if (thread.start < oldest) continue
       if (step.op === 'char' && step.set.has(code))
-        this.#threads.push({ pc: thread.pc + 1, start: thread.start, slots: thread.slots })
+        this.#threads.push({ pc: thread.pc + 1, start: thread.start, end: thread.end, slots: thread.slots })
     }
   }
 
@@ -123,7 +126,7 @@ export class PatternRun {
       // A match of nothing at the edge may be another one when more comes.
       if (!input.isEnd && thread.start === this.#at) return this.#at
       this.#found = thread
-      this.#foundEnd = this.#at
+      this.#foundEnd = thread.end < 0 ? this.#at : thread.end
       this.#threads = []
       break
     }
@@ -134,40 +137,48 @@ export class PatternRun {
   #expand(input: RunText): Thread[] {
     this.#generation++
     const out: Thread[] = []
-    for (const { pc, start, slots } of this.#threads) this.#follow(pc, start, slots, input, out)
-    if (this.#found === null) this.#follow(0, this.#at, NO_SLOTS, input, out)
+    for (const thread of this.#threads) this.#follow(thread, thread.pc, input, out)
+    if (this.#found === null)
+      this.#follow({ pc: 0, start: this.#at, end: -1, slots: NO_SLOTS }, 0, input, out)
     return out
   }
 
-  #follow(pc: number, start: number, slots: readonly number[], input: RunText, out: Thread[]): void {
+  /** @param thread of which all but its place in the program holds */
+  #follow(thread: Thread, pc: number, input: RunText, out: Thread[]): void {
     if (this.#marks[pc] === this.#generation) return
     this.#marks[pc] = this.#generation
+    const { start, end, slots } = thread
     const step: Instruction = this.#program.code[pc]
     switch (step.op) {
       case 'split':
-        this.#follow(step.first, start, slots, input, out)
-        this.#follow(step.second, start, slots, input, out)
+        this.#follow(thread, step.first, input, out)
+        this.#follow(thread, step.second, input, out)
         return
       case 'jump':
-        this.#follow(step.to, start, slots, input, out)
+        this.#follow(thread, step.to, input, out)
         return
       case 'save':
-        this.#follow(pc + 1, start, this.#saved(slots, step.slot), input, out)
+        this.#follow({ pc, start, end, slots: this.#saved(slots, step.slot) }, pc + 1, input, out)
+        return
+      case 'ahead':
+        this.#follow({ pc, start, end: this.#at, slots }, pc + 1, input, out)
         return
       case 'start':
-        if (this.#at === 0) this.#follow(pc + 1, start, slots, input, out)
+        if (this.#at === 0) this.#follow(thread, pc + 1, input, out)
         return
       case 'end': {
         const isNear = this.#isNearEnd(input, step.isLine)
-        if (isNear && input.isEnd) this.#follow(pc + 1, start, slots, input, out)
-        else if (isNear) out.push({ pc, start, slots })
+        if (isNear && input.isEnd) this.#follow(thread, pc + 1, input, out)
+        else if (isNear) out.push({ pc, start, end, slots })
         return
       }
-      case 'match':
-        if (start !== this.#at || this.#at !== this.#noEmptyAt) out.push({ pc, start, slots })
+      case 'match': {
+        const isEmpty = start === (end < 0 ? this.#at : end)
+        if (!isEmpty || start !== this.#noEmptyAt) out.push({ pc, start, end, slots })
         return
+      }
       default:
-        out.push({ pc, start, slots })
+        out.push({ pc, start, end, slots })
     }
   }
 

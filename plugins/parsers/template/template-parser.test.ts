@@ -166,6 +166,33 @@ describe('what is no call is text, with its marks', () => {
   })
 })
 
+test('a part may end where the next begins', () => {
+  const template = {
+    start_anchor: '[/INST]',
+    fields: {
+      content: {},
+      tool_calls: {
+        open_pattern: '\\[TOOL_CALLS\\](?P<name>\\w+)\\[ARGS\\]',
+        close_pattern: '(?=\\[TOOL_CALLS\\]|</s>)',
+        repeats: true,
+        content: 'json',
+        transform: { function: { name: '{name}', arguments: '{content}' } },
+      },
+    },
+  }
+  const text = 'Well.[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{"b": [2]}'
+  const expected = {
+    reasoning: '',
+    content: 'Well.',
+    calls: [
+      ['f', '{"a":1}'],
+      ['g', '{"b":[2]}'],
+    ],
+  }
+  expect(read(template, [text])).toEqual(expected)
+  expect(read(template, [...text])).toEqual(expected)
+})
+
 test('numbers of arguments keep their digits', () => {
   const written = '{"v":[18446744073709551616,1e400,-0,1.0,1.50]}'
   const text = `<call>{"name":"g","arguments":${written}}</call>`
