@@ -53,6 +53,18 @@ export function isContentParser(name: string): boolean {
   return contentParsers.has(name)
 }
 
+/** Of a parser that is known. @throws Error saying what it lacks */
+export function checkContentArgs(name: string, args: Args, depth = 0): void {
+  if (name === 'xml-inline' && !tagPatternOf(args).groups.includes('key'))
+    throw new Error("its tag_pattern has no group named 'key'")
+  const { value_parser: parser } = args
+  if (parser === undefined || parser === null) return
+  if (depth >= MAX_PARSERS) throw new Error(`value_parser is more than ${MAX_PARSERS} deep`)
+  if (!isDict(parser) || !isContentParser(String(parser.name ?? 'text')))
+    throw new Error('value_parser names no content that there is')
+  checkContentArgs(String(parser.name ?? 'text'), isDict(parser.args) ? parser.args : {}, depth + 1)
+}
+
 /** Placeholders stand alone in their texts. @throws what `fault` makes of the reason */
 export function checkTransform(transform: unknown, fault: (text: string) => Error, depth = 0): void {
   if (depth > 16) throw fault('has a transform of more than 16 levels')
@@ -188,7 +200,7 @@ function inlineTags(text: string, args: Args, depth: number): unknown {
 function tagPatternOf(args: Args): PatternProgram {
   const known = tagPatterns.get(args)
   if (known !== undefined) return known
-  if (typeof args.tag_pattern !== 'string') throw new Error('no tag_pattern')
+  if (typeof args.tag_pattern !== 'string') throw new Error('it has no tag_pattern')
   const program = compilePattern(args.tag_pattern)
   tagPatterns.set(args, program)
   return program

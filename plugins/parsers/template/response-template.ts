@@ -5,7 +5,7 @@
 import { defineValidator, type Static, Type } from '#kernel'
 import { compileLiterals, compilePattern, type PatternProgram } from './pattern-program.ts'
 import { allMatches } from './pattern-run.ts'
-import { type ContentRules, checkTransform, isContentParser } from './region-content.ts'
+import { type ContentRules, checkContentArgs, checkTransform, isContentParser } from './region-content.ts'
 
 const literals = Type.Union([
   Type.String({ minLength: 1 }),
@@ -128,6 +128,11 @@ function toField(name: string, row: FieldSource): TemplateField {
   const fault = (text: string) => new Error(`field '${name.slice(0, 100)}' ${text}`)
   if (!isContentParser(content))
     throw fault(`has an unknown content ${JSON.stringify(content.slice(0, 100))}`)
+  try {
+    checkContentArgs(content, contentArgs)
+  } catch (failure) {
+    throw fault(`has no usable content_args: ${(failure as Error).message}`)
+  }
   const each = row.transform_each === true
   if (each && transform === undefined) throw fault('has transform_each without a transform')
   if (typeof join === 'string' && repeats !== true) throw fault('has a join but does not repeat')
@@ -164,7 +169,7 @@ function delimiter(
     if (texts !== undefined) return compileLiterals(typeof texts === 'string' ? [texts] : texts)
     return source === undefined ? null : compilePattern(source)
   } catch (failure) {
-    throw fault(`has a ${key} that cannot be used: ${(failure as Error).message}`)
+    throw fault(`has no usable ${key}: ${(failure as Error).message}`)
   }
 }
 

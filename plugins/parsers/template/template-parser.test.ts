@@ -269,11 +269,23 @@ describe('a template that cannot be used says why', () => {
       { ...good, fields: { a: { open: 'x', open_pattern: 'y' } } },
       "field 'a' has both open and open_pattern",
     ],
-    [{ ...good, fields: { a: { open_pattern: '(' } } }, "field 'a' has a open that cannot be used"],
+    [{ ...good, fields: { a: { open_pattern: '(' } } }, "field 'a' has no usable open"],
     [{ ...good, fields: { a: { content: 'yaml' } } }, `field 'a' has an unknown content "yaml"`],
     [
       { ...good, fields: { a: { content: 'constructor' } } },
       `field 'a' has an unknown content "constructor"`,
+    ],
+    [
+      { ...good, fields: { a: { content: 'xml-inline', content_args: { tag_pattern: '(a' } } } },
+      "field 'a' has no usable content_args: at character 3 there is a ( that nothing closes",
+    ],
+    [
+      { ...good, fields: { a: { content: 'xml-inline', content_args: { tag_pattern: 'a' } } } },
+      "field 'a' has no usable content_args: its tag_pattern has no group named 'key'",
+    ],
+    [
+      { ...good, fields: { a: { content: 'kv-lines', content_args: { value_parser: { name: 'x' } } } } },
+      "field 'a' has no usable content_args: value_parser names no content that there is",
     ],
     [{ ...good, fields: { a: { join: ' ' } } }, "field 'a' has a join but does not repeat"],
     [
