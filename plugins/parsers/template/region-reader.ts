@@ -76,6 +76,7 @@ export class RegionReader {
   readonly #from: number
   /** No part has begun: all of this may be an answer that keeps to no template. */
   #outside: string | null = ''
+  #outsideLength = 0
 
   constructor(template: ResponseTemplate, sink: RegionSink, options: RegionOptions) {
     this.#template = template
@@ -201,10 +202,13 @@ export class RegionReader {
   }
 
   #keepOutside(text: string, at: number): void {
-    if (this.#outside === null) return
-    this.#outside += this.#own(text, at)
+    const own = this.#own(text, at)
+    if (this.#outside === null || own === '') return
+    if (this.#outsideLength <= MAX_HELD) this.#outside += own
+    else this.#sink.text(own)
+    this.#outsideLength += own.length
     if (this.#outside.length <= MAX_HELD) return
-    // So much is no space between parts.
+    // So much is no space between parts: it goes on as it comes.
     this.#sink.text(this.#outside)
     this.#outside = ''
   }

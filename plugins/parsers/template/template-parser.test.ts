@@ -210,6 +210,14 @@ test('an answer that keeps to no part of its template is the answer', () => {
   expect(read(templates.frames, ['Hello ', 'world.\n'])).toMatchObject({ content: 'Hello world.\n' })
 })
 
+test('so is a long one before any part, as it comes', () => {
+  const long = 'word '.repeat(20_000)
+  const text = `${long}<|SAY|>Yes.<|/SAY|>`
+  const pieces = Array.from({ length: Math.ceil(text.length / 7) }, (_, at) => text.slice(at * 7, at * 7 + 7))
+  expect(read(templates.frames, [text]).content).toBe(`${long}Yes.`)
+  expect(read(templates.frames, pieces).content).toBe(`${long}Yes.`)
+})
+
 test('a prompt says where the answer begins, and nothing of it is told again', () => {
   const prompt = 'x [[assistant]]\nold [[assistant]]\n<call>{"name":"f"}</call><think>It is'
   const { reasoning, calls } = read(templates.tags, [' so.</think>'], { prompt })
