@@ -11,8 +11,9 @@ export interface PluginMistake {
 export class PluginMistakes extends BootError {
   readonly mistakes: readonly PluginMistake[]
 
+  /** A line each: whoever waits for a gateway that does not start reads them. */
   constructor(mistakes: readonly PluginMistake[], cause?: unknown) {
-    super(mistakes.map(({ text }) => text).join('; '), cause)
+    super(mistakes.map(({ text }) => text).join('\n'), cause)
     this.mistakes = mistakes
   }
 }

@@ -148,6 +148,15 @@ describe('weir config', () => {
       '  all.yaml:4:3: plugin second failed in register: no disk',
       '',
     ])
+    const start = await weir(['serve', '--config', file, '--port', '0'])
+    expect(start.code).toBe(1)
+    expect(start.err.split('\n')).toEqual(
+      expect.arrayContaining([
+        'weir: 4 problems keep the gateway from starting',
+        expect.stringMatching(/^ {2}plugin first declares the hook onDune/),
+        '  plugin second failed in register: no disk',
+      ]),
+    )
   })
 
   test('show prints what applies, with every secret masked', async () => {

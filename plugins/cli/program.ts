@@ -106,11 +106,16 @@ function report(error: unknown): number {
     console.error(`weir: ${String(error)}`)
     return 1
   }
+  const lines = error.message.split('\n')
+  const list = lines.map((line) => `  ${line}`).join('\n')
   if (error.name === 'ConfigError') {
-    const lines = error.message.split('\n')
     const count = lines.length === 1 ? 'a problem' : `${lines.length} problems`
-    console.error(`weir: the configuration has ${count}\n${lines.map((line) => `  ${line}`).join('\n')}`)
+    console.error(`weir: the configuration has ${count}\n${list}`)
     return 2
+  }
+  if (error.name === 'BootError' && lines.length > 1) {
+    console.error(`weir: ${lines.length} problems keep the gateway from starting\n${list}`)
+    return 1
   }
   const isForeseen = error instanceof CliError || ['BootError', 'GatewayError'].includes(error.name)
   console.error(`weir: ${isForeseen ? error.message : (error.stack ?? error.message)}`)
