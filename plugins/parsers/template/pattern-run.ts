@@ -2,7 +2,8 @@
  * Runs one pattern over a text that comes in pieces: all ways to match at once, character by character, so that a text
  * costs no more than its length. Of the ways that begin first it finds what a search that steps back would find. @hot
  */
-import type { CharSet, Instruction, PatternProgram } from './pattern-program.ts'
+import type { Instruction, PatternProgram } from './pattern-program.ts'
+import type { CharSet } from './pattern-syntax.ts'
 
 export interface PatternMatch {
   readonly start: number

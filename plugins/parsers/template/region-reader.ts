@@ -3,15 +3,14 @@
  * is certain, and calls when their part is whole. What turns out to be none of it is text, with its marks. @hot
  */
 import type { ToolTypes } from '../scan/tool-types.ts'
+import { PartText, type TextSink } from './part-text.ts'
 import { type PatternMatch, PatternRun } from './pattern-run.ts'
 import { callsOf } from './region-calls.ts'
 import { contentOf, textOf } from './region-content.ts'
 import type { ResponseTemplate, TemplateField } from './response-template.ts'
 
 /** Receives what is found, in order. */
-export interface RegionSink {
-  reasoning(delta: string): void
-  text(delta: string): void
+export interface RegionSink extends TextSink {
   call(name: string, argumentsText: string): void
   /** Calls that it takes still. */
   readonly callsLeft: number
@@ -64,16 +63,11 @@ export class RegionReader {
   #opener = ''
   #body: string[] = []
   #bodyLength = 0
-  #space = ''
-  #hasText = false
-  /** Space at the end of the part before, which counts where no other part begins behind it after all. */
+  /** Space in front of it. */
   #spaceBefore = ''
   /** The part before was text after all: space behind it counts. */
   #isBehindRaw = false
-  /** Fields that have had text. */
-  readonly #told = new Set<TemplateField>()
-  /** The place from which on text is the answer's own. */
-  readonly #from: number
+  readonly #text: PartText
   /** No part has begun: all of this may be an answer that keeps to no template. */
   #outside: string | null = ''
   #outsideLength = 0
@@ -83,7 +77,7 @@ export class RegionReader {
     this.#sink = sink
     this.#options = options
     this.#field = template.implicit
-    this.#from = options.prefix.length
+    this.#text = new PartText(sink, options.prefix.length)
     this.#watches = this.#watchesOf(template.implicit)
     this.#enter(template.implicit, '', NO_GROUPS)
     if (options.prefix !== '') this.push(options.prefix)
@@ -156,11 +150,11 @@ export class RegionReader {
     this.#way = this.#wayOf(field)
     this.#groups = groups
     this.#isBegun = opener !== '' || field?.open != null
-    this.#hasText = this.#isBehindRaw && field !== null && field === this.#template.implicit
+    this.#text.begin(field, this.#isBehindRaw && field === this.#template.implicit)
     this.#isBehindRaw = false
     const begun = this.#spaceBefore + opener
     this.#opener = this.#way === 'gathered' ? begun : ''
-    if (this.#way === 'raw') this.#rawText(begun, this.#base - begun.length)
+    if (this.#way === 'raw') this.#text.raw(begun, this.#base - begun.length)
   }
 
   #wayOf(field: TemplateField | null): Way {
@@ -196,13 +190,13 @@ export class RegionReader {
     this.#base = place
     this.#isBegun = true
     if (this.#field === null) this.#keepOutside(text, at)
-    else if (this.#way === 'streamed') this.#stream(text, at)
-    else if (this.#way === 'raw') this.#rawText(text, at)
+    else if (this.#way === 'streamed') this.#text.write(text, at)
+    else if (this.#way === 'raw') this.#text.raw(text, at)
     else this.#gather(text)
   }
 
   #keepOutside(text: string, at: number): void {
-    const own = this.#own(text, at)
+    const own = this.#text.own(text, at)
     if (this.#outside === null || own === '') return
     if (this.#outsideLength <= MAX_HELD) this.#outside += own
     else this.#sink.text(own)
@@ -221,55 +215,15 @@ export class RegionReader {
     this.#way = 'raw'
   }
 
-  /** Without space at both ends, where the template says so. */
-  #stream(text: string, at: number): void {
-    const field = this.#field as TemplateField
-    if (!field.strips) {
-      this.#tell(field, text, at)
-      return
-    }
-    if (text.trim() === '') {
-      if (this.#hasText) this.#space += text
-      return
-    }
-    const whole = this.#hasText ? this.#space + text : text.trimStart()
-    const from = at + text.length - whole.length
-    const certain = whole.trimEnd()
-    this.#space = whole.slice(certain.length)
-    this.#tell(field, certain, from)
-  }
-
-  #tell(field: TemplateField, text: string, at: number): void {
-    const isFirst = !this.#hasText
-    this.#hasText = true
-    const own = this.#own(text, at)
-    const joined = isFirst && this.#told.has(field) ? field.join + own : own
-    this.#told.add(field)
-    if (own === '') return
-    if (field.role === 'reasoning') this.#sink.reasoning(joined)
-    else this.#sink.text(joined)
-  }
-
-  #rawText(text: string, at: number): void {
-    const own = this.#own(text, at)
-    if (own !== '') this.#sink.text(own)
-  }
-
-  /** Without what the prompt has written. */
-  #own(text: string, at: number): string {
-    return at >= this.#from ? text : text.slice(this.#from - at)
-  }
-
   /** @param isWhole its end was there, or may have been */
   #leave(mark: string, isWhole: boolean): void {
     const field = this.#field
     if (field !== null && this.#isBegun) {
       this.#isBehindRaw = this.#way === 'raw'
-      if (this.#way === 'raw') this.#rawText(mark, this.#base)
+      if (this.#way === 'raw') this.#text.raw(mark, this.#base)
       else if (this.#way === 'gathered' && !(isWhole && this.#value(field))) this.#giveUp(mark)
     }
-    this.#spaceBefore = field?.role === 'text' ? this.#space : ''
-    this.#space = ''
+    this.#spaceBefore = this.#text.end()
     this.#opener = ''
     this.#body = []
     this.#bodyLength = 0
@@ -285,9 +239,10 @@ export class RegionReader {
       return false
     }
     // What the prompt has called is no call of this answer.
-    if (field.role === 'calls') return this.#base <= this.#from ? true : this.#call(value)
+    if (field.role === 'calls') return this.#base <= this.#options.prefix.length || this.#call(value)
     // The value says the same in other words, of which the prompt's part cannot be told.
-    if (this.#base - text.length >= this.#from) this.#tell(field, textOf(value), this.#base)
+    const isOwn = this.#base - text.length >= this.#options.prefix.length
+    if (isOwn) this.#text.tell(textOf(value), this.#base)
     return true
   }
 
@@ -302,7 +257,7 @@ export class RegionReader {
   /** What was begun is text. */
   #giveUp(mark = ''): void {
     const begun = this.#opener + this.#body.join('')
-    this.#rawText(begun + mark, this.#base - begun.length)
+    this.#text.raw(begun + mark, this.#base - begun.length)
     this.#isBehindRaw = true
     this.#opener = ''
     this.#body = []
