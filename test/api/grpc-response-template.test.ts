@@ -63,7 +63,11 @@ test('hf: reasoning, text and calls of a whole answer are told apart as the temp
   engine.answer((await ids(WRITTEN)).map((id) => [id]))
   const reply = (await (await post(CHAT, ask)).json()) as {
     choices: { message: Message; finish_reason: string }[]
+    usage: { completion_tokens_details: { reasoning_tokens: number } }
   }
+  const mind = await ids('{{mind}}It is dim.{{/mind}}')
+  expect(reply.usage.completion_tokens_details.reasoning_tokens).toBeGreaterThan(mind.length / 4)
+  expect(reply.usage.completion_tokens_details.reasoning_tokens).toBeLessThanOrEqual(mind.length)
   expect(reply.choices).toMatchObject([
     {
       finish_reason: 'tool_calls',
