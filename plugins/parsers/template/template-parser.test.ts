@@ -252,6 +252,19 @@ test('calls that are demanded come as JSON behind the reasoning', () => {
   }
 })
 
+test('special tokens are kept where one of them may be a mark', () => {
+  const { tool_calls, content } = (templates.tags as { fields: Record<string, object> }).fields
+  const template = { start_anchor: '@', fields: { tool_calls, content } }
+  const needs = (asked: object) =>
+    parsers.parserFor({ model: 'm', tools, responseTemplate: template, ...asked }).needsSpecialTokens
+  expect([needs({}), needs({ tools: [] }), needs({ toolChoice: { mode: 'none' } })]).toEqual([
+    true,
+    false,
+    false,
+  ])
+  expect(needs({ responseTemplate: templates.tags, tools: [] })).toBe(true)
+})
+
 test('tells whether the next token is one of the reasoning', () => {
   const parser = parsers.parserFor({
     model: 'm',

@@ -29,7 +29,7 @@ import type { ResponseTemplate } from './response-template.ts'
 export class TemplateParser implements OutputParser {
   readonly toolParser: string | null
   readonly reasoningParser: string | null
-  readonly needsSpecialTokens = true
+  readonly needsSpecialTokens: boolean
   readonly stopTokenIds: readonly number[] = []
   readonly isChatOnly = false
   readonly #template: ResponseTemplate
@@ -39,6 +39,7 @@ export class TemplateParser implements OutputParser {
   readonly #isSeparated: boolean
   readonly #prefix: string
   readonly #tools: ToolTypes
+  readonly #readsCalls: boolean
 
   constructor(request: OutputParserRequest, template: ResponseTemplate, limits: CallLimits) {
     this.#template = template
@@ -50,6 +51,11 @@ export class TemplateParser implements OutputParser {
     this.reasoningParser = this.#isSeparated ? TEMPLATE_FORMAT : null
     this.#prefix = template.prefixOf(request.prompt ?? '')
     this.#tools = new ToolTypes(this.#demands.tools)
+    this.#readsCalls = this.#demands.choice !== 'none' && !this.#held.hasCallSchema
+    // Marks of parts that are read may be special tokens.
+    this.needsSpecialTokens = template.fields.some(
+      ({ open, role }) => open !== null && (role !== 'calls' || this.#readsCalls),
+    )
   }
 
   get toolConstraint() {
@@ -89,14 +95,13 @@ export class TemplateParser implements OutputParser {
   }
 
   #openRegions(sink: OutputSink, answer: AnswerSink, calls: CallReader): OutputStream {
-    const { choice } = this.#demands
     const target = new TemplateSink(sink, answer, calls, this.#limits.maxCalls)
     const reader = new RegionReader(this.#template, target, {
       tools: this.#tools,
       maxArgumentChars: this.#limits.maxArgumentChars,
       maxNameLength: MAX_NAME_LENGTH,
       separatesReasoning: this.#isSeparated,
-      readsCalls: choice !== 'none' && !this.#held.hasCallSchema,
+      readsCalls: this.#readsCalls,
       prefix: this.#prefix,
     })
     return new TemplateStream(reader, answer, calls, this.#isSeparated)
