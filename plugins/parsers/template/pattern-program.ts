@@ -109,7 +109,12 @@ function emitRepeat(
   code: Instruction[],
   groups: readonly string[],
 ): void {
-  for (let times = 0; times < min; times++) emit(node, code, groups)
+  const before = code.length
+  for (let times = 0; times < min; times++) {
+    emit(node, code, groups)
+    // Nothing as often as one likes is nothing.
+    if (code.length === before) break
+  }
   const choice = (inside: number, behind: number): Instruction =>
     isLazy ? { op: 'split', first: behind, second: inside } : { op: 'split', first: inside, second: behind }
   if (max === Number.POSITIVE_INFINITY) {

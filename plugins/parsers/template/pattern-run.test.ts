@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compileLiterals, compilePattern, type PatternProgram } from './pattern-program.ts'
-import { allMatches, MAX_MATCH, type PatternMatch, PatternRun } from './pattern-run.ts'
+import { allMatches, type PatternMatch, PatternRun, STREAM_LIMITS } from './pattern-run.ts'
 
 type Row = readonly [pattern: string, text: string, found: readonly [number, number, object] | null]
 const goldens = JSON.parse(
@@ -131,9 +131,27 @@ test('what would take a search with steps back for ever takes as long as the tex
   expect(search(program, 'a'.repeat(20_000))).toBeNull()
 })
 
+test('a match that might be longer is not waited for without end, wherever the text is cut', () => {
+  const program = compilePattern('a(?:.*b)?')
+  const text = `${'a'.repeat(1_000)}b`
+  expect(search(program, text)).toEqual([0, 1, {}])
+  expect(searchPieces(program, [...text])).toEqual([0, 1, {}])
+  expect(search(program, 'aaab')).toEqual([0, 4, {}])
+})
+
+test('in a whole text matches may be of any length, but not any work', () => {
+  const long = `<${'x'.repeat(50_000)}>`
+  expect([...allMatches(compilePattern('<.*?>'), long)]).toHaveLength(1)
+  expect(() => [...allMatches(compilePattern('a(?:.*b)?'), 'a'.repeat(65_536))]).toThrow('too often')
+})
+
+test('repeats of nothing are nothing, at no cost', () => {
+  expect(compilePattern('(?:(?:(?:(?:){999}){999}){999}){999}a').code).toHaveLength(2)
+})
+
 test('a match is given up when it grows too long, wherever the text is cut', () => {
   const program = compilePattern('<.*?>')
-  const text = `<${'x'.repeat(MAX_MATCH)}> <y>`
+  const text = `<${'x'.repeat(STREAM_LIMITS.maxMatch)}> <y>`
   const found = [text.length - 3, text.length, {}]
   expect(search(program, text)).toEqual(found)
   expect(searchPieces(program, [...text])).toEqual(found)

@@ -30,12 +30,30 @@ interface Thread {
   readonly slots: readonly number[]
 }
 
-/** Characters of a match; what has not come to its end by then is none. */
-export const MAX_MATCH = 16_384
+export interface RunLimits {
+  /** Characters of a match; what has not come to its end by then is none. */
+  readonly maxMatch: number
+  /** Characters behind a match for one that is preferred to it to come to its end. */
+  readonly maxWait: number
+  /** Characters that are looked at, some of them again and again. @throws Error beyond it */
+  readonly maxSteps: number
+}
+
+/** Of marks in a stream: what may still become one is held back. */
+export const STREAM_LIMITS: RunLimits = {
+  maxMatch: 16_384,
+  maxWait: 256,
+  maxSteps: Number.POSITIVE_INFINITY,
+}
+/** Of matches in a whole text, for each of its characters. */
+const STEPS_PER_CHAR = 32
+const LEAST_STEPS = 4_096
 const NO_SLOTS: readonly number[] = []
 
 export class PatternRun {
   readonly #program: PatternProgram
+  readonly #limits: RunLimits
+  #steps = 0
   readonly #marks: Int32Array
   #generation = 0
   /** Before every step; in the order in which they are preferred, so that those that began first are first. */
@@ -47,8 +65,9 @@ export class PatternRun {
   #found: Thread | null = null
   #foundEnd = 0
 
-  constructor(program: PatternProgram) {
+  constructor(program: PatternProgram, limits: RunLimits = STREAM_LIMITS) {
     this.#program = program
+    this.#limits = limits
     this.#marks = new Int32Array(program.code.length)
   }
 
@@ -99,10 +118,13 @@ export class PatternRun {
   #step(input: RunText): void {
     const place = this.#at - input.base
     const code = input.text.codePointAt(place) as number
-    const oldest = this.#at - MAX_MATCH
+    const { maxMatch, maxWait, maxSteps } = this.#limits
+    if (++this.#steps > maxSteps) throw new Error('a pattern that looks at its text too often')
+    const oldest = this.#at - maxMatch
     const ready = this.#expand(input)
     this.#at += code > 0xffff ? 2 : 1
     this.#threads = []
+    if (this.#found !== null && this.#at - this.#foundEnd > maxWait) return
     for (const thread of ready) {
       const step = this.#program.code[thread.pc]
       if (step.op === 'match') {
@@ -218,9 +240,11 @@ function leadStart(text: string, from: number, place: number, lead: CharSet): nu
   return at
 }
 
-/** All matches of a whole text, one after the other. */
+/** All matches of a whole text, one after the other, of any length. @throws Error when they are too much work */
 export function* allMatches(program: PatternProgram, text: string): Generator<PatternMatch> {
-  const run = new PatternRun(program)
+  const any = Number.POSITIVE_INFINITY
+  const maxSteps = LEAST_STEPS + STEPS_PER_CHAR * text.length
+  const run = new PatternRun(program, { maxMatch: any, maxWait: any, maxSteps })
   const input = { text, base: 0, isEnd: true }
   let noEmptyAt = -1
   for (let at = 0; at <= text.length; ) {

@@ -31,6 +31,7 @@ const json = JSON as unknown as {
 
 const MAX_DIGITS = 400
 const MAX_PARSERS = 4
+const MAX_DELIMITERS = 16
 const INTEGER = /^[+-]?\d+$/
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const PLACEHOLDER = /\{(\w+(?:\.\w+)*)\}/
@@ -113,7 +114,9 @@ function float(text: string): unknown {
 
 /** JSON, and what models write in its place where the template says so. */
 function looseJson(text: string, args: Args): unknown {
-  const delimiters = Array.isArray(args.string_delims) ? args.string_delims.filter(isPair) : []
+  const delimiters = Array.isArray(args.string_delims)
+    ? args.string_delims.slice(0, MAX_DELIMITERS).filter(isPair)
+    : []
   const hasLooseKeys = args.unquoted_keys === true
   const strict = delimiters.length > 0 || hasLooseKeys ? toStrictJson(text, delimiters, hasLooseKeys) : text
   try {
@@ -142,11 +145,14 @@ function isPair(pair: unknown): pair is Pair {
 function toStrictJson(text: string, delimiters: readonly Pair[], hasLooseKeys: boolean): string {
   const parts: string[] = []
   const word = /[\p{L}\p{N}_]+/uy
+  /** Those whose closing mark comes no more. */
+  const spent = new Set<Pair>()
   /** The last character that was no space. */
   let before = ''
   for (let at = 0; at < text.length; ) {
-    const pair = delimiters.find(([open]) => text.startsWith(open, at))
+    const pair = delimiters.find((one) => !spent.has(one) && text.startsWith(one[0], at))
     const close = pair === undefined ? -1 : text.indexOf(pair[1], at + pair[0].length)
+    if (pair !== undefined && close < 0) spent.add(pair)
     if (pair !== undefined && close >= 0) {
       parts.push(JSON.stringify(text.slice(at + pair[0].length, close)))
       at = close + pair[1].length

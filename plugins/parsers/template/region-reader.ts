@@ -24,6 +24,8 @@ export interface RegionOptions {
   readonly separatesReasoning: boolean
   /** Otherwise calls are text. */
   readonly readsCalls: boolean
+  /** Text outside of all parts is the answer: a grammar leaves it no room inside of one. */
+  readonly keepsOutside: boolean
   /** What the prompt has written of the answer: it is read, and nothing of it goes out. */
   readonly prefix: string
 }
@@ -38,6 +40,8 @@ interface Watch {
 /** How the text of the part goes out: as it comes, as a value at its end, or marks and all. */
 type Way = 'streamed' | 'gathered' | 'raw'
 
+/** Each mark is looked for in all that is there, and again behind each mark that is found: there must not be much. */
+const MAX_PIECE = 512
 /** Text that is no part's and is kept at most. */
 const MAX_HELD = 65_536
 const NO_GROUPS: ReadonlyMap<string, string> = new Map()
@@ -88,8 +92,13 @@ export class RegionReader {
   }
 
   push(text: string): void {
-    this.#input += text
-    this.#read()
+    for (let at = 0; at < text.length; ) {
+      let end = Math.min(at + MAX_PIECE, text.length)
+      if (end < text.length && isFirstHalf(text.charCodeAt(end - 1))) end--
+      this.#input += at === 0 && end === text.length ? text : text.slice(at, end)
+      this.#read()
+      at = end
+    }
   }
 
   /** @param isFinished the model ended by a token of its own, which may have been the end of the part */
@@ -197,7 +206,9 @@ export class RegionReader {
 
   #keepOutside(text: string, at: number): void {
     const own = this.#text.own(text, at)
-    if (this.#outside === null || own === '') return
+    if (own === '') return
+    if (this.#options.keepsOutside) this.#sink.text(own)
+    if (this.#outside === null || this.#options.keepsOutside) return
     if (this.#outsideLength <= MAX_HELD) this.#outside += own
     else this.#sink.text(own)
     this.#outsideLength += own.length
@@ -238,11 +249,13 @@ export class RegionReader {
     } catch {
       return false
     }
-    // What the prompt has called is no call of this answer.
-    if (field.role === 'calls') return this.#base <= this.#options.prefix.length || this.#call(value)
+    const prompted = this.#options.prefix.length - (this.#base - text.length)
+    // What the prompt has called or said is none of this answer.
+    if (prompted >= text.length && prompted > 0) return true
+    if (field.role === 'calls') return this.#call(value)
     // The value says the same in other words, of which the prompt's part cannot be told.
-    const isOwn = this.#base - text.length >= this.#options.prefix.length
-    if (isOwn) this.#text.tell(textOf(value), this.#base)
+    if (prompted > 0 && text.slice(0, prompted).trim() !== '') return false
+    this.#text.tell(textOf(value), this.#base)
     return true
   }
 
@@ -263,6 +276,10 @@ export class RegionReader {
     this.#body = []
     this.#bodyLength = 0
   }
+}
+
+function isFirstHalf(code: number): boolean {
+  return code >= 0xd800 && code < 0xdc00
 }
 
 /** The earlier one counts, of two at one place the longer one, a beginning before an end. */

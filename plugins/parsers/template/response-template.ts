@@ -124,7 +124,8 @@ function compile(source: object): ResponseTemplate {
 }
 
 function toField(name: string, row: FieldSource): TemplateField {
-  const { content = 'text', content_args: contentArgs = {}, join, repeats, transform } = row
+  const { content = 'text', content_args: contentArgs = {}, join, repeats } = row
+  const transform = row.transform ?? undefined
   const fault = (text: string) => new Error(`field '${name.slice(0, 100)}' ${text}`)
   if (!isContentParser(content))
     throw fault(`has an unknown content ${JSON.stringify(content.slice(0, 100))}`)
@@ -194,6 +195,11 @@ function anchorOf(
 
 function behindLast(program: PatternProgram, text: string): string {
   let at = -1
-  for (const { end } of allMatches(program, text)) at = end
+  try {
+    for (const { end } of allMatches(program, text)) at = end
+  } catch {
+    // Too much work: as if there were none.
+    return ''
+  }
   return at < 0 ? '' : text.slice(at)
 }

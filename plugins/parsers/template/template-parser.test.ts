@@ -22,7 +22,7 @@ const { templates, tools, answers } = JSON.parse(
 const parsers = new OutputParsersOf({
   toolParser: 'hf',
   reasoningParser: null,
-  limits: { maxCalls: 20, maxArgumentChars: 10_000 },
+  limits: { maxCalls: 20, maxArgumentChars: 2_000_000 },
   onChoice: () => {},
   onTemplate: (_model, reason) => {
     throw new Error(reason)
@@ -141,7 +141,10 @@ describe('what is no call is text, with its marks', () => {
     ['has an empty name', '<call>{"name":""}</call>'],
     ['has arguments that are no object', '<call>{"name":"f","arguments":[1]}</call>'],
     ['is nested too deeply', `<call>${'['.repeat(5_000)}${']'.repeat(5_000)}</call>`],
-    ['is longer than a call may be', `<call>{"name":"f","arguments":{"b":"${'x'.repeat(11_000)}"}}</call>`],
+    [
+      'is longer than a call may be',
+      `<call>{"name":"f","arguments":{"b":"${'x'.repeat(2_000_001)}"}}</call>`,
+    ],
     ['has a name longer than names are', `<call>{"name":"${'n'.repeat(300)}"}</call>`],
   ])('%s', (_what, text) => {
     expect(read(templates.tags, [text])).toEqual({ reasoning: '', content: text, calls: [] })
@@ -191,6 +194,88 @@ test('a part may end where the next begins', () => {
   }
   expect(read(template, [text])).toEqual(expected)
   expect(read(template, [...text])).toEqual(expected)
+})
+
+test('arguments may be longer than marks', () => {
+  const long =
+    'x'
+      .repeat(9_000)
+      .match(/.{1,9}/g)
+      ?.join(' ') ?? ''
+  const text = `<tool><fn=g><arg=z>${long}</arg></fn></tool>`
+  expect(read(templates.xml, [text]).calls).toEqual([['g', JSON.stringify({ z: long })]])
+})
+
+describe('takes no longer than its length', () => {
+  test.each([
+    [
+      'many parts',
+      { thinking: { open: '<t>', close: '</t>' }, other: { open: '<z>', close: '</z>' } },
+      '<t>x</t>',
+      12_000,
+    ],
+    [
+      'strings without an end',
+      {
+        tool_calls: {
+          open: '<z>',
+          close: '</z>',
+          content: 'json',
+          content_args: { string_delims: [['<q>', '</q>']] },
+        },
+      },
+      '<q>',
+      1_000_000,
+    ],
+  ])('%s', (_what, fields, piece, count) => {
+    const startedAt = performance.now()
+    read({ start_anchor: '@', fields }, [
+      `<z>`,
+      piece.repeat(count / piece.length),
+      '</z>',
+      piece.repeat(count),
+    ])
+    // By the square, each would take minutes.
+    expect(performance.now() - startedAt).toBeLessThan(20_000)
+  })
+})
+
+test('an answer that a grammar holds to JSON behind the reasoning is read outside of all parts', () => {
+  const template = {
+    start_anchor: '@',
+    fields: { thinking: { open: '<t>', close: '</t>' }, content: { open: '<r>', close: '</r>' } },
+  }
+  for (const separatesReasoning of [true, false]) {
+    const parser = parsers.parserFor({
+      model: 'm',
+      tools,
+      responseTemplate: template,
+      separatesReasoning,
+      toolChoice: { mode: 'function', name: 'f' } as ToolChoice,
+    })
+    const sink = new Reading()
+    const stream = parser.open(sink, { constraintWaits: true })
+    for (const piece of ['<t>why</t>', '{"a":1}']) stream.push(piece)
+    stream.end()
+    expect([sink.calls, sink.thought, sink.content]).toEqual([
+      [['f', '{"a":1}']],
+      ...(separatesReasoning ? ['why', ''] : ['', 'why']),
+    ])
+  }
+})
+
+test('a part that begins in the prompt is told, but for what the prompt says of it', () => {
+  const template = {
+    start_anchor: '@',
+    fields: { thinking: { open: '<t>', close: '</t>', transform: '{content}' }, content: {} },
+  }
+  expect(read(template, ['why</t>yes'], { prompt: '@<t>\n' })).toMatchObject({
+    reasoning: 'why',
+    content: 'yes',
+  })
+  expect(read(template, ['why</t>yes'], { prompt: '@<t>so ' }).content).toBe('why</t>yes')
+  const json = { start_anchor: '@', fields: { content: { content: 'json', transform: null } } }
+  expect(read(json, ['{"a":1}'], { prompt: '@\n' }).content).toBe('{"a":1}')
 })
 
 test('numbers of arguments keep their digits', () => {

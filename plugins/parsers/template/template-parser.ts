@@ -75,7 +75,7 @@ export class TemplateParser implements OutputParser {
     const answer = new AnswerSink(sink, this.#demands.ids, this.#demands.maxCalls)
     const calls = this.#openCalls(answer, isWhole)
     const plain = () => new ParserStream(null, calls, answer)
-    const read = () => this.#openRegions(sink, answer, calls)
+    const read = () => this.#openRegions(sink, { answer, calls, waits: isConstrained && constraintWaits })
     // A grammar from the first token on leaves no room for parts.
     if (isConstrained && !constraintWaits) return plain()
     if (!isJson || !this.#template.hasReasoning) return read()
@@ -94,28 +94,36 @@ export class TemplateParser implements OutputParser {
     return this.#held.hasCallSchema ? openDemandedCalls(out, this.#demands) : new PassthroughReader(out)
   }
 
-  #openRegions(sink: OutputSink, answer: AnswerSink, calls: CallReader): OutputStream {
-    const target = new TemplateSink(sink, answer, calls, this.#limits.maxCalls)
+  /** `waits`: a grammar holds behind the reasoning. */
+  #openRegions(
+    sink: OutputSink,
+    { answer, calls, waits }: { answer: AnswerSink; calls: CallReader; waits: boolean },
+  ): OutputStream {
+    // What stands before JSON is no part of it, wanted apart or not.
+    const separates = this.#isSeparated || (waits && this.#held.hasCallSchema && this.#template.hasReasoning)
+    const reasoned = this.#isSeparated ? sink : { reasoning: (delta: string) => answer.text(delta) }
+    const target = new TemplateSink(reasoned, answer, calls, this.#limits.maxCalls)
     const reader = new RegionReader(this.#template, target, {
       tools: this.#tools,
       maxArgumentChars: this.#limits.maxArgumentChars,
       maxNameLength: MAX_NAME_LENGTH,
-      separatesReasoning: this.#isSeparated,
+      separatesReasoning: separates,
+      keepsOutside: waits,
       readsCalls: this.#readsCalls,
       prefix: this.#prefix,
     })
-    return new TemplateStream(reader, answer, calls, this.#isSeparated)
+    return new TemplateStream(reader, answer, calls, separates)
   }
 }
 
 class TemplateSink implements RegionSink {
-  readonly #sink: OutputSink
+  readonly #sink: Pick<OutputSink, 'reasoning'>
   readonly #answer: AnswerSink
   readonly #calls: CallReader
   readonly #maxCalls: number
   #count = 0
 
-  constructor(sink: OutputSink, answer: AnswerSink, calls: CallReader, maxCalls: number) {
+  constructor(sink: Pick<OutputSink, 'reasoning'>, answer: AnswerSink, calls: CallReader, maxCalls: number) {
     this.#sink = sink
     this.#answer = answer
     this.#calls = calls
