@@ -1,24 +1,28 @@
 /**
- * Streams that the fronts write themselves, told from those that are passed through: a front owes its client the end
- * marker, also behind an error. @source grpc facts 3.2, 8.2 #48; routes facts 9, 10
+ * Streams of engines over gRPC, which the fronts write themselves: they end with the end marker, also behind an error.
+ * What is passed on, or told anew from another format, ends with the error alone. @source grpc facts 3.2, 8.2 #48; D5
  */
+import type { GenerationEvent } from '#contracts'
 import { apiErrorFormat, type ErrorFormat, type RequestContext, type RequestFacts } from '#kernel'
 
 export const DONE = 'data: [DONE]\n\n'
 
-const ownStreams = new WeakSet<RequestFacts>()
+const ofEngines = new WeakSet<RequestFacts>()
 
-/** Sends the head of an event stream whose events are the front's own. */
-export function openOwnStream(ctx: RequestContext): ReturnType<RequestContext['sse']> {
-  ownStreams.add(ctx)
+/** Sends the head of the event stream of a generation. @param first its first event */
+export function openOwnStream(
+  ctx: RequestContext,
+  first: GenerationEvent,
+): ReturnType<RequestContext['sse']> {
+  if (first.type === 'started' && first.worker.connectionMode === 'grpc') ofEngines.add(ctx)
   return ctx.sse()
 }
 
-/** The API's errors; a stream of a front ends with one and the end marker, one of a worker with the error alone. */
+/** The API's errors, and the end marker behind one that ends the stream of an engine. */
 export const inferenceErrorFormat: ErrorFormat = Object.freeze({
   ...apiErrorFormat,
   lastEvents: (error, request) => {
     const event = apiErrorFormat.lastEvents(error, request)
-    return ownStreams.has(request) ? event + DONE : event
+    return ofEngines.has(request) ? event + DONE : event
   },
 } satisfies ErrorFormat)

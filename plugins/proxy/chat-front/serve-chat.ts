@@ -66,7 +66,7 @@ function streamChat(
     }
     // The head waits for the first event, so that a failure before it has a status.
     if (writer === null) {
-      writer = openOwnStream(ctx)
+      writer = openOwnStream(ctx, event)
       writer.onDrain(() => generation.resume())
     }
     const text = chunks.write(event)

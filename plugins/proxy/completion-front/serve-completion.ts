@@ -98,7 +98,7 @@ function streamCompletion(generations: Generations, ctx: RequestContext, body: C
   const open = (started: GenerationStarted) => {
     if (writer !== null) return
     head = JSON.stringify(headOf(started, ctx)).slice(0, -1)
-    writer = openOwnStream(ctx)
+    writer = openOwnStream(ctx, started)
     writer.onDrain(() => runs.resume())
   }
   const write = (choice: object) => {

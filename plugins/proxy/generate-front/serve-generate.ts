@@ -152,7 +152,7 @@ function streamGenerate(
       return
     }
     if (writer === null) {
-      writer = openOwnStream(ctx)
+      writer = openOwnStream(ctx, event)
       writer.onDrain(() => generation.resume())
     }
     if (event.type === 'started') {
