@@ -1,6 +1,6 @@
 /** Events of a generation as the chunks of a streamed chat completion. @source routes facts 10.4 */
 import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#contracts'
-import { DONE } from '../own-streams.ts'
+import { DONE } from '../generation-streams.ts'
 
 export interface ChunkOptions {
   /** Of the reply where the worker names none. */

@@ -1,8 +1,8 @@
 /** Chat completions over workers that do not speak them: the request is read, generated, and told as chat again. */
 import type { GenerateOptions, Generation, GenerationEvent, Generations } from '#contracts'
 import type { RequestContext } from '#kernel'
+import { openGenerationStream } from '../generation-streams.ts'
 import { judgeStream } from '../is-complete-stream.ts'
-import { openOwnStream } from '../own-streams.ts'
 import type { ChatRequest } from '../wire/chat.ts'
 import { ChatChunks } from './chat-chunks.ts'
 import { toChatReply } from './chat-reply.ts'
@@ -66,7 +66,7 @@ function streamChat(
     }
     // The head waits for the first event, so that a failure before it has a status.
     if (writer === null) {
-      writer = openOwnStream(ctx, event)
+      writer = openGenerationStream(ctx, event)
       writer.onDrain(() => generation.resume())
     }
     const text = chunks.write(event)

@@ -8,7 +8,7 @@ import type {
 } from '#contracts'
 import type { RequestContext } from '#kernel'
 import { toWireUsage } from '../chat-front/chat-chunks.ts'
-import { DONE, openOwnStream } from '../own-streams.ts'
+import { DONE, openGenerationStream } from '../generation-streams.ts'
 import type { CompletionRequest } from '../wire/completion.ts'
 import { fromCompletionBody, promptsOf } from './from-completion-body.ts'
 import { PromptRuns } from './prompt-runs.ts'
@@ -98,7 +98,7 @@ function streamCompletion(generations: Generations, ctx: RequestContext, body: C
   const open = (started: GenerationStarted) => {
     if (writer !== null) return
     head = JSON.stringify(headOf(started, ctx)).slice(0, -1)
-    writer = openOwnStream(ctx, started)
+    writer = openGenerationStream(ctx, started)
     writer.onDrain(() => runs.resume())
   }
   const write = (choice: object) => {

@@ -8,7 +8,7 @@ import type {
   GenerationUsage,
 } from '#contracts'
 import type { RequestContext } from '#kernel'
-import { DONE, openOwnStream } from '../own-streams.ts'
+import { DONE, openGenerationStream } from '../generation-streams.ts'
 import type { GenerateRequest } from '../wire/generate.ts'
 import { fromGenerateBody } from './from-generate-body.ts'
 
@@ -152,7 +152,7 @@ function streamGenerate(
       return
     }
     if (writer === null) {
-      writer = openOwnStream(ctx, event)
+      writer = openGenerationStream(ctx, event)
       writer.onDrain(() => generation.resume())
     }
     if (event.type === 'started') {

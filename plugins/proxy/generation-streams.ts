@@ -1,5 +1,5 @@
 /**
- * Streams of engines over gRPC, which the fronts write themselves: they end with the end marker, also behind an error.
+ * How streamed generations end: those of engines over gRPC with the end marker, also behind an error.
  * What is passed on, or told anew from another format, ends with the error alone. @source grpc facts 3.2, 8.2 #48; D5
  */
 import type { GenerationEvent } from '#contracts'
@@ -10,7 +10,7 @@ export const DONE = 'data: [DONE]\n\n'
 const ofEngines = new WeakSet<RequestFacts>()
 
 /** Sends the head of the event stream of a generation. @param first its first event */
-export function openOwnStream(
+export function openGenerationStream(
   ctx: RequestContext,
   first: GenerationEvent,
 ): ReturnType<RequestContext['sse']> {
