@@ -34,23 +34,35 @@ export const workersConfig = Type.Object(
       description:
         'Workers to register at start, each as POST /workers takes it. A worker named here comes back at every start. Workers registered through the API are kept by the storage plugin where that is enabled, with their api_key as it is: the data directory then holds secrets and needs the file permissions of one.',
     }),
-    healthCheck: Type.Object(
+    health: Type.Object(
       {
-        timeoutSecs: seconds(5, 'Per probe, seconds.'),
-        intervalSecs: seconds(60, 'Between probes of one worker, seconds; each wait varies by a tenth.'),
-        successThreshold: count(2, 'Consecutive good probes that make a worker ready.'),
-        failureThreshold: count(3, 'Consecutive bad probes that make a ready worker not_ready.'),
+        timeout_secs: seconds(5, 'Per probe, seconds.'),
+        check_interval_secs: seconds(
+          60,
+          'Between probes of one worker, seconds; each wait varies by a tenth.',
+        ),
+        success_threshold: count(2, 'Consecutive good probes that make a worker ready.'),
+        failure_threshold: count(3, 'Consecutive bad probes that make a ready worker not_ready.'),
         endpoint: Type.String({
           pattern: '^/',
           default: '/health',
           description: 'Path of the probe on the worker; any 2xx status is good.',
         }),
-        disabled: Type.Boolean({
+        disable_health_check: Type.Boolean({
           default: false,
           description: 'No worker is probed unless it asks for it; all count as ready.',
         }),
+        drain_settle_secs: secondsOrZero(
+          5,
+          'Longest time that a deleted worker stays listed for its running requests, seconds. 0 removes it at once; running streams are not cut either way.',
+        ),
       },
-      { default: {}, additionalProperties: false },
+      {
+        default: {},
+        additionalProperties: false,
+        description:
+          'Of all workers, under the names that health of one worker has (below, and in POST /workers), which wins.',
+      },
     ),
     callerKeyHosts: Type.Array(Type.String({ minLength: 1 }), {
       default: ['api.openai.com', 'api.x.ai', 'api.anthropic.com', 'generativelanguage.googleapis.com'],
@@ -63,10 +75,6 @@ export const workersConfig = Type.Object(
       'Longest wait between looks at a worker that is not up yet, seconds. The first looks follow each other faster.',
     ),
     startupDelaySecs: secondsOrZero(0, 'Wait before the first look at a new worker, seconds.'),
-    drainSettleSecs: secondsOrZero(
-      5,
-      'Longest time that a deleted worker stays listed for its running requests, seconds. 0 removes it at once; running streams are not cut either way.',
-    ),
     removeUnhealthy: Type.Boolean({
       default: false,
       description:

@@ -26,13 +26,13 @@ export function effectiveHealth(
   config: WorkersConfig,
   isExternal: boolean,
 ): HealthSettings {
-  const defaults = config.healthCheck
+  const defaults = config.health
   return {
-    timeoutSecs: overrides.timeoutSecs ?? defaults.timeoutSecs,
-    intervalSecs: overrides.intervalSecs ?? defaults.intervalSecs,
-    successThreshold: Math.max(1, overrides.successThreshold ?? defaults.successThreshold),
-    failureThreshold: Math.max(1, overrides.failureThreshold ?? defaults.failureThreshold),
-    isDisabled: overrides.isDisabled ?? (isExternal || defaults.disabled),
-    drainSettleSecs: overrides.drainSettleSecs ?? config.drainSettleSecs,
+    timeoutSecs: overrides.timeoutSecs ?? defaults.timeout_secs,
+    intervalSecs: overrides.intervalSecs ?? defaults.check_interval_secs,
+    successThreshold: Math.max(1, overrides.successThreshold ?? defaults.success_threshold),
+    failureThreshold: Math.max(1, overrides.failureThreshold ?? defaults.failure_threshold),
+    isDisabled: overrides.isDisabled ?? (isExternal || defaults.disable_health_check),
+    drainSettleSecs: overrides.drainSettleSecs ?? defaults.drain_settle_secs,
   }
 }

@@ -37,9 +37,7 @@ export async function onboard(
     wait: (waitMs) => job.wait(waitMs),
     note: (problem) => job.note(problem),
     log,
-    health: health.isDisabled
-      ? null
-      : { path: config.healthCheck.endpoint, timeoutMs: health.timeoutSecs * 1000 },
+    health: health.isDisabled ? null : { path: config.health.endpoint, timeoutMs: health.timeoutSecs * 1000 },
     startupTimeoutMs: config.startupTimeoutSecs * 1000,
     checkIntervalMs: config.startupCheckIntervalSecs * 1000,
     expandsRanks: config.dpAware,

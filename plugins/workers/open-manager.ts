@@ -34,7 +34,7 @@ export function openManager(host: Host, config: WorkersConfig): WorkerManager {
     probe: async ({ entry, health }) => {
       const control = controls.controlOf(entry.connectionMode)
       if (control === null) return `no enabled plugin looks after ${entry.connectionMode} workers`
-      return control.probe(entry, config.healthCheck.endpoint, health.timeoutSecs * 1000)
+      return control.probe(entry, config.health.endpoint, health.timeoutSecs * 1000)
     },
     counter: host.metrics.counter({
       name: 'weir_worker_health_checks_total',

@@ -42,11 +42,16 @@ interface Listed {
   readonly [member: string]: unknown
 }
 
-async function openGateway(workers: readonly object[], section: object = {}): Promise<TestGateway> {
+async function openGateway(workers: readonly object[], health: object = {}): Promise<TestGateway> {
   const gateway = await startGateway({
     kernel: { auth: 'off', policy: 'round_robin' },
     own: [lineEngine],
-    plugins: { health: {}, policies: {}, proxy: {}, workers: { workers, drainSettleSecs: 0, ...section } },
+    plugins: {
+      health: {},
+      policies: {},
+      proxy: {},
+      workers: { workers, health: { drain_settle_secs: 0, ...health } },
+    },
   })
   closers.push(() => gateway.stop())
   await expect
@@ -95,7 +100,7 @@ test('two engines take turns, the one that dies is tried no more, and its reques
   const engines = [await startEngine(), await startEngine()]
   const gateway = await openGateway(
     engines.map(({ url }) => ({ url, health: { failure_threshold: 1 } })),
-    { healthCheck: { intervalSecs: 0.1, timeoutSecs: 10 } },
+    { check_interval_secs: 0.1, timeout_secs: 10 },
   )
   const byEngine = async () => {
     const page = await (await fetch(`${gateway.metricsUrl}`)).text()

@@ -169,7 +169,7 @@ test('check 42: an engine that does not tell its ranks is not registered, and th
 
 test('one health probe serves all ranks, and its result is that of all', async () => {
   const engine = await openEngine(4)
-  const gateway = await openGateway({ healthCheck: { intervalSecs: 0.2 } })
+  const gateway = await openGateway({ health: { check_interval_secs: 0.2 } })
   await send(gateway, 'POST', '/workers', { url: engine.url })
   await until(gateway, allReady(4))
   engine.requests.length = 0
@@ -238,7 +238,7 @@ test('with storage, ranks come back with their ids, and those that the engine ha
 test('E: an engine that is gone is shut for all ranks by what one of them learns', async () => {
   const engine = await openEngine(3)
   const gateway = await openGateway(
-    { healthCheck: { disabled: true } },
+    { health: { disable_health_check: true } },
     {},
     {
       retry: { maxAttempts: 1 },

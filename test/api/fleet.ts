@@ -49,7 +49,7 @@ export async function openFleet(options: FleetOptions = {}): Promise<Fleet> {
     proxy: {},
     ...options.plugins,
     // No probes: tests look at every request that a worker gets.
-    workers: { workers: specs, healthCheck: { disabled: true }, ...options.workersSection },
+    workers: { workers: specs, health: { disable_health_check: true }, ...options.workersSection },
   }
   const gateway = await startGateway({ ...options, plugins })
   open.push({ gateway, workers })

@@ -109,7 +109,7 @@ test('8.2 #56: the health of trtllm is OK however it is written, and nothing els
   for (const status of ['', 'not ok', 'OK!', 'Unavailable', 'O K', 'true'])
     expect([status, healthOf(status)]).toEqual([status, status || 'not healthy'])
 
-  const checked = { healthCheck: { disabled: false } }
+  const checked = { health: { disable_health_check: false } }
   const engine = (status: string) => ({ runtime: 'trtllm', health: { status } }) as const
   const { get } = await openGrpcFleet({
     engines: [engine(' ok '), engine('not ok')],

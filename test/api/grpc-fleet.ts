@@ -50,7 +50,7 @@ export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
       },
       workers: {
         workers: engines.map(({ url }, index) => ({ url, ...given[index].spec })),
-        healthCheck: { disabled: true },
+        health: { disable_health_check: true },
         ...options.workers,
       },
       ...options.plugins,

@@ -65,7 +65,7 @@ describe('an engine of an authority that nobody knows', () => {
         parsers: {},
         policies: {},
         tokenizers: {},
-        workers: { startupTimeoutSecs: 1, healthCheck: { disabled: true } },
+        workers: { startupTimeoutSecs: 1, health: { disable_health_check: true } },
       },
     })
     try {

@@ -31,7 +31,7 @@ async function open(config: Record<string, unknown> = {}, workers: Record<string
       auth: {},
       health: {},
       proxy: {},
-      workers: { drainSettleSecs: 0, ...workers },
+      workers: { health: { drain_settle_secs: 0 }, ...workers },
       kubernetes: {
         selector: { app: 'engine' },
         kubeconfig: api.kubeconfig,
@@ -131,7 +131,7 @@ test('what comes and goes is counted, by reason (routing facts 6.2)', async () =
 })
 
 test('a worker that fails its probes stays one, and is not registered again', async () => {
-  await open({}, { healthCheck: { intervalSecs: 1, failureThreshold: 1 } })
+  await open({}, { health: { drain_settle_secs: 0, check_interval_secs: 1, failure_threshold: 1 } })
   api.put(pod())
   const status = async () => (await workers()).map((worker) => worker.status)
   await expect.poll(status, WAIT).toEqual(['ready'])

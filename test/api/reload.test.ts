@@ -53,7 +53,10 @@ const chat = (gateway: TestGateway, model: string, key?: string) =>
     body: JSON.stringify({ model, messages: [] }),
   })
 
-const workersOf = (...workers: object[]) => ({ workers, healthCheck: { disabled: true }, drainSettleSecs: 0 })
+const workersOf = (...workers: object[]) => ({
+  workers,
+  health: { disable_health_check: true, drain_settle_secs: 0 },
+})
 
 test('workers come, leave and change; the running request of one that leaves ends well', async () => {
   const [a, b, c] = [await startWorker('a'), await startWorker('b'), await startWorker('c')]

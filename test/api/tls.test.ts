@@ -63,7 +63,7 @@ async function start(kernel: Record<string, unknown>, more: Record<string, unkno
       health: {},
       proxy: {},
       reload: {},
-      workers: { workers, healthCheck: { disabled: true } },
+      workers: { workers, health: { disable_health_check: true } },
       ...more,
     },
   })

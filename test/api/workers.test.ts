@@ -364,7 +364,7 @@ describe('POST /workers', () => {
 
   test('§2.11, check 39: a worker without health checks is ready at once and never probed', async () => {
     const worker = await openWorker()
-    const api = await openApi({ healthCheck: { intervalSecs: 0.05 } })
+    const api = await openApi({ health: { check_interval_secs: 0.05 } })
     await api.register({ url: worker.url, health: { disable_health_check: true } })
     await new Promise((resolve) => setTimeout(resolve, 200))
     expect(worker.requestsTo('GET /health')).toEqual([])
@@ -481,7 +481,7 @@ describe('PATCH /workers/{worker_id}', () => {
 
   test('§2.11 switching health checks off makes a worker ready that was not', async () => {
     const worker = await openWorker()
-    const api = await openApi({ healthCheck: { intervalSecs: 0.02 } })
+    const api = await openApi({ health: { check_interval_secs: 0.02 } })
     const id = await api.register({ url: worker.url })
     worker.script('GET /health', rawAnswer('', { status: 500 }))
     await api.until(id, ({ json }) => json.status === 'not_ready')
@@ -610,7 +610,7 @@ describe('DELETE /workers/{worker_id}', () => {
 
   test('§4.4 a worker leaves at the drain deadline though it is busy, and its stream still finishes', async () => {
     const worker = await openWorker()
-    const api = await openApi({ drainSettleSecs: 0.2 })
+    const api = await openApi({ health: { drain_settle_secs: 0.2 } })
     const id = await api.register({ url: worker.url })
     const gate = Promise.withResolvers<void>()
     worker.script('POST /v1/chat/completions', async () => {
@@ -627,7 +627,7 @@ describe('DELETE /workers/{worker_id}', () => {
 
   test('§4.4 the url is free again after the removal and gets a new id', async () => {
     const worker = await openWorker()
-    const api = await openApi({ drainSettleSecs: 0 })
+    const api = await openApi({ health: { drain_settle_secs: 0 } })
     const id = await api.register({ url: worker.url })
     await api.send('DELETE', `/workers/${id}`)
     await api.gone(id)
@@ -649,7 +649,7 @@ describe('DELETE /workers/{worker_id}', () => {
 describe('health', () => {
   test('§2.11, check 37: three bad probes make a worker not_ready, two good ones ready again', async () => {
     const worker = await openWorker()
-    const api = await openApi({ healthCheck: { intervalSecs: 0.2 } })
+    const api = await openApi({ health: { check_interval_secs: 0.2 } })
     const id = await api.register({ url: worker.url, resilience: { disable_retry: true } })
     worker.script('GET /health', rawAnswer('', { status: 503 }))
     await api.until(id, ({ json }) => json.status === 'not_ready' && json.is_healthy === false)
@@ -662,7 +662,10 @@ describe('health', () => {
   test('§2.11, check 38: a worker that has failed stays listed until it comes back, or disappears where that is asked for', async () => {
     for (const removeUnhealthy of [false, true]) {
       const worker = await openWorker()
-      const api = await openApi({ removeUnhealthy, healthCheck: { intervalSecs: 0.02, failureThreshold: 1 } })
+      const api = await openApi({
+        removeUnhealthy,
+        health: { check_interval_secs: 0.02, failure_threshold: 1 },
+      })
       const id = await api.register({ url: worker.url })
       worker.script('GET /health', rawAnswer('', { status: 503 }))
       if (removeUnhealthy) await api.gone(id)

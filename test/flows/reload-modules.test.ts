@@ -45,7 +45,7 @@ test('D4, C5: modules come, change and go with SIGHUP over two threads: every re
         wasm: { timeoutMs: 20_000, modules: round % 3 === 0 ? [] : [modules[(round % 3) - 1]] },
         workers: {
           workers: [{ url: worker.url, models: [{ id: 'm' }], runtime_type: 'sglang' }],
-          healthCheck: { disabled: true },
+          health: { disable_health_check: true },
         },
       },
     }

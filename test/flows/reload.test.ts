@@ -44,8 +44,7 @@ test('workers, keys and the log level change ten times under load over two threa
         reload: {},
         workers: {
           workers: chosen.map(({ url }) => ({ url, models: [{ id: 'm' }], runtime_type: 'sglang' })),
-          healthCheck: { disabled: true },
-          drainSettleSecs: 1,
+          health: { disable_health_check: true, drain_settle_secs: 1 },
         },
       },
     }

@@ -67,7 +67,7 @@ async function openFleet(): Promise<Fleet> {
       breaker: { openMs: 300 },
       shutdown: { settleMs: 15_000 },
     },
-    plugins: { workers: { drainSettleSecs: 5 } },
+    plugins: { workers: { health: { drain_settle_secs: 5 } } },
     workers: sims.map(({ url }) => spec(url)),
   })
   return { gateway, ports, sims }

@@ -251,7 +251,7 @@ export async function startBuiltGateway(options: BuiltGatewayOptions = {}): Prom
       proxy: {},
       'http-workers': {},
       ...plugins,
-      workers: { workers, healthCheck: { disabled: true }, ...(plugins.workers as object) },
+      workers: { workers, health: { disable_health_check: true }, ...(plugins.workers as object) },
     },
   }
   writeFileSync(file, JSON.stringify(config))

@@ -92,7 +92,7 @@ describe('weir serve', () => {
 describe('weir workers', () => {
   const start = () =>
     startBuiltGateway({
-      plugins: { auth: { controlPlaneKeys: [`op:Op:admin:${ADMIN_KEY}`] }, workers: { healthCheck: {} } },
+      plugins: { auth: { controlPlaneKeys: [`op:Op:admin:${ADMIN_KEY}`] }, workers: { health: {} } },
     })
   const run = (gateway: BuiltGateway, ...args: string[]) =>
     weir(['workers', ...args], { WEIR_GATEWAY: gateway.url, WEIR_ADMIN_KEY: ADMIN_KEY })

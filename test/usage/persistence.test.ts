@@ -57,7 +57,7 @@ const isReady = (gateway: BuiltGateway, id: string) =>
 const start = (dir: string | null, threads = 2) =>
   startBuiltGateway({
     kernel: { threads },
-    plugins: { workers: { healthCheck: {} } },
+    plugins: { workers: { health: {} } },
     flags: dir === null ? [] : ['--data-dir', dir],
   })
 

@@ -49,6 +49,13 @@ describe('closestKey', () => {
     expect(closestKey('wholly_secs', ['secs', 'other'])).toBeNull()
   })
 
+  test('D5: knows a name by its beginning, whichever of the two says more', () => {
+    expect(closestKey('healthCheck', ['health', 'urls', 'workers'])).toBe('health')
+    expect(closestKey('timeout', ['timeout_secs', 'endpoint'])).toBe('timeout_secs')
+    expect(closestKey('startup', ['startupDelaySecs', 'startupTimeoutSecs'])).toBeNull()
+    expect(closestKey('log', ['logarithm'])).toBeNull()
+  })
+
   test('names nothing when nothing is near', () => {
     expect(closestKey('colour', ['host', 'port'])).toBeNull()
     expect(closestKey('x', [])).toBeNull()

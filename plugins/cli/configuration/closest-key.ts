@@ -1,12 +1,12 @@
 /** Finds the name that somebody most likely meant. */
 
-/** Shorter endings are those of many names. Letters. */
-const LEAST_ENDING = 6
+/** Shorter endings and beginnings are those of many names. Letters. */
+const LEAST_SHARED = 6
 
 /**
  * The known name nearest to what was written, or null when none is near. Case, hyphens and underscores do not
- * count, so that `grace-ms` finds `graceMs`; nor does what a name has before it, so that `intervalSecs` finds
- * `check_interval_secs`.
+ * count, so that `grace-ms` finds `graceMs`; nor does what a name has before or behind it, so that `intervalSecs`
+ * finds `check_interval_secs`, and `healthCheck` finds `health`.
  */
 export function closestKey(written: string, known: Iterable<string>): string | null {
   const wanted = plain(written)
@@ -22,13 +22,13 @@ export function closestKey(written: string, known: Iterable<string>): string | n
   return closest ?? longerName(wanted, known)
 }
 
-/** The only one that ends with what was written, or which that ends with. */
+/** The only one that ends or begins with what was written, or which that ends or begins with. */
 function longerName(wanted: string, known: Iterable<string>): string | null {
-  const longer = [...known].filter((name) => {
-    const shorter = Math.min(wanted.length, plain(name).length)
-    return shorter >= LEAST_ENDING && (plain(name).endsWith(wanted) || wanted.endsWith(plain(name)))
+  const matches = [...known].filter((name) => {
+    const [shorter, longer] = [wanted, plain(name)].sort((a, b) => a.length - b.length)
+    return shorter.length >= LEAST_SHARED && (longer.endsWith(shorter) || longer.startsWith(shorter))
   })
-  return longer.length === 1 ? longer[0] : null
+  return matches.length === 1 ? matches[0] : null
 }
 
 /** Short names must be nearly right, or everything would resemble everything. */
