@@ -38,6 +38,13 @@ export const balanceErrors = defineErrors('balance', {
     text: (policy: string, model: string) =>
       `${policy} has no worker for this request to model '${shorten(model)}': the one that it asks for is not available`,
   },
+  /** @source gRPC facts of 2026-11, 5 */
+  worker_overload_protection_shed: {
+    kind: 'unavailable',
+    source: 'worker',
+    text: (model: string) =>
+      `every worker that serves model '${shorten(model)}' and could take this request is overloaded; try again later`,
+  },
   server_selection_failed: {
     kind: 'unavailable',
     source: 'worker',

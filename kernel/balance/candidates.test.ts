@@ -1,9 +1,11 @@
 /** What a policy sees of the candidates of one pick. */
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { pickContext, TestBalance } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { CandidateView, PickRequest } from '../contracts/policy.ts'
 import type { EngineLoad, EngineLoads } from '../contracts/worker.ts'
+import type { GatewayError } from '../errors/gateway-error.ts'
 import type { ThreadBalanceOptions } from './thread-balance.ts'
 
 const ctx = pickContext()
@@ -105,6 +107,100 @@ describe('the view', () => {
       [null, null, fresh],
       [null, null, null],
     ])
+  })
+})
+
+describe('overloaded workers', () => {
+  const NOW_MS = 5_000_000
+  const overloaded: EngineLoad = { ...report(NOW_MS, 4_000), isOverloaded: true }
+  const worker = (slot: number, priority: number) => workerEntry({ slot, models: ['m'], priority })
+  const ONE_TIER = [0, 1, 2].map((slot) => worker(slot, 50))
+
+  function open(current: EngineLoads, workers = ONE_TIER): { fleet: TestBalance; seen: number[][] } {
+    const seen: number[][] = []
+    const see = (view: CandidateView) =>
+      seen.push(Array.from({ length: view.length }, (_, index) => view.slot(index)))
+    const fleet = openSeeing(see, { loads: { current }, now: () => NOW_MS })
+    fleet.register(...workers)
+    return { fleet, seen }
+  }
+
+  function errorOf(fleet: TestBalance, options = {}): GatewayError {
+    try {
+      fleet.balance.pick(ctx, 'm', options)
+    } catch (error) {
+      return error as GatewayError
+    }
+    throw new Error('a worker was picked')
+  }
+
+  test('are passed over, by an old report no longer', () => {
+    const old = { ...overloaded, atMs: NOW_MS - 12_001 }
+    const { fleet, seen } = open({ bySlot: [overloaded, report(NOW_MS), old], overload: 'avoid' })
+    fleet.balance.pick(ctx, 'm')
+    expect(seen).toEqual([[1, 2]])
+  })
+
+  test('of a better tier stand behind others of a worse one, and take what nobody else can', () => {
+    const tiers = [worker(0, 80), worker(1, 50)]
+    const { fleet, seen } = open({ bySlot: [overloaded, null], overload: 'avoid' }, tiers)
+    fleet.balance.pick(ctx, 'm')
+    fleet.balance.setStatus(1, 'not_ready')
+    fleet.balance.pick(ctx, 'm')
+    expect(seen).toEqual([[1], [0]])
+  })
+
+  test('are refused work where it is shed, until they tell their load anew', () => {
+    const bySlot = [overloaded, { ...overloaded, atMs: NOW_MS - 1_500 }, null]
+    const { fleet, seen } = open({ bySlot, overload: 'shed' })
+    fleet.balance.pick(ctx, 'm')
+    expect(seen).toEqual([[2]])
+    fleet.balance.setStatus(2, 'not_ready')
+    const error = errorOf(fleet)
+    expect([error.code, error.headers]).toEqual(['worker_overload_protection_shed', ['retry-after', '3']])
+    const accepts = ({ slot }: { slot: number }) => slot === 2
+    expect(errorOf(fleet, { accepts }).code).toBe('no_available_workers')
+  })
+
+  test('any fleet: who is left is the best there is', () => {
+    const member = fc.record({
+      priority: fc.constantFrom(10, 50),
+      isReady: fc.boolean(),
+      isOverloaded: fc.boolean(),
+      isTried: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(
+        fc.array(member, { minLength: 1, maxLength: 6 }),
+        fc.constantFrom('avoid' as const, 'shed' as const),
+        (members, mode) => {
+          const bySlot = members.map(({ isOverloaded }) => (isOverloaded ? overloaded : null))
+          const overload = members.some(({ isOverloaded }) => isOverloaded) ? mode : undefined
+          const workers = members.map(({ priority }, slot) => worker(slot, priority))
+          const { fleet, seen } = open({ bySlot, overload }, workers)
+          for (const [slot, { isReady }] of members.entries())
+            if (!isReady) fleet.balance.setStatus(slot, 'not_ready')
+
+          const ready = [...members.keys()].filter((slot) => members[slot].isReady)
+          const isFree = (slot: number) => !members[slot].isOverloaded
+          const isNew = (slot: number) => !members[slot].isTried
+          const inOrder =
+            mode === 'shed'
+              ? [ready.filter(isFree).filter(isNew), ready.filter(isFree)]
+              : [ready.filter(isFree).filter(isNew), ready.filter(isNew), ready]
+          const wanted = inOrder.find((slots) => slots.length > 0)
+          const excluded = [...members.keys()].filter((slot) => members[slot].isTried)
+          if (wanted === undefined) {
+            const code = ready.length > 0 ? 'worker_overload_protection_shed' : 'no_available_workers'
+            expect(errorOf(fleet, { excluded }).code).toBe(code)
+          } else {
+            const best = Math.max(...wanted.map((slot) => members[slot].priority))
+            fleet.balance.pick(ctx, 'm', { excluded })
+            expect(seen[0]).toEqual(wanted.filter((slot) => members[slot].priority === best))
+          }
+        },
+      ),
+    )
   })
 })
 

@@ -45,6 +45,8 @@ export class Candidates implements CandidateView {
   #found: Availability = NOBODY.found
   #untried = openAvailability(0)
   #accepts: Accepts | null = null
+  /** Leaves overloaded workers out. */
+  #avoidsOverload = false
   /** Read once a pick, when somebody asks for a load. */
   #nowMs = -1
 
@@ -62,19 +64,32 @@ export class Candidates implements CandidateView {
   }
 
   /**
-   * Takes the available workers of the first tier that has any. Slots already tried count only when every tier has
-   * nobody else: a second try on the same worker beats none.
+   * Takes the available workers of the first tier that has any. Overloaded ones count only when every tier has nobody
+   * else, and not at all where requests are shed; slots already tried come after that: a second try on the same worker
+   * beats none.
    *
    * @param accepts null takes every worker
    * @returns false when no worker of any tier is available
    */
   fill(tiers: readonly Tier[], tried: readonly number[], accepts: Accepts | null = null): boolean {
+    const { overload } = this.#parts.loads.current
     this.#nowMs = -1
     this.#accepts = accepts
-    for (let i = 0; i < tiers.length; i++) if (this.#take(tiers[i], tried)) return true
-    if (tried.length === 0) return false
-    for (let i = 0; i < tiers.length; i++) if (this.#take(tiers[i], NO_SLOTS)) return true
-    return false
+    this.#avoidsOverload = overload !== undefined
+    if (this.#takeFirst(tiers, tried)) return true
+    if (overload === 'avoid') {
+      this.#avoidsOverload = false
+      if (this.#takeFirst(tiers, tried)) return true
+    }
+    return tried.length > 0 && this.#takeFirst(tiers, NO_SLOTS)
+  }
+
+  /** Milliseconds until this worker tells its load anew, where requests to it are shed; null where it may be picked. */
+  shedMs(slot: number): number | null {
+    if (this.#parts.loads.current.overload !== 'shed') return null
+    const load = this.#freshLoad(slot)
+    if (load?.isOverloaded !== true) return null
+    return Math.max(0, load.atMs + (load.periodMs ?? LOAD_PERIOD_MS) - this.#nowMs)
   }
 
   /** One of them was refused, so what was found does not hold: the next `fill` looks again. */
@@ -111,7 +126,11 @@ export class Candidates implements CandidateView {
   }
 
   load(index: number): EngineLoad | null {
-    const load = this.#parts.loads.current.bySlot[this.#found.slots[index]]
+    return this.#freshLoad(this.#found.slots[index])
+  }
+
+  #freshLoad(slot: number): EngineLoad | null {
+    const load = this.#parts.loads.current.bySlot[slot]
     if (load === undefined || load === null) return null
     if (this.#nowMs < 0) this.#nowMs = this.#parts.now()
     const { atMs, periodMs = LOAD_PERIOD_MS } = load
@@ -138,11 +157,16 @@ export class Candidates implements CandidateView {
     found.isIndexed = true
   }
 
+  #takeFirst(tiers: readonly Tier[], tried: readonly number[]): boolean {
+    for (let i = 0; i < tiers.length; i++) if (this.#take(tiers[i], tried)) return true
+    return false
+  }
+
   #take(tier: Tier, tried: readonly number[]): boolean {
     const available = this.#parts.breakers.findAvailable(tier)
+    const takesAll = tried.length === 0 && this.#accepts === null && !this.#avoidsOverload
     this.#tier = tier
-    this.#found =
-      tried.length === 0 && this.#accepts === null ? available : this.#onlyWanted(available, tried)
+    this.#found = takesAll ? available : this.#onlyWanted(available, tried)
     this.length = this.#found.length
     return this.length > 0
   }
@@ -153,10 +177,12 @@ export class Candidates implements CandidateView {
     const tier = this.#tier
     let kept = 0
     for (let i = 0; i < available.length; i++) {
-      if (tried.includes(available.slots[i])) continue
+      const slot = available.slots[i]
+      if (tried.includes(slot)) continue
+      if (this.#avoidsOverload && this.#freshLoad(slot)?.isOverloaded === true) continue
       if (accepts !== null && !accepts(tier.workers[available.positions[i]])) continue
       untried.positions[kept] = available.positions[i]
-      untried.slots[kept++] = available.slots[i]
+      untried.slots[kept++] = slot
     }
     untried.length = kept
     untried.isIndexed = false

@@ -75,7 +75,10 @@ export class Picker {
     this.#candidates.reserve(table.largestTier)
   }
 
-  /** @throws no_workers (503), model_not_found (404), no_available_workers, no_suitable_worker, server_selection_failed (503) */
+  /**
+   * @throws no_workers (503), model_not_found (404), no_available_workers, no_suitable_worker, server_selection_failed,
+   * worker_overload_protection_shed (503)
+   */
   pick(ctx: RelayContext, model: string, options: PickOptions = NO_OPTIONS): Attempt {
     const canonical = this.#table.canonicalModel(model)
     const { onPick } = this.#parts
@@ -120,7 +123,7 @@ export class Picker {
       this.#selected(worker, model, policy.name)
       return new CountedAttempt(parts, worker, { policy: policy.name, choice }, passage)
     }
-    return this.#pickLast(route, model, options) ?? this.#throwNobody(route, model)
+    return this.#pickLast(route, model, options) ?? this.#throwNobody(route, model, options)
   }
 
   /** Nobody is available: of those that are held back for their answers alone, the least busy one takes it, if it may. */
@@ -132,6 +135,7 @@ export class Picker {
         const { slot } = worker
         if (!counters.isReady(slot) || !breakers.isOnlySlowed(slot)) continue
         if (options.accepts != null && !options.accepts(worker)) continue
+        if (this.#candidates.shedMs(slot) !== null) continue
         if (last === null || counters.inFlight(slot) < counters.inFlight(last.slot)) last = worker
       }
     }
@@ -174,15 +178,20 @@ export class Picker {
       : balanceErrors.model_not_found(model)
   }
 
-  #throwNobody({ tiers, leg }: ModelRoute, model: string): never {
+  #throwNobody({ tiers, leg }: ModelRoute, model: string, { accepts }: PickOptions): never {
     let waitMs = Number.POSITIVE_INFINITY
+    let shedMs = Number.POSITIVE_INFINITY
     for (const { workers } of tiers) {
       for (const worker of workers) {
         const { counters, breakers } = this.#parts
         if (!counters.isReady(worker.slot)) continue
         waitMs = Math.min(waitMs, breakers.isOnlySlowed(worker.slot) ? 0 : breakers.waitMs(worker))
+        const couldTakeIt = breakers.isAvailable(worker) && (accepts?.(worker) ?? true)
+        if (couldTakeIt) shedMs = Math.min(shedMs, this.#candidates.shedMs(worker.slot) ?? shedMs)
       }
     }
+    if (Number.isFinite(shedMs))
+      throw balanceErrors.worker_overload_protection_shed.with(retryAfter(shedMs), model)
     const retry = retryAfter(Number.isFinite(waitMs) ? waitMs : 0)
     throw leg === 'whole'
       ? balanceErrors.no_available_workers.with(retry, model)

@@ -57,7 +57,9 @@ export interface WorkerBalance {
    * @param model canonical model id; `unknown` takes any worker
    * @throws no_workers (503) when none is registered, model_not_found (404) when none serves the model,
    *   no_available_workers (503, with retry-after) when those that do are not ready or their breakers are open,
-   *   server_selection_failed (503) naming the kind of worker that a pair lacks
+   *   server_selection_failed (503) naming the kind of worker that a pair lacks,
+   *   worker_overload_protection_shed (503, with retry-after) when all that could take it are overloaded, and such
+   *   requests are shed
    * @source routing facts 1.1, 1.2, 1.12, 2.5, 3.2; API spec 2.11 (priority), 7.1
    */
   pick(ctx: RelayContext, model: string, options?: PickOptions): Attempt

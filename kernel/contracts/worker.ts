@@ -136,6 +136,8 @@ export interface EngineLoad {
   readonly usedTokensByRank: readonly number[]
   /** `Date.now()` at the answer, milliseconds. */
   readonly atMs: number
+  /** Has more work than it may have: other workers go before it, see {@link EngineLoads.overload}. Default false. */
+  readonly isOverloaded?: boolean
   /** How often this engine is asked, milliseconds; three of these later the report says nothing any more. Default 10,000. */
   readonly periodMs?: number
 }
@@ -143,6 +145,11 @@ export interface EngineLoad {
 /** Reports by worker slot; a slot without a fresh report has null or is beyond the end. */
 export interface EngineLoads {
   readonly bySlot: readonly (EngineLoad | null)[]
+  /**
+   * What becomes of requests where overloaded workers alone are left: `avoid` gives them one, `shed` refuses them.
+   * Absent while nobody is overloaded, so that picks need not look. @source DECISIONS D218
+   */
+  readonly overload?: 'avoid' | 'shed'
 }
 
 /** Engine reports on every thread: published by the load monitor, read by load-aware policies. */

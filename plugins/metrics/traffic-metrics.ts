@@ -27,6 +27,7 @@ const NO_WORKERS_CODES: ReadonlySet<string> = new Set([
   'no_available_workers',
   'no_suitable_worker',
   'server_selection_failed',
+  'worker_overload_protection_shed',
 ])
 
 /** Labels of calls for which no worker was found: those of HTTP workers. */

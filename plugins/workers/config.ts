@@ -90,12 +90,36 @@ export const workersConfig = Type.Object(
       maximum: MAX_SECONDS,
       default: 10,
       description:
-        'How often ready workers are asked for their load, seconds; only while a policy reads it or engineMetrics is on.',
+        'How often ready workers are asked for their load, seconds; only while a policy reads it, or where engineMetrics or overload are set.',
     }),
     engineMetrics: Type.Boolean({
       default: false,
       description: 'Ask all ready workers for their load, and show what they say as weir_engine_… metrics.',
     }),
+    overload: Type.Optional(
+      Type.Object(
+        {
+          waitingRequests: count(8, 'Requests waiting in an engine from which on it is overloaded.'),
+          kvUsage: Type.Number({
+            exclusiveMinimum: 0,
+            maximum: 1,
+            default: 0.8,
+            description:
+              'Share of its KV memory in use from which on an engine is overloaded, mean over its ranks.',
+          }),
+          shed: Type.Boolean({
+            default: false,
+            description:
+              'Refuse requests for which only overloaded workers are left: 503 worker_overload_protection_shed with retry-after. Otherwise these take them.',
+          }),
+        },
+        {
+          additionalProperties: false,
+          description:
+            'Ask all ready workers for their load, and pass over those that are overloaded by their last report. Absent: not looked at.',
+        },
+      ),
+    ),
     adminKeys: Type.Object(
       {
         openai: adminKey('OPENAI_ADMIN_KEY'),
@@ -121,6 +145,9 @@ export const workersConfig = Type.Object(
 
 /** The section with every default filled in. */
 export type WorkersConfig = Static<typeof workersConfig>
+
+/** From when on an engine is overloaded, and what happens then. */
+export type OverloadLimits = NonNullable<WorkersConfig['overload']>
 
 /** The section of a file that says nothing. */
 export function defaultConfig(): WorkersConfig {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RankLoad } from '#contracts'
-import { reportsOfRank, toEngineLoad } from './engine-load.ts'
+import { isOverloaded, reportsOfRank, toEngineLoad } from './engine-load.ts'
 
 const UNTOLD: RankLoad = {
   rank: 0,
@@ -52,4 +52,19 @@ test('a rank that is a worker gets its own report, or its share where ranks are 
   expect(reportsOfRank(whole, 3, 4)).toMatchObject([
     { rank: 3, usedTokens: 2, kvUsage: 0.5, tokensPerSecond: 10, queuedTokens: -1 },
   ])
+})
+
+test('an engine is overloaded from 8 waiting requests or 0.8 of its KV memory on, and never by what it does not tell', () => {
+  const limits = { waitingRequests: 8, kvUsage: 0.8, shed: false }
+  const judge = (...ranks: Partial<RankLoad>[]) =>
+    isOverloaded(
+      ranks.map((rank) => ({ ...UNTOLD, ...rank })),
+      limits,
+    )
+  expect(judge({ waitingRequests: 7, kvUsage: 0.79 })).toBe(false)
+  expect(judge({ waitingRequests: 8 })).toBe(true)
+  expect(judge({ kvUsage: 0.8 })).toBe(true)
+  expect(judge({ waitingRequests: 5 }, { waitingRequests: 3 })).toBe(true)
+  expect(judge({ kvUsage: 1 }, { kvUsage: 0.5 })).toBe(false)
+  expect(judge({})).toBe(false)
 })

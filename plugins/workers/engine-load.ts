@@ -1,6 +1,7 @@
 /** What the routing threads get of an engine's report. Pure. */
 import type { RankLoad } from '#contracts'
 import type { EngineLoad } from '#kernel'
+import type { OverloadLimits } from './config.ts'
 
 const UNTOLD = -1
 
@@ -28,15 +29,26 @@ function share(count: number, size: number): number {
 
 /** @param reports at least one @param atMs `Date.now()` at the answer */
 export function toEngineLoad(reports: readonly RankLoad[], atMs: number): EngineLoad {
-  const usages = toldOf(reports, 'kvUsage')
   return {
     queuedTokens: sumOf(toldOf(reports, 'queuedTokens')),
     usedTokens: sumOf(toldOf(reports, 'usedTokens')),
-    kvUsage: usages.length === 0 ? UNTOLD : sumOf(usages) / usages.length,
+    kvUsage: meanUsage(reports),
     tokensPerSecond: reports.reduce((sum, report) => sum + report.tokensPerSecond, 0),
     usedTokensByRank: byRank(reports),
     atMs,
   }
+}
+
+/** What is not told is no sign of overload. @source gRPC facts of 2026-11, 5 */
+export function isOverloaded(reports: readonly RankLoad[], limits: OverloadLimits): boolean {
+  const waiting = sumOf(toldOf(reports, 'waitingRequests'))
+  return waiting >= limits.waitingRequests || meanUsage(reports) >= limits.kvUsage
+}
+
+/** -1 when nobody told it. */
+function meanUsage(reports: readonly RankLoad[]): number {
+  const usages = toldOf(reports, 'kvUsage')
+  return usages.length === 0 ? UNTOLD : sumOf(usages) / usages.length
 }
 
 function toldOf(reports: readonly RankLoad[], key: Exclude<keyof RankLoad, 'pair'>): number[] {

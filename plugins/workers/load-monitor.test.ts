@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { EngineReport } from '#contracts'
 import type { EngineLoads, WorkerStatus } from '#kernel'
-import { defaultConfig } from './config.ts'
+import { defaultConfig, type OverloadLimits } from './config.ts'
 import { LoadMonitor } from './load-monitor.ts'
 import { toWorkerSpec } from './spec.ts'
 import { buildWorker, type Worker } from './worker.ts'
@@ -15,6 +15,8 @@ let forgotten: string[]
 let answer: (url: string) => EngineReport | null | Promise<EngineReport | null>
 let published: EngineLoads[]
 let isWanted: boolean
+let overload: OverloadLimits | null
+let told: string[]
 let monitor: LoadMonitor
 
 const used = (usedTokens: number): EngineReport => {
@@ -50,6 +52,8 @@ beforeEach(() => {
   answer = () => used(1)
   published = []
   isWanted = true
+  overload = null
+  told = []
   monitor = new LoadMonitor({
     workers: () => workers,
     balance: { status: (slot) => statuses.get(slot) ?? 'pending' },
@@ -64,10 +68,17 @@ beforeEach(() => {
             forget: ({ url }) => void forgotten.push(url),
           },
     intervalSecs: 10,
+    get overload() {
+      return overload
+    },
     isWanted: () => isWanted,
     publish: async (loads) => void published.push(loads),
     metrics: null,
-    log: silent,
+    log: {
+      ...silent,
+      info: (_, text) => void told.push(String(text)),
+      warn: (_, text) => void told.push(String(text)),
+    },
   })
   monitor.start()
 })
@@ -177,4 +188,33 @@ test('of 2,000 workers at most 128 are asked at once, and each has its turn in i
   expect(most).toBeLessThanOrEqual(128)
   expect(new Set(asked).size).toBe(2_000)
   expect(published.length).toBeLessThan(30)
+})
+
+test('overload is told to the threads only while there is any, and to the log when it begins and ends', async () => {
+  const waiting = (waitingRequests: number): EngineReport => {
+    const { ranks } = used(1)
+    return { timestamp: null, ranks: [{ ...ranks[0], waitingRequests }] }
+  }
+  const last = () => {
+    const { bySlot, overload: mode } = published.at(-1) as EngineLoads
+    return [mode, ...bySlot.map((load) => load?.isOverloaded ?? false)]
+  }
+  workers = [worker(0), worker(1)]
+  let count = 9
+  answer = (url) => waiting(url === 'http://w0:1' ? count : 0)
+  await seconds(1)
+  expect(last()).toEqual([undefined, false, false])
+  overload = { waitingRequests: 8, kvUsage: 0.8, shed: false }
+  await seconds(20)
+  expect(last()).toEqual(['avoid', true, false])
+  overload = { ...overload, shed: true }
+  await seconds(10)
+  expect(last()).toEqual(['shed', true, false])
+  count = 7
+  await seconds(10)
+  expect(last()).toEqual([undefined, false, false])
+  expect(told).toEqual([
+    'the engine is overloaded: others go before it',
+    'the engine is no longer overloaded',
+  ])
 })

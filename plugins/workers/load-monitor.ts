@@ -1,7 +1,8 @@
 /** Asks ready engines for their load, some at a time, and publishes what they say to all threads. */
 import type { RankLoad, WorkerControl } from '#contracts'
 import type { EngineLoad, EngineLoads, Logger, WorkerBalance, WorkerEntry } from '#kernel'
-import { reportsOfRank, toEngineLoad } from './engine-load.ts'
+import type { OverloadLimits } from './config.ts'
+import { isOverloaded, reportsOfRank, toEngineLoad } from './engine-load.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import { Limiter } from './limiter.ts'
 import { Publisher } from './publisher.ts'
@@ -25,6 +26,8 @@ export interface LoadMonitorParts {
   readonly controlOf: (mode: string) => Pick<WorkerControl, 'loads' | 'forget'> | null
   /** Of workers that name no period of their own. */
   readonly intervalSecs: number
+  /** Null where nobody looks for overload. */
+  readonly overload: OverloadLimits | null
   /** Whether anybody reads the reports now. */
   readonly isWanted: () => boolean
   /** Resolves when every thread has them. */
@@ -64,7 +67,7 @@ export class LoadMonitor {
     this.#parts = parts
     this.#publisher = new Publisher(() => {
       this.#hasNews = false
-      return parts.publish({ bySlot: this.#bySlot() })
+      return parts.publish(this.#loads())
     })
   }
 
@@ -179,9 +182,26 @@ export class LoadMonitor {
       dataParallel === null
         ? engineReports
         : reportsOfRank(engineReports, dataParallel.rank, dataParallel.size)
-    this.#reports.set(id, { slot, load: { ...toEngineLoad(reports, Date.now()), periodMs } })
+    const load = { ...toEngineLoad(reports, Date.now()), periodMs, ...this.#judge(reports) }
+    this.#tellOfOverload(entry, this.#reports.get(id)?.load, load)
+    this.#reports.set(id, { slot, load })
     this.#parts.metrics?.set(entry, reports)
     this.#hasNews = true
+  }
+
+  #judge(reports: readonly RankLoad[]): Pick<EngineLoad, 'isOverloaded'> {
+    const { overload } = this.#parts
+    return overload !== null && isOverloaded(reports, overload) ? { isOverloaded: true } : {}
+  }
+
+  /** Once when it begins and once when it ends. */
+  #tellOfOverload({ url }: WorkerEntry, before: EngineLoad | undefined, after: EngineLoad): void {
+    const isNow = after.isOverloaded === true
+    if (isNow === (before?.isOverloaded === true)) return
+    const { log, overload } = this.#parts
+    const rest = overload?.shed ? 'requests that nobody else can take are refused' : 'others go before it'
+    if (isNow) log.warn({ worker: url, kv_usage: after.kvUsage }, `the engine is overloaded: ${rest}`)
+    else log.info({ worker: url }, 'the engine is no longer overloaded')
   }
 
   #drop(id: string): void {
@@ -213,13 +233,17 @@ export class LoadMonitor {
     }
   }
 
-  #bySlot(): (EngineLoad | null)[] {
+  #loads(): EngineLoads {
     const bySlot: (EngineLoad | null)[] = []
+    let isAnyOverloaded = false
     for (const { slot, load } of this.#reports.values()) {
       while (bySlot.length <= slot) bySlot.push(null)
       bySlot[slot] = load
+      isAnyOverloaded ||= load.isOverloaded === true
     }
-    return bySlot
+    const { overload } = this.#parts
+    if (!isAnyOverloaded || overload === null) return { bySlot }
+    return { bySlot, overload: overload.shed ? 'shed' : 'avoid' }
   }
 }
 

@@ -183,3 +183,39 @@ test('E, routing facts 6.2: engines of pairs tell how the hand-over goes, and a 
   prefill.script(LOADS, report(undefined))
   expect(await until(pairLines, ({ length }) => length === 1)).toEqual(told.slice(0, 1))
 })
+
+test('an overloaded engine is passed over, works where it is the only one, and is spared where requests are shed', async () => {
+  const waiting = (count: number) => jsonAnswer({ loads: [{ num_running_reqs: 1, num_waiting_reqs: count }] })
+  const engines = [await openEngine(), await openEngine()]
+  const counts = () => engines.map((engine) => engine.requestsTo(CHAT).length)
+  const pairs: [TestGateway, boolean][] = []
+  for (const shed of [false, true])
+    pairs.push([await openGateway(engines, 'round_robin', { overload: { waitingRequests: 4, shed } }), shed])
+
+  for (const [gateway, shed] of pairs) {
+    const takesFrom = async (states: readonly number[]) => {
+      for (const [at, engine] of engines.entries()) engine.script(LOADS, waiting(states[at]))
+      return async () => {
+        const before = counts()
+        const statuses = new Set<number>()
+        for (let i = 0; i < 6; i++) statuses.add(await chat(gateway))
+        return JSON.stringify([[...statuses], counts().map((count, at) => count - before[at])])
+      }
+    }
+    const passesOver = await takesFrom([4, 3])
+    await until(passesOver, (seen) => seen === '[[200],[0,6]]')
+    const bothBusy = await takesFrom([4, 4])
+    await until(bothBusy, (seen) => seen === (shed ? '[[503],[0,0]]' : '[[200],[3,3]]'))
+    if (shed) {
+      const body = JSON.stringify({ model: 'test-model', messages: [{ role: 'user', content: 'hi' }] })
+      const refused = await fetch(gateway.url + CHAT.slice(5), { method: 'POST', body })
+      expect(refused.headers.get('x-weir-error-code')).toBe('worker_overload_protection_shed')
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+      expect(((await refused.json()) as { error: { code: string } }).error.code).toBe(
+        'worker_overload_protection_shed',
+      )
+    }
+    const bothFree = await takesFrom([0, 0])
+    await until(bothFree, (seen) => seen === '[[200],[3,3]]')
+  }
+})
