@@ -12,6 +12,15 @@ const milliseconds = (value: number, description: string) =>
 const port = (value: number, description: string) =>
   Type.Integer({ minimum: 0, maximum: 65535, default: value, description })
 
+/** The server library counts in steps of four seconds; less than two of them would end streams between heartbeats. */
+const libraryWait = (value: number, description: string) =>
+  Type.Integer({
+    minimum: 8_000,
+    maximum: 500_000,
+    default: value,
+    description: `${description} Four seconds more at most; on Linux on x64, elsewhere 8 to 12 s. In milliseconds.`,
+  })
+
 export const KernelConfigSchema = Type.Object(
   {
     host: Type.String({ default: '127.0.0.1', description: 'Address to listen on.' }),
@@ -70,6 +79,13 @@ export const KernelConfigSchema = Type.Object(
           default: 128,
           description: 'JSON bodies that are nested deeper get 400.',
         }),
+        headMs: libraryWait(60_000, 'From the opening of a connection to the end of its first request head.'),
+        idleMs: libraryWait(75_000, 'From a reply to the end of the next request head of the connection.'),
+        amendLibrary: Type.Boolean({
+          default: true,
+          description:
+            "False leaves the server library's memory alone, for hosts that watch over such writes: headMs and idleMs do not hold, header values that begin or end in bytes over 0x7f are cut on x64, and what the library refuses by itself is a page of HTML.",
+        }),
         bodyIdleMs: milliseconds(60_000, 'Silence within a request body; then 408. 0 never.'),
         bodyMinBytesPerSecond: Type.Integer({
           minimum: 0,
@@ -78,7 +94,7 @@ export const KernelConfigSchema = Type.Object(
         }),
         replyIdleMs: milliseconds(
           120_000,
-          'A client that takes nothing of its reply for so long is cut; 0 never. The server library waits 10 s for a request head, and as long for the next request of a connection.',
+          'A client that takes nothing of its reply for so long is cut; 0 never.',
         ),
         maxHeaderCount: Type.Integer({
           minimum: 8,
@@ -102,7 +118,7 @@ export const KernelConfigSchema = Type.Object(
         }),
         heartbeatMs: milliseconds(
           5_000,
-          'A silent event stream gets a comment line this often; 0 never. The server library cuts a stream after 10 s without a write.',
+          'A silent event stream gets a comment line this often; 0 never. A stream without a write is cut after idleMs.',
         ),
       },
       { default: {}, additionalProperties: false },

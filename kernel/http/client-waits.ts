@@ -1,11 +1,11 @@
 /**
- * Patience with slow clients. The server library cuts a connection after some ten seconds without progress, and uploads
- * of less than 16 KB/s, whatever the configuration says. Its clock begins anew when a connection is paused and resumed,
- * so this does that for requests that wait for their client, and keeps limits of its own.
+ * Patience with slow clients. The server library cuts a connection without progress, and uploads of less than 16 KB/s,
+ * after `kernel.http.idleMs`, or 8 to 12 s where it cannot be told so. Its clock begins anew when a connection is paused
+ * and resumed, so this does that for requests that wait for their client, and keeps limits of its own.
  */
 import { httpErrors } from './http-errors.ts'
 
-/** Below the library's ten seconds, with room for a busy loop. */
+/** Below the library's shortest wait of eight seconds, with room for a busy loop. */
 const LOOK_MS = 3_000
 
 /** A request as its patience needs it. Implemented by `context.ts`. */

@@ -5,7 +5,6 @@ import { type GatewayControls, type ServeInfo, serve } from '../../kernel/serve.
 import { catalog } from '../catalog.ts'
 import { changeConfig } from './configuration/config-change.ts'
 import { watchSignals } from './process-signals.ts'
-import { replacePages } from './server-library-pages.ts'
 import { ServiceManager, type ServiceState } from './service-manager.ts'
 
 export interface RunOptions {
@@ -37,8 +36,6 @@ export async function runGateway(config: LoadedConfig, options: RunOptions): Pro
     return watchSignals({ ...given, demandShutdown })
   }
   const onReady = (info: ServeInfo) => {
-    // The library is loaded now. `stock` is for hosts that watch over writes to memory.
-    if (process.env.WEIR_LIBRARY_PAGES !== 'stock') replacePages()
     void tell('ready')
     options.onReady(info)
   }

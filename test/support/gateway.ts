@@ -8,7 +8,6 @@ import { catalog } from '../../plugins/catalog.ts'
 import { changeConfig } from '../../plugins/cli/configuration/config-change.ts'
 import { loadConfig } from '../../plugins/cli/configuration/load.ts'
 import { factsOf } from '../../plugins/cli/configuration/plugin-facts.ts'
-import { replacePages } from '../../plugins/cli/server-library-pages.ts'
 
 export interface TestGateway {
   /** Base URL of the API. */
@@ -88,11 +87,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       controls = given
       return () => {}
     },
-    onReady: (info) => {
-      // As the command does.
-      replacePages()
-      ready.resolve(info)
-    },
+    onReady: ready.resolve,
   })
   ended.catch(ready.reject)
   const { url, listeners } = await ready.promise

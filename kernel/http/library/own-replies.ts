@@ -1,8 +1,8 @@
 /**
  * The server library answers what it refuses before a request exists with pages of HTML, and has no option for them. Here
- * they become the error format of the API, in the memory of this process, once the library is loaded. @source D213
+ * they become the error format of the API. @source D213
  */
-import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
+import type { LibraryMemory } from './library-memory.ts'
 
 const refused = (status: number, reason: string, detail = '') =>
   `HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\n\r\n<h1>${reason}</h1>${detail}<hr><i>uWebSockets/20 Server</i>`
@@ -33,43 +33,16 @@ function reply(status: number, message: string, type: string, code: string): str
 
 /** A row of the library's table of replies: length and address, 8 bytes each. */
 const ROW_BYTES = 16
-/** What is relocated lies in the last mappings of a file: what is read-only since, and what can be written. */
-const TABLE_MAPPINGS = -2
-
 /**
- * Never in the way of a start: where anything is not as expected, or memory may not be written (other systems, hardened
- * kernels, Node's permission model), the pages stay as they are. Threads share the library, so the first to come does it.
- * @param self what the system tells of this process @returns the pages were replaced now
+ * Writes only where the table points to the pages, each of the length it tells, and these stand there letter by letter.
+ * @returns the pages were replaced now
  */
-export function replacePages(self = '/proc/self'): boolean {
-  try {
-    const mappings = libraryMappings(readFileSync(`${self}/maps`, 'latin1'))
-    if (mappings.length === 0) return false
-    const memory = openSync(`${self}/mem`, 'r+')
-    try {
-      return mappings.some(([start, end]) => replaceWithin(memory, start, end))
-    } finally {
-      closeSync(memory)
-    }
-  } catch {
-    return false
-  }
+export function replacePages(library: LibraryMemory): boolean {
+  return library.tables.some(({ start, end }) => replaceWithin(library, start, end))
 }
 
-function libraryMappings(maps: string): [start: number, end: number][] {
-  return maps
-    .split('\n')
-    .filter((line) => /\/uws[^/]*\.node$/.test(line))
-    .slice(TABLE_MAPPINGS)
-    .map((line) => {
-      const [start, end] = line.split(/[- ]/, 2)
-      return [Number.parseInt(start, 16), Number.parseInt(end, 16)]
-    })
-}
-
-/** Writes only where the table points to the pages, each of the length it tells, and these stand there letter by letter. */
-function replaceWithin(memory: number, start: number, end: number): boolean {
-  const bytes = read(memory, start, end - start)
+function replaceWithin(library: LibraryMemory, start: number, end: number): boolean {
+  const bytes = library.read(start, end - start)
   const firstLength = tableOf(STOCK_REPLIES, 0n).subarray(0, ROW_BYTES / 2)
   const firstPage = BigInt(STOCK_ROOM.indexOf(STOCK_REPLIES[0]))
   const last = bytes.length - STOCK_REPLIES.length * ROW_BYTES
@@ -80,12 +53,12 @@ function replaceWithin(memory: number, start: number, end: number): boolean {
     const stock = tableOf(STOCK_REPLIES, address)
     const room = Number(address - firstPage)
     if (!bytes.subarray(at, at + stock.length).equals(stock)) continue
-    if (!read(memory, room, STOCK_ROOM.length).equals(STOCK_ROOM)) continue
+    if (!library.read(room, STOCK_ROOM.length).equals(STOCK_ROOM)) continue
     try {
-      write(memory, OWN_ROOM, room)
-      write(memory, tableOf(OWN_REPLIES, BigInt(room)), start + at)
+      library.write(OWN_ROOM, room)
+      library.write(tableOf(OWN_REPLIES, BigInt(room)), start + at)
     } catch (error) {
-      write(memory, STOCK_ROOM, room)
+      library.write(STOCK_ROOM, room)
       throw error
     }
     return true
@@ -102,14 +75,4 @@ function tableOf(replies: readonly string[], address: bigint): Buffer {
     next += BigInt(length + 1)
   }
   return table
-}
-
-function read(memory: number, address: number, length: number): Buffer {
-  const bytes = Buffer.alloc(length)
-  const count = readSync(memory, bytes, 0, length, address)
-  return bytes.subarray(0, count)
-}
-
-function write(memory: number, bytes: Buffer, address: number): void {
-  if (writeSync(memory, bytes, 0, bytes.length, address) !== bytes.length) throw new Error('written in part')
 }

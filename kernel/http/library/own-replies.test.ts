@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
-import { apiErrorFormat } from '../../kernel/errors/error-formats.ts'
-import { httpErrors } from '../../kernel/http/http-errors.ts'
-import { replacePages } from './server-library-pages.ts'
+import { apiErrorFormat } from '../../errors/error-formats.ts'
+import { httpErrors } from '../http-errors.ts'
+import { amendLibrary } from './amend-library.ts'
 
 const PAGES = [
   '404 File Not Found',
@@ -22,6 +22,9 @@ const MAPS = `00000000-00001000 r-xp 00000000 fe:00 7 /app/node_modules/@uwsjs/l
 00002000-00003000 rw-p 00002000 fe:00 7 /app/node_modules/@uwsjs/linux-x64-22/uws.node
 00003000-00004000 rw-p 00000000 00:00 0
 `
+const WAITS = { headMs: 60_000, idleMs: 75_000 }
+const replacePages = (self: string) => amendLibrary(WAITS, self).replies
+
 const PAGES_AT = 100
 const TABLE_AT = 0x1808
 const TABLE_BYTES = 48
@@ -137,8 +140,8 @@ test.runIf(process.platform === 'linux')('pages are whole where their table cann
   const { self, after } = aProcess(libraryMemory())
   const program = `
     process.on('SIGXFSZ', () => {})
-    const { replacePages } = await import(${JSON.stringify(new URL('./server-library-pages.ts', import.meta.url))})
-    console.log(replacePages(${JSON.stringify(self)}))`
+    const { amendLibrary } = await import(${JSON.stringify(new URL('./amend-library.ts', import.meta.url))})
+    console.log(amendLibrary(${JSON.stringify(WAITS)}, ${JSON.stringify(self)}).replies)`
   const node = [process.execPath, '--input-type=module', '-e', program]
   const { stdout } = await run('prlimit', ['--fsize=4096', ...node], { env })
   expect(stdout).toBe('false\n')
