@@ -76,6 +76,10 @@ export class GatewayClient {
     if (code === 'ECONNREFUSED')
       return `no gateway listens at ${this.#base}; start one with 'weir serve', or name another with --gateway`
     if (code === 'ENOTFOUND') return `the host of ${this.#base} is not known; check --gateway`
+    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
+      return `the certificate of ${this.#base} is for other names (${code})\n  name the gateway as its certificate does: --gateway`
+    if (code !== undefined && /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)/.test(code))
+      return `the certificate of ${this.#base} is not trusted here (${code})\n  a private authority is named in the environment: NODE_EXTRA_CA_CERTS=ca.pem`
     return `cannot reach ${this.#base}${code === undefined ? '' : ` (${code})`}; check --gateway`
   }
 

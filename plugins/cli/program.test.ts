@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +10,7 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { TestAuthority } from '../../test/support/certificates.ts'
 
 // Each test starts processes, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 30_000 })
@@ -389,5 +391,29 @@ describe('weir workers', () => {
     const { code, err } = await weir(['workers', 'list', '--gateway', deadUrl])
     expect(code).toBe(1)
     expect(err).toContain(`no gateway listens at ${deadUrl}; start one with 'weir serve'`)
+  })
+
+  test('a certificate that is not trusted comes with the way to trust it, one for other names with which', async () => {
+    const authority = new TestAuthority()
+    const server = createSecureServer(authority.issue('gateway'), (_, res) =>
+      res.end('{"workers":[],"total":0}'),
+    )
+    try {
+      await once(server.listen(0, '127.0.0.1'), 'listening')
+      const { port } = server.address() as AddressInfo
+      const list = (host: string, env = {}) =>
+        weir(['workers', 'list', '--gateway', `https://${host}:${port}`], env)
+      const { code, err } = await list('127.0.0.1')
+      expect(code).toBe(1)
+      expect(err).toMatch(/certificate .* is not trusted here .*\n.*NODE_EXTRA_CA_CERTS=ca\.pem/)
+      const trusted = { NODE_EXTRA_CA_CERTS: authority.caFile }
+      expect((await list('127.0.0.1', trusted)).code).toBe(0)
+      expect((await list('0.0.0.0', trusted)).err).toMatch(
+        /certificate .* is for other names .*\n.*--gateway/,
+      )
+    } finally {
+      server.close()
+      authority.remove()
+    }
   })
 })
