@@ -259,10 +259,16 @@ export interface FetchAction {
 
 /** Stream phase. Without `events` the event passes byte for byte; an empty list drops it. */
 export interface StreamAction {
-  readonly events?: readonly { readonly name?: string | null; readonly data: string }[]
+  readonly events?: readonly ActionEvent[]
   /** Given to the next call of this stream; left out keeps what there was. At most 64 KiB. */
   readonly state?: string
 }
+
+/** Its data are here, or the next so many bytes of the frame's body: spares both sides a JSON text within JSON. */
+export type ActionEvent = { readonly name?: string | null } & (
+  | { readonly data: string }
+  | { readonly data_bytes: number }
+)
 
 /** Pick phase: the place of a candidate, 0-based; without a choice the default policy chooses. */
 export interface PickAction {

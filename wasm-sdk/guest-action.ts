@@ -1,12 +1,5 @@
 /** Reads what a module answered as the gateway does, and says what of it the gateway would not do. */
-import {
-  type AttachPoint,
-  type GuestAction,
-  type HeaderPair,
-  MAX_ENTRIES,
-  PROTECTED_HEADERS,
-  type StreamAction,
-} from './abi.ts'
+import { type AttachPoint, type GuestAction, type HeaderPair, MAX_ENTRIES, PROTECTED_HEADERS } from './abi.ts'
 
 /** An answer in the words of the ABI, with everything that was left out filled in. */
 export interface GuestAnswer {
@@ -41,7 +34,10 @@ export interface AskedFetch {
   readonly state: string
 }
 
-export type OutgoingEvent = Required<NonNullable<StreamAction['events']>[number]>
+export interface OutgoingEvent {
+  readonly name: string | null
+  readonly data: string
+}
 
 export interface GuestOutput {
   readonly head: unknown
@@ -84,7 +80,7 @@ export function readAnswer(
     throw new Error('the head of the output is no object')
   }
   const members = head as Record<string, unknown>
-  if (point === 'OnStreamEvent') return readStreamAnswer(members)
+  if (point === 'OnStreamEvent') return readStreamAnswer(members, body)
   if (point === 'OnPick') return readPickAnswer(members, candidates)
   if (members.action === 'continue') return CONTINUE
   if (members.action === 'fetch') return readFetch(members, body)
@@ -192,20 +188,32 @@ function isJsonObject(bytes: Buffer): boolean {
   }
 }
 
-function readStreamAnswer(head: Record<string, unknown>): GuestAnswer {
+function readStreamAnswer(head: Record<string, unknown>, body: Buffer): GuestAnswer {
   const { events, state } = head
   if (head.action === 'fetch') throw new Error('a stream waits for no fetch')
   if (events !== undefined && !Array.isArray(events)) throw new Error('events is no list')
   checkLength(events ?? [], 'events')
   return {
     ...CONTINUE,
-    events: events?.map(readEvent) ?? null,
+    events: events === undefined ? null : readEvents(events, body),
     state: state === undefined ? null : readState(state),
   }
 }
 
-function readEvent(event: { name?: unknown; data?: unknown } | null): OutgoingEvent {
-  const { name = null, data } = event ?? {}
+function readEvents(events: readonly unknown[], body: Buffer): OutgoingEvent[] {
+  let at = 0
+  return events.map((event) => {
+    const { name = null, data, data_bytes } = (event ?? {}) as Record<string, unknown>
+    if (data_bytes === undefined) return namedEvent(name, data)
+    const end = Number.isSafeInteger(data_bytes) ? at + (data_bytes as number) : -1
+    if (end < at || end > body.length) throw new Error('data_bytes of an event is no part of the body')
+    const text = body.toString('utf8', at, end)
+    at = end
+    return namedEvent(name, text)
+  })
+}
+
+function namedEvent(name: unknown, data: unknown): OutgoingEvent {
   if (typeof data !== 'string') throw new Error('an event has no data')
   if (name === null) return { name, data }
   if (typeof name !== 'string' || /[\r\n]/.test(name))

@@ -71,6 +71,9 @@ describe('an answer', () => {
     [{ events: [{}] }, 'an event has no data'],
     [{ events: [null] }, 'an event has no data'],
     [{ events: [{ name: 'a\nb', data: '' }] }, 'no single line'],
+    [{ events: [{ data_bytes: 1 }] }, 'data_bytes of an event is no part of the body'],
+    [{ events: [{ data_bytes: -1 }] }, 'data_bytes of an event is no part of the body'],
+    [{ events: [{ data_bytes: '0' }] }, 'data_bytes of an event is no part of the body'],
   ])('to a stream event of %j is none', (head, message) => {
     expect(() => read(head, 'OnStreamEvent')).toThrow(message)
   })

@@ -127,12 +127,8 @@ test('calls of the gateway end a start that has no fuel for them, whatever it ca
   ).rejects.toThrow('unreachable')
 })
 
-test.each([
-  ['fits', 100, 8_000, null],
-  ['does not', 100_000, 8_000, 'fuel'],
-  ['is said to be longer than the output', 0xffff_ffff, 64, null],
-])('the head of an output costs what reading it takes, one that %s', async (_, head, outputBytes, kind) => {
-  const bytes = Math.max(outputBytes, head === 0xffff_ffff ? 0 : head + 4)
+/** What a call costs that puts out that many bytes, of which the head is so long. */
+async function outputCall(head: number, bytes: number, bodyByteUnits?: number) {
   const code = `(local $at i64) (local.set $at (call $alloc (i64.const ${bytes})))
     (call $store (local.get $at) (i64.const ${head})) (call $out (local.get $at) (i64.const ${bytes}))`
   const text = `(module
@@ -157,7 +153,25 @@ test.each([
   let reads = 0
   const read = () => ++reads
   const order = { uuid: 'm', exportName: 'on_request', input: Buffer.alloc(4), tenant: null, fuel: 400_000 }
-  const { report } = runner.call({ ...order, read })
+  const { report } = runner.call({ ...order, bodyByteUnits, read })
+  return { report, reads }
+}
+
+test.each([
+  ['fits', 100, 8_000, null],
+  ['does not', 100_000, 8_000, 'fuel'],
+  ['is said to be longer than the output', 0xffff_ffff, 64, null],
+])('the head of an output costs what reading it takes, one that %s', async (_, head, outputBytes, kind) => {
+  const bytes = Math.max(outputBytes, head === 0xffff_ffff ? 0 : head + 4)
+  const { report, reads } = await outputCall(head, bytes)
   expect([report.failure?.kind ?? null, reads]).toEqual([kind, kind === null ? 1 : 0])
   expect(report.fuel).toBeGreaterThanOrEqual(Math.min(400_000, 32 * Math.min(head, bytes)))
+})
+
+test('so does the body where it is read here', async () => {
+  const { report, reads } = await outputCall(100, 20_104, 8)
+  expect([report.failure, reads]).toEqual([null, 1])
+  expect(report.fuel).toBeGreaterThanOrEqual(32 * 100 + 8 * 20_000)
+  const tooLong = await outputCall(100, 60_104, 8)
+  expect([tooLong.report.failure?.kind, tooLong.reads]).toEqual(['fuel', 0])
 })

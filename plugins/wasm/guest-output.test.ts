@@ -81,11 +81,36 @@ describe('of a stream', () => {
     ])
   })
 
+  test('data in the body are those in the head', () => {
+    const entry = fc.record({
+      name: fc.option(fc.stringMatching(/^[^\r\n]*$/)),
+      data: fc.string({ unit: 'grapheme' }),
+      isInBody: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(fc.array(entry), fc.string(), (entries, behind) => {
+        const events = entries.map(({ name, data, isInBody }) =>
+          isInBody ? { name, data_bytes: Buffer.byteLength(data) } : { name, data },
+        )
+        const body = entries.map(({ data, isInBody }) => (isInBody ? data : '')).join('') + behind
+        expect(readStreamOutput(encodeFrame({ events }, Buffer.from(body))).events).toEqual(
+          entries.map(({ name, data }) => ({ name, data })),
+        )
+      }),
+    )
+  })
+
   test.each([
     { events: {} },
     { events: [{}] },
     { events: [null] },
     { events: [{ data: 'x', name: 'a\nb' }] },
+    { events: [{ data_bytes: 1 }] },
+    { events: [{ data_bytes: -1 }] },
+    { events: [{ data_bytes: 0.5 }] },
+    { events: [{ data_bytes: '0' }] },
+    { events: [{ data_bytes: null }] },
+    { events: [{ data_bytes: 0, name: 'a\nb' }] },
     { events: Array(1_025).fill({ data: '' }) },
     { state: 1 },
     { state: 'x'.repeat(65_537) },

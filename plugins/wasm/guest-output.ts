@@ -131,21 +131,38 @@ export interface StreamOutput {
 /** @throws BadOutput */
 export function readStreamOutput(output: Uint8Array | null): StreamOutput {
   if (output === null || output.length === 0) return { events: null, state: null }
-  const { head } = readFrame(output)
+  const { head, body } = readFrame(output)
   const { events, state } = head
   if (head.action === 'fetch') throw new BadOutput('a stream waits for no fetch')
   const kept = state === undefined ? null : readState(state)
-  return { events: events === undefined ? null : readEvents(events), state: kept }
+  return { events: events === undefined ? null : readEvents(events, body), state: kept }
 }
 
-function readEvents(events: unknown): StreamEvent[] {
+function readEvents(events: unknown, body: Buffer): StreamEvent[] {
   if (!Array.isArray(events)) throw new BadOutput('events is no list')
   checkLength(events, 'events')
-  return events.map(readOneEvent)
+  const read: StreamEvent[] = []
+  let at = 0
+  for (const event of events as readonly ({
+    name?: unknown
+    data?: unknown
+    data_bytes?: unknown
+  } | null)[]) {
+    const length = event?.data_bytes
+    if (length === undefined) {
+      read.push(namedEvent(event?.name ?? null, event?.data))
+      continue
+    }
+    if (!Number.isSafeInteger(length) || (length as number) < 0 || (length as number) > body.length - at)
+      throw new BadOutput('data_bytes of an event is no part of the body')
+    const end = at + (length as number)
+    read.push(namedEvent(event?.name ?? null, body.toString('utf8', at, end)))
+    at = end
+  }
+  return read
 }
 
-function readOneEvent(event: { name?: unknown; data?: unknown } | null): StreamEvent {
-  const { name = null, data } = event ?? {}
+function namedEvent(name: unknown, data: unknown): StreamEvent {
   if (typeof data !== 'string') throw new BadOutput('an event has no data')
   if (name !== null && (typeof name !== 'string' || /[\r\n]/.test(name)))
     throw new BadOutput('the name of an event is no single line')

@@ -21,6 +21,8 @@ export interface GuestOrder<T> {
   readonly tenant: string | null
   /** Units; null for what the module may burn on an input of that size. */
   readonly fuel: number | null
+  /** Units for each byte of an output's body, where that is read here too. Default 0. */
+  readonly bodyByteUnits?: number
   /** Checks the output, a view that is valid meanwhile; what it throws is the guest's failure. */
   read(output: Buffer | null): T
 }
@@ -111,7 +113,7 @@ export class GuestRunner {
   }
 
   /** Only when it is ready. Never throws: a guest that fails is part of life here. */
-  call<T>({ uuid, exportName, input, tenant, fuel, read }: GuestOrder<T>): GuestCall<T> {
+  call<T>({ uuid, exportName, input, tenant, fuel, bodyByteUnits = 0, read }: GuestOrder<T>): GuestCall<T> {
     const startedAtMs = performance.now()
     const guest = this.#guest(uuid)
     const key = guest.keyOf(tenant)
@@ -127,7 +129,7 @@ export class GuestRunner {
     let burnt = 0
     try {
       const output = instance.run(exportName, input, tenant, units)
-      burnt = instance.burntFuel + unitsToRead(output)
+      burnt = instance.burntFuel + unitsToRead(output, bodyByteUnits)
       if (burnt > units)
         throw new LimitBroken('fuel', 'reading what the guest put out takes more than its fuel')
       value = read(output)
@@ -168,9 +170,10 @@ export class GuestRunner {
 }
 
 /** Whatever it says its length is, no more is read than there is. */
-function unitsToRead(output: Buffer | null): number {
+function unitsToRead(output: Buffer | null, bodyByteUnits: number): number {
   if (output === null || output.length < FRAME_HEAD_BYTES) return 0
-  return Math.min(output.readUInt32LE(0), output.length) * UNITS_OF_HEAD_BYTE
+  const headBytes = Math.min(output.readUInt32LE(0), output.length)
+  return headBytes * UNITS_OF_HEAD_BYTE + (output.length - headBytes) * bodyByteUnits
 }
 
 const NOTHING: CallReport = Object.freeze({

@@ -11,6 +11,9 @@ import type { OutEvent, StreamEvent, StreamItem, StreamItemResult, StreamReport 
  */
 const MAX_WRITTEN_BYTES = 4 * 1_048_576
 
+/** Units for each byte of data that a call puts out, which becomes text and bytes again: two nanoseconds and a half. */
+const UNITS_OF_DATA_BYTE = 8
+
 /** An event on its way through the chain. */
 interface Travelling {
   readonly source: number
@@ -162,6 +165,7 @@ export class StreamRun {
       input: streamFrame(prefixes[place], about, this.#states[place], event?.data ?? ''),
       tenant,
       fuel,
+      bodyByteUnits: UNITS_OF_DATA_BYTE,
       read: this.#read,
     })
     const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted } = report

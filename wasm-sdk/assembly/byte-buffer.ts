@@ -1,9 +1,9 @@
 /** Bytes that grow at the end; what writers write into. */
-import { toUtf8 } from './memory'
-
 /** UTF-16 units of a text that are written at a time, and bytes that one of them becomes at most. */
 const PART_UNITS = 64
 const MAX_UNIT_BYTES = 6
+/** The same outside of JSON. */
+const MAX_TEXT_UNIT_BYTES = 3
 
 export class ByteBuffer {
   private bytes: Uint8Array
@@ -55,9 +55,29 @@ export class ByteBuffer {
     this.used += to - from
   }
 
+  /** UTF-8; a lone surrogate becomes the replacement character. */
   text(text: string): void {
-    const bytes = toUtf8(text)
-    this.slice(bytes, 0, bytes.length)
+    const length = text.length
+    const source = changetype<usize>(text)
+    const ascii = this.reserve(length)
+    let i = 0
+    for (; i + 4 <= length; i += 4) {
+      const four = load<u64>(source + (<usize>i << 1))
+      if ((four & 0xff80_ff80_ff80_ff80) != 0) break
+      store<u32>(ascii + i, packed(four))
+    }
+    this.used += i
+    if (i == length) return
+    const rest = this.reserve((length - i) * MAX_TEXT_UNIT_BYTES)
+    this.used += <i32>(
+      String.UTF8.encodeUnsafe(
+        source + (<usize>i << 1),
+        length - i,
+        rest,
+        false,
+        String.UTF8.ErrorMode.REPLACE,
+      )
+    )
   }
 
   /** Text inside a JSON string, without its quotes; a lone surrogate is written as an escape. */

@@ -1,15 +1,19 @@
 /** What a handler of stream events answers with: which events go on, and what to keep for the next call. */
+import { ByteBuffer } from './byte-buffer'
 import { output, outputHead } from './output'
 
 class OutgoingEvent {
   constructor(
     readonly name: string | null,
-    readonly data: string,
+    /** Bytes of its data in the body. */
+    readonly length: i32,
   ) {}
 }
 
 export class StreamAction {
   private events: OutgoingEvent[] | null = null
+  /** Data of the events, one behind the other. */
+  private body: ByteBuffer | null = null
   private state: string | null = null
 
   /** The event goes on byte for byte. */
@@ -31,7 +35,14 @@ export class StreamAction {
       events = []
       this.events = events
     }
-    events.push(new OutgoingEvent(name, data))
+    let body = this.body
+    if (body === null) {
+      body = new ByteBuffer()
+      this.body = body
+    }
+    const start = body.length
+    body.text(data)
+    events.push(new OutgoingEvent(name, body.length - start))
     return this
   }
 
@@ -52,11 +63,12 @@ export class StreamAction {
       for (let i = 0; i < events.length; i++) {
         head.beginObject()
         if (events[i].name !== null) head.key('name').text(events[i].name!)
-        head.key('data').text(events[i].data).endObject()
+        head.key('data_bytes').integer(events[i].length).endObject()
       }
       head.endArray()
     }
     if (state !== null) head.key('state').text(state)
-    output(head.endObject(), null)
+    const body = this.body
+    output(head.endObject(), body === null ? null : body.toView())
   }
 }

@@ -52,7 +52,8 @@ impl StreamEvent {
 struct OutgoingEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    data: String,
+    /// Of the body.
+    data_bytes: usize,
 }
 
 #[derive(Serialize, Default)]
@@ -61,6 +62,9 @@ pub struct StreamAction {
     events: Option<Vec<OutgoingEvent>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
+    /// Data of the events, one behind the other.
+    #[serde(skip)]
+    body: Vec<u8>,
 }
 
 impl StreamAction {
@@ -71,13 +75,15 @@ impl StreamAction {
 
     /// The event does not go on; `emit` may put others in its place.
     pub fn discard() -> Self {
-        Self { events: Some(Vec::new()), state: None }
+        Self { events: Some(Vec::new()), ..Self::default() }
     }
 
     /// Sends an event in place of the one that came; call it again for more.
-    pub fn emit(mut self, name: Option<&str>, data: impl Into<String>) -> Self {
-        let event = OutgoingEvent { name: name.map(str::to_owned), data: data.into() };
+    pub fn emit(mut self, name: Option<&str>, data: impl AsRef<str>) -> Self {
+        let data = data.as_ref().as_bytes();
+        let event = OutgoingEvent { name: name.map(str::to_owned), data_bytes: data.len() };
         self.events.get_or_insert_with(Vec::new).push(event);
+        self.body.extend_from_slice(data);
         self
     }
 
@@ -91,6 +97,6 @@ impl StreamAction {
         if self.events.is_none() && self.state.is_none() {
             return Ok(());
         }
-        output_frame(self, &[])
+        output_frame(self, &self.body)
     }
 }
