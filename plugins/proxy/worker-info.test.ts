@@ -54,6 +54,9 @@ test('neither keys nor settings nobody asked for are shown: the routes are publi
     hf_token: 'k4',
     server_args: { api_key: 'k5' },
     internal_states: [{ api_key: 'k6' }],
+    // Names that may be shown, with more than a name, a number or a list of them.
+    preferred_sampling_params: { api_key: 'k7' },
+    architectures: [{ api_key: 'k8' }],
     version: '1',
     tp_size: 2,
   }
