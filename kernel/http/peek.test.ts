@@ -43,6 +43,12 @@ describe('peekRouting', () => {
     }
   })
 
+  test('looks past strings of any length, whatever is escaped before or in them', () => {
+    const long = 'x'.repeat(20_000_000)
+    expect(peek(`{"\\u0061":"${long}","model":"m"}`).model).toBe('m')
+    expect(peek(`{"a":"\\n${long}","model":"m"}`).model).toBe('m')
+  })
+
   test('refuses malformed JSON with its position', () => {
     for (const text of [
       '',
