@@ -62,6 +62,13 @@ describe('limits', () => {
     expect(() => parseJson(Buffer.from('['.repeat(4_000_000)), 128, null)).toThrow(/128 levels/)
   })
 
+  test('what is wrong with a long body is told by its place alone: nobody parses it to find words', () => {
+    const broken = (bytes: number) => Buffer.from(`{"a":"${'x'.repeat(bytes)}",}`)
+    expect(() => peekRouting(broken(100), 128)).toThrow(/line 1, column 109/)
+    expect(() => peekRouting(broken(1_000_000), 128)).toThrow(/unexpected token at position 1000008$/)
+    expect(() => parseJson(broken(1_000_000), 128, null)).toThrow(/unexpected token at position 1000008$/)
+  })
+
   test('more objects than a parse may make are refused before it', () => {
     const body = Buffer.from(`{"a":[${'{},'.repeat(300_000)}{}]}`)
     const before = process.cpuUsage()
