@@ -111,6 +111,12 @@ test.each([
   expect(() => parsePrometheusText(`ok 1\n${line}\n`)).toThrow(/line 2/)
 })
 
+test('more labels than any engine has are refused', () => {
+  const labelled = (count: number) => `a{${Array.from({ length: count }, (_, i) => `l${i}="1"`).join()}} 1\n`
+  expect(parsePrometheusText(labelled(64))[0].samples[0].labels.size).toBe(64)
+  expect(() => parsePrometheusText(labelled(65))).toThrow(/line 1: more than 64 labels/)
+})
+
 test('nothing is written as nothing', () => {
   expect(writePrometheusText([])).toBe('')
 })
