@@ -31,6 +31,12 @@ test.each([
   )
 })
 
+test('a url is as long as 2,048 characters and no longer', () => {
+  const url = (length: number) => 'http://host/'.padEnd(length, 'a')
+  expect(() => checkWorkerUrl(url(2_048))).not.toThrow()
+  expect(() => checkWorkerUrl(url(2_049))).toThrow(/at most 2048 characters/)
+})
+
 test('any text is either taken or refused as a bad url', () => {
   fc.assert(
     fc.property(fc.string(), fc.constantFrom('http://', 'https://', 'grpc://', ''), (text, scheme) => {
