@@ -47,6 +47,15 @@ test.each([
   expect(report?.ranks[0]?.kvUsage).toBe(paths.length === 0 ? undefined : 0.25)
 })
 
+test.each(['__proto__', 'constructor', 'toString'])(
+  'nobody is asked for an engine called %s',
+  async (runtime) => {
+    const { sources, asked } = open(() => reply(200))
+    expect(await sources.read(target, runtime, 0)).toBeNull()
+    expect(asked).toEqual([])
+  },
+)
+
 test('an engine that is not to be reached is not asked another way, and nothing is remembered of it', async () => {
   const { sources, asked } = open(() => {
     throw new UpstreamFailure('connect', 'refused', false)
