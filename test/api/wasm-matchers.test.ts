@@ -77,6 +77,11 @@ test.each([
   ['gzip', { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' }, gzipSync('data: secret\n\n')],
   ['lines of JSON', { 'content-type': 'application/x-ndjson' }, Buffer.from('{"secret":1}\n')],
   ['lines of JSON by another name', { 'content-type': 'application/jsonl' }, Buffer.from('{"secret":1}\n')],
+  [
+    'lines of JSON in other letters, with a parameter',
+    { 'content-type': 'Application/X-NDJSON; charset=utf-8' },
+    Buffer.from('{"secret":1}\n'),
+  ],
 ])('a stream of %s does not pass a module that must not fail', async (_, headers, body) => {
   const fleet = await openWasmFleet()
   fleet.workers[0].script(CHAT, () => rawAnswer(body, { headers }))
