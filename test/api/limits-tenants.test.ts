@@ -117,6 +117,19 @@ describe('requests a minute', () => {
     expect(await refused.text()).toContain('rule tests')
   })
 
+  test('nor does a request without a model where a worker serves any', async () => {
+    const modelRules = [{ ruleId: 'tests', match: 'exact', model: 'test-model', requestsPerMinute: 1 }]
+    const fleet = await openFleet({
+      workers: [{ spec: { models: [] } }],
+      plugins: { auth: KEYS, limits: { tenants: { default: { modelRules } } } },
+    })
+    fleet.workers[0].script(CHAT, jsonAnswer(usage(5, 5)))
+    expect((await chat(fleet, A)).status).toBe(200)
+    const refused = await chat(fleet, A, { ...BODY, model: undefined })
+    expect(refused.status).toBe(429)
+    expect(await refused.text()).toContain('rule tests')
+  })
+
   test('a request without a body that names a model is served, whatever rules there are', async () => {
     const modelRules = [{ ruleId: 'all', match: 'prefix', model: 'test', requestsPerMinute: 1 }]
     const cancels = plugin('cancels', (host) => {
