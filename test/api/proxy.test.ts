@@ -54,6 +54,23 @@ describe('§4.8 every relayed route', () => {
     expect(fleet.workers[0].requests).toEqual([])
   })
 
+  test.each(ROUTES)('POST %s: as many levels as the limit pass, one more is refused', async (path, body) => {
+    const fleet = await openFleet({ kernel: { http: { maxJsonDepth: 20 } } })
+    fleet.workers[0].script(`POST ${path}`, rawAnswer('{}'))
+    const nested = (levels: number, filler = '') =>
+      `${JSON.stringify(body).slice(0, -1)},"a":"${filler}","b":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
+    expect((await fleet.post(path, nested(20))).status).toBe(200)
+    // Also where the body is so long that it is looked through in steps.
+    for (const filler of ['', 'x'.repeat(500_000)]) {
+      const reply = await fleet.post(path, nested(21, filler))
+      expect(reply.status).toBe(400)
+      const { error } = (await reply.json()) as { error: { message: string } }
+      expect(error).toMatchObject({ type: 'invalid_request_error', code: 'json_too_deep' })
+      expect(error.message).toContain('more than 20 levels deep (kernel.http.maxJsonDepth)')
+    }
+    expect(fleet.workers[0].requests).toHaveLength(1)
+  })
+
   test.each(ROUTES)('POST %s: a model or stream of the wrong type is refused by name', async (path, body) => {
     const fleet = await openFleet()
     for (const [field, value] of [
