@@ -185,6 +185,13 @@ describe('back to the client', () => {
     expect(reply.headers.get('x-request-id')).toBe('mine')
   })
 
+  test("what a worker's Connection header names ends at the gateway", async () => {
+    const headers = { connection: 'close, X-Hop', 'x-hop': '1', 'x-end': '2' }
+    const { gateway } = await setup(jsonAnswer({}, { headers }))
+    const reply = await ask(gateway)
+    expect([reply.headers.get('x-hop'), reply.headers.get('x-end')]).toEqual([null, '2'])
+  })
+
   test("a worker's 4xx arrives unchanged (routing check 63)", async () => {
     const { gateway } = await setup(jsonAnswer({ error: 'odd' }, { status: 422 }))
     const reply = await ask(gateway)
