@@ -142,21 +142,27 @@ describe('routing check 50', () => {
 })
 
 describe('the last worker of a model', () => {
-  test('one request speaks once against a worker, however often it was tried there', async () => {
-    const fleet = await openFleet({
-      kernel: {
-        policy: 'round_robin',
-        retry: { maxAttempts: 5, initialBackoffMs: 1, maxBackoffMs: 2 },
-        breaker: { failureThreshold: 3 },
-      },
-    })
-    const [worker] = fleet.workers
-    worker.script(CHAT, silent)
-    expect(await statuses(fleet, 2)).toEqual([502, 502])
-    expect(worker.requestsTo(CHAT)).toHaveLength(10)
-    expect(await breakerLines(fleet, worker)).toContain('state{w} 0')
-    expect(await breakerLines(fleet, worker)).toContain('consecutive_failures{w} 2')
-  })
+  test.each([
+    ['does not answer', silent, 502],
+    ['answers badly', broken, 500],
+  ])(
+    'one request speaks once against a worker that %s, however often it was tried there',
+    async (_how, answer, status) => {
+      const fleet = await openFleet({
+        kernel: {
+          policy: 'round_robin',
+          retry: { maxAttempts: 5, initialBackoffMs: 1, maxBackoffMs: 2 },
+          breaker: { failureThreshold: 3 },
+        },
+      })
+      const [worker] = fleet.workers
+      worker.script(CHAT, answer)
+      expect(await statuses(fleet, 2)).toEqual([status, status])
+      expect(worker.requestsTo(CHAT)).toHaveLength(10)
+      expect(await breakerLines(fleet, worker)).toContain('state{w} 0')
+      expect(await breakerLines(fleet, worker)).toContain('consecutive_failures{w} 2')
+    },
+  )
 
   test('is never shut by statuses alone: requests reach it, a few at a time, and good ones close its breaker', async () => {
     const fleet = await open({ failureThreshold: 2, successThreshold: 2, lastWorkerRequests: 2 })
