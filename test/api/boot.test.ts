@@ -70,6 +70,12 @@ test('two listeners of one gateway do not share a port: the boot says which one 
   ).rejects.toThrow(/in use|taken/)
 })
 
+test('nor do listeners that their threads would share', async () => {
+  const port = await freePort()
+  const start = startGateway({ plugins: { sim: { listen: { port } }, health: { probe: { port } } } })
+  await expect(start).rejects.toThrow(`port ${port} of 127.0.0.1 is taken by`)
+})
+
 test.each(['127.0.0.1', '0.0.0.0'])(
   'A12: nor does the API, on %s, share its port unnoticed',
   async (host) => {
