@@ -1,5 +1,6 @@
 /** Bodies of any size and shape up to the limit: refused or relayed, and nobody else waits for it. */
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { JsonScan } from '#kernel'
 import { bestOf } from '../support/best-of.ts'
 import { jsonAnswer } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
@@ -45,4 +46,25 @@ test.each(shapes)('6 MB of %s: the other requests are answered meanwhile', async
   // Generous: the gateway shares this process, and the machine, with the test that sends the bytes. A body that blocks
   // the others does so each time.
   expect(await bestOf(3, 1_000, longestWait)).toBeLessThan(1_000)
+})
+
+test('a long body is looked through in steps before anybody asks for its model', async () => {
+  const { workers, post } = await openFleet()
+  workers[0].script(`POST ${CHAT}`, jsonAnswer({ id: 'x' }))
+  const steps: number[] = []
+  const { run } = JsonScan.prototype
+  const spy = vi.spyOn(JsonScan.prototype, 'run').mockImplementation(function (this: JsonScan, until) {
+    const from = this.reached
+    const state = run.call(this, until)
+    steps.push(Math.max(from, this.reached) - from)
+    return state
+  })
+  try {
+    const reply = await post(CHAT, Buffer.from(`{"model":"test-model","a":[${'1,'.repeat(BYTES / 4)}1]}`))
+    expect(reply.status).toBe(200)
+  } finally {
+    spy.mockRestore()
+  }
+  expect(steps.reduce((sum, bytes) => sum + bytes, 0)).toBeGreaterThan(BYTES / 2)
+  expect(Math.max(...steps)).toBeLessThan(131_072)
 })
