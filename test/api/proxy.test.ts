@@ -71,6 +71,16 @@ describe('§4.8 every relayed route', () => {
     expect(fleet.workers[0].requests).toHaveLength(1)
   })
 
+  test('the limit is 128 levels where nobody sets another', async () => {
+    const fleet = await openFleet()
+    fleet.workers[0].script(`POST ${CHAT}`, rawAnswer('{}'))
+    const nested = (levels: number) =>
+      `{"model":"test-model","a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
+    expect((await fleet.post(CHAT, nested(128))).status).toBe(200)
+    const reply = await fleet.post(CHAT, nested(129))
+    expect([reply.status, reply.headers.get('x-weir-error-code')]).toEqual([400, 'json_too_deep'])
+  })
+
   test.each(ROUTES)('POST %s: a model or stream of the wrong type is refused by name', async (path, body) => {
     const fleet = await openFleet()
     for (const [field, value] of [
