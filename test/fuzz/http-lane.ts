@@ -68,7 +68,7 @@ export class HttpLane {
     const status = Number(head.slice(9, 12))
     const length = /\r\ncontent-length: (\d+)/.exec(head)
     const bodyAt = headEnd + HEAD_END.length
-    const endAt = length === null ? endOfChunks(this.#held, bodyAt) : bodyAt + Number(length[1])
+    const endAt = hasNoBody(status) ? bodyAt : endOfBody(this.#held, bodyAt, length)
     if (endAt === -1 || this.#held.length < endAt) return
     // What comes after the end of a reply is a reply to nothing.
     const isExact = this.#held.length === endAt
@@ -76,6 +76,15 @@ export class HttpLane {
     if (head.includes('\r\nconnection: close')) this.close()
     this.#settle?.(isExact && status >= 100 ? status : MALFORMED)
   }
+}
+
+/** Such a reply ends with its head, whatever length that tells. @source RFC 9112 section 6.3 */
+function hasNoBody(status: number): boolean {
+  return status === 204 || status === 304
+}
+
+function endOfBody(text: string, bodyAt: number, length: RegExpExecArray | null): number {
+  return length === null ? endOfChunks(text, bodyAt) : bodyAt + Number(length[1])
 }
 
 /** Behind the last chunk; -1 when it has not come. */
