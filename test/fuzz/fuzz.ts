@@ -67,6 +67,7 @@ const REPORTS: readonly Buffer[] = [
   ),
   plain(JSON.stringify({ model_path: '/m', tokenizer_path: '/m', max_total_num_tokens: 1, version: '1' })),
 ]
+/** By a name of this machine: the control plane is closed to others while there is no key. */
 const ASKED = [
   '/engine_metrics',
   '/get_loads',
@@ -200,7 +201,7 @@ export function fuzzAnswers(count: number, seed: number): Promise<FuzzReport> {
   return fuzz(count, answer, () =>
     draw(3) > 0
       ? { head: CHAT_HEAD, body: pickOf(BODIES, draw) }
-      : { head: `GET ${ASKED[draw(ASKED.length)]} HTTP/1.1\r\nhost: a\r\n`, body: Buffer.alloc(0) },
+      : { head: `GET ${ASKED[draw(ASKED.length)]} HTTP/1.1\r\nhost: 127.0.0.1\r\n`, body: Buffer.alloc(0) },
   )
 }
 
