@@ -80,6 +80,9 @@ describe('engines', () => {
         tp_size: 2,
         version: '0.5',
         tool_call_parser: 'hermes',
+        // Whoever lists workers sees their labels.
+        api_key: 'k1',
+        admin_api_key: 'k2',
         x: {},
       },
       '/model_info': { model_path: '/models/demo', is_generation: true, has_image_understanding: true },
