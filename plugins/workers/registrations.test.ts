@@ -1,7 +1,7 @@
 /** Registrations that something else happens to while they are under way. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { WorkerControl, WorkerControls, WorkerWish } from '#contracts'
-import type { Logger, WorkerStatus } from '#kernel'
+import type { Logger, PendingWorkers, WorkerStatus } from '#kernel'
 import { MemoryStore } from '../../test/support/memory-store.ts'
 import { defaultConfig } from './config.ts'
 import type { ControlParts } from './control-parts.ts'
@@ -19,6 +19,8 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} } as unknown as Log
 let store: MemoryStore
 let statuses: Map<number, WorkerStatus>
 let wishes: WorkerWish[]
+let isDown: boolean
+let pending: PendingWorkers
 /** What a table is held back by, and one who waits for it. */
 let gate: { readonly held: Promise<void>; readonly release: () => void; isReached: boolean } | null
 let forgetting: Promise<void>
@@ -30,6 +32,8 @@ beforeEach(() => {
   store = new MemoryStore()
   statuses = new Map()
   wishes = []
+  isDown = false
+  pending = { count: 0, problem: null }
   gate = null
   forgetting = Promise.resolve()
   const defaults = defaultConfig()
@@ -50,12 +54,19 @@ beforeEach(() => {
       gate.isReached = true
       await gate.held
     },
+    publishPending: (next) => {
+      pending = next
+    },
   })
   const control: Partial<WorkerControl> = {
     mode: 'http',
     isExternal: () => false,
-    describe: async (wish) => {
+    describe: async (wish, { note }) => {
       wishes.push(wish)
+      if (isDown) {
+        note('it refuses connections')
+        throw new Error(`${wish.url} did not come up in time`)
+      }
       return { runtimeType: 'sglang', apis: [], isExternal: false, models: [], labels: {} }
     },
   }
@@ -74,7 +85,10 @@ beforeEach(() => {
   } as unknown as ControlParts
   manager = new WorkerManager(parts, new Registrations(parts), new Removals(parts))
 })
-afterEach(() => jobs.stop())
+afterEach(() => {
+  jobs.stop()
+  vi.useRealTimers()
+})
 
 function holdTables(): { release(): void; reached(): Promise<void> } {
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -156,6 +170,24 @@ test('a change of a worker that is leaving keeps nothing of it', async () => {
   forgotten.resolve()
   await isGone(id)
   expect(await saved()).toEqual([])
+})
+
+test('a worker of the configuration that does not come up in time is asked again for as long as it takes', async () => {
+  vi.useFakeTimers()
+  isDown = true
+  manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [{ url: URL }] })
+  await vi.advanceTimersByTimeAsync(86_400_000)
+  // After 30 s, 1, 2, 4 and 8 minutes, then every ten.
+  expect(wishes).toHaveLength(148)
+  const problem = `${URL} did not come up in time`
+  const listed = { url: URL, status: 'pending', job_status: { status: 'processing', message: problem } }
+  expect(manager.list(null).workers).toMatchObject([listed])
+  // Clients are told so too, without the address.
+  expect(pending).toEqual({ count: 1, problem: 'it did not come up in time' })
+  isDown = false
+  await vi.advanceTimersByTimeAsync(600_000)
+  expect(statuses.get(registry.workers()[0].entry.slot)).toBe('ready')
+  expect(pending).toEqual({ count: 0, problem: null })
 })
 
 test('a service that a reload names is trusted as one that was named at the start', async () => {
