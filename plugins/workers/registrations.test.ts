@@ -190,6 +190,19 @@ test('a worker of the configuration that does not come up in time is asked again
   expect(pending).toEqual({ count: 0, problem: null })
 })
 
+test('one that was added is not: it stays listed with the reason, which clients are told as well', async () => {
+  vi.useFakeTimers()
+  isDown = true
+  const { id } = manager.register(specOfUrl(URL))
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(wishes).toHaveLength(1)
+  const problem = `${URL} did not come up in time`
+  expect(manager.list(null).workers).toMatchObject([
+    { id, url: URL, status: 'pending', job_status: { status: 'failed', message: problem } },
+  ])
+  expect(pending).toEqual({ count: 1, problem: 'it refuses connections' })
+})
+
 test('a service that a reload names is trusted as one that was named at the start', async () => {
   const named = { url: 'https://llm.corp', provider: 'openai' } as const
   manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [named] })
