@@ -26,7 +26,8 @@ const routes = plugin('slow-clients', (host) => {
 
 let gateway: TestGateway
 beforeAll(async () => {
-  gateway = await startGateway({ own: [routes], plugins: {}, kernel: { http: { maxBodyBytes: 1_000_000 } } })
+  const http = { maxBodyBytes: 1_000_000, idleMs: 8_000 }
+  gateway = await startGateway({ own: [routes], plugins: {}, kernel: { http } })
 })
 afterAll(() => gateway.stop())
 
