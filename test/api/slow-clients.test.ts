@@ -75,6 +75,16 @@ test.each([
   }
 })
 
+test('a client that reads only when its long body is sent reads 413 too', async () => {
+  const socket = connect(gateway.port, '127.0.0.1').pause()
+  socket.write(`POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: ${LONG.length}\r\n\r\n`)
+  await new Promise<void>((resolve, reject) => {
+    socket.on('error', reject)
+    socket.write(LONG, () => resolve())
+  })
+  expect((await socket.toArray()).join('')).toMatch(/^HTTP\/1\.1 413 /)
+})
+
 test('a compressed body is refused with 415 and what would be taken', async () => {
   const reply = await fetch(`${gateway.url}/echo`, {
     method: 'POST',
