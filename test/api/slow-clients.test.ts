@@ -1,4 +1,5 @@
 /** Clients that are slow, and clients whose bodies are refused while they send them. Real sockets. */
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { apiErrorFormat } from '#kernel'
@@ -83,6 +84,23 @@ test('a client that reads only when its long body is sent reads 413 too', async 
     socket.write(LONG, () => resolve())
   })
   expect((await socket.toArray()).join('')).toMatch(/^HTTP\/1\.1 413 /)
+})
+
+test.each([
+  ['stops in it', false],
+  ['drips on', true],
+])('a refused body is not waited for without an end: a client that %s reads 413', async (_how, drips) => {
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write(`POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: ${LONG.length}\r\n\r\n`)
+  socket.write(LONG.subarray(0, 2_000_000))
+  const drip = setInterval(() => drips && socket.writable && socket.write('x'.repeat(1_000)), 50)
+  try {
+    const [data] = await once(socket, 'data', { signal: AbortSignal.timeout(30_000) })
+    expect(String(data)).toMatch(/^HTTP\/1\.1 413 /)
+  } finally {
+    clearInterval(drip)
+    socket.destroy()
+  }
 })
 
 test('a compressed body is refused with 415 and what would be taken', async () => {
