@@ -4,7 +4,12 @@ import { definePlugin, Type } from '#kernel'
 import { type GatewayControls, serve } from '../../kernel/serve.ts'
 import { loadConfig } from '../../plugins/cli/configuration/load.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
+import {
+  dropAnswer,
+  jsonAnswer,
+  type ScriptedWorker,
+  startScriptedWorker,
+} from '../support/scripted-worker.ts'
 
 const CHAT = 'POST /v1/chat/completions'
 const PATIENT = { timeout: 15_000 }
@@ -144,6 +149,44 @@ test('a configuration with a mistake changes nothing, and the answer says what i
     expect(JSON.stringify(body)).toContain(text)
     expect((await chat(gateway, 'a')).status).toBe(200)
   }
+})
+
+test('requests after a reload are balanced, tried again and held back by the new settings', async () => {
+  const [a, b] = [await startWorker('m'), await startWorker('m')]
+  const gateway = await start(
+    { workers: workersOf(spec(a, 'm'), spec(b, 'm')) },
+    { policy: 'consistent_hashing', retry: { maxAttempts: 1 }, breaker: { enabled: false } },
+  )
+  const sticky = async () => {
+    const headers = { 'x-weir-routing-key': 'one' }
+    const body = JSON.stringify({ model: 'm', messages: [] })
+    return (await fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', headers, body })).status
+  }
+  const served = () => [a, b].map((worker) => worker.requestsTo(CHAT).length)
+  await expect.poll(sticky, PATIENT).toBe(200)
+  for (let count = 0; count < 5; count++) expect(await sticky()).toBe(200)
+  expect(served()).toContain(0)
+
+  const before = served()
+  gateway.rewrite({}, { policy: 'round_robin' })
+  expect((await apply(gateway)).body).toMatchObject({ applied: ['kernel.policy'] })
+  for (let count = 0; count < 6; count++) expect(await sticky()).toBe(200)
+  expect(served()).toEqual(before.map((count) => count + 3))
+
+  a.script(CHAT, dropAnswer())
+  expect([await sticky(), await sticky()].sort()).toEqual([200, 502])
+  const retry = { maxAttempts: 3, initialBackoffMs: 1, maxBackoffMs: 1 }
+  gateway.rewrite({}, { policy: 'round_robin', retry })
+  expect((await apply(gateway)).body).toMatchObject({ applied: ['kernel.retry'] })
+  expect([await sticky(), await sticky()]).toEqual([200, 200])
+
+  const breaker = { enabled: true, failureThreshold: 1 }
+  gateway.rewrite({}, { policy: 'round_robin', retry, breaker })
+  expect((await apply(gateway)).body).toMatchObject({ applied: ['kernel.breaker'] })
+  expect([await sticky(), await sticky()]).toEqual([200, 200])
+  const asked = a.requestsTo(CHAT).length
+  for (let count = 0; count < 4; count++) expect(await sticky()).toBe(200)
+  expect(a.requestsTo(CHAT)).toHaveLength(asked)
 })
 
 test('a hangup during the start is obeyed when the start is over', async () => {
