@@ -189,6 +189,20 @@ test('requests after a reload are balanced, tried again and held back by the new
   expect(a.requestsTo(CHAT)).toHaveLength(asked)
 })
 
+test('what one plugin cannot take on is taken back from the others', async () => {
+  const a = await startWorker('a')
+  const workers = workersOf(spec(a, 'a'))
+  const gateway = await start({ auth: { apiKey: 'first' }, workers })
+  await expect.poll(async () => (await chat(gateway, 'a', 'first')).status, PATIENT).toBe(200)
+  // Nobody here looks after such workers, as is known only where they are registered.
+  gateway.rewrite({ auth: { apiKey: 'second' }, workers: workersOf({ url: 'grpc://127.0.0.1:1' }) })
+  const { status, body } = await apply(gateway, 'first')
+  expect(status).toBe(400)
+  expect(JSON.stringify(body)).toContain('grpc')
+  expect((await chat(gateway, 'a', 'second')).status).toBe(401)
+  expect((await chat(gateway, 'a', 'first')).status).toBe(200)
+})
+
 test('a hangup during the start is obeyed when the start is over', async () => {
   const release = Promise.withResolvers<void>()
   const given: string[] = []
