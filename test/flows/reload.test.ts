@@ -90,6 +90,41 @@ test('workers, keys and the log level change ten times under load over two threa
   expect((await command.stop()).code).toBe(0)
 })
 
+test('the log level changes on every thread, up and down', async () => {
+  const file = join(makeFolder(), 'weir.json')
+  const write = (level: string) => {
+    const kernel = { port: 0, threads: 1, metrics: { port: 0 }, log: { level } }
+    writeFileSync(file, JSON.stringify({ kernel, plugins: { auth: {}, health: {}, reload: {} } }))
+  }
+  write('error')
+  const command = runCommand(['serve', '--config', file])
+  const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
+  const take = async (level: string) => {
+    write(level)
+    const reply = await fetch(`${url}/config/apply`, { method: 'POST' })
+    expect(await reply.json()).toMatchObject({ applied: ['kernel.log.level'] })
+  }
+  const tells = async (signal: NodeJS.Signals, path: string) => {
+    await fetch(`${url}${path}`)
+    command.signal(signal)
+  }
+  await tells('SIGUSR1', '/before')
+  await take('info')
+  await tells('SIGUSR2', '/during')
+  await command.line(/"signal":"SIGUSR2"/)
+  await command.line(/"thread":1.*"path":"\/during"/)
+  const count = command.lines.length
+  await take('error')
+  await tells('SIGUSR2', '/after')
+  await take('info')
+  await tells('SIGUSR1', '/at-last')
+  await command.line(/"signal":"SIGUSR1"/)
+  await command.line(/"path":"\/at-last"/)
+  expect(command.lines.join('\n')).not.toMatch(/\/before|\/after/)
+  expect(command.lines.slice(count).filter((line) => line.includes('SIGUSR2'))).toEqual([])
+  expect(command.lines.filter((line) => line.includes('SIGUSR1'))).toHaveLength(1)
+})
+
 test('a file with a mistake is told once, with its place, and changes nothing', async () => {
   const file = join(makeFolder(), 'weir.yaml')
   const write = (level: string) =>
