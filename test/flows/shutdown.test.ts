@@ -224,10 +224,13 @@ describe('SIGINT', () => {
     })
   }
 
-  test('§3.7 lets a running stream finish', async () => {
-    const { gateway, finish } = await setUp({ graceMs: 90_000, settleMs: 40_000 })
+  test.each([
+    ['SIGINT', 40_000],
+    ['SIGQUIT', 0],
+  ] as const)('§3.7 %s lets a running stream finish', async (signal, settleMs) => {
+    const { gateway, finish } = await setUp({ graceMs: 90_000, settleMs })
     const stream = await openStream(gateway)
-    gateway.command.signal('SIGINT')
+    gateway.command.signal(signal)
     await until(() => isRefused(gateway.port), 30_000)
     finish()
     await stream.done
