@@ -178,7 +178,12 @@ describe('llama.cpp', () => {
   }
 
   test.each([
-    [{ '/v1/models': list({ id: 'm', owned_by: 'llamacpp' }), '/props': props }],
+    [
+      {
+        '/v1/models': list({ id: 'm', owned_by: 'llamacpp' }),
+        '/props': { ...props, total_slots: undefined },
+      },
+    ],
     [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/props': props }],
   ])('is known by the owner of its model, or by its properties', async (routes) => {
     const found = await run({}, fakeWorker({ ...UP, ...routes }))
