@@ -107,6 +107,23 @@ test('a collector that is away changes nothing for requests, also at the end', a
   for (let i = 0; i < 3; i++) expect((await chat()).status).toBe(200)
 })
 
+test('what a collector does not take is counted', async () => {
+  const { chat, hooked } = await open(jsonAnswer({ fine: true }), {
+    endpoint: 'http://127.0.0.1:9/v1/traces',
+  })
+  expect((await chat()).status).toBe(200)
+  const counted = async () => {
+    const page = await (await fetch(hooked.gateway.metricsUrl as string)).text()
+    return page.match(/^weir_tracing_\w+ \d+$/gm)?.sort()
+  }
+  await expect
+    .poll(counted)
+    .toEqual([
+      expect.stringMatching(/^weir_tracing_export_failures_total [12]$/),
+      'weir_tracing_lost_spans_total 2',
+    ])
+})
+
 test('spans that wait are sent when the gateway ends', async () => {
   const { collector, hooked, chat } = await open(jsonAnswer({}), { intervalMs: 600_000 })
   await chat()
