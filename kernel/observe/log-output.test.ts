@@ -1,6 +1,7 @@
 /** Log lines through a real pipe, from a process with several threads. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 
 const LOG_MODULE = JSON.stringify(new URL('./log.ts', import.meta.url).href)
@@ -89,3 +90,37 @@ test('a reader that stands still stops no thread; when it reads again, all that 
   const seen = new Set(lines.map((line) => JSON.parse(line)).map(({ thread, n }) => `${thread} ${n}`))
   expect([lines.length, seen.size]).toEqual([600, 600])
 })
+
+/** One line of each logger, from the main thread and from another. */
+const SPEAK = `
+const { Worker } = require('node:worker_threads')
+const body = \`import(${LOG_MODULE}).then(({ createAccessLogger, createLogger }) => {
+  createLogger({ level: 'info', thread: THREAD }).info({ a: 'b c' }, 'prompt')
+  createAccessLogger({ level: 'info', thread: THREAD }).info({ a: 'b c' }, 'request')
+})\`
+new Worker(body.replaceAll('THREAD', '1'), { eval: true })
+eval(body.replaceAll('THREAD', '0'))
+`
+const TERMINAL = '/usr/bin/script'
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what terminals take for colours
+const COLOR = /\u001b\[\d+m/g
+
+test.runIf(process.platform === 'linux' && existsSync(TERMINAL))(
+  'at a terminal lines are for people, those of all threads',
+  async () => {
+    const command = '"$NODE" --conditions=weir-source --no-warnings -e "$PROGRAM"'
+    const env = { ...process.env, NODE: process.execPath, PROGRAM: SPEAK }
+    const child = spawn(TERMINAL, ['-qec', command, '/dev/null'], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const text = (await child.stdout.toArray()).join('')
+    const lines = text.replaceAll(COLOR, '').trimEnd().split(/\r?\n/)
+    expect(lines.map((line) => line.replace(/^[\d:.]+ /, '')).sort()).toEqual([
+      'INFO  [0] prompt a="b c"',
+      'INFO  [0] request a="b c"',
+      'INFO  [1] prompt a="b c"',
+      'INFO  [1] request a="b c"',
+    ])
+  },
+)
