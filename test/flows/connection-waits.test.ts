@@ -12,6 +12,9 @@ afterEach(async () => {
 })
 
 const STOCK_MOST_MS = 12_000
+/** Without settings. */
+const HEAD_DEFAULT_MS = 60_000
+const IDLE_DEFAULT_MS = 75_000
 const HEAD = 'GET /liveness HTTP/1.1\r\nHost: a\r\n'
 const ENDED = 'closed without a word'
 
@@ -53,11 +56,15 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('on Linux
     kept.write(`${HEAD}\r\n`)
     expect(await answerOf(kept)).toBe('200')
     const idle = answerOf(kept)
-    for (const tookMs of await Promise.all(timesMs)) expect(tookMs).toBeGreaterThan(7_500)
+    for (const tookMs of await Promise.all(timesMs)) {
+      expect(tookMs).toBeGreaterThan(7_500)
+      expect(tookMs).toBeLessThan(HEAD_DEFAULT_MS)
+    }
     expect(await Promise.race([idle, 'open'])).toBe('open')
     kept.write(HEAD)
     expect(await idle).toBe(ENDED)
     expect(performance.now() - startedAtMs).toBeGreaterThan(15_500)
+    expect(performance.now() - startedAtMs).toBeLessThan(IDLE_DEFAULT_MS)
   })
 })
 
