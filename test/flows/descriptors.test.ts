@@ -1,5 +1,6 @@
 /** A gateway that runs out of descriptors: no worker is blamed, no core spins, and all is well as soon as some are free. */
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
@@ -35,6 +36,11 @@ test('400 clients where 256 descriptors are allowed', async () => {
     workers: [{ url: worker.url, models: [{ id: 'm' }], runtime_type: 'sglang' }],
   })
   const { pid } = gateway.command
+  const scrape = 'GET /metrics HTTP/1.1\r\nhost: a\r\n'
+  const metrics = connect(Number(new URL(gateway.metricsUrl).port), '127.0.0.1')
+  sockets.push(metrics)
+  metrics.write(`${scrape}\r\n`)
+  await once(metrics, 'data')
   execFileSync('prlimit', ['--pid', String(pid), '--nofile=256:256'])
   for (let i = 0; i < 400; i++) {
     const socket = connect(gateway.port, '127.0.0.1').on('error', () => {})
@@ -43,6 +49,8 @@ test('400 clients where 256 descriptors are allowed', async () => {
     sockets.push(socket)
   }
   await gateway.command.line(/no descriptor is left/, 60_000)
+  metrics.write(`${scrape}connection: close\r\n\r\n`)
+  expect((await metrics.toArray()).join('')).toMatch(/^weir_accept_paused 1$/m)
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   const before = cpuSeconds(pid)
   await new Promise((resolve) => setTimeout(resolve, 2_000))
