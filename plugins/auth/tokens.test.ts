@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { KeyAuth } from './check.ts'
 import { TokenVerifier } from './tokens.ts'
 
@@ -33,11 +33,12 @@ beforeEach(async () => {
 })
 
 afterEach(() => {
+  vi.useRealTimers()
   server.closeAllConnections()
   server.close()
 })
 
-function verifier(jwksUrl: string, refetchMs = REFETCH_MS): TokenVerifier {
+function verifier(jwksUrl: string, refetchMs = REFETCH_MS, cacheMs = 600_000): TokenVerifier {
   return new TokenVerifier({
     issuer: ISSUER,
     audience: 'weir',
@@ -47,18 +48,18 @@ function verifier(jwksUrl: string, refetchMs = REFETCH_MS): TokenVerifier {
     tenantClaim: 'sub',
     roleClaim: 'roles',
     adminRole: 'admin',
-    cacheMs: 600_000,
+    cacheMs,
     refetchMs,
     timeoutMs: 5000,
   })
 }
 
 /** The shared key has the shape of a token, which must not matter. */
-function auth(refetchMs?: number): KeyAuth {
+function auth(refetchMs?: number, cacheMs?: number): KeyAuth {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`
   const shared = { key: 'shared.key.text', identity: { tenant: 'auth:shared', role: null } }
   const keys = { shared, tenants: [], controlPlane: [], hasControlPlane: false }
-  return new KeyAuth(keys, verifier(url, refetchMs))
+  return new KeyAuth(keys, verifier(url, refetchMs, cacheMs))
 }
 
 const inSeconds = (seconds: number) => Math.floor(Date.now() / 1000) + seconds
@@ -141,6 +142,19 @@ test('a rotated key is fetched; an unknown one makes at most one fetch per pause
   for (let index = 0; index < 20; index++)
     expect(await outcome(calm, await sign(good, first, `unknown-${index}`))).toBe(REFUSED)
   expect(fetches - before).toBe(1)
+})
+
+test('a key that the issuer takes back is good until what is kept is too old', async () => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  const service = auth(REFETCH_MS, 60_000)
+  const token = await sign(good)
+  expect(await outcome(service, token)).toBe('jwt:team-a')
+  published = []
+  vi.setSystemTime(Date.now() + 59_000)
+  expect(await outcome(service, token)).toBe('jwt:team-a')
+  vi.setSystemTime(Date.now() + 2_000)
+  expect(await outcome(service, token)).toBe(REFUSED)
+  expect(fetches).toBe(2)
 })
 
 test('an issuer out of reach is 503 and left alone for the pause; keys pass meanwhile', async () => {
