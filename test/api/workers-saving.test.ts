@@ -62,7 +62,11 @@ test('§4.4 a change that cannot be saved is not made, and a removal not begun',
   await expect.poll(async () => JSON.stringify(await show(id))).toContain('could not be saved')
   expect(await show(id)).toMatchObject({ status: 'ready', priority: 7 })
   expect((await call('PUT', `/workers/${id}`, { ...spec, priority: 11 })).status).toBe(202)
-  await expect.poll(async () => (await show(id)).priority).toBe(7)
+  const message = expect.stringContaining('could not be saved')
+  await expect
+    .poll(async () => (await show(id)).job_status)
+    .toMatchObject({ job_type: 'AddWorker', status: 'failed', message })
+  expect(await show(id)).toMatchObject({ status: 'ready', priority: 7 })
   expect((await call('DELETE', `/workers/${id}`)).status).toBe(202)
   await expect.poll(async () => (await show(id)).status).toBe('ready')
   store.failure = null
