@@ -402,6 +402,8 @@ describe('when a connection breaks', () => {
     const reply = await all.ask({ model: 'm', n: 1_000_000 })
     expect([reply.status, (await errorOf(reply)).code]).toEqual([400, 'pd_batch_too_large'])
     expect(only(all.prefill)).toHaveLength(0)
+    const name = 'weir_pd_bootstrap_failures_total'
+    expect(await all.metric(name)).toEqual([`${name} 1`])
     expect(await all.idle()).toEqual([0, 0])
   })
 })
