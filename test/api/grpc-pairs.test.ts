@@ -204,9 +204,11 @@ describe('vllm: prefill first, then decode', () => {
   })
 
   test('8.2 #71: nothing handed over: decode runs all the same; of several choices nothing is carried', async () => {
-    const { prefill, decode, answer, ids } = await openPair('vllm', NIXL)
+    const { prefill, decode, answer, ids, gateway } = await openPair('vllm', NIXL)
     expect(contentOf(await answer())).toBe('Hello there')
     expect(requestOf(await decode.received()).kvTransferParamsJson).toBeUndefined()
+    const page = await (await fetch(gateway.metricsUrl as string)).text()
+    expect(page).toContain('weir_pd_kv_transfer_failures_total 1\n')
     const [id] = await ids('x')
     prefill.script = () => [
       { complete: { outputIds: [id], finishReason: 'length', kvTransferParamsJson: HANDED } },
