@@ -300,6 +300,21 @@ describe('weir workers', () => {
     expect((await workers('add', record.url, '--wait')).err).not.toMatch(/\p{Cc}(?<!\n)/u)
   })
 
+  test('list tells why a worker is not ready', async () => {
+    const pending = (message: string | null) => ({
+      ...record,
+      status: 'pending',
+      job_status: { status: 'processing', message },
+    })
+    const told = [`${record.url} refuses connections\u001b[2J`, 'it has no models', null]
+    answers = [{ status: 200, body: { workers: [record, ...told.map(pending)], total: 4 } }]
+    expect((await workers('list')).out.split('\n').slice(5)).toEqual([
+      `${record.url} refuses connections [2J`,
+      `${record.url}: it has no models`,
+      '',
+    ])
+  })
+
   test('§4.4 add sends only what was given', async () => {
     answers = [accepted]
     const given = [

@@ -4,6 +4,7 @@ import { CliError } from './cli-error.ts'
 import { repeatable } from './config-options.ts'
 import { type GatewayClient, GatewayRefusal } from './gateway-client.ts'
 import { clientOf, withGateway } from './gateway-options.ts'
+import { printable } from './printable.ts'
 import { renderTable } from './table.ts'
 import { waitForWorker } from './wait-for-worker.ts'
 import type { Accepted, WorkerListing, WorkerRecord } from './worker-replies.ts'
@@ -76,7 +77,14 @@ function renderWorkers(workers: readonly WorkerRecord[]): string {
     worker.priority,
     worker.load,
   ])
-  return renderTable(headings, rows)
+  return `${renderTable(headings, rows)}${workers.map(problemOf).join('')}`
+}
+
+/** Why a worker is not ready yet, as a line of its own: reasons are too long for a column. */
+function problemOf({ url, status, job_status }: WorkerRecord): string {
+  const reason = job_status?.message
+  if (status !== 'pending' || typeof reason !== 'string' || reason === '') return ''
+  return `\n${printable(reason.startsWith(url) ? reason : `${url}: ${reason}`)}`
 }
 
 async function addWorker(command: Command, url: string, options: AddOptions): Promise<void> {

@@ -67,6 +67,15 @@ function readDescriptors(): [open: number, limit: number] {
 }
 let lastDescriptors: [number, number] = [0, 0]
 
+/** Needs a descriptor too; without one it is what it was. */
+function residentBytes(last: number): number {
+  try {
+    return process.memoryUsage.rss()
+  } catch {
+    return last
+  }
+}
+
 /** Declares memory, CPU time and uptime of the process. Call it on control only: they are shared by all threads. */
 export function declareProcessMetrics(metrics: Metrics): void {
   const resident = metrics
@@ -89,7 +98,7 @@ export function declareProcessMetrics(metrics: Metrics): void {
     .labels()
   metrics.onCollect(() => {
     const { user, system } = process.cpuUsage()
-    resident.value = process.memoryUsage.rss()
+    resident.value = residentBytes(resident.value)
     cpu.value = (user + system) / 1e6
     uptime.value = process.uptime()
     ;[descriptors.value, limit.value] = readDescriptors()

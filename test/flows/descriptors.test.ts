@@ -39,9 +39,9 @@ test('400 clients where 256 descriptors are allowed', async () => {
   const scrape = 'GET /metrics HTTP/1.1\r\nhost: a\r\n'
   const metrics = connect(Number(new URL(gateway.metricsUrl).port), '127.0.0.1')
   sockets.push(metrics)
+  execFileSync('prlimit', ['--pid', String(pid), '--nofile=256:256'])
   metrics.write(`${scrape}\r\n`)
   await once(metrics, 'data')
-  execFileSync('prlimit', ['--pid', String(pid), '--nofile=256:256'])
   for (let i = 0; i < 400; i++) {
     const socket = connect(gateway.port, '127.0.0.1').on('error', () => {})
     socket.write(REQUEST)
@@ -50,7 +50,10 @@ test('400 clients where 256 descriptors are allowed', async () => {
   }
   await gateway.command.line(/no descriptor is left/, 60_000)
   metrics.write(`${scrape}connection: close\r\n\r\n`)
-  expect((await metrics.toArray()).join('')).toMatch(/^weir_accept_paused 1$/m)
+  const page = (await metrics.toArray()).join('')
+  expect(page).toMatch(/^weir_accept_paused 1$/m)
+  expect(page).toMatch(/^weir_process_open_fds 256$/m)
+  expect(page).toMatch(/^weir_process_max_fds 256$/m)
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   const before = cpuSeconds(pid)
   await new Promise((resolve) => setTimeout(resolve, 2_000))
