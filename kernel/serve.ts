@@ -193,7 +193,7 @@ class Control {
     const { http } = this.#config.kernel
     if (!http.amendLibrary) return
     const { amendLibrary } = await import('./http/library/amend-library.ts')
-    if (amendLibrary(http).patience) return
+    if (amendLibrary(http).waits) return
     const { platform, arch } = process
     this.#log.info(
       { platform, arch },

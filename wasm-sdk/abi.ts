@@ -304,6 +304,25 @@ export const MAX_HEAD_BYTES = 1_048_576
 /** Header changes, or events, of each list of an output. */
 export const MAX_ENTRIES = 1_024
 
+/** The body of an output as the data of its events, one behind the other. */
+export class EventBody {
+  readonly #body: Buffer
+  #at = 0
+
+  constructor(body: Buffer) {
+    this.#body = body
+  }
+
+  /** @returns the next so many bytes as text; null where that is no length of what is left */
+  take(length: unknown): string | null {
+    const end = Number.isSafeInteger(length) ? this.#at + (length as number) : -1
+    if (end < this.#at || end > this.#body.length) return null
+    const text = this.#body.toString('utf8', this.#at, end)
+    this.#at = end
+    return text
+  }
+}
+
 /** @param body sent as it is; empty when left out */
 export function encodeFrame(head: unknown, body: Uint8Array = new Uint8Array(0)): Buffer {
   const text = JSON.stringify(head)

@@ -1,5 +1,12 @@
 /** Reads what a module answered as the gateway does, and says what of it the gateway would not do. */
-import { type AttachPoint, type GuestAction, type HeaderPair, MAX_ENTRIES, PROTECTED_HEADERS } from './abi.ts'
+import {
+  type AttachPoint,
+  EventBody,
+  type GuestAction,
+  type HeaderPair,
+  MAX_ENTRIES,
+  PROTECTED_HEADERS,
+} from './abi.ts'
 
 /** An answer in the words of the ABI, with everything that was left out filled in. */
 export interface GuestAnswer {
@@ -201,24 +208,18 @@ function readStreamAnswer(head: Record<string, unknown>, body: Buffer): GuestAns
 }
 
 function readEvents(events: readonly unknown[], body: Buffer): OutgoingEvent[] {
-  let at = 0
+  const inBody = new EventBody(body)
   return events.map((event) => {
     const { name = null, data, data_bytes } = (event ?? {}) as Record<string, unknown>
-    if (data_bytes === undefined) return namedEvent(name, data)
-    const end = Number.isSafeInteger(data_bytes) ? at + (data_bytes as number) : -1
-    if (end < at || end > body.length) throw new Error('data_bytes of an event is no part of the body')
-    const text = body.toString('utf8', at, end)
-    at = end
-    return namedEvent(name, text)
+    const text = data_bytes === undefined ? data : inBody.take(data_bytes)
+    if (text === null && data_bytes !== undefined)
+      throw new Error('data_bytes of an event is no part of the body')
+    if (typeof text !== 'string') throw new Error('an event has no data')
+    if (name === null) return { name, data: text }
+    if (typeof name !== 'string' || /[\r\n]/.test(name))
+      throw new Error('the name of an event is no single line')
+    return { name, data: text }
   })
-}
-
-function namedEvent(name: unknown, data: unknown): OutgoingEvent {
-  if (typeof data !== 'string') throw new Error('an event has no data')
-  if (name === null) return { name, data }
-  if (typeof name !== 'string' || /[\r\n]/.test(name))
-    throw new Error('the name of an event is no single line')
-  return { name, data }
 }
 
 function readPairs(head: Record<string, unknown>, member: string): readonly HeaderPair[] {

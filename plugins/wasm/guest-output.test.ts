@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { encodeFrame, PROTECTED_HEADERS } from '../../wasm-sdk/abi.ts'
+import { encodeFrame, PROTECTED_HEADERS, type StreamAction } from '../../wasm-sdk/abi.ts'
 import { BadOutput, readPhaseOutput, readStreamOutput } from './guest-output.ts'
 import { applyEdits } from './header-edits.ts'
 
@@ -89,7 +89,7 @@ describe('of a stream', () => {
     })
     fc.assert(
       fc.property(fc.array(entry), fc.string(), (entries, behind) => {
-        const events = entries.map(({ name, data, isInBody }) =>
+        const events: StreamAction['events'] = entries.map(({ name, data, isInBody }) =>
           isInBody ? { name, data_bytes: Buffer.byteLength(data) } : { name, data },
         )
         const body = entries.map(({ data, isInBody }) => (isInBody ? data : '')).join('') + behind

@@ -1,5 +1,11 @@
 /** Reads what a guest gave back: frames and their heads, checked member by member. Runs on pool threads. */
-import { decodeOutput, type HeaderPair, MAX_ENTRIES, type ModifyAction } from '../../wasm-sdk/abi.ts'
+import {
+  decodeOutput,
+  EventBody,
+  type HeaderPair,
+  MAX_ENTRIES,
+  type ModifyAction,
+} from '../../wasm-sdk/abi.ts'
 import type { PhaseResult, StreamEvent } from './guest-task.ts'
 import { applyEdits, EditList } from './header-edits.ts'
 
@@ -141,32 +147,22 @@ export function readStreamOutput(output: Uint8Array | null): StreamOutput {
 function readEvents(events: unknown, body: Buffer): StreamEvent[] {
   if (!Array.isArray(events)) throw new BadOutput('events is no list')
   checkLength(events, 'events')
-  const read: StreamEvent[] = []
-  let at = 0
-  for (const event of events as readonly ({
-    name?: unknown
-    data?: unknown
-    data_bytes?: unknown
-  } | null)[]) {
-    const length = event?.data_bytes
-    if (length === undefined) {
-      read.push(namedEvent(event?.name ?? null, event?.data))
-      continue
-    }
-    if (!Number.isSafeInteger(length) || (length as number) < 0 || (length as number) > body.length - at)
-      throw new BadOutput('data_bytes of an event is no part of the body')
-    const end = at + (length as number)
-    read.push(namedEvent(event?.name ?? null, body.toString('utf8', at, end)))
-    at = end
-  }
-  return read
+  const inBody = new EventBody(body)
+  return events.map((event) => readEvent(event, inBody))
 }
 
-function namedEvent(name: unknown, data: unknown): StreamEvent {
-  if (typeof data !== 'string') throw new BadOutput('an event has no data')
+function readEvent(
+  event: { name?: unknown; data?: unknown; data_bytes?: unknown } | null,
+  inBody: EventBody,
+): StreamEvent {
+  const { name = null, data, data_bytes } = event ?? {}
+  const text = data_bytes === undefined ? data : inBody.take(data_bytes)
+  if (text === null && data_bytes !== undefined)
+    throw new BadOutput('data_bytes of an event is no part of the body')
+  if (typeof text !== 'string') throw new BadOutput('an event has no data')
   if (name !== null && (typeof name !== 'string' || /[\r\n]/.test(name)))
     throw new BadOutput('the name of an event is no single line')
-  return { name, data }
+  return { name, data: text }
 }
 
 function checkLength(list: readonly unknown[], member: string): void {

@@ -1,4 +1,6 @@
 /** Bytes that grow at the end; what writers write into. */
+import { encodeUtf8 } from './memory'
+
 /** UTF-16 units of a text that are written at a time, and bytes that one of them becomes at most. */
 const PART_UNITS = 64
 const MAX_UNIT_BYTES = 6
@@ -69,15 +71,7 @@ export class ByteBuffer {
     this.used += i
     if (i == length) return
     const rest = this.reserve((length - i) * MAX_TEXT_UNIT_BYTES)
-    this.used += <i32>(
-      String.UTF8.encodeUnsafe(
-        source + (<usize>i << 1),
-        length - i,
-        rest,
-        false,
-        String.UTF8.ErrorMode.REPLACE,
-      )
-    )
+    this.used += encodeUtf8(source + (<usize>i << 1), length - i, rest)
   }
 
   /** Text inside a JSON string, without its quotes; a lone surrogate is written as an escape. */

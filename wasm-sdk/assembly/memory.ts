@@ -45,14 +45,13 @@ export function toTextBlock(text: string): u64 {
 /** UTF-8; a lone surrogate becomes the replacement character. */
 export function toUtf8(text: string): Uint8Array {
   const bytes = new Uint8Array(String.UTF8.byteLength(text))
-  String.UTF8.encodeUnsafe(
-    changetype<usize>(text),
-    text.length,
-    bytes.dataStart,
-    false,
-    String.UTF8.ErrorMode.REPLACE,
-  )
+  encodeUtf8(changetype<usize>(text), text.length, bytes.dataStart)
   return bytes
+}
+
+/** UTF-8 of that many UTF-16 units; a lone surrogate becomes the replacement character. @returns bytes written */
+export function encodeUtf8(from: usize, length: i32, to: usize): i32 {
+  return <i32>String.UTF8.encodeUnsafe(from, length, to, false, String.UTF8.ErrorMode.REPLACE)
 }
 
 export function fromUtf8(bytes: Uint8Array): string {

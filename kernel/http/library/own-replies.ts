@@ -33,6 +33,7 @@ function reply(status: number, message: string, type: string, code: string): str
 
 /** A row of the library's table of replies: length and address, 8 bytes each. */
 const ROW_BYTES = 16
+
 /**
  * Writes only where the table points to the pages, each of the length it tells, and these stand there letter by letter.
  * @returns the pages were replaced now

@@ -37,7 +37,7 @@ describe.runIf(isKnown)('the code of the library', () => {
 
   test('ticks of all clocks and two jumps are changed, and nothing else', () => {
     expect(amendLibrary({ headMs: 60_000, idleMs: 75_000 }, folder)).toMatchObject({
-      patience: true,
+      waits: true,
       headerEnds: true,
     })
     const found = changes().map(([, from, to]) => `${from} ${to}`)
@@ -64,7 +64,7 @@ describe.runIf(isKnown)('the code of the library', () => {
   test('what was amended once takes other waits', () => {
     amendLibrary({ headMs: 500_000, idleMs: 500_000 }, folder)
     expect(amendLibrary({ headMs: 16_000, idleMs: 8_000 }, folder)).toMatchObject({
-      patience: true,
+      waits: true,
       headerEnds: true,
     })
     // The two jumps and the head.
@@ -79,17 +79,17 @@ describe.runIf(isKnown)('the code of the library', () => {
       const other = Buffer.from(stock)
       other[at - 1] ^= 1
       writeFileSync(mem, other)
-      const { patience, headerEnds } = amendLibrary({ headMs: 60_000, idleMs: 75_000 }, folder)
-      expect([patience, headerEnds].filter(Boolean)).toHaveLength(1)
+      const { waits, headerEnds } = amendLibrary({ headMs: 60_000, idleMs: 75_000 }, folder)
+      expect([waits, headerEnds].filter(Boolean)).toHaveLength(1)
       const isClock = stock[at] === 3
-      expect(isClock).toBe(!patience)
+      expect(isClock).toBe(!waits)
       expect(changes(other)).toHaveLength(isClock ? 2 : 40)
     }
   })
 
   test('a library that ends before the code', () => {
     writeFileSync(mem, stock.subarray(0, 0x1000))
-    const nothing = { replies: false, patience: false, headerEnds: false }
+    const nothing = { replies: false, waits: false, headerEnds: false }
     expect(amendLibrary({ headMs: 60_000, idleMs: 75_000 }, folder)).toEqual(nothing)
   })
 
@@ -104,7 +104,7 @@ describe.runIf(isKnown)('the code of the library', () => {
     const { stdout } = await promisify(execFile)('prlimit', [limit, ...node], {
       env: { ...process.env, NODE_OPTIONS: '' },
     })
-    expect(JSON.parse(stdout)).toMatchObject({ patience: false, headerEnds: true })
+    expect(JSON.parse(stdout)).toMatchObject({ waits: false, headerEnds: true })
     expect(changes()).toHaveLength(2)
   })
 })
