@@ -87,7 +87,7 @@ async function runtimeFor(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 }
 
 function flags(runtime: string, isDebug: boolean): string[] {
-  const effort = isDebug ? ['--debug'] : ['-O3', '--shrinkLevel', '1']
+  const effort = isDebug ? ['--debug'] : ['-O3']
   return [
     'assembly/index.ts',
     '--outFile',

@@ -58,15 +58,7 @@ function note(text: string): Buffer {
 function compile(directory: string, name: GuestName, isFresh: boolean, outFile: string): void {
   copyFileSync(new URL(`assembly/${name}.ts`, import.meta.url), join(directory, `${name}.ts`))
   const compiler = join(ROOT, 'node_modules', 'assemblyscript', 'bin', 'asc.js')
-  const flags = [
-    '-O3',
-    '--shrinkLevel',
-    '1',
-    '--runtime',
-    isFresh ? 'stub' : 'minimal',
-    '--config',
-    'none.json',
-  ]
+  const flags = ['-O3', '--runtime', isFresh ? 'stub' : 'minimal', '--config', 'none.json']
   const args = [compiler, `${name}.ts`, '--outFile', outFile, ...flags]
   try {
     execFileSync(process.execPath, args, { cwd: directory, stdio: 'pipe' })

@@ -1,8 +1,7 @@
 /** What a handler answers with: go on, reject, or modify. */
-import { Header } from './headers'
 import { JsonWriter } from './json-writer'
 import { toUtf8 } from './memory'
-import { output, outputHead } from './output'
+import { outputHead, outputWithBody } from './output'
 
 export enum ActionKind {
   Pass,
@@ -11,11 +10,27 @@ export enum ActionKind {
   Fetch,
 }
 
+enum Edit {
+  Set,
+  Add,
+  Remove,
+}
+
+/** They hang together in the order in which they were asked for: a list would be three more objects for a single one. */
+class HeaderEdit {
+  next: HeaderEdit | null = null
+
+  constructor(
+    readonly kind: Edit,
+    readonly name: string,
+    readonly value: string,
+  ) {}
+}
+
 export class Action {
   private status: i32 = 0
-  private set: Header[] | null = null
-  private added: Header[] | null = null
-  private removed: string[] | null = null
+  private first: HeaderEdit | null = null
+  private last: HeaderEdit | null = null
   private body: Uint8Array | null = null
   private url: string = ''
   private method: string = ''
@@ -70,24 +85,24 @@ export class Action {
 
   /** Replaces every value of a name. */
   setHeader(name: string, value: string): Action {
-    this.set = withHeader(this.set, name, value)
-    return this
+    return this.edit(new HeaderEdit(Edit.Set, name, value))
   }
 
   /** Adds a value beside those that are there. A rejection only has headers of this kind. */
   addHeader(name: string, value: string): Action {
     if (this.kind != ActionKind.Modify) return this.setHeader(name, value)
-    this.added = withHeader(this.added, name, value)
-    return this
+    return this.edit(new HeaderEdit(Edit.Add, name, value))
   }
 
   removeHeader(name: string): Action {
-    let removed = this.removed
-    if (removed === null) {
-      removed = []
-      this.removed = removed
-    }
-    removed.push(name)
+    return this.edit(new HeaderEdit(Edit.Remove, name, ''))
+  }
+
+  private edit(edit: HeaderEdit): Action {
+    const last = this.last
+    if (last === null) this.first = edit
+    else last.next = edit
+    this.last = edit
     return this
   }
 
@@ -113,17 +128,12 @@ export class Action {
     const head = outputHead()
     head.key('action').text(isReject ? 'reject' : 'modify')
     if (this.status != 0 || isReject) head.key('status').integer(this.status)
-    writeHeaders(head, isReject ? 'headers' : 'headers_set', this.set)
-    writeHeaders(head, 'headers_add', this.added)
-    const removed = this.removed
-    if (removed !== null) {
-      head.key('headers_remove').beginArray()
-      for (let i = 0; i < removed.length; i++) head.text(removed[i])
-      head.endArray()
-    }
+    this.writeHeaders(head, isReject ? 'headers' : 'headers_set', Edit.Set)
+    this.writeHeaders(head, 'headers_add', Edit.Add)
+    this.writeHeaders(head, 'headers_remove', Edit.Remove)
     const body = this.body
     if (body !== null && !isReject) head.key('replaces_body').bool(true)
-    output(head.endObject(), body)
+    outputWithBody(head.endObject(), body)
   }
 
   private sendFetch(): void {
@@ -131,24 +141,25 @@ export class Action {
     head.key('action').text('fetch')
     head.key('url').text(this.url)
     head.key('method').text(this.method)
-    writeHeaders(head, 'headers', this.set)
+    this.writeHeaders(head, 'headers', Edit.Set)
     if (this.timeoutMs > 0) head.key('timeout_ms').integer(this.timeoutMs)
     if (this.state.length > 0) head.key('state').text(this.state)
-    output(head.endObject(), this.body)
+    outputWithBody(head.endObject(), this.body)
   }
-}
 
-function withHeader(list: Header[] | null, name: string, value: string): Header[] {
-  const headers = list === null ? new Array<Header>() : list
-  headers.push(new Header(name, value))
-  return headers
-}
-
-function writeHeaders(head: JsonWriter, key: string, headers: Header[] | null): void {
-  if (headers === null) return
-  head.key(key).beginArray()
-  for (let i = 0; i < headers.length; i++) {
-    head.beginArray().text(headers[i].name).text(headers[i].value).endArray()
+  /** Those of one kind; none leaves the member out. */
+  private writeHeaders(head: JsonWriter, key: string, kind: Edit): void {
+    let isOpen = false
+    let edit: HeaderEdit | null = this.first
+    while (edit !== null) {
+      if (edit.kind == kind) {
+        if (!isOpen) head.key(key).beginArray()
+        isOpen = true
+        if (kind == Edit.Remove) head.text(edit.name)
+        else head.beginArray().text(edit.name).text(edit.value).endArray()
+      }
+      edit = edit.next
+    }
+    if (isOpen) head.endArray()
   }
-  head.endArray()
 }

@@ -1,60 +1,83 @@
 /** Bytes that grow at the end; what writers write into. */
-import { encodeUtf8 } from './memory'
+import { decodeUtf8, encodeUtf8 } from './memory'
 
 /** UTF-16 units of a text that are written at a time, and bytes that one of them becomes at most. */
 const PART_UNITS = 64
 const MAX_UNIT_BYTES = 6
 /** The same outside of JSON. */
 const MAX_TEXT_UNIT_BYTES = 3
+/** A buffer that is used again keeps so many bytes. */
+const MAX_KEPT_BYTES = 65_536
 
 export class ByteBuffer {
-  private bytes: Uint8Array
-  private used: i32 = 0
+  private block: ArrayBuffer
+  /** Where the next byte goes. */
+  private at: usize
+  private limit: usize
 
   constructor(capacity: i32 = 256) {
-    this.bytes = new Uint8Array(capacity)
+    const block = emptyBlock(capacity)
+    this.block = block
+    this.at = changetype<usize>(block)
+    this.limit = changetype<usize>(block) + capacity
   }
 
   get length(): i32 {
-    return this.used
-  }
-
-  /** @returns where the next `count` bytes may be written; call `advance` with what was */
-  private reserve(count: i32): usize {
-    const wanted = this.used + count
-    if (wanted > this.bytes.length) {
-      const next = new Uint8Array(max(wanted, this.bytes.length * 2))
-      memory.copy(next.dataStart, this.bytes.dataStart, this.used)
-      this.bytes = next
-    }
-    return this.bytes.dataStart + this.used
+    return <i32>(this.at - this.start)
   }
 
   /** Where the bytes lie, until more are written. */
   get start(): usize {
-    return this.bytes.dataStart
+    return changetype<usize>(this.block)
+  }
+
+  /** Forgets what was written. */
+  clear(): void {
+    if (this.block.byteLength > MAX_KEPT_BYTES) this.moveTo(emptyBlock(MAX_KEPT_BYTES), 0)
+    else this.at = this.start
+  }
+
+  /** @returns where the next `count` bytes may be written; set `at` behind what was */
+  private reserve(count: i32): usize {
+    const length = this.length
+    if (this.at + count > this.limit) {
+      const next = emptyBlock(max(length + count, this.block.byteLength * 2))
+      memory.copy(changetype<usize>(next), this.start, length)
+      this.moveTo(next, length)
+    }
+    return this.at
+  }
+
+  private moveTo(block: ArrayBuffer, length: i32): void {
+    this.block = block
+    this.at = changetype<usize>(block) + length
+    this.limit = changetype<usize>(block) + block.byteLength
   }
 
   byte(value: u8): void {
-    store<u8>(this.reserve(1), value)
-    this.used++
+    let at = this.at
+    if (at == this.limit) at = this.reserve(1)
+    store<u8>(at, value)
+    this.at = at + 1
   }
 
   u32(value: u32): void {
-    store<u32>(this.reserve(4), value)
-    this.used += 4
+    const at = this.reserve(4)
+    store<u32>(at, value)
+    this.at = at + 4
   }
 
   /** Overwrites four bytes written before. */
-  setU32(at: i32, value: u32): void {
-    store<u32>(this.bytes.dataStart + at, value)
+  setU32(place: i32, value: u32): void {
+    store<u32>(this.start + place, value)
   }
 
-  /** Bytes `from` up to `to` of another array. */
+  /** Bytes `from` up to `to` of an array. */
   slice(source: Uint8Array, from: i32, to: i32): void {
     if (to <= from) return
-    memory.copy(this.reserve(to - from), source.dataStart + from, to - from)
-    this.used += to - from
+    const at = this.reserve(to - from)
+    memory.copy(at, source.dataStart + from, to - from)
+    this.at = at + (to - from)
   }
 
   /** UTF-8; a lone surrogate becomes the replacement character. */
@@ -68,20 +91,19 @@ export class ByteBuffer {
       if ((four & 0xff80_ff80_ff80_ff80) != 0) break
       store<u32>(ascii + i, packed(four))
     }
-    this.used += i
+    this.at = ascii + i
     if (i == length) return
     const rest = this.reserve((length - i) * MAX_TEXT_UNIT_BYTES)
-    this.used += encodeUtf8(source + (<usize>i << 1), length - i, rest)
+    this.at = rest + encodeUtf8(source + (<usize>i << 1), length - i, rest)
   }
 
-  /** Text inside a JSON string, without its quotes; a lone surrogate is written as an escape. */
-  jsonText(text: string): void {
+  /** A JSON string with its quotes; a lone surrogate is written as an escape. */
+  jsonString(text: string): void {
     const length = text.length
+    let to = this.reserve((min(length, PART_UNITS) + 1) * MAX_UNIT_BYTES + 1)
+    store<u8>(to++, 0x22)
     for (let i = 0; i < length; ) {
-      // A pair may reach one unit beyond.
       const stop = min(length, i + PART_UNITS)
-      const from = this.reserve((stop - i + 1) * MAX_UNIT_BYTES)
-      let to = from
       while (i < stop) {
         if (i + 4 <= stop) {
           const four = load<u64>(changetype<usize>(text) + (<usize>i << 1))
@@ -122,21 +144,33 @@ export class ByteBuffer {
         }
         i++
       }
-      this.used += <i32>(to - from)
+      this.at = to
+      // For the next part, which a pair may reach one unit beyond, and the quote behind it.
+      if (i < length) to = this.reserve((min(length - i, PART_UNITS) + 1) * MAX_UNIT_BYTES)
     }
+    store<u8>(to, 0x22)
+    this.at = to + 1
   }
 
   /** What was written, as a copy of exactly its length. */
   toBytes(): Uint8Array {
-    const bytes = new Uint8Array(this.used)
-    memory.copy(bytes.dataStart, this.bytes.dataStart, this.used)
+    const length = this.length
+    const bytes = new Uint8Array(length)
+    memory.copy(bytes.dataStart, this.start, length)
     return bytes
   }
 
-  /** Hands the bytes to the host; no copy in between. */
-  toView(): Uint8Array {
-    return this.bytes.subarray(0, this.used)
+  /** What was written, read as UTF-8. */
+  toText(): string {
+    return decodeUtf8(this.start, this.length)
   }
+}
+
+/** Its bytes are whatever was there. */
+// @ts-ignore: decorator
+@inline
+function emptyBlock(bytes: i32): ArrayBuffer {
+  return changetype<ArrayBuffer>(__new(bytes, idof<ArrayBuffer>()))
 }
 
 /** The five that have a letter get it: line ends are frequent. @returns behind what was written */

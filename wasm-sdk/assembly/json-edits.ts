@@ -22,9 +22,7 @@ export class JsonEdits {
   /** Puts a string in place of a value. */
   setText(value: Json, text: string): void {
     this.copyUpTo(value)
-    this.buffer.byte(0x22)
-    this.buffer.jsonText(text)
-    this.buffer.byte(0x22)
+    this.buffer.jsonString(text)
   }
 
   /** Puts JSON text in place of a value; it must be valid. */

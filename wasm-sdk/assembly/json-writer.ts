@@ -1,7 +1,6 @@
 /** Writes JSON from left to right into UTF-8; commas are its own business, correct nesting the caller's. */
 import { ByteBuffer } from './byte-buffer'
 import { Json } from './json'
-import { fromUtf8 } from './memory'
 
 export class JsonWriter {
   private needsComma: bool = false
@@ -10,6 +9,12 @@ export class JsonWriter {
 
   beginObject(): JsonWriter {
     return this.open(0x7b)
+  }
+
+  /** Of a new document: what was written before is of no matter. */
+  beginDocument(): JsonWriter {
+    this.needsComma = false
+    return this.beginObject()
   }
 
   endObject(): JsonWriter {
@@ -71,7 +76,7 @@ export class JsonWriter {
   }
 
   toString(): string {
-    return fromUtf8(this.buffer.toView())
+    return this.buffer.toText()
   }
 
   private separate(): void {
@@ -94,9 +99,7 @@ export class JsonWriter {
 
   private quoted(text: string): void {
     this.separate()
-    this.buffer.byte(0x22)
-    this.buffer.jsonText(text)
-    this.buffer.byte(0x22)
+    this.buffer.jsonString(text)
   }
 
   private word(ascii: string): JsonWriter {

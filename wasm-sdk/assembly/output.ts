@@ -6,23 +6,31 @@ import { copyToBlock, toBlock } from './memory'
 
 const FRAME_HEAD_BYTES = 4
 
-/** The head of an output, its length in front still open: `output` fills it in. */
+/** Made with the instance: a call that puts out a short head takes no memory for it. */
+const headWriter = new JsonWriter()
+
+/** The head of the call's output, its length in front still open: `output` fills it in. */
 export function outputHead(): JsonWriter {
-  const buffer = new ByteBuffer()
+  const buffer = headWriter.buffer
+  buffer.clear()
   buffer.u32(0)
-  return new JsonWriter(buffer).beginObject()
+  return headWriter.beginDocument()
 }
 
-/** @param head begun by `outputHead`, its object ended */
-export function output(head: JsonWriter, body: Uint8Array | null): void {
+/** @param head begun by `outputHead`, its object ended @param body bytes from there on */
+export function output(head: JsonWriter, body: usize = 0, bodyBytes: i32 = 0): void {
   const buffer = head.buffer
   const length = buffer.length
   buffer.setU32(0, length - FRAME_HEAD_BYTES)
-  const bodyBytes = body === null ? 0 : body.length
   const block = host.alloc(length + bodyBytes)
   copyToBlock(buffer.start, length, block)
-  if (body !== null) copyToBlock(body.dataStart, bodyBytes, block + length)
+  if (bodyBytes > 0) copyToBlock(body, bodyBytes, block + length)
   host.output_set(block, length + bodyBytes)
+}
+
+export function outputWithBody(head: JsonWriter, body: Uint8Array | null): void {
+  if (body === null) output(head)
+  else output(head, body.dataStart, body.length)
 }
 
 export function outputBytes(bytes: Uint8Array): void {

@@ -143,5 +143,5 @@ export class Pick {
 /** @param choice place of a candidate; below 0 the default policy chooses */
 export function sendChoice(choice: i32): void {
   if (choice < 0) return
-  output(outputHead().key('choice').integer(choice).endObject(), null)
+  output(outputHead().key('choice').integer(choice).endObject())
 }

@@ -69,6 +69,7 @@ export class StreamAction {
     }
     if (state !== null) head.key('state').text(state)
     const body = this.body
-    output(head.endObject(), body === null ? null : body.toView())
+    if (body === null) output(head.endObject())
+    else output(head.endObject(), body.start, body.length)
   }
 }

@@ -1,7 +1,7 @@
 /** What a handler of tool calls answers with: let it run, let it run with other arguments, or refuse it. */
 import { Action } from './action'
 import { toUtf8 } from './memory'
-import { output, outputHead } from './output'
+import { outputHead, outputWithBody } from './output'
 
 export class ToolAction {
   private constructor(
@@ -38,6 +38,6 @@ export class ToolAction {
     const head = outputHead()
     head.key('action').text(this.action)
     if (this.action == 'modify') head.key('replaces_body').bool(true)
-    output(head.endObject(), this.body)
+    outputWithBody(head.endObject(), this.body)
   }
 }
