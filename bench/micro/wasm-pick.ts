@@ -25,9 +25,8 @@ const load = async (file: string) =>
   (await import(new URL(`${ROOT}/${file}.${ENDING}`, import.meta.url).href)) as Record<string, unknown>
 
 /** What of the product this needs. */
-interface Runner {
-  learn(modules: readonly object[], live: readonly string[]): void
-  open(uuid: string, tenant: string | null): Promise<void>
+interface Guest {
+  open(tenant: string | null): Promise<void>
   call(order: object): { readonly value: unknown; readonly report: { readonly failure: object | null } }
 }
 interface Policy {
@@ -42,19 +41,18 @@ async function openGuest() {
   const { buildGuest } = (await load('plugins/wasm/build-guest')) as {
     buildGuest: (bytes: Uint8Array, instance: string, limits: object) => Promise<object>
   }
-  const { GuestRunner } = (await load('plugins/wasm/guest-runner')) as { GuestRunner: Make<Runner> }
+  const { Guest } = (await load('plugins/wasm/guest')) as { Guest: Make<Guest> }
   const { guestSurroundings } = (await load('plugins/wasm/guest-surroundings')) as {
     guestSurroundings: (state: SharedArrayBuffer, level: string) => object
   }
   const folder = await mkdtemp(join(tmpdir(), 'weir-bench-'))
   const outFile = join(folder, 'module.wasm')
   const directory = fileURLToPath(new URL('../../examples/wasm-pick-team', import.meta.url))
-  const built = await buildModule({ directory, outFile })
-  if (!built.isOk) throw new Error(built.problem)
-  const guest = await buildGuest(Uint8Array.from(await readFile(outFile)), 'fresh', LIMITS)
+  const compiled = await buildModule({ directory, outFile })
+  if (!compiled.isOk) throw new Error(compiled.problem)
+  const built = await buildGuest(Uint8Array.from(await readFile(outFile)), 'fresh', LIMITS)
   await rm(folder, { recursive: true })
   const surroundings = guestSurroundings(new SharedArrayBuffer(65_536), 'error')
-  const runner = new GuestRunner({ surroundings, reuseCalls: 1_000 })
   const needs = { headers: ['x-team'], request_body: false }
   const module = {
     uuid: UUID,
@@ -65,23 +63,22 @@ async function openGuest() {
     needs,
     fuelPerByte: 0,
     kvOwner: UUID,
-    ...guest,
+    ...built,
   }
-  runner.learn([module], [])
-  await runner.open(UUID, null)
-  return { module, runner }
+  const guest = new Guest(module, { surroundings, reuseCalls: 1_000 })
+  await guest.open(null)
+  return { module, guest }
 }
 
 /** As the serving thread calls it. */
 async function openPolicy(): Promise<{ policy: Policy; refresh(): Promise<void> }> {
   const { WasmPolicy } = (await load('plugins/wasm/pick/wasm-policy')) as { WasmPolicy: Make<Policy> }
-  const { module, runner } = await openGuest()
+  const { module, guest } = await openGuest()
   const policy = new WasmPolicy({
     modules: () => [module],
     inline: {
       pick: (_: object, input: Uint8Array, read: object) => {
-        const call = runner.call({
-          uuid: UUID,
+        const call = guest.call({
           exportName: 'on_pick',
           input,
           tenant: null,
@@ -96,7 +93,7 @@ async function openPolicy(): Promise<{ policy: Policy; refresh(): Promise<void> 
     otherwise: { name: 'none', needsBody: false, pick: () => -1 },
     limits: { maxCandidates: 32, maxBodyBytes: 16_384, headers: ['x-team'] },
   })
-  return { policy, refresh: () => runner.open(UUID, null) }
+  return { policy, refresh: () => guest.open(null) }
 }
 
 function candidatesOf(count: number): object {

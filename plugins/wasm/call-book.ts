@@ -1,15 +1,14 @@
 /** Keeps the books on calls of one serving thread: counts, series, the breaker, and the log lines of guests. */
 import type { Logger } from '#kernel'
 import type { AttachPoint } from '../../wasm-sdk/abi.ts'
-import type { CallReport, LoadedModule } from './guest-task.ts'
+import type { CallReport, LoadedModule, LogLine } from './guest-task.ts'
 import type { ModuleMetrics, Outcome, SkipReason } from './module-metrics.ts'
 import type { ModuleStats } from './module-stats.ts'
 import type { Placements } from './placements.ts'
 
 const MAX_LINES_PER_SECOND = 100
 
-const FAILURES = ['error', 'bad_output', 'fuel', 'timeout', 'crashed'] as const
-type Failure = (typeof FAILURES)[number]
+type Failure = 'error' | 'bad_output' | 'fuel' | 'timeout' | 'crashed'
 
 /** Which call it was. */
 export interface CallFacts {
@@ -62,17 +61,21 @@ export class CallBook {
     outcome: Exclude<Outcome, Failure>,
   ): void {
     const { module, requestId } = call
-    for (const [level, text] of report.logs) {
-      if (this.#mayLog(module)) this.#log[level]({ module: module.name, request_id: requestId }, text)
-      else this.#metrics.droppedLines(module, 1)
-    }
+    if (report.logs.length > 0) this.#write(module, requestId, report.logs)
     this.#metrics.droppedLines(module, report.droppedLogs)
     this.#metrics.counted(module, report.counted)
     this.#placements.measured(module, report.fuel)
     this.#metrics.droppedHeaders(module, report.droppedHeaders ?? 0)
     const { failure, durationUs } = report
-    if (failure === null) this.#count(call, outcome, durationUs, report.fuel)
+    if (failure === null) this.#count(call, outcome, durationUs, report.fuel, true)
     else this.failed(call, failure.kind, durationUs, failure.message, report.fuel)
+  }
+
+  #write(module: LoadedModule, requestId: string, lines: readonly LogLine[]): void {
+    for (const [level, text] of lines) {
+      if (this.#mayLog(module)) this.#log[level]({ module: module.name, request_id: requestId }, text)
+      else this.#metrics.droppedLines(module, 1)
+    }
   }
 
   /** A version that only watches would have done the same, or not. */
@@ -101,18 +104,19 @@ export class CallBook {
     if (this.#mayLog(module))
       this.#log.warn({ ...fields, request_id: requestId, outcome, reason }, 'a call of a WASM module failed')
     else this.#metrics.droppedLines(module, 1)
-    if (this.#count(call, outcome, durationUs, fuel))
+    if (this.#count(call, outcome, durationUs, fuel, false))
       this.#log.error(fields, 'a WASM module keeps failing and is suspended')
   }
 
   /** @returns true when the module is suspended from now on */
-  #count({ module, point }: CallFacts, outcome: Outcome, durationUs: number, fuel: number): boolean {
+  #count(
+    { module, point }: CallFacts,
+    outcome: Outcome,
+    durationUs: number,
+    fuel: number,
+    isSuccess: boolean,
+  ): boolean {
     this.#metrics.executed(module, point, outcome, durationUs, fuel)
-    const isSuccess = !isFailure(outcome)
     return this.#stats.count(module.row, durationUs, isSuccess, fuel, outcome !== 'fetch')
   }
-}
-
-function isFailure(outcome: Outcome): outcome is Failure {
-  return (FAILURES as readonly Outcome[]).includes(outcome)
 }

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest'
 import { assemble } from '../../test/fixtures/wasm/wat.ts'
 import { buildGuest } from './build-guest.ts'
+import { Guest } from './guest.ts'
 import { GuestInstance } from './guest-instance.ts'
-import { GuestRunner } from './guest-runner.ts'
 import { guestSurroundings } from './guest-surroundings.ts'
 import type { LoadedModule } from './guest-task.ts'
 import { SharedState } from './shared-state.ts'
@@ -147,13 +147,12 @@ async function outputCall(head: number, bytes: number, bodyByteUnits?: number) {
     usesWasi: false,
   } as unknown as LoadedModule
   const surroundings = guestSurroundings(new SharedState(new SharedArrayBuffer(65_536), 0), 'error')
-  const runner = new GuestRunner({ surroundings, reuseCalls: 1_000 })
-  runner.learn([module], [])
-  await runner.open('m', null)
+  const guest = new Guest(module, { surroundings, reuseCalls: 1_000 })
+  await guest.open(null)
   let reads = 0
   const read = () => ++reads
-  const order = { uuid: 'm', exportName: 'on_request', input: Buffer.alloc(4), tenant: null, fuel: 400_000 }
-  const { report } = runner.call({ ...order, bodyByteUnits, read })
+  const order = { exportName: 'on_request', input: Buffer.alloc(4), tenant: null, fuel: 400_000 }
+  const { report } = guest.call({ ...order, bodyByteUnits, read })
   return { report, reads }
 }
 

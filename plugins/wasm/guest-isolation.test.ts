@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { guestBytes } from '../../test/fixtures/wasm/guest-build.ts'
 import { assemble } from '../../test/fixtures/wasm/wat.ts'
 import { buildGuest } from './build-guest.ts'
-import { GuestRunner } from './guest-runner.ts'
+import { Guest } from './guest.ts'
 import { guestSurroundings } from './guest-surroundings.ts'
 import type { LoadedModule } from './guest-task.ts'
 import { SharedState } from './shared-state.ts'
@@ -32,7 +32,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.restoreAllMocks())
 
-async function open(instance: LoadedModule['instance'], text?: string): Promise<GuestRunner> {
+async function open(instance: LoadedModule['instance'], text?: string): Promise<Guest> {
   const bytes = text === undefined ? Uint8Array.from(await guestBytes()) : assemble(text)
   const module = {
     uuid: 'm',
@@ -47,17 +47,14 @@ async function open(instance: LoadedModule['instance'], text?: string): Promise<
     usesWasi: false,
   } as unknown as LoadedModule
   const surroundings = guestSurroundings(new SharedState(new SharedArrayBuffer(65_536), 0), 'error')
-  const runner = new GuestRunner({ surroundings, reuseCalls: 1_000 })
-  runner.learn([module], [])
-  return runner
+  return new Guest(module, { surroundings, reuseCalls: 1_000 })
 }
 
-async function call(runner: GuestRunner, tenant: string, body: string): Promise<string> {
-  if (!runner.isReady('m', tenant)) await runner.open('m', tenant)
+async function call(guest: Guest, tenant: string, body: string): Promise<string> {
+  if (!guest.isReady(tenant)) await guest.open(tenant)
   const input = Buffer.from(`\u0002\u0000\u0000\u0000{}${body}`)
   const read = (output: Uint8Array | null) => Buffer.from(output ?? []).toString('utf8')
-  const { value, report } = runner.call({
-    uuid: 'm',
+  const { value, report } = guest.call({
     exportName: 'on_request',
     input,
     tenant,
@@ -80,19 +77,19 @@ function placesOf(text: string, among: readonly WebAssembly.Instance[]): string[
 }
 
 test('W46 fresh: after a call nothing of it lies in any memory, and the next call burns as if it were the first', async () => {
-  const runner = await open('fresh')
-  expect(await call(runner, 'a', SECRET)).toContain(SECRET)
+  const guest = await open('fresh')
+  expect(await call(guest, 'a', SECRET)).toContain(SECRET)
   expect(placesOf(SECRET, instances)).toEqual([])
-  expect(await call(runner, 'b', 'plain')).not.toContain(SECRET)
+  expect(await call(guest, 'b', 'plain')).not.toContain(SECRET)
   // One instance served both, unless a busy machine made the call slow enough to give it up.
   expect([1, 2]).toContain(instances.length)
 })
 
 test('W46 reuse: tenants have instances of their own', async () => {
-  const runner = await open('reuse')
-  await call(runner, 'a', SECRET)
+  const guest = await open('reuse')
+  await call(guest, 'a', SECRET)
   expect(placesOf(SECRET, [instances[0]])).not.toEqual([])
-  await call(runner, 'b', 'plain')
+  await call(guest, 'b', 'plain')
   expect(instances).toHaveLength(2)
   expect(placesOf(SECRET, [instances[1]])).toEqual([])
 })
@@ -136,9 +133,9 @@ test.each([
 ] as const)(
   'W46 %s: what a call keeps in a global and further memories (in a table: %s), no call of another tenant finds',
   async (instance, keepsInTable) => {
-    const runner = await open(instance, keeper(keepsInTable))
+    const guest = await open(instance, keeper(keepsInTable))
     const found = async (tenant: string, body: string) =>
-      [...(await call(runner, tenant, body))].filter((character) => character !== '\0').join('')
+      [...(await call(guest, tenant, body))].filter((character) => character !== '\0').join('')
     expect(await found('a', SECRET)).toBe('')
     const [first] = instances
     if (instance === 'fresh' && !keepsInTable) {
@@ -173,9 +170,9 @@ const scribbler = (pages: number) => `(module
     (i32.const 0)))`
 
 test.each([1, 2, 16, 17, 40])('a memory of %i pages is what it was, wherever calls write', async (pages) => {
-  const runner = await open('fresh', scribbler(pages))
+  const guest = await open('fresh', scribbler(pages))
   const ends = ['\0\0\0\0\0\0\0\0', `${String.fromCharCode(0, 16)}\0\0\0\0\0\0`]
-  await call(runner, 'a', ends[0])
+  await call(guest, 'a', ends[0])
   const bytes = () =>
     Buffer.from((instances[instances.length - 1].exports.memory as WebAssembly.Memory).buffer)
   const first = Buffer.alloc(pages * 65_536)
@@ -192,7 +189,7 @@ test.each([1, 2, 16, 17, 40])('a memory of %i pages is what it was, wherever cal
   )
   await fc.assert(
     fc.asyncProperty(words, async (given) => {
-      await call(runner, 'a', given.join(''))
+      await call(guest, 'a', given.join(''))
       expect(bytes().equals(first)).toBe(true)
     }),
     { numRuns: 60 },
@@ -225,11 +222,11 @@ test.each(STRAY)(
   'a call ends at an address behind its last block, where the next call could find what lies there: %s',
   async (_, last, code) => {
     const input = Buffer.from('\u0002\u0000\u0000\u0000{}12345678')
-    const order = { uuid: 'm', exportName: 'on_request', input, tenant: null, fuel: null, read: () => null }
+    const order = { exportName: 'on_request', input, tenant: null, fuel: null, read: () => null }
     const failureAt = async (bytes: number) => {
-      const runner = await open('fresh', stray(code, bytes))
-      await runner.open('m', null)
-      return runner.call(order).report.failure?.message
+      const guest = await open('fresh', stray(code, bytes))
+      await guest.open(null)
+      return guest.call(order).report.failure?.message
     }
     expect(await failureAt(last)).toBeUndefined()
     expect(await failureAt(last + 1)).toContain('outside of its blocks')
@@ -239,7 +236,7 @@ test.each(STRAY)(
 
 test('code that runs when a module is instantiated has exchange memory too, of which nothing is left', async () => {
   const word = Buffer.from('of start').readBigInt64LE()
-  const runner = await open(
+  const guest = await open(
     'fresh',
     `(module
       (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
@@ -270,49 +267,49 @@ test('code that runs when a module is instantiated has exchange memory too, of w
         (call $store (local.get $at) (global.get $found))
         (call $output (local.get $at) (i64.const 8)) (i32.const 0)))`,
   )
-  await runner.open('m', null)
+  await guest.open(null)
   expect(placesOf('of start', instances)).toEqual([])
   expect(placesOf('show-body', instances)).toEqual([])
   // Ten times the length of the setting, and that the value was kept.
-  const found = Buffer.from(await call(runner, 'a', ''))
+  const found = Buffer.from(await call(guest, 'a', ''))
   expect(found.readBigInt64LE()).toBe(BigInt(10 * 'show-body'.length + 1))
 })
 
 test('shared: one for all, as the module has declared', async () => {
-  const runner = await open('shared')
-  await call(runner, 'a', SECRET)
-  await call(runner, 'b', 'plain')
+  const guest = await open('shared')
+  await call(guest, 'a', SECRET)
+  await call(guest, 'b', 'plain')
   expect(instances).toHaveLength(1)
 })
 
 test('a restored instance traps beyond its memory like a new one', async () => {
-  const runner = await open(
+  const guest = await open(
     'fresh',
     `(module (import "extism:host/env" "input_length" (func $length (result i64)))
       (memory 1) (func (export "on_request") (result i32)
         (i32.store (i32.const 8) (i32.const 7))
         (drop (i32.load8_u (i32.add (i32.const 65531) (i32.wrap_i64 (call $length))))) (i32.const 0)))`,
   )
-  await runner.open('m', null)
-  const order = { uuid: 'm', exportName: 'on_request', tenant: null, fuel: null, read: () => null }
+  await guest.open(null)
+  const order = { exportName: 'on_request', tenant: null, fuel: null, read: () => null }
   const failureOf = (bytes: number) =>
-    runner.call({ ...order, input: Buffer.alloc(bytes) }).report.failure?.message
+    guest.call({ ...order, input: Buffer.alloc(bytes) }).report.failure?.message
   expect([failureOf(4), failureOf(4)]).toEqual([undefined, undefined])
   expect(failureOf(5)).toContain('out of bounds')
   expect(instances).toHaveLength(1)
 })
 
 test('a module that takes memory in each call is made anew once, then put back', async () => {
-  const runner = await open(
+  const guest = await open(
     'fresh',
     `(module (memory 1 8) (func (export "on_request") (result i32)
       (if (i32.ne (memory.grow (i32.const 2)) (i32.const 1)) (then (unreachable)))
       (i32.store (i32.const 190000) (i32.const 7)) (i32.const 0)))`,
   )
   for (let i = 0; i < 5; i++) {
-    if (!runner.isReady('m', null)) await runner.open('m', null)
-    const order = { uuid: 'm', exportName: 'on_request', input: Buffer.alloc(4), tenant: null, fuel: null }
-    expect(runner.call({ ...order, read: () => null }).report.failure).toBeNull()
+    if (!guest.isReady(null)) await guest.open(null)
+    const order = { exportName: 'on_request', input: Buffer.alloc(4), tenant: null, fuel: null }
+    expect(guest.call({ ...order, read: () => null }).report.failure).toBeNull()
   }
   expect(instances).toHaveLength(2)
 })

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { assemble } from '../../test/fixtures/wasm/wat.ts'
 import { buildGuest } from './build-guest.ts'
-import { GuestRunner } from './guest-runner.ts'
+import { Guest } from './guest.ts'
 import { guestSurroundings } from './guest-surroundings.ts'
 import type { LoadedModule } from './guest-task.ts'
 import { SharedState } from './shared-state.ts'
@@ -39,11 +39,9 @@ async function call(code: string, input = Buffer.alloc(4)) {
     usesWasi: false,
   } as unknown as LoadedModule
   const surroundings = guestSurroundings(new SharedState(new SharedArrayBuffer(1_048_576), 0), 'info')
-  const runner = new GuestRunner({ surroundings, reuseCalls: 100 })
-  runner.learn([module], [])
-  await runner.open('m', null)
-  return runner.call({
-    uuid: 'm',
+  const guest = new Guest(module, { surroundings, reuseCalls: 100 })
+  await guest.open(null)
+  return guest.call({
     exportName: 'on_request',
     input,
     tenant: null,

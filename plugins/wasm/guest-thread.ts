@@ -1,11 +1,10 @@
 /** What a pool thread does with a task. Loaded by threads that know nothing else of the gateway. */
 import { threadId, workerData } from 'node:worker_threads'
 import { DESCRIBE_EXPORT } from '../../wasm-sdk/abi.ts'
+import type { Guest } from './guest.ts'
 import { GuestInstance } from './guest-instance.ts'
-import { GuestRunner } from './guest-runner.ts'
 import { guestSurroundings } from './guest-surroundings.ts'
 import {
-  type DescribeTask,
   type GuestReply,
   type GuestTask,
   type GuestThreadData,
@@ -15,6 +14,7 @@ import {
   type StreamReport,
   sharedClockMs,
 } from './guest-task.ts'
+import { Guests } from './guests.ts'
 import { PhaseRun } from './run-phase.ts'
 import { StreamRun } from './run-stream.ts'
 import { PATIENT_WAIT_MS } from './shared-lock.ts'
@@ -30,12 +30,17 @@ const data = workerData as GuestThreadData
 const cells = new Int32Array(data.cells)
 
 const surroundings = guestSurroundings(new SharedState(data.state, threadId, PATIENT_WAIT_MS), data.logLevel)
-const runner = new GuestRunner({ surroundings, reuseCalls: data.reuseCalls })
+const guests = new Guests({ surroundings, reuseCalls: data.reuseCalls })
 
 /** Called by the pool, one task at a time. */
 export async function runTask(task: GuestTask): Promise<GuestReply> {
-  if (task.modules !== null) runner.learn(task.modules, task.live ?? [])
-  if (!task.chain.every((uuid) => runner.has(uuid))) return { kind: 'missing' }
+  if (task.modules !== null) guests.learn(task.modules, task.live ?? [])
+  const chain: Guest[] = []
+  for (const uuid of task.chain) {
+    const guest = guests.get(uuid)
+    if (guest === undefined) return { kind: 'missing' }
+    chain.push(guest)
+  }
   const start = (progress: number) => {
     Atomics.store(cells, task.cell * 2 + 1, sharedClockMs())
     Atomics.store(cells, task.cell * 2, progress)
@@ -45,9 +50,15 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
     const streams: StreamItemResult[] = []
     let writtenUnits = 0
     for (const [place, item] of task.items.entries()) {
-      const onStart = (module: number) => start(place * PROGRESS_BASE + module + 1)
       const { modules } = item
-      const run = new StreamRun({ runner, chain: task.chain, item, modules, reports, fuel: null, onStart })
+      const run = new StreamRun({
+        item,
+        guests: modules.map((module) => chain[module]),
+        modules,
+        reports,
+        fuel: null,
+        onStart: (one) => start(place * PROGRESS_BASE + modules[one] + 1),
+      })
       await finish(run, item.tenant)
       const { result } = run
       streams.push(result)
@@ -59,18 +70,16 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
   }
   if (task.kind === 'describe') {
     start(1)
-    return describe(task)
+    return describe(chain[0], task.hasDescribe)
   }
   const items: PhaseResult[][] = []
   for (const [place, item] of task.items.entries()) {
-    const onStart = (module: number) => start(place * PROGRESS_BASE + module + 1)
+    const { modules } = item
     const run = new PhaseRun({
-      runner,
       item,
-      modules: item.modules,
-      chain: task.chain,
+      guests: modules.map((module) => chain[module]),
       fuel: null,
-      onStart,
+      onStart: (one) => start(place * PROGRESS_BASE + modules[one] + 1),
     })
     await finish(run, item.input.request.tenant)
     const { results } = run
@@ -83,11 +92,10 @@ export async function runTask(task: GuestTask): Promise<GuestReply> {
 
 /** Goes on to the end, making the instances that are missing. */
 async function finish(run: PhaseRun | StreamRun, tenant: string | null): Promise<void> {
-  for (let missing = run.next(); missing !== null; missing = run.next()) await runner.open(missing, tenant)
+  for (let missing = run.next(); missing !== null; missing = run.next()) await missing.open(tenant)
 }
 
-async function describe({ chain, hasDescribe }: DescribeTask): Promise<GuestReply> {
-  const module = runner.module(chain[0])
+async function describe({ module }: Guest, hasDescribe: boolean): Promise<GuestReply> {
   let startFuel = 0
   try {
     const instance = await GuestInstance.open(module, surroundings)

@@ -4,8 +4,9 @@
  */
 import { EXPORT_OF_ATTACH_POINT } from '../../wasm-sdk/abi.ts'
 import type { CountedHere } from './counted-here.ts'
-import { type GuestCall, GuestRunner, type RunnerOptions } from './guest-runner.ts'
+import type { Guest, GuestCall, GuestOptions } from './guest.ts'
 import type {
+  GuestFailure,
   LoadedModule,
   PhaseItem,
   PhaseResult,
@@ -13,6 +14,7 @@ import type {
   StreamItemResult,
   StreamReport,
 } from './guest-task.ts'
+import { Guests } from './guests.ts'
 import { isPicker, mayRunHere, type Placements } from './placements.ts'
 import { PhaseRun } from './run-phase.ts'
 import { StreamRun } from './run-stream.ts'
@@ -25,7 +27,7 @@ export interface InlineLimits {
 }
 
 export class InlineGuests {
-  readonly #runner: GuestRunner
+  readonly #guests: Guests
   readonly #countedHere: CountedHere
   readonly #placements: Placements
   readonly #limits: InlineLimits
@@ -33,12 +35,12 @@ export class InlineGuests {
   readonly #opening = new Set<string>()
 
   constructor(
-    { countedHere, ...options }: RunnerOptions & { readonly countedHere: CountedHere },
+    { countedHere, ...options }: GuestOptions & { readonly countedHere: CountedHere },
     placements: Placements,
     limits: InlineLimits,
   ) {
     this.#countedHere = countedHere
-    this.#runner = new GuestRunner(options)
+    this.#guests = new Guests(options)
     this.#placements = placements
     this.#limits = limits
   }
@@ -46,22 +48,23 @@ export class InlineGuests {
   /** Registered modules changed. */
   update(modules: readonly LoadedModule[]): void {
     const here = modules.filter((module) => mayRunHere(module) && this.#isSafeToOpen(module))
-    this.#runner.learn(
+    this.#guests.learn(
       here,
       here.map(({ uuid }) => uuid),
     )
-    for (const module of here) if (module.placement === 'inline' || isPicker(module)) this.#open(module, null)
+    for (const module of here) {
+      const guest = this.#guests.get(module.uuid)
+      if (guest !== undefined && (module.placement === 'inline' || isPicker(module))) this.#open(guest, null)
+    }
   }
 
   /** @returns null when the pool has to do it */
   phase(modules: readonly LoadedModule[], item: Omit<PhaseItem, 'modules'>): readonly PhaseResult[] | null {
     const { tenant } = item.input.request
     if ((item.body?.length ?? 0) + (item.fetched?.body.length ?? 0) > this.#limits.maxBodyBytes) return null
-    if (!this.#areReady(modules, tenant)) return null
-    const { places, uuids } = chainOf(modules)
-    const runner = this.#runner
-    const { fuel } = this.#limits
-    const run = new PhaseRun({ runner, item, modules: places, chain: uuids, fuel, onStart })
+    const guests = this.#ready(modules, tenant)
+    if (guests === null) return null
+    const run = new PhaseRun({ item, guests, fuel: this.#limits.fuel })
     if (run.next() !== null) {
       this.#countedHere.undo()
       return null
@@ -69,12 +72,7 @@ export class InlineGuests {
     const { results } = run
     for (let place = 0; place < results.length; place++) {
       const { failure } = results[place]
-      if (failure === null) continue
-      this.#open(modules[place], tenant)
-      if (failure.kind !== 'fuel' || modules[place].placement === 'inline') continue
-      this.#placements.exceeded(modules[place])
-      this.#countedHere.undo()
-      return null
+      if (failure !== null && !this.#countsAsFailed(guests[place], failure, tenant)) return null
     }
     this.#countedHere.keep()
     return results
@@ -85,29 +83,14 @@ export class InlineGuests {
     modules: readonly LoadedModule[],
     item: Omit<StreamItem, 'modules'>,
   ): { result: StreamItemResult; reports: readonly StreamReport[] } | null {
-    if (!this.#areReady(modules, item.tenant)) return null
     for (const { data } of item.events) if (data.length > this.#limits.maxBodyBytes) return null
+    const guests = this.#ready(modules, item.tenant)
+    if (guests === null) return null
     const reports: StreamReport[] = []
-    const { places, uuids } = chainOf(modules)
-    const run = new StreamRun({
-      runner: this.#runner,
-      chain: uuids,
-      item,
-      modules: places,
-      reports,
-      fuel: this.#limits.fuel,
-      onStart,
-    })
+    const run = new StreamRun({ item, guests, reports, fuel: this.#limits.fuel })
     const isWhole = run.next() === null && !run.hasLeftOut
-    for (const { module, failure } of reports) {
-      if (failure === null) continue
-      this.#open(modules[module], item.tenant)
-      if (failure.kind === 'fuel' && modules[module].placement === 'auto') {
-        this.#placements.exceeded(modules[module])
-        this.#countedHere.undo()
-        return null
-      }
-    }
+    for (const { module, failure } of reports)
+      if (failure !== null && !this.#countsAsFailed(guests[module], failure, item.tenant)) return null
     if (!isWhole) {
       this.#countedHere.undo()
       return null
@@ -116,34 +99,47 @@ export class InlineGuests {
     return { result: run.result, reports }
   }
 
+  /** Another instance is made. @returns false when the pool calls the modules again, with more fuel */
+  #countsAsFailed(guest: Guest, { kind }: GuestFailure, tenant: string | null): boolean {
+    this.#open(guest, tenant)
+    if (kind !== 'fuel' || guest.module.placement === 'inline') return true
+    this.#placements.exceeded(guest.module)
+    this.#countedHere.undo()
+    return false
+  }
+
   /** @returns null when there is no instance yet */
   pick<T>(
     module: LoadedModule,
     input: Uint8Array,
     read: (output: Uint8Array | null) => T,
   ): GuestCall<T> | null {
-    const { uuid } = module
-    if (!this.#runner.has(uuid)) return null
-    if (!this.#runner.isReady(uuid, null)) {
-      this.#open(module, null)
+    const guest = this.#guests.get(module.uuid)
+    if (guest === undefined) return null
+    if (!guest.isReady(null)) {
+      this.#open(guest, null)
       return null
     }
     const exportName = EXPORT_OF_ATTACH_POINT.OnPick
-    const call = this.#runner.call({ uuid, exportName, input, tenant: null, fuel: this.#limits.fuel, read })
-    if (call.report.failure !== null) this.#open(module, null)
+    const call = guest.call({ exportName, input, tenant: null, fuel: this.#limits.fuel, read })
+    if (call.report.failure !== null) this.#open(guest, null)
     this.#countedHere.keep()
     return call
   }
 
-  #areReady(modules: readonly LoadedModule[], tenant: string | null): boolean {
+  /** Null when one of them is not, which is made so. */
+  #ready(modules: readonly LoadedModule[], tenant: string | null): readonly Guest[] | null {
+    const guests: Guest[] = []
     let areReady = true
     for (const module of modules) {
-      if (!this.#placements.isInline(module) || !this.#runner.has(module.uuid)) return false
-      if (this.#runner.isReady(module.uuid, tenant)) continue
-      this.#open(module, tenant)
+      const guest = this.#placements.isInline(module) ? this.#guests.get(module.uuid) : undefined
+      if (guest === undefined) return null
+      guests.push(guest)
+      if (guest.isReady(tenant)) continue
+      this.#open(guest, tenant)
       areReady = false
     }
-    return areReady
+    return areReady ? guests : null
   }
 
   /** What runs when it is instantiated must not take longer than a call may. */
@@ -151,31 +147,11 @@ export class InlineGuests {
     return burntAtStart <= this.#limits.fuel
   }
 
-  #open({ uuid }: LoadedModule, tenant: string | null): void {
-    if (!this.#runner.has(uuid) || this.#runner.isReady(uuid, tenant)) return
-    const key = `${uuid} ${tenant}`
+  #open(guest: Guest, tenant: string | null): void {
+    if (guest.isReady(tenant)) return
+    const key = `${guest.module.uuid} ${tenant}`
     if (this.#opening.has(key)) return
     this.#opening.add(key)
-    void this.#runner.open(uuid, tenant).finally(() => this.#opening.delete(key))
+    void guest.open(tenant).finally(() => this.#opening.delete(key))
   }
-}
-
-/** Nobody watches calls on this thread: their fuel ends them. */
-const onStart = () => {}
-
-interface ChainNames {
-  readonly places: readonly number[]
-  readonly uuids: readonly string[]
-}
-
-/** By the list: one that stands for many requests is looked at once. */
-const chains = new WeakMap<readonly LoadedModule[], ChainNames>()
-
-function chainOf(modules: readonly LoadedModule[]): ChainNames {
-  let names = chains.get(modules)
-  if (names === undefined) {
-    names = { places: modules.map((_, place) => place), uuids: modules.map(({ uuid }) => uuid) }
-    chains.set(modules, names)
-  }
-  return names
 }

@@ -24,6 +24,7 @@ export type Outcome = (typeof OUTCOMES)[number]
 export type SkipReason = (typeof SKIP_REASONS)[number]
 
 interface ModuleSeries {
+  readonly module: LoadedModule
   readonly fuel: CounterHandle
   readonly points: Map<AttachPoint, { duration: HistogramHandle; outcomes: Map<Outcome, CounterHandle> }>
 }
@@ -38,8 +39,8 @@ export class ModuleMetrics {
   readonly #fuel
   readonly #droppedLines
   readonly #fetches
-  /** Looked up once for each module that is registered. */
-  readonly #series = new WeakMap<LoadedModule, ModuleSeries>()
+  /** Of the modules that are registered, by their rows. */
+  readonly #series: (ModuleSeries | undefined)[] = []
   /** Names that guests count under, by module name. */
   readonly #countedNames = new Map<string, Set<string>>()
 
@@ -99,10 +100,10 @@ export class ModuleMetrics {
     durationUs: number,
     fuel: number,
   ): void {
-    let series = this.#series.get(module)
-    if (series === undefined) {
-      series = { fuel: this.#fuel.labels(module.name), points: new Map() }
-      this.#series.set(module, series)
+    let series = this.#series[module.row]
+    if (series?.module !== module) {
+      series = { module, fuel: this.#fuel.labels(module.name), points: new Map() }
+      this.#series[module.row] = series
     }
     let ofPoint = series.points.get(point)
     if (ofPoint === undefined) {

@@ -1,11 +1,11 @@
 /** What a module put out last, already read: most say the same about every request. @hot */
 import { type PhaseOutput, readPhaseOutput, readToolOutput } from './guest-output.ts'
-import type { LoadedModule, PhaseItem } from './guest-task.ts'
+import type { PhaseItem } from './guest-task.ts'
 
 /** Longer outputs are read each time, bytes. */
 const MAX_KEPT_BYTES = 1_024
 
-class OutputMemo {
+export class OutputMemo {
   readonly #point: PhaseItem['point']
   #bytes: Buffer | null = null
   #output: PhaseOutput | null = null
@@ -28,20 +28,4 @@ class OutputMemo {
     }
     return read
   }
-}
-
-const memos = new WeakMap<LoadedModule, Map<PhaseItem['point'], OutputMemo>>()
-
-export function memoOf(module: LoadedModule, point: PhaseItem['point']): OutputMemo {
-  let ofModule = memos.get(module)
-  if (ofModule === undefined) {
-    ofModule = new Map()
-    memos.set(module, ofModule)
-  }
-  let memo = ofModule.get(point)
-  if (memo === undefined) {
-    memo = new OutputMemo(point)
-    ofModule.set(point, memo)
-  }
-  return memo
 }

@@ -1,11 +1,11 @@
 /** Runs one phase of one request through its chain of modules, each seeing what those before it changed. @hot */
+import { performance } from 'node:perf_hooks'
 import { EXPORT_OF_ATTACH_POINT } from '../../wasm-sdk/abi.ts'
+import type { Guest } from './guest.ts'
 import { isLastFrame, writeFrame } from './guest-frame.ts'
 import type { PhaseOutput } from './guest-output.ts'
-import type { GuestRunner } from './guest-runner.ts'
 import type { Fetched, LoadedModule, PhaseItem, PhaseResult } from './guest-task.ts'
 import { applyEdits } from './header-edits.ts'
-import { memoOf } from './output-memo.ts'
 import { headOf, requestJson } from './phase-head.ts'
 
 const NO_BODY = new Uint8Array(0)
@@ -19,16 +19,13 @@ interface Working {
 }
 
 export interface PhaseRunParts {
-  readonly runner: GuestRunner
   readonly item: Omit<PhaseItem, 'modules'>
-  /** Positions in the chain, in order. */
-  readonly modules: readonly number[]
-  /** UUIDs of the modules that the item's positions mean. */
-  readonly chain: readonly string[]
+  /** In order. */
+  readonly guests: readonly Guest[]
   /** Units of each call; null for what the modules may burn. */
   readonly fuel: number | null
-  /** Told before each call, with the position of the module. */
-  onStart(module: number): void
+  /** Told before each call, with the place of the guest. */
+  onStart?(place: number): void
 }
 
 export class PhaseRun {
@@ -40,6 +37,8 @@ export class PhaseRun {
   /** What modules are shown that want nothing of the message, the same for all of them. */
   #bareFrame: Buffer | null = null
   #place = 0
+  /** When the last call ended, which is when the next one begins. */
+  #atMs = 0
 
   constructor(parts: PhaseRunParts) {
     const { item } = parts
@@ -53,20 +52,23 @@ export class PhaseRun {
     }
   }
 
-  /** Goes on. @returns the module that needs an instance first; null when all is done */
-  next(): string | null {
-    const { runner, item, modules, chain, onStart } = this.#parts
+  /** Goes on. @returns the guest that needs an instance first; null when all is done */
+  next(): Guest | null {
+    const { item, guests, onStart } = this.#parts
     const { tenant } = item.input.request
-    while (this.#place < modules.length) {
-      const position = modules[this.#place]
-      const uuid = chain[position]
-      onStart(position)
-      if (!runner.isReady(uuid, tenant)) return uuid
-      const module = runner.module(uuid)
-      const result = this.#call(module, tenant)
+    this.#atMs = performance.now()
+    while (this.#place < guests.length) {
+      const guest = guests[this.#place]
+      onStart?.(this.#place)
+      if (!guest.isReady(tenant)) return guest
+      const result = this.#call(guest, tenant)
       this.results.push(result)
       const { action, failure } = result
-      if (action === 'reject' || action === 'fetch' || (failure !== null && module.onFailure === 'closed'))
+      if (
+        action === 'reject' ||
+        action === 'fetch' ||
+        (failure !== null && guest.module.onFailure === 'closed')
+      )
         return null
       apply(this.#working, result, item.point === 'OnRequest')
       this.#place++
@@ -74,21 +76,22 @@ export class PhaseRun {
     return null
   }
 
-  #call(module: LoadedModule, tenant: string | null): PhaseResult {
-    const { runner, item, fuel } = this.#parts
+  #call(guest: Guest, tenant: string | null): PhaseResult {
+    const { item, fuel } = this.#parts
+    const { module } = guest
     const { point } = item
     const working = this.#working
     const body = point === 'OnToolCall' ? working.body : bodyFor(module, point === 'OnRequest', working)
     const fetched = item.fetched?.uuid === module.uuid ? item.fetched : null
-    const frame = this.#frame(module, body ?? NO_BODY, fetched)
-    const { value, report } = runner.call({
-      uuid: module.uuid,
+    const { value, report, endedAtMs } = guest.call({
       exportName: EXPORT_OF_ATTACH_POINT[point],
-      input: frame,
+      input: this.#frame(module, body ?? NO_BODY, fetched),
       tenant,
       fuel,
-      read: memoOf(module, point).read,
+      startedAtMs: this.#atMs,
+      read: guest.reader(point),
     })
+    this.#atMs = endedAtMs
     const { action, status, edits, droppedHeaders, body: written, fetch } = value ?? UNCHANGED
     const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted } = report
     return {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { decodeFrame, encodeFrame } from '../../wasm-sdk/abi.ts'
-import type { GuestCall, GuestOrder, GuestRunner } from './guest-runner.ts'
+import type { Guest, GuestCall, GuestOrder } from './guest.ts'
 import type { LoadedModule, StreamEvent, StreamReport } from './guest-task.ts'
 import { StreamRun } from './run-stream.ts'
 
@@ -50,53 +50,43 @@ function told(kinds: readonly Kind[], data: readonly string[], isEnd: boolean) {
   return { out, states }
 }
 
-/** Answers as modules of those kinds do; who asks whether one is ready is told no at the given times. */
-class ScriptedRunner {
-  readonly calls: string[] = []
-  readonly #kinds: readonly Kind[]
-  readonly #onFailure: 'open' | 'closed'
-  readonly #failure: 'error' | 'fuel'
-  readonly #missing: readonly number[]
-  #asked = 0
-
-  constructor(
-    kinds: readonly Kind[],
-    missing: readonly number[],
-    onFailure: 'open' | 'closed' = 'open',
-    failure: 'error' | 'fuel' = 'error',
-  ) {
-    this.#failure = failure
-    this.#kinds = kinds
-    this.#missing = missing
-    this.#onFailure = onFailure
-  }
-
-  isReady(): boolean {
-    return !this.#missing.includes(this.#asked++)
-  }
-
-  module(): LoadedModule {
-    return { onFailure: this.#onFailure } as LoadedModule
-  }
-
-  call<T>({ uuid, input, read }: GuestOrder<T>): GuestCall<T> {
-    this.calls.push(uuid)
-    const { head, body } = decodeFrame(input)
-    const { event: about, state } = head as { event: { is_end: boolean }; state: string }
-    const said = say(this.#kinds[Number(uuid)], body.toString(), about.is_end, state)
-    const report = { durationUs: 1, fuel: 1, logs: [], droppedLogs: 0, counted: [] }
-    if (said === 'fails')
-      return { value: null, report: { ...report, failure: { kind: this.#failure, message: 'no' } } }
-    return { value: read(encodeFrame(said)), report: { ...report, failure: null } }
-  }
+interface Script {
+  readonly kinds: readonly Kind[]
+  /** When who asks whether an instance is ready is told no. */
+  readonly missing?: readonly number[]
+  readonly onFailure?: 'open' | 'closed'
+  readonly failure?: 'error' | 'fuel'
 }
 
-function start(runner: ScriptedRunner, kinds: readonly Kind[], data: readonly string[], isEnd: boolean) {
+/** Guests that answer as modules of those kinds do. */
+function scripted({ kinds, missing = [], onFailure = 'open', failure = 'error' }: Script) {
+  const calls: number[] = []
+  let asked = 0
+  const guests = kinds.map((kind, place) => ({
+    module: { onFailure } as LoadedModule,
+    isReady: () => !missing.includes(asked++),
+    call<T>({ input, read }: GuestOrder<T>): GuestCall<T> {
+      calls.push(place)
+      const { head, body } = decodeFrame(input)
+      const { event: about, state } = head as { event: { is_end: boolean }; state: string }
+      const said = say(kind, body.toString(), about.is_end, state)
+      const report = { durationUs: 1, fuel: 1, logs: [], droppedLogs: 0, counted: [] }
+      if (said !== 'fails')
+        return { value: read(encodeFrame(said)), report: { ...report, failure: null }, endedAtMs: 0 }
+      return { value: null, report: { ...report, failure: { kind: failure, message: 'no' } }, endedAtMs: 0 }
+    },
+  }))
+  return { guests: guests as unknown as readonly Guest[], calls }
+}
+
+function start(script: Script, data: readonly string[], isEnd: boolean) {
   const reports: StreamReport[] = []
+  const { guests, calls } = scripted(script)
+  const { kinds } = script
   const run = new StreamRun({
-    runner: runner as unknown as GuestRunner,
-    chain: kinds.map((_, place) => String(place)),
-    modules: kinds.map((_, place) => place),
+    guests,
+    // As in a task of other streams too, whose chain begins with another module.
+    modules: kinds.map((_, place) => place + 1),
     item: {
       prefixes: kinds.map(() => '"request":{},"response":{}'),
       states: kinds.map(() => ''),
@@ -108,9 +98,8 @@ function start(runner: ScriptedRunner, kinds: readonly Kind[], data: readonly st
     },
     reports,
     fuel: null,
-    onStart() {},
   })
-  return { run, reports }
+  return { run, reports, guests, calls }
 }
 
 test('what comes out is what each module in turn makes of all that reaches it, whenever instances are missing', () => {
@@ -122,11 +111,10 @@ test('what comes out is what each module in turn makes of all that reaches it, w
   })
   fc.assert(
     fc.property(streams, ({ kinds, data, isEnd, missing }) => {
-      const runner = new ScriptedRunner(kinds, missing)
-      const { run, reports } = start(runner, kinds, data, isEnd)
+      const { run, reports, guests, calls } = start({ kinds, missing }, data, isEnd)
       let waits = 0
-      for (let uuid = run.next(); uuid !== null; uuid = run.next()) {
-        expect(kinds[Number(uuid)]).toBeDefined()
+      for (let guest = run.next(); guest !== null; guest = run.next()) {
+        expect(guests).toContain(guest)
         waits++
       }
       expect(waits).toBeLessThanOrEqual(missing.length)
@@ -134,28 +122,26 @@ test('what comes out is what each module in turn makes of all that reaches it, w
       const expected = told(kinds, data, isEnd)
       const texts = out.map(({ source, written }) => ({ source, data: written?.data ?? data[source] }))
       expect({ out: texts, states, failedClosed }).toEqual({ ...expected, failedClosed: -1 })
-      expect(reports.map(({ module }) => String(module))).toEqual(runner.calls)
+      expect(reports.map(({ module }) => module - 1)).toEqual(calls)
     }),
     { numRuns: 500 },
   )
 })
 
 test('nobody is called behind a module that must not fail and did', () => {
-  const kinds: Kind[] = ['twice', 'fails', 'pass']
-  const runner = new ScriptedRunner(kinds, [], 'closed')
-  const { run } = start(runner, kinds, ['a', 'b'], true)
+  const script: Script = { kinds: ['twice', 'fails', 'pass'], onFailure: 'closed' }
+  const { run, calls } = start(script, ['a', 'b'], true)
   expect(run.next()).toBeNull()
-  expect(runner.calls).toEqual(['0', '1'])
-  expect(run.result.failedClosed).toBe(1)
+  expect(calls).toEqual([0, 1])
+  expect(run.result.failedClosed).toBe(2)
 })
 
 test('a module that has burnt all it may is not called for the other events that came with it', () => {
-  const kinds: Kind[] = ['twice', 'fails', 'count']
-  const runner = new ScriptedRunner(kinds, [], 'open', 'fuel')
-  const { run } = start(runner, kinds, ['a', 'b'], true)
+  const script: Script = { kinds: ['twice', 'fails', 'count'], failure: 'fuel' }
+  const { run, calls } = start(script, ['a', 'b'], true)
   expect([run.hasExhausted, run.hasLeftOut]).toEqual([false, false])
   expect(run.next()).toBeNull()
-  expect(runner.calls).toEqual(['0', '1', '2', '2', '0', '2', '2', '0', '2'])
+  expect(calls).toEqual([0, 1, 2, 2, 0, 2, 2, 0, 2])
   const data = run.result.out.map(({ written }) => written?.data)
   expect(data).toEqual(['aa0', 'ab1', 'ba2', 'bb3'])
   expect([run.hasExhausted, run.hasLeftOut]).toEqual([true, true])

@@ -1,8 +1,9 @@
 /** Runs events of streams through their modules, one after another; each event passes the whole chain. @hot */
+import { performance } from 'node:perf_hooks'
 import { ABI_VERSION, EXPORT_OF_ATTACH_POINT, type GuestInput } from '../../wasm-sdk/abi.ts'
+import type { Guest } from './guest.ts'
 import { quoted, writeFrame } from './guest-frame.ts'
 import { BadOutput, readStreamOutput, type StreamOutput } from './guest-output.ts'
-import type { GuestRunner } from './guest-runner.ts'
 import type { OutEvent, StreamEvent, StreamItem, StreamItemResult, StreamReport } from './guest-task.ts'
 
 /**
@@ -24,18 +25,17 @@ interface Travelling {
 }
 
 export interface StreamRunParts {
-  readonly runner: GuestRunner
-  /** UUIDs of the modules that the items' positions mean. */
-  readonly chain: readonly string[]
   readonly item: Omit<StreamItem, 'modules'>
-  /** Positions in the chain, in order. */
-  readonly modules: readonly number[]
+  /** In order. */
+  readonly guests: readonly Guest[]
+  /** Their positions in the task's chain; left out where they are the chain. */
+  readonly modules?: readonly number[]
   /** Where calls are noted. */
   readonly reports: StreamReport[]
   /** Units of each call; null for what the modules may burn. */
   readonly fuel: number | null
-  /** Told before each call, with the place of the module in the task's chain. */
-  onStart(module: number): void
+  /** Told before each call, with the place of the guest. */
+  onStart?(place: number): void
 }
 
 /** Events of one stream. */
@@ -55,6 +55,8 @@ export class StreamRun {
   /** Places of modules that have burnt all that a call may: with many events each would take as long again. */
   #exhausted: Set<number> | null = null
   #hasLeftOut = false
+  /** When the last call ended, which is when the next one begins. */
+  #atMs = 0
 
   constructor(parts: StreamRunParts) {
     this.#parts = parts
@@ -78,14 +80,15 @@ export class StreamRun {
     return this.#hasLeftOut
   }
 
-  /** Goes on. @returns the module that needs an instance first; null when all is done */
-  next(): string | null {
-    const { item, modules } = this.#parts
+  /** Goes on. @returns the guest that needs an instance first; null when all is done */
+  next(): Guest | null {
+    const { item, guests } = this.#parts
+    this.#atMs = performance.now()
     while (this.#failedClosed < 0) {
-      let missing: string | null = null
+      let missing: Guest | null = null
       if (this.#travelling.length > 0) missing = this.#step()
       else if (this.#taken < item.events.length) this.#take(item.events[this.#taken])
-      else if (item.isEnd && this.#ended < modules.length) missing = this.#end()
+      else if (item.isEnd && this.#ended < guests.length) missing = this.#end()
       else return null
       if (missing !== null) return missing
     }
@@ -97,11 +100,11 @@ export class StreamRun {
   }
 
   /** One event goes through one module. */
-  #step(): string | null {
-    const { modules } = this.#parts
+  #step(): Guest | null {
+    const { guests } = this.#parts
     const one = this.#travelling[this.#travelling.length - 1]
     const { source, event, isWritten, place } = one
-    if (place === modules.length) {
+    if (place === guests.length) {
       this.#travelling.pop()
       this.#out.push({ source, written: isWritten ? event : null })
       return null
@@ -120,7 +123,7 @@ export class StreamRun {
   }
 
   /** Each module's last word goes through the modules behind it, before theirs. */
-  #end(): string | null {
+  #end(): Guest | null {
     const place = this.#ended
     if (this.#isLeftOut(place)) {
       this.#ended++
@@ -145,29 +148,30 @@ export class StreamRun {
     return true
   }
 
-  #missing(place: number): string | null {
-    const { runner, chain, item, modules, onStart } = this.#parts
-    const uuid = chain[modules[place]]
-    onStart(modules[place])
-    return runner.isReady(uuid, item.tenant) ? null : uuid
+  #missing(place: number): Guest | null {
+    const { guests, item, onStart } = this.#parts
+    const guest = guests[place]
+    onStart?.(place)
+    return guest.isReady(item.tenant) ? null : guest
   }
 
   /** @param event null for the end of the stream @returns null when the event passes as it is */
   #call(place: number, index: number, event: StreamEvent | null): readonly StreamEvent[] | null {
-    const { runner, chain, item, modules, reports, fuel } = this.#parts
+    const { guests, item, modules, reports, fuel } = this.#parts
     const { prefixes, firstIndex, tenant, requestId } = item
-    const module = modules[place]
-    const uuid = chain[module]
+    const guest = guests[place]
+    const module = modules?.[place] ?? place
     const about = { index: firstIndex + index, name: event?.name ?? null, is_end: event === null }
-    const { value, report } = runner.call({
-      uuid,
+    const { value, report, endedAtMs } = guest.call({
       exportName: EXPORT_OF_ATTACH_POINT.OnStreamEvent,
       input: streamFrame(prefixes[place], about, this.#states[place], event?.data ?? ''),
       tenant,
       fuel,
       bodyByteUnits: UNITS_OF_DATA_BYTE,
+      startedAtMs: this.#atMs,
       read: this.#read,
     })
+    this.#atMs = endedAtMs
     const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted } = report
     const isChanged = value !== null && value.events !== null
     reports.push({
@@ -186,7 +190,7 @@ export class StreamRun {
         this.#exhausted ??= new Set()
         this.#exhausted.add(place)
       }
-      if (runner.module(uuid).onFailure === 'closed') this.#failedClosed = module
+      if (guest.module.onFailure === 'closed') this.#failedClosed = module
       return null
     }
     if (value.state !== null) this.#states[place] = value.state

@@ -3,9 +3,9 @@ import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.
 import { WASI_NAMESPACE } from '../../../wasm-sdk/runner.ts'
 import { buildGuest, startFuel } from '../../wasm/build-guest.ts'
 import type { WasmConfig } from '../../wasm/config.ts'
+import { Guest } from '../../wasm/guest.ts'
 import type { InstanceFacts } from '../../wasm/guest-instance.ts'
 import { readPhaseOutput, readStreamOutput, readToolOutput } from '../../wasm/guest-output.ts'
-import { GuestRunner } from '../../wasm/guest-runner.ts'
 import type { CallReport, LoadedModule } from '../../wasm/guest-task.ts'
 import { hostFunctions } from '../../wasm/host-functions.ts'
 import { readChoice } from '../../wasm/pick/read-choice.ts'
@@ -30,11 +30,11 @@ export interface BenchCall {
 
 export class BenchGuest {
   readonly #call: BenchCall
-  readonly #runner: GuestRunner
+  readonly #guest: Guest
 
-  private constructor(call: BenchCall, runner: GuestRunner) {
+  private constructor(call: BenchCall, guest: Guest) {
     this.#call = call
-    this.#runner = runner
+    this.#guest = guest
   }
 
   static async open(subject: BenchSubject, call: BenchCall, instance: BenchInstance): Promise<BenchGuest> {
@@ -45,23 +45,21 @@ export class BenchGuest {
       logLevel: 0,
       hostFunctions: (facts: InstanceFacts) => hostFunctions(host, facts),
     }
-    const runner = new GuestRunner({ surroundings, reuseCalls: limits.reuseCalls })
-    runner.learn([await toLoaded(subject, call.on, instance)], [])
-    return new BenchGuest(call, runner)
+    const module = await toLoaded(subject, call.on, instance)
+    return new BenchGuest(call, new Guest(module, { surroundings, reuseCalls: limits.reuseCalls }))
   }
 
   /** One call with everything that a thread of the gateway does for it. */
   async call(frame: Uint8Array): Promise<CallReport> {
-    if (!this.#runner.isReady(NAME, null)) await this.#runner.open(NAME, null)
+    if (!this.#guest.isReady(null)) await this.#guest.open(null)
     const order = {
-      uuid: NAME,
       exportName: EXPORT_OF_ATTACH_POINT[this.#call.on],
       input: frame,
       tenant: null,
       fuel: null,
       read: (output: Uint8Array | null) => this.#read(output),
     }
-    return this.#runner.call(order).report
+    return this.#guest.call(order).report
   }
 
   #read(output: Uint8Array | null): void {
