@@ -125,8 +125,7 @@ export class Action {
     if (this.kind == ActionKind.Pass) return
     if (this.kind == ActionKind.Fetch) return this.sendFetch()
     const isReject = this.kind == ActionKind.Reject
-    const head = outputHead()
-    head.key('action').text(isReject ? 'reject' : 'modify')
+    const head = outputHead(isReject ? '"action":"reject"' : '"action":"modify"')
     if (this.status != 0 || isReject) head.key('status').integer(this.status)
     this.writeHeaders(head, isReject ? 'headers' : 'headers_set', Edit.Set)
     this.writeHeaders(head, 'headers_add', Edit.Add)
@@ -137,8 +136,7 @@ export class Action {
   }
 
   private sendFetch(): void {
-    const head = outputHead()
-    head.key('action').text('fetch')
+    const head = outputHead('"action":"fetch"')
     head.key('url').text(this.url)
     head.key('method').text(this.method)
     this.writeHeaders(head, 'headers', Edit.Set)

@@ -11,10 +11,12 @@ export class JsonWriter {
     return this.open(0x7b)
   }
 
-  /** Of a new document: what was written before is of no matter. */
-  beginDocument(): JsonWriter {
-    this.needsComma = false
-    return this.beginObject()
+  /** An object that begins with members given as JSON; what was written before is of no matter. */
+  beginDocument(members: string): JsonWriter {
+    this.buffer.byte(0x7b)
+    this.buffer.text(members)
+    this.needsComma = members.length > 0
+    return this
   }
 
   endObject(): JsonWriter {

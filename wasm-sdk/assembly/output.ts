@@ -9,12 +9,16 @@ const FRAME_HEAD_BYTES = 4
 /** Made with the instance: a call that puts out a short head takes no memory for it. */
 const headWriter = new JsonWriter()
 
-/** The head of the call's output, its length in front still open: `output` fills it in. */
-export function outputHead(): JsonWriter {
+/**
+ * The head of the call's output, its length in front still open: `output` fills it in.
+ *
+ * @param members JSON of its first members, written at once
+ */
+export function outputHead(members: string = ''): JsonWriter {
   const buffer = headWriter.buffer
   buffer.clear()
   buffer.u32(0)
-  return headWriter.beginDocument()
+  return headWriter.beginDocument(members)
 }
 
 /** @param head begun by `outputHead`, its object ended @param body bytes from there on */
