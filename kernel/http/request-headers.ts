@@ -164,17 +164,32 @@ export function changeHeader(
   value: string,
 ): void {
   if (FRAMING_NAMES.has(name)) return
-  if (change !== 'add') {
-    removeHeader(kept, name)
-    removeHeader(forwarded, name)
+  const isForwarded = !WRITTEN_ELSEWHERE.has(name)
+  if (change === 'remove') {
+    removeHeader(kept, name, 0)
+    if (isForwarded) removeHeader(forwarded, name, 0)
+  } else if (change === 'add') {
+    kept.push(name, value)
+    if (isForwarded) forwarded.push(name, value)
+  } else {
+    setHeader(kept, name, value)
+    if (isForwarded) setHeader(forwarded, name, value)
   }
-  if (change === 'remove') return
-  kept.push(name, value)
-  if (!WRITTEN_ELSEWHERE.has(name)) forwarded.push(name, value)
 }
 
-function removeHeader(headers: string[], name: string): void {
-  for (let i = headers.length - 2; i >= 0; i -= 2) if (headers[i] === name) headers.splice(i, 2)
+/** In the place of the first one: to take it out and put it to the end would move all others. */
+function setHeader(headers: string[], name: string, value: string): void {
+  let place = 0
+  while (place < headers.length && headers[place] !== name) place += 2
+  if (place === headers.length) headers.push(name, value)
+  else {
+    headers[place + 1] = value
+    removeHeader(headers, name, place + 2)
+  }
+}
+
+function removeHeader(headers: string[], name: string, from: number): void {
+  for (let i = headers.length - 2; i >= from; i -= 2) if (headers[i] === name) headers.splice(i, 2)
 }
 
 /** First value of a name in a flat header list. */
