@@ -8,6 +8,8 @@ import { type ModuleUse, startBareGateway, startWasmGateway, type WasmGateway } 
 
 const CONNECTIONS = 64
 const WARM_UP_SECONDS = 2
+/** Turns that a gateway has at saturation in a round: what a machine does meanwhile meets all of them alike. */
+const TURNS = 3
 /** Requests per second at which a request hardly ever waits for another. */
 export const ALONE_RATE = 1_000
 
@@ -16,10 +18,10 @@ export type Variants = Readonly<Record<string, readonly ModuleUse[]>>
 
 export interface Measured {
   /** CPU per request at saturation, µs, a value per round; `bare` is one of the labels. */
-  cpu(label: string): number[]
+  cpu(label: string): readonly number[]
   /** What a variant adds to the bare gateway, round by round, µs. */
   addedCpu(label: string): number[]
-  perSecond(label: string): number[]
+  perSecond(label: string): readonly number[]
   /** Added latency at the common rate, ms. */
   addedLatency(label: string, percentile: 'p50Micros' | 'p99Micros'): number[]
   /** The same where a request hardly ever waits for another, ms. */
@@ -76,20 +78,20 @@ async function measureGateways(
   for (const gateway of gateways.values()) {
     await runLoad('paced-load.ts', gateway, { ...load, rate: 0, seconds: WARM_UP_SECONDS })
   }
-  const saturated = await runRounds('saturation', gateways, { ...load, rate: 0 }, options)
+  const turns = { ...options, rounds: options.rounds * TURNS }
+  const saturated = await runRounds('saturation', gateways, { ...load, rate: 0 }, turns)
   const slowest = Math.min(...[...saturated.values()].map((results) => median(results.map(perSecondOf))))
   const rate = Math.round(slowest / 2)
   const paced = await runRounds(`${rate}/s`, gateways, { ...load, rate }, options)
   const alone = await runRounds(`${ALONE_RATE}/s`, gateways, { ...load, rate: ALONE_RATE }, options)
   const failedCalls = await countFailures(gateways)
-  const cpu = (label: string) =>
-    of(saturated, label).map((result) => result.cpuMicros / result.report.requests)
+  const cpu = (label: string) => inRounds(of(saturated, label), cpuOf)
   return {
     rate,
     failedCalls,
     cpu,
     addedCpu: (label) => cpu(label).map((value, round) => value - cpu('bare')[round]),
-    perSecond: (label) => of(saturated, label).map(perSecondOf),
+    perSecond: (label) => inRounds(of(saturated, label), (turns) => mean(turns.map(perSecondOf))),
     addedLatency: (label, percentile) => added(paced, label, percentile),
     addedLatencyAlone: (label, percentile) => added(alone, label, percentile),
   }
@@ -131,6 +133,23 @@ async function countFailures(gateways: ReadonlyMap<string, GatewaySubject | Wasm
   return failures
 }
 
+/** A value for each round. */
+function inRounds(
+  results: readonly LoadResult[],
+  value: (turns: readonly LoadResult[]) => number,
+): readonly number[] {
+  const rounds = Array.from({ length: results.length / TURNS }, (_, round) => round * TURNS)
+  return rounds.map((from) => value(results.slice(from, from + TURNS)))
+}
+
+/** Microseconds per request of all turns together. */
+function cpuOf(turns: readonly LoadResult[]): number {
+  const sum = (part: (turn: LoadResult) => number) => turns.reduce((all, turn) => all + part(turn), 0)
+  return sum(({ cpuMicros }) => cpuMicros) / sum(({ report }) => report.requests)
+}
+
+const mean = (values: readonly number[]): number => values.reduce((all, one) => all + one, 0) / values.length
+
 const of = (results: Results, label: string): readonly LoadResult[] => results.get(label) ?? []
 
 const perSecondOf = (result: LoadResult): number => result.report.perSecond
@@ -158,7 +177,7 @@ export function commonFigures(measured: Measured, labels: readonly string[]): Fi
       unit: '',
       values: [measured.failedCalls],
       target: 0,
-      note: `CPU and throughput at saturation with ${CONNECTIONS} connections, one data thread and one pool thread, which share this machine with client and worker; latencies at ${measured.rate} requests/s`,
+      note: `CPU and throughput at saturation with ${CONNECTIONS} connections, ${TURNS} turns a round, one data thread and one pool thread, which share this machine with client and worker; latencies at ${measured.rate} requests/s`,
     },
   ]
 }
