@@ -1,12 +1,12 @@
 //! Runs a handler in the body of an export, and the macros that write these exports.
 
 use crate::host::{fail, log};
-use crate::input::{Body, FetchedHead, Input, RequestHead};
+use crate::input::Input;
 use crate::pick::send_choice;
 use crate::{
-    Action, Error, ErrorInfo, Pick, Request, Response, Result, StreamAction, StreamEvent, ToolAction,
-    ToolCall,
+    Action, ErrorInfo, Pick, Request, Response, Result, StreamAction, StreamEvent, ToolAction, ToolCall,
 };
+use std::rc::Rc;
 
 /// Writes the export `on_request`; the handler is `fn(&Request) -> Result<Action>`.
 #[macro_export]
@@ -87,63 +87,38 @@ macro_rules! describe {
 
 #[doc(hidden)]
 pub fn run_request(handler: impl Fn(&Request) -> Result<Action>) -> i32 {
-    run(|| {
-        let (head, body) = Input::read()?;
-        handler(&request_of(head.request, head.now_ms, head.fetched, head.state, Some(body)))?.send()
-    })
+    run(|input| handler(&Request { input, has_body: true })?.send())
 }
 
 #[doc(hidden)]
 pub fn run_response(handler: impl Fn(&Request, &Response) -> Result<Action>) -> i32 {
-    run(|| {
-        let (head, body) = Input::read()?;
-        let request = request_of(head.request, head.now_ms, head.fetched, head.state, None);
-        handler(&request, &Response { head: present(head.response)?, body })?.send()
-    })
+    run(|input| handler(&request_of(&input), &Response { input })?.send())
 }
 
 #[doc(hidden)]
 pub fn run_error(handler: impl Fn(&Request, &Response, &ErrorInfo) -> Result<Action>) -> i32 {
-    run(|| {
-        let (head, body) = Input::read()?;
-        let request = request_of(head.request, head.now_ms, head.fetched, head.state, None);
-        handler(&request, &Response { head: present(head.response)?, body }, &present(head.error)?)?.send()
-    })
+    run(|input| handler(&request_of(&input), &Response { input: input.clone() }, input.error())?.send())
 }
 
 #[doc(hidden)]
 pub fn run_stream_event(handler: impl Fn(&Request, &StreamEvent) -> Result<StreamAction>) -> i32 {
-    run(|| {
-        let (head, body) = Input::read()?;
-        let request = request_of(head.request, head.now_ms, None, String::new(), None);
-        let event =
-            StreamEvent { head: present(head.event)?, response: head.response, state: head.state, body };
-        handler(&request, &event)?.send()
-    })
+    run(|input| handler(&request_of(&input), &StreamEvent { input })?.send())
 }
 
 #[doc(hidden)]
 pub fn run_tool_call(handler: impl Fn(&Request, &ToolCall) -> Result<ToolAction>) -> i32 {
-    run(|| {
-        let (head, body) = Input::read()?;
-        let request = request_of(head.request, head.now_ms, head.fetched, head.state, None);
-        handler(&request, &ToolCall { head: present(head.tool)?, body })?.send()
-    })
+    run(|input| handler(&request_of(&input), &ToolCall { input })?.send())
 }
 
 #[doc(hidden)]
 pub fn run_pick(handler: impl Fn(&Request, &Pick) -> Result<Option<usize>>) -> i32 {
-    run(|| {
-        let (head, body) = Input::read()?;
-        let request = request_of(head.request, head.now_ms, None, String::new(), Some(body));
-        send_choice(handler(&request, &present(head.pick)?)?)
-    })
+    run(|input| send_choice(handler(&Request { input: input.clone(), has_body: true }, input.pick())?))
 }
 
 /// An error fails the call with its text; a panic traps, and says in the log why.
-fn run(handler: impl FnOnce() -> Result<()>) -> i32 {
+fn run(handler: impl FnOnce(Rc<Input>) -> Result<()>) -> i32 {
     std::panic::set_hook(Box::new(|info| log::error(&info.to_string())));
-    match handler() {
+    match Input::open().and_then(handler) {
         Ok(()) => 0,
         Err(error) => {
             fail(&error.to_string());
@@ -152,16 +127,7 @@ fn run(handler: impl FnOnce() -> Result<()>) -> i32 {
     }
 }
 
-fn request_of(
-    head: RequestHead,
-    now_ms: i64,
-    fetched: Option<FetchedHead>,
-    state: String,
-    body: Option<Body>,
-) -> Request {
-    Request { head, body, now_ms, fetched: fetched.map(FetchedHead::with_body), state }
-}
-
-fn present<T>(section: Option<T>) -> Result<T> {
-    section.ok_or_else(|| Error::msg("the input lacks what this phase has"))
+/// In the phases whose body is not the request's.
+fn request_of(input: &Rc<Input>) -> Request {
+    Request { input: input.clone(), has_body: false }
 }

@@ -71,11 +71,15 @@ pub(crate) fn output_bytes(bytes: &[u8]) {
     unsafe { kernel::output_set(to_block(bytes), bytes.len() as u64) }
 }
 
+/// Most heads are shorter, bytes.
+const HEAD_CAPACITY: usize = 256;
+
 pub(crate) fn output_frame(head: &impl Serialize, body: &[u8]) -> Result<()> {
-    let head = serde_json::to_vec(head)?;
-    let mut frame = Vec::with_capacity(4 + head.len() + body.len());
-    frame.extend_from_slice(&(head.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&head);
+    let mut frame = Vec::with_capacity(HEAD_CAPACITY + body.len());
+    frame.extend_from_slice(&[0; 4]);
+    serde_json::to_writer(&mut frame, head)?;
+    let length = frame.len() as u32 - 4;
+    frame[..4].copy_from_slice(&length.to_le_bytes());
     frame.extend_from_slice(body);
     output_bytes(&frame);
     Ok(())

@@ -1,28 +1,29 @@
-//! The input of one call: the head is read at once, the body when somebody asks for it.
+//! The input of one call: head and body are read when somebody asks for them.
 
 use crate::kernel;
 use crate::{Headers, Result};
 use serde::Deserialize;
 use std::cell::OnceCell;
+use std::rc::Rc;
 
 const FRAME_HEAD_BYTES: usize = 4;
 
 #[derive(Deserialize)]
-pub(crate) struct Head {
-    pub now_ms: i64,
-    pub request: RequestHead,
-    pub response: Option<ResponseHead>,
-    pub error: Option<ErrorInfo>,
-    pub event: Option<EventHead>,
-    pub tool: Option<ToolHead>,
-    pub pick: Option<crate::Pick>,
-    pub fetched: Option<FetchedHead>,
+struct Head {
+    now_ms: i64,
+    request: RequestHead,
+    response: Option<ResponseHead>,
+    error: Option<ErrorInfo>,
+    event: Option<EventHead>,
+    tool: Option<ToolHead>,
+    pick: Option<crate::Pick>,
+    fetched: Option<Fetched>,
     #[serde(default)]
-    pub state: String,
+    state: String,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct RequestHead {
+struct RequestHead {
     id: String,
     method: String,
     path: String,
@@ -35,7 +36,7 @@ pub(crate) struct RequestHead {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct ResponseHead {
+struct ResponseHead {
     status: u16,
     #[serde(default)]
     headers: Headers,
@@ -58,38 +59,39 @@ pub(crate) struct ToolHead {
     pub model: Option<String>,
 }
 
+/// What came of a fetch that the module asked for in the call before.
 #[derive(Deserialize)]
-pub(crate) struct FetchedHead {
+pub struct Fetched {
     error: Option<String>,
     status: u16,
     #[serde(default)]
     headers: Headers,
     body_bytes: usize,
-}
-
-/// What came of a fetch that the module asked for in the call before.
-pub struct Fetched {
-    head: FetchedHead,
-    body: Body,
+    #[serde(skip)]
+    body: OnceCell<Vec<u8>>,
 }
 
 impl Fetched {
     /// None when there is an answer; otherwise `invalid`, `not_allowed`, `unreachable`, `timeout`, `too_large` or `busy`.
     pub fn error(&self) -> Option<&str> {
-        self.head.error.as_deref()
+        self.error.as_deref()
     }
 
     /// 0 without an answer; a redirect is an answer as any other.
     pub fn status(&self) -> u16 {
-        self.head.status
+        self.status
     }
 
     pub fn headers(&self) -> &Headers {
-        &self.head.headers
+        &self.headers
     }
 
+    /// It lies behind the body of the request or answer.
     pub fn body(&self) -> &[u8] {
-        self.body.bytes()
+        self.body.get_or_init(|| {
+            let end = unsafe { kernel::input_length() } as usize;
+            read_input(end.saturating_sub(self.body_bytes), end)
+        })
     }
 
     /// The body as JSON.
@@ -109,45 +111,80 @@ pub struct ErrorInfo {
     pub status: u16,
 }
 
-pub(crate) struct Input;
+/// What a section that its phase has is missed with: the gateway always gives it.
+const LACKS: &str = "the input lacks what this phase has";
 
-/// Bytes of the input behind the head.
-pub(crate) struct Body {
-    start: usize,
+pub(crate) struct Input {
+    /// Where the head ends.
+    body_start: usize,
     end: usize,
-    bytes: OnceCell<Vec<u8>>,
+    head: OnceCell<Head>,
+    body: OnceCell<Vec<u8>>,
 }
 
 impl Input {
-    pub fn read() -> Result<(Head, Body)> {
+    pub fn open() -> Result<Rc<Self>> {
         let end = unsafe { kernel::input_length() } as usize;
         if end < FRAME_HEAD_BYTES {
             return Err(crate::Error::msg("the input is no frame"));
         }
-        let length = read_input(0, FRAME_HEAD_BYTES);
-        let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+        let bytes = [0, 1, 2, 3].map(|at| unsafe { kernel::input_load_u8(at) });
+        let length = u32::from_le_bytes(bytes) as usize;
         if length > end - FRAME_HEAD_BYTES {
             return Err(crate::Error::msg("the input is no frame"));
         }
-        let start = FRAME_HEAD_BYTES + length;
-        let head: Head = serde_json::from_slice(&read_input(FRAME_HEAD_BYTES, start))?;
-        // What was fetched is behind the body.
-        let end = end - head.fetched.as_ref().map_or(0, |fetched| fetched.body_bytes.min(end - start));
-        Ok((head, Body { start, end, bytes: OnceCell::new() }))
+        let body_start = FRAME_HEAD_BYTES + length;
+        Ok(Rc::new(Self { body_start, end, head: OnceCell::new(), body: OnceCell::new() }))
     }
-}
 
-impl FetchedHead {
-    pub fn with_body(self) -> Fetched {
-        let end = unsafe { kernel::input_length() } as usize;
-        let start = end.saturating_sub(self.body_bytes);
-        Fetched { head: self, body: Body { start, end, bytes: OnceCell::new() } }
+    fn head(&self) -> &Head {
+        self.head.get_or_init(|| {
+            let head = serde_json::from_slice(&read_input(FRAME_HEAD_BYTES, self.body_start));
+            head.unwrap_or_else(|error| panic!("the head of the input cannot be read: {error}"))
+        })
     }
-}
 
-impl Body {
-    pub fn bytes(&self) -> &[u8] {
-        self.bytes.get_or_init(|| read_input(self.start, self.end))
+    fn response(&self) -> &ResponseHead {
+        self.head().response.as_ref().expect(LACKS)
+    }
+
+    pub fn error(&self) -> &ErrorInfo {
+        self.head().error.as_ref().expect(LACKS)
+    }
+
+    pub fn event(&self) -> &EventHead {
+        self.head().event.as_ref().expect(LACKS)
+    }
+
+    pub fn tool(&self) -> &ToolHead {
+        self.head().tool.as_ref().expect(LACKS)
+    }
+
+    pub fn pick(&self) -> &crate::Pick {
+        self.head().pick.as_ref().expect(LACKS)
+    }
+
+    pub fn state(&self) -> &str {
+        &self.head().state
+    }
+
+    /// Of a streamed answer, where the module needs them.
+    pub fn response_headers(&self) -> Option<&Headers> {
+        self.head().response.as_ref().map(|response| &response.headers)
+    }
+
+    /// Behind it lies what was fetched.
+    pub fn body(&self) -> &[u8] {
+        self.body.get_or_init(|| {
+            let most = self.end - self.body_start;
+            let fetched = self.head().fetched.as_ref().map_or(0, |fetched| fetched.body_bytes.min(most));
+            read_input(self.body_start, self.end - fetched)
+        })
+    }
+
+    /// Like `body`, in a phase that waits for no fetch: the head may stay unread.
+    pub fn rest(&self) -> &[u8] {
+        self.body.get_or_init(|| read_input(self.body_start, self.end))
     }
 }
 
@@ -167,67 +204,73 @@ fn read_input(from: usize, to: usize) -> Vec<u8> {
 
 /// The request as a module sees it.
 pub struct Request {
-    pub(crate) head: RequestHead,
-    pub(crate) body: Option<Body>,
-    pub(crate) now_ms: i64,
-    pub(crate) fetched: Option<Fetched>,
-    pub(crate) state: String,
+    pub(crate) input: Rc<Input>,
+    /// The body of the input is the request's.
+    pub(crate) has_body: bool,
 }
 
 impl Request {
+    fn head(&self) -> &RequestHead {
+        &self.input.head().request
+    }
+
     pub fn id(&self) -> &str {
-        &self.head.id
+        &self.head().id
     }
 
     pub fn method(&self) -> &str {
-        &self.head.method
+        &self.head().method
     }
 
     pub fn path(&self) -> &str {
-        &self.head.path
+        &self.head().path
     }
 
     /// Without the question mark; empty when there is none.
     pub fn query(&self) -> &str {
-        &self.head.query
+        &self.head().query
     }
 
     /// Path as the route declares it, such as `/v1/responses/:response_id`.
     pub fn route(&self) -> &str {
-        &self.head.route
+        &self.head().route
     }
 
     /// None for callers without a key.
     pub fn tenant(&self) -> Option<&str> {
-        self.head.tenant.as_deref()
+        self.head().tenant.as_deref()
     }
 
     pub fn client_ip(&self) -> &str {
-        &self.head.client_ip
+        &self.head().client_ip
     }
 
     /// When the call began, in milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
-        self.now_ms
+        self.input.head().now_ms
     }
 
     pub fn headers(&self) -> &Headers {
-        &self.head.headers
+        &self.head().headers
     }
 
     /// What came of the fetch that the module asked for; none when it has not asked yet.
     pub fn fetched(&self) -> Option<&Fetched> {
-        self.fetched.as_ref()
+        self.input.head().fetched.as_ref()
     }
 
     /// What was kept with the fetch; empty before.
     pub fn state(&self) -> &str {
-        &self.state
+        self.input.state()
     }
 
     /// Body in the request phase; empty unless `describe` says that the module needs it.
     pub fn body(&self) -> &[u8] {
-        self.body.as_ref().map_or(&[], Body::bytes)
+        if self.has_body {
+            self.input.body()
+        } else {
+            &[]
+        }
     }
 
     /// The body as JSON.
@@ -236,35 +279,28 @@ impl Request {
     }
 }
 
-impl ResponseHead {
-    pub fn headers(&self) -> &Headers {
-        &self.headers
-    }
-}
-
 /// The answer as a module sees it, in the response and error phases.
 pub struct Response {
-    pub(crate) head: ResponseHead,
-    pub(crate) body: Body,
+    pub(crate) input: Rc<Input>,
 }
 
 impl Response {
     pub fn status(&self) -> u16 {
-        self.head.status
+        self.input.response().status
     }
 
     pub fn headers(&self) -> &Headers {
-        &self.head.headers
+        &self.input.response().headers
     }
 
     /// True when the answer is an event stream; its body is not given.
     pub fn is_stream(&self) -> bool {
-        self.head.is_stream
+        self.input.response().is_stream
     }
 
     /// Body of an unstreamed answer; empty unless `describe` says that the module needs it.
     pub fn body(&self) -> &[u8] {
-        self.body.bytes()
+        self.input.body()
     }
 
     /// The body as JSON.

@@ -1,50 +1,48 @@
 //! One server-sent event of a streamed answer, and what goes on in its place.
 
 use crate::host::output_frame;
-use crate::input::{Body, EventHead, ResponseHead};
+use crate::input::Input;
 use crate::{Headers, Result};
 use serde::Serialize;
+use std::rc::Rc;
 
 pub struct StreamEvent {
-    pub(crate) head: EventHead,
-    pub(crate) response: Option<ResponseHead>,
-    pub(crate) state: String,
-    pub(crate) body: Body,
+    pub(crate) input: Rc<Input>,
 }
 
 impl StreamEvent {
     /// 0-based in the stream.
     pub fn index(&self) -> u64 {
-        self.head.index
+        self.input.event().index
     }
 
     /// Value of the `event:` field.
     pub fn name(&self) -> Option<&str> {
-        self.head.name.as_deref()
+        self.input.event().name.as_deref()
     }
 
     /// The stream has ended: there is no data, but events may still be added.
     pub fn is_end(&self) -> bool {
-        self.head.is_end
+        self.input.event().is_end
     }
 
     /// What the action of the event before kept; empty at first.
     pub fn state(&self) -> &str {
-        &self.state
+        self.input.state()
     }
 
     pub fn data(&self) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(self.body.bytes())
+        String::from_utf8_lossy(self.input.rest())
     }
 
     /// The data as JSON.
     pub fn json(&self) -> Result<serde_json::Value> {
-        Ok(serde_json::from_slice(self.body.bytes())?)
+        Ok(serde_json::from_slice(self.input.rest())?)
     }
 
     /// Headers of the answer, where the module needs them.
     pub fn response_headers(&self) -> Option<&Headers> {
-        self.response.as_ref().map(ResponseHead::headers)
+        self.input.response_headers()
     }
 }
 

@@ -1,49 +1,49 @@
 //! The call of a tool that the gateway is about to run, and what becomes of it.
 
 use crate::host::output_frame;
-use crate::input::{Body, ToolHead};
+use crate::input::Input;
 use crate::Result;
 use serde::Serialize;
+use std::rc::Rc;
 
 pub struct ToolCall {
-    pub(crate) head: ToolHead,
-    pub(crate) body: Body,
+    pub(crate) input: Rc<Input>,
 }
 
 impl ToolCall {
     /// As its server knows it; the type of a built-in tool.
     pub fn name(&self) -> &str {
-        &self.head.name
+        &self.input.tool().name
     }
 
     /// Whether the model asks for a tool of a kind that the operator has mapped onto a server.
     pub fn is_built_in(&self) -> bool {
-        self.head.kind == "built_in"
+        self.input.tool().kind == "built_in"
     }
 
     /// Of the server in the request; none for built-in tools.
     pub fn label(&self) -> Option<&str> {
-        self.head.label.as_deref()
+        self.input.tool().label.as_deref()
     }
 
     /// Address of the server, or its label again where it stands in the configuration.
     pub fn server(&self) -> &str {
-        &self.head.server
+        &self.input.tool().server
     }
 
     /// None where the request names none.
     pub fn model(&self) -> Option<&str> {
-        self.head.model.as_deref()
+        self.input.tool().model.as_deref()
     }
 
     /// The arguments, a JSON object, as text.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(self.body.bytes())
+        String::from_utf8_lossy(self.input.body())
     }
 
     /// The arguments.
     pub fn arguments(&self) -> Result<serde_json::Value> {
-        Ok(serde_json::from_slice(self.body.bytes())?)
+        Ok(serde_json::from_slice(self.input.body())?)
     }
 }
 
