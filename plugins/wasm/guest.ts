@@ -1,6 +1,6 @@
 /**
  * One module as a thread knows it: takes care that each call gets the instance it may have, put back to how it was or warm,
- * and that none is used again after a failure. @hot
+ * and that none is used again after a failure.
  */
 import { performance } from 'node:perf_hooks'
 import { FRAME_HEAD_BYTES } from '../../wasm-sdk/abi.ts'
