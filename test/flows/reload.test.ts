@@ -107,6 +107,8 @@ test('the log level changes on every thread, up and down', async () => {
   const tells = async (signal: NodeJS.Signals, path: string) => {
     await fetch(`${url}${path}`)
     command.signal(signal)
+    // Of what is there at one time, signals are looked at last: behind a round to control this one has been.
+    await (await fetch(`${url}/config/apply`, { method: 'POST' })).arrayBuffer()
   }
   await tells('SIGUSR1', '/before')
   await take('info')
