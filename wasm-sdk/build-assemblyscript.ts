@@ -10,7 +10,7 @@ import { sdkFolder } from './sdk-folder.ts'
 type Compiler = typeof import('assemblyscript/asc')
 
 /** How authors import the guest library; also its path inside a `node_modules` folder. */
-const LIBRARY = 'weir/wasm-sdk/assembly'
+const LIBRARY = 'weir-gateway/wasm-sdk/assembly'
 const RUNTIMES = ['auto', 'stub', 'minimal', 'incremental']
 
 /** Settings under `weir` in the project's package.json. */

@@ -55,7 +55,7 @@ test(
     await newProject({ directory, name: 'typed', language: 'assemblyscript' })
     expect(await ownProblems(directory)).toEqual([])
     const wrong =
-      "import { Action } from 'weir/wasm-sdk/assembly'\nexport const a: Action = Action.reject('x')\n"
+      "import { Action } from 'weir-gateway/wasm-sdk/assembly'\nexport const a: Action = Action.reject('x')\n"
     await writeFile(join(directory, 'assembly', 'wrong.ts'), wrong)
     expect(await ownProblems(directory)).toEqual([expect.stringMatching(/^wrong\.ts\(2,\d+\): error TS2345/)])
   },

@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 afterAll(stopCommands)
 
 let home: string
-const command = () => join(home, 'node_modules/weir/dist/plugins/cli.js')
+const command = () => join(home, 'node_modules/weir-gateway/dist/plugins/cli.js')
 const installed = (...args: string[]) => weir(['wasm', ...args], { cwd: home, command: command() })
 
 /** What `npm pack` puts in, beside links to what `npm install` would fetch. */
@@ -29,9 +29,9 @@ beforeAll(() => {
   }[]
   expect(files.filter(({ path }) => /(^|\/)target\//.test(path))).toEqual([])
   execFileSync('tar', ['-xzf', filename], { cwd: home })
-  cpSync(join(home, 'package'), join(home, 'node_modules/weir'), { recursive: true })
+  cpSync(join(home, 'package'), join(home, 'node_modules/weir-gateway'), { recursive: true })
   for (const name of readdirSync(join(ROOT, 'node_modules'))) {
-    if (name === 'assemblyscript' || name === 'weir' || name.startsWith('.')) continue
+    if (name === 'assemblyscript' || name === 'weir-gateway' || name.startsWith('.')) continue
     symlinkSync(join(ROOT, 'node_modules', name), join(home, 'node_modules', name))
   }
 })
