@@ -4,13 +4,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { BuildOptions, BuildResult, FailedBuild } from './build-result.ts'
+import { LIBRARY, writeEditorTypes } from './editor-types.ts'
 import { ModuleRunner } from './runner.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 type Compiler = typeof import('assemblyscript/asc')
 
-/** How authors import the guest library; also its path inside a `node_modules` folder. */
-const LIBRARY = 'weir-gateway/wasm-sdk/assembly'
 const RUNTIMES = ['auto', 'stub', 'minimal', 'incremental']
 
 /** Settings under `weir` in the project's package.json. */
@@ -25,6 +24,9 @@ export async function buildAssemblyScript(options: BuildOptions): Promise<BuildR
   const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
   const settings = readSettings(directory)
   if ('isOk' in settings) return settings
+  // Only editors read it: the build of a project that cannot be written to goes on without.
+  if (existsSync(join(directory, 'assembly', 'tsconfig.json')))
+    await writeEditorTypes(directory).catch(() => undefined)
   const compiler = await loadCompiler(directory)
   if (compiler === null) {
     return failed(

@@ -162,7 +162,8 @@ test('examples with plugins of their own run and have types in a folder with the
   expect(plugins.length).toBe(3)
   const tsc = join(ROOT, 'node_modules/.bin/tsc')
   const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--skipLibCheck']
-  await run(tsc, ['--ignoreConfig', ...flags, '--types', '', ...plugins], inFolder)
+  const node = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node']
+  await run(tsc, ['--ignoreConfig', ...flags, ...node, ...plugins], inFolder)
 })
 
 test('what examples, templates and documents import and install is this package', async () => {

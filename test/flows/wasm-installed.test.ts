@@ -77,9 +77,10 @@ test('finds an assembler that npm installed in the project alone', async () => {
   expect(tested).toMatchObject({ code: 0, err: '', out: expect.stringContaining(' 0 not') })
 })
 
-test('has the crate that new projects in Rust point to', async () => {
+test('gives new projects in Rust a copy of the crate', async () => {
   await installed('new', 'rusty', '--lang', 'rust')
   const [, path] = readFileSync(join(home, 'rusty/Cargo.toml'), 'utf8').match(/path = "([^"]+)"/) ?? []
-  expect(existsSync(join(path, 'Cargo.toml'))).toBe(true)
-  expect(existsSync(join(path, 'src/lib.rs'))).toBe(true)
+  expect(path).toBe('weir-sdk')
+  expect(existsSync(join(home, 'rusty', path, 'Cargo.toml'))).toBe(true)
+  expect(existsSync(join(home, 'rusty', path, 'src/lib.rs'))).toBe(true)
 })
