@@ -114,14 +114,18 @@ async function loadCompiler(directory: string): Promise<Compiler | null> {
   }
 }
 
-/** Reads sources of the project, and the guest library from this installation when the project has none. */
+/**
+ * Reads sources of the project, and the guest library from the project's `node_modules` or from this installation. The
+ * compiler looks for it in folders of its own choice, so only the end of the path counts.
+ */
 function sourceReader(directory: string): (name: string) => Promise<string | null> {
-  const hasOwn = findUpward(directory, `node_modules/${LIBRARY}/index.ts`) !== null
+  const own = findUpward(directory, `node_modules/${LIBRARY}/index.ts`)
+  const library = own === null ? join(sdkFolder(), 'assembly') : dirname(own)
   const marker = `node_modules/${LIBRARY}/`
   return async (name) => {
     const place = name.replaceAll('\\', '/')
-    const at = hasOwn ? -1 : place.indexOf(marker)
-    if (at >= 0) return readOrNull(join(sdkFolder(), 'assembly', place.slice(at + marker.length)))
+    const at = place.indexOf(marker)
+    if (at >= 0) return readOrNull(join(library, place.slice(at + marker.length)))
     return readOrNull(isAbsolute(name) ? name : join(directory, name))
   }
 }

@@ -51,6 +51,8 @@ test('says how to get the compiler where it is missing, and builds and tests whe
     out: expect.stringContaining('6 ok, 0 not'),
   })
   expect(await installed('check', 'away/build/module.wasm')).toMatchObject({ code: 0, err: '' })
+  const example = await installed('build', 'node_modules/weir-gateway/examples/wasm-errors')
+  expect(example).toMatchObject({ code: 0, err: '' })
 })
 
 test('builds and tests a module in C, where the machine has a compiler for it', async ({ skip }) => {
