@@ -48,8 +48,8 @@ export async function newProject({ directory, name, language }: NewProject): Pro
   }
   const template = join(sdkFolder(), 'templates', language)
   const sources = new Map<string, string>()
+  // npm leaves .gitignore out of packages.
   for (const source of await filesOf(template))
-    // npm leaves .gitignore out of packages.
     sources.set(source.slice(template.length + 1).replace(/^(gitignore$|cargo\/)/, '.$1'), source)
   for (const place of FROM_EXAMPLES[language] ?? [])
     sources.set(place.slice(place.indexOf('/') + 1), join(sdkFolder(), '..', 'examples', place))
