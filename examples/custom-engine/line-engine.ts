@@ -16,7 +16,12 @@ import {
   UpstreamFailure,
   type UpstreamFailureKind,
 } from 'weir-gateway'
-import { type EngineAdapter, type GenerationRequest, Generations, type WorkerControl } from 'weir-gateway/contracts'
+import {
+  type EngineAdapter,
+  type GenerationRequest,
+  Generations,
+  type WorkerControl,
+} from 'weir-gateway/contracts'
 
 const MODE = 'lines'
 
