@@ -6,6 +6,7 @@ import { newId } from '../item-ids.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import { isObject, type Json } from '../read/fields.ts'
 import type { CreateRequest } from '../read/read-request.ts'
+import { checkTools } from '../run/open-turn.ts'
 import { makePlan } from '../run/plan.ts'
 import { replyMembers, replyObject } from '../run/reply-object.ts'
 import type { RunParts } from '../run/run-parts.ts'
@@ -27,7 +28,8 @@ export async function acceptBackground(
     throw responsesErrors.background_queue_full.with(options, limit)
   }
   // Checked now; the history is read again when its turn comes, and only then is the conversation locked.
-  const { input } = await makePlan(parts, tenant, { ...request, store: false })
+  const plan = await makePlan(parts, tenant, { ...request, store: false })
+  checkTools(parts, plan)
   const id = newId('resp')
   const createdAtSec = nowSec()
   const members = replyMembers(
@@ -47,7 +49,7 @@ export async function acceptBackground(
     createdAtSec,
     status: 'queued',
     reply: members,
-    input,
+    input: plan.input,
     output: [],
     previousResponseId: request.previousResponseId,
     conversationId: request.conversationId,

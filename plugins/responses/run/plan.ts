@@ -123,7 +123,10 @@ function toPlan(
 ): Plan {
   const approvals = answersOf(before, input, known)
   // Calls that wait for these answers are run, or refused, by the tool loop.
-  const told = approvals.length === 0 ? input : input.filter(({ type }) => type !== 'mcp_approval_response')
+  const pending = new Set(approvals.map(({ approvalId }) => approvalId))
+  const isPending = ({ type, approval_request_id: id }: HistoryItem) =>
+    type === 'mcp_approval_response' && pending.has(String(id))
+  const told = pending.size === 0 ? input : input.filter((item) => !isPending(item))
   const context = before.length === 0 ? input : [...before, ...input]
   const whole = before.length === 0 ? told : [...before, ...told]
   const unsealer = unsealerOf(parts, tenant)
