@@ -3,7 +3,7 @@ import type { ResponseRecord } from '#contracts'
 import type { RequestContext } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import { newId } from '../item-ids.ts'
-import type { TextSeal } from '../prompt/sealed-text.ts'
+import { requireOpened, type TextSeal } from '../prompt/sealed-text.ts'
 import { isObject, type Json } from '../read/fields.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { checkTools } from '../run/open-turn.ts'
@@ -11,6 +11,7 @@ import { makePlan } from '../run/plan.ts'
 import { replyMembers, replyObject } from '../run/reply-object.ts'
 import type { RunParts } from '../run/run-parts.ts'
 import { nowSec, readCreate, tenantOf } from '../run/serve-create.ts'
+import { warningHeaders } from '../run/warning-headers.ts'
 
 /** @throws what is wrong with the request, and background_queue_full (429) */
 export async function acceptBackground(
@@ -56,7 +57,7 @@ export async function acceptBackground(
     facts: { body: keptBody(seal, tenant, body), role: ctx.identity?.role ?? null },
   }
   await history.responses.create(tenant, record, true)
-  ctx.json(200, replyObject(members, []))
+  ctx.json(200, replyObject(members, []), warningHeaders(plan))
 }
 
 /** Credentials of tool servers are kept sealed, and no longer than the work waits. */
@@ -73,5 +74,6 @@ function keptBody(seal: TextSeal, tenant: string, body: Json): Json {
 export function acceptedRequest(parts: RunParts, tenant: string, { facts }: ResponseRecord): CreateRequest {
   const { _sealedTools: sealed, ...body } = facts.body as Json
   if (typeof sealed !== 'string') return readCreate(parts, body)
-  return readCreate(parts, { ...body, tools: JSON.parse(parts.seal.open(tenant, sealed).text) })
+  const { text } = requireOpened(parts.seal.open(tenant, sealed))
+  return readCreate(parts, { ...body, tools: JSON.parse(text) })
 }
