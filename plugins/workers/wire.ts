@@ -128,7 +128,7 @@ export const WorkerSpecSchema = Type.Object({
   health: optional(HealthSchema),
   provider: optional(Type.String(), {
     description:
-      'Cloud service behind an external worker: openai, anthropic, gemini, xai or another name. Default: by the host.',
+      'Cloud service behind the worker: openai, anthropic, gemini, xai or another name. Decides parameters and credentials, and without runtime_type makes the worker external. Default: by the host of an external worker.',
   }),
   apis: optional(Type.Array(Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' }), { maxItems: 32 }), {
     description:
