@@ -34,7 +34,7 @@ export class OutgoingHeaders {
     if (more !== undefined) replace(headers, more)
     headers.push('content-type', 'application/json')
     if (this.#sendsRequestId) headers.push('x-request-id', ctx.requestId)
-    if (worker.isExternal && this.#writeOwnWay(headers, ctx, worker)) return headers
+    if (this.#writeOwnWay(headers, ctx, worker)) return headers
     if (worker.apiKey !== null) {
       headers.push('authorization', `Bearer ${worker.apiKey}`)
       return headers
@@ -46,6 +46,7 @@ export class OutgoingHeaders {
   }
 
   #writeOwnWay(headers: HeaderList, ctx: RelayContext, worker: WorkerEntry): boolean {
+    if (!worker.isExternal && worker.provider === null) return false
     const control = this.#transports.controlOf(worker.connectionMode)
     return control?.writeCredentials?.(headers, ctx, worker, this.#mayPassOn) ?? false
   }
