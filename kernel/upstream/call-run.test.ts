@@ -17,6 +17,7 @@ const RETRY = {
   maxAttempts: 5,
   initialBackoffMs: 50,
   maxBackoffMs: 30_000,
+  maxWaitMs: 1_000,
   backoffMultiplier: 1.5,
   jitterFactor: 0,
   statuses: [500, 503],

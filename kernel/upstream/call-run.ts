@@ -2,10 +2,11 @@
  * One call on its way to workers: picks, sends, tries again elsewhere while nothing was passed on, tells the breaker how
  * it went, and leaves the in-flight count exactly once. What becomes of the answer is up to the handler. @hot
  */
+import { CHOSEN_BY_HOOK } from '../balance/pick.ts'
 import type { Attempt, Fault, PickOptions } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
-import type { LegFault, PairHandler } from '../contracts/pair.ts'
+import type { LegFault, PairHandler, PairLeg } from '../contracts/pair.ts'
 import type { TokenCounts } from '../contracts/request.ts'
 import type { CallWatch } from '../contracts/traffic.ts'
 import type {
@@ -254,7 +255,7 @@ export class CallRun implements OpenCall, PairHandler {
     const isFailure = fault.failure !== null || this.#parts.retry.isFailure(fault.status, resilience)
     if (isFailure) this.#tellFailed(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
     else leg.succeeded()
-    if (this.status === 0 && isFailure && this.#goesOn(leg.worker, fault.headers)) this.#leave(leg)
+    if (this.status === 0 && isFailure && this.#goesOn(leg, fault.headers, fault.leg)) this.#leave(leg)
     else this.#giveUp(fault.error)
   }
 
@@ -271,7 +272,7 @@ export class CallRun implements OpenCall, PairHandler {
     if (isFailure) this.#tellFailed(attempt, toFault(failure))
     else attempt.succeeded()
     const mayTryElsewhere = this.status === 0 && !failure.responseStarted && (error?.isRetryable ?? true)
-    if (mayTryElsewhere && isFailure && this.#goesOn(attempt.worker, null)) this.#leave(attempt)
+    if (mayTryElsewhere && isFailure && this.#goesOn(attempt, null)) this.#leave(attempt)
     else this.#giveUp(toUpstreamError(failure, this.status !== 0))
   }
 
@@ -279,8 +280,7 @@ export class CallRun implements OpenCall, PairHandler {
   #failedHere(attempt: Attempt, failure: UpstreamFailure, notes: AttemptNotes | null): void {
     sayExhausted(this.#parts.log, failure.message)
     if (notes !== null) notes.failure = failure.kind
-    if (this.status === 0 && !failure.responseStarted && this.#goesOn(attempt.worker, null))
-      this.#leave(attempt)
+    if (this.status === 0 && !failure.responseStarted && this.#goesOn(attempt, null)) this.#leave(attempt)
     else this.#giveUp(toUpstreamError(failure, this.status !== 0))
   }
 
@@ -298,7 +298,7 @@ export class CallRun implements OpenCall, PairHandler {
   #triesElsewhere(status: number, headers: HeaderList, contentLength: number): boolean {
     const attempt = this.#attempt
     if (attempt === null || !this.#parts.retry.isFailure(status, attempt.worker.resilience)) return false
-    if (!this.#goesOn(attempt.worker, headers)) return false
+    if (!this.#goesOn(attempt, headers)) return false
     this.#tellFailed(attempt, 'answered')
     this.#leave(attempt)
     this.#isDiscarding = contentLength >= 0 && contentLength <= MAX_DRAINED_BYTES
@@ -308,7 +308,7 @@ export class CallRun implements OpenCall, PairHandler {
 
   tryElsewhere(): boolean {
     const attempt = this.#attempt
-    if (this.isOver || attempt === null || !this.#goesOn(attempt.worker, null)) return false
+    if (this.isOver || attempt === null || !this.#goesOn(attempt, null)) return false
     this.#tellFailed(attempt, 'answered')
     this.#leave(attempt)
     this.#exchange?.abort()
@@ -319,15 +319,22 @@ export class CallRun implements OpenCall, PairHandler {
   /**
    * Sets the next attempt on its way, if there is to be one.
    *
-   * @param worker the one that failed, whose settings decide; null when none could be picked
+   * @param culprit what failed, whose worker's settings decide; null when none could be picked
    * @param headers of its answer; null when there was none
+   * @param leg of a pair, where one of its workers failed
    */
-  #goesOn(worker: WorkerEntry | null, headers: HeaderList | null): boolean {
+  #goesOn(culprit: Attempt | null, headers: HeaderList | null, leg?: PairLeg): boolean {
     const parts = this.#parts
     const endpoint = this.#endpoint
     if (this.#call.worker !== null) return false
-    const usedMs = performance.now() - this.#startedAtMs
-    const waitMs = nextWaitMs(parts, { worker, headers, number: this.#attemptCount, usedMs })
+    const worker = culprit === null ? null : culprit.worker
+    const waitMs = nextWaitMs(parts, {
+      worker,
+      headers,
+      number: this.#attemptCount,
+      usedMs: performance.now() - this.#startedAtMs,
+      hasAnother: () => culprit !== null && this.#hasAnother(culprit, leg),
+    })
     const workerType = worker === null ? 'regular' : worker.workerType
     if (waitMs === NO_MORE) {
       if (this.#attemptCount > 1) parts.traffic?.exhausted(workerType, endpoint)
@@ -348,6 +355,14 @@ export class CallRun implements OpenCall, PairHandler {
       this.#tryAgain()
     }, waitMs)
     return true
+  }
+
+  #hasAnother({ policy, worker }: Attempt, leg: PairLeg | undefined): boolean {
+    // A hook may choose the same worker again.
+    if (policy === CHOSEN_BY_HOOK.policy) return false
+    const excluded = [...(this.#retries?.excluded ?? []), worker.slot]
+    const { accepts } = this.#call
+    return this.#parts.balance.hasUntried(this.#model, { leg, excluded, accepts })
   }
 
   /** One request speaks against a worker once, however often it was tried there. */
