@@ -33,6 +33,8 @@ export interface WorkerResilience {
   readonly maxAttempts?: number
   readonly initialBackoffMs?: number
   readonly maxBackoffMs?: number
+  /** Longest Retry-After of this worker that is waited for. */
+  readonly maxWaitMs?: number
   readonly backoffMultiplier?: number
   /** 0 to 1. */
   readonly jitterFactor?: number

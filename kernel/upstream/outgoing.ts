@@ -5,6 +5,9 @@ import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { Transports } from './transports.ts'
 
+/** Names of headers that may hold a credential. */
+const CREDENTIAL_NAME = /authorization|cookie|api-?key|token|secret/
+
 /** Which of the headers that are not simply copied may reach workers: worked out once. */
 export class OutgoingHeaders {
   /** Tells the gateway's own keys apart, which stay here; null when nobody can. */
@@ -43,6 +46,31 @@ export class OutgoingHeaders {
     const own = ctx.header('authorization')
     if (own !== undefined && !this.auth?.isGatewayKey(own)) headers.push('authorization', own)
     return headers
+  }
+
+  /**
+   * True when the credential that a worker gets is the gateway's: the worker's key, or none because the client's is not
+   * forwarded. False when the client's is sent, or would be if the client had one: then a rejection is the client's, which
+   * may not open breakers at will.
+   */
+  areOwnCredentials(ctx: RelayContext, worker: WorkerEntry): boolean {
+    const { apiKey } = worker
+    const sent = this.of(ctx, worker)
+    for (let at = 0; at < sent.length; at += 2) {
+      const value = sent[at + 1]
+      const isWorkers = apiKey !== null && (value === apiKey || value === `Bearer ${apiKey}`)
+      if (!isWorkers && CREDENTIAL_NAME.test(sent[at]) && value === ctx.header(sent[at])) return false
+    }
+    return apiKey !== null || !this.#sendsAuthorization || this.#holdsGatewayKey(ctx)
+  }
+
+  #holdsGatewayKey(ctx: RelayContext): boolean {
+    const { auth } = this
+    if (auth === null) return false
+    const authorization = ctx.header('authorization')
+    if (authorization !== undefined && auth.isGatewayKey(authorization)) return true
+    const apiKey = ctx.header('x-api-key')
+    return apiKey !== undefined && auth.isGatewayKey(`Bearer ${apiKey}`)
   }
 
   #writeOwnWay(headers: HeaderList, ctx: RelayContext, worker: WorkerEntry): boolean {

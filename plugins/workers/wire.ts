@@ -90,6 +90,7 @@ export const ResilienceSchema = Type.Object({
   max_retries: threshold('Attempts in all, the first included.'),
   initial_backoff_ms: timerMs('Wait before the second attempt.'),
   max_backoff_ms: timerMs('Longest wait between attempts; at least initial_backoff_ms.'),
+  max_wait_ms: timerMs('Longest Retry-After of this worker that is waited for.'),
   backoff_multiplier: optional(Type.Number({ minimum: 1, maximum: 1_000 }), {
     description: 'Each wait is this much longer than the one before.',
   }),
