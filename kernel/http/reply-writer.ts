@@ -2,7 +2,6 @@
  * Writes one reply to the client: the only place that touches the server library's response object, and the upper half
  * of a request context. What the request was is in `context.ts`, what hooks make of the reply in `hooked-reply.ts`. @hot
  */
-import type { HttpResponse } from 'uWebSockets.js'
 import type { SinkListener } from '../contracts/reply-sink.ts'
 import type { ReplyHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
@@ -29,6 +28,24 @@ const IPV4_BYTES = 4
 /** Status noted for a request whose client left before an answer; never sent. */
 const CLIENT_CLOSED_REQUEST = 499
 
+/** What the writer needs of the server library's response, and of what stands in for it without a connection. */
+export interface ReplyPort {
+  cork(write: () => void): unknown
+  writeStatus(status: string): unknown
+  writeHeader(name: string, value: string): unknown
+  write(chunk: string | Buffer): boolean
+  end(body?: string | Buffer, closesConnection?: boolean): unknown
+  endWithoutBody(length?: number, closesConnection?: boolean): unknown
+  tryEnd(body: string | Buffer, length: number): [isTaken: boolean, isWhole: boolean]
+  onWritable(handler: (offset: number) => boolean): unknown
+  onAborted(handler: () => void): unknown
+  close(): unknown
+  pause(): void
+  resume(): void
+  getRemoteAddress(): ArrayBuffer
+  getRemoteAddressAsText(): ArrayBuffer
+}
+
 export abstract class ReplyWriter implements HeartbeatTarget {
   readonly server: ServerParts
   readonly method: string
@@ -44,7 +61,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
   /** The reply closes the connection. */
   closesConnection = false
 
-  readonly #res: HttpResponse
+  readonly #res: ReplyPort
   #listener: SinkListener | null = null
   #isSendingInSteps = false
 
@@ -65,7 +82,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
 
   constructor(
     server: ServerParts,
-    res: HttpResponse,
+    res: ReplyPort,
     method: string,
     headers: CopiedHeaders,
     requestId: string,
