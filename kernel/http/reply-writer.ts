@@ -12,6 +12,8 @@ import type { ServerParts } from './server-parts.ts'
 import { statusLine } from './status-line.ts'
 
 const EMPTY = Buffer.alloc(0)
+/** On every event stream: nginx holds a response back in its buffers otherwise. @source nginx, proxy_buffering */
+const PROXY_BUFFERING = 'x-accel-buffering'
 const LINE_FEED = 0x0a
 /**
  * What one cork may hold besides the frame of a chunk and the end of a stream. Beyond its buffer of 16 KiB the server
@@ -315,7 +317,10 @@ export abstract class ReplyWriter implements HeartbeatTarget {
     res.writeStatus(statusLine(this.status))
     this.#writeOwnHeaders()
     const headers = this.#streamHeaders as HeaderList
-    for (let i = 0; i < headers.length; i += 2) res.writeHeader(headers[i], headers[i + 1])
+    const isEventStream = this.#isEventStream
+    for (let i = 0; i < headers.length; i += 2)
+      if (!isEventStream || headers[i] !== PROXY_BUFFERING) res.writeHeader(headers[i], headers[i + 1])
+    if (isEventStream) res.writeHeader(PROXY_BUFFERING, 'no')
     this.#streamHeaders = null
   }
 
