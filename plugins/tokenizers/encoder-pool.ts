@@ -132,7 +132,8 @@ export class EncoderPool {
       for (const { resolve } of batch) resolve(failed('the gateway is stopping'))
       return
     }
-    this.#queueOf(batch[0].item.tokenizer).unshift(...batch)
+    const { tokenizer } = batch[0].item
+    this.#waiting.set(tokenizer, [...batch, ...this.#queueOf(tokenizer)])
     this.#waitingCount += batch.length
   }
 

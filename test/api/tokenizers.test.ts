@@ -222,7 +222,7 @@ describe('the resource', () => {
       const root = folder()
       const inside = join(root, 'inside')
       cpSync(SAMPLE, inside, { recursive: true })
-      execFileSync('mkfifo', [join(root, 'pipe.jinja'), join(root, 'pipe.json')])
+      execFileSync('/usr/bin/mkfifo', [join(root, 'pipe.jinja'), join(root, 'pipe.json')])
       mkdirSync(join(root, 'folder.jinja'))
       symlinkSync('/proc/self/environ', join(root, 'environ.jinja'))
       writeFileSync(join(root, 'secret.env'), 'KEY=value')
