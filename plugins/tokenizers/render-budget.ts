@@ -13,7 +13,7 @@ export interface RenderLimits {
   readonly maxMs: number
 }
 
-export const DEFAULT_LIMITS: RenderLimits = { maxSteps: 5_000_000, maxCharacters: 8_388_608, maxMs: 2_000 }
+export const DEFAULT_LIMITS: RenderLimits = { maxSteps: 5_000_000, maxCharacters: 8_388_608, maxMs: 5_000 }
 
 /** A rendering that was stopped; the message names the limit. */
 export class BudgetExceeded extends Error {}

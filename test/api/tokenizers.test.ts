@@ -222,7 +222,7 @@ describe('the resource', () => {
       const root = folder()
       const inside = join(root, 'inside')
       cpSync(SAMPLE, inside, { recursive: true })
-      execFileSync('/usr/bin/mkfifo', [join(root, 'pipe.jinja'), join(root, 'pipe.json')])
+      execFileSync('mkfifo', [join(root, 'pipe.jinja'), join(root, 'pipe.json')])
       mkdirSync(join(root, 'folder.jinja'))
       symlinkSync('/proc/self/environ', join(root, 'environ.jinja'))
       writeFileSync(join(root, 'secret.env'), 'KEY=value')
@@ -396,7 +396,7 @@ describe('the contract', () => {
     const tried = folder()
     cpSync(SAMPLE, tried, { recursive: true })
     writeFileSync(join(tried, 'chat_template.jinja'), body)
-    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }], rendering: { maxMs: 500 } })
+    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }], rendering: { maxSteps: 1_000_000 } })
     await fleet.settled('m')
     expect(await fleet.settled(await fleet.add('tried', tried))).toMatchObject({
       status: 'failed',
@@ -406,16 +406,13 @@ describe('the contract', () => {
     const chats = Array.from({ length: 16 }, () =>
       fleet.service.find('hostile')!.renderAndEncode({ messages: [{ role: 'user', content: 'go' }] }),
     )
+    let ended = 0
+    for (const chat of chats) chat.catch(() => ended++)
     const stopped = Promise.allSettled(chats)
-    const startMs = performance.now()
-    const waits: number[] = []
-    for (let times = 0; times < 5; times++) {
-      const reply = await fleet.call('POST', '/v1/tokenize', { model: 'm', prompt: `text ${times}` })
-      expect(reply.status).toBe(200)
-      waits.push(performance.now() - startMs)
-    }
-    // One rendering at most lies before each text: those that wait do not.
-    expect(waits[0]).toBeLessThan(3_000)
+    const reply = await fleet.call('POST', '/v1/tokenize', { model: 'm', prompt: 'text' })
+    expect(reply.status).toBe(200)
+    // Chats that wait for the thread do not lie before the text.
+    expect(ended).toBeLessThan(8)
     for (const outcome of await stopped)
       expect(outcome).toMatchObject({
         status: 'rejected',
