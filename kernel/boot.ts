@@ -376,6 +376,7 @@ export class GatewayThread {
         replyIdleMs: kernel.http.replyIdleMs,
       },
       heartbeatMs: kernel.http.heartbeatMs,
+      keepAlive: kernel.http.keepAlive,
       tls: kernel.tls === undefined ? null : toTlsFiles(kernel.tls),
       cors: createCors(kernel.http.corsOrigins),
       log: this.#options.log,

@@ -158,7 +158,6 @@ class Control {
     const hasApi = this.#options.apiListener !== false
     if (hasApi) await assertPortFree(kernel.host, kernel.port, '--port')
     const { GatewayThread, loadPlugins } = await import('./boot.ts')
-    await this.#amendLibrary()
     const plugins = await loadPlugins(this.#config, this.#options.catalog)
     this.#thread = new GatewayThread(
       {
@@ -186,19 +185,6 @@ class Control {
       bootMs: performance.now(),
       plugins: plugins.map((plugin) => plugin.manifest.name),
     }
-  }
-
-  /** It is loaded now, and no thread runs it yet. */
-  async #amendLibrary(): Promise<void> {
-    const { http } = this.#config.kernel
-    if (!http.amendLibrary) return
-    const { amendLibrary } = await import('./http/library/amend-library.ts')
-    if (amendLibrary(http).waits) return
-    const { platform, arch } = process
-    this.#log.info(
-      { platform, arch },
-      'the server library cannot be told how long to wait here: kernel.http.headMs and idleMs are 8 to 12 s',
-    )
   }
 
   async #listen(thread: GatewayThread): Promise<number> {

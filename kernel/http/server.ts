@@ -21,13 +21,13 @@ import { DetachedContext } from './detached-context.ts'
 import { isForeignPage, isLoopback } from './foreign-page.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
-import { serverLibrary } from './library/server-library.ts'
 import { LongBodies } from './long-bodies.ts'
 import { OpenRequests } from './open-requests.ts'
 import { RefusedBody } from './refused-body.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
+import { serverLibrary } from './server-library.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
 import type { OpenSocket, SocketHome } from './socket-connection.ts'
 import { type Handshake, SocketServer } from './socket-server.ts'
@@ -49,6 +49,8 @@ export interface HttpServerOptions {
   /** Patience with clients. */
   readonly client: ClientLimits
   readonly heartbeatMs: number
+  /** False closes connections after one response. */
+  readonly keepAlive: boolean
   /** Null serves plain HTTP. */
   readonly tls?: TlsFiles | null
   readonly cors: Cors
@@ -88,8 +90,8 @@ export class HttpServer implements SocketHome, ServerParts {
   readonly access: ServerParts['access']
   /** Requests being served. */
   readonly openRequests = new OpenRequests<ServedRequest>()
-  /** From the end of the settle time on: every reply closes its connection. */
-  closesConnections = false
+  /** Every response closes its connection: as configured, and from the end of the settle time on. */
+  closesConnections: boolean
   #app: TemplatedApp
   /** Clients must show a certificate. */
   #needsCertificate: boolean
@@ -102,11 +104,13 @@ export class HttpServer implements SocketHome, ServerParts {
   readonly #sockets: SocketServer
   readonly #detached = new Set<DetachedContext>()
   #listenSocket: us_listen_socket | null = null
+  #isStopping = false
   #isClosed = false
   #onIdle: (() => void) | null = null
 
   constructor(options: HttpServerOptions) {
     this.#options = options
+    this.closesConnections = !options.keepAlive
     this.heartbeats = new Heartbeats(options.heartbeatMs)
     this.maxJsonDepth = options.maxJsonDepth
     this.longBodies = new LongBodies(options.maxJsonDepth)
@@ -169,7 +173,7 @@ export class HttpServer implements SocketHome, ServerParts {
   }
 
   resumeAccepting(): Promise<boolean> {
-    if (this.#isClosed || this.closesConnections || this.#address === null) return Promise.resolve(false)
+    if (this.#isClosed || this.#isStopping || this.#address === null) return Promise.resolve(false)
     const { host, port } = this.#address
     return this.#listen(host, port, false).then(
       () => true,
@@ -193,6 +197,7 @@ export class HttpServer implements SocketHome, ServerParts {
 
   /** Takes no new connections; those that are open go on, sockets as long as they work. */
   stopListening(): void {
+    this.#isStopping = true
     this.closesConnections = true
     this.#sockets.drain()
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)

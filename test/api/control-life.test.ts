@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
-import { sendRaw } from '../support/raw-socket.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const FAULT = fileURLToPath(new URL('../fixtures/fault-plugin.ts', import.meta.url))
@@ -83,19 +82,6 @@ describe('nothing that is thrown on control ends the gateway', () => {
     expect((await running.closed)[0]).toBe(0)
   })
 })
-
-// Other systems have the library's pages of HTML.
-test.runIf(process.platform === 'linux')(
-  'what the server library refuses is told in JSON once the command says ready',
-  async () => {
-    const { url } = await start()
-    const reply = await sendRaw(Number(new URL(url).port), 'GET /liveness HTTP/1.0\r\nHost: a\r\n\r\n', {
-      waitMs: 5_000,
-    })
-    expect(reply.statuses).toEqual([505])
-    expect(reply.text).toContain('"code":"http_version_not_supported"')
-  },
-)
 
 test('D6: probes are left out of the access log, unless it is told to show them', async () => {
   const asked = async (probes: object) => {
