@@ -8,6 +8,7 @@ import type { ReadChange } from './config/reload.ts'
 import type { Logger } from './contracts/log.ts'
 import type { ReloadReport } from './contracts/reload.ts'
 import { guardControl } from './control-guard.ts'
+import { checkServerBinary } from './http/server-binary.ts'
 import { createLogger } from './observe/log.ts'
 import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
 import {
@@ -157,6 +158,8 @@ class Control {
     const { kernel } = this.#config
     const hasApi = this.#options.apiListener !== false
     if (hasApi) await assertPortFree(kernel.host, kernel.port, '--port')
+    // Data threads load the same file later.
+    checkServerBinary({ expected: kernel.http.binarySha256, log: this.#log })
     const { GatewayThread, loadPlugins } = await import('./boot.ts')
     const plugins = await loadPlugins(this.#config, this.#options.catalog)
     this.#thread = new GatewayThread(

@@ -75,6 +75,13 @@ export const KernelConfigSchema = Type.Object(
           description:
             'False sends "Connection: close" with every response and closes the connection after it. For proxies that reuse connections that have been idle for more than 8 s (docs/guide/http-server.md).',
         }),
+        binarySha256: Type.Optional(
+          Type.String({
+            pattern: '^[0-9a-f]{64}$',
+            description:
+              'SHA-256 of the uWebSockets.js binary that may be loaded, in lower-case hex. Default: that of the build in the lock file. For those who replace the package.',
+          }),
+        ),
         bodyIdleMs: milliseconds(60_000, 'Silence within a request body; then 408. 0 never.'),
         bodyMinBytesPerSecond: Type.Integer({
           minimum: 0,
