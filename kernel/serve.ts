@@ -7,7 +7,7 @@ import type { LoadedConfig } from './config/loaded-config.ts'
 import type { ReadChange } from './config/reload.ts'
 import type { Logger } from './contracts/log.ts'
 import type { ReloadReport } from './contracts/reload.ts'
-import { guardControl } from './control-guard.ts'
+import { type ControlError, guardControl } from './control-guard.ts'
 import { checkServerBinary } from './http/server-binary.ts'
 import { createLogger } from './observe/log.ts'
 import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
@@ -69,7 +69,7 @@ export interface GatewayControls {
   reload(): void
 }
 
-/** Resolves at the end of an orderly shutdown. @throws BootError, ConfigError */
+/** Resolves at the end of an orderly shutdown. @throws BootError, ConfigError, ControlError */
 export async function serve(options: ServeOptions): Promise<void> {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(HEADER_BLOCK_BYTES)
   const seed = readThreadSeed()
@@ -117,6 +117,7 @@ class Control {
   #threads: DataThreads | null = null
   readonly #shutdown = new ShutdownRequest()
   #unguard: () => void = () => {}
+  #failure: ControlError | null = null
 
   constructor(options: ServeOptions, config: LoadedConfig) {
     this.#options = options
@@ -152,6 +153,7 @@ class Control {
     await Promise.race([this.#drain(settleMs), shutdown.hurried])
     await this.#stop()
     unwatch?.()
+    if (this.#failure !== null) throw this.#failure
   }
 
   async #boot(): Promise<ServeInfo> {
@@ -174,7 +176,10 @@ class Control {
       plugins,
     )
     this.#reloads = new Map(plugins.map(({ manifest }) => [manifest.name, manifest.reloads ?? []]))
-    this.#unguard = guardControl(this.#thread.metrics, this.#log)
+    this.#unguard = guardControl(this.#log, (error) => {
+      this.#failure = error
+      this.#shutdown.ask(this.#shutdownTimes.settleMs)
+    })
     this.#answerPlugins()
     await this.#thread.start()
     // A listener of a plugin may have the port now, and the API's threads would share it without a word.

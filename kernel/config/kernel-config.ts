@@ -75,6 +75,13 @@ export const KernelConfigSchema = Type.Object(
           description:
             'False sends "Connection: close" with every response and closes the connection after it. For proxies that reuse connections that have been idle for more than 8 s (docs/guide/http-server.md).',
         }),
+        maxConnections: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            description:
+              'Client connections at once, shared equally by the data threads; further ones are refused. Default on Linux: half of the descriptors (ulimit -n) that are left after 128; elsewhere not limited.',
+          }),
+        ),
         binarySha256: Type.Optional(
           Type.String({
             pattern: '^[0-9a-f]{64}$',

@@ -15,6 +15,7 @@ import { BodyPool } from './body-pool.ts'
 import { type ClientLimits, ClientWaits } from './client-waits.ts'
 import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
 import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
+import { ConnectionLimit, type ConnectionLimitOptions } from './connection-limit.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
 import { DetachedContext } from './detached-context.ts'
@@ -49,6 +50,8 @@ export interface HttpServerOptions {
   /** Patience with clients. */
   readonly client: ClientLimits
   readonly heartbeatMs: number
+  /** Client connections at once. Default: not limited. */
+  readonly connections?: ConnectionLimitOptions
   /** False closes connections after one response. */
   readonly keepAlive: boolean
   /** Null serves plain HTTP. */
@@ -101,6 +104,7 @@ export class HttpServer implements SocketHome, ServerParts {
   #address: { readonly host: string; readonly port: number } | null = null
   readonly #options: HttpServerOptions
   readonly #waits: ClientWaits
+  readonly #connections: ConnectionLimit | null
   readonly #sockets: SocketServer
   readonly #detached = new Set<DetachedContext>()
   #listenSocket: us_listen_socket | null = null
@@ -119,6 +123,7 @@ export class HttpServer implements SocketHome, ServerParts {
     this.access = options.access
     this.#waits = new ClientWaits(options.client, () => this.#withClients())
     this.#sockets = new SocketServer(this)
+    this.#connections = options.connections ? new ConnectionLimit(this, options.connections) : null
     this.#app = openApp(options.tls ?? null)
     this.#needsCertificate = options.tls?.ca_file_name !== undefined
     this.#addRoutes()
@@ -166,7 +171,7 @@ export class HttpServer implements SocketHome, ServerParts {
       .then(() => us_listen_socket_close(former))
   }
 
-  /** Connections that are open go on; see `accept-pause.ts`. */
+  /** Connections that are open go on. */
   pauseAccepting(): void {
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)
     this.#listenSocket = null
@@ -258,9 +263,13 @@ export class HttpServer implements SocketHome, ServerParts {
 
   socketClosed(connection: OpenSocket): void {
     this.#sockets.closed(connection)
+    // The library's filter does not report the end of upgraded connections.
+    this.#connections?.closed()
   }
 
   #addRoutes(): void {
+    if (this.#connections !== null)
+      this.#app.filter((_res, change) => this.#countConnection(Number(change) > 0))
     const byPath = new Map<string, CompiledRoute[]>()
     for (const route of this.#options.routes) {
       const path = route.definition.path
@@ -272,6 +281,11 @@ export class HttpServer implements SocketHome, ServerParts {
     this.#app.any('/*', (res, req) =>
       this.#refuse(res, req, unmatched, httpErrors.route_not_found(req.getUrl())),
     )
+  }
+
+  #countConnection(isNew: boolean): void {
+    if (isNew) this.#connections?.opened()
+    else this.#connections?.closed()
   }
 
   #addSocket(socket: CompiledSocket): void {
