@@ -210,7 +210,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
       res.writeStatus(statusLine(200))
       res.writeHeader('x-request-id', this.requestId)
       for (let i = 0; i < headers.length; i += 2) res.writeHeader(headers[i], headers[i + 1])
-      res.end()
+      res.end(EMPTY, this.#closesConnection)
     })
     this.#done()
   }
