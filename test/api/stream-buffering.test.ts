@@ -26,8 +26,8 @@ test.each([
   ['/generate', { text: 'hi' }],
 ])('a relayed stream of %s has the header once, whatever the worker says', async (path, body) => {
   const { post, workers } = await open()
-  const sent: Record<string, string>[] = [{}, { 'x-accel-buffering': 'yes' }]
-  for (const headers of sent) {
+  const own: Record<string, string>[] = [{}, { 'x-accel-buffering': 'yes' }]
+  for (const headers of own) {
     workers[0].once(`POST ${path}`, sseAnswer([chunk({ content: 'a' }, 'stop'), '[DONE]'], { headers }))
     const reply = await post(path, { model, stream: true, ...body })
     expect(await bufferingOf(reply)).toEqual(streamed('text/event-stream'))
