@@ -388,7 +388,7 @@ export class CallRun implements OpenCall, PairHandler {
   #hasAnother({ policy, worker }: Attempt, leg: PairLeg | undefined): boolean {
     // A hook may choose the same worker again.
     if (policy === CHOSEN_BY_HOOK.policy) return false
-    const excluded = [...(this.#retries?.excluded ?? []), worker.slot]
+    const excluded = (this.#retries?.excluded ?? []).concat(worker.slot)
     const { accepts } = this.#call
     return this.#parts.balance.hasUntried(this.#model, { leg, excluded, accepts })
   }

@@ -3,10 +3,8 @@ import type { AuthService } from '../contracts/auth.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
+import { mayHoldCredential } from './rejected-credentials.ts'
 import type { Transports } from './transports.ts'
-
-/** Names of headers that may hold a credential. */
-const CREDENTIAL_NAME = /authorization|cookie|api-?key|token|secret/
 
 /** Which of the headers that are not simply copied may reach workers: worked out once. */
 export class OutgoingHeaders {
@@ -59,7 +57,7 @@ export class OutgoingHeaders {
     for (let at = 0; at < sent.length; at += 2) {
       const value = sent[at + 1]
       const isWorkers = apiKey !== null && (value === apiKey || value === `Bearer ${apiKey}`)
-      if (!isWorkers && CREDENTIAL_NAME.test(sent[at]) && value === ctx.header(sent[at])) return false
+      if (!isWorkers && mayHoldCredential(sent[at]) && value === ctx.header(sent[at])) return false
     }
     return apiKey !== null || !this.#sendsAuthorization || this.#holdsGatewayKey(ctx)
   }

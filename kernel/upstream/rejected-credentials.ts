@@ -13,6 +13,13 @@ export function isRejection(status: number): boolean {
   return status === UNAUTHORIZED || status === FORBIDDEN
 }
 
+const CREDENTIAL_NAME = /authorization|cookie|api-?key|token|secret/
+
+/** @param header name of a request header, lower-case */
+export function mayHoldCredential(header: string): boolean {
+  return CREDENTIAL_NAME.test(header)
+}
+
 export class RejectedCredentials {
   readonly #log: Logger
   /** Time of the first rejection, of those that reject. A changed worker is a new entry, so it begins anew. */
@@ -31,7 +38,6 @@ export class RejectedCredentials {
     )
   }
 
-  /** @hot */
   accepted(worker: WorkerEntry): void {
     const sinceMs = this.#sinceMs.get(worker)
     if (sinceMs === undefined || performance.now() - sinceMs < MIN_REJECTING_MS) return
