@@ -19,7 +19,7 @@ async function modulesLoadedWith(plugins: Record<string, object>): Promise<strin
   folders.push(folder)
   const log = join(folder, 'modules.log')
   const file = join(folder, 'weir.json')
-  const kernel = { port: 0, threads: 1, metrics: { port: 0 }, shutdown: { graceMs: 0, settleMs: 0 } }
+  const kernel = { port: 0, threads: 1, shutdown: { graceMs: 0, settleMs: 0 } }
   writeFileSync(file, JSON.stringify({ kernel, plugins }))
   const preload = join(ROOT, 'test/fixtures/log-resolves.mjs')
   const command = [join(ROOT, 'plugins/cli.ts'), 'serve', '--config', file]

@@ -215,7 +215,7 @@ describe('W60 over a restart', () => {
     const file = `${makeFolder()}/weir.json`
     writeFileSync(
       file,
-      JSON.stringify({ kernel: { port: 0, metrics: { port: 0 } }, plugins: { auth: {}, ...plugins } }),
+      JSON.stringify({ kernel: { port: 0 }, plugins: { auth: {}, ...plugins } }),
     )
     const second = runCommand(['serve', '--config', file])
     const { code, stderr } = await second.ended
