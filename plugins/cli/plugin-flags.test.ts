@@ -1,7 +1,7 @@
 /** Flags of plugins reach the command line and the environment, and land where their rows say. */
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import type { ConfigFlag } from '#contracts'
+import type { ConfigFlag } from '#kernel'
 import { catalog } from '../catalog.ts'
 import { loadConfig } from './configuration/load.ts'
 import { readFlags } from './configuration/settings.ts'

@@ -2,7 +2,7 @@
 
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { Generations } from '#contracts'
+import { Generations } from '#kernel'
 import type { Detached, DetachedOutcome, Host, Identity, RequestContext } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
 import { jsonAnswer, type Script } from '../support/scripted-worker.ts'

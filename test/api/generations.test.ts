@@ -1,8 +1,8 @@
 /** The generation layer over HTTP chat workers: events, retries, refusals, leaving clients, bytes where they may pass. */
 
 import { expect, test } from 'vitest'
-import type { GenerationEvent, GenerationRequest } from '#contracts'
-import { Generations } from '#contracts'
+import type { GenerationEvent, GenerationRequest } from '#kernel'
+import { Generations } from '#kernel'
 import type { Host, RouteDefinition } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
 import { freePort } from '../support/free-port.ts'

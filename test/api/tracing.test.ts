@@ -1,6 +1,6 @@
 /** Traces as a collector receives them: client, gateway and worker in one. @source routing facts 6.3 */
 import { afterEach, expect, test } from 'vitest'
-import { startToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { startGateway } from '../support/gateway.ts'
 import { openHooked } from '../support/hooked-gateway.ts'
 import { type CollectedSpan, startOtlpCollector } from '../support/otlp-collector.ts'

@@ -51,12 +51,12 @@ test('without storage and sim, neither their code nor LevelDB is loaded', async 
     'http-workers': {},
     workers: {},
   })
-  expect(loaded(urls, '/plugins/proxy/')).not.toEqual([])
+  expect(loaded(urls, '/plugins/protocols/chat/serve/')).not.toEqual([])
   for (const part of [
-    '/plugins/storage/',
+    '/plugins/state/storage/',
     '/plugins/sim/',
-    '/plugins/openapi/',
-    '/plugins/policies/',
+    '/plugins/operations/openapi/',
+    '/plugins/routing/policies/',
     '/plugins/wasm/',
     '/node_modules/piscina/',
     '/node_modules/@extism/',

@@ -1,10 +1,10 @@
 /** The engine adapters that there are, each against the contract. */
 
-import type { EngineAdapter } from '#contracts'
+import type { EngineAdapter } from '#kernel'
 import lineEngine from '../../examples/custom-engine/line-engine.ts'
-import { chatEngine } from '../../plugins/chat-engine/chat-engine.ts'
-import { messagesEngine } from '../../plugins/messages-engine/messages-engine.ts'
-import { responsesEngine } from '../../plugins/responses-engine/responses-engine.ts'
+import { chatEngine } from '../../plugins/protocols/chat/engine/chat-engine.ts'
+import { messagesEngine } from '../../plugins/protocols/messages/engine/messages-engine.ts'
+import { responsesEngine } from '../../plugins/protocols/responses/engine/responses-engine.ts'
 import { workerEntry } from '../support/worker-entry.ts'
 import { engineContract } from './engine-contract.ts'
 

@@ -40,7 +40,7 @@ type Json = Record<string, unknown>
 
 /** Every record of a history on disk that lacks another it belongs with, or is one that nobody belongs to. */
 async function halves(dir: string): Promise<string[]> {
-  const storage = new URL('../../dist/plugins/storage/level-store.js', import.meta.url).href
+  const storage = new URL('../../dist/plugins/state/storage/level-store.js', import.meta.url).href
   const { LevelStore } = (await import(storage)) as {
     LevelStore: new (
       dir: string,

@@ -1,0 +1,31 @@
+/** The engine adapter of HTTP workers that take messages. @hot */
+import type { EngineAdapter } from '#kernel'
+import { AnswerReader, messagesHeaders, WholeAnswerReader } from '#shared'
+import type { MessagesEngineConfig } from './config.ts'
+import { ENGINE } from './message-answer.ts'
+import { MessageStreamReader } from './message-stream-reader.ts'
+import { toMessagesBody } from './to-messages-body.ts'
+import { tellMessage } from './whole-message.ts'
+
+/** Below engines of other formats: a worker that takes several is asked in the one that can say the most. */
+const RANK = -1
+
+/** @source messages facts 3, 4, 5 */
+export function messagesEngine(config: MessagesEngineConfig): EngineAdapter {
+  return {
+    name: ENGINE,
+    rank: RANK,
+    accepts: (worker) => worker.apis.includes('messages'),
+    requestFor: (attempt) => ({
+      method: 'POST',
+      path: '/v1/messages',
+      headers: messagesHeaders(attempt.ctx),
+      body: toMessagesBody(attempt, config.defaultMaxTokens),
+    }),
+    read: (attempt, sink) =>
+      new AnswerReader(
+        () => new MessageStreamReader(attempt, sink, config.maxEventBytes),
+        () => new WholeAnswerReader(sink, config.maxAnswerBytes, (text) => tellMessage(attempt, sink, text)),
+      ),
+  }
+}
