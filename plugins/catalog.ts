@@ -3,7 +3,7 @@ import type { PluginCatalog } from '../kernel/serve.ts'
 
 export const catalog: PluginCatalog = {
   auth: () => import('./access/auth/index.ts'),
-  'chat-engine': () => import('./protocols/chat/engine/index.ts'),
+  chat: () => import('./protocols/chat/index.ts'),
   conversations: () => import('./state/conversations/index.ts'),
   debug: () => import('./operations/debug/index.ts'),
   generations: () => import('./protocols/generations/index.ts'),
@@ -16,16 +16,13 @@ export const catalog: PluginCatalog = {
   metrics: () => import('./operations/metrics/index.ts'),
   mcp: () => import('./tools/mcp/index.ts'),
   messages: () => import('./protocols/messages/index.ts'),
-  'messages-engine': () => import('./protocols/messages/engine/index.ts'),
   openapi: () => import('./operations/openapi/index.ts'),
   pairs: () => import('./workers/pairs/index.ts'),
   parsers: () => import('./models/parsers/index.ts'),
   policies: () => import('./routing/policies/index.ts'),
   postgres: () => import('./state/postgres/index.ts'),
-  proxy: () => import('./protocols/chat/index.ts'),
   reload: () => import('./operations/reload/index.ts'),
   responses: () => import('./protocols/responses/index.ts'),
-  'responses-engine': () => import('./protocols/responses/engine/index.ts'),
   sim: () => import('./sim/index.ts'),
   storage: () => import('./state/storage/index.ts'),
   tokenizers: () => import('./models/tokenizers/index.ts'),
@@ -33,4 +30,16 @@ export const catalog: PluginCatalog = {
   'trusted-proxies': () => import('./access/trusted-proxies/index.ts'),
   wasm: () => import('./wasm/index.ts'),
   workers: () => import('./workers/registry/index.ts'),
+}
+
+/**
+ * Plugin that is enabled for a service which an enabled plugin cannot do without and no enabled plugin provides, by the
+ * name of the service's token.
+ */
+export const defaultProviders: Readonly<Record<string, string>> = {
+  generations: 'generations',
+  history: 'history',
+  'output-parsers': 'parsers',
+  tokenizers: 'tokenizers',
+  'worker-registry': 'workers',
 }

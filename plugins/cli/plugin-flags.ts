@@ -4,7 +4,7 @@ import type { ConfigFlag } from '#kernel'
 import { authFlags } from '../access/auth/flags.ts'
 import { limitsFlags } from '../access/limits/flags.ts'
 import { metricsFlags } from '../operations/metrics/flags.ts'
-import { proxyFlags } from '../protocols/chat/flags.ts'
+import { chatFlags } from '../protocols/chat/flags.ts'
 import { policiesFlags } from '../routing/policies/flags.ts'
 import { storageFlags } from '../state/storage/flags.ts'
 import { workersFlags } from '../workers/registry/flags.ts'
@@ -19,7 +19,7 @@ export const CATALOG_FLAGS: readonly ConfigFlag[] = [
   ...authFlags,
   ...storageFlags,
   ...limitsFlags,
-  ...proxyFlags,
+  ...chatFlags,
 ]
 
 /** Where a command line says that plugins of others come from. */

@@ -1,6 +1,6 @@
 /** Helpers that several plugins use (`#shared`): no state that outlives a call site's object, no service tokens. */
 export { answerErrors } from './formats/answer-errors.ts'
-export { AnswerReader } from './formats/answer-reader.ts'
+export { type AnswerLimits, AnswerReader } from './formats/answer-reader.ts'
 export { BodyExcerpt } from './formats/body-excerpt.ts'
 export { parseBoundedJson, parseBoundedText } from './formats/bounded-json.ts'
 export { EventAnswerReader } from './formats/event-answer-reader.ts'

@@ -91,7 +91,7 @@ async function open(scripts: readonly Script[], tool: ToolServer, section: Recor
   const seen: ToolLoopEvent[] = []
   const fleet = await openFleet({
     workers: [{}],
-    plugins: { 'chat-engine': {}, mcp: { clientServers: { allowsPrivate: true }, ...section } },
+    plugins: { mcp: { clientServers: { allowsPrivate: true }, ...section } },
     own: [toolFront([mcpTool('tools', tool.url, { authorization: 'secret-token-1' })], seen)],
   })
   for (const script of scripts) fleet.workers[0].once(CHAT, script)

@@ -60,7 +60,7 @@ beforeAll(async () => {
       health: {},
       limits: { maxConcurrentRequests: 1, queueSize: 0 },
       policies: {},
-      proxy: {},
+      chat: {},
       workers: { workers: specs() },
     },
   })

@@ -29,7 +29,7 @@ async function open(answer: Script, tracing: Record<string, unknown> = {}) {
   const hooked = await openHooked(() => {}, {
     answer,
     kernel: { retry: { maxAttempts: 1 } },
-    plugins: { auth: {}, proxy: {}, tracing: { endpoint: collector.url, intervalMs: 20, ...tracing } },
+    plugins: { auth: {}, chat: {}, tracing: { endpoint: collector.url, intervalMs: 20, ...tracing } },
   })
   cleanups.push(() => hooked.close())
   hooked.worker.script('POST /v1/chat/completions', answer)

@@ -47,7 +47,7 @@ test('without storage and sim, neither their code nor LevelDB is loaded', async 
   const urls = await modulesLoadedWith({
     auth: { apiKey: 'key' },
     health: {},
-    proxy: {},
+    chat: {},
     'http-workers': {},
     workers: {},
   })

@@ -16,7 +16,7 @@ const EVENT_STREAM = ['content-type', 'text/event-stream']
 const call = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":' } }
 
 engineContract('chat', () => ({
-  adapter: chatEngine({ maxAnswerBytes: 1 << 20, maxEventBytes: 1 << 20 }),
+  adapter: chatEngine({ maxAnswerBytes: 1 << 20 }),
   worker: chatWorker,
   stranger: workerEntry({ slot: 1, apis: ['messages'] }),
   cutsAnywhere: true,
@@ -80,7 +80,7 @@ const textOf = (...deltas: readonly string[]) => [
 ]
 
 engineContract('messages', () => ({
-  adapter: messagesEngine({ defaultMaxTokens: 64, maxAnswerBytes: 1 << 20, maxEventBytes: 1 << 20 }),
+  adapter: messagesEngine({ defaultMaxTokens: 64, maxAnswerBytes: 1 << 20 }),
   worker: workerEntry({ slot: 0, apis: ['messages'] }),
   stranger: chatWorker,
   cutsAnywhere: true,
@@ -196,7 +196,7 @@ const onItem = (output_index: number, type: string, more: object) =>
   event(`response.${type}`, { output_index, content_index: 0, ...more })
 
 engineContract('responses', () => ({
-  adapter: responsesEngine({ toolTypes: null, maxAnswerBytes: 1 << 20, maxEventBytes: 1 << 20 }),
+  adapter: responsesEngine({ toolTypes: null, maxAnswerBytes: 1 << 20 }),
   worker: workerEntry({ slot: 0, apis: ['responses'] }),
   stranger: chatWorker,
   cutsAnywhere: true,

@@ -84,7 +84,7 @@ test('weir serve answers a chat from the simulated engine, and a plugin in the f
     health: {},
     'http-workers': {},
     policies: {},
-    proxy: {},
+    chat: {},
     sim: { listen: { port }, models: ['demo'] },
     workers: { urls: [`http://127.0.0.1:${port}`] },
     'visit-counter': { $path: './visit-counter.ts', greeting: 'Welcome' },

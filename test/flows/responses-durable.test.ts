@@ -31,7 +31,7 @@ afterEach(async () => {
 function start(dir: string, workerUrl: string, threads = 2): Promise<BuiltGateway> {
   return startBuiltGateway({
     kernel: { threads },
-    plugins: { generations: {}, 'chat-engine': {}, storage: { dir }, history: {}, responses: {} },
+    plugins: { generations: {}, storage: { dir }, history: {}, responses: {} },
     workers: [{ url: workerUrl, runtime_type: 'sglang', models: [{ id: MODEL }] }],
   })
 }

@@ -76,7 +76,6 @@ test('responses 4: 500 turns at once with three calls each leave no connection, 
   const gateway = await startBuiltGateway({
     kernel: { threads: 1, upstream: { keepAliveMs: 1_000 } },
     plugins: {
-      'chat-engine': {},
       generations: {},
       storage: { dir: makeFolder() },
       history: {},

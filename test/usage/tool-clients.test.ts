@@ -19,7 +19,6 @@ beforeAll(async () => {
   server = await startToolServer({ get_weather: ({ city }) => `rain in ${city}` })
   gateway = await startBuiltGateway({
     plugins: {
-      'chat-engine': {},
       generations: {},
       storage: { dir: makeFolder() },
       history: {},

@@ -1,7 +1,7 @@
-/** The proxy section of the configuration file. */
+/** The chat section of the configuration file. */
 import { type Static, Type } from '#kernel'
 
-export const proxyConfig = Type.Object(
+export const chatConfig = Type.Object(
   {
     validate: Type.Union([Type.Literal('routing'), Type.Literal('full')], {
       default: 'routing',
@@ -11,7 +11,7 @@ export const proxyConfig = Type.Object(
     chat: Type.Union([Type.Literal('relay'), Type.Literal('normalize')], {
       default: 'relay',
       description:
-        'relay: workers that speak chat completions get the bytes of the request, and their answer goes on untouched. normalize: every answer is read and told anew, so that clients see the same chunks whatever the engine; needs the engine plugin of the workers, such as chat-engine.',
+        'relay: workers that speak chat completions get the bytes of the request, and their answer goes on untouched. normalize: every answer is read and encoded again, so that clients see the same chunks from every engine.',
     }),
     modelListMs: Type.Integer({
       minimum: 1,
@@ -28,4 +28,4 @@ export const proxyConfig = Type.Object(
   { additionalProperties: false },
 )
 
-export type ProxyConfig = Static<typeof proxyConfig>
+export type ChatConfig = Static<typeof chatConfig>

@@ -3,7 +3,7 @@ import { defineErrors } from '#kernel'
 
 const rule = (text: string) => ({ kind: 'bad_request', source: 'client', text: () => text }) as const
 
-export const proxyErrors = defineErrors('proxy', {
+export const chatErrors = defineErrors('chat', {
   missing_model: rule("field 'model' is required"),
   invalid_json_schema: rule("'json_schema' must be JSON"),
   resolve_input_failed: {
@@ -31,12 +31,6 @@ export const proxyErrors = defineErrors('proxy', {
     source: 'client',
     text: (model: string) => `no worker names the model '${model}'`,
   },
-  generations_off: {
-    kind: 'not_implemented',
-    source: 'gateway',
-    text: (model: string) =>
-      `workers of model '${model}' do not take this request as it is; plugin generations would translate it`,
-  },
   rerank_response_build_failed: {
     kind: 'internal',
     source: 'worker',
@@ -63,7 +57,7 @@ export const proxyErrors = defineErrors('proxy', {
 })
 
 /** Rules between fields, by the names that clients may match on. @source routes facts 10.2, 11, 9 */
-export const ruleErrors = defineErrors('proxy rules', {
+export const ruleErrors = defineErrors('chat rules', {
   top_logprobs_requires_logprobs: rule("'top_logprobs' needs 'logprobs' to be true"),
   stream_options_requires_stream: rule("'stream_options' needs 'stream' to be true"),
   min_tokens_exceeds_max: rule('the least number of tokens is above the greatest'),

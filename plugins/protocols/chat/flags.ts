@@ -1,11 +1,11 @@
-/** Flags of the proxy. */
+/** Flags of the chat plugin. */
 import type { ConfigFlag } from '#kernel'
 
-export const proxyFlags: readonly ConfigFlag[] = [
+export const chatFlags: readonly ConfigFlag[] = [
   {
     flag: 'validate',
     env: null,
-    path: ['plugins', 'proxy', 'validate'],
+    path: ['plugins', 'chat', 'validate'],
     kind: 'text',
     placeholder: 'how',
     help: 'routing: check what routing needs; full: check every documented rule of a body',

@@ -24,6 +24,7 @@ export default definePlugin({
     usesOptionally: [Tokenizers, ToolLoop],
     config: messagesConfig,
   },
+  enables: () => ['auth'],
   register(host, config) {
     const pings = new Pings(config.pingMs)
     const names = new ModelNames(config.models)

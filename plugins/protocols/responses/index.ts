@@ -34,6 +34,7 @@ export default definePlugin({
     usesOptionally: [History, SharedStore, Store, Tokenizers, ToolLoop],
     config: responsesConfig,
   },
+  enables: () => ['auth', 'history'],
   register(host, config) {
     const runs = host.slot<ResponseRun>()
     const history = host.find(History)

@@ -6,6 +6,11 @@
 import type { EngineReader } from '#kernel'
 import { type HeaderList, isPlainEventStream } from '#kernel'
 
+export interface AnswerLimits {
+  /** Maximum size of a whole answer, or of one event of a stream, in bytes. */
+  readonly maxAnswerBytes: number
+}
+
 export class AnswerReader implements EngineReader {
   readonly #streamed: () => EngineReader
   readonly #whole: () => EngineReader

@@ -14,6 +14,7 @@ export default definePlugin({
     usesOptionally: [SharedStore, Store],
     config: historyConfig,
   },
+  enables: (_, isEnabled) => (isEnabled('postgres') ? [] : ['storage']),
   register(host, config) {
     const shared = host.find(SharedStore)
     const store = shared ?? host.find(Store)

@@ -5,8 +5,9 @@ export const storageConfig = Type.Object(
   {
     dir: Type.String({
       minLength: 1,
+      default: 'weir-data',
       description:
-        'Data directory of this gateway process; made when missing, readable by its owner only. One process at a time may use it.',
+        'Data directory of this gateway process, created if it does not exist, readable by its owner only. A relative path starts at the working directory. One process at a time may use it.',
     }),
     maxRecordBytes: Type.Integer({
       minimum: 1_024,

@@ -154,6 +154,16 @@ export function defaultConfig(): WorkersConfig {
   return defineValidator(workersConfig).parse({})
 }
 
+/** Plugins that the configured workers need: how they are reached, paired and chosen among. */
+export function workersEnable({ urls, workers }: WorkersConfig): string[] {
+  const schemes = new Set([...urls, ...workers.map(({ url }) => url)].map((url) => url.replace(/:.*/s, '')))
+  const isGrpc = schemes.has('grpc') || schemes.has('grpcs')
+  // Without configured workers, those that register later are most likely reached over HTTP.
+  const isHttp = !isGrpc || schemes.has('http') || schemes.has('https')
+  const isPaired = workers.some(({ worker_type }) => worker_type === 'prefill' || worker_type === 'decode')
+  return ['auth', 'policies', ...(isHttp ? ['http-workers'] : []), ...(isGrpc ? ['grpc'] : []), ...(isPaired ? ['pairs'] : [])]
+}
+
 /** What a schema cannot say. @source routing facts 5.9 */
 export function* workersProblems(config: WorkersConfig): Generator<SettingProblem> {
   const seen = new Set<string>()

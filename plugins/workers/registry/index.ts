@@ -9,7 +9,7 @@ import {
   RemoveWorker,
   ReplaceWorker,
 } from './commands.ts'
-import { workersConfig, workersProblems } from './config.ts'
+import { workersConfig, workersEnable, workersProblems } from './config.ts'
 import { checkConfiguredWorkers } from './controls.ts'
 import { workersFlags } from './flags.ts'
 import { flushCacheRoute } from './flush-cache.ts'
@@ -34,6 +34,7 @@ export default definePlugin({
     reloads: ['urls', 'workers'],
   },
   check: workersProblems,
+  enables: workersEnable,
   register(host, config) {
     for (const route of workerRoutes(host)) host.route(route)
     host.route(flushCacheRoute(host))

@@ -46,7 +46,6 @@ export async function openResponses(script?: Script, options: FleetOptions = {})
   const fleet = await openFleet({
     ...options,
     plugins: {
-      'chat-engine': {},
       storage: { dir: newDirectory() },
       history: {},
       responses: {},

@@ -1,14 +1,13 @@
 /** The engine adapter of HTTP workers that take chat completions. @hot */
 import type { EngineAdapter } from '#kernel'
-import { AnswerReader, WholeAnswerReader } from '#shared'
+import { type AnswerLimits, AnswerReader, WholeAnswerReader } from '#shared'
 import { ChatStreamReader } from './chat-stream-reader.ts'
-import type { ChatEngineConfig } from './config.ts'
 import { toChatBody } from './to-chat-body.ts'
 import { toCompletionBody } from './to-completion-body.ts'
 import { tellAnswer } from './whole-answer.ts'
 
 /** @source messages facts 9.3; responses facts 2.6, 2.7 */
-export function chatEngine(config: ChatEngineConfig): EngineAdapter {
+export function chatEngine({ maxAnswerBytes }: AnswerLimits): EngineAdapter {
   return {
     name: 'chat',
     accepts: (worker) => worker.apis.includes('chat'),
@@ -19,8 +18,8 @@ export function chatEngine(config: ChatEngineConfig): EngineAdapter {
     },
     read: (attempt, sink) =>
       new AnswerReader(
-        () => new ChatStreamReader(attempt, sink, config.maxEventBytes),
-        () => new WholeAnswerReader(sink, config.maxAnswerBytes, (text) => tellAnswer(attempt, sink, text)),
+        () => new ChatStreamReader(attempt, sink, maxAnswerBytes),
+        () => new WholeAnswerReader(sink, maxAnswerBytes, (text) => tellAnswer(attempt, sink, text)),
       ),
   }
 }

@@ -11,8 +11,8 @@ import {
   type TSchema,
   Type,
 } from '#kernel'
-import type { ProxyConfig } from '../config.ts'
-import { proxyErrors } from '../errors.ts'
+import type { ChatConfig } from '../config.ts'
+import { chatErrors } from '../errors.ts'
 import { ChatReply, ChatRequest } from '../wire/chat.ts'
 import { ClassifyReply, ClassifyRequest } from '../wire/classify.ts'
 import { CompletionReply, CompletionRequest } from '../wire/completion.ts'
@@ -120,7 +120,7 @@ const rows: readonly InferenceRow[] = [
   },
 ]
 
-export function inferenceRoutes(host: Host, config: ProxyConfig): RouteDefinition[] {
+export function inferenceRoutes(host: Host, config: ChatConfig): RouteDefinition[] {
   return rows.map((row) => {
     const check = config.validate === 'full' ? row.makeCheck() : null
     return toRoute(row, handlerOf(host, row, check, config))
@@ -131,7 +131,7 @@ function handlerOf(
   host: Host,
   row: InferenceRow,
   check: FullCheck | null,
-  config: ProxyConfig,
+  config: ChatConfig,
 ): RouteDefinition['handler'] {
   if (row.endpoint === 'chat') return chatHandler(host, row, check, config.chat)
   if (row.endpoint === 'completions')
@@ -156,7 +156,7 @@ function handlerOf(
 /** @throws embeddings_unsupported (501) */
 function embeddingsOf(host: Host): EmbeddingService {
   const found = host.find(Embeddings)
-  if (found === undefined) throw proxyErrors.embeddings_unsupported()
+  if (found === undefined) throw chatErrors.embeddings_unsupported()
   return found
 }
 
@@ -168,7 +168,7 @@ function frontHandler(
   serve: (generations: Generations, ctx: RequestContext, model: string | null) => void | Promise<void>,
 ): RouteDefinition['handler'] {
   const relay = relayHandler(host, row, check)
-  const generations = host.find(Generations)
+  const generations = host.use(Generations)
   let fullCheck = check
   return (ctx) => {
     const { model } = ctx.peek()
@@ -177,7 +177,6 @@ function frontHandler(
       return relay(ctx)
     fullCheck ??= row.makeCheck()
     fullCheck(ctx)
-    if (generations === undefined) throw proxyErrors.generations_off(named)
     return serve(generations, ctx, named)
   }
 }
@@ -198,14 +197,10 @@ function chatHandler(
   host: Host,
   row: InferenceRow,
   check: FullCheck | null,
-  mode: ProxyConfig['chat'],
+  mode: ChatConfig['chat'],
 ): RouteDefinition['handler'] {
   const mayRelay = mode === 'relay'
-  const generations = host.find(Generations)
-  if (!mayRelay && generations === undefined)
-    throw new Error(
-      `plugins.proxy.chat: ${mode} needs plugin generations; write \`generations: {}\` under plugins`,
-    )
+  const generations = host.use(Generations)
   const relay = relayHandler(host, row, check)
   let fullCheck = check
   return (ctx) => {
@@ -213,7 +208,6 @@ function chatHandler(
     if (model === null || model === '' || (mayRelay && isNative(host, model, 'chat'))) return relay(ctx)
     fullCheck ??= row.makeCheck()
     fullCheck(ctx)
-    if (generations === undefined) throw proxyErrors.generations_off(model)
     return serveChat(generations, ctx, ctx.bodyJson() as ChatRequest, mayRelay)
   }
 }
@@ -224,7 +218,7 @@ function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): R
   return (ctx) => {
     const { model, stream } = ctx.peek()
     if (needsModel && (model === null || model === ''))
-      throw proxyErrors.missing_model.with({ param: 'model' })
+      throw chatErrors.missing_model.with({ param: 'model' })
     if (check !== null) check(ctx)
     host.upstream.relay(ctx, { model: model === '' ? null : model, stream, path, judge })
   }

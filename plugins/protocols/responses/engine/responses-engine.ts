@@ -1,7 +1,6 @@
 /** The engine adapter of HTTP workers that take responses. @hot */
 import type { EngineAdapter } from '#kernel'
-import { AnswerReader, WholeAnswerReader } from '#shared'
-import type { ResponsesEngineConfig } from './config.ts'
+import { type AnswerLimits, AnswerReader, WholeAnswerReader } from '#shared'
 import { ResponseAnswer } from './response-answer.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'
 import { toResponsesBody } from './to-responses-body.ts'
@@ -11,9 +10,14 @@ import { readObject } from './wire.ts'
 const RANK = -2
 const NAME = 'responses'
 
+export interface ResponsesEngineSettings extends AnswerLimits {
+  /** Types of tools that are sent to workers; null sends all. */
+  readonly toolTypes: readonly string[] | null
+}
+
 /** @source responses facts 1.2, 1.6, 3.2 */
-export function responsesEngine(config: ResponsesEngineConfig): EngineAdapter {
-  const toolTypes = config.toolTypes === null ? null : new Set(config.toolTypes)
+export function responsesEngine({ maxAnswerBytes, toolTypes }: ResponsesEngineSettings): EngineAdapter {
+  const sentTypes = toolTypes === null ? null : new Set(toolTypes)
   return {
     name: NAME,
     rank: RANK,
@@ -21,13 +25,13 @@ export function responsesEngine(config: ResponsesEngineConfig): EngineAdapter {
     requestFor: (attempt) => ({
       method: 'POST',
       path: '/v1/responses',
-      body: toResponsesBody(attempt, toolTypes),
+      body: toResponsesBody(attempt, sentTypes),
     }),
     read: (attempt, sink) =>
       new AnswerReader(
-        () => new ResponseStreamReader(attempt, sink, config.maxEventBytes),
+        () => new ResponseStreamReader(attempt, sink, maxAnswerBytes),
         () =>
-          new WholeAnswerReader(sink, config.maxAnswerBytes, (text) =>
+          new WholeAnswerReader(sink, maxAnswerBytes, (text) =>
             new ResponseAnswer(attempt, sink).finish(readObject(text)),
           ),
       ),

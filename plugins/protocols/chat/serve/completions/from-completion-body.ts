@@ -1,7 +1,7 @@
 /** A text completions body as internal requests, one a prompt. @source routes facts 11; grpc facts 2.6 */
 import type { GenerationRequest, OutputConstraint } from '#kernel'
 import { parseBoundedText } from '#shared'
-import { proxyErrors } from '../../errors.ts'
+import { chatErrors } from '../../errors.ts'
 import type { CompletionRequest } from '../../wire/completion.ts'
 import { toSampling } from '../chat/from-chat-body.ts'
 
@@ -44,6 +44,6 @@ export function toConstraint(body: {
   try {
     return { kind: 'json_schema', name: 'answer', schema: parseBoundedText(body.json_schema) }
   } catch (cause) {
-    throw proxyErrors.invalid_json_schema.with({ param: 'json_schema', cause })
+    throw chatErrors.invalid_json_schema.with({ param: 'json_schema', cause })
   }
 }

@@ -2,7 +2,7 @@
 
 import type { EmbeddingService, EmbeddingVector, RequestContext, Static, WorkerEntry } from '#kernel'
 import { parseBoundedText } from '#shared'
-import { proxyErrors } from '../../errors.ts'
+import { chatErrors } from '../../errors.ts'
 import type { ClassifyRequest } from '../../wire/classify.ts'
 import { toInputs } from './embedding-inputs.ts'
 import { usageOf } from './serve-embedding.ts'
@@ -30,7 +30,7 @@ export async function serveClassify(
 }
 
 function toClass({ values, worker }: EmbeddingVector, index: number) {
-  if (values.length === 0) throw proxyErrors.classification_empty()
+  if (values.length === 0) throw chatErrors.classification_empty()
   const probs = softmax(values)
   let best = 0
   for (let at = 1; at < probs.length; at++) if (probs[at] > probs[best]) best = at

@@ -1,6 +1,6 @@
 /** Embeddings by engines that are reached in token ids, told as the API has them. @source routes facts 12; grpc facts 2.6 */
 import type { EmbeddingService, EmbeddingVector, RequestContext, Static } from '#kernel'
-import { proxyErrors } from '../../errors.ts'
+import { chatErrors } from '../../errors.ts'
 import type { EmbeddingRequest } from '../../wire/embedding.ts'
 import { toInputs } from './embedding-inputs.ts'
 
@@ -12,7 +12,7 @@ export async function serveEmbedding(
 ): Promise<void> {
   try {
     const { model, encoding_format: format } = body
-    if (body.dimensions != null) throw proxyErrors.embedding_dimensions_unsupported()
+    if (body.dimensions != null) throw chatErrors.embedding_dimensions_unsupported()
     const vectors = await embeddings.embed(ctx, { model, inputs: toInputs(body.input) })
     if (ctx.isDone) return
     ctx.json(200, {

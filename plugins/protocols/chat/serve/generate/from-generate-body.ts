@@ -1,6 +1,6 @@
 /** A native generation body as the internal request. @source routes facts 9; grpc facts 2.6 */
 import type { GenerationRequest, Prompt, Sampling } from '#kernel'
-import { proxyErrors } from '../../errors.ts'
+import { chatErrors } from '../../errors.ts'
 import type { GenerateRequest } from '../../wire/generate.ts'
 import { toConstraint } from '../completions/from-completion-body.ts'
 
@@ -50,18 +50,18 @@ function checkFields(body: GenerateRequest): void {
     modalities: modalities?.some((one) => one !== 'text') === true,
   }
   for (const [field, isAsked] of Object.entries(asked))
-    if (isAsked) throw proxyErrors.generate_field_unsupported.with({ param: field }, field)
+    if (isAsked) throw chatErrors.generate_field_unsupported.with({ param: field }, field)
 }
 
 function toPrompt({ text, input_ids: ids }: GenerateRequest): Prompt {
   if (text != null) return { kind: 'text', text }
-  if (ids == null || ids.length === 0) throw proxyErrors.resolve_input_failed('there is no prompt')
+  if (ids == null || ids.length === 0) throw chatErrors.resolve_input_failed('there is no prompt')
   const tokenIds = new Uint32Array(ids.length)
   for (const [at, id] of ids.entries()) {
     if (typeof id !== 'number')
-      throw proxyErrors.resolve_input_failed('batches of token ids go to HTTP workers only')
+      throw chatErrors.resolve_input_failed('batches of token ids go to HTTP workers only')
     if (id < 0 || id > 0xffff_ffff)
-      throw proxyErrors.resolve_input_failed('a token id is negative or too large')
+      throw chatErrors.resolve_input_failed('a token id is negative or too large')
     tokenIds[at] = id
   }
   return { kind: 'tokens', tokenIds }

@@ -7,8 +7,8 @@ import {
   type RouteDefinition,
   workerControls,
 } from '#kernel'
-import type { ProxyConfig } from '../../config.ts'
-import { proxyErrors } from '../../errors.ts'
+import type { ChatConfig } from '../../config.ts'
+import { chatErrors } from '../../errors.ts'
 import { ModelEntry, ModelInfo, ModelList, ServerInfo } from '../../wire/models.ts'
 import { listModels } from './model-list.ts'
 import { withModelInfo, withServerInfo } from './worker-info.ts'
@@ -18,7 +18,7 @@ const MAX_SHOWN_ID = 200
 
 const LISTED = { access: 'public', errors: apiErrorFormat, headers: ['authorization', 'x-api-key'] } as const
 
-function listed(host: Host, config: ProxyConfig, ctx: RequestContext): Promise<ModelEntry[]> {
+function listed(host: Host, config: ChatConfig, ctx: RequestContext): Promise<ModelEntry[]> {
   return listModels(ctx, {
     controls: workerControls(host.upstream),
     workers: host.balance.workers,
@@ -29,7 +29,7 @@ function listed(host: Host, config: ProxyConfig, ctx: RequestContext): Promise<M
   })
 }
 
-export function modelsRoute(host: Host, config: ProxyConfig): RouteDefinition {
+export function modelsRoute(host: Host, config: ChatConfig): RouteDefinition {
   return {
     ...LISTED,
     method: 'GET',
@@ -47,7 +47,7 @@ export function modelsRoute(host: Host, config: ProxyConfig): RouteDefinition {
 }
 
 /** Ids may hold a slash, which some clients send as it is. */
-export function modelRoutes(host: Host, config: ProxyConfig): RouteDefinition[] {
+export function modelRoutes(host: Host, config: ChatConfig): RouteDefinition[] {
   return ['/v1/models/:model', '/v1/models/:owner/:model'].map((path) => ({
     ...LISTED,
     method: 'GET',
@@ -59,7 +59,7 @@ export function modelRoutes(host: Host, config: ProxyConfig): RouteDefinition[] 
       const models = await listed(host, config, ctx)
       const found = models.find((model) => model.id === id) ?? models.find((model) => model.id === canonical)
       if (found === undefined)
-        throw proxyErrors.model_not_found.with({ param: 'model' }, id.slice(0, MAX_SHOWN_ID))
+        throw chatErrors.model_not_found.with({ param: 'model' }, id.slice(0, MAX_SHOWN_ID))
       ctx.json(200, found)
     },
     docs: {
@@ -120,7 +120,7 @@ async function askFirstReady(host: Host, ctx: RequestContext, about: 'model' | '
   const worker = host.balance.firstReady(
     ({ connectionMode }) => controls.controlOf(connectionMode)?.info !== undefined,
   )
-  if (worker === undefined) throw proxyErrors.no_workers()
+  if (worker === undefined) throw chatErrors.no_workers()
   const timeoutMs = kernelConfig.upstream.firstByteMs || kernelConfig.upstream.requestMs
   const info = await controls.controlOf(worker.connectionMode)?.info?.(worker, about, timeoutMs)
   if (info?.kind !== 'reply')

@@ -2,7 +2,7 @@
 
 import type { AuthService, RequestContext, WorkerControls, WorkerEntry } from '#kernel'
 import { isPrivateWay } from '#shared'
-import { proxyErrors } from '../../errors.ts'
+import { chatErrors } from '../../errors.ts'
 import type { ModelEntry } from '../../wire/models.ts'
 
 /** Dates end there. @source ECMAScript, time values */
@@ -37,7 +37,7 @@ export async function listModels(
     if (listed.length > 0) return listed
   }
   const models = registeredModels(sources.workers)
-  if (models.length === 0) throw proxyErrors.no_models()
+  if (models.length === 0) throw chatErrors.no_models()
   return models
 }
 

@@ -1,6 +1,6 @@
 /** What rerank workers answer: a bare list of scores, or the object of vLLM, Jina and Cohere around one. */
 import type { Static, WorkerReply } from '#kernel'
-import { proxyErrors } from '../../errors.ts'
+import { chatErrors } from '../../errors.ts'
 import type { RerankReply } from '../../wire/rerank.ts'
 
 interface RankedDocument {
@@ -22,7 +22,7 @@ export function readRanking(reply: WorkerReply): Ranking {
   const answer = readJson(reply)
   const list = Array.isArray(answer) ? answer : objectOf(answer)?.results
   if (!Array.isArray(list))
-    throw proxyErrors.rerank_response_build_failed('it must be a list, or hold one as results')
+    throw chatErrors.rerank_response_build_failed('it must be a list, or hold one as results')
   const results = list.map(toRanked)
   const usage = Array.isArray(answer) ? usageOfParts(list) : usageOf(objectOf(answer) ?? {})
   return { results, usage }
@@ -32,7 +32,7 @@ function readJson(reply: WorkerReply): unknown {
   try {
     return reply.json()
   } catch (cause) {
-    throw proxyErrors.rerank_response_build_failed.with({ cause }, 'not JSON')
+    throw chatErrors.rerank_response_build_failed.with({ cause }, 'not JSON')
   }
 }
 
@@ -40,9 +40,9 @@ function toRanked(entry: unknown, place: number): RankedDocument {
   const { score, relevance_score, index, document } = objectOf(entry) ?? {}
   const value = score ?? relevance_score
   if (typeof value !== 'number' || !Number.isFinite(value))
-    throw proxyErrors.rerank_response_build_failed(`entry ${place} has no score`)
+    throw chatErrors.rerank_response_build_failed(`entry ${place} has no score`)
   if (!Number.isInteger(index) || (index as number) < 0)
-    throw proxyErrors.rerank_response_build_failed(`entry ${place} has no index`)
+    throw chatErrors.rerank_response_build_failed(`entry ${place} has no index`)
   return { score: value, index: index as number, document: textOf(document) }
 }
 

@@ -1,7 +1,7 @@
 /** Reranking: asks a worker for scores and wraps its list into the gateway's own reply. */
 import { defineValidator, type RequestContext, type WorkerReply } from '#kernel'
 import { type CollectingUpstream, collectReply } from '#shared'
-import { proxyErrors } from '../../errors.ts'
+import { chatErrors } from '../../errors.ts'
 import { type RerankReply, RerankRequest, V1RerankRequest } from '../../wire/rerank.ts'
 import { readRanking } from './ranking.ts'
 
@@ -32,7 +32,7 @@ interface RerankHost {
 
 /** POST /rerank. @throws 400 for a wrong field, and what `collectReply` throws. @source routes facts 14.1 */
 export async function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
-  if (ctx.peek().model === null) throw proxyErrors.missing_model.with({ param: 'model' })
+  if (ctx.peek().model === null) throw chatErrors.missing_model.with({ param: 'model' })
   const request = ctx.body(rerankRequest)
   checkQuery(request.query)
   await answer(host, ctx, request.model, {
@@ -61,7 +61,7 @@ export async function v1Rerank(host: RerankHost, ctx: RequestContext): Promise<v
 }
 
 function checkQuery(query: string): void {
-  if (query.trim() === '') throw proxyErrors.blank_query.with({ param: 'query' })
+  if (query.trim() === '') throw chatErrors.blank_query.with({ param: 'query' })
 }
 
 async function answer(
