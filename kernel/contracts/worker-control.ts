@@ -4,10 +4,8 @@
  * it; nothing here is on the hot path. Nobody outside a transport's own folder needs to compare modes or runtimes.
  */
 
-import { upstreamErrors } from '../upstream/upstream-errors.ts'
 import type { Logger } from './log.ts'
 import type { ModeControl } from './mode-control.ts'
-import type { Upstream } from './upstream.ts'
 import type { ModelCard, RuntimeType, WorkerEntry } from './worker.ts'
 import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
@@ -186,29 +184,4 @@ export interface WorkerControls {
    * @throws unsupported_connection_mode (501)
    */
   call(worker: WorkerTarget, call: WorkerCall): Promise<WorkerReply>
-}
-
-export function workerControls(
-  upstream: Pick<Upstream, 'controlOf' | 'controlFor' | 'controls'>,
-): WorkerControls {
-  return {
-    controlOf: (mode) => wholeOf(upstream.controlOf(mode)),
-    controlFor: (url) => wholeOf(upstream.controlFor(url)),
-    controls: () => upstream.controls().filter(isWhole),
-    call: async (worker, call) => {
-      const control = wholeOf(upstream.controlFor(worker.url))
-      if (control?.call !== undefined) return control.call(worker, call)
-      const mode = control?.mode ?? worker.url.slice(0, Math.max(0, worker.url.indexOf('://')))
-      throw upstreamErrors.unsupported_connection_mode(mode)
-    },
-  }
-}
-
-/** One that only answers the kernel looks after no workers: nobody could register any. */
-function wholeOf(control: ModeControl | null): WorkerControl | null {
-  return control !== null && isWhole(control) ? control : null
-}
-
-function isWhole(control: ModeControl): control is WorkerControl {
-  return 'describe' in control
 }

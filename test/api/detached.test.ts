@@ -68,7 +68,7 @@ const OK: Script = jsonAnswer({
 test('work without a client has an identity, is counted, told to hooks, and its reply comes back', async () => {
   const ended: RequestContext[] = []
   const { plugin, begin } = worker((ctx) => ended.push(ctx))
-  const { workers, gateway } = await openFleet({ own: [plugin], plugins: { } })
+  const { workers, gateway } = await openFleet({ own: [plugin], plugins: {} })
   workers[0].script(CHAT, OK)
   const outcome = await begin(generate).done
   expect([outcome.status, JSON.parse(outcome.body.toString())]).toEqual([200, { text: 'done' }])
@@ -81,7 +81,7 @@ test('work without a client has an identity, is counted, told to hooks, and its 
 
 test('what goes wrong is the reply, in the format of the route', async () => {
   const { plugin, begin } = worker()
-  await openFleet({ own: [plugin], plugins: { }, workers: [{ models: ['other'] }] })
+  await openFleet({ own: [plugin], plugins: {}, workers: [{ models: ['other'] }] })
   const outcome = await begin(generate).done
   expect([outcome.status, outcome.errorCode]).toEqual([404, 'model_not_found'])
   expect(JSON.parse(outcome.body.toString())).toMatchObject({ error: { type: 'not_found_error' } })

@@ -74,7 +74,7 @@ async function open(scripts: readonly Script[], kernel: Record<string, unknown> 
   const seen: GenerationEvent[] = []
   const fleet = await openFleet({
     workers: scripts.map(() => ({})),
-    plugins: { },
+    plugins: {},
     own: [lineFront(seen)],
     kernel: { retry: { initialBackoffMs: 1, maxBackoffMs: 1 }, ...kernel },
   })

@@ -315,7 +315,7 @@ test('messages §13 G55 over an engine that speaks the format: no engine runs to
 })
 
 test('messages §10 a header for tools is no use where the gateway runs none, or cannot read the request', async () => {
-  const { create } = await openMessages({ workers: [VENDOR], plugins: { } })
+  const { create } = await openMessages({ workers: [VENDOR], plugins: {} })
   const headers = { 'x-weir-mcp': 'enabled' }
   const servers = [{ type: 'url', name: 't', url: 'http://127.0.0.1:1' }]
   const tools = [{ type: 'mcp_toolset', mcp_server_name: 't' }]

@@ -101,8 +101,7 @@ const lanes: Record<string, Lane> = {
     failureStatus: 500,
   },
   'native responses': {
-    open: () =>
-      openResponses(undefined, { ...withKeys({ apis: ['responses'] }), plugins: { } }),
+    open: () => openResponses(undefined, { ...withKeys({ apis: ['responses'] }), plugins: {} }),
     path: '/v1/responses',
     body: input,
     route: NATIVE,

@@ -14,7 +14,7 @@ afterEach(() => {
 })
 
 /** Boots a gateway with one data thread and these plugins, stops it, and gives every module URL that was resolved. */
-async function modulesLoadedWith(plugins: Record<string, object>): Promise<string[]> {
+async function modulesLoadedWith(plugins: Record<string, object | false>): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-modules-'))
   folders.push(folder)
   const log = join(folder, 'modules.log')
@@ -48,7 +48,7 @@ test('without storage and sim, neither their code nor LevelDB is loaded', async 
     auth: { apiKey: 'key' },
     health: {},
     chat: {},
-    'http-workers': {},
+    policies: false,
     workers: {},
   })
   expect(loaded(urls, '/plugins/protocols/chat/serve/')).not.toEqual([])

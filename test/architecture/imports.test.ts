@@ -26,7 +26,13 @@ const arrows: readonly Arrow[] = sourceFiles(
 const isTest = (file: string) => file.endsWith('.test.ts') || file.includes('/fixtures/')
 /** Some packages name their entries as files; only packages begin with an at sign. */
 const isPackage = (to: string) => to.startsWith('@') || (/^[a-zA-Z]/.test(to) && !/\.(ts|mjs|js)$/.test(to))
-const room = (file: string) => file.split('/').slice(0, 2).join('/')
+/** Folders that hold several plugins each. */
+const GROUPS = /^plugins\/(access|models|operations|protocols|routing|state|tools|workers)\//
+const moduleOf = (file: string) =>
+  file
+    .split('/')
+    .slice(0, GROUPS.test(file) ? 3 : 2)
+    .join('/')
 const show = (arrow: Arrow) => `${arrow.from}:${arrow.line} imports ${arrow.to}`
 
 function breaches(isBreach: (arrow: Arrow) => boolean, among: readonly Arrow[] = arrows): string[] {
@@ -51,13 +57,15 @@ const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/hook.ts': 'kernel/errors/gateway-error.ts', // onError takes and gives the one error class
   'kernel/contracts/error-format.ts': 'kernel/errors/gateway-error.ts', // what a format shows is the one error class
   'kernel/contracts/request.ts': 'kernel/schema/validate.ts', // ctx.body(validator)
+  'kernel/contracts/generation/generation.ts': 'kernel/errors/gateway-error.ts', // a generation fails with that class
+  'kernel/contracts/generation/tool-loop.ts': 'kernel/errors/gateway-error.ts', // and so does a tool call
   'kernel/contracts/pair.ts': 'kernel/errors/gateway-error.ts', // what a pair failed with, too
   'kernel/contracts/upstream.ts': 'kernel/errors/gateway-error.ts', // what a client is told is that class too
   'kernel/contracts/transport.ts': 'kernel/errors/gateway-error.ts', // a failure that a transport names itself
 }
 
 /** Files of the command that work on the configuration without starting a gateway. */
-const isEntryFile = (file: string) => /^plugins\/(cli|serve|catalog)(\.ts$|\/)/.test(file)
+const isEntryFile = (file: string) => /^plugins\/(cli|serve|catalog|public)(\.ts$|\/)/.test(file)
 
 /** Each package has one owner, who alone can swap it. */
 const OWNERS: Readonly<Record<string, readonly string[]>> = {
@@ -114,7 +122,7 @@ test('the kernel never imports a plugin, the wasm SDK, a test or a benchmark', (
 
 test('kernel layers import downward only', () => {
   const inside = arrows.filter(({ from, to }) => {
-    return layerOf(from) >= 0 && to.startsWith('kernel/') && !isTest(from) && room(from) !== room(to)
+    return layerOf(from) >= 0 && to.startsWith('kernel/') && !isTest(from) && moduleOf(from) !== moduleOf(to)
   })
   // Boot and serve have no layer: they stand on top, so nothing below may reach them.
   const isUpward = ({ from, to }: Arrow) => layerOf(to) < 0 || layerOf(to) >= layerOf(from)
@@ -135,21 +143,25 @@ test('only entry files import boot and serve', () => {
   expect(breaches((arrow) => isTop(arrow) && !mayImport(arrow))).toEqual([])
 })
 
-test('a plugin imports the door, its own folder and packages, and nothing else', () => {
+test('a plugin imports #kernel, #shared, its own folder and packages, and nothing else', () => {
   const plugins = arrows.filter(
     ({ from }) => from.startsWith('plugins/') && !isEntryFile(from) && !isTest(from),
   )
   // What modules and the gateway agree on is written once.
   const isAbi = ({ from, to }: Arrow) =>
-    room(from) === 'plugins/wasm' && /^wasm-sdk\/(abi|settings)\.ts$/.test(to)
+    moduleOf(from) === 'plugins/wasm' && /^wasm-sdk\/(abi|settings)\.ts$/.test(to)
   // Codecs of the engines' services, for who calls them and for who plays them.
   const isWire = ({ from, to }: Arrow) =>
-    /^plugins\/(grpc|sim)$/.test(room(from)) && to.startsWith('proto/gen/')
+    /^plugins\/(workers\/grpc|sim)$/.test(moduleOf(from)) && to.startsWith('proto/gen/')
+  // Generations composes the engines, which live with their protocols.
+  const isEngine = ({ from, to }: Arrow) =>
+    from === 'plugins/protocols/generations/index.ts' && /^plugins\/protocols\/[a-z]+\/engine\//.test(to)
   const isForeign = (arrow: Arrow) =>
     arrow.to.includes('/') &&
     !isPackage(arrow.to) &&
-    room(arrow.to) !== room(arrow.from) &&
+    moduleOf(arrow.to) !== moduleOf(arrow.from) &&
     !isAbi(arrow) &&
+    !isEngine(arrow) &&
     !isWire(arrow)
   expect(
     breaches(
@@ -161,19 +173,21 @@ test('a plugin imports the door, its own folder and packages, and nothing else',
 
 test('tests of a plugin reach into the kernel and test/support, never into another plugin', () => {
   const tests = arrows.filter(({ from }) => from.startsWith('plugins/') && isTest(from) && !isEntryFile(from))
-  expect(breaches(({ from, to }) => to.startsWith('plugins/') && room(to) !== room(from), tests)).toEqual([])
+  expect(
+    breaches(({ from, to }) => to.startsWith('plugins/') && moduleOf(to) !== moduleOf(from), tests),
+  ).toEqual([])
 })
 
-test('kernel files do not go through the door, and know nothing of what only plugins agree on', () => {
+test('kernel files import neither #kernel nor #shared', () => {
   expect(
     breaches(({ from, to }) => from.startsWith('kernel/') && to.startsWith('#') && !isTest(from)),
   ).toEqual([])
 })
 
-test('what only plugins agree on is reached through its own door, which stands on the kernel alone', () => {
-  const isRoom = (file: string) => file.startsWith('plugins/shared/')
-  expect(breaches(({ from, to }) => isRoom(to) && !isRoom(from))).toEqual([])
-  expect(breaches(({ from, to }) => isRoom(from) && to === '#shared')).toEqual([])
+test('plugins/shared is imported as #shared and imports #kernel alone', () => {
+  const isShared = (file: string) => file.startsWith('plugins/shared/')
+  expect(breaches(({ from, to }) => isShared(to) && !isShared(from))).toEqual([])
+  expect(breaches(({ from, to }) => isShared(from) && to === '#shared')).toEqual([])
 })
 
 test('each package has one owner', () => {
@@ -197,7 +211,7 @@ function ownersOf(to: string): readonly string[] | null {
   return OWNERS[name] ?? null
 }
 
-test('TypeBox is the kernel’s; plugins get it through the door', () => {
+test('only the kernel imports TypeBox; plugins get it from #kernel', () => {
   expect(breaches(({ from, to }) => to === 'typebox' && !from.startsWith('kernel/'))).toEqual([])
 })
 

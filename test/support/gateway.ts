@@ -39,7 +39,14 @@ const DEFAULT_PLUGINS: Record<string, unknown> = {
 }
 
 /** Plugins that others enable when the configuration does not name them: a test names those that it wants. */
-const NOT_BY_DEFAULT = { auth: false, grpc: false, history: false, pairs: false, policies: false, storage: false }
+const NOT_BY_DEFAULT = {
+  auth: false,
+  grpc: false,
+  history: false,
+  pairs: false,
+  policies: false,
+  storage: false,
+}
 
 /** Quick checks, so that tests need not wait: workers settle at once and probes are fast. */
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {

@@ -404,7 +404,7 @@ test('messages §13 G16, G29, G42 @anthropic-ai/sdk over a service: thinking, a 
 })
 
 test('messages §9 the OpenAI client over a service: thinking, a tool, its result, streamed', async () => {
-  const { gateway, worker } = await openGateway({ }, VENDOR)
+  const { gateway, worker } = await openGateway({}, VENDOR)
   const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
   worker.script(MESSAGES, vendorTurn)
   const tools = [

@@ -72,7 +72,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const plugins: Record<string, PluginSection> = {}
   const enabled = new Map<string, PluginFacts>()
   const loadSection = async (key: string) => {
-    for (const setting of settings) if (setting.path[1] === key && setting.enablesNothing) applySetting(sections, setting)
+    for (const setting of settings)
+      if (setting.path[1] === key && setting.enablesNothing) applySetting(sections, setting)
     const loaded = await loadPlugin(key, sections.plugins[key], load)
     if (loaded === null) return
     const { name, section, facts } = loaded

@@ -1,5 +1,5 @@
 /** Settings of the generations plugin: how requests to engines are written and their answers are read. */
-import { type Static, Type } from '#kernel'
+import { Type } from '#kernel'
 
 export const generationsConfig = Type.Object(
   {
@@ -22,6 +22,3 @@ export const generationsConfig = Type.Object(
   },
   { additionalProperties: false },
 )
-
-/** The section with every default filled in. */
-export type GenerationsConfig = Static<typeof generationsConfig>

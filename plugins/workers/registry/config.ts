@@ -161,7 +161,13 @@ export function workersEnable({ urls, workers }: WorkersConfig): string[] {
   // Without configured workers, those that register later are most likely reached over HTTP.
   const isHttp = !isGrpc || schemes.has('http') || schemes.has('https')
   const isPaired = workers.some(({ worker_type }) => worker_type === 'prefill' || worker_type === 'decode')
-  return ['auth', 'policies', ...(isHttp ? ['http-workers'] : []), ...(isGrpc ? ['grpc'] : []), ...(isPaired ? ['pairs'] : [])]
+  return [
+    'auth',
+    'policies',
+    ...(isHttp ? ['http-workers'] : []),
+    ...(isGrpc ? ['grpc'] : []),
+    ...(isPaired ? ['pairs'] : []),
+  ]
 }
 
 /** What a schema cannot say. @source routing facts 5.9 */

@@ -4,7 +4,7 @@ import { NATIVE, nativeSays, text } from '../../support/native-says.ts'
 import { jsonAnswer, sseAnswer } from '../../support/scripted-worker.ts'
 import { CHAT, type Json, openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
 
-const engine = { }
+const engine = {}
 const NATIVE_WORKER = { spec: { apis: ['responses'] } }
 
 async function openNative(said: Parameters<typeof nativeSays>[0], config: Json = {}) {

@@ -173,7 +173,7 @@ describe('reasoning that cannot be opened', () => {
   test('is not handed to a worker that speaks the format', async () => {
     const { workers, post } = await openResponses(undefined, {
       workers: [{ spec: { apis: ['responses'] } }],
-      plugins: { },
+      plugins: {},
     })
     workers[0].script(NATIVE, nativeSays('ok'))
     const reply = await post(RESPONSES, body)
