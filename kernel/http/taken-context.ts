@@ -40,6 +40,9 @@ export class TakenContext extends HttpContext {
     return this.#clientAddress
   }
 
+  /** It has no connection of its own that the server library could close. */
+  override keepOpen(): void {}
+
   /** As if its client had left. */
   cancel(): void {
     this.#reply.abort()

@@ -320,6 +320,20 @@ describe('limits', () => {
     expect(await patient.receive(3)).toEqual(['1', '2', '3'])
   })
 
+  test('a stream of a message may be silent for longer than connections are looked at', async () => {
+    const gateway = await gatewayWith({
+      ...echo,
+      onMessage: (ctx) => {
+        const stream = ctx.sse()
+        stream.write('data: first\n\n')
+        setTimeout(() => stream.end('data: last\n\n'), 4_000)
+      },
+    })
+    const peer = await connect(gateway.url, '/echo/a')
+    peer.send('go')
+    expect((await peer.receive(2)).map(String)).toEqual(['first', 'last'])
+  })
+
   test('a client that does not read is waited for, then cut; nothing is lost before', async () => {
     const chunk = 'x'.repeat(200_000)
     const states: boolean[] = []
