@@ -128,7 +128,7 @@ describe('requests that arrive in pieces', () => {
   })
 })
 
-describe('B: what the server library decides before a request exists (README, Limits of the server library)', () => {
+describe('B: what the server library decides before a request exists (docs/guide/http-server.md)', () => {
   test.each([
     ['HTTP/1.0', 'GET /items/1 HTTP/1.0\r\nHost: a\r\n\r\n'],
     ['the absolute form', 'GET http://a/items/1 HTTP/1.1\r\nHost: a\r\n\r\n'],

@@ -103,8 +103,8 @@ test('weir serve answers a chat from the simulated engine, and a plugin in the f
   })
 })
 
-test('plugins/README.md: the plugins of its page, their types and their test hold as they stand', async () => {
-  const page = readFileSync(join(ROOT, 'plugins/README.md'), 'utf8')
+test('docs/guide/plugins.md: its plugins, their types and their test run as shown', async () => {
+  const page = readFileSync(join(ROOT, 'docs/guide/plugins.md'), 'utf8')
   const files = [...page.matchAll(/^`([\w.-]+)`[^\n]*:\n\n```\w+\n(.*?)^```$/gms)]
   expect(files.map(([, name]) => name)).toEqual([
     'tags.ts',
