@@ -17,9 +17,9 @@ const source = {
   resolve: {
     conditions: ['weir-source'],
     alias: [
-      { find: /^weir$/, replacement: fileURLToPath(new URL('./kernel/index.ts', import.meta.url)) },
+      { find: /^weir-gateway$/, replacement: fileURLToPath(new URL('./kernel/index.ts', import.meta.url)) },
       {
-        find: /^weir\/contracts$/,
+        find: /^weir-gateway\/contracts$/,
         replacement: fileURLToPath(new URL('./plugins/contracts/index.ts', import.meta.url)),
       },
     ],

@@ -16,10 +16,10 @@ import type { Logger, LogLevel } from './contracts/log.ts'
 import { TrafficWatch } from './contracts/traffic.ts'
 import { EngineLoadsReplica, PendingWorkersReplica, WorkerTableReplica } from './contracts/worker.ts'
 import { BootError } from './errors/boot-error.ts'
-import { watchDescriptors } from './http/accept-pause.ts'
 import { compileRoute, unmatchedRoute } from './http/compile-route.ts'
 import { type CompiledRoute, NO_HOOKS } from './http/compiled-route.ts'
 import { type CompiledSocket, compileSocket, messageRoute, upgradeHooks } from './http/compiled-socket.ts'
+import { connectionsPerThread } from './http/connection-limit.ts'
 import { createCors } from './http/cors.ts'
 import { openListener } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'
@@ -117,7 +117,6 @@ export class GatewayThread {
   readonly listening: PluginListener[] = []
   readonly #traffic: TrafficWatch | null
   #server: HttpServer | null = null
-  #stopLooking: () => void = () => {}
   #reloading: Promise<void> = Promise.resolve()
   /** As it holds now. */
   #kernel: KernelConfig
@@ -215,17 +214,7 @@ export class GatewayThread {
   /** @returns the port taken */
   async listen(port: number): Promise<number> {
     if (this.#server === null) throw new BootError('this thread serves no requests')
-    const taken = await this.#server.listen(this.#options.config.kernel.host, port)
-    const paused = this.metrics
-      .gauge({
-        name: 'weir_accept_paused',
-        help: 'Threads that take no connections because the process has no descriptor left.',
-      })
-      .labels()
-    this.#stopLooking = watchDescriptors(this.#server, this.#options.log, (isPaused) => {
-      paused.value = isPaused ? 1 : 0
-    })
-    return taken
+    return this.#server.listen(this.#options.config.kernel.host, port)
   }
 
   ready(): Promise<void> {
@@ -297,7 +286,6 @@ export class GatewayThread {
 
   /** At once and synchronously; safe to call twice. Every app must be closed before its thread ends. */
   closeServers(): void {
-    this.#stopLooking()
     this.#server?.close()
     for (const server of this.#listeners.splice(0)) server.close()
   }
@@ -349,6 +337,12 @@ export class GatewayThread {
     )
     this.#declarations.onHooksChanged = () => this.#recompileHooks(routes, sockets)
     const accessLog = kernel.log.access && kernel.log.level !== 'silent' ? this.#createAccessLog() : null
+    const paused = this.metrics
+      .gauge({
+        name: 'weir_accept_paused',
+        help: 'Threads that refuse connections because of kernel.http.maxConnections.',
+      })
+      .labels()
     const server = new HttpServer({
       routes,
       sockets,
@@ -376,6 +370,14 @@ export class GatewayThread {
         replyIdleMs: kernel.http.replyIdleMs,
       },
       heartbeatMs: kernel.http.heartbeatMs,
+      keepAlive: kernel.http.keepAlive,
+      connections: {
+        max: connectionsPerThread(kernel.http.maxConnections, kernel.threads),
+        log: this.#options.log,
+        onChange: (isPaused) => {
+          paused.value = isPaused ? 1 : 0
+        },
+      },
       tls: kernel.tls === undefined ? null : toTlsFiles(kernel.tls),
       cors: createCors(kernel.http.corsOrigins),
       log: this.#options.log,

@@ -1,32 +1,34 @@
-/** Keeps control alive: what it threw that nobody caught is logged and counted, and the gateway goes on. */
+/** Ends the gateway in order after an error on the control thread that nothing caught: its state is unknown from then on. */
 import type { Logger } from './contracts/log.ts'
-import type { Metrics } from './contracts/metric.ts'
+
+/** An uncaught error on the control thread has shut the gateway down; its cause is that error, which was logged. */
+export class ControlError extends Error {
+  constructor(cause: unknown) {
+    super('the gateway was shut down after an uncaught error on the control thread; see the log', { cause })
+    this.name = 'ControlError'
+  }
+}
 
 /**
- * Control has one of everything, and it deals with what workers and operators say: a fault in one answer to one of them
- * must not end all requests. Data threads end instead, since they are replaced.
+ * Further errors while the gateway drains are only logged.
  *
+ * @param onFirst starts the shutdown
  * @returns removes the guard
  */
-export function guardControl(metrics: Metrics, log: Logger): () => void {
-  const counter = metrics.counter({
-    name: 'weir_control_errors_total',
-    help: 'Errors on the control thread that nobody caught; each is a fault of the gateway or of a plugin.',
-    labels: ['kind'],
-  })
+export function guardControl(log: Logger, onFirst: (error: ControlError) => void): () => void {
+  let hasFailed = false
   const note = (kind: 'exception' | 'rejection') => (err: unknown) => {
-    counter.labels(kind).inc()
+    const isFirst = !hasFailed
+    hasFailed = true
     try {
-      log.error({ err, kind }, 'an error on the control thread that nobody caught; the gateway goes on')
+      log.error({ err, kind }, 'uncaught error on the control thread')
     } catch {
-      // An output that is gone must not bring the guard back in here.
+      // A failing log output must not bring the guard back in here.
     }
+    if (isFirst) onFirst(new ControlError(err))
   }
   const onException = note('exception')
   const onRejection = note('rejection')
-  // So that a scrape shows both from the start.
-  counter.labels('exception')
-  counter.labels('rejection')
   process.on('uncaughtException', onException)
   process.on('unhandledRejection', onRejection)
   return () => {

@@ -7,7 +7,8 @@ import type { LoadedConfig } from './config/loaded-config.ts'
 import type { ReadChange } from './config/reload.ts'
 import type { Logger } from './contracts/log.ts'
 import type { ReloadReport } from './contracts/reload.ts'
-import { guardControl } from './control-guard.ts'
+import { type ControlError, guardControl } from './control-guard.ts'
+import { checkServerBinary } from './http/server-binary.ts'
 import { createLogger } from './observe/log.ts'
 import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
 import {
@@ -68,7 +69,7 @@ export interface GatewayControls {
   reload(): void
 }
 
-/** Resolves at the end of an orderly shutdown. @throws BootError, ConfigError */
+/** Resolves at the end of an orderly shutdown. @throws BootError, ConfigError, ControlError */
 export async function serve(options: ServeOptions): Promise<void> {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(HEADER_BLOCK_BYTES)
   const seed = readThreadSeed()
@@ -116,6 +117,7 @@ class Control {
   #threads: DataThreads | null = null
   readonly #shutdown = new ShutdownRequest()
   #unguard: () => void = () => {}
+  #failure: ControlError | null = null
 
   constructor(options: ServeOptions, config: LoadedConfig) {
     this.#options = options
@@ -151,14 +153,16 @@ class Control {
     await Promise.race([this.#drain(settleMs), shutdown.hurried])
     await this.#stop()
     unwatch?.()
+    if (this.#failure !== null) throw this.#failure
   }
 
   async #boot(): Promise<ServeInfo> {
     const { kernel } = this.#config
     const hasApi = this.#options.apiListener !== false
     if (hasApi) await assertPortFree(kernel.host, kernel.port, '--port')
+    // Data threads load the same file later.
+    checkServerBinary({ expected: kernel.http.binarySha256, log: this.#log })
     const { GatewayThread, loadPlugins } = await import('./boot.ts')
-    await this.#amendLibrary()
     const plugins = await loadPlugins(this.#config, this.#options.catalog)
     this.#thread = new GatewayThread(
       {
@@ -172,7 +176,10 @@ class Control {
       plugins,
     )
     this.#reloads = new Map(plugins.map(({ manifest }) => [manifest.name, manifest.reloads ?? []]))
-    this.#unguard = guardControl(this.#thread.metrics, this.#log)
+    this.#unguard = guardControl(this.#log, (error) => {
+      this.#failure = error
+      this.#shutdown.ask(this.#shutdownTimes.settleMs)
+    })
     this.#answerPlugins()
     await this.#thread.start()
     // A listener of a plugin may have the port now, and the API's threads would share it without a word.
@@ -186,19 +193,6 @@ class Control {
       bootMs: performance.now(),
       plugins: plugins.map((plugin) => plugin.manifest.name),
     }
-  }
-
-  /** It is loaded now, and no thread runs it yet. */
-  async #amendLibrary(): Promise<void> {
-    const { http } = this.#config.kernel
-    if (!http.amendLibrary) return
-    const { amendLibrary } = await import('./http/library/amend-library.ts')
-    if (amendLibrary(http).waits) return
-    const { platform, arch } = process
-    this.#log.info(
-      { platform, arch },
-      'the server library cannot be told how long to wait here: kernel.http.headMs and idleMs are 8 to 12 s',
-    )
   }
 
   async #listen(thread: GatewayThread): Promise<number> {

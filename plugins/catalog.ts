@@ -11,7 +11,6 @@ export const catalog: PluginCatalog = {
   health: () => import('./health/index.ts'),
   history: () => import('./history/index.ts'),
   'http-workers': () => import('./http-workers/index.ts'),
-  'legacy-http': () => import('./legacy-http/index.ts'),
   limits: () => import('./limits/index.ts'),
   kubernetes: () => import('./kubernetes/index.ts'),
   metrics: () => import('./metrics/index.ts'),

@@ -4,13 +4,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { BuildOptions, BuildResult, FailedBuild } from './build-result.ts'
+import { LIBRARY, writeEditorTypes } from './editor-types.ts'
 import { ModuleRunner } from './runner.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 type Compiler = typeof import('assemblyscript/asc')
 
-/** How authors import the guest library; also its path inside a `node_modules` folder. */
-const LIBRARY = 'weir/wasm-sdk/assembly'
 const RUNTIMES = ['auto', 'stub', 'minimal', 'incremental']
 
 /** Settings under `weir` in the project's package.json. */
@@ -25,6 +24,9 @@ export async function buildAssemblyScript(options: BuildOptions): Promise<BuildR
   const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
   const settings = readSettings(directory)
   if ('isOk' in settings) return settings
+  // Only editors read it: the build of a project that cannot be written to goes on without.
+  if (existsSync(join(directory, 'assembly', 'tsconfig.json')))
+    await writeEditorTypes(directory).catch(() => undefined)
   const compiler = await loadCompiler(directory)
   if (compiler === null) {
     return failed(
@@ -112,14 +114,18 @@ async function loadCompiler(directory: string): Promise<Compiler | null> {
   }
 }
 
-/** Reads sources of the project, and the guest library from this installation when the project has none. */
+/**
+ * Reads sources of the project, and the guest library from the project's `node_modules` or from this installation. The
+ * compiler looks for it in folders of its own choice, so only the end of the path counts.
+ */
 function sourceReader(directory: string): (name: string) => Promise<string | null> {
-  const hasOwn = findUpward(directory, `node_modules/${LIBRARY}/index.ts`) !== null
+  const own = findUpward(directory, `node_modules/${LIBRARY}/index.ts`)
+  const library = own === null ? join(sdkFolder(), 'assembly') : dirname(own)
   const marker = `node_modules/${LIBRARY}/`
   return async (name) => {
     const place = name.replaceAll('\\', '/')
-    const at = hasOwn ? -1 : place.indexOf(marker)
-    if (at >= 0) return readOrNull(join(sdkFolder(), 'assembly', place.slice(at + marker.length)))
+    const at = place.indexOf(marker)
+    if (at >= 0) return readOrNull(join(library, place.slice(at + marker.length)))
     return readOrNull(isAbsolute(name) ? name : join(directory, name))
   }
 }

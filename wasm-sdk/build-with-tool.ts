@@ -2,9 +2,9 @@
 import { execFile } from 'node:child_process'
 import { mkdir, stat } from 'node:fs/promises'
 import { delimiter, dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { BuildOptions, BuildResult, Language } from './build-result.ts'
+import { sdkFolder } from './sdk-folder.ts'
 
 const run = promisify(execFile)
 /** A first build in Go compiles its library. */
@@ -24,8 +24,10 @@ interface Toolchain {
   readonly install: string
 }
 
-const HEADER_FOLDER = fileURLToPath(new URL('c', import.meta.url))
-const C_FLAGS = ['-O2', '-nostdlib', '-Wall', '-I', HEADER_FOLDER, '-Wl,--no-entry', 'module.c', '-o']
+const cFlags = (file: string) => [
+  ...['-O2', '-nostdlib', '-Wall', '-I', join(sdkFolder(), 'c')],
+  ...['-Wl,--no-entry', 'module.c', '-o', file],
+]
 
 export const TOOLCHAINS: Readonly<Record<'wat' | 'go' | 'c', Toolchain>> = Object.freeze({
   wat: {
@@ -57,22 +59,25 @@ export const TOOLCHAINS: Readonly<Record<'wat' | 'go' | 'c', Toolchain>> = Objec
   c: {
     mark: 'module.c',
     tools: [
-      { command: 'clang', arguments: (file) => ['--target=wasm32', ...C_FLAGS, file] },
+      { command: 'clang', arguments: (file) => ['--target=wasm32', ...cFlags(file)] },
       ...['zig', 'python-zig'].map((command) => ({
         command,
-        arguments: (file: string) => ['cc', '--target=wasm32-freestanding', ...C_FLAGS, file],
+        arguments: (file: string) => ['cc', '--target=wasm32-freestanding', ...cFlags(file)],
       })),
     ],
     install: 'install clang with lld, or zig (`pip install ziglang` brings it as python-zig)',
   },
 })
 
-/** Compilers that npm brought with the gateway are found too. */
-const PATH = [
-  process.env.PATH,
-  fileURLToPath(new URL('../node_modules/.bin', import.meta.url)),
-  fileURLToPath(new URL('../../node_modules/.bin', import.meta.url)),
-].join(delimiter)
+/** PATH, then the commands that npm installed for the project and for the gateway, as npx would find them. */
+function searchPath(directory: string): string {
+  return [process.env.PATH, ...npmCommands(directory), ...npmCommands(sdkFolder())].join(delimiter)
+}
+
+function npmCommands(folder: string): string[] {
+  const parent = dirname(folder)
+  return [join(folder, 'node_modules', '.bin'), ...(parent === folder ? [] : npmCommands(parent))]
+}
 
 export async function buildWithTool(
   language: keyof typeof TOOLCHAINS & Language,
@@ -83,6 +88,7 @@ export async function buildWithTool(
   const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
   await mkdir(dirname(file), { recursive: true })
   const { tools, install } = TOOLCHAINS[language]
+  const PATH = searchPath(directory)
   for (const tool of tools) {
     try {
       const { stdout, stderr } = await run(

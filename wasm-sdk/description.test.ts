@@ -36,7 +36,8 @@ test.each([
   try {
     await newProject({ directory, name: 'says', language: 'assemblyscript' })
     const describe = `export function describe(): i32 { return new Description()${words}.send() }\n`
-    const imports = "import { Action, Description, handleRequest, Request } from 'weir/wasm-sdk/assembly'\n"
+    const imports =
+      "import { Action, Description, handleRequest, Request } from 'weir-gateway/wasm-sdk/assembly'\n"
     await writeFile(join(directory, 'assembly', 'index.ts'), imports + describe + handler)
     const built = await buildModule({ directory })
     if (!built.isOk) throw new Error(built.output)

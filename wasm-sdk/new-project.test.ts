@@ -1,8 +1,8 @@
 /** A new project builds, passes the check and does what its case says, before anybody has changed a line. */
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { buildModule } from './build.ts'
@@ -10,6 +10,9 @@ import { checkModule } from './conformance.ts'
 import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
 import { LANGUAGES, newProject } from './new-project.ts'
 import { readCases, runCase } from './run-cases.ts'
+
+/** Of the gateway: what a new project is made from. */
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 let folder: string
 beforeEach(async () => {
@@ -24,6 +27,7 @@ describe.each(LANGUAGES)('in %s', (language) => {
       const directory = join(folder, 'my-module')
       const made = await newProject({ directory, name: 'my-module', language })
       expect(made).toMatchObject({ isOk: true, files: expect.arrayContaining(['.gitignore', 'README.md']) })
+      expect(await filesNaming(ROOT, directory)).toEqual([])
       const built = await buildModule({ directory })
       if (!built.isOk) {
         const reason = reasonToSkip(built)
@@ -48,14 +52,28 @@ describe.each(LANGUAGES)('in %s', (language) => {
   )
 })
 
+/** Files that hold the path, those of the folder of builds left out, which is of one machine. */
+async function filesNaming(path: string, directory: string): Promise<string[]> {
+  const names = await readdir(directory, { recursive: true, withFileTypes: true })
+  const files = names.filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name))
+  const texts = await Promise.all(files.map(async (file) => [file, await readFile(file, 'utf8')]))
+  const named = texts.filter(([, text]) => text.includes(path)).map(([file]) => relative(directory, file))
+  return named.filter((file) => !file.startsWith('build/'))
+}
+
 test(
   'an editor finds the types of the library and of the language before anything is installed in the project',
   async () => {
     const directory = join(folder, 'typed')
     await newProject({ directory, name: 'typed', language: 'assemblyscript' })
     expect(await ownProblems(directory)).toEqual([])
+    // As in a clone on another machine.
+    await rm(join(directory, 'build'), { recursive: true })
+    expect(await ownProblems(directory)).not.toEqual([])
+    expect(await buildModule({ directory })).toMatchObject({ isOk: true })
+    expect(await ownProblems(directory)).toEqual([])
     const wrong =
-      "import { Action } from 'weir/wasm-sdk/assembly'\nexport const a: Action = Action.reject('x')\n"
+      "import { Action } from 'weir-gateway/wasm-sdk/assembly'\nexport const a: Action = Action.reject('x')\n"
     await writeFile(join(directory, 'assembly', 'wrong.ts'), wrong)
     expect(await ownProblems(directory)).toEqual([expect.stringMatching(/^wrong\.ts\(2,\d+\): error TS2345/)])
   },

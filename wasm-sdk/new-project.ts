@@ -1,9 +1,9 @@
 /** Makes a module project from the template of a language. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import type { Language } from './build-result.ts'
+import { EDITOR_TYPES, writeEditorTypes } from './editor-types.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 export const LANGUAGES: readonly Language[] = Object.freeze([
@@ -47,42 +47,34 @@ export async function newProject({ directory, name, language }: NewProject): Pro
     return failed(`${target} is not empty`, 'name a folder that is not there yet')
   }
   const template = join(sdkFolder(), 'templates', language)
-  const values: Readonly<Record<string, string>> = {
-    name,
-    sdk: join(sdkFolder(), 'rust'),
-    library: join(sdkFolder(), 'assembly'),
-    std: languageTypes(),
-  }
-  const entries = await readdir(template, { recursive: true, withFileTypes: true })
   const sources = new Map<string, string>()
-  for (const entry of entries.filter((entry) => entry.isFile())) {
-    const source = join(entry.parentPath, entry.name)
-    // Packages leave files out whose names begin with a dot.
+  // npm leaves .gitignore out of packages.
+  for (const source of await filesOf(template))
     sources.set(source.slice(template.length + 1).replace(/^(gitignore$|cargo\/)/, '.$1'), source)
-  }
   for (const place of FROM_EXAMPLES[language] ?? [])
     sources.set(place.slice(place.indexOf('/') + 1), join(sdkFolder(), '..', 'examples', place))
-  const files: string[] = []
+  if (language === 'rust') {
+    // A copy, so that the project builds on every machine.
+    const crate = join(sdkFolder(), 'rust')
+    for (const source of [join(crate, 'Cargo.toml'), ...(await filesOf(join(crate, 'src')))])
+      sources.set(join('weir-sdk', source.slice(crate.length + 1)), source)
+  }
   for (const [path, source] of sources) {
     const text = await readFile(source, 'utf8')
     await mkdir(dirname(join(target, path)), { recursive: true })
-    await writeFile(
-      join(target, path),
-      text.replaceAll(/\{\{(\w+)\}\}/g, (whole, key) => values[key] ?? whole),
-    )
-    files.push(path)
+    await writeFile(join(target, path), text.replaceAll('{{name}}', name))
+  }
+  const files = [...sources.keys()]
+  if (language === 'assemblyscript') {
+    await writeEditorTypes(target)
+    files.push(EDITOR_TYPES)
   }
   return { isOk: true, directory: target, files: files.sort() }
 }
 
-/** What editors need to know of AssemblyScript: of the compiler that came with the gateway, else of the project's own. */
-function languageTypes(): string {
-  const name = 'assemblyscript/std/assembly.json'
-  try {
-    return createRequire(import.meta.url).resolve(name)
-  } catch {
-    return name
-  }
+async function filesOf(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
 }
 
 function failed(problem: string, next: string): NewProjectResult {

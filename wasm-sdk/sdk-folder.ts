@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** @returns absolute path of the `wasm-sdk` folder that holds `assembly`, `rust` and `templates` */
+/** @returns absolute path of the `wasm-sdk` folder that holds `assembly`, `c`, `rust` and `templates` */
 export function sdkFolder(): string {
   let folder = dirname(fileURLToPath(import.meta.url))
   while (!existsSync(join(folder, 'wasm-sdk', 'assembly', 'index.ts'))) {

@@ -20,7 +20,7 @@ const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
 const WARM_UP_ROUNDS = 1_500
 const ROUNDS = 500
 
-type Load = (place: object, limits: object, caches: object) => Promise<OpenTokenizer>
+type Load = (place: object, settings: object) => Promise<OpenTokenizer>
 interface OpenTokenizer {
   readonly facts: { readonly vocabSize: number; readonly table: SharedArrayBuffer; readonly rules: object }
   readonly templates: { render(prompt: object): string }
@@ -32,6 +32,7 @@ async function plugin<Exports>(file: string): Promise<Exports> {
   )) as Exports
 }
 const { loadTokenizer } = await plugin<{ loadTokenizer: Load }>('load-tokenizer')
+const { DEFAULT_LIMITS } = await plugin<{ DEFAULT_LIMITS: object }>('render-budget')
 const { TokenTable } = await plugin<{ TokenTable: new (memory: SharedArrayBuffer) => object }>('token-table')
 const { openDecoder } = await plugin<{
   openDecoder: (table: object, rules: object) => { push(id: number): string; end(): string }
@@ -66,7 +67,10 @@ const caches = (enabled: boolean) => ({
   segmentCache: { enabled, maxBytes: 50_000_000 },
 })
 const open = (isCached: boolean) =>
-  loadTokenizer({ id: 'x', source: flags.source }, { roots: [], maxFileBytes: 1e9 }, caches(isCached))
+  loadTokenizer(
+    { id: 'x', source: flags.source },
+    { maxFileBytes: 1e9, rendering: DEFAULT_LIMITS, ...caches(isCached) },
+  )
 
 /** After garbage was collected, where `--expose-gc` lets it. */
 const rssMb = () => {

@@ -18,7 +18,7 @@ const load = async (file: string) =>
   (await import(new URL(`${ROOT}/${file}.${ENDING}`, import.meta.url).href)) as Record<string, never>
 
 const SOURCE = `
-import { checkValue } from 'weir/wasm-sdk/assembly/json-scan'
+import { checkValue } from 'weir-gateway/wasm-sdk/assembly/json-scan'
 const place = heap.alloc(2000000)
 export function at(): i32 { return <i32>place }
 export function scan(length: i32): i32 {

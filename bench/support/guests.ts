@@ -34,7 +34,7 @@ export function compileGuests(names: readonly GuestName[]): Guests {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'weir-bench-guests-')))
   // Authors find the library below node_modules; here that is this repository.
   mkdirSync(join(directory, 'node_modules'))
-  symlinkSync(ROOT, join(directory, 'node_modules', 'weir'))
+  symlinkSync(ROOT, join(directory, 'node_modules', 'weir-gateway'))
   const compiled = (name: GuestName, isFresh: boolean) =>
     join(directory, `${name}-${isFresh ? 'fresh' : 'kept'}.wasm`)
   for (const name of names)

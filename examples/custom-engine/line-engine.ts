@@ -15,8 +15,13 @@ import {
   Type,
   UpstreamFailure,
   type UpstreamFailureKind,
-} from 'weir'
-import { type EngineAdapter, type GenerationRequest, Generations, type WorkerControl } from 'weir/contracts'
+} from 'weir-gateway'
+import {
+  type EngineAdapter,
+  type GenerationRequest,
+  Generations,
+  type WorkerControl,
+} from 'weir-gateway/contracts'
 
 const MODE = 'lines'
 

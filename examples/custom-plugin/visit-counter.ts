@@ -1,5 +1,5 @@
 /** A plugin of your own: counts the requests of every plugin, and tells the count on a route and in a header. */
-import { apiErrorFormat, definePlugin, Type } from 'weir'
+import { apiErrorFormat, definePlugin, Type } from 'weir-gateway'
 
 export default definePlugin({
   manifest: {

@@ -84,6 +84,11 @@ export class Candidates implements CandidateView {
     return tried.length > 0 && this.#takeFirst(tiers, NO_SLOTS)
   }
 
+  /** True when `fill` would find a worker that is not among the tried ones. */
+  hasUntried(tiers: readonly Tier[], tried: readonly number[], accepts: Accepts | null = null): boolean {
+    return this.fill(tiers, tried, accepts) && !tried.includes(this.slot(0))
+  }
+
   /** Milliseconds until this worker tells its load anew, where requests to it are shed; null where it may be picked. */
   shedMs(slot: number): number | null {
     if (this.#parts.loads.current.overload !== 'shed') return null

@@ -20,7 +20,7 @@ import type { Attempt, PickOptions } from './worker-balance.ts'
 /** The `onPick` chain of the request's route, compiled at ready; null when nobody hooked. */
 export type OnPickResolver = (ctx: RelayContext) => HookSignatures['onPick'] | null
 
-const CHOSEN_BY_HOOK = Object.freeze({ policy: 'hook', choice: null })
+export const CHOSEN_BY_HOOK = Object.freeze({ policy: 'hook', choice: null })
 const LAST_WORKER = Object.freeze({ policy: 'last_worker', choice: null })
 const NOT_TRIED: readonly number[] = Object.freeze([])
 const NO_OPTIONS: PickOptions = Object.freeze({})
@@ -84,6 +84,12 @@ export class Picker {
     const { onPick } = this.#parts
     const hooked = onPick === null ? null : this.#pickByHook(onPick, ctx, canonical, options.leg ?? 'whole')
     return hooked ?? this.#pickByPolicy(ctx, canonical, options)
+  }
+
+  /** Hooks are not asked: they may choose any worker. */
+  hasUntried(model: string, { leg, excluded = NOT_TRIED, accepts = null }: PickOptions): boolean {
+    const route = this.#table.routeOf(this.#table.canonicalModel(model), leg)
+    return route !== null && this.#candidates.hasUntried(route.tiers, excluded, accepts)
   }
 
   /** Hooks may send a request to any available worker of the leg, whatever it serves; other answers count as none. */

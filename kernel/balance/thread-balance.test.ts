@@ -129,6 +129,22 @@ describe('who is picked', () => {
     expect(balance.pick(ctx, 'm', { excluded: [0, 1, 2] }).worker.slot).toBe(1)
   })
 
+  test('hasUntried: whether a policy could choose another worker now', () => {
+    register(
+      workerEntry({ slot: 0, models: ['m'], priority: 60 }),
+      workerEntry({ slot: 1, models: ['m'] }),
+      workerEntry({ slot: 2, models: ['other'] }),
+      workerEntry({ slot: 3, models: ['m'], workerType: 'prefill' }),
+    )
+    expect(balance.hasUntried('m', { excluded: [0] })).toBe(true)
+    expect(balance.hasUntried('m', { excluded: [0], accepts: ({ slot }) => slot === 0 })).toBe(false)
+    expect(balance.hasUntried('m', { excluded: [0, 1] })).toBe(false)
+    expect(balance.hasUntried('m', { leg: 'prefill', excluded: [3] })).toBe(false)
+    expect(balance.hasUntried('nobody', { excluded: [0] })).toBe(false)
+    balance.setStatus(1, 'not_ready')
+    expect(balance.hasUntried('m', { excluded: [0] })).toBe(false)
+  })
+
   test('an alias picks among the workers of the real model', () => {
     register(workerEntry({ slot: 0, models: [{ id: 'm', aliases: ['a'] }] }), workerEntry({ slot: 1 }))
     expect(balance.canonicalModel('a')).toBe('m')

@@ -106,6 +106,10 @@ export class ThreadBalance implements WorkerBalance {
     return this.#picker.pick(ctx, model, options)
   }
 
+  hasUntried(model: string, options: PickOptions): boolean {
+    return this.#picker.hasUntried(model, options)
+  }
+
   attempt(worker: WorkerEntry): Attempt {
     return new CountedAttempt(this.#books, worker, BY_ROUTE, this.#breakers.pass(worker))
   }

@@ -63,6 +63,8 @@ export interface WorkerBalance {
    * @source routing facts 1.1, 1.2, 1.12, 2.5, 3.2; API spec 2.11 (priority), 7.1
    */
   pick(ctx: RelayContext, model: string, options?: PickOptions): Attempt
+  /** True when a policy could choose a worker now that is not among `excluded`. @param model canonical id */
+  hasUntried(model: string, options: PickOptions): boolean
   /**
    * True when a request for the model is to be served by a prefill/decode pair: both kinds are registered for it. Where
    * whole workers are too, each request is drawn by their numbers, but never for a side that has nobody available.

@@ -12,15 +12,6 @@ const milliseconds = (value: number, description: string) =>
 const port = (value: number, description: string) =>
   Type.Integer({ minimum: 0, maximum: 65535, default: value, description })
 
-/** The server library counts in steps of four seconds; less than two of them would end streams between heartbeats. */
-const libraryWait = (value: number, description: string) =>
-  Type.Integer({
-    minimum: 8_000,
-    maximum: 500_000,
-    default: value,
-    description: `${description} Four seconds more at most; on Linux on x64, elsewhere 8 to 12 s. In milliseconds.`,
-  })
-
 export const KernelConfigSchema = Type.Object(
   {
     host: Type.String({ default: '127.0.0.1', description: 'Address to listen on.' }),
@@ -79,13 +70,25 @@ export const KernelConfigSchema = Type.Object(
           default: 128,
           description: 'JSON bodies that are nested deeper get 400.',
         }),
-        headMs: libraryWait(60_000, 'From the opening of a connection to the end of its first request head.'),
-        idleMs: libraryWait(75_000, 'From a reply to the end of the next request head of the connection.'),
-        amendLibrary: Type.Boolean({
+        keepAlive: Type.Boolean({
           default: true,
           description:
-            "False leaves the server library's memory alone, for hosts that watch over such writes: headMs and idleMs do not hold, header values that begin or end in bytes over 0x7f are cut on x64, and what the library refuses by itself is a page of HTML.",
+            'False sends "Connection: close" with every response and closes the connection after it. For proxies that reuse connections that have been idle for more than 8 s (docs/guide/http-server.md).',
         }),
+        maxConnections: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            description:
+              'Client connections at once, shared equally by the data threads; further ones are refused. Default on Linux: half of the descriptors (ulimit -n) that are left after 128; elsewhere not limited.',
+          }),
+        ),
+        binarySha256: Type.Optional(
+          Type.String({
+            pattern: '^[0-9a-f]{64}$',
+            description:
+              'SHA-256 of the uWebSockets.js binary that may be loaded, in lower-case hex. Default: that of the build in the lock file. For those who replace the package.',
+          }),
+        ),
         bodyIdleMs: milliseconds(60_000, 'Silence within a request body; then 408. 0 never.'),
         bodyMinBytesPerSecond: Type.Integer({
           minimum: 0,
@@ -116,10 +119,7 @@ export const KernelConfigSchema = Type.Object(
           default: ['*'],
           description: 'Allowed origins; ["*"] allows any, [] none.',
         }),
-        heartbeatMs: milliseconds(
-          5_000,
-          'A silent event stream gets a comment line this often; 0 never. A stream without a write is cut after idleMs.',
-        ),
+        heartbeatMs: milliseconds(5_000, 'A silent event stream gets a comment line this often; 0 never.'),
       },
       { default: {}, additionalProperties: false },
     ),

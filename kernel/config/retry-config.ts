@@ -22,6 +22,13 @@ export const RetryConfigSchema = Type.Object(
       default: 30_000,
       description: 'Longest wait.',
     }),
+    maxWaitMs: Type.Integer({
+      minimum: 0,
+      maximum: ONE_DAY_MS,
+      default: 1_000,
+      description:
+        'Longest Retry-After of a worker that is waited for; when it asks for more, another worker is tried at once, or the client gets the response.',
+    }),
     backoffMultiplier: Type.Number({ minimum: 1, default: 1.5, description: 'Growth from wait to wait.' }),
     jitterFactor: Type.Number({
       minimum: 0,

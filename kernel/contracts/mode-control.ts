@@ -12,7 +12,7 @@ export interface ModeControl {
   /** Of their URLs, without colon, such as `http`. */
   readonly schemes: readonly string[]
   /**
-   * Writes the credentials for a worker that is a service of somebody else in that service's own way.
+   * Writes the credentials for a worker that is external or has a provider in that service's own way.
    *
    * @param mayPassOn true for a client's authorization that may reach workers: not one of the gateway's own keys
    * @returns false when a bearer token will do; then nothing was written

@@ -33,6 +33,8 @@ export interface WorkerResilience {
   readonly maxAttempts?: number
   readonly initialBackoffMs?: number
   readonly maxBackoffMs?: number
+  /** Longest Retry-After of this worker that is waited for. */
+  readonly maxWaitMs?: number
   readonly backoffMultiplier?: number
   /** 0 to 1. */
   readonly jitterFactor?: number
@@ -78,8 +80,13 @@ export interface WorkerEntry {
    * asked in one of these is passed on as it is. Told by the transport that described the worker.
    */
   readonly apis: readonly string[]
-  /** A service of somebody else: it wants credentials its own way, and its models are not the gateway's. */
+  /** A service of somebody else: its models are not the gateway's. */
   readonly isExternal: boolean
+  /**
+   * Cloud service whose dialect and credentials the worker wants, such as `openai`: the configured one, else that of the
+   * host of an external worker; null for none.
+   */
+  readonly provider: string | null
   /** Empty means wildcard: serves any model. */
   readonly models: readonly ModelCard[]
   /** Sent as `Authorization: Bearer` in place of the client's. Never shown, never logged. */

@@ -1,4 +1,5 @@
 /** The one error class: what went wrong, whose fault it is, and how it is shown. Made only by error tables. */
+import { isFieldValue, isToken } from '../wire/header-syntax.ts'
 
 /** What kind of failure; decides the HTTP status. */
 export type ErrorKind =
@@ -61,10 +62,25 @@ export interface ErrorOptions {
   readonly cause?: unknown
   /** A status that somebody else chose, such as a worker: it takes the place of that of the row's kind. */
   readonly status?: number
-  /** A code that somebody else chose: it takes the place of the row's. */
+  /** A code that somebody else chose: it takes the place of the row's. One that is malformed becomes `worker_error`. */
   readonly code?: string
-  /** Extra reply headers, such as `['allow', 'GET, HEAD']`. */
+  /** Extra reply headers, such as `['allow', 'GET, HEAD']`. Those that no header line can hold are dropped. */
   readonly headers?: readonly string[]
+}
+
+/** Codes are sent as a header, and workers may choose them. */
+const ERROR_CODE = /^[a-z0-9_.-]{1,100}$/i
+const MALFORMED_CODE = 'worker_error'
+
+function toErrorCode(code: string): string {
+  return ERROR_CODE.test(code) ? code : MALFORMED_CODE
+}
+
+function sendableHeaders(headers: readonly string[]): readonly string[] {
+  const kept: string[] = []
+  for (let at = 0; at + 1 < headers.length; at += 2)
+    if (isToken(headers[at]) && isFieldValue(headers[at + 1])) kept.push(headers[at], headers[at + 1])
+  return kept
 }
 
 export interface ErrorFacts {
@@ -88,13 +104,13 @@ export class GatewayError extends Error {
   constructor(facts: ErrorFacts, options: ErrorOptions = {}) {
     super(facts.message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'GatewayError'
-    this.code = options.code ?? facts.code
+    this.code = toErrorCode(options.code ?? facts.code)
     this.kind = options.status === undefined ? facts.kind : kindOfStatus(options.status)
     this.status = options.status ?? STATUS_OF_KIND[facts.kind]
     this.source = facts.source
     this.isRetryable = facts.isRetryable
     this.param = options.param ?? null
-    this.headers = options.headers ?? []
+    this.headers = options.headers === undefined ? [] : sendableHeaders(options.headers)
   }
 }
 

@@ -18,6 +18,7 @@ function request(parts: Partial<WaitingRequest>) {
     isFailing: false,
     isReceiving: false,
     isUntaken: false,
+    isStreaming: false,
     bytesIn: 0,
     takings: 0,
     closesConnection: false,
@@ -45,6 +46,13 @@ test('a request that waits for nobody is left alone', () => {
   watch(fake)
   vi.advanceTimersByTime(300_000)
   expect(events).toEqual([])
+})
+
+test('a stream on which nothing is written stays open', () => {
+  const { fake, events } = request({ isStreaming: true })
+  watch(fake)
+  vi.advanceTimersByTime(300_000)
+  expect(events).toEqual(Array(100).fill('kept'))
 })
 
 test('a body may pause for less than its limit; after it the client is told so and the connection closed', () => {

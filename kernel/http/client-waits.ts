@@ -1,7 +1,7 @@
 /**
  * Patience with slow clients. The server library cuts a connection without progress, and uploads of less than 16 KB/s,
- * after `kernel.http.idleMs`, or 8 to 12 s where it cannot be told so. Its clock begins anew when a connection is paused
- * and resumed, so this does that for requests that wait for their client, and keeps limits of its own.
+ * after 8 to 12 s. Its clock begins anew when a connection is paused and resumed, so this does that for requests that wait
+ * for their client or stream, and keeps limits of its own.
  */
 import { httpErrors } from './http-errors.ts'
 
@@ -16,6 +16,8 @@ export interface WaitingRequest {
   readonly isReceiving: boolean
   /** The client has not taken what was written. */
   readonly isUntaken: boolean
+  /** A streamed response has begun. */
+  readonly isStreaming: boolean
   /** Body bytes so far. */
   readonly bytesIn: number
   /** Grows each time that the client takes something. */
@@ -62,7 +64,12 @@ export class ClientWaits {
     const nowMs = performance.now()
     const waiting = new Set<WaitingRequest>()
     for (const request of open) {
-      if (request.isDone || !(request.isReceiving || request.isUntaken)) continue
+      if (request.isDone) continue
+      if (!(request.isReceiving || request.isUntaken)) {
+        // A worker may be silent for longer than the library waits for the next write.
+        if (request.isStreaming) request.keepOpen()
+        continue
+      }
       waiting.add(request)
       const wait = this.#waitOf(request, nowMs)
       if (this.#isOver(request, wait, nowMs)) giveUp(request, wait)

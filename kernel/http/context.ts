@@ -2,7 +2,6 @@
  * One request, from its arrival to the end of its reply: what handlers and hooks see. Its reply is in
  * `hooked-writer.ts`, what becomes of a failure in `fail.ts`. @hot
  */
-import type { HttpResponse } from 'uWebSockets.js'
 import type { Identity } from '../contracts/auth.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { RequestContext, RoutingPeek, TokenCounts } from '../contracts/request.ts'
@@ -13,6 +12,7 @@ import { failHookedReply, failRequest } from './fail.ts'
 import { HookedWriter } from './hooked-writer.ts'
 import { parseJson, type ScannedBody } from './parse-json.ts'
 import { peekRouting, toPeek } from './peek.ts'
+import type { ReplyPort } from './reply-writer.ts'
 import { finishRequest } from './request-end.ts'
 import { assertHeader, type CopiedHeaders, changeHeader, headerValue } from './request-headers.ts'
 import type { ServerParts } from './server-parts.ts'
@@ -62,7 +62,7 @@ export class HttpContext extends HookedWriter implements RelayContext {
   constructor(
     server: ServerParts,
     compiled: CompiledRoute,
-    res: HttpResponse,
+    res: ReplyPort,
     method: string,
     path: string,
     query: string,

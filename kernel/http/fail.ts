@@ -10,6 +10,13 @@ import { httpErrors } from './http-errors.ts'
 import { type CheckedReply, checkedReply } from './reply-check.ts'
 import type { ServerParts } from './server-parts.ts'
 
+/** Sent when no format can show an error: nothing of it is computed, so it cannot fail. */
+const LAST_RESORT: CheckedReply = {
+  status: 500,
+  headers: ['content-type', 'application/json', 'x-weir-error-code', 'internal_error'],
+  body: '{"error":{"message":"internal error","type":"internal_error","code":"internal_error"}}',
+}
+
 /** A request as its failure needs it. Implemented by `context.ts`. */
 export interface FailingRequest extends RequestContext {
   readonly server: ServerParts
@@ -110,13 +117,14 @@ function sendError(ctx: FailingRequest, error: GatewayError): void {
 
 /** A format that fails is a plugin's fault, and no reason to leave a client without an answer. */
 function errorReply(ctx: FailingRequest, error: GatewayError): CheckedReply {
-  const format = ctx.route.errors
-  try {
-    return checkedReply(toErrorReply(error, format, ctx), `the error format ${format.name}`)
-  } catch (failure) {
-    logFormatFailure(ctx, failure)
-    return checkedReply(toErrorReply(error, apiErrorFormat, ctx), `the error format ${apiErrorFormat.name}`)
+  for (const format of [ctx.route.errors, apiErrorFormat]) {
+    try {
+      return checkedReply(toErrorReply(error, format, ctx), `the error format ${format.name}`)
+    } catch (failure) {
+      logFormatFailure(ctx, format.name, failure)
+    }
   }
+  return LAST_RESORT
 }
 
 function lastEvents(ctx: FailingRequest, error: GatewayError): string {
@@ -125,14 +133,11 @@ function lastEvents(ctx: FailingRequest, error: GatewayError): string {
     if (typeof events === 'string') return events
     throw new TypeError('lastEvents gave no text')
   } catch (failure) {
-    logFormatFailure(ctx, failure)
+    logFormatFailure(ctx, ctx.route.errors.name, failure)
     return apiErrorFormat.lastEvents(error, ctx)
   }
 }
 
-function logFormatFailure(ctx: FailingRequest, failure: unknown): void {
-  ctx.server.log.error(
-    { err: failure, request_id: ctx.requestId, format: ctx.route.errors.name },
-    'an error format failed',
-  )
+function logFormatFailure(ctx: FailingRequest, format: string, failure: unknown): void {
+  ctx.server.log.error({ err: failure, request_id: ctx.requestId, format }, 'an error format failed')
 }

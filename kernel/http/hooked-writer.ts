@@ -2,12 +2,11 @@
  * Replies as handlers and the relay give them: straight to the writer beneath, or through the hooks of the route where
  * it has some for replies. @hot
  */
-import type { HttpResponse } from 'uWebSockets.js'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { ReplyHeaders, RequestContext, SseWriter } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { HookedReply, type PlainReply } from './hooked-reply.ts'
-import { ReplyWriter } from './reply-writer.ts'
+import { type ReplyPort, ReplyWriter } from './reply-writer.ts'
 import type { CopiedHeaders } from './request-headers.ts'
 import type { ServerParts } from './server-parts.ts'
 import { ContextSseWriter } from './sse.ts'
@@ -25,7 +24,7 @@ export abstract class HookedWriter extends ReplyWriter implements PlainReply {
   constructor(
     server: ServerParts,
     hooks: RouteHooks,
-    res: HttpResponse,
+    res: ReplyPort,
     method: string,
     headers: CopiedHeaders,
     requestId: string,

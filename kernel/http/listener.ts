@@ -45,6 +45,7 @@ export async function openListener(
       replyIdleMs: http.replyIdleMs,
     },
     heartbeatMs: options.heartbeatMs ?? http.heartbeatMs,
+    keepAlive: http.keepAlive,
     cors: createCors(http.corsOrigins),
     log,
     access: null,

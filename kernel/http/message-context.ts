@@ -13,6 +13,8 @@ export interface MessageOrigin {
   readonly route: CompiledRoute
   readonly request: HttpContext
   readonly pathValues: readonly string[]
+  /** Closes the connection at once, without a close frame. */
+  cut(): void
   /** Its reply is whole or given up. */
   ended(message: MessageContext): void
 }
@@ -35,6 +37,12 @@ export class MessageContext extends TakenContext {
     })
     this.message = message
     this.#origin = origin
+  }
+
+  /** A client that has stopped reading would not read a close frame either. */
+  override destroy(): void {
+    if (this.isUntaken) this.#origin.cut()
+    else super.destroy()
   }
 
   protected override finished(): void {

@@ -1,17 +1,15 @@
 /** Replies over a connection whose send buffer is full at the worst of moments: what does not fit a cork is lost there. */
-
-import type { HttpResponse } from 'uWebSockets.js'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
-import { ReplyWriter } from './reply-writer.ts'
+import { type ReplyPort, ReplyWriter } from './reply-writer.ts'
 import type { CopiedHeaders } from './request-headers.ts'
 import type { ServerParts } from './server-parts.ts'
 
 const CORK_BYTES = 16_384
 
 /** The server library's response as far as streams need it: beyond its corked buffer it sends, and drops what is behind. */
-class LossyResponse {
+class LossyResponse implements ReplyPort {
   readonly #sent: Buffer[] = []
   #corked: Buffer[] | null = null
   #hasBody = false
@@ -61,6 +59,22 @@ class LossyResponse {
     this.#put(this.#hasBody ? '\r\n0\r\n\r\n' : 'Content-Length: 0\r\n\r\n')
   }
 
+  // Not used by streams whose client reads.
+  endWithoutBody(): void {}
+  onWritable(): void {}
+  close(): void {}
+  pause(): void {}
+  resume(): void {}
+  tryEnd(): [boolean, boolean] {
+    return [true, true]
+  }
+  getRemoteAddress(): ArrayBuffer {
+    return new ArrayBuffer(0)
+  }
+  getRemoteAddressAsText(): ArrayBuffer {
+    return new ArrayBuffer(0)
+  }
+
   /** Of the body, transfer coding taken off; null when it is not whole. */
   body(): Buffer | null {
     const all = Buffer.concat(this.#sent)
@@ -85,7 +99,7 @@ function open(head: number) {
     cors: { replyHeaders: () => [] },
   } as unknown as ServerParts
   const headers = { kept: [] as string[], forwarded: [] } as unknown as CopiedHeaders
-  const writer = new Writer(server, res as unknown as HttpResponse, 'GET', headers, 'r')
+  const writer = new Writer(server, res, 'GET', headers, 'r')
   writer.openStream(200, ['x-long', 'h'.repeat(head)], false)
   return { res, writer }
 }

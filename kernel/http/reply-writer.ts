@@ -2,7 +2,6 @@
  * Writes one reply to the client: the only place that touches the server library's response object, and the upper half
  * of a request context. What the request was is in `context.ts`, what hooks make of the reply in `hooked-reply.ts`. @hot
  */
-import type { HttpResponse } from 'uWebSockets.js'
 import type { SinkListener } from '../contracts/reply-sink.ts'
 import type { ReplyHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
@@ -13,6 +12,8 @@ import type { ServerParts } from './server-parts.ts'
 import { statusLine } from './status-line.ts'
 
 const EMPTY = Buffer.alloc(0)
+/** On every event stream: nginx holds a response back in its buffers otherwise. @source nginx, proxy_buffering */
+const PROXY_BUFFERING = 'x-accel-buffering'
 const LINE_FEED = 0x0a
 /**
  * What one cork may hold besides the frame of a chunk and the end of a stream. Beyond its buffer of 16 KiB the server
@@ -29,6 +30,24 @@ const IPV4_BYTES = 4
 /** Status noted for a request whose client left before an answer; never sent. */
 const CLIENT_CLOSED_REQUEST = 499
 
+/** What the writer needs of the server library's response, and of what stands in for it without a connection. */
+export interface ReplyPort {
+  cork(write: () => void): unknown
+  writeStatus(status: string): unknown
+  writeHeader(name: string, value: string): unknown
+  write(chunk: string | Buffer): boolean
+  end(body?: string | Buffer, closesConnection?: boolean): unknown
+  endWithoutBody(length?: number, closesConnection?: boolean): unknown
+  tryEnd(body: string | Buffer, length: number): [isTaken: boolean, isWhole: boolean]
+  onWritable(handler: (offset: number) => boolean): unknown
+  onAborted(handler: () => void): unknown
+  close(): unknown
+  pause(): void
+  resume(): void
+  getRemoteAddress(): ArrayBuffer
+  getRemoteAddressAsText(): ArrayBuffer
+}
+
 export abstract class ReplyWriter implements HeartbeatTarget {
   readonly server: ServerParts
   readonly method: string
@@ -44,7 +63,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
   /** The reply closes the connection. */
   closesConnection = false
 
-  readonly #res: HttpResponse
+  readonly #res: ReplyPort
   #listener: SinkListener | null = null
   #isSendingInSteps = false
 
@@ -65,7 +84,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
 
   constructor(
     server: ServerParts,
-    res: HttpResponse,
+    res: ReplyPort,
     method: string,
     headers: CopiedHeaders,
     requestId: string,
@@ -191,7 +210,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
       res.writeStatus(statusLine(200))
       res.writeHeader('x-request-id', this.requestId)
       for (let i = 0; i < headers.length; i += 2) res.writeHeader(headers[i], headers[i + 1])
-      res.end()
+      res.end(EMPTY, this.#closesConnection)
     })
     this.#done()
   }
@@ -298,7 +317,10 @@ export abstract class ReplyWriter implements HeartbeatTarget {
     res.writeStatus(statusLine(this.status))
     this.#writeOwnHeaders()
     const headers = this.#streamHeaders as HeaderList
-    for (let i = 0; i < headers.length; i += 2) res.writeHeader(headers[i], headers[i + 1])
+    const isEventStream = this.#isEventStream
+    for (let i = 0; i < headers.length; i += 2)
+      if (!isEventStream || headers[i] !== PROXY_BUFFERING) res.writeHeader(headers[i], headers[i + 1])
+    if (isEventStream) res.writeHeader(PROXY_BUFFERING, 'no')
     this.#streamHeaders = null
   }
 

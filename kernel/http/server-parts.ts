@@ -26,7 +26,7 @@ export interface ServerParts {
   readonly log: Logger
   /** Writes the access line; null when access lines are off. */
   readonly access: ((request: ServedRequest, durationMs: number) => void) | null
-  /** Draining: every reply closes its connection. */
+  /** Every response closes its connection: `kernel.http.keepAlive` is false, or the listener drains. */
   readonly closesConnections: boolean
   /** Who the client is. @param peer the connection's other end */
   addressOf(peer: string, headers: HeaderList): string

@@ -15,19 +15,20 @@ import { BodyPool } from './body-pool.ts'
 import { type ClientLimits, ClientWaits } from './client-waits.ts'
 import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
 import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
+import { ConnectionLimit, type ConnectionLimitOptions } from './connection-limit.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
 import { DetachedContext } from './detached-context.ts'
 import { isForeignPage, isLoopback } from './foreign-page.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
-import { serverLibrary } from './library/server-library.ts'
 import { LongBodies } from './long-bodies.ts'
 import { OpenRequests } from './open-requests.ts'
 import { RefusedBody } from './refused-body.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
+import { serverLibrary } from './server-library.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
 import type { OpenSocket, SocketHome } from './socket-connection.ts'
 import { type Handshake, SocketServer } from './socket-server.ts'
@@ -49,6 +50,10 @@ export interface HttpServerOptions {
   /** Patience with clients. */
   readonly client: ClientLimits
   readonly heartbeatMs: number
+  /** Client connections at once. Default: not limited. */
+  readonly connections?: ConnectionLimitOptions
+  /** False closes connections after one response. */
+  readonly keepAlive: boolean
   /** Null serves plain HTTP. */
   readonly tls?: TlsFiles | null
   readonly cors: Cors
@@ -88,8 +93,8 @@ export class HttpServer implements SocketHome, ServerParts {
   readonly access: ServerParts['access']
   /** Requests being served. */
   readonly openRequests = new OpenRequests<ServedRequest>()
-  /** From the end of the settle time on: every reply closes its connection. */
-  closesConnections = false
+  /** Every response closes its connection: as configured, and from the end of the settle time on. */
+  closesConnections: boolean
   #app: TemplatedApp
   /** Clients must show a certificate. */
   #needsCertificate: boolean
@@ -99,14 +104,17 @@ export class HttpServer implements SocketHome, ServerParts {
   #address: { readonly host: string; readonly port: number } | null = null
   readonly #options: HttpServerOptions
   readonly #waits: ClientWaits
+  readonly #connections: ConnectionLimit | null
   readonly #sockets: SocketServer
   readonly #detached = new Set<DetachedContext>()
   #listenSocket: us_listen_socket | null = null
+  #isStopping = false
   #isClosed = false
   #onIdle: (() => void) | null = null
 
   constructor(options: HttpServerOptions) {
     this.#options = options
+    this.closesConnections = !options.keepAlive
     this.heartbeats = new Heartbeats(options.heartbeatMs)
     this.maxJsonDepth = options.maxJsonDepth
     this.longBodies = new LongBodies(options.maxJsonDepth)
@@ -115,6 +123,7 @@ export class HttpServer implements SocketHome, ServerParts {
     this.access = options.access
     this.#waits = new ClientWaits(options.client, () => this.#withClients())
     this.#sockets = new SocketServer(this)
+    this.#connections = options.connections ? new ConnectionLimit(this, options.connections) : null
     this.#app = openApp(options.tls ?? null)
     this.#needsCertificate = options.tls?.ca_file_name !== undefined
     this.#addRoutes()
@@ -162,14 +171,14 @@ export class HttpServer implements SocketHome, ServerParts {
       .then(() => us_listen_socket_close(former))
   }
 
-  /** Connections that are open go on; see `accept-pause.ts`. */
+  /** Connections that are open go on. */
   pauseAccepting(): void {
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)
     this.#listenSocket = null
   }
 
   resumeAccepting(): Promise<boolean> {
-    if (this.#isClosed || this.closesConnections || this.#address === null) return Promise.resolve(false)
+    if (this.#isClosed || this.#isStopping || this.#address === null) return Promise.resolve(false)
     const { host, port } = this.#address
     return this.#listen(host, port, false).then(
       () => true,
@@ -193,6 +202,7 @@ export class HttpServer implements SocketHome, ServerParts {
 
   /** Takes no new connections; those that are open go on, sockets as long as they work. */
   stopListening(): void {
+    this.#isStopping = true
     this.closesConnections = true
     this.#sockets.drain()
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)
@@ -253,9 +263,13 @@ export class HttpServer implements SocketHome, ServerParts {
 
   socketClosed(connection: OpenSocket): void {
     this.#sockets.closed(connection)
+    // The library's filter does not report the end of upgraded connections.
+    this.#connections?.closed()
   }
 
   #addRoutes(): void {
+    if (this.#connections !== null)
+      this.#app.filter((_res, change) => this.#countConnection(Number(change) > 0))
     const byPath = new Map<string, CompiledRoute[]>()
     for (const route of this.#options.routes) {
       const path = route.definition.path
@@ -267,6 +281,11 @@ export class HttpServer implements SocketHome, ServerParts {
     this.#app.any('/*', (res, req) =>
       this.#refuse(res, req, unmatched, httpErrors.route_not_found(req.getUrl())),
     )
+  }
+
+  #countConnection(isNew: boolean): void {
+    if (isNew) this.#connections?.opened()
+    else this.#connections?.closed()
   }
 
   #addSocket(socket: CompiledSocket): void {

@@ -61,6 +61,10 @@ export class OpenSocket implements SocketConnection, MessageOrigin {
     this.#ws?.end(code, reason)
   }
 
+  cut(): void {
+    this.#ws?.close()
+  }
+
   run(message: SocketRun): void {
     const ctx = new MessageContext(this, message)
     this.#running.add(ctx)
@@ -88,8 +92,12 @@ export class OpenSocket implements SocketConnection, MessageOrigin {
   }
 
   drained(): void {
-    if (!this.isWritable) return
-    for (const message of this.#running) message.drained()
+    const { isWritable } = this
+    for (const message of this.#running) {
+      // Reading a part is progress too: the client is slow, not gone.
+      message.takings++
+      if (isWritable) message.drained()
+    }
   }
 
   closed(code: number): void {

@@ -27,7 +27,7 @@ export class TakenContext extends HttpContext {
   constructor(server: ServerParts, route: CompiledRoute, taker: ReplyTaker, origin: TakenOrigin) {
     const { path, query, pathValues, headers, requestId } = origin
     const reply = new TakenReply(taker)
-    super(server, route, reply.port, route.definition.method, path, query, pathValues, headers, requestId)
+    super(server, route, reply, route.definition.method, path, query, pathValues, headers, requestId)
     this.#reply = reply
     this.#clientAddress = origin.clientAddress
     this.identity = origin.identity

@@ -1,37 +1,16 @@
 /** A reply without a connection: takes what a reply writer writes, and gives it to a taker. */
-import type { HttpResponse } from 'uWebSockets.js'
 import type { ReplyTaker } from '../contracts/reply-taker.ts'
-
-/** What a reply needs of the connection that it is written to. */
-type ReplyPort = Pick<
-  HttpResponse,
-  | 'cork'
-  | 'writeStatus'
-  | 'writeHeader'
-  | 'write'
-  | 'end'
-  | 'endWithoutBody'
-  | 'tryEnd'
-  | 'onWritable'
-  | 'onAborted'
-  | 'close'
-  | 'getRemoteAddressAsText'
->
+import type { ReplyPort } from './reply-writer.ts'
 
 const NO_BYTES = new ArrayBuffer(0)
 
-export class TakenReply {
+export class TakenReply implements ReplyPort {
   readonly #taker: ReplyTaker
   #onWritable: ((offset: number) => boolean) | null = null
   #onAborted: (() => void) | null = null
 
   constructor(taker: ReplyTaker) {
     this.#taker = taker
-  }
-
-  /** As the reply writer takes it. */
-  get port(): HttpResponse {
-    return this satisfies ReplyPort as unknown as HttpResponse
   }
 
   /** The taker has room again. */
@@ -47,61 +26,56 @@ export class TakenReply {
   }
 
   /** Nothing is held back: several messages of a socket in one cork are not safe with this library (platform fact). */
-  cork(write: () => void): HttpResponse {
+  cork(write: () => void): void {
     write()
-    return this.port
   }
 
-  writeStatus(): HttpResponse {
-    return this.port
+  writeStatus(): void {}
+
+  writeHeader(name: string, value: string): void {
+    if (name === 'content-type') this.#taker.onType(value)
   }
 
-  writeHeader(name: unknown, value: unknown): HttpResponse {
-    if (name === 'content-type' && typeof value === 'string') this.#taker.onType(value)
-    return this.port
+  write(chunk: string | Buffer): boolean {
+    return this.#taker.onData(chunk)
   }
 
-  write(chunk: unknown): boolean {
-    return this.#take(chunk)
-  }
-
-  end(last?: unknown): HttpResponse {
-    if (last !== undefined) this.#take(last)
+  end(last?: string | Buffer): void {
+    if (last !== undefined) this.#taker.onData(last)
     this.#taker.onEnd()
-    return this.port
   }
 
-  endWithoutBody(): HttpResponse {
-    return this.port
-  }
+  endWithoutBody(): void {}
 
-  tryEnd(body: unknown): [boolean, boolean] {
-    this.#take(body)
+  tryEnd(body: string | Buffer): [boolean, boolean] {
+    this.#taker.onData(body)
     return [true, true]
   }
 
-  onWritable(handler: (offset: number) => boolean): HttpResponse {
+  onWritable(handler: (offset: number) => boolean): void {
     this.#onWritable = handler
-    return this.port
   }
 
-  onAborted(handler: () => void): HttpResponse {
+  onAborted(handler: () => void): void {
     this.#onAborted = handler
-    return this.port
   }
 
-  close(): HttpResponse {
+  close(): void {
     this.#taker.onCut()
     this.abort()
-    return this.port
   }
 
-  /** Asked of whoever began the request instead. */
-  getRemoteAddressAsText(): ArrayBuffer {
+  /** No library timeout runs on this reply; a WebSocket is kept open by its pings. */
+  pause(): void {}
+
+  resume(): void {}
+
+  /** The address comes from the request that this one began with. */
+  getRemoteAddress(): ArrayBuffer {
     return NO_BYTES
   }
 
-  #take(given: unknown): boolean {
-    return this.#taker.onData(given as string | Buffer)
+  getRemoteAddressAsText(): ArrayBuffer {
+    return NO_BYTES
   }
 }

@@ -5,12 +5,14 @@ import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { UpstreamLimits } from '../contracts/transport.ts'
 import type { WorkerEntry, WorkerHttpPool } from '../contracts/worker.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
+import type { RejectedCredentials } from './rejected-credentials.ts'
 import type { RetryRules } from './retry.ts'
 import type { Transports } from './transports.ts'
 
 export interface CallParts {
   readonly balance: WorkerBalance
   readonly outgoing: OutgoingHeaders
+  readonly credentials: RejectedCredentials
   readonly transports: Transports
   readonly limits: WorkerLimits
   readonly retry: RetryRules

@@ -8,6 +8,7 @@ import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
 import { type Transport, UpstreamFailure, type UpstreamHandler } from '../contracts/transport.ts'
 import { type CallParts, WorkerLimits } from './call-parts.ts'
 import { OutgoingHeaders } from './outgoing.ts'
+import { RejectedCredentials } from './rejected-credentials.ts'
 import { Relay } from './relay.ts'
 import { RetryRules } from './retry.ts'
 import { Transports } from './transports.ts'
@@ -17,6 +18,7 @@ const RETRY = {
   maxAttempts: 5,
   initialBackoffMs: 50,
   maxBackoffMs: 30_000,
+  maxWaitMs: 1_000,
   backoffMultiplier: 1.5,
   jitterFactor: 0,
   statuses: [500, 503],
@@ -100,6 +102,7 @@ class Stage {
         return { pause() {}, resume() {}, abort() {} }
       },
     })
+    const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log }
     return {
       balance: {
         usesPair: () => this.isPair,
@@ -107,11 +110,12 @@ class Stage {
         pick: (_ctx: RelayContext, model: string, options?: PickOptions) => this.#pick(model, options),
       },
       outgoing: new OutgoingHeaders([], transports),
+      credentials: new RejectedCredentials(log),
       transports,
       limits: new WorkerLimits(LIMITS),
       retry: new RetryRules(retry),
       traffic: null,
-      log: { debug() {}, warn() {}, error() {} },
+      log,
     } as unknown as CallParts
   }
 

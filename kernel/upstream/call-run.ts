@@ -2,10 +2,11 @@
  * One call on its way to workers: picks, sends, tries again elsewhere while nothing was passed on, tells the breaker how
  * it went, and leaves the in-flight count exactly once. What becomes of the answer is up to the handler. @hot
  */
+import { CHOSEN_BY_HOOK } from '../balance/pick.ts'
 import type { Attempt, Fault, PickOptions } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
-import type { LegFault, PairHandler } from '../contracts/pair.ts'
+import type { LegFault, PairHandler, PairLeg } from '../contracts/pair.ts'
 import type { TokenCounts } from '../contracts/request.ts'
 import type { CallWatch } from '../contracts/traffic.ts'
 import type {
@@ -24,7 +25,8 @@ import { NO_MORE, nextWaitMs } from './next-wait.ts'
 import { asOwnTrouble, sayExhausted } from './own-trouble.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
-import { toUpstreamError } from './upstream-errors.ts'
+import { isRejection } from './rejected-credentials.ts'
+import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
 /** Announced bodies of answers that are not passed on are read up to this size, so that the connection can be kept. */
 const MAX_DRAINED_BYTES = 65_536
@@ -245,17 +247,22 @@ export class CallRun implements OpenCall, PairHandler {
       this.#failedHere(leg, own, notes)
       return
     }
-    if (fault.failure !== null) this.#noteFailure(leg.worker, fault.failure, notes)
-    else {
+    if (fault.failure !== null) {
+      this.#noteFailure(leg.worker, fault.failure, notes)
+      this.#logFailure(leg.worker, fault.failure)
+    } else {
       this.#meter?.answered(fault.status)
       if (fault.leg === 'decode') this.#notes?.answered(fault.status)
     }
     const { resilience } = leg.worker
-    const isFailure = fault.failure !== null || this.#parts.retry.isFailure(fault.status, resilience)
+    const isRejected = this.#isRejected(leg.worker, fault.status)
+    const isFailure =
+      isRejected || fault.failure !== null || this.#parts.retry.isFailure(fault.status, resilience)
     if (isFailure) this.#tellFailed(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
     else leg.succeeded()
-    if (this.status === 0 && isFailure && this.#goesOn(leg.worker, fault.headers)) this.#leave(leg)
-    else this.#giveUp(fault.error)
+    const headers = isRejected ? null : fault.headers
+    if (this.status === 0 && isFailure && this.#goesOn(leg, headers, fault.leg)) this.#leave(leg)
+    else this.#giveUp(isRejected ? upstreamErrors.worker_credentials_rejected() : fault.error)
   }
 
   #exchangeFailed(attempt: Attempt, failure: UpstreamFailure): void {
@@ -266,27 +273,43 @@ export class CallRun implements OpenCall, PairHandler {
     }
     this.#noteFailure(attempt.worker, failure, this.#notes)
     const { error } = failure
+    const isRejected = error !== null && this.#isRejected(attempt.worker, error.status)
+    if (!isRejected) this.#logFailure(attempt.worker, failure)
     // What a transport names itself counts as its status does; trouble without a name is always the worker's.
-    const isFailure = error === null || this.#parts.retry.isFailure(error.status, attempt.worker.resilience)
+    const isFailure =
+      isRejected || error === null || this.#parts.retry.isFailure(error.status, attempt.worker.resilience)
     if (isFailure) this.#tellFailed(attempt, toFault(failure))
     else attempt.succeeded()
-    const mayTryElsewhere = this.status === 0 && !failure.responseStarted && (error?.isRetryable ?? true)
-    if (mayTryElsewhere && isFailure && this.#goesOn(attempt.worker, null)) this.#leave(attempt)
+    const isRetryable = isRejected || error === null || error.isRetryable
+    const mayTryElsewhere = this.status === 0 && !failure.responseStarted && isRetryable
+    if (mayTryElsewhere && isFailure && this.#goesOn(attempt, null)) this.#leave(attempt)
+    else if (isRejected) this.#giveUp(upstreamErrors.worker_credentials_rejected.with({ cause: failure }))
     else this.#giveUp(toUpstreamError(failure, this.status !== 0))
+  }
+
+  /** The worker rejects credentials of the gateway: its failure, whatever it says of other attempts. */
+  #isRejected(worker: WorkerEntry, status: number): boolean {
+    if (!isRejection(status)) return false
+    const { outgoing, credentials } = this.#parts
+    if (!outgoing.areOwnCredentials(this.#call.ctx, worker)) return false
+    credentials.rejected(worker, status)
+    return true
   }
 
   /** No worker is to blame, so its breaker hears nothing; a pause may help, another worker too where one is connected. */
   #failedHere(attempt: Attempt, failure: UpstreamFailure, notes: AttemptNotes | null): void {
     sayExhausted(this.#parts.log, failure.message)
     if (notes !== null) notes.failure = failure.kind
-    if (this.status === 0 && !failure.responseStarted && this.#goesOn(attempt.worker, null))
-      this.#leave(attempt)
+    if (this.status === 0 && !failure.responseStarted && this.#goesOn(attempt, null)) this.#leave(attempt)
     else this.#giveUp(toUpstreamError(failure, this.status !== 0))
   }
 
   #noteFailure(worker: WorkerEntry, failure: UpstreamFailure, notes: AttemptNotes | null): void {
     this.#meter?.failed(worker, failure, this.status)
     if (notes !== null) notes.failure = failure.kind
+  }
+
+  #logFailure(worker: WorkerEntry, failure: UpstreamFailure): void {
     const { requestId } = this.#call.ctx
     this.#parts.log.warn(
       { request_id: requestId, worker: worker.url, failure: failure.kind, reason: failure.message },
@@ -294,11 +317,16 @@ export class CallRun implements OpenCall, PairHandler {
     )
   }
 
-  /** @returns false when the answer is to be passed on */
+  /** @returns false when the answer is to be passed on; true also where an error takes its place */
   #triesElsewhere(status: number, headers: HeaderList, contentLength: number): boolean {
     const attempt = this.#attempt
-    if (attempt === null || !this.#parts.retry.isFailure(status, attempt.worker.resilience)) return false
-    if (!this.#goesOn(attempt.worker, headers)) return false
+    if (attempt === null) return false
+    const isRejected = this.#isRejected(attempt.worker, status)
+    if (!isRejected && !this.#parts.retry.isFailure(status, attempt.worker.resilience)) return false
+    if (!this.#goesOn(attempt, isRejected ? null : headers)) {
+      if (isRejected) this.fail(upstreamErrors.worker_credentials_rejected())
+      return isRejected
+    }
     this.#tellFailed(attempt, 'answered')
     this.#leave(attempt)
     this.#isDiscarding = contentLength >= 0 && contentLength <= MAX_DRAINED_BYTES
@@ -308,7 +336,7 @@ export class CallRun implements OpenCall, PairHandler {
 
   tryElsewhere(): boolean {
     const attempt = this.#attempt
-    if (this.isOver || attempt === null || !this.#goesOn(attempt.worker, null)) return false
+    if (this.isOver || attempt === null || !this.#goesOn(attempt, null)) return false
     this.#tellFailed(attempt, 'answered')
     this.#leave(attempt)
     this.#exchange?.abort()
@@ -319,15 +347,22 @@ export class CallRun implements OpenCall, PairHandler {
   /**
    * Sets the next attempt on its way, if there is to be one.
    *
-   * @param worker the one that failed, whose settings decide; null when none could be picked
+   * @param culprit what failed, whose worker's settings decide; null when none could be picked
    * @param headers of its answer; null when there was none
+   * @param leg of a pair, where one of its workers failed
    */
-  #goesOn(worker: WorkerEntry | null, headers: HeaderList | null): boolean {
+  #goesOn(culprit: Attempt | null, headers: HeaderList | null, leg?: PairLeg): boolean {
     const parts = this.#parts
     const endpoint = this.#endpoint
     if (this.#call.worker !== null) return false
-    const usedMs = performance.now() - this.#startedAtMs
-    const waitMs = nextWaitMs(parts, { worker, headers, number: this.#attemptCount, usedMs })
+    const worker = culprit === null ? null : culprit.worker
+    const waitMs = nextWaitMs(parts, {
+      worker,
+      headers,
+      number: this.#attemptCount,
+      usedMs: performance.now() - this.#startedAtMs,
+      hasAnother: () => culprit !== null && this.#hasAnother(culprit, leg),
+    })
     const workerType = worker === null ? 'regular' : worker.workerType
     if (waitMs === NO_MORE) {
       if (this.#attemptCount > 1) parts.traffic?.exhausted(workerType, endpoint)
@@ -348,6 +383,14 @@ export class CallRun implements OpenCall, PairHandler {
       this.#tryAgain()
     }, waitMs)
     return true
+  }
+
+  #hasAnother({ policy, worker }: Attempt, leg: PairLeg | undefined): boolean {
+    // A hook may choose the same worker again.
+    if (policy === CHOSEN_BY_HOOK.policy) return false
+    const excluded = (this.#retries?.excluded ?? []).concat(worker.slot)
+    const { accepts } = this.#call
+    return this.#parts.balance.hasUntried(this.#model, { leg, excluded, accepts })
   }
 
   /** One request speaks against a worker once, however often it was tried there. */
@@ -382,8 +425,15 @@ export class CallRun implements OpenCall, PairHandler {
       status >= 400 && attempt !== null && this.#parts.retry.isFailure(status, attempt.worker.resilience)
     if (hasFailed) this.#tellFailed(attempt, 'answered')
     else attempt?.succeeded()
+    if (attempt !== null && status < 400) this.#accepted(attempt)
     this.#endAttempt(hasFailed ? 'failure' : 'success')
     this.#meter?.done(this.#call.ctx, status)
+  }
+
+  #accepted(attempt: Attempt): void {
+    const { credentials } = this.#parts
+    credentials.accepted(attempt.worker)
+    if (attempt instanceof PairAttempt) credentials.accepted(attempt.prefill.worker)
   }
 
   used({ input, output }: TokenCounts): void {

@@ -17,9 +17,14 @@ export interface FailedAttempt {
   readonly number: number
   /** Since the request was first routed. */
   readonly usedMs: number
+  /** True when a worker that this request has not tried could take it now. */
+  hasAnother(): boolean
 }
 
-/** The wait in milliseconds; NO_MORE when the attempts, or the time for all of them, are used up. */
+/**
+ * The wait in milliseconds; NO_MORE when the attempts, or the time for all of them, are used up, or when the worker asks
+ * for more than `maxWaitMs` and there is no other.
+ */
 export function nextWaitMs(parts: Pick<CallParts, 'retry' | 'limits'>, failed: FailedAttempt): number {
   const { worker, headers, number, usedMs } = failed
   const settings = worker === null ? parts.retry.kernel : parts.retry.of(worker.resilience)
@@ -27,6 +32,7 @@ export function nextWaitMs(parts: Pick<CallParts, 'retry' | 'limits'>, failed: F
   // A service knows best whether the same request can end otherwise. @source messages facts 8.1
   if (headers !== null && headerOf(headers, 'x-should-retry') === 'false') return NO_MORE
   const askedMs = headers === null ? 0 : retryAfterMs(headerOf(headers, 'retry-after'), Date.now())
+  if (askedMs > settings.maxWaitMs) return failed.hasAnother() ? 0 : NO_MORE
   const waitMs = backOffMs(settings, number, askedMs, Math.random)
   const totalMs = parts.limits.totalMs(worker)
   return totalMs === 0 || usedMs + waitMs < totalMs ? waitMs : NO_MORE

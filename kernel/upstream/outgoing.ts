@@ -3,6 +3,7 @@ import type { AuthService } from '../contracts/auth.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
+import { mayHoldCredential } from './rejected-credentials.ts'
 import type { Transports } from './transports.ts'
 
 /** Which of the headers that are not simply copied may reach workers: worked out once. */
@@ -34,7 +35,7 @@ export class OutgoingHeaders {
     if (more !== undefined) replace(headers, more)
     headers.push('content-type', 'application/json')
     if (this.#sendsRequestId) headers.push('x-request-id', ctx.requestId)
-    if (worker.isExternal && this.#writeOwnWay(headers, ctx, worker)) return headers
+    if (this.#writeOwnWay(headers, ctx, worker)) return headers
     if (worker.apiKey !== null) {
       headers.push('authorization', `Bearer ${worker.apiKey}`)
       return headers
@@ -45,7 +46,33 @@ export class OutgoingHeaders {
     return headers
   }
 
+  /**
+   * True when the credential that a worker gets is the gateway's: the worker's key, or none because the client's is not
+   * forwarded. False when the client's is sent, or would be if the client had one: then a rejection is the client's, which
+   * may not open breakers at will.
+   */
+  areOwnCredentials(ctx: RelayContext, worker: WorkerEntry): boolean {
+    const { apiKey } = worker
+    const sent = this.of(ctx, worker)
+    for (let at = 0; at < sent.length; at += 2) {
+      const value = sent[at + 1]
+      const isWorkers = apiKey !== null && (value === apiKey || value === `Bearer ${apiKey}`)
+      if (!isWorkers && mayHoldCredential(sent[at]) && value === ctx.header(sent[at])) return false
+    }
+    return apiKey !== null || !this.#sendsAuthorization || this.#holdsGatewayKey(ctx)
+  }
+
+  #holdsGatewayKey(ctx: RelayContext): boolean {
+    const { auth } = this
+    if (auth === null) return false
+    const authorization = ctx.header('authorization')
+    if (authorization !== undefined && auth.isGatewayKey(authorization)) return true
+    const apiKey = ctx.header('x-api-key')
+    return apiKey !== undefined && auth.isGatewayKey(`Bearer ${apiKey}`)
+  }
+
   #writeOwnWay(headers: HeaderList, ctx: RelayContext, worker: WorkerEntry): boolean {
+    if (!worker.isExternal && worker.provider === null) return false
     const control = this.#transports.controlOf(worker.connectionMode)
     return control?.writeCredentials?.(headers, ctx, worker, this.#mayPassOn) ?? false
   }

@@ -6,6 +6,7 @@ const CONFIG = {
   maxAttempts: 5,
   initialBackoffMs: 50,
   maxBackoffMs: 30_000,
+  maxWaitMs: 1_000,
   backoffMultiplier: 1.5,
   jitterFactor: 0.2,
   statuses: [408, 429, 500, 502, 503, 504],

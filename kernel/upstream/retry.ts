@@ -9,6 +9,8 @@ export interface RetrySettings {
   readonly maxAttempts: number
   readonly initialBackoffMs: number
   readonly maxBackoffMs: number
+  /** Longest Retry-After that is waited for. */
+  readonly maxWaitMs: number
   readonly backoffMultiplier: number
   /** 0 to 1. */
   readonly jitterFactor: number
@@ -58,6 +60,7 @@ function merge(kernel: RetrySettings, own: WorkerResilience): RetrySettings {
     maxAttempts: own.disableRetry === true ? 1 : (own.maxAttempts ?? kernel.maxAttempts),
     initialBackoffMs: own.initialBackoffMs ?? kernel.initialBackoffMs,
     maxBackoffMs: own.maxBackoffMs ?? kernel.maxBackoffMs,
+    maxWaitMs: own.maxWaitMs ?? kernel.maxWaitMs,
     backoffMultiplier: own.backoffMultiplier ?? kernel.backoffMultiplier,
     jitterFactor: own.jitterFactor ?? kernel.jitterFactor,
     statuses: own.retryableStatuses === undefined ? kernel.statuses : new Set(own.retryableStatuses),

@@ -15,6 +15,7 @@ import { GatewayError } from '../errors/gateway-error.ts'
 import { type CallParts, WorkerLimits } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { OutgoingHeaders } from './outgoing.ts'
+import { RejectedCredentials } from './rejected-credentials.ts'
 import { ANY_MODEL, Relay } from './relay.ts'
 import { RetryRules } from './retry.ts'
 import { Transports } from './transports.ts'
@@ -37,6 +38,7 @@ export class ThreadUpstream implements Upstream {
     this.#parts = {
       balance,
       outgoing: new OutgoingHeaders(config.forwardHeaders, transports),
+      credentials: new RejectedCredentials(log),
       transports,
       limits: new WorkerLimits(config),
       retry: new RetryRules(retry),

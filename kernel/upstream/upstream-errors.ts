@@ -35,6 +35,13 @@ export const upstreamErrors = defineErrors('upstream', {
     retry: 'before-first-byte',
     text: () => 'the worker answered with something that is not HTTP/1.1',
   },
+  worker_credentials_rejected: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () =>
+      "a worker rejected the gateway's own credentials; the operator of the gateway must correct the worker's api_key",
+  },
   read_response_body_failed: {
     kind: 'bad_gateway',
     source: 'worker',

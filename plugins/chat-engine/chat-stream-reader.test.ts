@@ -308,7 +308,7 @@ describe('stops beyond those that the vendor’s service takes', () => {
   const stopping = (stop: readonly string[], provider = 'openai', kind = 'chat') =>
     ({
       model: 'm',
-      worker: workerEntry({ slot: 0, labels: { provider } }),
+      worker: workerEntry({ slot: 0, provider }),
       request: { sampling: { stop }, prompt: { kind } },
     }) as unknown as EngineAttempt
   const FOUR = ['1', '2', '3', '4']

@@ -7,13 +7,13 @@ const MAX_OPENAI_STOPS = 4
 const NONE: readonly string[] = []
 
 /** The vendor's own service, which refuses what engines add to the format. */
-export function isOpenAi({ labels }: WorkerEntry): boolean {
-  return labels.provider === 'openai'
+export function isOpenAi({ provider }: WorkerEntry): boolean {
+  return provider === 'openai'
 }
 
-/** Those that the worker is told. */
-export function toldStops(stops: readonly string[], toOpenAi: boolean): readonly string[] {
-  return toOpenAi ? stops.slice(0, MAX_OPENAI_STOPS) : stops
+/** Those that the vendor's own service is told. */
+export function toldStops(stops: readonly string[]): readonly string[] {
+  return stops.slice(0, MAX_OPENAI_STOPS)
 }
 
 /** Those that it is not told; completions are told all. */

@@ -29,7 +29,7 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt): B
     if (choice !== undefined) body.tool_choice = choice
     if (request.parallelToolCalls !== undefined) body.parallel_tool_calls = request.parallelToolCalls
   }
-  Object.assign(body, toSampling(request, profile), toConstraint(request.constraint))
+  Object.assign(body, toChatSampling(request, profile), toConstraint(request.constraint))
   if (request.choices !== 1) body.n = request.choices
   if (request.topLogprobs !== null) {
     body.logprobs = true
@@ -41,7 +41,7 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt): B
     body.continue_final_message = true
     body.add_generation_prompt = false
   }
-  if (request.wantsTokenIds === true) body.return_token_ids = true
+  if (request.wantsTokenIds === true && !profile.isOpenAi) body.return_token_ids = true
   if (request.user !== undefined) body.user = request.user
   if (request.cacheKey !== undefined) body.prompt_cache_key = request.cacheKey
   if (stream) {
@@ -99,24 +99,35 @@ function toToolChoice(choice: ToolChoice | null): unknown {
   return choice.mode
 }
 
-/** Sampling settings by their wire names; completions use the same ones. */
-export function toSampling({ sampling }: GenerationRequest, profile: Profile = { isOpenAi: false }): Json {
+/** Where the vendor's own service differs: the longest answer has another name, and stops are few. */
+function toChatSampling(request: GenerationRequest, { isOpenAi }: Profile): Json {
+  const wire = toSampling(request, isOpenAi)
+  if (!isOpenAi) return wire
+  const { max_tokens: maxTokens, stop, ...shared } = wire
+  if (maxTokens !== undefined) shared.max_completion_tokens = maxTokens
+  if (stop !== undefined) shared.stop = toldStops(stop as readonly string[])
+  return shared
+}
+
+/**
+ * Sampling settings by their wire names; chat and completions use the same ones.
+ * @param isOpenAi leaves out those that are of engines alone
+ */
+export function toSampling({ sampling }: GenerationRequest, isOpenAi: boolean): Json {
   const wire: Json = {}
   for (const name in sampling) {
     const value = sampling[name as keyof Sampling]
     if (value === undefined) continue
-    const wireName = profile.isOpenAi ? OPENAI_NAMES.get(name) : WIRE_NAMES.get(name)
+    const wireName = SHARED_NAMES.get(name) ?? (isOpenAi ? undefined : ENGINE_NAMES.get(name))
     if (wireName === undefined) continue
     if (name === 'logitBias') wire[wireName] = Object.fromEntries(value as Iterable<[string, number]>)
-    else if (name !== 'stop') wire[wireName] = value
-    else if ((value as readonly string[]).length > 0)
-      wire[wireName] = toldStops(value as readonly string[], profile.isOpenAi)
+    else if (name !== 'stop' || (value as readonly string[]).length > 0) wire[wireName] = value
   }
   return wire
 }
 
 /** What every service takes. */
-const SHARED_NAMES: readonly (readonly [keyof Sampling, string])[] = [
+const SHARED_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string>([
   ['temperature', 'temperature'],
   ['topP', 'top_p'],
   ['frequencyPenalty', 'frequency_penalty'],
@@ -124,11 +135,10 @@ const SHARED_NAMES: readonly (readonly [keyof Sampling, string])[] = [
   ['seed', 'seed'],
   ['logitBias', 'logit_bias'],
   ['stop', 'stop'],
-]
-const OPENAI_NAMES = new Map<string, string>([...SHARED_NAMES, ['maxTokens', 'max_completion_tokens']])
-const WIRE_NAMES = new Map<string, string>([
-  ...SHARED_NAMES,
   ['maxTokens', 'max_tokens'],
+])
+/** What engines add to the format. */
+const ENGINE_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string>([
   ['topK', 'top_k'],
   ['minP', 'min_p'],
   ['repetitionPenalty', 'repetition_penalty'],
@@ -163,7 +173,7 @@ function addReasoning(
   { reasoning, templateArguments }: GenerationRequest,
   profile: Profile,
 ): void {
-  let template = templateArguments
+  let template = profile.isOpenAi ? undefined : templateArguments
   if (reasoning !== null) {
     const effort = reasoning.effort ?? (profile.isOpenAi ? effortOfBudget(reasoning) : undefined)
     if (effort !== undefined) body.reasoning_effort = effort
@@ -183,10 +193,21 @@ function effortOfBudget({ isEnabled, budgetTokens }: ReasoningWish): string | un
   return budgetTokens < 16_384 ? 'medium' : 'high'
 }
 
+/** What engines read of a body and the gateway does not; the vendor's own service refuses these. */
+const ENGINE_MEMBERS: ReadonlySet<string> = new Set([
+  'add_generation_prompt',
+  'rid',
+  'separate_reasoning',
+  'stream_reasoning',
+])
+
 /** What the client sent that nobody here reads; it never takes the place of what the gateway has set. */
-export function addCarried(body: Json, { carried }: GenerationRequest, { dataParallel }: WorkerEntry): void {
+export function addCarried(body: Json, { carried }: GenerationRequest, worker: WorkerEntry): void {
+  const { dataParallel } = worker
   if (carried !== undefined) {
+    const isToOpenAi = isOpenAi(worker)
     for (const [name, value] of carried) {
+      if (isToOpenAi && ENGINE_MEMBERS.has(name)) continue
       if (!Object.hasOwn(body, name))
         Object.defineProperty(body, name, { value, enumerable: true, configurable: true, writable: true })
     }

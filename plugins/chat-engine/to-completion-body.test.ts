@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
 import type { EngineAttempt } from '#contracts'
+import { workerEntry } from '../../test/support/worker-entry.ts'
 import { toCompletionBody } from './to-completion-body.ts'
 
 const attempt = (request: object) =>
   ({
     model: 'm',
     stream: false,
-    worker: { labels: {}, dataParallel: null },
+    worker: workerEntry({ slot: 0 }),
     request: {
       prompt: { kind: 'tokens', tokenIds: Uint32Array.of(5, 6) },
       sampling: { maxTokens: 3 },

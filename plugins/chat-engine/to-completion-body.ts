@@ -1,5 +1,6 @@
 /** The internal request as a completions body: for prompts that are text or token ids already. */
 import { answerErrors, type EngineAttempt } from '#contracts'
+import { isOpenAi } from './stops.ts'
 import { addCarried, toConstraint, toSampling } from './to-chat-body.ts'
 
 /** @source routes facts 11 @throws unsupported_by_worker (400) */
@@ -12,7 +13,7 @@ export function toCompletionBody({ request, model, worker, stream }: EngineAttem
   const body: Record<string, unknown> = {
     model,
     prompt: prompt.kind === 'tokens' ? [...prompt.tokenIds] : prompt.kind === 'text' ? prompt.text : '',
-    ...toSampling(request),
+    ...toSampling(request, isOpenAi(worker)),
     ...toConstraint(request.constraint),
   }
   if (request.choices !== 1) body.n = request.choices

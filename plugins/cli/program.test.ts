@@ -97,7 +97,6 @@ describe('weir config', () => {
     ['plugins: { metrics: { host: "http://a" } }\n', 'plugins.metrics.host must be an address to listen on'],
     ['plugins: { sim: { listen: { host: "a:1" } } }\n', 'plugins.sim.listen.host must be an address'],
     ['plugins: { health: { probe: { host: "[::1]", port: 0 } } }\n', 'plugins.health.probe.host must be'],
-    ['plugins: { legacy-http: { host: "a:1", port: 1 } }\n', 'plugins.legacy-http.host must be'],
   ])('§5.9 check refuses what a start would refuse: %j', async (text, problem) => {
     const { code, out, err } = await weir(['config', 'check', write('boot.yaml', text)])
     expect({ code, out }).toEqual({ code: 2, out: '' })

@@ -117,7 +117,8 @@ function report(error: unknown): number {
     console.error(`weir: ${lines.length} problems keep the gateway from starting\n${list}`)
     return 1
   }
-  const isForeseen = error instanceof CliError || ['BootError', 'GatewayError'].includes(error.name)
+  const isForeseen =
+    error instanceof CliError || ['BootError', 'ControlError', 'GatewayError'].includes(error.name)
   console.error(`weir: ${isForeseen ? error.message : (error.stack ?? error.message)}`)
   return 1
 }

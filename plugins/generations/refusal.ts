@@ -41,7 +41,7 @@ function spokenIn(value: unknown, depth: number): Spoken | null {
   if (inner === null) return null
   return {
     said: inner.said,
-    code: inner.code ?? textOf(code),
+    code: inner.code ?? (typeof code === 'string' && code !== '' ? code : null),
     param: inner.param ?? textOf(param),
   }
 }

@@ -64,6 +64,24 @@ test('method, path under the prefix, headers and body arrive; the worker key rep
   })
 })
 
+test.each([
+  ['anthropic', { 'x-api-key': 'secret', 'anthropic-version': '2023-06-01' }],
+  ['gemini', { 'x-goog-api-key': 'secret' }],
+  ['openai', { authorization: 'Bearer secret' }],
+  [null, { authorization: 'Bearer secret' }],
+])(
+  'the key of a worker of provider %s goes where that service looks for it, and nowhere else',
+  async (provider, expected) => {
+    const url = await startHttp(({ headers }, response) => {
+      const { host: _host, connection: _connection, 'content-length': _length, ...rest } = headers
+      response.end(JSON.stringify(rest))
+    })
+    const headers = ['Authorization', 'Bearer client', 'X-Api-Key', 'client']
+    const reply = await callWorker({ url, apiKey: 'secret', provider }, { ...GET, headers })
+    expect(reply.json()).toEqual(expected)
+  },
+)
+
 test('redirects are answers like others', async () => {
   const url = await startHttp((_, response) => response.writeHead(302, { location: '/elsewhere' }).end())
   expect((await callWorker({ url, apiKey: null }, GET)).status).toBe(302)

@@ -1,9 +1,9 @@
 /** Calls to workers outside the hot path: probes, discovery, fan-outs. Each reads its whole answer. */
 
-import { toWorkerReply, type WorkerCall, type WorkerReply } from '#contracts'
-import type { WorkerEntry } from '#kernel'
+import { toWorkerReply, type WorkerCall, type WorkerReply, type WorkerTarget } from '#contracts'
 import { type Exchange, type HeaderList, UpstreamFailure, type UpstreamHandler } from '#kernel'
 import type { HttpTransport } from './http-transport.ts'
+import { keyHeaders } from './vendor-headers.ts'
 
 const DEFAULT_MAX_BODY_BYTES = 16 * 1024 * 1024
 
@@ -23,14 +23,14 @@ export const CONTROL_POOL = Object.freeze({
  */
 export function callWorker(
   transport: HttpTransport,
-  worker: Pick<WorkerEntry, 'url' | 'apiKey'>,
+  worker: WorkerTarget,
   call: WorkerCall,
 ): Promise<WorkerReply> {
   const limits = { connectMs: 0, firstByteMs: 0, idleMs: 0, requestMs: call.timeoutMs }
   const request = {
     method: call.method,
     path: call.path,
-    headers: withKey(call.headers ?? [], worker.apiKey),
+    headers: withKey(call.headers ?? [], worker),
     body: call.body === undefined ? null : Buffer.from(call.body as string),
   }
   return new Promise((resolve, reject) => {
@@ -85,13 +85,13 @@ class WholeAnswer implements UpstreamHandler {
   }
 }
 
+const KEY_HEADERS: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'x-goog-api-key'])
+
 /** The worker's key takes the place of any other. */
-function withKey(headers: readonly string[], apiKey: string | null): string[] {
+function withKey(headers: readonly string[], { apiKey, provider = null }: WorkerTarget): string[] {
+  if (apiKey === null) return [...headers]
   const list: string[] = []
-  for (let at = 0; at + 1 < headers.length; at += 2) {
-    if (apiKey === null || headers[at].toLowerCase() !== 'authorization')
-      list.push(headers[at], headers[at + 1])
-  }
-  if (apiKey !== null) list.push('authorization', `Bearer ${apiKey}`)
-  return list
+  for (let at = 0; at + 1 < headers.length; at += 2)
+    if (!KEY_HEADERS.has(headers[at].toLowerCase())) list.push(headers[at], headers[at + 1])
+  return list.concat(keyHeaders(provider, apiKey))
 }

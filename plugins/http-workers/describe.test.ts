@@ -1,5 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { DescribeTools, WorkerCall, WorkerDescription, WorkerReply, WorkerWish } from '#contracts'
+import type {
+  DescribeTools,
+  WorkerCall,
+  WorkerDescription,
+  WorkerReply,
+  WorkerTarget,
+  WorkerWish,
+} from '#contracts'
 import { UpstreamFailure } from '#kernel'
 import { describeWorker } from './describe.ts'
 import { cloudProvider, isExternalService, nextLookDelayMs } from './detect.ts'
@@ -9,12 +16,12 @@ type Routes = Record<string, unknown>
 
 /** A worker that answers these routes with 200 and JSON, a number as a status, and anything else with 404. */
 function fakeWorker(routes: Routes) {
-  const asked: { path: string; key: string | null; headers: readonly string[] }[] = []
+  const asked: { path: string; key: string | null; provider: string | null }[] = []
   const call = async (
-    worker: { apiKey: string | null },
-    { path, headers }: WorkerCall,
+    { apiKey, provider = null }: WorkerTarget,
+    { path }: WorkerCall,
   ): Promise<WorkerReply> => {
-    asked.push({ path, key: worker.apiKey, headers: headers ?? [] })
+    asked.push({ path, key: apiKey, provider })
     const answer = routes[path]
     if (answer instanceof Error) throw answer
     const status = answer === undefined ? 404 : typeof answer === 'number' ? answer : 200
@@ -302,10 +309,13 @@ describe('cloud services', () => {
   test('they are known by their domain or by name', () => {
     const urls = ['https://api.openai.com/v1', 'https://x.ai', 'https://notx.ai', 'https://h/x.ai']
     expect(urls.map(cloudProvider)).toEqual(['openai', 'xai', null, null])
-    const isExternal = (url: string, runtimeType = 'unspecified') => isExternalService({ url, runtimeType })
+    const isExternal = (url: string, runtimeType = 'unspecified', provider: string | null = null) =>
+      isExternalService({ url, runtimeType, provider })
     expect(isExternal('https://api.anthropic.com')).toBe(true)
     expect(isExternal('https://api.x.ai', 'vllm')).toBe(false)
     expect(isExternal('http://w', 'external')).toBe(true)
+    expect(isExternal('http://w', 'unspecified', 'anthropic')).toBe(true)
+    expect(isExternal('http://w', 'vllm', 'anthropic')).toBe(false)
   })
 
   test('without a key they are wildcards, and nobody asks them anything', async () => {
@@ -326,11 +336,12 @@ describe('cloud services', () => {
     ])
   })
 
-  test('a vendor with a key header of its own gets it there only', async () => {
+  test('they are asked as the provider wants it: the one that the wish names, else that of the host', async () => {
     const worker = fakeWorker({ '/v1/models': list({ id: 'c' }) })
-    await run({ url: 'https://api.anthropic.com', apiKey: 'k' }, worker)
-    expect(worker.asked[0].key).toBe(null)
-    expect(worker.asked[0].headers.slice(0, 2)).toEqual(['x-api-key', 'k'])
+    const url = 'https://api.anthropic.com'
+    for (const provider of [null, 'mine']) await run({ url, apiKey: 'k', provider }, worker)
+    await run({ url: 'http://w:1', apiKey: 'k', provider: 'anthropic' }, worker)
+    expect(worker.asked.map(({ provider }) => provider)).toEqual(['anthropic', 'mine', 'anthropic'])
   })
 
   test('a service that lists no models is a wildcard; one that refuses the key fails', async () => {
@@ -363,11 +374,11 @@ describe('cloud services', () => {
     expect(await asked({ ...plain, url: 'http://127.0.0.1:9/openai/v1' })).toEqual(['admin'])
   })
 
-  test('gemini has its own key header and its own form of the list', async () => {
+  test('gemini has its own form of the list', async () => {
     const worker = fakeWorker({ '/v1/models': { models: [{ name: 'models/g-1' }, { name: '' }, null] } })
     const { models } = await run({ url: 'https://generativelanguage.googleapis.com', apiKey: 'k' }, worker)
     expect(models.map(({ id }) => id)).toEqual(['g-1'])
-    expect(worker.asked[0]).toMatchObject({ key: null, headers: ['x-goog-api-key', 'k'] })
+    expect(worker.asked[0]).toMatchObject({ key: 'k', provider: 'gemini' })
   })
 
   test('names that differ by more than a date stay apart', () => {

@@ -4,7 +4,7 @@ import { adminKeyOf } from './admin-keys.ts'
 import { apisOfService, discoverApis } from './apis.ts'
 import { cloudProvider, detectRuntime, isExternalService, waitUntilHealthy } from './detect.ts'
 import { discover } from './discover.ts'
-import { discoverExternal, listTarget } from './discover-external.ts'
+import { discoverExternal } from './discover-external.ts'
 import { discoverRankCount } from './discover-ranks.ts'
 import { Inquiry } from './inquiry.ts'
 import type { CallWorker } from './probe.ts'
@@ -63,7 +63,7 @@ async function describeService(
     adminKeyOf(tools.serviceKeys, provider, isNamed && isPrivateWay(new URL(wish.url))) ?? wish.apiKey
   // Without a key of its own the worker gets the caller's, whose models we cannot know beforehand.
   if (wish.models !== null || key === null) return { ...found, models: wish.models ?? [] }
-  const inquiry = new Inquiry(call, listTarget(wish.url, provider, key), tools, {
+  const inquiry = new Inquiry(call, { url: wish.url, apiKey: key, provider }, tools, {
     retryDelayMs: (tried) => Math.min(10_000, 1_000 * 2 ** (tried - 1)),
     hasRetries: true,
   })

@@ -43,12 +43,16 @@ export function cloudProvider(url: string): string | null {
 }
 
 /**
- * An engine name in the specification settles it, then the host does. Everything else is local: probes could only
- * confirm that, so none are sent.
+ * An engine name in the specification settles it, then a provider does, then the host. Everything else is local: probes
+ * could only confirm that, so none are sent.
  */
-export function isExternalService({ url, runtimeType }: Pick<WorkerWish, 'url' | 'runtimeType'>): boolean {
+export function isExternalService({
+  url,
+  runtimeType,
+  provider,
+}: Pick<WorkerWish, 'url' | 'runtimeType' | 'provider'>): boolean {
   if (runtimeType !== 'unspecified') return runtimeType === 'external'
-  return cloudProvider(url) !== null
+  return (provider ?? cloudProvider(url)) !== null
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The models of a cloud service: its list, with dated names of one model put together. */
 import type { ModelCard } from '#kernel'
 import { type Capability, DEFAULT_CAPABILITIES } from './capabilities.ts'
-import { type Info, type Inquiry, type InquiryTarget, modelEntries } from './inquiry.ts'
+import { type Info, type Inquiry, modelEntries } from './inquiry.ts'
 
 const DATE_SUFFIX = /[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/
 
@@ -13,15 +13,6 @@ const CAPABILITIES_OF_NAME: readonly (readonly [pattern: RegExp, capabilities: r
   [/dall-e|image|imagen/, ['image_gen']],
   [/whisper|tts|transcribe|audio|realtime/, ['audio']],
 ]
-
-/** Whom to ask for the list, and with which key in which header. @source routing facts 2.3, 4.8 */
-export function listTarget(url: string, provider: string | null, key: string): InquiryTarget {
-  if (provider === 'anthropic') {
-    return { url, apiKey: null, headers: ['x-api-key', key, 'anthropic-version', '2023-06-01'] }
-  }
-  if (provider === 'gemini') return { url, apiKey: null, headers: ['x-goog-api-key', key] }
-  return { url, apiKey: key }
-}
 
 /**
  * @returns an empty list, which is a wildcard, when the service lists nothing

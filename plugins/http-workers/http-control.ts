@@ -47,12 +47,12 @@ export function httpControl(calls: HttpTransport): WorkerControl {
 
 async function readMetricsPage(
   call: CallWorker,
-  { url, apiKey, dataParallel }: WorkerTarget,
+  { url, apiKey, provider, dataParallel }: WorkerTarget,
   timeoutMs: number,
 ): Promise<string | null> {
   try {
     const reply = await call(
-      { url: trimSlashes(dataParallel?.baseUrl ?? url), apiKey },
+      { url: trimSlashes(dataParallel?.baseUrl ?? url), apiKey, provider },
       {
         method: 'GET',
         path: '/metrics',

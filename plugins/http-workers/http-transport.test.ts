@@ -122,6 +122,7 @@ function entry(url: string): WorkerEntry {
     runtimeType: 'unspecified',
     apis: [],
     isExternal: false,
+    provider: null,
     models: [],
     apiKey: null,
     priority: 50,

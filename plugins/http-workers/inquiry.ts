@@ -1,6 +1,5 @@
 /** Questions to a worker during its registration: JSON routes asked at most once each, trouble tried again. */
-import { type DescribeTools, parseBoundedJson } from '#contracts'
-import type { HeaderList } from '#kernel'
+import { type DescribeTools, parseBoundedJson, type WorkerTarget } from '#contracts'
 import { httpWorkerErrors } from './errors.ts'
 import { type CallWorker, describeFailure, isGoodStatus } from './probe.ts'
 
@@ -16,12 +15,6 @@ const MAX_ID_LENGTH = 1_024
 type Patience = Pick<DescribeTools, 'signal' | 'wait'>
 
 export type Info = Readonly<Record<string, unknown>>
-
-export interface InquiryTarget {
-  readonly url: string
-  readonly apiKey: string | null
-  readonly headers?: HeaderList
-}
 
 export interface InquiryOptions {
   /** Between tries, by number of the try, 1-based. Milliseconds. */
@@ -40,7 +33,7 @@ interface Outcome {
 
 export class Inquiry {
   readonly #call: CallWorker
-  readonly #target: InquiryTarget
+  readonly #target: WorkerTarget
   readonly #job: Patience
   readonly #options: InquiryOptions
   readonly #asked = new Map<string, Promise<Info | null>>()
@@ -48,7 +41,7 @@ export class Inquiry {
   /** Why the worker cannot be reached; from then on it is not asked any more. */
   #outage: string | null = null
 
-  constructor(call: CallWorker, target: InquiryTarget, job: Patience, options: InquiryOptions) {
+  constructor(call: CallWorker, target: WorkerTarget, job: Patience, options: InquiryOptions) {
     this.#call = call
     this.#target = target
     this.#job = job
@@ -96,9 +89,8 @@ export class Inquiry {
   async #askOnce(path: string): Promise<Outcome> {
     if (this.#outage !== null) return { info: null, problem: this.#outage, isOutage: true }
     try {
-      const { headers } = this.#target
       const limits = { timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_INFO_BYTES }
-      const reply = await this.#call(this.#target, { method: 'GET', path, headers, ...limits })
+      const reply = await this.#call(this.#target, { method: 'GET', path, ...limits })
       const isRefused = reply.status === 401 || reply.status === 403
       if (reply.status >= 500 || isRefused) {
         const problem = `GET ${path} answered ${reply.status}`

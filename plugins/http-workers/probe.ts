@@ -9,8 +9,8 @@ export type CallWorker = (worker: WorkerTarget, call: WorkerCall) => Promise<Wor
  * in `/v1` without it: probes and reports are beside the API, and paths of the API name it themselves.
  */
 export function besideApi(call: CallWorker): CallWorker {
-  return ({ url, apiKey, dataParallel }, options) =>
-    call({ url: withoutVersion(dataParallel?.baseUrl ?? url), apiKey }, options)
+  return ({ url, apiKey, provider, dataParallel }, options) =>
+    call({ url: withoutVersion(dataParallel?.baseUrl ?? url), apiKey, provider }, options)
 }
 
 function withoutVersion(url: string): string {

@@ -17,12 +17,14 @@ const openAi = workerEntry({
   url: 'https://api.openai.com/v1',
   runtimeType: 'external',
   isExternal: true,
+  provider: 'openai',
 })
 const anthropic = workerEntry({
   slot: 2,
   url: 'https://api.anthropic.com',
   runtimeType: 'external',
   isExternal: true,
+  provider: 'anthropic',
 })
 
 /** What the relay sees of a request with these headers, all of them declared. */
@@ -63,13 +65,7 @@ describe('credentials (routes facts 4.7; routing facts 4.8)', () => {
 
   test('Anthropic gets x-api-key and a version', () => {
     expect(headersOf(keyed(anthropic))).toEqual({ ...version, 'x-api-key': 'own' })
-    const named = workerEntry({
-      slot: 3,
-      url: 'http://proxy:1',
-      runtimeType: 'external',
-      isExternal: true,
-      labels: { provider: 'anthropic' },
-    })
+    const named = workerEntry({ slot: 3, url: 'http://proxy:1', provider: 'anthropic' })
     expect(headersOf(keyed(named))).toEqual({ ...version, 'x-api-key': 'own' })
   })
 
@@ -89,15 +85,11 @@ describe('credentials (routes facts 4.7; routing facts 4.8)', () => {
     expect(headersOf(keyed(anthropic), given, Object.keys(given))).toEqual(expected)
   })
 
-  test('an engine at a host of that name is an engine', () => {
-    const engine = workerEntry({ slot: 4, url: 'http://api.anthropic.com' })
-    expect(headersOf(keyed(engine))).toEqual({ authorization: 'Bearer own' })
-    const other = workerEntry({
-      slot: 5,
-      url: 'https://notanthropic.com',
-      runtimeType: 'external',
-      isExternal: true,
-    })
-    expect(headersOf(keyed(other))).toEqual({ authorization: 'Bearer own' })
+  test('neither the host nor a label of the worker makes it Anthropic', () => {
+    const given = { url: 'https://api.anthropic.com', labels: { provider: 'anthropic' } }
+    for (const provider of [null, 'openai', 'mine']) {
+      const other = workerEntry({ slot: 4, ...given, isExternal: provider !== null, provider })
+      expect(headersOf(keyed(other))).toEqual({ authorization: 'Bearer own' })
+    }
   })
 })

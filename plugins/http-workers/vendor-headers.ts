@@ -3,24 +3,17 @@ import type { HeaderList, RequestContext, WorkerEntry } from '#kernel'
 
 /** Sent when the client names no version. @source routing facts 4.8 */
 const ANTHROPIC_VERSION = '2023-06-01'
-const ANTHROPIC_DOMAIN = 'anthropic.com'
 
-/** Worked out once per entry, since every request asks. */
-const takesApiKey = new WeakMap<WorkerEntry, boolean>()
-
-/** True for workers that want `x-api-key` in place of a bearer token. */
-function wantsApiKey(worker: WorkerEntry): boolean {
-  let known = takesApiKey.get(worker)
-  if (known === undefined) {
-    const host = URL.parse(worker.url)?.hostname ?? ''
-    known =
-      worker.isExternal &&
-      (host === ANTHROPIC_DOMAIN ||
-        host.endsWith(`.${ANTHROPIC_DOMAIN}`) ||
-        worker.labels.provider === 'anthropic')
-    takesApiKey.set(worker, known)
-  }
-  return known
+/**
+ * Headers of a key for the gateway's own calls to a worker.
+ *
+ * @param provider as in `WorkerEntry.provider`
+ * @source routing facts 2.3, 4.8
+ */
+export function keyHeaders(provider: string | null, key: string): HeaderList {
+  if (provider === 'anthropic') return ['x-api-key', key, 'anthropic-version', ANTHROPIC_VERSION]
+  if (provider === 'gemini') return ['x-goog-api-key', key]
+  return ['authorization', `Bearer ${key}`]
 }
 
 /**
@@ -36,7 +29,7 @@ export function addVendorHeaders(
   worker: WorkerEntry,
   mayPassOn: (authorization: string) => boolean,
 ): boolean {
-  if (!wantsApiKey(worker)) return false
+  if (worker.provider !== 'anthropic') return false
   passOn(headers, ctx, 'anthropic-version', ANTHROPIC_VERSION)
   passOn(headers, ctx, 'anthropic-beta', undefined)
   // Also when the allow-list names it: of two keys, nobody knows which one counts.

@@ -1,6 +1,20 @@
 /** Errors of tools that the gateway runs: what a request may not ask for, and servers that cannot be reached. */
 import { defineErrors } from '#kernel'
 
+/** Longer labels, and longer lists of them, are cut in messages. */
+const MAX_SHOWN_CHARS = 64
+const MAX_SHOWN_LABELS = 10
+
+function shown(label: string): string {
+  return `'${label.length > MAX_SHOWN_CHARS ? `${label.slice(0, MAX_SHOWN_CHARS)}…` : label}'`
+}
+
+function shownAll(labels: readonly string[]): string {
+  if (labels.length === 0) return 'none'
+  const more = labels.length - MAX_SHOWN_LABELS
+  return labels.slice(0, MAX_SHOWN_LABELS).map(shown).join(', ') + (more > 0 ? ` and ${more} more` : '')
+}
+
 export const mcpErrors = defineErrors('mcp', {
   invalid_mcp_settings: {
     kind: 'internal',
@@ -10,7 +24,11 @@ export const mcpErrors = defineErrors('mcp', {
   unknown_mcp_server: {
     kind: 'bad_request',
     source: 'client',
-    text: (label: string) => `no tool server is named '${label}', and no server_url was given`,
+    /** `declared`: null where the label is that of a declaration, not of an approved call. */
+    text: (label: string, declared: readonly string[] | null, configured: readonly string[]) =>
+      declared === null
+        ? `no tool server is named ${shown(label)}, and no server_url was given (configured: ${shownAll(configured)})`
+        : `a call of the tool server ${shown(label)} was approved, but 'tools' does not declare that server (declared: ${shownAll(declared)}; configured: ${shownAll(configured)})`,
   },
   invalid_server_url: {
     kind: 'bad_request',

@@ -15,7 +15,7 @@ import { ToolTurnRun } from './loop/tool-turn.ts'
 import type { ConfiguredServers } from './tools/configured-servers.ts'
 import { OpenServer } from './tools/open-server.ts'
 import type { Caller, ToolRunner } from './tools/run-tool.ts'
-import { planServers } from './tools/server-plan.ts'
+import { checkApprovals, planServers, type ServerPlan } from './tools/server-plan.ts'
 import type { ToolMetrics } from './tools/tool-metrics.ts'
 
 export interface ToolLoopParts {
@@ -45,9 +45,9 @@ export class GatewayToolLoop implements ToolLoopService {
   }
 
   run(ctx: RequestContext, turn: ToolTurn, listener: ToolLoopListener): RunningTurn {
-    const { config, servers, pool, runner, metrics, tracing } = this.#parts
+    const { config, pool, runner, metrics, tracing } = this.#parts
     const tenant = ctx.identity?.tenant ?? NOBODY
-    const plans = planServers(turn.tools, tenant, config, servers)
+    const plans = this.#plan(tenant, turn)
     const caller: Caller = {
       tenant,
       requestId: ctx.requestId,
@@ -72,6 +72,17 @@ export class GatewayToolLoop implements ToolLoopService {
       .run()
       .catch((error: unknown) => this.#host.log.error({ err: error }, 'a listener of tool events failed'))
     return run
+  }
+
+  check(tenant: string, turn: Pick<ToolTurn, 'tools' | 'approvals'>): void {
+    this.#plan(tenant, turn)
+  }
+
+  #plan(tenant: string, turn: Pick<ToolTurn, 'tools' | 'approvals'>): ServerPlan[] {
+    const { config, servers } = this.#parts
+    const plans = planServers(turn.tools, tenant, config, servers)
+    checkApprovals(turn, tenant, servers)
+    return plans
   }
 
   hasBuiltIn(type: BuiltInType, tenant: string): boolean {

@@ -155,7 +155,7 @@ class StreamedAnswer implements GenerationListener, PingTarget {
     this.lastEventMs = performance.now()
     // Before the head, at which a hook may end the request.
     this.#parts.pings.add(this)
-    this.#writer = this.#ctx.sse(200, ['x-accel-buffering', 'no'])
+    this.#writer = this.#ctx.sse()
     this.#writer.onDrain(() => this.#drained())
     this.#write(this.#events.take())
   }

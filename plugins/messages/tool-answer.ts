@@ -106,7 +106,7 @@ class StreamedTurn implements ToolLoopListener, PingTarget {
     this.lastEventMs = performance.now()
     // Before the head, at which a hook may end the request.
     this.#parts.pings.add(this)
-    this.#writer = this.#ctx.sse(200, ['x-accel-buffering', 'no'])
+    this.#writer = this.#ctx.sse()
     this.#writer.onDrain(() => {
       this.#isPaused = false
       this.#turn?.resume()

@@ -1,6 +1,13 @@
 /** What a client sees when one worker of a prefill/decode pair fails. @source routing facts 1.12, 4.4; routes facts 20.2 */
 import { parseBoundedText } from '#contracts'
-import { defineErrors, type ErrorMaker, type GatewayError, type PairLeg } from '#kernel'
+import {
+  defineErrors,
+  type ErrorMaker,
+  type GatewayError,
+  type HeaderList,
+  headerOf,
+  type PairLeg,
+} from '#kernel'
 
 type Answer = readonly [status: number, said: string]
 
@@ -55,10 +62,19 @@ const BY_STATUS: Readonly<Record<PairLeg, ReadonlyMap<number, ErrorMaker<Answer>
   ]),
 }
 
-/** The error that stands for a worker's refusal. @param said the worker's own words, empty when it had none */
-export function toLegError(leg: PairLeg, status: number, said: string): GatewayError {
+interface Refusal {
+  readonly status: number
+  readonly headers: HeaderList
+  /** The worker's own words; empty when it had none. */
+  readonly said: string
+}
+
+/** The error that stands for a worker's refusal. Its Retry-After goes to the client. */
+export function toLegError(leg: PairLeg, { status, headers, said }: Refusal): GatewayError {
   const other = leg === 'prefill' ? pairErrors.prefill_error : pairErrors.decode_error
-  return (BY_STATUS[leg].get(status) ?? other)(status, said)
+  const retryAfter = headerOf(headers, 'retry-after')
+  const options = retryAfter === undefined ? {} : { headers: ['retry-after', retryAfter] }
+  return (BY_STATUS[leg].get(status) ?? other).with(options, status, said)
 }
 
 /** Most of a refusal that is repeated to the client, in characters. */

@@ -197,7 +197,8 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   }
 
   #refused(leg: PairLeg, status: number, headers: HeaderList, body: Buffer): void {
-    this.#fail({ leg, error: toLegError(leg, status, spokenError(body)), status, headers, failure: null })
+    const error = toLegError(leg, { status, headers, said: spokenError(body) })
+    this.#fail({ leg, error, status, headers, failure: null })
   }
 
   #broken(leg: PairLeg, failure: UpstreamFailure): void {

@@ -110,7 +110,7 @@ function readList(value: unknown, worker: WorkerEntry): ModelEntry[] {
     id,
     object: 'model',
     created: isTime(created) ? created : 0,
-    owned_by: typeof owned_by === 'string' ? owned_by : (worker.labels.provider ?? 'external'),
+    owned_by: typeof owned_by === 'string' ? owned_by : (worker.provider ?? 'external'),
   }))
 }
 

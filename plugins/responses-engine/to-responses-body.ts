@@ -7,6 +7,7 @@ import {
   type NativeRequest,
   type ToolChoice,
 } from '#contracts'
+import type { WorkerEntry } from '#kernel'
 import { toWireItems } from './to-wire-items.ts'
 import type { Json } from './wire.ts'
 
@@ -21,7 +22,7 @@ export function toResponsesBody(
   toolTypes: ReadonlySet<string> | null,
 ): Buffer {
   const native = request.native?.engine === 'responses' ? request.native : null
-  const body: Json = native === null ? ownMembers(request) : native.members()
+  const body: Json = native === null ? ownMembers(request, worker) : native.members()
   body.model = model
   body.input = toInput(request, native).filter((item) => isWanted(item as Json, worker.isExternal))
   addTools(body, request, native, toolTypes)
@@ -47,7 +48,7 @@ function isWanted({ type, encrypted_content: sealed }: Json, isService: boolean)
 }
 
 /** Of a request that came in another format. */
-function ownMembers(request: GenerationRequest): Json {
+function ownMembers(request: GenerationRequest, { provider }: WorkerEntry): Json {
   const { choices, constraint, sampling, reasoning, topLogprobs, continuesLastMessage } = request
   if (choices !== 1) throw unsupported('more than one answer', 'n')
   if (continuesLastMessage === true) throw unsupported('the rest of a message', 'messages')
@@ -56,23 +57,26 @@ function ownMembers(request: GenerationRequest): Json {
     max_output_tokens: sampling.maxTokens,
     temperature: sampling.temperature,
     top_p: sampling.topP,
-    top_k: sampling.topK,
-    min_p: sampling.minP,
     frequency_penalty: sampling.frequencyPenalty,
     presence_penalty: sampling.presencePenalty,
-    repetition_penalty: sampling.repetitionPenalty,
     stop: sampling.stop,
     user: request.user,
     prompt_cache_key: request.cacheKey,
     parallel_tool_calls: request.tools.length > 0 ? request.parallelToolCalls : undefined,
     reasoning: effort === undefined ? undefined : { effort },
   }
+  if (provider !== 'openai') Object.assign(body, engineMembers(request))
   if (constraint !== null) body.text = { format: toFormat(constraint) }
   if (topLogprobs !== null) {
     body.include = [LOGPROBS]
     body.top_logprobs = topLogprobs
   }
   return body
+}
+
+/** What engines add to the format; the vendor's own service refuses it. */
+function engineMembers({ sampling: { topK, minP, repetitionPenalty } }: GenerationRequest): Json {
+  return { top_k: topK, min_p: minP, repetition_penalty: repetitionPenalty }
 }
 
 function toFormat(constraint: NonNullable<GenerationRequest['constraint']>): Json {

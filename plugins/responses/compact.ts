@@ -9,6 +9,7 @@ import { failures } from './route-failures.ts'
 import { makePlan } from './run/plan.ts'
 import { toWireUsage } from './run/reply-object.ts'
 import { nowSec, readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
+import { warningHeaders } from './run/warning-headers.ts'
 
 export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
   return {
@@ -64,7 +65,7 @@ async function compact(parts: ServeParts, ctx: RequestContext): Promise<void> {
   const [choice] = answer.choices
   if (choice === undefined || choice.text === '') throw responsesErrors.worker_aborted()
   const createdAt = nowSec()
-  ctx.json(200, {
+  const reply = {
     id: newId('resp'),
     object: 'response.compaction',
     created_at: createdAt,
@@ -77,7 +78,8 @@ async function compact(parts: ServeParts, ctx: RequestContext): Promise<void> {
       },
     ],
     usage: toWireUsage(answer.usage),
-  })
+  }
+  ctx.json(200, reply, warningHeaders(plan))
 }
 
 function isFromUser({ type, role }: HistoryItem): boolean {

@@ -3,10 +3,10 @@ import { type Static, Type } from '#kernel'
 
 export const responsesConfig = Type.Object(
   {
-    encryptionKey: Type.Union([Type.String({ minLength: 32 }), Type.Null()], {
+    encryptionKey: Type.Union([Type.String({ minLength: 32, secret: true }), Type.Null()], {
       default: null,
       description:
-        'Secret of at least 32 characters under which reasoning and compacted conversations are sealed for clients to keep, such as { $env: WEIR_RESPONSES_KEY }. Null: one is made at each start, and what was sealed before cannot be opened any more.',
+        'Secret of at least 32 characters under which reasoning and compacted conversations are sealed for clients to keep, such as { $env: WEIR_RESPONSES_KEY }. Null: one is made once and kept in the database of postgres, or else in the data directory of storage; without both it is made at each start, and what was sealed before is dropped. What was sealed with the stored key can be opened beside a configured one too.',
     }),
     streamOpensAfterMs: Type.Integer({
       default: 3_000,

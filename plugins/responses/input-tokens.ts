@@ -6,6 +6,7 @@ import { isObject } from './read/fields.ts'
 import { failures } from './route-failures.ts'
 import { makePlan } from './run/plan.ts'
 import { readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
+import { warningHeaders } from './run/warning-headers.ts'
 import { CreateBody } from './wire.ts'
 
 export function inputTokensRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
@@ -39,9 +40,9 @@ async function inputTokens(parts: ServeParts, ctx: RequestContext): Promise<void
   if (!isObject(body)) throw responsesErrors.invalid_type('the body', 'a JSON object')
   // Nothing is kept, so no conversation has to be locked.
   const request = readCreate(parts, { ...body, stream: false, background: false, store: false })
-  const { generation } = await makePlan(parts, tenantOf(ctx), request)
-  const counted = countTokens(parts, generation)
+  const plan = await makePlan(parts, tenantOf(ctx), request)
+  const counted = countTokens(parts, plan.generation)
   if (counted === null)
     throw responsesErrors.input_tokens_not_supported.with({ param: 'model' }, request.model)
-  ctx.json(200, { object: 'response.input_tokens', input_tokens: await counted })
+  ctx.json(200, { object: 'response.input_tokens', input_tokens: await counted }, warningHeaders(plan))
 }

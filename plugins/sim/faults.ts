@@ -13,8 +13,7 @@
  * | `drip=200` | the first 64 bytes of a stream leave one at a time, that many milliseconds apart; a whole reply is late by as much |
  * | `malformed` | the second event of a stream, or the second half of a whole reply, is broken |
  *
- * Silence has limits: the server library closes a connection that got nothing for `kernel.http.idleMs`, and an event
- * stream gets the kernel's comment lines unless its heartbeat is off.
+ * A silent event stream gets the kernel's comment lines unless its heartbeat is off.
  *
  * They come with the request (header `x-sim-fault`, body field `sim_fault`) or are laid out beforehand through
  * POST /sim/faults, because gateways drop headers they do not know.

@@ -7,7 +7,7 @@ const SPECIAL = { bos: '<s>', eos: '</s>', unk: null, pad: null, all: [] }
 const NOW = new Date(2026, 2, 5, 14, 7, 9)
 
 function render(template: string, templateKwargs: Record<string, unknown> = {}, prompt: object = {}): string {
-  const templates = new ChatTemplates(new Map([['default', template]]), SPECIAL, () => NOW)
+  const templates = new ChatTemplates(new Map([['default', template]]), SPECIAL, { now: () => NOW })
   return templates.render({ messages: [], templateKwargs, ...prompt })
 }
 

@@ -4,6 +4,7 @@ import type { ChatPrompt, ContentFormat, SpecialTokens } from '#contracts'
 import { type MessageForm, toTemplateMessages } from './chat-values.ts'
 import { detectContentFormat } from './content-format.ts'
 import { formatTime } from './format-time.ts'
+import { BudgetExceeded, DEFAULT_LIMITS, type RenderLimits, spendSteps, withBudget } from './render-budget.ts'
 import { type Program, parseTemplate, REWRITE_FUNCTIONS } from './rewrite-template.ts'
 import { TemplateRefusal } from './template-functions.ts'
 import { TemplateInterpreter } from './template-interpreter.ts'
@@ -19,6 +20,9 @@ import {
 
 /** Numbers of one `range()`, as Python's sandbox allows. */
 const MAX_RANGE = 100_000
+/** Characters of a refusal, which is part of an error message, and of a format of `strftime_now`. */
+const MAX_MESSAGE = 2_000
+const MAX_FORMAT = 1_000
 /** Variables that a client may not set: the engine would be told twice. */
 const RESERVED = new Set(['messages', 'true', 'false', 'none', 'True', 'False', 'None'])
 
@@ -44,31 +48,39 @@ const PROBE_CALL = (given: unknown) => [
 ]
 
 interface CompiledTemplate {
+  readonly name: string
   readonly program: Program
   readonly form: MessageForm
 }
 
+type TrialTemplate = Pick<CompiledTemplate, 'name' | 'program'>
+
+export interface ChatTemplateOptions {
+  /** Of each rendering, and of all trials together. */
+  readonly limits?: RenderLimits
+  /** The clock that templates see. */
+  readonly now?: () => Date
+}
+
 export class ChatTemplates {
   readonly #sources: ReadonlyMap<string, string>
+  readonly #limits: RenderLimits
   readonly #compiled = new Map<string, CompiledTemplate>()
   readonly #functions = new Environment()
   /** Constants and special tokens: the same for each prompt. */
   readonly #constants = new Environment(this.#functions)
 
-  /** @param now of the clock that templates see */
   constructor(
     sources: ReadonlyMap<string, string>,
     special: SpecialTokens,
-    now: () => Date = () => new Date(),
+    { limits = DEFAULT_LIMITS, now = () => new Date() }: ChatTemplateOptions = {},
   ) {
     this.#sources = sources
+    this.#limits = limits
     const functions: readonly (readonly [string, Value])[] = [
       ...REWRITE_FUNCTIONS,
       ['raise_exception', toFunctionValue(([message]) => refuse(message))],
-      [
-        'strftime_now',
-        toFunctionValue(([format]) => toStringValue(formatTime(String(format?.value), now()))),
-      ],
+      ['strftime_now', toFunctionValue(([format]) => toStringValue(formatTime(toFormat(format), now())))],
       ['range', toFunctionValue(range)],
     ]
     for (const [name, call] of functions) this.#functions.setVariable(name, call as EngineValue)
@@ -83,12 +95,20 @@ export class ChatTemplates {
     return this.#sources.size === 0 ? 'string' : this.#compile(this.#nameFor(false)).form.content
   }
 
-  /** Compiles all. @throws SyntaxError naming the one that is no template */
+  /**
+   * Compiles all, which renders each with a short chat.
+   * @throws SyntaxError naming the one that is no template; BudgetExceeded naming the one that takes too much
+   */
   check(): void {
+    withBudget(this.#limits, () => this.#compileAll())
+  }
+
+  #compileAll(): void {
     for (const name of this.#sources.keys()) {
       try {
         this.#compile(name)
       } catch (cause) {
+        if (cause instanceof BudgetExceeded) throw cause
         throw new SyntaxError(`the chat template '${name}' cannot be read: ${(cause as Error).message}`, {
           cause,
         })
@@ -96,24 +116,25 @@ export class ChatTemplates {
     }
   }
 
-  /** @throws TemplateRefusal with a message for the client */
+  /** @throws TemplateRefusal, BudgetExceeded: both with a message for the client */
   render(prompt: ChatPrompt): string {
     const { tools, continueFinalMessage = false } = prompt
     if (this.#sources.size === 0) throw new TemplateRefusal('the tokenizer has no chat template')
     const hasTools = tools !== undefined && tools.length > 0
-    const { program, form } = this.#compile(this.#nameFor(hasTools))
-    const messages = toTemplateMessages(prompt.messages, form)
+    const compiled = this.#compile(this.#nameFor(hasTools))
+    const messages = toTemplateMessages(prompt.messages, compiled.form)
     const beginning = continueFinalMessage ? takeBeginning(messages) : ''
-    return this.#run(program, this.#variables(prompt, messages)) + beginning
+    return this.#run(compiled, this.#variables(prompt, messages)) + beginning
   }
 
   /** Most templates write the values of arguments themselves; some want the text as it came. */
-  #takesValues(program: Program): boolean {
+  #takesValues(template: TrialTemplate): boolean {
     const renders = (given: unknown) => {
       const messages = PROBE_CALL(given)
       try {
-        return this.#run(program, this.#variables({ messages }, messages)) !== ''
-      } catch {
+        return this.#run(template, this.#variables({ messages }, messages)) !== ''
+      } catch (error) {
+        if (error instanceof BudgetExceeded) throw error
         return false
       }
     }
@@ -133,16 +154,18 @@ export class ChatTemplates {
     return variables
   }
 
-  #run(program: Program, variables: ReadonlyMap<string, unknown>): string {
+  #run({ name, program }: TrialTemplate, variables: ReadonlyMap<string, unknown>): string {
     try {
       const environment = new Environment(this.#constants)
       for (const [name, value] of variables)
         if (!this.#functions.variables.has(name)) environment.set(name, value)
-      const text = new TemplateInterpreter(environment).run(program)
+      const text = withBudget(this.#limits, () => new TemplateInterpreter(environment).run(program))
       return isString(text) ? text.value : ''
     } catch (cause) {
-      if (cause instanceof TemplateRefusal) throw cause
-      throw new TemplateRefusal(cause instanceof Error ? cause.message : String(cause), { cause })
+      const message = cause instanceof Error ? cause.message : String(cause)
+      if (cause instanceof BudgetExceeded)
+        throw new BudgetExceeded(`the chat template '${name}' needs more than ${message}`, { cause })
+      throw new TemplateRefusal(message.slice(0, MAX_MESSAGE), { cause })
     }
   }
 
@@ -158,23 +181,25 @@ export class ChatTemplates {
     if (known !== undefined) return known
     const source = this.#sources.get(name) ?? ''
     const program = parseTemplate(source)
-    const isForParts = detectContentFormat(source) === 'parts' && this.#takesParts(program)
+    const trial = { name, program }
+    const isForParts = detectContentFormat(source) === 'parts' && this.#takesParts(trial)
     const form: MessageForm = {
       content: isForParts ? 'parts' : 'string',
-      toolArguments: this.#takesValues(program) ? 'value' : 'text',
+      toolArguments: this.#takesValues(trial) ? 'value' : 'text',
     }
-    const compiled: CompiledTemplate = { program, form }
+    const compiled: CompiledTemplate = { ...trial, form }
     this.#compiled.set(name, compiled)
     return compiled
   }
 
   /** Templates that go through the content of some messages may still want that of the user as one string. */
-  #takesParts(program: Program): boolean {
+  #takesParts(template: TrialTemplate): boolean {
     const message = { role: 'user', content: [{ type: 'text', text: PROBE }] }
     try {
-      const text = this.#run(program, this.#variables({ messages: [message] }, [message]))
+      const text = this.#run(template, this.#variables({ messages: [message] }, [message]))
       return text.includes(PROBE) && !/["']type["']\s*:\s*["']text["']/.test(text)
-    } catch {
+    } catch (error) {
+      if (error instanceof BudgetExceeded) throw error
       return false
     }
   }
@@ -196,11 +221,18 @@ function refuse(message: Value | undefined): never {
   throw new TemplateRefusal(isString(message) ? message.value : 'no reason given')
 }
 
+function toFormat(format: Value | undefined): string {
+  const text = String(format?.value)
+  if (text.length > MAX_FORMAT) throw new TemplateRefusal('the format of strftime_now() is too long')
+  return text
+}
+
 function range(args: readonly Value[]): Value {
   const numbers = args.map(({ value }) => Number(value))
   const [start, stop] = numbers.length > 1 ? numbers : [0, numbers[0]]
   const step = numbers[2] ?? 1
   const size = Math.max(0, Math.ceil((stop - start) / step))
   if (!(size <= MAX_RANGE)) throw new TemplateRefusal('range() is too long')
+  spendSteps(size / 4)
   return toArrayValue(Array.from({ length: size }, (_, place) => toIntegerValue(start + place * step)))
 }

@@ -1,5 +1,6 @@
 /** The tokenizers section of the configuration file: which tokenizers, from where, and what they may cost. */
 import { type Static, Type } from '#kernel'
+import { DEFAULT_LIMITS } from './render-budget.ts'
 
 const count = (value: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ minimum, maximum, default: value, description })
@@ -34,7 +35,7 @@ export const tokenizersConfig = Type.Object(
     roots: Type.Array(Type.String({ minLength: 1 }), {
       default: [],
       description:
-        'Folders that tokenizers and templates may be loaded from, absolute, symbolic links resolved. Empty: any folder.',
+        'Folders that POST /v1/tokenizers may load tokenizers and templates from, absolute; symbolic links are resolved first. Empty: such requests may name weir:sample only. Paths that workers name lie inside of them too where there are any; those of this file need not.',
     }),
     maxTokenizers: count(64, 1, 1_024, 'Most tokenizers at one time, those being loaded included.'),
     maxFileBytes: count(134_217_728, 1, 1_073_741_824, 'Largest vocabulary file, bytes.'),
@@ -57,6 +58,29 @@ export const tokenizersConfig = Type.Object(
       64,
       16_384,
       'Most JavaScript heap of such a thread, MiB. Vocabularies lie outside it.',
+    ),
+    rendering: Type.Object(
+      {
+        maxSteps: count(
+          DEFAULT_LIMITS.maxSteps,
+          1,
+          1_000_000_000,
+          'Statements and expressions that a chat template may evaluate for one chat; 64 characters that its functions read or write count as one. A chat that needs more is rejected with 400.',
+        ),
+        maxCharacters: count(
+          DEFAULT_LIMITS.maxCharacters,
+          1,
+          134_217_728,
+          'Characters of the prompt, and of any other text that a chat template computes.',
+        ),
+        maxMs: count(
+          DEFAULT_LIMITS.maxMs,
+          1,
+          600_000,
+          'Longest time for rendering one chat, milliseconds. The trials of the templates of a tokenizer that is loaded have as much together.',
+        ),
+      },
+      { default: {}, additionalProperties: false },
     ),
     promptCache: Type.Object(
       {

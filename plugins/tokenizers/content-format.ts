@@ -6,6 +6,9 @@ import { parse, tokenize } from '@huggingface/jinja'
 import type { ContentFormat } from '#contracts'
 import type { Node } from './rewrite-template.ts'
 
+/** Variables that are set from one another against the order of the text, as a chain. */
+const MAX_PASSES = 16
+
 /** `parts` when the template goes through the content; tests of its type alone do not count. */
 export function detectContentFormat(template: string): ContentFormat {
   try {
@@ -26,7 +29,7 @@ class Detector {
     this.#nodes = [...walk(tree)]
     // Variables may be set from one another in any order of nesting.
     let known = -1
-    while (known !== this.#contents.size) {
+    for (let pass = 0; pass < MAX_PASSES && known !== this.#contents.size; pass++) {
       known = this.#contents.size
       for (const node of this.#nodes) this.#learn(node)
     }

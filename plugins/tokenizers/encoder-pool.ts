@@ -12,6 +12,7 @@ import type {
   EncoderReply,
   EncoderTask,
   EncoderThreadData,
+  ItemResult,
   TokenizerFacts,
   TokenizerPlace,
 } from './encoder-task.ts'
@@ -33,8 +34,6 @@ export interface EncoderPoolParts {
   readonly metrics: EncoderMetrics
   /** All that are registered or being loaded. */
   readonly places: () => readonly TokenizerPlace[]
-  /** Where workers' tokenizers are unpacked. */
-  readonly bundleRoot: () => string
 }
 
 interface Waiting {
@@ -44,7 +43,9 @@ interface Waiting {
 
 export class EncoderPool {
   readonly #parts: EncoderPoolParts
-  readonly #waiting: Waiting[] = []
+  /** By tokenizer; the one whose turn it is comes first, so that no tokenizer holds up the others. */
+  readonly #waiting = new Map<string, Waiting[]>()
+  #waitingCount = 0
   #pool: TaskPool | null = null
   #running = 0
   #isClosed = false
@@ -70,13 +71,14 @@ export class EncoderPool {
 
   /** In order. Never rejects but for a full queue. @throws tokenizer_busy (503) */
   encode(items: readonly EncodeItem[]): Promise<EncodeResult[]> {
-    if (this.#isClosed || this.#waiting.length + items.length > this.#parts.config.queueLimit)
+    if (this.#isClosed || this.#waitingCount + items.length > this.#parts.config.queueLimit)
       throw tokenizerErrors.tokenizer_busy()
     const results = items.map((item) => {
       const { promise, resolve } = Promise.withResolvers<EncodeResult>()
-      this.#waiting.push({ item, resolve })
+      this.#queueOf(item.tokenizer).push({ item, resolve })
       return promise
     })
+    this.#waitingCount += items.length
     this.#next()
     return Promise.all(results)
   }
@@ -84,30 +86,59 @@ export class EncoderPool {
   /** For good. */
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const { resolve } of this.#waiting.splice(0)) resolve(failed('the gateway is stopping'))
+    for (const queue of this.#waiting.values())
+      for (const { resolve } of queue) resolve(failed('the gateway is stopping'))
+    this.#waiting.clear()
+    this.#waitingCount = 0
     await this.#pool?.close()
   }
 
   #next(): void {
-    while (this.#waiting.length > 0 && this.#running < this.#parts.config.poolThreads) {
+    while (this.#waitingCount > 0 && this.#running < this.#parts.config.poolThreads) {
       this.#running++
       void this.#runBatch(this.#takeBatch())
     }
   }
 
+  #queueOf(tokenizer: string): Waiting[] {
+    const known = this.#waiting.get(tokenizer)
+    if (known !== undefined) return known
+    const queue: Waiting[] = []
+    this.#waiting.set(tokenizer, queue)
+    return queue
+  }
+
+  /** Of one tokenizer, which then comes last. */
   #takeBatch(): Waiting[] {
+    const [[tokenizer, queue] = ['', []]] = this.#waiting
     let letters = 0
     let count = 0
-    while (count < this.#waiting.length && count < MAX_BATCH_ITEMS) {
-      letters += lettersOf(this.#waiting[count].item)
+    while (count < queue.length && count < MAX_BATCH_ITEMS) {
+      letters += lettersOf(queue[count].item)
       if (count > 0 && letters > MAX_BATCH_LETTERS) break
       count++
     }
-    return this.#waiting.splice(0, count)
+    const batch = queue.splice(0, count)
+    this.#waitingCount -= batch.length
+    this.#waiting.delete(tokenizer)
+    if (queue.length > 0) this.#waiting.set(tokenizer, queue)
+    return batch
+  }
+
+  /** In front of those of its tokenizer that came later. */
+  #postpone(batch: readonly Waiting[]): void {
+    if (batch.length === 0) return
+    if (this.#isClosed) {
+      for (const { resolve } of batch) resolve(failed('the gateway is stopping'))
+      return
+    }
+    const { tokenizer } = batch[0].item
+    this.#waiting.set(tokenizer, [...batch, ...this.#queueOf(tokenizer)])
+    this.#waitingCount += batch.length
   }
 
   async #runBatch(batch: readonly Waiting[]): Promise<void> {
-    let results: readonly EncodeResult[] = []
+    let results: readonly ItemResult[] = []
     let problem = 'the thread gave no answer'
     try {
       const items = batch.map(({ item }) => item)
@@ -121,7 +152,13 @@ export class EncoderPool {
       problem = error instanceof Error ? error.message : String(error)
       this.#parts.host.log.warn({ err: error }, 'texts could not be encoded')
     }
-    for (const [place, { resolve }] of batch.entries()) resolve(results[place] ?? failed(problem))
+    const postponed: Waiting[] = []
+    for (const [place, waiting] of batch.entries()) {
+      const result = results[place] ?? failed(problem)
+      if (result.kind === 'postponed') postponed.push(waiting)
+      else waiting.resolve(result)
+    }
+    this.#postpone(postponed)
     this.#running--
     this.#next()
   }
@@ -143,12 +180,8 @@ export class EncoderPool {
   #open(): TaskPool {
     if (this.#pool !== null) return this.#pool
     const { host, config } = this.#parts
-    const { promptCache, segmentCache, roots, maxFileBytes } = config
-    const limits = {
-      roots: roots.length === 0 ? [] : [...roots, this.#parts.bundleRoot()],
-      maxFileBytes,
-    }
-    const data: EncoderThreadData = { promptCache, segmentCache, limits }
+    const { promptCache, segmentCache, rendering, maxFileBytes } = config
+    const data: EncoderThreadData = { promptCache, segmentCache, rendering, maxFileBytes }
     this.#pool = openTaskPool(host, {
       file: new URL(
         import.meta.url.endsWith('.ts') ? './encoder-thread.ts' : './encoder-thread.js',

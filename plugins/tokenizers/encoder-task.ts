@@ -2,7 +2,7 @@
 import type { ChatPrompt, ContentFormat, PromptPiece, SpecialTokens } from '#contracts'
 import type { CacheCounts, CacheSettings } from './cached-encoder.ts'
 import type { DecoderRules } from './decoder-rules.ts'
-import type { SourceLimits } from './source-files.ts'
+import type { RenderLimits } from './render-budget.ts'
 import type { UnpackLimits } from './unpack-bundle.ts'
 
 /** Where a tokenizer is found again: threads load it when they first need it. */
@@ -10,6 +10,8 @@ export interface TokenizerPlace {
   readonly id: string
   readonly source: string
   readonly chatTemplatePath?: string
+  /** Folders that its files have to lie in; absent where any will do. */
+  readonly roots?: readonly string[]
 }
 
 /** What is known of a tokenizer once it is loaded; the same on every thread. */
@@ -38,7 +40,12 @@ export type EncodeResult =
   | { readonly kind: 'done'; readonly text: string; readonly ids: Uint32Array }
   /** The template does not want such a request; the message is for the client. */
   | { readonly kind: 'refused'; readonly message: string }
+  /** Rendering takes more than it may; the message is for the client. */
+  | { readonly kind: 'exceeded'; readonly message: string }
   | { readonly kind: 'failed'; readonly message: string }
+
+/** Of one item of a task; one that is postponed was not begun, since others took long. */
+export type ItemResult = EncodeResult | { readonly kind: 'postponed' }
 
 export type EncoderTask =
   | { readonly kind: 'load'; readonly place: TokenizerPlace }
@@ -59,12 +66,14 @@ export type EncoderReply =
   | { readonly kind: 'loaded'; readonly facts: TokenizerFacts }
   | { readonly kind: 'unpacked' }
   | { readonly kind: 'unusable'; readonly message: string }
-  | { readonly kind: 'encoded'; readonly results: readonly EncodeResult[]; readonly report: CacheReport }
+  | { readonly kind: 'encoded'; readonly results: readonly ItemResult[]; readonly report: CacheReport }
 
 /** What the caches did in one task, by tokenizer. */
 export type CacheReport = readonly (CacheCounts & { readonly tokenizer: string; readonly bytes: number })[]
 
 /** `workerData` of these threads. */
 export interface EncoderThreadData extends CacheSettings {
-  readonly limits: SourceLimits
+  /** Of a vocabulary. */
+  readonly maxFileBytes: number
+  readonly rendering: RenderLimits
 }

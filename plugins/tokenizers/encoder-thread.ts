@@ -3,15 +3,19 @@ import { workerData } from 'node:worker_threads'
 import type {
   CacheReport,
   EncodeItem,
-  EncodeResult,
   EncoderReply,
   EncoderTask,
   EncoderThreadData,
+  ItemResult,
   TokenizerPlace,
 } from './encoder-task.ts'
 import { loadTokenizer, type OpenTokenizer } from './load-tokenizer.ts'
+import { BudgetExceeded } from './render-budget.ts'
 import { TemplateRefusal } from './template-functions.ts'
 import { unpackBundle } from './unpack-bundle.ts'
+
+/** Chats of a task that are not begun when others have been rendered for so long go back to their queue. */
+const RENDERING_SLICE_MS = 100
 
 const data = workerData as EncoderThreadData
 /** By id of the registration, which never changes what it stands for. */
@@ -23,7 +27,8 @@ export async function runTask(task: EncoderTask): Promise<EncoderReply> {
   if (task.kind === 'unpack') return unpack(task)
   const places = new Map(task.places.map((place) => [place.id, place]))
   for (const id of open.keys()) if (!places.has(id)) open.delete(id)
-  const results = await Promise.all(task.items.map((item) => encode(item, places.get(item.tokenizer))))
+  const slice = new RenderingSlice()
+  const results = await Promise.all(task.items.map((item) => encode(item, places.get(item.tokenizer), slice)))
   return { kind: 'encoded', results, report: await report(task.items) }
 }
 
@@ -44,12 +49,27 @@ function unpack({ archive, folder, limits }: Extract<EncoderTask, { kind: 'unpac
   }
 }
 
-async function encode(item: EncodeItem, place: TokenizerPlace | undefined): Promise<EncodeResult> {
+/** The time of one task that chats may be rendered in; it begins with the first one, which is rendered anyway. */
+class RenderingSlice {
+  #endMs: number | null = null
+
+  get isOver(): boolean {
+    this.#endMs ??= performance.now() + RENDERING_SLICE_MS
+    return performance.now() > this.#endMs
+  }
+}
+
+async function encode(
+  item: EncodeItem,
+  place: TokenizerPlace | undefined,
+  slice: RenderingSlice,
+): Promise<ItemResult> {
   if (place === undefined) return { kind: 'failed', message: 'the tokenizer was removed' }
   try {
     const tokenizer = await find(place)
     if (item.kind === 'pieces')
       return { kind: 'done', text: '', ids: await tokenizer.encodePieces(item.pieces) }
+    if (item.kind === 'chat' && slice.isOver) return { kind: 'postponed' }
     const text = item.kind === 'chat' ? tokenizer.templates.render(item.prompt) : item.text
     const isSpecial = item.kind === 'text' && item.addSpecialTokens
     const ids = isSpecial ? await tokenizer.encodeSpecial(text) : await tokenizer.encoder.encode(text)
@@ -57,6 +77,7 @@ async function encode(item: EncodeItem, place: TokenizerPlace | undefined): Prom
     return { kind: 'done', text: item.kind === 'chat' ? text : '', ids }
   } catch (error) {
     if (error instanceof TemplateRefusal) return { kind: 'refused', message: error.message }
+    if (error instanceof BudgetExceeded) return { kind: 'exceeded', message: error.message }
     return { kind: 'failed', message: messageOf(error) }
   }
 }
@@ -64,7 +85,7 @@ async function encode(item: EncodeItem, place: TokenizerPlace | undefined): Prom
 function find(place: TokenizerPlace): Promise<OpenTokenizer> {
   const known = open.get(place.id)
   if (known !== undefined) return known
-  const loading = loadTokenizer(place, data.limits, data)
+  const loading = loadTokenizer(place, data)
   open.set(place.id, loading)
   loading.catch(() => open.delete(place.id))
   return loading

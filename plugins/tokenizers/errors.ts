@@ -13,6 +13,12 @@ export const tokenizerErrors = defineErrors('tokenizers', {
     text: (model: string, known: string) =>
       `no tokenizer is loaded for the model '${model}'; loaded: ${known}`,
   },
+  tokenizer_path_not_allowed: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (field: string, path: string) =>
+      `${field} '${path}' cannot be loaded: requests may name files only inside the folders of plugins.tokenizers.roots, which is empty`,
+  },
   tokenizer_exists: {
     kind: 'conflict',
     source: 'client',
@@ -32,6 +38,12 @@ export const tokenizerErrors = defineErrors('tokenizers', {
     kind: 'bad_request',
     source: 'client',
     text: (problem: string) => `the chat template refused the request: ${problem}`,
+  },
+  chat_template_limit_exceeded: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (tokenizer: string, problem: string) =>
+      `rendering the chat with the tokenizer '${tokenizer}' was stopped: ${problem}`,
   },
   token_id_out_of_range: {
     kind: 'bad_request',

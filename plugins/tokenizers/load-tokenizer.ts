@@ -4,20 +4,13 @@ import type { Tokenizer } from 'tokenizers'
 import type { PromptPiece } from '#contracts'
 import { type OpenBpe, openBpe } from './bpe/open-bpe.ts'
 import { buildTokenTable } from './build-token-table.ts'
-import { CachedEncoder, type CacheSettings, joined } from './cached-encoder.ts'
+import { CachedEncoder, joined } from './cached-encoder.ts'
 import { ChatTemplates } from './chat-template.ts'
 import { toDecoderRules } from './decoder-rules.ts'
-import type { TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
+import type { EncoderThreadData, TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
 import { jsonMember, jsonMembers } from './json-members.ts'
 import { type MarkerToken, Segmenter, withoutMarkers } from './segments.ts'
-import {
-  BadSource,
-  findSource,
-  readJson,
-  readVocabulary,
-  type SourceFiles,
-  type SourceLimits,
-} from './source-files.ts'
+import { BadSource, findSource, readJson, readVocabulary, type SourceFiles } from './source-files.ts'
 import { readEosIds, readSpecialTokens } from './special-tokens.ts'
 import { readTemplates } from './template-files.ts'
 import { readTiktoken } from './tiktoken-file.ts'
@@ -45,17 +38,17 @@ const require = createRequire(import.meta.url)
 /** @throws BadSource, or what the library says about the file */
 export async function loadTokenizer(
   place: TokenizerPlace,
-  limits: SourceLimits,
-  caches: CacheSettings,
+  { maxFileBytes, rendering, promptCache, segmentCache }: EncoderThreadData,
 ): Promise<OpenTokenizer> {
-  const files = findSource(place.source, limits)
+  const roots = place.roots ?? null
+  const files = findSource(place.source, roots)
   const config = readJson(files, 'tokenizer_config.json')
-  const { model, added: declared, decoder, isPlain } = readModel(files, config, limits)
+  const { model, added: declared, decoder, isPlain } = readModel(files, config, maxFileBytes)
   // The library numbers added tokens itself where the file contradicts the vocabulary.
   const added = declared.map((token) => ({ ...token, id: model.tokenToId(token.content) ?? token.id }))
   const special = readSpecialTokens(files, config, added)
-  const sources = readTemplates(files, config, place.chatTemplatePath, limits.roots)
-  const templates = new ChatTemplates(sources, special)
+  const sources = readTemplates(files, config, place.chatTemplatePath, roots)
+  const templates = new ChatTemplates(sources, special, { limits: rendering })
   templates.check()
   const eosId = special.eos === null ? null : model.tokenToId(special.eos)
   const rules = toDecoderRules(decoder)
@@ -71,11 +64,10 @@ export async function loadTokenizer(
       table: model.tableOf(added, rules).memory,
     },
     templates,
-    encoder: await CachedEncoder.open(
-      (text) => model.encode(text, false),
-      new Segmenter(added, isPlain),
-      caches,
-    ),
+    encoder: await CachedEncoder.open((text) => model.encode(text, false), new Segmenter(added, isPlain), {
+      promptCache,
+      segmentCache,
+    }),
     encodeSpecial: async (text) => model.encode(text, true),
     encodePieces: (pieces) => encodePieces(pieces, model),
   }
@@ -106,8 +98,8 @@ interface ReadModel {
   readonly isPlain: boolean
 }
 
-function readModel(files: SourceFiles, config: Json, limits: SourceLimits): ReadModel {
-  let bytes = readVocabulary(files.file, limits)
+function readModel(files: SourceFiles, config: Json, maxFileBytes: number): ReadModel {
+  let bytes = readVocabulary(files, maxFileBytes)
   if (files.kind === 'tiktoken') {
     const { json } = readTiktoken(files.file, bytes, config)
     bytes = Buffer.from(json)
@@ -123,7 +115,7 @@ function readModel(files: SourceFiles, config: Json, limits: SourceLimits): Read
     normalizer === null || (normalizer?.type === 'Sequence' && normalizer.normalizers?.length === 0)
   const decoder = jsonMember(bytes, members, 'decoder') ?? null
   const own = openBpe(bytes, members, added)
-  return { model: own === null ? nativeModel(files, bytes, added) : ownModel(own), added, decoder, isPlain }
+  return { model: own === null ? nativeModel(bytes, added) : ownModel(own), added, decoder, isPlain }
 }
 
 function ownModel({ encoder, table, vocabSize, tokenToId }: OpenBpe): Model {
@@ -137,11 +129,10 @@ function ownModel({ encoder, table, vocabSize, tokenToId }: OpenBpe): Model {
 }
 
 /** By the native library: kinds of vocabularies that are not known here. */
-function nativeModel(files: SourceFiles, bytes: Buffer, added: readonly MarkerToken[]): Model {
+function nativeModel(bytes: Buffer, added: readonly MarkerToken[]): Model {
   // Loaded here: threads that never meet such a tokenizer do without it.
   const { Tokenizer } = require('tokenizers') as typeof import('tokenizers')
-  const tokenizer =
-    files.kind === 'tiktoken' ? Tokenizer.fromString(bytes.toString()) : Tokenizer.fromFile(files.file)
+  const tokenizer = Tokenizer.fromString(bytes.toString())
   tokenizer.disableTruncation()
   tokenizer.disablePadding()
   const encode = async (text: string, addSpecialTokens: boolean) => {

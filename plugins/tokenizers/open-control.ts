@@ -44,7 +44,6 @@ export function openControl(
     config,
     metrics,
     places: () => registry.places(),
-    bundleRoot: () => bundles.root,
   })
   const registry: Registry = new Registry({
     config,

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { harmonyVocabulary } from '../../test/support/harmony-vocabulary.ts'
 import { tokenizerPart } from '../../test/support/tokenizer-parts.ts'
 import { loadTokenizer, type OpenTokenizer } from './load-tokenizer.ts'
+import { DEFAULT_LIMITS } from './render-budget.ts'
 import { withoutMarkers } from './segments.ts'
 
 interface Row {
@@ -25,7 +26,7 @@ const NO_CACHE = {
   segmentCache: { enabled: false, maxBytes: 1 },
 }
 const load = (source: string) =>
-  loadTokenizer({ id: 'x', source }, { roots: [], maxFileBytes: 1e9 }, NO_CACHE)
+  loadTokenizer({ id: 'x', source }, { maxFileBytes: 1e9, rendering: DEFAULT_LIMITS, ...NO_CACHE })
 const text = (content: string) => ({ isToken: false, text: content })
 
 afterAll(() => {

@@ -6,6 +6,7 @@ import { tokenizerFixture, tokenizerPart } from '../../test/support/tokenizer-pa
 import { ChatTemplates } from './chat-template.ts'
 import { loadTokenizer, type OpenTokenizer } from './load-tokenizer.ts'
 import { openDecoder } from './open-decoder.ts'
+import { DEFAULT_LIMITS } from './render-budget.ts'
 import { TokenTable } from './token-table.ts'
 
 type IdRow = [count: number, plain: string, special: string, text: string, shortText: string]
@@ -60,7 +61,10 @@ describe.each(Object.keys(idRows))('%s', (family) => {
   let tokenizer: OpenTokenizer
   beforeAll(async () => {
     if (source === null) return
-    tokenizer = await loadTokenizer({ id: 'x', source }, { roots: [], maxFileBytes: 1e9 }, SMALL)
+    tokenizer = await loadTokenizer(
+      { id: 'x', source },
+      { maxFileBytes: 1e9, rendering: DEFAULT_LIMITS, ...SMALL },
+    )
   }, 180_000)
 
   test.skipIf(source === null)(
@@ -100,7 +104,7 @@ describe.each(Object.keys(idRows))('%s', (family) => {
       const { facts } = tokenizer
       const sources = new Map(facts.templates)
       const template = sources.get(name.split('/')[1]) ?? ''
-      const one = new ChatTemplates(new Map([['default', template]]), facts.special, () => NOW)
+      const one = new ChatTemplates(new Map([['default', template]]), facts.special, { now: () => NOW })
       comparePrompts(name, one)
     },
   )
@@ -111,7 +115,7 @@ const plainNames = Object.keys(prompts).filter((name) => name.startsWith('templa
 
 test.each(plainNames)('grpc 8.2 #64 #67: prompts of %s equal those of transformers', (name) => {
   const template = readFileSync(tokenizerFixture(`${name}.jinja`), 'utf8')
-  comparePrompts(name, new ChatTemplates(new Map([['default', template]]), PLAIN, () => NOW))
+  comparePrompts(name, new ChatTemplates(new Map([['default', template]]), PLAIN, { now: () => NOW }))
 })
 
 test('grpc 6.2: at least twelve real templates are compared', () => {

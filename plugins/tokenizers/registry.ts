@@ -7,7 +7,7 @@ import type { EncoderPool } from './encoder-pool.ts'
 import type { TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
 import { tokenizerErrors } from './errors.ts'
 import type { SavedTokenizers } from './saved-tokenizers.ts'
-import { BadSource } from './source-files.ts'
+import { BadSource, SAMPLE_SOURCE } from './source-files.ts'
 import type { WorkerBundles } from './worker-bundles.ts'
 
 /** How long a failure is remembered, milliseconds. @source routes facts 8 */
@@ -24,7 +24,11 @@ export interface RegistryParts {
   readonly now?: () => number
 }
 
+/** Who named the paths: the configuration file, a request, or a worker. */
+type Origin = 'configuration' | 'request' | 'worker'
+
 interface Entry extends TokenizerPlace {
+  readonly origin: Origin
   readonly name: string
   state: TokenizerState
   message: string
@@ -49,16 +53,18 @@ export class Registry {
 
   /** What threads may have to load. */
   places(): readonly TokenizerPlace[] {
-    return [...this.#entries.values()].filter(({ state }) => state !== 'failed').map(toPlace)
+    return [...this.#entries.values()]
+      .filter(({ state }) => state !== 'failed')
+      .map((entry) => this.#toPlace(entry))
   }
 
   /** Begins to load those of the configuration and the saved ones. */
   async start(): Promise<void> {
     const { config, saved } = this.#parts
-    for (const request of config.load) this.ensure(request)
+    for (const request of config.load) this.ensure(request, 'configuration')
     for (const one of await saved.list()) {
       if (config.saved === 'forget') await saved.remove(one.id)
-      else if (this.#named(one.name) === undefined) this.#begin(one.id, one, false)
+      else if (this.#named(one.name) === undefined) this.#begin(one.id, one, 'request', false)
     }
   }
 
@@ -72,28 +78,29 @@ export class Registry {
     await this.settled()
   }
 
-  /** @throws tokenizer_exists (409), tokenizer_limit_reached (503) */
+  /** @throws tokenizer_path_not_allowed (400), tokenizer_exists (409), tokenizer_limit_reached (503) */
   add(request: TokenizerRequest, asker: Asker): TokenizerStatus {
     this.#forgetOld()
     if (this.#named(request.name)?.state === 'completed') throw tokenizerErrors.tokenizer_exists(request.name)
+    this.#requireRoots(request)
     this.#requireRoom()
     const { name, source } = request
     this.#parts.log.info(
       { tokenizer: name, source, principal: asker.principal, request_id: asker.requestId },
       'tokenizer added',
     )
-    return toStatus(this.#begin(uuidV7(), request, true))
+    return toStatus(this.#begin(uuidV7(), request, 'request', true))
   }
 
   /** Loads it unless something of that name is there or on its way, or has just failed. */
-  ensure(request: TokenizerRequest): void {
+  ensure(request: TokenizerRequest, origin: Origin = 'worker'): void {
     this.#forgetOld()
     if (this.#named(request.name) !== undefined) return
     if (this.#entries.size >= this.#parts.config.maxTokenizers) {
       this.#parts.log.warn({ tokenizer: request.name }, 'no room for another tokenizer')
       return
     }
-    this.#begin(uuidV7(), request, false)
+    this.#begin(uuidV7(), request, origin, false)
   }
 
   /** By id, then by name. */
@@ -119,13 +126,14 @@ export class Registry {
     return true
   }
 
-  #begin(id: string, request: TokenizerRequest, isSaved: boolean): Entry {
+  #begin(id: string, request: TokenizerRequest, origin: Origin, isSaved: boolean): Entry {
     const { name, source, chatTemplatePath } = request
     const entry: Entry = {
       id,
       name,
       source,
       chatTemplatePath,
+      origin,
       state: 'pending',
       message: 'waits to be loaded',
       facts: null,
@@ -146,7 +154,7 @@ export class Registry {
       await Promise.resolve()
       entry.state = 'processing'
       entry.message = 'is being loaded'
-      const facts = isSaved ? await pool.load(toPlace(entry)) : await this.#loadAnyhow(entry)
+      const facts = isSaved ? await pool.load(this.#toPlace(entry)) : await this.#loadAnyhow(entry)
       const other = [...this.#entries.values()].find(
         ({ name, state }) => name === entry.name && state === 'completed',
       )
@@ -173,7 +181,7 @@ export class Registry {
     let reason = 'no worker says where it is'
     if (entry.source !== '') {
       try {
-        return await pool.load(toPlace(entry))
+        return await pool.load(this.#toPlace(entry))
       } catch (error) {
         if (!bundles.isPossible || this.#isStopped) throw error
         reason = error instanceof Error ? error.message : String(error)
@@ -181,13 +189,21 @@ export class Registry {
     }
     try {
       entry.folder = await bundles.fetch(entry.name)
-      return await pool.load(toPlace(entry))
+      return await pool.load(this.#toPlace(entry))
     } catch (cause) {
       if (entry.folder !== null) await bundles.forget(entry.folder)
       entry.folder = null
       const why = cause instanceof Error ? cause.message : String(cause)
       throw new BadSource(`${reason}; no worker has one that can be used: ${why}`, { cause })
     }
+  }
+
+  /** Paths of requests lie inside of the roots; those of workers where there are any. */
+  #toPlace({ id, source, folder, chatTemplatePath, origin }: Entry): TokenizerPlace {
+    if (folder !== null) return { id, source: folder, chatTemplatePath }
+    const { roots } = this.#parts.config
+    const isRooted = origin === 'request' || (origin === 'worker' && roots.length > 0)
+    return { id, source, chatTemplatePath, roots: isRooted ? roots : undefined }
   }
 
   #publish(): Promise<void> {
@@ -207,6 +223,13 @@ export class Registry {
     return named.find(({ state }) => state === 'completed') ?? named[0]
   }
 
+  #requireRoots({ source, chatTemplatePath }: TokenizerRequest): void {
+    if (this.#parts.config.roots.length > 0) return
+    if (source !== SAMPLE_SOURCE) throw tokenizerErrors.tokenizer_path_not_allowed('source', source)
+    if (chatTemplatePath !== undefined)
+      throw tokenizerErrors.tokenizer_path_not_allowed('chat_template_path', chatTemplatePath)
+  }
+
   #requireRoom(): void {
     const { maxTokenizers } = this.#parts.config
     const failed = [...this.#entries.values()].find(({ state }) => state === 'failed')
@@ -219,10 +242,6 @@ export class Registry {
     for (const [id, { state, failedAtMs }] of this.#entries)
       if (state === 'failed' && failedAtMs <= oldestMs) this.#entries.delete(id)
   }
-}
-
-function toPlace({ id, source, folder, chatTemplatePath }: Entry): TokenizerPlace {
-  return { id, source: folder ?? source, chatTemplatePath }
 }
 
 function toStatus({ id, state, message, facts }: Entry): TokenizerStatus {

@@ -3,8 +3,9 @@
  * become calls of our own functions, and loops keep what was printed before `break` and `continue`.
  */
 import { parse, tokenize } from '@huggingface/jinja'
-import { FILTERS, METHODS, runFilter, runMethod } from './template-functions.ts'
+import { FILTERS, isMember, METHODS, runFilter, runMethod } from './template-functions.ts'
 import {
+  concat,
   isEqual,
   isString,
   splitArguments,
@@ -34,7 +35,6 @@ const SILENT = new Set([
   'For',
   'Macro',
   'CallStatement',
-  'FilterStatement',
   'Break',
   'Continue',
   'Comment',
@@ -46,10 +46,12 @@ type OwnFunction = (args: readonly Value[]) => Value
 
 const OWN: ReadonlyMap<string, OwnFunction> = new Map<string, OwnFunction>([
   ['weir_text', ([value]) => (isString(value) ? value : toStringValue(toText(value)))],
-  ['weir_join', ([left, right]) => toStringValue(toText(left) + toText(right))],
+  ['weir_join', ([left, right]) => toStringValue(concat(toText(left), toText(right)))],
   ['weir_add', sumOf],
   ['weir_eq', ([left, right]) => toBooleanValue(isEqual(left, right))],
   ['weir_ne', ([left, right]) => toBooleanValue(!isEqual(left, right))],
+  ['weir_in', ([left, right]) => toBooleanValue(isMember(left, right))],
+  ['weir_not_in', ([left, right]) => toBooleanValue(!isMember(left, right))],
   ...Object.keys(FILTERS).map(
     (name) => [`weir_filter_${name}`, (args: readonly Value[]) => runFilter(name, args)] as const,
   ),
@@ -190,17 +192,19 @@ function replaced(node: Node): Node {
   if (node.type === 'BinaryExpression') {
     const name = BINARY[(node.operator as { value: string }).value]
     const [left, right] = [node.left as Node, node.right as Node]
-    if (name === undefined || (name === 'weir_eq' && isWord(left, right))) return node
+    if (name === undefined) return node
     // A sum of many is one call: that of its left part takes one more.
     const isLonger = name === 'weir_add' && nameOfCall(left) === name
     return call(name, [...(isLonger ? (left.args as Node[]) : [left]), right])
   }
-  if (node.type === 'FilterExpression') {
+  if (node.type === 'FilterExpression' || node.type === 'FilterStatement') {
     const filter = node.filter as Node
     const isCall = filter.type === 'CallExpression'
     const name = (isCall ? (filter.callee as Node) : filter).value as string
     if (!Object.hasOwn(FILTERS, name)) return node
-    return call(`weir_filter_${name}`, [node.operand as Node, ...(isCall ? (filter.args as Node[]) : [])])
+    const operand =
+      node.type === 'FilterStatement' ? { type: 'Program', body: node.body } : (node.operand as Node)
+    return call(`weir_filter_${name}`, [operand, ...(isCall ? (filter.args as Node[]) : [])])
   }
   if (node.type === 'CallExpression') {
     const callee = node.callee as Node
@@ -222,11 +226,6 @@ function isText(node: Node): boolean {
   return name !== null && TEXT_CALLS.has(name)
 }
 
-/** True when one side is a word that is no number: the engine compares such as Python does. */
-function isWord(...sides: readonly Node[]): boolean {
-  return sides.some(({ type, value }) => type === 'StringLiteral' && Number.isNaN(Number(value)))
-}
-
 function nameOfCall(node: Node): string | null {
   if (node.type === 'OwnCall') return String(node.name)
   const callee = node.type === 'CallExpression' ? (node.callee as Node) : null
@@ -237,7 +236,7 @@ function sumOf(parts: readonly Value[]): Value {
   let text = ''
   for (const part of parts) {
     if (!isString(part)) return parts.reduce(sum)
-    text += part.value
+    text = concat(text, part.value)
   }
   return toStringValue(text)
 }
@@ -247,6 +246,8 @@ const BINARY: Readonly<Record<string, string>> = {
   '~': 'weir_join',
   '==': 'weir_eq',
   '!=': 'weir_ne',
+  in: 'weir_in',
+  'not in': 'weir_not_in',
 }
 
 const NAMED = new Set(['KeywordArgumentExpression', 'KeywordSpreadExpression', 'SpreadExpression'])

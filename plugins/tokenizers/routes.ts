@@ -73,6 +73,7 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
         body: AddTokenizerSchema,
         responses: {
           202: { description: 'Accepted; ask for its status.', schema: TokenizerStatusSchema },
+          400: { description: 'The path may not be named: plugins.tokenizers.roots is empty.' },
           409: { description: 'The name is taken.' },
         },
       },

@@ -63,7 +63,7 @@ export class Service implements TokenizerService {
     this.bundles.push(source)
   }
 
-  /** Texts of one turn of the loop go in one message. @throws tokenizer_busy, tokenization_failed, chat_template_failed */
+  /** Texts of one turn of the loop go in one message. @throws tokenizer_busy, tokenization_failed, chat_template_failed, chat_template_limit_exceeded */
   async encode(item: EncodeItem): Promise<Done> {
     const { promise, resolve, reject } = Promise.withResolvers<EncodeResult>()
     this.#batch.push({ item, resolve, reject })
@@ -71,6 +71,10 @@ export class Service implements TokenizerService {
     const result = await promise
     if (result.kind === 'done') return result
     if (result.kind === 'refused') throw tokenizerErrors.chat_template_failed(result.message)
+    if (result.kind === 'exceeded') {
+      const name = this.find(item.tokenizer)?.name ?? item.tokenizer
+      throw tokenizerErrors.chat_template_limit_exceeded(name, result.message)
+    }
     throw tokenizerErrors.tokenization_failed(result.message)
   }
 

@@ -1,22 +1,44 @@
 /** Finds the chat templates of a tokenizer. @source grpc facts 6.1 */
-import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { BadSource, checkPath, readJson, readText, readTextFile, type SourceFiles } from './source-files.ts'
+import {
+  BadSource,
+  listFolder,
+  parseJson,
+  readJson,
+  readText,
+  readTextFile,
+  type SourceFiles,
+} from './source-files.ts'
 
 /** Templates for special uses, one file each, beside `chat_template.jinja`. */
 const NAMED_FOLDER = 'additional_chat_templates'
 
+/** Largest known templates have 40 kB, and there are three of them. */
+const MAX_TEMPLATE_CHARACTERS = 262_144
+const MAX_TEMPLATES = 32
+
 /** Template text by name; empty when there is none. @param explicitPath wins over all others @throws BadSource */
-export function readTemplates(
+export function readTemplates(...args: Parameters<typeof findTemplates>): Map<string, string> {
+  const templates = findTemplates(...args)
+  if (templates.size > MAX_TEMPLATES)
+    throw new BadSource(`there are ${templates.size} chat templates, the limit is ${MAX_TEMPLATES}`)
+  for (const [name, { length }] of templates)
+    if (length > MAX_TEMPLATE_CHARACTERS)
+      throw new BadSource(
+        `the chat template '${name}' has ${length} characters, the limit is ${MAX_TEMPLATE_CHARACTERS}`,
+      )
+  return templates
+}
+
+function findTemplates(
   files: SourceFiles,
   config: Readonly<Record<string, unknown>>,
   explicitPath: string | undefined,
-  roots: readonly string[],
+  roots: readonly string[] | null,
 ): Map<string, string> {
   if (explicitPath !== undefined) {
-    checkPath(explicitPath, { roots })
-    const text = readTextFile(explicitPath)
-    return explicitPath.endsWith('.json') ? fromJson(JSON.parse(text)) : oneTemplate(text)
+    const text = readTextFile(explicitPath, roots)
+    return explicitPath.endsWith('.json') ? fromJson(parseJson(explicitPath, text)) : oneTemplate(text)
   }
   const inJson = readJson(files, 'chat_template.json')
   if ('chat_template' in inJson) return fromJson(inJson)
@@ -47,12 +69,11 @@ function fromJson(value: unknown): Map<string, string> {
   return new Map(named)
 }
 
-function namedFiles({ folder, names }: SourceFiles): [string, string][] {
+function namedFiles({ folder, names, roots }: SourceFiles): [string, string][] {
   if (!names.includes(NAMED_FOLDER)) return []
-  return readdirSync(join(folder, NAMED_FOLDER))
+  return listFolder(join(folder, NAMED_FOLDER), roots)
     .filter((name) => name.endsWith('.jinja'))
-    .sort()
-    .map((name) => [name.slice(0, -'.jinja'.length), readTextFile(join(folder, NAMED_FOLDER, name))])
+    .map((name) => [name.slice(0, -'.jinja'.length), readTextFile(join(folder, NAMED_FOLDER, name), roots)])
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

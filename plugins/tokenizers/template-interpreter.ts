@@ -3,18 +3,24 @@
  * engine's copies; all else is left to the engine. The value of a template is the same either way.
  */
 import { Environment, Interpreter } from '@huggingface/jinja'
+import { checkLength, checkValue, spendSteps } from './render-budget.ts'
 import { type Node, WHOLE_LOOP } from './rewrite-template.ts'
 import {
   isList,
+  isString,
   isTrue,
   NONE,
   toBooleanValue,
   toIntegerValue,
   toMappingValue,
   toStringValue,
+  toText,
   UNDEFINED,
   type Value,
 } from './template-values.ts'
+
+/** Methods of the engine that may be used: what they do takes no longer than a pass over their value. */
+const ENGINE_METHODS = new Set(['get', 'items', 'keys', 'values', 'upper', 'lower'])
 
 /** Of the engine, what is used here: its declarations cannot be resolved by this project's rules. */
 interface Scope {
@@ -29,10 +35,24 @@ interface EngineInterpreter {
 const EngineInterpreter: new (scope: Scope) => EngineInterpreter = Interpreter
 const EngineScope: new (parent?: Scope) => Scope = Environment
 
+/** Every expression and statement of a template, those that the engine evaluates included, passes through `evaluate`. */
 export class TemplateInterpreter extends EngineInterpreter {
+  /** @throws BudgetExceeded */
   override evaluate(statement: unknown, scope: Scope): Value {
     if (statement === undefined || statement === null) return UNDEFINED
-    return this.#evaluate(statement as Node, scope) ?? super.evaluate(statement, scope)
+    spendSteps()
+    const node = statement as Node
+    const value = this.#evaluate(node, scope) ?? this.#byEngine(node, scope)
+    checkValue(value.value)
+    return value
+  }
+
+  #byEngine(node: Node, scope: Scope): Value {
+    const value = super.evaluate(node, scope)
+    // What a macro printed; other functions may give values that the engine would write without limits.
+    if (node.type === 'CallStatement') return isString(value) ? value : toStringValue(toText(value))
+    if (node.type === 'MemberExpression' && value.type === 'FunctionValue') requireEngineMethod(node)
+    return value
   }
 
   /** Null for what the engine does itself. */
@@ -54,6 +74,8 @@ export class TemplateInterpreter extends EngineInterpreter {
         )
       case 'BinaryExpression':
         return this.#choice(node, scope)
+      case 'Made':
+        return node.made as Value
       case 'UnaryExpression':
         if ((node.operator as { value: string }).value !== 'not') return null
         return toBooleanValue(!isTrue(this.#value(node.argument, scope)))
@@ -82,8 +104,9 @@ export class TemplateInterpreter extends EngineInterpreter {
     let text = ''
     for (const statement of statements as Node[]) {
       const value = this.#value(statement, scope)
-      if (value.type === 'StringValue') text += value.value
-      else if (value.type !== 'NullValue' && value.type !== 'UndefinedValue') text += value.toString()
+      if (value.type === 'NullValue') continue
+      text += toText(value)
+      checkLength(text.length)
     }
     return text
   }
@@ -102,18 +125,23 @@ export class TemplateInterpreter extends EngineInterpreter {
     return (holder.value as ReadonlyMap<string, Value>).get(property.value as string) ?? null
   }
 
-  /** `and` and `or`. */
-  #choice(node: Node, scope: Scope): Value | null {
+  /** `and` and `or`; arithmetic is the engine's, but for lists, which it would search. */
+  #choice(node: Node, scope: Scope): Value {
     const operator = (node.operator as { value: string }).value
-    if (operator !== 'and' && operator !== 'or') return null
     const left = this.#value(node.left, scope)
+    if (operator !== 'and' && operator !== 'or') {
+      const right = this.#value(node.right, scope)
+      if (isList(right)) throw new Error(`the operator ${operator} does not apply to a list`)
+      return super.evaluate({ ...node, left: made(left), right: made(right) }, scope)
+    }
     return isTrue(left) === (operator === 'and') ? this.#value(node.right, scope) : left
   }
 
   #set(node: Node, scope: Scope): Value | null {
     const assignee = node.assignee as Node
-    if (assignee.type !== 'Identifier' || !node.value) return null
-    scope.setVariable(assignee.value as string, this.#value(node.value, scope))
+    if (assignee.type !== 'Identifier') return null
+    const value = node.value ? this.#value(node.value, scope) : toStringValue(this.#block(node.body, scope))
+    scope.setVariable(assignee.value as string, value)
     return NONE
   }
 
@@ -129,6 +157,7 @@ export class TemplateInterpreter extends EngineInterpreter {
       bind(variable, items[place], scope)
       const { size } = scope.variables
       text += this.#block(node.body, scope)
+      checkLength(text.length)
       if (scope.variables.size > size) scope = new EngineScope(outer)
     }
     return toStringValue(items.length === 0 ? this.#block(node.defaultBlock, scope) : text)
@@ -146,6 +175,18 @@ export class TemplateInterpreter extends EngineInterpreter {
       return isTrue(this.#value(iterable.test, scope))
     })
   }
+}
+
+/** A node that has been evaluated. */
+function made(value: Value): Node {
+  return { type: 'Made', made: value }
+}
+
+/** Methods with limits are called by name: what the engine offers under other names, or as a value, has none. */
+function requireEngineMethod({ computed, property }: Node): void {
+  const name = (property as Node).value
+  if (computed === true || typeof name !== 'string' || !ENGINE_METHODS.has(name))
+    throw new Error(`the method ${String(name)} can only be called by its name`)
 }
 
 /** Gives a loop's variable, or each of several, its value. */

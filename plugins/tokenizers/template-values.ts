@@ -1,5 +1,6 @@
 /** Values of the template engine, and how Python would write, print and compare them. */
 import { Environment } from '@huggingface/jinja'
+import { checkLength, spendCharacters, spendSteps } from './render-budget.ts'
 
 /** A value as the engine holds it. */
 export interface Value {
@@ -63,6 +64,27 @@ export function toText(value: Value): string {
   return value.type === 'UndefinedValue' ? '' : toRepr(value)
 }
 
+/** Both texts; the engine of JavaScript copies neither. @throws BudgetExceeded */
+export function concat(left: string, right: string): string {
+  checkLength(left.length + right.length)
+  return left + right
+}
+
+/** Joins what each item gives, and stops where that gets too long. @throws BudgetExceeded */
+export function joinTexts<T>(items: Iterable<T>, separator: string, toPart: (item: T) => string): string {
+  const parts: string[] = []
+  let length = 0
+  for (const item of items) {
+    spendSteps()
+    const part = toPart(item)
+    length += part.length + (parts.length === 0 ? 0 : separator.length)
+    checkLength(length)
+    parts.push(part)
+  }
+  spendCharacters(length)
+  return parts.join(separator)
+}
+
 /** What Python's `repr` gives. */
 export function toRepr(value: Value): string {
   switch (value.type) {
@@ -75,19 +97,29 @@ export function toRepr(value: Value): string {
     case 'FloatValue':
       return floatText(value.value as number)
     case 'ArrayValue':
-      return `[${(value.value as Value[]).map(toRepr).join(', ')}]`
+      return `[${joinTexts(value.value as Value[], ', ', toRepr)}]`
     case 'TupleValue': {
       const items = value.value as Value[]
-      return items.length === 1 ? `(${toRepr(items[0])},)` : `(${items.map(toRepr).join(', ')})`
+      return items.length === 1 ? `(${toRepr(items[0])},)` : `(${joinTexts(items, ', ', toRepr)})`
     }
     case 'ObjectValue':
-      return `{${[...(value.value as Map<string, Value>)].map(([key, item]) => `${quote(key)}: ${toRepr(item)}`).join(', ')}}`
+    case 'KeywordArgumentsValue':
+      return mappingText(value.value as ReadonlyMap<string, Value>)
+    case 'NamespaceValue':
+      return `<Namespace ${mappingText(value.value as ReadonlyMap<string, Value>)}>`
+    case 'FunctionValue':
+      return '<function>'
     default:
-      return value.toString()
+      return String(value.value)
   }
 }
 
+function mappingText(members: ReadonlyMap<string, Value>): string {
+  return `{${joinTexts(members, ', ', ([key, item]) => `${quote(key)}: ${toRepr(item)}`)}}`
+}
+
 function quote(text: string): string {
+  spendCharacters(text.length)
   const mark = text.includes("'") && !text.includes('"') ? '"' : "'"
   let quoted = mark
   for (const letter of text) {
@@ -117,6 +149,13 @@ const isNumber = (value: Value) => ['IntegerValue', 'FloatValue', 'BooleanValue'
 
 /** What Python's `==` gives. */
 export function isEqual(a: Value, b: Value): boolean {
+  if (isString(a) && isString(b)) {
+    if (a.value.length !== b.value.length) return false
+    spendCharacters(a.value.length)
+    return a.value === b.value
+  }
+  // Lists may hold one another many times over.
+  spendSteps()
   if (isNumber(a) && isNumber(b)) return Number(a.value) === Number(b.value)
   if (isList(a) && isList(b)) {
     const others = b.value
@@ -139,8 +178,11 @@ export function isEqual(a: Value, b: Value): boolean {
 
 /** What Python's `+` gives. @throws Error where the two do not go together */
 export function sum(a: Value, b: Value): Value {
-  if (isString(a) && isString(b)) return toStringValue(a.value + b.value)
-  if (isList(a) && isList(b)) return toArrayValue([...a.value, ...b.value])
+  if (isString(a) && isString(b)) return toStringValue(concat(a.value, b.value))
+  if (isList(a) && isList(b)) {
+    spendCharacters(a.value.length + b.value.length)
+    return toArrayValue(a.value.concat(b.value))
+  }
   if (!isNumber(a) || !isNumber(b))
     throw new Error(`cannot add a value of type ${typeName(b)} to one of type ${typeName(a)}`)
   const total = Number(a.value) + Number(b.value)
@@ -175,37 +217,38 @@ export function toJson(value: Value, style: JsonStyle, depth = 0): string {
       return 'null'
     case 'ArrayValue':
     case 'TupleValue': {
-      const items = (value.value as Value[]).map((item) => toJson(item, style, depth + 1))
-      return wrap('[', items, ']', style, depth)
+      return wrap('[', value.value as Value[], ']', style, depth, (item) => toJson(item, style, depth + 1))
     }
     case 'ObjectValue':
     case 'KeywordArgumentsValue': {
       const entries = [...(value.value as Map<string, Value>)]
       if (style.sortsKeys) entries.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-      const members = entries.map(
-        ([key, item]) => jsonString(key, style.isAscii) + style.keySeparator + toJson(item, style, depth + 1),
-      )
-      return wrap('{', members, '}', style, depth)
+      const member = ([key, item]: [string, Value]) =>
+        jsonString(key, style.isAscii) + style.keySeparator + toJson(item, style, depth + 1)
+      return wrap('{', entries, '}', style, depth, member)
     }
     default:
       throw new Error(`a value of type ${typeName(value)} is not JSON serializable`)
   }
 }
 
-function wrap(
+function wrap<T>(
   open: string,
-  items: readonly string[],
+  items: readonly T[],
   close: string,
   style: JsonStyle,
   depth: number,
+  toPart: (item: T) => string,
 ): string {
   if (items.length === 0) return open + close
-  if (style.indent === null) return open + items.join(style.itemSeparator) + close
+  if (style.indent === null) return open + joinTexts(items, style.itemSeparator, toPart) + close
   const line = `\n${' '.repeat(style.indent * (depth + 1))}`
-  return `${open}${line}${items.join(style.itemSeparator + line)}\n${' '.repeat(style.indent * depth)}${close}`
+  const inner = joinTexts(items, style.itemSeparator + line, toPart)
+  return `${open}${line}${inner}\n${' '.repeat(style.indent * depth)}${close}`
 }
 
 function jsonString(text: string, isAscii: boolean): string {
+  spendCharacters(text.length)
   const json = JSON.stringify(text)
   if (!isAscii) return json
   return json.replace(/[\x7f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -7,6 +7,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { partFolder, tokenizerFixture } from '../../test/support/tokenizer-parts.ts'
 import { loadTokenizer } from './load-tokenizer.ts'
 import { openDecoder } from './open-decoder.ts'
+import { DEFAULT_LIMITS } from './render-budget.ts'
 import { readTiktoken } from './tiktoken-file.ts'
 import { TokenTable } from './token-table.ts'
 
@@ -43,8 +44,7 @@ describe.skipIf(part === '')('with tiktoken', () => {
       writeFileSync(file, lines.join('\n'))
       const { encoder, facts } = await loadTokenizer(
         { id: 'x', source: file },
-        { roots: [], maxFileBytes: 1e8 },
-        OFF,
+        { maxFileBytes: 1e8, rendering: DEFAULT_LIMITS, ...OFF },
       )
       const oracle = get_encoding(name)
       const table = new TokenTable(facts.table)

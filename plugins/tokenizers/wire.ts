@@ -8,11 +8,12 @@ export const AddTokenizerSchema = Type.Object({
   source: Type.String({
     minLength: 1,
     maxLength: 4_096,
-    description: 'Folder or file on the gateway’s machine.',
+    description: 'Folder or file on the gateway’s machine, inside plugins.tokenizers.roots; or weir:sample.',
   }),
   chat_template_path: Type.Optional(
     Type.Union([Type.String({ minLength: 1, maxLength: 4_096 }), Type.Null()], {
-      description: 'A Jinja template in place of the one that comes with the tokenizer.',
+      description:
+        'A .jinja or .json file inside plugins.tokenizers.roots, in place of the template that comes with the tokenizer.',
     }),
   ),
 })

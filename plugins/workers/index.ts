@@ -44,12 +44,13 @@ export default definePlugin({
     watchModelNeeds(host)
     if (!host.isControl) return
     const manager = openManager(host, config)
+    const controls = workerControls(host.upstream)
     let current = config
-    host.provide(WorkerRegistry, registryService(manager))
+    host.provide(WorkerRegistry, registryService(manager, controls))
     host.onCommand(LearnModels, (inquiry) => manager.inquiries.learn(inquiry))
-    host.onCommand(RegisterWorker, (body) => manager.register(readSpec(body)))
-    host.onCommand(ReplaceWorker, ({ id, body }) => manager.replace(id, readSpec(body)))
-    host.onCommand(PatchWorker, ({ id, body }) => manager.patch(id, readPatch(body)))
+    host.onCommand(RegisterWorker, (body) => manager.register(readSpec(body, controls)))
+    host.onCommand(ReplaceWorker, ({ id, body }) => manager.replace(id, readSpec(body, controls)))
+    host.onCommand(PatchWorker, ({ id, body }) => manager.patch(id, readPatch(body, controls)))
     host.onCommand(RemoveWorker, (id) => manager.remove(id))
     host.onCommand(ListWorkers, (model) => manager.list(model))
     host.onCommand(GetWorker, (id) => manager.get(id))
@@ -59,10 +60,10 @@ export default definePlugin({
       return manager.start()
     }
     return {
-      start: () => checkConfiguredWorkers(workerControls(host.upstream), config),
+      start: () => checkConfiguredWorkers(controls, config),
       ready: start,
       reload: (next) => {
-        checkConfiguredWorkers(workerControls(host.upstream), next)
+        checkConfiguredWorkers(controls, next)
         manager.reconfigure(current, next)
         current = next
       },

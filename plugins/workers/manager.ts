@@ -122,7 +122,8 @@ export class WorkerManager {
 
   /**
    * Takes a registration on. While one of the same URL is under way the newest specification wins, with the same id.
-   * @throws invalid_worker_url, invalid_field, worker_already_exists, worker_limit_reached, job_queue_full
+   * @throws invalid_worker_url, invalid_field, transport_missing, worker_already_exists, worker_limit_reached,
+   *   job_queue_full
    * @source routes facts 16.4
    */
   register(spec: WorkerSpec): AcceptedChange {

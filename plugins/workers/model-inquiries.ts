@@ -110,10 +110,9 @@ function together(known: readonly ModelCard[], found: readonly ModelCard[]): rea
 }
 
 /** Whoever may register workers must not have the keys of callers by it, nor one service the keys of another. */
-function mayGetKey({ spec }: Worker, { header }: CallerKey, hosts: readonly string[]): boolean {
+function mayGetKey({ spec, entry }: Worker, { header }: CallerKey, hosts: readonly string[]): boolean {
   const target = URL.parse(spec.url)
   if (target === null || !hosts.includes(target.hostname)) return false
-  const provider = spec.carried.provider ?? (target.hostname.endsWith('anthropic.com') ? 'anthropic' : null)
-  if ((provider === 'anthropic') !== (header === 'x-api-key')) return false
+  if ((entry.provider === 'anthropic') !== (header === 'x-api-key')) return false
   return isPrivateWay(target)
 }

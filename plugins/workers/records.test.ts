@@ -52,7 +52,9 @@ test('§2.11 a cloud service is named by its host unless the specification names
     provider: 'openai',
     health: { disable_health_check: true },
   })
+  expect(worker().entry.provider).toBe('openai')
   expect(toRecord(worker({ provider: 'mine' }), live)).toMatchObject({ provider: 'mine' })
+  expect(worker({ provider: 'mine', labels: { provider: 'other' } }).entry.provider).toBe('mine')
   const checked = worker({
     health: { disable_health_check: false, check_interval_secs: 0, success_threshold: 0 },
   })

@@ -28,7 +28,7 @@ export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRec
     cost: entry.cost,
     max_connection_attempts: spec.maxConnectionAttempts,
     health: toHealthWire(worker.health),
-    ...providerOf(worker),
+    ...(entry.provider !== null && { provider: entry.provider }),
     ...spec.carried,
     ...toRankWire(entry.dataParallel),
     is_healthy: status === 'ready',
@@ -86,11 +86,6 @@ export function toList(
       regular_count: ofType('regular'),
     },
   }
-}
-
-/** What was found, unless the specification names it. @source routes facts 16.1 */
-function providerOf({ findings: { provider } }: Worker): { provider?: string } {
-  return provider === undefined ? {} : { provider }
 }
 
 function toHealthWire(health: HealthSettings): WorkerRecord['health'] {

@@ -1,13 +1,13 @@
 /** The registry as other plugins use it: discovery hands workers over and takes them back. */
-import type { KnownWorker, WorkerRegistryService } from '#contracts'
+import type { KnownWorker, WorkerControls, WorkerRegistryService } from '#contracts'
 import { GatewayError } from '#kernel'
 import type { WorkerManager } from './manager.ts'
 import { readSpec } from './read-body.ts'
 import type { WorkerRecord } from './wire.ts'
 
-export function registryService(manager: WorkerManager): WorkerRegistryService {
+export function registryService(manager: WorkerManager, controls: WorkerControls): WorkerRegistryService {
   return {
-    register: (body) => manager.register(readSpec(body)),
+    register: (body) => manager.register(readSpec(body, controls)),
     remove: (id) => void manager.remove(id),
     // Registrations under way are found by id only.
     list: () =>

@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest'
+import { workerControls } from '#contracts'
+import { Transports } from '../../kernel/upstream/transports.ts'
 import { defaultConfig } from './config.ts'
 import { readSpec } from './read-body.ts'
 import { patchSpec } from './spec.ts'
 import { buildWorker } from './worker.ts'
 
+const controls = workerControls(new Transports())
 const entryOf = (body: object, patch = {}) =>
   buildWorker(
     {
       id: 'id',
-      spec: patchSpec(readSpec({ url: 'http://w:1', ...body }), patch),
+      spec: patchSpec(readSpec({ url: 'http://w:1', ...body }, controls), patch),
       findings: { connectionMode: 'http', runtimeType: 'sglang', models: [], labels: {} },
       origin: 'api',
       rank: null,
@@ -31,6 +34,7 @@ const full = {
     max_retries: 2,
     initial_backoff_ms: 10,
     max_backoff_ms: 100,
+    max_wait_ms: 5_000,
     backoff_multiplier: 2,
     jitter_factor: 0,
     disable_retry: false,
@@ -52,6 +56,7 @@ test('§2.11 own connection, retry and breaker settings reach the routing thread
       maxAttempts: 2,
       initialBackoffMs: 10,
       maxBackoffMs: 100,
+      maxWaitMs: 5_000,
       backoffMultiplier: 2,
       jitterFactor: 0,
       disableRetry: false,
@@ -104,5 +109,7 @@ test.each([
   [{ cost: -1 }, 'cost'],
   [{ cost: Number.POSITIVE_INFINITY }, 'cost'],
 ])('§7.2 %j is refused by the name of the field', (body, field) => {
-  expect(() => readSpec({ url: 'http://w:1', ...body })).toThrow(expect.objectContaining({ param: field }))
+  expect(() => readSpec({ url: 'http://w:1', ...body }, controls)).toThrow(
+    expect.objectContaining({ param: field }),
+  )
 })

@@ -13,6 +13,7 @@ export function toResilience(wire: ResilienceWire | null | undefined): WorkerRes
     maxAttempts: wire.max_retries,
     initialBackoffMs: wire.initial_backoff_ms,
     maxBackoffMs: wire.max_backoff_ms,
+    maxWaitMs: wire.max_wait_ms,
     backoffMultiplier: wire.backoff_multiplier,
     jitterFactor: wire.jitter_factor,
     disableRetry: wire.disable_retry,

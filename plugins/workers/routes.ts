@@ -25,6 +25,7 @@ const acceptedChange = { description: 'Accepted; done in the background.', schem
 const params = { worker_id: Type.String({ format: 'uuid' }) }
 const badRequest = { description: 'Bad id, body or URL.' }
 const notFound = { description: 'No such worker.' }
+const noTransport = { description: 'The URL needs a plugin that is not enabled.' }
 const queueFull = { description: 'Too many changes are waiting.' }
 
 /** @source API spec 4.4 */
@@ -48,6 +49,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
           202: { description: 'Accepted; done in the background.', schema: WorkerAcceptedSchema },
           400: badRequest,
           409: { description: 'The URL is registered already.' },
+          501: noTransport,
           503: queueFull,
         },
       },

@@ -12,6 +12,10 @@ export const optional = <S extends TSchema>(schema: S, options: { description?: 
   Type.Optional(Type.Union([schema, Type.Null()], options))
 
 const WorkerType = Type.Enum(['regular', 'prefill', 'decode'])
+/** Whether a mode is registered is checked where the plugins are known. */
+const WantedMode = Type.String({ maxLength: 64 })
+const MODE_IS_CHECKED =
+  'One that an enabled plugin has registered, such as http. Checked, then ignored: the URL decides.'
 /** Names that transports give themselves and their engines. */
 const ConnectionMode = Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' })
 const RuntimeType = Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' })
@@ -86,6 +90,7 @@ export const ResilienceSchema = Type.Object({
   max_retries: threshold('Attempts in all, the first included.'),
   initial_backoff_ms: timerMs('Wait before the second attempt.'),
   max_backoff_ms: timerMs('Longest wait between attempts; at least initial_backoff_ms.'),
+  max_wait_ms: timerMs('Longest Retry-After of this worker that is waited for.'),
   backoff_multiplier: optional(Type.Number({ minimum: 1, maximum: 1_000 }), {
     description: 'Each wait is this much longer than the one before.',
   }),
@@ -115,7 +120,7 @@ export const WorkerSpecSchema = Type.Object({
     description: 'Base URL: http, https, grpc or grpcs. Its scheme decides the connection.',
   }),
   worker_type: optional(WorkerType, { description: 'Default regular.' }),
-  connection_mode: optional(ConnectionMode, { description: 'Checked, then ignored: the URL decides.' }),
+  connection_mode: optional(WantedMode, { description: MODE_IS_CHECKED }),
   runtime_type: optional(RuntimeType, { description: 'Default unspecified, which asks for detection.' }),
   runtime: optional(RuntimeType, { description: 'Another name of runtime_type; never both.' }),
   models: optional(Type.Array(ModelCardSchema), {
@@ -128,7 +133,7 @@ export const WorkerSpecSchema = Type.Object({
   health: optional(HealthSchema),
   provider: optional(Type.String(), {
     description:
-      'Cloud service behind an external worker: openai, anthropic, gemini, xai or another name. Default: by the host.',
+      'Cloud service behind the worker: openai, anthropic, gemini, xai or another name. Decides parameters and credentials, and without runtime_type makes the worker external. Default: by the host of an external worker.',
   }),
   apis: optional(Type.Array(Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' }), { maxItems: 32 }), {
     description:
@@ -158,6 +163,7 @@ export type WorkerSpecWire = Omit<Static<typeof WorkerSpecSchema>, 'models'> & {
 
 /** Body of PATCH: only what is there changes. @source API spec 4.4, routes facts 16.8 */
 export const WorkerPatchSchema = Type.Object({
+  connection_mode: optional(WantedMode, { description: MODE_IS_CHECKED }),
   priority: optional(u32()),
   cost: optional(Cost),
   labels: optional(Labels, { description: 'Merged key by key; a key cannot be removed.' }),

@@ -12,7 +12,7 @@ export interface Findings {
   /** As in `WorkerEntry`; absent in records of before they were told. */
   readonly apis?: readonly string[]
   readonly isExternal?: boolean
-  /** Name of the service behind it. */
+  /** Name of the service behind it, by its host. */
   readonly provider?: string
   /** Empty for a wildcard. */
   readonly models: readonly ModelCard[]
@@ -68,6 +68,7 @@ export function buildWorker(
       runtimeType: findings.runtimeType,
       apis: spec.carried.apis ?? findings.apis ?? [],
       isExternal,
+      provider: spec.carried.provider ?? findings.provider ?? null,
       models: findings.models,
       apiKey: spec.apiKey,
       priority: spec.priority,

@@ -65,9 +65,9 @@ test('two listeners of one gateway do not share a port: the boot says which one 
   const { port } = probe.address() as AddressInfo
   probe.close()
   await once(probe, 'close')
-  await expect(
-    startGateway({ kernel: { metrics: { enabled: true, port } }, plugins: { sim: { listen: { port } } } }),
-  ).rejects.toThrow(/in use|taken/)
+  await expect(startGateway({ plugins: { metrics: { port }, sim: { listen: { port } } } })).rejects.toThrow(
+    /in use|taken/,
+  )
 })
 
 test('nor do listeners that their threads would share', async () => {

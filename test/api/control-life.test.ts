@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
-import { sendRaw } from '../support/raw-socket.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const FAULT = fileURLToPath(new URL('../fixtures/fault-plugin.ts', import.meta.url))
@@ -33,12 +32,11 @@ async function start(kernel: object = {}): Promise<Running> {
     kernel: {
       port: 0,
       threads: 1,
-      metrics: { port: 0 },
       log: { access: false },
       shutdown: { graceMs: 10_000, settleMs: 0 },
       ...kernel,
     },
-    plugins: { health: {}, fault: { $path: FAULT } },
+    plugins: { health: {}, metrics: { port: 0 }, fault: { $path: FAULT } },
   }
   writeFileSync(file, JSON.stringify(config))
   const command = [join(ROOT, 'plugins/cli.ts'), 'serve', '--config', file]
@@ -67,35 +65,35 @@ const metrics = async ({ post }: Running) =>
   (await (await post('/read-metrics')).json()) as Record<string, number[]>
 const says = (running: Running, text: string) => running.lines.filter((line) => line.includes(text)).length
 
-describe('nothing that is thrown on control ends the gateway', () => {
-  test.each([0, 1])('with %i data threads; it is logged and counted', async (threads) => {
-    const running = await start({ threads })
+describe('an uncaught error on the control thread', () => {
+  test.each(
+    [0, 1].flatMap((threads) =>
+      ['timer', 'forgotten', 'emitter', 'spread', 'odd'].map((kind) => [kind, threads] as const),
+    ),
+  )(
+    '%s with %i data threads: it is logged, requests finish, and the exit code is 1',
+    async (kind, threads) => {
+      const running = await start({ threads })
+      const open = running.post('/wait-for-drain')
+      await expect.poll(async () => (await metrics(running)).fault_waiting).toEqual([1])
+      expect((await running.post(`/fault/${kind}`)).status).toBe(200)
+      await expect.poll(() => says(running, 'uncaught error on the control thread')).toBe(1)
+      await expect.poll(() => says(running, 'shutting down')).toBe(1)
+      expect((await open).status).toBe(200)
+      expect((await running.closed)[0]).toBe(1)
+      expect(says(running, 'shut down after an uncaught error on the control thread')).toBe(1)
+    },
+  )
+
+  test('errors of a command are caught and end nothing', async () => {
+    const running = await start()
     for (const kind of ['handler', 'rejection'])
       expect((await running.post(`/fault/${kind}`)).status).toBe(500)
-    for (const kind of ['timer', 'forgotten', 'emitter', 'spread', 'odd'])
-      expect((await running.post(`/fault/${kind}`)).status).toBe(200)
-    await expect.poll(async () => (await metrics(running)).weir_control_errors_total).toEqual([3, 2])
     expect((await fetch(`${running.url}/liveness`)).status).toBe(200)
-    expect(says(running, 'that nobody caught')).toBe(5)
-    // Counted on the thread that serves, read through control.
-    expect((await metrics(running)).fault_asked_total).toEqual([7])
     running.child.kill('SIGTERM')
     expect((await running.closed)[0]).toBe(0)
   })
 })
-
-// Other systems have the library's pages of HTML.
-test.runIf(process.platform === 'linux')(
-  'what the server library refuses is told in JSON once the command says ready',
-  async () => {
-    const { url } = await start()
-    const reply = await sendRaw(Number(new URL(url).port), 'GET /liveness HTTP/1.0\r\nHost: a\r\n\r\n', {
-      waitMs: 5_000,
-    })
-    expect(reply.statuses).toEqual([505])
-    expect(reply.text).toContain('"code":"http_version_not_supported"')
-  },
-)
 
 test('D6: probes are left out of the access log, unless it is told to show them', async () => {
   const asked = async (probes: object) => {

@@ -1,6 +1,6 @@
 /** A plugin's own error format, as clients see it: on replies, at the end of broken streams, and when it fails itself. */
 import { afterEach, expect, test } from 'vitest'
-import { apiErrorFormat, defineErrors, type ErrorFormat, type Host, Type } from '#kernel'
+import { apiErrorFormat, defineErrors, type ErrorFormat, type ErrorOptions, type Host, Type } from '#kernel'
 import { type HookedGateway, openHooked } from '../support/hooked-gateway.ts'
 
 const errors = defineErrors('error-format-test', {
@@ -23,7 +23,7 @@ const plain: ErrorFormat = {
   lastEvents: ({ code }) => `event: broken\ndata: ${code}\n\nevent: end\ndata:\n\n`,
 }
 
-function addRoutes(host: Host, format: ErrorFormat): void {
+function addRoutes(host: Host, format: ErrorFormat, options: ErrorOptions = {}): void {
   const base = {
     method: 'GET',
     access: 'public',
@@ -34,7 +34,7 @@ function addRoutes(host: Host, format: ErrorFormat): void {
     ...base,
     path: '/fails',
     handler: () => {
-      throw errors.overloaded()
+      throw errors.overloaded.with(options)
     },
   })
   host.route({
@@ -48,8 +48,8 @@ function addRoutes(host: Host, format: ErrorFormat): void {
   })
 }
 
-async function replies(format: ErrorFormat) {
-  open = await openHooked((host) => addRoutes(host, format))
+async function replies(format: ErrorFormat, options?: ErrorOptions) {
+  open = await openHooked((host) => addRoutes(host, format, options))
   const { url } = open.gateway
   const reply = await fetch(`${url}/fails`, { headers: { 'x-request-id': 'abc' } })
   const broken = await fetch(`${url}/breaks`)
@@ -94,6 +94,20 @@ test.each<[string, Partial<ErrorFormat>]>([
     error: { message: 'too much', type: 'service_unavailable', code: 'overloaded' },
   })
   expect(stream).toContain('"code":"overloaded"')
+})
+
+test('headers of an error that no line can hold are dropped, the others are sent', async () => {
+  const { reply } = await replies(plain, { headers: ['x-a', 'b\r\nc: d', 'x y', 'z', 'retry-after', '3'] })
+  expect([reply.status, reply.headers.get('retry-after')]).toEqual([529, '3'])
+  expect(['x-a', 'c'].filter((name) => reply.headers.has(name))).toEqual([])
+})
+
+test('an error that no format can show is answered with 500 and a fixed body', async () => {
+  const { reply, text } = await replies({ ...plain, status: () => 200 }, { status: 700 })
+  expect([reply.status, reply.headers.get('x-weir-error-code')]).toEqual([500, 'internal_error'])
+  expect(JSON.parse(text)).toEqual({
+    error: { message: 'internal error', type: 'internal_error', code: 'internal_error' },
+  })
 })
 
 test('a route without an error format is refused at boot, by name', async () => {

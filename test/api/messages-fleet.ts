@@ -8,12 +8,7 @@ export const COUNT = 'POST /v1/messages/count_tokens'
 
 /** A worker that speaks the format, as the vendor's own service would. */
 export const VENDOR = {
-  spec: {
-    runtime_type: 'external',
-    provider: 'anthropic',
-    api_key: 'vendor-key',
-    labels: { provider: 'anthropic' },
-  },
+  spec: { runtime_type: 'external', provider: 'anthropic', api_key: 'vendor-key' },
 }
 
 /** An engine that speaks chat and, by its own description, messages. */

@@ -1,14 +1,11 @@
 /** Counts by the model's tokenizer, and what the first event of a stream says of the prompt. */
-import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { chatChunks, sseAnswer } from '../support/scripted-worker.ts'
 import { CHAT, HELLO, openMessages, readEvents } from './messages-fleet.ts'
 
-const SAMPLE = fileURLToPath(new URL('../../plugins/tokenizers/sample', import.meta.url))
-
 test('messages §13 G21, G53 the count of a body is what message_start says of it', async () => {
   const { create, post, get, workers } = await openMessages({ plugins: { tokenizers: {} } })
-  await post('/v1/tokenizers', { name: 'test-model', source: SAMPLE })
+  await post('/v1/tokenizers', { name: 'test-model', source: 'weir:sample' })
   const listed = async () => JSON.stringify(await (await get('/v1/tokenizers')).json())
   await expect.poll(listed, { timeout: 30_000 }).toContain('test-model')
   const body = {

@@ -16,7 +16,7 @@ async function serve(): Promise<ToolServer> {
 }
 
 type Worker = NonNullable<Parameters<typeof openMessages>[0]>['workers']
-const LABELLED = { spec: { ...VENDOR.spec, labels: { provider: 'anthropic', mcp: 'gateway' } } }
+const LABELLED = { spec: { ...VENDOR.spec, labels: { mcp: 'gateway' } } }
 
 async function open(workers: Worker, server: ToolServer) {
   const fleet = await openMessages({

@@ -768,22 +768,35 @@ test('messages §13 G19 the streamed blocks are those of the whole reply', async
   expect(told.stop_reason).toBe('tool_use')
 })
 
+/** The provider alone makes the worker a service of the vendor's, at whatever address. */
+const OPENAI = { spec: { runtime_type: null, provider: 'openai' } }
+
 test('messages §9.3 the vendor’s own chat service is asked for nothing that it does not know', async () => {
-  const { create, workers } = await openMessages({ workers: [{ spec: { labels: { provider: 'openai' } } }] })
+  const { create, post, workers } = await openMessages({ workers: [OPENAI] })
   const messages = [...HELLO.messages, { role: 'assistant', content: 'It is ' }]
   const four = ['a', 'b', 'c', 'd']
-  const reply = await create({ messages, stop_sequences: four, top_k: 4 })
+  const thinking = { type: 'enabled', budget_tokens: 8000 }
+  const reply = await create({ messages, stop_sequences: four, top_k: 4, max_tokens: 9000, thinking })
   expect(reply.status, await reply.clone().text()).toBe(200)
   const sent = workers[0].requestsTo(CHAT)[0].json() as object
-  expect(Object.keys(sent).sort()).toEqual(['max_completion_tokens', 'messages', 'model', 'stop'])
-  expect(sent).toMatchObject({ stop: four, messages: [...HELLO.messages, { content: 'It is' }] })
+  expect(sent).toEqual({
+    model: 'test-model',
+    messages: [...HELLO.messages, { role: 'assistant', content: 'It is' }],
+    max_completion_tokens: 9000,
+    reasoning_effort: 'medium',
+    stop: four,
+  })
+  // Bytes in the worker's own format are passed on as they are.
+  const own = '{"model":"test-model","messages":[{"role":"user","content":"a"}],"top_k":4,"max_tokens":5}'
+  expect((await post('/v1/chat/completions', own)).status).toBe(200)
+  expect(workers[0].requestsTo(CHAT)[1].body.toString()).toBe(own)
 })
 
 test.each([false, true])(
   'messages §9.3 stop sequences beyond its four hold too, streamed: %s',
   async (stream) => {
     const { create, workers } = await openMessages({
-      workers: [{ spec: { labels: { provider: 'openai' } } }],
+      workers: [OPENAI],
     })
     const four = ['a1', 'b1', 'c1', 'd1']
     const whole = (await (await create({ stop_sequences: four })).json()) as { content: { text: string }[] }

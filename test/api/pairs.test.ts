@@ -324,6 +324,22 @@ describe('when a worker of the pair refuses', () => {
     expect(await all.idle()).toEqual([0, 0, 0, 0])
   })
 
+  test.each(['prefill', 'decode'] as const)(
+    'a long Retry-After of the %s worker: another pair at once, or the status with the header',
+    async (leg) => {
+      const retry = { initialBackoffMs: 600_000, maxBackoffMs: 600_000 }
+      const busy = jsonAnswer({}, { status: 503, headers: { 'retry-after': '30' } })
+      const open = (answers: readonly Script[]) =>
+        leg === 'prefill'
+          ? setup(answers, [jsonAnswer({ ok: 1 })], { kernel: { retry } })
+          : setup([jsonAnswer({ ok: 1 })], answers, { kernel: { retry } })
+      expect(await (await (await open([busy, jsonAnswer({ ok: 1 })])).ask()).json()).toEqual({ ok: 1 })
+      const reply = await (await open([busy])).ask()
+      expect([reply.status, reply.headers.get('retry-after')]).toEqual([503, '30'])
+      expect((await errorOf(reply)).code).toBe(`${leg}_unavailable`)
+    },
+  )
+
   test('only the breaker of the one that failed learns of it', async () => {
     const all = await setup([jsonAnswer({}, { status: 500 })], [hangAnswer()], {
       kernel: { ...NO_RETRY, breaker: { failureThreshold: 1 } },

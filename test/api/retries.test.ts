@@ -256,18 +256,58 @@ describe('the wait in between', () => {
   const gapMs = ([first, second]: readonly ScriptedWorker[]) =>
     second.requestsTo(ECHO)[0].receivedAtMs - first.requestsTo(ECHO)[0].receivedAtMs
 
+  /** A test that has to wait for a back-off of its own does not end. */
+  const ENDLESS = { initialBackoffMs: 600_000, maxBackoffMs: 600_000 }
+  const busy = (status: number) => refusal(status, { 'retry-after': '30' })
+
   test('is what the worker asks for, up to the cap', async () => {
     const { ask, workers } = await setup([refusal(503, { 'retry-after': '60' }), jsonAnswer({})], {
-      kernel: { retry: { initialBackoffMs: 1, maxBackoffMs: 300 } },
+      kernel: { retry: { initialBackoffMs: 1, maxBackoffMs: 300, maxWaitMs: 60_000 } },
     })
     expect((await ask()).status).toBe(200)
     expect(gapMs(workers)).toBeGreaterThan(290)
     expect(gapMs(workers)).toBeLessThan(20_000)
   })
 
+  test.each([429, 503])('%d with a long Retry-After: another worker is tried at once', async (status) => {
+    const { ask, attempts, idle } = await setup([busy(status), jsonAnswer({ ok: 1 })], {
+      kernel: { retry: ENDLESS },
+    })
+    expect((await ask()).status).toBe(200)
+    expect(attempts()).toEqual([1, 1])
+    expect(await idle()).toEqual([0, 0])
+  })
+
+  test('without another worker the client reads the response and its Retry-After', async () => {
+    const { ask, attempts } = await setup([busy(503), busy(429)], { kernel: { retry: ENDLESS } })
+    const reply = await ask()
+    expect([reply.status, reply.headers.get('retry-after')]).toEqual([429, '30'])
+    expect(await reply.json()).toEqual({ refused: 429 })
+    expect(attempts()).toEqual([1, 1])
+  })
+
+  test('a worker that a hook chose is not asked again at once: the hook may choose it again', async () => {
+    const { ask, attempts } = await setup([busy(503), jsonAnswer({})], {
+      kernel: { retry: ENDLESS },
+      register: (host) => void host.hook('onPick', () => host.balance.workers[0].slot, { scope: 'all' }),
+    })
+    expect((await ask()).status).toBe(503)
+    expect(attempts()).toEqual([1, 0])
+  })
+
+  test("a worker's own maxWaitMs stands in place of the gateway's", async () => {
+    const answers = [busy(503), jsonAnswer({ ok: 1 })]
+    const { ask, attempts } = await setup([() => answers.shift() ?? busy(503)], {
+      entries: [{ resilience: { maxWaitMs: 60_000 } }],
+      kernel: { retry: { initialBackoffMs: 1, maxBackoffMs: 20 } },
+    })
+    expect((await ask()).status).toBe(200)
+    expect(attempts()).toEqual([2])
+  })
+
   test('is not begun when the request has no time for it: the answer is passed on', async () => {
     const { ask, attempts } = await setup([refusal(503, { 'retry-after': '5' }), jsonAnswer({})], {
-      kernel: { retry: { initialBackoffMs: 1 }, upstream: { requestMs: 2_000 } },
+      kernel: { retry: { initialBackoffMs: 1, maxWaitMs: 60_000 }, upstream: { requestMs: 2_000 } },
     })
     const reply = await ask()
     expect([reply.status, reply.headers.get('retry-after')]).toEqual([503, '5'])

@@ -22,12 +22,22 @@ const routes = plugin('slow-clients', (host) => {
     path: '/echo',
     handler: (ctx) => ctx.text(200, String(ctx.bodyBytes.length)),
   })
+  host.route({
+    ...base,
+    method: 'GET',
+    path: '/silent',
+    handler: (ctx) => {
+      const events = ctx.sse()
+      events.write('data: first\n\n')
+      setTimeout(() => events.end('data: last\n\n'), PAUSE_MS)
+    },
+  })
   host.route({ ...base, method: 'GET', path: '/long', handler: (ctx) => ctx.send(200, 'text/plain', LONG) })
 })
 
 let gateway: TestGateway
 beforeAll(async () => {
-  const http = { maxBodyBytes: 1_000_000, idleMs: 8_000 }
+  const http = { maxBodyBytes: 1_000_000, heartbeatMs: 0 }
   gateway = await startGateway({ own: [routes], plugins: {}, kernel: { http } })
 })
 afterAll(() => gateway.stop())
@@ -62,6 +72,11 @@ test('a client may pause within its upload, and before it reads, for longer than
   expect(upload.head).toBe('HTTP/1.1 200 OK')
   expect(reader.bytes).toBeGreaterThan(LONG.length)
 }, 180_000)
+
+test('a stream may be silent for longer than the server library would wait, without a heartbeat', async () => {
+  const reply = await fetch(`${gateway.url}/silent`)
+  expect(await reply.text()).toBe('data: first\n\ndata: last\n\n')
+}, 60_000)
 
 test.each([
   ['announced', { body: Buffer.alloc(20_000_000, 'x') }],

@@ -1,5 +1,6 @@
 /** Tokenizers: loading, listing, removing, tokenize and detokenize. @source API spec 4.3; routes facts 7, 8 */
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -29,6 +30,9 @@ interface Fleet extends TestGateway {
   service: TokenizerService
 }
 
+/** Requests may name folders that these tests make, and the sample. */
+const ROOTS = [tmpdir(), SAMPLE]
+
 async function open(config: object = {}, plugins: object = {}): Promise<Fleet> {
   let service: TokenizerService | undefined
   const spy = definePlugin({
@@ -48,7 +52,7 @@ async function open(config: object = {}, plugins: object = {}): Promise<Fleet> {
     },
   })
   const gateway = await startGateway({
-    plugins: { auth: {}, tokenizers: config, workers: {}, ...plugins },
+    plugins: { auth: {}, tokenizers: { roots: ROOTS, ...config }, workers: {}, ...plugins },
     own: [spy],
   })
   endings.push(() => gateway.stop())
@@ -110,8 +114,8 @@ describe('the resource', () => {
     cpSync(SAMPLE, bad, { recursive: true })
     writeFileSync(join(bad, 'chat_template.jinja'), '{% if %}')
     for (const [source, reason] of [
-      ['/nowhere/at/all', 'cannot be opened'],
-      ['org/model-of-a-hub', 'local paths only'],
+      [join(tmpdir(), 'nowhere-at-all'), 'cannot be opened'],
+      ['org/model-of-a-hub', 'outside'],
       [folder(), 'has no tokenizer.json'],
       [broken, 'ends inside'],
       [bad, 'chat template'],
@@ -164,17 +168,90 @@ describe('the resource', () => {
     },
   )
 
-  test('roots bound what may be read', async () => {
-    const root = folder()
-    cpSync(SAMPLE, join(root, 'inside'), { recursive: true })
-    const fleet = await open({ roots: [root] })
-    expect(await fleet.settled(await fleet.add('a', join(root, 'inside')))).toMatchObject({
-      status: 'completed',
+  describe('files that a request names', () => {
+    const failure = (reason: string) => ({ status: 'failed', message: expect.stringContaining(reason) })
+
+    test.each([
+      { source: SAMPLE },
+      { source: '/proc/self/environ' },
+      { source: 'weir:sample', chat_template_path: '/proc/self/environ' },
+    ])('without roots %j is rejected, naming the setting', async (paths) => {
+      const fleet = await open({ roots: [] })
+      const { status, body } = await fleet.call('POST', '/v1/tokenizers', { name: 'x', ...paths })
+      expect(status).toBe(400)
+      expect(body).toMatchObject({
+        error: {
+          code: 'tokenizer_path_not_allowed',
+          message: expect.stringContaining('plugins.tokenizers.roots'),
+        },
+      })
+      expect(await fleet.settled(await fleet.add('sample', 'weir:sample'))).toMatchObject({
+        status: 'completed',
+      })
     })
-    const outside = { status: 'failed', message: expect.stringContaining('outside') }
-    expect(await fleet.settled(await fleet.add('b', SAMPLE))).toMatchObject(outside)
-    const template = { chat_template_path: join(SAMPLE, 'chat_template.jinja') }
-    expect(await fleet.settled(await fleet.add('c', join(root, 'inside'), template))).toMatchObject(outside)
+
+    test('lie inside of the roots, links resolved; those of the configuration file need not', async () => {
+      const [root, elsewhere] = [folder(), folder()]
+      cpSync(SAMPLE, join(root, 'inside'), { recursive: true })
+      cpSync(SAMPLE, join(elsewhere, 'model'), { recursive: true })
+      symlinkSync(join(root, 'inside'), join(root, 'link'))
+      symlinkSync(join(elsewhere, 'model'), join(root, 'leads-out'))
+      const half = join(root, 'half')
+      mkdirSync(half)
+      symlinkSync(join(elsewhere, 'model', 'tokenizer.json'), join(half, 'tokenizer.json'))
+      const load = [{ name: 'configured', source: join(elsewhere, 'model') }]
+      const fleet = await open({ roots: [root], load })
+      expect(await fleet.settled('configured')).toMatchObject({ status: 'completed' })
+      for (const name of ['inside', 'link', 'inside/tokenizer.json'])
+        expect(await fleet.settled(await fleet.add(name, join(root, name)))).toMatchObject({
+          status: 'completed',
+        })
+      const outside = [
+        SAMPLE,
+        join(root, 'leads-out'),
+        half,
+        join(root, '../..'),
+        `${root}-other`,
+        '/nowhere',
+      ]
+      for (const source of outside)
+        expect(await fleet.settled(await fleet.add('x', source))).toMatchObject(failure('outside'))
+    })
+
+    test('are regular files of known kinds and limited size', async () => {
+      const root = folder()
+      const inside = join(root, 'inside')
+      cpSync(SAMPLE, inside, { recursive: true })
+      execFileSync('mkfifo', [join(root, 'pipe.jinja'), join(root, 'pipe.json')])
+      mkdirSync(join(root, 'folder.jinja'))
+      symlinkSync('/proc/self/environ', join(root, 'environ.jinja'))
+      writeFileSync(join(root, 'secret.env'), 'KEY=value')
+      writeFileSync(join(root, 'large.jinja'), 'x'.repeat(17_000_000))
+      writeFileSync(join(root, 'long.jinja'), 'x'.repeat(300_000))
+      writeFileSync(join(root, 'own.jinja'), 'own')
+      const fleet = await open({ roots: [root] })
+      for (const [name, reason] of [
+        ['/proc/self/environ', 'extension'],
+        [fileURLToPath(import.meta.url), 'extension'],
+        [join(SAMPLE, 'chat_template.jinja'), 'outside'],
+        [join(root, 'environ.jinja'), 'outside'],
+        [join(root, 'pipe.jinja'), 'not a regular file'],
+        [join(root, 'folder.jinja'), 'not a regular file'],
+        [join(root, 'secret.env'), 'extension'],
+        [join(root, 'large.jinja'), 'the limit is'],
+        [join(root, 'long.jinja'), 'the limit is'],
+      ])
+        expect(await fleet.settled(await fleet.add('x', inside, { chat_template_path: name }))).toMatchObject(
+          failure(reason),
+        )
+      expect(await fleet.settled(await fleet.add('x', join(root, 'pipe.json')))).toMatchObject(
+        failure('not a regular file'),
+      )
+      const template = { chat_template_path: join(root, 'own.jinja') }
+      expect(await fleet.settled(await fleet.add('own', inside, template))).toMatchObject({
+        status: 'completed',
+      })
+    })
   })
 
   test('those added through the API are there after a restart, under the same id', async () => {
@@ -307,6 +384,45 @@ describe('the contract', () => {
         code: 'chat_template_failed',
       })
   })
+
+  test('a template that never ends is stopped, and another model is answered meanwhile', async () => {
+    const body = '{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}'
+    const hostile = folder()
+    cpSync(SAMPLE, hostile, { recursive: true })
+    writeFileSync(
+      join(hostile, 'chat_template.jinja'),
+      `{% if messages[0].content == "go" %}${body}{% endif %}`,
+    )
+    const tried = folder()
+    cpSync(SAMPLE, tried, { recursive: true })
+    writeFileSync(join(tried, 'chat_template.jinja'), body)
+    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }], rendering: { maxSteps: 1_000_000 } })
+    await fleet.settled('m')
+    expect(await fleet.settled(await fleet.add('tried', tried))).toMatchObject({
+      status: 'failed',
+      message: expect.stringMatching(/the chat template 'default' needs more than .*plugins\.tokenizers/),
+    })
+    await fleet.settled(await fleet.add('hostile', hostile))
+    const chats = Array.from({ length: 16 }, () =>
+      fleet.service.find('hostile')!.renderAndEncode({ messages: [{ role: 'user', content: 'go' }] }),
+    )
+    let ended = 0
+    for (const chat of chats) chat.catch(() => ended++)
+    const stopped = Promise.allSettled(chats)
+    const reply = await fleet.call('POST', '/v1/tokenize', { model: 'm', prompt: 'text' })
+    expect(reply.status).toBe(200)
+    // Chats that wait for the thread do not lie before the text.
+    expect(ended).toBeLessThan(8)
+    for (const outcome of await stopped)
+      expect(outcome).toMatchObject({
+        status: 'rejected',
+        reason: {
+          status: 400,
+          code: 'chat_template_limit_exceeded',
+          message: expect.stringMatching(/'hostile'.*'default'.*plugins\.tokenizers\.rendering/),
+        },
+      })
+  }, 60_000)
 
   test('too many waiting texts are refused, and others go on', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }], queueLimit: 4 })

@@ -122,7 +122,7 @@ test('a setting that the module does not know is refused by name; those it has a
 
 /** Asks a service about the call; what it says decides, and no answer refuses. */
 const ASKER = `
-import { Action, config, handleToolCall, Request, ToolAction, ToolCall } from 'weir/wasm-sdk/assembly'
+import { Action, config, handleToolCall, Request, ToolAction, ToolCall } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_tool_call(): i32 {
   return handleToolCall((request: Request, call: ToolCall): ToolAction => {

@@ -353,13 +353,51 @@ describe('POST /workers', () => {
     expect(json).not.toHaveProperty('some_day')
   })
 
-  test('§2.11 the scheme decides the connection; a gRPC worker is accepted and says what is missing', async () => {
-    const api = await openApi()
+  test('§2.11 the scheme decides the connection, whichever registered mode is named', async () => {
+    const api = await openApi({}, { grpc: {}, generations: {}, tokenizers: {}, parsers: {} })
     const reply = await api.post({ url: 'grpc://127.0.0.1:9', connection_mode: 'http' })
     expect(reply.status).toBe(202)
-    const record = await api.until(reply.json.worker_id, ({ json }) => json.job_status?.status === 'failed')
-    expect(record.json.connection_mode).toBe('grpc')
-    expect(record.json.job_status.message).toContain('no transport for grpc workers')
+    expect((await api.get(`/workers/${reply.json.worker_id}`)).json.connection_mode).toBe('grpc')
+  })
+
+  test('§2.11 a scheme that no enabled plugin reaches is refused with the plugin to enable', async () => {
+    const api = await openApi()
+    const reply = await api.post({ url: 'grpc://127.0.0.1:9' })
+    expect(errorOf(reply)).toEqual({ status: 501, type: 'not_implemented', code: 'transport_missing' })
+    expect(reply.json.error.message).toContain('enable plugin grpc')
+    expect((await api.get('/workers')).json.total).toBe(0)
+  })
+
+  test.each([
+    ['zmq', 'field \'connection_mode\' must be one of http (got "zmq")'],
+    ['HTTP', 'field \'connection_mode\' must be one of http (got "HTTP")'],
+    ['', 'field \'connection_mode\' must be one of http (got "")'],
+    ['grpc', 'field \'connection_mode\' must be one of http (got "grpc"); enable plugin grpc for it'],
+  ])(
+    '§2.11 connection mode %j is none of the registered ones, whichever way it is sent',
+    async (mode, message) => {
+      const worker = await openWorker()
+      const api = await openApi()
+      const id = await api.register({ url: worker.url, connection_mode: 'http' })
+      const refusals = [
+        await api.post({ url: 'http://127.0.0.1:9', connection_mode: mode }),
+        await api.send('PUT', `/workers/${id}`, { url: worker.url, connection_mode: mode }),
+        await api.send('PATCH', `/workers/${id}`, { priority: 7, connection_mode: mode }),
+      ]
+      for (const reply of refusals) {
+        expect(errorOf(reply)).toEqual({ status: 400, type: 'bad_request', code: 'invalid_field' })
+        expect(reply.json.error).toMatchObject({ message, param: 'connection_mode' })
+      }
+      expect((await api.get('/workers')).json).toMatchObject({ total: 1, workers: [{ id, priority: 50 }] })
+      expect((await api.send('PATCH', `/workers/${id}`, { connection_mode: 'http' })).status).toBe(202)
+    },
+  )
+
+  test('§2.11 a configured worker of an unknown connection mode stops the boot', async () => {
+    const workers = [{ url: 'http://127.0.0.1:9' }, { url: 'http://127.0.0.1:8', connection_mode: 'zmq' }]
+    await expect(openApi({ workers })).rejects.toThrow(
+      'plugins.workers.workers.1.connection_mode must be one of http (got "zmq")',
+    )
   })
 
   test('§2.11, check 39: a worker without health checks is ready at once and never probed', async () => {

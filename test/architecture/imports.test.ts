@@ -102,8 +102,8 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
     'test/api',
     'test/usage',
   ],
-  weir: ['examples/custom-plugin', 'examples/custom-frontend', 'examples/custom-engine'],
-  'weir/contracts': ['examples/custom-frontend', 'examples/custom-engine'],
+  'weir-gateway': ['examples/custom-plugin', 'examples/custom-frontend', 'examples/custom-engine'],
+  'weir-gateway/contracts': ['examples/custom-frontend', 'examples/custom-engine'],
 }
 
 const layerOf = (file: string) => LAYERS.findIndex((names) => names.includes(file.split('/')[1]))

@@ -24,8 +24,8 @@ const PUBLIC_ROUTES: readonly string[] = [
   'GET /v1/models/:owner/:model',
 ]
 
-/** Without routes: the database plugin, which needs a server, and the second port, which needs a fixed one before it. */
-const ROUTED = Object.keys(catalog).filter((name) => !['postgres', 'legacy-http'].includes(name))
+/** Without routes: the database plugin, which needs a server. */
+const ROUTED = Object.keys(catalog).filter((name) => name !== 'postgres')
 
 let routes: readonly RouteDefinition[] = []
 let gateway: TestGateway

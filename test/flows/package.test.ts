@@ -1,6 +1,16 @@
 /** The npm package as a stranger gets it: packed, installed in an empty folder, run with `npx weir`. */
 import { execFile, spawn } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
@@ -66,7 +76,7 @@ test('npx weir --help and --version', async () => {
   expect(version.stdout.trim()).toBe(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version)
 })
 
-test('weir serve answers a chat from the simulated engine, and a plugin in the folder finds weir by name', async () => {
+test('weir serve answers a chat from the simulated engine, and a plugin in the folder finds the package by name', async () => {
   copyFileSync(join(ROOT, 'examples/custom-plugin/visit-counter.ts'), join(folder, 'visit-counter.ts'))
   const port = await freePort()
   const plugins = {
@@ -138,16 +148,50 @@ test('docs/guide/plugins.md: its plugins, their types and their test run as show
   )
 })
 
-test('TypeScript finds the types of weir by name', async () => {
-  copyFileSync(join(ROOT, 'examples/custom-plugin/visit-counter.ts'), join(folder, 'visit-counter.ts'))
+test('examples with plugins of their own run and have types in a folder with the package', async () => {
+  const examples = ['custom-plugin', 'custom-frontend', 'custom-engine']
+  for (const name of examples) {
+    cpSync(join(folder, 'node_modules/weir-gateway/examples', name), join(folder, name), { recursive: true })
+    await run('node_modules/.bin/weir', ['config', 'check', `${name}/weir.yaml`], inFolder)
+  }
+  const plugins = examples.flatMap((name) =>
+    readdirSync(join(folder, name))
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => join(name, file)),
+  )
+  expect(plugins.length).toBe(3)
   const tsc = join(ROOT, 'node_modules/.bin/tsc')
   const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--skipLibCheck']
-  await run(tsc, ['--ignoreConfig', ...flags, '--types', '', 'visit-counter.ts'], inFolder)
+  const node = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node']
+  await run(tsc, ['--ignoreConfig', ...flags, ...node, ...plugins], inFolder)
+})
+
+test('what examples, templates and documents import and install is this package', async () => {
+  const texts = packed.files
+    .filter(({ path }) => /\.(md|ts|mjs|js)$/.test(path) && !path.startsWith('dist/kernel/'))
+    .map(({ path }) => readFileSync(join(folder, 'node_modules/weir-gateway', path), 'utf8'))
+  const all = (pattern: RegExp) => [
+    ...new Set(texts.flatMap((text) => [...text.matchAll(pattern)].map(([, found]) => found))),
+  ]
+  // The compiler of AssemblyScript reads the sources below node_modules, whatever the package exports.
+  const isGuest = (name: string) => /\/wasm-sdk\/assembly(\/|$)/.test(name)
+  const imported = all(/(?:from|import) ['"](weir(?:[-/][^'"]*)?)['"]/g)
+  expect(imported.sort()).toEqual([
+    'weir-gateway',
+    'weir-gateway/contracts',
+    'weir-gateway/wasm-sdk/assembly',
+  ])
+  for (const name of imported.filter(isGuest))
+    expect(existsSync(join(folder, 'node_modules', name, 'index.ts'))).toBe(true)
+  const loaded = imported.filter((name) => !isGuest(name))
+  const script = `await Promise.all(${JSON.stringify(loaded)}.map((name) => import(name)))`
+  await run(process.execPath, ['--input-type=module', '--eval', script], inFolder)
+  expect(all(/npm install (?:--\S+ )*(\S*weir[^\s`]*)/g)).toEqual([`./${packed.filename}`])
 })
 
 test('another Node is told in one line, before anything breaks on it', async () => {
   const pretend = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.20.2'})`
-  const command = join(folder, 'node_modules/weir/dist/plugins/cli.js')
+  const command = join(folder, 'node_modules/weir-gateway/dist/plugins/cli.js')
   const end = run(process.execPath, ['--import', pretend, command, 'serve'], inFolder)
   await expect(end).rejects.toMatchObject({
     code: 1,

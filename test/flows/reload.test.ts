@@ -28,7 +28,6 @@ test('workers, keys and the log level change ten times under load over two threa
         port: 0,
         threads: 2,
         log: { level: round % 2 === 0 ? 'info' : 'debug', access: false },
-        metrics: { port: 0 },
         policy: round % 2 === 0 ? 'random' : 'least_load',
         ...(round === 10 && { http: { maxBodyBytes: 1_000 } }),
       },
@@ -38,6 +37,7 @@ test('workers, keys and the log level change ten times under load over two threa
           tenantKeys: KEYS.map((key) => `${key}:key-${key}-${key === 'four' ? round : ''}`),
         },
         health: {},
+        metrics: { port: 0 },
         'http-workers': {},
         policies: {},
         proxy: {},
@@ -93,8 +93,11 @@ test('workers, keys and the log level change ten times under load over two threa
 test('the log level changes on every thread, up and down', async () => {
   const file = join(makeFolder(), 'weir.json')
   const write = (level: string) => {
-    const kernel = { port: 0, threads: 1, metrics: { port: 0 }, log: { level } }
-    writeFileSync(file, JSON.stringify({ kernel, plugins: { auth: {}, health: {}, reload: {} } }))
+    const kernel = { port: 0, threads: 1, log: { level } }
+    writeFileSync(
+      file,
+      JSON.stringify({ kernel, plugins: { auth: {}, health: {}, metrics: { port: 0 }, reload: {} } }),
+    )
   }
   write('error')
   const command = runCommand(['serve', '--config', file])
@@ -132,7 +135,7 @@ test('a file with a mistake is told once, with its place, and changes nothing', 
   const write = (level: string) =>
     writeFileSync(
       file,
-      `kernel:\n  port: 0\n  metrics: { port: 0 }\n  log: { level: ${level} }\nplugins: { health: {} }\n`,
+      `kernel:\n  port: 0\n  log: { level: ${level} }\nplugins: { health: {}, metrics: { port: 0 } }\n`,
     )
   write('info')
   const command = runCommand(['serve', '--config', file])

@@ -12,6 +12,8 @@ import {
   stopCommands,
   until,
 } from '../support/built-command.ts'
+import { CHAT, says } from '../support/chat-says.ts'
+import { startScriptedWorker } from '../support/scripted-worker.ts'
 import { TurnLanes } from '../support/turn-lanes.ts'
 
 const MODEL = 'sim-model'
@@ -201,3 +203,27 @@ test.skipIf(noMount !== null)(
     expect(await TurnLanes.missing(second.url, lanes.acknowledged)).toEqual([])
   },
 )
+
+test('encrypted reasoning of each thread can be opened by each thread, also after a restart', async () => {
+  const worker = await startScriptedWorker({ models: [MODEL] })
+  worker.script(CHAT, says({ content: 'four', reasoning_content: 'two and two' }))
+  const dir = makeFolder()
+  const hi = { role: 'user', content: 'hi' }
+  const send = (gateway: BuiltGateway, input: unknown[]) =>
+    gateway.send('POST', '/v1/responses', { model: MODEL, store: false, input })
+  const first = await start(dir, worker.url)
+  const sealed = await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      const reply = (await (await send(first, [hi])).json()) as { output: Json[] }
+      return reply.output[0]
+    }),
+  )
+  await first.command.stop()
+  const second = await start(dir, worker.url)
+  for (const item of sealed) {
+    const reply = await send(second, [hi, item, { role: 'user', content: 'so?' }])
+    expect([reply.status, reply.headers.get('x-weir-warning')]).toEqual([200, null])
+  }
+  await second.command.stop()
+  await worker.close()
+})

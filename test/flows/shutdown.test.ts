@@ -29,13 +29,18 @@ interface Setup {
   readonly finish: () => void
 }
 
-async function setUp(shutdown: { graceMs: number; settleMs: number }, kernel: object = {}): Promise<Setup> {
+async function setUp(
+  shutdown: { graceMs: number; settleMs: number },
+  kernel: object = {},
+  plugins = {},
+): Promise<Setup> {
   const release = Promise.withResolvers<void>()
   const worker = await startScriptedWorker()
   workers.push(worker)
   worker.script(CHAT, sseAnswer([...chunks.slice(0, 2), { until: release.promise }, ...chunks.slice(2)]))
   const gateway = await startBuiltGateway({
     kernel: { shutdown, ...kernel },
+    plugins,
     workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'test-model' }] }],
   })
   return { gateway, worker, finish: release.resolve }
@@ -211,8 +216,8 @@ describe('SIGINT', () => {
   for (const threads of [2, 0]) {
     test(`with nothing open ends at once whatever the settle time, with ${threads} data threads`, async () => {
       const [port, metricsPort] = [await freePort(), await freePort()]
-      const kernel = { threads, port, metrics: { port: metricsPort } }
-      const { gateway } = await setUp({ graceMs: 180_000, settleMs: 30_000 }, kernel)
+      const metrics = { port: metricsPort }
+      const { gateway } = await setUp({ graceMs: 180_000, settleMs: 30_000 }, { threads, port }, { metrics })
       // A kept idle connection is nothing that is open.
       await (await fetch(`${gateway.url}/liveness`)).text()
       const signalledAtMs = gateway.command.signal('SIGINT')

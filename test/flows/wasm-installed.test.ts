@@ -1,7 +1,7 @@
 /** `weir wasm` in an installed package. By itself, as it packs the folder in which other tests build. */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeFolder, stopCommands } from '../support/built-command.ts'
@@ -12,8 +12,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 afterAll(stopCommands)
 
 let home: string
-const installed = (...args: string[]) =>
-  weir(['wasm', ...args], { cwd: home, command: join(home, 'node_modules/weir/dist/plugins/cli.js') })
+const command = () => join(home, 'node_modules/weir-gateway/dist/plugins/cli.js')
+const installed = (...args: string[]) => weir(['wasm', ...args], { cwd: home, command: command() })
 
 /** What `npm pack` puts in, beside links to what `npm install` would fetch. */
 beforeAll(() => {
@@ -29,9 +29,9 @@ beforeAll(() => {
   }[]
   expect(files.filter(({ path }) => /(^|\/)target\//.test(path))).toEqual([])
   execFileSync('tar', ['-xzf', filename], { cwd: home })
-  cpSync(join(home, 'package'), join(home, 'node_modules/weir'), { recursive: true })
+  cpSync(join(home, 'package'), join(home, 'node_modules/weir-gateway'), { recursive: true })
   for (const name of readdirSync(join(ROOT, 'node_modules'))) {
-    if (name === 'assemblyscript' || name === 'weir' || name.startsWith('.')) continue
+    if (name === 'assemblyscript' || name === 'weir-gateway' || name.startsWith('.')) continue
     symlinkSync(join(ROOT, 'node_modules', name), join(home, 'node_modules', name))
   }
 })
@@ -51,11 +51,38 @@ test('says how to get the compiler where it is missing, and builds and tests whe
     out: expect.stringContaining('6 ok, 0 not'),
   })
   expect(await installed('check', 'away/build/module.wasm')).toMatchObject({ code: 0, err: '' })
+  const example = await installed('build', 'node_modules/weir-gateway/examples/wasm-errors')
+  expect(example).toMatchObject({ code: 0, err: '' })
 })
 
-test('has the crate that new projects in Rust point to', async () => {
+test('builds and tests a module in C, where the machine has a compiler for it', async ({ skip }) => {
+  await installed('new', 'plain', '--lang', 'c')
+  const built = await installed('build', 'plain')
+  if (/a compiler is not installed/.test(built.err)) {
+    console.warn('skipped: neither clang for wasm32 nor zig is installed')
+    return skip('no compiler for C')
+  }
+  expect(built).toMatchObject({ code: 0, out: expect.stringContaining('attaches to OnRequest') })
+  expect(await installed('test', 'plain')).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('2 ok, 0 not'),
+  })
+})
+
+test('finds an assembler that npm installed in the project alone', async () => {
+  await installed('new', 'text', '--lang', 'wat')
+  mkdirSync(join(home, 'text/node_modules/.bin'), { recursive: true })
+  symlinkSync(join(ROOT, 'node_modules/binaryen/bin/wasm-as'), join(home, 'text/node_modules/.bin/wasm-as'))
+  // Without the folders of this repository that `npm test` puts in front.
+  const env = { PATH: [dirname(process.execPath), '/usr/bin', '/bin'].join(delimiter) }
+  const tested = await weir(['wasm', 'test', 'text'], { cwd: home, command: command(), env })
+  expect(tested).toMatchObject({ code: 0, err: '', out: expect.stringContaining(' 0 not') })
+})
+
+test('gives new projects in Rust a copy of the crate', async () => {
   await installed('new', 'rusty', '--lang', 'rust')
   const [, path] = readFileSync(join(home, 'rusty/Cargo.toml'), 'utf8').match(/path = "([^"]+)"/) ?? []
-  expect(existsSync(join(path, 'Cargo.toml'))).toBe(true)
-  expect(existsSync(join(path, 'src/lib.rs'))).toBe(true)
+  expect(path).toBe('weir-sdk')
+  expect(existsSync(join(home, 'rusty', path, 'Cargo.toml'))).toBe(true)
+  expect(existsSync(join(home, 'rusty', path, 'src/lib.rs'))).toBe(true)
 })

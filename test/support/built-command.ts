@@ -243,13 +243,14 @@ export async function startBuiltGateway(options: BuiltGatewayOptions = {}): Prom
   const { log, ...kernel } = (options.kernel ?? {}) as Record<string, object>
   const file = join(makeFolder(), 'weir.json')
   const config = {
-    kernel: { threads: 2, port: 0, metrics: { port: 0 }, log: { level: 'warn', ...log }, ...kernel },
+    kernel: { threads: 2, port: 0, log: { level: 'warn', ...log }, ...kernel },
     plugins: {
       auth: { auditLog: false },
       health: {},
       policies: {},
       proxy: {},
       'http-workers': {},
+      metrics: { port: 0 },
       ...plugins,
       workers: { workers, health: { disable_health_check: true }, ...(plugins.workers as object) },
     },

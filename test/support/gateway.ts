@@ -40,7 +40,7 @@ const DEFAULT_PLUGINS: Record<string, unknown> = {
 
 /** Quick checks, so that tests need not wait: workers settle at once and probes are fast. */
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const { metrics, log, shutdown, ...kernel } = (options.kernel ?? {}) as Record<string, object>
+  const { log, shutdown, ...kernel } = (options.kernel ?? {}) as Record<string, object>
   const own = options.own ?? []
   const plugins = options.plugins ?? DEFAULT_PLUGINS
   const all: PluginCatalog = {
@@ -53,7 +53,6 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
         threads: 0,
         port: 0,
         log: { level: 'silent', ...log },
-        metrics: { port: 0, ...metrics },
         shutdown: { graceMs: 500, settleMs: 0, ...shutdown },
         ...kernel,
         ...kernelMore,
@@ -63,6 +62,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
         generations: {},
         'http-workers': {},
         ...sections,
+        metrics: { port: 0, ...(sections.metrics as object | undefined) },
       },
     })
   let text = write(plugins)

@@ -16,6 +16,7 @@ export function workerEntry(
     runtimeType: 'unspecified',
     apis: ['chat'],
     isExternal: false,
+    provider: null,
     apiKey: null,
     priority: 50,
     cost: 1,

@@ -25,7 +25,7 @@ const readJson = (path: string) => JSON.parse(readFileSync(join(folder, path), '
 
 /** A project whose module answers as its path asks, and fails closed. */
 const MODULE = `
-import { Action, Description, handleRequest } from 'weir/wasm-sdk/assembly'
+import { Action, Description, handleRequest } from 'weir-gateway/wasm-sdk/assembly'
 
 let calls = 0
 

@@ -1,5 +1,5 @@
 /** Reads a request's body and puts the same bytes in its place: both ways of a copy, and one pass over them. */
-import { Action, Description, handleRequest, Request } from 'weir/wasm-sdk/assembly'
+import { Action, Description, handleRequest, Request } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {
   return new Description().needsHeaders([]).needsRequestBody().send()

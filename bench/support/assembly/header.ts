@@ -1,5 +1,5 @@
 /** Adds one header to a request and looks at nothing: the least a module can do. */
-import { Action, Description, handleRequest, Request } from 'weir/wasm-sdk/assembly'
+import { Action, Description, handleRequest, Request } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {
   return new Description().needsHeaders([]).needsNoClientIp().send()

@@ -1,5 +1,5 @@
 /** Never ends for requests that carry the header `x-bench-loop`; lets all others pass. */
-import { Action, Description, handleRequest, Request } from 'weir/wasm-sdk/assembly'
+import { Action, Description, handleRequest, Request } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {
   return new Description().needsHeaders(['x-bench-loop']).send()

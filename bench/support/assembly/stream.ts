@@ -1,5 +1,5 @@
 /** Takes each event of a stream and sends the same one in its place: the whole way of a change. */
-import { Description, handleStreamEvent, Request, StreamAction, StreamEvent } from 'weir/wasm-sdk/assembly'
+import { Description, handleStreamEvent, Request, StreamAction, StreamEvent } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {
   return new Description().needsHeaders([]).needsResponseHeaders([]).send()

@@ -1,5 +1,5 @@
 /** Compares a key with the hashes of those that are known: the keys themselves are in no configuration. */
-import { crypto, toHex, toUtf8 } from 'weir/wasm-sdk/assembly'
+import { crypto, toHex, toUtf8 } from 'weir-gateway/wasm-sdk/assembly'
 
 /** Goes through all hashes, each in the same time, so that nothing is learned from how long it takes. */
 export function isKnownKey(key: string, hashes: string[]): bool {

@@ -1,5 +1,5 @@
 /** Lets callers in by API key or by JSON Web Token (HS256), and tells the worker who they are. */
-import { Action, config, Description, handleRequest, JsonWriter, metric, toLowerAscii, toUtf8 } from 'weir/wasm-sdk/assembly'
+import { Action, config, Description, handleRequest, JsonWriter, metric, toLowerAscii, toUtf8 } from 'weir-gateway/wasm-sdk/assembly'
 import { isKnownKey } from './api-key'
 import { subjectOf } from './jwt'
 

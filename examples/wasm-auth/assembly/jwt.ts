@@ -1,5 +1,5 @@
 /** Verifies JSON Web Tokens with HS256 (RFC 7515, RFC 7519). */
-import { config, crypto, fromBase64Url, Json, toUtf8 } from 'weir/wasm-sdk/assembly'
+import { config, crypto, fromBase64Url, Json, toUtf8 } from 'weir-gateway/wasm-sdk/assembly'
 
 /** The subject of a valid token, `unknown` when it names none; null when the token is not valid. */
 export function subjectOf(token: string, secret: Uint8Array, nowSec: i64): string | null {

@@ -1,5 +1,5 @@
 /** Gives errors of engines and of the gateway the status and the body that this house has agreed on with its clients. */
-import { Action, config, Description, handleError, handleResponse, JsonWriter, Request } from 'weir/wasm-sdk/assembly'
+import { Action, config, Description, handleError, handleResponse, JsonWriter, Request } from 'weir-gateway/wasm-sdk/assembly'
 import { StatusMap } from './status-map'
 
 export function describe(): i32 {

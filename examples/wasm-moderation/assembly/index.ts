@@ -1,5 +1,5 @@
 /** Asks a service of yours whether a prompt may go on, and refuses what it flags. */
-import { Action, config, Description, Fetched, handleRequest, JsonWriter, metric } from 'weir/wasm-sdk/assembly'
+import { Action, config, Description, Fetched, handleRequest, JsonWriter, metric } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {
   return new Description()

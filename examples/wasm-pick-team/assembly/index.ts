@@ -1,5 +1,5 @@
 /** Sends the requests of a team to the workers that are labelled with it, the least busy one first. */
-import { config, Description, handlePick, metric } from 'weir/wasm-sdk/assembly'
+import { config, Description, handlePick, metric } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {
   return new Description()

@@ -1,5 +1,5 @@
 /** Allows each caller so many requests in a window of time; the counters are shared by all threads of the gateway. */
-import { Action, config, Description, handleRequest, JsonWriter, kv, log, metric, Request } from 'weir/wasm-sdk/assembly'
+import { Action, config, Description, handleRequest, JsonWriter, kv, log, metric, Request } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {
   return new Description().needsHeaders([]).reusesInstance().send()

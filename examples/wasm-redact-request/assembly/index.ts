@@ -1,5 +1,5 @@
 /** Takes e-mail addresses, card numbers and telephone numbers out of prompts before a worker sees them. */
-import { Action, Description, handleRequest, JsonWriter, metric } from 'weir/wasm-sdk/assembly'
+import { Action, Description, handleRequest, JsonWriter, metric } from 'weir-gateway/wasm-sdk/assembly'
 import { PromptRedaction } from './prompt-redaction'
 
 export function describe(): i32 {

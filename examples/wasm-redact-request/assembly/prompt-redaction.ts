@@ -1,5 +1,5 @@
 /** Finds the text of a prompt in the bodies of chat completions, completions, responses and messages. */
-import { Json, JsonEdits } from 'weir/wasm-sdk/assembly'
+import { Json, JsonEdits } from 'weir-gateway/wasm-sdk/assembly'
 import { Findings, redact } from './redact'
 
 export class PromptRedaction {

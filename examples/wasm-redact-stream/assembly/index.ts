@@ -1,5 +1,5 @@
 /** Takes secrets out of streamed answers, also when one arrives in pieces: what might be a beginning waits. */
-import { config, Description, handleStreamEvent, Json, JsonEdits, StreamAction, StreamEvent } from 'weir/wasm-sdk/assembly'
+import { config, Description, handleStreamEvent, Json, JsonEdits, StreamAction, StreamEvent } from 'weir-gateway/wasm-sdk/assembly'
 import { Redactor } from './redactor'
 import { Tails } from './tails'
 import { chatChunk, messageDelta } from './written-events'

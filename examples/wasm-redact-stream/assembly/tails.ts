@@ -1,5 +1,5 @@
 /** What waits, by choice or content block and field, and what a chunk needs that is written later; kept as JSON. */
-import { Json, JsonWriter, toUtf8 } from 'weir/wasm-sdk/assembly'
+import { Json, JsonWriter, toUtf8 } from 'weir-gateway/wasm-sdk/assembly'
 
 export class Tail {
   constructor(

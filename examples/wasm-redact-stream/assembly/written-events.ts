@@ -1,5 +1,5 @@
 /** Events that this module writes itself, for text that waited. */
-import { JsonWriter } from 'weir/wasm-sdk/assembly'
+import { JsonWriter } from 'weir-gateway/wasm-sdk/assembly'
 import { Tail, Tails } from './tails'
 
 /** A chunk of a chat completion with one piece of text. */

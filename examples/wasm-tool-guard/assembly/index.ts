@@ -1,5 +1,5 @@
 /** Which tools models may have run, on which paths, and which arguments never leave the gateway. */
-import { config, Description, handleToolCall, Json, JsonEdits, metric, ToolAction, ToolCall } from 'weir/wasm-sdk/assembly'
+import { config, Description, handleToolCall, Json, JsonEdits, metric, ToolAction, ToolCall } from 'weir-gateway/wasm-sdk/assembly'
 
 const REMOVED = '[removed]'
 

@@ -8,7 +8,7 @@ import {
   Request,
   toHex,
   toUtf8,
-} from 'weir/wasm-sdk/assembly'
+} from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {
   return new Description().needsHeaders(['traceparent']).needsResponseHeaders([]).reusesInstance().send()

@@ -243,16 +243,6 @@ describe('loadConfig', () => {
       'configuration:1:12: plugins.proxy must be an object, null or false, got 3',
     ])
   })
-
-  test('kernel.metrics of older files is the section of the plugin', async () => {
-    const old = await load({ text: 'kernel: { metrics: { enabled: true, port: 9 } }\nplugins: {}' })
-    expect(old.plugins).toEqual({ metrics: { port: 9 } })
-    const both = await load({ text: 'kernel: { metrics: { port: 9 } }\nplugins: { metrics: { port: 8 } }' })
-    expect(both.plugins).toEqual({ metrics: { port: 8 } })
-    expect((await load({ text: 'kernel: { metrics: { enabled: false } }' })).plugins).not.toHaveProperty(
-      'metrics',
-    )
-  })
 })
 
 test('a time that no timer can wait for is refused: it would be over at once', async () => {
@@ -490,14 +480,5 @@ describe('policies', () => {
     const asked = await load({ text: 'kernel: { policy: round_robin }\nplugins: { proxy: {} }' })
     expect(asked.notices).toEqual([])
     expect((await load()).notices).toEqual([])
-  })
-
-  test.each([
-    ['policies: { cacheAware: { cacheThreshold: 0.5 } }', 'kernel.policies', 'plugins.policies'],
-    ['stickyRoutingKeys: true', 'kernel.stickyRoutingKeys', 'plugins.policies.stickyRoutingKeys'],
-  ])('the old key %s is refused with its new place', async (line, old, place) => {
-    const problems = await problemsOf({ text: `kernel:\n  ${line}\n  port: -1\n` })
-    expect(problems[0]).toBe(`configuration:2:3: ${old} has moved: write the same value as ${place}`)
-    expect(problems).toHaveLength(2)
   })
 })

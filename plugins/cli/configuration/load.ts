@@ -16,7 +16,6 @@ import { resolveReferences } from './env-references.ts'
 import { findPluginFile } from './find-plugin-file.ts'
 import { CONFIG_FLAGS } from './flags.ts'
 import { isRecord } from './is-record.ts'
-import { moveMetrics, takeOutMovedKeys } from './moved-keys.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
 import { checkPolicyNames } from './policy-names.ts'
 import { ProblemList } from './problem-list.ts'
@@ -59,7 +58,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const baseDir = file === null ? process.cwd() : dirname(file)
   await nameByManifest(chosen, overrides.plugins ?? [], { baseDir, pluginSchemas })
   const sections: { kernel: unknown; plugins: Record<string, unknown> } = {
-    kernel: moveMetrics(draft.kernel ?? {}, chosen),
+    kernel: draft.kernel ?? {},
     plugins: chosen,
   }
   for (const setting of settings) if (setting.enablesNothing !== true) applySetting(sections, setting)
@@ -129,7 +128,6 @@ function loadKernel(
   const resolved = resolveReferences(draft, env, toNode(KernelConfigSchema), base)
   secrets.push(...resolved.secretPaths)
   const section = isRecord(resolved.value) ? { ...resolved.value } : {}
-  takeOutMovedKeys(section, problems)
   const { value, findings } = checkSection(KernelConfigSchema, section, base)
   addAll(problems, [...resolved.findings, ...findings], secrets)
   const kernel = value as unknown as KernelConfig

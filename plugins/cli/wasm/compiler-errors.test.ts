@@ -18,7 +18,7 @@ ERROR TS2554: Expected 1 arguments, but got 0.
      :
  120 │ take()
      │ ~~~~~~
-     └─ in ~lib/weir/wasm-sdk/assembly/json.ts(120,3)
+     └─ in ~lib/weir-gateway/wasm-sdk/assembly/json.ts(120,3)
 
 FAILURE 2 compile error(s)`
 
@@ -27,7 +27,7 @@ test('each finding has a place that editors understand, and the source under it'
   expect(found.map(({ file, line, column, level }) => [file, line, column, level])).toEqual([
     ['my-module/assembly/index.ts', 3, 23, 'error'],
     ['my-module/assembly/other.ts', 9, 10, 'warning'],
-    ['~lib/weir/wasm-sdk/assembly/json.ts', 120, 3, 'error'],
+    ['~lib/weir-gateway/wasm-sdk/assembly/json.ts', 120, 3, 'error'],
   ])
   expect(found[0].message).toBe("TS2322: Type '~lib/string/String' is not assignable to type 'i32'.")
   expect(found[0].text.split('\n')).toEqual([

@@ -21,7 +21,7 @@ const ASSEMBLYSCRIPT: Form = {
   extension: 'ts',
   entry: 'index.ts',
   bareEntry: `/** What the module needs, and its handlers. */
-import { Description } from 'weir/wasm-sdk/assembly'
+import { Description } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {
   return new Description().needsHeaders([]).reusesInstance().send()

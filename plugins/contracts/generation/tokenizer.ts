@@ -91,7 +91,7 @@ export interface LoadedTokenizer {
   readonly contentFormat: ContentFormat
   /** `response_template` of its configuration, as it stands there: how an answer is taken apart. Null without one. */
   readonly responseTemplate: object | null
-  /** @throws chat_template_failed (400), tokenization_failed (500), tokenizer_busy (503) */
+  /** @throws chat_template_failed, chat_template_limit_exceeded (400), tokenization_failed (500), tokenizer_busy (503) */
   renderAndEncode(prompt: ChatPrompt): Promise<EncodedPrompt>
   /** @throws tokenization_failed (500), also where the vocabulary lacks a token; tokenizer_busy (503) */
   encodePieces(pieces: readonly PromptPiece[]): Promise<EncodedPrompt>

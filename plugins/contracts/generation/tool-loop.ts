@@ -298,10 +298,16 @@ export interface RunningTurn {
 
 export interface ToolLoopService {
   /**
-   * Begins a turn. What can be refused without asking anybody is refused here.
-   * @throws GatewayError (400, 403) naming the `param`
+   * Begins a turn, checked before.
+   * @throws GatewayError as `check`
    */
   run(ctx: RequestContext, turn: ToolTurn, listener: ToolLoopListener): RunningTurn
+  /**
+   * Rejects what can be rejected without asking a tool server: for turns that begin later.
+   * @throws GatewayError (400, 403) naming the `param`; unknown_mcp_server for an approved call of a server that the
+   * tools do not declare
+   */
+  check(tenant: string, turn: Pick<ToolTurn, 'tools' | 'approvals'>): void
   /**
    * Whether a built-in tool is mapped here and this tenant may use it. A declaration of one that is not stays in the echo
    * and is left out of the request, unless `isStrict`: then it is an error.

@@ -15,7 +15,8 @@ import {
 import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
 /** Whom a call goes to: a registered worker, or one that is about to be. */
-export type WorkerTarget = Pick<WorkerEntry, 'url' | 'apiKey'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
+export type WorkerTarget = Pick<WorkerEntry, 'url' | 'apiKey'> &
+  Partial<Pick<WorkerEntry, 'dataParallel' | 'provider'>>
 
 /** A worker as somebody asked for it, as far as describing it needs. */
 export interface WorkerWish {
@@ -171,7 +172,7 @@ export interface WorkerControl extends ModeControl {
    * One call outside the hot path, with the worker's key; any status resolves. Absent: workers of this mode take none.
    * @throws UpstreamFailure
    */
-  call?(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>
+  call?(worker: WorkerTarget, call: WorkerCall): Promise<WorkerReply>
 }
 
 /** The controls of one thread, whole. */
@@ -187,7 +188,7 @@ export interface WorkerControls {
    * 504.
    * @throws unsupported_connection_mode (501)
    */
-  call(worker: Pick<WorkerEntry, 'url' | 'apiKey'>, call: WorkerCall): Promise<WorkerReply>
+  call(worker: WorkerTarget, call: WorkerCall): Promise<WorkerReply>
 }
 
 export function workerControls(

@@ -122,7 +122,11 @@ export class ToolTurnRun implements RunningTurn {
     // Before a tool runs: what a wrong choice asks for must not have happened.
     this.#offer = offerFor(toolChoice, this.#offered, 0)
     if (approvals.length === 0 || this.#isOver) return
-    const { message, steps } = beginApproved(approvals, this.#offered, this.#budget, this.#voice)
+    const hidden = new Set(
+      this.#parts.servers.flatMap(({ plan }) => (plan.isHidden ? plan.label.toLowerCase() : [])),
+    )
+    const isHidden = (label: string) => hidden.has(label.toLowerCase())
+    const { message, steps } = beginApproved(approvals, this.#offered, this.#budget, this.#voice, isHidden)
     const ran = await this.#runAll(steps.filter((step) => 'tool' in step))
     const answers = steps.map((step) => ('tool' in step ? (ran.get(step.callId) as ToolAnswer) : step))
     this.#messages = [...this.#messages, message, ...toToolMessages(answers)]

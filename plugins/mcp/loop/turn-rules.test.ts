@@ -97,7 +97,8 @@ test('responses #54: denied, no tool runs, and the model is told why', async () 
     approvals: [approval(false, 'not today'), { ...approval(true), approvalId: 'mcpr_2', name: 'gone' }],
   })
   expect(files.ran.length).toBe(before)
-  expect(only(events, 'call_started', 'call_done')).toEqual([])
+  // Of what was approved the client is shown what became of it.
+  expect(only(events, 'call_done')).toMatchObject([{ approvalId: 'mcpr_2', result: { status: 'failed' } }])
   expect(
     addedMessages(model, 0)
       .slice(1)

@@ -51,6 +51,13 @@ export class ConfiguredServers {
     return { target, key, place, server: config.label, isHidden: config.isInternal, config }
   }
 
+  /** Labels of the servers that this tenant may use and clients may know of. */
+  labelsFor(tenant: string): string[] {
+    return [...this.#servers.values()].flatMap(({ config: { label, tenants, isInternal } }) =>
+      isInternal || (tenants.length > 0 && !tenants.includes(tenant)) ? [] : label,
+    )
+  }
+
   /** True for a server of which clients see nothing. */
   isInternal(label: string): boolean {
     return this.#servers.get(label.toLowerCase())?.config.isInternal === true

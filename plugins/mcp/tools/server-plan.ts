@@ -1,5 +1,5 @@
 /** Turns what a request declares into servers to be opened; refuses what can be refused without asking anybody. */
-import type { BuiltInToolRequest, GatewayTool, McpToolRequest } from '#contracts'
+import type { BuiltInToolRequest, GatewayTool, McpToolRequest, ToolTurn } from '#contracts'
 import type { BuiltInConfig, McpConfig } from '../config.ts'
 import { connectionKey } from '../connection/server-target.ts'
 import { mcpErrors } from '../errors.ts'
@@ -48,6 +48,23 @@ export function planServers(
   return plans
 }
 
+/**
+ * An approved call needs its server among the tools; to deny one needs none.
+ * @throws unknown_mcp_server (400)
+ */
+export function checkApprovals(
+  { tools, approvals }: Pick<ToolTurn, 'tools' | 'approvals'>,
+  tenant: string,
+  servers: ConfiguredServers,
+): void {
+  const declared = tools.flatMap((tool) => (tool.kind === 'mcp' ? tool.label : []))
+  const known = new Set(declared.map((label) => label.toLowerCase()))
+  const lost = approvals.find(({ isApproved, label }) => isApproved && !known.has(label.toLowerCase()))
+  if (lost === undefined) return
+  const shown = declared.filter((label) => !servers.isInternal(label))
+  throw mcpErrors.unknown_mcp_server.with({ param: 'input' }, lost.label, shown, servers.labelsFor(tenant))
+}
+
 function planServer(
   request: McpToolRequest,
   tenant: string,
@@ -58,7 +75,8 @@ function planServer(
   if (!LABEL.test(label)) throw mcpErrors.invalid_server_label.with({ param: `${param}.server_label` })
   if (serverUrl === null) {
     const known = servers.find(label, tenant)
-    if (known === null) throw mcpErrors.unknown_mcp_server.with({ param }, label)
+    if (known === null)
+      throw mcpErrors.unknown_mcp_server.with({ param }, label, null, servers.labelsFor(tenant))
     return { ...known, label, request, builtIn: null }
   }
   const rules = rulesFor(tenant, config)

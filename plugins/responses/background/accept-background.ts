@@ -3,13 +3,15 @@ import type { ResponseRecord } from '#contracts'
 import type { RequestContext } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import { newId } from '../item-ids.ts'
-import type { TextSeal } from '../prompt/sealed-text.ts'
+import { requireOpened, type TextSeal } from '../prompt/sealed-text.ts'
 import { isObject, type Json } from '../read/fields.ts'
 import type { CreateRequest } from '../read/read-request.ts'
+import { checkTools } from '../run/open-turn.ts'
 import { makePlan } from '../run/plan.ts'
 import { replyMembers, replyObject } from '../run/reply-object.ts'
 import type { RunParts } from '../run/run-parts.ts'
 import { nowSec, readCreate, tenantOf } from '../run/serve-create.ts'
+import { warningHeaders } from '../run/warning-headers.ts'
 
 /** @throws what is wrong with the request, and background_queue_full (429) */
 export async function acceptBackground(
@@ -27,7 +29,8 @@ export async function acceptBackground(
     throw responsesErrors.background_queue_full.with(options, limit)
   }
   // Checked now; the history is read again when its turn comes, and only then is the conversation locked.
-  const { input } = await makePlan(parts, tenant, { ...request, store: false })
+  const plan = await makePlan(parts, tenant, { ...request, store: false })
+  checkTools(parts, plan)
   const id = newId('resp')
   const createdAtSec = nowSec()
   const members = replyMembers(
@@ -47,14 +50,14 @@ export async function acceptBackground(
     createdAtSec,
     status: 'queued',
     reply: members,
-    input,
+    input: plan.input,
     output: [],
     previousResponseId: request.previousResponseId,
     conversationId: request.conversationId,
     facts: { body: keptBody(seal, tenant, body), role: ctx.identity?.role ?? null },
   }
   await history.responses.create(tenant, record, true)
-  ctx.json(200, replyObject(members, []))
+  ctx.json(200, replyObject(members, []), warningHeaders(plan))
 }
 
 /** Credentials of tool servers are kept sealed, and no longer than the work waits. */
@@ -71,5 +74,6 @@ function keptBody(seal: TextSeal, tenant: string, body: Json): Json {
 export function acceptedRequest(parts: RunParts, tenant: string, { facts }: ResponseRecord): CreateRequest {
   const { _sealedTools: sealed, ...body } = facts.body as Json
   if (typeof sealed !== 'string') return readCreate(parts, body)
-  return readCreate(parts, { ...body, tools: JSON.parse(parts.seal.open(tenant, sealed).text) })
+  const { text } = requireOpened(parts.seal.open(tenant, sealed))
+  return readCreate(parts, { ...body, tools: JSON.parse(text) })
 }

@@ -1,12 +1,12 @@
 /** Summaries that stand for what came before them. @source responses facts 1.11, 2.3 (compaction) */
 import type { HistoryItem } from '#contracts'
-import type { SealedText, Unsealer } from './sealed-text.ts'
+import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
 
 /** Of a stored item the text is kept beside what was sealed for the client. @throws invalid_encrypted_content (400) */
 export function summaryOf(item: HistoryItem, unsealer: Unsealer): SealedText {
   const { _summary: text, _covers: covers } = item
   if (typeof text === 'string' && typeof covers === 'string') return { text, covers }
-  return unsealer.open(String(item.encrypted_content))
+  return requireOpened(unsealer.open(String(item.encrypted_content)))
 }
 
 /** The items without those that the last summary covers; it takes their place. */

@@ -13,62 +13,64 @@ export interface SealedText {
   readonly covers?: string
 }
 
-/** Opens what was sealed for the tenant. @throws invalid_encrypted_content (400) */
+/** Opens what was sealed for the tenant; null for what was not, or not by this gateway, or was changed. */
 export interface Unsealer {
-  open(sealed: string): SealedText
+  open(sealed: string): SealedText | null
 }
 
 const VERSION = 1
 const IV_BYTES = 12
 const TAG_BYTES = 16
 const KEY_BYTES = 32
-/** Of a secret that every thread shares, and the state in front of it. */
-export const SHARED_KEY_BYTES = 8 + KEY_BYTES
 
 export class TextSeal {
-  readonly #key: Buffer
+  #keys: readonly Buffer[] = []
 
-  /** @param key any length; the strength is that of what it holds */
-  constructor(key: Buffer) {
-    this.#key = Buffer.from(hkdfSync('sha256', key, '', 'weir responses', KEY_BYTES))
+  /**
+   * Once, before anything is sealed or opened.
+   * @param keys the first one seals, all open; of any length, and as strong as what they hold
+   */
+  useKeys(keys: readonly Buffer[]): void {
+    this.#keys = keys.map((key) => Buffer.from(hkdfSync('sha256', key, '', 'weir responses', KEY_BYTES)))
   }
 
   seal(tenant: string, value: SealedText): string {
     const iv = randomBytes(IV_BYTES)
-    const cipher = createCipheriv('aes-256-gcm', this.#key, iv, { authTagLength: TAG_BYTES })
+    const cipher = createCipheriv('aes-256-gcm', this.#keys[0], iv, { authTagLength: TAG_BYTES })
     cipher.setAAD(Buffer.from(tenant))
     const sealed = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()])
     return Buffer.concat([Buffer.of(VERSION), iv, cipher.getAuthTag(), sealed]).toString('base64url')
   }
 
-  /** @throws invalid_encrypted_content (400) */
-  open(tenant: string, sealed: string): SealedText {
+  /** As `Unsealer.open`. */
+  open(tenant: string, sealed: string): SealedText | null {
     const bytes = Buffer.from(sealed, 'base64url')
-    const begin = 1 + IV_BYTES + TAG_BYTES
-    if (bytes[0] !== VERSION || bytes.length < begin)
-      throw responsesErrors.invalid_encrypted_content.with({ param: 'input' })
-    try {
-      const iv = bytes.subarray(1, 1 + IV_BYTES)
-      const decipher = createDecipheriv('aes-256-gcm', this.#key, iv, { authTagLength: TAG_BYTES })
-      decipher.setAAD(Buffer.from(tenant))
-      decipher.setAuthTag(bytes.subarray(1 + IV_BYTES, begin))
-      const text = Buffer.concat([decipher.update(bytes.subarray(begin)), decipher.final()])
-      return JSON.parse(text.toString('utf8')) as SealedText
-    } catch (cause) {
-      throw responsesErrors.invalid_encrypted_content.with({ param: 'input', cause })
+    if (bytes[0] !== VERSION || bytes.length < 1 + IV_BYTES + TAG_BYTES) return null
+    for (const key of this.#keys) {
+      const text = decrypt(key, tenant, bytes)
+      if (text !== null) return JSON.parse(text) as SealedText
     }
+    return null
   }
 }
 
-/** A key that all threads of this process agree on, made by the first that asks. @param memory zeroed when new */
-export function sharedKey(memory: SharedArrayBuffer): Buffer {
-  const state = new Int32Array(memory, 0, 1)
-  const bytes = new Uint8Array(memory, 8, KEY_BYTES)
-  if (Atomics.compareExchange(state, 0, 0, 1) === 0) {
-    bytes.set(randomBytes(KEY_BYTES))
-    Atomics.store(state, 0, 2)
-    Atomics.notify(state, 0)
+/** Null where the key is another one, or the bytes or the tenant are. */
+function decrypt(key: Buffer, tenant: string, bytes: Buffer): string | null {
+  const begin = 1 + IV_BYTES + TAG_BYTES
+  const iv = bytes.subarray(1, 1 + IV_BYTES)
+  const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES })
+  decipher.setAAD(Buffer.from(tenant))
+  decipher.setAuthTag(bytes.subarray(1 + IV_BYTES, begin))
+  const text = decipher.update(bytes.subarray(begin))
+  try {
+    return Buffer.concat([text, decipher.final()]).toString('utf8')
+  } catch {
+    return null
   }
-  while (Atomics.load(state, 0) !== 2) Atomics.wait(state, 0, 1, 100)
-  return Buffer.from(bytes.slice())
+}
+
+/** Of what cannot be missed. @throws invalid_encrypted_content (400) where it was not opened */
+export function requireOpened(text: SealedText | null): SealedText {
+  if (text === null) throw responsesErrors.invalid_encrypted_content.with({ param: 'input' })
+  return text
 }

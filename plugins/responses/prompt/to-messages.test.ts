@@ -5,8 +5,10 @@ import type { HistoryItem } from '#contracts'
 import { readInputItems } from '../read/read-items.ts'
 import { TextSeal } from './sealed-text.ts'
 import { toMessages } from './to-messages.ts'
+import { toNativeItems } from './to-native-items.ts'
 
-const seal = new TextSeal(Buffer.from('k'.repeat(32)))
+const seal = new TextSeal()
+seal.useKeys([Buffer.from('k'.repeat(32))])
 const unsealer = { open: (sealed: string) => seal.open('t', sealed) }
 
 function messagesOf(input: string | readonly unknown[], instructions: string | null = null) {
@@ -123,7 +125,29 @@ test('responses 2.4: reasoning goes back inside the turn under way only, also se
   const items = [{ type: 'reasoning', summary: [], encrypted_content }, call('a'), output('a')]
   expect(messagesOf(items)[0].reasoning_content).toBe('secret thoughts')
   expect(JSON.stringify(messagesOf([...items, { role: 'user', content: 'x' }]))).not.toContain('thoughts')
-  expect(() => seal.open('another tenant', encrypted_content)).toThrow(/encrypted content/)
+  expect(seal.open('another tenant', encrypted_content)).toBeNull()
+})
+
+test('reasoning that cannot be opened is dropped and counted; the rest of its turn stays', () => {
+  const sealed = seal.seal('t', { text: 'secret thoughts' })
+  const damaged = `${sealed.slice(0, -3)}AAA`
+  for (const encrypted_content of [
+    '',
+    'gAAAAABofromelsewhere',
+    'AQ',
+    damaged,
+    seal.seal('u', { text: 'x' }),
+  ]) {
+    const items = [{ type: 'reasoning', summary: [], encrypted_content }, call('a'), output('a')]
+    const { messages, droppedReasoning } = toMessages(null, readInputItems(items) as HistoryItem[], unsealer)
+    expect([droppedReasoning, messages]).toEqual([1, messagesOf(items.slice(1))])
+    expect(toNativeItems(readInputItems(items) as HistoryItem[], unsealer)).toHaveLength(2)
+    const summary = [{ type: 'compaction', encrypted_content }]
+    if (encrypted_content !== '')
+      expect(() => messagesOf(summary)).toThrow(
+        expect.objectContaining({ code: 'invalid_encrypted_content' }),
+      )
+  }
 })
 
 test('responses 2.6: whatever the items, each call has one result right behind it, or the input is refused', () => {

@@ -13,9 +13,11 @@ export interface PromptMessages {
   readonly messages: readonly ChatMessage[]
   /** Calls in the history that the gateway ran, by id. */
   readonly origins: ReadonlyMap<string, CallOrigin>
+  /** Items of reasoning that are not in the messages, because their encrypted content could not be opened. */
+  readonly droppedReasoning: number
 }
 
-/** @throws missing_tool_output, orphan_tool_output, invalid_encrypted_content (400) */
+/** @throws missing_tool_output, orphan_tool_output, invalid_encrypted_content of a compaction (400) */
 export function toMessages(
   instructions: string | null,
   items: readonly HistoryItem[],
@@ -34,6 +36,7 @@ class MessageBuilder {
   /** Ids of calls so far: engines that number them anew in each turn get others. */
   readonly #usedIds = new Set<string>()
   #turn: AssistantTurn | null = null
+  #droppedReasoning = 0
   readonly #requests = new Map<string, HistoryItem>()
 
   constructor(unsealer: Unsealer) {
@@ -51,7 +54,7 @@ class MessageBuilder {
         this.#addMessage(item)
         return
       case 'reasoning':
-        this.#assistant().addReasoning(this.#reasoningOf(item))
+        this.#addReasoning(item)
         return
       case 'function_call':
         this.#assistant().addCall(String(item.call_id), String(item.name), String(item.arguments))
@@ -88,7 +91,11 @@ class MessageBuilder {
 
   end(): PromptMessages {
     this.#endTurn()
-    return { messages: forgetOldReasoning(this.#messages), origins: this.#origins }
+    return {
+      messages: forgetOldReasoning(this.#messages),
+      origins: this.#origins,
+      droppedReasoning: this.#droppedReasoning,
+    }
   }
 
   #addMessage(item: HistoryItem): void {
@@ -102,7 +109,14 @@ class MessageBuilder {
     this.add({ role, content: toChatContent(content) })
   }
 
-  #reasoningOf(item: HistoryItem): SealedText {
+  /** The turn can go on without its reasoning: a key that is gone must not end the conversation. */
+  #addReasoning(item: HistoryItem): void {
+    const reasoning = this.#reasoningOf(item)
+    if (reasoning === null) this.#droppedReasoning += 1
+    else this.#assistant().addReasoning(reasoning)
+  }
+
+  #reasoningOf(item: HistoryItem): SealedText | null {
     if (typeof item.encrypted_content === 'string') return this.#unsealer.open(item.encrypted_content)
     const parts = (item.content ?? item.summary ?? []) as readonly { readonly type: string }[]
     return { text: textOf(parts) }

@@ -29,7 +29,7 @@ function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer
     case 'function_call_output':
       return [withoutOwn(item)]
     case 'reasoning':
-      return [toReasoning(item, unsealer)]
+      return toReasoning(item, unsealer)
     case 'compaction': {
       const { text } = summaryOf(item, unsealer)
       const content = [{ type: 'input_text', text: `Summary of the conversation so far:\n${text}` }]
@@ -69,14 +69,17 @@ function asFunction({ id }: HistoryItem, name: unknown, args: unknown, said: unk
   ]
 }
 
-function toReasoning(item: HistoryItem, unsealer: Unsealer): Json {
+/** None where its encrypted content cannot be opened, as in `toMessages`. */
+function toReasoning(item: HistoryItem, unsealer: Unsealer): Json[] {
   const { content, summary = [], encrypted_content: sealed } = item
   if (typeof sealed !== 'string')
-    return { type: 'reasoning', summary, ...(content !== undefined && { content }) }
-  const { text, signature } = unsealer.open(sealed)
+    return [{ type: 'reasoning', summary, ...(content !== undefined && { content }) }]
+  const opened = unsealer.open(sealed)
+  if (opened === null) return []
+  const { text, signature } = opened
   return signature === undefined
-    ? { type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text }] }
-    : { type: 'reasoning', summary, encrypted_content: signature }
+    ? [{ type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text }] }]
+    : [{ type: 'reasoning', summary, encrypted_content: signature }]
 }
 
 function withoutOwn(item: HistoryItem): Json {

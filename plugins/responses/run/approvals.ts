@@ -2,7 +2,10 @@
 import type { ApprovalAnswer, HistoryItem, ListedServer } from '#contracts'
 import { responsesErrors } from '../errors.ts'
 
-/** @throws approval_request_not_found, approval_already_answered (400) */
+/**
+ * The answers that this turn is to act on. What stands in the input as history was acted on already.
+ * @throws approval_request_not_found, approval_already_answered (400)
+ */
 export function answersOf(
   before: readonly HistoryItem[],
   input: readonly HistoryItem[],
@@ -12,7 +15,12 @@ export function answersOf(
   const answered = new Set<string>()
   for (const item of before)
     if (item.type === 'mcp_approval_response') answered.add(String(item.approval_request_id))
-  for (const item of input) {
+  const ran = new Set(
+    input.map(({ type, approval_request_id: id }) => (type === 'mcp_call' ? id : undefined)),
+  )
+  // A denied call leaves no item of its own: what the model has said since shows that it was told.
+  const lastSaid = input.findLastIndex(({ role }) => role === 'assistant')
+  for (const [index, item] of input.entries()) {
     if (item.type !== 'mcp_approval_response') continue
     const approvalId = String(item.approval_request_id)
     const asked = known.get(approvalId)
@@ -21,6 +29,7 @@ export function answersOf(
     if (answered.has(approvalId))
       throw responsesErrors.approval_already_answered.with({ param: 'input' }, approvalId)
     answered.add(approvalId)
+    if (item.approve === true ? ran.has(approvalId) : index < lastSaid) continue
     answers.push({
       approvalId,
       label: String(asked.server_label),

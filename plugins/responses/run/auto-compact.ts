@@ -88,7 +88,8 @@ async function compactAbove(
     _covers: last.id,
   }
   const turn = toTurn(parts, tenant, request, [item, ...items.slice(cut)])
-  return { ...plan, ...turn, compaction: { item, usage } }
+  const { droppedReasoning } = plan
+  return { ...plan, ...turn, droppedReasoning, compaction: { item, usage } }
 }
 
 /** Null where a call of the past is answered in the turn under way: then nothing can be cut there. */

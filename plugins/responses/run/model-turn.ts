@@ -1,15 +1,20 @@
 /** The turn for the model: what it is asked, made of the request and its items. @source responses facts 2.6, 5.7 */
-import type { CallOrigin, ChatMessage, GenerationRequest, HistoryItem } from '#contracts'
+import type { ChatMessage, GenerationRequest, HistoryItem } from '#contracts'
 import type { WorkerEntry } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
 import type { Unsealer } from '../prompt/sealed-text.ts'
-import { toMessages } from '../prompt/to-messages.ts'
+import { type PromptMessages, toMessages } from '../prompt/to-messages.ts'
 import { toNativeItems } from '../prompt/to-native-items.ts'
 import { FOREIGN } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { toPlainChoice } from '../read/read-tool-choice.ts'
 import type { PlanParts } from './run-parts.ts'
+
+/** What the model is asked. */
+export interface ModelTurn extends Omit<PromptMessages, 'messages'> {
+  readonly generation: GenerationRequest
+}
 
 /** What the model is asked, made of the items. @throws as `toMessages` */
 export function toTurn(
@@ -17,19 +22,19 @@ export function toTurn(
   tenant: string,
   request: CreateRequest,
   items: readonly HistoryItem[],
-): { generation: GenerationRequest; origins: ReadonlyMap<string, CallOrigin> } {
+): ModelTurn {
   const unsealer = unsealerOf(parts, tenant)
-  const { messages, origins } = toMessages(request.instructions, items, unsealer)
+  const { messages, ...about } = toMessages(request.instructions, items, unsealer)
   const generation = toGeneration(request, messages)
   if (!hasNativeWorkers(parts) || !workersOf(parts, request).some(speaksResponses))
-    return { generation, origins }
+    return { ...about, generation }
   const native = nativeRequest({
     body: request.body,
     messageCount: messages.length,
     items: () => toNativeItems(items, unsealer),
     runs: (type) => parts.toolLoop?.hasBuiltIn(type, tenant) === true,
   })
-  return { generation: { ...generation, native }, origins }
+  return { ...about, generation: { ...generation, native } }
 }
 
 /** By the list of workers, which is another array whenever it changes. */

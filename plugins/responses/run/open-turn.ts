@@ -26,7 +26,8 @@ export function openTurn(
   const accepts = plan.accepts ?? undefined
   const listener = { onEvent: compaction === null ? onEvent : behindCompaction(compaction, onEvent) }
   const gatewayTools = request.tools.gateway
-  if (toolLoop !== undefined && (gatewayTools.length > 0 || approvals.length > 0))
+  if (toolLoop === undefined) refuseTools(plan)
+  else if (gatewayTools.length > 0 || approvals.length > 0)
     return toolLoop.run(
       ctx,
       {
@@ -42,7 +43,19 @@ export function openTurn(
       },
       listener,
     )
-  const mcp = gatewayTools.find(({ kind }) => kind === 'mcp')
-  if (mcp !== undefined) throw responsesErrors.tool_not_available.with({ param: mcp.param }, 'mcp')
   return host.use(Generations).open(ctx, generation, { stream, accepts, listener: new PlainTurn(listener) })
+}
+
+/** Of a turn that begins later. @throws tool_not_available, and as `ToolLoopService.check` (400) */
+export function checkTools({ toolLoop }: Pick<RunParts, 'toolLoop'>, plan: Plan): void {
+  const { tenant, request, approvals } = plan
+  if (toolLoop === undefined) refuseTools(plan)
+  else toolLoop.check(tenant, { tools: request.tools.gateway, approvals })
+}
+
+/** Where nothing runs tools. Built-in tools are dropped; servers, and answers to calls of theirs, would be missed. */
+function refuseTools({ request, approvals }: Plan): void {
+  const mcp = request.tools.gateway.find(({ kind }) => kind === 'mcp')
+  if (mcp === undefined && approvals.length === 0) return
+  throw responsesErrors.tool_not_available.with({ param: mcp?.param ?? 'input' }, 'mcp')
 }

@@ -2,15 +2,7 @@
  * Everything that is known before a response begins: the request, the history before it, and the turn for the model.
  * @source responses facts 2.6, 4.7, 5.2, 5.4, 5.7
  */
-import type {
-  ApprovalAnswer,
-  CallOrigin,
-  ConversationLock,
-  GenerationRequest,
-  GenerationUsage,
-  HistoryItem,
-  ListedServer,
-} from '#contracts'
+import type { ApprovalAnswer, ConversationLock, GenerationUsage, HistoryItem, ListedServer } from '#contracts'
 import type { WorkerEntry } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import { withoutCovered } from '../prompt/compacted.ts'
@@ -26,20 +18,18 @@ import {
   replaceReferences,
   unknownConversation,
 } from './load-past.ts'
-import { refuseForeign, toTurn, unsealerOf } from './model-turn.ts'
+import { type ModelTurn, refuseForeign, toTurn, unsealerOf } from './model-turn.ts'
 import type { PlanParts } from './run-parts.ts'
 
-export interface Plan {
+export interface Plan extends ModelTurn {
   readonly tenant: string
   readonly request: CreateRequest
   /** New input, references put in place. */
   readonly input: readonly HistoryItem[]
   /** Each item of it got its id here. */
   readonly hasOwnIds: boolean
-  readonly generation: GenerationRequest
   readonly approvals: readonly ApprovalAnswer[]
   readonly listed: readonly ListedServer[]
-  readonly origins: ReadonlyMap<string, CallOrigin>
   /** History and new input. */
   readonly context: readonly HistoryItem[]
   /** Of what was too long for the model, made for this turn. */
@@ -123,7 +113,10 @@ function toPlan(
 ): Plan {
   const approvals = answersOf(before, input, known)
   // Calls that wait for these answers are run, or refused, by the tool loop.
-  const told = approvals.length === 0 ? input : input.filter(({ type }) => type !== 'mcp_approval_response')
+  const pending = new Set(approvals.map(({ approvalId }) => approvalId))
+  const isPending = ({ type, approval_request_id: id }: HistoryItem) =>
+    type === 'mcp_approval_response' && pending.has(String(id))
+  const told = pending.size === 0 ? input : input.filter((item) => !isPending(item))
   const context = before.length === 0 ? input : [...before, ...input]
   const whole = before.length === 0 ? told : [...before, ...told]
   const unsealer = unsealerOf(parts, tenant)

@@ -10,6 +10,7 @@ import type { RememberedTurn } from './load-past.ts'
 import { makePlan, type Plan } from './plan.ts'
 import { ResponseRun, type RunEnd } from './response-run.ts'
 import type { RunParts } from './run-parts.ts'
+import { warningHeaders } from './warning-headers.ts'
 
 export interface ServeParts extends RunParts {
   /** The run of a request, for its error format. */
@@ -78,6 +79,7 @@ export function tenantOf(ctx: RequestContext): string {
 }
 
 function answerResponse(parts: ServeParts, ctx: RequestContext, plan: Plan): void {
+  const headers = warningHeaders(plan)
   const run = new ResponseRun(parts, ctx, plan, {
     id: newId('resp'),
     createdAtSec: nowSec(),
@@ -86,7 +88,7 @@ function answerResponse(parts: ServeParts, ctx: RequestContext, plan: Plan): voi
     onEnd: ({ reply, error, isAnswered }) => {
       if (isAnswered) return
       if (error !== null) ctx.fail(error)
-      else if (reply !== null && !ctx.isDone) ctx.send(200, 'application/json', reply)
+      else if (reply !== null && !ctx.isDone) ctx.send(200, 'application/json', reply, headers)
     },
   })
   run.start()
@@ -100,11 +102,12 @@ function streamResponse(
   opened: SseWriter | null,
 ): void {
   let writer = opened
+  const headers = warningHeaders(plan)
   const id = newId('resp')
   const open = () => {
     if (writer !== null) return
     clearTimeout(opening)
-    writer = ctx.sse()
+    writer = ctx.sse(200, headers)
     writer.onDrain(() => run.resume())
   }
   const run = new ResponseRun(parts, ctx, plan, {

@@ -1,7 +1,8 @@
 /** Responses over a WebSocket, as the compliance suite talks to it. */
 import { expect, test } from 'vitest'
-import { sseAnswer } from '../../support/scripted-worker.ts'
-import { CHAT, chunk, type Json, openResponses, type Reply, says } from './responses-fleet.ts'
+import { sseAnswer, streamAnswer } from '../../support/scripted-worker.ts'
+import { openSse } from '../../support/sse-client.ts'
+import { CHAT, chunk, type Json, openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
 
 test('responses 7.1: a turn is told in the same events as a stream, without a last word', async () => {
@@ -71,6 +72,44 @@ test('responses 7.1: messages wait for their turn; a socket that closes stops it
   ws.close()
   await workers[0].requestsTo(CHAT)[1].closed
 })
+
+test('responses 7.1: a client that stops reading pauses its worker and is disconnected; other streams go on', async () => {
+  const { gateway, workers } = await openResponses(undefined, {
+    plugins: { metrics: {} },
+    kernel: { http: { replyIdleMs: 1_000 } },
+  })
+  const steps = 6_000
+  let sent = 0
+  function* flood() {
+    for (; sent < steps; sent++) yield `data: ${chunk({ content: 'x'.repeat(16_384) })}\n\n`
+  }
+  const gate = Promise.withResolvers<void>()
+  workers[0].once(CHAT, streamAnswer(flood(), { headers: { 'content-type': 'text/event-stream' } }))
+  workers[0].once(
+    CHAT,
+    sseAnswer([chunk({ content: 'a' }), { until: gate.promise }, chunk({}, 'stop'), '[DONE]']),
+  )
+  const { ws, messages, send } = await connect(gateway.url)
+  const closed = new Promise((resolve) => ws.once('close', resolve))
+  send({ input: 'a' })
+  await expect.poll(() => messages.length).toBeGreaterThan(2)
+  ws.pause()
+  const other = openSse(gateway.url + RESPONSES, { body: { model: 'test-model', stream: true, input: 'b' } })
+  await expect.poll(() => other.events.length).toBeGreaterThan(2)
+  const [request] = workers[0].requestsTo(CHAT)
+  await request.closed
+  expect(request.isAborted).toBe(true)
+  expect(sent).toBeLessThan(steps)
+  const metrics = async () => await (await fetch(gateway.metricsUrl as string)).text()
+  await expect.poll(metrics).toMatch(/path="\/v1\/responses",.*error_code="reply_timeout"\} 1/)
+  expect(await metrics()).toContain('weir_sockets_open 0')
+  expect(await metrics()).toContain('weir_control_errors_total{kind="exception"} 0')
+  ws.resume()
+  expect(await closed).toBe(1006)
+  gate.resolve()
+  await other.done
+  expect(other.text()).toContain('response.completed')
+}, 60_000)
 
 test('responses 7.1: a socket that was open for too long takes nothing new', async () => {
   const { gateway } = await openResponses(says('x'), {

@@ -200,11 +200,29 @@ test('responses 8 #80: no route and no field tells one tenant of another', async
         withBody((which) => ({ input: [answer(which)] })),
       )
     }
-    for (const item of theirs.sealed) {
+    for (const item of theirs.sealed.slice(1)) {
       const [status, said] = await call('POST', path, path, { ...base, ...more, input: [item] })
       expect([status, JSON.parse(said).error.code]).toEqual([400, 'invalid_encrypted_content'])
     }
   }
+  // Reasoning of another tenant is dropped, as any that cannot be opened.
+  const count = async (input: unknown[]) => {
+    const reply = await fetch(`${gateway.url}/v1/responses/input_tokens`, {
+      method: 'POST',
+      headers: as('key-b'),
+      body: JSON.stringify({ model: 'test-model', input }),
+    })
+    return [reply.headers.get('x-weir-warning'), await reply.json()]
+  }
+  const hi = { role: 'user', content: 'hi' }
+  const damaged = { ...theirs.sealed[0], encrypted_content: 'damaged' }
+  // The tokenizer is loaded meanwhile.
+  await expect
+    .poll(async () => (await count([hi]))[1], { timeout: 30_000 })
+    .toMatchObject({ object: 'response.input_tokens' })
+  const dropped = await count([hi, theirs.sealed[0]])
+  expect(dropped).toEqual(await count([hi, damaged]))
+  expect(dropped).toEqual(['encrypted_reasoning_dropped; items=1', (await count([hi]))[1]])
   const { turn } = await connect(gateway.url, 'test-model', 'key-b')
   for (const id of theirs.responses) {
     const events = await turn({ input: 'hi', previous_response_id: id })

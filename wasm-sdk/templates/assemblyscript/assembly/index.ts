@@ -1,5 +1,5 @@
 /** Asks every request for a team, and tells the worker which it is. */
-import { Action, config, Description, handleRequest, JsonWriter } from 'weir/wasm-sdk/assembly'
+import { Action, config, Description, handleRequest, JsonWriter } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {
   return new Description().needsHeaders(['x-team']).reusesInstance().send()

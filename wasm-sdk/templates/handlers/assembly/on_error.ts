@@ -1,5 +1,5 @@
 /** Errors of the gateway and of engines: the client is told where to ask. */
-import { Action, config, handleError } from 'weir/wasm-sdk/assembly'
+import { Action, config, handleError } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_error(): i32 {
   return handleError((request, response, error) => {

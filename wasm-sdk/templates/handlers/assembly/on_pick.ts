@@ -1,5 +1,5 @@
 /** Choices of a worker: of those in the zone of the setting `zone`, the one with the fewest requests. */
-import { config, handlePick } from 'weir/wasm-sdk/assembly'
+import { config, handlePick } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_pick(): i32 {
   return handlePick((request, pick) => {

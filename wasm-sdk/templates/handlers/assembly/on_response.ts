@@ -1,5 +1,5 @@
 /** Answers that are no stream: overloaded engines are reported as such. */
-import { Action, handleResponse } from 'weir/wasm-sdk/assembly'
+import { Action, handleResponse } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_response(): i32 {
   return handleResponse((request, response) => {

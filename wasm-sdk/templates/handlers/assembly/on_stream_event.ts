@@ -1,5 +1,5 @@
 /** Events of streamed answers: those with the name of the setting `drop` do not go on. */
-import { config, handleStreamEvent, StreamAction } from 'weir/wasm-sdk/assembly'
+import { config, handleStreamEvent, StreamAction } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_stream_event(): i32 {
   return handleStreamEvent((request, event) => {

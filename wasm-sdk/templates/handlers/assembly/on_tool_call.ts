@@ -1,5 +1,5 @@
 /** Calls of tools: one with the name of the setting `forbidden` does not run. */
-import { config, handleToolCall, ToolAction } from 'weir/wasm-sdk/assembly'
+import { config, handleToolCall, ToolAction } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_tool_call(): i32 {
   return handleToolCall((request, call) => {

@@ -1,6 +1,6 @@
 /** Loads uWebSockets.js, whose binary comes in a package of its own, and says what to do where that is missing. @source D212 */
 import { createRequire } from 'node:module'
-import { BootError } from '../../errors/boot-error.ts'
+import { BootError } from '../errors/boot-error.ts'
 
 /** What the library has and its types leave out. */
 interface Untyped {

@@ -1,0 +1,62 @@
+/** Verifies the native binary of uWebSockets.js before it is loaded. */
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import type { Logger } from '../contracts/log.ts'
+import { BootError } from '../errors/boot-error.ts'
+
+/** SHA-256 of the binaries in `@uwsjs/*` 20.51.4 by platform, processor and Node ABI. */
+const KNOWN_BINARIES: ReadonlyMap<string, string> = new Map([
+  ['linux-x64-127', 'f687e7c3666b5cca9d355184bbf07bb0550f5ba0d3ffd453248ccfec552dde6c'],
+])
+
+export interface BinaryCheck {
+  /** `kernel.http.binarySha256`; takes the place of the known digest. */
+  readonly expected: string | undefined
+  readonly log: Logger
+  /** Default: that of the installed package; null when none is found. */
+  readonly path?: string | null
+  /** Default: of this process. */
+  readonly platform?: string
+}
+
+const THIS_PLATFORM = `${process.platform}-${process.arch}-${process.versions.modules}`
+
+/**
+ * Call before the library is loaded. Without a digest for the platform, and none configured, the digest is only logged. A
+ * missing binary is reported by `server-library.ts`.
+ *
+ * @throws BootError when the digest is not the expected one
+ */
+export function checkServerBinary({
+  expected,
+  log,
+  path = findBinary(),
+  platform = THIS_PLATFORM,
+}: BinaryCheck): void {
+  if (path === null) return
+  const wanted = expected ?? KNOWN_BINARIES.get(platform)
+  const sha256 = hash('sha256', readFileSync(path))
+  if (wanted === undefined)
+    log.warn({ path, platform, sha256 }, 'HTTP server binary not verified: no known digest for this platform')
+  else if (sha256 !== wanted)
+    throw new BootError(
+      `the HTTP server's binary ${path} has SHA-256 ${sha256}, expected ${wanted}: reinstall it with npm ci, or set ` +
+        'kernel.http.binarySha256 to its digest if you replaced the package on purpose',
+    )
+}
+
+/** The official package holds the binaries itself; the repack has a package for each. */
+function findBinary(): string | null {
+  const { platform, arch, versions } = process
+  try {
+    const library = createRequire(createRequire(import.meta.url).resolve('uWebSockets.js'))
+    const file = library.resolve(`./uws_${platform}_${arch}_${versions.modules}.node`)
+    if (file.endsWith('.node')) return file
+    const [major] = versions.node.split('.')
+    return join(dirname(library.resolve(`@uwsjs/${platform}-${arch}-${major}`)), 'uws.node')
+  } catch {
+    return null
+  }
+}

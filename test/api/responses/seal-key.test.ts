@@ -1,0 +1,191 @@
+/** Encrypted reasoning over restarts, over gateways and over keys; and what becomes of it where it cannot be opened. @source responses facts 2.4 */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { exportHistory } from '../../../plugins/history/portable.ts'
+import { LevelStore } from '../../../plugins/storage/level-store.ts'
+import { NATIVE, nativeSays } from '../../support/native-says.ts'
+import { type PostgresServer, postgresSkipReason, startPostgres } from '../../support/postgres-server.ts'
+import { openSse } from '../../support/sse-client.ts'
+import {
+  type Json,
+  newDirectory,
+  openResponses,
+  RESPONSES,
+  type Reply,
+  type ResponsesFleet,
+  says,
+} from './responses-fleet.ts'
+import { check, connect } from './socket-client.ts'
+
+const thinks = says({ content: 'four', reasoning_content: 'two and two' })
+const question = { role: 'user', content: 'hi' }
+const call = { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' }
+const output = { type: 'function_call_output', call_id: 'c1', output: 'x' }
+const foreign = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAAAABofromelsewhere' }
+const WARNING = 'encrypted_reasoning_dropped; items=1'
+
+/** A reasoning item as a client that keeps its history itself has it. */
+async function sealedBy(fleet: ResponsesFleet): Promise<Reply> {
+  const reply = await fleet.create({ input: [question], store: false })
+  const { content: _, ...sealed } = reply.output[0]
+  expect(sealed.encrypted_content).toEqual(expect.any(String))
+  return sealed
+}
+
+/** What the worker is given of the item, and the warning. */
+async function sendBack(fleet: ResponsesFleet, item: Reply) {
+  const body = { model: 'test-model', store: false, input: [question, item, call, output] }
+  const reply = await fleet.post(RESPONSES, body)
+  expect(reply.status, await reply.text()).toBe(200)
+  const { messages } = fleet.asked().at(-1)
+  return [messages[1].reasoning_content, reply.headers.get('x-weir-warning')]
+}
+
+const OPENED = ['two and two', null]
+const DROPPED = [undefined, WARNING]
+
+describe('the key', () => {
+  const open = (plugins: Json) => openResponses(thinks, { plugins })
+
+  test('is kept in the data directory: reasoning can be opened after a restart', async () => {
+    const storage = { dir: newDirectory() }
+    const first = await open({ storage })
+    const sealed = await sealedBy(first)
+    await first.gateway.stop()
+    const second = await open({ storage })
+    expect(await sendBack(second, sealed)).toEqual(OPENED)
+    expect(await sendBack(await open({}), sealed)).toEqual(DROPPED)
+  })
+
+  test('is kept without history too', async () => {
+    const plugins = { storage: { dir: newDirectory() }, history: undefined }
+    const first = await open(plugins)
+    const sealed = await sealedBy(first)
+    await first.gateway.stop()
+    expect(await sendBack(await open(plugins), sealed)).toEqual(OPENED)
+  })
+
+  test('is one of the process alone without a store', async () => {
+    const plugins = { storage: undefined, history: undefined }
+    const first = await open(plugins)
+    const sealed = await sealedBy(first)
+    expect(await sendBack(first, sealed)).toEqual(OPENED)
+    expect(await sendBack(await open(plugins), sealed)).toEqual(DROPPED)
+  })
+
+  test('that is configured seals; what the stored one has sealed can be opened beside it', async () => {
+    const storage = { dir: newDirectory() }
+    const responses = { encryptionKey: 'k'.repeat(32) }
+    const first = await open({ storage })
+    const old = await sealedBy(first)
+    await first.gateway.stop()
+    const second = await open({ storage, responses })
+    expect(await sendBack(second, old)).toEqual(OPENED)
+    const sealed = await sealedBy(second)
+    await second.gateway.stop()
+    expect(await sendBack(await open({ responses }), sealed)).toEqual(OPENED)
+    const third = await open({ storage })
+    expect([await sendBack(third, old), await sendBack(third, sealed)]).toEqual([OPENED, DROPPED])
+  })
+
+  test('is in no export of the history', async () => {
+    const dir = newDirectory()
+    const fleet = await open({ storage: { dir } })
+    await fleet.create({ input: 'hi' })
+    await fleet.gateway.stop()
+    const store = new LevelStore(dir)
+    await store.open()
+    const kept = await store.collection<{ key: string }>('gateway-secrets').list('_gateway')
+    const lines: string[] = []
+    for await (const line of exportHistory(store)) lines.push(line)
+    await store.close()
+    expect(kept).toEqual([{ key: expect.stringMatching(/^[A-Za-z0-9+/]{43}=$/) }])
+    expect(lines.length).toBeGreaterThan(2)
+    expect(lines.join('')).not.toContain(kept[0].key)
+    expect(lines.join('')).not.toContain('gateway-secrets')
+  })
+})
+
+describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
+  let server: PostgresServer
+  beforeAll(async () => {
+    server = await startPostgres()
+  }, 120_000)
+  afterAll(() => server?.remove(), 120_000)
+
+  test('gateways that start at once agree on one key', async () => {
+    const plugins = { storage: undefined, postgres: { url: server.url } }
+    const fleets = await Promise.all([1, 2].map(() => openResponses(thinks, { plugins })))
+    for (const [from, to] of [fleets, [...fleets].reverse()])
+      expect(await sendBack(to, await sealedBy(from))).toEqual(OPENED)
+  })
+
+  test('a gateway that had a key in its data directory opens what that one has sealed', async () => {
+    const storage = { dir: newDirectory() }
+    const alone = await openResponses(thinks, { plugins: { storage } })
+    const sealed = await sealedBy(alone)
+    await alone.gateway.stop()
+    const joined = await openResponses(thinks, { plugins: { storage, postgres: { url: server.url } } })
+    expect(await sendBack(joined, sealed)).toEqual(OPENED)
+  })
+})
+
+describe('reasoning that cannot be opened', () => {
+  const input = [question, foreign, { role: 'assistant', content: 'hello' }, { role: 'user', content: 'so?' }]
+  const body = { model: 'test-model', input }
+
+  test('is dropped, and a header tells so, in every form', async () => {
+    const fleet = await openResponses(says('ok'), {
+      plugins: { tokenizers: { load: [{ name: 'test-model', source: 'weir:sample' }] } },
+    })
+    const { post, gateway, asked } = fleet
+    // The tokenizer is loaded meanwhile.
+    const counted = async () => (await post(`${RESPONSES}/input_tokens`, body)).status
+    await expect.poll(counted, { timeout: 30_000 }).toBe(200)
+    for (const [path, more] of [
+      [RESPONSES, {}],
+      [RESPONSES, { background: true }],
+      [`${RESPONSES}/compact`, {}],
+      [`${RESPONSES}/input_tokens`, {}],
+    ] as const) {
+      const reply = await post(path, { ...body, ...more })
+      expect([reply.status, reply.headers.get('x-weir-warning')], path).toEqual([200, WARNING])
+    }
+    const sse = openSse(gateway.url + RESPONSES, { body: { ...body, stream: true } })
+    await sse.done
+    expect([sse.status, sse.headers.get('x-weir-warning')]).toEqual([200, WARNING])
+    const { turn } = await connect(gateway.url)
+    expect(check(await turn({ input })).response.status).toBe('completed')
+    expect(JSON.stringify(asked())).not.toContain(foreign.encrypted_content)
+  })
+
+  test('is dropped in each later turn of its chain too', async () => {
+    const fleet = await openResponses(says('ok'))
+    let previous_response_id: string | undefined
+    for (const next of [input, 'and then?', 'and then?']) {
+      const reply = await fleet.post(RESPONSES, { ...body, input: next, previous_response_id })
+      expect([reply.status, reply.headers.get('x-weir-warning')]).toEqual([200, WARNING])
+      previous_response_id = ((await reply.json()) as Reply).id
+    }
+    const plain = await fleet.post(RESPONSES, { ...body, input: 'new' })
+    expect(plain.headers.get('x-weir-warning')).toBeNull()
+  })
+
+  test('is not handed to a worker that speaks the format', async () => {
+    const { workers, post } = await openResponses(undefined, {
+      workers: [{ spec: { apis: ['responses'] } }],
+      plugins: { 'responses-engine': {} },
+    })
+    workers[0].script(NATIVE, nativeSays('ok'))
+    const reply = await post(RESPONSES, body)
+    expect([reply.status, reply.headers.get('x-weir-warning')]).toEqual([200, WARNING])
+    const [request] = workers[0].requestsTo(NATIVE)
+    expect((request.json() as Reply).input).toHaveLength(3)
+  })
+
+  test('a compacted conversation that cannot be opened is rejected: it is the history', async () => {
+    const { create } = await openResponses(says('ok'))
+    const compaction = { type: 'compaction', encrypted_content: foreign.encrypted_content }
+    const { error } = await create({ input: [compaction, question] }, 400)
+    expect(error.code).toBe('invalid_encrypted_content')
+  })
+})
