@@ -19,7 +19,7 @@ FROM node:22-bookworm-slim
 ENV NODE_ENV=production WEIR_HOST=0.0.0.0 WEIR_PORT=30000
 WORKDIR /app
 COPY package.json LICENSE ./
-COPY plugins/tokenizers/sample plugins/tokenizers/sample
+COPY plugins/models/tokenizers/sample plugins/models/tokenizers/sample
 COPY --from=packages /app/node_modules node_modules
 COPY --from=build /app/dist dist
 USER node

@@ -17,11 +17,7 @@ const source = {
   resolve: {
     conditions: ['weir-source'],
     alias: [
-      { find: /^weir-gateway$/, replacement: fileURLToPath(new URL('./kernel/index.ts', import.meta.url)) },
-      {
-        find: /^weir-gateway\/contracts$/,
-        replacement: fileURLToPath(new URL('./plugins/contracts/index.ts', import.meta.url)),
-      },
+      { find: /^weir-gateway$/, replacement: fileURLToPath(new URL('./plugins/public.ts', import.meta.url)) },
     ],
   },
   ssr: { resolve: { conditions: ['weir-source'] } },

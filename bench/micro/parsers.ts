@@ -40,10 +40,9 @@ interface Format {
 }
 
 async function load(file: string): Promise<Record<string, unknown>> {
-  return (await import(new URL(`${ROOT}/plugins/parsers/${file}.${ENDING}`, import.meta.url).href)) as Record<
-    string,
-    unknown
-  >
+  return (await import(
+    new URL(`${ROOT}/plugins/models/parsers/${file}.${ENDING}`, import.meta.url).href
+  )) as Record<string, unknown>
 }
 
 const { toolFormats } = (await load('formats/format-table')) as {

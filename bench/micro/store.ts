@@ -32,7 +32,7 @@ interface StoreLike {
   write(changes: readonly object[], options: object): Promise<string | null>
 }
 
-const file = `../../${flags.source ? '' : 'dist/'}plugins/storage/level-store.${flags.source ? 'ts' : 'js'}`
+const file = `../../${flags.source ? '' : 'dist/'}plugins/state/storage/level-store.${flags.source ? 'ts' : 'js'}`
 const { LevelStore } = (await import(new URL(file, import.meta.url).href)) as {
   LevelStore: new (dir: string) => StoreLike
 }

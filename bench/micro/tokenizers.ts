@@ -28,7 +28,7 @@ interface OpenTokenizer {
 }
 async function plugin<Exports>(file: string): Promise<Exports> {
   return (await import(
-    new URL(`${ROOT}/plugins/tokenizers/${file}.${ENDING}`, import.meta.url).href
+    new URL(`${ROOT}/plugins/models/tokenizers/${file}.${ENDING}`, import.meta.url).href
   )) as Exports
 }
 const { loadTokenizer } = await plugin<{ loadTokenizer: Load }>('load-tokenizer')

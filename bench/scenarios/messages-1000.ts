@@ -29,7 +29,7 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
     ways.push({ name: 'relayed', subject: relaying, messages: 1, against: 'messages, direct' })
     const translating = await startGateway({
       workerPorts: worker.ports,
-      plugins: { messages: {}, 'chat-engine': {} },
+      plugins: { messages: {}, },
     })
     ways.push({ name: 'translated', subject: translating, messages: 1, against: 'chat, direct' })
     const results = new Map<string, LoadResult[]>(ways.map(({ name }) => [name, []]))

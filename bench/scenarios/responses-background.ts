@@ -42,7 +42,7 @@ async function run({ progress }: RunOptions): Promise<Figure[]> {
   const dir = mkdtempSync(join(tmpdir(), 'weir-bench-store-'))
   const gateway = await startGateway({
     workerPorts: [worker.port],
-    plugins: { 'chat-engine': {}, storage: { dir }, history: {}, responses: { background: BACKGROUND } },
+    plugins: { storage: { dir }, history: {}, responses: { background: BACKGROUND } },
   })
   try {
     const reach = async (total: number, more: number) => {

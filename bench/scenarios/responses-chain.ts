@@ -61,7 +61,7 @@ async function measure(gateway: GatewaySubject, { chains, turn, around, atOnce }
 async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
   const worker = await startWorker()
   const dir = mkdtempSync(join(tmpdir(), 'weir-bench-store-'))
-  const plugins = { 'chat-engine': {}, storage: { dir }, history: {}, responses: {} }
+  const plugins = { storage: { dir }, history: {}, responses: {} }
   const gateway = await startGateway({ workerPorts: worker.ports, plugins })
   try {
     progress('warms up')

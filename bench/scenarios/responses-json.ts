@@ -40,7 +40,7 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
   const dir = mkdtempSync(join(tmpdir(), 'weir-bench-store-'))
   const subjects: Subject[] = []
   try {
-    const plugins = { 'chat-engine': {}, storage: { dir }, history: {}, responses: {} }
+    const plugins = { storage: { dir }, history: {}, responses: {} }
     const subject = await startGateway({ workerPorts: worker.ports, plugins })
     subjects.push(subject)
     const ways: Way[] = [

@@ -25,7 +25,7 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
   const dir = mkdtempSync(join(tmpdir(), 'weir-bench-store-'))
   let subject: Subject | null = null
   try {
-    const plugins = { 'chat-engine': {}, storage: { dir }, history: {}, responses: {} }
+    const plugins = { storage: { dir }, history: {}, responses: {} }
     const gateway = await startGateway({ workerPorts: worker.ports, plugins })
     subject = gateway
     const results: Record<Way['name'], LoadResult[]> = { relay: [], responses: [] }

@@ -16,7 +16,7 @@ async function start(
   workerPorts: readonly number[],
   dir: string,
 ): Promise<{ bootMs: number; cpuMs: number }> {
-  const plugins = { 'chat-engine': {}, storage: { dir }, history: {}, responses: {} }
+  const plugins = { storage: { dir }, history: {}, responses: {} }
   const gateway = await startGateway({ workerPorts, plugins })
   const cpuMs = cpuMicros(gateway.pid) / 1_000
   await gateway.stop()

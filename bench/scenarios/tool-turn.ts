@@ -19,7 +19,6 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
   try {
     const { port } = await tools.report()
     const plugins = {
-      'chat-engine': {},
       storage: { dir },
       history: {},
       mcp: { servers: [{ label: 'tools', url: `http://127.0.0.1:${port}/mcp` }] },

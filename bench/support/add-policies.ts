@@ -21,11 +21,11 @@ export async function policyAdder(load: Load): Promise<(registry: Registry, thre
   const { resolvePluginConfig } = (await load('plugins/cli/configuration/plugin-config')) as {
     resolvePluginConfig: (name: string, schema: unknown, section: object) => object
   }
-  const { policiesConfig } = await load('plugins/policies/config')
-  const { PolicyState } = (await load('plugins/policies/policy-state')) as {
+  const { policiesConfig } = await load('plugins/routing/policies/config')
+  const { PolicyState } = (await load('plugins/routing/policies/policy-state')) as {
     PolicyState: new (options: object) => object
   }
-  const { registerPolicies } = (await load('plugins/policies/register-policies')) as {
+  const { registerPolicies } = (await load('plugins/routing/policies/register-policies')) as {
     registerPolicies: (host: object, config: object, state: object) => void
   }
   const config = resolvePluginConfig('policies', policiesConfig, {})

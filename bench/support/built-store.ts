@@ -8,7 +8,7 @@ export interface BuiltStore {
 
 /** Open on that directory. */
 export async function openBuiltStore(dir: string): Promise<BuiltStore> {
-  const url = new URL('../../dist/plugins/storage/level-store.js', import.meta.url).href
+  const url = new URL('../../dist/plugins/state/storage/level-store.js', import.meta.url).href
   const { LevelStore } = (await import(url)) as { LevelStore: new (dir: string) => BuiltStore }
   const store = new LevelStore(dir)
   await store.open()

@@ -50,7 +50,7 @@ function configOf(port: number, { workerPorts, kernel, plugins, against }: Gatew
       ...(has('http-workers') && { 'http-workers': {} }),
       openapi: {},
       ...(has('policies') && { policies: {} }),
-      proxy: {},
+      chat: {},
       workers: { urls: workerPorts.map((workerPort) => `http://127.0.0.1:${workerPort}`) },
       ...plugins,
     },

@@ -11,17 +11,15 @@ import { connect } from 'node:net'
 import {
   defineErrors,
   definePlugin,
+  type EngineAdapter,
+  type GenerationRequest,
+  Generations,
   type Transport,
   Type,
   UpstreamFailure,
   type UpstreamFailureKind,
-} from 'weir-gateway'
-import {
-  type EngineAdapter,
-  type GenerationRequest,
-  Generations,
   type WorkerControl,
-} from 'weir-gateway/contracts'
+} from 'weir-gateway'
 
 const MODE = 'lines'
 

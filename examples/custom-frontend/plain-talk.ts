@@ -3,8 +3,15 @@
  * stands in brackets, tool calls on lines of their own. It works over every kind of worker that the gateway can reach.
  */
 
-import { definePlugin, type ErrorFormat, type RequestContext, Type } from 'weir-gateway'
-import { type GenerationEvent, type GenerationRequest, Generations } from 'weir-gateway/contracts'
+import {
+  definePlugin,
+  type ErrorFormat,
+  type GenerationEvent,
+  type GenerationRequest,
+  Generations,
+  type RequestContext,
+  Type,
+} from 'weir-gateway'
 
 /** Errors in the words of this format: a line that begins with `!`. */
 const plainErrors: ErrorFormat = {

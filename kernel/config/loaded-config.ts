@@ -7,6 +7,8 @@ export interface LoadedConfig {
   readonly kernel: KernelConfig
   /** Enabled plugins only, defaults filled in. A third party's plugin has its file in `$path`. */
   readonly plugins: Readonly<Record<string, PluginSection>>
+  /** Plugins that the configuration does not name, each with the plugin that needs it. */
+  readonly requiredBy: Readonly<Record<string, string>>
   /** Absolute path of the file; null when there was none. */
   readonly file: string | null
   /** Paths, as JSON arrays, of values that came from the environment or from a secret flag; never shown. */

@@ -13,12 +13,12 @@ function recorder() {
 test('a line is one JSON object with level as a word, ISO time, thread and fields', () => {
   const { lines, destination } = recorder()
   const log = createLogger({ level: 'info', thread: 3, destination })
-  log.child({ plugin: 'proxy' }).warn({ count: 2, text: 'a\nb\u001b[31m' }, 'two\nlines')
+  log.child({ plugin: 'chat' }).warn({ count: 2, text: 'a\nb\u001b[31m' }, 'two\nlines')
   log.debug({}, 'not written')
   expect(lines).toHaveLength(1)
   expect([lines[0].trimEnd().includes('\n'), lines[0].includes('\u001b')]).toEqual([false, false])
   const line = JSON.parse(lines[0])
-  expect(line).toMatchObject({ level: 'warn', thread: 3, plugin: 'proxy', count: 2, msg: 'two\nlines' })
+  expect(line).toMatchObject({ level: 'warn', thread: 3, plugin: 'chat', count: 2, msg: 'two\nlines' })
   expect(new Date(line.time).toISOString()).toBe(line.time)
 })
 

@@ -76,6 +76,13 @@ export interface Plugin<Config extends TSchema = TSchema> {
   readonly manifest: PluginManifest<Config>
   /** All mistakes in a section that fits the schema, for who loads the configuration. Pure; asked once, before any boot. */
   check?(config: Static<Config>, kernel: KernelConfig): Iterable<SettingProblem>
+  /**
+   * Plugins of the catalog to enable with this one, beyond the providers of the services that it `uses`; those that the
+   * configuration sets to `false` stay disabled. Pure; called once, before any boot, with a section that fits the schema.
+   *
+   * @param isEnabled whether the configuration or another plugin has enabled a plugin
+   */
+  enables?(config: Static<Config>, isEnabled: (plugin: string) => boolean): Iterable<string>
   /** Declares routes, hooks, commands and services. Synchronous, no I/O. Runs on every thread. */
   register(host: Host, config: Static<Config>): PluginLifecycle<Static<Config>> | void
 }

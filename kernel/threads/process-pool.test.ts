@@ -1,7 +1,7 @@
 /** One pool for several threads: links joined by message channels, tasks on real threads. */
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
-import { openTaskPool, type TaskPoolOptions } from '#contracts'
+import { openTaskPool, type TaskPoolOptions } from '#shared'
 import type { ScriptedTask } from '../../test/fixtures/threads/scripted-task.ts'
 import { type TaskPool, TaskStop } from '../contracts/task-pool.ts'
 import { createLogger } from '../observe/log.ts'

@@ -1,6 +1,6 @@
 /** Options made of the table of flags, and the configuration made of the options. */
 import { type Command, Option } from 'commander'
-import type { ConfigFlag } from '#contracts'
+import type { ConfigFlag } from '#kernel'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { findFlags, readSources } from './plugin-flags.ts'
 

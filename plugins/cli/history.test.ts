@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeRecord, message, newId, openHistory } from '../../test/contract/history-contract.ts'
 import { type PostgresServer, postgresSkipReason, startPostgres } from '../../test/support/postgres-server.ts'
-import { LevelStore } from '../storage/level-store.ts'
+import { LevelStore } from '../state/storage/level-store.ts'
 
 const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url))
 const dir = mkdtempSync(join(tmpdir(), 'weir-history-'))

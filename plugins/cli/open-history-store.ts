@@ -1,8 +1,8 @@
 /** Opens the store that a configuration keeps history in, as the gateway would. */
-import type { StoreService } from '#contracts'
+import type { StoreService } from '#kernel'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
-import type { HistoryConfig } from '../history/config.ts'
-import type { PostgresConfig } from '../postgres/config.ts'
+import type { HistoryConfig } from '../state/history/config.ts'
+import type { PostgresConfig } from '../state/postgres/config.ts'
 import { CliError } from './cli-error.ts'
 
 export interface OpenedHistoryStore {
@@ -22,13 +22,13 @@ export async function openHistoryStore(
     throw new CliError(`${file ?? 'the configuration'} does not enable the plugin ${name}`)
   const config = await historyConfigOf(plugins.history)
   if (name === 'postgres') {
-    const { PgStore } = await import('../postgres/pg-store.ts')
+    const { PgStore } = await import('../state/postgres/pg-store.ts')
     const store = new PgStore(section as unknown as PostgresConfig)
     await store.open()
     await store.prepare()
     return { store, config, close: () => store.close() }
   }
-  const { LevelStore } = await import('../storage/level-store.ts')
+  const { LevelStore } = await import('../state/storage/level-store.ts')
   const { dir, maxRecordBytes } = section as unknown as { dir: string; maxRecordBytes: number }
   const store = new LevelStore(dir, { maxRecordBytes })
   await store.open()
@@ -39,7 +39,7 @@ async function historyConfigOf(section: object | undefined): Promise<HistoryConf
   if (section !== undefined) return section as HistoryConfig
   const [{ checkSection }, { historyConfig }] = await Promise.all([
     import('./configuration/check-section.ts'),
-    import('../history/config.ts'),
+    import('../state/history/config.ts'),
   ])
   return checkSection(historyConfig, {}, []).value as HistoryConfig
 }

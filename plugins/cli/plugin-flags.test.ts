@@ -1,7 +1,7 @@
 /** Flags of plugins reach the command line and the environment, and land where their rows say. */
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import type { ConfigFlag } from '#contracts'
+import type { ConfigFlag } from '#kernel'
 import { catalog } from '../catalog.ts'
 import { loadConfig } from './configuration/load.ts'
 import { readFlags } from './configuration/settings.ts'
@@ -45,8 +45,8 @@ test('routing facts 5.2: flags of policies set their sections, also two of them,
 test('B: bodies are checked in full by a flag', async () => {
   const load = (validate: string) =>
     loadConfig({ env: {}, overrides: readFlags({ validate }, CATALOG_FLAGS), pluginSchemas })
-  expect((await load('full')).plugins.proxy).toMatchObject({ validate: 'full' })
-  await expect(load('more')).rejects.toThrow('--validate: plugins.proxy.validate')
+  expect((await load('full')).plugins.chat).toMatchObject({ validate: 'full' })
+  await expect(load('more')).rejects.toThrow('--validate: plugins.chat.validate')
 })
 
 test('a mistake in a flag of a plugin is reported under the flag', async () => {

@@ -1,13 +1,13 @@
 /** The flags there are: the kernel's, those of the catalog's plugins, and those of plugins that a command line brings. */
 
-import type { ConfigFlag } from '#contracts'
-import { authFlags } from '../auth/flags.ts'
-import { limitsFlags } from '../limits/flags.ts'
-import { metricsFlags } from '../metrics/flags.ts'
-import { policiesFlags } from '../policies/flags.ts'
-import { proxyFlags } from '../proxy/flags.ts'
-import { storageFlags } from '../storage/flags.ts'
-import { workersFlags } from '../workers/flags.ts'
+import type { ConfigFlag } from '#kernel'
+import { authFlags } from '../access/auth/flags.ts'
+import { limitsFlags } from '../access/limits/flags.ts'
+import { metricsFlags } from '../operations/metrics/flags.ts'
+import { chatFlags } from '../protocols/chat/flags.ts'
+import { policiesFlags } from '../routing/policies/flags.ts'
+import { storageFlags } from '../state/storage/flags.ts'
+import { workersFlags } from '../workers/registry/flags.ts'
 import { CONFIG_FLAGS } from './configuration/flags.ts'
 
 /** Listed here too, so that `--help` and every start need not import plugins that nobody enables. */
@@ -19,7 +19,7 @@ export const CATALOG_FLAGS: readonly ConfigFlag[] = [
   ...authFlags,
   ...storageFlags,
   ...limitsFlags,
-  ...proxyFlags,
+  ...chatFlags,
 ]
 
 /** Where a command line says that plugins of others come from. */

@@ -9,6 +9,8 @@ import { renderTable } from './table.ts'
 interface PluginRow {
   readonly name: string
   readonly isEnabled: boolean
+  /** The plugin that needs it, where the configuration does not name it itself; null otherwise. */
+  readonly requiredBy: string | null
   /** The file of a third party's plugin; null for the catalog's. */
   readonly path: string | null
   /** Null when it was not measured. */
@@ -42,7 +44,8 @@ async function runPlugins(command: Command, options: { json?: boolean; cost: boo
     const section = config.plugins[name]
     const path = typeof section?.$path === 'string' ? section.$path : null
     const cost = options.cost ? await measure({ name, section: section ?? {} }) : null
-    rows.push({ name, isEnabled: section !== undefined, path, cost })
+    const requiredBy = config.requiredBy[name] ?? null
+    rows.push({ name, isEnabled: section !== undefined, requiredBy, path, cost })
   }
   console.log(options.json === true ? JSON.stringify(rows, null, 2) : render(rows))
 }
@@ -66,14 +69,21 @@ function render(rows: readonly PluginRow[]): string {
   const headings = [
     'PLUGIN',
     'ENABLED',
+    'WHY',
     ...(isMeasured ? ['BOOT MS', 'HEAP MB', 'RSS MB', 'ROUTES', 'HOOKS', ''] : []),
   ]
-  const cells = rows.map(({ name, isEnabled, cost }) => [
+  const cells = rows.map(({ name, isEnabled, requiredBy, cost }) => [
     name,
     isEnabled ? 'yes' : 'no',
+    whyOf(isEnabled, requiredBy),
     ...(cost === null ? [] : costCells(cost)),
   ])
   return renderTable(headings, cells)
+}
+
+function whyOf(isEnabled: boolean, requiredBy: string | null): string {
+  if (!isEnabled) return ''
+  return requiredBy === null ? 'configured' : `required by ${requiredBy}`
 }
 
 function costCells(cost: PluginCost): (string | number)[] {

@@ -90,7 +90,7 @@ describe('weir config', () => {
 
   test.each([
     ['kernel: { policy: nearest }\n', 'kernel.policy must be one of round_robin, random, passthrough'],
-    ['plugins: { proxy: {} }\n', 'no plugin checks keys; enable plugin auth'],
+    ['plugins: { chat: {} }\n', 'no plugin checks keys; enable plugin auth'],
     ['plugins: { auth: { tenantKeys: [hunter2] } }\n', 'auth.tenantKeys.0 is not of the form'],
     ['plugins: { auth: {}, workers: { urls: [localhost] } }\n', 'plugins.workers.urls.0 is not usable'],
     ['kernel: { host: "localhost:24010" }\n', 'kernel.host must be an address without a port'],

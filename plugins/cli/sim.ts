@@ -1,6 +1,6 @@
 /** `weir sim`: runs the simulated engine alone, without a gateway around it. */
 import type { Command } from 'commander'
-import type { ConfigFlag } from '#contracts'
+import type { ConfigFlag } from '#kernel'
 import { addFlags, valuesOf } from './config-options.ts'
 
 const setting = (name: string) => ['plugins', 'sim', name]

@@ -6,7 +6,7 @@ import {
   type ServerWritableStream,
   type sendUnaryData,
 } from '@grpc/grpc-js'
-import type { LoadedTokenizer, TokenizerService } from '#contracts'
+import type { LoadedTokenizer, TokenizerService } from '#kernel'
 import type { SimConfig } from './config.ts'
 import { GRPC_CODECS, type GrpcCodec } from './grpc-codecs.ts'
 import { Random } from './random.ts'

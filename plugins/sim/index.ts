@@ -1,6 +1,6 @@
 /** A simulated inference engine behind a listener of its own: a real HTTP worker that needs no GPU. */
-import { hostProblem, type TokenizerService, Tokenizers } from '#contracts'
-import { definePlugin, type Host } from '#kernel'
+import { definePlugin, type Host, type TokenizerService, Tokenizers } from '#kernel'
+import { hostProblem } from '#shared'
 import { type SimConfig, simConfig } from './config.ts'
 import { Engine } from './engine.ts'
 import type { GrpcEngine } from './grpc-engine.ts'

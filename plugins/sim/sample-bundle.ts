@@ -8,7 +8,9 @@ import { encodeGetTokenizerChunk } from '../../proto/gen/common.ts'
 /** Data files are not compiled: both the sources and `dist` read these. */
 const FOLDER = fileURLToPath(
   new URL(
-    import.meta.url.endsWith('.ts') ? '../tokenizers/sample/' : '../../../plugins/tokenizers/sample/',
+    import.meta.url.endsWith('.ts')
+      ? '../models/tokenizers/sample/'
+      : '../../../plugins/models/tokenizers/sample/',
     import.meta.url,
   ),
 )

@@ -1,7 +1,7 @@
 /** The wasm section of the configuration file: which modules, from where, and what each may cost. */
 import { isAbsolute } from 'node:path'
-import { networkProblems } from '#contracts'
 import { type SettingProblem, type Static, Type } from '#kernel'
+import { networkProblems } from '#shared'
 import { readOrigin } from './fetch/origin-pattern.ts'
 import { ConfiguredModuleSchema } from './wire.ts'
 

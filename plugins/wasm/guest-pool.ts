@@ -2,8 +2,9 @@
  * The pool of guest threads as a serving thread uses it: hands tasks over, watches each call's deadline, and knows
  * which call was running when a thread had to be ended.
  */
-import { openTaskPool } from '#contracts'
+
 import { type Host, type Logger, TaskFailure, type TaskPool, TaskStop } from '#kernel'
+import { openTaskPool } from '#shared'
 import { type CallLimits, CallWatch } from './call-watch.ts'
 import type { WasmConfig } from './config.ts'
 import {

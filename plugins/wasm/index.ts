@@ -1,6 +1,5 @@
 /** The wasm plugin: middleware modules of the operator's own, in WebAssembly, on requests, answers, errors and streams. */
-import { Store, ToolCallGuards } from '#contracts'
-import { definePlugin, defineValidator, type Host } from '#kernel'
+import { definePlugin, defineValidator, type Host, Store, ToolCallGuards } from '#kernel'
 import {
   ListModules,
   ModulesReplica,

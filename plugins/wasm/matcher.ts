@@ -1,7 +1,6 @@
 /** Which requests a module is for: routes, models, tenants, headers, a share of all. */
 import { hash } from 'node:crypto'
-import type { GuardedCall } from '#contracts'
-import type { RequestContext } from '#kernel'
+import type { GuardedCall, RequestContext } from '#kernel'
 import type { LoadedModule, Matcher } from './guest-task.ts'
 
 /** A share is counted in parts of so many. */

@@ -2,7 +2,7 @@
  * Versions of a module: the one that runs, one on trial beside it, and those that ran before. All functions give a new
  * list, so that every thread goes from one to the next at once and streams under way keep what they began with.
  */
-import { uuidV7 } from '#contracts'
+import { uuidV7 } from '#shared'
 import { Refused } from './module-file.ts'
 import type { ModuleLine, Registered } from './module-list.ts'
 

@@ -1,5 +1,5 @@
 /** The OnToolCall attach point: before the gateway runs a tool, modules may refuse the call or change its arguments. */
-import type { CalledTool, GuardDecision, GuardedCall, ToolCallGuard } from '#contracts'
+import type { CalledTool, GuardDecision, GuardedCall, ToolCallGuard } from '#kernel'
 import { ABI_VERSION, type GuestInput } from '../../wasm-sdk/abi.ts'
 import type { ActiveModules } from './active-modules.ts'
 import { selectForTool } from './matcher.ts'

@@ -1,7 +1,7 @@
 /** The registered modules, on control: registers and removes them one after another, and publishes every change. */
 import { isDeepStrictEqual } from 'node:util'
-import { uuidV7 } from '#contracts'
 import type { Logger } from '#kernel'
+import { uuidV7 } from '#shared'
 import { BadModule } from './bad-module.ts'
 import type { Asker, ChangeResult } from './commands.ts'
 import type { WasmConfig } from './config.ts'

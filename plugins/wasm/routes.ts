@@ -1,6 +1,7 @@
 /** The /wasm routes: HTTP in and out only; what they ask is decided on control. @source API spec 4.7, wasm facts 4 */
-import { isUuid } from '#contracts'
+
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { isUuid } from '#shared'
 import {
   type Asker,
   type ChangeResult,

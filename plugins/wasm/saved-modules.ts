@@ -2,7 +2,7 @@
  * Modules registered through the API, kept over restarts: path and hash, not the bytes. The Store holds small records,
  * and a file that has changed is no longer what somebody approved.
  */
-import { type Collection, GATEWAY_TENANT, type StoreService } from '#contracts'
+import { type Collection, GATEWAY_TENANT, type StoreService } from '#kernel'
 import type { ModuleDescriptor } from './wire.ts'
 
 export interface SavedModule {

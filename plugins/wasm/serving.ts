@@ -1,6 +1,5 @@
 /** The serving side of the plugin, on each thread that takes requests: hooks that are on only while a module needs them. */
 import { threadId } from 'node:worker_threads'
-import type { ToolCallGuardsService } from '#contracts'
 import type {
   GatewayError,
   HookSwitch,
@@ -10,6 +9,7 @@ import type {
   PolicyParts,
   RequestContext,
   RouteDefinition,
+  ToolCallGuardsService,
 } from '#kernel'
 import { ActiveModules } from './active-modules.ts'
 import { CallBook } from './call-book.ts'

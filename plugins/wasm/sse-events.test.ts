@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { writeEvent } from '#contracts'
+import { writeEvent } from '#shared'
 import { readBlocks } from './sse-events.ts'
 
 const lineEnd = fc.constantFrom('\n', '\r\n', '\r')

@@ -1,6 +1,7 @@
 /** Server-sent events as guests see them: read from whole blocks of bytes, written back as whole blocks. */
-import { readEvent } from '#contracts'
+
 import { nextEventEnd } from '#kernel'
+import { readEvent } from '#shared'
 import type { StreamEvent } from './guest-task.ts'
 
 /** Ends streams of the chat style; never shown to guests. */

@@ -1,6 +1,7 @@
 /** The OnStreamEvent attach point: one stream's events on their way through its modules. @source wasm facts 18.6 */
-import { writeEvent } from '#contracts'
+
 import type { RequestContext } from '#kernel'
+import { writeEvent } from '#shared'
 import { wasmErrors } from './errors.ts'
 import type { LoadedModule, StreamEvent, StreamItemResult } from './guest-task.ts'
 import { toPairs } from './phase-head.ts'

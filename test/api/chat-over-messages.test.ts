@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import { MESSAGES, openMessages, VENDOR } from './messages-fleet.ts'
 
-const open = () => openMessages({ workers: [VENDOR], plugins: { 'messages-engine': {} } })
+const open = () => openMessages({ workers: [VENDOR], plugins: { } })
 const PATH = '/v1/chat/completions'
 
 const REPLY = {
@@ -207,7 +207,7 @@ test.each([
   ['a vendor', VENDOR],
   ['an engine that speaks nothing else', { spec: { apis: ['messages'] } }],
 ])('messages §2 betas of a chat request reach %s', async (_kind, worker) => {
-  const { post, workers } = await openMessages({ workers: [worker], plugins: { 'messages-engine': {} } })
+  const { post, workers } = await openMessages({ workers: [worker], plugins: { } })
   workers[0].script(MESSAGES, jsonAnswer(REPLY))
   const chat = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
   await post(PATH, chat, { 'anthropic-beta': 'context-1m-2025-08-07' })
@@ -303,7 +303,7 @@ test.each([
   async (_what, last) => {
     const { post, workers } = await openMessages({
       workers: [VENDOR],
-      plugins: { 'messages-engine': {} },
+      plugins: { },
       kernel: { retry: { maxAttempts: 1 } },
     })
     const events = [START, ...THINKING, ...CALLS]
@@ -325,7 +325,7 @@ test.each([
 test('messages §9 a vendor that has had enough is told to the chat with its pause', async () => {
   const { post, workers } = await openMessages({
     workers: [VENDOR],
-    plugins: { 'messages-engine': {} },
+    plugins: { },
     kernel: { retry: { maxAttempts: 1 } },
   })
   for (const status of [429, 529]) {

@@ -77,7 +77,7 @@ describe('an uncaught error on the control thread', () => {
       const open = running.post('/wait-for-drain')
       await expect.poll(async () => (await metrics(running)).fault_waiting).toEqual([1])
       expect((await running.post(`/fault/${kind}`)).status).toBe(200)
-      await expect.poll(() => says(running, 'uncaught error on the control thread')).toBe(1)
+      await expect.poll(() => says(running, '"uncaught error on the control thread"')).toBe(1)
       await expect.poll(() => says(running, 'shutting down')).toBe(1)
       expect((await open).status).toBe(200)
       expect((await running.closed)[0]).toBe(1)

@@ -49,7 +49,7 @@ async function openGateway(workers: readonly object[], health: object = {}): Pro
     plugins: {
       health: {},
       policies: {},
-      proxy: {},
+      chat: {},
       workers: { workers, health: { drain_settle_secs: 0, ...health } },
     },
   })

@@ -35,7 +35,7 @@ async function openGateway(
 ): Promise<TestGateway> {
   const gateway = await startGateway({
     kernel: { auth: 'off', policy: 'round_robin', ...kernel },
-    plugins: { health: {}, proxy: {}, workers: { dpAware: true, ...section }, ...plugins },
+    plugins: { health: {}, chat: {}, workers: { dpAware: true, ...section }, ...plugins },
   })
   closers.push(() => gateway.stop())
   return gateway

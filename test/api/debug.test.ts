@@ -12,7 +12,7 @@ afterEach(async () => {
 async function open(debug: Record<string, unknown> = {}, options: HookedOptions = {}) {
   const hooked = await openHooked(() => {}, {
     ...options,
-    plugins: { auth: {}, policies: {}, proxy: {}, debug, ...options.plugins },
+    plugins: { auth: {}, policies: {}, chat: {}, debug, ...options.plugins },
   })
   cleanups.push(() => hooked.close())
   hooked.worker.script(CHAT, jsonAnswer({ fine: true }))

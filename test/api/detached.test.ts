@@ -2,7 +2,7 @@
 
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { Generations } from '#contracts'
+import { Generations } from '#kernel'
 import type { Detached, DetachedOutcome, Host, Identity, RequestContext } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
 import { jsonAnswer, type Script } from '../support/scripted-worker.ts'
@@ -68,7 +68,7 @@ const OK: Script = jsonAnswer({
 test('work without a client has an identity, is counted, told to hooks, and its reply comes back', async () => {
   const ended: RequestContext[] = []
   const { plugin, begin } = worker((ctx) => ended.push(ctx))
-  const { workers, gateway } = await openFleet({ own: [plugin], plugins: { 'chat-engine': {} } })
+  const { workers, gateway } = await openFleet({ own: [plugin], plugins: { } })
   workers[0].script(CHAT, OK)
   const outcome = await begin(generate).done
   expect([outcome.status, JSON.parse(outcome.body.toString())]).toEqual([200, { text: 'done' }])
@@ -81,7 +81,7 @@ test('work without a client has an identity, is counted, told to hooks, and its 
 
 test('what goes wrong is the reply, in the format of the route', async () => {
   const { plugin, begin } = worker()
-  await openFleet({ own: [plugin], plugins: { 'chat-engine': {} }, workers: [{ models: ['other'] }] })
+  await openFleet({ own: [plugin], plugins: { }, workers: [{ models: ['other'] }] })
   const outcome = await begin(generate).done
   expect([outcome.status, outcome.errorCode]).toEqual([404, 'model_not_found'])
   expect(JSON.parse(outcome.body.toString())).toMatchObject({ error: { type: 'not_found_error' } })
@@ -90,7 +90,7 @@ test('what goes wrong is the reply, in the format of the route', async () => {
 test('limits hold for it: what they refuse never begins', async () => {
   const { plugin, begin } = worker()
   const limits = { tenants: { default: { requestsPerMinute: 2 } } }
-  const { workers } = await openFleet({ own: [plugin], plugins: { 'chat-engine': {}, limits } })
+  const { workers } = await openFleet({ own: [plugin], plugins: { limits } })
   workers[0].script(CHAT, OK)
   const outcomes = await Promise.all([1, 2, 3].map(() => begin(generate).done))
   expect(outcomes.map(({ status }) => status).sort()).toEqual([200, 200, 429])
@@ -100,7 +100,7 @@ test('limits hold for it: what they refuse never begins', async () => {
 test('a tenant pays for each generation of one request, which is admitted once', async () => {
   const { plugin, begin } = worker()
   const limits = { tenants: { default: { requestsPerMinute: 3 } }, maxConcurrentRequests: 1 }
-  const { workers } = await openFleet({ own: [plugin], plugins: { 'chat-engine': {}, limits } })
+  const { workers } = await openFleet({ own: [plugin], plugins: { limits } })
   workers[0].script(CHAT, OK)
   const outcome = await begin(async (ctx, host) => {
     for (let turn = 0; turn < 5; turn++) await askOnce(ctx, host)
@@ -114,7 +114,7 @@ test('a thousand at once, half of them cancelled: counters, permits, breakers an
   const limits = { maxConcurrentRequests: 2_000, queueSize: 2_000 }
   const { workers, gateway } = await openFleet({
     own: [plugin],
-    plugins: { 'chat-engine': {}, limits },
+    plugins: { limits },
     workers: [{}, {}],
   })
   for (const one of workers) one.script(CHAT, { ...(OK as object), delayMs: 30 } as Script)

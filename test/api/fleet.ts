@@ -46,7 +46,7 @@ export async function openFleet(options: FleetOptions = {}): Promise<Fleet> {
     openapi: {},
     pairs: {},
     policies: {},
-    proxy: {},
+    chat: {},
     ...options.plugins,
     // No probes: tests look at every request that a worker gets.
     workers: { workers: specs, health: { disable_health_check: true }, ...options.workersSection },

@@ -1,8 +1,8 @@
 /** The generation layer over HTTP chat workers: events, retries, refusals, leaving clients, bytes where they may pass. */
 
 import { expect, test } from 'vitest'
-import type { GenerationEvent, GenerationRequest } from '#contracts'
-import { Generations } from '#contracts'
+import type { GenerationEvent, GenerationRequest } from '#kernel'
+import { Generations } from '#kernel'
 import type { Host, RouteDefinition } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
 import { freePort } from '../support/free-port.ts'
@@ -74,7 +74,7 @@ async function open(scripts: readonly Script[], kernel: Record<string, unknown> 
   const seen: GenerationEvent[] = []
   const fleet = await openFleet({
     workers: scripts.map(() => ({})),
-    plugins: { 'chat-engine': {} },
+    plugins: { },
     own: [lineFront(seen)],
     kernel: { retry: { initialBackoffMs: 1, maxBackoffMs: 1 }, ...kernel },
   })
@@ -194,7 +194,6 @@ test('the simulated engine can be made to think, speak, refuse, call and end as 
   const gateway = await startGateway({
     own: [lineFront(seen)],
     plugins: {
-      'chat-engine': {},
       sim: { listen: { port }, models: ['test-model'], ttftMs: 0, itlMs: 0 },
       workers: { urls: [engine] },
     },

@@ -1,6 +1,6 @@
 /** Workers that are reached over gRPC: what they are found to be, and what operators ask of them. @source grpc facts 8.2 */
 import { expect, test } from 'vitest'
-import { trtllm } from '../../plugins/grpc/runtimes/trtllm.ts'
+import { trtllm } from '../../plugins/workers/grpc/runtimes/trtllm.ts'
 import { encodeHealthCheckResponse } from '../../proto/gen/trtllm-service.ts'
 import { openGrpcFleet, until } from './grpc-fleet.ts'
 

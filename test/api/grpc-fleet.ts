@@ -38,7 +38,7 @@ export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
       grpc: {},
       parsers: {},
       policies: {},
-      proxy: {},
+      chat: {},
       tokenizers: {
         load: [
           {

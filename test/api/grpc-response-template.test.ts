@@ -6,7 +6,7 @@ import { afterEach, expect, test } from 'vitest'
 import { eventsOf, openGrpcFleet } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
-const SAMPLE = new URL('../../plugins/tokenizers/sample/', import.meta.url).pathname
+const SAMPLE = new URL('../../plugins/models/tokenizers/sample/', import.meta.url).pathname
 const TEMPLATE = {
   start_anchor: '<|im_start|>assistant\n',
   fields: {

@@ -13,7 +13,7 @@ test.each(['sglang', 'vllm', 'trtllm', 'mlx'])('%s', async (runtime) => {
       grpc: {},
       parsers: {},
       policies: {},
-      proxy: {},
+      chat: {},
       sim: {
         protocol: 'grpc',
         runtime,

@@ -30,7 +30,7 @@ async function open(config: Record<string, unknown> = {}, workers: Record<string
     plugins: {
       auth: {},
       health: {},
-      proxy: {},
+      chat: {},
       workers: { health: { drain_settle_secs: 0 }, ...workers },
       kubernetes: {
         selector: { app: 'engine' },

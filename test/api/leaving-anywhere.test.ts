@@ -4,9 +4,8 @@
  */
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
-import { ToolCallGuards } from '#contracts'
-import { Auth, type Plugin, type PluginManifest } from '#kernel'
-import { startToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { Auth, type Plugin, type PluginManifest, ToolCallGuards } from '#kernel'
+import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 import { type Leaving, LeavingTraces, type Outcome, type Plan } from '../support/leaving-traces.ts'

@@ -106,7 +106,6 @@ describe('requests a minute', () => {
       plugins: {
         auth: KEYS,
         limits: { tenants: { default: { modelRules } } },
-        'chat-engine': {},
         messages: { models: { 'claude-*': 'test-model' } },
       },
     })

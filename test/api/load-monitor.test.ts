@@ -36,7 +36,7 @@ async function openGateway(
     plugins: {
       health: {},
       policies,
-      proxy: {},
+      chat: {},
       workers: { workers, loadMonitorIntervalSecs: 1, ...section },
     },
   })

@@ -1,11 +1,11 @@
 /** The tool loop in a gateway: a front format of one route, an HTTP chat worker, a real tool server. */
 import { afterEach, expect, test } from 'vitest'
-import type { ToolLoopEvent, ToolLoopService, ToolTurn } from '#contracts'
-import { ToolCallGuards, ToolLoop } from '#contracts'
+import type { ToolLoopEvent, ToolLoopService, ToolTurn } from '#kernel'
+import { ToolCallGuards, ToolLoop } from '#kernel'
 import type { RouteDefinition } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
-import { mcpTool, only, withFunctions } from '../../plugins/mcp/fixtures/run-turn.ts'
-import { startToolServer, type ToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { mcpTool, only, withFunctions } from '../../plugins/tools/mcp/fixtures/run-turn.ts'
+import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
 
@@ -91,7 +91,7 @@ async function open(scripts: readonly Script[], tool: ToolServer, section: Recor
   const seen: ToolLoopEvent[] = []
   const fleet = await openFleet({
     workers: [{}],
-    plugins: { 'chat-engine': {}, mcp: { clientServers: { allowsPrivate: true }, ...section } },
+    plugins: { mcp: { clientServers: { allowsPrivate: true }, ...section } },
     own: [toolFront([mcpTool('tools', tool.url, { authorization: 'secret-token-1' })], seen)],
   })
   for (const script of scripts) fleet.workers[0].once(CHAT, script)

@@ -23,7 +23,7 @@ export async function openMessages(
 ): Promise<MessagesFleet> {
   const fleet = await openFleet({
     ...options,
-    plugins: { 'chat-engine': {}, messages: options.messages ?? {}, ...options.plugins },
+    plugins: { messages: options.messages ?? {}, ...options.plugins },
     kernel: { retry: { initialBackoffMs: 1, maxBackoffMs: 1 }, ...options.kernel },
   })
   return {

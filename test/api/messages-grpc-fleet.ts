@@ -25,7 +25,6 @@ export async function openGrpcMessages({ messages, parsers, ...options }: GrpcMe
     ...options,
     plugins: {
       messages: messages ?? {},
-      'chat-engine': {},
       parsers: parsers ?? { toolParser: 'qwen', reasoningParser: 'qwen3' },
       ...options.plugins,
     },

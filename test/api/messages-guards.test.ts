@@ -12,7 +12,7 @@ const envelope = (type: string) => ({
 test('messages §13 G64 a module that cannot answer, and a body that is too large, use the envelope', async () => {
   const fleet = await openWasmFleet(
     {},
-    { plugins: { 'chat-engine': {}, messages: {} }, kernel: { http: { maxBodyBytes: 2_000 } } },
+    { plugins: { messages: {} }, kernel: { http: { maxBodyBytes: 2_000 } } },
   )
   const large = await fleet.post('/v1/messages', 'x'.repeat(3_000))
   expect([large.status, await large.json()]).toEqual([413, envelope('request_too_large')])

@@ -134,7 +134,7 @@ test('messages §13 G47 a 404 of an engine that has the route, or of a vendor, i
   expect((await create()).status).toBe(200)
   expect((await create()).status).toBe(404)
   expect(workers[0].requestsTo(CHAT)).toEqual([])
-  const vendor = await openMessages({ workers: [VENDOR], plugins: { 'messages-engine': {} } })
+  const vendor = await openMessages({ workers: [VENDOR], plugins: { } })
   vendor.workers[0].script(MESSAGES, NO_ROUTE)
   expect((await vendor.create()).status).toBe(404)
   expect(vendor.workers[0].requests).toHaveLength(1)

@@ -1,6 +1,6 @@
 /** Messages whose model uses tools of the gateway, over workers that speak the format themselves. */
 import { afterEach, expect, test } from 'vitest'
-import { startToolServer, type ToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { jsonAnswer, rawAnswer, type Script, streamAnswer } from '../support/scripted-worker.ts'
 import { accumulate, CHAT, MESSAGES, NATIVE, openMessages, readEvents, VENDOR } from './messages-fleet.ts'
 
@@ -21,7 +21,7 @@ const LABELLED = { spec: { ...VENDOR.spec, labels: { mcp: 'gateway' } } }
 async function open(workers: Worker, server: ToolServer) {
   const fleet = await openMessages({
     workers,
-    plugins: { 'messages-engine': {}, mcp: { clientServers: { allowsPrivate: true } } },
+    plugins: { mcp: { clientServers: { allowsPrivate: true } } },
   })
   const wanted = {
     mcp_servers: [{ type: 'url', name: 'tools', url: server.url, authorization_token: 'secret-1' }],
@@ -315,7 +315,7 @@ test('messages §13 G55 over an engine that speaks the format: no engine runs to
 })
 
 test('messages §10 a header for tools is no use where the gateway runs none, or cannot read the request', async () => {
-  const { create } = await openMessages({ workers: [VENDOR], plugins: { 'messages-engine': {} } })
+  const { create } = await openMessages({ workers: [VENDOR], plugins: { } })
   const headers = { 'x-weir-mcp': 'enabled' }
   const servers = [{ type: 'url', name: 't', url: 'http://127.0.0.1:1' }]
   const tools = [{ type: 'mcp_toolset', mcp_server_name: 't' }]

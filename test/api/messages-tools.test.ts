@@ -1,6 +1,6 @@
 /** Messages whose model uses tools of the gateway: real tool servers, a scripted chat worker. */
 import { afterEach, expect, test, vi } from 'vitest'
-import { startToolServer, type ToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
 import { accumulate, CHAT, openMessages, readEvents } from './messages-fleet.ts'

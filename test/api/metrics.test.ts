@@ -1,6 +1,6 @@
 /** One scrape after requests of every fate, read as a Prometheus server would. Routing facts 6.1, 6.2, 6.5. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type PrometheusFamily, parsePrometheusText } from '#contracts'
+import { type PrometheusFamily, parsePrometheusText } from '#shared'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { lintMetrics } from '../support/lint-metrics.ts'
 import {
@@ -60,7 +60,7 @@ beforeAll(async () => {
       health: {},
       limits: { maxConcurrentRequests: 1, queueSize: 0 },
       policies: {},
-      proxy: {},
+      chat: {},
       workers: { workers: specs() },
     },
   })

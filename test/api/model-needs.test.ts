@@ -13,7 +13,7 @@ const list = (...ids: string[]) =>
 async function openClouds(workers: Record<string, unknown> = {}, auth: object = {}): Promise<Fleet> {
   const fleet = await openFleet({
     workers: [CLOUD, CLOUD],
-    plugins: { auth, 'chat-engine': {} },
+    plugins: { auth, },
     kernel: { policy: 'round_robin' },
     workersSection: { callerKeyHosts: ['127.0.0.1'], ...workers },
   })

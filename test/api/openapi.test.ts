@@ -87,7 +87,6 @@ test('every operation is whole: unique id, summary, listed tag, its path paramet
 
 /** Everything that has routes. */
 const ALL_ROUTES = {
-  'chat-engine': {},
   conversations: {},
   debug: {},
   generations: {},

@@ -1,7 +1,7 @@
 /** The parse routes over a real socket. */
 import { afterEach, expect, test } from 'vitest'
-import { examples } from '../../plugins/parsers/fixtures/examples.ts'
-import { reasoningFormats } from '../../plugins/parsers/reasoning/reasoning-table.ts'
+import { examples } from '../../plugins/models/parsers/fixtures/examples.ts'
+import { reasoningFormats } from '../../plugins/models/parsers/reasoning/reasoning-table.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 
 const open: TestGateway[] = []

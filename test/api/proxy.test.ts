@@ -209,7 +209,7 @@ describe('§4.8 validation', () => {
   })
 
   test('full: fields and rules are refused by name, and what passes is forwarded byte for byte', async () => {
-    const fleet = await openFleet({ plugins: { proxy: { validate: 'full' } } })
+    const fleet = await openFleet({ plugins: { chat: { validate: 'full' } } })
     const field = await fleet.post(CHAT, wrong)
     expect(field.status).toBe(400)
     expect(await field.json()).toMatchObject({
@@ -232,7 +232,7 @@ describe('§4.8 validation', () => {
     ['/v1/embeddings', { model: 'test-model' }, 'invalid_field'],
     ['/v1/classify', { model: 'test-model', input: 7 }, 'invalid_field'],
   ])('full: POST %s with %j is %s', async (path, body, code) => {
-    const fleet = await openFleet({ plugins: { proxy: { validate: 'full' } } })
+    const fleet = await openFleet({ plugins: { chat: { validate: 'full' } } })
     const reply = await fleet.post(path, body)
     expect(reply.status).toBe(400)
     expect(await reply.json()).toMatchObject({ error: { type: 'invalid_request_error', code } })
@@ -259,7 +259,7 @@ describe('§4.6 GET /v1/models', () => {
       workers: [{ models: ['local'] }, { models: ['gpt'], spec: { runtime_type: 'external', api_key: 'w' } }],
       plugins: {
         auth: { apiKey: 'shared', tenantKeys: ['t:tenant'] },
-        proxy: { callerKeyHosts: ['127.0.0.1'] },
+        chat: { callerKeyHosts: ['127.0.0.1'] },
       },
     })
     const [, external] = fleet.workers

@@ -10,7 +10,7 @@ afterEach(async () => {
 
 async function refusal(path: string, body: object): Promise<string> {
   gateway ??= await startGateway({
-    plugins: { auth: {}, proxy: { validate: 'full' }, workers: {} },
+    plugins: { auth: {}, chat: { validate: 'full' }, workers: {} },
   })
   const reply = await fetch(gateway.url + path, {
     method: 'POST',

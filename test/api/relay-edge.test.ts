@@ -3,8 +3,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { collectReply } from '#contracts'
 import { Auth, apiErrorFormat, type Host, type RequestContext, type RouteDefinition } from '#kernel'
+import { collectReply } from '#shared'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { sendRaw } from '../support/raw-socket.ts'
 import {

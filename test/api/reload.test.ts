@@ -39,7 +39,7 @@ async function start(
 ): Promise<TestGateway> {
   const gateway = await startGateway({
     kernel,
-    plugins: { auth: {}, health: {}, policies: {}, proxy: {}, reload: {}, ...plugins },
+    plugins: { auth: {}, health: {}, policies: {}, chat: {}, reload: {}, ...plugins },
   })
   open.push({ close: () => gateway.stop() })
   return gateway
@@ -109,7 +109,7 @@ test('keys, limits and the policy change; what needs a restart is named and left
       auth: { apiKey: 'second', auditLog: false },
       limits: { requestsPerSecond: 0.001, burst: 1 },
       workers,
-      proxy: { validate: 'full' },
+      chat: { validate: 'full' },
       openapi: {},
     },
     { policy: 'round_robin', threads: 0, port: 1, log: { level: 'error' } },
@@ -122,7 +122,7 @@ test('keys, limits and the policy change; what needs a restart is named and left
       'plugins.limits.requestsPerSecond',
       'plugins.limits.burst',
     ],
-    needs_restart: ['kernel.port', 'plugins.auth.auditLog', 'plugins.openapi', 'plugins.proxy.validate'],
+    needs_restart: ['kernel.port', 'plugins.auth.auditLog', 'plugins.openapi', 'plugins.chat.validate'],
   })
   expect((await chat(gateway, 'a', 'first')).status).toBe(401)
   expect((await chat(gateway, 'a', 'second')).status).toBe(200)

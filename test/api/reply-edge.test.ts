@@ -2,8 +2,8 @@
 
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { collectReply } from '#contracts'
 import { apiErrorFormat, type Host, type Reply, type RequestContext, type RouteDefinition } from '#kernel'
+import { collectReply } from '#shared'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { sendRaw } from '../support/raw-socket.ts'
 import { hangAnswer, jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'

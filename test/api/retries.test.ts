@@ -2,8 +2,8 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
-import { collectReply } from '#contracts'
 import { type AttemptReport, apiErrorFormat, type Host } from '#kernel'
+import { collectReply } from '#shared'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 import {

@@ -1,8 +1,14 @@
 /** WebSocket routes over real sockets: who may open one, what a message becomes, limits, and the end. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { type MessageSocketDefinition, messageSocket, type Socket } from '#contracts'
-import { adminErrorFormat, apiErrorFormat, type Host } from '#kernel'
+import {
+  adminErrorFormat,
+  apiErrorFormat,
+  type Host,
+  type MessageSocketDefinition,
+  type Socket,
+} from '#kernel'
+import { messageSocket } from '#shared'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type HookedGateway, openHooked, plugin } from '../support/hooked-gateway.ts'
 import { sseAnswer } from '../support/scripted-worker.ts'

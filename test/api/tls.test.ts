@@ -61,7 +61,7 @@ async function start(kernel: Record<string, unknown>, more: Record<string, unkno
     plugins: {
       auth: {},
       health: {},
-      proxy: {},
+      chat: {},
       reload: {},
       workers: { workers, health: { disable_health_check: true } },
       ...more,

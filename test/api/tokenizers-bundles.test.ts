@@ -6,7 +6,7 @@ import { type ZipEntry, zipArchive } from '../support/zip-archive.ts'
 import { openGrpcFleet, until } from './grpc-fleet.ts'
 
 const sample = (name: string) =>
-  readFileSync(new URL(`../../plugins/tokenizers/sample/${name}`, import.meta.url))
+  readFileSync(new URL(`../../plugins/models/tokenizers/sample/${name}`, import.meta.url))
 const FILES: readonly ZipEntry[] = [
   { name: 'tokenizer.json', content: sample('tokenizer.json') },
   { name: 'tokenizer_config.json', content: sample('tokenizer_config.json') },

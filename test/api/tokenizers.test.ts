@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type TokenizerService, Tokenizers } from '#contracts'
+import { type TokenizerService, Tokenizers } from '#kernel'
 import { definePlugin, Type } from '../../kernel/index.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 
-const SAMPLE = fileURLToPath(new URL('../../plugins/tokenizers/sample', import.meta.url))
+const SAMPLE = fileURLToPath(new URL('../../plugins/models/tokenizers/sample', import.meta.url))
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 const endings: (() => unknown)[] = []

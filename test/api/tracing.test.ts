@@ -1,6 +1,6 @@
 /** Traces as a collector receives them: client, gateway and worker in one. @source routing facts 6.3 */
 import { afterEach, expect, test } from 'vitest'
-import { startToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { startGateway } from '../support/gateway.ts'
 import { openHooked } from '../support/hooked-gateway.ts'
 import { type CollectedSpan, startOtlpCollector } from '../support/otlp-collector.ts'
@@ -29,7 +29,7 @@ async function open(answer: Script, tracing: Record<string, unknown> = {}) {
   const hooked = await openHooked(() => {}, {
     answer,
     kernel: { retry: { maxAttempts: 1 } },
-    plugins: { auth: {}, proxy: {}, tracing: { endpoint: collector.url, intervalMs: 20, ...tracing } },
+    plugins: { auth: {}, chat: {}, tracing: { endpoint: collector.url, intervalMs: 20, ...tracing } },
   })
   cleanups.push(() => hooked.close())
   hooked.worker.script('POST /v1/chat/completions', answer)

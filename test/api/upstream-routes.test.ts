@@ -1,8 +1,8 @@
 /** What routes of plugins can do with workers beyond relaying to a picked one: name the worker, collect, call. */
 
 import { afterEach, expect, test } from 'vitest'
-import { collectReply, workerControls } from '#contracts'
-import { apiErrorFormat, definePlugin, type Host, type RequestContext, Type } from '#kernel'
+import { apiErrorFormat, definePlugin, type Host, type RequestContext, Type, workerControls } from '#kernel'
+import { collectReply } from '#shared'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import {
   dropAnswer,

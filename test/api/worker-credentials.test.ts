@@ -102,7 +102,7 @@ const lanes: Record<string, Lane> = {
   },
   'native responses': {
     open: () =>
-      openResponses(undefined, { ...withKeys({ apis: ['responses'] }), plugins: { 'responses-engine': {} } }),
+      openResponses(undefined, { ...withKeys({ apis: ['responses'] }), plugins: { } }),
     path: '/v1/responses',
     body: input,
     route: NATIVE,

@@ -31,7 +31,7 @@ async function open(answer: Answer): Promise<ResponsesFleet> {
       { models: ['of-responses'], spec: { apis: ['responses'] } },
       { ...VENDOR, models: ['of-messages'] },
     ],
-    plugins: { messages: {}, 'responses-engine': {}, 'messages-engine': {}, metrics: {} },
+    plugins: { messages: {}, metrics: {} },
   })
   for (const worker of fleet.workers)
     for (const route of [CHAT, RESPONSES, MESSAGES]) worker.script(route, answer)

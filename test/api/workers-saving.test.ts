@@ -1,7 +1,6 @@
 /** A disk that takes nothing: changes of workers are refused by their jobs, and all is as before. */
 import { expect, test } from 'vitest'
-import { Store } from '#contracts'
-import { definePlugin, Type } from '#kernel'
+import { definePlugin, Store, Type } from '#kernel'
 import { MemoryStore, storeGone } from '../support/memory-store.ts'
 import { startScriptedWorker } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'

@@ -92,7 +92,7 @@ class Api {
 async function openApi(workers: object = {}, plugins: object = {}): Promise<Api> {
   const gateway = await startGateway({
     kernel: { auth: 'off' },
-    plugins: { health: {}, proxy: {}, workers, ...plugins },
+    plugins: { health: {}, chat: {}, workers, ...plugins },
   })
   closers.push(() => gateway.stop())
   return new Api(gateway)
@@ -895,7 +895,7 @@ describe('start', () => {
 
 test('a worker that cannot be reached is told to clients with the reason, without its address', async () => {
   const gateway = await startGateway({
-    plugins: { auth: {}, proxy: {}, workers: { urls: ['http://127.0.0.1:9'] } },
+    plugins: { auth: {}, chat: {}, workers: { urls: ['http://127.0.0.1:9'] } },
   })
   try {
     const read = async () => {

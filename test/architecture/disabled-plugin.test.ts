@@ -19,7 +19,7 @@ async function modulesLoadedWith(plugins: Record<string, object>): Promise<strin
   folders.push(folder)
   const log = join(folder, 'modules.log')
   const file = join(folder, 'weir.json')
-  const kernel = { port: 0, threads: 1, metrics: { port: 0 }, shutdown: { graceMs: 0, settleMs: 0 } }
+  const kernel = { port: 0, threads: 1, shutdown: { graceMs: 0, settleMs: 0 } }
   writeFileSync(file, JSON.stringify({ kernel, plugins }))
   const preload = join(ROOT, 'test/fixtures/log-resolves.mjs')
   const command = [join(ROOT, 'plugins/cli.ts'), 'serve', '--config', file]
@@ -47,16 +47,16 @@ test('without storage and sim, neither their code nor LevelDB is loaded', async 
   const urls = await modulesLoadedWith({
     auth: { apiKey: 'key' },
     health: {},
-    proxy: {},
+    chat: {},
     'http-workers': {},
     workers: {},
   })
-  expect(loaded(urls, '/plugins/proxy/')).not.toEqual([])
+  expect(loaded(urls, '/plugins/protocols/chat/serve/')).not.toEqual([])
   for (const part of [
-    '/plugins/storage/',
+    '/plugins/state/storage/',
     '/plugins/sim/',
-    '/plugins/openapi/',
-    '/plugins/policies/',
+    '/plugins/operations/openapi/',
+    '/plugins/routing/policies/',
     '/plugins/wasm/',
     '/node_modules/piscina/',
     '/node_modules/@extism/',

@@ -29,10 +29,10 @@ const EXCEPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'return { ...route, hooks: NO_HOOKS, auth: null, readsBody: false, paramNames: [] }':
       'routes are built once, at ready',
   },
-  'plugins/auth/key-table.ts': {
+  'plugins/access/auth/key-table.ts': {
     'constructor(...groups: (readonly ConfiguredKey[])[]) {': 'the table is built once, at register',
   },
-  'plugins/proxy/inference-routes.ts': {
+  'plugins/protocols/chat/serve/inference-routes.ts': {
     'responses: { 200: { description, schema: reply, streams }, ...failures },':
       'documentation, built once, at register',
   },

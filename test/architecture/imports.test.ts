@@ -65,23 +65,23 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   'uWebSockets.js': ['kernel/http', 'bench/support'],
   ajv: ['kernel/schema'],
   pino: ['kernel/observe'],
-  'prom-client': ['plugins/metrics'],
+  'prom-client': ['plugins/operations/metrics'],
   yaml: ['plugins/cli'],
-  level: ['plugins/storage', 'test/contract'],
-  pg: ['plugins/postgres', 'test/contract'],
-  piscina: ['plugins/contracts'],
-  jose: ['plugins/auth', 'test/api'],
+  level: ['plugins/state/storage', 'test/contract'],
+  pg: ['plugins/state/postgres', 'test/contract'],
+  piscina: ['plugins/shared'],
+  jose: ['plugins/access/auth', 'test/api'],
   '@extism/extism': ['plugins/wasm', 'wasm-sdk'],
-  tokenizers: ['plugins/tokenizers'],
-  '@huggingface/jinja': ['plugins/tokenizers'],
-  '@grpc/grpc-js': ['plugins/grpc', 'plugins/sim', 'test/support'],
-  '@kubernetes/client-node': ['plugins/kubernetes'],
-  '@modelcontextprotocol/sdk': ['plugins/mcp', 'examples/responses-mcp'],
-  '@opentelemetry/api': ['plugins/tracing'],
-  '@opentelemetry/core': ['plugins/tracing'],
-  '@opentelemetry/sdk-trace-base': ['plugins/tracing'],
-  '@opentelemetry/exporter-trace-otlp-proto': ['plugins/tracing'],
-  '@opentelemetry/resources': ['plugins/tracing'],
+  tokenizers: ['plugins/models/tokenizers'],
+  '@huggingface/jinja': ['plugins/models/tokenizers'],
+  '@grpc/grpc-js': ['plugins/workers/grpc', 'plugins/sim', 'test/support'],
+  '@kubernetes/client-node': ['plugins/workers/kubernetes'],
+  '@modelcontextprotocol/sdk': ['plugins/tools/mcp', 'examples/responses-mcp'],
+  '@opentelemetry/api': ['plugins/operations/tracing'],
+  '@opentelemetry/core': ['plugins/operations/tracing'],
+  '@opentelemetry/sdk-trace-base': ['plugins/operations/tracing'],
+  '@opentelemetry/exporter-trace-otlp-proto': ['plugins/operations/tracing'],
+  '@opentelemetry/resources': ['plugins/operations/tracing'],
   // The command builds modules; the SDK's own tests do too.
   assemblyscript: ['plugins/cli', 'wasm-sdk'],
   'assemblyscript/asc': ['wasm-sdk', 'test/fixtures'],
@@ -103,7 +103,6 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
     'test/usage',
   ],
   'weir-gateway': ['examples/custom-plugin', 'examples/custom-frontend', 'examples/custom-engine'],
-  'weir-gateway/contracts': ['examples/custom-frontend', 'examples/custom-engine'],
 }
 
 const layerOf = (file: string) => LAYERS.findIndex((names) => names.includes(file.split('/')[1]))
@@ -172,9 +171,9 @@ test('kernel files do not go through the door, and know nothing of what only plu
 })
 
 test('what only plugins agree on is reached through its own door, which stands on the kernel alone', () => {
-  const isRoom = (file: string) => file.startsWith('plugins/contracts/')
+  const isRoom = (file: string) => file.startsWith('plugins/shared/')
   expect(breaches(({ from, to }) => isRoom(to) && !isRoom(from))).toEqual([])
-  expect(breaches(({ from, to }) => isRoom(from) && to === '#contracts')).toEqual([])
+  expect(breaches(({ from, to }) => isRoom(from) && to === '#shared')).toEqual([])
 })
 
 test('each package has one owner', () => {
@@ -203,7 +202,7 @@ test('TypeBox is the kernel’s; plugins get it through the door', () => {
 })
 
 test('a package that nobody owns is not imported', () => {
-  const known = new Set(['typebox', 'vitest', 'vitest/config', 'fast-check', '#kernel', '#contracts'])
+  const known = new Set(['typebox', 'vitest', 'vitest/config', 'fast-check', '#kernel', '#shared'])
   const isKnown = (to: string) => known.has(to) || ownersOf(to) !== null
   expect(breaches(({ to }) => isPackage(to) && !to.startsWith('node:') && !isKnown(to))).toEqual([])
 })

@@ -7,7 +7,7 @@ import type {
   GenerationEvent,
   GenerationRequest,
   PreparedPrompt,
-} from '#contracts'
+} from '#kernel'
 import type { GatewayError, HeaderList, WorkerEntry } from '../../kernel/index.ts'
 import { breachesOf } from '../support/generation-grammar.ts'
 

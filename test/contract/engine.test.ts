@@ -1,10 +1,10 @@
 /** The engine adapters that there are, each against the contract. */
 
-import type { EngineAdapter } from '#contracts'
+import type { EngineAdapter } from '#kernel'
 import lineEngine from '../../examples/custom-engine/line-engine.ts'
-import { chatEngine } from '../../plugins/chat-engine/chat-engine.ts'
-import { messagesEngine } from '../../plugins/messages-engine/messages-engine.ts'
-import { responsesEngine } from '../../plugins/responses-engine/responses-engine.ts'
+import { chatEngine } from '../../plugins/protocols/chat/engine/chat-engine.ts'
+import { messagesEngine } from '../../plugins/protocols/messages/engine/messages-engine.ts'
+import { responsesEngine } from '../../plugins/protocols/responses/engine/responses-engine.ts'
 import { workerEntry } from '../support/worker-entry.ts'
 import { engineContract } from './engine-contract.ts'
 
@@ -16,7 +16,7 @@ const EVENT_STREAM = ['content-type', 'text/event-stream']
 const call = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":' } }
 
 engineContract('chat', () => ({
-  adapter: chatEngine({ maxAnswerBytes: 1 << 20, maxEventBytes: 1 << 20 }),
+  adapter: chatEngine({ maxAnswerBytes: 1 << 20 }),
   worker: chatWorker,
   stranger: workerEntry({ slot: 1, apis: ['messages'] }),
   cutsAnywhere: true,
@@ -80,7 +80,7 @@ const textOf = (...deltas: readonly string[]) => [
 ]
 
 engineContract('messages', () => ({
-  adapter: messagesEngine({ defaultMaxTokens: 64, maxAnswerBytes: 1 << 20, maxEventBytes: 1 << 20 }),
+  adapter: messagesEngine({ defaultMaxTokens: 64, maxAnswerBytes: 1 << 20 }),
   worker: workerEntry({ slot: 0, apis: ['messages'] }),
   stranger: chatWorker,
   cutsAnywhere: true,
@@ -196,7 +196,7 @@ const onItem = (output_index: number, type: string, more: object) =>
   event(`response.${type}`, { output_index, content_index: 0, ...more })
 
 engineContract('responses', () => ({
-  adapter: responsesEngine({ toolTypes: null, maxAnswerBytes: 1 << 20, maxEventBytes: 1 << 20 }),
+  adapter: responsesEngine({ toolTypes: null, maxAnswerBytes: 1 << 20 }),
   worker: workerEntry({ slot: 0, apis: ['responses'] }),
   stranger: chatWorker,
   cutsAnywhere: true,

@@ -1,6 +1,6 @@
 /** Every error format holds to the contract: those of the door, and one that a stranger's plugin might bring. */
 import { adminErrorFormat, apiErrorFormat, type ErrorFormat, Type } from '#kernel'
-import { messagesErrorFormat } from '../../plugins/messages/error-format.ts'
+import { messagesErrorFormat } from '../../plugins/protocols/messages/error-format.ts'
 import { errorFormatContract } from './error-format-contract.ts'
 
 /** Plain text, a status of its own, and a stream that ends with two events. */

@@ -4,11 +4,11 @@ import { createServer, type ServerHttp2Session, type ServerHttp2Stream, type Set
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import type { UpstreamHandler } from '#kernel'
-import type { GrpcConfig } from '../../plugins/grpc/config.ts'
-import { EngineCalls } from '../../plugins/grpc/wire/engine-calls.ts'
-import { GrpcTransport } from '../../plugins/grpc/wire/grpc-transport.ts'
-import { H2Connections } from '../../plugins/grpc/wire/h2-connections.ts'
-import { framed } from '../../plugins/grpc/wire/message-framer.ts'
+import type { GrpcConfig } from '../../plugins/workers/grpc/config.ts'
+import { EngineCalls } from '../../plugins/workers/grpc/wire/engine-calls.ts'
+import { GrpcTransport } from '../../plugins/workers/grpc/wire/grpc-transport.ts'
+import { H2Connections } from '../../plugins/workers/grpc/wire/h2-connections.ts'
+import { framed } from '../../plugins/workers/grpc/wire/message-framer.ts'
 import { workerEntry } from '../support/worker-entry.ts'
 
 const CONFIG: GrpcConfig = {

@@ -1,11 +1,11 @@
 /** What history must do over every store; test/contract/history.test.ts runs this suite over each of them. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { Conversation, HistoryItem, Job, LoadedHistory, ResponseRecord, StoreService } from '#contracts'
-import { uuidV7 } from '#contracts'
+import type { Conversation, HistoryItem, Job, LoadedHistory, ResponseRecord, StoreService } from '#kernel'
+import { uuidV7 } from '#shared'
 import { checkSection } from '../../plugins/cli/configuration/check-section.ts'
-import { type HistoryConfig, historyConfig } from '../../plugins/history/config.ts'
-import { StoredHistory } from '../../plugins/history/history-service.ts'
+import { type HistoryConfig, historyConfig } from '../../plugins/state/history/config.ts'
+import { StoredHistory } from '../../plugins/state/history/history-service.ts'
 
 export interface OpenedStore {
   readonly store: StoreService

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parsePrometheusText } from '#contracts'
+import { parsePrometheusText } from '#shared'
 import { lintMetrics } from '../support/lint-metrics.ts'
 
 const lint = (...lines: string[]) => lintMetrics(parsePrometheusText(`${lines.join('\n')}\n`))

@@ -1,13 +1,13 @@
 /** Messages and chat say the same in two formats: what both can say survives the way there and back. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { EngineAttempt, GenerationRequest } from '#contracts'
-import { toChatBody } from '../../plugins/chat-engine/to-chat-body.ts'
-import { checkRequest } from '../../plugins/messages/check-request.ts'
-import { toGenerationRequest } from '../../plugins/messages/to-generation-request.ts'
-import { toMessagesBody } from '../../plugins/messages-engine/to-messages-body.ts'
-import { fromChatBody } from '../../plugins/proxy/chat-front/from-chat-body.ts'
-import type { ChatRequest } from '../../plugins/proxy/wire/chat.ts'
+import type { EngineAttempt, GenerationRequest } from '#kernel'
+import { toChatBody } from '../../plugins/protocols/chat/engine/to-chat-body.ts'
+import { fromChatBody } from '../../plugins/protocols/chat/serve/chat/from-chat-body.ts'
+import type { ChatRequest } from '../../plugins/protocols/chat/wire/chat.ts'
+import { toMessagesBody } from '../../plugins/protocols/messages/engine/to-messages-body.ts'
+import { checkRequest } from '../../plugins/protocols/messages/serve/check-request.ts'
+import { toGenerationRequest } from '../../plugins/protocols/messages/serve/to-generation-request.ts'
 import { workerEntry } from '../support/worker-entry.ts'
 
 type Json = Record<string, unknown>

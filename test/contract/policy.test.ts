@@ -1,11 +1,10 @@
 /** Every policy that comes with the gateway, and one that a stranger wrote, against the policy contract. */
 
 import { expect, test } from 'vitest'
-import { type KvEventListener, KvEvents } from '#contracts'
-import { definePlugin, Type, type WorkerEntry } from '#kernel'
+import { definePlugin, type KvEventListener, KvEvents, Type, type WorkerEntry } from '#kernel'
 import { PLAIN_POLICY } from '../../kernel/balance/policy-name.ts'
 import type { PickRequest } from '../../kernel/contracts/policy.ts'
-import policies from '../../plugins/policies/index.ts'
+import policies from '../../plugins/routing/policies/index.ts'
 import stranger from '../fixtures/policy-plugin.ts'
 import {
   engineLoad,
@@ -42,7 +41,7 @@ const fileOf = (path: string) => new URL(path, import.meta.url).href
 
 for (const [name, promises] of Object.entries(promisesOf)) {
   policyContract(name, (parts) => new PolicyThread().policy(name, parts), promises)
-  policyThreadsContract(name, fileOf('../../plugins/policies/index.ts'), promises)
+  policyThreadsContract(name, fileOf('../../plugins/routing/policies/index.ts'), promises)
 }
 
 policyContract(

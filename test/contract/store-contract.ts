@@ -1,7 +1,7 @@
 /** What every implementation of the Store contract must do; each one's test file runs this suite over it. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type Change, JsonText, type StoreService } from '#contracts'
+import { type Change, JsonText, type StoreService } from '#kernel'
 
 export interface OpenedStore {
   readonly store: StoreService

@@ -7,13 +7,13 @@ import { createInterface } from 'node:readline'
 import { Worker } from 'node:worker_threads'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { StoreMetrics } from '#contracts'
+import { StoreMetrics } from '#shared'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import type { HistogramFamily, ValueFamily } from '../../kernel/observe/metrics-snapshot.ts'
 import { checkSection } from '../../plugins/cli/configuration/check-section.ts'
-import { type PostgresConfig, postgresConfig } from '../../plugins/postgres/config.ts'
-import { PgStore } from '../../plugins/postgres/pg-store.ts'
-import { LevelStore, SHARED_BYTES } from '../../plugins/storage/level-store.ts'
+import { type PostgresConfig, postgresConfig } from '../../plugins/state/postgres/config.ts'
+import { PgStore } from '../../plugins/state/postgres/pg-store.ts'
+import { LevelStore, SHARED_BYTES } from '../../plugins/state/storage/level-store.ts'
 import { MemoryStore } from '../support/memory-store.ts'
 import { type PostgresServer, postgresSkipReason, startPostgres } from '../support/postgres-server.ts'
 import { storeContract } from './store-contract.ts'
@@ -365,7 +365,7 @@ test('a thread of the same process sees what another has written, and the other 
   await store.open()
   const notes = store.collection<string>('notes')
   await notes.put('a', 'from-main', 'hello')
-  const path = new URL('../../plugins/storage/level-store.ts', import.meta.url).href
+  const path = new URL('../../plugins/state/storage/level-store.ts', import.meta.url).href
   const code = `
     const { parentPort, workerData } = await import('node:worker_threads')
     const { LevelStore } = await import(workerData.path)
@@ -388,7 +388,7 @@ test('a thread of the same process sees what another has written, and the other 
 /** Runs threads that raise one counter at once. @returns what it counted to */
 async function countWithThreads(dir: string, threads: number, rounds: number): Promise<number | undefined> {
   const shared = new SharedArrayBuffer(SHARED_BYTES)
-  const path = new URL('../../plugins/storage/level-store.ts', import.meta.url).href
+  const path = new URL('../../plugins/state/storage/level-store.ts', import.meta.url).href
   const workers = Array.from(
     { length: threads },
     () =>
@@ -417,7 +417,7 @@ interface WritingProcess {
 }
 
 async function startWriting(dir: string): Promise<WritingProcess> {
-  const path = new URL('../../plugins/storage/level-store.ts', import.meta.url).href
+  const path = new URL('../../plugins/state/storage/level-store.ts', import.meta.url).href
   const fixture = new URL('../fixtures/writing-process.mjs', import.meta.url).pathname
   const child = spawn(
     process.execPath,

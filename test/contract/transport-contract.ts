@@ -1,14 +1,16 @@
 /** What every connection mode must do, by its transport and its control plane; each one's test file runs this suite over it. */
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { DescribeTools, WorkerControl, WorkerWish } from '#contracts'
 import type {
+  DescribeTools,
   Exchange,
   Transport,
   UpstreamFailure,
   UpstreamHandler,
   UpstreamLimits,
   UpstreamRequest,
+  WorkerControl,
+  WorkerWish,
 } from '#kernel'
 import { workerEntry } from '../support/worker-entry.ts'
 

@@ -2,12 +2,11 @@
 
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import type { WorkerControl } from '#contracts'
-import type { Host, Transport } from '#kernel'
+import type { Host, Transport, WorkerControl } from '#kernel'
 import lineEngine from '../../examples/custom-engine/line-engine.ts'
-import { CONTROL_POOL } from '../../plugins/http-workers/control-call.ts'
-import { httpControl } from '../../plugins/http-workers/http-control.ts'
-import { HttpTransport } from '../../plugins/http-workers/http-transport.ts'
+import { CONTROL_POOL } from '../../plugins/workers/http/control-call.ts'
+import { httpControl } from '../../plugins/workers/http/http-control.ts'
+import { HttpTransport } from '../../plugins/workers/http/http-transport.ts'
 import { ANSWER, type ContractEngine, type EngineManner, transportContract } from './transport-contract.ts'
 
 /** How one protocol says what the contract asks of engines. */

@@ -47,7 +47,6 @@ test('model, worker, tenant, client, tokens, attempts and modules', async () => 
     },
     plugins: {
       auth: { auditLog: false, tenantKeys: ['team:secret'] },
-      'chat-engine': {},
       generations: {},
       responses: {},
       wasm: { timeoutMs: 20_000, modules: [module] },

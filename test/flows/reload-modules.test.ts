@@ -41,7 +41,7 @@ test('D4, C5: modules come, change and go with SIGHUP over two threads: every re
         auth: {},
         'http-workers': {},
         policies: { manual: { assignmentMode: round % 2 === 0 ? 'random' : 'min_group' } },
-        proxy: {},
+        chat: {},
         wasm: { timeoutMs: 20_000, modules: round % 3 === 0 ? [] : [modules[(round % 3) - 1]] },
         workers: {
           workers: [{ url: worker.url, models: [{ id: 'm' }], runtime_type: 'sglang' }],

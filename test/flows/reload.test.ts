@@ -40,7 +40,7 @@ test('workers, keys and the log level change ten times under load over two threa
         metrics: { port: 0 },
         'http-workers': {},
         policies: {},
-        proxy: {},
+        chat: {},
         reload: {},
         workers: {
           workers: chosen.map(({ url }) => ({ url, models: [{ id: 'm' }], runtime_type: 'sglang' })),

@@ -31,7 +31,7 @@ afterEach(async () => {
 function start(dir: string, workerUrl: string, threads = 2): Promise<BuiltGateway> {
   return startBuiltGateway({
     kernel: { threads },
-    plugins: { generations: {}, 'chat-engine': {}, storage: { dir }, history: {}, responses: {} },
+    plugins: { generations: {}, storage: { dir }, history: {}, responses: {} },
     workers: [{ url: workerUrl, runtime_type: 'sglang', models: [{ id: MODEL }] }],
   })
 }
@@ -40,7 +40,7 @@ type Json = Record<string, unknown>
 
 /** Every record of a history on disk that lacks another it belongs with, or is one that nobody belongs to. */
 async function halves(dir: string): Promise<string[]> {
-  const storage = new URL('../../dist/plugins/storage/level-store.js', import.meta.url).href
+  const storage = new URL('../../dist/plugins/state/storage/level-store.js', import.meta.url).href
   const { LevelStore } = (await import(storage)) as {
     LevelStore: new (
       dir: string,

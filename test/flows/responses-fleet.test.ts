@@ -41,7 +41,6 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     startBuiltGateway({
       plugins: {
         generations: {},
-        'chat-engine': {},
         postgres: { url: server.url },
         history: { ownerLeaseMs: 10_000, lockLeaseMs: 10_000 },
         responses: { background: { pollMs: 50 } },

@@ -1,7 +1,7 @@
 /** Many turns with tools at once, through the route of the built gateway: all are answered, and nothing of them stays. */
 import { afterEach, expect, test } from 'vitest'
-import { sayResult, startRawServer } from '../../plugins/mcp/fixtures/raw-server.ts'
-import { startToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { sayResult, startRawServer } from '../../plugins/tools/mcp/fixtures/raw-server.ts'
+import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import {
   type BuiltGateway,
   makeFolder,
@@ -76,7 +76,6 @@ test('responses 4: 500 turns at once with three calls each leave no connection, 
   const gateway = await startBuiltGateway({
     kernel: { threads: 1, upstream: { keepAliveMs: 1_000 } },
     plugins: {
-      'chat-engine': {},
       generations: {},
       storage: { dir: makeFolder() },
       history: {},

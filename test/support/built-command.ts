@@ -248,7 +248,7 @@ export async function startBuiltGateway(options: BuiltGatewayOptions = {}): Prom
       auth: { auditLog: false },
       health: {},
       policies: {},
-      proxy: {},
+      chat: {},
       'http-workers': {},
       metrics: { port: 0 },
       ...plugins,

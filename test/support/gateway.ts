@@ -4,7 +4,7 @@ import { importPlugin } from '../../kernel/config/plugin-source.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import type { GatewayControls, PluginCatalog, ServeInfo } from '../../kernel/serve.ts'
 import { serve } from '../../kernel/serve.ts'
-import { catalog } from '../../plugins/catalog.ts'
+import { catalog, defaultProviders } from '../../plugins/catalog.ts'
 import { changeConfig } from '../../plugins/cli/configuration/config-change.ts'
 import { loadConfig } from '../../plugins/cli/configuration/load.ts'
 import { factsOf } from '../../plugins/cli/configuration/plugin-facts.ts'
@@ -22,7 +22,7 @@ export interface TestGateway {
 export interface TestGatewayOptions {
   /** Sections of the kernel beyond what tests need anyway. */
   readonly kernel?: Record<string, unknown>
-  /** Default: auth, health, openapi, pairs, policies, proxy, workers. Always with generations and http-workers, unless they are false. */
+  /** Default: auth, health, openapi, pairs, policies, proxy, workers. Always with http-workers, unless it is false. Of what these would enable, only services that they cannot do without. */
   readonly plugins?: Record<string, unknown>
   /** Plugins of the test's own, enabled with the section of their name or an empty one. */
   readonly own?: readonly Plugin[]
@@ -34,9 +34,12 @@ const DEFAULT_PLUGINS: Record<string, unknown> = {
   openapi: {},
   pairs: {},
   policies: {},
-  proxy: {},
+  chat: {},
   workers: {},
 }
+
+/** Plugins that others enable when the configuration does not name them: a test names those that it wants. */
+const NOT_BY_DEFAULT = { auth: false, grpc: false, history: false, pairs: false, policies: false, storage: false }
 
 /** Quick checks, so that tests need not wait: workers settle at once and probes are fast. */
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
@@ -59,7 +62,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       },
       plugins: {
         ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, {}])),
-        generations: {},
+        ...NOT_BY_DEFAULT,
         'http-workers': {},
         ...sections,
         metrics: { port: 0, ...(sections.metrics as object | undefined) },
@@ -72,6 +75,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       env: {},
       pluginSchemas: {
         names: Object.keys(all),
+        defaultProviders,
         find: async (name, section) => factsOf(await importPlugin(name, section, all)),
       },
     })

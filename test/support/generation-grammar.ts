@@ -1,5 +1,5 @@
 /** Holds the events of a generation against the order that the contract promises. */
-import type { GenerationEvent } from '#contracts'
+import type { GenerationEvent } from '#kernel'
 
 interface ChoiceState {
   isDone: boolean

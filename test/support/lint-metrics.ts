@@ -1,5 +1,5 @@
 /** The rules of `promtool check metrics`, as far as they look at a page of metrics. @source Prometheus, promlint */
-import type { PrometheusFamily } from '#contracts'
+import type { PrometheusFamily } from '#shared'
 
 const ABBREVIATIONS = ['s', 'ms', 'us', 'ns', 'sec', 'b', 'kb', 'mb', 'gb', 'tb', 'pb', 'm', 'h', 'd']
 const UNIT =

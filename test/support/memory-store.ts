@@ -7,9 +7,9 @@ import type {
   RecordPage,
   StoredRecord,
   StoreService,
-} from '#contracts'
-import { checkCollectionName, storeErrors, toRecordJson } from '#contracts'
-import { recordKey } from '../../plugins/storage/record-key.ts'
+} from '#kernel'
+import { checkCollectionName, storeErrors, toRecordJson } from '#shared'
+import { recordKey } from '../../plugins/state/storage/record-key.ts'
 
 interface Row {
   readonly collection: string

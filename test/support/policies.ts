@@ -3,9 +3,9 @@ import type { PolicyRegistry } from '../../kernel/balance/policy-registry.ts'
 import type { Metrics } from '../../kernel/contracts/metric.ts'
 import type { PolicyParts } from '../../kernel/contracts/policy.ts'
 import { resolvePluginConfig } from '../../plugins/cli/configuration/plugin-config.ts'
-import { type PoliciesConfig, policiesConfig } from '../../plugins/policies/config.ts'
-import { PolicyState } from '../../plugins/policies/policy-state.ts'
-import { registerPolicies } from '../../plugins/policies/register-policies.ts'
+import { type PoliciesConfig, policiesConfig } from '../../plugins/routing/policies/config.ts'
+import { PolicyState } from '../../plugins/routing/policies/policy-state.ts'
+import { registerPolicies } from '../../plugins/routing/policies/register-policies.ts'
 
 /** What differs from the defaults; values that a configuration could not have are taken too. */
 export type PolicySettings = { readonly [Key in keyof PoliciesConfig]?: Partial<PoliciesConfig[Key]> }

@@ -4,7 +4,7 @@ import type { CandidateView, PickRequest, Policy, PolicyParts } from '../../kern
 import type { EngineLoad, WorkerEntry } from '../../kernel/contracts/worker.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
-import type { PolicyState } from '../../plugins/policies/policy-state.ts'
+import type { PolicyState } from '../../plugins/routing/policies/policy-state.ts'
 import { addPolicies, type PolicySettings } from './policies.ts'
 import { workerEntry } from './worker-entry.ts'
 

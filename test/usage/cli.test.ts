@@ -61,7 +61,7 @@ describe('weir serve', () => {
       auth: {},
       health: {},
       'http-workers': {},
-      proxy: {},
+      chat: {},
       sim: { listen: { port }, models: ["it's"] },
       workers: {},
     }
@@ -167,11 +167,11 @@ describe('weir', () => {
       cost: { problem?: string; figures?: { bootMs: number; routes: number } }
     }[]
     expect(rows.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(['auth', 'proxy', 'sim', 'storage', 'workers']),
+      expect.arrayContaining(['auth', 'chat', 'sim', 'storage', 'workers']),
     )
     expect(rows.filter(({ isEnabled }) => isEnabled).map(({ name }) => name)).not.toContain('storage')
     expect(rows.filter(({ cost }) => cost.figures === undefined)).toEqual([])
-    expect(rows.find(({ name }) => name === 'proxy')?.cost.figures?.routes).toBeGreaterThan(5)
+    expect(rows.find(({ name }) => name === 'chat')?.cost.figures?.routes).toBeGreaterThan(5)
     // The others can do without settings.
     const problems = rows.flatMap(({ name, cost }) =>
       cost.problem === undefined ? [] : [[name, cost.problem]],

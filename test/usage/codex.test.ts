@@ -34,7 +34,6 @@ test.skipIf(!existsSync(CODEX))(
     const worker = await startScriptedWorker({ models: [model] })
     const gateway = await startBuiltGateway({
       plugins: {
-        'chat-engine': {},
         generations: {},
         storage: { dir: makeFolder() },
         history: {},

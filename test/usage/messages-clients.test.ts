@@ -37,7 +37,7 @@ async function openGateway(plugins: Record<string, unknown> = {}, spec: Record<s
   const worker = await startScriptedWorker()
   workers.push(worker)
   const gateway = await startBuiltGateway({
-    plugins: { messages: {}, 'chat-engine': {}, generations: {}, ...plugins },
+    plugins: { messages: {}, generations: {}, ...plugins },
     workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'test-model' }], ...spec }],
   })
   return { gateway, worker }
@@ -404,7 +404,7 @@ test('messages §13 G16, G29, G42 @anthropic-ai/sdk over a service: thinking, a 
 })
 
 test('messages §9 the OpenAI client over a service: thinking, a tool, its result, streamed', async () => {
-  const { gateway, worker } = await openGateway({ 'messages-engine': {} }, VENDOR)
+  const { gateway, worker } = await openGateway({ }, VENDOR)
   const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
   worker.script(MESSAGES, vendorTurn)
   const tools = [

@@ -26,7 +26,6 @@ beforeAll(async () => {
   worker = await startScriptedWorker({ models: [model] })
   gateway = await startBuiltGateway({
     plugins: {
-      'chat-engine': {},
       generations: {},
       storage: { dir: makeFolder() },
       history: {},

@@ -2,7 +2,7 @@
 import { Agent, hostedMcpTool, OpenAIProvider, Runner } from '@openai/agents'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { startToolServer, type ToolServer } from '../../plugins/mcp/fixtures/tool-server.ts'
+import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 import { CHAT, says } from '../support/chat-says.ts'
 import { type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
@@ -19,7 +19,6 @@ beforeAll(async () => {
   server = await startToolServer({ get_weather: ({ city }) => `rain in ${city}` })
   gateway = await startBuiltGateway({
     plugins: {
-      'chat-engine': {},
       generations: {},
       storage: { dir: makeFolder() },
       history: {},

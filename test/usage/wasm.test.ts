@@ -213,10 +213,7 @@ describe('W60 over a restart', () => {
     rmSync(module.file_path)
     const { writeFileSync } = await import('node:fs')
     const file = `${makeFolder()}/weir.json`
-    writeFileSync(
-      file,
-      JSON.stringify({ kernel: { port: 0, metrics: { port: 0 } }, plugins: { auth: {}, ...plugins } }),
-    )
+    writeFileSync(file, JSON.stringify({ kernel: { port: 0 }, plugins: { auth: {}, ...plugins } }))
     const second = runCommand(['serve', '--config', file])
     const { code, stderr } = await second.ended
     expect(code).not.toBe(0)

@@ -9,11 +9,11 @@ const reloads = new Map([['auth', ['apiKey', 'more.deep']]])
 test('what may change is taken over, the rest is named and left', () => {
   const running = config(
     { port: 1, log: { level: 'info', access: true }, policy: 'random' },
-    { auth: { apiKey: 'a', more: { deep: [1], other: 1 } }, proxy: { validate: 'off' }, gone: {} },
+    { auth: { apiKey: 'a', more: { deep: [1], other: 1 } }, chat: { validate: 'off' }, gone: {} },
   )
   const wanted = config(
     { port: 2, log: { level: 'debug', access: true } },
-    { auth: { apiKey: 'b', more: { deep: [2], other: 2 } }, proxy: { validate: 'full' }, fresh: {} },
+    { auth: { apiKey: 'b', more: { deep: [2], other: 2 } }, chat: { validate: 'full' }, fresh: {} },
   )
   const change = changeConfig(running, wanted, reloads)
   expect(change.applied).toEqual([
@@ -27,13 +27,13 @@ test('what may change is taken over, the rest is named and left', () => {
     'plugins.auth.more',
     'plugins.fresh',
     'plugins.gone',
-    'plugins.proxy.validate',
+    'plugins.chat.validate',
   ])
   expect(change.plugins).toEqual(['auth'])
   expect(change.next.kernel).toEqual({ port: 1, log: { level: 'debug', access: true } })
   expect(change.next.plugins).toEqual({
     auth: { apiKey: 'b', more: { deep: [2], other: 1 } },
-    proxy: { validate: 'off' },
+    chat: { validate: 'off' },
     gone: {},
   })
   expect(Object.isFrozen(change.next.plugins.auth)).toBe(true)

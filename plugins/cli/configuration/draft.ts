@@ -9,6 +9,7 @@ import type { Setting } from './settings.ts'
 /** Enabled when no file says which plugins are. */
 export const DEFAULT_PLUGINS: readonly string[] = Object.freeze([
   'auth',
+  'chat',
   'generations',
   'health',
   'http-workers',
@@ -16,7 +17,6 @@ export const DEFAULT_PLUGINS: readonly string[] = Object.freeze([
   'openapi',
   'pairs',
   'policies',
-  'proxy',
   'reload',
   'workers',
 ])
@@ -66,6 +66,12 @@ export function choosePlugins(
   }
   for (const wanted of overrides.plugins ?? []) chosen[wanted] ??= toSection(wanted, known)
   return chosen
+}
+
+/** Plugins that the file disables. */
+export function disabledIn({ plugins }: Record<string, unknown>): string[] {
+  if (!isRecord(plugins)) return []
+  return Object.keys(plugins).filter((name) => plugins[name] === false)
 }
 
 /** What `--plugin` names: the catalog's own first, then a path, then a package. */

@@ -26,7 +26,7 @@ const schemas = {
   openapi: Type.Object({}),
   pairs: Type.Object({}),
   policies: Type.Object({}),
-  proxy: Type.Object({ maxTries: Type.Integer({ default: 3 }) }),
+  chat: Type.Object({ maxTries: Type.Integer({ default: 3 }) }),
   reload: Type.Object({}),
   workers: Type.Object({ urls: Type.Array(Type.String(), { default: [] }) }),
   storage: Type.Object({ dir: Type.String({ minLength: 1 }) }),
@@ -83,11 +83,11 @@ describe('loadConfig', () => {
       'openapi',
       'pairs',
       'policies',
-      'proxy',
+      'chat',
       'reload',
       'workers',
     ])
-    expect(config.plugins.proxy).toEqual({ maxTries: 3 })
+    expect(config.plugins.chat).toEqual({ maxTries: 3 })
     expect(config.kernel.port).toBe(30000)
     expect(config.kernel.threads).toBeGreaterThanOrEqual(1)
     expect(config.file).toBeNull()
@@ -96,21 +96,21 @@ describe('loadConfig', () => {
   test('is frozen to the last leaf and survives structuredClone', async () => {
     const config = await load()
     expect(Object.isFrozen(config.kernel.http.corsOrigins)).toBe(true)
-    expect(() => Object.assign(config.plugins.proxy, { maxTries: 9 })).toThrow(TypeError)
+    expect(() => Object.assign(config.plugins.chat, { maxTries: 9 })).toThrow(TypeError)
     expect(structuredClone(config)).toEqual(config)
   })
 
   test('reads YAML and JSON alike', async () => {
-    const yaml = write('a.yaml', 'kernel: { port: 4000 }\nplugins:\n  proxy:\n  auth: {}\n  health: false\n')
+    const yaml = write('a.yaml', 'kernel: { port: 4000 }\nplugins:\n  chat:\n  auth: {}\n  health: false\n')
     const json = write('a.json', '{"kernel":{"port":4000},"plugins":{"proxy":null,"auth":{},"health":false}}')
     const [first, second] = await Promise.all([load({ file: yaml }), load({ file: json })])
     expect({ ...first, file: null }).toEqual({ ...second, file: null })
-    expect(Object.keys(first.plugins)).toEqual(['proxy', 'auth'])
+    expect(Object.keys(first.plugins)).toEqual(['chat', 'auth'])
   })
 
   test('an empty file means the defaults', async () => {
     const config = await load({ file: write('empty.yaml', '') })
-    expect(config.plugins).toHaveProperty('proxy')
+    expect(config.plugins).toHaveProperty('chat')
   })
 
   test('§5.8 a flag wins over the environment, that over the file, that over the default', async () => {
@@ -202,7 +202,7 @@ describe('loadConfig', () => {
       'metrics',
       'pairs',
       'policies',
-      'proxy',
+      'chat',
       'reload',
       'workers',
       'storage',
@@ -214,7 +214,7 @@ describe('loadConfig', () => {
 
   test('reports every problem at once, each with its line and column', async () => {
     const text =
-      'kernel:\n  prot: 1\n  log: { level: loud }\nplugins:\n  prxy: {}\n  proxy:\n    maxTries: many\nextra: 1\n'
+      'kernel:\n  prot: 1\n  log: { level: loud }\nplugins:\n  chta: {}\n  chat:\n    maxTries: many\nextra: 1\n'
     const file = write('bad.yaml', text)
     expect(
       await problemsOf({ file, env: { WEIR_PORT: 'abc' }, overrides: flags({ threads: '1000' }) }),
@@ -239,8 +239,8 @@ describe('loadConfig', () => {
   })
 
   test('a plugin section that is no section is refused', async () => {
-    expect(await problemsOf({ text: 'plugins: { proxy: 3 }' })).toEqual([
-      'configuration:1:12: plugins.proxy must be an object, null or false, got 3',
+    expect(await problemsOf({ text: 'plugins: { chat: 3 }' })).toEqual([
+      'configuration:1:12: plugins.chat must be an object, null or false, got 3',
     ])
   })
 })
@@ -461,7 +461,7 @@ describe('policies', () => {
   })
 
   test('one of a plugin that is not enabled is refused with what to write', async () => {
-    const text = JSON.stringify({ kernel: { decodePolicy: 'LeastLoad' }, plugins: { proxy: {} } })
+    const text = JSON.stringify({ kernel: { decodePolicy: 'LeastLoad' }, plugins: { chat: {} } })
     const [problem] = await problemsOf({ text })
     expect(problem).toContain(
       'is a policy of plugin policies, which is not enabled: write `policies: {}` under',
@@ -476,8 +476,8 @@ describe('policies', () => {
   })
 
   test('where no plugin brings any, the operator is told that requests take turns', async () => {
-    expect((await load({ text: 'plugins: { proxy: {} }' })).notices[0]).toContain('round_robin')
-    const asked = await load({ text: 'kernel: { policy: round_robin }\nplugins: { proxy: {} }' })
+    expect((await load({ text: 'plugins: { chat: {} }' })).notices[0]).toContain('round_robin')
+    const asked = await load({ text: 'kernel: { policy: round_robin }\nplugins: { chat: {} }' })
     expect(asked.notices).toEqual([])
     expect((await load()).notices).toEqual([])
   })

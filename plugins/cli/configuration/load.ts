@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
-import { type ConfigFlag, hostProblem } from '#contracts'
+import type { ConfigFlag } from '#kernel'
+import { hostProblem } from '#shared'
 import { PLAIN_POLICY } from '../../../kernel/balance/policy-name.ts'
 import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
 import { type KernelConfig, KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
@@ -11,7 +12,7 @@ import { type PluginSection, withoutSource } from '../../../kernel/config/plugin
 import { checkSection, describeValue, type Finding, unknownKeyText } from './check-section.ts'
 import { ConfigError } from './config-error.ts'
 import { type ConfigSource, parseSource } from './config-source.ts'
-import { applySetting, choosePlugins, openDraft, type PluginOverrides } from './draft.ts'
+import { applySetting, choosePlugins, disabledIn, openDraft, type PluginOverrides } from './draft.ts'
 import { resolveReferences } from './env-references.ts'
 import { findPluginFile } from './find-plugin-file.ts'
 import { CONFIG_FLAGS } from './flags.ts'
@@ -19,6 +20,7 @@ import { isRecord } from './is-record.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
 import { checkPolicyNames } from './policy-names.ts'
 import { ProblemList } from './problem-list.ts'
+import { requiredPlugins } from './required-plugins.ts'
 import { toNode } from './schema-node.ts'
 import { type Environment, readEnvironment, type SettingsResult } from './settings.ts'
 
@@ -62,31 +64,41 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     plugins: chosen,
   }
   for (const setting of settings) if (setting.enablesNothing !== true) applySetting(sections, setting)
-  for (const setting of settings) {
-    if (setting.enablesNothing === true && setting.path[1] in sections.plugins)
-      applySetting(sections, setting)
-  }
   for (const name of overrides.without ?? []) delete sections.plugins[name]
 
   const secrets = settings.filter((setting) => setting.isSecret).map(({ path }) => path)
   const { kernel, fits } = loadKernel(sections.kernel, options.env, problems, secrets)
-  const checkedKernel = fits ? kernel : null
+  const load = { ...options, baseDir, checkedKernel: fits ? kernel : null, problems, secrets }
   const plugins: Record<string, PluginSection> = {}
-  const enabled: PluginFacts[] = []
-  for (const [name, section] of Object.entries(sections.plugins)) {
-    const loaded = await loadPlugin(name, section, { ...options, baseDir, checkedKernel, problems, secrets })
-    if (loaded === null) continue
-    if (Object.hasOwn(plugins, loaded.name)) {
-      const text = `is enabled twice; disable the first with --without ${loaded.name}`
-      problems.add({ path: ['plugins', loaded.name], text })
+  const enabled = new Map<string, PluginFacts>()
+  const loadSection = async (key: string) => {
+    for (const setting of settings) if (setting.path[1] === key && setting.enablesNothing) applySetting(sections, setting)
+    const loaded = await loadPlugin(key, sections.plugins[key], load)
+    if (loaded === null) return
+    const { name, section, facts } = loaded
+    if (Object.hasOwn(plugins, name)) {
+      const text = `is enabled twice; disable the first with --without ${name}`
+      problems.add({ path: ['plugins', name], text })
     }
-    plugins[loaded.name] = loaded.section
-    enabled.push(loaded.facts)
+    plugins[name] = section
+    enabled.set(name, facts)
   }
-  await checkPolicyNames(kernel, enabled, pluginSchemas, problems)
+  for (const key of Object.keys(sections.plugins)) await loadSection(key)
+  const requiredBy: Record<string, string> = {}
+  const disabled = new Set([...disabledIn(draft), ...(overrides.without ?? [])])
+  // A map iterates over what is added meanwhile: what is required here may require more.
+  for (const [name, facts] of enabled) {
+    for (const other of requiredPlugins(facts, plugins[name], { ...pluginSchemas, enabled, disabled })) {
+      requiredBy[other] = name
+      sections.plugins[other] = {}
+      await loadSection(other)
+    }
+  }
+  const facts = [...enabled.values()]
+  await checkPolicyNames(kernel, facts, pluginSchemas, problems)
   problems.throwIfAny()
   const secretPaths = secrets.map((path) => JSON.stringify(path))
-  return deepFreeze({ kernel, plugins, file, secretPaths, notices: noticesOf(kernel, enabled) })
+  return deepFreeze({ kernel, plugins, requiredBy, file, secretPaths, notices: noticesOf(kernel, facts) })
 }
 
 function noticesOf({ policy }: KernelConfig, enabled: readonly PluginFacts[]): string[] {

@@ -1,6 +1,6 @@
 /** Single values from the command line and the environment, on their way into the configuration. */
 
-import type { ConfigFlag } from '#contracts'
+import type { ConfigFlag } from '#kernel'
 import type { ConfigProblem } from './config-error.ts'
 import { CONFIG_FLAGS } from './flags.ts'
 

@@ -1,8 +1,8 @@
 /** What `weir mcp check` is to connect to: a URL with credentials of the environment, or a server of the configuration. */
-import type { McpConfig } from '../../mcp/config.ts'
-import type { ServerTarget } from '../../mcp/connection/server-target.ts'
-import { ANYWHERE, readServerUrl, type UnreachableByRule } from '../../mcp/net/reach-rules.ts'
-import { readTarget } from '../../mcp/tools/configured-servers.ts'
+import type { McpConfig } from '../../tools/mcp/config.ts'
+import type { ServerTarget } from '../../tools/mcp/connection/server-target.ts'
+import { ANYWHERE, readServerUrl, type UnreachableByRule } from '../../tools/mcp/net/reach-rules.ts'
+import { readTarget } from '../../tools/mcp/tools/configured-servers.ts'
 import { CliError } from '../cli-error.ts'
 
 export interface TargetOptions {

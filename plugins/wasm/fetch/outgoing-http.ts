@@ -11,7 +11,7 @@ import {
   request as requestPlain,
 } from 'node:http'
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
-import { readNetworks } from '#contracts'
+import { readNetworks } from '#shared'
 import type { FetchedHead, HeaderPair } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'

@@ -1,7 +1,7 @@
 /** Resolves a host and checks every address, so that the one that was checked is the one connected to. */
 import { lookup } from 'node:dns'
 import type { BlockList, LookupFunction } from 'node:net'
-import { isPrivateAddress, isWithin } from '#contracts'
+import { isPrivateAddress, isWithin } from '#shared'
 
 /** The name leads into a network that the operator did not list. */
 export class PrivateAddress extends Error {

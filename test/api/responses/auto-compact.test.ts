@@ -1,6 +1,6 @@
 /** What is too long for a model, or for its client, is compacted on the way. */
 import { afterEach, expect, test } from 'vitest'
-import { startToolServer } from '../../../plugins/mcp/fixtures/tool-server.ts'
+import { startToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { NATIVE, nativeSays } from '../../support/native-says.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import type { RecordedRequest } from '../../support/scripted-worker.ts'
@@ -114,7 +114,7 @@ test('responses 1.2: a turn under way is never cut, and what is wrong with the w
 test('responses 5.8: in a conversation, in the background, over a worker that speaks the format', async () => {
   const fleet = await openResponses(undefined, {
     workers: [{ spec: { apis: ['responses'] } }],
-    plugins: { 'responses-engine': {}, conversations: {} },
+    plugins: { conversations: {} },
   })
   const bodies: Reply[] = []
   fleet.workers[0].script(NATIVE, (request) => {

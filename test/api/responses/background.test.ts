@@ -1,9 +1,9 @@
 /** Background responses: queued, worked on, followed, cancelled, deleted, bounded. */
 import { afterEach, expect, test, vi } from 'vitest'
-import type { HistoryService, ResponseRecord } from '#contracts'
-import { StoredQueue } from '../../../plugins/history/background-queue.ts'
-import { StoredEvents } from '../../../plugins/history/event-log.ts'
-import { StoredResponses } from '../../../plugins/history/response-history.ts'
+import type { HistoryService, ResponseRecord } from '#kernel'
+import { StoredQueue } from '../../../plugins/state/history/background-queue.ts'
+import { StoredEvents } from '../../../plugins/state/history/event-log.ts'
+import { StoredResponses } from '../../../plugins/state/history/response-history.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { sseAnswer } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'

@@ -4,13 +4,13 @@ import { NATIVE, nativeSays, text } from '../../support/native-says.ts'
 import { jsonAnswer, sseAnswer } from '../../support/scripted-worker.ts'
 import { CHAT, type Json, openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
 
-const engine = { 'responses-engine': {} }
+const engine = { }
 const NATIVE_WORKER = { spec: { apis: ['responses'] } }
 
 async function openNative(said: Parameters<typeof nativeSays>[0], config: Json = {}) {
   const fleet = await openResponses(undefined, {
     workers: [NATIVE_WORKER],
-    plugins: { 'responses-engine': config },
+    plugins: { generations: config },
   })
   fleet.workers[0].script(NATIVE, nativeSays(said))
   const asked = () => fleet.workers[0].requestsTo(NATIVE).map((request) => request.json() as Reply)

@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
-import { History, type HistoryService } from '#contracts'
-import { definePlugin, Type } from '#kernel'
+import { definePlugin, History, type HistoryService, Type } from '#kernel'
 import { CHAT } from '../../support/chat-says.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import type { Script } from '../../support/scripted-worker.ts'
@@ -47,7 +46,6 @@ export async function openResponses(script?: Script, options: FleetOptions = {})
   const fleet = await openFleet({
     ...options,
     plugins: {
-      'chat-engine': {},
       storage: { dir: newDirectory() },
       history: {},
       responses: {},

@@ -1,7 +1,7 @@
 /** Encrypted reasoning over restarts, over gateways and over keys; and what becomes of it where it cannot be opened. @source responses facts 2.4 */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { exportHistory } from '../../../plugins/history/portable.ts'
-import { LevelStore } from '../../../plugins/storage/level-store.ts'
+import { exportHistory } from '../../../plugins/state/history/portable.ts'
+import { LevelStore } from '../../../plugins/state/storage/level-store.ts'
 import { NATIVE, nativeSays } from '../../support/native-says.ts'
 import { type PostgresServer, postgresSkipReason, startPostgres } from '../../support/postgres-server.ts'
 import { openSse } from '../../support/sse-client.ts'
@@ -173,7 +173,7 @@ describe('reasoning that cannot be opened', () => {
   test('is not handed to a worker that speaks the format', async () => {
     const { workers, post } = await openResponses(undefined, {
       workers: [{ spec: { apis: ['responses'] } }],
-      plugins: { 'responses-engine': {} },
+      plugins: { },
     })
     workers[0].script(NATIVE, nativeSays('ok'))
     const reply = await post(RESPONSES, body)

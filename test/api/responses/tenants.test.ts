@@ -21,7 +21,6 @@ async function openTenants(): Promise<ResponsesFleet> {
     workers: [{ spec: { apis: ['responses'] } }],
     plugins: {
       auth: { tenantKeys: ['a:key-a', 'b:key-b'] },
-      'responses-engine': {},
       conversations: {},
       tokenizers: { load: [{ name: 'test-model', source: 'weir:sample' }] },
     },

@@ -3,7 +3,11 @@
  * model is reached. @source responses facts 8
  */
 import { afterEach, describe, expect, test } from 'vitest'
-import { startToolServer, type TestTool, type ToolServer } from '../../../plugins/mcp/fixtures/tool-server.ts'
+import {
+  startToolServer,
+  type TestTool,
+  type ToolServer,
+} from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { openSse } from '../../support/sse-client.ts'
 import type { GrpcFleetOptions } from '../grpc-fleet.ts'

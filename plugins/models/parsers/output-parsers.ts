@@ -1,0 +1,289 @@
+/** The output parsers service: from what a request says to readers for each of its choices. */
+import type {
+  AnswerDemands,
+  EngineConstraint,
+  OpenOptions,
+  OutputConstraint,
+  OutputParser,
+  OutputParserRequest,
+  OutputParsersService,
+  OutputSink,
+  OutputStream,
+  ParsedOutput,
+  PromptPiece,
+  ThinkingRequest,
+  ThinkingState,
+  WrittenChat,
+} from '#kernel'
+import { answerConstraint, engineConstraint } from './answer-constraint.ts'
+import { type CallLimits, type CallOptions, CallOutput } from './calls/call-output.ts'
+import type { CallReader } from './calls/call-reader.ts'
+import { PassthroughReader } from './calls/passthrough-reader.ts'
+import {
+  type ChosenFormats,
+  chooseFormats,
+  HARMONY,
+  HARMONY_NAMES,
+  TEMPLATE_FORMAT,
+} from './choose-formats.ts'
+import { parsersErrors } from './errors.ts'
+import { findToolFormat } from './formats/format-table.ts'
+import { passthrough } from './formats/passthrough.ts'
+import type { ToolFormat } from './formats/tool-format.ts'
+import { harmonyPrompt } from './harmony/harmony-prompt.ts'
+import { HarmonyStream } from './harmony/harmony-stream.ts'
+import { HARMONY_STOP_IDS } from './harmony/harmony-tokens.ts'
+import { LateStream } from './late-stream.ts'
+import { AnswerInput, AnswerSink, ParserStream } from './output-stream.ts'
+import {
+  type Demands,
+  demandsOf,
+  type HeldTo,
+  heldTo,
+  openDemandedCalls,
+  parseWhole,
+} from './parser-demands.ts'
+import type { ReasoningStart } from './reasoning/reasoning-reader.ts'
+import { findReasoningFormat, hasNoReasoning, type ReasoningFormat } from './reasoning/reasoning-table.ts'
+import { ToolTypes } from './scan/tool-types.ts'
+import { loadResponseTemplate, type ResponseTemplate } from './template/response-template.ts'
+import { TemplateParser } from './template/template-parser.ts'
+import { thinkingOf } from './thinking.ts'
+
+export interface ParserSettings {
+  /** The gateway's own choice, where the request makes none; null: by the model. */
+  readonly toolParser: string | null
+  readonly reasoningParser: string | null
+  readonly limits: CallLimits
+  /** Told once for each model. */
+  readonly onChoice: (model: string, chosen: ChosenFormats) => void
+  /** Told once for each name that a worker gives and nothing goes by. */
+  readonly onUnknown: (kind: ParserKind, name: string, model: string) => void
+  /** Told once for each model whose response template is wanted and cannot be had. */
+  readonly onTemplate: (model: string, reason: string) => void
+  /** The clock that prompts show the date of. Default: the machine's. */
+  readonly now?: () => Date
+}
+
+/** Models whose choice is remembered; the ids come from clients. Names of parsers come from workers. */
+const MAX_TOLD = 1_000
+
+export type ParserKind = 'tool' | 'reasoning'
+
+export class OutputParsersOf implements OutputParsersService {
+  readonly #settings: ParserSettings
+  readonly #told = new Set<string>()
+  readonly #complaints = new Set<string>()
+
+  constructor(settings: ParserSettings) {
+    this.#settings = settings
+  }
+
+  parserFor(request: OutputParserRequest): OutputParser {
+    const template = this.#templateOf(request)
+    const chosen = this.#choose(request, template !== null)
+    // Its two halves are one format: an engine may name only one of them.
+    if (chosen.tool === HARMONY || chosen.reasoning === HARMONY)
+      return new HarmonyParser(request, this.#settings)
+    if (template !== null && chosen.tool === TEMPLATE_FORMAT)
+      return new TemplateParser(request, template, this.#settings.limits)
+    return new TextParser(request, chosen, this.#settings.limits)
+  }
+
+  answerConstraint(parser: OutputParser, demands: AnswerDemands): OutputConstraint | null {
+    return answerConstraint(demands, parser.toolParser === HARMONY)
+  }
+
+  engineConstraint(runtime: string, constraint: OutputConstraint): EngineConstraint | null {
+    return engineConstraint(runtime, constraint)
+  }
+
+  thinkingOf(parser: OutputParser, request: ThinkingRequest): ThinkingState {
+    return thinkingOf(request, parser.toolParser)
+  }
+
+  /** Null where the tokenizer has none, or one that cannot be used, which is told. */
+  #templateOf({ responseTemplate, model }: OutputParserRequest): ResponseTemplate | null {
+    if (!responseTemplate) return null
+    const template = loadResponseTemplate(responseTemplate)
+    if (!(template instanceof Error)) return template
+    this.#tellOnce(`template ${model}`, () => this.#settings.onTemplate(model, template.message))
+    return null
+  }
+
+  #choose(request: OutputParserRequest, hasTemplate: boolean): ChosenFormats {
+    const { toolParser, reasoningParser } = this.#settings
+    const { workerToolParser, workerReasoningParser } = request
+    const tool = request.toolParser ?? this.#known('tool', workerToolParser, request) ?? toolParser
+    const reasoning =
+      request.reasoningParser ?? this.#known('reasoning', workerReasoningParser, request) ?? reasoningParser
+    const chosen = this.#chosen(request, { tool, reasoning }, hasTemplate)
+    if (!this.#told.has(request.model) && this.#told.size < MAX_TOLD) {
+      this.#told.add(request.model)
+      this.#settings.onChoice(request.model, chosen)
+    }
+    return chosen
+  }
+
+  /** A response template reads all of an answer: beside another format it is not used, by whichever half it was named. */
+  #chosen(
+    request: OutputParserRequest,
+    { tool, reasoning }: ChosenFormats,
+    hasTemplate: boolean,
+  ): ChosenFormats {
+    const isNamed = tool === TEMPLATE_FORMAT || reasoning === TEMPLATE_FORMAT
+    const isOnly = (tool ?? TEMPLATE_FORMAT) === TEMPLATE_FORMAT
+    if (isNamed && isOnly && hasTemplate) return { tool: TEMPLATE_FORMAT, reasoning: TEMPLATE_FORMAT }
+    if (isNamed && isOnly && !request.responseTemplate)
+      this.#tellOnce(`template ${request.model}`, () =>
+        this.#settings.onTemplate(request.model, 'its tokenizer has none'),
+      )
+    const mayDetect = tool === null && reasoning === null
+    const detected = chooseFormats({ ...request, hasResponseTemplate: hasTemplate && mayDetect })
+    const other = (name: string | null) => (name === TEMPLATE_FORMAT ? null : name)
+    return { tool: other(tool) ?? detected.tool, reasoning: other(reasoning) ?? detected.reasoning }
+  }
+
+  /** Null for a name that nothing goes by: an engine may know more formats than are read here. */
+  #known(kind: ParserKind, given: string | null | undefined, { model }: OutputParserRequest): string | null {
+    if (given === null || given === undefined || given === '') return null
+    const name = HARMONY_NAMES.has(given) ? HARMONY : given
+    if (isParser(kind, name)) return name
+    this.#tellOnce(`${kind} ${given}`, () => this.#settings.onUnknown(kind, given, model))
+    return null
+  }
+
+  #tellOnce(what: string, tell: () => void): void {
+    if (this.#complaints.has(what) || this.#complaints.size >= MAX_TOLD) return
+    this.#complaints.add(what)
+    tell()
+  }
+}
+
+function isParser(kind: ParserKind, name: string): boolean {
+  if (name === HARMONY || name === TEMPLATE_FORMAT) return true
+  if (kind === 'tool') return findToolFormat(name) !== undefined
+  return hasNoReasoning(name) || findReasoningFormat(name) !== undefined
+}
+
+class TextParser implements OutputParser {
+  readonly toolParser: string | null
+  readonly reasoningParser: string | null
+  readonly needsSpecialTokens: boolean
+  readonly stopTokenIds: readonly number[] = []
+  readonly isChatOnly = false
+  readonly toolConstraint: OutputConstraint | null
+  readonly #demands: Demands
+  readonly #format: ToolFormat
+  readonly #reasoning: ReasoningFormat | null
+  readonly #isSeparated: boolean
+  readonly #isInside: boolean | undefined
+  readonly #held: HeldTo
+  readonly #options: Omit<CallOptions, 'holdCalls'>
+
+  constructor(request: OutputParserRequest, chosen: ChosenFormats, limits: CallLimits) {
+    const tool = chosen.tool === null ? undefined : findToolFormat(chosen.tool)
+    if (chosen.tool !== null && tool === undefined) throw parsersErrors.unknown_parser('tool', chosen.tool)
+    this.toolParser = tool?.name ?? null
+    this.#demands = demandsOf(request, limits, this.toolParser)
+    this.toolConstraint = this.#demands.constraint
+    this.#reasoning = reasoningOf(chosen.reasoning)
+    this.#isSeparated = request.separatesReasoning ?? true
+    this.reasoningParser = this.#isSeparated ? (this.#reasoning?.name ?? null) : null
+    this.#format = this.#demands.choice === 'none' || tool === undefined ? passthrough : tool.format
+    this.#held = heldTo(this.#demands, request)
+    const keepsMarks = this.#format !== passthrough && !this.#held.hasCallSchema
+    this.needsSpecialTokens = keepsMarks || this.#reasoning?.needsSpecialTokens === true
+    this.#isInside = request.isReasoningOpen ?? undefined
+    this.#options = {
+      tools: new ToolTypes(this.#demands.tools),
+      limits,
+      dropsTrailing: false,
+      unknownTools: this.#format.dropsUndeclared === true ? 'text' : 'forward',
+    }
+  }
+
+  promptOf(): null {
+    return null
+  }
+
+  parse(text: string): ParsedOutput {
+    return parseWhole(this, text)
+  }
+
+  open(sink: OutputSink, { isWhole = false, constraintWaits = false }: OpenOptions = {}): OutputStream {
+    const begin = (isInside: boolean | undefined) =>
+      this.#begin(sink, { start: { isInside, isWhole }, constraintWaits })
+    // A grammar from the first token on leaves no room for reasoning.
+    const { isConstrained, isJson } = this.#held
+    if (isConstrained && !constraintWaits) return begin(false)
+    if (!isJson || this.#reasoning === null || this.#isInside === false) return begin(this.#isInside)
+    return new LateStream((startsAsJson) => begin(startsAsJson ? false : this.#isInside))
+  }
+
+  #begin(
+    sink: OutputSink,
+    { start, constraintWaits }: { readonly start: ReasoningStart; readonly constraintWaits: boolean },
+  ): OutputStream {
+    const answer = new AnswerSink(sink, this.#demands.ids, this.#demands.maxCalls)
+    const calls = this.#openCalls(answer, { ...this.#options, holdCalls: start.isWhole })
+    const target = this.#isSeparated ? sink : { reasoning: (delta: string) => answer.text(delta) }
+    const reasoning = this.#readsReasoning(constraintWaits)
+      ? (this.#reasoning?.open(new AnswerInput(target, calls), start) ?? null)
+      : null
+    return new ParserStream(reasoning, calls, answer)
+  }
+
+  /** Reasoning that is not separated is text with its marks; frames of the format, and what stands before JSON, are none. */
+  #readsReasoning(constraintWaits: boolean): boolean {
+    if (this.#isSeparated || this.#reasoning?.isFramed === true) return true
+    return constraintWaits && this.#held.hasCallSchema
+  }
+
+  #openCalls(answer: AnswerSink, options: CallOptions): CallReader {
+    if (this.#held.hasCallSchema)
+      return openDemandedCalls(new CallOutput(answer, passthrough.text, options), this.#demands)
+    const out = new CallOutput(answer, this.#format.text, options)
+    return this.#format === passthrough ? new PassthroughReader(out) : this.#format.open(out)
+  }
+}
+
+function reasoningOf(name: string | null): ReasoningFormat | null {
+  if (name === null || hasNoReasoning(name)) return null
+  const format = findReasoningFormat(name)
+  if (format === undefined) throw parsersErrors.unknown_parser('reasoning', name)
+  return format
+}
+
+class HarmonyParser implements OutputParser {
+  readonly toolParser = HARMONY
+  readonly reasoningParser = HARMONY
+  readonly needsSpecialTokens = true
+  readonly stopTokenIds = HARMONY_STOP_IDS
+  readonly isChatOnly = true
+  readonly toolConstraint: OutputConstraint | null
+  readonly #demands: Demands
+  readonly #startsInAnswer: boolean
+  readonly #now: () => Date
+
+  constructor(request: OutputParserRequest, { limits, now }: Pick<ParserSettings, 'limits' | 'now'>) {
+    this.#demands = demandsOf(request, limits, HARMONY)
+    this.toolConstraint = this.#demands.constraint
+    this.#startsInAnswer = request.continuesAnswer === true
+    this.#now = now ?? (() => new Date())
+  }
+
+  promptOf(chat: WrittenChat): readonly PromptPiece[] {
+    if (chat.ignoresEos) throw parsersErrors.ignore_eos_not_supported()
+    // A model that may call none is told of none: it has no other way to know.
+    return harmonyPrompt(this.#demands.choice === 'none' ? { ...chat, tools: [] } : chat, this.#now())
+  }
+
+  open(sink: OutputSink, { isWhole = false }: OpenOptions = {}): OutputStream {
+    return new HarmonyStream(sink, this.#demands, { startsInAnswer: this.#startsInAnswer, isWhole })
+  }
+
+  parse(text: string): ParsedOutput {
+    return parseWhole(this, text)
+  }
+}

@@ -1,0 +1,64 @@
+/** What every kind of parser keeps of a request. */
+import type { OutputConstraint, OutputParser, OutputParserRequest, ParsedOutput } from '#kernel'
+import { type CallIds, callIdsOf } from './call-ids.ts'
+import type { CallLimits, CallOutput } from './calls/call-output.ts'
+import type { CallReader } from './calls/call-reader.ts'
+import { ForcedCallReader } from './calls/forced-call-reader.ts'
+import { json } from './formats/json.ts'
+import { OutputCollector } from './output-collector.ts'
+import type { DeclaredTool } from './scan/tool-types.ts'
+import { type CallChoice, callDemand, toolConstraint } from './tool-constraint.ts'
+
+export interface Demands {
+  readonly choice: CallChoice
+  readonly tools: readonly DeclaredTool[]
+  readonly ids: CallIds
+  readonly maxCalls: number
+  /** Of the calls. */
+  readonly constraint: OutputConstraint | null
+}
+
+/** @param format whose marks may be demanded @throws as `OutputParsersService.parserFor` */
+export function demandsOf(request: OutputParserRequest, limits: CallLimits, format: string | null): Demands {
+  const { choice, tools } = callDemand(request.tools ?? [], request.toolChoice ?? null)
+  return {
+    choice,
+    tools,
+    ids: callIdsOf(request.model, request.earlierToolCalls ?? 0),
+    maxCalls: request.allowsParallelCalls === false ? 1 : limits.maxCalls,
+    constraint: toolConstraint(choice, tools, format),
+  }
+}
+
+/** What the engine is held to, as far as it matters for reading the answer. */
+export interface HeldTo {
+  /** A grammar holds from the first token on. */
+  readonly isConstrained: boolean
+  readonly isJson: boolean
+  /** Calls are written as JSON, whatever the format of the model. */
+  readonly hasCallSchema: boolean
+}
+
+export function heldTo({ constraint: ofCalls }: Demands, request: OutputParserRequest): HeldTo {
+  const hasCallSchema = ofCalls?.kind === 'json_schema'
+  const { constraint = null } = request
+  return {
+    hasCallSchema,
+    // A structural tag holds from its triggers on, and leaves what stands before them alone.
+    isConstrained: hasCallSchema || (constraint !== null && constraint.kind !== 'structural_tag'),
+    isJson: hasCallSchema || constraint?.kind === 'json_schema' || constraint?.kind === 'json_object',
+  }
+}
+
+/** Reads calls that a schema has demanded. */
+export function openDemandedCalls(out: CallOutput, { choice }: Demands): CallReader {
+  return typeof choice === 'object' ? new ForcedCallReader(out, choice.name) : json.open(out)
+}
+
+export function parseWhole(parser: OutputParser, text: string): ParsedOutput {
+  const collector = new OutputCollector()
+  const stream = parser.open(collector, { isWhole: true })
+  stream.push(text)
+  stream.end()
+  return collector.output()
+}

@@ -1,0 +1,411 @@
+/** Answers read by response templates, beside what the library says that brought the templates up. */
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { ChatTool, OutputParserRequest, OutputSink, ToolChoice } from '#kernel'
+import { OutputParsersOf } from '../output-parsers.ts'
+import { loadResponseTemplate } from './response-template.ts'
+
+type Answer = readonly [
+  template: string,
+  prompt: string,
+  text: string,
+  reasoning: string,
+  content: string,
+  calls: readonly (readonly [name: string, written: string])[],
+]
+
+const { templates, tools, answers } = JSON.parse(
+  readFileSync(new URL('../fixtures/response-templates.json', import.meta.url), 'utf8'),
+) as { templates: Record<string, object>; tools: ChatTool[]; answers: Answer[] }
+
+const parsers = new OutputParsersOf({
+  toolParser: 'hf',
+  reasoningParser: null,
+  limits: { maxCalls: 20, maxArgumentChars: 2_000_000 },
+  onChoice: () => {},
+  onTemplate: (_model, reason) => {
+    throw new Error(reason)
+  },
+  onUnknown: () => {},
+})
+
+class Reading implements OutputSink {
+  thought = ''
+  content = ''
+  readonly calls: [string, string][] = []
+
+  reasoning(delta: string): void {
+    this.thought += delta
+  }
+
+  text(delta: string): void {
+    this.content += delta
+  }
+
+  toolCallStarted(index: number, _id: string, name: string): void {
+    expect(index).toBe(this.calls.length)
+    this.calls.push([name, ''])
+  }
+
+  toolCallArguments(index: number, delta: string): void {
+    this.calls[index][1] += delta
+  }
+
+  toolCallDone(_index: number, isComplete: boolean): void {
+    expect(isComplete).toBe(true)
+  }
+}
+
+type Asked = Partial<OutputParserRequest> & { readonly isFinished?: boolean }
+
+function read(template: object, pieces: readonly string[], { isFinished = true, ...asked }: Asked = {}) {
+  const parser = parsers.parserFor({ model: 'm', tools, responseTemplate: template, ...asked })
+  const sink = new Reading()
+  const stream = parser.open(sink)
+  for (const piece of pieces) stream.push(piece)
+  stream.end(isFinished)
+  return { reasoning: sink.thought, content: sink.content, calls: sink.calls }
+}
+
+/** Space around texts is kept where something else follows in a stream: it cannot be known before. */
+function trimmed({ reasoning, content, calls }: ReturnType<typeof read>) {
+  return [reasoning.trim(), content.trim(), calls.map(([name, written]) => [name, JSON.parse(written)])]
+}
+
+test.each(answers)(
+  'parsers 2 of November 2026, hf: %s behind %j: %j',
+  (name, prompt, text, reasoning, content, calls) => {
+    const expected = [reasoning.trim(), content.trim(), calls.map(([f, written]) => [f, JSON.parse(written)])]
+    expect(trimmed(read(templates[name], [text], { prompt }))).toEqual(expected)
+  },
+)
+
+const anyAnswer = fc
+  .tuple(
+    fc.array(fc.constantFrom(...answers), { minLength: 1, maxLength: 3 }),
+    fc.nat(400),
+    fc.infiniteStream(fc.integer({ min: 1, max: 9 })),
+  )
+  .map(([rows, cut, sizes]) => ({
+    template: templates[rows[0][0]],
+    prompt: rows[0][1],
+    // The end of a text is as good a place to stop as any.
+    text: [...rows.map((row) => row[2]).join('')].slice(0, cut),
+    sizes,
+  }))
+
+test('6.1: any pieces of any text give the same', () => {
+  fc.assert(
+    fc.property(anyAnswer, fc.boolean(), ({ template, prompt, text, sizes }, isFinished) => {
+      const pieces: string[] = []
+      const rest = [...text]
+      for (const size of sizes) {
+        if (rest.length === 0) break
+        pieces.push(rest.splice(0, size).join(''))
+      }
+      const whole = read(template, [text.join('')], { prompt, isFinished })
+      expect(read(template, pieces, { prompt, isFinished })).toEqual(whole)
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test('6.1: no word is lost: it is thought, answer or argument', () => {
+  const words = fc.array(
+    fc.constantFrom(
+      '<think>',
+      '</think>',
+      '\n<call>',
+      '</call>',
+      '{"name":"g","arguments":{"v":"',
+      '"}}',
+      '[[end]]',
+    ),
+    { maxLength: 12 },
+  )
+  fc.assert(
+    fc.property(words, (marks) => {
+      const text = marks.map((mark, at) => `${mark}word${at}`).join('')
+      const { reasoning, content, calls } = read(templates.tags, [text])
+      const all = reasoning + content + JSON.stringify(calls)
+      for (const at of marks.keys()) expect(all).toContain(`word${at}`)
+    }),
+  )
+})
+
+describe('what is no call is text, with its marks', () => {
+  test.each([
+    ['is no JSON', 'a <call>{"name":</call> b'],
+    ['has no name', '<call>{"arguments":{}}</call>'],
+    ['has an empty name', '<call>{"name":""}</call>'],
+    ['has arguments that are no object', '<call>{"name":"f","arguments":[1]}</call>'],
+    ['is nested too deeply', `<call>${'['.repeat(5_000)}${']'.repeat(5_000)}</call>`],
+    [
+      'is longer than a call may be',
+      `<call>{"name":"f","arguments":{"b":"${'x'.repeat(2_000_001)}"}}</call>`,
+    ],
+    ['has a name longer than names are', `<call>{"name":"${'n'.repeat(300)}"}</call>`],
+  ])('%s', (_what, text) => {
+    expect(read(templates.tags, [text])).toEqual({ reasoning: '', content: text, calls: [] })
+  })
+
+  test('breaks off', () => {
+    const text = '<tool><fn=f><arg=a>1</arg>'
+    expect(read(templates.xml, [text], { isFinished: false }).content).toBe(text)
+    // A model that ended by a token of its own may have meant that as the end of the call.
+    expect(read(templates.xml, [text]).calls).toEqual([['f', '{"a":1}']])
+  })
+
+  test('comes after as many as there may be', () => {
+    const call = '<call>{"name":"f"}</call>'
+    const { calls, content } = read(templates.tags, [call.repeat(22)])
+    expect([calls.length, content]).toEqual([20, call.repeat(2)])
+  })
+
+  test('is where none may be called', () => {
+    const text = '<call>{"name":"f"}</call>'
+    expect(read(templates.tags, [text], { toolChoice: { mode: 'none' } as ToolChoice }).content).toBe(text)
+  })
+})
+
+test('a part may end where the next begins', () => {
+  const template = {
+    start_anchor: '[/INST]',
+    fields: {
+      content: {},
+      tool_calls: {
+        open_pattern: '\\[TOOL_CALLS\\](?P<name>\\w+)\\[ARGS\\]',
+        close_pattern: '(?=\\[TOOL_CALLS\\]|</s>)',
+        repeats: true,
+        content: 'json',
+        transform: { function: { name: '{name}', arguments: '{content}' } },
+      },
+    },
+  }
+  const text = 'Well.[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{"b": [2]}'
+  const expected = {
+    reasoning: '',
+    content: 'Well.',
+    calls: [
+      ['f', '{"a":1}'],
+      ['g', '{"b":[2]}'],
+    ],
+  }
+  expect(read(template, [text])).toEqual(expected)
+  expect(read(template, [...text])).toEqual(expected)
+})
+
+test('arguments may be longer than marks', () => {
+  const long =
+    'x'
+      .repeat(9_000)
+      .match(/.{1,9}/g)
+      ?.join(' ') ?? ''
+  const text = `<tool><fn=g><arg=z>${long}</arg></fn></tool>`
+  expect(read(templates.xml, [text]).calls).toEqual([['g', JSON.stringify({ z: long })]])
+})
+
+describe('takes no longer than its length', () => {
+  test.each([
+    [
+      'many parts',
+      { thinking: { open: '<t>', close: '</t>' }, other: { open: '<z>', close: '</z>' } },
+      '<t>x</t>',
+      12_000,
+    ],
+    [
+      'strings without an end',
+      {
+        tool_calls: {
+          open: '<z>',
+          close: '</z>',
+          content: 'json',
+          content_args: { string_delims: [['<q>', '</q>']] },
+        },
+      },
+      '<q>',
+      1_000_000,
+    ],
+  ])('%s', (_what, fields, piece, count) => {
+    const startedAt = performance.now()
+    read({ start_anchor: '@', fields }, [
+      `<z>`,
+      piece.repeat(count / piece.length),
+      '</z>',
+      piece.repeat(count),
+    ])
+    // By the square, each would take minutes.
+    expect(performance.now() - startedAt).toBeLessThan(20_000)
+  })
+})
+
+test('an answer that a grammar holds to JSON behind the reasoning is read outside of all parts', () => {
+  const template = {
+    start_anchor: '@',
+    fields: { thinking: { open: '<t>', close: '</t>' }, content: { open: '<r>', close: '</r>' } },
+  }
+  for (const separatesReasoning of [true, false]) {
+    const parser = parsers.parserFor({
+      model: 'm',
+      tools,
+      responseTemplate: template,
+      separatesReasoning,
+      toolChoice: { mode: 'function', name: 'f' } as ToolChoice,
+    })
+    const sink = new Reading()
+    const stream = parser.open(sink, { constraintWaits: true })
+    for (const piece of ['<t>why</t>', '{"a":1}']) stream.push(piece)
+    stream.end()
+    expect([sink.calls, sink.thought, sink.content]).toEqual([
+      [['f', '{"a":1}']],
+      ...(separatesReasoning ? ['why', ''] : ['', 'why']),
+    ])
+  }
+})
+
+test('a part that begins in the prompt is told, but for what the prompt says of it', () => {
+  const template = {
+    start_anchor: '@',
+    fields: { thinking: { open: '<t>', close: '</t>', transform: '{content}' }, content: {} },
+  }
+  expect(read(template, ['why</t>yes'], { prompt: '@<t>\n' })).toMatchObject({
+    reasoning: 'why',
+    content: 'yes',
+  })
+  expect(read(template, ['why</t>yes'], { prompt: '@<t>so ' }).content).toBe('why</t>yes')
+  const json = { start_anchor: '@', fields: { content: { content: 'json', transform: null } } }
+  expect(read(json, ['{"a":1}'], { prompt: '@\n' }).content).toBe('{"a":1}')
+})
+
+test('numbers of arguments keep their digits', () => {
+  const written = '{"v":[18446744073709551616,1e400,-0,1.0,1.50]}'
+  const text = `<call>{"name":"g","arguments":${written}}</call>`
+  expect(read(templates.tags, [text]).calls).toEqual([['g', written]])
+})
+
+test('names of the model pick nothing that is not theirs', () => {
+  const text = '<call>{"name":"constructor","arguments":{"__proto__":{"x":1},"toString":"1"}}</call>'
+  expect(read(templates.tags, [text]).calls).toEqual([
+    ['constructor', '{"__proto__":{"x":1},"toString":"1"}'],
+  ])
+})
+
+test('an answer that keeps to no part of its template is the answer', () => {
+  expect(read(templates.frames, ['Hello ', 'world.\n'])).toMatchObject({ content: 'Hello world.\n' })
+})
+
+test('so is a long one before any part, as it comes', () => {
+  const long = 'word '.repeat(20_000)
+  const text = `${long}<|SAY|>Yes.<|/SAY|>`
+  const pieces = Array.from({ length: Math.ceil(text.length / 7) }, (_, at) => text.slice(at * 7, at * 7 + 7))
+  expect(read(templates.frames, [text]).content).toBe(`${long}Yes.`)
+  expect(read(templates.frames, pieces).content).toBe(`${long}Yes.`)
+})
+
+test('a prompt says where the answer begins, and nothing of it is told again', () => {
+  const prompt = 'x [[assistant]]\nold [[assistant]]\n<call>{"name":"f"}</call><think>It is'
+  const { reasoning, calls } = read(templates.tags, [' so.</think>'], { prompt })
+  expect([reasoning, calls]).toEqual([' so.', []])
+})
+
+test('reasoning that is not wanted apart is text with its marks', () => {
+  const text = '<think>why</think>Because.'
+  expect(read(templates.tags, [text], { separatesReasoning: false })).toMatchObject({
+    reasoning: '',
+    content: text,
+  })
+})
+
+test('calls that are demanded come as JSON behind the reasoning', () => {
+  const parser = parsers.parserFor({
+    model: 'm',
+    tools,
+    responseTemplate: templates.tags,
+    toolChoice: { mode: 'required' } as ToolChoice,
+  })
+  expect(parser.toolConstraint).toMatchObject({ kind: 'json_schema' })
+  for (const [pieces, reasoning] of [
+    [['<think>hm</think>', '[{"name":"f","parameters":{"a":1}}]'], 'hm'],
+    [['[{"name":"f",', '"parameters":{"a":1}}]'], ''],
+  ] as const) {
+    const sink = new Reading()
+    const stream = parser.open(sink, { constraintWaits: true })
+    for (const piece of pieces) stream.push(piece)
+    stream.end()
+    expect([sink.thought, sink.calls, sink.content]).toEqual([reasoning, [['f', '{"a":1}']], ''])
+  }
+})
+
+test('special tokens are kept where one of them may be a mark', () => {
+  const { tool_calls, content } = (templates.tags as { fields: Record<string, object> }).fields
+  const template = { start_anchor: '@', fields: { tool_calls, content } }
+  const needs = (asked: object) =>
+    parsers.parserFor({ model: 'm', tools, responseTemplate: template, ...asked }).needsSpecialTokens
+  expect([needs({}), needs({ tools: [] }), needs({ toolChoice: { mode: 'none' } })]).toEqual([
+    true,
+    false,
+    false,
+  ])
+  expect(needs({ responseTemplate: templates.tags, tools: [] })).toBe(true)
+})
+
+test('tells whether the next token is one of the reasoning', () => {
+  const parser = parsers.parserFor({
+    model: 'm',
+    responseTemplate: templates.tags,
+    prompt: '[[assistant]]\n<think>\n',
+  })
+  const stream = parser.open(new Reading())
+  expect([stream.isReasoning, stream.separatesReasoning]).toEqual([true, true])
+  stream.push('so</think>')
+  expect(stream.isReasoning).toBe(false)
+})
+
+describe('a template that cannot be used says why', () => {
+  const good = { start_anchor: '@', fields: { content: {} } }
+  test.each([
+    [{ ...good, fields: {} }, /fields .*/],
+    [{ fields: { content: {} } }, 'it has neither start_anchor nor start_anchor_pattern'],
+    [{ ...good, version: 2 }, /version/],
+    [{ ...good, extra: 1 }, /extra/],
+    [{ ...good, fields: { content: { opens: 'x' } } }, /opens/],
+    [{ ...good, fields: { a: {}, b: {} } }, 'of the fields a, b only one may have no open'],
+    [
+      { ...good, fields: { a: { open: 'x', open_pattern: 'y' } } },
+      "field 'a' has both open and open_pattern",
+    ],
+    [{ ...good, fields: { a: { open_pattern: '(' } } }, "field 'a' has no usable open"],
+    [{ ...good, fields: { a: { content: 'yaml' } } }, `field 'a' has an unknown content "yaml"`],
+    [
+      { ...good, fields: { a: { content: 'constructor' } } },
+      `field 'a' has an unknown content "constructor"`,
+    ],
+    [
+      { ...good, fields: { a: { content: 'xml-inline', content_args: { tag_pattern: '(a' } } } },
+      "field 'a' has no usable content_args: at character 3 there is a ( that nothing closes",
+    ],
+    [
+      { ...good, fields: { a: { content: 'xml-inline', content_args: { tag_pattern: 'a' } } } },
+      "field 'a' has no usable content_args: its tag_pattern has no group named 'key'",
+    ],
+    [
+      { ...good, fields: { a: { content: 'kv-lines', content_args: { value_parser: { name: 'x' } } } } },
+      "field 'a' has no usable content_args: value_parser names no content that there is",
+    ],
+    [{ ...good, fields: { a: { join: ' ' } } }, "field 'a' has a join but does not repeat"],
+    [
+      { ...good, fields: { a: { transform_each: true } } },
+      "field 'a' has transform_each without a transform",
+    ],
+    [{ ...good, fields: { a: { transform: 'x {content}' } } }, "field 'a' has a transform that mixes"],
+  ])('%j', (source, reason) => {
+    const loaded = loadResponseTemplate(source)
+    expect(loaded).toBeInstanceOf(Error)
+    expect((loaded as Error).message).toMatch(reason)
+  })
+
+  test('once read, it is not read again', () => {
+    expect(loadResponseTemplate(good)).toBe(loadResponseTemplate(good))
+  })
+})

@@ -1,0 +1,185 @@
+/** The output parser of models whose tokenizer says in a response template how they write. */
+import type {
+  OpenOptions,
+  OutputParser,
+  OutputParserRequest,
+  OutputSink,
+  OutputStream,
+  ParsedOutput,
+} from '#kernel'
+import { type CallLimits, CallOutput, MAX_NAME_LENGTH } from '../calls/call-output.ts'
+import type { CallReader } from '../calls/call-reader.ts'
+import { PassthroughReader } from '../calls/passthrough-reader.ts'
+import { TEMPLATE_FORMAT } from '../choose-formats.ts'
+import { passthrough } from '../formats/passthrough.ts'
+import { LateStream } from '../late-stream.ts'
+import { AnswerSink, ParserStream } from '../output-stream.ts'
+import {
+  type Demands,
+  demandsOf,
+  type HeldTo,
+  heldTo,
+  openDemandedCalls,
+  parseWhole,
+} from '../parser-demands.ts'
+import { ToolTypes } from '../scan/tool-types.ts'
+import { RegionReader, type RegionSink } from './region-reader.ts'
+import type { ResponseTemplate } from './response-template.ts'
+
+export class TemplateParser implements OutputParser {
+  readonly toolParser: string | null
+  readonly reasoningParser: string | null
+  readonly needsSpecialTokens: boolean
+  readonly stopTokenIds: readonly number[] = []
+  readonly isChatOnly = false
+  readonly #template: ResponseTemplate
+  readonly #limits: CallLimits
+  readonly #demands: Demands
+  readonly #held: HeldTo
+  readonly #isSeparated: boolean
+  readonly #prefix: string
+  readonly #tools: ToolTypes
+  readonly #readsCalls: boolean
+
+  constructor(request: OutputParserRequest, template: ResponseTemplate, limits: CallLimits) {
+    this.#template = template
+    this.#limits = limits
+    this.#demands = demandsOf(request, limits, TEMPLATE_FORMAT)
+    this.#held = heldTo(this.#demands, request)
+    this.#isSeparated = (request.separatesReasoning ?? true) && template.hasReasoning
+    this.toolParser = template.hasCalls ? TEMPLATE_FORMAT : null
+    this.reasoningParser = this.#isSeparated ? TEMPLATE_FORMAT : null
+    this.#prefix = template.prefixOf(request.prompt ?? '')
+    this.#tools = new ToolTypes(this.#demands.tools)
+    this.#readsCalls = this.#demands.choice !== 'none' && !this.#held.hasCallSchema
+    // Marks of parts that are read may be special tokens.
+    this.needsSpecialTokens = template.fields.some(
+      ({ open, role }) => open !== null && (role !== 'calls' || this.#readsCalls),
+    )
+  }
+
+  get toolConstraint() {
+    return this.#demands.constraint
+  }
+
+  promptOf(): null {
+    return null
+  }
+
+  parse(text: string): ParsedOutput {
+    return parseWhole(this, text)
+  }
+
+  open(sink: OutputSink, { isWhole = false, constraintWaits = false }: OpenOptions = {}): OutputStream {
+    const { isConstrained, isJson } = this.#held
+    const answer = new AnswerSink(sink, this.#demands.ids, this.#demands.maxCalls)
+    const calls = this.#openCalls(answer, isWhole)
+    const plain = () => new ParserStream(null, calls, answer)
+    const read = () => this.#openRegions(sink, { answer, calls, waits: isConstrained && constraintWaits })
+    // A grammar from the first token on leaves no room for parts.
+    if (isConstrained && !constraintWaits) return plain()
+    if (!isJson || !this.#template.hasReasoning) return read()
+    return new LateStream((startsAsJson) => (startsAsJson ? plain() : read()))
+  }
+
+  /** What reads text that the template has nothing to say of. */
+  #openCalls(answer: AnswerSink, holdCalls: boolean): CallReader {
+    const out = new CallOutput(answer, passthrough.text, {
+      tools: this.#tools,
+      limits: this.#limits,
+      dropsTrailing: false,
+      unknownTools: 'forward',
+      holdCalls,
+    })
+    return this.#held.hasCallSchema ? openDemandedCalls(out, this.#demands) : new PassthroughReader(out)
+  }
+
+  /** `waits`: a grammar holds behind the reasoning. */
+  #openRegions(
+    sink: OutputSink,
+    { answer, calls, waits }: { answer: AnswerSink; calls: CallReader; waits: boolean },
+  ): OutputStream {
+    // What stands before JSON is no part of it, wanted apart or not.
+    const separates = this.#isSeparated || (waits && this.#held.hasCallSchema && this.#template.hasReasoning)
+    const reasoned = this.#isSeparated ? sink : { reasoning: (delta: string) => answer.text(delta) }
+    const target = new TemplateSink(reasoned, answer, calls, this.#limits.maxCalls)
+    const reader = new RegionReader(this.#template, target, {
+      tools: this.#tools,
+      maxArgumentChars: this.#limits.maxArgumentChars,
+      maxNameLength: MAX_NAME_LENGTH,
+      separatesReasoning: separates,
+      keepsOutside: waits,
+      readsCalls: this.#readsCalls,
+      prefix: this.#prefix,
+    })
+    return new TemplateStream(reader, answer, calls, separates)
+  }
+}
+
+class TemplateSink implements RegionSink {
+  readonly #sink: Pick<OutputSink, 'reasoning'>
+  readonly #answer: AnswerSink
+  readonly #calls: CallReader
+  readonly #maxCalls: number
+  #count = 0
+
+  constructor(sink: Pick<OutputSink, 'reasoning'>, answer: AnswerSink, calls: CallReader, maxCalls: number) {
+    this.#sink = sink
+    this.#answer = answer
+    this.#calls = calls
+    this.#maxCalls = maxCalls
+  }
+
+  get callsLeft(): number {
+    return this.#maxCalls - this.#count
+  }
+
+  reasoning(delta: string): void {
+    this.#sink.reasoning(delta)
+  }
+
+  text(delta: string): void {
+    this.#calls.push(delta)
+  }
+
+  call(name: string, argumentsText: string): void {
+    const index = this.#count++
+    this.#answer.callStarted(index, name)
+    this.#answer.callArguments(index, argumentsText)
+    this.#answer.callDone(index, true)
+  }
+}
+
+class TemplateStream implements OutputStream {
+  readonly separatesReasoning: boolean
+  readonly #reader: RegionReader
+  readonly #answer: AnswerSink
+  readonly #calls: CallReader
+  #isEnded = false
+
+  constructor(reader: RegionReader, answer: AnswerSink, calls: CallReader, separatesReasoning: boolean) {
+    this.#reader = reader
+    this.#answer = answer
+    this.#calls = calls
+    this.separatesReasoning = separatesReasoning
+  }
+
+  get toolCalls(): number {
+    return this.#answer.started
+  }
+
+  get isReasoning(): boolean {
+    return this.#reader.isReasoning
+  }
+
+  push(text: string): void {
+    if (text !== '' && !this.#isEnded) this.#reader.push(text)
+  }
+
+  end(isFinished = false): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    this.#reader.end(isFinished)
+    this.#calls.end()
+  }
+}

@@ -1,0 +1,34 @@
+/** The tokenizers plugin: vocabularies and chat templates, for engines that take token ids and for whoever counts them. */
+import { definePlugin, Store, Tokenizers } from '#kernel'
+import { TokenizersReplica } from './commands.ts'
+import { tokenizersConfig } from './config.ts'
+import { openControl } from './open-control.ts'
+import { tokenizerRoutes } from './routes.ts'
+import { Service } from './service.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'tokenizers',
+    version: '0.1.0',
+    description: 'Tokenizers and chat templates: tokenize, detokenize, prompts as token ids.',
+    provides: [Tokenizers],
+    usesOptionally: [Store],
+    config: tokenizersConfig,
+  },
+  register(host, config) {
+    const service = new Service(host)
+    host.provide(Tokenizers, service)
+    for (const route of tokenizerRoutes(host, service)) host.route(route)
+    host.replica(TokenizersReplica).onChange(({ tokenizers }) => service.update(tokenizers))
+    const control = host.isControl ? openControl(host, config, service.bundles) : null
+    return {
+      start: () => service.update(host.replica(TokenizersReplica).current.tokenizers),
+      ready: () => control?.registry.start(),
+      stop: async () => {
+        await control?.pool.close()
+        await control?.registry.stop()
+        await control?.bundles.close()
+      },
+    }
+  },
+})

@@ -1,0 +1,76 @@
+/** What of the plugin runs on control alone: the threads that encode, and the list of tokenizers. */
+import {
+  type BundleSource,
+  defineValidator,
+  type Host,
+  Store,
+  type WorkerEntry,
+  WorkerTableReplica,
+} from '#kernel'
+import {
+  AddTokenizer,
+  EncodeTexts,
+  EnsureTokenizer,
+  RemoveTokenizer,
+  StatusOfTokenizer,
+  TokenizersReplica,
+} from './commands.ts'
+import type { TokenizersConfig } from './config.ts'
+import { EncoderMetrics } from './encoder-metrics.ts'
+import { EncoderPool } from './encoder-pool.ts'
+import { Registry } from './registry.ts'
+import { SavedTokenizers } from './saved-tokenizers.ts'
+import { AddTokenizerSchema } from './wire.ts'
+import { WorkerBundles } from './worker-bundles.ts'
+import { workerTokenizers } from './worker-tokenizers.ts'
+
+const addValidator = defineValidator(AddTokenizerSchema)
+
+export interface TokenizerControl {
+  readonly registry: Registry
+  readonly pool: EncoderPool
+  readonly bundles: WorkerBundles
+}
+
+/** @param sources grows while plugins register */
+export function openControl(
+  host: Host,
+  config: TokenizersConfig,
+  sources: readonly BundleSource[],
+): TokenizerControl {
+  const metrics = new EncoderMetrics(host.metrics)
+  const table = host.replica(WorkerTableReplica)
+  const bundles = new WorkerBundles({
+    sources,
+    workers: () => table.current.workers,
+    unpack: (archive, folder) => pool.unpack(archive, folder),
+  })
+  const pool: EncoderPool = new EncoderPool({
+    host,
+    config,
+    metrics,
+    places: () => registry.places(),
+  })
+  const registry: Registry = new Registry({
+    config,
+    pool,
+    bundles,
+    saved: new SavedTokenizers(host.find(Store)),
+    log: host.log,
+    publish: (tokenizers) => host.publish(TokenizersReplica, { tokenizers }),
+  })
+  host.onCommand(AddTokenizer, ({ body, asker }) => {
+    const { name, source, chat_template_path: chatTemplatePath } = addValidator.parse(body)
+    return registry.add({ name, source, chatTemplatePath: chatTemplatePath ?? undefined }, asker)
+  })
+  host.onCommand(EnsureTokenizer, (request) => registry.ensure(request))
+  host.onCommand(StatusOfTokenizer, (idOrName) => registry.status(idOrName))
+  host.onCommand(RemoveTokenizer, ({ idOrName, asker }) => registry.remove(idOrName, asker))
+  host.onCommand(EncodeTexts, (items) => pool.encode(items))
+  if (config.autoload)
+    table.onChange((workers) => {
+      const serves = (worker: WorkerEntry) => sources.some((source) => source.covers(worker))
+      for (const request of workerTokenizers(workers, serves)) registry.ensure(request)
+    })
+  return { registry, pool, bundles }
+}

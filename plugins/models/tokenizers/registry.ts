@@ -1,0 +1,250 @@
+/** The tokenizers, on control: loads them in the background, publishes those that are ready, remembers failures for a while. */
+
+import type { Logger, TokenizerRequest, TokenizerState } from '#kernel'
+import { uuidV7 } from '#shared'
+import type { Asker, TokenizerRecord, TokenizerStatus } from './commands.ts'
+import type { TokenizersConfig } from './config.ts'
+import type { EncoderPool } from './encoder-pool.ts'
+import type { TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
+import { tokenizerErrors } from './errors.ts'
+import type { SavedTokenizers } from './saved-tokenizers.ts'
+import { BadSource, SAMPLE_SOURCE } from './source-files.ts'
+import type { WorkerBundles } from './worker-bundles.ts'
+
+/** How long a failure is remembered, milliseconds. @source routes facts 8 */
+const FAILED_LIFE_MS = 300_000
+
+export interface RegistryParts {
+  readonly config: TokenizersConfig
+  readonly pool: Pick<EncoderPool, 'load'>
+  readonly saved: SavedTokenizers
+  readonly bundles: Pick<WorkerBundles, 'isPossible' | 'fetch' | 'forget'>
+  readonly log: Logger
+  publish(tokenizers: readonly TokenizerRecord[]): Promise<void>
+  /** Milliseconds. Default `Date.now`. */
+  readonly now?: () => number
+}
+
+/** Who named the paths: the configuration file, a request, or a worker. */
+type Origin = 'configuration' | 'request' | 'worker'
+
+interface Entry extends TokenizerPlace {
+  readonly origin: Origin
+  readonly name: string
+  state: TokenizerState
+  message: string
+  facts: TokenizerFacts | null
+  failedAtMs: number
+  /** Where the files are that a worker gave. */
+  folder: string | null
+}
+
+export class Registry {
+  readonly #parts: RegistryParts
+  readonly #now: () => number
+  /** In the order in which they were added. */
+  readonly #entries = new Map<string, Entry>()
+  readonly #jobs = new Set<Promise<void>>()
+  #isStopped = false
+
+  constructor(parts: RegistryParts) {
+    this.#parts = parts
+    this.#now = parts.now ?? Date.now
+  }
+
+  /** What threads may have to load. */
+  places(): readonly TokenizerPlace[] {
+    return [...this.#entries.values()]
+      .filter(({ state }) => state !== 'failed')
+      .map((entry) => this.#toPlace(entry))
+  }
+
+  /** Begins to load those of the configuration and the saved ones. */
+  async start(): Promise<void> {
+    const { config, saved } = this.#parts
+    for (const request of config.load) this.ensure(request, 'configuration')
+    for (const one of await saved.list()) {
+      if (config.saved === 'forget') await saved.remove(one.id)
+      else if (this.#named(one.name) === undefined) this.#begin(one.id, one, 'request', false)
+    }
+  }
+
+  /** Resolves when nothing is being loaded any more. */
+  async settled(): Promise<void> {
+    while (this.#jobs.size > 0) await Promise.all(this.#jobs)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.settled()
+  }
+
+  /** @throws tokenizer_path_not_allowed (400), tokenizer_exists (409), tokenizer_limit_reached (503) */
+  add(request: TokenizerRequest, asker: Asker): TokenizerStatus {
+    this.#forgetOld()
+    if (this.#named(request.name)?.state === 'completed') throw tokenizerErrors.tokenizer_exists(request.name)
+    this.#requireRoots(request)
+    this.#requireRoom()
+    const { name, source } = request
+    this.#parts.log.info(
+      { tokenizer: name, source, principal: asker.principal, request_id: asker.requestId },
+      'tokenizer added',
+    )
+    return toStatus(this.#begin(uuidV7(), request, 'request', true))
+  }
+
+  /** Loads it unless something of that name is there or on its way, or has just failed. */
+  ensure(request: TokenizerRequest, origin: Origin = 'worker'): void {
+    this.#forgetOld()
+    if (this.#named(request.name) !== undefined) return
+    if (this.#entries.size >= this.#parts.config.maxTokenizers) {
+      this.#parts.log.warn({ tokenizer: request.name }, 'no room for another tokenizer')
+      return
+    }
+    this.#begin(uuidV7(), request, origin, false)
+  }
+
+  /** By id, then by name. */
+  status(idOrName: string): TokenizerStatus | null {
+    this.#forgetOld()
+    const entry = this.#find(idOrName)
+    return entry === undefined ? null : toStatus(entry)
+  }
+
+  /** By id, then by name; false when nothing is loaded under it: loading is not cancelled. */
+  async remove(idOrName: string, asker: Asker): Promise<boolean> {
+    const entry = this.#find(idOrName)
+    if (entry?.state !== 'completed') return false
+    this.#entries.delete(entry.id)
+    await this.#parts.saved.remove(entry.id)
+    await this.#publish()
+    if (entry.folder !== null) await this.#parts.bundles.forget(entry.folder)
+    const { name, id } = entry
+    this.#parts.log.info(
+      { tokenizer: name, tokenizer_id: id, principal: asker.principal, request_id: asker.requestId },
+      'tokenizer removed',
+    )
+    return true
+  }
+
+  #begin(id: string, request: TokenizerRequest, origin: Origin, isSaved: boolean): Entry {
+    const { name, source, chatTemplatePath } = request
+    const entry: Entry = {
+      id,
+      name,
+      source,
+      chatTemplatePath,
+      origin,
+      state: 'pending',
+      message: 'waits to be loaded',
+      facts: null,
+      failedAtMs: 0,
+      folder: null,
+    }
+    this.#entries.set(id, entry)
+    const job = this.#load(entry, isSaved).finally(() => this.#jobs.delete(job))
+    this.#jobs.add(job)
+    return entry
+  }
+
+  /** Never rejects. */
+  async #load(entry: Entry, isSaved: boolean): Promise<void> {
+    const { pool, saved, log } = this.#parts
+    try {
+      // The caller sees it pending first.
+      await Promise.resolve()
+      entry.state = 'processing'
+      entry.message = 'is being loaded'
+      const facts = isSaved ? await pool.load(this.#toPlace(entry)) : await this.#loadAnyhow(entry)
+      const other = [...this.#entries.values()].find(
+        ({ name, state }) => name === entry.name && state === 'completed',
+      )
+      if (other !== undefined) throw new Error(`a tokenizer named '${entry.name}' was loaded in the meantime`)
+      const { id, name, source, chatTemplatePath } = entry
+      if (isSaved) await saved.save({ id, name, source, chatTemplatePath })
+      entry.facts = facts
+      entry.state = 'completed'
+      entry.message = `is loaded, with ${facts.vocabSize} tokens`
+      await this.#publish()
+    } catch (error) {
+      entry.state = 'failed'
+      entry.facts = null
+      entry.message = error instanceof Error ? error.message : String(error)
+      entry.failedAtMs = this.#now()
+      if (!this.#isStopped)
+        log.warn({ tokenizer: entry.name, reason: entry.message }, 'a tokenizer could not be loaded')
+    }
+  }
+
+  /** From this machine, else from a worker of the model. @throws BadSource */
+  async #loadAnyhow(entry: Entry): Promise<TokenizerFacts> {
+    const { pool, bundles } = this.#parts
+    let reason = 'no worker says where it is'
+    if (entry.source !== '') {
+      try {
+        return await pool.load(this.#toPlace(entry))
+      } catch (error) {
+        if (!bundles.isPossible || this.#isStopped) throw error
+        reason = error instanceof Error ? error.message : String(error)
+      }
+    }
+    try {
+      entry.folder = await bundles.fetch(entry.name)
+      return await pool.load(this.#toPlace(entry))
+    } catch (cause) {
+      if (entry.folder !== null) await bundles.forget(entry.folder)
+      entry.folder = null
+      const why = cause instanceof Error ? cause.message : String(cause)
+      throw new BadSource(`${reason}; no worker has one that can be used: ${why}`, { cause })
+    }
+  }
+
+  /** Paths of requests lie inside of the roots; those of workers where there are any. */
+  #toPlace({ id, source, folder, chatTemplatePath, origin }: Entry): TokenizerPlace {
+    if (folder !== null) return { id, source: folder, chatTemplatePath }
+    const { roots } = this.#parts.config
+    const isRooted = origin === 'request' || (origin === 'worker' && roots.length > 0)
+    return { id, source, chatTemplatePath, roots: isRooted ? roots : undefined }
+  }
+
+  #publish(): Promise<void> {
+    const loaded: TokenizerRecord[] = []
+    for (const { id, name, source, facts, state } of this.#entries.values())
+      if (state === 'completed' && facts !== null) loaded.push({ id, name, source, facts })
+    return this.#parts.publish(loaded)
+  }
+
+  #find(idOrName: string): Entry | undefined {
+    return this.#entries.get(idOrName) ?? this.#named(idOrName)
+  }
+
+  /** A loaded one before one that is not. */
+  #named(name: string): Entry | undefined {
+    const named = [...this.#entries.values()].filter((entry) => entry.name === name)
+    return named.find(({ state }) => state === 'completed') ?? named[0]
+  }
+
+  #requireRoots({ source, chatTemplatePath }: TokenizerRequest): void {
+    if (this.#parts.config.roots.length > 0) return
+    if (source !== SAMPLE_SOURCE) throw tokenizerErrors.tokenizer_path_not_allowed('source', source)
+    if (chatTemplatePath !== undefined)
+      throw tokenizerErrors.tokenizer_path_not_allowed('chat_template_path', chatTemplatePath)
+  }
+
+  #requireRoom(): void {
+    const { maxTokenizers } = this.#parts.config
+    const failed = [...this.#entries.values()].find(({ state }) => state === 'failed')
+    if (this.#entries.size >= maxTokenizers && failed !== undefined) this.#entries.delete(failed.id)
+    if (this.#entries.size >= maxTokenizers) throw tokenizerErrors.tokenizer_limit_reached(maxTokenizers)
+  }
+
+  #forgetOld(): void {
+    const oldestMs = this.#now() - FAILED_LIFE_MS
+    for (const [id, { state, failedAtMs }] of this.#entries)
+      if (state === 'failed' && failedAtMs <= oldestMs) this.#entries.delete(id)
+  }
+}
+
+function toStatus({ id, state, message, facts }: Entry): TokenizerStatus {
+  return { id, state, message, vocabSize: facts?.vocabSize ?? null }
+}

@@ -1,0 +1,73 @@
+/** tiktoken vocabularies give the ids of tiktoken. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { partFolder, tokenizerFixture } from '../../../test/support/tokenizer-parts.ts'
+import { loadTokenizer } from './load-tokenizer.ts'
+import { openDecoder } from './open-decoder.ts'
+import { DEFAULT_LIMITS } from './render-budget.ts'
+import { readTiktoken } from './tiktoken-file.ts'
+import { TokenTable } from './token-table.ts'
+
+const part = partFolder('tiktoken') ?? ''
+const folder = mkdtempSync(join(tmpdir(), 'weir-tiktoken-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const corpus = JSON.parse(readFileSync(tokenizerFixture('corpus.json'), 'utf8')) as string[]
+const OFF = {
+  promptCache: { enabled: false, maxEntries: 1, maxBytes: 1 },
+  segmentCache: { enabled: false, maxBytes: 1 },
+}
+
+interface Tiktoken {
+  encode(text: string, allowed: 'all'): Uint32Array
+  free(): void
+}
+
+describe.skipIf(part === '')('with tiktoken', () => {
+  test.each(['cl100k_base', 'o200k_base'])(
+    'grpc 6.1: %s',
+    async (name) => {
+      const require = createRequire(import.meta.url)
+      const { get_encoding } = require(part) as { get_encoding(name: string): Tiktoken }
+      const { bpe_ranks: ranks } = require(`${part}/encoders/${name}.json`) as {
+        bpe_ranks: string
+      }
+      // Lines of: a sign, the first rank, and pieces in order.
+      const lines = ranks.split('\n').flatMap((line) => {
+        const [, first, ...pieces] = line.split(' ')
+        return pieces.map((piece, place) => `${piece} ${Number(first) + place}`)
+      })
+      const file = join(folder, `${name}.tiktoken`)
+      writeFileSync(file, lines.join('\n'))
+      const { encoder, facts } = await loadTokenizer(
+        { id: 'x', source: file },
+        { maxFileBytes: 1e8, rendering: DEFAULT_LIMITS, ...OFF },
+      )
+      const oracle = get_encoding(name)
+      const table = new TokenTable(facts.table)
+      for (const text of corpus) {
+        const ids = await encoder.encode(text)
+        expect([...ids], text).toEqual([...oracle.encode(text.toWellFormed(), 'all')])
+        const decoder = openDecoder(table, facts.rules as NonNullable<typeof facts.rules>, {
+          skipSpecialTokens: false,
+        })
+        expect([...ids].map((id) => decoder.push(id)).join('') + decoder.end()).toBe(text.toWellFormed())
+      }
+      oracle.free()
+    },
+    120_000,
+  )
+})
+
+test.each([
+  ['', 'empty'],
+  ['YQ== x', 'line 1'],
+  ['YQ== 0\nYg==', 'line 2'],
+  ['YQ== -1', 'line 1'],
+  ['!! 3', 'line 1'],
+])('a file such as %j is refused', (text, reason) => {
+  expect(() => readTiktoken('x.tiktoken', Buffer.from(text), {})).toThrowError(reason)
+})

@@ -1,0 +1,98 @@
+/**
+ * Tokenizers that only the workers have: asks those of the model in turn, and keeps the files in a folder that nobody
+ * else can write to, until the gateway stops. @source grpc facts 3.5
+ */
+import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { BundleSource, WorkerEntry } from '#kernel'
+import { BadSource } from './source-files.ts'
+
+/** Of an archive and of what is in it. */
+export const BUNDLE_LIMITS = { archiveBytes: 209_715_200, maxEntries: 50, maxBytes: 524_288_000 }
+const FETCH_MS = 120_000
+const ROUNDS = 3
+const PAUSE_MS = 2_000
+
+export interface WorkerBundlesParts {
+  readonly sources: readonly BundleSource[]
+  workers(): readonly WorkerEntry[]
+  unpack(archive: string, folder: string): Promise<void>
+  /** Default: a timer. */
+  readonly wait?: (ms: number) => Promise<unknown>
+}
+
+export class WorkerBundles {
+  readonly #parts: WorkerBundlesParts
+  readonly #wait: (ms: number) => Promise<unknown>
+  #folder: string | null = null
+  #count = 0
+  #isClosed = false
+
+  constructor(parts: WorkerBundlesParts) {
+    this.#parts = parts
+    this.#wait = parts.wait ?? ((ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()))
+  }
+
+  /** False when no transport can ask its workers. */
+  get isPossible(): boolean {
+    return this.#parts.sources.length > 0
+  }
+
+  /** Where all folders are; made when first asked for. */
+  get root(): string {
+    this.#folder ??= mkdtempSync(join(realpathSync(tmpdir()), 'weir-tokenizers-'))
+    return this.#folder
+  }
+
+  /** A folder with the tokenizer's files. @throws BadSource with the last reason */
+  async fetch(model: string): Promise<string> {
+    let reason = 'no worker of the model serves it'
+    for (let round = 0; round < ROUNDS && !this.#isClosed; round++) {
+      // Workers that are being registered come into the table a little later.
+      if (round > 0) await this.#wait(PAUSE_MS)
+      for (const { worker, source } of this.#offered(model)) {
+        try {
+          return await this.#take(worker, source)
+        } catch (error) {
+          reason = `${worker.url}: ${error instanceof Error ? error.message : String(error)}`
+        }
+      }
+    }
+    throw new BadSource(reason)
+  }
+
+  async forget(folder: string): Promise<void> {
+    await rm(folder, { recursive: true, force: true })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    if (this.#folder !== null) await this.forget(this.#folder)
+  }
+
+  async #take(worker: WorkerEntry, source: BundleSource): Promise<string> {
+    const folder = join(this.root, String(++this.#count))
+    const archive = `${folder}.zip`
+    mkdirSync(folder, { mode: 0o700 })
+    try {
+      await source.fetch(worker, archive, { maxBytes: BUNDLE_LIMITS.archiveBytes, timeoutMs: FETCH_MS })
+      await this.#parts.unpack(archive, folder)
+      return folder
+    } catch (error) {
+      await this.forget(folder)
+      throw error
+    } finally {
+      await this.forget(archive)
+    }
+  }
+
+  #offered(model: string): { worker: WorkerEntry; source: BundleSource }[] {
+    return this.#parts.workers().flatMap((worker) => {
+      if (!worker.models.some(({ id }) => id === model)) return []
+      const source = this.#parts.sources.find((one) => one.covers(worker))
+      return source === undefined ? [] : [{ worker, source }]
+    })
+  }
+}

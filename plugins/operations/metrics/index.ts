@@ -1,0 +1,40 @@
+/** Prometheus metrics of requests, calls, workers, breakers and the process, on a listener of their own. */
+
+import { definePlugin, TrafficWatch } from '#kernel'
+import { hostProblem } from '#shared'
+import { metricsConfig } from './config.ts'
+import { openEndpoint } from './endpoint.ts'
+import { metricsFlags } from './flags.ts'
+import { declareEventLoopMetrics, declareProcessMetrics } from './process-metrics.ts'
+import { TrafficMetrics } from './traffic-metrics.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'metrics',
+    version: '0.1.0',
+    description: 'Prometheus metrics on a port of their own.',
+    provides: [TrafficWatch],
+    config: metricsConfig,
+    flags: metricsFlags,
+  },
+  *check({ host, port }, kernel) {
+    const wrong = hostProblem(host)
+    if (wrong !== null) yield { path: ['host'], text: wrong }
+    if (port !== 0 && port === kernel.port)
+      yield { path: ['port'], text: `must differ from kernel.port, got ${port}` }
+  },
+  register(host, config) {
+    const { metrics, isControl } = host
+    const traffic = new TrafficMetrics(metrics)
+    host.provide(TrafficWatch, traffic)
+    const stopWatching = declareEventLoopMetrics(metrics, host.threadIndex)
+    if (isControl) {
+      declareProcessMetrics(metrics)
+      traffic.watchWorkers(host.balance)
+    }
+    return {
+      start: () => (isControl ? openEndpoint(host, config) : undefined),
+      stop: stopWatching,
+    }
+  },
+})

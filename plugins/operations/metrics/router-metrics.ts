@@ -1,0 +1,270 @@
+/** @hot Counts routed requests by model and endpoint. One lookup per request finds a child; the rest are additions. */
+
+import type { CounterHandle, HistogramHandle, MetricFamily, Metrics } from '#kernel'
+import { LabelLimit, OTHER } from '#shared'
+
+/** Distinct error codes of workers' replies with series of their own. */
+const MAX_ERROR_CODES = 200
+
+/** How a request is routed: three labels that go together. Compared by identity, see `routerKinds`. */
+export interface RouterKind {
+  readonly routerType: string
+  readonly backendType: string
+  readonly connectionMode: string
+}
+
+/** What one connection mode is counted as. */
+export interface RouterKinds {
+  readonly regular: RouterKind
+  /** Prefill and decode workers, which share the work of one request. */
+  readonly pair: RouterKind
+  /** Services of somebody else. */
+  readonly external: RouterKind
+}
+
+/** As many as there are transports. */
+const kindsOfMode = new Map<string, RouterKinds>()
+
+/** The same objects each time. @param mode connection mode of a transport */
+export function routerKinds(mode: string): RouterKinds {
+  let kinds = kindsOfMode.get(mode)
+  if (kinds === undefined) {
+    const kind = (routerType: string, backendType: string): RouterKind =>
+      Object.freeze({ routerType, backendType, connectionMode: mode })
+    kinds = Object.freeze({
+      regular: kind(mode, 'regular'),
+      pair: kind(mode, 'pd'),
+      external: kind('openai', 'external'),
+    })
+    kindsOfMode.set(mode, kinds)
+  }
+  return kinds
+}
+
+/** Label values of `error_type`. @source routing facts 6.1 */
+export type RouterErrorType =
+  | 'validation_error'
+  | 'no_workers'
+  | 'timeout'
+  | 'backend_error'
+  | 'internal_error'
+
+/** The error type that a reply's status stands for. @source routing facts 6.1 */
+export function routerErrorType(status: number): RouterErrorType {
+  if (status === 404) return 'no_workers'
+  if (status === 408 || status === 504) return 'timeout'
+  if (status >= 500) return 'backend_error'
+  if (status >= 400) return 'validation_error'
+  return 'internal_error'
+}
+
+/** The routing metrics of one kind, model, endpoint and streaming flag. */
+export class RoutedMetrics {
+  readonly kind: RouterKind
+  readonly endpoint: string
+  readonly streaming: boolean
+  readonly #requests: CounterHandle
+  readonly #duration: HistogramHandle
+  readonly #firstToken: HistogramHandle
+  /** Null where answers are not streamed: their body is there at once. */
+  readonly #generation: HistogramHandle | null
+  readonly #pace: HistogramHandle | null
+  readonly #inputTokens: CounterHandle
+  readonly #outputTokens: CounterHandle
+  readonly #families: Families
+  readonly #model: string
+
+  constructor(families: Families, kind: RouterKind, model: string, endpoint: string, streaming: boolean) {
+    this.kind = kind
+    this.endpoint = endpoint
+    this.streaming = streaming
+    this.#families = families
+    this.#model = model
+    const { routerType, backendType, connectionMode } = kind
+    this.#requests = families.requests.labels(
+      routerType,
+      backendType,
+      connectionMode,
+      model,
+      endpoint,
+      String(streaming),
+    )
+    this.#duration = families.duration.labels(routerType, backendType, connectionMode, model, endpoint)
+    this.#firstToken = families.firstToken.labels(routerType, backendType, model, endpoint)
+    const { generation, pace, tokens } = families
+    this.#generation = streaming ? generation.labels(routerType, backendType, model, endpoint) : null
+    this.#pace = streaming ? pace.labels(routerType, backendType, model, endpoint) : null
+    this.#inputTokens = tokens.labels(routerType, backendType, model, endpoint, 'input')
+    this.#outputTokens = tokens.labels(routerType, backendType, model, endpoint, 'output')
+  }
+
+  /** A request that no worker was chosen for. It has no duration: quick refusals would make answers look quick. */
+  onRefused(errorType: RouterErrorType): void {
+    this.#requests.value += 1
+    this.#errors(errorType).value += 1
+  }
+
+  /** A request is routed: once per client request, not per attempt. */
+  onRequest(): void {
+    this.#requests.value += 1
+  }
+
+  /** @param seconds from arrival to the first body byte of the worker's answer */
+  onFirstToken(seconds: number): void {
+    this.#firstToken.observe(seconds)
+  }
+
+  /** @param seconds from the first to the last body byte of the answer; counts where it was streamed */
+  onGenerated(seconds: number): void {
+    this.#generation?.observe(seconds)
+  }
+
+  /** @param secondsPerToken after the first; counts where the answer was streamed */
+  onPace(secondsPerToken: number): void {
+    this.#pace?.observe(secondsPerToken)
+  }
+
+  onTokens(input: number, output: number): void {
+    this.#inputTokens.value += input
+    this.#outputTokens.value += output
+  }
+
+  /**
+   * @param durationSeconds from the start of routing to the end of the reply
+   * @param errorType null when the request succeeded
+   */
+  onDone(durationSeconds: number, errorType: RouterErrorType | null): void {
+    this.#duration.observe(durationSeconds)
+    if (errorType !== null) this.#errors(errorType).value += 1
+  }
+
+  #errors(errorType: RouterErrorType): CounterHandle {
+    const { routerType, backendType, connectionMode } = this.kind
+    const { errors } = this.#families
+    return errors.labels(routerType, backendType, connectionMode, this.#model, this.endpoint, errorType)
+  }
+}
+
+interface Families {
+  readonly requests: MetricFamily<CounterHandle>
+  readonly duration: MetricFamily<HistogramHandle>
+  readonly errors: MetricFamily<CounterHandle>
+  readonly firstToken: MetricFamily<HistogramHandle>
+  readonly generation: MetricFamily<HistogramHandle>
+  readonly pace: MetricFamily<HistogramHandle>
+  readonly tokens: MetricFamily<CounterHandle>
+}
+
+/** Declares the routing metrics of one thread and finds those of a request. @source routing facts 6.2 */
+export class RouterMetrics {
+  readonly #families: Families
+  readonly #upstream: MetricFamily<CounterHandle>
+  readonly #errorCodes = new LabelLimit(MAX_ERROR_CODES)
+  readonly #models: LabelLimit
+  /** Few per model, so a list is searched faster than a joined key is built. */
+  readonly #byModel = new Map<string, RoutedMetrics[]>()
+  /** Successful upstream replies, by router type and status: what nearly every attempt ends with. */
+  readonly #plainUpstream = new Map<string, Map<number, CounterHandle>>()
+
+  /** @param models shared by all metrics with a `model` label, see `modelLabelLimit` */
+  constructor(metrics: Metrics, models: LabelLimit) {
+    this.#models = models
+    this.#families = declareFamilies(metrics)
+    this.#upstream = metrics.counter({
+      name: 'weir_router_upstream_responses_total',
+      help: 'Replies of workers, those included that another attempt replaced; status 0 means no reply, and one that breaks off counts once more, with the error code.',
+      labels: ['router_type', 'status_code', 'error_code'],
+    })
+  }
+
+  /**
+   * The metrics of a request.
+   *
+   * @param model canonical id of a model that some worker serves, or `unknown`; beyond 1,000 of them `other`
+   * @param endpoint short label of the route, such as `chat`
+   */
+  forRequest(kind: RouterKind, model: string, endpoint: string, streaming: boolean): RoutedMetrics {
+    const known = this.#byModel.get(model)
+    if (known === undefined) return this.#add(kind, model, endpoint, streaming)
+    for (const routed of known) {
+      if (routed.endpoint === endpoint && routed.streaming === streaming && routed.kind === kind)
+        return routed
+    }
+    return this.#add(kind, model, endpoint, streaming)
+  }
+
+  /**
+   * One attempt ended.
+   *
+   * @param status of the worker's reply; 0 when there was none
+   * @param errorCode why there was no usable reply, such as `connect_failed`; null when there was one
+   */
+  onUpstreamResponse(kind: RouterKind, status: number, errorCode: string | null): void {
+    const plain = errorCode === null ? this.#plainUpstream.get(kind.routerType)?.get(status) : undefined
+    if (plain !== undefined) plain.value += 1
+    else this.#upstreamChild(kind.routerType, status, errorCode).value += 1
+  }
+
+  #add(kind: RouterKind, model: string, endpoint: string, streaming: boolean): RoutedMetrics {
+    const label = this.#models.admit(model)
+    if (label !== model) return this.forRequest(kind, OTHER, endpoint, streaming)
+    const routed = new RoutedMetrics(this.#families, kind, model, endpoint, streaming)
+    const known = this.#byModel.get(model)
+    if (known === undefined) this.#byModel.set(model, [routed])
+    else known.push(routed)
+    return routed
+  }
+
+  #upstreamChild(routerType: string, status: number, errorCode: string | null): CounterHandle {
+    if (errorCode !== null) {
+      return this.#upstream.labels(routerType, String(status), this.#errorCodes.admit(errorCode))
+    }
+    const child = this.#upstream.labels(routerType, String(status), '')
+    const byStatus = this.#plainUpstream.get(routerType) ?? new Map<number, CounterHandle>()
+    byStatus.set(status, child)
+    this.#plainUpstream.set(routerType, byStatus)
+    return child
+  }
+}
+
+function declareFamilies(metrics: Metrics): Families {
+  const route = ['router_type', 'backend_type', 'connection_mode', 'model', 'endpoint']
+  const answer = ['router_type', 'backend_type', 'model', 'endpoint']
+  return {
+    requests: metrics.counter({
+      name: 'weir_router_requests_total',
+      help: 'Requests for workers, those included that no worker could take.',
+      labels: route.concat('streaming'),
+    }),
+    duration: metrics.histogram({
+      name: 'weir_router_request_duration_seconds',
+      help: 'Time from the start of routing to the end of the reply, where a worker was chosen.',
+      labels: route,
+    }),
+    errors: metrics.counter({
+      name: 'weir_router_request_errors_total',
+      help: 'Requests for workers that failed.',
+      labels: route.concat('error_type'),
+    }),
+    firstToken: metrics.histogram({
+      name: 'weir_router_ttft_seconds',
+      help: 'Time from the arrival of a request to the first body byte of the answer.',
+      labels: answer,
+    }),
+    generation: metrics.histogram({
+      name: 'weir_router_generation_duration_seconds',
+      help: 'Time from the first to the last body byte of a streamed answer that came whole.',
+      labels: answer,
+    }),
+    pace: metrics.histogram({
+      name: 'weir_router_tpot_seconds',
+      help: 'Time per output token after the first, of streamed answers whose tokens were counted.',
+      labels: answer,
+    }),
+    tokens: metrics.counter({
+      name: 'weir_router_tokens_total',
+      help: 'Tokens of answers that the gateway has read itself; those that pass through as bytes are not counted.',
+      labels: answer.concat('token_type'),
+    }),
+  }
+}

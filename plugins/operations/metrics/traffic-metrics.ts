@@ -1,0 +1,125 @@
+/** @hot What the thread's traffic is counted as: hands each event on to the metrics that it belongs to. */
+
+import {
+  type BreakerWatch,
+  type CallWatch,
+  GatewayError,
+  type Metrics,
+  type RouteWatch,
+  type ServerView,
+  type TrafficWatch,
+  type WorkerBalance,
+  type WorkerEntry,
+  type WorkerType,
+} from '#kernel'
+import { modelLabelLimit, OTHER } from '#shared'
+import { BreakerMetrics } from './breaker-metrics.ts'
+import { CallMeter } from './call-meter.ts'
+import { HttpMetrics } from './http-metrics.ts'
+import { declareOpenRequestAges } from './open-request-ages.ts'
+import { RetryMetrics } from './retry-metrics.ts'
+import { type RouterKind, RouterMetrics, routerKinds } from './router-metrics.ts'
+import { WorkerMetrics } from './worker-metrics.ts'
+
+/** Why nobody was chosen, by the kernel's codes. Anything else is a hook or a policy that failed. */
+const NO_WORKERS_CODES: ReadonlySet<string> = new Set([
+  'no_workers',
+  'model_not_found',
+  'no_available_workers',
+  'no_suitable_worker',
+  'server_selection_failed',
+  'worker_overload_protection_shed',
+])
+
+/** Labels of calls for which no worker was found: those of HTTP workers. */
+const UNROUTED = routerKinds('http')
+
+export class TrafficMetrics implements TrafficWatch {
+  readonly breakers: BreakerWatch & BreakerMetrics
+  readonly #metrics: Metrics
+  readonly #router: RouterMetrics
+  readonly #workers: WorkerMetrics
+  readonly #retries: RetryMetrics
+  /** On threads that serve requests. */
+  #http: HttpMetrics | null = null
+
+  constructor(metrics: Metrics) {
+    const models = modelLabelLimit()
+    this.#metrics = metrics
+    this.#router = new RouterMetrics(metrics, models)
+    this.#workers = new WorkerMetrics(metrics, models)
+    this.#retries = new RetryMetrics(metrics)
+    this.breakers = new BreakerMetrics(metrics)
+  }
+
+  /** What belongs to the gateway as a whole is told by control alone: gauges of several threads add up. */
+  watchWorkers(balance: WorkerBalance): void {
+    this.breakers.watch(balance)
+    this.#workers.watch(() =>
+      balance.workers.map((worker) => ({
+        url: worker.url,
+        workerType: worker.workerType,
+        connectionMode: worker.connectionMode,
+        models: worker.models.map((model) => model.id),
+        inFlight: balance.inFlight(worker.slot),
+        status: balance.status(worker.slot),
+      })),
+    )
+  }
+
+  route(method: string, path: string | null): RouteWatch {
+    this.#http ??= new HttpMetrics(this.#metrics)
+    return this.#http.forRoute(method, path)
+  }
+
+  serving({ openRequestTimesMs, openSockets }: ServerView): void {
+    declareOpenRequestAges(this.#metrics, openRequestTimesMs)
+    if (openSockets === null) return
+    const open = this.#metrics
+      .gauge({ name: 'weir_sockets_open', help: 'WebSockets that are open.' })
+      .labels()
+    this.#metrics.onCollect(() => {
+      open.value = openSockets()
+    })
+  }
+
+  selected(worker: WorkerEntry, model: string, policy: string): void {
+    this.#workers.onSelection(worker, model, policy)
+  }
+
+  call(
+    worker: WorkerEntry,
+    model: string,
+    endpoint: string,
+    streaming: boolean,
+    startedAtMs: number,
+  ): CallWatch {
+    const kind = kindOf(worker)
+    const routed = this.#router.forRequest(kind, model, endpoint, streaming)
+    return new CallMeter(this.#router, this.#workers, kind, routed, startedAtMs)
+  }
+
+  /** Names of models that nobody serves are the client's invention. */
+  unrouted(error: unknown, model: string, endpoint: string, streaming: boolean): void {
+    const code = error instanceof GatewayError ? error.code : ''
+    const kind = code === 'server_selection_failed' ? UNROUTED.pair : UNROUTED.regular
+    const isKnown = code !== 'model_not_found' && code !== 'no_workers'
+    const routed = this.#router.forRequest(kind, isKnown ? model : OTHER, endpoint, streaming)
+    routed.onRefused(NO_WORKERS_CODES.has(code) ? 'no_workers' : 'internal_error')
+  }
+
+  retried(workerType: WorkerType, endpoint: string, attempt: number, waitedMs: number): void {
+    this.#retries.onRetry(workerType, endpoint, attempt, waitedMs)
+  }
+
+  exhausted(workerType: WorkerType, endpoint: string): void {
+    this.#retries.onExhausted(workerType, endpoint)
+  }
+}
+
+/** Of a pair, the decode worker stands for both. */
+function kindOf(worker: WorkerEntry): RouterKind {
+  const kinds = routerKinds(worker.connectionMode)
+  if (worker.workerType === 'decode') return kinds.pair
+  return worker.isExternal ? kinds.external : kinds.regular
+}

@@ -1,0 +1,96 @@
+/** Turns what a chat worker says, chunk by chunk or at once, into the events of a generation. @hot */
+import type { EngineAttempt, EngineSink, GenerationUsage } from '#kernel'
+import { isObject, type WireAnswer, type WireChoice } from './chat-chunk.ts'
+import { ChoiceEvents } from './choice-events.ts'
+import { untoldStops } from './stops.ts'
+
+/** Choices beyond this are a worker's mistake and are passed over. */
+const MAX_CHOICES = 128
+
+export class AnswerEvents {
+  readonly #attempt: EngineAttempt
+  readonly #sink: EngineSink
+  readonly #stops: readonly string[]
+  readonly #choices = new Map<number, ChoiceEvents>()
+  #hasStarted = false
+  #usage: GenerationUsage | null = null
+
+  constructor(attempt: EngineAttempt, sink: EngineSink) {
+    this.#attempt = attempt
+    this.#sink = sink
+    this.#stops = untoldStops(attempt)
+  }
+
+  /** Every choice that began has said why it ended. */
+  get hasEnded(): boolean {
+    if (this.#choices.size === 0) return false
+    for (const choice of this.#choices.values()) if (!choice.hasEnded) return false
+    return true
+  }
+
+  /** Every choice has ended, and the worker does not know it of each: what it says behind is of no use. */
+  get isCutHere(): boolean {
+    if (this.#stops.length === 0 || !this.hasEnded) return false
+    for (const choice of this.#choices.values()) if (choice.isCutHere) return true
+    return false
+  }
+
+  add(answer: WireAnswer): void {
+    const usage = readUsage(answer.usage)
+    if (usage !== null) this.#usage = usage
+    if (!this.#hasStarted) this.#start(answer)
+    if (!Array.isArray(answer.choices)) return
+    for (const choice of answer.choices as WireChoice[]) {
+      if (!isObject(choice)) continue
+      const index = typeof choice.index === 'number' ? choice.index : 0
+      if (Number.isInteger(index) && index >= 0 && index < MAX_CHOICES) this.#choice(index).add(choice)
+    }
+  }
+
+  finish(): void {
+    for (const choice of this.#choices.values()) choice.end(null, null)
+    this.#sink.emit({ type: 'finished', usage: this.#usage })
+  }
+
+  #start(answer: WireAnswer): void {
+    this.#hasStarted = true
+    const { id, model, created, system_fingerprint: fingerprint } = answer
+    this.#sink.emit({
+      type: 'started',
+      id: typeof id === 'string' ? id : null,
+      model: typeof model === 'string' && model !== '' ? model : this.#attempt.model,
+      createdAtSec: typeof created === 'number' && created > 0 ? created : Math.floor(Date.now() / 1000),
+      inputTokens: this.#usage === null ? null : this.#usage.inputTokens,
+      systemFingerprint: typeof fingerprint === 'string' ? fingerprint : null,
+      worker: this.#attempt.worker,
+    })
+  }
+
+  #choice(index: number): ChoiceEvents {
+    let choice = this.#choices.get(index)
+    if (choice === undefined) {
+      choice = new ChoiceEvents(index, this.#sink, this.#stops)
+      this.#choices.set(index, choice)
+    }
+    return choice
+  }
+}
+
+/** @source routes facts 10.4; responses facts 1.9 */
+function readUsage(usage: unknown): GenerationUsage | null {
+  if (!isObject(usage)) return null
+  const { prompt_tokens: input, completion_tokens: output } = usage
+  const prompt = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : null
+  const completion = isObject(usage.completion_tokens_details) ? usage.completion_tokens_details : null
+  return {
+    inputTokens: countOf(input),
+    cachedTokens: countOf(prompt?.cached_tokens),
+    cacheWriteTokens: countOf(prompt?.cache_creation_tokens),
+    outputTokens: countOf(output),
+    reasoningTokens: countOf(completion?.reasoning_tokens ?? usage.reasoning_tokens),
+  }
+}
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.floor(value) : 0
+}

@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest'
+import type { EngineAttempt, GenerationRequest } from '#kernel'
+import { workerEntry } from '../../../../test/support/worker-entry.ts'
+import { toChatBody } from './to-chat-body.ts'
+import { toCompletionBody } from './to-completion-body.ts'
+
+const REQUEST: GenerationRequest = {
+  model: 'm',
+  prompt: {
+    kind: 'chat',
+    messages: [
+      { role: 'user', content: 'a' },
+      { role: 'assistant', content: 'b', reasoning_content: 'hm' },
+    ],
+  },
+  tools: [],
+  toolChoice: null,
+  constraint: null,
+  sampling: {
+    temperature: 1,
+    topP: 0.5,
+    frequencyPenalty: 0.1,
+    presencePenalty: 0.2,
+    seed: 1,
+    logitBias: new Map([[5, 1]]),
+    stop: ['x'],
+    maxTokens: 9,
+    topK: 4,
+    minP: 0.1,
+    repetitionPenalty: 1.1,
+    minTokens: 1,
+    stopTokenIds: [7],
+    ignoreEos: true,
+    skipSpecialTokens: false,
+    includesStop: true,
+  },
+  reasoning: { isEnabled: true, effort: 'low' },
+  choices: 1,
+  topLogprobs: null,
+  wantsTokenIds: true,
+  templateArguments: { enable_thinking: true },
+  continuesLastMessage: true,
+  carried: new Map<string, unknown>([
+    ['separate_reasoning', true],
+    ['stream_reasoning', true],
+    ['add_generation_prompt', false],
+    ['rid', 'r-1'],
+    ['verbosity', 'low'],
+    ['lora_path', 'mine'],
+  ]),
+}
+
+const attempt = (provider: string | null, prompt = REQUEST.prompt) =>
+  ({
+    request: { ...REQUEST, prompt },
+    model: 'm',
+    stream: false,
+    worker: workerEntry({ slot: 0, provider }),
+  }) as unknown as EngineAttempt
+
+const SHARED = {
+  model: 'm',
+  temperature: 1,
+  top_p: 0.5,
+  frequency_penalty: 0.1,
+  presence_penalty: 0.2,
+  seed: 1,
+  logit_bias: { 5: 1 },
+  stop: ['x'],
+  // Of no meaning to the gateway: the vendor is to say that it does not know it.
+  lora_path: 'mine',
+  verbosity: 'low',
+}
+const ENGINE_ONLY = [
+  'chat_template_kwargs',
+  'top_k',
+  'min_p',
+  'return_token_ids',
+  'separate_reasoning',
+  'rid',
+]
+
+test('provider openai: what is of engines alone is left out, and everything else is sent', () => {
+  const messages = [
+    { role: 'user', content: 'a' },
+    { role: 'assistant', content: 'b' },
+  ]
+  const sent = JSON.parse(toChatBody(attempt('openai')).toString())
+  expect(sent).toEqual({ ...SHARED, messages, max_completion_tokens: 9, reasoning_effort: 'low' })
+})
+
+test('any other worker gets the members of engines', () => {
+  for (const provider of [null, 'mine']) {
+    const sent = JSON.parse(toChatBody(attempt(provider)).toString())
+    expect(sent).toMatchObject({ ...SHARED, max_tokens: 9 })
+    expect(Object.keys(sent)).toEqual(expect.arrayContaining(ENGINE_ONLY))
+  }
+})
+
+test('provider openai: completions likewise, by their own name of the longest answer', () => {
+  const prompt = { kind: 'text', text: 'a' } as const
+  expect(JSON.parse(toCompletionBody(attempt('openai', prompt)).toString())).toEqual({
+    ...SHARED,
+    prompt: 'a',
+    max_tokens: 9,
+  })
+  expect(JSON.parse(toCompletionBody(attempt(null, prompt)).toString())).toMatchObject({ top_k: 4 })
+})

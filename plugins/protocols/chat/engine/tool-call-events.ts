@@ -1,0 +1,100 @@
+/**
+ * The tool calls of one choice. Engines number them from 0, number all of them 0 and change the id, leave out ids, send
+ * arguments before the name, or send all arguments again at the end: what goes on is one call after the other, each
+ * announced once with id and name. @hot
+ * @source responses facts 3.8; messages facts 9.3
+ */
+import { randomBytes } from 'node:crypto'
+import type { EngineSink } from '#kernel'
+import { isObject, type WireToolCall } from './chat-chunk.ts'
+import { isJsonText, toJsonText } from './json-text.ts'
+
+/** Calls of one answer beyond this are a worker's mistake and are passed over. */
+const MAX_CALLS = 1_024
+
+interface OpenToolCall {
+  /** Ours, from 0; -1 until it is announced. */
+  index: number
+  id: string
+  name: string
+  /** So far, also those that wait for the name. */
+  arguments: string
+  isDone: boolean
+}
+
+export class ToolCallEvents {
+  readonly #choice: number
+  readonly #sink: EngineSink
+  /** The last call of each number that the engine gave. */
+  readonly #byNumber = new Map<number, OpenToolCall>()
+  readonly #open: OpenToolCall[] = []
+  #count = 0
+
+  constructor(choice: number, sink: EngineSink) {
+    this.#choice = choice
+    this.#sink = sink
+  }
+
+  add(calls: readonly unknown[]): void {
+    for (const [position, call] of calls.entries()) {
+      if (isObject(call)) this.#addOne(call as WireToolCall, position)
+    }
+  }
+
+  #addOne({ index, id, function: called }: WireToolCall, position: number): void {
+    const number = typeof index === 'number' ? index : position
+    let call = this.#byNumber.get(number)
+    const name = called?.name
+    const isNamed = typeof name === 'string' && name !== ''
+    // Without a name it is the same call under an id that came late, or that the engine makes anew for each chunk.
+    const isNew =
+      isNamed && typeof id === 'string' && id !== '' && call !== undefined && call.id !== '' && call.id !== id
+    if (call === undefined || isNew) {
+      if (this.#open.length >= MAX_CALLS) return
+      call = { index: -1, id: '', name: '', arguments: '', isDone: false }
+      this.#byNumber.set(number, call)
+      this.#open.push(call)
+    }
+    if (call.index < 0) {
+      if (typeof id === 'string' && id !== '') call.id = id
+      if (isNamed) call.name += name
+    }
+    this.#arguments(call, called?.arguments)
+  }
+
+  #arguments(call: OpenToolCall, given: unknown): void {
+    const fragment = typeof given === 'string' ? given : isObject(given) ? toJsonText(given) : ''
+    if (call.index < 0 && call.name !== '' && (fragment !== '' || call.id !== '')) this.#announce(call)
+    if (fragment === '' || (fragment === call.arguments && isJsonText(fragment))) return
+    call.arguments += fragment
+    if (call.index >= 0) this.#emit(call, fragment)
+  }
+
+  #announce(call: OpenToolCall): void {
+    call.index = this.#count++
+    if (call.id === '') call.id = `call_${randomBytes(12).toString('hex')}`
+    this.#sink.emit({
+      type: 'tool_call',
+      choice: this.#choice,
+      index: call.index,
+      id: call.id,
+      name: call.name,
+    })
+    if (call.arguments !== '') this.#emit(call, call.arguments)
+  }
+
+  #emit(call: OpenToolCall, delta: string): void {
+    this.#sink.emit({ type: 'tool_arguments', choice: this.#choice, index: call.index, delta })
+  }
+
+  /** Ends every call. @returns true when there was any */
+  end(): boolean {
+    for (const call of this.#open) {
+      if (call.index < 0 && call.name !== '') this.#announce(call)
+      if (call.index < 0 || call.isDone) continue
+      call.isDone = true
+      this.#sink.emit({ type: 'tool_call_done', choice: this.#choice, index: call.index })
+    }
+    return this.#count > 0
+  }
+}

@@ -1,0 +1,27 @@
+/** The chat plugin: inference over HTTP workers, and what there is to know about their models. */
+import { Auth, definePlugin, Embeddings, Generations } from '#kernel'
+import { chatConfig } from './config.ts'
+import { chatFlags } from './flags.ts'
+import { inferenceRoutes } from './serve/inference-routes.ts'
+import { infoRoutes, modelRoutes, modelsRoute } from './serve/models/info-routes.ts'
+import { rerankRoutes } from './serve/rerank/rerank-routes.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'chat',
+    version: '0.1.0',
+    description: 'Chat, completions, generation, embeddings, classification and reranking by workers.',
+    uses: [Generations],
+    usesOptionally: [Auth, Embeddings],
+    config: chatConfig,
+    flags: chatFlags,
+  },
+  enables: () => ['auth'],
+  register(host, config) {
+    for (const route of inferenceRoutes(host, config)) host.route(route)
+    for (const route of rerankRoutes(host)) host.route(route)
+    for (const route of infoRoutes(host)) host.route(route)
+    host.route(modelsRoute(host, config))
+    for (const route of modelRoutes(host, config)) host.route(route)
+  },
+})

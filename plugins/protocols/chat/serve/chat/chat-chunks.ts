@@ -1,0 +1,125 @@
+/** Events of a generation as the chunks of a streamed chat completion. @source routes facts 10.4 */
+import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#kernel'
+import { DONE } from '../generation-streams.ts'
+
+export interface ChunkOptions {
+  /** Of the reply where the worker names none. */
+  readonly requestId: string
+  readonly includeUsage: boolean
+}
+
+export class ChatChunks {
+  readonly #options: ChunkOptions
+  /** Everything of a chunk in front of its choices. */
+  #head = ''
+  #tail = ''
+  /** A chunk of nothing but text of the first choice, on both sides of that text. */
+  #textHead = ''
+  #textTail = ''
+  #usage: GenerationUsage | null = null
+  /** Choices whose role has been told. */
+  readonly #begun = new Set<number>()
+
+  constructor(options: ChunkOptions) {
+    this.#options = options
+  }
+
+  /** @returns whole server-sent events, possibly none. Not for `failed`, which is the error format's. */
+  write(event: GenerationEvent): string {
+    switch (event.type) {
+      case 'started': {
+        const id = JSON.stringify(event.id ?? this.#options.requestId)
+        const fingerprint =
+          event.systemFingerprint === null
+            ? ''
+            : `,"system_fingerprint":${JSON.stringify(event.systemFingerprint)}`
+        this.#head = `data: {"id":${id},"object":"chat.completion.chunk","created":${event.createdAtSec},"model":${JSON.stringify(event.model)}${fingerprint},"choices":[`
+        this.#tail = this.#options.includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
+        this.#textHead = `${this.#head}{"index":0,"delta":{"content":`
+        this.#textTail = `},"logprobs":null,"finish_reason":null}${this.#tail}`
+        return ''
+      }
+      case 'text':
+        if (event.choice === 0 && this.#begun.has(0) && !event.logprobs && !event.tokenIds)
+          return this.#textHead + JSON.stringify(event.delta) + this.#textTail
+        return this.#delta(event.choice, `"content":${JSON.stringify(event.delta)}`, event)
+      case 'reasoning':
+        return this.#delta(event.choice, `"reasoning_content":${JSON.stringify(event.delta)}`, event)
+      case 'refusal':
+        return this.#delta(event.choice, `"refusal":${JSON.stringify(event.delta)}`)
+      case 'annotation':
+        return this.#delta(event.choice, `"annotations":[${JSON.stringify(event.annotation)}]`)
+      case 'tool_call':
+        return this.#delta(
+          event.choice,
+          `"tool_calls":[{"index":${event.index},"id":${JSON.stringify(event.id)},"type":"function","function":{"name":${JSON.stringify(event.name)},"arguments":""}}]`,
+        )
+      case 'tool_arguments':
+        return this.#delta(
+          event.choice,
+          `"tool_calls":[{"index":${event.index},"function":{"arguments":${JSON.stringify(event.delta)}}}]`,
+          event,
+        )
+      case 'choice_done': {
+        const stop = event.matchedStop === null ? '' : `,"matched_stop":${JSON.stringify(event.matchedStop)}`
+        const { logprobs, ids } = tokenFields(event)
+        return `${this.#role(event.choice)}${this.#head}{"index":${event.choice},"delta":{},"logprobs":${logprobs},"finish_reason":"${event.reason}"${stop}${ids}}${this.#tail}`
+      }
+      case 'finished':
+        this.#usage = event.usage
+        return this.#end()
+      default:
+        return ''
+    }
+  }
+
+  #delta(choice: number, delta: string, tokens: TokenFacts = {}): string {
+    const { logprobs, ids } = tokenFields(tokens)
+    return `${this.#role(choice)}${this.#head}{"index":${choice},"delta":{${delta}},"logprobs":${logprobs},"finish_reason":null${ids}}${this.#tail}`
+  }
+
+  /** The first chunk of a choice says who speaks. */
+  #role(choice: number): string {
+    if (this.#begun.has(choice)) return ''
+    this.#begun.add(choice)
+    return `${this.#head}{"index":${choice},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}${this.#tail}`
+  }
+
+  #end(): string {
+    if (!this.#options.includeUsage) return DONE
+    const usage = this.#usage === null ? 'null' : JSON.stringify(toWireUsage(this.#usage))
+    return `${this.#head}],"usage":${usage}}\n\n${DONE}`
+  }
+}
+
+interface TokenFacts {
+  readonly logprobs?: readonly TokenLogprob[] | null
+  readonly tokenIds?: readonly number[] | null
+}
+
+/** Of the tokens of one chunk; the ids with their name, where they are wanted. */
+function tokenFields({ logprobs, tokenIds }: TokenFacts): { logprobs: string; ids: string } {
+  return {
+    logprobs: logprobs ? JSON.stringify(toWireLogprobs(logprobs)) : 'null',
+    ids: tokenIds ? `,"token_ids":${JSON.stringify(tokenIds)}` : '',
+  }
+}
+
+export function toWireLogprobs(logprobs: readonly TokenLogprob[]) {
+  return {
+    content: logprobs.map(({ token, logprob, bytes, top }) => ({ token, logprob, bytes, top_logprobs: top })),
+  }
+}
+
+/** @source grpc facts 2.7: details only where there is something to tell */
+export function toWireUsage(usage: GenerationUsage) {
+  return {
+    prompt_tokens: usage.inputTokens,
+    completion_tokens: usage.outputTokens,
+    total_tokens: usage.inputTokens + usage.outputTokens,
+    ...(usage.cachedTokens > 0 && { prompt_tokens_details: { cached_tokens: usage.cachedTokens } }),
+    ...(usage.reasoningTokens > 0 && {
+      completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+    }),
+  }
+}

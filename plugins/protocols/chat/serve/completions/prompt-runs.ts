@@ -1,0 +1,91 @@
+/** The generations of one request with several prompts: all with one worker, and none without the others. */
+import type {
+  Generation,
+  GenerationEvent,
+  GenerationRequest,
+  Generations,
+  GenerationUsage,
+  RequestContext,
+  WorkerEntry,
+} from '#kernel'
+
+export interface PromptRunsOptions {
+  readonly stream: boolean
+  /** One a prompt; at least one. */
+  readonly requests: readonly GenerationRequest[]
+  /** Events of one prompt, but for `finished` and `failed`. */
+  onEvent(prompt: number, event: GenerationEvent): void
+  /** All prompts are done. */
+  onDone(usage: GenerationUsage | null): void
+}
+
+export class PromptRuns {
+  readonly #generations: Generations
+  readonly #ctx: RequestContext
+  readonly #options: PromptRunsOptions
+  readonly #running: Generation[] = []
+  #usage: GenerationUsage | null = null
+  #left: number
+  #isOver = false
+
+  constructor(generations: Generations, ctx: RequestContext, options: PromptRunsOptions) {
+    this.#generations = generations
+    this.#ctx = ctx
+    this.#options = options
+    this.#left = options.requests.length
+  }
+
+  start(): void {
+    this.#open(0, null)
+  }
+
+  pause(): void {
+    for (const generation of this.#running) generation.pause()
+  }
+
+  resume(): void {
+    for (const generation of this.#running) generation.resume()
+  }
+
+  #open(prompt: number, worker: WorkerEntry | null): void {
+    const { stream, requests } = this.#options
+    const onEvent = (event: GenerationEvent) => this.#hear(prompt, event)
+    const accepts = worker === null ? undefined : (other: WorkerEntry) => other.id === worker.id
+    this.#running.push(
+      this.#generations.open(this.#ctx, requests[prompt], { stream, listener: { onEvent }, accepts }),
+    )
+  }
+
+  #hear(prompt: number, event: GenerationEvent): void {
+    if (this.#isOver) return
+    if (event.type === 'failed') {
+      this.#isOver = true
+      for (const generation of this.#running) generation.abort()
+      this.#ctx.fail(event.error)
+      return
+    }
+    // Where the first prompt went, the others go.
+    if (event.type === 'started' && prompt === 0)
+      for (let next = 1; next < this.#options.requests.length; next++) this.#open(next, event.worker)
+    if (event.type !== 'finished') {
+      this.#options.onEvent(prompt, event)
+      return
+    }
+    this.#usage = sum(this.#usage, event.usage)
+    this.#left--
+    if (this.#left > 0) return
+    this.#isOver = true
+    this.#options.onDone(this.#usage)
+  }
+}
+
+function sum(a: GenerationUsage | null, b: GenerationUsage | null): GenerationUsage | null {
+  if (a === null || b === null) return a ?? b
+  return {
+    inputTokens: a.inputTokens + b.inputTokens,
+    cachedTokens: a.cachedTokens + b.cachedTokens,
+    cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+  }
+}

@@ -1,0 +1,89 @@
+/** A native generation body as the internal request. @source routes facts 9; grpc facts 2.6 */
+import type { GenerationRequest, Prompt, Sampling } from '#kernel'
+import { chatErrors } from '../../errors.ts'
+import type { GenerateRequest } from '../../wire/generate.ts'
+import { toConstraint } from '../completions/from-completion-body.ts'
+
+/**
+ * @throws resolve_input_failed (400) for ids that no engine takes, invalid_json_schema (400),
+ * generate_field_unsupported (400)
+ */
+export function fromGenerateBody(body: GenerateRequest, model: string | null): GenerationRequest {
+  checkFields(body)
+  const sampling = body.sampling_params ?? {}
+  return {
+    model,
+    prompt: toPrompt(body),
+    tools: [],
+    toolChoice: null,
+    constraint: toConstraint(sampling),
+    sampling: toSampling(sampling),
+    reasoning: null,
+    choices: sampling.n || 1,
+    topLogprobs: null,
+    ...(body.return_logprob === true && toLogprobs(body)),
+    wantsTokenIds: true,
+    ...(body.rid != null && { carried: new Map([['rid', body.rid]]) }),
+  }
+}
+
+/** Asked for without `return_logprob`, none of them is wanted. */
+function toLogprobs({
+  top_logprobs_num: top,
+  logprob_start_len: from,
+  token_ids_logprob: ids,
+}: GenerateRequest): Pick<GenerationRequest, 'topLogprobs' | 'promptLogprobsFrom' | 'logprobsOf'> {
+  return {
+    topLogprobs: Math.max(0, top ?? 0),
+    ...(from != null && from >= 0 && { promptLogprobsFrom: from }),
+    ...(ids != null && ids.length > 0 && { logprobsOf: ids }),
+  }
+}
+
+/** What only workers that take the bytes as they are understand; left out, the answer would be another one. */
+function checkFields(body: GenerateRequest): void {
+  const { lora_path: adapter, session_params: session, modalities } = body
+  const asked = {
+    lora_path: adapter != null && adapter !== '',
+    session_params: session != null && Object.keys(session).length > 0,
+    return_hidden_states: body.return_hidden_states === true,
+    modalities: modalities?.some((one) => one !== 'text') === true,
+  }
+  for (const [field, isAsked] of Object.entries(asked))
+    if (isAsked) throw chatErrors.generate_field_unsupported.with({ param: field }, field)
+}
+
+function toPrompt({ text, input_ids: ids }: GenerateRequest): Prompt {
+  if (text != null) return { kind: 'text', text }
+  if (ids == null || ids.length === 0) throw chatErrors.resolve_input_failed('there is no prompt')
+  const tokenIds = new Uint32Array(ids.length)
+  for (const [at, id] of ids.entries()) {
+    if (typeof id !== 'number')
+      throw chatErrors.resolve_input_failed('batches of token ids go to HTTP workers only')
+    if (id < 0 || id > 0xffff_ffff)
+      throw chatErrors.resolve_input_failed('a token id is negative or too large')
+    tokenIds[at] = id
+  }
+  return { kind: 'tokens', tokenIds }
+}
+
+function toSampling(given: NonNullable<GenerateRequest['sampling_params']>): Sampling {
+  const stop = typeof given.stop === 'string' ? [given.stop] : given.stop
+  return {
+    ...(given.temperature != null && { temperature: given.temperature }),
+    ...(given.top_p != null && { topP: given.top_p }),
+    ...(given.top_k != null && { topK: given.top_k }),
+    ...(given.min_p != null && { minP: given.min_p }),
+    ...(given.frequency_penalty != null && { frequencyPenalty: given.frequency_penalty }),
+    ...(given.presence_penalty != null && { presencePenalty: given.presence_penalty }),
+    ...(given.repetition_penalty != null && { repetitionPenalty: given.repetition_penalty }),
+    ...(given.sampling_seed != null && { seed: given.sampling_seed }),
+    ...(given.max_new_tokens != null && { maxTokens: given.max_new_tokens }),
+    ...(given.min_new_tokens != null && { minTokens: given.min_new_tokens }),
+    ...(stop != null && { stop }),
+    ...(given.stop_token_ids != null && { stopTokenIds: given.stop_token_ids }),
+    ...(given.ignore_eos != null && { ignoreEos: given.ignore_eos }),
+    ...(given.skip_special_tokens != null && { skipSpecialTokens: given.skip_special_tokens }),
+    ...(given.no_stop_trim != null && { includesStop: given.no_stop_trim }),
+  }
+}

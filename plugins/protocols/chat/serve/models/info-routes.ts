@@ -1,0 +1,129 @@
+/** The public routes about models and servers: what comes in and goes out. */
+import {
+  Auth,
+  apiErrorFormat,
+  type Host,
+  type RequestContext,
+  type RouteDefinition,
+  workerControls,
+} from '#kernel'
+import type { ChatConfig } from '../../config.ts'
+import { chatErrors } from '../../errors.ts'
+import { ModelEntry, ModelInfo, ModelList, ServerInfo } from '../../wire/models.ts'
+import { listModels } from './model-list.ts'
+import { withModelInfo, withServerInfo } from './worker-info.ts'
+
+const TAG = 'Models'
+const MAX_SHOWN_ID = 200
+
+const LISTED = { access: 'public', errors: apiErrorFormat, headers: ['authorization', 'x-api-key'] } as const
+
+function listed(host: Host, config: ChatConfig, ctx: RequestContext): Promise<ModelEntry[]> {
+  return listModels(ctx, {
+    controls: workerControls(host.upstream),
+    workers: host.balance.workers,
+    isReady: ({ slot }) => host.balance.status(slot) === 'ready',
+    auth: host.find(Auth) ?? null,
+    callerKeyHosts: config.callerKeyHosts,
+    timeoutMs: config.modelListMs,
+  })
+}
+
+export function modelsRoute(host: Host, config: ChatConfig): RouteDefinition {
+  return {
+    ...LISTED,
+    method: 'GET',
+    path: '/v1/models',
+    handler: async (ctx) => ctx.json(200, { object: 'list', data: await listed(host, config, ctx) }),
+    docs: {
+      summary: 'List the models that are served',
+      tag: TAG,
+      responses: {
+        200: { description: 'Models of all registered workers.', schema: ModelList },
+        503: { description: 'No worker names a model.' },
+      },
+    },
+  }
+}
+
+/** Ids may hold a slash, which some clients send as it is. */
+export function modelRoutes(host: Host, config: ChatConfig): RouteDefinition[] {
+  return ['/v1/models/:model', '/v1/models/:owner/:model'].map((path) => ({
+    ...LISTED,
+    method: 'GET',
+    path,
+    async handler(ctx) {
+      const owner = ctx.param('owner')
+      const id = owner === '' ? ctx.param('model') : `${owner}/${ctx.param('model')}`
+      const canonical = host.balance.canonicalModel(id)
+      const models = await listed(host, config, ctx)
+      const found = models.find((model) => model.id === id) ?? models.find((model) => model.id === canonical)
+      if (found === undefined)
+        throw chatErrors.model_not_found.with({ param: 'model' }, id.slice(0, MAX_SHOWN_ID))
+      ctx.json(200, found)
+    },
+    docs: {
+      summary: 'Show one model',
+      tag: TAG,
+      responses: {
+        200: { description: 'The model.', schema: ModelEntry },
+        404: { description: 'No worker names the model.' },
+        503: { description: 'No worker names a model.' },
+      },
+    },
+  }))
+}
+
+/** The first ready worker answers, whatever the balancing policy would pick. */
+export function infoRoutes(host: Host): RouteDefinition[] {
+  const askFirst = (ctx: RequestContext, about: 'model' | 'server') => askFirstReady(host, ctx, about)
+  return [
+    {
+      method: 'GET',
+      path: '/get_model_info',
+      access: 'public',
+      errors: apiErrorFormat,
+      handler: (ctx) => askFirst(ctx, 'model'),
+      docs: {
+        summary: 'What the first ready worker says of its model',
+        tag: TAG,
+        responses: { 200: { description: "The worker's answer.", schema: ModelInfo }, ...failures },
+      },
+    },
+    {
+      method: 'GET',
+      path: '/get_server_info',
+      access: 'public',
+      errors: apiErrorFormat,
+      handler: (ctx) => askFirst(ctx, 'server'),
+      docs: {
+        summary: 'What the first ready worker says of itself',
+        tag: TAG,
+        responses: { 200: { description: "The worker's answer.", schema: ServerInfo }, ...failures },
+      },
+    },
+  ]
+}
+
+const COMPLETE = { model: withModelInfo, server: withServerInfo } as const
+
+const failures: RouteDefinition['docs']['responses'] = {
+  502: { description: 'The worker could not be reached.' },
+  503: { description: 'No worker that could be asked is ready.' },
+  504: { description: 'The worker took too long.' },
+}
+
+/** Answers with what the worker says, completed; of a worker that says nothing, with what the gateway knows. */
+async function askFirstReady(host: Host, ctx: RequestContext, about: 'model' | 'server'): Promise<void> {
+  const { kernelConfig } = host
+  const controls = workerControls(host.upstream)
+  const worker = host.balance.firstReady(
+    ({ connectionMode }) => controls.controlOf(connectionMode)?.info !== undefined,
+  )
+  if (worker === undefined) throw chatErrors.no_workers()
+  const timeoutMs = kernelConfig.upstream.firstByteMs || kernelConfig.upstream.requestMs
+  const info = await controls.controlOf(worker.connectionMode)?.info?.(worker, about, timeoutMs)
+  if (info?.kind !== 'reply')
+    return ctx.json(200, COMPLETE[about](info?.kind === 'members' ? info.members : {}, worker))
+  ctx.send(info.reply.status, null, info.reply.body, info.reply.clientHeaders())
+}

@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import type { WorkerReply } from '#kernel'
+import { buildRerankReply } from './rerank.ts'
+
+const reply = (text: string) => ({ status: 200, json: () => JSON.parse(text) as unknown }) as WorkerReply
+const list = reply(
+  '[{"score":0.9,"document":"b","index":1,"meta_info":{}},{"score":0.1,"document":"a","index":0}]',
+)
+const all = { model: 'm', id: null, topK: null, returnDocuments: true }
+
+test('§4.8 the list is wrapped, in the order of the worker', () => {
+  expect(buildRerankReply(list, all, 1_760_000_000_999)).toEqual({
+    results: [
+      { score: 0.9, relevance_score: 0.9, document: 'b', index: 1 },
+      { score: 0.1, relevance_score: 0.1, document: 'a', index: 0 },
+    ],
+    model: 'm',
+    usage: { prompt_tokens: 0, total_tokens: 0 },
+    object: 'rerank',
+    id: null,
+    created: 1_760_000_000,
+  })
+})
+
+test('§4.8 top_k cuts the list, and may be longer than it', () => {
+  expect(buildRerankReply(list, { ...all, topK: 1 }, 0).results).toHaveLength(1)
+  expect(buildRerankReply(list, { ...all, topK: 9 }, 0).results).toHaveLength(2)
+})
+
+test('§4.8 documents are left out when they are not wanted', () => {
+  const { results } = buildRerankReply(list, { ...all, returnDocuments: false }, 0)
+  expect(results.map(Object.keys)).toEqual([
+    ['score', 'relevance_score', 'index'],
+    ['score', 'relevance_score', 'index'],
+  ])
+})
+
+test('§4.8 the id may be one text or several; a request without model reads unknown', () => {
+  expect(buildRerankReply(list, { ...all, id: ['x', 'y'], model: null }, 0)).toMatchObject({
+    id: ['x', 'y'],
+    model: 'unknown',
+  })
+})
+
+test.each(['', '<html>', '{}', 'null', '[{"score":"high","index":0}]', '[{"score":1}]', '[1]'])(
+  '§4.8 a worker that answers %j is an internal error',
+  (text) => {
+    expect(() => buildRerankReply(reply(text), all, 0)).toThrow(
+      expect.objectContaining({ code: 'rerank_response_build_failed', status: 500 }),
+    )
+  },
+)
+
+test.each<[string, object, object]>([
+  [
+    'vLLM',
+    { results: [{ index: 1, relevance_score: 0.9, document: { text: 'b' } }], usage: { total_tokens: 7 } },
+    { total_tokens: 7 },
+  ],
+  [
+    'Jina',
+    {
+      results: [{ index: 1, relevance_score: 0.9, document: 'b' }],
+      usage: { total_tokens: 7, prompt_tokens: 5 },
+    },
+    { prompt_tokens: 5, total_tokens: 7 },
+  ],
+  [
+    'Cohere',
+    { results: [{ index: 1, relevance_score: 0.9 }], meta: { tokens: { input_tokens: 3 } } },
+    { prompt_tokens: 3, total_tokens: 3 },
+  ],
+  ['SGLang', [{ index: 1, score: 0.9, meta_info: { prompt_tokens: 4 } }], { total_tokens: 4 }],
+])('§4.8 a worker may answer like %s', (_kind, answer, usage) => {
+  const documents = ['a', 'b']
+  const built = buildRerankReply(reply(JSON.stringify(answer)), { ...all, documents }, 0)
+  expect(built.results).toEqual([{ score: 0.9, relevance_score: 0.9, document: 'b', index: 1 }])
+  expect(built.usage).toMatchObject(usage)
+})

@@ -1,0 +1,27 @@
+/** Settings of the generations plugin: how requests to engines are written and their answers are read. */
+import { type Static, Type } from '#kernel'
+
+export const generationsConfig = Type.Object(
+  {
+    maxAnswerBytes: Type.Integer({
+      minimum: 1024,
+      default: 67_108_864,
+      description: 'Maximum size of one answer of a worker, or of one event of a streamed answer, in bytes.',
+    }),
+    defaultMaxTokens: Type.Integer({
+      minimum: 1,
+      default: 8_192,
+      description:
+        'max_tokens of requests to workers that speak the Messages format, which requires it, if the client sets none.',
+    }),
+    toolTypes: Type.Union([Type.Array(Type.String({ minLength: 1 })), Type.Null()], {
+      default: null,
+      description:
+        'Types of tools, such as web_search or custom, that are sent to workers that speak the Responses format; tools of other types are left out. Null sends all of them.',
+    }),
+  },
+  { additionalProperties: false },
+)
+
+/** The section with every default filled in. */
+export type GenerationsConfig = Static<typeof generationsConfig>

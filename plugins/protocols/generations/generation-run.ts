@@ -1,0 +1,345 @@
+/**
+ * One generation: the adapter's request for whichever worker is picked, its answer read into events, and the same care
+ * for retries, limits and counters as any call. A worker that takes the client's own format gets the bytes as they are. @hot
+ */
+import type {
+  Call,
+  CallHandler,
+  EngineAdapter,
+  EngineAttempt,
+  EngineReader,
+  EngineSink,
+  GenerateOptions,
+  Generation,
+  GenerationEvent,
+  GenerationRequest,
+  HeaderList,
+  JoinedRelay,
+  OpenCall,
+  PreparedPrompt,
+  RelayContext,
+  Upstream,
+  UpstreamFailure,
+  UpstreamRequest,
+  WorkerBalance,
+  WorkerEntry,
+} from '#kernel'
+import { GatewayError } from '#kernel'
+import { BodyExcerpt, uuidV7 } from '#shared'
+import type { Engines } from './engines.ts'
+import { generationErrors } from './errors.ts'
+import { type PreparedPrompts, preparePrompts } from './prepare-prompts.ts'
+import { toRefusal } from './refusal.ts'
+
+/** Most of a refusal that is read for the sake of its message. */
+const MAX_REFUSAL_BYTES = 65_536
+
+const NOTHING_PREPARED: PreparedPrompts['byAdapter'] = new Map()
+
+export interface GenerationParts {
+  readonly engines: Engines
+  readonly upstream: Upstream
+  readonly balance: WorkerBalance
+}
+
+class Attempt implements EngineAttempt {
+  readonly request: GenerationRequest
+  readonly model: string
+  readonly prepared: PreparedPrompt | null
+  readonly worker: WorkerEntry
+  readonly stream: boolean
+  readonly ctx: RelayContext
+  readonly adapter: EngineAdapter
+  #id: string | null = null
+
+  constructor(
+    run: { request: GenerationRequest; stream: boolean; ctx: RelayContext },
+    adapter: EngineAdapter,
+    prepared: PreparedPrompt | null,
+    worker: WorkerEntry,
+    model: string,
+  ) {
+    this.request = run.request
+    this.stream = run.stream
+    this.ctx = run.ctx
+    this.adapter = adapter
+    this.prepared = prepared
+    this.worker = worker
+    this.model = model
+  }
+
+  get id(): string {
+    this.#id ??= `${this.ctx.requestId}-${uuidV7()}`
+    return this.#id
+  }
+}
+
+export class GenerationRun implements Generation, Call, CallHandler, EngineSink {
+  readonly ctx: RelayContext
+  readonly request: GenerationRequest
+  readonly stream: boolean
+  readonly worker = null
+  readonly promptBytes = null
+  tokenIds: Uint32Array | null = null
+  readonly #options: GenerateOptions
+  readonly #parts: GenerationParts
+  #prepared: PreparedPrompts['byAdapter'] = NOTHING_PREPARED
+  #call: OpenCall | null = null
+  #attempt: Attempt | null = null
+  /** Hears the answer in place of the adapter's reader when the bytes pass through; null otherwise. */
+  #relay: JoinedRelay | null = null
+  #reader: EngineReader | null = null
+  #refusal: BodyExcerpt | null = null
+  #refusalHeaders: HeaderList = []
+  #hasEmitted = false
+  #hasFinished = false
+  #isOver = false
+  #isPaused = false
+
+  constructor(
+    ctx: RelayContext,
+    request: GenerationRequest,
+    options: GenerateOptions,
+    parts: GenerationParts,
+  ) {
+    this.ctx = ctx
+    this.request = request
+    this.stream = options.stream
+    this.#options = options
+    this.#parts = parts
+  }
+
+  get model(): string | null {
+    return this.request.model
+  }
+
+  /** Sets it on its way; never throws. */
+  start(): void {
+    const { ctx } = this
+    ctx.onCancel(() => this.abort())
+    if (this.#isOver) return
+    try {
+      ctx.generationCount++
+      ctx.hooks.onGeneration?.(ctx, { number: ctx.generationCount, model: this.model })
+      if (this.#isOver) return
+      const model = this.#parts.upstream.canonicalModel(this.request.model)
+      const preparing = this.#parts.engines.preparing(model)
+      if (preparing.length === 0) this.#open()
+      else
+        preparePrompts(preparing, { request: this.request, model, ctx: this.ctx }).then(
+          (prepared) => this.#takePrompts(prepared),
+          (error: unknown) => this.#failed(error),
+        )
+    } catch (error) {
+      process.nextTick(() => this.#failed(error))
+    }
+  }
+
+  #takePrompts(prepared: PreparedPrompts): void {
+    if (this.#isOver) return
+    this.#prepared = prepared.byAdapter
+    this.tokenIds = prepared.tokenIds
+    this.#open()
+  }
+
+  #open(): void {
+    this.#call = this.#parts.upstream.open(this, this)
+    if (this.#isPaused) this.#call.pause()
+  }
+
+  // What the call asks.
+
+  readonly accepts = (worker: WorkerEntry): boolean => {
+    const { accepts } = this.#options
+    if (accepts !== undefined && !accepts(worker)) return false
+    return this.#passes(worker) || this.#engineOf(worker) !== null
+  }
+
+  #engineOf(worker: WorkerEntry): EngineAdapter | null {
+    return this.#parts.engines.of(worker, this.request.native?.engine)
+  }
+
+  #passes(worker: WorkerEntry): boolean {
+    const { passThrough } = this.#options
+    if (passThrough === undefined || !worker.apis.includes(passThrough.api)) return false
+    return passThrough.routes === undefined || !passThrough.routes.lacks(worker)
+  }
+
+  requestFor(worker: WorkerEntry, model: string): UpstreamRequest {
+    const { passThrough } = this.#options
+    this.#reader = null
+    this.#relay = null
+    if (passThrough !== undefined && this.#passes(worker)) {
+      const { path, headers, judge } = passThrough
+      this.#relay = this.#parts.upstream.joinRelay(
+        this.ctx,
+        { path, headers, judge, model: this.model, stream: this.stream },
+        this.#call as OpenCall,
+      )
+      return this.#relay.requestFor(worker, model)
+    }
+    const adapter = this.#engineOf(worker)
+    if (adapter === null) throw generationErrors.engine_missing(model)
+    const attempt = new Attempt(this, adapter, this.#prepared.get(adapter) ?? null, worker, model)
+    this.#attempt = attempt
+    const { method, path, body, headers } = adapter.requestFor(attempt)
+    return { method, path, body, headers: this.#parts.upstream.headersFor(this.ctx, worker, headers) }
+  }
+
+  // What the call tells.
+
+  onAnswer(status: number, headers: HeaderList, contentLength: number): void {
+    if (this.#relay !== null && this.#isMissing(status)) this.#askAnew()
+    else if (this.#relay !== null) {
+      this.#isOver = true
+      this.ctx.setListener(this.#relay)
+      this.#relay.onAnswer(status, headers, contentLength)
+    } else if (status >= 400) {
+      this.#refusal = new BodyExcerpt(MAX_REFUSAL_BYTES)
+      this.#refusalHeaders = headers
+    } else {
+      this.#read(() => {
+        const attempt = this.#attempt as Attempt
+        this.#reader = attempt.adapter.read(attempt, this)
+        this.#reader.onStart(headers)
+      })
+    }
+  }
+
+  /** The worker has no such path, in spite of its description. */
+  #isMissing(status: number): boolean {
+    const worker = this.#call?.worker ?? null
+    return worker !== null && this.#options.passThrough?.routes?.answered(worker, status) === true
+  }
+
+  #askAnew(): void {
+    const call = this.#call
+    this.#relay = null
+    this.ctx.setListener(null)
+    this.#open()
+    call?.finish()
+    call?.abort()
+  }
+
+  onData(chunk: Buffer): void {
+    if (this.#relay !== null) this.#relay.onData(chunk)
+    else if (this.#refusal !== null) {
+      this.#refusal.push(chunk)
+      if (this.#refusal.isFull) this.#refused()
+    } else {
+      try {
+        this.#reader?.onData(chunk)
+      } catch (error) {
+        this.#unreadable(error)
+      }
+    }
+  }
+
+  faultAtEnd(): UpstreamFailure | null {
+    return this.#relay?.faultAtEnd?.() ?? null
+  }
+
+  onEnd(): void {
+    if (this.#relay !== null) this.#relay.onEnd()
+    else if (this.#refusal !== null) this.#refused()
+    else {
+      this.#read(() => this.#reader?.onEnd())
+      if (!this.#hasFinished && !this.#isOver) this.#failed(generationErrors.generation_cut_off())
+    }
+  }
+
+  onFailed(error: unknown): void {
+    if (this.#relay !== null) {
+      this.#isOver = true
+      this.#relay.onFailed(error)
+    } else this.#failed(error)
+  }
+
+  #read(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.#unreadable(error)
+    }
+  }
+
+  #unreadable(error: unknown): void {
+    if (error instanceof GatewayError) this.fail(error)
+    else {
+      const what = error instanceof Error ? error.message : String(error)
+      this.fail(generationErrors.engine_unreadable.with({ cause: error }, what))
+    }
+  }
+
+  #refused(): void {
+    const { status } = this.#call as OpenCall
+    const body = (this.#refusal as BodyExcerpt).bytes()
+    const adapter = this.#attempt?.adapter
+    this.#call?.finish()
+    this.#call?.abort()
+    const own = adapter?.toError?.(status, this.#refusalHeaders, body)
+    this.#failed(own ?? toRefusal(status, this.#refusalHeaders, body))
+  }
+
+  // What the adapter's reader tells.
+
+  emit(event: GenerationEvent): void {
+    if (this.#isOver) return
+    this.#hasEmitted = true
+    if (event.type === 'finished') {
+      const { usage } = event
+      if (usage !== null) this.#call?.used({ input: usage.inputTokens, output: usage.outputTokens })
+      this.#hasFinished = true
+      this.#isOver = true
+    }
+    try {
+      this.#options.listener.onEvent(event)
+    } catch (error) {
+      // Whoever throws at the end has told nobody of it.
+      if (event.type === 'finished') this.#isOver = false
+      throw error
+    }
+  }
+
+  fail(error: GatewayError): void {
+    if (this.#isOver) return
+    if (!this.#hasEmitted && error.isRetryable && this.#call?.tryElsewhere()) return
+    if (this.#call === null) this.#failed(error)
+    else {
+      this.#call.fail(error)
+      // The call may have counted as whole already: then it says nothing any more.
+      this.#failed(error)
+    }
+  }
+
+  stop(): void {
+    this.#call?.finish()
+    this.#call?.abort()
+  }
+
+  // What the listener's side asks.
+
+  pause(): void {
+    this.#isPaused = true
+    this.#call?.pause()
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#call?.resume()
+  }
+
+  abort(): void {
+    this.#isOver = true
+    this.#call?.abort()
+  }
+
+  #failed(cause: unknown): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#options.listener.onEvent({
+      type: 'failed',
+      error: this.#parts.upstream.toGatewayError(this.ctx, cause),
+    })
+  }
+}

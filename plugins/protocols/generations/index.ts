@@ -1,0 +1,27 @@
+/** Generations: requests in one internal form, answered as events, over the engines of every protocol. */
+import { definePlugin, Generations, WorkerTableReplica } from '#kernel'
+import { MESSAGES_HEADERS } from '#shared'
+import { chatEngine } from '../chat/engine/chat-engine.ts'
+import { messagesEngine } from '../messages/engine/messages-engine.ts'
+import { responsesEngine } from '../responses/engine/responses-engine.ts'
+import { generationsConfig } from './config.ts'
+import { ThreadGenerations } from './thread-generations.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'generations',
+    version: '0.1.0',
+    description: 'Requests in one internal form between the formats of clients and the formats of workers.',
+    provides: [Generations],
+    config: generationsConfig,
+  },
+  register(host, config) {
+    const generations = new ThreadGenerations(host.upstream, host.balance)
+    for (const engine of [chatEngine(config), messagesEngine(config), responsesEngine(config)])
+      generations.addEngine(engine)
+    host.provide(Generations, generations)
+    host.replica(WorkerTableReplica).onChange(() => generations.onWorkersChanged())
+    // Kept on every route: a chat request may name betas for a worker that speaks the Messages format.
+    host.hook('onRequest', () => {}, { scope: 'all', routes: () => false, headers: MESSAGES_HEADERS })
+  },
+})

@@ -1,0 +1,75 @@
+/** The generation layer on one thread: adapters, and the ways in. */
+import type {
+  EngineAdapter,
+  GeneratedAnswer,
+  GenerateOptions,
+  Generation,
+  GenerationEvent,
+  GenerationRequest,
+  Generations,
+  RelayContext,
+  Upstream,
+  WorkerBalance,
+  WorkerEntry,
+} from '#kernel'
+import { UpstreamFailure } from '#kernel'
+import { AnswerBuilder } from './answer-builder.ts'
+import { Engines } from './engines.ts'
+import { type GenerationParts, GenerationRun } from './generation-run.ts'
+
+export class ThreadGenerations implements Generations {
+  readonly #parts: GenerationParts
+
+  constructor(upstream: Upstream, balance: WorkerBalance) {
+    this.#parts = { upstream, balance, engines: new Engines(balance) }
+  }
+
+  addEngine(adapter: EngineAdapter): void {
+    this.#parts.engines.add(adapter)
+  }
+
+  onWorkersChanged(): void {
+    this.#parts.engines.onWorkersChanged()
+  }
+
+  open(ctx: RelayContext, request: GenerationRequest, options: GenerateOptions): Generation {
+    const run = new GenerationRun(ctx, request, options, this.#parts)
+    run.start()
+    return run
+  }
+
+  collect(
+    ctx: RelayContext,
+    request: GenerationRequest,
+    options: Parameters<Generations['collect']>[2] = {},
+  ): Promise<GeneratedAnswer> {
+    const builder = new AnswerBuilder()
+    return new Promise((resolve, reject) => {
+      const onEvent = (event: GenerationEvent) => {
+        options.listener?.onEvent(event)
+        if (event.type === 'failed') reject(event.error)
+        else {
+          builder.add(event)
+          if (event.type === 'finished') resolve(builder.answer())
+        }
+      }
+      ctx.onCancel(() =>
+        reject(new UpstreamFailure('reset', 'the request was over before the answer', false)),
+      )
+      this.open(ctx, request, { ...options, stream: options.stream ?? false, listener: { onEvent } })
+    })
+  }
+
+  isNative(model: string | null, api: string): boolean {
+    const { balance, upstream } = this.#parts
+    return balance.takesApi(upstream.canonicalModel(model), api)
+  }
+
+  gather(): AnswerBuilder {
+    return new AnswerBuilder()
+  }
+
+  canGenerate(worker: WorkerEntry): boolean {
+    return this.#parts.engines.of(worker) !== null
+  }
+}

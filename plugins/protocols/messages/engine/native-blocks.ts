@@ -1,0 +1,78 @@
+/** The blocks of an answer in the worker's own words, put together from their pieces. @source messages facts 4, 5.2 */
+import { parseBoundedText } from '#shared'
+import type { Json } from './wire.ts'
+
+/** A block under way, and what its deltas have added. */
+interface OpenBlock {
+  readonly start: Readonly<Json>
+  text: string
+  thinking: string
+  signature: string
+  input: string
+  citations: unknown[] | null
+}
+
+export class NativeBlocks {
+  readonly #open = new Map<unknown, OpenBlock>()
+  readonly #done: Json[] = []
+
+  /** Of those that have ended, in order. Texts of nothing are left out: services refuse them. */
+  get content(): readonly Json[] {
+    return this.#done.filter(({ type, text }) => type !== 'text' || text !== '')
+  }
+
+  open(index: unknown, start: Readonly<Json>): void {
+    this.#open.set(index, { start, text: '', thinking: '', signature: '', input: '', citations: null })
+  }
+
+  add(index: unknown, delta: Readonly<Json>): void {
+    const block = this.#open.get(index)
+    if (block === undefined) return
+    switch (delta.type) {
+      case 'text_delta':
+        block.text += textOf(delta.text)
+        return
+      case 'thinking_delta':
+        block.thinking += textOf(delta.thinking)
+        return
+      case 'signature_delta':
+        block.signature += textOf(delta.signature)
+        return
+      case 'input_json_delta':
+        block.input += textOf(delta.partial_json)
+        return
+      case 'citations_delta':
+        block.citations ??= Array.isArray(block.start.citations) ? [...block.start.citations] : []
+        block.citations.push(delta.citation)
+    }
+  }
+
+  /** @returns the whole block; undefined when it was never opened */
+  close(index: unknown): Json | undefined {
+    const open = this.#open.get(index)
+    if (open === undefined) return undefined
+    this.#open.delete(index)
+    const { start, text, thinking, signature, input, citations } = open
+    const block = { ...start }
+    if (text !== '') block.text = textOf(start.text) + text
+    if (thinking !== '') block.thinking = textOf(start.thinking) + thinking
+    if (signature !== '') block.signature = textOf(start.signature) + signature
+    if (input !== '') block.input = toInput(input)
+    if (citations !== null) block.citations = citations
+    this.#done.push(block)
+    return block
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** What a model wrote may be no object; the format takes nothing else. */
+export function toInput(text: string): object {
+  try {
+    const value = parseBoundedText(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  } catch {}
+  return {}
+}

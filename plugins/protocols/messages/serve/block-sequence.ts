@@ -1,0 +1,259 @@
+/**
+ * The events of a generation as content blocks, one after the other: one is open at a time, numbered from 0. What comes
+ * for another block while a call is being written waits until that call is whole. @source messages facts 5.3, 9.3
+ */
+import type { FinishReason, GenerationEvent } from '#kernel'
+import { parseBoundedText } from '#shared'
+import { ObjectEnd } from './object-end.ts'
+
+/** What a tool of the gateway gave. */
+export interface ServerToolResult {
+  readonly id: string
+  readonly isError: boolean
+  readonly text: string
+}
+
+/** Where blocks are written. `close` ends the one that was opened last. */
+export interface BlockSink {
+  openThinking(index: number): void
+  openText(index: number): void
+  openCall(index: number, id: string, name: string): void
+  /** A call that the gateway runs itself. */
+  openServerCall(index: number, id: string, name: string, server: string): void
+  /** A block of its own, whole. */
+  serverResult(index: number, result: ServerToolResult): void
+  thinking(index: number, delta: string): void
+  text(index: number, delta: string): void
+  input(index: number, delta: string): void
+  /** @param signature of a thinking block, empty when the worker has given none; null for other blocks */
+  close(index: number, signature: string | null): void
+}
+
+/** What besides blocks of the gateway's own a turn with tools may tell. */
+export interface TurnSink extends BlockSink {
+  /** A source of the text so far, in the format's words. */
+  citation(index: number, citation: unknown): void
+  /** A block in the worker's own words, whole. */
+  native(index: number, block: Readonly<Record<string, unknown>>): void
+}
+
+export interface BlockOptions {
+  /** `empty`: blocks without their text; `none`: no such blocks. */
+  readonly thinking: 'text' | 'empty' | 'none'
+  readonly maxCalls: number
+}
+
+interface Call {
+  readonly kind: 'call'
+  readonly id: string
+  readonly name: string
+  input: string
+  readonly end: ObjectEnd
+  /** The input up to its end is JSON; null until somebody has asked. */
+  isJson: boolean | null
+  isDone: boolean
+  isClosed: boolean
+}
+
+type Waiting = Call | { readonly kind: 'text' | 'thinking'; text: string }
+
+export class BlockSequence {
+  /** Of the choice; null until it has ended. */
+  reason: FinishReason | null = null
+  matchedStop: string | number | null = null
+  hasCalls = false
+  hasRefusal = false
+  /** The last call's input was cut off. */
+  hasBrokenCall = false
+  readonly #sink: BlockSink
+  readonly #options: BlockOptions
+  #count = 0
+  #open: 'thinking' | 'text' | Call | null = null
+  #signature = ''
+  /** White space that is shown only if text follows. */
+  #space = ''
+  readonly #calls = new Map<number, Call>()
+  #waiting: Waiting[] = []
+
+  constructor(sink: BlockSink, options: BlockOptions) {
+    this.#sink = sink
+    this.#options = options
+  }
+
+  /** Of all choices only the first is told. */
+  add(event: GenerationEvent): void {
+    if (!('choice' in event) || event.choice !== 0) return
+    switch (event.type) {
+      case 'text':
+        this.#run('text', event.delta)
+        return
+      case 'refusal':
+        this.hasRefusal = true
+        this.#run('text', event.delta)
+        return
+      case 'reasoning':
+        if (this.#options.thinking !== 'none') this.#run('thinking', event.delta)
+        return
+      case 'reasoning_signature':
+        this.#sign(event.signature)
+        return
+      case 'tool_call':
+        this.#addCall(event.index, event.id, event.name)
+        return
+      case 'tool_arguments':
+        this.#addInput(event.index, event.delta)
+        return
+      case 'tool_call_done':
+        this.#callDone(event.index)
+        return
+      case 'choice_done':
+        this.reason = event.reason
+        this.matchedStop = event.matchedStop
+        this.#end()
+    }
+  }
+
+  #run(kind: 'text' | 'thinking', delta: string): void {
+    if (!this.#isBlocked()) this.#write(kind, delta)
+    else {
+      const last = this.#waiting.at(-1)
+      if (last?.kind === kind) last.text += delta
+      else this.#waiting.push({ kind, text: delta })
+    }
+  }
+
+  #write(kind: 'text' | 'thinking', delta: string): void {
+    let text = delta
+    if (this.#open !== kind) {
+      if (kind === 'text') {
+        text = this.#space + delta
+        if (text.trim() === '') {
+          this.#space = text
+          return
+        }
+      }
+      this.#close()
+      if (kind === 'text') this.#sink.openText(this.#count)
+      else this.#sink.openThinking(this.#count)
+      this.#open = kind
+    }
+    if (kind === 'text') this.#sink.text(this.#count, text)
+    else if (this.#options.thinking === 'text') this.#sink.thinking(this.#count, text)
+  }
+
+  /** A proof without text is one of text that the vendor keeps to itself. */
+  #sign(signature: string): void {
+    if (this.#options.thinking === 'none' || this.#isBlocked()) return
+    if (this.#open !== 'thinking') {
+      this.#close()
+      this.#sink.openThinking(this.#count)
+      this.#open = 'thinking'
+    }
+    this.#signature += signature
+  }
+
+  #addCall(index: number, id: string, name: string): void {
+    if (this.#calls.size >= this.#options.maxCalls) return
+    const call: Call = {
+      kind: 'call',
+      id,
+      name,
+      input: '',
+      end: new ObjectEnd(),
+      isJson: null,
+      isDone: false,
+      isClosed: false,
+    }
+    this.#calls.set(index, call)
+    this.hasCalls = true
+    if (this.#isBlocked()) this.#waiting.push(call)
+    else this.#openCall(call)
+  }
+
+  #openCall(call: Call): void {
+    this.#close()
+    this.#sink.openCall(this.#count, call.id, call.name)
+    this.#open = call
+    if (call.input !== '') this.#sink.input(this.#count, call.input)
+  }
+
+  #addInput(index: number, delta: string): void {
+    const call = this.#calls.get(index)
+    if (call === undefined || call.isClosed) return
+    call.input += delta
+    call.end.push(delta)
+    if (call === this.#open) this.#sink.input(this.#count, delta)
+  }
+
+  #callDone(index: number): void {
+    const call = this.#calls.get(index)
+    if (call === undefined) return
+    call.isDone = true
+    if (call !== this.#open) return
+    this.#close()
+    this.#drain()
+  }
+
+  /** Something else is to be written: a call whose input is whole makes room for it. */
+  #isBlocked(): boolean {
+    const open = this.#open
+    if (open === null || typeof open === 'string') return false
+    if (!isWhole(open)) return true
+    this.#close()
+    this.#drain()
+    return this.#open !== null && typeof this.#open !== 'string'
+  }
+
+  /** What has waited, up to a call that is still being written. */
+  #drain(): void {
+    const waiting = this.#waiting
+    let at = 0
+    while (at < waiting.length) {
+      const next = waiting[at++]
+      if (next.kind !== 'call') this.#write(next.kind, next.text)
+      else {
+        this.#openCall(next)
+        if (!next.isDone && !isWhole(next)) break
+        this.#close()
+      }
+    }
+    this.#waiting = waiting.slice(at)
+  }
+
+  #close(): void {
+    const open = this.#open
+    this.#space = ''
+    if (open === null) return
+    this.#open = null
+    if (typeof open === 'object') {
+      open.isClosed = true
+      this.hasBrokenCall = open.input.trim() !== '' && !isWhole(open)
+    }
+    const signature = open === 'thinking' ? this.#signature : null
+    this.#signature = ''
+    this.#sink.close(this.#count++, signature)
+  }
+
+  #end(): void {
+    for (const call of this.#calls.values()) call.isDone = true
+    this.#close()
+    this.#drain()
+    this.#close()
+  }
+}
+
+/** The text is parsed once, at its end: nothing that follows mends what is wrong before it. */
+function isWhole(call: Call): boolean {
+  if (!call.end.isReached) return false
+  call.isJson ??= isJsonText(call.input)
+  return call.isJson
+}
+
+function isJsonText(text: string): boolean {
+  try {
+    parseBoundedText(text)
+    return true
+  } catch {
+    return false
+  }
+}

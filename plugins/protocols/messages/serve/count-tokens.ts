@@ -1,0 +1,64 @@
+/**
+ * POST /v1/messages/count_tokens: by a worker that speaks the format, else by the model's tokenizer, else an estimate that
+ * says so in a header. @source messages facts 7
+ */
+
+import type { RequestContext, WorkerEntry } from '#kernel'
+import { Generations } from '#kernel'
+import { collectReply, messagesHeaders } from '#shared'
+import { checkHead } from './check-head.ts'
+import { checkRequest } from './check-request.ts'
+import { API, type CreateParts } from './create-message.ts'
+import { targetPath } from './read-head.ts'
+import { toGenerationRequest } from './to-generation-request.ts'
+
+const ESTIMATE_HEADERS = ['x-weir-token-estimate', 'true']
+/** What engines answer that speak the format but have no such route. */
+const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
+
+export async function countTokens(parts: CreateParts, ctx: RequestContext): Promise<void> {
+  const { host, counter, config } = parts
+  const { model } = parts.headOf(ctx)
+  if (host.use(Generations).isNative(model, API)) {
+    checkHead(ctx.bodyBytes, false)
+    if (await askWorker(parts, ctx, model, null)) return
+  }
+  const request = toGenerationRequest(checkRequest(ctx.bodyJson(), false), config)
+  const counted = counter.count(request)
+  if (counted !== null) {
+    ctx.json(200, { input_tokens: await counted })
+    return
+  }
+  const speaker = readySpeaker(parts, model)
+  if (speaker !== undefined && (await askWorker(parts, ctx, model, speaker))) return
+  ctx.json(200, { input_tokens: counter.estimate(request) }, ESTIMATE_HEADERS)
+}
+
+function readySpeaker({ host }: CreateParts, model: string): WorkerEntry | undefined {
+  const workers = host.balance.workersOf(host.balance.canonicalModel(model))
+  return workers.find(({ slot, apis }) => apis.includes(API) && host.balance.status(slot) === 'ready')
+}
+
+/** @returns false when the worker has no such route, and nothing was sent to the client */
+async function askWorker(
+  { host }: CreateParts,
+  ctx: RequestContext,
+  model: string,
+  worker: WorkerEntry | null,
+): Promise<boolean> {
+  const reply = await collectReply(host.upstream, ctx, {
+    model,
+    stream: false,
+    path: targetPath(ctx),
+    headers: messagesHeaders(ctx),
+    ...(worker !== null && { worker }),
+  })
+  if (NO_SUCH_ROUTE.has(reply.status) && !isEnvelope(reply.body)) return false
+  ctx.send(reply.status, null, reply.body, reply.clientHeaders())
+  return true
+}
+
+/** The vendor's own words, such as for a model that it does not know. */
+function isEnvelope(body: Buffer): boolean {
+  return body.includes('"not_found_error"')
+}

@@ -1,0 +1,105 @@
+/** Streams whose request ends by somebody else's hand: nothing of them is kept alive, and nothing is written later. */
+import { expect, test, vi } from 'vitest'
+import type { GenerationListener, GenerationRequest, ToolLoopListener, ToolTurn } from '#kernel'
+import { workerEntry } from '../../../../test/support/worker-entry.ts'
+import { answerStream } from './answer.ts'
+import { Pings, type PingTarget } from './pings.ts'
+import { answerWithTools } from './tool-answer.ts'
+
+class CountedPings extends Pings {
+  readonly targets = new Set<PingTarget>()
+
+  override add(target: PingTarget): void {
+    this.targets.add(target)
+  }
+
+  override remove(target: PingTarget): void {
+    this.targets.delete(target)
+  }
+}
+
+/** A request under way, as far as an answer sees it. */
+function open(count: Promise<number> | null = null) {
+  const pings = new CountedPings(1_000)
+  const cancels: (() => void)[] = []
+  const aborts: (() => void)[] = []
+  const sse = vi.fn(() => ({ write: () => true, end: () => {}, onDrain: () => {} }))
+  const generation = { pause: vi.fn(), resume: vi.fn(), abort: vi.fn() }
+  let listener = null as GenerationListener | ToolLoopListener | null
+  const ctx = {
+    onAbort: (abort: () => void) => void aborts.push(abort),
+    onCancel: (cancel: () => void) => void cancels.push(cancel),
+    sse,
+    fail: vi.fn(),
+  }
+  const run = (given: { listener: GenerationListener }) => {
+    listener = given.listener
+    return generation
+  }
+  const host = {
+    use: () => ({ open: (_ctx: unknown, _request: unknown, options: never) => run(options) }),
+    balance: { canonicalModel: () => 'm', workersOf: () => [workerEntry({ slot: 0, apis: ['chat'] })] },
+  }
+  const loop = {
+    run: (_ctx: unknown, _turn: unknown, heard: ToolLoopListener) => run({ listener: heard as never }),
+  }
+  return {
+    ctx,
+    loop,
+    pings,
+    parts: { host, pings, counter: { count: () => count, estimate: () => 3 } },
+    tell: (event: object) => listener?.onEvent(event as never),
+    end: {
+      'the client leaves': () => {
+        for (const cancel of cancels) cancel()
+        for (const abort of aborts) abort()
+      },
+      'a hook fails': () => {
+        for (const cancel of cancels) cancel()
+      },
+    },
+  }
+}
+
+const request = { model: 'm', sampling: {} } as GenerationRequest
+const wish = { model: 'm', request, blocks: { thinking: 'text', maxCalls: 1 }, open: {} } as const
+const started = { type: 'started', inputTokens: 5, worker: workerEntry({ slot: 0 }) }
+const WAYS = ['the client leaves', 'a hook fails'] as const
+
+test.each(WAYS)('messages §5.4 a stream that is given up as %s has no pings any more', (way) => {
+  const { ctx, parts, pings, tell, end } = open()
+  answerStream(parts as never, ctx as never, wish)
+  tell(started)
+  expect(pings.targets.size).toBe(1)
+  end[way]()
+  expect(pings.targets.size).toBe(0)
+  tell({ type: 'text', choice: 0, delta: 'late' })
+  expect(pings.targets.size).toBe(0)
+})
+
+test.each(WAYS)(
+  'messages §5.4 a stream whose prompt is still being counted as %s never begins',
+  async (way) => {
+    const count = Promise.withResolvers<number>()
+    const { ctx, parts, pings, tell, end } = open(count.promise)
+    answerStream(parts as never, ctx as never, wish)
+    tell({ ...started, inputTokens: null })
+    end[way]()
+    count.resolve(7)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect([pings.targets.size, ctx.sse.mock.calls.length]).toEqual([0, 0])
+  },
+)
+
+test.each(WAYS)(
+  'messages §5.4, §10 a turn with tools that is given up as %s has no pings any more',
+  (way) => {
+    const { ctx, loop, parts, pings, tell, end } = open()
+    const turn = { request, stream: true } as ToolTurn
+    answerWithTools(parts as never, loop as never, ctx as never, { model: 'm', turn, blocks: wish.blocks })
+    tell({ type: 'started', started })
+    expect(pings.targets.size).toBe(1)
+    end[way]()
+    expect(pings.targets.size).toBe(0)
+  },
+)

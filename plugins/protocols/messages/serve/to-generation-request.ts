@@ -1,0 +1,125 @@
+/** A messages request in the internal form that every kind of worker can be asked in. @source messages facts 3, 9 */
+import type {
+  ChatMessage,
+  ChatTool,
+  GenerationRequest,
+  OutputConstraint,
+  ReasoningWish,
+  Sampling,
+  ToolChoice,
+} from '#kernel'
+import type { MessagesRequest, WireTool } from '../wire.ts'
+import { isCustom, isObject } from './check-request.ts'
+import type { MediaOptions } from './media-parts.ts'
+import { toChatMessages } from './to-chat-messages.ts'
+
+/** @throws invalid_field (400) naming what cannot be translated */
+export function toGenerationRequest(request: MessagesRequest, options: MediaOptions): GenerationRequest {
+  const messages = toChatMessages(request, options)
+  const continues = continuesLast(messages)
+  const { tool_choice: choice, metadata } = request
+  return {
+    model: request.model,
+    prompt: { kind: 'chat', messages: continues ? withTrimmedEnd(messages) : messages },
+    tools: toTools(request.tools ?? []),
+    toolChoice: toToolChoice(request),
+    constraint: toConstraint(request),
+    sampling: toSampling(request),
+    reasoning: toReasoning(request),
+    choices: 1,
+    topLogprobs: null,
+    ...(choice?.disable_parallel_tool_use != null && {
+      parallelToolCalls: !choice.disable_parallel_tool_use,
+    }),
+    ...(continues && { continuesLastMessage: true }),
+    ...(typeof metadata?.user_id === 'string' && { user: metadata.user_id }),
+  }
+}
+
+/** The answer goes on from the end of a text that the client has begun for the model. */
+function continuesLast(messages: readonly ChatMessage[]): boolean {
+  const last = messages.at(-1)
+  return (
+    last?.role === 'assistant' &&
+    last.tool_calls === undefined &&
+    typeof last.content === 'string' &&
+    last.content.trim() !== ''
+  )
+}
+
+function withTrimmedEnd(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const last = messages[messages.length - 1]
+  return [...messages.slice(0, -1), { ...last, content: (last.content as string).trimEnd() }]
+}
+
+/** Tools of the vendor's own are left out, and those that the client will add later by itself. */
+function toTools(tools: readonly WireTool[]): readonly ChatTool[] {
+  return tools
+    .filter((tool) => isCustom(tool) && tool.defer_loading !== true)
+    .map(({ name, description, input_schema: schema, strict }) => ({
+      type: 'function',
+      function: {
+        name: name as string,
+        ...(typeof description === 'string' && { description }),
+        parameters: toObjectSchema(schema),
+        ...(typeof strict === 'boolean' && { strict }),
+      },
+    }))
+}
+
+/** @source messages facts 12.3 */
+function toObjectSchema(schema: unknown): unknown {
+  if (!isObject(schema)) return { type: 'object', properties: {} }
+  return schema.type === undefined && schema.anyOf === undefined ? { type: 'object', ...schema } : schema
+}
+
+function toToolChoice({ tool_choice: choice }: MessagesRequest): ToolChoice | null {
+  if (choice == null) return null
+  switch (choice.type) {
+    case 'any':
+      return { mode: 'required' }
+    case 'tool':
+      return { mode: 'function', name: choice.name as string }
+    default:
+      return { mode: choice.type }
+  }
+}
+
+function toConstraint({
+  output_config: config,
+  output_format: older,
+}: MessagesRequest): OutputConstraint | null {
+  const format = config?.format ?? older
+  if (!isObject(format) || format.type !== 'json_schema' || !isObject(format.schema)) return null
+  const name = typeof format.name === 'string' && format.name !== '' ? format.name : 'output'
+  return { kind: 'json_schema', name, schema: format.schema, strict: true }
+}
+
+function toSampling(request: MessagesRequest): Sampling {
+  const { temperature, top_p: topP, top_k: topK, max_tokens: maxTokens, stop_sequences: stops } = request
+  return {
+    ...(temperature != null && { temperature }),
+    ...(topP != null && { topP }),
+    ...(topK != null && { topK }),
+    ...(maxTokens !== undefined && { maxTokens }),
+    ...(stops != null && stops.length > 0 && { stop: stops }),
+  }
+}
+
+/** Efforts that only the vendor knows, as the nearest that engines know. */
+const EFFORTS: ReadonlyMap<unknown, string> = new Map([
+  ['xhigh', 'high'],
+  ['max', 'high'],
+])
+
+/** @source messages facts 3.5 */
+function toReasoning({ thinking, output_config: config }: MessagesRequest): ReasoningWish | null {
+  const given = config?.effort
+  const effort = typeof given === 'string' ? (EFFORTS.get(given) ?? given) : undefined
+  if (thinking == null && effort === undefined) return null
+  return {
+    ...(thinking != null && { isEnabled: thinking.type !== 'disabled' }),
+    ...(effort !== undefined && { effort }),
+    ...(thinking?.type === 'enabled' && { budgetTokens: thinking.budget_tokens as number }),
+  }
+}

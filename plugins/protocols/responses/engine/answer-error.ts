@@ -1,0 +1,31 @@
+/** An error inside an answer as the status that it would have had. @source responses facts 1.10, 3.6 */
+
+import type { GatewayError } from '#kernel'
+import { answerErrors } from '#shared'
+import { isObject } from './wire.ts'
+
+const MAX_SAID = 1_000
+const FIRST_RETRYABLE = 429
+const STATUS_OF_WORD: readonly (readonly [word: RegExp, status: number])[] = [
+  [/rate_limit|too_many_requests|quota/, 429],
+  [/overload|unavailable/, 503],
+  [/timeout/, 504],
+  [/authentication|invalid_api_key/, 401],
+  [/permission/, 403],
+  [/server_error|internal/, 502],
+  [/invalid|context_length|bad_request|unsupported/, 400],
+]
+
+/** @param error of an error event, or of a response that failed */
+export function toAnswerError(error: unknown): GatewayError {
+  const { code, type, message } = isObject(error) ? error : {}
+  const said =
+    typeof message === 'string' && message !== '' ? message.slice(0, MAX_SAID) : 'it gave no reason'
+  const words = `${String(code ?? '')} ${String(type ?? '')}`
+  const status = STATUS_OF_WORD.find(([word]) => word.test(words))?.[1]
+  if (status === undefined) return answerErrors.worker_stream_failed(said)
+  // What is wrong with the request is so for every worker.
+  return status < FIRST_RETRYABLE
+    ? answerErrors.worker_refused.with({ status }, said)
+    : answerErrors.worker_stream_failed.with({ status }, said)
+}

@@ -1,0 +1,199 @@
+/** What a worker says in the format, event by event or at once, as the events of a generation. @source responses facts 3.2-3.4 @hot */
+import type { EngineAttempt, EngineSink, FinishReason, GenerationUsage, TokenLogprob } from '#kernel'
+import { toAnswerError } from './answer-error.ts'
+import { isObject, isText, type Json } from './wire.ts'
+
+const CHOICE = 0
+
+/** An item under way. */
+interface OpenItem {
+  readonly type: unknown
+  /** Something of it was told: its end need not tell it again. */
+  isTold: boolean
+  /** Of a call. */
+  readonly call: number
+  /** Where its thoughts come from: a worker may tell them twice, in full and in short. */
+  thoughts: 'text' | 'summary' | null
+}
+
+export class ResponseAnswer {
+  readonly #attempt: EngineAttempt
+  readonly #sink: EngineSink
+  /** By the worker's index; null once it has ended. */
+  readonly #items = new Map<unknown, OpenItem | null>()
+  #callCount = 0
+  #hasStarted = false
+
+  constructor(attempt: EngineAttempt, sink: EngineSink) {
+    this.#attempt = attempt
+    this.#sink = sink
+  }
+
+  start(response: unknown): void {
+    if (this.#hasStarted) return
+    this.#hasStarted = true
+    const { id, model, created_at: createdAt } = isObject(response) ? response : {}
+    this.#sink.emit({
+      type: 'started',
+      id: isText(id) ? id : null,
+      model: isText(model) ? model : this.#attempt.model,
+      createdAtSec:
+        typeof createdAt === 'number' && createdAt > 0 ? createdAt : Math.floor(Date.now() / 1000),
+      inputTokens: null,
+      systemFingerprint: null,
+      worker: this.#attempt.worker,
+    })
+  }
+
+  openItem(index: unknown, item: unknown): void {
+    if (!isObject(item) || this.#items.has(index)) return
+    const isCall = item.type === 'function_call'
+    const open: OpenItem = {
+      type: item.type,
+      isTold: false,
+      call: isCall ? this.#callCount++ : -1,
+      thoughts: null,
+    }
+    this.#items.set(index, open)
+    if (!isCall) return
+    const id = isText(item.call_id) ? item.call_id : `call_${open.call}`
+    this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: open.call, id, name: String(item.name) })
+  }
+
+  text(index: unknown, delta: unknown, logprobs: unknown): void {
+    if (!isText(delta)) return
+    this.#told(index)
+    this.#sink.emit({ type: 'text', choice: CHOICE, delta, logprobs: readLogprobs(logprobs) })
+  }
+
+  refusal(index: unknown, delta: unknown): void {
+    if (!isText(delta)) return
+    this.#told(index)
+    this.#sink.emit({ type: 'refusal', choice: CHOICE, delta })
+  }
+
+  annotation(annotation: unknown): void {
+    if (isObject(annotation)) this.#sink.emit({ type: 'annotation', choice: CHOICE, annotation })
+  }
+
+  reasoning(index: unknown, from: 'text' | 'summary', delta: unknown): void {
+    const open = this.#items.get(index)
+    if (!isText(delta) || (open?.thoughts ?? from) !== from) return
+    if (open) open.thoughts = from
+    this.#told(index)
+    this.#sink.emit({ type: 'reasoning', choice: CHOICE, delta })
+  }
+
+  arguments(index: unknown, delta: unknown): void {
+    const open = this.#items.get(index)
+    if (!open || open.call < 0 || !isText(delta)) return
+    open.isTold = true
+    this.#sink.emit({ type: 'tool_arguments', choice: CHOICE, index: open.call, delta })
+  }
+
+  /** What no delta has told is told here, so that a whole item is told by its end alone. */
+  closeItem(index: unknown, item: unknown): void {
+    if (!isObject(item)) return
+    this.openItem(index, item)
+    const open = this.#items.get(index)
+    if (!open) return
+    if (item.type === 'message') {
+      if (!open.isTold) this.#wholeMessage(index, item.content)
+    } else if (item.type === 'reasoning') this.#endReasoning(index, open, item)
+    else if (item.type === 'function_call') {
+      if (!open.isTold) this.arguments(index, item.arguments)
+      this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: open.call })
+    } else if (typeof item.type === 'string' && !item.type.startsWith('_'))
+      this.#sink.emit({ type: 'native_item', choice: CHOICE, engine: 'responses', item })
+    this.#items.set(index, null)
+  }
+
+  #wholeMessage(index: unknown, content: unknown): void {
+    for (const part of Array.isArray(content) ? content : []) {
+      if (!isObject(part)) continue
+      this.text(index, part.text, part.logprobs)
+      this.refusal(index, part.refusal)
+      if (Array.isArray(part.annotations)) for (const one of part.annotations) this.annotation(one)
+    }
+  }
+
+  #endReasoning(index: unknown, open: OpenItem, { content, summary, encrypted_content: sealed }: Json): void {
+    if (!open.isTold) {
+      this.reasoning(index, 'text', joined(content))
+      this.reasoning(index, 'summary', joined(summary))
+    }
+    if (isText(sealed)) this.#sink.emit({ type: 'reasoning_signature', choice: CHOICE, signature: sealed })
+  }
+
+  #told(index: unknown): void {
+    const open = this.#items.get(index)
+    if (open) open.isTold = true
+  }
+
+  /** @param response as it ended; what it holds and no event has told comes first */
+  finish(response: unknown): void {
+    const { output, status, error, usage, incomplete_details: cut } = isObject(response) ? response : {}
+    if (status === 'failed') {
+      this.#sink.fail(toAnswerError(error))
+      return
+    }
+    this.start(response)
+    const items: readonly unknown[] = Array.isArray(output) ? output : []
+    for (const [index, item] of items.entries()) this.closeItem(index, item)
+    this.#sink.emit({
+      type: 'choice_done',
+      choice: CHOICE,
+      reason: this.#reason(status, cut),
+      matchedStop: null,
+    })
+    this.#sink.emit({ type: 'finished', usage: readUsage(usage) })
+  }
+
+  #reason(status: unknown, cut: unknown): FinishReason {
+    if (status === 'incomplete' && isObject(cut)) {
+      if (cut.reason === 'max_output_tokens') return 'length'
+      if (cut.reason === 'content_filter') return 'content_filter'
+    }
+    if (status !== 'completed') return 'abort'
+    return this.#callCount > 0 ? 'tool_calls' : 'stop'
+  }
+}
+
+function joined(parts: unknown): string {
+  if (!Array.isArray(parts)) return ''
+  return parts.map((part) => (isObject(part) && isText(part.text) ? part.text : '')).join('')
+}
+
+function readLogprobs(list: unknown): readonly TokenLogprob[] | null {
+  if (!Array.isArray(list) || list.length === 0) return null
+  return list.filter(isObject).map((one) => {
+    const { token, logprob, bytes } = toLogprob(one)
+    const top = Array.isArray(one.top_logprobs) ? one.top_logprobs.filter(isObject).map(toLogprob) : []
+    return { token, logprob, bytes, top }
+  })
+}
+
+function toLogprob({ token, logprob, bytes }: Json) {
+  return {
+    token: String(token ?? ''),
+    logprob: typeof logprob === 'number' ? logprob : 0,
+    bytes: Array.isArray(bytes) ? (bytes as number[]) : null,
+  }
+}
+
+function readUsage(usage: unknown): GenerationUsage | null {
+  if (!isObject(usage)) return null
+  const input = isObject(usage.input_tokens_details) ? usage.input_tokens_details : {}
+  const output = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {}
+  return {
+    inputTokens: countOf(usage.input_tokens),
+    cachedTokens: countOf(input.cached_tokens),
+    cacheWriteTokens: countOf(input.cache_write_tokens),
+    outputTokens: countOf(usage.output_tokens),
+    reasoningTokens: countOf(output.reasoning_tokens),
+  }
+}
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.floor(value) : 0
+}

@@ -1,0 +1,189 @@
+/** Events of workers that speak Responses as events of a generation: every kind of item, any cut of the bytes. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
+import { WholeAnswerReader } from '#shared'
+import { workerEntry } from '../../../../test/support/worker-entry.ts'
+import { ResponseAnswer } from './response-answer.ts'
+import { ResponseStreamReader } from './response-stream-reader.ts'
+import { readObject } from './wire.ts'
+
+const attempt = { model: 'm', worker: workerEntry({ slot: 0 }) } as EngineAttempt
+
+function sink() {
+  const events: GenerationEvent[] = []
+  const failures: GatewayError[] = []
+  return {
+    events,
+    failures,
+    emit: (event: GenerationEvent) => void events.push(event),
+    fail: (error: GatewayError) => void failures.push(error),
+    stop() {},
+  }
+}
+
+const sse = (events: readonly { type: string }[]) =>
+  Buffer.from(
+    `${events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')}data: [DONE]\n\n`,
+  )
+
+function readStream(bytes: Buffer, cuts: readonly number[] = []) {
+  const out = sink()
+  const reader = new ResponseStreamReader(attempt, out, 1 << 20)
+  let from = 0
+  for (const cut of [...new Set(cuts)].sort((a, b) => a - b).concat(bytes.length)) {
+    if (cut > from) reader.onData(Buffer.from(bytes.subarray(from, cut)))
+    from = Math.max(from, cut)
+  }
+  reader.onEnd()
+  return out
+}
+
+const items = [
+  {
+    id: 'rs_1',
+    type: 'reasoning',
+    summary: [{ type: 'summary_text', text: 'short' }],
+    content: [{ type: 'reasoning_text', text: 'hm é' }],
+    encrypted_content: 'sealed',
+  },
+  { id: 'msg_1', type: 'message', content: [{ type: 'output_text', text: 'Héllo 🙂', annotations: [] }] },
+  { id: 'ws_1', type: 'web_search_call', action: { type: 'search', query: 'q' } },
+  { id: 'fc_1', type: 'function_call', call_id: 'call_1', name: 'f', arguments: '{"x":1}' },
+  { id: 'x_1', type: '_hidden_call' },
+]
+const usage = { input_tokens: 9, input_tokens_details: { cached_tokens: 3 }, output_tokens: 4 }
+const begun = { id: 'resp_1', model: 'real', created_at: 5, output: [] }
+const ended = { ...begun, status: 'completed', output: items, usage }
+const on = (output_index: number, type: string, more: object) => ({
+  type: `response.${type}`,
+  output_index,
+  ...more,
+})
+const added = (index: number) => on(index, 'output_item.added', { item: items[index] })
+const done = (index: number) => on(index, 'output_item.done', { item: items[index] })
+const STREAM = sse([
+  { type: 'response.created', response: begun } as never,
+  { type: 'response.in_progress', response: begun } as never,
+  added(0),
+  on(0, 'reasoning_text.delta', { delta: 'hm ' }),
+  on(0, 'reasoning_summary_text.delta', { delta: 'short' }),
+  on(0, 'reasoning_text.delta', { delta: 'é' }),
+  done(0),
+  added(1),
+  on(1, 'output_text.delta', { delta: 'Hél', logprobs: [] }),
+  on(1, 'output_text.delta', { delta: '' }),
+  on(1, 'output_text.delta', { delta: 'lo 🙂', logprobs: [{ token: 'lo', logprob: -1, top_logprobs: [] }] }),
+  on(1, 'output_text.annotation.added', { annotation: { type: 'url_citation' } }),
+  done(1),
+  added(2),
+  { type: 'response.web_search_call.searching', output_index: 2 } as never,
+  done(2),
+  added(3),
+  on(3, 'function_call_arguments.delta', { delta: '{"x"' }),
+  on(3, 'function_call_arguments.delta', { delta: ':1}' }),
+  done(3),
+  { type: 'response.completed', response: ended } as never,
+])
+const choice = 0
+const end = [
+  { type: 'choice_done', choice, reason: 'tool_calls', matchedStop: null },
+  {
+    type: 'finished',
+    usage: { inputTokens: 9, cachedTokens: 3, cacheWriteTokens: 0, outputTokens: 4, reasoningTokens: 0 },
+  },
+]
+
+test('responses 3.2 thoughts, text, calls and the worker’s own kinds become events in order', () => {
+  const { events, failures } = readStream(STREAM)
+  expect(failures).toEqual([])
+  expect(events[0]).toMatchObject({ type: 'started', id: 'resp_1', model: 'real', createdAtSec: 5 })
+  const logprobs = [{ token: 'lo', logprob: -1, bytes: null, top: [] }]
+  expect(events.slice(1)).toEqual([
+    { type: 'reasoning', choice, delta: 'hm ' },
+    { type: 'reasoning', choice, delta: 'é' },
+    { type: 'reasoning_signature', choice, signature: 'sealed' },
+    { type: 'text', choice, delta: 'Hél', logprobs: null },
+    { type: 'text', choice, delta: 'lo 🙂', logprobs },
+    { type: 'annotation', choice, annotation: { type: 'url_citation' } },
+    { type: 'native_item', choice, engine: 'responses', item: items[2] },
+    { type: 'tool_call', choice, index: 0, id: 'call_1', name: 'f' },
+    { type: 'tool_arguments', choice, index: 0, delta: '{"x"' },
+    { type: 'tool_arguments', choice, index: 0, delta: ':1}' },
+    { type: 'tool_call_done', choice, index: 0 },
+    ...end,
+  ])
+})
+
+test('any cut of the bytes gives the same events', () => {
+  const { events } = readStream(STREAM)
+  fc.assert(
+    fc.property(fc.array(fc.nat(STREAM.length), { maxLength: 12 }), (cuts) => {
+      expect(readStream(STREAM, cuts).events).toEqual(events)
+    }),
+  )
+})
+
+test('a whole answer, and items that no delta has told, give what their deltas would', () => {
+  const out = sink()
+  const reader = new WholeAnswerReader(out, 1 << 20, (text) =>
+    new ResponseAnswer(attempt, out).finish(readObject(text)),
+  )
+  reader.onData(Buffer.from(JSON.stringify(ended)))
+  reader.onEnd()
+  const short = readStream(
+    sse([
+      { type: 'response.created', response: begun } as never,
+      added(0),
+      done(0),
+      { type: 'response.completed', response: ended } as never,
+    ]),
+  )
+  for (const { events } of [out, short]) {
+    expect(events.map(({ type }) => type)).toEqual([
+      'started',
+      'reasoning',
+      'reasoning_signature',
+      'text',
+      'native_item',
+      'tool_call',
+      'tool_arguments',
+      'tool_call_done',
+      'choice_done',
+      'finished',
+    ])
+    expect(events.find(({ type }) => type === 'reasoning')).toMatchObject({ delta: 'hm é' })
+    expect(events.slice(-2)).toEqual(end)
+  }
+})
+
+test('responses 1.8 why it ended', () => {
+  const reasonOf = (response: object) =>
+    readStream(sse([{ type: 'response.incomplete', response } as never])).events.find(
+      (event) => event.type === 'choice_done',
+    )
+  const cut = (reason: string) => ({ status: 'incomplete', incomplete_details: { reason } })
+  expect(reasonOf(cut('max_output_tokens'))).toMatchObject({ reason: 'length' })
+  expect(reasonOf(cut('content_filter'))).toMatchObject({ reason: 'content_filter' })
+  expect(reasonOf({ status: 'cancelled' })).toMatchObject({ reason: 'abort' })
+})
+
+test('responses 3.6 errors have the status that they would have had; a cut is no end', () => {
+  const failed = (event: object) => readStream(sse([event as never])).failures[0]
+  const flat = failed({ type: 'error', code: 'rate_limit_exceeded', message: 'slow down' })
+  expect([flat.status, flat.isRetryable]).toEqual([429, true])
+  const nested = failed({ type: 'error', error: { type: 'invalid_request_error', message: 'no' } })
+  expect([nested.status, nested.isRetryable, nested.message]).toEqual([400, false, 'no'])
+  const response = { status: 'failed', error: { code: 'server_error', message: 'x' } }
+  expect(failed({ type: 'response.failed', response }).status).toBe(502)
+  expect(failed({ type: 'response.failed', response: { status: 'failed' } }).status).toBe(502)
+  expect(readStream(sse([])).events).toEqual([])
+  expect(() => readStream(Buffer.from('data: {"type":\n\n'))).toThrow(SyntaxError)
+})
+
+test('an event without end is given up at the limit', () => {
+  const out = sink()
+  const reader = new ResponseStreamReader(attempt, out, 1024)
+  reader.onData(Buffer.from(`data: {"x":"${'y'.repeat(2_000)}`))
+  expect(out.failures.map(({ code }) => code)).toEqual(['worker_answer_too_long'])
+})

@@ -1,0 +1,65 @@
+/** A streamed response, read into events: whole server-sent events, each of which says in its data what it is. @hot */
+import type { EngineAttempt, EngineSink } from '#kernel'
+import { EventAnswerReader } from '#shared'
+import { toAnswerError } from './answer-error.ts'
+import { ResponseAnswer } from './response-answer.ts'
+import { isObject, readObject } from './wire.ts'
+
+const DONE = '[DONE]'
+
+export class ResponseStreamReader extends EventAnswerReader {
+  readonly #answer: ResponseAnswer
+
+  constructor(attempt: EngineAttempt, sink: EngineSink, maxEventBytes: number) {
+    super(sink, maxEventBytes)
+    this.#answer = new ResponseAnswer(attempt, sink)
+  }
+
+  /** Without a last event of its own the answer was cut, and counts as such. */
+  protected override take(text: string): boolean {
+    if (text === DONE) return false
+    const data = readObject(text)
+    const answer = this.#answer
+    const { output_index: index, delta } = data
+    switch (data.type) {
+      case 'response.output_text.delta':
+        answer.text(index, delta, data.logprobs)
+        break
+      case 'response.function_call_arguments.delta':
+        answer.arguments(index, delta)
+        break
+      case 'response.reasoning_text.delta':
+      case 'response.reasoning.delta':
+        answer.reasoning(index, 'text', delta)
+        break
+      case 'response.reasoning_summary_text.delta':
+        answer.reasoning(index, 'summary', delta)
+        break
+      case 'response.refusal.delta':
+        answer.refusal(index, delta)
+        break
+      case 'response.output_text.annotation.added':
+        answer.annotation(data.annotation)
+        break
+      case 'response.output_item.added':
+        answer.openItem(index, data.item)
+        break
+      case 'response.output_item.done':
+        answer.closeItem(index, data.item)
+        break
+      case 'response.created':
+      case 'response.in_progress':
+        answer.start(data.response)
+        break
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.failed':
+        answer.finish(data.response)
+        return true
+      case 'error':
+        this.sink.fail(toAnswerError(isObject(data.error) ? data.error : data))
+        return true
+    }
+    return false
+  }
+}

@@ -1,0 +1,39 @@
+/** The engine adapter of HTTP workers that take responses. @hot */
+import type { EngineAdapter } from '#kernel'
+import { type AnswerLimits, AnswerReader, WholeAnswerReader } from '#shared'
+import { ResponseAnswer } from './response-answer.ts'
+import { ResponseStreamReader } from './response-stream-reader.ts'
+import { toResponsesBody } from './to-responses-body.ts'
+import { readObject } from './wire.ts'
+
+/** Below engines of other formats; a request that came as a response asks for this one by its name. */
+const RANK = -2
+const NAME = 'responses'
+
+export interface ResponsesEngineSettings extends AnswerLimits {
+  /** Types of tools that are sent to workers; null sends all. */
+  readonly toolTypes: readonly string[] | null
+}
+
+/** @source responses facts 1.2, 1.6, 3.2 */
+export function responsesEngine({ maxAnswerBytes, toolTypes }: ResponsesEngineSettings): EngineAdapter {
+  const sentTypes = toolTypes === null ? null : new Set(toolTypes)
+  return {
+    name: NAME,
+    rank: RANK,
+    accepts: (worker) => worker.apis.includes('responses'),
+    requestFor: (attempt) => ({
+      method: 'POST',
+      path: '/v1/responses',
+      body: toResponsesBody(attempt, sentTypes),
+    }),
+    read: (attempt, sink) =>
+      new AnswerReader(
+        () => new ResponseStreamReader(attempt, sink, maxAnswerBytes),
+        () =>
+          new WholeAnswerReader(sink, maxAnswerBytes, (text) =>
+            new ResponseAnswer(attempt, sink).finish(readObject(text)),
+          ),
+      ),
+  }
+}

@@ -1,0 +1,129 @@
+/** The internal request as a responses body for one worker, which never stores anything. @source responses facts 1.2, 1.6 */
+
+import type {
+  ChatTool,
+  EngineAttempt,
+  GenerationRequest,
+  NativeRequest,
+  ToolChoice,
+  WorkerEntry,
+} from '#kernel'
+import { answerErrors } from '#shared'
+import { toWireItems } from './to-wire-items.ts'
+import type { Json } from './wire.ts'
+
+const LOGPROBS = 'message.output_text.logprobs'
+
+/**
+ * @param toolTypes what the workers run beside functions; null for everything
+ * @throws unsupported_by_worker (400) for what the format has no words for and what would change the answer
+ */
+export function toResponsesBody(
+  { request, model, worker, stream }: EngineAttempt,
+  toolTypes: ReadonlySet<string> | null,
+): Buffer {
+  const native = request.native?.engine === 'responses' ? request.native : null
+  const body: Json = native === null ? ownMembers(request, worker) : native.members()
+  body.model = model
+  body.input = toInput(request, native).filter((item) => isWanted(item as Json, worker.isExternal))
+  addTools(body, request, native, toolTypes)
+  body.store = false
+  if (stream) {
+    body.stream = true
+    body.stream_options = { include_obfuscation: false }
+  }
+  return Buffer.from(JSON.stringify(body))
+}
+
+/** @throws unsupported_by_worker (400) */
+function toInput({ prompt }: GenerationRequest, native: NativeRequest | null): readonly unknown[] {
+  if (prompt.kind !== 'chat') throw unsupported('an answer to a bare text', 'prompt')
+  if (native === null) return toWireItems(prompt.messages)
+  const later = prompt.messages.slice(native.messageCount)
+  return later.length === 0 ? native.prompt() : [...native.prompt(), ...toWireItems(later)]
+}
+
+/** A service takes back only thoughts that it has sealed; an engine wants to see its own. */
+function isWanted({ type, encrypted_content: sealed }: Json, isService: boolean): boolean {
+  return type !== 'reasoning' || !isService || typeof sealed === 'string'
+}
+
+/** Of a request that came in another format. */
+function ownMembers(request: GenerationRequest, { provider }: WorkerEntry): Json {
+  const { choices, constraint, sampling, reasoning, topLogprobs, continuesLastMessage } = request
+  if (choices !== 1) throw unsupported('more than one answer', 'n')
+  if (continuesLastMessage === true) throw unsupported('the rest of a message', 'messages')
+  const effort = reasoning?.isEnabled === false ? 'none' : reasoning?.effort
+  const body: Json = {
+    max_output_tokens: sampling.maxTokens,
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    frequency_penalty: sampling.frequencyPenalty,
+    presence_penalty: sampling.presencePenalty,
+    stop: sampling.stop,
+    user: request.user,
+    prompt_cache_key: request.cacheKey,
+    parallel_tool_calls: request.tools.length > 0 ? request.parallelToolCalls : undefined,
+    reasoning: effort === undefined ? undefined : { effort },
+  }
+  if (provider !== 'openai') Object.assign(body, engineMembers(request))
+  if (constraint !== null) body.text = { format: toFormat(constraint) }
+  if (topLogprobs !== null) {
+    body.include = [LOGPROBS]
+    body.top_logprobs = topLogprobs
+  }
+  return body
+}
+
+/** What engines add to the format; the vendor's own service refuses it. */
+function engineMembers({ sampling: { topK, minP, repetitionPenalty } }: GenerationRequest): Json {
+  return { top_k: topK, min_p: minP, repetition_penalty: repetitionPenalty }
+}
+
+function toFormat(constraint: NonNullable<GenerationRequest['constraint']>): Json {
+  if (constraint.kind === 'json_object') return { type: 'json_object' }
+  if (constraint.kind !== 'json_schema') throw unsupported('text of this form', 'response_format')
+  const { name, description, schema, strict } = constraint
+  return { type: 'json_schema', name, description, schema, strict: strict ?? false }
+}
+
+function addTools(
+  body: Json,
+  { tools, toolChoice }: GenerationRequest,
+  native: NativeRequest | null,
+  types: ReadonlySet<string> | null,
+): void {
+  const others = native?.tools.filter(({ type }) => types === null || types.has(String(type))) ?? []
+  const all = [...tools.map((tool) => toTool(tool, native !== null)), ...others]
+  if (all.length === 0) return
+  body.tools = all
+  const choice = toolChoice === null ? toForeignChoice(native, others) : toToolChoice(toolChoice)
+  if (choice !== undefined) body.tool_choice = choice
+}
+
+/** What the client left open is the worker's to decide in its own format, and means no strictness in others. */
+function toTool({ function: { name, description, parameters, strict } }: ChatTool, isNative: boolean): Json {
+  return {
+    type: 'function',
+    name,
+    description,
+    parameters: parameters ?? { type: 'object', properties: {} },
+    strict: strict ?? (isNative ? undefined : false),
+  }
+}
+
+function toToolChoice(choice: ToolChoice): unknown {
+  if (choice.mode === 'function') return { type: 'function', name: choice.name }
+  if (choice.mode !== 'allowed') return choice.mode
+  const tools = choice.names.map((name) => ({ type: 'function', name }))
+  return { type: 'allowed_tools', mode: choice.isRequired ? 'required' : 'auto', tools }
+}
+
+function toForeignChoice(native: NativeRequest | null, sent: NativeRequest['tools']): unknown {
+  const choice = native?.toolChoice ?? undefined
+  return sent.length === 0 ? undefined : choice
+}
+
+function unsupported(what: string, param: string) {
+  return answerErrors.unsupported_by_worker.with({ param }, what)
+}

@@ -1,0 +1,62 @@
+/** Messages of a chat as input items. @source responses facts 2.2, 2.3, 2.6 */
+import type { ChatMessage, ContentPart } from '#kernel'
+import type { Json } from './wire.ts'
+
+export function toWireItems(messages: readonly ChatMessage[]): Json[] {
+  const items: Json[] = []
+  for (const message of messages) {
+    if (message.role === 'tool') items.push(toOutput(message))
+    else if (message.role === 'assistant') addTurn(items, message)
+    else items.push({ type: 'message', role: message.role, content: toContent(message.content) })
+  }
+  return items
+}
+
+function toOutput({ tool_call_id, content, is_error }: ChatMessage): Json {
+  const output = typeof content === 'string' ? content : toContent(content)
+  const said = is_error === true && typeof output === 'string' ? `Error: ${output}` : output
+  return { type: 'function_call_output', call_id: tool_call_id, output: said }
+}
+
+function addTurn(items: Json[], message: ChatMessage): void {
+  const { content, refusal, reasoning_content: thoughts, reasoning_signature: sealed, tool_calls } = message
+  if (sealed !== undefined) items.push({ type: 'reasoning', summary: [], encrypted_content: sealed })
+  else if (thoughts !== undefined)
+    items.push({ type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: thoughts }] })
+  const parts: Json[] = []
+  const said = typeof content === 'string' ? content : textOf(content)
+  if (said !== '') parts.push({ type: 'output_text', text: said, annotations: [] })
+  if (refusal !== undefined) parts.push({ type: 'refusal', refusal })
+  if (parts.length > 0) items.push({ type: 'message', role: 'assistant', content: parts })
+  for (const { id, function: called } of tool_calls ?? [])
+    items.push({ type: 'function_call', call_id: id, name: called.name, arguments: called.arguments })
+}
+
+function textOf(content: readonly ContentPart[] | null): string {
+  return content?.map((part) => (part.type === 'text' ? part.text : '')).join('') ?? ''
+}
+
+function toContent(content: ChatMessage['content']): Json[] {
+  if (typeof content === 'string') return [{ type: 'input_text', text: content }]
+  return content?.map(toPart) ?? []
+}
+
+function toPart(part: ContentPart): Json {
+  if ('value' in part) return part.value as Json
+  switch (part.type) {
+    case 'text':
+      return { type: 'input_text', text: part.text }
+    case 'image_url':
+      return {
+        type: 'input_image',
+        image_url: part.image_url.url,
+        detail: part.image_url.detail ?? 'auto',
+      }
+    case 'file':
+      return { type: 'input_file', ...part.file }
+    case 'input_audio':
+      return { type: 'input_audio', input_audio: part.input_audio }
+    case 'video_url':
+      return { type: 'input_video', video_url: part.video_url.url }
+  }
+}

@@ -1,0 +1,117 @@
+/** How the routes of responses show what went wrong, also inside a stream and inside a response. @source responses facts 3.6, 6 */
+import { type ErrorFormat, type GatewayError, type RequestFacts, type TSchema, Type } from '#kernel'
+import { DONE } from './serve/output/frames.ts'
+
+export interface ClientError {
+  readonly status: number
+  readonly type: string
+  readonly code: string
+  readonly message: string
+  readonly param: string | null
+}
+
+const TYPE_OF_STATUS = new Map([
+  [400, 'invalid_request_error'],
+  [401, 'authentication_error'],
+  [403, 'permission_error'],
+  [404, 'not_found_error'],
+  [405, 'invalid_request_error'],
+  [408, 'timeout_error'],
+  [409, 'conflict_error'],
+  [413, 'invalid_request_error'],
+  [422, 'invalid_request_error'],
+  [424, 'external_connector_error'],
+  [429, 'rate_limit_error'],
+  [431, 'invalid_request_error'],
+  [501, 'not_implemented'],
+  [503, 'service_unavailable'],
+])
+
+const CONTEXT_WORDS = /context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long/i
+
+/** A worker's trouble with the gateway is never told as the client's. */
+export function toClientError(error: GatewayError): ClientError {
+  const { message, param } = error
+  const status = statusOf(error)
+  const code = codeOf(error, status)
+  const type =
+    code === 'cancellation_not_supported' ? 'Bad Request' : (TYPE_OF_STATUS.get(status) ?? 'internal_error')
+  return { status, type, code, message, param }
+}
+
+function statusOf({ source, status }: GatewayError): number {
+  if (source === 'worker' && (status === 401 || status === 403)) return 500
+  return status === 502 || status === 504 || status === 529 ? 500 : status
+}
+
+function codeOf({ source, code, message, status: said }: GatewayError, status: number): string {
+  if (source !== 'worker') return code
+  if (said === 401 || said === 403) return 'upstream_auth_error'
+  if (code !== 'worker_refused') return code
+  if (status === 429) return 'rate_limit_exceeded'
+  if (status >= 500) return 'upstream_error'
+  return CONTEXT_WORDS.test(message) ? 'context_length_exceeded' : 'upstream_invalid_request'
+}
+
+/** As the `error` member of a response. */
+export function toResponseError(error: GatewayError): { code: string; message: string; type: string } {
+  const { status, type, code, message } = toClientError(error)
+  if (status === 429) return { code: 'rate_limit_exceeded', message, type }
+  return { code: status >= 500 ? 'server_error' : code, message, type }
+}
+
+/** Members of an `error` event behind its number: flat for some clients, nested for others. */
+export function errorEventMembers(error: GatewayError): string {
+  const { type, code, message, param } = toClientError(error)
+  const flat = { code, message, param }
+  return JSON.stringify({ ...flat, error: { type, ...flat } }).slice(1, -1)
+}
+
+const errorSchema = Type.Object({
+  error: Type.Object({
+    message: Type.String(),
+    type: Type.String(),
+    param: Type.Optional(Type.String({ description: 'The request field at fault.' })),
+    code: Type.Optional(Type.String({ description: 'What is wrong, for programs.' })),
+  }),
+}) as TSchema
+
+function toBody(error: GatewayError): object {
+  const { type, code, message, param } = toClientError(error)
+  return { error: param === null ? { message, type, code } : { message, type, param, code } }
+}
+
+/** @param lastFrames what ends the stream of a request that somebody else has failed; undefined when it has none */
+export function responsesErrorFormat(
+  lastFrames: (request: RequestFacts, error: GatewayError) => string | undefined,
+): ErrorFormat {
+  return {
+    name: 'ResponsesError',
+    schema: errorSchema,
+    status: (error) => toClientError(error).status,
+    body: toBody,
+    lastEvents: (error, request) => (lastFrames(request, error) ?? loneError(error)) + DONE,
+  }
+}
+
+/** Of a stream that was opened before its response had begun. */
+function loneError(error: GatewayError): string {
+  return `event: error\ndata: {"type":"error","sequence_number":0,${errorEventMembers(error)}}\n\n`
+}
+
+/** Of a socket: errors are messages that say their status. @source responses facts 7.1 */
+export function socketErrorFormat(
+  lastFrames: (request: RequestFacts, error: GatewayError) => string | undefined,
+): ErrorFormat {
+  const body = (error: GatewayError) => {
+    const { status, type, code, message, param } = toClientError(error)
+    return { type: 'error', status, error: { type, code, message, param } }
+  }
+  return {
+    name: 'ResponsesSocketError',
+    schema: Type.Object({ type: Type.Literal('error'), status: Type.Integer() }) as TSchema,
+    status: (error) => toClientError(error).status,
+    body,
+    lastEvents: (error, request) => lastFrames(request, error) ?? `data: ${JSON.stringify(body(error))}\n\n`,
+  }
+}

@@ -1,0 +1,77 @@
+/** The responses plugin: the stateful responses API over any worker. */
+import {
+  definePlugin,
+  type GatewayError,
+  Generations,
+  History,
+  type RequestFacts,
+  SharedStore,
+  Store,
+  Tokenizers,
+  ToolLoop,
+} from '#kernel'
+import { responsesConfig } from './config.ts'
+import { responsesErrorFormat, socketErrorFormat } from './error-format.ts'
+import { BackgroundRunner } from './serve/background/background-runner.ts'
+import { Cancellation, CancelTopic } from './serve/background/cancellation.ts'
+import { compactRoute } from './serve/compact.ts'
+import { inputTokensRoute } from './serve/input-tokens.ts'
+import { TextSeal } from './serve/prompt/sealed-text.ts'
+import { createRoute } from './serve/routes.ts'
+import type { ResponseRun } from './serve/run/response-run.ts'
+import type { ServeParts } from './serve/run/serve-create.ts'
+import { loadKeys, SharedKeys } from './serve/seal-keys.ts'
+import { responsesSocket } from './serve/socket.ts'
+import { LiveTopic } from './serve/stored/follow-response.ts'
+import { type StoredParts, storedRoutes } from './serve/stored/stored-routes.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'responses',
+    version: '0.1.0',
+    description: 'The responses API: state on the server, tools on the server, streams that resume.',
+    uses: [Generations],
+    usesOptionally: [History, SharedStore, Store, Tokenizers, ToolLoop],
+    config: responsesConfig,
+  },
+  enables: () => ['auth', 'history'],
+  register(host, config) {
+    const runs = host.slot<ResponseRun>()
+    const history = host.find(History)
+    const live = host.topic(LiveTopic)
+    const parts: ServeParts & StoredParts = {
+      host,
+      config,
+      runs,
+      live,
+      cancellation: new Cancellation(history, live, host.topic(CancelTopic)),
+      history,
+      toolLoop: host.find(ToolLoop),
+      tokenizers: host.find(Tokenizers),
+      seal: new TextSeal(),
+    }
+    const lastFrames = (request: RequestFacts, error: GatewayError) => runs.get(request)?.lastFrames(error)
+    const errors = responsesErrorFormat(lastFrames)
+    const runner = history === undefined ? null : new BackgroundRunner(parts, history)
+    host.route(createRoute(parts, errors, () => runner?.poke()))
+    host.route(compactRoute(parts, errors))
+    host.route(inputTokensRoute(parts, errors))
+    host.socket(responsesSocket(parts, socketErrorFormat(lastFrames)))
+    for (const route of storedRoutes(parts, errors)) host.route(route)
+    const sealKeys = new SharedKeys(host.shared('seal-keys', SharedKeys.BYTES))
+    const stores = { shared: host.find(SharedStore), own: host.find(Store), log: host.log }
+    return {
+      start: async () => {
+        const { encryptionKey } = config
+        if (host.isControl) sealKeys.publish(await loadKeys(stores, encryptionKey !== null))
+        const configured = encryptionKey === null ? [] : [Buffer.from(encryptionKey)]
+        parts.seal.useKeys([...configured, ...sealKeys.read()])
+      },
+      ready: () => {
+        if (host.isData) runner?.start()
+      },
+      drain: () => runner?.stop(),
+      stop: () => runner?.stop(),
+    }
+  },
+})

@@ -1,0 +1,78 @@
+/** A background response is accepted: everything checked, stored, queued, and only then answered. @source responses facts 5.8 */
+import type { RequestContext, ResponseRecord } from '#kernel'
+import { responsesErrors } from '../../errors.ts'
+import { newId } from '../item-ids.ts'
+import { requireOpened, type TextSeal } from '../prompt/sealed-text.ts'
+import { isObject, type Json } from '../read/fields.ts'
+import type { CreateRequest } from '../read/read-request.ts'
+import { checkTools } from '../run/open-turn.ts'
+import { makePlan } from '../run/plan.ts'
+import { replyMembers, replyObject } from '../run/reply-object.ts'
+import type { RunParts } from '../run/run-parts.ts'
+import { nowSec, readCreate, tenantOf } from '../run/serve-create.ts'
+import { warningHeaders } from '../run/warning-headers.ts'
+
+/** @throws what is wrong with the request, and background_queue_full (429) */
+export async function acceptBackground(
+  parts: RunParts,
+  ctx: RequestContext,
+  request: CreateRequest,
+  body: Json,
+): Promise<void> {
+  const { history, config, seal } = parts
+  if (history === undefined) throw responsesErrors.background_not_supported.with({ param: 'background' })
+  const tenant = tenantOf(ctx)
+  const limit = config.background.maxWaitingPerTenant
+  if ((await history.queue.waiting(tenant, limit)) >= limit) {
+    const options = { headers: ['retry-after', '5'], code: 'queue_full' }
+    throw responsesErrors.background_queue_full.with(options, limit)
+  }
+  // Checked now; the history is read again when its turn comes, and only then is the conversation locked.
+  const plan = await makePlan(parts, tenant, { ...request, store: false })
+  checkTools(parts, plan)
+  const id = newId('resp')
+  const createdAtSec = nowSec()
+  const members = replyMembers(
+    {
+      id,
+      createdAtSec,
+      status: 'queued',
+      error: null,
+      incompleteReason: null,
+      usage: null,
+      isOver: false,
+    },
+    request.echo,
+  )
+  const record: ResponseRecord = {
+    id,
+    createdAtSec,
+    status: 'queued',
+    reply: members,
+    input: plan.input,
+    output: [],
+    previousResponseId: request.previousResponseId,
+    conversationId: request.conversationId,
+    facts: { body: keptBody(seal, tenant, body), role: ctx.identity?.role ?? null },
+  }
+  await history.responses.create(tenant, record, true)
+  ctx.json(200, replyObject(members, []), warningHeaders(plan))
+}
+
+/** Credentials of tool servers are kept sealed, and no longer than the work waits. */
+function keptBody(seal: TextSeal, tenant: string, body: Json): Json {
+  const { input: _, tools, ...rest } = body
+  const hasSecrets =
+    Array.isArray(tools) &&
+    tools.some((tool) => isObject(tool) && (tool.authorization !== undefined || tool.headers !== undefined))
+  if (!hasSecrets) return { ...rest, tools, input: '-' }
+  return { ...rest, _sealedTools: seal.seal(tenant, { text: JSON.stringify(tools) }), input: '-' }
+}
+
+/** The request that was accepted. @throws when it cannot be read any more, as with another key */
+export function acceptedRequest(parts: RunParts, tenant: string, { facts }: ResponseRecord): CreateRequest {
+  const { _sealedTools: sealed, ...body } = facts.body as Json
+  if (typeof sealed !== 'string') return readCreate(parts, body)
+  const { text } = requireOpened(parts.seal.open(tenant, sealed))
+  return readCreate(parts, { ...body, tools: JSON.parse(text) })
+}

@@ -1,0 +1,135 @@
+/** Works on background responses: its own thread's as soon as they come, and those that others have left. */
+import type { HistoryService, Job } from '#kernel'
+import type { StoredParts } from '../stored/stored-routes.ts'
+import { JobEnds } from './job-ends.ts'
+import { RunningResponse } from './running-response.ts'
+import { untilAnswered } from './until-answered.ts'
+
+/** Rounds between two looks for work whose gateway is gone. */
+const LOST_EVERY = 5
+/** Between two looks at all that is at work for ends that another gateway has set. */
+const END_LOOK_MS = 2_000
+
+export class BackgroundRunner {
+  readonly #parts: StoredParts
+  readonly #history: HistoryService
+  readonly #ends: JobEnds
+  readonly #running = new Set<RunningResponse>()
+  /** Of those, how many each tenant has. */
+  readonly #perTenant = new Map<string, number>()
+  #round = 0
+  #timer: NodeJS.Timeout | null = null
+  #isClaiming = false
+  #claimAgain = false
+  readonly #stopped = new AbortController()
+
+  constructor(parts: StoredParts, history: HistoryService) {
+    this.#parts = parts
+    this.#history = history
+    this.#ends = new JobEnds(history, parts.config)
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#look(), this.#parts.config.background.pollMs)
+    this.#timer.unref()
+    this.#look()
+    // Where the store is this gateway's alone, it hears of every end.
+    if (this.#history.isShared) this.#lookForEnds()
+  }
+
+  /** Takes no more work. What runs may finish within the grace period. */
+  stop(): void {
+    this.#stopped.abort()
+    if (this.#timer !== null) clearInterval(this.#timer)
+  }
+
+  /** There is new work. */
+  poke(): void {
+    if (this.#isClaiming) this.#claimAgain = true
+    else void this.#claim()
+  }
+
+  #look(): void {
+    if (this.#round++ % LOST_EVERY === 0) void this.#takeLost()
+    this.poke()
+  }
+
+  async #claim(): Promise<void> {
+    this.#isClaiming = true
+    try {
+      do {
+        this.#claimAgain = false
+        const { maxRunning, maxRunningPerTenant } = this.#parts.config.background
+        const room = maxRunning - this.#running.size
+        // A gateway that has just begun knows no worker yet: what waits must not fail for that.
+        if (room <= 0 || this.#stopped.signal.aborted || this.#parts.host.readinessReason() !== null) return
+        const jobs = await this.#history.queue.claim(
+          room,
+          (tenant) => maxRunningPerTenant - (this.#perTenant.get(tenant) ?? 0),
+        )
+        for (const job of jobs) this.#begin(job)
+      } while (this.#claimAgain)
+    } catch (err) {
+      this.#parts.host.log.warn({ err }, 'waiting background responses could not be read')
+    } finally {
+      this.#isClaiming = false
+    }
+  }
+
+  async #takeLost(): Promise<void> {
+    try {
+      const jobs = await this.#history.queue.takeLost(this.#parts.config.background.maxRunning)
+      await untilAnswered(() => this.#leaveAll(jobs), this.#stopped.signal)
+    } catch (err) {
+      this.#parts.host.log.warn({ err }, 'lost background responses could not be read')
+    }
+  }
+
+  /** Takes what is left out of the list. @throws what the last of the others failed with */
+  async #leaveAll(jobs: Job[]): Promise<void> {
+    const failures: unknown[] = []
+    for (const job of jobs.splice(0)) {
+      try {
+        await this.#ends.leave(job)
+      } catch (err) {
+        jobs.push(job)
+        failures.push(err)
+      }
+    }
+    if (failures.length > 0) throw failures.at(-1)
+  }
+
+  #begin(job: Job): void {
+    const running = new RunningResponse(this.#parts, this.#history, this.#ends, job)
+    this.#running.add(running)
+    this.#perTenant.set(job.tenant, (this.#perTenant.get(job.tenant) ?? 0) + 1)
+    const done = running
+      .work()
+      .catch((err: unknown) => {
+        this.#parts.host.log.error({ err, response_id: job.responseId }, 'a background response broke off')
+      })
+      .then(() => this.#ended(running))
+    this.#parts.host.background({ done, cancel: () => running.stop() })
+  }
+
+  #ended(running: RunningResponse): void {
+    const { tenant } = running.job
+    this.#running.delete(running)
+    const left = (this.#perTenant.get(tenant) ?? 1) - 1
+    if (left > 0) this.#perTenant.set(tenant, left)
+    else this.#perTenant.delete(tenant)
+    this.poke()
+  }
+
+  /** At ends that another gateway has set, one after another. */
+  #lookForEnds(): void {
+    const look = async () => {
+      for (const running of this.#running) {
+        // A store that is away for now is asked again.
+        await running.endIfEnded().catch(() => undefined)
+      }
+      if (!this.#stopped.signal.aborted || this.#running.size > 0) this.#lookForEnds()
+    }
+    setTimeout(look, END_LOOK_MS).unref()
+  }
+}

@@ -1,0 +1,53 @@
+/** Ends of background work that no run of its response tells: it is left to somebody else, or failed before it began. */
+import type { HistoryService, Job, ResponseRecord } from '#kernel'
+import { GatewayError } from '#kernel'
+import type { ResponsesConfig } from '../../config.ts'
+import { toResponseError } from '../../error-format.ts'
+import { responsesErrors } from '../../errors.ts'
+import { toWireUsage } from '../run/reply-object.ts'
+import { runOf } from './run-facts.ts'
+
+export class JobEnds {
+  readonly #history: HistoryService
+  readonly #afterCrash: ResponsesConfig['background']['afterCrash']
+
+  constructor(history: HistoryService, { background }: ResponsesConfig) {
+    this.#history = history
+    this.#afterCrash = background.afterCrash
+  }
+
+  /** Nobody works on it any more: it is begun anew, or has failed. */
+  async leave(job: Job): Promise<void> {
+    if (this.#afterCrash === 'restart') await this.#history.queue.giveBack(job)
+    else await this.fail(job, responsesErrors.server_restarted())
+  }
+
+  /** Its end, told by who did not get to work on it, or could not store how it ended; once it has ended, only its job's. */
+  async fail(job: Job, cause: unknown): Promise<void> {
+    const { tenant, responseId } = job
+    const record = await this.#history.responses.get(tenant, responseId)
+    if (record === undefined || !isRunning(record)) {
+      await this.#history.queue.drop(job)
+      return
+    }
+    const error = cause instanceof GatewayError ? cause : responsesErrors.storage_error.with({ cause })
+    const reply = {
+      ...record.reply,
+      status: 'failed',
+      error: toResponseError(error),
+      usage: toWireUsage(null),
+    }
+    const result = await this.#history.responses.finish(
+      tenant,
+      // The run whose events are in the log, which is not always this one.
+      { ...record, status: 'failed', reply, facts: { run: runOf(record) } },
+      { job },
+    )
+    if (result === 'gone') await this.#history.queue.drop(job)
+  }
+}
+
+/** Has not ended. */
+export function isRunning({ status }: ResponseRecord): boolean {
+  return status === 'queued' || status === 'in_progress'
+}

@@ -1,0 +1,60 @@
+/** Frames of a background response on their way into its log, many at a time; who follows is told that it has grown. */
+import type { EventLog, Logger } from '#kernel'
+import { type LiveResponses, liveKey } from '../stored/follow-response.ts'
+
+export class LiveLog {
+  readonly #events: EventLog
+  readonly #live: LiveResponses
+  readonly #log: Logger
+  readonly #tenant: string
+  readonly #id: string
+  #waiting: string[] = []
+  #firstWaiting = 0
+  #writing: Promise<void> | null = null
+
+  constructor(
+    parts: { events: EventLog; live: LiveResponses; log: Logger },
+    { tenant, id }: { tenant: string; id: string },
+  ) {
+    this.#events = parts.events
+    this.#live = parts.live
+    this.#log = parts.log
+    this.#tenant = tenant
+    this.#id = id
+  }
+
+  readonly take = (frame: string, number: number): void => {
+    if (this.#waiting.length === 0) this.#firstWaiting = number
+    this.#waiting.push(frame)
+    this.#writing ??= this.#write()
+  }
+
+  /** Resolves when all that was taken so far is kept, or cannot be. */
+  async flush(): Promise<void> {
+    while (this.#writing !== null) await this.#writing
+  }
+
+  /** After the last frame. */
+  async end(): Promise<void> {
+    await this.flush()
+    this.#live.publish(liveKey(this.#tenant, this.#id), { isOver: true })
+  }
+
+  async #write(): Promise<void> {
+    // What comes in one turn of the loop is written at once.
+    await new Promise((resolve) => setImmediate(resolve))
+    try {
+      while (this.#waiting.length > 0) {
+        const frames = this.#waiting
+        this.#waiting = []
+        await this.#events.append(this.#tenant, this.#id, this.#firstWaiting, frames)
+        this.#live.publish(liveKey(this.#tenant, this.#id), { isOver: false })
+      }
+    } catch (err) {
+      this.#waiting = []
+      this.#log.warn({ err, response_id: this.#id }, 'events of a background response were not kept')
+    } finally {
+      this.#writing = null
+    }
+  }
+}

@@ -1,0 +1,48 @@
+/** POST /v1/responses/input_tokens: what a create request of the same body would have as its prompt. @source responses facts 1.11 */
+import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { responsesErrors } from '../errors.ts'
+import { CreateBody } from '../wire.ts'
+import { countTokens } from './prompt/prompt-tokens.ts'
+import { isObject } from './read/fields.ts'
+import { failures } from './route-failures.ts'
+import { makePlan } from './run/plan.ts'
+import { readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
+import { warningHeaders } from './run/warning-headers.ts'
+
+export function inputTokensRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
+  return {
+    method: 'POST',
+    path: '/v1/responses/input_tokens',
+    access: 'api',
+    errors,
+    endpoint: 'responses',
+    handler: (ctx) => inputTokens(parts, ctx),
+    docs: {
+      summary: 'Count the tokens of a prompt',
+      tag: 'Responses',
+      body: CreateBody,
+      responses: {
+        200: {
+          description: 'By the tokenizer of the model. Tools of tool servers are not counted.',
+          schema: Type.Object({
+            object: Type.Literal('response.input_tokens'),
+            input_tokens: Type.Integer(),
+          }),
+        },
+        ...failures,
+      },
+    },
+  }
+}
+
+async function inputTokens(parts: ServeParts, ctx: RequestContext): Promise<void> {
+  const body = ctx.bodyJson()
+  if (!isObject(body)) throw responsesErrors.invalid_type('the body', 'a JSON object')
+  // Nothing is kept, so no conversation has to be locked.
+  const request = readCreate(parts, { ...body, stream: false, background: false, store: false })
+  const plan = await makePlan(parts, tenantOf(ctx), request)
+  const counted = countTokens(parts, plan.generation)
+  if (counted === null)
+    throw responsesErrors.input_tokens_not_supported.with({ param: 'model' }, request.model)
+  ctx.json(200, { object: 'response.input_tokens', input_tokens: await counted }, warningHeaders(plan))
+}

@@ -1,0 +1,27 @@
+/** Ids of items and responses: a prefix that tells the kind, and a time-ordered rest. @source responses facts 2.3 */
+import { uuidV7Hex } from '#shared'
+
+const PREFIX = new Map([
+  ['message', 'msg'],
+  ['reasoning', 'rs'],
+  ['function_call', 'fc'],
+  ['function_call_output', 'fco'],
+  ['mcp_list_tools', 'mcpl'],
+  ['mcp_call', 'mcp'],
+  ['mcp_approval_request', 'mcpr'],
+  ['mcp_approval_response', 'mcpa'],
+  ['web_search_call', 'ws'],
+  ['code_interpreter_call', 'ci'],
+  ['file_search_call', 'fs'],
+  ['compaction', 'cmp'],
+  ['custom_tool_call', 'ctc'],
+  ['image_generation_call', 'ig'],
+])
+
+export function newItemId(type: string): string {
+  return newId(PREFIX.get(type) ?? 'item')
+}
+
+export function newId(prefix: string): string {
+  return `${prefix}_${uuidV7Hex()}`
+}

@@ -1,0 +1,85 @@
+/** One turn of the assistant: what it thought and said, its calls, and their results, in the order that templates want. */
+import type { ChatMessage, ContentPart } from '#kernel'
+import type { SealedText } from './sealed-text.ts'
+
+interface TurnCall {
+  /** As the items have it. */
+  readonly itemId: string
+  /** As the messages have it. */
+  readonly id: string
+  readonly name: string
+  readonly arguments: string
+  result: string | null
+}
+
+export class AssistantTurn {
+  readonly #usedIds: Set<string>
+  readonly #texts: string[] = []
+  readonly #calls: TurnCall[] = []
+  readonly #pictures: ContentPart[] = []
+  #reasoning = ''
+  #signature: string | undefined
+
+  /** @param usedIds of all turns */
+  constructor(usedIds: Set<string>) {
+    this.#usedIds = usedIds
+  }
+
+  /** It has calls, and all have their results: what the assistant does next is another turn. */
+  get isAnswered(): boolean {
+    return this.#calls.length > 0 && this.unanswered() === null
+  }
+
+  addText(text: string): void {
+    this.#texts.push(text)
+  }
+
+  addReasoning({ text, signature }: SealedText): void {
+    this.#reasoning += text
+    this.#signature = signature
+  }
+
+  /** @returns the id that the messages have */
+  addCall(itemId: string, name: string, args: string): string {
+    let id = itemId
+    for (let count = 2; this.#usedIds.has(id); count += 1) id = `${itemId}_${count}`
+    this.#usedIds.add(id)
+    this.#calls.push({ itemId, id, name, arguments: args, result: null })
+    return id
+  }
+
+  /** @returns false when no call waits for it */
+  addResult(itemId: string, text: string, pictures: readonly ContentPart[]): boolean {
+    const call = this.#calls.find((one) => one.itemId === itemId && one.result === null)
+    if (call === undefined) return false
+    call.result = text
+    for (const picture of pictures) this.#pictures.push(picture)
+    return true
+  }
+
+  /** The first call without a result; null when there is none. */
+  unanswered(): string | null {
+    return this.#calls.find(({ result }) => result === null)?.itemId ?? null
+  }
+
+  writeTo(messages: ChatMessage[]): void {
+    const content = this.#texts.length === 0 ? null : this.#texts.join('\n')
+    if (content === null && this.#calls.length === 0) return
+    messages.push({
+      role: 'assistant',
+      content,
+      ...(this.#reasoning !== '' && { reasoning_content: this.#reasoning }),
+      ...(this.#signature !== undefined && { reasoning_signature: this.#signature }),
+      ...(this.#calls.length > 0 && {
+        tool_calls: this.#calls.map(({ id, name, arguments: args }) => ({
+          id,
+          type: 'function' as const,
+          function: { name, arguments: args },
+        })),
+      }),
+    })
+    for (const { id, result } of this.#calls)
+      messages.push({ role: 'tool', tool_call_id: id, content: result ?? '' })
+    if (this.#pictures.length > 0) messages.push({ role: 'user', content: this.#pictures })
+  }
+}

@@ -1,0 +1,74 @@
+/** A create request as a worker that speaks the format itself is asked for it. @source responses facts 1.2, 1.6 */
+import type { BuiltInType, NativeRequest, WorkerEntry } from '#kernel'
+import type { Json } from '../read/fields.ts'
+import { builtInType } from '../read/read-tools.ts'
+
+/** The gateway's own affair, or written anew for each worker. */
+const OWN_MEMBERS = new Set([
+  'model',
+  'input',
+  'stream',
+  'stream_options',
+  'store',
+  'background',
+  'metadata',
+  'previous_response_id',
+  'conversation',
+  'tools',
+  'tool_choice',
+  'max_tool_calls',
+  'context_management',
+])
+
+export interface NativeSource {
+  readonly body: Json
+  readonly messageCount: number
+  /** Items of the prompt. */
+  readonly items: () => readonly Json[]
+  /** True for a built-in tool that the gateway runs. */
+  readonly runs: (type: BuiltInType) => boolean
+}
+
+export function speaksResponses({ apis }: WorkerEntry): boolean {
+  return apis.includes('responses')
+}
+
+export function nativeRequest({ body, messageCount, items, runs }: NativeSource): NativeRequest {
+  let made: readonly Json[] | null = null
+  const tools = Array.isArray(body.tools)
+    ? (body.tools as Json[]).filter((tool) => isForeign(tool, runs))
+    : []
+  const types = new Set(tools.map(({ type }) => type))
+  const choice = body.tool_choice
+  const isForeignChoice =
+    typeof choice === 'object' && choice !== null && types.has((choice as Json).type as string)
+  // Without functions of its own, a choice in one word is about these tools.
+  const isWord = typeof choice === 'string' && !hasFunctions(body)
+  return {
+    engine: 'responses',
+    messageCount,
+    prompt: () => {
+      made ??= items()
+      return made
+    },
+    members: () =>
+      Object.fromEntries(
+        Object.entries(body).filter(([name, value]) => !OWN_MEMBERS.has(name) && value !== null),
+      ),
+    tools,
+    toolChoice: isForeignChoice || isWord ? choice : null,
+  }
+}
+
+function isForeign({ type }: Json, runs: NativeSource['runs']): boolean {
+  if (type === 'function' || type === 'mcp') return false
+  const builtIn = builtInType(String(type))
+  return builtIn === null || !runs(builtIn)
+}
+
+function hasFunctions({ tools }: Json): boolean {
+  return (
+    Array.isArray(tools) &&
+    (tools as readonly Json[]).some(({ type }) => type === 'function' || type === 'mcp')
+  )
+}

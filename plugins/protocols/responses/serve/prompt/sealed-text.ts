@@ -1,0 +1,76 @@
+/**
+ * Text that clients keep for the gateway and cannot read or change: reasoning, and what compaction made of a conversation.
+ * AES-256-GCM under the gateway's key, bound to the tenant. @source responses facts 2.4
+ */
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { responsesErrors } from '../../errors.ts'
+
+export interface SealedText {
+  readonly text: string
+  /** The vendor's proof of it, where it is reasoning. */
+  readonly signature?: string
+  /** Where it is a summary: the last item that it stands for. */
+  readonly covers?: string
+}
+
+/** Opens what was sealed for the tenant; null for what was not, or not by this gateway, or was changed. */
+export interface Unsealer {
+  open(sealed: string): SealedText | null
+}
+
+const VERSION = 1
+const IV_BYTES = 12
+const TAG_BYTES = 16
+const KEY_BYTES = 32
+
+export class TextSeal {
+  #keys: readonly Buffer[] = []
+
+  /**
+   * Once, before anything is sealed or opened.
+   * @param keys the first one seals, all open; of any length, and as strong as what they hold
+   */
+  useKeys(keys: readonly Buffer[]): void {
+    this.#keys = keys.map((key) => Buffer.from(hkdfSync('sha256', key, '', 'weir responses', KEY_BYTES)))
+  }
+
+  seal(tenant: string, value: SealedText): string {
+    const iv = randomBytes(IV_BYTES)
+    const cipher = createCipheriv('aes-256-gcm', this.#keys[0], iv, { authTagLength: TAG_BYTES })
+    cipher.setAAD(Buffer.from(tenant))
+    const sealed = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()])
+    return Buffer.concat([Buffer.of(VERSION), iv, cipher.getAuthTag(), sealed]).toString('base64url')
+  }
+
+  /** As `Unsealer.open`. */
+  open(tenant: string, sealed: string): SealedText | null {
+    const bytes = Buffer.from(sealed, 'base64url')
+    if (bytes[0] !== VERSION || bytes.length < 1 + IV_BYTES + TAG_BYTES) return null
+    for (const key of this.#keys) {
+      const text = decrypt(key, tenant, bytes)
+      if (text !== null) return JSON.parse(text) as SealedText
+    }
+    return null
+  }
+}
+
+/** Null where the key is another one, or the bytes or the tenant are. */
+function decrypt(key: Buffer, tenant: string, bytes: Buffer): string | null {
+  const begin = 1 + IV_BYTES + TAG_BYTES
+  const iv = bytes.subarray(1, 1 + IV_BYTES)
+  const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES })
+  decipher.setAAD(Buffer.from(tenant))
+  decipher.setAuthTag(bytes.subarray(1 + IV_BYTES, begin))
+  const text = decipher.update(bytes.subarray(begin))
+  try {
+    return Buffer.concat([text, decipher.final()]).toString('utf8')
+  } catch {
+    return null
+  }
+}
+
+/** Of what cannot be missed. @throws invalid_encrypted_content (400) where it was not opened */
+export function requireOpened(text: SealedText | null): SealedText {
+  if (text === null) throw responsesErrors.invalid_encrypted_content.with({ param: 'input' })
+  return text
+}

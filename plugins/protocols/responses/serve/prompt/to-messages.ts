@@ -1,0 +1,200 @@
+/**
+ * Items as the messages of a chat: turns of the assistant with their calls, each call with exactly one result behind it.
+ * @source responses facts 2.6
+ */
+import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#kernel'
+import { responsesErrors } from '../../errors.ts'
+import { AssistantTurn } from './assistant-turn.ts'
+import { summaryOf } from './compacted.ts'
+import type { SealedText, Unsealer } from './sealed-text.ts'
+import { textOf, toChatContent } from './to-chat-content.ts'
+
+export interface PromptMessages {
+  readonly messages: readonly ChatMessage[]
+  /** Calls in the history that the gateway ran, by id. */
+  readonly origins: ReadonlyMap<string, CallOrigin>
+  /** Items of reasoning that are not in the messages, because their encrypted content could not be opened. */
+  readonly droppedReasoning: number
+}
+
+/** @throws missing_tool_output, orphan_tool_output, invalid_encrypted_content of a compaction (400) */
+export function toMessages(
+  instructions: string | null,
+  items: readonly HistoryItem[],
+  unsealer: Unsealer,
+): PromptMessages {
+  const builder = new MessageBuilder(unsealer)
+  if (instructions !== null && instructions !== '') builder.add({ role: 'system', content: instructions })
+  for (const item of items) builder.addItem(item)
+  return builder.end()
+}
+
+class MessageBuilder {
+  readonly #messages: ChatMessage[] = []
+  readonly #origins = new Map<string, CallOrigin>()
+  readonly #unsealer: Unsealer
+  /** Ids of calls so far: engines that number them anew in each turn get others. */
+  readonly #usedIds = new Set<string>()
+  #turn: AssistantTurn | null = null
+  #droppedReasoning = 0
+  readonly #requests = new Map<string, HistoryItem>()
+
+  constructor(unsealer: Unsealer) {
+    this.#unsealer = unsealer
+  }
+
+  add(message: ChatMessage): void {
+    this.#endTurn()
+    this.#messages.push(message)
+  }
+
+  addItem(item: HistoryItem): void {
+    switch (item.type) {
+      case 'message':
+        this.#addMessage(item)
+        return
+      case 'reasoning':
+        this.#addReasoning(item)
+        return
+      case 'function_call':
+        this.#assistant().addCall(String(item.call_id), String(item.name), String(item.arguments))
+        return
+      case 'function_call_output':
+        this.#addOutput(item)
+        return
+      case 'mcp_call':
+      case '_hidden_call':
+        this.#addRun(item, { kind: 'mcp', label: String(item.server_label), name: String(item.name) })
+        return
+      case 'web_search_call':
+        this.#addBuiltIn(item, 'web_search')
+        return
+      case 'code_interpreter_call':
+        this.#addBuiltIn(item, 'code_interpreter')
+        return
+      case 'file_search_call':
+        this.#addBuiltIn(item, 'file_search')
+        return
+      case 'mcp_approval_request':
+        this.#requests.set(item.id, item)
+        return
+      case 'mcp_approval_response':
+        this.#addDenied(item)
+        return
+      case 'compaction': {
+        const { text } = summaryOf(item, this.#unsealer)
+        this.add({ role: 'user', content: `Summary of the conversation so far:\n${text}` })
+        return
+      }
+    }
+  }
+
+  end(): PromptMessages {
+    this.#endTurn()
+    return {
+      messages: forgetOldReasoning(this.#messages),
+      origins: this.#origins,
+      droppedReasoning: this.#droppedReasoning,
+    }
+  }
+
+  #addMessage(item: HistoryItem): void {
+    const content = item.content as readonly { readonly type: string }[]
+    if (item.role === 'assistant') {
+      const text = textOf(content)
+      if (text !== '') this.#assistant().addText(text)
+      return
+    }
+    const role = item.role === 'user' ? 'user' : 'system'
+    this.add({ role, content: toChatContent(content) })
+  }
+
+  /** The turn can go on without its reasoning: a key that is gone must not end the conversation. */
+  #addReasoning(item: HistoryItem): void {
+    const reasoning = this.#reasoningOf(item)
+    if (reasoning === null) this.#droppedReasoning += 1
+    else this.#assistant().addReasoning(reasoning)
+  }
+
+  #reasoningOf(item: HistoryItem): SealedText | null {
+    if (typeof item.encrypted_content === 'string') return this.#unsealer.open(item.encrypted_content)
+    const parts = (item.content ?? item.summary ?? []) as readonly { readonly type: string }[]
+    return { text: textOf(parts) }
+  }
+
+  /** The turn that the next thing of the assistant belongs to. */
+  #assistant(): AssistantTurn {
+    if (this.#turn?.isAnswered) this.#endTurn()
+    this.#turn ??= new AssistantTurn(this.#usedIds)
+    return this.#turn
+  }
+
+  #addOutput(item: HistoryItem): void {
+    const callId = String(item.call_id)
+    const { output } = item
+    const isAdded =
+      this.#turn?.addResult(
+        callId,
+        typeof output === 'string' ? output : textOf(output as readonly { readonly type: string }[]),
+        typeof output === 'string' ? [] : picturesOf(output as readonly { readonly type: string }[]),
+      ) ?? false
+    if (!isAdded) throw responsesErrors.orphan_tool_output.with({ param: 'input' }, callId)
+  }
+
+  #addRun(item: HistoryItem, origin: CallOrigin): void {
+    const said = item._modelText ?? (item.output || wordsOf(item.error))
+    const id = this.#assistant().addCall(item.id, String(item.name), String(item.arguments))
+    this.#origins.set(id, origin)
+    this.#turn?.addResult(item.id, String(said), [])
+  }
+
+  /** A call that was allowed stands behind the answer as one that was run. */
+  #addDenied(answer: HistoryItem): void {
+    const request = this.#requests.get(String(answer.approval_request_id))
+    if (request === undefined || answer.approve === true) return
+    const why = typeof answer.reason === 'string' ? `: ${answer.reason}` : ''
+    const { id, server_label, name, arguments: args } = request
+    const error = `The user did not allow this call${why}`
+    this.#addRun(
+      { id, type: 'mcp_call', name, arguments: args, error },
+      { kind: 'mcp', label: String(server_label), name: String(name) },
+    )
+  }
+
+  /** A result that was not kept cannot be told, and a call without one is none. */
+  #addBuiltIn(item: HistoryItem, type: Extract<CallOrigin, { kind: 'built_in' }>['type']): void {
+    if (typeof item._modelText !== 'string') return
+    const id = this.#assistant().addCall(item.id, type, String(item._arguments ?? '{}'))
+    this.#origins.set(id, { kind: 'built_in', type })
+    this.#turn?.addResult(item.id, item._modelText, [])
+  }
+
+  #endTurn(): void {
+    const turn = this.#turn
+    this.#turn = null
+    if (turn === null) return
+    const unanswered = turn.unanswered()
+    if (unanswered !== null) throw responsesErrors.missing_tool_output.with({ param: 'input' }, unanswered)
+    turn.writeTo(this.#messages)
+  }
+}
+
+function picturesOf(parts: readonly { readonly type: string }[]): readonly ContentPart[] {
+  const content = toChatContent(parts.filter(({ type }) => type !== 'input_text' && type !== 'output_text'))
+  return typeof content === 'string' ? [] : content
+}
+
+function wordsOf(error: unknown): string {
+  if (error === undefined || error === null) return ''
+  return typeof error === 'string' ? error : JSON.stringify(error)
+}
+
+/** Thoughts are of use inside the turn under way only. */
+function forgetOldReasoning(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const lastUser = messages.findLastIndex(({ role }) => role === 'user')
+  return messages.map((message, index) => {
+    if (index >= lastUser || message.reasoning_content === undefined) return message
+    const { reasoning_content: _, reasoning_signature: __, ...rest } = message
+    return rest
+  })
+}

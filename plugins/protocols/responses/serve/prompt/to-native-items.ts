@@ -1,0 +1,88 @@
+/**
+ * Items as a worker that speaks the format gets them: whole, but for what is the gateway's own. Ids are left out, since no
+ * worker knows them; calls that the gateway ran become functions with their results. @source responses facts 1.6, 2.6
+ */
+import type { HistoryItem } from '#kernel'
+import type { Json } from '../read/fields.ts'
+import { summaryOf } from './compacted.ts'
+import type { Unsealer } from './sealed-text.ts'
+
+const BUILT_IN = new Map([
+  ['web_search_call', 'web_search'],
+  ['code_interpreter_call', 'code_interpreter'],
+  ['file_search_call', 'file_search'],
+])
+
+/** Of items that `toMessages` has taken: nothing in them is wrong any more. */
+export function toNativeItems(items: readonly HistoryItem[], unsealer: Unsealer): Json[] {
+  const requests = new Map<string, HistoryItem>()
+  return items.flatMap((item) => {
+    if (item.type === 'mcp_approval_request') requests.set(item.id, item)
+    return toItems(item, requests, unsealer)
+  })
+}
+
+function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer: Unsealer): Json[] {
+  switch (item.type) {
+    case 'message':
+    case 'function_call':
+    case 'function_call_output':
+      return [withoutOwn(item)]
+    case 'reasoning':
+      return toReasoning(item, unsealer)
+    case 'compaction': {
+      const { text } = summaryOf(item, unsealer)
+      const content = [{ type: 'input_text', text: `Summary of the conversation so far:\n${text}` }]
+      return [{ type: 'message', role: 'user', content }]
+    }
+    case 'mcp_call':
+    case '_hidden_call':
+      return asFunction(item, item.name, item.arguments, item._modelText ?? (item.output || item.error))
+    case 'mcp_approval_response': {
+      const request = requests.get(String(item.approval_request_id))
+      if (request === undefined || item.approve === true) return []
+      const why = typeof item.reason === 'string' ? `: ${item.reason}` : ''
+      return asFunction(request, request.name, request.arguments, `The user did not allow this call${why}`)
+    }
+    case 'mcp_list_tools':
+    case 'mcp_approval_request':
+      return []
+    default:
+      return toOther(item)
+  }
+}
+
+/** Built-in tools of the gateway's keep their result; what a worker ran goes back to it as it came. */
+function toOther(item: HistoryItem): Json[] {
+  const builtIn = BUILT_IN.get(item.type)
+  if (builtIn !== undefined && typeof item._modelText === 'string')
+    return asFunction(item, builtIn, item._arguments ?? '{}', item._modelText)
+  const whole = withoutOwn(item)
+  return [typeof item._workerId === 'string' ? { ...whole, id: item._workerId } : whole]
+}
+
+function asFunction({ id }: HistoryItem, name: unknown, args: unknown, said: unknown): Json[] {
+  const output = typeof said === 'string' ? said : JSON.stringify(said ?? '')
+  return [
+    { type: 'function_call', call_id: id, name, arguments: args },
+    { type: 'function_call_output', call_id: id, output },
+  ]
+}
+
+/** None where its encrypted content cannot be opened, as in `toMessages`. */
+function toReasoning(item: HistoryItem, unsealer: Unsealer): Json[] {
+  const { content, summary = [], encrypted_content: sealed } = item
+  if (typeof sealed !== 'string')
+    return [{ type: 'reasoning', summary, ...(content !== undefined && { content }) }]
+  const opened = unsealer.open(sealed)
+  if (opened === null) return []
+  const { text, signature } = opened
+  return signature === undefined
+    ? [{ type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text }] }]
+    : [{ type: 'reasoning', summary, encrypted_content: signature }]
+}
+
+function withoutOwn(item: HistoryItem): Json {
+  const { id: _, status: __, ...rest } = item
+  return Object.fromEntries(Object.entries(rest).filter(([name]) => !name.startsWith('_')))
+}

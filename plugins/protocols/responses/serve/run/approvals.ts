@@ -1,0 +1,54 @@
+/** Answers to calls that wait for one, and the tools that the history has listed already. @source responses facts 4.7 */
+import type { ApprovalAnswer, HistoryItem, ListedServer } from '#kernel'
+import { responsesErrors } from '../../errors.ts'
+
+/**
+ * The answers that this turn is to act on. What stands in the input as history was acted on already.
+ * @throws approval_request_not_found, approval_already_answered (400)
+ */
+export function answersOf(
+  before: readonly HistoryItem[],
+  input: readonly HistoryItem[],
+  known: ReadonlyMap<string, HistoryItem>,
+): ApprovalAnswer[] {
+  const answers: ApprovalAnswer[] = []
+  const answered = new Set<string>()
+  for (const item of before)
+    if (item.type === 'mcp_approval_response') answered.add(String(item.approval_request_id))
+  const ran = new Set(
+    input.map(({ type, approval_request_id: id }) => (type === 'mcp_call' ? id : undefined)),
+  )
+  // A denied call leaves no item of its own: what the model has said since shows that it was told.
+  const lastSaid = input.findLastIndex(({ role }) => role === 'assistant')
+  for (const [index, item] of input.entries()) {
+    if (item.type !== 'mcp_approval_response') continue
+    const approvalId = String(item.approval_request_id)
+    const asked = known.get(approvalId)
+    if (asked?.type !== 'mcp_approval_request')
+      throw responsesErrors.approval_request_not_found.with({ param: 'input' }, approvalId)
+    if (answered.has(approvalId))
+      throw responsesErrors.approval_already_answered.with({ param: 'input' }, approvalId)
+    answered.add(approvalId)
+    if (item.approve === true ? ran.has(approvalId) : index < lastSaid) continue
+    answers.push({
+      approvalId,
+      label: String(asked.server_label),
+      name: String(asked.name),
+      arguments: String(asked.arguments),
+      isApproved: item.approve === true,
+      ...(typeof item.reason === 'string' && { reason: item.reason }),
+    })
+  }
+  return answers
+}
+
+/** Servers whose tools the history lists. */
+export function listedIn(before: readonly HistoryItem[]): ListedServer[] {
+  const listed: ListedServer[] = []
+  for (const item of before) {
+    if (item.type !== 'mcp_list_tools' || item.error !== undefined) continue
+    const fingerprint = typeof item._fingerprint === 'string' ? item._fingerprint : null
+    listed.push({ label: String(item.server_label), fingerprint })
+  }
+  return listed
+}

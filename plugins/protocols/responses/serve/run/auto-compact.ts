@@ -1,0 +1,144 @@
+/**
+ * What is too long is compacted before it is asked: by a threshold of the client's (`context_management`), or where the
+ * model's context would overflow (`truncation: auto`). The turn under way is never cut. @source responses facts 1.2, 1.11
+ */
+import {
+  type ChatMessage,
+  GatewayError,
+  type GenerationRequest,
+  Generations,
+  type GenerationUsage,
+  type HistoryItem,
+  type RequestContext,
+} from '#kernel'
+import { responsesErrors } from '../../errors.ts'
+import { newItemId } from '../item-ids.ts'
+import { withoutCovered } from '../prompt/compacted.ts'
+import { countTokens, estimateTokens, messageTokens } from '../prompt/prompt-tokens.ts'
+import { toTask } from '../prompt/summary-task.ts'
+import { toMessages } from '../prompt/to-messages.ts'
+import { sumOf } from './behind-compaction.ts'
+import { toTurn, unsealerOf, workersOf } from './model-turn.ts'
+import type { Plan } from './plan.ts'
+import type { RunParts } from './run-parts.ts'
+
+/** Share of the context that is kept free for an answer without a limit of its own. */
+const ANSWER_SHARE = 0.125
+/** Share of the context that one summary may be made of. */
+const CHUNK_SHARE = 0.5
+/** Longer pasts are left as they are, for the worker to refuse. */
+const MAX_CHUNKS = 16
+
+/** @returns the plan itself where nothing has to be done, at once where nothing has to be counted. @throws as a generation */
+export function compacted(parts: RunParts, ctx: RequestContext, plan: Plan): Plan | Promise<Plan> {
+  const context = contextLength(parts, plan)
+  const limit = limitOf(plan, context)
+  // Calls that wait for an answer are part of the turn under way.
+  if (limit === null || plan.approvals.length > 0) return plan
+  return compactAbove(parts, ctx, plan, { limit, context }).catch((error: unknown) => {
+    void plan.lock?.release()
+    throw error
+  })
+}
+
+/** Tokens; null when no worker tells. The smallest counts. */
+function contextLength(parts: RunParts, { request }: Plan): number | null {
+  if (!request.truncates && request.compactThreshold === null) return null
+  let length: number | null = null
+  const name = parts.host.balance.canonicalModel(request.model)
+  for (const { models } of workersOf(parts, request)) {
+    const told = models.find(({ id }) => id === name)?.context_length
+    if (told !== undefined && told > 0) length = Math.min(length ?? told, told)
+  }
+  return length
+}
+
+function limitOf({ request }: Plan, context: number | null): number | null {
+  const { truncates, compactThreshold, sampling } = request
+  if (!truncates || context === null) return compactThreshold
+  const answer = Math.min(sampling.maxTokens ?? context * ANSWER_SHARE, context)
+  return Math.min(compactThreshold ?? context, context - answer)
+}
+
+async function compactAbove(
+  parts: RunParts,
+  ctx: RequestContext,
+  plan: Plan,
+  { limit, context }: { limit: number; context: number | null },
+): Promise<Plan> {
+  const { tenant, request, generation } = plan
+  const tokens = (await countTokens(parts, generation)) ?? estimateTokens(generation)
+  if (tokens <= limit) return plan
+  const unsealer = unsealerOf(parts, tenant)
+  const items = withoutCovered(plan.context, unsealer)
+  const cut = items.findLastIndex(({ type, role }) => type === 'message' && role === 'user')
+  const head = items.slice(0, Math.max(0, cut))
+  const last = head.at(-1)
+  // Nothing is there that could be told shorter.
+  if (last === undefined || last.type === 'compaction') return plan
+  const messages = headMessages(head, unsealer)
+  const chunks =
+    messages === null ? [] : toChunks(messages, (context ?? Number.POSITIVE_INFINITY) * CHUNK_SHARE)
+  if (chunks.length === 0 || chunks.length > MAX_CHUNKS) return plan
+  const { text, usage } = await summarise(parts, ctx, generation, chunks)
+  const item: HistoryItem = {
+    id: newItemId('compaction'),
+    type: 'compaction',
+    encrypted_content: parts.seal.seal(tenant, { text, covers: last.id }),
+    _summary: text,
+    _covers: last.id,
+  }
+  const turn = toTurn(parts, tenant, request, [item, ...items.slice(cut)])
+  const { droppedReasoning } = plan
+  return { ...plan, ...turn, droppedReasoning, compaction: { item, usage } }
+}
+
+/** Null where a call of the past is answered in the turn under way: then nothing can be cut there. */
+function headMessages(
+  head: readonly HistoryItem[],
+  unsealer: ReturnType<typeof unsealerOf>,
+): readonly ChatMessage[] | null {
+  try {
+    return toMessages(null, head, unsealer).messages
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'missing_tool_output') return null
+    throw error
+  }
+}
+
+/** Results stay with their calls. @param most tokens of each, as far as messages can be parted */
+function toChunks(messages: readonly ChatMessage[], most: number): ChatMessage[][] {
+  const chunks: ChatMessage[][] = []
+  let tokens = Number.POSITIVE_INFINITY
+  for (const message of messages) {
+    const more = messageTokens(message)
+    const chunk = chunks.at(-1)
+    if (chunk === undefined || (tokens + more > most && message.role !== 'tool')) {
+      chunks.push([message])
+      tokens = more
+    } else {
+      chunk.push(message)
+      tokens += more
+    }
+  }
+  return chunks
+}
+
+/** Each summary is the beginning of what the next one is made of. */
+async function summarise(
+  { host }: RunParts,
+  ctx: RequestContext,
+  generation: GenerationRequest,
+  chunks: readonly ChatMessage[][],
+): Promise<{ text: string; usage: GenerationUsage | null }> {
+  let text = ''
+  let usage: GenerationUsage | null = null
+  for (const chunk of chunks) {
+    const before: ChatMessage[] = text === '' ? [] : [{ role: 'user', content: `Summary so far:\n${text}` }]
+    const answer = await host.use(Generations).collect(ctx, toTask(generation, [...before, ...chunk]))
+    text = answer.choices[0]?.text ?? ''
+    if (text === '') throw responsesErrors.worker_aborted()
+    usage = sumOf(usage, answer.usage)
+  }
+  return { text, usage }
+}

@@ -1,0 +1,103 @@
+/** The turn for the model: what it is asked, made of the request and its items. @source responses facts 2.6, 5.7 */
+import type { ChatMessage, GenerationRequest, HistoryItem, WorkerEntry } from '#kernel'
+import { responsesErrors } from '../../errors.ts'
+import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
+import type { Unsealer } from '../prompt/sealed-text.ts'
+import { type PromptMessages, toMessages } from '../prompt/to-messages.ts'
+import { toNativeItems } from '../prompt/to-native-items.ts'
+import { FOREIGN } from '../read/read-items.ts'
+import type { CreateRequest } from '../read/read-request.ts'
+import { toPlainChoice } from '../read/read-tool-choice.ts'
+import type { PlanParts } from './run-parts.ts'
+
+/** What the model is asked. */
+export interface ModelTurn extends Omit<PromptMessages, 'messages'> {
+  readonly generation: GenerationRequest
+}
+
+/** What the model is asked, made of the items. @throws as `toMessages` */
+export function toTurn(
+  parts: PlanParts,
+  tenant: string,
+  request: CreateRequest,
+  items: readonly HistoryItem[],
+): ModelTurn {
+  const unsealer = unsealerOf(parts, tenant)
+  const { messages, ...about } = toMessages(request.instructions, items, unsealer)
+  const generation = toGeneration(request, messages)
+  if (!hasNativeWorkers(parts) || !workersOf(parts, request).some(speaksResponses))
+    return { ...about, generation }
+  const native = nativeRequest({
+    body: request.body,
+    messageCount: messages.length,
+    items: () => toNativeItems(items, unsealer),
+    runs: (type) => parts.toolLoop?.hasBuiltIn(type, tenant) === true,
+  })
+  return { ...about, generation: { ...generation, native } }
+}
+
+/** By the list of workers, which is another array whenever it changes. */
+const nativeLists = new WeakMap<readonly WorkerEntry[], boolean>()
+
+/** Whether any worker speaks the format, of whatever model: on most gateways none does. */
+function hasNativeWorkers({ host: { balance } }: PlanParts): boolean {
+  const { workers } = balance
+  let hasAny = nativeLists.get(workers)
+  if (hasAny === undefined) {
+    hasAny = workers.some(speaksResponses)
+    nativeLists.set(workers, hasAny)
+  }
+  return hasAny
+}
+
+export function unsealerOf({ seal }: PlanParts, tenant: string): Unsealer {
+  return { open: (sealed) => seal.open(tenant, sealed) }
+}
+
+export function workersOf(
+  { host: { balance } }: PlanParts,
+  { model }: CreateRequest,
+): readonly WorkerEntry[] {
+  return balance.workersOf(balance.canonicalModel(model))
+}
+
+/**
+ * @returns true when only workers that speak the format themselves will do
+ * @throws unsupported_item_type (400) when there is none
+ */
+export function refuseForeign(
+  parts: PlanParts,
+  request: CreateRequest,
+  input: readonly HistoryItem[],
+): boolean {
+  const foreign = input.findIndex(({ type }) => FOREIGN.has(type))
+  if (foreign < 0) return false
+  if (workersOf(parts, request).some(speaksResponses)) return true
+  const param = `input[${foreign}].type`
+  throw responsesErrors.unsupported_item_type.with({ param }, input[foreign].type)
+}
+
+function toGeneration(request: CreateRequest, messages: readonly ChatMessage[]): GenerationRequest {
+  const { tools, toolChoice, effort, include, topLogprobs, parallelToolCalls, user, cacheKey } = request
+  const choice = toPlainChoice(toolChoice.wish, tools.functions.length)
+  // Chat workers seldom know the notion of allowed tools: they are given those alone.
+  const functions =
+    choice?.mode === 'allowed'
+      ? tools.functions.filter((tool) => choice.names.includes(tool.function.name))
+      : tools.functions
+  const wantsLogprobs = include.has('message.output_text.logprobs') || (topLogprobs ?? 0) > 0
+  return {
+    model: request.model,
+    prompt: { kind: 'chat', messages },
+    tools: functions,
+    toolChoice: choice?.mode === 'allowed' ? { mode: choice.isRequired ? 'required' : 'auto' } : choice,
+    constraint: request.constraint,
+    sampling: request.sampling,
+    reasoning: effort === undefined ? null : effort === 'none' ? { isEnabled: false } : { effort },
+    choices: 1,
+    topLogprobs: wantsLogprobs ? (topLogprobs ?? 0) : null,
+    ...(parallelToolCalls !== undefined && { parallelToolCalls }),
+    ...(user !== undefined && { user }),
+    ...(cacheKey !== undefined && { cacheKey }),
+  }
+}

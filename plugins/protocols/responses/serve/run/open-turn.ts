@@ -1,0 +1,62 @@
+/** Opens the turn of a response: one generation, or a loop over many where tools of the gateway are offered. @source responses facts 4.7, 4.9 */
+
+import type { RequestContext } from '#kernel'
+import { Generations, type ToolLoopEvent } from '#kernel'
+import { responsesErrors } from '../../errors.ts'
+import { PlainTurn } from '../output/plain-turn.ts'
+import { behindCompaction } from './behind-compaction.ts'
+import type { Plan } from './plan.ts'
+import type { RunParts } from './run-parts.ts'
+
+/** What the worker, or a loop over workers, can be told while it answers. */
+export interface Turn {
+  pause(): void
+  resume(): void
+  abort(): void
+}
+
+/** @throws tool_not_available (400), and as a generation */
+export function openTurn(
+  { host, toolLoop }: RunParts,
+  ctx: RequestContext,
+  plan: Plan,
+  stream: boolean,
+  onEvent: (event: ToolLoopEvent) => void,
+): Turn {
+  const { generation, request, approvals, listed, origins, compaction } = plan
+  const accepts = plan.accepts ?? undefined
+  const listener = { onEvent: compaction === null ? onEvent : behindCompaction(compaction, onEvent) }
+  const gatewayTools = request.tools.gateway
+  if (toolLoop === undefined) refuseTools(plan)
+  else if (gatewayTools.length > 0 || approvals.length > 0)
+    return toolLoop.run(
+      ctx,
+      {
+        request: { ...generation, tools: request.tools.functions, toolChoice: null },
+        toolChoice: request.toolChoice.wish,
+        tools: gatewayTools,
+        approvals,
+        listed,
+        origins,
+        limits: { maxToolCalls: request.maxToolCalls, atLimit: 'answer' },
+        stream,
+        accepts,
+      },
+      listener,
+    )
+  return host.use(Generations).open(ctx, generation, { stream, accepts, listener: new PlainTurn(listener) })
+}
+
+/** Of a turn that begins later. @throws tool_not_available, and as `ToolLoopService.check` (400) */
+export function checkTools({ toolLoop }: Pick<RunParts, 'toolLoop'>, plan: Plan): void {
+  const { tenant, request, approvals } = plan
+  if (toolLoop === undefined) refuseTools(plan)
+  else toolLoop.check(tenant, { tools: request.tools.gateway, approvals })
+}
+
+/** Where nothing runs tools. Built-in tools are dropped; servers, and answers to calls of theirs, would be missed. */
+function refuseTools({ request, approvals }: Plan): void {
+  const mcp = request.tools.gateway.find(({ kind }) => kind === 'mcp')
+  if (mcp === undefined && approvals.length === 0) return
+  throw responsesErrors.tool_not_available.with({ param: mcp?.param ?? 'input' }, 'mcp')
+}

@@ -1,0 +1,83 @@
+/** Puts the end of a response into the store, with its conversation's and its job's. @source responses facts 4.9, 5.1 */
+
+import type { GatewayError } from '#kernel'
+import {
+  type FinishedResponse,
+  type HistoryItem,
+  type HistoryService,
+  type Job,
+  JsonText,
+  type ResponseStatus,
+} from '#kernel'
+import { responsesErrors } from '../../errors.ts'
+import { runFacts } from '../background/run-facts.ts'
+import type { Plan } from './plan.ts'
+
+/** What of a plan outlasts the beginning of its response. */
+export interface LastingPlan
+  extends Pick<Plan, 'tenant' | 'lock' | 'input' | 'hasOwnIds' | 'context' | 'compaction'>,
+    Pick<Plan['request'], 'store' | 'previousResponseId' | 'conversationId'> {}
+
+export function lastingPlan(plan: Plan): LastingPlan {
+  const { tenant, lock, input, hasOwnIds, context, compaction, request } = plan
+  const { store, previousResponseId, conversationId } = request
+  return {
+    tenant,
+    lock,
+    input,
+    hasOwnIds,
+    context,
+    compaction,
+    store,
+    previousResponseId,
+    conversationId,
+  }
+}
+
+export interface EndToStore {
+  readonly id: string
+  readonly createdAtSec: number
+  readonly status: ResponseStatus
+  /** JSON of all but the output. */
+  readonly members: string
+  readonly output: readonly HistoryItem[]
+  /** JSON of the output, where it was made already. */
+  readonly outputText: string | undefined
+  /** Of the worker that answered; null when none did. */
+  readonly connectionMode: string | null
+  /** Of a background response. */
+  readonly job: Job | undefined
+}
+
+/**
+ * @returns null when it is stored; `gone` when somebody else has ended it before; what failed it after all
+ * @throws errors of the store
+ */
+export async function storeEnd(
+  history: HistoryService,
+  { tenant, lock, input, hasOwnIds, previousResponseId, conversationId }: LastingPlan,
+  end: EndToStore,
+): Promise<GatewayError | 'gone' | null> {
+  const { id, createdAtSec, status, members, output, outputText, connectionMode, job } = end
+  const isUsable = status === 'completed' || status === 'incomplete'
+  const record: FinishedResponse = {
+    id,
+    createdAtSec,
+    status,
+    reply: new JsonText(members),
+    input,
+    output,
+    ...(outputText !== undefined && { outputText }),
+    hasNewIds: hasOwnIds && job === undefined,
+    previousResponseId,
+    conversationId,
+    facts: { ...runFacts(job), ...(connectionMode !== null && { connectionMode }) },
+  }
+  const result = await history.responses.finish(tenant, record, {
+    ...(isUsable && lock !== null && { lock }),
+    ...(job !== undefined && { job }),
+  })
+  if (!isUsable || result === 'gone') void lock?.release()
+  if (result === 'gone') return result
+  return result === 'lock_lost' ? responsesErrors.conversation_locked.with({ param: 'conversation' }) : null
+}

@@ -1,0 +1,72 @@
+/** Keys of sealed text: made once, whoever comes first, and never made beside a configured one. */
+import { expect, test } from 'vitest'
+import { MemoryStore } from '../../../../test/support/memory-store.ts'
+import { loadKeys, SharedKeys } from './seal-keys.ts'
+
+function makeLog() {
+  const lines: unknown[][] = []
+  const take = (...line: unknown[]) => lines.push(line)
+  return { lines, log: { warn: take, error: take } as never }
+}
+
+const record = (store: MemoryStore) => store.collection<unknown>('gateway-secrets').list('_gateway')
+
+test('those who start at once agree, and so do those who come later', async () => {
+  const { lines, log } = makeLog()
+  const shared = new MemoryStore()
+  const stores = { shared, own: undefined, log }
+  const loaded = await Promise.all(Array.from({ length: 8 }, () => loadKeys(stores, false)))
+  for (const keys of [...loaded, await loadKeys(stores, true)]) expect(keys).toEqual(loaded[0])
+  expect(loaded[0]).toHaveLength(1)
+  expect(await record(shared)).toHaveLength(1)
+  expect(lines).toEqual([])
+})
+
+test('the shared key comes first; the gateway’s own is read and not made', async () => {
+  const { log } = makeLog()
+  const [shared, own] = [new MemoryStore(), new MemoryStore()]
+  const [old] = await loadKeys({ shared: undefined, own, log }, false)
+  const keys = await loadKeys({ shared, own, log }, false)
+  expect([keys.length, keys[1]]).toEqual([2, old])
+  const fresh = new MemoryStore()
+  await loadKeys({ shared, own: fresh, log }, false)
+  expect(await record(fresh)).toEqual([])
+})
+
+test('beside a configured key none is made; without a store one log line says what to set', async () => {
+  const { lines, log } = makeLog()
+  const own = new MemoryStore()
+  expect(await loadKeys({ shared: undefined, own, log }, true)).toEqual([])
+  expect(await record(own)).toEqual([])
+  expect(await loadKeys({ shared: undefined, own: undefined, log }, true)).toEqual([])
+  expect(lines).toEqual([])
+  const [key] = await loadKeys({ shared: undefined, own: undefined, log }, false)
+  expect(key).toHaveLength(32)
+  expect(lines).toEqual([
+    [{ setting: 'plugins.responses.encryptionKey' }, expect.stringContaining('enable storage or postgres')],
+  ])
+  expect(JSON.stringify(lines)).not.toContain(key.toString('base64'))
+})
+
+test('a store that fails, or holds no key where one should be, leaves a key of this process and an error in the log', async () => {
+  const failing = new MemoryStore()
+  failing.failure = new Error('no disk')
+  const spoilt = new MemoryStore()
+  await spoilt.collection('gateway-secrets').put('_gateway', 'responses-seal-key', { key: 'c2hvcnQ=' })
+  for (const own of [failing, spoilt]) {
+    const { lines, log } = makeLog()
+    expect((await loadKeys({ shared: undefined, own, log }, false)).map(({ length }) => length)).toEqual([32])
+    expect(await loadKeys({ shared: undefined, own, log }, true)).toEqual([])
+    expect(lines).toHaveLength(2)
+    expect(String((lines[0][0] as { err: Error }).err)).not.toContain('c2hvcnQ')
+  }
+  expect(await record(spoilt)).toEqual([{ key: 'c2hvcnQ=' }])
+})
+
+test('all threads read what control has published', () => {
+  const memory = new SharedArrayBuffer(SharedKeys.BYTES)
+  expect(new SharedKeys(memory).read()).toEqual([])
+  const keys = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+  new SharedKeys(memory).publish(keys)
+  expect(new SharedKeys(memory).read()).toEqual(keys)
+})

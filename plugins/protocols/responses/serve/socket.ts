@@ -1,0 +1,101 @@
+/**
+ * The same API over a WebSocket: one turn after the other, and a memory of the last one that was not stored.
+ * @source responses facts 1.11, 7.1
+ */
+import {
+  type ErrorFormat,
+  GatewayError,
+  type RequestContext,
+  type Socket,
+  type SocketRouteDefinition,
+} from '#kernel'
+import { messageSocket } from '#shared'
+import { responsesErrors } from '../errors.ts'
+import { fieldOf, isObject, type Json } from './read/fields.ts'
+import type { RememberedTurn } from './run/load-past.ts'
+import type { RunEnd } from './run/response-run.ts'
+import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
+
+const MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+const MS_PER_MINUTE = 60_000
+const CLOSE_GRACE_MS = 1_000
+
+interface SocketState {
+  readonly openedAtMs: number
+  last: RememberedTurn | null
+}
+
+export function responsesSocket(parts: ServeParts, errors: ErrorFormat): SocketRouteDefinition {
+  const states = new WeakMap<Socket, SocketState>()
+  const { maxOpen, maxAgeMs } = parts.config.socket
+  return messageSocket({
+    path: '/v1/responses',
+    access: 'api',
+    errors,
+    endpoint: 'responses',
+    limits: { maxOpen, maxMessageBytes: MAX_MESSAGE_BYTES, idleMs: 10 * MS_PER_MINUTE, maxRunning: 1 },
+    onOpen: (socket) => {
+      states.set(socket, { openedAtMs: performance.now(), last: null })
+    },
+    onMessage: (ctx, { socket }) => {
+      const state = states.get(socket)
+      if (state === undefined) throw responsesErrors.websocket_message_invalid('the socket is not open')
+      if (performance.now() - state.openedAtMs > maxAgeMs) {
+        // What is said before the goodbye is heard.
+        setTimeout(() => socket.close(1000, 'open for too long'), CLOSE_GRACE_MS).unref()
+        throw responsesErrors.websocket_connection_limit_reached()
+      }
+      return serveMessage(parts, ctx, state)
+    },
+  })
+}
+
+async function serveMessage(parts: ServeParts, ctx: RequestContext, state: SocketState): Promise<void> {
+  const remembered = state.last
+  try {
+    const request = readCreate(parts, toCreateBody(ctx.bodyJson()))
+    const onEnd = (end: RunEnd, id: string) => {
+      state.last = nextMemory(end, id, remembered, request.previousResponseId)
+    }
+    await serveCreate(parts, ctx, request, { isSocket: true, remembered, onEnd })
+  } catch (error) {
+    // A turn that could not go on from the last one has forgotten it.
+    if (namesLast(ctx, remembered) && error instanceof GatewayError) state.last = null
+    throw error
+  }
+}
+
+function nextMemory(
+  { status, items }: RunEnd,
+  responseId: string,
+  remembered: RememberedTurn | null,
+  previousId: string | null,
+): RememberedTurn | null {
+  if (status === 'completed' || status === 'incomplete') return { responseId, items: items() }
+  return previousId !== null && previousId === remembered?.responseId ? null : remembered
+}
+
+function namesLast(ctx: RequestContext, remembered: RememberedTurn | null): boolean {
+  if (remembered === null) return false
+  try {
+    const body = ctx.bodyJson()
+    return isObject(body) && fieldOf(body, 'previous_response_id') === remembered.responseId
+  } catch {
+    return false
+  }
+}
+
+/** @throws 400 for anything but a `response.create` */
+function toCreateBody(body: unknown): Json {
+  if (!isObject(body)) throw responsesErrors.websocket_message_invalid('a message must be a JSON object')
+  const { type, response, ...rest } = body
+  if (type !== 'response.create')
+    throw responsesErrors.websocket_message_invalid.with(
+      { param: 'type' },
+      "the only messages are those of type 'response.create'",
+    )
+  for (const name of ['stream', 'stream_options', 'background'])
+    if (fieldOf(rest, name) !== undefined && rest[name] !== false && name !== 'stream')
+      throw responsesErrors.unsupported_parameter.with({ param: name }, name)
+  return { ...(isObject(response) ? response : {}), ...rest, stream: true }
+}

@@ -1,0 +1,193 @@
+/** What has been stored: read, listed, deleted, cancelled, followed again. @source responses facts 5.3; API spec 4.1 */
+import {
+  type ErrorFormat,
+  type HistoryItem,
+  type RequestContext,
+  type ResponseRecord,
+  type RouteDefinition,
+  Type,
+} from '#kernel'
+import { toClientItems } from '#shared'
+import { responsesErrors, shown } from '../../errors.ts'
+import { DeletedReply, ItemList, ResponseReply } from '../../wire.ts'
+import type { Cancellation } from '../background/cancellation.ts'
+import { wrongValue } from '../read/fields.ts'
+import { readInclude } from '../read/read-request.ts'
+import { failures } from '../route-failures.ts'
+import { storedReply } from '../run/reply-object.ts'
+import type { RunParts } from '../run/run-parts.ts'
+import { tenantOf } from '../run/serve-create.ts'
+import { followResponse, type LiveResponses } from './follow-response.ts'
+
+const PATH = '/v1/responses/:response_id'
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 100
+const INCLUDE = Type.Optional(Type.Array(Type.String()))
+
+export interface StoredParts extends RunParts {
+  readonly live: LiveResponses
+  readonly cancellation: Cancellation
+}
+
+export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefinition[] {
+  const shared = { access: 'api', errors, endpoint: 'responses' } as const
+  const tag = 'Responses'
+  return [
+    {
+      ...shared,
+      method: 'GET',
+      path: PATH,
+      handler: (ctx) => showResponse(parts, ctx),
+      docs: {
+        summary: 'Read a stored response, or follow its events again',
+        tag,
+        query: {
+          include: INCLUDE,
+          stream: Type.Optional(
+            Type.Boolean({ description: 'The events, also while the response is being made.' }),
+          ),
+          starting_after: Type.Optional(
+            Type.Integer({ minimum: 0, description: 'Only events numbered higher; with `stream`.' }),
+          ),
+        },
+        responses: {
+          200: { description: 'The response.', schema: ResponseReply, streams: true },
+          ...failures,
+        },
+      },
+    },
+    {
+      ...shared,
+      method: 'DELETE',
+      path: PATH,
+      handler: (ctx) => deleteResponse(parts, ctx),
+      docs: {
+        summary: 'Delete a stored response',
+        tag,
+        responses: { 200: { description: 'It is gone.', schema: DeletedReply }, ...failures },
+      },
+    },
+    {
+      ...shared,
+      method: 'POST',
+      path: `${PATH}/cancel`,
+      readsBody: false,
+      handler: (ctx) => cancelResponse(parts, ctx),
+      docs: {
+        summary: 'Cancel a background response',
+        tag,
+        responses: { 200: { description: 'The response, cancelled.', schema: ResponseReply }, ...failures },
+      },
+    },
+    {
+      ...shared,
+      method: 'GET',
+      path: `${PATH}/input_items`,
+      handler: (ctx) => listInput(parts, ctx),
+      docs: {
+        summary: "List the items of a response's own input",
+        tag,
+        query: {
+          limit: Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT }),
+          order: Type.Enum(['asc', 'desc'], { default: 'desc' }),
+          after: Type.Optional(Type.String({ description: 'Only items behind this one.' })),
+          include: INCLUDE,
+        },
+        responses: { 200: { description: 'Items.', schema: ItemList }, ...failures },
+      },
+    },
+  ]
+}
+
+/** @throws response_not_found (404), for another tenant's too */
+async function findResponse(parts: RunParts, ctx: RequestContext): Promise<ResponseRecord> {
+  const id = ctx.param('response_id')
+  const record = await parts.history?.responses.get(tenantOf(ctx), id)
+  if (record === undefined) throw responsesErrors.response_not_found(shown(id))
+  return record
+}
+
+const YES_OR_NO = /^(?:true|false|1|0)$/
+
+async function showResponse(parts: StoredParts, ctx: RequestContext): Promise<void> {
+  checkInclude(ctx)
+  const stream = ctx.queryParam('stream')
+  const after = ctx.queryParam('starting_after')
+  if (stream !== null && !YES_OR_NO.test(stream)) wrongValue('stream', 'must be true or false')
+  if (after !== null && !/^\d{1,15}$/.test(after)) wrongValue('starting_after', 'must be a whole number')
+  const isStream = stream === 'true' || stream === '1'
+  if (after !== null && !isStream) wrongValue('starting_after', 'counts events: it needs stream=true')
+  const record = await findResponse(parts, ctx)
+  if (isStream) await followResponse(parts, ctx, record, after === null ? -1 : Number(after))
+  else ctx.json(200, storedReply(record))
+}
+
+/** Names in all the ways in which clients write lists. */
+function checkInclude(ctx: RequestContext): void {
+  const query = new URLSearchParams(ctx.query)
+  const names = [...query.getAll('include'), ...query.getAll('include[]')].flatMap((text) => text.split(','))
+  readInclude(names.filter((name) => name !== ''))
+}
+
+async function deleteResponse(parts: StoredParts, ctx: RequestContext): Promise<void> {
+  const record = await findResponse(parts, ctx)
+  const tenant = tenantOf(ctx)
+  if (isRunning(record)) await parts.cancellation.cancel(tenant, record)
+  const isGone = await parts.history?.responses.delete(tenant, record.id)
+  if (isGone !== true) throw responsesErrors.response_not_found(record.id)
+  ctx.json(200, { id: record.id, object: 'response.deleted', deleted: true })
+}
+
+function isRunning({ status }: ResponseRecord): boolean {
+  return status === 'queued' || status === 'in_progress'
+}
+
+async function cancelResponse(parts: StoredParts, ctx: RequestContext): Promise<void> {
+  const record = await findResponse(parts, ctx)
+  if (record.facts.connectionMode === 'grpc') throw responsesErrors.cancellation_not_supported()
+  if (record.status === 'cancelled') {
+    ctx.json(200, storedReply(record))
+    return
+  }
+  refuseEnded(record)
+  const ended = await parts.cancellation.cancel(tenantOf(ctx), record)
+  if (ended === undefined) throw responsesErrors.response_not_found(record.id)
+  // It may have ended by itself in the meantime.
+  if (ended.status !== 'cancelled') refuseEnded(ended)
+  ctx.json(200, storedReply(ended))
+}
+
+function refuseEnded({ status }: ResponseRecord): void {
+  if (status === 'failed') throw responsesErrors.response_already_failed()
+  if (status === 'completed' || status === 'incomplete') throw responsesErrors.response_already_completed()
+}
+
+async function listInput(parts: StoredParts, ctx: RequestContext): Promise<void> {
+  checkInclude(ctx)
+  const limit = limitOf(ctx.queryParam('limit'))
+  const order = ctx.queryParam('order') ?? 'desc'
+  if (order !== 'asc' && order !== 'desc') wrongValue('order', 'must be asc or desc')
+  const { input } = await findResponse(parts, ctx)
+  const items: HistoryItem[] = toClientItems(input)
+  if (order === 'desc') items.reverse()
+  const after = ctx.queryParam('after')
+  const begin = after === null ? 0 : items.findIndex(({ id }) => id === after) + 1
+  if (after !== null && begin === 0)
+    throw responsesErrors.invalid_cursor.with({ param: 'after' }, shown(after))
+  const data = items.slice(begin, begin + limit)
+  ctx.json(200, {
+    object: 'list',
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: begin + limit < items.length,
+  })
+}
+
+function limitOf(given: string | null): number {
+  if (given === null) return DEFAULT_LIMIT
+  const limit = Number(given)
+  if (!/^\d{1,4}$/.test(given) || limit < 1 || limit > MAX_LIMIT)
+    wrongValue('limit', `must be a whole number from 1 to ${MAX_LIMIT}`)
+  return limit
+}

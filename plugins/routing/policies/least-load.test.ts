@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest'
+import { SharedMemory } from '../../../kernel/threads/shared-memory.ts'
+import {
+  countSlots,
+  engineLoad,
+  fleetOf,
+  fleetWorker,
+  PolicyThread,
+  pickRequest,
+  pickSlot,
+} from '../../../test/support/policy-fleet.ts'
+
+const requests = (count: number) => Array.from({ length: count }, () => pickRequest())
+
+test('routing check 7: without reports the shortest queue wins: 3, 1, 2 in flight takes the second', () => {
+  const policy = new PolicyThread().policy('least_load')
+  const fleet = [3, 1, 2].map((inFlight, slot) => fleetWorker(slot, { inFlight }))
+  expect(pickSlot(policy, fleet)).toBe(1)
+  expect(policy.explain?.()).toBe('1 in flight on slot 1')
+})
+
+test('routing check 8: a nearly full engine with an empty queue loses against 200 queued tokens', () => {
+  const policy = new PolicyThread().policy('least_load')
+  const full = fleetWorker(0, { load: engineLoad({ kvUsage: 0.99, tokensPerSecond: 2_000 }) })
+  const queued = fleetWorker(1, {
+    load: engineLoad({ kvUsage: 0.1, queuedTokens: 200, tokensPerSecond: 2_000 }),
+  })
+  expect(pickSlot(policy, [full, queued])).toBe(1)
+  // 0.1 s of queue and 0.15 × 0.1 ÷ 0.9 s of pressure.
+  expect(policy.explain?.()).toBe('0.117 s on slot 1')
+})
+
+test('routing check 9: ten equal requests between two reports split 5 to 5', () => {
+  const policy = new PolicyThread().policy('least_load')
+  const load = () => engineLoad({ kvUsage: 0.2, tokensPerSecond: 1_000 })
+  expect(
+    countSlots(policy, [fleetWorker(0, { load: load() }), fleetWorker(1, { load: load() })], requests(10)),
+  ).toEqual({ 0: 5, 1: 5 })
+})
+
+test('threads see what each other has sent since the report', () => {
+  const memory = new SharedMemory()
+  const one = new PolicyThread({}, memory).policy('least_load')
+  const other = new PolicyThread({}, memory).policy('least_load')
+  const fleet = fleetOf(2)
+  for (const worker of fleet) worker.load = engineLoad({ tokensPerSecond: 1_000 })
+  const first = pickSlot(one, fleet)
+  expect(pickSlot(other, fleet)).toBe(1 - first)
+})
+
+test('a new report takes the place of what was sent before it, an older one that is still about does not', () => {
+  const memory = new SharedMemory()
+  const ahead = new PolicyThread({}, memory).policy('least_load')
+  const behind = new PolicyThread({}, memory).policy('least_load')
+  const report = (atMs: number) => engineLoad({ tokensPerSecond: 1_000, atMs })
+  const fleet = (atMs: number, queued: number) => [
+    fleetWorker(0, { load: report(atMs) }),
+    fleetWorker(1, { load: { ...report(atMs), queuedTokens: queued } }),
+  ]
+  // Ten requests of 1024 tokens, then a report that has them: 500 queued tokens lose again.
+  countSlots(ahead, fleet(1_000, 500), requests(10))
+  expect(pickSlot(ahead, fleet(2_000, 500))).toBe(0)
+  // The other thread has not heard of it yet; its credit adds to what was sent since the newest report.
+  expect(pickSlot(behind, fleet(1_000, 500))).toBe(1)
+})
+
+test('a prompt that was tokenised counts by its tokens', () => {
+  const policy = new PolicyThread().policy('least_load')
+  const fleet = fleetOf(2)
+  for (const worker of fleet) worker.load = engineLoad({ tokensPerSecond: 1_000 })
+  const long = pickRequest({ tokenIds: new Uint32Array(4_096) })
+  const first = pickSlot(policy, fleet, long)
+  // Four requests of 1024 tokens weigh as much as the long one.
+  expect(countSlots(policy, fleet, requests(4))).toEqual({ [1 - first]: 4 })
+})
+
+test('a worker without a report counts by what is in flight, at the mean throughput of the others', () => {
+  const policy = new PolicyThread().policy('least_load')
+  const fleet = [
+    fleetWorker(0, { load: engineLoad({ queuedTokens: 1_500, tokensPerSecond: 1_000 }) }),
+    fleetWorker(1, { inFlight: 1 }),
+    fleetWorker(2, { inFlight: 9 }),
+  ]
+  // 1.5 s against 1024 ÷ 1000 s and nine times that.
+  expect(pickSlot(policy, fleet)).toBe(1)
+  fleet[1].inFlight = 2
+  expect(pickSlot(policy, fleet)).toBe(0)
+})
+
+test('an engine that tells its memory but not its queue counts by what is in flight', () => {
+  const policy = new PolicyThread().policy('least_load')
+  const load = engineLoad({ queuedTokens: -1, kvUsage: 0.3 })
+  const fleet = [fleetWorker(0, { inFlight: 4, load }), fleetWorker(1, { inFlight: 3, load })]
+  expect(countSlots(policy, fleet, requests(5))).toEqual({ 1: 5 })
+})
+
+test('equal workers take turns, with reports and without', () => {
+  const policy = new PolicyThread().policy('least_load')
+  expect(countSlots(policy, fleetOf(3), requests(30))).toEqual({ 0: 10, 1: 10, 2: 10 })
+})
+
+test('routing check 28: of workers with the same score by their reports the cheaper one wins', () => {
+  const policy = new PolicyThread().policy('least_load')
+  const fleet = [fleetWorker(0, { cost: 2 }), fleetWorker(1, { cost: 1 })]
+  for (const worker of fleet) worker.load = engineLoad({ queuedTokens: -1, kvUsage: 0.5 })
+  expect(countSlots(policy, fleet, requests(5))).toEqual({ 1: 5 })
+})

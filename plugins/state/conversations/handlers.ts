@@ -1,0 +1,114 @@
+/** What the conversation routes do, request by request. */
+
+import type { Conversation, RequestContext } from '#kernel'
+import { isShown, uuidV7Hex } from '#shared'
+import { addItems, type Conversations, isProblem, toError } from './add-items.ts'
+import { conversationErrors } from './errors.ts'
+import { readItems } from './read-items.ts'
+import { mergeMetadata, readChanges, readMetadata } from './read-metadata.ts'
+import { readInclude, readPageOptions } from './read-query.ts'
+import { showItem, showList } from './show-item.ts'
+import { visible, visiblePage } from './visible-items.ts'
+
+/** Who calls where no keys are configured. */
+const ANONYMOUS = 'anonymous'
+
+export async function createConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+  const { metadata, items } = readBody(ctx)
+  const conversation: Conversation = {
+    id: `conv_${uuidV7Hex()}`,
+    createdAtSec: Math.floor(Date.now() / 1_000),
+    metadata: readMetadata(metadata),
+  }
+  const isEmpty = items === undefined || items === null || (Array.isArray(items) && items.length === 0)
+  const first = isEmpty ? [] : readItems(items)
+  const tenant = tenantOf(ctx)
+  const made = await addItems(first, (news) => conversations.create(tenant, conversation, news))
+  ctx.json(200, showConversation(made))
+}
+
+export async function getConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+  const id = conversationId(ctx)
+  ctx.json(200, showConversation(found(await conversations.get(tenantOf(ctx), id), id)))
+}
+
+export async function updateConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+  const id = conversationId(ctx)
+  const changes = readChanges(readBody(ctx).metadata)
+  const tenant = tenantOf(ctx)
+  const updated =
+    changes.size === 0
+      ? await conversations.get(tenant, id)
+      : await conversations.changeMetadata(tenant, id, (metadata) => mergeMetadata(metadata, changes))
+  ctx.json(200, showConversation(found(updated, id)))
+}
+
+export async function deleteConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+  const id = conversationId(ctx)
+  if (!(await conversations.delete(tenantOf(ctx), id))) throw conversationErrors.conversation_not_found(id)
+  ctx.json(200, { id, object: 'conversation.deleted', deleted: true })
+}
+
+export async function listItems(ctx: RequestContext, conversations: Conversations): Promise<void> {
+  const id = conversationId(ctx)
+  const query = new URLSearchParams(ctx.query)
+  const options = readPageOptions(query)
+  const include = readInclude(query)
+  const page = await visiblePage(conversations, tenantOf(ctx), id, options)
+  if (page.problem === 'conversation_not_found') throw toError(page, id)
+  if (page.problem !== undefined) throw conversationErrors.invalid_cursor.with({ param: 'after' }, page.id)
+  ctx.json(200, showList(page.items, page.hasMore, include))
+}
+
+export async function createItems(ctx: RequestContext, conversations: Conversations): Promise<void> {
+  const id = conversationId(ctx)
+  const include = readInclude(new URLSearchParams(ctx.query))
+  const items = readItems(readBody(ctx).items)
+  const tenant = tenantOf(ctx)
+  // Before the items are looked at one by one: what is wrong with them is nobody's business elsewhere.
+  found(await conversations.get(tenant, id), id)
+  const added = await addItems(items, (news) => conversations.add(tenant, id, news))
+  ctx.json(200, showList(visible(added), false, include))
+}
+
+export async function getItem(ctx: RequestContext, conversations: Conversations): Promise<void> {
+  const id = conversationId(ctx)
+  const include = readInclude(new URLSearchParams(ctx.query))
+  const itemId = ctx.param('item_id')
+  const item = await conversations.item(tenantOf(ctx), id, itemId)
+  if (isProblem(item)) throw toError(item, id)
+  if (!isShown(item.item)) throw conversationErrors.item_not_found(itemId)
+  ctx.json(200, showItem(item, include))
+}
+
+export async function deleteItem(ctx: RequestContext, conversations: Conversations): Promise<void> {
+  const id = conversationId(ctx)
+  const left = await conversations.removeItem(tenantOf(ctx), id, ctx.param('item_id'))
+  if (isProblem(left)) throw toError(left, id)
+  ctx.json(200, showConversation(left))
+}
+
+function showConversation({ id, createdAtSec, metadata }: Conversation) {
+  return { id, object: 'conversation', created_at: createdAtSec, metadata }
+}
+
+function found(conversation: Conversation | undefined, id: string): Conversation {
+  if (conversation === undefined) throw conversationErrors.conversation_not_found(id)
+  return conversation
+}
+
+/** No body is an empty one. */
+function readBody(ctx: RequestContext): Readonly<Record<string, unknown>> {
+  const body = ctx.bodyBytes.length === 0 ? {} : ctx.bodyJson()
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw conversationErrors.json_parse_error()
+  return body as Record<string, unknown>
+}
+
+function conversationId(ctx: RequestContext): string {
+  return ctx.param('conversation_id')
+}
+
+function tenantOf(ctx: RequestContext): string {
+  return ctx.identity?.tenant ?? ANONYMOUS
+}

@@ -1,0 +1,185 @@
+/**
+ * Loads the history that ends with a response. The turns of a chain lie side by side in the store, so a history is one
+ * range for its chain and one for each chain it branched off; what was loaded or written last is in memory.
+ */
+import type { HistoryItem, HistoryProblem, LoadedHistory } from '#kernel'
+import { approximateBytes } from './approximate-bytes.ts'
+import { type Collections, isId, type Place, positionId, type Segment, turnId } from './collections.ts'
+import type { HistoryConfig } from './config.ts'
+import { CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
+
+interface CachedChain extends CachedHistory {
+  readonly segments: readonly Segment[]
+  readonly place: Place
+  readonly readAtMs: number
+}
+
+const PAGE = 1_000
+
+export class ChainReader {
+  readonly #collections: Collections
+  readonly #config: HistoryConfig
+  readonly #cache: HistoryCache<CachedChain>
+
+  constructor(collections: Collections, config: HistoryConfig) {
+    this.#collections = collections
+    this.#config = config
+    this.#cache = new HistoryCache(config.cacheBytes)
+  }
+
+  async load(tenant: string, responseId: string): Promise<LoadedHistory | HistoryProblem> {
+    // Whoever deletes a response leaves a mark on its chain: what is in memory without one is as it was.
+    const cached = await this.#cached(tenant, responseId)
+    if (cached !== undefined) return this.#checked(cached)
+    const head = isId(responseId) ? await this.#collections.responses.get(tenant, responseId) : undefined
+    if (head === undefined || head.status === 'deleted') return { problem: 'not_found' }
+    if (head.status === 'queued' || head.status === 'in_progress') return { problem: 'in_progress' }
+    const { place, previousResponseId } = head
+    if (place === null) return { problem: 'unusable' }
+    if (this.#isTooLong(place.depth, place.bytes)) return { problem: 'too_long' }
+    return this.#checked(
+      (await this.#fromParent(tenant, responseId, previousResponseId, place)) ??
+        (await this.#read(tenant, responseId, place)),
+    )
+  }
+
+  /** Where a response stands that was used last; undefined when that is not in memory. */
+  placeOf(tenant: string, id: string): Place | undefined {
+    return this.#cache.get(tenant, id)?.place
+  }
+
+  /** After a turn was written: its history is known when its parent's is. */
+  onWritten(
+    tenant: string,
+    id: string,
+    parentId: string | null,
+    place: Place,
+    items: readonly HistoryItem[],
+  ): void {
+    const own = { chain: place.chain, to: place.turn }
+    if (parentId === null && !place.isBased) {
+      const readAtMs = performance.now()
+      const cached = { items, bytes: place.bytes, segments: [own], marks: [undefined], place, readAtMs }
+      this.#cache.set(tenant, id, cached)
+    }
+    const parent = parentId === null ? undefined : this.#cache.get(tenant, parentId)
+    if (parent !== undefined && parentId !== null && place.turn > 0)
+      this.#extend(tenant, id, parentId, parent, place, items)
+  }
+
+  async #cached(tenant: string, id: string): Promise<CachedChain | undefined> {
+    const cached = this.#cache.get(tenant, id)
+    if (cached === undefined || performance.now() - cached.readAtMs > CACHED_MS) return undefined
+    const marks = await this.#marksOf(tenant, cached.segments)
+    if (marks.every((mark, index) => mark === cached.marks[index])) return cached
+    this.#cache.delete(tenant, id)
+    return undefined
+  }
+
+  /** Where the parent is in memory and in the same chain, only this turn is read. */
+  async #fromParent(
+    tenant: string,
+    id: string,
+    parentId: string | null,
+    place: Place,
+  ): Promise<CachedChain | undefined> {
+    if (parentId === null || place.turn === 0) return undefined
+    const parent = await this.#cached(tenant, parentId)
+    if (parent === undefined) return undefined
+    const turn = await this.#collections.turns.get(tenant, turnId(place.chain, place.turn))
+    return this.#extend(tenant, id, parentId, parent, place, [
+      ...(turn?.input ?? []),
+      ...(turn?.output ?? []),
+    ])
+  }
+
+  #extend(
+    tenant: string,
+    id: string,
+    parentId: string,
+    parent: CachedChain,
+    place: Place,
+    own: readonly HistoryItem[],
+  ): CachedChain {
+    const segments = [...parent.segments.slice(0, -1), { chain: place.chain, to: place.turn }]
+    // Of the conversation that a chain began in, its place does not tell.
+    const bytes = parent.bytes + Math.max(0, place.bytes - parent.place.bytes)
+    const { marks, readAtMs } = parent
+    const cached = { items: [...parent.items, ...own], bytes, segments, marks, place, readAtMs }
+    // Most chains go on at their end: the list up to the parent is rarely wanted again.
+    this.#cache.delete(tenant, parentId)
+    this.#cache.set(tenant, id, cached)
+    return cached
+  }
+
+  async #read(tenant: string, id: string, place: Place): Promise<CachedChain> {
+    const own = { chain: place.chain, to: place.turn }
+    const base = place.isBased ? await this.#collections.chains.get(tenant, place.chain) : undefined
+    const segments = [...(base?.segments ?? []), own]
+    // Before the turns: what is deleted from now on changes a mark that was seen.
+    const readAtMs = performance.now()
+    const marks = await this.#marksOf(tenant, segments)
+    const items: HistoryItem[] = []
+    let { bytes } = place
+    for (const segment of segments) {
+      if ('chain' in segment) await this.#readTurns(tenant, segment, items)
+      else bytes += await this.#readConversation(tenant, segment, items)
+      if (items.length > this.#config.maxHistoryItems || bytes > this.#config.maxHistoryBytes) break
+    }
+    const cached = { items, bytes, segments, marks, place, readAtMs }
+    this.#cache.set(tenant, id, cached)
+    return cached
+  }
+
+  #checked({ items, bytes, place }: CachedChain): LoadedHistory | HistoryProblem {
+    const isTooLong = this.#isTooLong(place.depth, bytes) || items.length > this.#config.maxHistoryItems
+    return isTooLong ? { problem: 'too_long' } : { items, bytes }
+  }
+
+  #isTooLong(depth: number, bytes: number): boolean {
+    return depth > this.#config.maxChainResponses || bytes > this.#config.maxHistoryBytes
+  }
+
+  async #readTurns(
+    tenant: string,
+    { chain, to }: { chain: string; to: number },
+    items: HistoryItem[],
+  ): Promise<void> {
+    const bounds = { from: turnId(chain, 0), to: turnId(chain, to + 1), limit: PAGE }
+    let after: string | undefined
+    do {
+      const page = await this.#collections.turns.range(tenant, { ...bounds, after })
+      for (const { value } of page.records) {
+        for (const item of value.input) items.push(item)
+        for (const item of value.output) items.push(item)
+      }
+      after = page.next ?? undefined
+    } while (after !== undefined && items.length <= this.#config.maxHistoryItems)
+  }
+
+  /** @returns about how many bytes of JSON were added; no more than one page beyond what a request may load */
+  async #readConversation(
+    tenant: string,
+    { conversation, to }: { conversation: string; to: number },
+    items: HistoryItem[],
+  ): Promise<number> {
+    const bounds = { from: positionId(conversation, 0), to: positionId(conversation, to), limit: PAGE }
+    const { maxHistoryBytes, maxHistoryItems } = this.#config
+    let after: string | undefined
+    let bytes = 0
+    do {
+      const page = await this.#collections.conversationItems.range(tenant, { ...bounds, after })
+      for (const { value } of page.records) {
+        items.push(value.item)
+        bytes += approximateBytes(value.item)
+      }
+      after = page.next ?? undefined
+    } while (after !== undefined && items.length <= maxHistoryItems && bytes <= maxHistoryBytes)
+    return bytes
+  }
+
+  #marksOf(tenant: string, segments: readonly Segment[]): Promise<(string | undefined)[]> {
+    const ids = segments.map((segment) => ('chain' in segment ? segment.chain : segment.conversation))
+    return this.#collections.marks.getMany(tenant, ids)
+  }
+}

@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest'
+import { MemoryStore } from '../../../test/support/memory-store.ts'
+import { ChainReader } from './chain-reader.ts'
+import { openCollections } from './collections.ts'
+import type { HistoryConfig } from './config.ts'
+import { StoredResponses } from './response-history.ts'
+
+const config = {
+  maxChainResponses: 2_000,
+  maxHistoryItems: 20_000,
+  maxHistoryBytes: 2 ** 30,
+  cacheBytes: 16 * 2 ** 20,
+} as HistoryConfig
+
+let count = 0
+const nextId = (prefix: string) =>
+  `${prefix}_${Date.now().toString(16).padStart(12, '0')}7${(++count).toString(16).padStart(19, '0')}`
+
+/** Everything that a store is asked for, by the name of what is asked. */
+class CountedStore extends MemoryStore {
+  reads = 0
+  writes = 0
+
+  override collection<T>(name: string) {
+    const inner = super.collection<T>(name)
+    return new Proxy(inner, {
+      get: (target, member) => {
+        const value = Reflect.get(target, member) as unknown
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) => {
+          this.reads++
+          return (value as (...all: unknown[]) => unknown).apply(target, args)
+        }
+      },
+    })
+  }
+
+  override write(changes: Parameters<MemoryStore['write']>[0]) {
+    this.writes++
+    return super.write(changes)
+  }
+}
+
+test('turn 1,000 of a chain asks the store for what turn 10 asks for', async () => {
+  const store = new CountedStore()
+  const collections = openCollections(store)
+  const responses = new StoredResponses(store, collections, new ChainReader(collections, config))
+  const asked = new Map<number, { reads: number; writes: number; items: number }>()
+  let previousResponseId: string | null = null
+  for (let turn = 1; turn <= 1_000; turn++) {
+    store.reads = 0
+    store.writes = 0
+    const loaded =
+      previousResponseId === null ? { items: [] } : await responses.loadChain('a', previousResponseId)
+    const id = nextId('resp')
+    const item = (role: string) => ({ id: nextId('msg'), type: 'message', role, content: 'a short turn' })
+    const result = await responses.finish('a', {
+      id,
+      createdAtSec: 1_800_000_000,
+      status: 'completed',
+      reply: {},
+      input: [item('user')],
+      output: [item('assistant')],
+      previousResponseId,
+      conversationId: null,
+      facts: {},
+    })
+    expect(result).toBe('stored')
+    previousResponseId = id
+    asked.set(turn, {
+      reads: store.reads,
+      writes: store.writes,
+      items: 'items' in loaded ? loaded.items.length : -1,
+    })
+  }
+  expect(asked.get(10)).toEqual({ reads: 1, writes: 1, items: 18 })
+  expect(asked.get(1_000)).toEqual({ reads: 1, writes: 1, items: 1_998 })
+})
+
+test('a turn whose ids are all new is written without a look: no change of it has a condition', async () => {
+  const store = new CountedStore()
+  const seen: unknown[] = []
+  const write = store.write.bind(store)
+  store.write = (changes) => {
+    seen.push(changes.map(({ onlyIf }) => onlyIf))
+    return write(changes)
+  }
+  const collections = openCollections(store)
+  const responses = new StoredResponses(store, collections, new ChainReader(collections, config))
+  const turn = (previousResponseId: string | null, hasNewIds: boolean) => ({
+    id: nextId('resp'),
+    createdAtSec: 1_800_000_000,
+    status: 'completed' as const,
+    reply: {},
+    input: [{ id: nextId('msg'), type: 'message' }],
+    output: [{ id: nextId('msg'), type: 'message' }],
+    previousResponseId,
+    conversationId: null,
+    facts: {},
+    hasNewIds,
+  })
+  const first = turn(null, true)
+  expect(await responses.finish('a', first)).toBe('stored')
+  // Its place in the chain may be taken; everything else cannot.
+  expect(await responses.finish('a', turn(first.id, true))).toBe('stored')
+  expect(await responses.finish('a', turn(null, false))).toBe('stored')
+  const no = undefined
+  expect(seen).toEqual([
+    [no, no, no, no, no],
+    [null, no, no, no, no],
+    [no, null, no, null, no],
+  ])
+})

@@ -1,0 +1,202 @@
+/** Conversations: made, changed, deleted; their items, and their lock. */
+import type {
+  Conversation,
+  ConversationHistory,
+  ConversationItem,
+  ConversationLock,
+  HistoryItem,
+  HistoryProblem,
+  ItemPage,
+  ItemProblem,
+  LoadedHistory,
+  NewItem,
+  PageOptions,
+  StoredRecord,
+  StoreService,
+} from '#kernel'
+import { approximateBytes } from './approximate-bytes.ts'
+import {
+  ChangeList,
+  type Collections,
+  isId,
+  positionId,
+  type StoredConversation,
+  within,
+} from './collections.ts'
+import type { HistoryConfig } from './config.ts'
+import type { ConversationItems } from './conversation-items.ts'
+import { HeldLock, putLock } from './conversation-lock.ts'
+import { CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
+import { again, tryUntil } from './try-until.ts'
+
+const SYNCED = { durability: 'synced' } as const
+const NOT_FOUND = { problem: 'conversation_not_found' } as const
+const PAGE = 1_000
+
+interface CachedConversation extends CachedHistory {
+  /** Position of the first item that is not in it. */
+  readonly next: number
+  /** When the oldest of it was read. */
+  readonly readAtMs: number
+}
+
+export class StoredConversations implements ConversationHistory {
+  readonly #store: StoreService
+  readonly #collections: Collections
+  readonly #items: ConversationItems
+  readonly #config: HistoryConfig
+  readonly #cache: HistoryCache<CachedConversation>
+
+  constructor(
+    store: StoreService,
+    collections: Collections,
+    items: ConversationItems,
+    config: HistoryConfig,
+  ) {
+    this.#store = store
+    this.#collections = collections
+    this.#items = items
+    this.#config = config
+    this.#cache = new HistoryCache(config.cacheBytes)
+  }
+
+  create(
+    tenant: string,
+    conversation: Conversation,
+    items: readonly NewItem[] = [],
+  ): Promise<Conversation | ItemProblem> {
+    return tryUntil(async () => {
+      const { id, createdAtSec, metadata } = conversation
+      const list = new ChangeList(tenant)
+      const added = await this.#items.append(tenant, list, id, 0, items)
+      if ('problem' in added) return added
+      list.put(this.#collections.conversations, id, { createdAtSec, metadata, next: items.length }, null)
+      return (await this.#store.write(list.changes, SYNCED)) === null ? again : conversation
+    })
+  }
+
+  async get(tenant: string, id: string): Promise<Conversation | undefined> {
+    const found = await this.#read(tenant, id)
+    return found && toConversation(found)
+  }
+
+  changeMetadata(
+    tenant: string,
+    id: string,
+    change: Parameters<ConversationHistory['changeMetadata']>[2],
+  ): Promise<Conversation | undefined> {
+    return tryUntil(async () => {
+      const found = await this.#read(tenant, id)
+      if (found === undefined) return undefined
+      const value = { ...found.value, metadata: change(found.value.metadata) }
+      const list = new ChangeList(tenant).put(this.#collections.conversations, id, value, found.version)
+      const isDone = (await this.#store.write(list.changes, SYNCED)) !== null
+      return isDone ? toConversation({ id, value }) : again
+    })
+  }
+
+  /** Its items are out of reach at once, and removed later. */
+  delete(tenant: string, id: string): Promise<boolean> {
+    return tryUntil(async () => {
+      const found = await this.#read(tenant, id)
+      if (found === undefined) return false
+      const { conversations, trash, marks } = this.#collections
+      const list = new ChangeList(tenant)
+        .delete(conversations, id, found.version)
+        .put(trash, id, 0)
+        .mark(marks, id)
+      return (await this.#store.write(list.changes, SYNCED)) === null ? again : true
+    })
+  }
+
+  add(
+    tenant: string,
+    id: string,
+    items: readonly NewItem[],
+  ): Promise<readonly ConversationItem[] | ItemProblem> {
+    return tryUntil(async () => {
+      const found = await this.#read(tenant, id)
+      if (found === undefined) return NOT_FOUND
+      const list = new ChangeList(tenant)
+      const { next } = found.value
+      const added = await this.#items.append(tenant, list, id, next, items)
+      if ('problem' in added) return added
+      const value = { ...found.value, next: next + items.length }
+      list.put(this.#collections.conversations, id, value, found.version)
+      return (await this.#store.write(list.changes, SYNCED)) === null ? again : added
+    })
+  }
+
+  async item(tenant: string, id: string, itemId: string): Promise<ConversationItem | ItemProblem> {
+    if ((await this.#read(tenant, id)) === undefined) return NOT_FOUND
+    return (await this.#items.get(tenant, id, itemId)) ?? { problem: 'item_not_found', id: itemId }
+  }
+
+  removeItem(tenant: string, id: string, itemId: string): Promise<Conversation | ItemProblem> {
+    return tryUntil(async () => {
+      const found = await this.#read(tenant, id)
+      if (found === undefined) return NOT_FOUND
+      const isRemoved = await this.#items.remove(tenant, id, itemId)
+      if (isRemoved === null) return again
+      return isRemoved ? toConversation(found) : ({ problem: 'item_not_found', id: itemId } as const)
+    })
+  }
+
+  async page(tenant: string, id: string, options: PageOptions): Promise<ItemPage | ItemProblem> {
+    if ((await this.#read(tenant, id)) === undefined) return NOT_FOUND
+    return this.#items.page(tenant, id, options)
+  }
+
+  async load(tenant: string, id: string): Promise<LoadedHistory | HistoryProblem> {
+    const found = await this.#read(tenant, id)
+    if (found === undefined) return { problem: 'not_found' }
+    // Before the items: what is removed from now on changes a mark that was seen.
+    const nowMs = performance.now()
+    const [mark] = await this.#collections.marks.getMany(tenant, [id])
+    const cached = this.#cache.get(tenant, id)
+    const isAsItWas = cached !== undefined && cached.marks[0] === mark && nowMs - cached.readAtMs <= CACHED_MS
+    const known = isAsItWas ? cached : null
+    if (known !== null && known.next === found.value.next) return { items: known.items, bytes: known.bytes }
+    const { maxHistoryBytes, maxHistoryItems } = this.#config
+    const items: HistoryItem[] = [...(known?.items ?? [])]
+    let bytes = known?.bytes ?? 0
+    const bounds = { ...within(id), from: positionId(id, known?.next ?? 0), limit: PAGE }
+    let after: string | undefined
+    let next = known?.next ?? 0
+    do {
+      const page = await this.#collections.conversationItems.range(tenant, { ...bounds, after })
+      for (const { id: name, value } of page.records) {
+        items.push(value.item)
+        bytes += approximateBytes(value.item)
+        next = Number(name.slice(id.length + 1)) + 1
+      }
+      if (bytes > maxHistoryBytes || items.length > maxHistoryItems) return { problem: 'too_long' }
+      after = page.next ?? undefined
+    } while (after !== undefined)
+    const readAtMs = known?.readAtMs ?? nowMs
+    const read = { items, bytes, marks: [mark], next: Math.max(next, found.value.next), readAtMs }
+    this.#cache.set(tenant, id, read)
+    return { items, bytes }
+  }
+
+  async lock(tenant: string, id: string): Promise<ConversationLock | null> {
+    if (!isId(id)) return null
+    const parts = { store: this.#store, locks: this.#collections.locks, leaseMs: this.#config.lockLeaseMs }
+    const version = await putLock(tenant, id, null, parts)
+    return version === null ? null : new HeldLock(tenant, id, version, parts)
+  }
+
+  async #read(tenant: string, id: string): Promise<StoredRecord<StoredConversation> | undefined> {
+    return isId(id) ? this.#collections.conversations.read(tenant, id) : undefined
+  }
+}
+
+function toConversation({
+  id,
+  value,
+}: {
+  readonly id: string
+  readonly value: StoredConversation
+}): Conversation {
+  return { id, createdAtSec: value.createdAtSec, metadata: value.metadata }
+}

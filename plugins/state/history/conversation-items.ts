@@ -1,0 +1,126 @@
+/** The items of conversations: added all or none, found by id, read by pages, removed from one conversation only. */
+import type {
+  ConversationItem,
+  HistoryItem,
+  ItemPage,
+  ItemProblem,
+  NewItem,
+  PageOptions,
+  StoreService,
+} from '#kernel'
+import { ChangeList, type Collections, type ItemPointer, isId, positionId, within } from './collections.ts'
+import type { ItemIndex } from './item-index.ts'
+
+/** Places of a shared item that are remembered; older ones are found no more by the item's id alone. */
+const MAX_SHARES = 50
+/** A page ends early when its items are very large. */
+const PAGE_BYTES = 16 * 1024 * 1024
+
+export class ConversationItems {
+  readonly #store: StoreService
+  readonly #collections: Collections
+  readonly #index: ItemIndex
+
+  constructor(store: StoreService, collections: Collections, index: ItemIndex) {
+    this.#store = store
+    this.#collections = collections
+    this.#index = index
+  }
+
+  /**
+   * Adds to the list what appends these items from position `next` on.
+   * @returns the items as they will be, or what is wrong with one
+   */
+  async append(
+    tenant: string,
+    list: ChangeList,
+    conversation: string,
+    next: number,
+    news: readonly NewItem[],
+  ): Promise<readonly ConversationItem[] | ItemProblem> {
+    const { items, positions, conversationItems } = this.#collections
+    const added: ConversationItem[] = []
+    const createdAtSec = Math.floor(Date.now() / 1_000)
+    const seen = new Set<string>()
+    for (const [index, entry] of news.entries()) {
+      const id = 'item' in entry ? entry.item.id : entry.reference
+      if (seen.has(id)) return { problem: 'item_exists', id }
+      seen.add(id)
+      const pointer = isId(id) ? await items.read(tenant, id) : undefined
+      let item: HistoryItem | undefined
+      if ('item' in entry) {
+        if (pointer !== undefined) return { problem: 'item_exists', id }
+        item = entry.item
+      } else {
+        item = pointer === undefined ? undefined : (await this.#index.resolve(tenant, [id]))?.get(id)
+        if (item === undefined) return { problem: 'item_not_found', id }
+        const here = await positions.get(tenant, `${conversation}.${id}`)
+        if (here !== undefined && !here.isGone) return { problem: 'item_exists', id }
+      }
+      const at = next + index
+      const links = [...(pointer?.value.conversations ?? []), { id: conversation, at }].slice(-MAX_SHARES)
+      list.put(items, id, { ...pointer?.value, conversations: links }, pointer?.version ?? null)
+      list.put(positions, `${conversation}.${id}`, { at })
+      list.put(conversationItems, positionId(conversation, at), { item, createdAtSec })
+      added.push({ item, createdAtSec })
+    }
+    return added
+  }
+
+  async get(tenant: string, conversation: string, itemId: string): Promise<ConversationItem | undefined> {
+    const { positions, conversationItems } = this.#collections
+    const position = isId(itemId) ? await positions.get(tenant, `${conversation}.${itemId}`) : undefined
+    if (position === undefined || position.isGone) return undefined
+    return conversationItems.get(tenant, positionId(conversation, position.at))
+  }
+
+  /** @returns false when it is not in this conversation; null when somebody else was quicker */
+  async remove(tenant: string, conversation: string, itemId: string): Promise<boolean | null> {
+    const { items, positions, conversationItems, marks } = this.#collections
+    const name = `${conversation}.${itemId}`
+    const position = isId(itemId) ? await positions.read(tenant, name) : undefined
+    if (position === undefined || position.value.isGone) return false
+    const { at } = position.value
+    const list = new ChangeList(tenant)
+      .put(positions, name, { at, isGone: true }, position.version)
+      .delete(conversationItems, positionId(conversation, at))
+      .mark(marks, conversation)
+    const pointer = await items.read(tenant, itemId)
+    if (pointer !== undefined) {
+      const left = withoutConversation(pointer.value, conversation)
+      if (left === null) list.delete(items, itemId, pointer.version)
+      else list.put(items, itemId, left, pointer.version)
+    }
+    return (await this.#store.write(list.changes, { durability: 'synced' })) === null ? null : true
+  }
+
+  async page(
+    tenant: string,
+    conversation: string,
+    { order, limit, after }: PageOptions,
+  ): Promise<ItemPage | ItemProblem> {
+    const { positions, conversationItems } = this.#collections
+    let cursor: string | undefined
+    if (after !== undefined) {
+      const position = isId(after) ? await positions.get(tenant, `${conversation}.${after}`) : undefined
+      if (position === undefined) return { problem: 'item_not_found', id: after }
+      cursor = positionId(conversation, position.at)
+    }
+    const { records, next } = await conversationItems.range(tenant, {
+      ...within(conversation),
+      reverse: order === 'desc',
+      after: cursor,
+      limit: limit + 1,
+      maxBytes: PAGE_BYTES,
+    })
+    const items = records.slice(0, limit).map(({ value }) => value)
+    return { items, hasMore: records.length > limit || next !== null }
+  }
+}
+
+/** Null when nothing is left of it. */
+export function withoutConversation(pointer: ItemPointer, conversation: string): ItemPointer | null {
+  const conversations = pointer.conversations?.filter(({ id }) => id !== conversation) ?? []
+  if (conversations.length > 0) return { ...pointer, conversations }
+  return pointer.turn === undefined ? null : { turn: pointer.turn }
+}

@@ -1,0 +1,82 @@
+/** The lock of a conversation: a record with an expiry that its holder puts off, and nobody else can replace. */
+import type { ConversationLock, StoreService } from '#kernel'
+import { ChangeList, type Collections } from './collections.ts'
+
+/** A holder renews its lease so many times before it would run out. */
+const RENEWALS = 3
+
+export class HeldLock implements ConversationLock {
+  readonly conversationId: string
+  readonly #tenant: string
+  readonly #parts: {
+    readonly store: StoreService
+    readonly locks: Collections['locks']
+    readonly leaseMs: number
+  }
+  #version: string | null
+  #renewing: Promise<void> = Promise.resolve()
+  readonly #timer: NodeJS.Timeout
+
+  constructor(
+    tenant: string,
+    conversationId: string,
+    version: string,
+    parts: { readonly store: StoreService; readonly locks: Collections['locks']; readonly leaseMs: number },
+  ) {
+    this.#tenant = tenant
+    this.conversationId = conversationId
+    this.#version = version
+    this.#parts = parts
+    this.#timer = setInterval(() => {
+      this.#renewing = this.#renewing.then(() => this.#renew())
+    }, parts.leaseMs / RENEWALS)
+    this.#timer.unref()
+  }
+
+  /** The version of the lock's record when no renewal is under way; null when the lock is lost. */
+  async settled(): Promise<string | null> {
+    await this.#renewing
+    return this.#version
+  }
+
+  /** The write that ended the turn has removed it. */
+  onGone(): void {
+    clearInterval(this.#timer)
+    this.#version = null
+  }
+
+  async release(): Promise<void> {
+    const version = await this.settled()
+    this.onGone()
+    if (version === null) return
+    const list = new ChangeList(this.#tenant).delete(this.#parts.locks, this.conversationId, version)
+    // A lock that cannot be let go ends with its lease.
+    await this.#parts.store.write(list.changes).catch(() => null)
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#version === null) return
+    try {
+      this.#version = await putLock(this.#tenant, this.conversationId, this.#version, this.#parts)
+    } catch {
+      // The store is gone for a while: the lease decides whether the lock is still held at the end.
+    }
+    if (this.#version === null) clearInterval(this.#timer)
+  }
+}
+
+/** @param before null for a lock that nobody may have @returns null when somebody has it */
+export async function putLock(
+  tenant: string,
+  conversationId: string,
+  before: string | null,
+  {
+    store,
+    locks,
+    leaseMs,
+  }: { readonly store: StoreService; readonly locks: Collections['locks']; readonly leaseMs: number },
+): Promise<string | null> {
+  const expiresAtMs = Date.now() + leaseMs
+  const target = { collection: locks.name, tenant, id: conversationId, onlyIf: before }
+  return store.write([{ kind: 'put', ...target, value: '', expiresAtMs }])
+}

@@ -1,0 +1,61 @@
+/** Events of streams, kept for a while in the pieces they were written in. */
+import type { EventLog, StoreService } from '#kernel'
+import { ChangeList, type Collections, isId, padded, within } from './collections.ts'
+
+/** Bytes of frames that one reading gives at most, about. */
+const READ_BYTES = 1024 * 1024
+
+export class StoredEvents implements EventLog {
+  readonly #store: StoreService
+  readonly #events: Collections['events']
+  readonly #keptMs: number
+
+  constructor(store: StoreService, events: Collections['events'], keptMs: number) {
+    this.#store = store
+    this.#events = events
+    this.#keptMs = keptMs
+  }
+
+  async append(
+    tenant: string,
+    responseId: string,
+    firstNumber: number,
+    frames: readonly string[],
+  ): Promise<void> {
+    if (frames.length === 0) return
+    const expiresAtMs = Date.now() + this.#keptMs
+    await this.#events.put(tenant, `${responseId}.${padded(firstNumber)}`, frames, { expiresAtMs })
+  }
+
+  async clear(tenant: string, responseId: string): Promise<void> {
+    if (!isId(responseId)) return
+    let after: string | undefined
+    do {
+      const page = await this.#events.range(tenant, { ...within(responseId), after, maxBytes: READ_BYTES })
+      const list = new ChangeList(tenant)
+      for (const { id } of page.records) list.delete(this.#events, id)
+      if (list.changes.length > 0) await this.#store.write(list.changes)
+      after = page.next ?? undefined
+    } while (after !== undefined)
+  }
+
+  async read(
+    tenant: string,
+    responseId: string,
+    after: number,
+  ): Promise<readonly { number: number; frame: string }[]> {
+    if (!isId(responseId)) return []
+    const { from: first, to } = within(responseId)
+    // The piece that the next frame is in may have begun before it.
+    const upTo = `${first}${padded(Math.max(0, after + 2))}`
+    const begun = await this.#events.range(tenant, { from: first, to: upTo, reverse: true, limit: 1 })
+    const from = begun.records[0]?.id ?? first
+    const { records } = await this.#events.range(tenant, { from, to, maxBytes: READ_BYTES })
+    return records.flatMap(({ id, value }) => {
+      const start = Number(id.slice(first.length))
+      return value
+        .map((frame, index) => ({ number: start + index, frame }))
+        .filter(({ number }) => number > after)
+    })
+  }
+}

@@ -1,0 +1,39 @@
+/** All of history over one store. */
+import type { HistoryItem, HistoryService, Logger, StoreService } from '#kernel'
+import { StoredQueue } from './background-queue.ts'
+import { ChainReader } from './chain-reader.ts'
+import { openCollections } from './collections.ts'
+import type { HistoryConfig } from './config.ts'
+import { StoredConversations } from './conversation-history.ts'
+import { ConversationItems } from './conversation-items.ts'
+import { StoredEvents } from './event-log.ts'
+import { ItemIndex } from './item-index.ts'
+import { StoredResponses } from './response-history.ts'
+import { Retention } from './retention.ts'
+
+export class StoredHistory implements HistoryService {
+  readonly isShared: boolean
+  readonly responses: StoredResponses
+  readonly conversations: StoredConversations
+  readonly queue: StoredQueue
+  readonly events: StoredEvents
+  readonly retention: Retention
+  readonly #index: ItemIndex
+
+  /** @param isShared whether other gateways use the store too */
+  constructor(store: StoreService, config: HistoryConfig, log: Logger, isShared = false) {
+    this.isShared = isShared
+    const collections = openCollections(store)
+    this.#index = new ItemIndex(collections, config)
+    this.responses = new StoredResponses(store, collections, new ChainReader(collections, config))
+    const items = new ConversationItems(store, collections, this.#index)
+    this.conversations = new StoredConversations(store, collections, items, config)
+    this.queue = new StoredQueue(store, collections, config.ownerLeaseMs, log)
+    this.events = new StoredEvents(store, collections.events, config.eventsKeptMs)
+    this.retention = new Retention(store, collections, config)
+  }
+
+  resolveItems(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, HistoryItem> | null> {
+    return this.#index.resolve(tenant, ids)
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * Removes responses that are too old or too many, and what deleted conversations have left: a few at a time. The text of
+ * a turn stays while a younger response continues it; a chain goes when its last response does.
+ */
+import type { StoreService } from '#kernel'
+import { ageId, ChangeList, type Collections, type Place, positionId, turnId, within } from './collections.ts'
+import type { HistoryConfig } from './config.ts'
+import { withoutConversation } from './conversation-items.ts'
+
+const DAY_SEC = 86_400
+/** Turns or items that one write removes. */
+const SLICE = 200
+const COUNT_PAGE = 1_000
+
+export class Retention {
+  readonly #store: StoreService
+  readonly #collections: Collections
+  readonly #config: HistoryConfig
+  #lastTenant: string | undefined
+
+  constructor(store: StoreService, collections: Collections, config: HistoryConfig) {
+    this.#store = store
+    this.#collections = collections
+    this.#config = config
+  }
+
+  /**
+   * One slice of the work: some responses of one tenant, or some items of a deleted conversation.
+   * @returns `limit` while there may be more to do, 0 when a round over all tenants is done
+   */
+  async slice(limit: number, nowMs = Date.now()): Promise<number> {
+    if (await this.#emptyTrash(limit)) return limit
+    const [tenant] = await this.#collections.ages.tenants({ after: this.#lastTenant, limit: 1 })
+    if (tenant === undefined) {
+      this.#lastTenant = undefined
+      return 0
+    }
+    const removed = await this.prune(tenant, limit, nowMs)
+    if (removed < limit) this.#lastTenant = tenant
+    // Another tenant may be next.
+    return limit
+  }
+
+  /** @returns how many responses of the tenant were removed; fewer than `limit` when no more have to go */
+  async prune(tenant: string, limit: number, nowMs = Date.now()): Promise<number> {
+    const { maxAgeDays, maxResponsesPerTenant } = this.#config
+    const oldest = (await this.#collections.ages.range(tenant, { limit })).records
+    const beforeSec = maxAgeDays === null ? 0 : Math.floor(nowMs / 1_000) - maxAgeDays * DAY_SEC
+    const surplus =
+      maxResponsesPerTenant === null
+        ? 0
+        : (await this.#countUpTo(tenant, maxResponsesPerTenant + limit)) - maxResponsesPerTenant
+    let removed = 0
+    for (const [index, { id }] of oldest.entries()) {
+      const createdAtSec = Number(id.slice(0, id.indexOf('.')))
+      if (createdAtSec >= beforeSec && index >= surplus) break
+      await this.#remove(tenant, id.slice(id.indexOf('.') + 1), createdAtSec)
+      removed++
+    }
+    return removed
+  }
+
+  async #countUpTo(tenant: string, most: number): Promise<number> {
+    let count = 0
+    let after: string | undefined
+    do {
+      const page = await this.#collections.ages.range(tenant, { limit: COUNT_PAGE, after })
+      count += page.records.length
+      after = page.next ?? undefined
+    } while (after !== undefined && count < most)
+    return Math.min(count, most)
+  }
+
+  async #remove(tenant: string, id: string, createdAtSec: number): Promise<void> {
+    const { responses, ages, turns, items, waitingJobs, marks } = this.#collections
+    const found = await responses.read(tenant, id)
+    const list = new ChangeList(tenant).delete(ages, ageId(createdAtSec, id))
+    const place = found?.value.place ?? null
+    if (found !== undefined) list.delete(responses, id, found.version).delete(waitingJobs, id)
+    if (place !== null) list.mark(marks, place.chain)
+    const turn = place === null ? undefined : await turns.get(tenant, turnId(place.chain, place.turn))
+    for (const item of [...(turn?.input ?? []), ...(turn?.output ?? [])]) {
+      const pointer = await items.read(tenant, item.id)
+      if (pointer === undefined) continue
+      const { conversations } = pointer.value
+      if (conversations === undefined) list.delete(items, item.id, pointer.version)
+      else list.put(items, item.id, { conversations }, pointer.version)
+    }
+    // Somebody changed it meanwhile: the next round comes by.
+    if ((await this.#store.write(list.changes)) === null || place === null) return
+    await this.#dropChain(tenant, place)
+  }
+
+  /** Removes the chain that ends with this turn, when nothing goes on from it. */
+  async #dropChain(tenant: string, { chain, turn }: Pick<Place, 'chain' | 'turn'>): Promise<void> {
+    const { turns, chains, branches, responses } = this.#collections
+    const isContinued = (await turns.get(tenant, turnId(chain, turn + 1))) !== undefined
+    if (isContinued || (await branches.range(tenant, { ...within(chain), limit: 1 })).records.length > 0)
+      return
+    for (;;) {
+      const { records } = await turns.range(tenant, {
+        from: turnId(chain, 0),
+        to: turnId(chain, turn + 1),
+        limit: SLICE,
+      })
+      if (records.length === 0) break
+      const list = new ChangeList(tenant)
+      for (const { id } of records) list.delete(turns, id)
+      await this.#store.write(list.changes)
+    }
+    const base = (await chains.get(tenant, chain))?.segments.at(-1)
+    const list = new ChangeList(tenant).delete(chains, chain)
+    if (base !== undefined && 'chain' in base) list.delete(branches, `${base.chain}.${chain}`)
+    await this.#store.write(list.changes)
+    if (base === undefined || !('chain' in base)) return
+    // What it branched off may have waited for it.
+    const ends = await turns.range(tenant, { ...within(base.chain), reverse: true, limit: 1 })
+    const end = ends.records[0]
+    if (end === undefined || (await responses.get(tenant, end.value.id)) !== undefined) return
+    await this.#dropChain(tenant, { chain: base.chain, turn: Number(end.id.slice(base.chain.length + 1)) })
+  }
+
+  /** @returns false when no deleted conversation is left */
+  async #emptyTrash(limit: number): Promise<boolean> {
+    const { trash, positions, conversationItems, items } = this.#collections
+    const [tenant] = await trash.tenants({ limit: 1 })
+    if (tenant === undefined) return false
+    const [dead] = (await trash.range(tenant, { limit: 1 })).records
+    if (dead === undefined) return false
+    const conversation = dead.id
+    const { records } = await positions.range(tenant, { ...within(conversation), limit })
+    const list = new ChangeList(tenant)
+    for (const { id: name, value } of records) {
+      const itemId = name.slice(conversation.length + 1)
+      list.delete(positions, name).delete(conversationItems, positionId(conversation, value.at))
+      const pointer = await items.read(tenant, itemId)
+      if (pointer === undefined) continue
+      const left = withoutConversation(pointer.value, conversation)
+      if (left === null) list.delete(items, itemId, pointer.version)
+      else list.put(items, itemId, left, pointer.version)
+    }
+    if (records.length === 0) list.delete(trash, conversation)
+    await this.#store.write(list.changes)
+    return true
+  }
+}

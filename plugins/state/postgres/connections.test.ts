@@ -1,0 +1,95 @@
+/** One real server, and a gate before it that lets some connections wait. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  type PostgresServer,
+  postgresSkipReason,
+  startPostgres,
+} from '../../../test/support/postgres-server.ts'
+import type { PostgresConfig } from './config.ts'
+import { Connections } from './connections.ts'
+
+const sockets = new Set<Socket>()
+/** Connections that come now are taken and never answered. */
+let isStalling = false
+
+function keep(socket: Socket): void {
+  sockets.add(socket)
+  socket.on('error', () => {})
+  socket.on('close', () => sockets.delete(socket))
+}
+
+describe.skipIf(postgresSkipReason !== null)('connections', () => {
+  let server: PostgresServer
+  const gate = createServer((socket) => {
+    keep(socket)
+    if (isStalling) return
+    const port = Number(new URL(server.url).port)
+    const to = connect(port, '127.0.0.1')
+    keep(to)
+    socket.pipe(to).pipe(socket)
+  })
+  let url = ''
+
+  beforeAll(async () => {
+    server = await startPostgres()
+    gate.listen(0, '127.0.0.1')
+    await once(gate, 'listening')
+    url = `postgres://weir@127.0.0.1:${(gate.address() as AddressInfo).port}/postgres`
+  })
+
+  afterAll(async () => {
+    for (const socket of sockets) socket.destroy()
+    gate.close()
+    await server?.remove()
+  })
+
+  const open = async () => {
+    const config = {
+      url,
+      tls: { mode: 'url' },
+      maxConnections: 2,
+      connectTimeoutMs: 500,
+      statementTimeoutMs: 30_000,
+      maxWaiting: 100,
+    } as unknown as PostgresConfig
+    const connections = new Connections(config, () => {})
+    await connections.open()
+    return connections
+  }
+
+  test('a try to connect that fails while others answer says nothing of the server', async () => {
+    const connections = await open()
+    try {
+      isStalling = true
+      const late = connections.query('select 1', [], true).catch((error: Error) => error.message)
+      await expect.poll(() => sockets.size).toBeGreaterThan(0)
+      isStalling = false
+      // The one connection that works is taken until the other try has failed.
+      const slow = connections.withClient(async (client) => {
+        expect(await late).toMatch(/cannot be reached/)
+        const next = connections.query<{ one: number }>('select 1 as one', [], true)
+        const [mine, others] = await Promise.all([client.query('select 2 as two'), next])
+        return [...mine.rows, ...others]
+      })
+      expect(await slow).toEqual([{ two: 2 }, { one: 1 }])
+    } finally {
+      await connections.close()
+    }
+  })
+
+  test('while nothing answers, operations fail at once between two tries', async () => {
+    const connections = await open()
+    try {
+      isStalling = true
+      await expect(connections.query('select 1', [], true)).rejects.toThrow(/cannot be reached/)
+      const taken = sockets.size
+      await expect(connections.query('select 1', [], true)).rejects.toThrow(/cannot be reached/)
+      expect(sockets.size).toBeLessThanOrEqual(taken)
+    } finally {
+      isStalling = false
+      await connections.close()
+    }
+  })
+})

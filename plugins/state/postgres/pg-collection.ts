@@ -1,0 +1,152 @@
+/** One collection in PostgreSQL: its reads; writes go through the store. */
+import type {
+  Change,
+  Collection,
+  PutOptions,
+  RangeOptions,
+  RecordPage,
+  StoredRecord,
+  WriteOptions,
+} from '#kernel'
+import { checkKeyPart } from '#shared'
+
+const DEFAULT_LIMIT = 100
+const MAX_LIMIT = 1_000
+const DEFAULT_PAGE_BYTES = 4 * 1024 * 1024
+
+interface Row {
+  readonly id: string
+  readonly value: string
+  readonly version: string
+  /** A bigint as text, since it may be larger than a number can say. */
+  readonly expires_at_ms: string | null
+}
+
+/** What a collection needs of its store. */
+export interface CollectionParts {
+  readonly schema: string
+  /** Runs one reading statement; labels its failure. */
+  read<R extends object>(collection: string, sql: string, values: unknown[]): Promise<R[]>
+  write(changes: readonly Change[], options: WriteOptions): Promise<string | null>
+}
+
+export class PgCollection<T> implements Collection<T> {
+  readonly name: string
+  readonly #parts: CollectionParts
+  readonly #table: string
+
+  constructor(name: string, parts: CollectionParts) {
+    this.name = name
+    this.#parts = parts
+    this.#table = `${parts.schema}.records`
+  }
+
+  async get(tenant: string, id: string): Promise<T | undefined> {
+    return (await this.read(tenant, id))?.value
+  }
+
+  async read(tenant: string, id: string): Promise<StoredRecord<T> | undefined> {
+    const [row] = await this.#rows('id = $4', [checkKeyPart('tenant', tenant), checkKeyPart('id', id)])
+    return row && toRecord<T>(row)
+  }
+
+  async getMany(tenant: string, ids: readonly string[]): Promise<(T | undefined)[]> {
+    checkKeyPart('tenant', tenant)
+    for (const id of ids) checkKeyPart('id', id)
+    if (ids.length === 0) return []
+    const rows = await this.#rows('id = ANY ($4)', [tenant, ids])
+    const byId = new Map(rows.map((row) => [row.id, row.value]))
+    return ids.map((id) => {
+      const json = byId.get(id)
+      return json === undefined ? undefined : (JSON.parse(json) as T)
+    })
+  }
+
+  async list(tenant: string): Promise<T[]> {
+    const rows = await this.#rows('true ORDER BY id', [checkKeyPart('tenant', tenant)])
+    return rows.map(({ value }) => JSON.parse(value) as T)
+  }
+
+  async range(tenant: string, options: RangeOptions = {}): Promise<RecordPage<T>> {
+    const { from, to, after, reverse = false, maxBytes = DEFAULT_PAGE_BYTES } = options
+    const limit = Math.min(MAX_LIMIT, Math.max(1, options.limit ?? DEFAULT_LIMIT))
+    const values: unknown[] = [checkKeyPart('tenant', tenant)]
+    const bound = (operator: string, id: string | undefined) => {
+      if (id === undefined) return ''
+      values.push(checkKeyPart('id', id))
+      return ` AND id ${operator} $${values.length + 2}`
+    }
+    const where = `true${bound('>=', from)}${bound('<', to)}${bound(reverse ? '<' : '>', after)}`
+    // One more than asked for tells whether there is more; the sum of bytes ends a page on the server.
+    const order = `ORDER BY id ${reverse ? 'DESC' : 'ASC'}`
+    const rows = await this.#cutRows(where, order, limit + 1, maxBytes, values)
+    const isLimited = rows.length > limit
+    if (isLimited) rows.pop()
+    const last = rows.at(-1)
+    // As the server counts them: in bytes, not in characters.
+    const bytes = rows.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
+    const hasMore = last !== undefined && (isLimited || bytes >= maxBytes)
+    return { records: rows.map((row) => toRecord<T>(row)), next: hasMore ? last.id : null }
+  }
+
+  async tenants(options: { readonly after?: string; readonly limit?: number } = {}): Promise<string[]> {
+    const { after, limit = DEFAULT_LIMIT } = options
+    const beyond = after === undefined ? '' : checkKeyPart('tenant', after)
+    const operator = after === undefined ? '>=' : '>'
+    // Jumps from tenant to tenant along the index, instead of reading every record.
+    const sql = `
+      WITH RECURSIVE found AS (
+        (SELECT tenant, 1 AS place FROM ${this.#table} WHERE collection = $1 AND tenant ${operator} $2
+          ORDER BY tenant LIMIT 1)
+        UNION ALL
+        SELECT (SELECT r.tenant FROM ${this.#table} r WHERE r.collection = $1 AND r.tenant > found.tenant
+          ORDER BY r.tenant LIMIT 1), found.place + 1
+        FROM found WHERE found.tenant IS NOT NULL AND found.place < $3
+      )
+      SELECT tenant FROM found WHERE tenant IS NOT NULL ORDER BY place`
+    const rows = await this.#parts.read<{ tenant: string }>(this.name, sql, [this.name, beyond, limit])
+    return rows.map(({ tenant }) => tenant)
+  }
+
+  async put(tenant: string, id: string, value: T, options: PutOptions = {}): Promise<void> {
+    const { expiresAtMs } = options
+    const change: Change = { kind: 'put', collection: this.name, tenant, id, value, expiresAtMs }
+    await this.#parts.write([change], options)
+  }
+
+  async delete(tenant: string, id: string, options: WriteOptions = {}): Promise<void> {
+    await this.#parts.write([{ kind: 'delete', collection: this.name, tenant, id }], options)
+  }
+
+  /** @param where beyond collection and tenant; its own values begin at $4, since $1 is the collection, $2 the time, $3 the tenant */
+  #rows(where: string, values: unknown[]): Promise<Row[]> {
+    const sql = `SELECT id, value, version, expires_at_ms FROM ${this.#table}
+      WHERE collection = $1 AND (expires_at_ms IS NULL OR expires_at_ms > $2) AND tenant = $3 AND ${where}`
+    return this.#parts.read<Row>(this.name, sql, [this.name, Date.now(), ...values])
+  }
+
+  async #cutRows(
+    where: string,
+    order: string,
+    limit: number,
+    maxBytes: number,
+    values: unknown[],
+  ): Promise<Row[]> {
+    const all = [this.name, Date.now(), ...values, limit, maxBytes]
+    const sql = `
+      SELECT id, value, version, expires_at_ms FROM (
+        SELECT *, sum(octet_length(value)) OVER (${order} ROWS UNBOUNDED PRECEDING) - octet_length(value) AS before
+        FROM (
+          SELECT id, value, version, expires_at_ms FROM ${this.#table}
+          WHERE collection = $1 AND (expires_at_ms IS NULL OR expires_at_ms > $2) AND tenant = $3 AND ${where}
+          ${order} LIMIT $${all.length - 1}
+        ) AS page
+      ) AS counted WHERE before < $${all.length} ${order}`
+    return this.#parts.read<Row>(this.name, sql, all)
+  }
+}
+
+function toRecord<T>({ id, value, version, expires_at_ms }: Row): StoredRecord<T> {
+  const expiresAtMs = expires_at_ms === null ? null : Number(expires_at_ms)
+  return { id, value: JSON.parse(value) as T, version, expiresAtMs }
+}

@@ -1,0 +1,124 @@
+/** The Store contract over PostgreSQL: JSON records in one table, shared by all gateways that name its schema. */
+import { type Change, type Collection, GatewayError, type StoreService, type WriteOptions } from '#kernel'
+import { checkCollectionName, checkKeyPart, makeVersionStamps, type StoreMetrics, storeErrors } from '#shared'
+import type { PostgresConfig } from './config.ts'
+import { Connections } from './connections.ts'
+import { postgresErrors } from './errors.ts'
+import { migrate } from './migrations.ts'
+import { PgCollection } from './pg-collection.ts'
+import { prepareWrite, WriteLane } from './write-lane.ts'
+
+const BOOT_PAUSE_MS = 250
+
+export interface PgStoreOptions {
+  readonly metrics?: StoreMetrics
+  readonly onIdleError?: (error: Error) => void
+}
+
+export class PgStore implements StoreService {
+  readonly #config: PostgresConfig
+  readonly #metrics: StoreMetrics | null
+  readonly #connections: Connections
+  readonly #lane: WriteLane
+  readonly #nextVersion = makeVersionStamps()
+
+  constructor(config: PostgresConfig, options: PgStoreOptions = {}) {
+    this.#config = config
+    this.#metrics = options.metrics ?? null
+    this.#connections = new Connections(config, options.onIdleError ?? (() => undefined))
+    this.#lane = new WriteLane(this.#connections, config)
+  }
+
+  /** Readies the connections; each is made when it is first needed. */
+  async open(): Promise<void> {
+    await this.#connections.open()
+  }
+
+  /**
+   * Waits for the database and brings its tables up to date.
+   * @throws database_unreachable, database_unsuitable
+   */
+  async prepare(): Promise<void> {
+    const deadline = performance.now() + this.#config.bootWaitMs
+    for (;;) {
+      try {
+        return await this.#connections.withClient((client) => migrate(client, this.#config.schema))
+      } catch (error) {
+        if (error instanceof GatewayError) throw error
+        const isRefused = 'severity' in (error as object)
+        const problem = (error as Error).message
+        // What the server itself refuses, such as a password, is not mended by waiting, unless it is still starting.
+        if (isRefused && (error as { code?: string }).code !== '57P03') {
+          throw postgresErrors.database_unsuitable.with({ cause: error }, problem)
+        }
+        if (performance.now() >= deadline) {
+          throw postgresErrors.database_unreachable.with({ cause: error }, problem)
+        }
+      }
+      await new Promise((resolve) => setTimeout(resolve, BOOT_PAUSE_MS))
+    }
+  }
+
+  /** What waits to be written is written first. */
+  async close(): Promise<void> {
+    await this.#lane.idle()
+    await this.#connections.close()
+  }
+
+  /** @throws invalid_collection_name */
+  collection<T>(name: string): Collection<T> {
+    checkCollectionName(name)
+    return new PgCollection<T>(name, {
+      schema: this.#config.schema,
+      read: (collection, sql, values) =>
+        this.#run('read', collection, () => this.#connections.query(sql, values, true)),
+      write: (changes, options) => this.write(changes, options),
+    })
+  }
+
+  async write(changes: readonly Change[], options: WriteOptions = {}): Promise<string | null> {
+    for (const { collection, tenant, id } of changes) {
+      checkCollectionName(collection)
+      checkKeyPart('tenant', tenant)
+      checkKeyPart('id', id)
+    }
+    const version = this.#nextVersion()
+    const { durability = 'relaxed' } = options
+    const write = prepareWrite(changes, version, durability, this.#config.maxRecordBytes)
+    const verb = changes.every(({ kind }) => kind === 'delete') ? 'delete' : 'write'
+    const isDone = await this.#run(verb, changes[0]?.collection ?? '', () => this.#lane.write(write))
+    return isDone ? version : null
+  }
+
+  /**
+   * Removes records whose time is over, a few at a time; gateways that do it at once do not wait for each other.
+   * @returns how many were removed
+   */
+  async sweep(limit: number): Promise<number> {
+    const table = `${this.#config.schema}.records`
+    const sql = `
+      WITH gone AS (
+        DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM ${table} WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED
+        )) RETURNING 1
+      )
+      SELECT count(*)::int AS count FROM gone`
+    const rows = await this.#connections.query<{ count: number }>(sql, [Date.now(), limit], true)
+    return rows[0]?.count ?? 0
+  }
+
+  /** @throws storage_failed (500) with the server's error as its cause, or the store errors that say more */
+  async #run<R>(verb: 'read' | 'write' | 'delete', collection: string, act: () => Promise<R>): Promise<R> {
+    const startedAtMs = performance.now()
+    try {
+      const result = await act()
+      this.#metrics?.onDone(verb, 'success', startedAtMs)
+      return result
+    } catch (cause) {
+      if (cause instanceof GatewayError && cause.code === 'storage_not_open') throw cause
+      this.#metrics?.onDone(verb, 'error', startedAtMs)
+      if (cause instanceof GatewayError) throw cause
+      throw storeErrors.storage_failed.with({ cause }, verb, collection)
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/** The storage plugin: provides the record store, kept in one directory on disk. */
+import { definePlugin, Store } from '#kernel'
+import { SlicedWork, StoreMetrics } from '#shared'
+import { storageConfig } from './config.ts'
+import { storageFlags } from './flags.ts'
+import { LevelStore, SHARED_BYTES } from './level-store.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'storage',
+    version: '0.1.0',
+    description: 'Durable JSON records in a data directory.',
+    provides: [Store],
+    config: storageConfig,
+    flags: storageFlags,
+  },
+  register(host, config) {
+    const store = new LevelStore(config.dir, {
+      metrics: new StoreMetrics(host.metrics, 'leveldb'),
+      shared: host.shared('turns', SHARED_BYTES),
+      maxRecordBytes: config.maxRecordBytes,
+      maxWaitingBytes: config.maxWaitingBytes,
+      warn: (message) => host.isControl && host.log.warn({}, message),
+    })
+    host.provide(Store, store)
+    const sweeper = new SlicedWork(
+      (limit) => store.sweep(limit),
+      config.sweepIntervalMs,
+      host.log,
+      'expired records could not be removed',
+    )
+    return {
+      start: () => store.open(),
+      ready: () => {
+        if (host.isControl) sweeper.start()
+      },
+      stop: async () => {
+        await sweeper.stop()
+        await store.close()
+      },
+    }
+  },
+})

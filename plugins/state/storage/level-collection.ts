@@ -1,0 +1,171 @@
+/** One collection over LevelDB: its reads; writes go through the store. */
+import type {
+  Change,
+  Collection,
+  PutOptions,
+  RangeOptions,
+  RecordPage,
+  StoredRecord,
+  WriteOptions,
+} from '#kernel'
+import type { Database } from './level-handle.ts'
+import { collectionRange, recordKey, splitKey, tenantRange } from './record-key.ts'
+import { isExpired, parseRecord, readHead } from './record-value.ts'
+
+const DEFAULT_LIMIT = 100
+const MAX_LIMIT = 1_000
+const DEFAULT_PAGE_BYTES = 4 * 1024 * 1024
+
+/** What a collection needs of its store. */
+export interface CollectionParts {
+  /** Counts and times one operation, and labels its failure. */
+  run<R>(verb: 'read', collection: string, act: (db: Database) => Promise<R>): Promise<R>
+  write(changes: readonly Change[], options: WriteOptions): Promise<string | null>
+}
+
+export class LevelCollection<T> implements Collection<T> {
+  readonly name: string
+  readonly #parts: CollectionParts
+
+  constructor(name: string, parts: CollectionParts) {
+    this.name = name
+    this.#parts = parts
+  }
+
+  async get(tenant: string, id: string): Promise<T | undefined> {
+    return (await this.read(tenant, id))?.value
+  }
+
+  async read(tenant: string, id: string): Promise<StoredRecord<T> | undefined> {
+    const key = recordKey(this.name, tenant, id)
+    const text = await this.#read((db) => db.get(key))
+    return text === undefined ? undefined : (toRecord<T>(id, text, Date.now()) ?? undefined)
+  }
+
+  async getMany(tenant: string, ids: readonly string[]): Promise<(T | undefined)[]> {
+    const keys = ids.map((id) => recordKey(this.name, tenant, id))
+    const texts = await this.#read((db) => db.getMany(keys))
+    const nowMs = Date.now()
+    return texts.map((text, index) =>
+      text === undefined ? undefined : toRecord<T>(ids[index], text, nowMs)?.value,
+    )
+  }
+
+  async list(tenant: string): Promise<T[]> {
+    const { from, to } = tenantRange(this.name, tenant)
+    const texts = await this.#read((db) => db.values({ gte: from, lt: to }).all())
+    const nowMs = Date.now()
+    const values: T[] = []
+    for (const text of texts) {
+      const record = toRecord<T>('', text, nowMs)
+      if (record !== null) values.push(record.value)
+    }
+    return values
+  }
+
+  async range(tenant: string, options: RangeOptions = {}): Promise<RecordPage<T>> {
+    const limit = Math.min(MAX_LIMIT, Math.max(1, options.limit ?? DEFAULT_LIMIT))
+    const maxBytes = options.maxBytes ?? DEFAULT_PAGE_BYTES
+    const bounds = this.#bounds(tenant, options)
+    return this.#read(async (db) => {
+      // One more than asked for tells whether there is more.
+      const iterator = db.iterator({ ...bounds, limit: limit + 1, highWaterMarkBytes: maxBytes } as object)
+      try {
+        const rows = await takeRows(iterator, limit + 1, maxBytes)
+        const isLimited = rows.length > limit
+        if (isLimited) rows.pop()
+        const nowMs = Date.now()
+        const records: StoredRecord<T>[] = []
+        let bytes = 0
+        for (const [key, text] of rows) {
+          bytes += text.length
+          const record = toRecord<T>(splitKey(key).id, text, nowMs)
+          if (record !== null) records.push(record)
+        }
+        const last = rows.at(-1)
+        const hasMore = last !== undefined && (isLimited || bytes >= maxBytes)
+        return { records, next: hasMore ? splitKey(last[0]).id : null }
+      } finally {
+        await iterator.close()
+      }
+    })
+  }
+
+  async tenants(options: { readonly after?: string; readonly limit?: number } = {}): Promise<string[]> {
+    const limit = options.limit ?? DEFAULT_LIMIT
+    const { from, to } = collectionRange(this.name)
+    let start = options.after === undefined ? from : tenantRange(this.name, options.after).to
+    return this.#read(async (db) => {
+      const found: string[] = []
+      while (found.length < limit) {
+        const [key] = await db.keys({ gte: start, lt: to, limit: 1 }).all()
+        if (key === undefined) break
+        const { tenant } = splitKey(key)
+        found.push(tenant)
+        start = tenantRange(this.name, tenant).to
+      }
+      return found
+    })
+  }
+
+  async put(tenant: string, id: string, value: T, options: PutOptions = {}): Promise<void> {
+    const { expiresAtMs } = options
+    const change: Change = { kind: 'put', collection: this.name, tenant, id, value, expiresAtMs }
+    await this.#parts.write([change], options)
+  }
+
+  async delete(tenant: string, id: string, options: WriteOptions = {}): Promise<void> {
+    await this.#parts.write([{ kind: 'delete', collection: this.name, tenant, id }], options)
+  }
+
+  #read<R>(act: (db: Database) => Promise<R>): Promise<R> {
+    return this.#parts.run('read', this.name, act)
+  }
+
+  #bounds(tenant: string, { from, to, after, reverse = false }: RangeOptions): Record<string, unknown> {
+    const all = tenantRange(this.name, tenant)
+    const key = (id: string) => recordKey(this.name, tenant, id)
+    const low = from === undefined ? all.from : key(from)
+    const high = to === undefined ? all.to : key(to)
+    if (after === undefined) return { gte: low, lt: high, reverse }
+    const cursor = key(after)
+    // Keys have no NUL inside an id, so the cursor with one at its end is the next key after it.
+    if (reverse) return { gte: low, lt: smallerOf(high, cursor), reverse }
+    return { gte: largerOf(low, `${cursor}\u0000`), lt: high, reverse }
+  }
+}
+
+/** In the order of the database, which is that of bytes. */
+function smallerOf(a: string, b: string): string {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b)) <= 0 ? a : b
+}
+
+function largerOf(a: string, b: string): string {
+  return smallerOf(a, b) === a ? b : a
+}
+
+interface RowIterator {
+  nextv(size: number): Promise<[string, string][]>
+}
+
+/** Rows up to either limit, the bytes overshot by one read at most. */
+async function takeRows(iterator: RowIterator, limit: number, maxBytes: number): Promise<[string, string][]> {
+  const rows: [string, string][] = []
+  let bytes = 0
+  while (rows.length < limit && bytes < maxBytes) {
+    const more = await iterator.nextv(limit - rows.length)
+    if (more.length === 0) break
+    for (const row of more) {
+      rows.push(row)
+      bytes += row[1].length
+    }
+  }
+  return rows
+}
+
+/** Null when its time is over. */
+function toRecord<T>(id: string, text: string, nowMs: number): StoredRecord<T> | null {
+  const head = readHead(text)
+  if (isExpired(head, nowMs)) return null
+  return { id, value: parseRecord<T>(text, head), version: head.version, expiresAtMs: head.expiresAtMs }
+}

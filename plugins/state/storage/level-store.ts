@@ -1,0 +1,124 @@
+/** The Store contract over LevelDB: JSON records in one directory, shared by all threads of the process. */
+import type { Change, Collection, StoreService, WriteOptions } from '#kernel'
+import { GatewayError } from '#kernel'
+import { checkCollectionName, makeVersionStamps, type StoreMetrics, storeErrors, toRecordJson } from '#shared'
+import { sweepExpired } from './expiry-sweep.ts'
+import { type Condition, GroupCommit, type LevelChange } from './group-commit.ts'
+import { LevelCollection } from './level-collection.ts'
+import { HANDLE_CELLS, LevelHandle } from './level-handle.ts'
+import { expiryKey, recordKey } from './record-key.ts'
+import { encodeRecord } from './record-value.ts'
+import { TURN_CELLS, WriteTurn } from './write-turn.ts'
+
+/** Bytes of the memory that the stores of all threads share. */
+export const SHARED_BYTES = (TURN_CELLS + HANDLE_CELLS) * 4
+
+export interface LevelStoreOptions {
+  readonly metrics?: StoreMetrics
+  /** SHARED_BYTES that all threads share. Without: no other thread writes under conditions. */
+  readonly shared?: SharedArrayBuffer
+  /** Largest record, bytes of JSON. Default 64 MiB. */
+  readonly maxRecordBytes?: number
+  /** What may wait for the disk on this thread, in bytes. Default 64 MiB. */
+  readonly maxWaitingBytes?: number
+  readonly warn?: (message: string) => void
+}
+
+const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
+
+export class LevelStore implements StoreService {
+  readonly #metrics: StoreMetrics | null
+  readonly #handle: LevelHandle
+  readonly #commits: GroupCommit
+  readonly #maxRecordBytes: number
+  readonly #nextVersion = makeVersionStamps()
+
+  constructor(dir: string, options: LevelStoreOptions = {}) {
+    this.#metrics = options.metrics ?? null
+    this.#maxRecordBytes = options.maxRecordBytes ?? DEFAULT_MAX_BYTES
+    const cells = new Int32Array(options.shared ?? new SharedArrayBuffer(SHARED_BYTES))
+    this.#handle = new LevelHandle(dir, cells.subarray(TURN_CELLS), options.warn ?? (() => undefined))
+    const turn = new WriteTurn(cells.subarray(0, TURN_CELLS))
+    this.#commits = new GroupCommit(this.#handle, turn, options.maxWaitingBytes ?? DEFAULT_MAX_BYTES)
+  }
+
+  /** @throws storage_locked when another process has it, storage_unreadable for every other trouble */
+  async open(): Promise<void> {
+    await this.#handle.open()
+  }
+
+  /** What waits to be written is written first. */
+  async close(): Promise<void> {
+    await this.#commits.idle()
+    await this.#handle.close()
+  }
+
+  /** @throws invalid_collection_name */
+  collection<T>(name: string): Collection<T> {
+    checkCollectionName(name)
+    return new LevelCollection<T>(name, {
+      run: (verb, collection, act) =>
+        this.#run(verb, collection, async () => act(await this.#handle.forReading())),
+      write: (changes, options) => this.write(changes, options),
+    })
+  }
+
+  async write(changes: readonly Change[], options: WriteOptions = {}): Promise<string | null> {
+    const version = this.#nextVersion()
+    const steps: LevelChange[] = []
+    const conditions: Condition[] = []
+    let bytes = 0
+    let verb: 'write' | 'delete' = 'delete'
+    for (const change of changes) {
+      if (change.kind !== 'delete') verb = 'write'
+      checkCollectionName(change.collection)
+      const key = recordKey(change.collection, change.tenant, change.id)
+      if (change.onlyIf !== undefined) conditions.push({ key, version: change.onlyIf })
+      if (change.kind !== 'check') addSteps(steps, key, change, version, this.#maxRecordBytes)
+    }
+    for (const { key, value } of steps) bytes += key.length + (value?.length ?? 0)
+    const write = { changes: steps, conditions, isSynced: options.durability === 'synced', bytes }
+    const isDone = await this.#run(verb, changes[0]?.collection ?? '', () => this.#commits.write(write))
+    return isDone ? version : null
+  }
+
+  /**
+   * Removes records whose time is over, a few at a time.
+   * @returns how many were removed; fewer than `limit` when nothing is left
+   */
+  async sweep(limit: number): Promise<number> {
+    return sweepExpired(await this.#handle.forReading(), this.#commits, limit)
+  }
+
+  /** @throws storage_failed (500) with the database's error as its cause */
+  async #run<R>(verb: 'read' | 'write' | 'delete', collection: string, act: () => Promise<R>): Promise<R> {
+    const startedAtMs = performance.now()
+    try {
+      const result = await act()
+      this.#metrics?.onDone(verb, 'success', startedAtMs)
+      return result
+    } catch (cause) {
+      if (cause instanceof GatewayError && cause.code === 'storage_not_open') throw cause
+      this.#metrics?.onDone(verb, 'error', startedAtMs)
+      if (cause instanceof GatewayError) throw cause
+      throw storeErrors.storage_failed.with({ cause }, verb, collection)
+    }
+  }
+}
+
+function addSteps(
+  steps: LevelChange[],
+  key: string,
+  change: Exclude<Change, { kind: 'check' }>,
+  version: string,
+  maxRecordBytes: number,
+): void {
+  if (change.kind === 'delete') {
+    steps.push({ key, value: null })
+    return
+  }
+  const json = toRecordJson(change.value, maxRecordBytes)
+  const expiresAtMs = change.expiresAtMs ?? null
+  steps.push({ key, value: encodeRecord(json, version, expiresAtMs) })
+  if (expiresAtMs !== null) steps.push({ key: expiryKey(expiresAtMs, key), value: '' })
+}

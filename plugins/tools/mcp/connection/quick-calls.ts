@@ -1,0 +1,245 @@
+/**
+ * Calls of tools that do not go through the protocol library: one message, one answer, which is most of what a gateway
+ * says to a tool server. All else stays with the library: the handshake, lists, what the server asks, streams that are
+ * taken up again, and every answer that is not simply 200 (credentials, redirects, a session that is gone).
+ */
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import type { HeaderList, UpstreamFailure } from '#kernel'
+import { parseBoundedText } from '#shared'
+import { SERVER_CLOSED } from '../net/answer-stream.ts'
+import type { Post, PostLane, PostListener, StreamPlace } from '../net/post-lane.ts'
+import { ToolServerError, toToolServerError } from './tool-server-error.ts'
+import type { WatchedTransport } from './watched-transport.ts'
+
+export interface QuickCallParts {
+  readonly lane: PostLane
+  /** The library's way to the server, for what does not go over the lane. */
+  readonly transport: WatchedTransport
+  /** Headers of the next request, session and credentials among them. */
+  readonly headers: () => HeaderList
+  /** The next request of this id is answered with this, in place of being sent. */
+  readonly answerWith: (id: number, response: Response) => void
+  /** For the text of an error, in milliseconds. */
+  readonly connectMs: number
+}
+
+type CallMessage = JSONRPCMessage & { readonly id: number }
+
+/** The library counts from 0; servers may read ids as 32 bits. */
+const FIRST_ID = 1_000_000_000
+const LAST_ID = 2_000_000_000
+/** Before a stream that ended without its answer is taken up again, where the server names no time. */
+const RETRY_MS = 1_000
+/** A stream may go on for so long after its answer before it is cut. */
+const AFTER_ANSWER_MS = 1_000
+const MAX_WORDS = 1_000
+const NO_BODY = new Set([204, 205, 304])
+
+export class QuickCalls {
+  readonly parts: QuickCallParts
+  readonly #open = new Map<number, QuickCall>()
+  #lastId = FIRST_ID
+  #isClosed = false
+
+  constructor(parts: QuickCallParts) {
+    this.parts = parts
+  }
+
+  /** @returns what the server calls its result, unchecked. @throws what `toToolServerError` takes */
+  call(
+    name: string,
+    input: Record<string, unknown>,
+    signal: AbortSignal,
+    timeoutMs: number,
+  ): Promise<unknown> {
+    if (this.#isClosed) return Promise.reject(new ToolServerError('http_error', 0, SERVER_CLOSED))
+    this.#lastId = this.#lastId >= LAST_ID ? FIRST_ID : this.#lastId + 1
+    const id = this.#lastId
+    // The members in the order in which the library writes them, since its way may have to take the message over.
+    const message = {
+      method: 'tools/call',
+      params: { name, arguments: input },
+      jsonrpc: '2.0' as const,
+      id,
+    }
+    return new Promise((resolve, reject) => {
+      const call = new QuickCall(this, message, signal, resolve, reject)
+      this.#open.set(id, call)
+      call.start(timeoutMs)
+    })
+  }
+
+  /** A message of the server, whatever way it came. @returns true when it was the answer to one of these calls */
+  take(message: JSONRPCMessage): boolean {
+    if (!('id' in message) || 'method' in message || typeof message.id !== 'number') return false
+    const call = this.#open.get(message.id)
+    if (call === undefined) return false
+    if ('error' in message) call.fail(toProtocolError(message.error))
+    else call.succeed(message.result)
+    return true
+  }
+
+  /** The connection is gone, and every call with it. */
+  close(): void {
+    this.#isClosed = true
+    for (const call of this.#open.values()) call.fail(new ToolServerError('http_error', 0, SERVER_CLOSED))
+    this.parts.lane.close()
+  }
+
+  /** For calls: it is over. */
+  forget(id: number): void {
+    this.#open.delete(id)
+  }
+}
+
+class QuickCall implements PostListener {
+  readonly #calls: QuickCalls
+  readonly #message: CallMessage
+  readonly #signal: AbortSignal
+  readonly #resolve: (result: unknown) => void
+  readonly #reject: (error: Error) => void
+  readonly #giveUp = () => this.#cancel('given up')
+  #timer: NodeJS.Timeout | null = null
+  #post: Post | null = null
+  #isOver = false
+
+  constructor(
+    calls: QuickCalls,
+    message: CallMessage,
+    signal: AbortSignal,
+    resolve: (result: unknown) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#calls = calls
+    this.#message = message
+    this.#signal = signal
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  start(timeoutMs: number): void {
+    const { lane, headers } = this.#calls.parts
+    if (this.#signal.aborted) {
+      this.fail(new ToolServerError('http_error', 0, 'given up'))
+      return
+    }
+    this.#signal.addEventListener('abort', this.#giveUp)
+    this.#timer = setTimeout(() => this.#cancel('no answer in time'), timeoutMs)
+    this.#post = lane.post(headers(), Buffer.from(JSON.stringify(this.#message)), this)
+  }
+
+  succeed(result: unknown): void {
+    if (!this.#end()) return
+    this.#resolve(result)
+  }
+
+  fail(error: Error): void {
+    if (!this.#end()) return
+    this.#reject(error)
+  }
+
+  onText(text: string, isWhole: boolean): void {
+    const messages = parse(text)
+    for (const message of Array.isArray(messages) ? messages : [messages])
+      if (typeof message === 'object' && message !== null) this.#calls.parts.transport.receive(message)
+    // In a stream, one event that nobody can read spoils none of the others.
+    if (this.#isOver) {
+      if (!isWhole) this.#cutLater()
+    } else if (isWhole)
+      this.fail(new ToolServerError('mcp_protocol_error', 0, 'the body answers another request'))
+  }
+
+  onEnd(place: StreamPlace | null): void {
+    this.#post = null
+    if (this.#timer !== null && this.#isOver) this.#stopTimer()
+    if (this.#isOver) return
+    if (place === null) this.fail(new ToolServerError('http_error', 0, SERVER_CLOSED))
+    else this.#resume(place)
+  }
+
+  onOther(status: number, headers: HeaderList, body: Buffer<ArrayBuffer>): void {
+    this.#post = null
+    if (this.#isOver) return
+    const { answerWith, transport } = this.#calls.parts
+    answerWith(this.#message.id, toResponse(status, headers, body))
+    transport.send(this.#message).catch((error) => this.fail(error))
+  }
+
+  onError(error: Error): void {
+    this.#post = null
+    this.fail(this.#toFailure(error))
+  }
+
+  /** The rest of the stream is the library's: it knows how often to ask. */
+  #resume({ lastId, retryMs }: StreamPlace): void {
+    const wait = setTimeout(() => {
+      if (this.#isOver) return
+      this.#calls.parts.transport
+        .send(this.#message, { resumptionToken: lastId })
+        .catch((error) => this.fail(error))
+    }, retryMs ?? RETRY_MS)
+    wait.unref()
+  }
+
+  /** Most streams end with their answer; another would keep its place on the lane. */
+  #cutLater(): void {
+    if (this.#post === null || this.#timer !== null) return
+    this.#timer = setTimeout(() => this.#post?.giveUp(), AFTER_ANSWER_MS).unref()
+  }
+
+  /** The server is told, so that it need not go on. */
+  #cancel(reason: string): void {
+    if (this.#isOver) return
+    this.#post?.giveUp()
+    const params = { requestId: this.#message.id, reason }
+    const notice = { jsonrpc: '2.0' as const, method: 'notifications/cancelled', params }
+    this.#calls.parts.transport.send(notice).catch(() => {})
+    this.fail(new ToolServerError('http_error', 0, reason))
+  }
+
+  #toFailure(error: Error): Error {
+    const { kind, cause } = error as UpstreamFailure
+    if (kind === undefined) return error
+    if (cause !== undefined && kind === 'connect') return toToolServerError(cause)
+    if (kind === 'connect')
+      return new Error(`no connection within ${this.#calls.parts.connectMs} ms`, { cause: error })
+    if (kind === 'reset') return new ToolServerError('http_error', 0, SERVER_CLOSED, { cause: error })
+    return new ToolServerError('http_error', 0, 'cannot reach the server', { cause: error })
+  }
+
+  #end(): boolean {
+    if (this.#isOver) return false
+    this.#isOver = true
+    this.#calls.forget(this.#message.id)
+    this.#signal.removeEventListener('abort', this.#giveUp)
+    this.#stopTimer()
+    return true
+  }
+
+  #stopTimer(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+  }
+}
+
+/** Undefined when it is no JSON, or nested so deeply that reading it would stop the thread. */
+function parse(text: string): unknown {
+  try {
+    return parseBoundedText(text)
+  } catch {
+    return undefined
+  }
+}
+
+function toProtocolError(error: unknown): ToolServerError {
+  const { code, message } = (error ?? {}) as Record<string, unknown>
+  const words = typeof message === 'string' ? message.slice(0, MAX_WORDS) : 'the server failed without a word'
+  return new ToolServerError('mcp_protocol_error', typeof code === 'number' ? code : 0, words)
+}
+
+/** As the library's `fetch` would have given it. */
+function toResponse(status: number, list: HeaderList, body: Buffer<ArrayBuffer>): Response {
+  const headers = new Headers()
+  for (let at = 0; at + 1 < list.length; at += 2) headers.append(list[at], list[at + 1])
+  return new Response(NO_BODY.has(status) || body.length === 0 ? null : body, { status, headers })
+}

@@ -1,0 +1,223 @@
+/** One connection to a tool server: its tools, its calls, and whether it still stands. */
+import { createHash } from 'node:crypto'
+import type { Logger, OutgoingHttp } from '#kernel'
+import { type OpenClient, type OpenListeners, openClient } from './open-client.ts'
+import { readResult, type ToolOutput } from './read-result.ts'
+import { readCursor, readTools, type ServerTool } from './read-tools.ts'
+import { type ConnectionLimits, redact, redactJson, type ServerTarget, secretsOf } from './server-target.ts'
+import { ToolServerError, toToolServerError } from './tool-server-error.ts'
+
+const MAX_PAGES = 64
+/** A list is asked for again after this long, even when the server never says that it changed. */
+const LIST_AGE_MS = 300_000
+
+export interface CallOptions {
+  readonly signal: AbortSignal
+  readonly timeoutMs: number
+  /** The server says that it is still at work. */
+  readonly onProgress?: () => void
+}
+
+interface ToolList {
+  readonly tools: readonly ServerTool[]
+  readonly readAtMs: number
+}
+
+export class ServerConnection {
+  readonly transport: OpenClient['transport']
+  readonly #opened: OpenClient
+  readonly #limits: ConnectionLimits
+  readonly #secrets: readonly string[]
+  #list: Promise<ToolList> | null = null
+  #isOpen = true
+  /** Why we ended it, when we did. */
+  #closeReason: Error | null = null
+
+  private constructor(opened: OpenClient, target: ServerTarget, limits: ConnectionLimits) {
+    this.#opened = opened
+    this.transport = opened.transport
+    this.#limits = limits
+    this.#secrets = secretsOf(target)
+  }
+
+  /**
+   * @param http the gateway's own client, where a plugin has one: calls then cost a fraction
+   * @throws ToolServerError
+   */
+  static async open(
+    target: ServerTarget,
+    limits: ConnectionLimits,
+    log: Logger,
+    http: OutgoingHttp | null = null,
+  ): Promise<ServerConnection> {
+    const secrets = secretsOf(target)
+    let connection: ServerConnection | null = null
+    let gone: { readonly reason: Error | null } | null = null
+    const listeners: OpenListeners = {
+      onClosed: (reason) => {
+        gone = { reason }
+        if (connection !== null) connection.#noteClosed(reason)
+      },
+      onToolsChanged: () => {
+        if (connection !== null) connection.#list = null
+      },
+      onProgramLine: (line) =>
+        log.debug({ line: redact(line, secrets) }, 'a tool server wrote to its standard error'),
+    }
+    const opened = await openClient(target, limits, listeners, http).catch((error: unknown) => {
+      throw withoutSecrets(toToolServerError(error), secrets)
+    })
+    connection = new ServerConnection(opened, target, limits)
+    if (gone !== null) connection.#noteClosed((gone as { reason: Error | null }).reason)
+    return connection
+  }
+
+  get isClosed(): boolean {
+    return !this.#isOpen
+  }
+
+  /** Name and version by which the server calls itself. */
+  get server(): { readonly name: string; readonly version: string } | null {
+    const info = this.#opened.client.getServerVersion()
+    return info === undefined ? null : { name: info.name, version: info.version }
+  }
+
+  /** Every tool of the server, in its order; asked for once and kept. @throws ToolServerError */
+  async tools(): Promise<readonly ServerTool[]> {
+    const kept = this.#list
+    if (kept !== null) {
+      const list = await kept
+      if (Date.now() - list.readAtMs < LIST_AGE_MS) return list.tools
+      if (this.#list === kept) this.#list = null
+    }
+    this.#list ??= this.#readList()
+    return (await this.#list).tools
+  }
+
+  /** @throws ToolServerError when the server did not answer, or not with a result */
+  async call(name: string, input: Record<string, unknown>, options: CallOptions): Promise<ToolOutput> {
+    const { quick } = this.#opened
+    try {
+      const result =
+        quick !== null && options.onProgress === undefined
+          ? await quick.call(name, input, options.signal, options.timeoutMs)
+          : await this.#callByLibrary(name, input, options)
+      const output = readResult(result, this.#limits.maxOutputBytes)
+      const text = redact(output.text, this.#secrets)
+      const structured = redactJson(output.structured, this.#secrets)
+      return text === output.text && structured === output.structured
+        ? output
+        : { ...output, text, structured }
+    } catch (error) {
+      throw this.#failure(error)
+    }
+  }
+
+  async #callByLibrary(
+    name: string,
+    input: Record<string, unknown>,
+    { signal, timeoutMs, onProgress }: CallOptions,
+  ): Promise<unknown> {
+    const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
+    // The library never stops listening to a signal, and would cancel what has long been answered.
+    const own = new AbortController()
+    const giveUp = () => own.abort(signal.reason)
+    if (signal.aborted) giveUp()
+    else signal.addEventListener('abort', giveUp)
+    try {
+      return await this.#opened.client.request(
+        { method: 'tools/call', params: { name, arguments: input } },
+        ResultSchema,
+        {
+          signal: own.signal,
+          timeout: timeoutMs,
+          maxTotalTimeout: timeoutMs,
+          ...(onProgress && { onprogress: onProgress }),
+        },
+      )
+    } finally {
+      signal.removeEventListener('abort', giveUp)
+    }
+  }
+
+  close(): Promise<void> {
+    this.#isOpen = false
+    return this.#opened.close()
+  }
+
+  #noteClosed(reason: Error | null): void {
+    this.#isOpen = false
+    this.#closeReason = reason
+  }
+
+  async #readList(): Promise<ToolList> {
+    const reading = this.#readPages()
+    try {
+      return { tools: await reading, readAtMs: Date.now() }
+    } catch (error) {
+      this.#list = null
+      throw this.#failure(error)
+    }
+  }
+
+  async #readPages(): Promise<readonly ServerTool[]> {
+    const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
+    const { client } = this.#opened
+    if (client.getServerCapabilities()?.tools === undefined) return []
+    const { maxTools, listMs, maxMessageBytes } = this.#limits
+    const found = new Map<string, ServerTool>()
+    let bytes = 0
+    const untilMs = Date.now() + listMs
+    let cursor: string | null = null
+    for (let page = 0; page < MAX_PAGES && found.size < maxTools; page++) {
+      const timeout = Math.max(1, untilMs - Date.now())
+      const params = cursor === null ? {} : { cursor }
+      const answer = await client.request({ method: 'tools/list', params }, ResultSchema, { timeout })
+      for (const tool of readTools(answer)) {
+        if (found.has(tool.name) || found.size >= maxTools) continue
+        bytes += JSON.stringify(tool).length
+        if (bytes > maxMessageBytes) return [...found.values()]
+        // Its name is what it is called by.
+        found.set(tool.name, { ...redactJson(tool, this.#secrets), name: tool.name })
+      }
+      const next = readCursor(answer)
+      if (next === null || next === cursor) break
+      cursor = next
+    }
+    return [...found.values()]
+  }
+
+  #failure(error: unknown): ToolServerError {
+    const told = toToolServerError(error)
+    const isOurs = this.#closeReason !== null && told.isClosed
+    const failure = isOurs ? toToolServerError(this.#closeReason) : told
+    if (failure.isSessionLost) this.#isOpen = false
+    return withoutSecrets(failure, this.#secrets)
+  }
+}
+
+/** What it was made of may hold secrets too, and is left behind. */
+function withoutSecrets(
+  { type, code, message, isSessionLost }: ToolServerError,
+  secrets: readonly string[],
+): ToolServerError {
+  return new ToolServerError(type, code, redact(message, secrets), { isSessionLost })
+}
+
+/** The list of a connection is the same array for as long as it holds. */
+const fingerprints = new WeakMap<readonly ServerTool[], { readonly place: string; readonly text: string }>()
+
+/** Tells whether two lists are the same, for those who keep a list between turns. */
+export function fingerprintOf(place: string, tools: readonly ServerTool[]): string {
+  const known = fingerprints.get(tools)
+  if (known?.place === place) return known.text
+  const text = hashNames(place, tools)
+  fingerprints.set(tools, { place, text })
+  return text
+}
+
+function hashNames(place: string, tools: readonly ServerTool[]): string {
+  const hash = createHash('sha256').update(place)
+  for (const { name } of tools) hash.update(`\0${name}`)
+  return hash.digest('base64url').slice(0, 22)
+}

@@ -1,0 +1,40 @@
+/** The mcp plugin: tools that the gateway runs itself, on servers that speak the Model Context Protocol. */
+import { definePlugin, Generations, OutgoingHttp, RequestTracing, ToolCallGuards, ToolLoop } from '#kernel'
+import { mcpConfig } from './config.ts'
+import { ConnectionPool } from './connection/connection-pool.ts'
+import { ServerConnection } from './connection/server-connection.ts'
+import { GatewayToolLoop } from './tool-loop-service.ts'
+import { ConfiguredServers } from './tools/configured-servers.ts'
+import { ToolRunner } from './tools/run-tool.ts'
+import { TenantCalls } from './tools/tenant-calls.ts'
+import { ToolCallGuardList } from './tools/tool-call-guard-list.ts'
+import { ToolMetrics } from './tools/tool-metrics.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'mcp',
+    version: '0.1.0',
+    description: 'Tools that the gateway runs: MCP servers, built-in tools, policy and audit.',
+    provides: [ToolLoop, ToolCallGuards],
+    uses: [Generations],
+    usesOptionally: [RequestTracing, OutgoingHttp],
+    config: mcpConfig,
+  },
+  register(host, config) {
+    const servers = new ConfiguredServers(config)
+    if (!host.isData) return
+    const { limits } = config
+    const http = host.find(OutgoingHttp) ?? null
+    const pool = new ConnectionPool(limits, host.log, (target, to, log) =>
+      ServerConnection.open(target, to, log, http),
+    )
+    const guards = new ToolCallGuardList()
+    const metrics = new ToolMetrics(host.metrics, () => pool.size)
+    const settings = { callMs: limits.callMs, audit: config.audit, imagesToModel: config.imagesToModel }
+    const runner = new ToolRunner(settings, guards, new TenantCalls(limits.maxCallsPerTenant), metrics)
+    host.provide(ToolCallGuards, guards)
+    const tracing = host.find(RequestTracing)
+    host.provide(ToolLoop, new GatewayToolLoop(host, { config, servers, pool, runner, metrics, tracing }))
+    return { stop: () => pool.close() }
+  },
+})

@@ -1,0 +1,68 @@
+/** Opens the servers of a turn, all at once, and tells their tools in the order in which the request names them. */
+import type { ListedServer, ListedTool, ToolLoopEvent } from '#kernel'
+import type { ServerTool } from '../connection/read-tools.ts'
+import { fingerprintOf } from '../connection/server-connection.ts'
+import { type ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
+import { mcpErrors } from '../errors.ts'
+import type { OpenServer } from '../tools/open-server.ts'
+import type { ServerWithTools } from './offered-tools.ts'
+
+export interface ListOutput {
+  emit(event: ToolLoopEvent): void
+  nextIndex(): number
+}
+
+/** @throws connect_mcp_server_failed, internal_tools_failed (424) at the first server that fails; nothing else is told then */
+export async function listTools(
+  servers: readonly OpenServer[],
+  listed: readonly ListedServer[],
+  output: ListOutput,
+): Promise<ServerWithTools[]> {
+  const asked = servers.map((server) => settle(server.tools()))
+  const found: ServerWithTools[] = []
+  for (const [i, server] of servers.entries()) {
+    const seen = findListed(server, listed)
+    // A list that may be as the client knows it is not announced before it is there.
+    let index = server.plan.isHidden || seen !== null ? null : begin(server, output)
+    const answer = await asked[i]
+    if (!Array.isArray(answer)) throw tellFailure(server, index, answer as ToolServerError, output)
+    const fingerprint = fingerprintOf(server.plan.place, answer)
+    if (seen !== null && seen.fingerprint !== null && seen.fingerprint !== fingerprint)
+      index = begin(server, output)
+    if (index !== null) {
+      const tools = answer.map(toListedTool)
+      output.emit({ type: 'list_done', index, label: server.plan.label, tools, fingerprint })
+    }
+    found.push({ server, tools: answer })
+  }
+  return found
+}
+
+function begin({ plan }: OpenServer, output: ListOutput): number {
+  const index = output.nextIndex()
+  output.emit({ type: 'list_started', index, label: plan.label })
+  return index
+}
+
+function findListed({ plan }: OpenServer, listed: readonly ListedServer[]): ListedServer | null {
+  if (plan.isHidden) return null
+  return listed.find(({ label }) => label.toLowerCase() === plan.label.toLowerCase()) ?? null
+}
+
+function tellFailure(server: OpenServer, index: number | null, failure: ToolServerError, output: ListOutput) {
+  const { label, isHidden, builtIn } = server.plan
+  if (isHidden || builtIn !== null) return mcpErrors.internal_tools_failed()
+  const { type, code, message } = failure
+  const at = index ?? begin(server, output)
+  output.emit({ type: 'list_failed', index: at, label, error: { type, code, message } })
+  return mcpErrors.connect_mcp_server_failed.with({ param: 'tools' }, label, message)
+}
+
+function toListedTool({ name, description, inputSchema, annotations }: ServerTool): ListedTool {
+  return { name, description, inputSchema, annotations }
+}
+
+/** All are asked at once and heard one after the other, so none may reject before its turn. */
+function settle(asked: Promise<readonly ServerTool[]>): Promise<readonly ServerTool[] | ToolServerError> {
+  return asked.catch(toToolServerError)
+}

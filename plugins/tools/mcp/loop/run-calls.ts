@@ -1,0 +1,102 @@
+/** Runs the calls of one model turn: some at once, told in the model's order. */
+import type { ToolCallResult, ToolLoopEvent } from '#kernel'
+import type { Caller, RanCall, ToolCall, ToolRunner } from '../tools/run-tool.ts'
+import { toServerArguments } from './built-in-functions.ts'
+import type { ModelCall } from './model-call.ts'
+import type { OfferedTool } from './offered-tools.ts'
+import type { ToolAnswer } from './turn-messages.ts'
+
+const CUT: ToolCallResult = {
+  status: 'incomplete',
+  output: '',
+  error: null,
+  modelText: '',
+  structured: null,
+  durationMs: 0,
+}
+
+/** A call that is to be run. */
+export interface PendingCall {
+  readonly callId: string
+  readonly tool: OfferedTool
+  readonly argumentText: string
+  /** Null for calls that clients do not see. */
+  readonly index: number | null
+  readonly approvalId: string | null
+}
+
+export interface RunParts {
+  readonly runner: ToolRunner
+  readonly caller: Caller
+  readonly signal: AbortSignal
+  /** How many run at once. */
+  readonly atOnce: number
+  emit(event: ToolLoopEvent): void
+}
+
+/** Never rejects. @returns one answer for each call, in order */
+export async function runCalls(calls: readonly PendingCall[], parts: RunParts): Promise<ToolAnswer[]> {
+  const ran = new Array<Promise<RanCall>>(calls.length)
+  const finished = calls.map(() => Promise.withResolvers<RanCall>())
+  let next = 0
+  const work = async () => {
+    while (next < calls.length) {
+      const i = next++
+      const call = calls[i]
+      if (call.index !== null) parts.emit({ type: 'call_running', index: call.index, tool: call.tool.called })
+      finished[i].resolve(await parts.runner.run(toToolCall(call), parts.caller, parts.signal))
+    }
+  }
+  for (let i = 0; i < calls.length; i++) ran[i] = finished[i].promise
+  const workers = Array.from({ length: Math.min(parts.atOnce, calls.length) }, work)
+  const answers: ToolAnswer[] = []
+  for (const [i, call] of calls.entries()) {
+    const { result, images } = await ran[i]
+    tell(call, result, parts)
+    answers.push({ callId: call.callId, text: result.modelText, isError: result.status === 'failed', images })
+  }
+  await Promise.all(workers)
+  return answers
+}
+
+function tell(call: PendingCall, result: ToolCallResult, parts: RunParts): void {
+  const { callId, index, approvalId, argumentText } = call
+  const tool = call.tool.called
+  if (index === null)
+    parts.emit({ type: 'hidden_call', callId, tool, arguments: argumentText, modelText: result.modelText })
+  else parts.emit({ type: 'call_done', index, callId, tool, arguments: argumentText, approvalId, result })
+}
+
+/** Calls of an answer that was cut off. */
+export function tellCut(calls: readonly ModelCall[], emit: (event: ToolLoopEvent) => void): void {
+  for (const { id, route, index, argumentText } of calls) {
+    if (route.kind !== 'gateway' || index === null) continue
+    const tool = route.tool.called
+    emit({
+      type: 'call_done',
+      index,
+      callId: id,
+      tool,
+      arguments: argumentText,
+      approvalId: null,
+      result: CUT,
+    })
+  }
+}
+
+function toToolCall({ tool, argumentText }: PendingCall): ToolCall {
+  const { server, called } = tool
+  const { config, builtIn, server: shown } = server.plan
+  return {
+    tool: called,
+    server: shown,
+    metricLabel: called.kind === 'built_in' ? called.type : (config?.label ?? 'client'),
+    argumentText,
+    send: (input, signal, timeoutMs) =>
+      server.call(
+        tool.tool.name,
+        builtIn === null ? input : toServerArguments(input, builtIn.config, builtIn.request),
+        { signal, timeoutMs },
+      ),
+  }
+}

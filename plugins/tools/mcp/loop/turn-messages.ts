@@ -1,0 +1,72 @@
+/** The messages of a turn: the history under today's names, then what each iteration adds. */
+import type { CallOrigin, ChatMessage, ContentPart } from '#kernel'
+import { safeName } from '../tools/exposed-names.ts'
+import type { ModelTurn } from './model-call.ts'
+import type { OfferedTools } from './offered-tools.ts'
+
+/** What the model is told about one call. */
+export interface ToolAnswer {
+  readonly callId: string
+  readonly text: string
+  readonly isError: boolean
+  readonly images: readonly { readonly mimeType: string; readonly data: string }[]
+}
+
+/** Calls of tools that the gateway ran earlier get the names that these tools have today. */
+export function renameHistory(
+  messages: readonly ChatMessage[],
+  origins: ReadonlyMap<string, CallOrigin>,
+  offered: OfferedTools,
+): ChatMessage[] {
+  if (origins.size === 0) return [...messages]
+  return messages.map((message) => {
+    if (message.tool_calls === undefined) return message
+    const calls = message.tool_calls.map((call) => {
+      const origin = origins.get(call.id)
+      if (origin === undefined) return call
+      return { ...call, function: { ...call.function, name: nameToday(origin, offered) } }
+    })
+    return { ...message, tool_calls: calls }
+  })
+}
+
+/** Also for a tool that is gone: its calls keep a name that models can read. */
+export function nameToday(origin: CallOrigin, offered: OfferedTools): string {
+  const found = offered.findOrigin(origin)
+  return found?.exposedName ?? safeName(origin.kind === 'mcp' ? origin.name : origin.type)
+}
+
+/** The assistant's message of one iteration, as it is sent back. */
+export function toAssistantMessage(turn: ModelTurn): ChatMessage {
+  const calls = turn.calls.map(({ id, name, argumentText }) => ({
+    id,
+    type: 'function' as const,
+    function: { name, arguments: argumentText === '' ? '{}' : argumentText },
+  }))
+  return {
+    role: 'assistant',
+    content: turn.text === '' ? null : turn.text,
+    ...(turn.reasoning !== '' && { reasoning_content: turn.reasoning }),
+    ...(turn.signature !== null && { reasoning_signature: turn.signature }),
+    ...(turn.refusal !== '' && { refusal: turn.refusal }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+    ...(turn.native !== null && { native: turn.native }),
+  }
+}
+
+/** Results in the order of the calls; images that the model may see follow as a user's message. */
+export function toToolMessages(answers: readonly ToolAnswer[]): ChatMessage[] {
+  const messages: ChatMessage[] = answers.map(({ callId, text, isError }) => ({
+    role: 'tool',
+    tool_call_id: callId,
+    content: text,
+    ...(isError && { is_error: true }),
+  }))
+  const images = answers.flatMap((answer) => answer.images)
+  if (images.length === 0) return messages
+  const parts: ContentPart[] = images.map(({ mimeType, data }) => ({
+    type: 'image_url',
+    image_url: { url: `data:${mimeType};base64,${data}` },
+  }))
+  return [...messages, { role: 'user', content: parts }]
+}

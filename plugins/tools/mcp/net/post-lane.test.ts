@@ -1,0 +1,142 @@
+/** Answers of tool servers in pieces of any size, and what is told of them. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { HttpPeer } from '#kernel'
+import { UpstreamFailure, type UpstreamHandler } from '#kernel'
+import { type Post, PostLane } from './post-lane.ts'
+
+/** A peer that a test plays, request by request. */
+function openLane(maxAnswerBytes = 100_000) {
+  const asked: UpstreamHandler[] = []
+  const given: UpstreamHandler[] = []
+  const floods: string[] = []
+  const peer: HttpPeer = {
+    send: (_request, _limits, handler) => {
+      asked.push(handler)
+      return { pause() {}, resume() {}, abort: () => void given.push(handler) }
+    },
+    close() {},
+  }
+  const limits = { connectMs: 1, firstByteMs: 0, idleMs: 0, requestMs: 1 }
+  const onFlood = (error: Error) => void floods.push(error.message)
+  return { lane: new PostLane({ peer, path: '/mcp', limits, maxAnswerBytes, onFlood }), asked, given, floods }
+}
+
+function listen() {
+  const heard: unknown[] = []
+  return {
+    heard,
+    onText: (text: string) => void heard.push(text),
+    onEnd: (place: unknown) => void heard.push({ end: place }),
+    onOther: (status: number, _headers: unknown, body: Buffer) =>
+      void heard.push({ status, body: `${body}` }),
+    onError: (error: Error) => void heard.push({ error: error.message }),
+  }
+}
+
+/** Parts of a text, cut anywhere. */
+function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
+  const ends = [...new Set([...places.map((place) => place % (bytes.length + 1)), bytes.length])].sort(
+    (a, b) => a - b,
+  )
+  return ends.map((end, i) => bytes.subarray(i === 0 ? 0 : ends[i - 1], end))
+}
+
+const anyCuts = fc.array(fc.nat(), { maxLength: 12 })
+const anyText = fc.string({ unit: 'grapheme', minLength: 1 }).map((text) => JSON.stringify(text))
+
+test('a body is one text, whatever pieces it comes in', () => {
+  fc.assert(
+    fc.property(anyText, anyCuts, fc.boolean(), (text, cuts, isAnnounced) => {
+      const { lane, asked } = openLane()
+      const listener = listen()
+      lane.post([], Buffer.from(''), listener)
+      const bytes = Buffer.from(text)
+      const type = 'application/json; charset=utf-8'
+      asked[0].onResponseStart(200, ['content-type', type], isAnnounced ? bytes.length : -1)
+      for (const part of cut(bytes, cuts)) asked[0].onResponseData(part)
+      asked[0].onResponseEnd()
+      expect(listener.heard).toEqual([text, { end: null }])
+    }),
+  )
+})
+
+test('events are texts, whatever pieces and line ends they come in, and the last id is the place', () => {
+  const anyEvents = fc.array(fc.tuple(anyText, fc.option(fc.nat(99))), { minLength: 1, maxLength: 5 })
+  fc.assert(
+    fc.property(anyEvents, anyCuts, fc.constantFrom('\n', '\r\n'), (events, cuts, line) => {
+      const { lane, asked } = openLane()
+      const listener = listen()
+      lane.post([], Buffer.from(''), listener)
+      const bytes = Buffer.from(
+        events.map(([t, id]) => `${id === null ? '' : `id: ${id}${line}`}data: ${t}${line}${line}`).join(''),
+      )
+      asked[0].onResponseStart(200, ['content-type', 'text/event-stream'], -1)
+      for (const part of cut(bytes, cuts)) asked[0].onResponseData(part)
+      asked[0].onResponseEnd()
+      const ids = events.flatMap(([, id]) => (id === null ? [] : [id]))
+      const last = ids.length === 0 ? null : { lastId: String(ids.at(-1)), retryMs: null }
+      expect(listener.heard).toEqual([...events.map(([t]) => t), { end: last }])
+    }),
+  )
+})
+
+test('what breaks off is an error, unless its stream can be taken up again', () => {
+  for (const [text, expected] of [
+    ['data: x\n\n', ['x', { error: 'gone' }]],
+    ['id: 4\nretry: 20\ndata: x\n\n', ['x', { end: { lastId: '4', retryMs: 20 } }]],
+  ] as const) {
+    const { lane, asked } = openLane()
+    const listener = listen()
+    lane.post([], Buffer.from(''), listener)
+    asked[0].onResponseStart(200, ['content-type', 'text/event-stream'], -1)
+    asked[0].onResponseData(Buffer.from(text))
+    asked[0].onResponseError(new UpstreamFailure('reset', 'gone', true))
+    expect(listener.heard).toEqual(expected)
+  }
+})
+
+test('an answer of another status or type is handed over whole', () => {
+  const { lane, asked } = openLane()
+  const listener = listen()
+  for (let i = 0; i < 2; i++) lane.post([], Buffer.from(''), listener)
+  asked[0].onResponseStart(401, ['content-type', 'application/json'], 2)
+  asked[0].onResponseData(Buffer.from('{}'))
+  asked[0].onResponseEnd()
+  asked[1].onResponseStart(200, ['content-type', 'text/html'], -1)
+  asked[1].onResponseEnd()
+  expect(listener.heard).toEqual([
+    { status: 401, body: '{}' },
+    { status: 200, body: '' },
+  ])
+})
+
+test('an answer beyond the limit is cut, and the connection is told', async () => {
+  const { lane, asked, given, floods } = openLane(10)
+  const listener = listen()
+  lane.post([], Buffer.from(''), listener)
+  asked[0].onResponseStart(200, ['content-type', 'application/json'], -1)
+  asked[0].onResponseData(Buffer.alloc(11))
+  asked[0].onResponseData(Buffer.alloc(11))
+  await new Promise(setImmediate)
+  const error = 'the server sent more than 10 bytes'
+  expect([listener.heard, given.length, floods]).toEqual([[{ error }], 1, [error]])
+})
+
+test('so many run at once, the others follow; one that is given up while it waits is never sent', () => {
+  const { lane, asked, given } = openLane()
+  const listener = listen()
+  const posts: Post[] = Array.from({ length: 40 }, () => lane.post([], Buffer.from(''), listener))
+  expect(asked).toHaveLength(32)
+  posts[39].giveUp()
+  posts[0].giveUp()
+  posts[0].giveUp()
+  expect([asked.length, given.length]).toEqual([33, 1])
+  for (let i = 1; i < asked.length; i++) {
+    asked[i].onResponseStart(200, ['content-type', 'application/json'], 2)
+    asked[i].onResponseData(Buffer.from('{}'))
+    asked[i].onResponseEnd()
+  }
+  expect([asked.length, given.length]).toEqual([39, 1])
+  expect(listener.heard.filter((one) => one === '{}')).toHaveLength(38)
+})

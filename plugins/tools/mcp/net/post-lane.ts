@@ -1,0 +1,218 @@
+/**
+ * Messages to a tool server over the gateway's own HTTP client. What an answer usually is, one JSON text or an event
+ * stream, is read here from the bytes; any other answer is handed over whole.
+ *
+ * @hot one per call of a tool
+ */
+import type { HttpPeer } from '#kernel'
+import {
+  EventSplitter,
+  type Exchange,
+  type HeaderList,
+  headerOf,
+  nextEventEnd,
+  type UpstreamFailure,
+  type UpstreamHandler,
+  type UpstreamLimits,
+} from '#kernel'
+import { type ByteLimit, TooMuchData, wholeLimit } from './byte-limit.ts'
+import { type RpcEvent, readRpcEvent } from './rpc-event.ts'
+
+/** Told about one answer; one of the last three comes last, and nothing after it. */
+export interface PostListener {
+  /** A JSON text. @param isWhole it is the body, not the data of one of its events */
+  onText(text: string, isWhole: boolean): void
+  /** The answer is over. @param place where its stream can be taken up again; null when it cannot */
+  onEnd(place: StreamPlace | null): void
+  /** An answer with another status or of another type; `body` is whole. */
+  onOther(status: number, headers: HeaderList, body: Buffer<ArrayBuffer>): void
+  onError(error: Error): void
+}
+
+/** How far an event stream that can be resumed has come. */
+export interface StreamPlace {
+  readonly lastId: string
+  /** As the server asked, in milliseconds. */
+  readonly retryMs: number | null
+}
+
+export interface LaneSettings {
+  readonly peer: HttpPeer
+  /** On the server, with its query. */
+  readonly path: string
+  readonly limits: UpstreamLimits
+  /** Bytes of one answer. */
+  readonly maxAnswerBytes: number
+  /** The server broke that limit: it is not to be spoken with again on this connection. */
+  readonly onFlood: (error: Error) => void
+}
+
+/** Requests that run at once; the others wait for their turn. */
+const MAX_AT_ONCE = 32
+
+export class PostLane {
+  readonly settings: LaneSettings
+  readonly #waiting = new Set<Post>()
+  #running = 0
+
+  constructor(settings: LaneSettings) {
+    this.settings = settings
+  }
+
+  /** Never calls the listener before it has returned. */
+  post(headers: HeaderList, body: Buffer, listener: PostListener): Post {
+    const post = new Post(this, headers, body, listener)
+    if (this.#running < MAX_AT_ONCE) this.#start(post)
+    else this.#waiting.add(post)
+    return post
+  }
+
+  /** What waits is told to nobody; what runs fails. */
+  close(): void {
+    this.#waiting.clear()
+    this.settings.peer.close()
+  }
+
+  /** For posts: it is over. */
+  leave(post: Post): void {
+    if (this.#waiting.delete(post)) return
+    this.#running--
+    const [next] = this.#waiting
+    if (next === undefined) return
+    this.#waiting.delete(next)
+    this.#start(next)
+  }
+
+  #start(post: Post): void {
+    this.#running++
+    post.start()
+  }
+}
+
+/** One request and its answer. */
+export class Post implements UpstreamHandler {
+  readonly #lane: PostLane
+  readonly #headers: HeaderList
+  readonly #body: Buffer
+  readonly #listener: PostListener
+  #exchange: Exchange | null = null
+  #isOver = false
+  #limit: ByteLimit | null = null
+  /** Set for answers that are read here. */
+  #type: 'json' | 'events' | null = null
+  #status = 0
+  #answerHeaders: HeaderList = []
+  #length = -1
+  /** A body that came in one piece. */
+  #text: string | null = null
+  #parts: Buffer[] = []
+  #splitter: EventSplitter | null = null
+  #lastId: string | null = null
+  #retryMs: number | null = null
+
+  constructor(lane: PostLane, headers: HeaderList, body: Buffer, listener: PostListener) {
+    this.#lane = lane
+    this.#headers = headers
+    this.#body = body
+    this.#listener = listener
+  }
+
+  start(): void {
+    const { peer, path, limits } = this.#lane.settings
+    const request = { method: 'POST', path, headers: this.#headers, body: this.#body }
+    this.#exchange = peer.send(request, limits, this)
+  }
+
+  /** The listener hears no more. */
+  giveUp(): void {
+    if (this.#leave()) this.#exchange?.abort()
+  }
+
+  onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
+    if (status === 200) this.#type = typeOf(headerOf(headers, 'content-type'))
+    this.#status = status
+    this.#answerHeaders = headers
+    this.#length = contentLength
+    if (this.#type === 'events') this.#splitter = new EventSplitter()
+    this.#limit = wholeLimit(this.#lane.settings.maxAnswerBytes, this.#type === 'events')
+  }
+
+  onResponseData(chunk: Buffer): void {
+    if (this.#isOver) return
+    try {
+      this.#limit?.take(chunk)
+    } catch (error) {
+      this.#flooded(error as Error)
+      return
+    }
+    if (this.#splitter !== null) this.#readEvents(this.#splitter, chunk)
+    else if (this.#type === 'json' && chunk.length === this.#length) this.#text = chunk.toString('utf8')
+    else this.#parts.push(Buffer.from(chunk))
+  }
+
+  onResponseEnd(): void {
+    if (!this.#leave()) return
+    if (this.#type === null)
+      this.#listener.onOther(this.#status, this.#answerHeaders, Buffer.concat(this.#parts))
+    else {
+      if (this.#type === 'json')
+        this.#listener.onText(this.#text ?? Buffer.concat(this.#parts).toString('utf8'), true)
+      this.#listener.onEnd(this.#place)
+    }
+  }
+
+  onResponseError(failure: UpstreamFailure): void {
+    if (!this.#leave()) return
+    // A stream with ids may break off: the rest of it can be had.
+    if (this.#place !== null) this.#listener.onEnd(this.#place)
+    else this.#listener.onError(failure)
+  }
+
+  get #place(): StreamPlace | null {
+    return this.#lastId === null ? null : { lastId: this.#lastId, retryMs: this.#retryMs }
+  }
+
+  #readEvents(splitter: EventSplitter, chunk: Buffer): void {
+    const { maxAnswerBytes } = this.#lane.settings
+    if (splitter.waitingBytes + chunk.length > maxAnswerBytes) {
+      this.#flooded(new TooMuchData(maxAnswerBytes))
+      return
+    }
+    const events = splitter.push(chunk)
+    let start = 0
+    for (let end = nextEventEnd(events, 0); end > 0 && !this.#isOver; end = nextEventEnd(events, start)) {
+      this.#tell(readRpcEvent(events.toString('utf8', start, end)))
+      start = end
+    }
+  }
+
+  #tell({ id, retryMs, data }: RpcEvent): void {
+    if (id !== null) this.#lastId = id
+    if (retryMs !== null) this.#retryMs = retryMs
+    if (data !== null && data !== '') this.#listener.onText(data, false)
+  }
+
+  /** The connection ends too, once the listener has been told: it hears the reason, not a closed connection. */
+  #flooded(error: Error): void {
+    if (!this.#leave()) return
+    this.#exchange?.abort()
+    this.#parts = []
+    setImmediate(this.#lane.settings.onFlood, error)
+    this.#listener.onError(error)
+  }
+
+  /** False when it was over before. */
+  #leave(): boolean {
+    if (this.#isOver) return false
+    this.#isOver = true
+    this.#lane.leave(this)
+    return true
+  }
+}
+
+function typeOf(contentType: string | undefined): 'json' | 'events' | null {
+  const [type] = (contentType ?? '').split(';', 1)
+  const essence = type.trim().toLowerCase()
+  if (essence === 'application/json') return 'json'
+  return essence === 'text/event-stream' ? 'events' : null
+}

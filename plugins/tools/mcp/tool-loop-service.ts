@@ -1,0 +1,97 @@
+/** The tool loop as front formats find it: checks what a turn asks for, then sets it running. */
+
+import type { Host, RequestContext } from '#kernel'
+import {
+  type BuiltInType,
+  Generations,
+  type RequestTracingService,
+  type RunningTurn,
+  type ToolLoopListener,
+  type ToolLoopService,
+  type ToolTurn,
+} from '#kernel'
+import type { McpConfig } from './config.ts'
+import type { ConnectionPool } from './connection/connection-pool.ts'
+import { ToolTurnRun } from './loop/tool-turn.ts'
+import type { ConfiguredServers } from './tools/configured-servers.ts'
+import { OpenServer } from './tools/open-server.ts'
+import type { Caller, ToolRunner } from './tools/run-tool.ts'
+import { checkApprovals, planServers, type ServerPlan } from './tools/server-plan.ts'
+import type { ToolMetrics } from './tools/tool-metrics.ts'
+
+export interface ToolLoopParts {
+  readonly config: McpConfig
+  readonly servers: ConfiguredServers
+  readonly pool: ConnectionPool
+  readonly runner: ToolRunner
+  readonly metrics: ToolMetrics
+  /** Undefined where nothing is traced. */
+  readonly tracing: RequestTracingService | undefined
+}
+
+/** Of callers that are not told apart, as elsewhere in the gateway. */
+const NOBODY = 'anonymous'
+
+export class GatewayToolLoop implements ToolLoopService {
+  readonly #host: Host
+  readonly #parts: ToolLoopParts
+
+  constructor(host: Host, parts: ToolLoopParts) {
+    this.#host = host
+    this.#parts = parts
+  }
+
+  get isStrict(): boolean {
+    return this.#parts.config.isStrict
+  }
+
+  run(ctx: RequestContext, turn: ToolTurn, listener: ToolLoopListener): RunningTurn {
+    const { config, pool, runner, metrics, tracing } = this.#parts
+    const tenant = ctx.identity?.tenant ?? NOBODY
+    const plans = this.#plan(tenant, turn)
+    const caller: Caller = {
+      tenant,
+      requestId: ctx.requestId,
+      model: turn.request.model,
+      log: this.#host.log,
+      ...(tracing !== undefined && { trace: (name, attributes) => tracing.begin(ctx, name, attributes) }),
+    }
+    const run = new ToolTurnRun(
+      turn,
+      {
+        config,
+        servers: plans.map((plan) => new OpenServer(plan, pool)),
+        runner,
+        caller,
+        generate: (request, options) => this.#host.use(Generations).open(ctx, request, options),
+        onEnd: (iterations) => metrics.onTurn(iterations),
+      },
+      listener,
+    )
+    ctx.onCancel(() => run.abort())
+    run
+      .run()
+      .catch((error: unknown) => this.#host.log.error({ err: error }, 'a listener of tool events failed'))
+    return run
+  }
+
+  check(tenant: string, turn: Pick<ToolTurn, 'tools' | 'approvals'>): void {
+    this.#plan(tenant, turn)
+  }
+
+  #plan(tenant: string, turn: Pick<ToolTurn, 'tools' | 'approvals'>): ServerPlan[] {
+    const { config, servers } = this.#parts
+    const plans = planServers(turn.tools, tenant, config, servers)
+    checkApprovals(turn, tenant, servers)
+    return plans
+  }
+
+  hasBuiltIn(type: BuiltInType, tenant: string): boolean {
+    const config = this.#parts.servers.builtIn(type)
+    return config !== null && this.#parts.servers.find(config.server, tenant) !== null
+  }
+
+  isInternal(label: string): boolean {
+    return this.#parts.servers.isInternal(label)
+  }
+}

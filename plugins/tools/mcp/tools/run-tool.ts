@@ -1,0 +1,164 @@
+/**
+ * Runs one call: guards may stop or change it, the tenant's limit holds, the tool has so long, and whatever happens is a
+ * result that the model can read. A log line and metrics say that it ran.
+ */
+import type { CalledTool, GuardedCall, Logger, SpanAttributes, ToolCallResult, WorkSpan } from '#kernel'
+import type { ToolOutput } from '../connection/read-result.ts'
+import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
+import { parseArguments } from './parse-arguments.ts'
+import type { TenantCalls } from './tenant-calls.ts'
+import type { ToolCallGuardList } from './tool-call-guard-list.ts'
+import type { ToolMetrics } from './tool-metrics.ts'
+
+/** Whose call it is. */
+export interface Caller {
+  readonly tenant: string
+  readonly requestId: string
+  readonly model: string | null
+  readonly log: Logger
+  /** Begins a span of the request; absent where nothing is traced. */
+  readonly trace?: (name: string, attributes: SpanAttributes) => WorkSpan | null
+}
+
+export interface ToolCall {
+  readonly tool: CalledTool
+  /** For guards; see `GuardedCall`. */
+  readonly server: string
+  /** For metrics: a label of the configuration, the type of a built-in, `client` for all that clients named. */
+  readonly metricLabel: string
+  /** As the model wrote them. */
+  readonly argumentText: string
+  /** Sends the call to its server. @throws ToolServerError */
+  readonly send: (
+    input: Record<string, unknown>,
+    signal: AbortSignal,
+    timeoutMs: number,
+  ) => Promise<ToolOutput>
+}
+
+export interface RunSettings {
+  readonly callMs: number
+  readonly audit: 'off' | 'calls' | 'arguments'
+  /** Of the operator: images are handed over as images, not as text. */
+  readonly imagesToModel: boolean
+}
+
+/** A result, and what it holds for the model beside the text. */
+export interface RanCall {
+  readonly result: ToolCallResult
+  readonly images: ToolOutput['images']
+}
+
+type Outcome = Omit<ToolCallResult, 'durationMs'> & {
+  readonly images: ToolOutput['images']
+  readonly label: string
+}
+
+export class ToolRunner {
+  readonly #settings: RunSettings
+  readonly #guards: ToolCallGuardList
+  readonly #tenantCalls: TenantCalls
+  readonly #metrics: ToolMetrics
+
+  constructor(
+    settings: RunSettings,
+    guards: ToolCallGuardList,
+    tenantCalls: TenantCalls,
+    metrics: ToolMetrics,
+  ) {
+    this.#settings = settings
+    this.#guards = guards
+    this.#tenantCalls = tenantCalls
+    this.#metrics = metrics
+  }
+
+  /** Never rejects. */
+  async run(call: ToolCall, caller: Caller, signal: AbortSignal): Promise<RanCall> {
+    const startedMs = performance.now()
+    const span = beginSpan(call, caller)
+    const { images, label, ...outcome } = await this.#outcomeOf(call, caller, signal)
+    const durationMs = performance.now() - startedMs
+    this.#metrics.onCall(call.metricLabel, label, durationMs)
+    this.#writeAudit(call, caller, label, durationMs)
+    span?.end(outcome.status === 'failed' ? label : null)
+    return { result: { ...outcome, durationMs }, images }
+  }
+
+  async #outcomeOf(call: ToolCall, caller: Caller, signal: AbortSignal): Promise<Outcome> {
+    const input = parseArguments(call.argumentText)
+    if (input === null) return refused('invalid_arguments', 'The arguments are not a JSON object.')
+    if (!this.#tenantCalls.enter(caller.tenant))
+      return refused('tenant_limit', 'Too many tools run at the moment; try again later.')
+    try {
+      const { tenant, requestId, model } = caller
+      const guarded: GuardedCall = {
+        tenant,
+        requestId,
+        model,
+        tool: call.tool,
+        server: call.server,
+        arguments: input,
+      }
+      const decision = await this.#guards.check(guarded, caller.log)
+      if (decision.action === 'reject') return refused('rejected', decision.text)
+      const final = decision.action === 'modify' ? { ...decision.arguments } : input
+      return this.#toOutcome(await call.send(final, signal, this.#settings.callMs))
+    } catch (error) {
+      return failed(toToolServerError(error))
+    } finally {
+      this.#tenantCalls.leave(caller.tenant)
+    }
+  }
+
+  #toOutcome(output: ToolOutput): Outcome {
+    const { text, structured } = output
+    if (output.isError) return failed(new ToolServerError('mcp_tool_execution_error', 0, text), structured)
+    const images = this.#settings.imagesToModel ? output.images : []
+    return {
+      status: 'completed',
+      output: text,
+      error: null,
+      modelText: text,
+      structured,
+      images,
+      label: 'completed',
+    }
+  }
+
+  #writeAudit(call: ToolCall, caller: Caller, outcome: string, durationMs: number): void {
+    if (this.#settings.audit === 'off') return
+    const { tool } = call
+    const fields = {
+      requestId: caller.requestId,
+      tenant: caller.tenant,
+      server: tool.kind === 'mcp' ? tool.label : tool.type,
+      tool: tool.kind === 'mcp' ? tool.name : tool.type,
+      durationMs: Math.round(durationMs),
+      outcome,
+      ...(this.#settings.audit === 'arguments' && { arguments: call.argumentText }),
+    }
+    caller.log.info(fields, 'tool call')
+  }
+}
+
+/** Names follow OpenTelemetry's conventions for generative AI: "execute tool" spans. */
+function beginSpan({ tool, metricLabel }: ToolCall, { trace }: Caller): WorkSpan | null {
+  if (trace === undefined) return null
+  const name = tool.kind === 'mcp' ? tool.name : tool.type
+  return trace(`execute_tool ${name}`, {
+    'gen_ai.operation.name': 'execute_tool',
+    'gen_ai.tool.name': name,
+    'gen_ai.tool.type': 'extension',
+    'weir.tool_server': metricLabel,
+  })
+}
+
+function failed({ type, code, message }: ToolServerError, structured: unknown = null): Outcome {
+  const text = message === '' ? 'The tool failed.' : message
+  const error = { type, code, message: text }
+  return { status: 'failed', output: '', error, modelText: text, structured, images: [], label: type }
+}
+
+function refused(label: string, text: string): Outcome {
+  return { ...failed(new ToolServerError('mcp_tool_execution_error', 0, text)), label }
+}

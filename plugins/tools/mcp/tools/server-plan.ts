@@ -1,0 +1,120 @@
+/** Turns what a request declares into servers to be opened; refuses what can be refused without asking anybody. */
+import type { BuiltInToolRequest, GatewayTool, McpToolRequest, ToolTurn } from '#kernel'
+import type { BuiltInConfig, McpConfig } from '../config.ts'
+import { connectionKey } from '../connection/server-target.ts'
+import { mcpErrors } from '../errors.ts'
+import { type ReachRules, readServerUrl } from '../net/reach-rules.ts'
+import { readClientHeaders } from './client-headers.ts'
+import type { ConfiguredServers, KnownServer } from './configured-servers.ts'
+
+/** One server of a turn, before it is opened. */
+export interface ServerPlan extends KnownServer {
+  readonly label: string
+  /** Null for the server behind a built-in tool. */
+  readonly request: McpToolRequest | null
+  readonly builtIn: { readonly config: BuiltInConfig; readonly request: BuiltInToolRequest } | null
+}
+
+const LABEL = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
+
+/** @throws GatewayError (400) naming the param */
+export function planServers(
+  tools: readonly GatewayTool[],
+  tenant: string,
+  config: McpConfig,
+  servers: ConfiguredServers,
+): ServerPlan[] {
+  const { maxServersPerRequest } = config.limits
+  if (tools.length > maxServersPerRequest) throw mcpErrors.too_many_mcp_servers(maxServersPerRequest)
+  const labels = new Set<string>()
+  const plans: ServerPlan[] = []
+  for (const tool of tools) {
+    if (tool.kind === 'mcp') {
+      const label = tool.label.toLowerCase()
+      if (labels.has(label))
+        throw mcpErrors.mcp_tool_duplicate_server_label.with(
+          { param: `${tool.param}.server_label` },
+          tool.label,
+        )
+      labels.add(label)
+      plans.push(planServer(tool, tenant, config, servers))
+    } else {
+      const plan = planBuiltIn(tool, tenant, servers)
+      if (plan !== null) plans.push(plan)
+      else if (config.isStrict)
+        throw mcpErrors.tool_not_available.with({ param: `${tool.param}.type` }, tool.type)
+    }
+  }
+  return plans
+}
+
+/**
+ * An approved call needs its server among the tools; to deny one needs none.
+ * @throws unknown_mcp_server (400)
+ */
+export function checkApprovals(
+  { tools, approvals }: Pick<ToolTurn, 'tools' | 'approvals'>,
+  tenant: string,
+  servers: ConfiguredServers,
+): void {
+  const declared = tools.flatMap((tool) => (tool.kind === 'mcp' ? tool.label : []))
+  const known = new Set(declared.map((label) => label.toLowerCase()))
+  const lost = approvals.find(({ isApproved, label }) => isApproved && !known.has(label.toLowerCase()))
+  if (lost === undefined) return
+  const shown = declared.filter((label) => !servers.isInternal(label))
+  throw mcpErrors.unknown_mcp_server.with({ param: 'input' }, lost.label, shown, servers.labelsFor(tenant))
+}
+
+function planServer(
+  request: McpToolRequest,
+  tenant: string,
+  config: McpConfig,
+  servers: ConfiguredServers,
+): ServerPlan {
+  const { label, param, serverUrl } = request
+  if (!LABEL.test(label)) throw mcpErrors.invalid_server_label.with({ param: `${param}.server_label` })
+  if (serverUrl === null) {
+    const known = servers.find(label, tenant)
+    if (known === null)
+      throw mcpErrors.unknown_mcp_server.with({ param }, label, null, servers.labelsFor(tenant))
+    return { ...known, label, request, builtIn: null }
+  }
+  const rules = rulesFor(tenant, config)
+  let url: URL
+  try {
+    url = readServerUrl(serverUrl, rules)
+  } catch (error) {
+    throw mcpErrors.invalid_server_url.with({ param: `${param}.server_url` }, label, (error as Error).message)
+  }
+  const target = { kind: 'http', url, protocol: 'auto', headers: readClientHeaders(request), rules } as const
+  const key = connectionKey(tenant, url.href, target)
+  const server = url.origin + url.pathname
+  return {
+    label,
+    target,
+    key,
+    place: url.href,
+    server,
+    isHidden: false,
+    config: null,
+    request,
+    builtIn: null,
+  }
+}
+
+/** Null when it is not mapped, or not for this tenant. */
+function planBuiltIn(
+  request: BuiltInToolRequest,
+  tenant: string,
+  servers: ConfiguredServers,
+): ServerPlan | null {
+  const config = servers.builtIn(request.type)
+  const known = config === null ? null : servers.find(config.server, tenant)
+  if (config === null || known === null) return null
+  return { ...known, label: config.server, isHidden: true, request: null, builtIn: { config, request } }
+}
+
+function rulesFor(tenant: string, { clientServers }: McpConfig): ReachRules {
+  const { tenants, ...rules } = clientServers
+  return { ...rules, isAllowed: rules.isAllowed && (tenants.length === 0 || tenants.includes(tenant)) }
+}

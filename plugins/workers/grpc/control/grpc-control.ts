@@ -1,0 +1,301 @@
+/** Looks after workers that are reached over gRPC: are they well, what are they, how busy, and what an operator asks. */
+import type {
+  DescribeTools,
+  EngineAction,
+  EngineInfo,
+  EngineReport,
+  Logger,
+  TokenizerService,
+  WorkerControl,
+  WorkerDescription,
+  WorkerEntry,
+  WorkerTarget,
+  WorkerWish,
+} from '#kernel'
+import {
+  decodeFlushCacheResponse,
+  decodeProfileResponse,
+  encodeFlushCacheRequest,
+  encodeStartProfileRequest,
+} from '../../../../proto/gen/common.ts'
+import { encodeGetLoadsRequest } from '../../../../proto/gen/sglang-scheduler.ts'
+import { grpcErrors } from '../errors.ts'
+import type { Runtime } from '../runtimes/runtime.ts'
+import { findRuntime, RUNTIMES } from '../runtimes/runtime-table.ts'
+import type { Channels } from '../wire/channels.ts'
+import { GrpcFault, UNIMPLEMENTED } from '../wire/grpc-fault.ts'
+import { GRPC_MODE } from '../wire/grpc-transport.ts'
+import { callUnary } from '../wire/unary-call.ts'
+import { toCards, toLabels } from './engine-labels.ts'
+
+const EMPTY = Buffer.alloc(0)
+/** @source grpc facts 3.2, 3.5, 3.6 */
+const DETECT_TIMEOUT_MS = 2_000
+const INFO_TIMEOUT_MS = 5_000
+const LOADS_TIMEOUT_MS = 5_000
+const FLUSH_MARGIN_MS = 45_000
+const PROFILE_TIMEOUT_MS = 630_000
+/** How long an engine may be busy before its cache is flushed all the same, seconds. */
+const FLUSH_WAIT_SEC = 0
+const LOAD_SECTIONS = ['core', 'disagg', 'queues', 'memory']
+
+export interface ControlParts {
+  readonly channels: Channels
+  readonly tokenizers: Pick<TokenizerService, 'ensure'>
+  readonly log: Pick<Logger, 'warn'>
+}
+
+export class GrpcControl implements WorkerControl {
+  readonly mode = GRPC_MODE
+  readonly schemes = ['grpc', 'grpcs']
+  readonly runtimes = RUNTIMES.map(({ name }) => name)
+  readonly actions = ['flush_cache', 'start_profile', 'stop_profile'] as const
+  readonly #parts: ControlParts
+  /** What a stranger turned out to be, by URL: probes know nothing else of a worker. */
+  readonly #runtimeByUrl = new Map<string, Runtime>()
+  /** Workers that have no loads to tell. */
+  readonly #silent = new WeakSet<WorkerEntry>()
+
+  constructor(parts: ControlParts) {
+    this.#parts = parts
+  }
+
+  isExternal(): boolean {
+    return false
+  }
+
+  async probe(target: WorkerTarget, _path: string, timeoutMs: number): Promise<string | null> {
+    try {
+      const runtime = this.#runtimeByUrl.get(target.url)
+      if (runtime !== undefined) return await this.#health(runtime, target, timeoutMs)
+      const { problem } = await this.#detect(target, timeoutMs)
+      return problem
+    } catch (error) {
+      return reasonOf(error)
+    }
+  }
+
+  async describe(wish: WorkerWish, tools: DescribeTools): Promise<WorkerDescription> {
+    const target = { url: wish.url, apiKey: wish.apiKey }
+    const runtime = await this.#awaitUp(wish, target, tools)
+    const [model, server] = await Promise.all([
+      this.#ask(target, runtime.paths.modelInfo, runtime.readModelInfo, INFO_TIMEOUT_MS, tools.signal),
+      this.#ask(target, runtime.paths.serverInfo, runtime.readServerInfo, INFO_TIMEOUT_MS, tools.signal),
+    ])
+    tools.signal.throwIfAborted()
+    const found = toLabels(model, server)
+    const labels = { ...found, ...wish.labels }
+    const models = toCards(wish.models, labels)
+    await this.#loadTokenizer(models, labels)
+    return {
+      runtimeType: runtime.name,
+      models,
+      labels: found,
+      apis: [],
+      isExternal: false,
+      ...(tools.expandsRanks && { rankCount: rankCountOf(wish.url, labels) }),
+    }
+  }
+
+  async loads(worker: WorkerEntry): Promise<EngineReport | null> {
+    const runtime = findRuntime(worker.runtimeType)
+    const { paths, readLoads } = runtime ?? {}
+    if (paths?.loads === undefined || readLoads === undefined || this.#silent.has(worker)) return null
+    const { channels } = this.#parts
+    const body = encodeGetLoadsRequest({ include: LOAD_SECTIONS, dpRank: worker.dataParallel?.rank })
+    try {
+      const options = { timeoutMs: LOADS_TIMEOUT_MS, headers: keyOf(worker) }
+      const report = readLoads(await callUnary(channels.of(worker), paths.loads, body, options))
+      return report.ranks.length === 0 ? null : report
+    } catch (error) {
+      if (error instanceof GrpcFault && error.code === UNIMPLEMENTED) this.#silent.add(worker)
+      return null
+    }
+  }
+
+  forget(worker: WorkerEntry): void {
+    this.#silent.delete(worker)
+    this.#runtimeByUrl.delete(worker.url)
+  }
+
+  async info(worker: WorkerEntry, about: 'model' | 'server', timeoutMs: number): Promise<EngineInfo> {
+    const runtime = findRuntime(worker.runtimeType)
+    if (runtime === undefined) return { kind: 'none' }
+    const { paths } = runtime
+    const members =
+      about === 'model'
+        ? toLabels(await this.#ask(worker, paths.modelInfo, runtime.readModelInfo, timeoutMs), null)
+        : toLabels(null, await this.#ask(worker, paths.serverInfo, runtime.readServerInfo, timeoutMs))
+    return Object.keys(members).length === 0 ? { kind: 'none' } : { kind: 'members', members }
+  }
+
+  async perform(target: WorkerTarget, action: EngineAction, timeoutMs: number): Promise<string | null> {
+    try {
+      const runtime = this.#runtimeByUrl.get(target.url) ?? (await this.#detect(target, timeoutMs)).runtime
+      if (runtime === null) return 'the engine does not answer'
+      return await this.#perform(runtime, target, action, timeoutMs)
+    } catch (error) {
+      return reasonOf(error)
+    }
+  }
+
+  async #perform(
+    { name, paths }: Runtime,
+    target: WorkerTarget,
+    action: EngineAction,
+    timeoutMs: number,
+  ): Promise<string | null> {
+    const lacking = `${name} engines do not take this over gRPC`
+    if (action.kind === 'flush_cache') {
+      if (paths.flushCache === undefined) return lacking
+      const body = encodeFlushCacheRequest({ timeoutS: FLUSH_WAIT_SEC })
+      const limitMs = Math.max(timeoutMs, FLUSH_MARGIN_MS)
+      const { success, message } = decodeFlushCacheResponse(
+        await this.#call(target, paths.flushCache, body, limitMs),
+      )
+      return success ? null : message || 'the engine refused'
+    }
+    const path = action.kind === 'start_profile' ? paths.startProfile : paths.stopProfile
+    if (path === undefined) return lacking
+    const body =
+      action.kind === 'start_profile' ? encodeStartProfileRequest(toProfile(action.options)) : EMPTY
+    const { success, message } = decodeProfileResponse(
+      await this.#call(target, path, body, Math.max(timeoutMs, PROFILE_TIMEOUT_MS)),
+    )
+    return success ? null : message || 'the engine refused'
+  }
+
+  /** @throws engine_unreachable; the signal's reason */
+  async #awaitUp(wish: WorkerWish, target: WorkerTarget, tools: DescribeTools): Promise<Runtime> {
+    const { signal, health, startupTimeoutMs, checkIntervalMs } = tools
+    const timeoutMs = health?.timeoutMs ?? DETECT_TIMEOUT_MS
+    const named = wish.runtimeType === 'unspecified' ? undefined : findRuntime(wish.runtimeType)
+    for (const endsAtMs = performance.now() + startupTimeoutMs; ; ) {
+      signal.throwIfAborted()
+      let problem: string | null = null
+      if (named !== undefined) {
+        problem = health === null ? null : await this.#health(named, target, timeoutMs).catch(reasonOf)
+        if (problem === null) {
+          this.#runtimeByUrl.set(wish.url, named)
+          return named
+        }
+      } else {
+        const found = await this.#detect(target, timeoutMs)
+        if (found.runtime !== null && (health === null || found.problem === null)) return found.runtime
+        problem = found.problem
+      }
+      const reason = problem ?? 'it is not well'
+      tools.note(reason)
+      if (performance.now() >= endsAtMs) throw grpcErrors.engine_unreachable(wish.url, reason)
+      await tools.wait(Math.min(checkIntervalMs, 500))
+    }
+  }
+
+  /** The first engine whose health is answered is the one: others do not know the method. */
+  async #detect(
+    target: WorkerTarget,
+    timeoutMs: number,
+  ): Promise<{ runtime: Runtime | null; problem: string | null }> {
+    let problem: string | null = 'no engine answers'
+    for (const runtime of RUNTIMES) {
+      try {
+        const said = await this.#health(runtime, target, timeoutMs)
+        this.#runtimeByUrl.set(target.url, runtime)
+        return { runtime, problem: said }
+      } catch (error) {
+        problem = reasonOf(error)
+        // Nobody is there: the other methods would fare no better.
+        if (!(error instanceof GrpcFault) || error.code !== UNIMPLEMENTED) break
+      }
+    }
+    return { runtime: null, problem }
+  }
+
+  async #health(runtime: Runtime, target: WorkerTarget, timeoutMs: number): Promise<string | null> {
+    return runtime.readHealth(await this.#call(target, runtime.paths.health, EMPTY, timeoutMs))
+  }
+
+  /** Null when the engine does not say. */
+  async #ask(
+    target: WorkerTarget,
+    path: string,
+    read: (message: Buffer) => Record<string, unknown>,
+    timeoutMs: number,
+    signal?: AbortSignal,
+  ): Promise<Record<string, unknown> | null> {
+    try {
+      return read(await this.#call(target, path, EMPTY, timeoutMs, signal))
+    } catch (error) {
+      this.#parts.log.warn(
+        { worker: target.url, path, reason: reasonOf(error) },
+        'an engine does not describe itself',
+      )
+      return null
+    }
+  }
+
+  #call(
+    target: WorkerTarget,
+    path: string,
+    body: Buffer,
+    timeoutMs: number,
+    signal?: AbortSignal,
+  ): Promise<Buffer> {
+    return callUnary(this.#parts.channels.of(target), path, body, {
+      timeoutMs,
+      headers: keyOf(target),
+      signal,
+    })
+  }
+
+  /**
+   * A tokenizer that comes with the gateway is found by its name, others by a path on this machine. Once this resolves
+   * it is known that one is being loaded: a client that comes early is told to come again.
+   */
+  async #loadTokenizer(
+    models: WorkerDescription['models'],
+    labels: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    const source = labels.tokenizer_path || labels.model_path || ''
+    if (!source.startsWith('/') && !source.startsWith('weir:')) return
+    for (const { id } of models) {
+      await this.#parts.tokenizers.ensure({ name: id, source }).catch((error: unknown) => {
+        this.#parts.log.warn(
+          { model: id, reason: reasonOf(error) },
+          'the tokenizer of a model was not loaded',
+        )
+      })
+    }
+  }
+}
+
+/** @throws engine_ranks_unknown */
+function rankCountOf(url: string, labels: Readonly<Record<string, string>>): number {
+  const count = Number(labels.dp_size ?? '1')
+  if (Number.isInteger(count) && count > 0) return count
+  throw grpcErrors.engine_ranks_unknown(url)
+}
+
+function keyOf({ apiKey }: WorkerTarget): string[] {
+  return apiKey === null ? [] : ['authorization', `Bearer ${apiKey}`]
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+function toProfile(options: Readonly<Record<string, unknown>>) {
+  const text = (value: unknown) => (typeof value === 'string' ? value : undefined)
+  const number = (value: unknown) => (Number.isInteger(value) ? Number(value) : undefined)
+  const flag = (value: unknown) => (typeof value === 'boolean' ? value : undefined)
+  const { activities } = options
+  return {
+    outputDir: text(options.output_dir),
+    startStep: number(options.start_step),
+    numSteps: number(options.num_steps),
+    activities: Array.isArray(activities) ? activities.map(String) : [],
+    withStack: flag(options.with_stack),
+    recordShapes: flag(options.record_shapes),
+    profileByStage: flag(options.profile_by_stage),
+  }
+}

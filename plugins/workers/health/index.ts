@@ -1,0 +1,34 @@
+/** The health plugin: liveness, readiness, a probe that generates, and the metrics of all workers. */
+
+import { definePlugin } from '#kernel'
+import { hostProblem } from '#shared'
+import { healthConfig } from './config.ts'
+import { openProbe } from './probe.ts'
+import { aliveRoute, engineMetricsRoute, healthGenerateRoute, readinessRoute } from './routes.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'health',
+    version: '0.1.0',
+    description: 'Liveness, readiness and merged worker metrics.',
+    config: healthConfig,
+  },
+  *check({ probe }, kernel) {
+    if (probe === undefined) return
+    const wrong = hostProblem(probe.host)
+    if (wrong !== null) yield { path: ['probe', 'host'], text: wrong }
+    if (probe.port !== 0 && probe.port === kernel.port)
+      yield { path: ['probe', 'port'], text: `must differ from kernel.port, got ${probe.port}` }
+  },
+  register(host, config) {
+    host.route(aliveRoute('/health'))
+    host.route(aliveRoute('/liveness'))
+    host.route(readinessRoute(host))
+    host.route(healthGenerateRoute(host))
+    host.route(engineMetricsRoute(host, config))
+    const { probe } = config
+    // One listener for the process: control sees the workers, the drain and its own stalls.
+    if (probe === undefined || !host.isControl) return
+    return { start: () => openProbe(host, probe) }
+  },
+})

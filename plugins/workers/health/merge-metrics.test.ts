@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { parsePrometheusText, writePrometheusText } from '#shared'
+import { inTurns } from './in-turns.ts'
+import { mergeMetrics } from './merge-metrics.ts'
+
+const merge = async (...texts: string[]) =>
+  writePrometheusText(
+    await inTurns(
+      mergeMetrics(
+        texts.map((text, index) => ({ url: `http://w${index}:1`, families: parsePrometheusText(text) })),
+      ),
+    ),
+  )
+
+test('§4.8 every sample says which worker it is of, and each family stands once', async () => {
+  const text = '# HELP up Is up.\n# TYPE up gauge\nup 1\n'
+  expect(await merge(text, text)).toBe(
+    [
+      '# HELP up Is up.',
+      '# TYPE up gauge',
+      'up{worker_addr="http://w0:1"} 1',
+      'up{worker_addr="http://w1:1"} 1',
+      '',
+    ].join('\n'),
+  )
+})
+
+test('§4.8 colons in metric names become underscores, also in TYPE and in buckets', async () => {
+  expect(await merge('# TYPE vllm:lat histogram\nvllm:lat_bucket{le="1"} 2\nvllm:lat_count 2\n')).toBe(
+    [
+      '# TYPE vllm_lat histogram',
+      'vllm_lat_bucket{le="1",worker_addr="http://w0:1"} 2',
+      'vllm_lat_count{worker_addr="http://w0:1"} 2',
+      '',
+    ].join('\n'),
+  )
+})
+
+test('§4.8 label sets that differ are padded with empty values', async () => {
+  expect(await merge('a{x="1"} 1\n', 'a{y="2"} 2\n')).toBe(
+    ['a{x="1",worker_addr="http://w0:1",y=""} 1', 'a{x="",worker_addr="http://w1:1",y="2"} 2', ''].join('\n'),
+  )
+})
+
+test('a worker cannot pass its samples off as those of another', async () => {
+  expect(await merge('a{worker_addr="http://w9:1"} 1\n')).toBe('a{worker_addr="http://w0:1"} 1\n')
+})
+
+test('a family without samples is left out', async () => {
+  expect(await merge('# TYPE a counter\n')).toBe('')
+})
+
+test('A2: labels that speak of secrets are left out: the page is for everybody', async () => {
+  const secrets = 'api_key="s1",admin_api_key="s2",hf_token="s3",ssl_keyfile_password="s4",client_secret="s5"'
+  expect(await merge(`sglang:server_info{${secrets},model="m",token_type="prompt",key="k"} 1\n`)).toBe(
+    'sglang_server_info{model="m",token_type="prompt",key="k",worker_addr="http://w0:1"} 1\n',
+  )
+})

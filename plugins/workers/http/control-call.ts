@@ -1,0 +1,105 @@
+/** Calls to workers outside the hot path: probes, discovery, fan-outs. Each reads its whole answer. */
+
+import {
+  type Exchange,
+  type HeaderList,
+  UpstreamFailure,
+  type UpstreamHandler,
+  type WorkerCall,
+  type WorkerReply,
+  type WorkerTarget,
+} from '#kernel'
+import { toWorkerReply } from '#shared'
+import type { HttpTransport } from './http-transport.ts'
+import { keyHeaders } from './vendor-headers.ts'
+
+const DEFAULT_MAX_BODY_BYTES = 16 * 1024 * 1024
+
+/** How the transport of control calls keeps connections; short, so that a probe seldom meets one about to close. */
+export const CONTROL_POOL = Object.freeze({
+  keepAliveMs: 1_000,
+  maxIdlePerWorker: 8,
+  maxResponseHeaderBytes: 65_536,
+})
+
+/**
+ * Makes one call to a worker, with the worker's key, and reads the whole answer. Any status resolves; redirects are
+ * answers like others.
+ *
+ * @throws UpstreamFailure: connect, reset, request_timeout (`timeoutMs` is over; 0 waits for ever),
+ *   protocol (no HTTP, or a body over `maxBodyBytes`)
+ */
+export function callWorker(
+  transport: HttpTransport,
+  worker: WorkerTarget,
+  call: WorkerCall,
+): Promise<WorkerReply> {
+  const limits = { connectMs: 0, firstByteMs: 0, idleMs: 0, requestMs: call.timeoutMs }
+  const request = {
+    method: call.method,
+    path: call.path,
+    headers: withKey(call.headers ?? [], worker),
+    body: call.body === undefined ? null : Buffer.from(call.body as string),
+  }
+  return new Promise((resolve, reject) => {
+    const answer = new WholeAnswer(call.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, resolve, reject)
+    answer.exchange = transport.open(worker, request, limits, answer)
+  })
+}
+
+class WholeAnswer implements UpstreamHandler {
+  exchange: Exchange | null = null
+  readonly #maxBytes: number
+  readonly #resolve: (reply: WorkerReply) => void
+  readonly #reject: (failure: UpstreamFailure) => void
+  readonly #chunks: Buffer[] = []
+  #byteCount = 0
+  #status = 0
+  #headers: HeaderList = []
+
+  constructor(
+    maxBytes: number,
+    resolve: (reply: WorkerReply) => void,
+    reject: (failure: UpstreamFailure) => void,
+  ) {
+    this.#maxBytes = maxBytes
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  onResponseStart(status: number, headers: HeaderList): void {
+    this.#status = status
+    this.#headers = headers
+  }
+
+  onResponseData(chunk: Buffer): void {
+    this.#byteCount += chunk.length
+    if (this.#byteCount > this.#maxBytes) {
+      this.exchange?.abort()
+      this.#reject(
+        new UpstreamFailure('protocol', `the worker's answer is longer than ${this.#maxBytes} bytes`, true),
+      )
+      return
+    }
+    this.#chunks.push(Buffer.from(chunk))
+  }
+
+  onResponseEnd(): void {
+    this.#resolve(toWorkerReply(this.#status, this.#headers, Buffer.concat(this.#chunks)))
+  }
+
+  onResponseError(failure: UpstreamFailure): void {
+    this.#reject(failure)
+  }
+}
+
+const KEY_HEADERS: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'x-goog-api-key'])
+
+/** The worker's key takes the place of any other. */
+function withKey(headers: readonly string[], { apiKey, provider = null }: WorkerTarget): string[] {
+  if (apiKey === null) return [...headers]
+  const list: string[] = []
+  for (let at = 0; at + 1 < headers.length; at += 2)
+    if (!KEY_HEADERS.has(headers[at].toLowerCase())) list.push(headers[at], headers[at + 1])
+  return list.concat(keyHeaders(provider, apiKey))
+}

@@ -1,0 +1,23 @@
+/** HTTP workers: the HTTP/1.1 client, and the control plane: probing, discovery, loads, cache and profiler calls. */
+import { definePlugin, OutgoingHttp, Type, WorkerTableReplica } from '#kernel'
+import { CONTROL_POOL } from './control-call.ts'
+import { httpControl } from './http-control.ts'
+import { HttpTransport } from './http-transport.ts'
+import { outgoingHttp } from './outgoing-http.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'http-workers',
+    version: '0.1.0',
+    description: 'Reaches and looks after workers with http:// and https:// URLs.',
+    provides: [OutgoingHttp],
+    config: Type.Object({}, { additionalProperties: false }),
+  },
+  register(host) {
+    host.provide(OutgoingHttp, outgoingHttp)
+    const calls = new HttpTransport(CONTROL_POOL)
+    host.transport(new HttpTransport(host.kernelConfig.upstream))
+    host.workerControl(httpControl(calls))
+    host.replica(WorkerTableReplica).onChange(() => calls.forgetUnconnected())
+  },
+})

@@ -1,0 +1,65 @@
+/** Runs the comparison of pods and workers: soon after each change, and now and then without one. */
+import type { Host, WorkerRegistryService } from '#kernel'
+import type { KubernetesConfig } from './config.ts'
+import { discoveryMetrics } from './metrics.ts'
+import { commonSelector, wantedWorkers } from './pod.ts'
+import type { PodWatch } from './pod-watch.ts'
+import { Reconciler } from './reconcile.ts'
+
+export class Discovery {
+  readonly #host: Host
+  readonly #config: KubernetesConfig
+  readonly #metrics: ReturnType<typeof discoveryMetrics>
+  readonly #reconciler: Reconciler
+  #watch: PodWatch | null = null
+  #soon: NodeJS.Timeout | null = null
+  #resync: NodeJS.Timeout | null = null
+
+  constructor(host: Host, config: KubernetesConfig, registry: WorkerRegistryService) {
+    this.#host = host
+    this.#config = config
+    this.#metrics = discoveryMetrics(host.metrics)
+    this.#reconciler = new Reconciler(registry, host.log, this.#metrics)
+  }
+
+  /** @throws Error when the cluster's address cannot be found out */
+  async start(): Promise<void> {
+    // The client is large: only a gateway that uses it loads it.
+    const { PodWatch } = await import('./pod-watch.ts')
+    const { kubeconfig, namespace, resyncSecs } = this.#config
+    this.#watch = new PodWatch({
+      kubeconfig,
+      namespace,
+      labelSelector: commonSelector(this.#config),
+      log: this.#host.log,
+      onChange: () => this.#changed(),
+    })
+    this.#watch.start()
+    this.#resync = setInterval(() => this.#reconcile(), resyncSecs * 1_000)
+    this.#resync.unref()
+  }
+
+  async stop(): Promise<void> {
+    if (this.#soon !== null) clearTimeout(this.#soon)
+    if (this.#resync !== null) clearInterval(this.#resync)
+    const watch = this.#watch
+    this.#watch = null
+    await watch?.stop()
+  }
+
+  #changed(): void {
+    if (this.#soon !== null || this.#watch === null) return
+    this.#soon = setTimeout(() => {
+      this.#soon = null
+      this.#reconcile()
+    }, this.#config.coalesceMs)
+  }
+
+  #reconcile(): void {
+    const watch = this.#watch
+    if (watch === null || !watch.isSynced) return
+    const startedAtMs = performance.now()
+    const count = this.#reconciler.run(watch.pods().flatMap((pod) => wantedWorkers(pod, this.#config)))
+    this.#metrics.synced(count, (performance.now() - startedAtMs) / 1_000)
+  }
+}

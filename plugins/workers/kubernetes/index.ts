@@ -1,0 +1,20 @@
+/** The kubernetes plugin: pods with the right labels are workers, as long as they are there. */
+import { definePlugin, WorkerRegistry } from '#kernel'
+import { kubernetesConfig, kubernetesProblems } from './config.ts'
+import { Discovery } from './discovery.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'kubernetes',
+    version: '0.1.0',
+    description: 'Finds workers among the pods of a Kubernetes cluster.',
+    uses: [WorkerRegistry],
+    config: kubernetesConfig,
+  },
+  check: kubernetesProblems,
+  register(host, config) {
+    if (!host.isControl) return
+    const discovery = new Discovery(host, config, host.use(WorkerRegistry))
+    return { ready: () => discovery.start(), stop: () => discovery.stop() }
+  },
+})

@@ -1,0 +1,36 @@
+/** Prefill/decode pairs of HTTP workers: both get the request at once, and meet where the prefill worker says. */
+
+import { definePlugin, type PairStrategy } from '#kernel'
+import { PairMetrics } from '#shared'
+import { pairsConfig } from './config.ts'
+import { PairExchange } from './pair-exchange.ts'
+import { meetingRequests } from './requests.ts'
+
+export default definePlugin({
+  manifest: {
+    name: 'pairs',
+    version: '0.1.0',
+    description: 'Prefill/decode pairs of HTTP workers',
+    config: pairsConfig,
+  },
+  register(host) {
+    const metrics = new PairMetrics(host.metrics)
+    const strategy: PairStrategy = {
+      mode: 'http',
+      requests(pair, whole) {
+        try {
+          return meetingRequests(pair, whole)
+        } catch (error) {
+          metrics.onBootstrapFailure()
+          throw error
+        }
+      },
+      start(pair, requests, handler) {
+        const exchange = new PairExchange(pair, handler, metrics.of(pair.prefill, pair.model))
+        exchange.start(requests)
+        return exchange
+      },
+    }
+    host.pairs(strategy)
+  },
+})

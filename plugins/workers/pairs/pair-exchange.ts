@@ -1,0 +1,218 @@
+/**
+ * The exchange with both workers of a pair, seen from outside as one with the decode worker. Its answer is held back
+ * until the prefill worker has done its part, so that trouble of either can still be told as a status, or mended by
+ * another pair.
+ * @source routing facts 1.12, 4.5; grpc facts 4.4
+ */
+
+import {
+  type Exchange,
+  type HeaderList,
+  type PairCall,
+  type PairHandler,
+  type PairLeg,
+  type PairRequests,
+  toUpstreamError,
+  UpstreamFailure,
+  type UpstreamHandler,
+} from '#kernel'
+import { BodyExcerpt, type PairTimes } from '#shared'
+import { pairErrors, spokenError, toLegError } from './errors.ts'
+import { type LogprobMerge, openMerge } from './merge-logprobs.ts'
+import { isSuccess, MAX_REFUSAL_BYTES, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
+import { wantsPromptLogprobs } from './requests.ts'
+
+/** Most of a JSON answer that is held until more can be put into it. */
+const MAX_HELD_BYTES = 67_108_864
+
+interface Head {
+  readonly status: number
+  readonly headers: HeaderList
+  readonly contentLength: number
+}
+
+export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
+  readonly #pair: PairCall
+  readonly #handler: PairHandler
+  readonly #times: PairTimes
+  readonly #startedAtMs = performance.now()
+  #prefill: Exchange | null = null
+  #decode: Exchange | null = null
+  #isOver = false
+  #isPrefillDone = false
+  #prefillAnswer: { headers: HeaderList; body: Buffer } | null = null
+  /** Of the decode worker's answer; null until it comes. */
+  #head: Head | null = null
+  /** What has come of the decode worker's answer before it may go on; null once it does. */
+  #held: Buffer[] | null = []
+  #hasEndedWhileHeld = false
+  #isPausedByClient = false
+  /** The decode worker's own words when it refuses. */
+  #refusal: BodyExcerpt | null = null
+  #merge: LogprobMerge | null = null
+  /** Of the answer, in the merge. */
+  #mergeBytes = 0
+  #hasFirstByte = false
+
+  constructor(pair: PairCall, handler: PairHandler, times: PairTimes) {
+    this.#pair = pair
+    this.#handler = handler
+    this.#times = times
+  }
+
+  /**
+   * Sends both requests at once.
+   *
+   * @param requests not kept: a long stream need not hold two bodies
+   * @throws unsupported_connection_mode (501); then nothing was sent
+   */
+  start(requests: PairRequests): void {
+    const leg = new PrefillLeg(this.#pair, this, wantsPromptLogprobs(requests.prefill.body))
+    this.#prefill = this.#pair.open('prefill', requests.prefill, leg)
+    this.#decode = this.#pair.open('decode', requests.decode, this)
+  }
+
+  pause(): void {
+    this.#isPausedByClient = true
+    this.#decode?.pause()
+  }
+
+  resume(): void {
+    this.#isPausedByClient = false
+    if (this.#held === null) this.#decode?.resume()
+  }
+
+  abort(): void {
+    this.#isOver = true
+    this.#prefill?.abort()
+    this.#decode?.abort()
+  }
+
+  onPrefillDone(answer: { headers: HeaderList; body: Buffer } | null): void {
+    this.#times.prefill.observe((performance.now() - this.#startedAtMs) / 1000)
+    this.#isPrefillDone = true
+    this.#prefillAnswer = answer
+    if (this.#head !== null) this.#goOn(this.#head)
+  }
+
+  onPrefillRefusing(): void {
+    this.#decode?.abort()
+  }
+
+  onPrefillRefused(status: number, headers: HeaderList, body: Buffer): void {
+    this.#refused('prefill', status, headers, body)
+  }
+
+  onPrefillBroken(failure: UpstreamFailure): void {
+    this.#broken('prefill', failure)
+  }
+
+  onPrefillTooLong(): void {
+    this.#broken('prefill', new UpstreamFailure('protocol', 'the prefill answer does not end', true))
+  }
+
+  onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
+    this.#head = { status, headers, contentLength }
+    if (!isSuccess(status)) {
+      this.#refusal = new BodyExcerpt(MAX_REFUSAL_BYTES)
+      this.#prefill?.abort()
+    } else if (this.#isPrefillDone) this.#goOn(this.#head)
+    else this.#decode?.pause()
+  }
+
+  onResponseData(chunk: Buffer): void {
+    if (this.#refusal !== null) {
+      this.#refusal.push(chunk)
+      if (this.#refusal.isFull) this.#decodeRefused(this.#refusal)
+    } else if (this.#held !== null) this.#held.push(Buffer.from(chunk))
+    else this.#forward(chunk)
+  }
+
+  onResponseEnd(): void {
+    if (this.#refusal !== null) this.#decodeRefused(this.#refusal)
+    else if (this.#held !== null) this.#hasEndedWhileHeld = true
+    else this.#end()
+  }
+
+  onResponseError(failure: UpstreamFailure): void {
+    if (this.#refusal !== null) this.#decodeRefused(this.#refusal)
+    else if (this.#held !== null) this.#broken('decode', failure)
+    else {
+      this.#isOver = true
+      this.#handler.onResponseError(failure)
+    }
+  }
+
+  /** The prefill worker has done its part, and the decode worker's answer has begun. */
+  #goOn({ status, headers, contentLength }: Head): void {
+    const held = this.#held ?? []
+    this.#held = null
+    this.#merge = this.#prefillAnswer === null ? null : openMerge(this.#prefillAnswer, headers)
+    this.#prefillAnswer = null
+    // A JSON answer with more in it than the worker sent begins when all of it is known.
+    if (this.#merge === null || this.#merge.isStream)
+      this.#handler.onResponseStart(status, headers, this.#merge === null ? contentLength : -1)
+    for (const chunk of held) {
+      if (this.#isOver) return
+      this.#forward(chunk)
+    }
+    if (this.#isOver) return
+    if (this.#hasEndedWhileHeld) this.#end()
+    else if (!this.#isPausedByClient) this.#decode?.resume()
+  }
+
+  #forward(chunk: Buffer): void {
+    if (!this.#hasFirstByte) {
+      this.#hasFirstByte = true
+      this.#times.firstToken.observe((performance.now() - this.#startedAtMs) / 1000)
+    }
+    if (this.#merge === null) {
+      this.#handler.onResponseData(chunk)
+      return
+    }
+    this.#mergeBytes += chunk.length
+    if (!this.#merge.isStream && this.#mergeBytes > MAX_HELD_BYTES) {
+      this.#broken('decode', new UpstreamFailure('protocol', 'the answer does not end', true))
+      return
+    }
+    const merged = this.#merge.push(chunk)
+    if (merged.length > 0) this.#handler.onResponseData(merged)
+  }
+
+  #end(): void {
+    if (this.#merge !== null) this.#endMerge(this.#merge)
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#handler.onResponseEnd()
+  }
+
+  #endMerge(merge: LogprobMerge): void {
+    const rest = merge.end()
+    if (!merge.isStream && this.#head !== null)
+      this.#handler.onResponseStart(this.#head.status, this.#head.headers, rest.length)
+    if (rest.length > 0 && !this.#isOver) this.#handler.onResponseData(rest)
+  }
+
+  #decodeRefused(refusal: BodyExcerpt): void {
+    if (this.#head !== null) this.#refused('decode', this.#head.status, this.#head.headers, refusal.bytes())
+  }
+
+  #refused(leg: PairLeg, status: number, headers: HeaderList, body: Buffer): void {
+    const error = toLegError(leg, { status, headers, said: spokenError(body) })
+    this.#fail({ leg, error, status, headers, failure: null })
+  }
+
+  #broken(leg: PairLeg, failure: UpstreamFailure): void {
+    const isLimit = failure.kind.endsWith('_timeout')
+    const error = isLimit
+      ? toUpstreamError(failure, false)
+      : pairErrors.pd_request_failed.with({ cause: failure }, leg)
+    this.#fail({ leg, error, status: 0, headers: null, failure })
+  }
+
+  #fail(fault: Parameters<PairHandler['onLegFailed']>[0]): void {
+    if (this.#isOver) return
+    this.abort()
+    this.#handler.onLegFailed(fault)
+  }
+}

@@ -1,0 +1,25 @@
+/** What the parts of control that change workers work with. */
+import type { Logger, WorkerBalance, WorkerControls } from '#kernel'
+import type { WorkersConfig } from './config.ts'
+import type { HealthChecks } from './health-checks.ts'
+import type { JobRunner } from './jobs.ts'
+import type { LoadMonitor } from './load-monitor.ts'
+import type { Registry } from './registry.ts'
+import type { SavedWorkers } from './saved-workers.ts'
+
+export interface ControlParts {
+  readonly registry: Registry
+  readonly jobs: JobRunner
+  readonly checks: HealthChecks
+  readonly loads: LoadMonitor
+  readonly saved: SavedWorkers
+  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'inFlight' | 'breakerState'>
+  readonly controls: WorkerControls
+  readonly config: WorkersConfig
+  /** Registered and reserved together. */
+  readonly maxWorkers: number
+  readonly log: Logger
+}
+
+/** How long a change may take beyond what it waits for by design. @source routes facts 16.7 */
+export const BUDGET_MARGIN_MS = 30_000

@@ -1,0 +1,233 @@
+/** Registrations that something else happens to while they are under way. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { Logger, PendingWorkers, WorkerControl, WorkerControls, WorkerStatus, WorkerWish } from '#kernel'
+import { MemoryStore } from '../../../test/support/memory-store.ts'
+import { defaultConfig } from './config.ts'
+import type { ControlParts } from './control-parts.ts'
+import { JobRunner } from './jobs.ts'
+import { WorkerManager } from './manager.ts'
+import { Registrations } from './registrations.ts'
+import { Registry } from './registry.ts'
+import { Removals } from './removals.ts'
+import { type SavedWorker, SavedWorkers } from './saved-workers.ts'
+import { specOfUrl } from './spec.ts'
+
+const URL = 'http://e:1'
+const quiet = { debug() {}, info() {}, warn() {}, error() {} } as unknown as Logger
+
+let store: MemoryStore
+let statuses: Map<number, WorkerStatus>
+let wishes: WorkerWish[]
+let isDown: boolean
+let pending: PendingWorkers
+/** What a table is held back by, and one who waits for it. */
+let gate: { readonly held: Promise<void>; readonly release: () => void; isReached: boolean } | null
+let forgetting: Promise<void>
+let jobs: JobRunner
+let registry: Registry
+let manager: WorkerManager
+
+beforeEach(() => {
+  store = new MemoryStore()
+  statuses = new Map()
+  wishes = []
+  isDown = false
+  pending = { count: 0, problem: null }
+  gate = null
+  forgetting = Promise.resolve()
+  const defaults = defaultConfig()
+  const config = { ...defaults, health: { ...defaults.health, drain_settle_secs: 0 } }
+  let slots = 0
+  const balance = {
+    allocateSlot: () => slots++,
+    freeSlot: () => {},
+    setStatus: (slot: number, status: WorkerStatus) => void statuses.set(slot, status),
+    status: (slot: number) => statuses.get(slot) ?? 'pending',
+    inFlight: () => 0,
+  }
+  registry = new Registry({
+    config,
+    balance,
+    publish: async () => {
+      if (gate === null) return
+      gate.isReached = true
+      await gate.held
+    },
+    publishPending: (next) => {
+      pending = next
+    },
+  })
+  const control: Partial<WorkerControl> = {
+    mode: 'http',
+    isExternal: () => false,
+    describe: async (wish, { note }) => {
+      wishes.push(wish)
+      if (isDown) {
+        note('it refuses connections')
+        throw new Error(`${wish.url} did not come up in time`)
+      }
+      return { runtimeType: 'sglang', apis: [], isExternal: false, models: [], labels: {} }
+    },
+  }
+  jobs = new JobRunner(quiet, (url) => registry.dropReservation(url))
+  const parts = {
+    registry,
+    jobs,
+    checks: { watch() {}, unwatch() {}, stop() {} },
+    loads: { forget: () => forgetting, start() {}, stop() {} },
+    saved: new SavedWorkers(store),
+    balance,
+    controls: { controlFor: () => control, controlOf: () => control } as unknown as WorkerControls,
+    config,
+    maxWorkers: 10,
+    log: quiet,
+  } as unknown as ControlParts
+  manager = new WorkerManager(parts, new Registrations(parts), new Removals(parts))
+})
+afterEach(() => {
+  jobs.stop()
+  vi.useRealTimers()
+})
+
+function holdTables(): { release(): void; reached(): Promise<void> } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const own = { held: promise, release: resolve, isReached: false }
+  gate = own
+  return {
+    release: () => {
+      gate = null
+      resolve()
+    },
+    reached: () => vi.waitFor(() => expect(own.isReached).toBe(true)),
+  }
+}
+
+const saved = () => store.collection<SavedWorker>('workers').list('_gateway')
+const isIdle = () => vi.waitFor(() => expect(jobs.isUnfinished(URL, 'AddWorker')).toBe(false))
+const isGone = (id: string) => vi.waitFor(() => expect(registry.byId(id)).toBeUndefined())
+
+async function register(): Promise<string> {
+  const { id } = manager.register(specOfUrl(URL))
+  await vi.waitFor(() => expect(statuses.get(registry.byId(id)?.entry.slot ?? -1)).toBe('ready'))
+  return id
+}
+
+test('a worker that is removed while the threads learn of it does not come back after a restart', async () => {
+  const tables = holdTables()
+  const { id } = manager.register(specOfUrl(URL))
+  await tables.reached()
+  manager.remove(id)
+  tables.release()
+  await isGone(id)
+  expect(await saved()).toEqual([])
+})
+
+test('nor does one that is removed while its replacement is under way', async () => {
+  const id = await register()
+  const tables = holdTables()
+  manager.replace(id, { ...specOfUrl(URL), priority: 9 })
+  await tables.reached()
+  manager.remove(id)
+  tables.release()
+  await isGone(id)
+  expect(await saved()).toEqual([])
+})
+
+test('a change that lands while a replacement is under way is not undone by it', async () => {
+  const id = await register()
+  const forgotten = Promise.withResolvers<void>()
+  forgetting = forgotten.promise
+  manager.replace(id, { ...specOfUrl(URL), priority: 9 })
+  await vi.waitFor(() => expect(wishes).toHaveLength(2))
+  manager.patch(id, { priority: 3 })
+  await vi.waitFor(() => expect(registry.byId(id)?.spec.priority).toBe(3))
+  forgotten.resolve()
+  await isIdle()
+  expect(registry.byId(id)?.spec.priority).toBe(3)
+  expect((await saved()).map(({ spec }) => spec.priority)).toEqual([3])
+})
+
+test('a change that lands while the threads learn of a new worker is what is saved, and the worker serves', async () => {
+  const tables = holdTables()
+  const { id } = manager.register(specOfUrl(URL))
+  await tables.reached()
+  manager.patch(id, { priority: 3 })
+  await vi.waitFor(() => expect(registry.byId(id)?.spec.priority).toBe(3))
+  tables.release()
+  await vi.waitFor(() => expect(statuses.get(registry.byId(id)?.entry.slot ?? -1)).toBe('ready'))
+  expect((await saved()).map(({ spec }) => spec.priority)).toEqual([3])
+})
+
+test('a change of a worker that is leaving keeps nothing of it', async () => {
+  const id = await register()
+  const forgotten = Promise.withResolvers<void>()
+  forgetting = forgotten.promise
+  manager.remove(id)
+  await vi.waitFor(async () => expect(await saved()).toEqual([]))
+  manager.patch(id, { priority: 3 })
+  await vi.waitFor(() => expect(jobs.isUnfinished(URL, 'UpdateWorker')).toBe(false))
+  forgotten.resolve()
+  await isGone(id)
+  expect(await saved()).toEqual([])
+})
+
+test('a worker of the configuration that does not come up in time is asked again for as long as it takes', async () => {
+  vi.useFakeTimers()
+  isDown = true
+  manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [{ url: URL }] })
+  await vi.advanceTimersByTimeAsync(86_400_000)
+  // After 30 s, 1, 2, 4 and 8 minutes, then every ten.
+  expect(wishes).toHaveLength(148)
+  const problem = `${URL} did not come up in time`
+  const listed = { url: URL, status: 'pending', job_status: { status: 'processing', message: problem } }
+  expect(manager.list(null).workers).toMatchObject([listed])
+  // Clients are told so too, without the address.
+  expect(pending).toEqual({ count: 1, problem: 'it did not come up in time' })
+  isDown = false
+  await vi.advanceTimersByTimeAsync(600_000)
+  expect(statuses.get(registry.workers()[0].entry.slot)).toBe('ready')
+  expect(pending).toEqual({ count: 0, problem: null })
+})
+
+test('one that was added is not: it stays listed with the reason, which clients are told as well', async () => {
+  vi.useFakeTimers()
+  isDown = true
+  const { id } = manager.register(specOfUrl(URL))
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(wishes).toHaveLength(1)
+  const problem = `${URL} did not come up in time`
+  expect(manager.list(null).workers).toMatchObject([
+    { id, url: URL, status: 'pending', job_status: { status: 'failed', message: problem } },
+  ])
+  expect(pending).toEqual({ count: 1, problem: 'it refuses connections' })
+})
+
+test('a service that a reload names is trusted as one that was named at the start', async () => {
+  const named = { url: 'https://llm.corp', provider: 'openai' } as const
+  manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [named] })
+  await vi.waitFor(() => expect(wishes).toMatchObject([{ provider: 'openai', isConfigured: true }]))
+  manager.reconfigure({ urls: [], workers: [named] }, { urls: [], workers: [] })
+  await vi.waitFor(() => expect(registry.workers()).toEqual([]))
+  manager.register({ ...specOfUrl(named.url), carried: { provider: 'openai' } })
+  await vi.waitFor(() => expect(wishes).toHaveLength(2))
+  expect(wishes[1].isConfigured).toBe(false)
+})
+
+test.each<[string | undefined, string | undefined, boolean]>([
+  [undefined, 'openai', false],
+  ['openai', 'anthropic', false],
+  ['openai', undefined, false],
+  ['openai', 'openai', true],
+  [undefined, undefined, true],
+])(
+  'A10: a PUT on a worker of provider %s in the file that says %s is trusted with keys: %s',
+  async (named, put, isTrusted) => {
+    const carried = (provider: string | undefined) => (provider === undefined ? {} : { provider })
+    manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [{ url: URL, ...carried(named) }] })
+    await vi.waitFor(() => expect(registry.workers()).toHaveLength(1))
+    await isIdle()
+    manager.replace(registry.workers()[0].id, { ...specOfUrl(URL), carried: carried(put) })
+    await vi.waitFor(() => expect(wishes).toHaveLength(2))
+    expect(wishes.map(({ isConfigured }) => isConfigured)).toEqual([true, isTrusted])
+  },
+)

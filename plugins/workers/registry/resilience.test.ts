@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import { workerControls } from '#kernel'
+import { Transports } from '../../../kernel/upstream/transports.ts'
+import { defaultConfig } from './config.ts'
+import { readSpec } from './read-body.ts'
+import { patchSpec } from './spec.ts'
+import { buildWorker } from './worker.ts'
+
+const controls = workerControls(new Transports())
+const entryOf = (body: object, patch = {}) =>
+  buildWorker(
+    {
+      id: 'id',
+      spec: patchSpec(readSpec({ url: 'http://w:1', ...body }, controls), patch),
+      findings: { connectionMode: 'http', runtimeType: 'sglang', models: [], labels: {} },
+      origin: 'api',
+      rank: null,
+    },
+    0,
+    1,
+    defaultConfig(),
+  ).entry
+
+const full = {
+  bootstrap_port: 8998,
+  bootstrap_host: '10.0.0.9',
+  http_pool: {
+    pool_max_idle_per_host: 3,
+    pool_idle_timeout_secs: 50,
+    timeout_secs: 0,
+    connect_timeout_secs: 2,
+  },
+  resilience: {
+    max_retries: 2,
+    initial_backoff_ms: 10,
+    max_backoff_ms: 100,
+    max_wait_ms: 5_000,
+    backoff_multiplier: 2,
+    jitter_factor: 0,
+    disable_retry: false,
+    cb_failure_threshold: 4,
+    cb_success_threshold: 1,
+    cb_timeout_secs: 30,
+    cb_window_secs: 120,
+    disable_circuit_breaker: true,
+    retryable_status_codes: [502, 529],
+  },
+}
+
+test('§2.11 own connection, retry and breaker settings reach the routing threads, in milliseconds', () => {
+  expect(entryOf(full)).toMatchObject({
+    bootstrapPort: 8998,
+    bootstrapHost: '10.0.0.9',
+    httpPool: { maxIdle: 3, idleMs: 50_000, requestMs: 0, connectMs: 2_000 },
+    resilience: {
+      maxAttempts: 2,
+      initialBackoffMs: 10,
+      maxBackoffMs: 100,
+      maxWaitMs: 5_000,
+      backoffMultiplier: 2,
+      jitterFactor: 0,
+      disableRetry: false,
+      failureThreshold: 4,
+      successThreshold: 1,
+      openMs: 30_000,
+      disableBreaker: true,
+      retryableStatuses: [502, 529],
+    },
+  })
+})
+
+test('§2.11 what is not set or null is left to the gateway, and a worker with nothing has null', () => {
+  expect(entryOf({ resilience: { max_retries: 1, jitter_factor: null }, http_pool: {} })).toMatchObject({
+    resilience: { maxAttempts: 1 },
+    httpPool: null,
+  })
+  expect(entryOf({ resilience: { max_retries: 1, jitter_factor: null } }).resilience).toEqual({
+    maxAttempts: 1,
+  })
+  expect(entryOf({ bootstrap_port: 0 })).toMatchObject({
+    bootstrapPort: null,
+    bootstrapHost: null,
+    resilience: null,
+    httpPool: null,
+    dataParallel: null,
+  })
+})
+
+test('§4.4 a patch keeps all that it does not name', () => {
+  const { labels, ...before } = entryOf(full)
+  expect(entryOf(full, { priority: 9, labels: { a: 'b' } })).toEqual({
+    ...before,
+    priority: 9,
+    labels: { ...labels, a: 'b' },
+  })
+})
+
+test.each([
+  [{ resilience: { max_retries: 0 } }, 'resilience.max_retries'],
+  [{ resilience: { backoff_multiplier: 0.5 } }, 'resilience.backoff_multiplier'],
+  [{ resilience: { jitter_factor: 1.1 } }, 'resilience.jitter_factor'],
+  [{ resilience: { cb_failure_threshold: 0 } }, 'resilience.cb_failure_threshold'],
+  [{ resilience: { cb_timeout_secs: 3_000_000 } }, 'resilience.cb_timeout_secs'],
+  [{ resilience: { retryable_status_codes: [200] } }, 'resilience.retryable_status_codes.0'],
+  [{ resilience: { initial_backoff_ms: 11, max_backoff_ms: 10 } }, 'resilience.max_backoff_ms'],
+  [{ http_pool: { timeout_secs: -1 } }, 'http_pool.timeout_secs'],
+  [{ http_pool: { connect_timeout_secs: 1.5 } }, 'http_pool.connect_timeout_secs'],
+  [{ bootstrap_port: 65_536 }, 'bootstrap_port'],
+  [{ cost: -1 }, 'cost'],
+  [{ cost: Number.POSITIVE_INFINITY }, 'cost'],
+])('§7.2 %j is refused by the name of the field', (body, field) => {
+  expect(() => readSpec({ url: 'http://w:1', ...body }, controls)).toThrow(
+    expect.objectContaining({ param: field }),
+  )
+})

@@ -1,0 +1,152 @@
+/** The worker routes: HTTP in and out only; what they ask is decided on control. */
+
+import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { isUuid } from '#shared'
+import {
+  GetWorker,
+  ListWorkers,
+  PatchWorker,
+  RegisterWorker,
+  RemoveWorker,
+  ReplaceWorker,
+} from './commands.ts'
+import { workerErrors } from './errors.ts'
+import {
+  ChangeAcceptedSchema,
+  WorkerAcceptedSchema,
+  WorkerListSchema,
+  WorkerPatchSchema,
+  WorkerRecordSchema,
+  WorkerSpecSchema,
+} from './wire.ts'
+
+const base = { access: 'admin', errors: adminErrorFormat, endpoint: 'workers' } as const
+const tag = 'Workers'
+const acceptedChange = { description: 'Accepted; done in the background.', schema: ChangeAcceptedSchema }
+const params = { worker_id: Type.String({ format: 'uuid' }) }
+const badRequest = { description: 'Bad id, body or URL.' }
+const notFound = { description: 'No such worker.' }
+const noTransport = { description: 'The URL needs a plugin that is not enabled.' }
+const queueFull = { description: 'Too many changes are waiting.' }
+
+/** @source API spec 4.4 */
+export function workerRoutes(host: Host): readonly RouteDefinition[] {
+  return [
+    {
+      ...base,
+      method: 'POST',
+      path: '/workers',
+      handler: async (ctx) => {
+        const { id, url } = await host.command(RegisterWorker, ctx.bodyJson())
+        const location = `/workers/${id}`
+        const message = 'registration accepted; GET the location to see how it fares'
+        ctx.json(202, { status: 'accepted', worker_id: id, url, location, message }, ['location', location])
+      },
+      docs: {
+        summary: 'Register a worker',
+        tag,
+        body: WorkerSpecSchema,
+        responses: {
+          202: { description: 'Accepted; done in the background.', schema: WorkerAcceptedSchema },
+          400: badRequest,
+          409: { description: 'The URL is registered already.' },
+          501: noTransport,
+          503: queueFull,
+        },
+      },
+    },
+    {
+      ...base,
+      method: 'GET',
+      path: '/workers',
+      handler: async (ctx) => ctx.json(200, await host.command(ListWorkers, ctx.queryParam('model'))),
+      docs: {
+        summary: 'List registered workers',
+        tag,
+        query: { model: Type.Optional(Type.String({ description: 'Only workers that serve this model.' })) },
+        responses: { 200: { description: 'In order of registration.', schema: WorkerListSchema } },
+      },
+    },
+    {
+      ...base,
+      method: 'GET',
+      path: '/workers/:worker_id',
+      handler: async (ctx) => ctx.json(200, await host.command(GetWorker, workerId(ctx))),
+      docs: {
+        summary: 'Show a worker, and how its newest change fares',
+        tag,
+        params,
+        responses: {
+          200: { description: 'The worker.', schema: WorkerRecordSchema },
+          400: badRequest,
+          404: notFound,
+        },
+      },
+    },
+    {
+      ...base,
+      method: 'PATCH',
+      path: '/workers/:worker_id',
+      handler: async (ctx) => {
+        const id = workerId(ctx)
+        accept(ctx, (await host.command(PatchWorker, { id, body: ctx.bodyJson() })).id, 'update accepted')
+      },
+      docs: {
+        summary: 'Change single members of a worker',
+        tag,
+        params,
+        body: WorkerPatchSchema,
+        responses: { 202: acceptedChange, 400: badRequest, 404: notFound, 503: queueFull },
+      },
+    },
+    {
+      ...base,
+      method: 'PUT',
+      path: '/workers/:worker_id',
+      handler: async (ctx) => {
+        const id = workerId(ctx)
+        accept(
+          ctx,
+          (await host.command(ReplaceWorker, { id, body: ctx.bodyJson() })).id,
+          'replacement accepted',
+        )
+      },
+      docs: {
+        summary: 'Register a worker of the same URL anew, discovery included',
+        tag,
+        params,
+        body: WorkerSpecSchema,
+        responses: { 202: acceptedChange, 400: badRequest, 404: notFound, 503: queueFull },
+      },
+    },
+    {
+      ...base,
+      method: 'DELETE',
+      path: '/workers/:worker_id',
+      handler: async (ctx) => {
+        accept(ctx, (await host.command(RemoveWorker, workerId(ctx))).id, 'removal accepted')
+      },
+      docs: {
+        summary: 'Remove a worker; running requests finish',
+        tag,
+        params,
+        responses: { 202: acceptedChange, 400: badRequest, 404: notFound, 503: queueFull },
+      },
+    },
+  ]
+}
+
+/** @throws invalid_worker_id (400) */
+function workerId(ctx: RequestContext): string {
+  const id = ctx.param('worker_id')
+  if (!isUuid(id)) throw workerErrors.invalid_worker_id()
+  return id.toLowerCase()
+}
+
+function accept(ctx: RequestContext, id: string, message: string): void {
+  ctx.json(202, {
+    status: 'accepted',
+    worker_id: id,
+    message: `${message}; GET the worker to see how it fares`,
+  })
+}
