@@ -27,14 +27,14 @@ function returnedIn(code: string): number[] {
   })
 }
 
-test('C6: no property gives back an assertion', () => {
+test('no property gives back an assertion', () => {
   const found = files.flatMap(({ file, code }) =>
     returnedIn(code).map((at) => `${file}:${lineOf(code, at)} gives back an assertion: use a block`),
   )
   expect(found).toEqual([])
 })
 
-test('C6: both forms of it are found, and assertions in blocks are not', () => {
+test('both forms of it are found, and assertions in blocks are not', () => {
   const bad = [
     'fc.assert(fc.property(fc.nat(), (n) => expect(n).toBe(n)))',
     'fc.asyncProperty(fc.nat(), async (n) => { return expect(n).toBe(n) })',

@@ -1,6 +1,6 @@
 /**
  * Ten thousand mixed requests through retries, breakers and limits while every fifth meets a fault: each client sees a
- * whole answer or a documented error, and nothing is left behind. (routing check 52)
+ * whole answer or a documented error, and nothing is left behind.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {

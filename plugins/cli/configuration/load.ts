@@ -43,7 +43,6 @@ export interface LoadOptions {
  * Precedence: flags, environment, file, defaults.
  *
  * @throws ConfigError with every problem, each with its line and column where it came from the file
- * @source routing facts 5 (names), 5.9 (an invalid configuration stops the start)
  */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const file = options.file === undefined ? null : resolve(options.file)
@@ -72,7 +71,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const plugins: Record<string, PluginSection> = {}
   const enabled = new Map<string, PluginFacts>()
   const loadSection = async (key: string) => {
-    for (const setting of settings) if (setting.path[1] === key && setting.enablesNothing) applySetting(sections, setting)
+    for (const setting of settings)
+      if (setting.path[1] === key && setting.enablesNothing) applySetting(sections, setting)
     const loaded = await loadPlugin(key, sections.plugins[key], load)
     if (loaded === null) return
     const { name, section, facts } = loaded

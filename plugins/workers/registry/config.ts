@@ -22,7 +22,6 @@ const adminKey = (variable: string) =>
     }),
   )
 
-/** @source routing facts 1.9, 2.3, 2.4, 5.2, 5.3 */
 export const workersConfig = Type.Object(
   {
     urls: Type.Array(Type.String(), {
@@ -161,10 +160,16 @@ export function workersEnable({ urls, workers }: WorkersConfig): string[] {
   // Without configured workers, those that register later are most likely reached over HTTP.
   const isHttp = !isGrpc || schemes.has('http') || schemes.has('https')
   const isPaired = workers.some(({ worker_type }) => worker_type === 'prefill' || worker_type === 'decode')
-  return ['auth', 'policies', ...(isHttp ? ['http-workers'] : []), ...(isGrpc ? ['grpc'] : []), ...(isPaired ? ['pairs'] : [])]
+  return [
+    'auth',
+    'policies',
+    ...(isHttp ? ['http-workers'] : []),
+    ...(isGrpc ? ['grpc'] : []),
+    ...(isPaired ? ['pairs'] : []),
+  ]
 }
 
-/** What a schema cannot say. @source routing facts 5.9 */
+/** What a schema cannot say. */
 export function* workersProblems(config: WorkersConfig): Generator<SettingProblem> {
   const seen = new Set<string>()
   for (const [index, url] of config.urls.entries()) yield* urlProblems(['urls', String(index)], url, seen)

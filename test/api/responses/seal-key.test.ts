@@ -1,4 +1,4 @@
-/** Encrypted reasoning over restarts, over gateways and over keys; and what becomes of it where it cannot be opened. @source responses facts 2.4 */
+/** Encrypted reasoning over restarts, over gateways and over keys; and what becomes of it where it cannot be opened. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { exportHistory } from '../../../plugins/state/history/portable.ts'
 import { LevelStore } from '../../../plugins/state/storage/level-store.ts'
@@ -173,7 +173,7 @@ describe('reasoning that cannot be opened', () => {
   test('is not handed to a worker that speaks the format', async () => {
     const { workers, post } = await openResponses(undefined, {
       workers: [{ spec: { apis: ['responses'] } }],
-      plugins: { },
+      plugins: {},
     })
     workers[0].script(NATIVE, nativeSays('ok'))
     const reply = await post(RESPONSES, body)
