@@ -120,7 +120,7 @@ const ask = (text: string) => ({
   messages: [{ role: 'user' as const, content: text }],
 })
 
-describe('messages §13 G16 @anthropic-ai/sdk over a chat worker', () => {
+describe('@anthropic-ai/sdk over a chat worker', () => {
   async function open(turnOf: (body: ChatBody) => Turn) {
     const { gateway, worker } = await openGateway({ auth: { apiKey: 'key' } })
     worker.script(CHAT, chatEngine(turnOf))
@@ -143,7 +143,7 @@ describe('messages §13 G16 @anthropic-ai/sdk over a chat worker', () => {
     expect(message._request_id).toMatch(/^req_/)
   })
 
-  test('G29 the stream helper runs a tool and ends its turn', async () => {
+  test('the stream helper runs a tool and ends its turn', async () => {
     const { client, worker } = await open((body) =>
       results(body) === 0
         ? {
@@ -202,7 +202,7 @@ describe('messages §13 G16 @anthropic-ai/sdk over a chat worker', () => {
   })
 })
 
-describe('messages §13 G16 @anthropic-ai/sdk over gRPC', () => {
+describe('@anthropic-ai/sdk over gRPC', () => {
   /** An engine that says one text after the other, a token a message. */
   async function open(texts: readonly string[]) {
     const engine = await startScriptedEngine()
@@ -279,7 +279,7 @@ describe('messages §13 G16 @anthropic-ai/sdk over gRPC', () => {
 
 const USAGE = { input_tokens: 3, output_tokens: 4 }
 
-test('messages §13 G16 @anthropic-ai/sdk over a worker that speaks the format', async () => {
+test('@anthropic-ai/sdk over a worker that speaks the format', async () => {
   const { gateway, worker } = await openGateway({}, VENDOR)
   const client = new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 })
   const message = {
@@ -364,7 +364,7 @@ function vendorTurn(request: RecordedRequest): Answer {
   return streamAnswer(frames, { headers: { 'content-type': 'text/event-stream' } })
 }
 
-test('messages §13 G16, G29, G42 @anthropic-ai/sdk over a service: thinking, a tool, betas, and the list of models', async () => {
+test('@anthropic-ai/sdk over a service: thinking, a tool, betas, and the list of models', async () => {
   const { gateway, worker } = await openGateway(
     { messages: { models: { 'claude-mine': 'test-model' } } },
     VENDOR,
@@ -403,7 +403,7 @@ test('messages §13 G16, G29, G42 @anthropic-ai/sdk over a service: thinking, a 
   expect(models).toEqual(['model claude-mine'])
 })
 
-test('messages §9 the OpenAI client over a service: thinking, a tool, its result, streamed', async () => {
+test('the OpenAI client over a service: thinking, a tool, its result, streamed', async () => {
   const { gateway, worker } = await openGateway({}, VENDOR)
   const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
   worker.script(MESSAGES, vendorTurn)

@@ -1,4 +1,4 @@
-/** Encrypted reasoning over restarts, over gateways and over keys; and what becomes of it where it cannot be opened. @source responses facts 2.4 */
+/** Encrypted reasoning over restarts, over gateways and over keys; and what becomes of it where it cannot be opened. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { exportHistory } from '../../../plugins/state/history/portable.ts'
 import { LevelStore } from '../../../plugins/state/storage/level-store.ts'
