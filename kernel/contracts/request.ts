@@ -1,4 +1,5 @@
 /** What handlers and hooks see of one request. Implemented by `http/context.ts`. */
+import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Validator } from '../schema/validate.ts'
 import type { RequestFacts } from './request-facts.ts'
 import type { RouteFacts } from './route-facts.ts'
@@ -32,13 +33,28 @@ export interface TokenCounts {
   readonly output: number
 }
 
-/** Writes one event stream to the client. */
-export interface SseWriter {
-  /** One event, framing and all, such as `data: {}\n\n`. @returns false when the client is slow: wait for drain */
-  write(event: string | Buffer): boolean
+/** Writes one streamed response to the client. Chunks written in one turn of the event loop are sent together. */
+export interface StreamWriter {
+  /**
+   * Writes a chunk, framing included: an event such as `data: {}\n\n`, or a line of NDJSON with its line feed.
+   * @returns false when the client is slow: wait for drain
+   */
+  write(chunk: string | Buffer): boolean
   /** Called each time the client has taken what was buffered. */
   onDrain(resume: () => void): void
-  end(lastEvent?: string | Buffer): void
+  /** @param last written before the end */
+  end(last?: string | Buffer): void
+}
+
+/** A stream of server-sent events. */
+export type SseWriter = StreamWriter
+
+export interface StreamOptions {
+  /**
+   * Encodes the error that ends the stream, once the first byte was sent. Default: the error events of the route's
+   * format in an event stream; any other stream is cut, so that clients do not take it for complete.
+   */
+  readonly encodeError?: (error: GatewayError) => string | Buffer
 }
 
 export interface RequestContext extends RequestFacts {
@@ -104,9 +120,15 @@ export interface RequestContext extends RequestFacts {
   text(status: number, body: string, headers?: ReplyHeaders): void
   /** Whole reply with a content type of its own. */
   send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void
-  /** Starts an event stream with heartbeats. */
-  sse(status?: number, headers?: ReplyHeaders): SseWriter
-  /** Ends with the error reply of the route's format; after the first byte of an event stream, with an error event. */
+  /**
+   * Starts a streamed response of any content type; the head leaves with the first chunk.
+   * @param headers with the content type; `text/event-stream` makes it what `sse` starts
+   * @example ctx.stream(200, ['content-type', 'application/x-ndjson']).write('{"done":1}\n')
+   */
+  stream(status: number, headers: ReplyHeaders, options?: StreamOptions): StreamWriter
+  /** Starts an event stream: `stream` with its content type, and a comment line as heartbeat when nothing is written. */
+  sse(status?: number, headers?: ReplyHeaders): StreamWriter
+  /** Ends with the error response of the route's format; after the first byte of a stream, as its `encodeError` says. */
   fail(error: unknown): void
   /** Closes the client's connection at once, whatever was sent. */
   destroy(): void

@@ -3,8 +3,8 @@
  * one, and runs a message as a request of its own; what a message is, when it runs and how its reply goes back is up to
  * whoever takes it.
  */
-import type { ReplyTaker } from './reply-taker.ts'
 import type { RequestContext } from './request.ts'
+import type { ResponseReceiver } from './response-receiver.ts'
 import type { RouteDefinition } from './route.ts'
 
 export interface SocketBounds {
@@ -28,6 +28,8 @@ export interface SocketConnection {
   send(message: string | Buffer, isBinary: boolean): void
   /** Says goodbye with a code of RFC 6455 §7.4; what runs is cancelled. Safe to call twice. */
   close(code: number, reason?: string): void
+  /** Disconnects at once, without a close frame: for a client that does not read. */
+  disconnect(): void
   /** Runs a message like a request: request id, hooks, limits, counters, log line, traces. Never throws. */
   run(message: SocketRun): void
 }
@@ -35,7 +37,7 @@ export interface SocketConnection {
 /** A message that is run. */
 export interface SocketRun {
   readonly body: Buffer
-  readonly reply: ReplyTaker
+  readonly receiver: ResponseReceiver
   /** Once the hooks have let it in. Must end the context with a reply, as a handler must. */
   readonly handler: (ctx: RequestContext) => void | Promise<void>
   /** Its reply is whole or given up. */

@@ -6,7 +6,6 @@ import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
 import { compileRoute } from './compile-route.ts'
 import type { CompiledRoute } from './compiled-route.ts'
-import type { MessageContext } from './message-context.ts'
 
 export interface CompiledSocket {
   readonly definition: SocketRouteDefinition
@@ -34,7 +33,8 @@ export function messageRoute(definition: SocketRouteDefinition): RouteDefinition
     endpoint,
     requestIdPrefix,
     docs: { summary: 'a message of a socket', tag: 'sockets', isHidden: true, responses: {} },
-    handler: (ctx) => (ctx as MessageContext).message.handler(ctx),
+    // Every message brings its own.
+    handler: () => {},
   }
 }
 

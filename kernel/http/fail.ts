@@ -1,14 +1,13 @@
 /** What becomes of a request that fails: its error, what `onError` hooks make of it, and the reply in the route's format. */
-import type { RouteHooks } from '../contracts/hook.ts'
-import type { Reply, RequestContext } from '../contracts/request.ts'
+import type { Reply } from '../contracts/request.ts'
 import { UpstreamFailure } from '../contracts/transport.ts'
 import { apiErrorFormat } from '../errors/error-formats.ts'
 import { toErrorReply } from '../errors/error-reply.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { toUpstreamError } from '../upstream/upstream-errors.ts'
+import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
 import { type CheckedReply, checkedReply } from './reply-check.ts'
-import type { ServerParts } from './server-parts.ts'
 
 /** Sent when no format can show an error: nothing of it is computed, so it cannot fail. */
 const LAST_RESORT: CheckedReply = {
@@ -17,23 +16,8 @@ const LAST_RESORT: CheckedReply = {
   body: '{"error":{"message":"internal error","type":"internal_error","code":"internal_error"}}',
 }
 
-/** A request as its failure needs it. Implemented by `context.ts`. */
-export interface FailingRequest extends RequestContext {
-  readonly server: ServerParts
-  readonly hooks: RouteHooks
-  errorCode: string | null
-  /** An error reply is being made. */
-  isFailing: boolean
-  readonly isStreaming: boolean
-  readonly isEventStream: boolean
-  /** What ends the event under way; empty between two events. */
-  readonly eventBorder: string
-  endStream(last: string): void
-  bypassReplyHooks(): void
-}
-
 /** Answers with the error in the route's format; inside an event stream, with an error event and the end. */
-export function failRequest(ctx: FailingRequest, cause: unknown): void {
+export function failRequest(ctx: HttpContext, cause: unknown): void {
   // The first error is the one that is told; its hooks run once.
   if (ctx.isDone || ctx.isFailing) return
   ctx.isFailing = true
@@ -57,7 +41,7 @@ export function failRequest(ctx: FailingRequest, cause: unknown): void {
 }
 
 /** What the hooks made of an error: another error, or a reply of their own. */
-function sendChanged(ctx: FailingRequest, error: GatewayError, changed: GatewayError | Reply): void {
+function sendChanged(ctx: HttpContext, error: GatewayError, changed: GatewayError | Reply): void {
   if (changed instanceof GatewayError || !isReply(changed)) {
     sendError(ctx, toGatewayError(ctx, changed))
     return
@@ -65,8 +49,8 @@ function sendChanged(ctx: FailingRequest, error: GatewayError, changed: GatewayE
   if (ctx.isDone) return
   const { status, headers, body } = checkedReply(changed, 'an onError hook')
   ctx.errorCode = error.code
-  // What was streamed cannot be taken back: the reply comes too late.
-  if (ctx.isStreaming && ctx.firstByteAtMs !== 0) sendError(ctx, error)
+  // What was streamed cannot be taken back: the response comes too late.
+  if (hasBegunStream(ctx)) sendError(ctx, error)
   else ctx.send(status, null, body, headers)
 }
 
@@ -75,7 +59,7 @@ function isReply(value: unknown): value is Reply {
 }
 
 /** A hook of the reply failed, or an error that had to wait for one is due: no hook sees what follows. */
-export function failHookedReply(ctx: FailingRequest, cause: unknown): void {
+export function failHookedReply(ctx: HttpContext, cause: unknown): void {
   if (ctx.isDone) return
   ctx.bypassReplyHooks()
   // It was an error reply that the hook failed on: its own hooks have run.
@@ -84,7 +68,7 @@ export function failHookedReply(ctx: FailingRequest, cause: unknown): void {
 }
 
 /** What has no row in a table is a bug: logged whole, shown bare. A worker's failure is none. */
-function toGatewayError(ctx: FailingRequest, cause: unknown): GatewayError {
+function toGatewayError(ctx: HttpContext, cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause
   if (cause instanceof UpstreamFailure) {
     ctx.server.log.warn(
@@ -100,23 +84,48 @@ function toGatewayError(ctx: FailingRequest, cause: unknown): GatewayError {
   return httpErrors.internal_error.with({ cause })
 }
 
-function sendError(ctx: FailingRequest, error: GatewayError): void {
+function sendError(ctx: HttpContext, error: GatewayError): void {
   if (ctx.isDone) return
   ctx.errorCode = error.code
-  if (ctx.isStreaming && ctx.firstByteAtMs !== 0) {
-    // The status is gone: an event stream says what broke, any other body is visibly cut.
-    ctx.bypassReplyHooks()
-    // The worker may have stopped in the middle of an event, which must not swallow these.
-    if (ctx.isEventStream) ctx.endStream(ctx.eventBorder + lastEvents(ctx, error))
-    else ctx.destroy()
+  if (hasBegunStream(ctx)) {
+    endStream(ctx, error)
     return
   }
   const { status, headers, body } = errorReply(ctx, error)
   ctx.send(status, null, body, headers)
 }
 
+/** The status was sent: the stream ends with the error in its own format, or is visibly cut where it has none. */
+function endStream(ctx: HttpContext, error: GatewayError): void {
+  const { sink } = ctx
+  ctx.bypassReplyHooks()
+  const last = encodeForStream(ctx, error)
+  if (last !== null) sink.end(last)
+  // A worker may have stopped in the middle of an event, which must not swallow these.
+  else if (sink.isEventStream) sink.end(sink.eventBorder + lastEvents(ctx, error))
+  else sink.destroy()
+}
+
+/** @returns null where the stream has no encoder for errors, or one that failed */
+function encodeForStream(ctx: HttpContext, error: GatewayError): string | Buffer | null {
+  const { encodeError } = ctx
+  if (encodeError === null) return null
+  try {
+    const last = encodeError(error)
+    if (typeof last === 'string' || Buffer.isBuffer(last)) return last
+    throw new TypeError('encodeError must return a string or a Buffer')
+  } catch (failure) {
+    ctx.server.log.error({ err: failure, request_id: ctx.requestId }, 'error encoder of a stream failed')
+    return null
+  }
+}
+
+function hasBegunStream({ sink }: HttpContext): boolean {
+  return sink.isStreaming && sink.firstByteAtMs !== 0
+}
+
 /** A format that fails is a plugin's fault, and no reason to leave a client without an answer. */
-function errorReply(ctx: FailingRequest, error: GatewayError): CheckedReply {
+function errorReply(ctx: HttpContext, error: GatewayError): CheckedReply {
   for (const format of [ctx.route.errors, apiErrorFormat]) {
     try {
       return checkedReply(toErrorReply(error, format, ctx), `the error format ${format.name}`)
@@ -127,7 +136,7 @@ function errorReply(ctx: FailingRequest, error: GatewayError): CheckedReply {
   return LAST_RESORT
 }
 
-function lastEvents(ctx: FailingRequest, error: GatewayError): string {
+function lastEvents(ctx: HttpContext, error: GatewayError): string {
   try {
     const events = ctx.route.errors.lastEvents(error, ctx)
     if (typeof events === 'string') return events
@@ -138,6 +147,6 @@ function lastEvents(ctx: FailingRequest, error: GatewayError): string {
   }
 }
 
-function logFormatFailure(ctx: FailingRequest, format: string, failure: unknown): void {
+function logFormatFailure(ctx: HttpContext, format: string, failure: unknown): void {
   ctx.server.log.error({ err: failure, request_id: ctx.requestId, format }, 'an error format failed')
 }

@@ -2,16 +2,7 @@
  * Keeps silent event streams open: a comment line whenever nothing was written for a while. One timer for all
  * streams of a thread, so that an open stream costs two links and a number. @hot
  */
-
-/** What a stream must offer to be kept alive. */
-export interface HeartbeatTarget {
-  /** Coarse time of the last write, ms; set from `Heartbeats.nowMs`. */
-  lastWriteMs: number
-  heartbeatNext: HeartbeatTarget | null
-  heartbeatPrevious: HeartbeatTarget | null
-  /** Writes the comment if it may be written now. */
-  beat(): void
-}
+import type { HttpResponseSink } from './http-response-sink.ts'
 
 const TICK_MS = 500
 /** Comments written in one turn at most, so that thousands of streams do not stall the loop. */
@@ -21,7 +12,7 @@ export class Heartbeats {
   /** Coarse clock, ms, as fresh as the last tick. */
   nowMs = performance.now()
   readonly #silenceMs: number
-  #first: HeartbeatTarget | null = null
+  #first: HttpResponseSink | null = null
   #timer: NodeJS.Timeout | null = null
 
   /** @param silenceMs 0 switches heartbeats off */
@@ -29,27 +20,27 @@ export class Heartbeats {
     this.#silenceMs = silenceMs
   }
 
-  add(target: HeartbeatTarget): void {
+  add(sink: HttpResponseSink): void {
     if (this.#silenceMs === 0) return
     if (this.#timer === null) {
       this.nowMs = performance.now()
       this.#timer = setInterval(() => this.#tick(), TICK_MS)
       this.#timer.unref()
     }
-    target.lastWriteMs = this.nowMs
-    target.heartbeatPrevious = null
-    target.heartbeatNext = this.#first
-    if (this.#first !== null) this.#first.heartbeatPrevious = target
-    this.#first = target
+    sink.lastWriteMs = this.nowMs
+    sink.heartbeatPrevious = null
+    sink.heartbeatNext = this.#first
+    if (this.#first !== null) this.#first.heartbeatPrevious = sink
+    this.#first = sink
   }
 
-  remove(target: HeartbeatTarget): void {
-    const { heartbeatNext: next, heartbeatPrevious: previous } = target
+  remove(sink: HttpResponseSink): void {
+    const { heartbeatNext: next, heartbeatPrevious: previous } = sink
     if (previous !== null) previous.heartbeatNext = next
-    else if (this.#first === target) this.#first = next
+    else if (this.#first === sink) this.#first = next
     if (next !== null) next.heartbeatPrevious = previous
-    target.heartbeatNext = null
-    target.heartbeatPrevious = null
+    sink.heartbeatNext = null
+    sink.heartbeatPrevious = null
     if (this.#first === null) this.close()
   }
 
@@ -62,13 +53,13 @@ export class Heartbeats {
     this.nowMs = performance.now()
     const due = this.nowMs - this.#silenceMs
     let beats = 0
-    for (let target = this.#first; target !== null && beats < MAX_BEATS_PER_TICK; ) {
-      const next: HeartbeatTarget | null = target.heartbeatNext
-      if (target.lastWriteMs <= due) {
-        target.beat()
+    for (let sink = this.#first; sink !== null && beats < MAX_BEATS_PER_TICK; ) {
+      const next: HttpResponseSink | null = sink.heartbeatNext
+      if (sink.lastWriteMs <= due) {
+        sink.beat()
         beats++
       }
-      target = next
+      sink = next
     }
   }
 }

@@ -4,10 +4,10 @@
  * request in ten outlived its end by many seconds. @hot
  */
 
-/** What is kept here knows its place. */
+/** What is kept here knows its index. */
 export interface Placed {
   /** -1: not here. Nobody else touches it. */
-  openPlace: number
+  openIndex: number
 }
 
 export class OpenRequests<T extends Placed> implements Iterable<T> {
@@ -18,18 +18,18 @@ export class OpenRequests<T extends Placed> implements Iterable<T> {
   }
 
   add(request: T): void {
-    if (request.openPlace < 0) request.openPlace = this.#requests.push(request) - 1
+    if (request.openIndex < 0) request.openIndex = this.#requests.push(request) - 1
   }
 
-  /** The last one takes the place. */
+  /** The last one takes the index. */
   delete(request: T): void {
-    const place = request.openPlace
-    if (place < 0) return
-    request.openPlace = -1
+    const index = request.openIndex
+    if (index < 0) return
+    request.openIndex = -1
     const last = this.#requests.pop() as T
     if (last === request) return
-    this.#requests[place] = last
-    last.openPlace = place
+    this.#requests[index] = last
+    last.openIndex = index
   }
 
   /** Of those that are open now, whatever ends meanwhile. */

@@ -40,7 +40,7 @@ export class RefusedBody {
     const ctx = this.#ctx
     if (ctx.isDone || ctx.isFailing) return
     ctx.isReceiving = false
-    ctx.closesConnection = true
+    ctx.sink.closesConnection = true
     ctx.fail(this.#error)
   }
 }

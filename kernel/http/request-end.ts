@@ -1,19 +1,8 @@
 /** The end of a request: observers, metrics and the access line, once each. */
-import type { RouteHooks } from '../contracts/hook.ts'
-import type { CompiledRoute } from './compiled-route.ts'
-import type { ServedRequest, ServerParts } from './server-parts.ts'
-
-/** A request as its end needs it. Implemented by `context.ts`. */
-export interface EndingRequest extends ServedRequest {
-  readonly server: ServerParts
-  readonly compiled: CompiledRoute
-  readonly hooks: RouteHooks
-  /** Gives the body's memory back. */
-  recycleBody(): void
-}
+import type { HttpContext } from './context.ts'
 
 /** Exactly once per request, whatever happened. */
-export function finishRequest(ctx: EndingRequest): void {
+export function finishRequest(ctx: HttpContext): void {
   const { server, compiled, hooks } = ctx
   server.requestEnded(ctx)
   const { onDone } = hooks

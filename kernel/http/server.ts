@@ -12,25 +12,25 @@ import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { readBody } from './body.ts'
 import { BodyPool } from './body-pool.ts'
-import { type ClientLimits, ClientWaits } from './client-waits.ts'
+import { type ClientLimits, ClientTimeouts } from './client-timeouts.ts'
 import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
 import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
 import { ConnectionLimit, type ConnectionLimitOptions } from './connection-limit.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
-import { DetachedContext } from './detached-context.ts'
 import { isForeignPage, isLoopback } from './foreign-page.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
+import { HttpResponseSink } from './http-response-sink.ts'
 import { LongBodies } from './long-bodies.ts'
+import { openDetached } from './memory-request.ts'
 import { OpenRequests } from './open-requests.ts'
 import { RefusedBody } from './refused-body.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
 import { serverLibrary } from './server-library.ts'
-import type { ServedRequest, ServerParts } from './server-parts.ts'
-import type { OpenSocket, SocketHome } from './socket-connection.ts'
+import type { ServerParts } from './server-parts.ts'
 import { type Handshake, SocketServer } from './socket-server.ts'
 import type { TlsFiles } from './tls-files.ts'
 import { wildcardRest } from './wildcard.ts'
@@ -83,7 +83,7 @@ const MAX_SHOWN_ENCODING = 40
 
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 
-export class HttpServer implements SocketHome, ServerParts {
+export class HttpServer implements ServerParts {
   readonly heartbeats: Heartbeats
   readonly bodies = new BodyPool()
   readonly longBodies: LongBodies
@@ -92,7 +92,7 @@ export class HttpServer implements SocketHome, ServerParts {
   readonly log: Logger
   readonly access: ServerParts['access']
   /** Requests being served. */
-  readonly openRequests = new OpenRequests<ServedRequest>()
+  readonly openRequests = new OpenRequests<HttpContext>()
   /** Every response closes its connection: as configured, and from the end of the settle time on. */
   closesConnections: boolean
   #app: TemplatedApp
@@ -103,10 +103,10 @@ export class HttpServer implements SocketHome, ServerParts {
   /** As the API was told to listen. */
   #address: { readonly host: string; readonly port: number } | null = null
   readonly #options: HttpServerOptions
-  readonly #waits: ClientWaits
+  readonly #clientTimeouts: ClientTimeouts
   readonly #connections: ConnectionLimit | null
   readonly #sockets: SocketServer
-  readonly #detached = new Set<DetachedContext>()
+  readonly #detached = new Set<Detached>()
   #listenSocket: us_listen_socket | null = null
   #isStopping = false
   #isClosed = false
@@ -121,17 +121,13 @@ export class HttpServer implements SocketHome, ServerParts {
     this.cors = options.cors
     this.log = options.log
     this.access = options.access
-    this.#waits = new ClientWaits(options.client, () => this.#withClients())
-    this.#sockets = new SocketServer(this)
+    this.#clientTimeouts = new ClientTimeouts(options.client, this.openRequests)
+    // The library's filter does not report the end of upgraded connections.
+    this.#sockets = new SocketServer(this, () => this.#connections?.closed())
     this.#connections = options.connections ? new ConnectionLimit(this, options.connections) : null
     this.#app = openApp(options.tls ?? null)
     this.#needsCertificate = options.tls?.ca_file_name !== undefined
     this.#addRoutes()
-  }
-
-  /** Work without a client waits for none. */
-  *#withClients(): Generator<HttpContext> {
-    for (const request of this.openRequests) if (request instanceof HttpContext) yield request
   }
 
   addressOf(peer: string, headers: HeaderList): string {
@@ -222,14 +218,14 @@ export class HttpServer implements SocketHome, ServerParts {
     if (this.#isClosed) return
     this.#isClosed = true
     this.heartbeats.close()
-    this.#waits.close()
+    this.#clientTimeouts.close()
     for (const work of this.#detached) work.cancel()
     this.#listenSocket = null
     this.#app.close()
     for (const app of this.#formerApps) app.close()
   }
 
-  requestEnded(request: ServedRequest): void {
+  requestEnded(request: HttpContext): void {
     this.openRequests.delete(request)
     if (this.openRequests.size === 0 && this.#onIdle !== null) {
       this.#onIdle()
@@ -252,19 +248,13 @@ export class HttpServer implements SocketHome, ServerParts {
       ({ definition }) => definition.method === method && definition.path === path,
     )
     if (route === undefined) throw new Error(`no route ${method} ${path} is declared`)
-    const ctx = new DetachedContext(this, route, this.#options.detachedMetrics?.(path) ?? null, work)
-    this.#detached.add(ctx)
-    void ctx.done.then(() => this.#detached.delete(ctx))
-    this.requestBegan(ctx)
-    // Its caller gets to know it before anything of it happens.
+    const metrics = this.#options.detachedMetrics?.(path) ?? null
+    const { ctx, detached } = openDetached(this, route, metrics, work)
+    this.#detached.add(detached)
+    void detached.done.then(() => this.#detached.delete(detached))
+    // The caller has its handle before the work begins.
     setImmediate(() => runRequest(ctx))
-    return ctx
-  }
-
-  socketClosed(connection: OpenSocket): void {
-    this.#sockets.closed(connection)
-    // The library's filter does not report the end of upgraded connections.
-    this.#connections?.closed()
+    return detached
   }
 
   #addRoutes(): void {
@@ -325,11 +315,16 @@ export class HttpServer implements SocketHome, ServerParts {
     else this.#app.del(path, handler)
   }
 
-  /** Everything that needs `req` happens here: it is dead after this tick. */
-  #enter(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpContext {
+  #openSink(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpResponseSink {
     const headers = copyHeaders(req, this.#options.headerRules, route.hooks.readsAllHeaders)
     if (this.#needsCertificate && headers.problem === null && !showsCertificate(res))
       headers.problem = httpErrors.client_certificate_required()
+    const requestId = headers.requestId === '' ? makeRequestId(route.requestIdPrefix) : headers.requestId
+    return new HttpResponseSink(this, res, req.getCaseSensitiveMethod(), headers, requestId)
+  }
+
+  /** Reads everything that is needed of `req`, which is not valid after this turn. */
+  #enter(sink: HttpResponseSink, req: HttpRequest, route: CompiledRoute): HttpContext {
     const values: string[] = []
     for (let i = 0; i < route.paramNames.length; i++) {
       const isRest = route.paramNames[i] === '*'
@@ -338,13 +333,13 @@ export class HttpServer implements SocketHome, ServerParts {
     const ctx = new HttpContext(
       this,
       route,
-      res,
-      req.getCaseSensitiveMethod(),
+      sink,
+      sink.method,
       req.getUrl(),
       req.getQuery() ?? '',
       values,
-      headers,
-      headers.requestId === '' ? makeRequestId(route.requestIdPrefix) : headers.requestId,
+      sink.headers,
+      sink.requestId,
     )
     // For the access line: the library forgets it with the end of the reply. And before modules change what proxies said.
     if (this.access !== null || this.#options.clients != null) void ctx.clientAddress
@@ -353,8 +348,9 @@ export class HttpServer implements SocketHome, ServerParts {
   }
 
   #onMatch(res: HttpResponse, req: HttpRequest, route: CompiledRoute, handshake?: Handshake): void {
-    const ctx = this.#enter(res, req, route)
-    if (handshake !== undefined) this.#sockets.expect(ctx, handshake)
+    const sink = this.#openSink(res, req, route)
+    const ctx = this.#enter(sink, req, route)
+    if (handshake !== undefined) this.#sockets.expect(ctx, sink, handshake)
     const { headers } = ctx
     if (headers.problem !== null) {
       this.#failAndClose(ctx, headers.problem)
@@ -424,24 +420,26 @@ export class HttpServer implements SocketHome, ServerParts {
 
   /** For framing faults and refused bodies: what follows on the connection cannot be trusted or is not wanted. */
   #failAndClose(ctx: HttpContext, error: GatewayError): void {
-    ctx.closesConnection = true
+    ctx.sink.closesConnection = true
     ctx.fail(error)
   }
 
   #refuse(res: HttpResponse, req: HttpRequest, route: CompiledRoute, error: GatewayError): void {
-    const ctx = this.#enter(res, req, route)
+    const ctx = this.#enter(this.#openSink(res, req, route), req, route)
     if (ctx.headers.problem === null) ctx.fail(error)
     else this.#failAndClose(ctx, ctx.headers.problem)
   }
 
   #preflight(res: HttpResponse, req: HttpRequest, route: CompiledRoute): void {
-    const ctx = this.#enter(res, req, asRefusal(route))
+    const refusal = asRefusal(route)
+    const sink = this.#openSink(res, req, refusal)
+    const ctx = this.#enter(sink, req, refusal)
     if (ctx.headers.problem !== null) {
       this.#failAndClose(ctx, ctx.headers.problem)
       return
     }
     const origin = ctx.header('origin')
-    ctx.sendPreflight(origin === undefined ? [] : this.cors.preflightHeaders(origin))
+    sink.sendPreflight(origin === undefined ? [] : this.cors.preflightHeaders(origin))
   }
 }
 

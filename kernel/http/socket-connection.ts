@@ -3,7 +3,10 @@ import type { WebSocket } from 'uWebSockets.js'
 import type { SocketConnection, SocketRun, SocketTaker } from '../contracts/socket.ts'
 import type { CompiledSocket } from './compiled-socket.ts'
 import type { HttpContext } from './context.ts'
-import { MessageContext, type MessageOrigin } from './message-context.ts'
+import { openMemoryRequest } from './memory-request.ts'
+import { MemoryResponseSink } from './memory-response-sink.ts'
+import type { CopiedHeaders } from './request-headers.ts'
+import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
 import type { ServerParts } from './server-parts.ts'
 
@@ -14,33 +17,30 @@ const WRITABLE_BYTES = 65_536
 const TOO_BIG = 1009
 const NO_CLOSE = 1006
 
-/** The server as a socket needs it. */
-export interface SocketHome extends ServerParts {
-  /** Counts a message as a request that is open. */
-  requestBegan(ctx: HttpContext): void
-  socketClosed(connection: OpenSocket): void
-}
-
-export class OpenSocket implements SocketConnection, MessageOrigin {
+export class OpenSocket implements SocketConnection {
   readonly request: HttpContext
   readonly protocol: string
-  readonly server: SocketHome
-  readonly pathValues: readonly string[]
+  readonly #server: ServerParts
+  readonly #pathValues: readonly string[]
   readonly #compiled: CompiledSocket
-  readonly #running = new Set<MessageContext>()
+  readonly #running = new Set<MemoryResponseSink>()
   #ws: WebSocket<unknown> | null = null
   #taker: SocketTaker | null = null
+  readonly #onClosed: (socket: OpenSocket) => void
 
-  constructor(server: SocketHome, compiled: CompiledSocket, request: HttpContext, protocol: string) {
-    this.server = server
+  constructor(
+    server: ServerParts,
+    compiled: CompiledSocket,
+    request: HttpContext,
+    protocol: string,
+    onClosed: (socket: OpenSocket) => void,
+  ) {
+    this.#onClosed = onClosed
+    this.#server = server
     this.#compiled = compiled
     this.request = request
     this.protocol = protocol
-    this.pathValues = compiled.message.paramNames.map((name) => request.rawParam(name))
-  }
-
-  get route() {
-    return this.#compiled.message
+    this.#pathValues = compiled.message.paramNames.map((name) => request.rawParam(name))
   }
 
   get isOpen(): boolean {
@@ -61,14 +61,29 @@ export class OpenSocket implements SocketConnection, MessageOrigin {
     this.#ws?.end(code, reason)
   }
 
-  cut(): void {
+  disconnect(): void {
     this.#ws?.close()
   }
 
   run(message: SocketRun): void {
-    const ctx = new MessageContext(this, message)
-    this.#running.add(ctx)
-    this.server.requestBegan(ctx)
+    const { request } = this
+    const route = this.#compiled.message
+    const sink: MemoryResponseSink = new MemoryResponseSink(message.receiver, () => {
+      this.#running.delete(sink)
+      this.#tell(message.onEnd)
+    })
+    this.#running.add(sink)
+    const ctx = openMemoryRequest(this.#server, route, sink, {
+      path: request.path,
+      query: request.query,
+      pathValues: this.#pathValues,
+      headers: copyOf(request.headers),
+      requestId: makeRequestId(route.requestIdPrefix),
+      identity: request.identity,
+      clientAddress: request.clientAddress,
+      body: message.body,
+      handler: message.handler,
+    })
     runRequest(ctx)
   }
 
@@ -93,23 +108,14 @@ export class OpenSocket implements SocketConnection, MessageOrigin {
 
   drained(): void {
     const { isWritable } = this
-    for (const message of this.#running) {
-      // Reading a part is progress too: the client is slow, not gone.
-      message.takings++
-      if (isWritable) message.drained()
-    }
+    for (const response of this.#running) response.receiverDrained(isWritable)
   }
 
   closed(code: number): void {
     this.#ws = null
-    for (const message of [...this.#running]) message.cancel()
-    this.server.socketClosed(this)
+    for (const response of [...this.#running]) response.cancel()
+    this.#onClosed(this)
     this.#tell(() => this.#taker?.onClose(code === 0 ? NO_CLOSE : code))
-  }
-
-  ended(ctx: MessageContext): void {
-    this.#running.delete(ctx)
-    this.#tell(ctx.message.onEnd)
   }
 
   /** What a plugin throws has no caller here, and must not end the thread. */
@@ -117,7 +123,12 @@ export class OpenSocket implements SocketConnection, MessageOrigin {
     try {
       run()
     } catch (err) {
-      this.server.log.error({ err, path: this.request.path }, 'the taker of a socket threw')
+      this.#server.log.error({ err, path: this.request.path }, 'the taker of a socket threw')
     }
   }
+}
+
+/** Hooks may change the headers of one message. */
+function copyOf(headers: CopiedHeaders): CopiedHeaders {
+  return { ...headers, kept: [...headers.kept], forwarded: [...headers.forwarded] }
 }

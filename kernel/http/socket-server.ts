@@ -3,7 +3,9 @@ import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior 
 import type { CompiledSocket } from './compiled-socket.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
-import { OpenSocket, type SocketHome } from './socket-connection.ts'
+import type { HttpResponseSink } from './http-response-sink.ts'
+import type { ServerParts } from './server-parts.ts'
+import { OpenSocket } from './socket-connection.ts'
 
 /** The library cuts peers that answer no ping within this. seconds */
 const PING_LIMIT_SECS = 60
@@ -11,7 +13,6 @@ const PING_LIMIT_SECS = 60
 /** What of a request the library needs to make a socket of it. */
 export interface Handshake {
   readonly socket: CompiledSocket
-  readonly res: HttpResponse
   readonly key: string
   /** Subprotocols as the client offers them. */
   readonly offered: readonly string[]
@@ -24,13 +25,16 @@ interface Held {
 }
 
 export class SocketServer {
-  readonly #home: SocketHome
+  readonly #server: ServerParts
+  readonly #onClosed: () => void
   readonly #open = new Map<CompiledSocket, Set<OpenSocket>>()
-  readonly #handshakes = new WeakMap<HttpContext, Handshake>()
+  readonly #handshakes = new WeakMap<HttpContext, { handshake: Handshake; sink: HttpResponseSink }>()
   #isDraining = false
 
-  constructor(home: SocketHome) {
-    this.#home = home
+  /** @param onClosed called when a socket has closed */
+  constructor(server: ServerParts, onClosed: () => void) {
+    this.#server = server
+    this.#onClosed = onClosed
   }
 
   /** Sockets that are open. */
@@ -54,7 +58,7 @@ export class SocketServer {
       closeOnBackpressureLimit: true,
       idleTimeout: PING_LIMIT_SECS,
       sendPingsAutomatically: true,
-      upgrade: (res, req, context) => onUpgrade(res, req, readHandshake(socket, res, req, context)),
+      upgrade: (res, req, context) => onUpgrade(res, req, readHandshake(socket, req, context)),
       open: (ws) => ws.getUserData().connection.opened(ws),
       message: (ws, data, isBinary) => ws.getUserData().connection.received(data, isBinary),
       drain: (ws) => ws.getUserData().connection.drained(),
@@ -62,15 +66,15 @@ export class SocketServer {
     }
   }
 
-  expect(ctx: HttpContext, handshake: Handshake): void {
-    this.#handshakes.set(ctx, handshake)
+  expect(ctx: HttpContext, sink: HttpResponseSink, handshake: Handshake): void {
+    this.#handshakes.set(ctx, { sink, handshake })
   }
 
   /** After the access check. @throws origin_not_allowed (403), socket_unavailable (503) */
   accept(ctx: HttpContext): void {
-    const handshake = this.#handshakes.get(ctx)
-    if (handshake === undefined) throw new Error('a socket route was reached without a handshake')
-    const { socket, res, key, offered, context } = handshake
+    const expected = this.#handshakes.get(ctx)
+    if (expected === undefined) throw new Error('a socket route was reached without a handshake')
+    const { socket, key, offered, context } = expected.handshake
     this.#assertOrigin(ctx, socket)
     const open = this.#open.get(socket) ?? new Set()
     if (this.#isDraining) throw httpErrors.socket_unavailable('the gateway is shutting down')
@@ -80,16 +84,12 @@ export class SocketServer {
     const protocol = socket.definition.protocols?.find((one) => offered.includes(one)) ?? ''
     // The library knows it only as long as this is a request.
     void ctx.clientAddress
-    const connection = new OpenSocket(this.#home, socket, ctx, protocol)
-    open.add(connection)
-    ctx.switchProtocols(() => {
-      res.writeStatus('101 Switching Protocols').writeHeader('x-request-id', ctx.requestId)
-      res.upgrade<Held>({ connection }, key, protocol, '', context)
+    const connection = new OpenSocket(this.#server, socket, ctx, protocol, (closed) => {
+      open.delete(closed)
+      this.#onClosed()
     })
-  }
-
-  closed(connection: OpenSocket): void {
-    for (const sockets of this.#open.values()) sockets.delete(connection)
+    open.add(connection)
+    expected.sink.upgrade<Held>({ connection }, key, protocol, context)
   }
 
   /** Takes no new socket; each closes when its running work has ended. */
@@ -102,22 +102,16 @@ export class SocketServer {
   #assertOrigin(ctx: HttpContext, { definition }: CompiledSocket): void {
     const origin = ctx.header('origin')
     if (origin === undefined || isSameOrigin(origin, ctx.header('host'))) return
-    const { cors } = this.#home
+    const { cors } = this.#server
     const isAllowed = definition.access === 'admin' ? cors.names(origin) : cors.allows(origin)
     if (!isAllowed) throw httpErrors.origin_not_allowed()
   }
 }
 
-function readHandshake(
-  socket: CompiledSocket,
-  res: HttpResponse,
-  req: HttpRequest,
-  context: us_socket_context_t,
-): Handshake {
+function readHandshake(socket: CompiledSocket, req: HttpRequest, context: us_socket_context_t): Handshake {
   const offered = req.getHeader('sec-websocket-protocol').split(',')
   return {
     socket,
-    res,
     key: req.getHeader('sec-websocket-key'),
     offered: offered.map((one) => one.trim()),
     context,

@@ -1,5 +1,5 @@
 /** The reply to one message of a socket: takes what a request's reply writes and sends it as messages. */
-import { EventSplitter, nextEventEnd, type ReplyTaker } from '#kernel'
+import { EventSplitter, nextEventEnd, type ResponseReceiver } from '#kernel'
 import { readEvent } from '../formats/sse-event.ts'
 
 /** The socket as a reply sees it. */
@@ -9,13 +9,15 @@ export interface MessageSink {
   readonly isWritable: boolean
   readonly maxBufferedBytes: number
   close(code: number, reason: string): void
+  /** Disconnects at once, without a close frame. */
+  disconnect(): void
 }
 
 const EVENT_STREAM = 'text/event-stream'
 /** @source RFC 6455 §7.4.1 */
 const INTERNAL = 1011
 
-export class MessageReply implements ReplyTaker {
+export class MessageReply implements ResponseReceiver {
   readonly #sink: MessageSink
   /** Null until the head says that the reply is an event stream. */
   #events: EventSplitter | null = null
@@ -48,8 +50,10 @@ export class MessageReply implements ReplyTaker {
     if (this.#events !== null) this.#sendEvents(this.#events.takeRest())
   }
 
-  onCut(): void {
-    this.#sink.close(INTERNAL, '')
+  onCut(isStalled: boolean): void {
+    // A client that does not read would not read a close frame either.
+    if (isStalled) this.#sink.disconnect()
+    else this.#sink.close(INTERNAL, '')
   }
 
   /** The data of each event; comments, names and ids have no place in a message. */

@@ -72,6 +72,11 @@ export class TurnSocket implements SocketTaker, Socket, MessageSink, IdleSocket 
     this.#connection.close(code, reason)
   }
 
+  disconnect(): void {
+    this.#isGoing = true
+    this.#connection.disconnect()
+  }
+
   onOpen(): void {
     this.#definition.onOpen?.(this)
   }
@@ -104,7 +109,7 @@ export class TurnSocket implements SocketTaker, Socket, MessageSink, IdleSocket 
     const message = { socket: this, isBinary }
     this.#connection.run({
       body: bytes,
-      reply: new MessageReply(this),
+      receiver: new MessageReply(this),
       handler: (ctx) => this.#definition.onMessage(ctx, message),
       onEnd: () => this.#ended(),
     })

@@ -1,15 +1,20 @@
-/** Replies over a connection whose send buffer is full at the worst of moments: what does not fit a cork is lost there. */
+/** Responses over a connection whose send buffer is full at the worst of moments: what does not fit a cork is lost there. */
+import type { HttpResponse } from 'uWebSockets.js'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
-import { type ReplyPort, ReplyWriter } from './reply-writer.ts'
-import type { CopiedHeaders } from './request-headers.ts'
-import type { ServerParts } from './server-parts.ts'
+import { serverParts } from '../../test/support/server-parts.ts'
+import { HttpResponseSink } from './http-response-sink.ts'
 
 const CORK_BYTES = 16_384
 
+function unused(): never {
+  throw new Error('not part of this test')
+}
+
 /** The server library's response as far as streams need it: beyond its corked buffer it sends, and drops what is behind. */
-class LossyResponse implements ReplyPort {
+class LossyResponse implements HttpResponse {
+  [name: string]: unknown
   readonly #sent: Buffer[] = []
   #corked: Buffer[] | null = null
   #hasBody = false
@@ -37,12 +42,14 @@ class LossyResponse implements ReplyPort {
     this.#corked = null
   }
 
-  writeStatus(status: string): void {
+  writeStatus(status: string): this {
     this.#put(`HTTP/1.1 ${status}\r\n`)
+    return this
   }
 
-  writeHeader(name: string, value: string): void {
+  writeHeader(name: string, value: string): this {
     this.#put(`${name}: ${value}\r\n`)
+    return this
   }
 
   write(chunk: Buffer | string): boolean {
@@ -53,27 +60,27 @@ class LossyResponse implements ReplyPort {
     return true
   }
 
-  end(last: Buffer | string): void {
+  end(last: Buffer | string): this {
     if (last.length > 0) this.write(last)
     // Without a byte before the end there are no chunks.
     this.#put(this.#hasBody ? '\r\n0\r\n\r\n' : 'Content-Length: 0\r\n\r\n')
+    return this
   }
 
   // Not used by streams whose client reads.
-  endWithoutBody(): void {}
-  onWritable(): void {}
-  close(): void {}
-  pause(): void {}
-  resume(): void {}
-  tryEnd(): [boolean, boolean] {
-    return [true, true]
-  }
-  getRemoteAddress(): ArrayBuffer {
-    return new ArrayBuffer(0)
-  }
-  getRemoteAddressAsText(): ArrayBuffer {
-    return new ArrayBuffer(0)
-  }
+  endWithoutBody = unused
+  tryEnd = unused
+  onWritable = unused
+  onData = unused
+  close = unused
+  pause = unused
+  resume = unused
+  upgrade = unused
+  getWriteOffset = unused
+  getRemoteAddress = unused
+  getRemoteAddressAsText = unused
+  getProxiedRemoteAddress = unused
+  getProxiedRemoteAddressAsText = unused
 
   /** Of the body, transfer coding taken off; null when it is not whole. */
   body(): Buffer | null {
@@ -87,21 +94,12 @@ class LossyResponse implements ReplyPort {
   }
 }
 
-class Writer extends ReplyWriter {
-  protected finished(): void {}
-}
-
 function open(head: number) {
   const res = new LossyResponse()
-  const server = {
-    closesConnections: false,
-    heartbeats: { nowMs: 0, add() {}, remove() {} },
-    cors: { replyHeaders: () => [] },
-  } as unknown as ServerParts
-  const headers = { kept: [] as string[], forwarded: [] } as unknown as CopiedHeaders
-  const writer = new Writer(server, res, 'GET', headers, 'r')
-  writer.openStream(200, ['x-long', 'h'.repeat(head)], false)
-  return { res, writer }
+  const headers = { kept: [], forwarded: [], contentLength: -1, requestId: '', problem: null }
+  const sink = new HttpResponseSink(serverParts(), res, 'GET', headers, 'r')
+  sink.start(200, ['x-long', 'h'.repeat(head)], false)
+  return { res, sink }
 }
 
 const size = fc.oneof(
@@ -132,23 +130,23 @@ function toChunk({
 test('every byte of a stream arrives, whatever its chunks', () => {
   fc.assert(
     fc.property(fc.array(shape, { maxLength: 6 }), shape, fc.nat(6_000), (shapes, lastShape, head) => {
-      const { res, writer } = open(head)
+      const { res, sink } = open(head)
       const chunks = shapes.map(toChunk)
       const last = toChunk(lastShape)
-      for (const one of chunks) writer.writeChunk(one)
-      writer.closeStream(last)
+      for (const one of chunks) sink.write(one)
+      sink.end(last)
       const wanted = Buffer.concat([...chunks, last].map((one) => Buffer.from(one as string)))
       expect(res.body()?.equals(wanted)).toBe(true)
-      expect(writer.bytesOut).toBe(wanted.length)
+      expect(sink.bytesOut).toBe(wanted.length)
     }),
     { examples: [[[], { length: 0, unit: 'x', isText: false }, 0]] },
   )
 })
 
 test('what fits goes out in one piece', () => {
-  const { res, writer } = open(10)
+  const { res, sink } = open(10)
   for (const one of ['a'.repeat(2_000), Buffer.alloc(8_192), Buffer.alloc(16_368), 'b'.repeat(5_456)])
-    writer.writeChunk(one)
-  writer.closeStream(Buffer.alloc(16_368))
+    sink.write(one)
+  sink.end(Buffer.alloc(16_368))
   expect(res.corks).toBe(5)
 })

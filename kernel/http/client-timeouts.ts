@@ -3,32 +3,11 @@
  * after 8 to 12 s. Its clock begins anew when a connection is paused and resumed, so this does that for requests that wait
  * for their client or stream, and keeps limits of its own.
  */
+import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
 
 /** Below the library's shortest wait of eight seconds, with room for a busy loop. */
-const LOOK_MS = 3_000
-
-/** A request as its patience needs it. Implemented by `context.ts`. */
-export interface WaitingRequest {
-  readonly isDone: boolean
-  readonly isFailing: boolean
-  /** The body is not whole yet. */
-  readonly isReceiving: boolean
-  /** The client has not taken what was written. */
-  readonly isUntaken: boolean
-  /** A streamed response has begun. */
-  readonly isStreaming: boolean
-  /** Body bytes so far. */
-  readonly bytesIn: number
-  /** Grows each time that the client takes something. */
-  readonly takings: number
-  closesConnection: boolean
-  errorCode: string | null
-  /** The library's clock begins anew. */
-  keepOpen(): void
-  fail(error: unknown): void
-  destroy(): void
-}
+const CHECK_MS = 3_000
 
 /** All but the rate in milliseconds; 0 switches one off. */
 export interface ClientLimits {
@@ -45,42 +24,43 @@ interface Wait {
   progressAtMs: number
 }
 
-export class ClientWaits {
+export class ClientTimeouts {
   readonly #limits: ClientLimits
-  readonly #waits = new Map<WaitingRequest, Wait>()
+  readonly #waits = new Map<HttpContext, Wait>()
   readonly #timer: NodeJS.Timeout
 
-  /** @param open all requests that are being served */
-  constructor(limits: ClientLimits, open: () => Iterable<WaitingRequest>) {
+  /** @param open all requests that are being served, now and later */
+  constructor(limits: ClientLimits, open: Iterable<HttpContext>) {
     this.#limits = limits
-    this.#timer = setInterval(() => this.look(open()), LOOK_MS).unref()
+    this.#timer = setInterval(() => this.#check(open), CHECK_MS).unref()
   }
 
   close(): void {
     clearInterval(this.#timer)
   }
 
-  look(open: Iterable<WaitingRequest>): void {
+  #check(open: Iterable<HttpContext>): void {
     const nowMs = performance.now()
-    const waiting = new Set<WaitingRequest>()
+    const waiting = new Set<HttpContext>()
     for (const request of open) {
-      if (request.isDone) continue
-      if (!(request.isReceiving || request.isUntaken)) {
+      const { sink } = request
+      if (sink.isDone) continue
+      if (!request.isReceiving && sink.isWritable) {
         // A worker may be silent for longer than the library waits for the next write.
-        if (request.isStreaming) request.keepOpen()
+        if (sink.isStreaming) sink.keepOpen()
         continue
       }
       waiting.add(request)
       const wait = this.#waitOf(request, nowMs)
       if (this.#isOver(request, wait, nowMs)) giveUp(request, wait)
-      else request.keepOpen()
+      else sink.keepOpen()
     }
     for (const request of this.#waits.keys()) if (!waiting.has(request)) this.#waits.delete(request)
   }
 
-  #waitOf(request: WaitingRequest, nowMs: number): Wait {
+  #waitOf(request: HttpContext, nowMs: number): Wait {
     const isBody = request.isReceiving
-    const progress = isBody ? request.bytesIn : request.takings
+    const progress = isBody ? request.bytesIn : request.sink.drains
     const known = this.#waits.get(request)
     if (known !== undefined && known.isBody === isBody) {
       if (known.progress !== progress) known.progressAtMs = nowMs
@@ -92,7 +72,7 @@ export class ClientWaits {
     return wait
   }
 
-  #isOver({ bytesIn }: WaitingRequest, { isBody, sinceMs, progressAtMs }: Wait, nowMs: number): boolean {
+  #isOver({ bytesIn }: HttpContext, { isBody, sinceMs, progressAtMs }: Wait, nowMs: number): boolean {
     const { bodyIdleMs, bodyMinRate, replyIdleMs } = this.#limits
     const idleMs = isBody ? bodyIdleMs : replyIdleMs
     if (idleMs > 0 && nowMs - progressAtMs >= idleMs) return true
@@ -101,9 +81,9 @@ export class ClientWaits {
   }
 }
 
-function giveUp(request: WaitingRequest, { isBody }: Wait): void {
+function giveUp(request: HttpContext, { isBody }: Wait): void {
   if (isBody && !request.isFailing) {
-    request.closesConnection = true
+    request.sink.closesConnection = true
     request.fail(httpErrors.body_timeout())
     return
   }

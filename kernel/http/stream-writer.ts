@@ -1,22 +1,15 @@
 /**
- * The event stream writer that handlers get. Events of one turn leave together in one write: handlers may run inside
- * a callback of the server library, where several writes corrupt the stream of a slow client (platform fact). @hot
+ * The stream writer that handlers get. Chunks of one turn are sent together in one write: handlers may run inside a
+ * callback of the server library, where several writes corrupt the stream of a slow client. @hot
  */
-import type { ReplySink } from '../contracts/reply-sink.ts'
-import type { SseWriter } from '../contracts/request.ts'
+import type { StreamWriter } from '../contracts/request.ts'
+import type { HttpContext } from './context.ts'
 
-/** Events of one turn beyond this make `write` say so: the handler waits for the drain. */
+/** More than this in one turn makes `write` return false: the handler waits for the drain. */
 const MAX_WAITING_BYTES = 65_536
 
-/** The reply that events go to. */
-export interface EventStreamReply extends Pick<ReplySink, 'setListener'> {
-  writeStream(events: Buffer | string): boolean
-  endStream(last: Buffer | string): void
-  fail(error: unknown): void
-}
-
 /** Writers of this thread that have something to send at the end of the turn; one callback serves them all. */
-let due: ContextSseWriter[] = []
+let due: BatchedStreamWriter[] = []
 
 function flushAll(): void {
   const writers = due
@@ -30,12 +23,12 @@ function flushAll(): void {
   }
 }
 
-function schedule(writer: ContextSseWriter): void {
+function schedule(writer: BatchedStreamWriter): void {
   if (due.push(writer) === 1) setImmediate(flushAll)
 }
 
-export class ContextSseWriter implements SseWriter {
-  readonly #reply: EventStreamReply
+export class BatchedStreamWriter implements StreamWriter {
+  readonly #ctx: HttpContext
   /** What waits: text, behind whole buffers where there were some. */
   #buffers: Buffer[] | null = null
   #text = ''
@@ -45,15 +38,15 @@ export class ContextSseWriter implements SseWriter {
   #waitingBytes = 0
   #resume: (() => void) | null = null
 
-  constructor(reply: EventStreamReply) {
-    this.#reply = reply
+  constructor(ctx: HttpContext) {
+    this.#ctx = ctx
   }
 
-  write(event: string | Buffer): boolean {
+  write(chunk: string | Buffer): boolean {
     if (this.#isEnded) return this.#isWritable
-    if (typeof event === 'string') this.#text += event
-    else this.#hold(event)
-    this.#waitingBytes += event.length
+    if (typeof chunk === 'string') this.#text += chunk
+    else this.#hold(chunk)
+    this.#waitingBytes += chunk.length
     if (this.#waitingBytes > MAX_WAITING_BYTES) this.#isWritable = false
     this.#schedule()
     return this.#isWritable
@@ -68,11 +61,11 @@ export class ContextSseWriter implements SseWriter {
 
   onDrain(resume: () => void): void {
     this.#resume = resume
-    this.#reply.setListener({ onClientDrain: () => this.#drained(), onCancel: () => {} })
+    this.#ctx.setListener({ onClientDrain: () => this.#drained(), onCancel: () => {} })
   }
 
-  end(lastEvent?: string | Buffer): void {
-    if (lastEvent !== undefined) this.write(lastEvent)
+  end(last?: string | Buffer): void {
+    if (last !== undefined) this.write(last)
     this.#isEnded = true
     this.#schedule()
   }
@@ -86,11 +79,11 @@ export class ContextSseWriter implements SseWriter {
   /** Sends what waits. */
   flush(): void {
     this.#isScheduled = false
-    const events = this.#take()
+    const chunk = this.#take()
     const wasWritable = this.#isWritable
     this.#waitingBytes = 0
-    if (this.#isEnded) this.#reply.endStream(events)
-    else if (!this.#reply.writeStream(events)) this.#isWritable = false
+    if (this.#isEnded) this.#ctx.endStream(chunk)
+    else if (!this.#ctx.writeStream(chunk)) this.#isWritable = false
     else if (!wasWritable) this.#drained()
   }
 
@@ -110,7 +103,7 @@ export class ContextSseWriter implements SseWriter {
     try {
       this.#resume?.()
     } catch (error) {
-      this.#reply.fail(error)
+      this.#ctx.fail(error)
     }
   }
 }

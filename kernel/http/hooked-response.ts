@@ -4,11 +4,13 @@
  * requests whose route has such hooks.
  */
 import type { IncomingResponse, RouteHooks } from '../contracts/hook.ts'
-import type { ReplyHeaders, RequestContext } from '../contracts/request.ts'
+import type { ReplyHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { EventSplitter } from '../wire/event-splitter.ts'
+import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
 import { assertSendable } from './reply-check.ts'
+import type { ResponseSink } from './response-sink.ts'
 
 const NOTHING = Buffer.alloc(0)
 const LF = 0x0a
@@ -20,28 +22,10 @@ const MAX_HELD_BYTES = 65_536
 /** A longer event ends the stream: it could be shown to no hook. */
 const MAX_EVENT_BYTES = 1_048_576
 
-/** Where the hooked reply goes: the plain writer beneath. */
-export interface PlainReply {
-  readonly isDone: boolean
-  writeWhole(
-    status: number,
-    contentType: string | null,
-    headers: ReplyHeaders | null,
-    body: string | Buffer,
-  ): void
-  openStream(status: number, headers: HeaderList, isEventStream: boolean): void
-  writeChunk(chunk: Buffer): boolean
-  closeStream(last?: Buffer): void
-  /** A hook failed, or what `failWhenReady` was given has come up. */
-  failHooked(error: unknown): void
-  /** The hooks have caught up: whoever was told to wait may go on. */
-  resumeWriter(): void
-}
-
-export class HookedReply {
-  readonly #ctx: RequestContext
+export class HookedResponse {
+  readonly #ctx: HttpContext
   readonly #hooks: RouteHooks
-  readonly #out: PlainReply
+  readonly #sink: ResponseSink
   #splitter: EventSplitter | null = null
   /** A hook is at work: what comes is held. */
   #isBusy = false
@@ -54,10 +38,10 @@ export class HookedReply {
   #isClientSlow = false
   #failure: { readonly error: unknown } | null = null
 
-  constructor(ctx: RequestContext, hooks: RouteHooks, out: PlainReply) {
+  constructor(ctx: HttpContext) {
     this.#ctx = ctx
-    this.#hooks = hooks
-    this.#out = out
+    this.#hooks = ctx.hooks
+    this.#sink = ctx.sink
   }
 
   /** The whole reply at once. The body's memory may be used again after the call. */
@@ -69,7 +53,7 @@ export class HookedReply {
   ): void {
     const { onResponse, maxReplyBytes } = this.#hooks
     if (onResponse === null) {
-      this.#out.writeWhole(status, contentType, headers, body)
+      this.#sink.send(status, contentType, headers, body)
       return
     }
     if (this.#isBusy) return
@@ -80,12 +64,12 @@ export class HookedReply {
     const response: IncomingResponse = { status, headers: list, body: shown }
     const pending = this.#runOnResponse(onResponse, response)
     if (pending === undefined) {
-      this.#out.writeWhole(response.status, null, response.headers, response.body ?? body)
+      this.#sink.send(response.status, null, response.headers, response.body ?? body)
       return
     }
     const kept = shown ?? Buffer.from(body as Buffer)
     this.#await(pending, () => {
-      this.#out.writeWhole(response.status, null, response.headers, response.body ?? kept)
+      this.#sink.send(response.status, null, response.headers, response.body ?? kept)
     })
   }
 
@@ -93,12 +77,12 @@ export class HookedReply {
     if (isEventStream && this.#hooks.onEvents !== null) this.#splitter = new EventSplitter()
     const { onResponse } = this.#hooks
     if (onResponse === null) {
-      this.#out.openStream(status, headers, isEventStream)
+      this.#sink.start(status, headers, isEventStream)
       return
     }
     const response: IncomingResponse = { status, headers, body: null }
     const pending = this.#runOnResponse(onResponse, response)
-    const open = () => this.#out.openStream(response.status, response.headers, isEventStream)
+    const open = () => this.#sink.start(response.status, response.headers, isEventStream)
     if (pending === undefined) open()
     else this.#await(pending, open)
   }
@@ -154,7 +138,7 @@ export class HookedReply {
   #resumeWriter(): void {
     if (!this.#isWriterWaiting || !this.#mayGoOn()) return
     this.#isWriterWaiting = false
-    this.#out.resumeWriter()
+    this.#ctx.resumeWriter()
   }
 
   /** Sends one piece through the hooks. */
@@ -184,7 +168,7 @@ export class HookedReply {
     const { onChunk } = this.#hooks
     try {
       const changed = onChunk === null || chunk.length === 0 ? chunk : onChunk(this.#ctx, chunk)
-      this.#isClientSlow = !this.#out.writeChunk(changed)
+      this.#isClientSlow = !this.#sink.write(changed)
     } catch (error) {
       this.#fail(error)
     }
@@ -196,7 +180,7 @@ export class HookedReply {
     pending
       .then((result) => {
         this.#isBusy = false
-        if (this.#isOver || this.#out.isDone) return
+        if (this.#isOver || this.#sink.isDone) return
         then(result)
         this.#goOn()
       })
@@ -212,7 +196,7 @@ export class HookedReply {
       this.#heldBytes = 0
       this.#take(chunk)
     }
-    if (this.#isBusy || this.#isOver || this.#out.isDone) return
+    if (this.#isBusy || this.#isOver || this.#sink.isDone) return
     if (this.#failure !== null) this.#fail(this.#failure.error)
     else if (this.#hasEnded) this.#finish()
     else this.#resumeWriter()
@@ -236,7 +220,7 @@ export class HookedReply {
       return
     }
     this.#isOver = true
-    this.#out.closeStream()
+    this.#sink.end(NOTHING)
   }
 
   /** What a hook throws is this request's error, not the thread's end. */
@@ -257,7 +241,7 @@ export class HookedReply {
   #fail(error: unknown): void {
     if (this.#isOver) return
     this.giveUp()
-    this.#out.failHooked(error)
+    this.#ctx.failHooked(error)
   }
 }
 
