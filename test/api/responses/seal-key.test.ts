@@ -57,7 +57,7 @@ describe('the key', () => {
   })
 
   test('is kept without history too', async () => {
-    const plugins = { storage: { dir: newDirectory() }, history: undefined }
+    const plugins = { storage: { dir: newDirectory() }, history: false }
     const first = await open(plugins)
     const sealed = await sealedBy(first)
     await first.gateway.stop()
@@ -65,7 +65,7 @@ describe('the key', () => {
   })
 
   test('is one of the process alone without a store', async () => {
-    const plugins = { storage: undefined, history: undefined }
+    const plugins = { storage: undefined, history: false }
     const first = await open(plugins)
     const sealed = await sealedBy(first)
     expect(await sendBack(first, sealed)).toEqual(OPENED)
