@@ -36,7 +36,7 @@ export interface RelayContext extends RequestContext {
   /** Begins a streamed response; the head leaves with the first chunk. */
   startStream(status: number, headers: HeaderList, isEventStream: boolean): void
   /** Copies the chunk out before it returns. @returns false when the client is slow: wait for onClientDrain */
-  writeStream(chunk: Buffer): boolean
+  writeStream(chunk: Buffer | string): boolean
   /** @param last written before the end */
-  endStream(last?: Buffer): void
+  endStream(last?: Buffer | string): void
 }

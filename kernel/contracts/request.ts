@@ -1,6 +1,6 @@
 /** What handlers and hooks see of one request. Implemented by `http/context.ts`. */
-import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Validator } from '../schema/validate.ts'
+import type { ErrorEncoder } from './error-format.ts'
 import type { RequestFacts } from './request-facts.ts'
 import type { RouteFacts } from './route-facts.ts'
 import type { HeaderList } from './transport.ts'
@@ -54,7 +54,7 @@ export interface StreamOptions {
    * Encodes the error that ends the stream, once the first byte was sent. Default: the error events of the route's
    * format in an event stream; any other stream is cut, so that clients do not take it for complete.
    */
-  readonly encodeError?: (error: GatewayError) => string | Buffer
+  readonly encodeError?: ErrorEncoder
 }
 
 export interface RequestContext extends RequestFacts {

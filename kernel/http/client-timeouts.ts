@@ -3,8 +3,8 @@
  * after 8 to 12 s. Its clock begins anew when a connection is paused and resumed, so this does that for requests that wait
  * for their client or stream, and keeps limits of its own.
  */
-import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
+import type { ServedRequest } from './server-parts.ts'
 
 /** Below the library's shortest wait of eight seconds, with room for a busy loop. */
 const CHECK_MS = 3_000
@@ -26,11 +26,11 @@ interface Wait {
 
 export class ClientTimeouts {
   readonly #limits: ClientLimits
-  readonly #waits = new Map<HttpContext, Wait>()
+  readonly #waits = new Map<ServedRequest, Wait>()
   readonly #timer: NodeJS.Timeout
 
   /** @param open all requests that are being served, now and later */
-  constructor(limits: ClientLimits, open: Iterable<HttpContext>) {
+  constructor(limits: ClientLimits, open: Iterable<ServedRequest>) {
     this.#limits = limits
     this.#timer = setInterval(() => this.#check(open), CHECK_MS).unref()
   }
@@ -39,9 +39,9 @@ export class ClientTimeouts {
     clearInterval(this.#timer)
   }
 
-  #check(open: Iterable<HttpContext>): void {
+  #check(open: Iterable<ServedRequest>): void {
     const nowMs = performance.now()
-    const waiting = new Set<HttpContext>()
+    const waiting = new Set<ServedRequest>()
     for (const request of open) {
       const { sink } = request
       if (sink.isDone) continue
@@ -58,7 +58,7 @@ export class ClientTimeouts {
     for (const request of this.#waits.keys()) if (!waiting.has(request)) this.#waits.delete(request)
   }
 
-  #waitOf(request: HttpContext, nowMs: number): Wait {
+  #waitOf(request: ServedRequest, nowMs: number): Wait {
     const isBody = request.isReceiving
     const progress = isBody ? request.bytesIn : request.sink.drains
     const known = this.#waits.get(request)
@@ -72,7 +72,7 @@ export class ClientTimeouts {
     return wait
   }
 
-  #isOver({ bytesIn }: HttpContext, { isBody, sinceMs, progressAtMs }: Wait, nowMs: number): boolean {
+  #isOver({ bytesIn }: ServedRequest, { isBody, sinceMs, progressAtMs }: Wait, nowMs: number): boolean {
     const { bodyIdleMs, bodyMinRate, replyIdleMs } = this.#limits
     const idleMs = isBody ? bodyIdleMs : replyIdleMs
     if (idleMs > 0 && nowMs - progressAtMs >= idleMs) return true
@@ -81,7 +81,7 @@ export class ClientTimeouts {
   }
 }
 
-function giveUp(request: HttpContext, { isBody }: Wait): void {
+function giveUp(request: ServedRequest, { isBody }: Wait): void {
   if (isBody && !request.isFailing) {
     request.sink.closesConnection = true
     request.fail(httpErrors.body_timeout())

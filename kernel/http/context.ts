@@ -3,8 +3,9 @@
  * its response goes to straight away, or through the hooks of its route. What becomes of a failure is in `fail.ts`. @hot
  */
 import type { Identity } from '../contracts/auth.ts'
+import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
-import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
+import type { SinkListener } from '../contracts/reply-sink.ts'
 import type {
   ReplyHeaders,
   RoutingPeek,
@@ -22,13 +23,13 @@ import { peekRouting, toPeek } from './peek.ts'
 import { finishRequest } from './request-end.ts'
 import { assertHeader, type CopiedHeaders, changeHeader, headerValue } from './request-headers.ts'
 import type { ResponseOwner, ResponseSink } from './response-sink.ts'
-import type { ServerParts } from './server-parts.ts'
+import type { ServedRequest, ServerParts } from './server-parts.ts'
 import { BatchedStreamWriter } from './stream-writer.ts'
 
 const EMPTY = Buffer.alloc(0)
 const EVENT_STREAM = 'text/event-stream'
 
-export class HttpContext implements RelayContext, ResponseOwner {
+export class HttpContext implements ServedRequest, ResponseOwner {
   readonly server: ServerParts
   readonly compiled: CompiledRoute
   /** As they were at arrival: a hook that is switched on meanwhile does not run on half a request. */
@@ -54,7 +55,7 @@ export class HttpContext implements RelayContext, ResponseOwner {
   /** The access check has passed. */
   isAdmitted = false
   /** Encodes the error that ends a stream which has begun; null: as its content type says. */
-  encodeError: Required<StreamOptions>['encodeError'] | null = null
+  encodeError: ErrorEncoder | null = null
   /** Its index in the list of open requests; -1 outside. */
   openIndex = -1
   /** Set by the relay, for the access line and metrics. */

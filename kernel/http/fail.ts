@@ -5,9 +5,9 @@ import { apiErrorFormat } from '../errors/error-formats.ts'
 import { toErrorReply } from '../errors/error-reply.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { toUpstreamError } from '../upstream/upstream-errors.ts'
-import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
 import { type CheckedReply, checkedReply } from './reply-check.ts'
+import type { ServedRequest } from './server-parts.ts'
 
 /** Sent when no format can show an error: nothing of it is computed, so it cannot fail. */
 const LAST_RESORT: CheckedReply = {
@@ -17,7 +17,7 @@ const LAST_RESORT: CheckedReply = {
 }
 
 /** Answers with the error in the route's format; inside an event stream, with an error event and the end. */
-export function failRequest(ctx: HttpContext, cause: unknown): void {
+export function failRequest(ctx: ServedRequest, cause: unknown): void {
   // The first error is the one that is told; its hooks run once.
   if (ctx.isDone || ctx.isFailing) return
   ctx.isFailing = true
@@ -41,7 +41,7 @@ export function failRequest(ctx: HttpContext, cause: unknown): void {
 }
 
 /** What the hooks made of an error: another error, or a reply of their own. */
-function sendChanged(ctx: HttpContext, error: GatewayError, changed: GatewayError | Reply): void {
+function sendChanged(ctx: ServedRequest, error: GatewayError, changed: GatewayError | Reply): void {
   if (changed instanceof GatewayError || !isReply(changed)) {
     sendError(ctx, toGatewayError(ctx, changed))
     return
@@ -59,7 +59,7 @@ function isReply(value: unknown): value is Reply {
 }
 
 /** A hook of the reply failed, or an error that had to wait for one is due: no hook sees what follows. */
-export function failHookedReply(ctx: HttpContext, cause: unknown): void {
+export function failHookedReply(ctx: ServedRequest, cause: unknown): void {
   if (ctx.isDone) return
   ctx.bypassReplyHooks()
   // It was an error reply that the hook failed on: its own hooks have run.
@@ -68,7 +68,7 @@ export function failHookedReply(ctx: HttpContext, cause: unknown): void {
 }
 
 /** What has no row in a table is a bug: logged whole, shown bare. A worker's failure is none. */
-function toGatewayError(ctx: HttpContext, cause: unknown): GatewayError {
+function toGatewayError(ctx: ServedRequest, cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause
   if (cause instanceof UpstreamFailure) {
     ctx.server.log.warn(
@@ -84,7 +84,7 @@ function toGatewayError(ctx: HttpContext, cause: unknown): GatewayError {
   return httpErrors.internal_error.with({ cause })
 }
 
-function sendError(ctx: HttpContext, error: GatewayError): void {
+function sendError(ctx: ServedRequest, error: GatewayError): void {
   if (ctx.isDone) return
   ctx.errorCode = error.code
   if (hasBegunStream(ctx)) {
@@ -96,7 +96,7 @@ function sendError(ctx: HttpContext, error: GatewayError): void {
 }
 
 /** The status was sent: the stream ends with the error in its own format, or is visibly cut where it has none. */
-function endStream(ctx: HttpContext, error: GatewayError): void {
+function endStream(ctx: ServedRequest, error: GatewayError): void {
   const { sink } = ctx
   ctx.bypassReplyHooks()
   const last = encodeForStream(ctx, error)
@@ -107,7 +107,7 @@ function endStream(ctx: HttpContext, error: GatewayError): void {
 }
 
 /** @returns null where the stream has no encoder for errors, or one that failed */
-function encodeForStream(ctx: HttpContext, error: GatewayError): string | Buffer | null {
+function encodeForStream(ctx: ServedRequest, error: GatewayError): string | Buffer | null {
   const { encodeError } = ctx
   if (encodeError === null) return null
   try {
@@ -120,12 +120,12 @@ function encodeForStream(ctx: HttpContext, error: GatewayError): string | Buffer
   }
 }
 
-function hasBegunStream({ sink }: HttpContext): boolean {
+function hasBegunStream({ sink }: ServedRequest): boolean {
   return sink.isStreaming && sink.firstByteAtMs !== 0
 }
 
 /** A format that fails is a plugin's fault, and no reason to leave a client without an answer. */
-function errorReply(ctx: HttpContext, error: GatewayError): CheckedReply {
+function errorReply(ctx: ServedRequest, error: GatewayError): CheckedReply {
   for (const format of [ctx.route.errors, apiErrorFormat]) {
     try {
       return checkedReply(toErrorReply(error, format, ctx), `the error format ${format.name}`)
@@ -136,7 +136,7 @@ function errorReply(ctx: HttpContext, error: GatewayError): CheckedReply {
   return LAST_RESORT
 }
 
-function lastEvents(ctx: HttpContext, error: GatewayError): string {
+function lastEvents(ctx: ServedRequest, error: GatewayError): string {
   try {
     const events = ctx.route.errors.lastEvents(error, ctx)
     if (typeof events === 'string') return events
@@ -147,6 +147,6 @@ function lastEvents(ctx: HttpContext, error: GatewayError): string {
   }
 }
 
-function logFormatFailure(ctx: HttpContext, format: string, failure: unknown): void {
+function logFormatFailure(ctx: ServedRequest, format: string, failure: unknown): void {
   ctx.server.log.error({ err: failure, request_id: ctx.requestId, format }, 'an error format failed')
 }

@@ -2,7 +2,16 @@
  * Keeps silent event streams open: a comment line whenever nothing was written for a while. One timer for all
  * streams of a thread, so that an open stream costs two links and a number. @hot
  */
-import type { HttpResponseSink } from './http-response-sink.ts'
+
+/** What a stream must offer to be kept alive. */
+export interface HeartbeatTarget {
+  /** Coarse time of the last write, ms; set from `Heartbeats.nowMs`. */
+  lastWriteMs: number
+  heartbeatNext: HeartbeatTarget | null
+  heartbeatPrevious: HeartbeatTarget | null
+  /** Writes the comment if it may be written now. */
+  beat(): void
+}
 
 const TICK_MS = 500
 /** Comments written in one turn at most, so that thousands of streams do not stall the loop. */
@@ -12,7 +21,7 @@ export class Heartbeats {
   /** Coarse clock, ms, as fresh as the last tick. */
   nowMs = performance.now()
   readonly #silenceMs: number
-  #first: HttpResponseSink | null = null
+  #first: HeartbeatTarget | null = null
   #timer: NodeJS.Timeout | null = null
 
   /** @param silenceMs 0 switches heartbeats off */
@@ -20,27 +29,27 @@ export class Heartbeats {
     this.#silenceMs = silenceMs
   }
 
-  add(sink: HttpResponseSink): void {
+  add(target: HeartbeatTarget): void {
     if (this.#silenceMs === 0) return
     if (this.#timer === null) {
       this.nowMs = performance.now()
       this.#timer = setInterval(() => this.#tick(), TICK_MS)
       this.#timer.unref()
     }
-    sink.lastWriteMs = this.nowMs
-    sink.heartbeatPrevious = null
-    sink.heartbeatNext = this.#first
-    if (this.#first !== null) this.#first.heartbeatPrevious = sink
-    this.#first = sink
+    target.lastWriteMs = this.nowMs
+    target.heartbeatPrevious = null
+    target.heartbeatNext = this.#first
+    if (this.#first !== null) this.#first.heartbeatPrevious = target
+    this.#first = target
   }
 
-  remove(sink: HttpResponseSink): void {
-    const { heartbeatNext: next, heartbeatPrevious: previous } = sink
+  remove(target: HeartbeatTarget): void {
+    const { heartbeatNext: next, heartbeatPrevious: previous } = target
     if (previous !== null) previous.heartbeatNext = next
-    else if (this.#first === sink) this.#first = next
+    else if (this.#first === target) this.#first = next
     if (next !== null) next.heartbeatPrevious = previous
-    sink.heartbeatNext = null
-    sink.heartbeatPrevious = null
+    target.heartbeatNext = null
+    target.heartbeatPrevious = null
     if (this.#first === null) this.close()
   }
 
@@ -53,13 +62,13 @@ export class Heartbeats {
     this.nowMs = performance.now()
     const due = this.nowMs - this.#silenceMs
     let beats = 0
-    for (let sink = this.#first; sink !== null && beats < MAX_BEATS_PER_TICK; ) {
-      const next: HttpResponseSink | null = sink.heartbeatNext
-      if (sink.lastWriteMs <= due) {
-        sink.beat()
+    for (let target = this.#first; target !== null && beats < MAX_BEATS_PER_TICK; ) {
+      const next: HeartbeatTarget | null = target.heartbeatNext
+      if (target.lastWriteMs <= due) {
+        target.beat()
         beats++
       }
-      sink = next
+      target = next
     }
   }
 }

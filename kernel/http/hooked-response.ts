@@ -7,10 +7,10 @@ import type { IncomingResponse, RouteHooks } from '../contracts/hook.ts'
 import type { ReplyHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { EventSplitter } from '../wire/event-splitter.ts'
-import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
 import { assertSendable } from './reply-check.ts'
 import type { ResponseSink } from './response-sink.ts'
+import type { ServedRequest } from './server-parts.ts'
 
 const NOTHING = Buffer.alloc(0)
 const LF = 0x0a
@@ -23,7 +23,7 @@ const MAX_HELD_BYTES = 65_536
 const MAX_EVENT_BYTES = 1_048_576
 
 export class HookedResponse {
-  readonly #ctx: HttpContext
+  readonly #ctx: ServedRequest
   readonly #hooks: RouteHooks
   readonly #sink: ResponseSink
   #splitter: EventSplitter | null = null
@@ -38,7 +38,7 @@ export class HookedResponse {
   #isClientSlow = false
   #failure: { readonly error: unknown } | null = null
 
-  constructor(ctx: HttpContext) {
+  constructor(ctx: ServedRequest) {
     this.#ctx = ctx
     this.#hooks = ctx.hooks
     this.#sink = ctx.sink

@@ -3,6 +3,7 @@ import type { HttpResponse, us_socket_context_t } from 'uWebSockets.js'
 import type { ReplyHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { canonicalAddress } from '../wire/canonical-address.ts'
+import type { HeartbeatTarget } from './heartbeat.ts'
 import { type CopiedHeaders, headerValue } from './request-headers.ts'
 import { hasNoBody, ResponseSink } from './response-sink.ts'
 import type { ServerParts } from './server-parts.ts'
@@ -26,14 +27,14 @@ const MAX_UTF8_BYTES = 3
 const READ_BUFFER_BYTES = 65_536
 const IPV4_BYTES = 4
 
-export class HttpResponseSink extends ResponseSink {
+export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   readonly method: string
   readonly headers: CopiedHeaders
   readonly requestId: string
   /** Coarse time of the last write, ms; set from `Heartbeats.nowMs`. */
   lastWriteMs = 0
-  heartbeatNext: HttpResponseSink | null = null
-  heartbeatPrevious: HttpResponseSink | null = null
+  heartbeatNext: HeartbeatTarget | null = null
+  heartbeatPrevious: HeartbeatTarget | null = null
 
   readonly #server: ServerParts
   readonly #res: HttpResponse

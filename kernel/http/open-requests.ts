@@ -4,13 +4,13 @@
  * request in ten outlived its end by many seconds. @hot
  */
 
-/** What is kept here knows its index. */
-export interface Placed {
-  /** -1: not here. Nobody else touches it. */
+/** A request that knows its index in the list. */
+export interface ListedRequest {
+  /** -1 outside the list, which alone sets it. */
   openIndex: number
 }
 
-export class OpenRequests<T extends Placed> implements Iterable<T> {
+export class OpenRequests<T extends ListedRequest> implements Iterable<T> {
   readonly #requests: T[] = []
 
   get size(): number {
@@ -21,7 +21,7 @@ export class OpenRequests<T extends Placed> implements Iterable<T> {
     if (request.openIndex < 0) request.openIndex = this.#requests.push(request) - 1
   }
 
-  /** The last one takes the index. */
+  /** The last one moves to the free index. */
   delete(request: T): void {
     const index = request.openIndex
     if (index < 0) return

@@ -1,8 +1,8 @@
 /** The end of a request: observers, metrics and the access line, once each. */
-import type { HttpContext } from './context.ts'
+import type { ServedRequest } from './server-parts.ts'
 
 /** Exactly once per request, whatever happened. */
-export function finishRequest(ctx: HttpContext): void {
+export function finishRequest(ctx: ServedRequest): void {
   const { server, compiled, hooks } = ctx
   server.requestEnded(ctx)
   const { onDone } = hooks

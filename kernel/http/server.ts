@@ -30,7 +30,7 @@ import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run.ts'
 import { serverLibrary } from './server-library.ts'
-import type { ServerParts } from './server-parts.ts'
+import type { ServedRequest, ServerParts } from './server-parts.ts'
 import { type Handshake, SocketServer } from './socket-server.ts'
 import type { TlsFiles } from './tls-files.ts'
 import { wildcardRest } from './wildcard.ts'
@@ -92,7 +92,7 @@ export class HttpServer implements ServerParts {
   readonly log: Logger
   readonly access: ServerParts['access']
   /** Requests being served. */
-  readonly openRequests = new OpenRequests<HttpContext>()
+  readonly openRequests = new OpenRequests<ServedRequest>()
   /** Every response closes its connection: as configured, and from the end of the settle time on. */
   closesConnections: boolean
   #app: TemplatedApp
@@ -225,7 +225,7 @@ export class HttpServer implements ServerParts {
     for (const app of this.#formerApps) app.close()
   }
 
-  requestEnded(request: HttpContext): void {
+  requestEnded(request: ServedRequest): void {
     this.openRequests.delete(request)
     if (this.openRequests.size === 0 && this.#onIdle !== null) {
       this.#onIdle()
@@ -233,9 +233,9 @@ export class HttpServer implements ServerParts {
     }
   }
 
-  requestBegan(ctx: HttpContext): void {
-    this.openRequests.add(ctx)
-    ctx.compiled.metrics?.onRequest()
+  requestBegan(request: ServedRequest): void {
+    this.openRequests.add(request)
+    request.compiled.metrics?.onRequest()
   }
 
   /**

@@ -2,8 +2,8 @@
  * The stream writer that handlers get. Chunks of one turn are sent together in one write: handlers may run inside a
  * callback of the server library, where several writes corrupt the stream of a slow client. @hot
  */
+import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { StreamWriter } from '../contracts/request.ts'
-import type { HttpContext } from './context.ts'
 
 /** More than this in one turn makes `write` return false: the handler waits for the drain. */
 const MAX_WAITING_BYTES = 65_536
@@ -28,7 +28,7 @@ function schedule(writer: BatchedStreamWriter): void {
 }
 
 export class BatchedStreamWriter implements StreamWriter {
-  readonly #ctx: HttpContext
+  readonly #ctx: RelayContext
   /** What waits: text, behind whole buffers where there were some. */
   #buffers: Buffer[] | null = null
   #text = ''
@@ -38,7 +38,7 @@ export class BatchedStreamWriter implements StreamWriter {
   #waitingBytes = 0
   #resume: (() => void) | null = null
 
-  constructor(ctx: HttpContext) {
+  constructor(ctx: RelayContext) {
     this.#ctx = ctx
   }
 
