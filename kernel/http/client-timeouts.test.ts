@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { serverParts } from '../../test/support/server-parts.ts'
 import { ClientTimeouts } from './client-timeouts.ts'
-import { unmatchedRoute } from './compile-route.ts'
+import { unmatchedRoute } from './compiled-route.ts'
 import type { HttpContext } from './context.ts'
 import { openMemoryRequest } from './memory-request.ts'
 import { MemoryResponseSink } from './memory-response-sink.ts'

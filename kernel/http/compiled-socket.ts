@@ -4,8 +4,8 @@ import type { RouteHooks } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
-import { compileRoute } from './compile-route.ts'
 import type { CompiledRoute } from './compiled-route.ts'
+import { compileRoute } from './compiled-route.ts'
 
 export interface CompiledSocket {
   readonly definition: SocketRouteDefinition

@@ -4,7 +4,7 @@
  */
 
 import { JsonScan } from '../wire/json-scan.ts'
-import type { ScannedBody } from './parse-json.ts'
+import type { ScannedBody } from './json-body.ts'
 
 /** Shorter bodies are looked through when somebody asks. */
 export const MIN_LONG_BYTES = 262_144

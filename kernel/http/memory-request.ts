@@ -4,8 +4,8 @@
  */
 import type { Identity } from '../contracts/auth.ts'
 import type { Detached, DetachedOutcome, DetachedWork } from '../contracts/detached.ts'
-import type { ResponseReceiver } from '../contracts/response-receiver.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
+import type { ResponseReceiver } from '../contracts/socket.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import { HttpContext } from './context.ts'
 import { MemoryResponseSink } from './memory-response-sink.ts'

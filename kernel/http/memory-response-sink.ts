@@ -1,6 +1,6 @@
 /** Writes a response to a receiver in this process: a message of a WebSocket, or detached work. */
 import type { ReplyHeaders } from '../contracts/request.ts'
-import type { ResponseReceiver } from '../contracts/response-receiver.ts'
+import type { ResponseReceiver } from '../contracts/socket.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { headerValue } from './request-headers.ts'
 import { hasNoBody, ResponseSink } from './response-sink.ts'

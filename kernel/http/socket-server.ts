@@ -4,8 +4,8 @@ import type { CompiledSocket } from './compiled-socket.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
 import type { HttpResponseSink } from './http-response-sink.ts'
+import { OpenSocket } from './open-socket.ts'
 import type { ServerParts } from './server-parts.ts'
-import { OpenSocket } from './socket-connection.ts'
 
 /** The library cuts peers that answer no ping within this. seconds */
 const PING_LIMIT_SECS = 60

@@ -1,7 +1,7 @@
 /** The peek agrees with JSON.parse on any JSON text, and the model's byte range is where the value stands. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { peekRouting } from './peek.ts'
+import { peekRouting } from './json-body.ts'
 
 const peek = (text: string) => peekRouting(Buffer.from(text), 128)
 

@@ -7,7 +7,7 @@ import { openMemoryRequest } from './memory-request.ts'
 import { MemoryResponseSink } from './memory-response-sink.ts'
 import type { CopiedHeaders } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
-import { runRequest } from './run.ts'
+import { runRequest } from './run-request.ts'
 import type { ServerParts } from './server-parts.ts'
 
 /** A reply waits while more than this is buffered for the client. */

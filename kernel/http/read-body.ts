@@ -5,7 +5,7 @@ import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
 import { MIN_LONG_BYTES } from './long-bodies.ts'
 import { RefusedBody } from './refused-body.ts'
-import { runRequest } from './run.ts'
+import { runRequest } from './run-request.ts'
 
 /** Runs the request once its body is whole and its caller admitted. */
 export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number): void {
