@@ -1,15 +1,15 @@
 /**
- * Patience with slow clients. The server library cuts a connection without progress, and uploads of less than 16 KB/s,
- * after 8 to 12 s. Its clock begins anew when a connection is paused and resumed, so this does that for requests that wait
- * for their client or stream, and keeps limits of its own.
+ * Timeouts of slow clients. The server library disconnects a client without progress, and uploads below 16 KB/s, after 8 to
+ * 12 s. Pausing and resuming the connection restarts that timeout, so this does it for requests that wait for their client
+ * or stream, and applies the configured limits instead.
  */
 import { httpErrors } from './http-errors.ts'
 import type { ServedRequest } from './server-parts.ts'
 
-/** Below the library's shortest wait of eight seconds, with room for a busy loop. */
+/** Below the library's shortest timeout of eight seconds, with room for a busy loop. */
 const CHECK_MS = 3_000
 
-/** All but the rate in milliseconds; 0 switches one off. */
+/** All but the rate in milliseconds; 0 disables a limit. */
 export interface ClientLimits {
   readonly bodyIdleMs: number
   /** Bytes a second, on average, from the first `bodyIdleMs` on. */
@@ -46,7 +46,7 @@ export class ClientTimeouts {
       const { sink } = request
       if (sink.isDone) continue
       if (!request.isReceiving && sink.isWritable) {
-        // A worker may be silent for longer than the library waits for the next write.
+        // A worker may be silent for longer than the library's timeout.
         if (sink.isStreaming) sink.keepOpen()
         continue
       }
@@ -87,7 +87,7 @@ function giveUp(request: ServedRequest, { isBody }: Wait): void {
     request.fail(httpErrors.body_timeout())
     return
   }
-  // Nothing can be told to a client that reads nothing; the log and the metrics say why.
+  // No error reaches a client that does not read; the log and the metrics have the code.
   request.errorCode ??= 'reply_timeout'
   request.destroy()
 }

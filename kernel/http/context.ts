@@ -380,7 +380,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     try {
       abort()
     } catch (error) {
-      this.server.log.error({ err: error, request_id: this.requestId }, 'an abort listener threw')
+      this.server.log.error({ err: error, request_id: this.requestId }, 'abort listener failed')
     }
   }
 }

@@ -1,4 +1,4 @@
-/** What becomes of a request that fails: its error, what `onError` hooks make of it, and the reply in the route's format. */
+/** Fails requests: the error, the `onError` hooks, and the error response in the route's format. */
 import type { Reply } from '../contracts/request.ts'
 import { UpstreamFailure } from '../contracts/transport.ts'
 import { apiErrorFormat } from '../errors/error-formats.ts'
@@ -9,16 +9,16 @@ import { httpErrors } from './http-errors.ts'
 import { type CheckedReply, checkedReply } from './reply-check.ts'
 import type { ServedRequest } from './server-parts.ts'
 
-/** Sent when no format can show an error: nothing of it is computed, so it cannot fail. */
+/** Sent when every format fails: a constant, so that it cannot fail too. */
 const LAST_RESORT: CheckedReply = {
   status: 500,
   headers: ['content-type', 'application/json', 'x-weir-error-code', 'internal_error'],
   body: '{"error":{"message":"internal error","type":"internal_error","code":"internal_error"}}',
 }
 
-/** Answers with the error in the route's format; inside an event stream, with an error event and the end. */
+/** Ends the request with an error response in the route's format, or ends its stream with the error. */
 export function failRequest(ctx: ServedRequest, cause: unknown): void {
-  // The first error is the one that is told; its hooks run once.
+  // Only the first error is reported; its hooks run once.
   if (ctx.isDone || ctx.isFailing) return
   ctx.isFailing = true
   const error = toGatewayError(ctx, cause)
@@ -40,7 +40,7 @@ export function failRequest(ctx: ServedRequest, cause: unknown): void {
   }
 }
 
-/** What the hooks made of an error: another error, or a reply of their own. */
+/** @param changed what the hooks returned: another error, or a response */
 function sendChanged(ctx: ServedRequest, error: GatewayError, changed: GatewayError | Reply): void {
   if (changed instanceof GatewayError || !isReply(changed)) {
     sendError(ctx, toGatewayError(ctx, changed))
@@ -58,28 +58,28 @@ function isReply(value: unknown): value is Reply {
   return typeof value === 'object' && value !== null && Number.isInteger((value as Reply).status)
 }
 
-/** A hook of the reply failed, or an error that had to wait for one is due: no hook sees what follows. */
+/** Fails a request whose response hook failed, or whose error had to wait for one: no hook sees what follows. */
 export function failHookedReply(ctx: ServedRequest, cause: unknown): void {
   if (ctx.isDone) return
   ctx.bypassReplyHooks()
-  // It was an error reply that the hook failed on: its own hooks have run.
+  // The hook failed on an error response, whose `onError` hooks have run.
   if (ctx.isFailing) sendError(ctx, toGatewayError(ctx, cause))
   else failRequest(ctx, cause)
 }
 
-/** What has no row in a table is a bug: logged whole, shown bare. A worker's failure is none. */
+/** Anything but a GatewayError or a worker's failure is a bug: logged with its stack, sent as `internal_error`. */
 function toGatewayError(ctx: ServedRequest, cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause
   if (cause instanceof UpstreamFailure) {
     ctx.server.log.warn(
       { request_id: ctx.requestId, path: ctx.path, failure: cause.kind, reason: cause.message },
-      'a call to a worker failed',
+      'call to a worker failed',
     )
     return toUpstreamError(cause, cause.responseStarted)
   }
   ctx.server.log.error(
     { err: cause, request_id: ctx.requestId, method: ctx.method, path: ctx.path },
-    'unexpected error while serving a request',
+    'unexpected error',
   )
   return httpErrors.internal_error.with({ cause })
 }
@@ -101,7 +101,7 @@ function endStream(ctx: ServedRequest, error: GatewayError): void {
   ctx.bypassReplyHooks()
   const last = encodeForStream(ctx, error)
   if (last !== null) sink.end(last)
-  // A worker may have stopped in the middle of an event, which must not swallow these.
+  // A worker may have stopped within an event, which must not swallow these.
   else if (sink.isEventStream) sink.end(sink.eventBorder + lastEvents(ctx, error))
   else sink.destroy()
 }
@@ -124,7 +124,7 @@ function hasBegunStream({ sink }: ServedRequest): boolean {
   return sink.isStreaming && sink.firstByteAtMs !== 0
 }
 
-/** A format that fails is a plugin's fault, and no reason to leave a client without an answer. */
+/** A format that fails is a plugin's bug; the client still gets a response. */
 function errorReply(ctx: ServedRequest, error: GatewayError): CheckedReply {
   for (const format of [ctx.route.errors, apiErrorFormat]) {
     try {
@@ -140,7 +140,7 @@ function lastEvents(ctx: ServedRequest, error: GatewayError): string {
   try {
     const events = ctx.route.errors.lastEvents(error, ctx)
     if (typeof events === 'string') return events
-    throw new TypeError('lastEvents gave no text')
+    throw new TypeError('lastEvents must return a string')
   } catch (failure) {
     logFormatFailure(ctx, ctx.route.errors.name, failure)
     return apiErrorFormat.lastEvents(error, ctx)
@@ -148,5 +148,5 @@ function lastEvents(ctx: ServedRequest, error: GatewayError): string {
 }
 
 function logFormatFailure(ctx: ServedRequest, format: string, failure: unknown): void {
-  ctx.server.log.error({ err: failure, request_id: ctx.requestId, format }, 'an error format failed')
+  ctx.server.log.error({ err: failure, request_id: ctx.requestId, format }, 'error format failed')
 }

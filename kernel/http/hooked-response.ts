@@ -1,7 +1,7 @@
 /**
- * The way of a reply through the hooks of its route: `onResponse` before the first byte, `onEvents` and `onChunk` on
- * what is streamed. Hooks may answer later; order is kept and the writer is told to wait meanwhile. Exists only for
- * requests whose route has such hooks.
+ * Passes a response through the hooks of its route: `onResponse` before the first byte, `onEvents` and `onChunk` on streamed
+ * data. Hooks may be asynchronous: order is kept and the writer pauses meanwhile. Exists only for requests whose route has
+ * such hooks.
  */
 import type { IncomingResponse, RouteHooks } from '../contracts/hook.ts'
 import type { ReplyHeaders } from '../contracts/request.ts'
@@ -16,10 +16,10 @@ const NOTHING = Buffer.alloc(0)
 const LF = 0x0a
 const LINE_END = Buffer.from('\n')
 const EVENT_END = Buffer.from('\n\n')
-/** More than this, held back for a hook, makes the writer wait. A slow client does in any case. */
+/** The writer pauses while more than this is held back for a hook. */
 const MAX_HELD_BYTES = 65_536
 
-/** A longer event ends the stream: it could be shown to no hook. */
+/** A longer event ends the stream with an error: hooks see whole events only. */
 const MAX_EVENT_BYTES = 1_048_576
 
 export class HookedResponse {
@@ -27,7 +27,7 @@ export class HookedResponse {
   readonly #hooks: RouteHooks
   readonly #sink: ResponseSink
   #splitter: EventSplitter | null = null
-  /** A hook is at work: what comes is held. */
+  /** An asynchronous hook is running: data is held back. */
   #isBusy = false
   #held: Buffer[] = []
   #heldBytes = 0
@@ -44,7 +44,7 @@ export class HookedResponse {
     this.#sink = ctx.sink
   }
 
-  /** The whole reply at once. The body's memory may be used again after the call. */
+  /** Sends a complete response. The body's memory may be reused after the call. */
   sendWhole(
     status: number,
     contentType: string | null,
@@ -59,7 +59,7 @@ export class HookedResponse {
     if (this.#isBusy) return
     const list: HeaderList = headers === null ? [] : [...headers]
     if (contentType !== null) list.push('content-type', contentType)
-    // A hook may keep what it is shown; the caller may use its memory again.
+    // A hook may keep the body, and the caller may reuse its memory.
     const shown = Buffer.byteLength(body) <= maxReplyBytes ? Buffer.from(body as Buffer) : null
     const response: IncomingResponse = { status, headers: list, body: shown }
     const pending = this.#runOnResponse(onResponse, response)
@@ -87,7 +87,7 @@ export class HookedResponse {
     else this.#await(pending, open)
   }
 
-  /** @returns false: wait for the drain */
+  /** @returns false to wait for the drain */
   writeStream(chunk: Buffer | string): boolean {
     if (this.#isOver) return true
     if (this.#isBusy) {
@@ -111,14 +111,14 @@ export class HookedResponse {
     this.#resumeWriter()
   }
 
-  /** Keeps an error until what is held has gone out. @returns false when nothing is held back */
+  /** Keeps an error until held data was sent. @returns false when nothing is held back */
   failWhenReady(error: unknown): boolean {
     if (!this.#isBusy || this.#isOver) return false
     this.#failure ??= { error }
     return true
   }
 
-  /** The request has failed or is done: nothing more is written from here. */
+  /** Discards held data and writes nothing more: the request has failed or is done. */
   giveUp(): void {
     this.#isOver = true
     this.#held = []
@@ -141,7 +141,7 @@ export class HookedResponse {
     this.#ctx.resumeWriter()
   }
 
-  /** Sends one piece through the hooks. */
+  /** Passes one piece to the hooks. */
   #take(chunk: Buffer): void {
     const { onEvents } = this.#hooks
     if (this.#splitter === null || onEvents === null) {
@@ -174,7 +174,7 @@ export class HookedResponse {
     }
   }
 
-  /** Holds everything back until a hook has answered. */
+  /** Holds everything back until the promise of a hook settles. */
   #await<T>(pending: Promise<T>, then: (result: T) => unknown): void {
     this.#isBusy = true
     pending
@@ -187,7 +187,7 @@ export class HookedResponse {
       .catch((error: unknown) => this.#fail(error))
   }
 
-  /** What was held goes on, until a hook takes its time again. */
+  /** Passes held data on, until a hook is asynchronous again. */
   #goOn(): void {
     while (this.#held.length > 0 && !this.#isBusy && !this.#isOver) {
       // In one piece: fewer calls of the hooks and fewer writes.
@@ -203,8 +203,8 @@ export class HookedResponse {
   }
 
   /**
-   * An event that the worker never ended, the hooks' last word, and the end. The event gets the end that it lacks and is
-   * shown like any other: some clients read events by the line, and none may see what no hook saw.
+   * Ends the stream. An event that the worker left incomplete is completed and passed to the hooks first: some clients read
+   * events by line, and hooks must see everything that is sent.
    */
   #finish(): void {
     const { onEvents } = this.#hooks
@@ -223,7 +223,7 @@ export class HookedResponse {
     this.#sink.end(NOTHING)
   }
 
-  /** What a hook throws is this request's error, not the thread's end. */
+  /** An exception of a hook fails this request. */
   #runOnResponse(
     onResponse: NonNullable<RouteHooks['onResponse']>,
     response: IncomingResponse,
@@ -246,6 +246,6 @@ export class HookedResponse {
 }
 
 function withEnd(event: Buffer): Buffer {
-  // After a CR a LF would only make it one line end with it.
+  // A LF after a CR is the same line end.
   return Buffer.concat([event, event[event.length - 1] === LF ? LINE_END : EVENT_END])
 }

@@ -1,7 +1,6 @@
 /**
- * The requests that a server has under way. A `Set` would do as well, but each time that it grows or shrinks it leaves a
- * table behind that the next full collection only takes away, and until then whatever was open at that moment: one
- * request in ten outlived its end by many seconds. @hot
+ * The open requests of a server. Unlike a `Set`, whose old table after each growth keeps the requests of that moment alive
+ * until the next full garbage collection: one request in ten outlived its end by many seconds. @hot
  */
 
 /** A request that knows its index in the list. */
@@ -32,7 +31,7 @@ export class OpenRequests<T extends ListedRequest> implements Iterable<T> {
     last.openIndex = index
   }
 
-  /** Of those that are open now, whatever ends meanwhile. */
+  /** Iterates over a snapshot: requests may end meanwhile. */
   [Symbol.iterator](): Iterator<T> {
     return this.#requests.slice()[Symbol.iterator]()
   }

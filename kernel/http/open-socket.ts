@@ -1,6 +1,6 @@
-/** One open socket: hands its messages to its taker, within bounds, and runs what the taker makes of them. */
+/** One open WebSocket: passes its messages to its handler, within bounds, and runs them as requests. */
 import type { WebSocket } from 'uWebSockets.js'
-import type { SocketConnection, SocketRun, SocketTaker } from '../contracts/socket.ts'
+import type { SocketConnection, SocketHandler, SocketRun } from '../contracts/socket.ts'
 import type { CompiledSocket } from './compiled-socket.ts'
 import type { HttpContext } from './context.ts'
 import { openMemoryRequest } from './memory-request.ts'
@@ -10,12 +10,12 @@ import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run-request.ts'
 import type { ServerParts } from './server-parts.ts'
 
-/** A reply waits while more than this is buffered for the client. */
+/** A response is paused while more than this is buffered for the client. */
 const WRITABLE_BYTES = 65_536
 
 /** @source RFC 6455 §7.4.1 */
 const TOO_BIG = 1009
-const NO_CLOSE = 1006
+const NO_CLOSE_FRAME = 1006
 
 export class OpenSocket implements SocketConnection {
   readonly request: HttpContext
@@ -25,7 +25,7 @@ export class OpenSocket implements SocketConnection {
   readonly #compiled: CompiledSocket
   readonly #running = new Set<MemoryResponseSink>()
   #ws: WebSocket<unknown> | null = null
-  #taker: SocketTaker | null = null
+  #handler: SocketHandler | null = null
   readonly #onClosed: (socket: OpenSocket) => void
 
   constructor(
@@ -52,12 +52,12 @@ export class OpenSocket implements SocketConnection {
   }
 
   send(message: string | Buffer, isBinary: boolean): void {
-    // More than a slow client may leave untaken: the library closes the socket, which is told as usual.
+    // Beyond the route's maxBufferedBytes the library closes the socket, and calls `closed`.
     this.#ws?.send(message, isBinary)
   }
 
   close(code: number, reason = ''): void {
-    // The library tells of the close before it returns.
+    // The library calls `closed` before it returns.
     this.#ws?.end(code, reason)
   }
 
@@ -70,7 +70,7 @@ export class OpenSocket implements SocketConnection {
     const route = this.#compiled.message
     const sink: MemoryResponseSink = new MemoryResponseSink(message.receiver, () => {
       this.#running.delete(sink)
-      this.#tell(message.onEnd)
+      this.#call(message.onEnd)
     })
     this.#running.add(sink)
     const ctx = openMemoryRequest(this.#server, route, sink, {
@@ -88,22 +88,23 @@ export class OpenSocket implements SocketConnection {
   }
 
   goAway(): void {
-    this.#tell(() => this.#taker?.goAway())
+    this.#call(() => this.#handler?.goAway())
   }
 
   opened(ws: WebSocket<unknown>): void {
     this.#ws = ws
-    this.#tell(() => {
-      this.#taker = this.#compiled.definition.open(this)
+    this.#call(() => {
+      this.#handler = this.#compiled.definition.open(this)
     })
-    this.#tell(() => this.#taker?.onOpen())
+    this.#call(() => this.#handler?.onOpen())
   }
 
-  /** @param data the library's memory, for the time of the call only */
+  /** @param data memory of the library, valid during the call only */
   received(data: ArrayBuffer, isBinary: boolean): void {
     const { maxMessageBytes } = this.#compiled.definition.bounds
-    if (data.byteLength > maxMessageBytes) this.close(TOO_BIG, `messages may have ${maxMessageBytes} bytes`)
-    else this.#tell(() => this.#taker?.onMessage(Buffer.from(new Uint8Array(data)), isBinary))
+    if (data.byteLength > maxMessageBytes)
+      this.close(TOO_BIG, `a message has at most ${maxMessageBytes} bytes`)
+    else this.#call(() => this.#handler?.onMessage(Buffer.from(new Uint8Array(data)), isBinary))
   }
 
   drained(): void {
@@ -115,15 +116,15 @@ export class OpenSocket implements SocketConnection {
     this.#ws = null
     for (const response of [...this.#running]) response.cancel()
     this.#onClosed(this)
-    this.#tell(() => this.#taker?.onClose(code === 0 ? NO_CLOSE : code))
+    this.#call(() => this.#handler?.onClose(code === 0 ? NO_CLOSE_FRAME : code))
   }
 
-  /** What a plugin throws has no caller here, and must not end the thread. */
-  #tell(run: () => void): void {
+  /** An exception of a plugin has no caller here that could catch it, and must not end the thread. */
+  #call(run: () => void): void {
     try {
       run()
     } catch (err) {
-      this.#server.log.error({ err, path: this.request.path }, 'the taker of a socket threw')
+      this.#server.log.error({ err, path: this.request.path }, 'socket handler failed')
     }
   }
 }

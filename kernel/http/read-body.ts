@@ -7,7 +7,7 @@ import { MIN_LONG_BYTES } from './long-bodies.ts'
 import { RefusedBody } from './refused-body.ts'
 import { runRequest } from './run-request.ts'
 
-/** Runs the request once its body is whole and its caller admitted. */
+/** Runs the request when its body is complete and its caller admitted. */
 export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number): void {
   const announced = ctx.headers.contentLength
   let whole: Buffer | null = null
@@ -16,7 +16,7 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
   let refused: RefusedBody | null = null
   ctx.isReceiving = true
   res.onData((data, isLast) => {
-    // A refusal may still be waiting for a hook when more bytes come.
+    // An error response may still wait for a hook when more bytes arrive.
     if (ctx.isDone || ctx.isFailing) return
     const size = data.byteLength
     ctx.bytesIn += size
@@ -31,7 +31,7 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
       refused.drop(isLast)
       return
     }
-    // The library takes the memory back after this call: everything is copied, once.
+    // The library reuses the memory after this call: everything is copied, once.
     const bytes = new Uint8Array(data)
     if (length === 0 && (isLast || (announced >= 0 && announced <= MAX_POOLED_BYTES))) {
       whole = takeMemory(ctx, isLast ? size : announced)
@@ -42,7 +42,7 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
       parts.push(Buffer.from(bytes))
       if (isLast) ctx.takeBody(Buffer.concat(parts), null)
       else if (length + size >= MAX_POOLED_BYTES && announced > length + size) {
-        // Whoever has sent that much means it: the memory of the whole is taken once. bench: messages-large
+        // A client that has sent this much sends the rest: memory for all of it is allocated once. bench: messages-large
         whole = gather(parts, announced)
         parts = null
         ctx.takeBody(whole, null)
@@ -56,7 +56,7 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
   })
 }
 
-/** Memory for all of a body, with its beginning in it; what has not come yet takes no room. */
+/** Memory for the whole body, with the parts copied in; pages of the rest are not touched yet. */
 function gather(parts: readonly Buffer[], bytes: number): Buffer {
   const whole = Buffer.allocUnsafeSlow(bytes)
   let at = 0

@@ -1,13 +1,13 @@
 /**
- * Checks what plugins make of a reply before any of it is sent: half of a head cannot be taken back, and the server
- * library writes header lines as they are given.
+ * Checks responses made by plugins before any of it is sent: half of a head cannot be taken back, and the server library
+ * writes header lines unchecked.
  * @source RFC 9110 §5.1, §5.5, §15
  */
 import type { IncomingResponse } from '../contracts/hook.ts'
 import type { Reply } from '../contracts/request.ts'
 import { isToken } from '../wire/header-syntax.ts'
 
-/** The gateway writes these itself: how a message is framed is not for plugins to say. */
+/** Written by the gateway alone: they frame the message. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -20,28 +20,28 @@ const TAB = 0x09
 const SPACE = 0x20
 const DELETE = 0x7f
 
-/** What `onResponse` hooks left behind; headers about framing are taken out. @throws TypeError */
+/** Checks a response after the `onResponse` hooks; framing headers are removed. @throws TypeError */
 export function assertSendable(response: IncomingResponse): void {
   const { headers, body } = response
   assertStatus(response.status, 'an onResponse hook')
   assertHeaders(headers, 'an onResponse hook')
   if (body !== null && !Buffer.isBuffer(body))
-    throw new TypeError('an onResponse hook set a body that is no Buffer')
+    throw new TypeError('an onResponse hook set a body that is not a Buffer')
   for (let i = headers.length - 2; i >= 0; i -= 2)
     if (OWN_HEADERS.has(headers[i].toLowerCase())) headers.splice(i, 2)
 }
 
-/** A reply with its content type among its headers. */
+/** A response with its content type among its headers. */
 export type CheckedReply = Required<Omit<Reply, 'contentType'>>
 
-/** A reply that somebody else made, ready to be sent. @param owner who made it, for the message @throws TypeError */
+/** Checks the response of a plugin. @param owner what made it, for the message @throws TypeError */
 export function checkedReply(reply: Reply, owner: string): CheckedReply {
   const { status, headers = [], contentType, body = '' } = reply
   assertStatus(status, owner)
   const all = contentType === undefined ? headers : ['content-type', contentType, ...headers]
   assertHeaders(all, owner)
   if (typeof body !== 'string' && !Buffer.isBuffer(body))
-    throw new TypeError(`${owner} gave a body that is neither text nor a Buffer`)
+    throw new TypeError(`${owner} returned a body that is neither a string nor a Buffer`)
   return { status, headers: withoutOwn(all), body }
 }
 
@@ -63,16 +63,16 @@ function assertHeaders(headers: readonly string[], owner: string): void {
     headers.length % 2 !== 0 ||
     !headers.every((text) => typeof text === 'string')
   )
-    throw new TypeError(`${owner} left headers that are no list of names and values`)
+    throw new TypeError(`${owner} returned headers that are not a list [name, value, …] of strings`)
   for (let i = 0; i < headers.length; i += 2) {
     if (!isToken(headers[i]))
-      throw new TypeError(`${owner} left a header whose name is none: ${JSON.stringify(headers[i])}`)
+      throw new TypeError(`${owner} returned an invalid header name: ${JSON.stringify(headers[i])}`)
     if (hasControl(headers[i + 1]))
-      throw new TypeError(`${owner} left control characters in the header ${headers[i]}`)
+      throw new TypeError(`${owner} returned control characters in the header ${headers[i]}`)
   }
 }
 
-/** Anything else is sent as UTF-8, whose bytes end no line. */
+/** Other characters are sent as UTF-8, whose bytes cannot end a line. */
 function hasControl(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)

@@ -1,14 +1,14 @@
 /** The end of a request: observers, metrics and the access line, once each. */
 import type { ServedRequest } from './server-parts.ts'
 
-/** Exactly once per request, whatever happened. */
+/** Called exactly once per request. */
 export function finishRequest(ctx: ServedRequest): void {
   const { server, compiled, hooks } = ctx
   server.requestEnded(ctx)
   const { onDone } = hooks
   if (onDone !== null) {
     const onThrow = (error: unknown) =>
-      server.log.error({ err: error, request_id: ctx.requestId }, 'an onDone hook threw')
+      server.log.error({ err: error, request_id: ctx.requestId }, 'onDone hook failed')
     try {
       const pending = onDone(ctx)
       if (pending instanceof Promise) pending.catch(onThrow)

@@ -37,16 +37,16 @@ import type { TlsFiles } from './tls-files.ts'
 export interface HttpServerOptions {
   readonly routes: readonly CompiledRoute[]
   readonly sockets?: readonly CompiledSocket[]
-  /** Null: clients are who opens the connections. */
+  /** Resolves client addresses behind proxies; null takes the connection's other end. */
   readonly clients?: ClientAddressing | null
-  /** Where work without a client under a route's path is counted; null when metrics are off. Default: nowhere. */
+  /** Metrics of detached work by the path of its route; null when metrics are off. Default: not counted. */
   readonly detachedMetrics?: (path: string) => RouteWatch | null
   /** Serves paths that no route has; made by `compileRoute`, so that it is counted like any other. */
   readonly unmatched: CompiledRoute
   readonly headerRules: HeaderRules
   readonly maxBodyBytes: number
   readonly maxJsonDepth: number
-  /** Patience with clients. */
+  /** Timeouts of slow clients. */
   readonly client: ClientLimits
   readonly heartbeatMs: number
   /** Client connections at once. Default: not limited. */
@@ -61,12 +61,12 @@ export interface HttpServerOptions {
   readonly access: ServerParts['access']
 }
 
-/** The tenant of those who need no key. @source contracts/auth.ts */
+/** Tenant of requests that need no key. @source contracts/auth.ts */
 const ANONYMOUS = 'anonymous'
 
 const { App, SSLApp, us_listen_socket_close, us_socket_local_port } = serverLibrary
 const { _cfg: configure, LIBUS_LISTEN_EXCLUSIVE_PORT: EXCLUSIVE_PORT } = serverLibrary
-/** Switches off the library's own header in every reply. */
+/** Disables the library's own header in responses. */
 configure?.('999999990007')
 /** Several threads may listen on one port. */
 const SHARED_PORT = 0
@@ -95,11 +95,11 @@ export class HttpServer implements ServerParts {
   /** Every response closes its connection: as configured, and from the end of the settle time on. */
   closesConnections: boolean
   #app: TemplatedApp
-  /** Clients must show a certificate. */
+  /** Clients must present a certificate. */
   #needsCertificate: boolean
-  /** Before their certificates were renewed: their connections go on. */
+  /** From before a renewal of certificates: their open connections stay. */
   readonly #formerApps: TemplatedApp[] = []
-  /** As the API was told to listen. */
+  /** Of the last successful `listen`. */
   #address: { readonly host: string; readonly port: number } | null = null
   readonly #options: HttpServerOptions
   readonly #clientTimeouts: ClientTimeouts
@@ -133,12 +133,12 @@ export class HttpServer implements ServerParts {
     return this.#options.clients?.addressOf(peer, headers) ?? peer
   }
 
-  /** WebSockets that are open. */
+  /** Number of open WebSockets. */
   get openSockets(): number {
     return this.#sockets.size
   }
 
-  /** @param isAlone no other listener may have the port @returns the port taken @throws when the address cannot be had */
+  /** @param isAlone no other listener may share the port @returns the port @throws Error when the address is in use */
   listen(host: string, port: number, isAlone = false): Promise<number> {
     return this.#listen(host, port, isAlone).then((taken) => {
       this.#address = { host, port: taken }
@@ -147,8 +147,8 @@ export class HttpServer implements ServerParts {
   }
 
   /**
-   * New connections get these certificates; those that are open go on with what they have. The old listener closes when
-   * the new one is open on the same port, and it has taken in what came until then: the system resets what still waits.
+   * Uses these certificates for new connections; open ones keep theirs. The old listener closes after the new one has opened
+   * on the same port and the old one has accepted its backlog, which the system would reset.
    */
   renewTls(tls: TlsFiles): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
@@ -157,16 +157,16 @@ export class HttpServer implements ServerParts {
     this.#app = openApp(tls)
     this.#needsCertificate = tls.ca_file_name !== undefined
     this.#addRoutes()
-    // Where nobody listens, not yet or not now, the next to listen is the new one.
+    // Not listening, not yet or not now: the next `listen` uses the new app.
     if (former === null || this.#address === null) return Promise.resolve()
-    // One turn of the loop is over before sockets are looked at, the second right behind that.
+    // The first turn ends before the loop polls sockets, the second right after.
     return this.#listen(this.#address.host, this.#address.port, false)
       .then(() => nextTurn())
       .then(() => nextTurn())
       .then(() => us_listen_socket_close(former))
   }
 
-  /** Connections that are open go on. */
+  /** Stops listening; open connections stay. */
   pauseAccepting(): void {
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)
     this.#listenSocket = null
@@ -195,7 +195,7 @@ export class HttpServer implements ServerParts {
     })
   }
 
-  /** Takes no new connections; those that are open go on, sockets as long as they work. */
+  /** Stops listening for good; open requests finish, and sockets close when their running messages have ended. */
   stopListening(): void {
     this.#isStopping = true
     this.closesConnections = true
@@ -212,7 +212,7 @@ export class HttpServer implements ServerParts {
     })
   }
 
-  /** Cuts every connection. Must come before the thread ends: the library aborts the process otherwise. */
+  /** Closes every connection. Must be called before the thread ends: the library aborts the process otherwise. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -238,7 +238,7 @@ export class HttpServer implements ServerParts {
   }
 
   /**
-   * Runs work without a client as a request of its own.
+   * Runs detached work as a request of its own.
    * @throws Error when no route is declared under the work's method and path
    */
   detach(work: DetachedWork): Detached {
@@ -340,7 +340,7 @@ export class HttpServer implements ServerParts {
       sink.headers,
       sink.requestId,
     )
-    // For the access line: the library forgets it with the end of the reply. And before modules change what proxies said.
+    // Read now: the library forgets it at the end of the response, and hooks may change the headers of proxies.
     if (this.access !== null || this.#options.clients != null) void ctx.clientAddress
     this.requestBegan(ctx)
     return ctx
@@ -410,14 +410,14 @@ export class HttpServer implements ServerParts {
   }
 
   #isForeign(ctx: HttpContext): boolean {
-    // A key that was sent and found good is no page's: browsers add none of themselves.
+    // A page of another site cannot send a valid key: browsers add none.
     if (ctx.identity !== null && ctx.identity.tenant !== ANONYMOUS) return false
     const isLocal = this.#address !== null && isLoopback(this.#address.host)
     const isNamed = (origin: string) => this.cors.names(origin)
     return isForeignPage(ctx.header('origin'), ctx.header('host'), isNamed, isLocal)
   }
 
-  /** For framing faults and refused bodies: what follows on the connection cannot be trusted or is not wanted. */
+  /** For framing errors: what follows on the connection cannot be trusted. */
   #failAndClose(ctx: HttpContext, error: GatewayError): void {
     ctx.sink.closesConnection = true
     ctx.fail(error)
@@ -442,7 +442,7 @@ export class HttpServer implements ServerParts {
   }
 }
 
-/** The library checks what is shown, and asks for it; it does not insist. */
+/** The library requests and verifies a certificate, but does not require one. */
 function showsCertificate(res: HttpResponse): boolean {
   const { getX509Certificate } = res as Partial<{ getX509Certificate(): string }>
   return getX509Certificate !== undefined && getX509Certificate.call(res).length > 0
@@ -452,12 +452,12 @@ function openApp(tls: TlsFiles | null): TemplatedApp {
   return tls === null ? App() : SSLApp(tls)
 }
 
-/** The same path and error format without hooks: for answers that never reach the handler. */
+/** The same path and error format without hooks, for responses that never reach the handler. */
 function asRefusal(route: CompiledRoute): CompiledRoute {
   return { ...route, hooks: NO_HOOKS, auth: null, readsBody: false, paramNames: [] }
 }
 
-/** A compressed body could be looked at by nobody, and be of any size. */
+/** A compressed body cannot be inspected and has no size limit. */
 function isEncoded(ctx: HttpContext): boolean {
   const encoding = ctx.header('content-encoding')
   return encoding !== undefined && encoding !== '' && encoding.toLowerCase() !== 'identity'

@@ -1,4 +1,4 @@
-/** The sockets of one listener: opens them after the checks, and sends them away at the end. */
+/** The WebSockets of one listener: opens them after the checks, and closes them at shutdown. */
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
 import type { CompiledSocket } from './compiled-socket.ts'
 import type { HttpContext } from './context.ts'
@@ -7,19 +7,19 @@ import type { HttpResponseSink } from './http-response-sink.ts'
 import { OpenSocket } from './open-socket.ts'
 import type { ServerParts } from './server-parts.ts'
 
-/** The library cuts peers that answer no ping within this. seconds */
+/** The library disconnects a client that does not answer a ping within this time. Seconds. */
 const PING_LIMIT_SECS = 60
 
-/** What of a request the library needs to make a socket of it. */
+/** What the library needs of a request to upgrade it. */
 export interface Handshake {
   readonly socket: CompiledSocket
   readonly key: string
-  /** Subprotocols as the client offers them. */
+  /** Subprotocols in the client's order. */
   readonly offered: readonly string[]
   readonly context: us_socket_context_t
 }
 
-/** What the library keeps with each socket. */
+/** User data of each socket in the library. */
 interface Held {
   readonly connection: OpenSocket
 }
@@ -37,14 +37,14 @@ export class SocketServer {
     this.#onClosed = onClosed
   }
 
-  /** Sockets that are open. */
+  /** Number of open sockets. */
   get size(): number {
     let count = 0
     for (const sockets of this.#open.values()) count += sockets.size
     return count
   }
 
-  /** @param onUpgrade runs the request that asks for a socket, up to `accept` */
+  /** @param onUpgrade runs the upgrade request, whose handler calls `accept` */
   behavior(
     socket: CompiledSocket,
     onUpgrade: (res: HttpResponse, req: HttpRequest, handshake: Handshake) => void,
@@ -52,7 +52,7 @@ export class SocketServer {
     const { maxMessageBytes, maxBufferedBytes } = socket.definition.bounds
     return {
       compression: 0,
-      // What is a little too large is told so; the library itself just cuts.
+      // A message somewhat too large is closed with 1009; the library itself disconnects without a code.
       maxPayloadLength: 2 * maxMessageBytes,
       maxBackpressure: maxBufferedBytes,
       closeOnBackpressureLimit: true,
@@ -82,7 +82,7 @@ export class SocketServer {
     if (open.size >= maxOpen) throw httpErrors.socket_unavailable(`${maxOpen} sockets of this route are open`)
     this.#open.set(socket, open)
     const protocol = socket.definition.protocols?.find((one) => offered.includes(one)) ?? ''
-    // The library knows it only as long as this is a request.
+    // The library knows it only until the upgrade.
     void ctx.clientAddress
     const connection = new OpenSocket(this.#server, socket, ctx, protocol, (closed) => {
       open.delete(closed)
@@ -92,13 +92,13 @@ export class SocketServer {
     expected.sink.upgrade<Held>({ connection }, key, protocol, context)
   }
 
-  /** Takes no new socket; each closes when its running work has ended. */
+  /** Rejects new sockets; each open one closes when its running messages have ended. */
   drain(): void {
     this.#isDraining = true
     for (const sockets of this.#open.values()) for (const socket of [...sockets]) socket.goAway()
   }
 
-  /** A browser sends the page's origin and checks nothing itself. @source RFC 6455 §10.2 */
+  /** Browsers send the page's origin and leave the check to the server. @source RFC 6455 §10.2 */
   #assertOrigin(ctx: HttpContext, { definition }: CompiledSocket): void {
     const origin = ctx.header('origin')
     if (origin === undefined || isSameOrigin(origin, ctx.header('host'))) return
@@ -118,7 +118,7 @@ function readHandshake(socket: CompiledSocket, req: HttpRequest, context: us_soc
   }
 }
 
-/** The page came from this gateway, as the client names it. */
+/** The page was loaded from this gateway, by the host name in the request. */
 function isSameOrigin(origin: string, host: string | undefined): boolean {
   return host !== undefined && (origin === `http://${host}` || origin === `https://${host}`)
 }

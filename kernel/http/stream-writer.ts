@@ -8,7 +8,7 @@ import type { StreamWriter } from '../contracts/request.ts'
 /** More than this in one turn makes `write` return false: the handler waits for the drain. */
 const MAX_WAITING_BYTES = 65_536
 
-/** Writers of this thread that have something to send at the end of the turn; one callback serves them all. */
+/** Writers of this thread with data to send at the end of the turn; one callback flushes them all. */
 let due: BatchedStreamWriter[] = []
 
 function flushAll(): void {
@@ -18,7 +18,7 @@ function flushAll(): void {
   try {
     while (at < writers.length) writers[at++].flush()
   } finally {
-    // One that throws must not keep the others from sending.
+    // An exception of one must not keep the others from sending.
     for (; at < writers.length; at++) schedule(writers[at])
   }
 }
@@ -29,7 +29,7 @@ function schedule(writer: BatchedStreamWriter): void {
 
 export class BatchedStreamWriter implements StreamWriter {
   readonly #ctx: RelayContext
-  /** What waits: text, behind whole buffers where there were some. */
+  /** Not sent yet: buffers, then text. */
   #buffers: Buffer[] | null = null
   #text = ''
   #isScheduled = false
@@ -76,7 +76,7 @@ export class BatchedStreamWriter implements StreamWriter {
     schedule(this)
   }
 
-  /** Sends what waits. */
+  /** Sends what was written in this turn. */
   flush(): void {
     this.#isScheduled = false
     const chunk = this.#take()
@@ -97,7 +97,7 @@ export class BatchedStreamWriter implements StreamWriter {
     return buffers.length === 1 ? buffers[0] : Buffer.concat(buffers)
   }
 
-  /** What a handler throws here has no caller who could catch it, and must not end the thread. */
+  /** An exception of a handler has no caller here that could catch it, and must not end the thread. */
   #drained(): void {
     this.#isWritable = true
     try {
