@@ -16,7 +16,7 @@ import type {
 import type { HeaderList } from '../contracts/transport.ts'
 import type { Validator } from '../schema/validate.ts'
 import type { CompiledRoute } from './compiled-route.ts'
-import { failHookedReply, failRequest } from './fail.ts'
+import { failHookedResponse, failRequest } from './fail.ts'
 import { HookedResponse } from './hooked-response.ts'
 import { parseJson, peekRouting, type ScannedBody, toPeek } from './json-body.ts'
 import { finishRequest } from './request-end.ts'
@@ -300,7 +300,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 
   /** From now on no hook sees the response: a hook made it, or failed on it. */
-  bypassReplyHooks(): void {
+  bypassResponseHooks(): void {
     this.#hooked?.giveUp()
     this.#bypassesHooks = true
   }
@@ -341,13 +341,13 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     // What the hooks still hold of the stream comes before the error that ends it.
     if (this.firstByteAtMs !== 0 && this.#hooked?.failWhenReady(error) === true) return
     // The hooks have begun on a response that will not be sent.
-    if (this.#hooked !== null) this.bypassReplyHooks()
+    if (this.#hooked !== null) this.bypassResponseHooks()
     failRequest(this, error)
   }
 
   failHooked(error: unknown): void {
     this.#cancelWork()
-    failHookedReply(this, error)
+    failHookedResponse(this, error)
   }
 
   onAbort(listener: () => void): void {

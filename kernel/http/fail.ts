@@ -6,11 +6,11 @@ import { toErrorReply } from '../errors/error-reply.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { toUpstreamError } from '../upstream/upstream-errors.ts'
 import { httpErrors } from './http-errors.ts'
-import { type CheckedReply, checkedReply } from './reply-check.ts'
+import { type CheckedResponse, checkedResponse } from './response-check.ts'
 import type { ServedRequest } from './server-parts.ts'
 
 /** Sent when every format fails: a constant, so that it cannot fail too. */
-const LAST_RESORT: CheckedReply = {
+const LAST_RESORT: CheckedResponse = {
   status: 500,
   headers: ['content-type', 'application/json', 'x-weir-error-code', 'internal_error'],
   body: '{"error":{"message":"internal error","type":"internal_error","code":"internal_error"}}',
@@ -47,7 +47,7 @@ function sendChanged(ctx: ServedRequest, error: GatewayError, changed: GatewayEr
     return
   }
   if (ctx.isDone) return
-  const { status, headers, body } = checkedReply(changed, 'an onError hook')
+  const { status, headers, body } = checkedResponse(changed, 'an onError hook')
   ctx.errorCode = error.code
   // What was streamed cannot be taken back: the response comes too late.
   if (hasBegunStream(ctx)) sendError(ctx, error)
@@ -59,9 +59,9 @@ function isReply(value: unknown): value is Reply {
 }
 
 /** Fails a request whose response hook failed, or whose error had to wait for one: no hook sees what follows. */
-export function failHookedReply(ctx: ServedRequest, cause: unknown): void {
+export function failHookedResponse(ctx: ServedRequest, cause: unknown): void {
   if (ctx.isDone) return
-  ctx.bypassReplyHooks()
+  ctx.bypassResponseHooks()
   // The hook failed on an error response, whose `onError` hooks have run.
   if (ctx.isFailing) sendError(ctx, toGatewayError(ctx, cause))
   else failRequest(ctx, cause)
@@ -98,7 +98,7 @@ function sendError(ctx: ServedRequest, error: GatewayError): void {
 /** The status was sent: the stream ends with the error in its own format, or is visibly cut where it has none. */
 function endStream(ctx: ServedRequest, error: GatewayError): void {
   const { sink } = ctx
-  ctx.bypassReplyHooks()
+  ctx.bypassResponseHooks()
   const last = encodeForStream(ctx, error)
   if (last !== null) sink.end(last)
   // A worker may have stopped within an event, which must not swallow these.
@@ -125,10 +125,10 @@ function hasBegunStream({ sink }: ServedRequest): boolean {
 }
 
 /** A format that fails is a plugin's bug; the client still gets a response. */
-function errorReply(ctx: ServedRequest, error: GatewayError): CheckedReply {
+function errorReply(ctx: ServedRequest, error: GatewayError): CheckedResponse {
   for (const format of [ctx.route.errors, apiErrorFormat]) {
     try {
-      return checkedReply(toErrorReply(error, format, ctx), `the error format ${format.name}`)
+      return checkedResponse(toErrorReply(error, format, ctx), `the error format ${format.name}`)
     } catch (failure) {
       logFormatFailure(ctx, format.name, failure)
     }

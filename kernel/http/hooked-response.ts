@@ -8,7 +8,7 @@ import type { ReplyHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { EventSplitter } from '../wire/event-splitter.ts'
 import { httpErrors } from './http-errors.ts'
-import { assertSendable } from './reply-check.ts'
+import { assertSendable } from './response-check.ts'
 import type { ResponseSink } from './response-sink.ts'
 import type { ServedRequest } from './server-parts.ts'
 

@@ -3,7 +3,7 @@ import type { Reply } from '../contracts/request.ts'
 import { toErrorReply } from '../errors/error-reply.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { HttpContext } from './context.ts'
-import { type CheckedReply, checkedReply } from './reply-check.ts'
+import { type CheckedResponse, checkedResponse } from './response-check.ts'
 
 /** After the access check, with the body read. */
 export function runRequest(ctx: HttpContext): void {
@@ -28,10 +28,10 @@ export function runRequest(ctx: HttpContext): void {
 function answerOrHandle(ctx: HttpContext, early: Reply | undefined | void): void {
   if (ctx.isDone || ctx.isFailing) return
   if (early) {
-    const reply = checkedReply(early, 'an onRequest hook')
+    const reply = checkedResponse(early, 'an onRequest hook')
     const isFilled = reply.status >= 400 && ctx.route.errors.fillsRefusals === true
     const { status, headers, body } = isFilled ? inFormat(ctx, reply) : reply
-    ctx.bypassReplyHooks()
+    ctx.bypassResponseHooks()
     ctx.send(status, null, body, headers)
   } else handle(ctx)
 }
@@ -45,7 +45,7 @@ function handle(ctx: HttpContext): void {
  * A refusal of a hook on a route whose clients can read one format only: what the hook left out is taken from the format,
  * headers by name and the body where there is none.
  */
-function inFormat(ctx: HttpContext, reply: CheckedReply): CheckedReply {
+function inFormat(ctx: HttpContext, reply: CheckedResponse): CheckedResponse {
   const { status, body } = reply
   const error = new GatewayError(
     {

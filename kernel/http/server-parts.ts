@@ -26,7 +26,7 @@ export interface ServedRequest extends RelayContext, ListedRequest {
   /** Encodes the error that ends a stream which has begun; null: as its content type says. */
   readonly encodeError: ErrorEncoder | null
   /** From now on no hook sees the response: a hook made it, or failed on it. */
-  bypassReplyHooks(): void
+  bypassResponseHooks(): void
   /** A hook of the response failed, or an error that had to wait for one is due. */
   failHooked(error: unknown): void
   /** The hooks, or the client, take more of the stream. */

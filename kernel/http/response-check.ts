@@ -32,10 +32,10 @@ export function assertSendable(response: IncomingResponse): void {
 }
 
 /** A response with its content type among its headers. */
-export type CheckedReply = Required<Omit<Reply, 'contentType'>>
+export type CheckedResponse = Required<Omit<Reply, 'contentType'>>
 
 /** Checks the response of a plugin. @param owner what made it, for the message @throws TypeError */
-export function checkedReply(reply: Reply, owner: string): CheckedReply {
+export function checkedResponse(reply: Reply, owner: string): CheckedResponse {
   const { status, headers = [], contentType, body = '' } = reply
   assertStatus(status, owner)
   const all = contentType === undefined ? headers : ['content-type', contentType, ...headers]
