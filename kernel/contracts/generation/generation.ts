@@ -150,37 +150,28 @@ export interface Generation {
 }
 
 export interface GenerateOptions {
-  /** The worker is asked for a stream; without it, events come when all is known. */
+  /** Requests a stream from the worker; otherwise all events follow once the answer is complete. */
   readonly stream: boolean
   readonly listener: GenerationListener
-  /** Only these workers. */
+  /** Restricts the workers. */
   readonly accepts?: (worker: WorkerEntry) => boolean
   /**
-   * A worker that takes this API (a name of `WorkerEntry.apis`) gets the client's bytes as they are, and its answer goes
-   * to the client untouched: the listener then hears nothing. Only for calls with a client.
+   * Workers that take the client's format get its bytes, and the client gets their response: the listener then receives no
+   * events. Only for calls with a client.
    */
   readonly passThrough?: PassThrough
 }
 
-/** A way past the adapters: the client's bytes to workers that take them. */
+/** How the client's bytes reach workers that take its format. */
 export interface PassThrough {
+  /** A name of `WorkerEntry.apis`. */
   readonly api: string
   /** On the worker. */
   readonly path: string
-  /** Of workers that describe the API and have no such path; default: every description is believed. */
-  readonly routes?: RouteMemory
   /** As `RelayOptions.headers`. */
   readonly headers?: readonly string[]
   /** As `RelayOptions.judge`. */
   readonly judge?: RelayOptions['judge']
-}
-
-/** Who remembers which workers lack a path. */
-export interface RouteMemory {
-  /** The worker is asked by its adapter. */
-  lacks(worker: WorkerEntry): boolean
-  /** @returns true when such an answer means that the path is not there: the generation goes on by adapters */
-  answered(worker: WorkerEntry, status: number): boolean
 }
 
 /** What an adapter has made of a request before a worker was chosen. It serves every attempt. */

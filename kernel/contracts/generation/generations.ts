@@ -72,11 +72,17 @@ export interface Generations {
     },
   ): Promise<GeneratedAnswer>
   /**
-   * True when every worker that serves the model takes this API itself, or nobody serves it, so that a request need not
-   * be read: `host.upstream.relay` does.
-   * @param model as the client named it; null for any
+   * Decides whether a request passes through: null if every candidate worker takes the format, so that
+   * `host.upstream.relay` sends its bytes unread. Otherwise the model to generate for.
+   *
+   * @param model as the client names it; null for any, which gives a model of a worker that does not take the format
+   * @param api a name of `WorkerEntry.apis`
    */
-  isNative(model: string | null, api: string): boolean
+  modelToGenerate(model: string | null, api: string): string | null
+  /** True if every worker of the model lists the format, or the model has no worker. @param model as the client names it */
+  isNative(model: string, api: string): boolean
+  /** True if the worker takes the format: it lists it, and is not known to lack the route. */
+  takes(worker: WorkerEntry, api: string): boolean
   /** Gathers the events of one generation. */
   gather(): GatheredAnswer
   /** True when some registered adapter can speak to the worker. */

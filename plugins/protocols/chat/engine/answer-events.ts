@@ -2,7 +2,7 @@
 import type { EngineAttempt, EngineSink, GenerationUsage } from '#kernel'
 import { isObject, type WireAnswer, type WireChoice } from './chat-chunk.ts'
 import { ChoiceEvents } from './choice-events.ts'
-import { untoldStops } from './stops.ts'
+import { unsentStops } from './to-chat-body.ts'
 
 /** Choices beyond this are a worker's mistake and are passed over. */
 const MAX_CHOICES = 128
@@ -18,7 +18,7 @@ export class AnswerEvents {
   constructor(attempt: EngineAttempt, sink: EngineSink) {
     this.#attempt = attempt
     this.#sink = sink
-    this.#stops = untoldStops(attempt)
+    this.#stops = unsentStops(attempt)
   }
 
   /** Every choice that began has said why it ended. */

@@ -1,8 +1,7 @@
 /** One choice of a chat answer: its deltas as events, its tool calls told apart however the engine numbers them. @hot */
-import type { EngineSink, FinishReason } from '#kernel'
+import type { EngineSink, FinishReason, TokenLogprob } from '#kernel'
 import { StopSearch } from '#shared'
 import { isObject, type WireChoice, type WireDelta } from './chat-chunk.ts'
-import { readLogprobs } from './logprobs.ts'
 import { ToolCallEvents } from './tool-call-events.ts'
 
 export class ChoiceEvents {
@@ -130,4 +129,37 @@ function toReason(reason: string | null, hasCalls: boolean): FinishReason {
 function matchedStop({ matched_stop: matched, stop_reason: reason }: WireChoice): string | number | null {
   if (typeof matched === 'string' || typeof matched === 'number') return matched
   return typeof reason === 'string' || typeof reason === 'number' ? reason : null
+}
+
+/** Null when nothing can be read. */
+function readLogprobs(logprobs: unknown): TokenLogprob[] | null {
+  if (!isObject(logprobs)) return null
+  if (Array.isArray(logprobs.content)) return logprobs.content.filter(isObject).map(toToken)
+  if (Array.isArray(logprobs.tokens)) return ofCompletion(logprobs)
+  return null
+}
+
+function toToken(entry: Record<string, unknown>): TokenLogprob {
+  const top = Array.isArray(entry.top_logprobs) ? entry.top_logprobs.filter(isObject).map(toAlternative) : []
+  return { ...toAlternative(entry), top }
+}
+
+function toAlternative({ token, logprob, bytes }: Record<string, unknown>) {
+  return {
+    token: typeof token === 'string' ? token : '',
+    logprob: typeof logprob === 'number' ? logprob : 0,
+    bytes: Array.isArray(bytes) ? (bytes as number[]) : null,
+  }
+}
+
+function ofCompletion(logprobs: Record<string, unknown>): TokenLogprob[] {
+  const tokens = logprobs.tokens as unknown[]
+  const values = Array.isArray(logprobs.token_logprobs) ? logprobs.token_logprobs : []
+  const tops = Array.isArray(logprobs.top_logprobs) ? logprobs.top_logprobs : []
+  return tokens.map((token, at) => ({
+    ...toAlternative({ token, logprob: values[at] as unknown }),
+    top: isObject(tops[at])
+      ? Object.entries(tops[at]).map(([text, logprob]) => toAlternative({ token: text, logprob }))
+      : [],
+  }))
 }

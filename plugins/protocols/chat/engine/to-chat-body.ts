@@ -11,7 +11,7 @@ import type {
   ToolChoice,
   WorkerEntry,
 } from '#kernel'
-import { isOpenAi, toldStops } from './stops.ts'
+import { answerErrors } from '#shared'
 
 type Json = Record<string, unknown>
 
@@ -104,7 +104,7 @@ function toChatSampling(request: GenerationRequest, { isOpenAi }: Profile): Json
   if (!isOpenAi) return wire
   const { max_tokens: maxTokens, stop, ...shared } = wire
   if (maxTokens !== undefined) shared.max_completion_tokens = maxTokens
-  if (stop !== undefined) shared.stop = toldStops(stop as readonly string[])
+  if (stop !== undefined) shared.stop = sentStops(stop as readonly string[])
   return shared
 }
 
@@ -112,7 +112,7 @@ function toChatSampling(request: GenerationRequest, { isOpenAi }: Profile): Json
  * Sampling settings by their wire names; chat and completions use the same ones.
  * @param isOpenAi leaves out those that are of engines alone
  */
-export function toSampling({ sampling }: GenerationRequest, isOpenAi: boolean): Json {
+function toSampling({ sampling }: GenerationRequest, isOpenAi: boolean): Json {
   const wire: Json = {}
   for (const name in sampling) {
     const value = sampling[name as keyof Sampling]
@@ -148,7 +148,7 @@ const ENGINE_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string
   ['includesStop', 'no_stop_trim'],
 ])
 
-export function toConstraint(constraint: OutputConstraint | null): Json {
+function toConstraint(constraint: OutputConstraint | null): Json {
   if (constraint === null) return {}
   switch (constraint.kind) {
     case 'json_object':
@@ -200,7 +200,7 @@ const ENGINE_MEMBERS: ReadonlySet<string> = new Set([
 ])
 
 /** What the client sent that nobody here reads; it never takes the place of what the gateway has set. */
-export function addCarried(body: Json, { carried }: GenerationRequest, worker: WorkerEntry): void {
+function addCarried(body: Json, { carried }: GenerationRequest, worker: WorkerEntry): void {
   const { dataParallel } = worker
   if (carried !== undefined) {
     const isToOpenAi = isOpenAi(worker)
@@ -211,4 +211,48 @@ export function addCarried(body: Json, { carried }: GenerationRequest, worker: W
     }
   }
   if (dataParallel !== null) body.data_parallel_rank = dataParallel.rank
+}
+
+/** @throws unsupported_by_worker (400) */
+export function toCompletionBody({ request, model, worker, stream }: EngineAttempt): Buffer {
+  if (request.logprobsOf !== undefined) {
+    const param = 'token_ids_logprob'
+    throw answerErrors.unsupported_by_worker.with({ param }, 'log probabilities of named tokens')
+  }
+  const { prompt } = request
+  const body: Record<string, unknown> = {
+    model,
+    prompt: prompt.kind === 'tokens' ? [...prompt.tokenIds] : prompt.kind === 'text' ? prompt.text : '',
+    ...toSampling(request, isOpenAi(worker)),
+    ...toConstraint(request.constraint),
+  }
+  if (request.choices !== 1) body.n = request.choices
+  if (request.topLogprobs !== null) body.logprobs = request.topLogprobs
+  if (request.user !== undefined) body.user = request.user
+  if (stream) {
+    body.stream = true
+    body.stream_options = { include_usage: true }
+  }
+  addCarried(body, request, worker)
+  return Buffer.from(JSON.stringify(body))
+}
+
+/** Stop strings that the vendor's own service takes. */
+const MAX_OPENAI_STOPS = 4
+const NONE: readonly string[] = []
+
+/** The vendor's own service, which refuses what engines add to the format. */
+function isOpenAi({ provider }: WorkerEntry): boolean {
+  return provider === 'openai'
+}
+
+/** Those that the vendor's own service is told. */
+function sentStops(stops: readonly string[]): readonly string[] {
+  return stops.slice(0, MAX_OPENAI_STOPS)
+}
+
+/** Those that it is not told; completions are told all. */
+export function unsentStops({ request, worker }: EngineAttempt): readonly string[] {
+  if (request.prompt.kind !== 'chat' || !isOpenAi(worker)) return NONE
+  return request.sampling.stop?.slice(MAX_OPENAI_STOPS) ?? NONE
 }

@@ -5,8 +5,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { EngineSink } from '#kernel'
+import { parseBoundedText } from '#shared'
 import { isObject, type WireToolCall } from './chat-chunk.ts'
-import { isJsonText, toJsonText } from './json-text.ts'
 
 /** Calls of one answer beyond this are a worker's mistake and are passed over. */
 const MAX_CALLS = 1_024
@@ -62,7 +62,7 @@ export class ToolCallEvents {
   }
 
   #arguments(call: OpenToolCall, given: unknown): void {
-    const fragment = typeof given === 'string' ? given : isObject(given) ? toJsonText(given) : ''
+    const fragment = typeof given === 'string' ? given : isObject(given) ? JSON.stringify(given) : ''
     if (call.index < 0 && call.name !== '' && (fragment !== '' || call.id !== '')) this.#announce(call)
     if (fragment === '' || (fragment === call.arguments && isJsonText(fragment))) return
     call.arguments += fragment
@@ -95,5 +95,14 @@ export class ToolCallEvents {
       this.#sink.emit({ type: 'tool_call_done', choice: this.#choice, index: call.index })
     }
     return this.#count > 0
+  }
+}
+
+function isJsonText(text: string): boolean {
+  try {
+    parseBoundedText(text)
+    return true
+  } catch {
+    return false
   }
 }

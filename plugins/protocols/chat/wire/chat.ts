@@ -1,7 +1,6 @@
 /** Payloads of chat completions. Unknown fields are allowed everywhere: the worker may know them. */
 import { type Static, Type } from '#kernel'
-import { choiceBy, optional, Range, stringOrList, U32 } from './fields.ts'
-import { commonFields, engineFields, Usage } from './sampling.ts'
+import { choiceBy, commonFields, engineFields, optional, Range, stringOrList, U32, Usage } from './fields.ts'
 
 const text = { type: Type.Literal('text'), text: Type.String() }
 

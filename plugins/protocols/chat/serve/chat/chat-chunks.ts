@@ -1,6 +1,6 @@
 /** Events of a generation as the chunks of a streamed chat completion. */
 import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#kernel'
-import { DONE } from '../generation-streams.ts'
+import { DONE } from '../stream-end.ts'
 
 export interface ChunkOptions {
   /** Of the reply where the worker names none. */

@@ -9,7 +9,7 @@ import type {
 } from '#kernel'
 import type { CompletionRequest } from '../../wire/completion.ts'
 import { toWireUsage } from '../chat/chat-chunks.ts'
-import { DONE, openGenerationStream } from '../generation-streams.ts'
+import { DONE, openGenerationStream } from '../stream-end.ts'
 import { fromCompletionBody, promptsOf } from './from-completion-body.ts'
 import { PromptRuns } from './prompt-runs.ts'
 

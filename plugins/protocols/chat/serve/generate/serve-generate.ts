@@ -9,7 +9,7 @@ import type {
   RequestContext,
 } from '#kernel'
 import type { GenerateRequest } from '../../wire/generate.ts'
-import { DONE, openGenerationStream } from '../generation-streams.ts'
+import { DONE, openGenerationStream } from '../stream-end.ts'
 import { fromGenerateBody } from './from-generate-body.ts'
 
 /** @param model any worker's when the client named none @throws resolve_input_failed (400) */

@@ -1,8 +1,16 @@
 /** Reranking: asks a worker for scores and wraps its list into the gateway's own reply. */
-import { defineValidator, type RequestContext, type WorkerReply } from '#kernel'
+import {
+  apiErrorFormat,
+  defineValidator,
+  type Host,
+  type RequestContext,
+  type RouteDefinition,
+  type WorkerReply,
+} from '#kernel'
 import { type CollectingUpstream, collectReply } from '#shared'
 import { chatErrors } from '../../errors.ts'
-import { type RerankReply, RerankRequest, V1RerankRequest } from '../../wire/rerank.ts'
+import { RerankReply, RerankRequest, V1RerankRequest } from '../../wire/rerank.ts'
+import { failures } from '../inference-routes.ts'
 import { readRanking } from './ranking.ts'
 
 const WORKER_PATH = '/v1/rerank'
@@ -31,7 +39,7 @@ interface RerankHost {
 }
 
 /** POST /rerank. @throws 400 for a wrong field, and what `collectReply` throws. */
-export async function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
+async function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
   if (ctx.peek().model === null) throw chatErrors.missing_model.with({ param: 'model' })
   const request = ctx.body(rerankRequest)
   checkQuery(request.query)
@@ -45,7 +53,7 @@ export async function rerank(host: RerankHost, ctx: RequestContext): Promise<voi
 }
 
 /** POST /v1/rerank: only query, documents and model are read. */
-export async function v1Rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
+async function v1Rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
   // Like the other routes: what is no object is no JSON for this purpose.
   ctx.peek()
   const request = ctx.body(v1RerankRequest)
@@ -95,4 +103,38 @@ export function buildRerankReply(reply: WorkerReply, shape: RerankShape, nowMs: 
     id: shape.id,
     created: Math.floor(nowMs / 1000),
   }
+}
+
+const responses: RouteDefinition['docs']['responses'] = {
+  200: { description: 'Scored documents, best first.', schema: RerankReply },
+  500: { description: "The worker's answer is no list of scored documents." },
+  ...failures,
+}
+
+export function rerankRoutes(host: Host): RouteDefinition[] {
+  return [
+    {
+      method: 'POST',
+      path: '/rerank',
+      access: 'api',
+      errors: apiErrorFormat,
+      endpoint: 'rerank',
+      handler: (ctx) => rerank(host, ctx),
+      docs: { summary: 'Rank documents by a query', tag: 'Inference', body: RerankRequest, responses },
+    },
+    {
+      method: 'POST',
+      path: '/v1/rerank',
+      access: 'api',
+      errors: apiErrorFormat,
+      endpoint: 'rerank',
+      handler: (ctx) => v1Rerank(host, ctx),
+      docs: {
+        summary: 'Rank all documents by a query',
+        tag: 'Inference',
+        body: V1RerankRequest,
+        responses,
+      },
+    },
+  ]
 }
