@@ -45,7 +45,7 @@ function tagged<Kinds extends Record<string, TSchema>>(kinds: Kinds) {
     required: ['type'],
     properties: { type: { type: 'string' } },
     allOf: Object.entries(kinds).map(([kind, schema]) => ({
-      if: { properties: { type: { const: kind } } },
+      if: { required: ['type'], properties: { type: { const: kind } } },
       // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
       then: schema,
     })),

@@ -1,4 +1,4 @@
-/** The internal request as a chat completions body for one worker. */
+/** The internal request as a chat completions body, or as a completions body, for one worker. */
 import type {
   ChatMessage,
   ChatTool,
@@ -35,7 +35,7 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt): B
     if (request.topLogprobs > 0) body.top_logprobs = request.topLogprobs
   }
   addReasoning(body, request, profile)
-  // The vendor's own service goes on by itself, or not.
+  // OpenAI has no option for it.
   if (request.continuesLastMessage === true && !profile.isOpenAi) {
     body.continue_final_message = true
     body.add_generation_prompt = false
@@ -51,9 +51,9 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt): B
   return Buffer.from(JSON.stringify(body))
 }
 
-/** What is known of the service behind a worker beyond the format that all share. */
+/** How the service behind a worker differs from the common format. */
 interface Profile {
-  /** The vendor's own service: it refuses what engines add to the format. */
+  /** OpenAI's own service, which refuses what engines add to the format. */
   readonly isOpenAi: boolean
 }
 
@@ -72,7 +72,7 @@ function toMessage(message: ChatMessage, { isOpenAi }: Profile): Json {
   return wire
 }
 
-/** Chat has no flag for a failed tool call: the text says so. */
+/** Chat has no flag for a failed tool call, so the text states it. */
 function toContent({ content, is_error }: ChatMessage): unknown {
   if (content === null) return null
   if (typeof content === 'string') return is_error === true ? `Error: ${content}` : content
@@ -98,7 +98,7 @@ function toToolChoice(choice: ToolChoice | null): unknown {
   return choice.mode
 }
 
-/** Where the vendor's own service differs: the longest answer has another name, and stops are few. */
+/** OpenAI has another name for max_tokens and takes few stop strings. */
 function toChatSampling(request: GenerationRequest, { isOpenAi }: Profile): Json {
   const wire = toSampling(request, isOpenAi)
   if (!isOpenAi) return wire
@@ -110,7 +110,7 @@ function toChatSampling(request: GenerationRequest, { isOpenAi }: Profile): Json
 
 /**
  * Sampling settings by their wire names; chat and completions use the same ones.
- * @param isOpenAi leaves out those that are of engines alone
+ * @param isOpenAi omits those that only engines take
  */
 function toSampling({ sampling }: GenerationRequest, isOpenAi: boolean): Json {
   const wire: Json = {}
@@ -125,7 +125,7 @@ function toSampling({ sampling }: GenerationRequest, isOpenAi: boolean): Json {
   return wire
 }
 
-/** What every service takes. */
+/** Taken by every service. */
 const SHARED_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string>([
   ['temperature', 'temperature'],
   ['topP', 'top_p'],
@@ -136,7 +136,7 @@ const SHARED_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string
   ['stop', 'stop'],
   ['maxTokens', 'max_tokens'],
 ])
-/** What engines add to the format. */
+/** Added to the format by engines. */
 const ENGINE_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string>([
   ['topK', 'top_k'],
   ['minP', 'min_p'],
@@ -191,7 +191,7 @@ function effortOfBudget({ isEnabled, budgetTokens }: ReasoningWish): string | un
   return budgetTokens < 16_384 ? 'medium' : 'high'
 }
 
-/** What engines read of a body and the gateway does not; the vendor's own service refuses these. */
+/** Members that engines take and OpenAI refuses. */
 const ENGINE_MEMBERS: ReadonlySet<string> = new Set([
   'add_generation_prompt',
   'rid',
@@ -199,7 +199,7 @@ const ENGINE_MEMBERS: ReadonlySet<string> = new Set([
   'stream_reasoning',
 ])
 
-/** What the client sent that nobody here reads; it never takes the place of what the gateway has set. */
+/** Adds members of the client's body that the gateway does not read; they never replace members that it sets. */
 function addCarried(body: Json, { carried }: GenerationRequest, worker: WorkerEntry): void {
   const { dataParallel } = worker
   if (carried !== undefined) {
@@ -237,21 +237,19 @@ export function toCompletionBody({ request, model, worker, stream }: EngineAttem
   return Buffer.from(JSON.stringify(body))
 }
 
-/** Stop strings that the vendor's own service takes. */
+/** Stop strings that OpenAI takes; the gateway searches for the others. */
 const MAX_OPENAI_STOPS = 4
 const NONE: readonly string[] = []
 
-/** The vendor's own service, which refuses what engines add to the format. */
 function isOpenAi({ provider }: WorkerEntry): boolean {
   return provider === 'openai'
 }
 
-/** Those that the vendor's own service is told. */
 function sentStops(stops: readonly string[]): readonly string[] {
   return stops.slice(0, MAX_OPENAI_STOPS)
 }
 
-/** Those that it is not told; completions are told all. */
+/** Stop strings that the gateway searches for itself. */
 export function unsentStops({ request, worker }: EngineAttempt): readonly string[] {
   if (request.prompt.kind !== 'chat' || !isOpenAi(worker)) return NONE
   return request.sampling.stop?.slice(MAX_OPENAI_STOPS) ?? NONE

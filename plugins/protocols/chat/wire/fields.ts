@@ -7,6 +7,9 @@ export function optional<S extends TSchema>(schema: S, description?: string) {
   return Type.Optional(Type.Union([schema, Type.Null()], options))
 }
 
+/** A list that is only written. */
+export const list = <S extends TSchema>(items: S) => Type.Unsafe<readonly Static<S>[]>(Type.Array(items))
+
 /** 0 to 4294967295. */
 export const U32 = (minimum = 0) => Type.Integer({ minimum, maximum: 4_294_967_295 })
 
@@ -60,7 +63,7 @@ export function choiceBy<Branches extends Record<string, TSchema>>(key: string, 
     required: [key],
     properties: { [key]: { type: 'string', enum: entries.map(([name]) => name) } },
     allOf: entries.map(([name, branch]) => ({
-      if: { properties: { [key]: { const: name } } },
+      if: { required: [key], properties: { [key]: { const: name } } },
       // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
       then: branch,
     })),
@@ -114,6 +117,15 @@ export const Usage = Type.Object({
   prompt_tokens: Type.Integer(),
   completion_tokens: Type.Optional(Type.Integer()),
   total_tokens: Type.Integer(),
+  prompt_tokens_details: optional(Type.Object({ cached_tokens: Type.Integer() })),
+  completion_tokens_details: optional(Type.Object({ reasoning_tokens: Type.Integer() })),
 })
 
 export type Usage = Static<typeof Usage>
+
+/** A body of a worker: members are known by name, and each value is checked where it is read. */
+export type Unchecked<T> = { readonly [Member in keyof T]?: unknown }
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

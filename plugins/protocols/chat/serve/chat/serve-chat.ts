@@ -1,4 +1,4 @@
-/** Chat completions over workers that do not speak them: the request is read, generated, and told as chat again. */
+/** Chat completions over workers that do not take them: a generation, written as chat chunks or as one reply. */
 import type {
   GeneratedAnswer,
   GeneratedChoice,
@@ -8,7 +8,7 @@ import type {
   Generations,
   RequestContext,
 } from '#kernel'
-import type { ChatRequest } from '../../wire/chat.ts'
+import type { ChatReply, ChatReplyChoice, ChatRequest } from '../../wire/chat.ts'
 import { judgeStream, openGenerationStream } from '../stream-end.ts'
 import { ChatChunks, toWireLogprobs, toWireUsage } from './chat-chunks.ts'
 import { fromChatBody } from './from-chat-body.ts'
@@ -16,9 +16,9 @@ import { fromChatBody } from './from-chat-body.ts'
 const PASS_THROUGH = { api: 'chat', path: '/v1/chat/completions', judge: judgeStream } as const
 
 /**
- * Never throws: what goes wrong is the client's reply.
+ * Never throws: failures become the client's reply.
  * @param body checked
- * @param mayRelay workers that take the bytes as they are get them
+ * @param mayRelay workers that take the format get the bytes
  */
 export function serveChat(
   generations: Generations,
@@ -86,7 +86,7 @@ function streamChat(
   })
 }
 
-function toChatReply({ started, choices, usage }: GeneratedAnswer, requestId: string) {
+function toChatReply({ started, choices, usage }: GeneratedAnswer, requestId: string): ChatReply {
   return {
     id: started.id ?? requestId,
     object: 'chat.completion',
@@ -98,9 +98,9 @@ function toChatReply({ started, choices, usage }: GeneratedAnswer, requestId: st
   }
 }
 
-function toWireChoice(choice: GeneratedChoice) {
+function toWireChoice(choice: GeneratedChoice): ChatReplyChoice {
   const { text, reasoning, refusal, annotations, toolCalls, logprobs, matchedStop, tokenIds } = choice
-  // White space around tool calls and reasoning is nobody's answer.
+  // White space around tool calls and reasoning is no answer.
   const hasText = text.trim() !== '' || (toolCalls.length === 0 && reasoning === '' && refusal === '')
   return {
     index: choice.index,
