@@ -1,4 +1,4 @@
-/** The chat plugin: inference over HTTP workers, and what there is to know about their models. */
+/** The chat plugin: the inference routes of the OpenAI API and of engines, and the model list. */
 import { Auth, definePlugin, Embeddings, Generations } from '#kernel'
 import { chatConfig } from './config.ts'
 import { chatFlags } from './flags.ts'
@@ -10,7 +10,7 @@ export default definePlugin({
   manifest: {
     name: 'chat',
     version: '0.1.0',
-    description: 'Chat, completions, generation, embeddings, classification and reranking by workers.',
+    description: 'Chat, completions, generation, embeddings, classification and reranking.',
     uses: [Generations],
     usesOptionally: [Auth, Embeddings],
     config: chatConfig,

@@ -389,3 +389,11 @@ describe('stops beyond those that the vendor’s service takes', () => {
     expect(whole('openai', 'text')).toEqual(['one END two', [['length', null]]])
   })
 })
+
+test('a chunk whose error is null is no error', () => {
+  const { events, failures } = readStream(
+    sse({ ...chunk({ content: 'hi' }), error: null }, chunk({}, { finish_reason: 'stop' }), '[DONE]'),
+    [],
+  )
+  expect([failures, textOf(events), events.at(-1)?.type]).toEqual([[], 'hi', 'finished'])
+})

@@ -42,23 +42,22 @@ function usageOf(vectors: readonly EmbeddingVector[]) {
   return { prompt_tokens: tokens, total_tokens: tokens, completion_tokens: 0 }
 }
 
-/** Inputs of one request: each is a call of its own. */
+/** Inputs of one request; each is a call to a worker. */
 const MAX_INPUTS = 2_048
 const MAX_ID = 0xffff_ffff
 
 /** @throws empty_input, invalid_input (400) */
 function toInputs(input: unknown): EmbeddingInput[] {
   if (typeof input === 'string') return [toText(input)]
-  if (!Array.isArray(input)) throw chatErrors.invalid_input('it must be a text or a list')
+  if (!Array.isArray(input)) throw chatErrors.invalid_input('it must be a string or a list')
   if (input.length === 0) throw chatErrors.empty_input()
   if (typeof input[0] === 'number') return [toIds(input)]
-  if (input.length > MAX_INPUTS)
-    throw chatErrors.invalid_input(`at most ${MAX_INPUTS} inputs are taken at once`)
+  if (input.length > MAX_INPUTS) throw chatErrors.invalid_input(`it must hold at most ${MAX_INPUTS} inputs`)
   return input.map((one: unknown) => (Array.isArray(one) ? toIds(one) : toText(one)))
 }
 
 function toText(value: unknown): string {
-  if (typeof value !== 'string') throw chatErrors.invalid_input('texts and token ids cannot be mixed')
+  if (typeof value !== 'string') throw chatErrors.invalid_input('strings and token ids cannot be mixed')
   if (value === '') throw chatErrors.empty_input()
   return value
 }
@@ -67,7 +66,7 @@ function toIds(list: readonly unknown[]): Uint32Array {
   if (list.length === 0) throw chatErrors.empty_input()
   for (const id of list)
     if (!Number.isInteger(id) || (id as number) < 0 || (id as number) > MAX_ID)
-      throw chatErrors.invalid_input('token ids are whole numbers from 0 on')
+      throw chatErrors.invalid_input('token ids must be integers from 0 to 4294967295')
   return Uint32Array.from(list as readonly number[])
 }
 

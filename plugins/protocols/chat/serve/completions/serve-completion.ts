@@ -1,4 +1,4 @@
-/** Text completions over workers that do not speak them. */
+/** Text completions over workers that do not take them. */
 import type {
   GeneratedChoice,
   GenerationStarted,
@@ -43,7 +43,7 @@ function answerCompletion(generations: Generations, ctx: RequestContext, body: C
   }).start()
 }
 
-/** The likeliest of those that were made for it. */
+/** The most likely choices of `best_of`. */
 function bestOf(
   choices: readonly GeneratedChoice[],
   { best_of, n }: CompletionRequest,

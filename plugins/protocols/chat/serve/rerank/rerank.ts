@@ -1,4 +1,4 @@
-/** Reranking: asks a worker for scores and wraps its list into the gateway's own reply. */
+/** The rerank routes: a worker scores the documents, and the gateway writes the reply. */
 import {
   apiErrorFormat,
   defineValidator,
@@ -14,13 +14,13 @@ import { failures } from '../inference-routes.ts'
 import { readRanking } from './ranking.ts'
 
 const WORKER_PATH = '/v1/rerank'
-/** What a reply says of a request that named no model. */
+/** Model in replies to requests without one. */
 const UNNAMED_MODEL = 'unknown'
 
 const rerankRequest = defineValidator(RerankRequest)
 const v1RerankRequest = defineValidator(V1RerankRequest)
 
-/** What of the request shapes the reply. */
+/** Options of the request that shape the reply. */
 interface RerankShape {
   /** Canonical; null lets any worker answer. */
   readonly model: string | null
@@ -28,11 +28,11 @@ interface RerankShape {
   /** Null keeps all results. */
   readonly topK: number | null
   readonly returnDocuments: boolean
-  /** Of the request: workers need not send them back. */
+  /** Of the request, for workers that do not return them. */
   readonly documents?: readonly string[]
 }
 
-/** How handlers reach workers; the host fits. */
+/** The part of the host that handlers use. */
 interface RerankHost {
   readonly upstream: CollectingUpstream
   readonly balance: { canonicalModel(model: string): string }
@@ -54,7 +54,7 @@ async function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
 
 /** POST /v1/rerank: only query, documents and model are read. */
 async function v1Rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
-  // Like the other routes: what is no object is no JSON for this purpose.
+  // As on the other routes, a body that is not an object is rejected as invalid JSON.
   ctx.peek()
   const request = ctx.body(v1RerankRequest)
   checkQuery(request.query)
@@ -84,10 +84,10 @@ async function answer(
 }
 
 /**
- * Wraps a worker's list; its order is kept, for the worker has sorted it.
+ * Converts a worker's list, which is sorted already.
  *
  * @param nowMs Unix time in milliseconds
- * @throws rerank_response_build_failed (500) when the body is anything else
+ * @throws rerank_response_build_failed (500) for any other body
  */
 export function buildRerankReply(reply: WorkerReply, shape: RerankShape, nowMs: number): RerankReply {
   const { results: found, usage } = readRanking(reply)
@@ -107,7 +107,7 @@ export function buildRerankReply(reply: WorkerReply, shape: RerankShape, nowMs: 
 
 const responses: RouteDefinition['docs']['responses'] = {
   200: { description: 'Scored documents, best first.', schema: RerankReply },
-  500: { description: "The worker's answer is no list of scored documents." },
+  500: { description: "The worker's response is not a list of scored documents." },
   ...failures,
 }
 
