@@ -35,20 +35,28 @@ const base64 = Type.String({ pattern: '^[A-Za-z0-9+/]+={0,2}$' })
 
 /**
  * Objects whose `type` says what else they hold. Types that are not listed are valid too, since a worker may know them:
- * at run time they reach the `default` of a `switch` over the type.
+ * at run time they reach the `default` of a `switch` over the type. Kinds are tried in order, so the usual ones come first.
  */
 function tagged<Kinds extends Record<string, TSchema>>(kinds: Kinds) {
+  const branches = Object.entries(kinds).reduceRight<object>(
+    (rest, [kind, schema]) => ({
+      if: { properties: { type: { const: kind } } },
+      // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
+      then: schema,
+      else: rest,
+    }),
+    {},
+  )
   return Type.Unsafe<
     { [Kind in keyof Kinds & string]: { readonly type: Kind } & Static<Kinds[Kind]> }[keyof Kinds & string]
   >({
     type: 'object',
     required: ['type'],
     properties: { type: { type: 'string' } },
-    allOf: Object.entries(kinds).map(([kind, schema]) => ({
-      if: { required: ['type'], properties: { type: { const: kind } } },
-      // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
-      then: schema,
-    })),
+    // Checked after the type: a block without one must be reported as such.
+    if: { required: ['type'] },
+    // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
+    then: branches,
   })
 }
 
@@ -94,14 +102,14 @@ const ToolUse = { id: nonEmpty, name: nonEmpty, input: Type.Optional(Type.Unknow
 
 const Block = tagged({
   text: Text,
+  tool_use: Type.Object(ToolUse),
+  tool_result: ToolResult,
+  thinking: Type.Object({ thinking: Type.String(), signature: Type.Optional(Type.Unknown()) }),
   image: Image,
   document: Document,
   search_result: SearchResult,
   container_upload: Type.Object({}),
-  thinking: Type.Object({ thinking: Type.String(), signature: Type.Optional(Type.Unknown()) }),
   compaction: Type.Object({ content: optional(Type.String()) }),
-  tool_use: Type.Object(ToolUse),
-  tool_result: ToolResult,
   mcp_tool_use: Type.Object({ ...ToolUse, server_name: Type.Optional(Type.Unknown()) }),
   mcp_tool_result: ToolResult,
 })
