@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { defineValidator } from '#kernel'
-import { ChatRequest } from '../../wire/chat.ts'
-import { checkChatRules } from './chat-rules.ts'
+import { ChatRequest } from '../wire/chat.ts'
+import { checkChatRules } from './request-rules.ts'
 
 const validator = defineValidator(ChatRequest)
 const minimal = { model: 'm', messages: [{ role: 'user', content: 'hi' }] }

@@ -1,7 +1,8 @@
-/** The rules between fields of a chat request; single fields are the schema's business. */
-import { ruleErrors } from '../../errors.ts'
-import type { ChatRequest } from '../../wire/chat.ts'
-import { checkStreamOptions } from '../stream-rules.ts'
+/** The rules between fields of a request; single fields are checked by the schemas. */
+import { ruleErrors } from '../errors.ts'
+import type { ChatRequest } from '../wire/chat.ts'
+import type { CompletionRequest } from '../wire/completion.ts'
+import type { GenerateRequest } from '../wire/generate.ts'
 
 /** @throws a rule error (400) named after the broken rule. */
 export function checkChatRules(request: ChatRequest): void {
@@ -54,5 +55,44 @@ function checkToolChoice({ tool_choice: choice, tools, functions }: ChatRequest)
     if (tool.type !== 'function' || name === undefined)
       throw ruleErrors.tool_choice_invalid_tool_type.with(at)
     if (!names.has(name)) throw ruleErrors.tool_choice_tool_not_found.with(at, name)
+  }
+}
+
+/** @throws a rule error (400) named after the broken rule. */
+export function checkCompletionRules(request: CompletionRequest): void {
+  const { prompt, min_tokens, max_tokens, best_of, n, stream } = request
+  if (Array.isArray(prompt) && prompt.length === 0) throw ruleErrors.prompt_empty.with({ param: 'prompt' })
+  checkStreamOptions(request)
+  if (min_tokens != null && max_tokens != null && min_tokens > max_tokens) {
+    throw ruleErrors.min_tokens_exceeds_max.with({ param: 'min_tokens' })
+  }
+  const constraints = [request.regex, request.ebnf, request.json_schema].filter((value) => value != null)
+  if (constraints.length > 1) throw ruleErrors.multiple_constraints()
+  if (best_of == null) return
+  if (stream === true) throw ruleErrors.best_of_not_supported_with_stream.with({ param: 'best_of' })
+  if (best_of <= (n ?? 1)) throw ruleErrors.best_of_less_than_n.with({ param: 'best_of' })
+}
+
+/** @throws a rule error (400) named after the broken rule. */
+export function checkGenerateRules({ text, input_ids, sampling_params: sampling }: GenerateRequest): void {
+  if ((text == null) === (input_ids == null)) throw ruleErrors.text_or_input_ids_required()
+  if (sampling == null) return
+  const { min_new_tokens: least, max_new_tokens: most, json_schema, regex, ebnf } = sampling
+  if (least != null && most != null && least > most) {
+    throw ruleErrors.min_tokens_exceeds_max.with({ param: 'sampling_params.min_new_tokens' })
+  }
+  const constraints = [json_schema, regex, ebnf].filter((value) => value != null)
+  if (constraints.length > 1) throw ruleErrors.multiple_constraints.with({ param: 'sampling_params' })
+}
+
+interface Streamed {
+  readonly stream?: boolean | null
+  readonly stream_options?: object | null
+}
+
+/** @throws stream_options_requires_stream (400). */
+function checkStreamOptions({ stream, stream_options }: Streamed): void {
+  if (stream_options != null && stream !== true) {
+    throw ruleErrors.stream_options_requires_stream.with({ param: 'stream_options' })
   }
 }

@@ -4,8 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
 import { WholeAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { ChatStreamReader } from './chat-stream-reader.ts'
-import { tellAnswer } from './whole-answer.ts'
+import { ChatStreamReader, readAnswer } from './chat-engine.ts'
 
 const attempt = {
   model: 'm',
@@ -272,7 +271,7 @@ test('whatever the chunks and their cuts, the events are the same', () => {
 
 test('a whole answer tells the same as its stream', () => {
   const out = sink()
-  const reader = new WholeAnswerReader(out, 1 << 20, (text) => tellAnswer(attempt, out, text))
+  const reader = new WholeAnswerReader(out, 1 << 20, (text) => readAnswer(attempt, out, text))
   const body = {
     id: 'c1',
     created: 7,
@@ -382,11 +381,19 @@ describe('stops beyond those that the vendor’s service takes', () => {
     const whole = (provider: string, kind?: string) => {
       const out = sink()
       const answer = { choices: [{ index: 0, message: { content: 'one END two' }, finish_reason: 'length' }] }
-      tellAnswer(stopping([...FOUR, 'END'], provider, kind), out, JSON.stringify(answer))
+      readAnswer(stopping([...FOUR, 'END'], provider, kind), out, JSON.stringify(answer))
       return [textOf(out.events), endOf(out.events)]
     }
     expect(whole('openai')).toEqual(['one ', [['stop', 'END']]])
     expect(whole('other')).toEqual(['one END two', [['length', null]]])
     expect(whole('openai', 'text')).toEqual(['one END two', [['length', null]]])
   })
+})
+
+test('a chunk whose error is null is no error', () => {
+  const { events, failures } = readStream(
+    sse({ ...chunk({ content: 'hi' }), error: null }, chunk({}, { finish_reason: 'stop' }), '[DONE]'),
+    [],
+  )
+  expect([failures, textOf(events), events.at(-1)?.type]).toEqual([[], 'hi', 'finished'])
 })

@@ -4,8 +4,7 @@ import { expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
 import { WholeAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { MessageStreamReader } from './message-stream-reader.ts'
-import { tellMessage } from './whole-message.ts'
+import { MessageStreamReader, readMessage } from './messages-engine.ts'
 
 const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: {} } as EngineAttempt
 /** Of a request in the format's own words. */
@@ -163,7 +162,7 @@ const PIECES = sse([
 
 test("an answer to the format's own words is told in them too, however its bytes are cut", () => {
   const whole = sink()
-  tellMessage(
+  readMessage(
     nativeAttempt,
     whole,
     JSON.stringify({ content: [...BLOCKS, { type: 'text', text: '' }], stop_reason: 'tool_use' }),
@@ -217,7 +216,7 @@ test('an event without end is given up at the limit', () => {
 
 test('a whole message gives the events of a short stream', () => {
   const out = sink()
-  const reader = new WholeAnswerReader(out, 1 << 20, (text) => tellMessage(attempt, out, text))
+  const reader = new WholeAnswerReader(out, 1 << 20, (text) => readMessage(attempt, out, text))
   const content = [
     { type: 'thinking', thinking: 'hm', signature: 's' },
     { type: 'text', text: 'a' },

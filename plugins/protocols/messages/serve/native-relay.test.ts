@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isCompleteStream } from './is-complete-stream.ts'
+import { isCompleteStream } from './native-relay.ts'
 
 const STOP = '\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
 const START = 'event: message_start\ndata: {"type":"message_start"}\n\n'

@@ -1,7 +1,7 @@
 /** What counts as the end of a chat's stream. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isCompleteStream } from './is-complete-stream.ts'
+import { isCompleteStream } from './stream-end.ts'
 
 const event = (value: object) => `data: ${JSON.stringify(value)}\n\n`
 const piece = (content: string, reason: string | null = null) =>
