@@ -38,7 +38,7 @@ export const responsesErrors = defineErrors('responses', {
   },
   unknown_input_type: {
     ...client,
-    text: (path: string, type: string) => `'${path}' is not known: '${type}'`,
+    text: (path: string, problem: string) => `'${path}' ${problem}`,
   },
   duplicate_item: { ...client, text: (id: string) => `two different items have the id '${id}'` },
   referenced_item_not_found: {
@@ -183,3 +183,13 @@ export const responsesErrors = defineErrors('responses', {
     text: (what: string) => what,
   },
 })
+
+/** @throws invalid_value (400) */
+export function wrongValue(path: string, problem: string): never {
+  throw responsesErrors.invalid_value.with({ param: path }, path, problem)
+}
+
+/** @throws missing_required_parameter (400) */
+export function missing(path: string): never {
+  throw responsesErrors.missing_required_parameter.with({ param: path }, path)
+}

@@ -1,7 +1,7 @@
 /** What a worker says in the format, event by event or at once, as the events of a generation. */
 import type { EngineAttempt, EngineSink, FinishReason, GenerationUsage, TokenLogprob } from '#kernel'
+import { isObject, isText, type Json } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
-import { isObject, isText, type Json } from './wire.ts'
 
 const CHOICE = 0
 

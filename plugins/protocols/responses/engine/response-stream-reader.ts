@@ -1,9 +1,9 @@
 /** A streamed response, read into events: whole server-sent events, each of which says in its data what it is. @hot */
 import type { EngineAttempt, EngineSink } from '#kernel'
 import { EventAnswerReader } from '#shared'
+import { isObject, readObject } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
 import { ResponseAnswer } from './response-answer.ts'
-import { isObject, readObject } from './wire.ts'
 
 const DONE = '[DONE]'
 

@@ -3,7 +3,6 @@ import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } fro
 import { responsesErrors } from '../errors.ts'
 import { CreateBody } from '../wire.ts'
 import { countTokens } from './prompt/prompt-tokens.ts'
-import { isObject } from './read/fields.ts'
 import { failures } from './route-failures.ts'
 import { makePlan } from './run/plan.ts'
 import { readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
@@ -36,10 +35,8 @@ export function inputTokensRoute(parts: ServeParts, errors: ErrorFormat): RouteD
 }
 
 async function inputTokens(parts: ServeParts, ctx: RequestContext): Promise<void> {
-  const body = ctx.bodyJson()
-  if (!isObject(body)) throw responsesErrors.invalid_type('the body', 'a JSON object')
   // Nothing is kept, so no conversation has to be locked.
-  const request = readCreate(parts, { ...body, stream: false, background: false, store: false })
+  const request = readCreate(parts, ctx.bodyJson(), { stream: false, background: false, store: false })
   const plan = await makePlan(parts, tenantOf(ctx), request)
   const counted = countTokens(parts, plan.generation)
   if (counted === null)

@@ -1,8 +1,8 @@
 /** Routes of the responses API. */
 import type { ErrorFormat, RouteDefinition } from '#kernel'
+import type { Json } from '../json.ts'
 import { CreateBody, ResponseReply } from '../wire.ts'
 import { acceptBackground } from './background/accept-background.ts'
-import type { Json } from './read/fields.ts'
 import { failures } from './route-failures.ts'
 import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
 

@@ -10,7 +10,7 @@ import {
 } from '#kernel'
 import { messageSocket } from '#shared'
 import { responsesErrors } from '../errors.ts'
-import { fieldOf, isObject, type Json } from './read/fields.ts'
+import { isObject, type Json } from '../json.ts'
 import type { RememberedTurn } from './run/load-past.ts'
 import type { RunEnd } from './run/response-run.ts'
 import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
@@ -78,7 +78,7 @@ function namesLast(ctx: RequestContext, remembered: RememberedTurn | null): bool
   if (remembered === null) return false
   try {
     const body = ctx.bodyJson()
-    return isObject(body) && fieldOf(body, 'previous_response_id') === remembered.responseId
+    return isObject(body) && body.previous_response_id === remembered.responseId
   } catch {
     return false
   }
@@ -93,8 +93,8 @@ function toCreateBody(body: unknown): Json {
       { param: 'type' },
       "the only messages are those of type 'response.create'",
     )
-  for (const name of ['stream', 'stream_options', 'background'])
-    if (fieldOf(rest, name) !== undefined && rest[name] !== false && name !== 'stream')
+  for (const name of ['stream_options', 'background'])
+    if ((rest[name] ?? false) !== false)
       throw responsesErrors.unsupported_parameter.with({ param: name }, name)
   return { ...(isObject(response) ? response : {}), ...rest, stream: true }
 }

@@ -1,9 +1,9 @@
 /** A background response is accepted: everything checked, stored, queued, and only then answered. */
 import type { RequestContext, ResponseRecord } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
+import { isObject, type Json } from '../../json.ts'
 import { newId } from '../item-ids.ts'
 import { requireOpened, type TextSeal } from '../prompt/sealed-text.ts'
-import { isObject, type Json } from '../read/fields.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { checkTools } from '../run/open-turn.ts'
 import { makePlan } from '../run/plan.ts'

@@ -1,6 +1,6 @@
 /** A create request as a worker that speaks the format itself is asked for it. */
 import type { BuiltInType, NativeRequest, WorkerEntry } from '#kernel'
-import type { Json } from '../read/fields.ts'
+import type { Json } from '../../json.ts'
 import { builtInType } from '../read/read-tools.ts'
 
 /** The gateway's own affair, or written anew for each worker. */

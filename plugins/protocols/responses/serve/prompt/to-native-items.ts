@@ -3,7 +3,7 @@
  * worker knows them; calls that the gateway ran become functions with their results.
  */
 import type { HistoryItem } from '#kernel'
-import type { Json } from '../read/fields.ts'
+import type { Json } from '../../json.ts'
 import { summaryOf } from './compacted.ts'
 import type { Unsealer } from './sealed-text.ts'
 

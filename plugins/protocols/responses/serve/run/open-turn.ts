@@ -33,7 +33,7 @@ export function openTurn(
       ctx,
       {
         request: { ...generation, tools: request.tools.functions, toolChoice: null },
-        toolChoice: request.toolChoice.wish,
+        toolChoice: request.toolChoice.choice,
         tools: gatewayTools,
         approvals,
         listed,

@@ -12,8 +12,7 @@ import type {
 import { responsesErrors } from '../../errors.ts'
 import { withoutCovered } from '../prompt/compacted.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
-import { fieldOf, isObject } from '../read/fields.ts'
-import { type InputItem, readInputItems } from '../read/read-items.ts'
+import { readInputItems, type WholeItem } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { answersOf, listedIn } from './approvals.ts'
 import {
@@ -23,7 +22,7 @@ import {
   replaceReferences,
   unknownConversation,
 } from './load-past.ts'
-import { type ModelTurn, refuseForeign, toTurn, unsealerOf } from './model-turn.ts'
+import { type ModelTurn, requireNativeWorkers, toTurn, unsealerOf } from './model-turn.ts'
 import type { PlanParts } from './run-parts.ts'
 
 export interface Plan extends ModelTurn {
@@ -83,7 +82,7 @@ async function loadPlan(
   parts: PlanParts,
   tenant: string,
   request: CreateRequest,
-  input: readonly InputItem[],
+  input: readonly WholeItem[],
   remembered: RememberedTurn | null,
 ): Promise<Plan> {
   const { history } = parts
@@ -126,12 +125,14 @@ function toPlan(
   const whole = before.length === 0 ? told : [...before, ...told]
   const unsealer = unsealerOf(parts, tenant)
   const prompt = withoutCovered(whole, unsealer)
-  const needsNative = refuseForeign(parts, request, input)
+  const needsNative = requireNativeWorkers(parts, request, input)
   return {
     tenant,
     request,
     input,
-    hasOwnIds: typeof request.input === 'string' || request.input.every(isWithoutId),
+    // An id of the client's may be that of another item.
+    hasOwnIds:
+      typeof request.input === 'string' || request.input.every(({ id }) => id === undefined || id === null),
     ...toTurn(parts, tenant, request, prompt),
     approvals,
     listed: listedIn(before),
@@ -140,9 +141,4 @@ function toPlan(
     accepts: needsNative ? speaksResponses : null,
     lock,
   }
-}
-
-/** Its id is made here, and no other item is meant. */
-function isWithoutId(item: unknown): boolean {
-  return isObject(item) && fieldOf(item, 'id') === undefined
 }

@@ -1,7 +1,7 @@
 /** The response as clients see it, with every key. */
 import type { GenerationUsage, HistoryItem, ResponseRecord, ResponseStatus } from '#kernel'
 import { toClientItems } from '#shared'
-import type { Json } from '../read/fields.ts'
+import type { Json } from '../../json.ts'
 
 export interface ReplyState {
   readonly id: string

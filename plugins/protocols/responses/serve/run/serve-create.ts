@@ -1,8 +1,8 @@
 /** POST /v1/responses: the reply as one object or as an event stream. */
 import type { RequestContext, RequestSlot, SseWriter } from '#kernel'
+import type { Json } from '../../json.ts'
 import { newId } from '../item-ids.ts'
 import { DONE } from '../output/frames.ts'
-import type { Json } from '../read/fields.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
 import { EarlyStream } from './early-stream.ts'
@@ -57,9 +57,9 @@ export function serveCreate(
   })
 }
 
-/** @throws 400 naming the field */
-export function readCreate(parts: RunParts, body: unknown): CreateRequest {
-  const request = withoutInternal(parts, readCreateRequest(body))
+/** @param members take the place of the client's own. @throws 400 naming the field */
+export function readCreate(parts: RunParts, body: unknown, members: Json = {}): CreateRequest {
+  const request = withoutInternal(parts, readCreateRequest(body, members))
   if (parts.history !== undefined || !request.store) return request
   // Without a store nothing is kept, whatever was asked for.
   return { ...request, store: false, echo: { ...request.echo, store: false } }

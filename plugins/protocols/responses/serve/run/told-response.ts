@@ -4,8 +4,8 @@ import type { GatewayError, GenerationUsage, HistoryItem, ResponseStatus } from 
 import { toClientItems } from '#shared'
 import { errorEventMembers, toResponseError } from '../../error-format.ts'
 import { responsesErrors } from '../../errors.ts'
+import type { Json } from '../../json.ts'
 import { type FrameSink, Frames } from '../output/frames.ts'
-import type { Json } from '../read/fields.ts'
 import { replyMembersText, replyText } from './reply-object.ts'
 
 /** How a response ended. */

@@ -8,10 +8,9 @@ import {
   Type,
 } from '#kernel'
 import { toClientItems } from '#shared'
-import { responsesErrors, shown } from '../../errors.ts'
+import { responsesErrors, shown, wrongValue } from '../../errors.ts'
 import { DeletedReply, ItemList, ResponseReply } from '../../wire.ts'
 import type { Cancellation } from '../background/cancellation.ts'
-import { wrongValue } from '../read/fields.ts'
 import { readInclude } from '../read/read-request.ts'
 import { failures } from '../route-failures.ts'
 import { storedReply } from '../run/reply-object.ts'
