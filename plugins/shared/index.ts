@@ -26,6 +26,7 @@ export {
   MessageItem,
   NATIVE_ITEM_TYPES,
   nullable,
+  ReasoningItem,
   type TextPart,
   TextParts,
   taggedUnion,
