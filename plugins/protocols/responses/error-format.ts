@@ -1,6 +1,6 @@
 /** How the routes of responses show what went wrong, also inside a stream and inside a response. @source OpenAI API reference, Responses */
 import { type ErrorFormat, type GatewayError, type RequestFacts, type TSchema, Type } from '#kernel'
-import { DONE } from './serve/output/frames.ts'
+import { DONE, eventFrame } from './serve/output/event-encoder.ts'
 
 export interface ClientError {
   readonly status: number
@@ -96,7 +96,7 @@ export function responsesErrorFormat(
 
 /** Of a stream that was opened before its response had begun. */
 function loneError(error: GatewayError): string {
-  return `event: error\ndata: {"type":"error","sequence_number":0,${errorEventMembers(error)}}\n\n`
+  return eventFrame('error', 0, errorEventMembers(error))
 }
 
 /** Of a socket: errors are messages that say their status. @source OpenAI API reference, Responses */

@@ -4,7 +4,7 @@ import { GatewayError } from '#kernel'
 import type { ResponsesConfig } from '../../config.ts'
 import { toResponseError } from '../../error-format.ts'
 import { responsesErrors } from '../../errors.ts'
-import { toWireUsage } from '../run/reply-object.ts'
+import { toWireUsage } from '../output/response-encoder.ts'
 import { runOf } from './run-facts.ts'
 
 export class JobEnds {

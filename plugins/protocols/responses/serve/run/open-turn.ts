@@ -3,7 +3,7 @@
 import type { RequestContext } from '#kernel'
 import { Generations, type ToolLoopEvent } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { PlainTurn } from '../output/plain-turn.ts'
+import { LoopAdapter } from '../output/loop-adapter.ts'
 import { behindCompaction } from './behind-compaction.ts'
 import type { Plan } from './plan.ts'
 import type { RunParts } from './run-parts.ts'
@@ -44,7 +44,7 @@ export function openTurn(
       },
       listener,
     )
-  return host.use(Generations).open(ctx, generation, { stream, accepts, listener: new PlainTurn(listener) })
+  return host.use(Generations).open(ctx, generation, { stream, accepts, listener: new LoopAdapter(listener) })
 }
 
 /** Of a turn that begins later. @throws tool_not_available, and as `ToolLoopService.check` (400) */

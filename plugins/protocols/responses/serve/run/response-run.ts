@@ -14,15 +14,13 @@ import type {
 } from '#kernel'
 import { isPublic, toClientItems } from '#shared'
 import { responsesErrors } from '../../errors.ts'
-import { type FrameSink, Frames } from '../output/frames.ts'
-import { OutputItems } from '../output/output-items.ts'
-import { wishesOf } from '../output/output-wishes.ts'
+import { EventEncoder, type FrameSink } from '../output/event-encoder.ts'
+import { OutputItems, outputOptions } from '../output/output-items.ts'
+import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
 import { openTurn, type Turn } from './open-turn.ts'
 import type { Plan } from './plan.ts'
-import { replyText } from './reply-object.ts'
 import type { RunParts } from './run-parts.ts'
 import { type LastingPlan, lastingPlan, storeEnd } from './store-end.ts'
-import { ToldResponse } from './told-response.ts'
 
 export interface RunOptions {
   readonly id: string
@@ -59,9 +57,9 @@ export class ResponseRun {
   #start: Plan | null
   readonly #plan: LastingPlan
   readonly #options: RunOptions
-  readonly #frames: Frames | null
+  readonly #events: EventEncoder | null
   readonly #output: OutputItems
-  readonly #told: ToldResponse
+  readonly #encoder: ResponseEncoder
   #turn: Turn | null = null
   #hasBegun = false
   #hasStarted = false
@@ -77,9 +75,9 @@ export class ResponseRun {
     this.#start = plan
     this.#plan = lastingPlan(plan)
     this.#options = options
-    this.#frames = options.sink === null ? null : new Frames(options.sink)
-    this.#told = new ToldResponse(options, plan.request.echo)
-    this.#output = new OutputItems(this.#frames, wishesOf(plan.request, parts.seal, plan.tenant))
+    this.#events = options.sink === null ? null : new EventEncoder(options.sink)
+    this.#encoder = new ResponseEncoder(options, plan.request.echo)
+    this.#output = new OutputItems(this.#events, outputOptions(plan.request, parts.seal, plan.tenant))
   }
 
   /** Items that have ended so far, for who shows progress. */
@@ -129,9 +127,9 @@ export class ResponseRun {
 
   /** Tells the stream that the response has been begun; before that, a failure has a status of its own. */
   begin(): void {
-    if (this.#hasBegun || this.#frames === null) return
+    if (this.#hasBegun || this.#events === null) return
     this.#hasBegun = true
-    this.#told.sendBegin(this.#frames, this.#options.job !== undefined)
+    this.#encoder.sendBegin(this.#events, this.#options.job !== undefined)
     this.#showCompaction()
   }
 
@@ -145,8 +143,8 @@ export class ResponseRun {
 
   /** Frames that end the stream where somebody else has failed the request. */
   lastFrames(error: GatewayError): string {
-    if (this.#frames === null) return ''
-    return this.#told.lastFrames(this.#frames.count, error, this.#output.items())
+    if (this.#events === null) return ''
+    return this.#encoder.lastFrames(this.#events.count, error, this.#output.items())
   }
 
   #onEvent(event: ToolLoopEvent): void {
@@ -217,7 +215,7 @@ export class ResponseRun {
     incompleteReason: string | null = null,
   ): void {
     this.#isOver = true
-    const members = this.#told.members(status, { error, usage, incompleteReason })
+    const members = this.#encoder.members(status, { error, usage, incompleteReason })
     const { history } = this.#parts
     if (!this.#plan.store || history === undefined) {
       void this.#plan.lock?.release()
@@ -257,7 +255,7 @@ export class ResponseRun {
   /** Somebody else has ended it meanwhile, and that is what holds; of one that was deleted nothing is left. */
   #tellStored(record: ResponseRecord | undefined): void {
     if (record !== undefined) this.#tell(record.status, JSON.stringify(record.reply), null, record.output)
-    else this.#tell('cancelled', this.#told.members('cancelled', { usage: null }), null, [])
+    else this.#tell('cancelled', this.#encoder.members('cancelled', { usage: null }), null, [])
   }
 
   /** What cannot be found again is no success. */
@@ -266,7 +264,7 @@ export class ResponseRun {
     void this.#plan.lock?.release()
     this.#tell(
       'failed',
-      this.#told.members('failed', { error, usage: null }),
+      this.#encoder.members('failed', { error, usage: null }),
       error,
       this.#output.storedItems(),
     )
@@ -283,9 +281,9 @@ export class ResponseRun {
     const reply = replyText(members, text)
     // Where somebody else has failed the request, its error format ends the stream.
     const isAnswered = this.#isAnswered || this.#ctx.isFailing
-    if (this.#frames !== null && this.#hasBegun && !isAnswered) {
-      if (status === 'failed') this.#told.sendFailure(this.#frames, members, error, this.#output.items())
-      else this.#told.sendEnd(this.#frames, status, reply)
+    if (this.#events !== null && this.#hasBegun && !isAnswered) {
+      if (status === 'failed') this.#encoder.sendFailure(this.#events, members, error, this.#output.items())
+      else this.#events.end(status, reply)
     }
     this.#options.onEnd({ reply, status, error, isAnswered, items: () => [...this.#plan.context, ...items] })
   }

@@ -2,7 +2,7 @@
 import type { RequestContext, RequestSlot, SseWriter } from '#kernel'
 import type { Json } from '../../json.ts'
 import { newId } from '../item-ids.ts'
-import { DONE } from '../output/frames.ts'
+import { DONE } from '../output/event-encoder.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
 import { EarlyStream } from './early-stream.ts'

@@ -5,10 +5,10 @@ import type { ResponseRecord } from '#kernel'
 import { defineTopic, type RequestContext, type SseWriter, type Topic } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { runOf } from '../background/run-facts.ts'
-import { DONE } from '../output/frames.ts'
+import { DONE } from '../output/event-encoder.ts'
+import { replayFrames, terminalFrame } from '../output/replay.ts'
 import type { RunParts } from '../run/run-parts.ts'
 import { tenantOf } from '../run/serve-create.ts'
-import { replayFrames, terminalFrame } from './replay-frames.ts'
 
 /** Says that there is more to read of a response's log. */
 export interface LogGrown {

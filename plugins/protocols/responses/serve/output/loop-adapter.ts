@@ -19,7 +19,7 @@ interface OpenCall {
   arguments: string
 }
 
-export class PlainTurn implements GenerationListener {
+export class LoopAdapter implements GenerationListener {
   readonly #out: ToolLoopListener
   #nextIndex = 0
   /** The message or the reasoning under way. */
