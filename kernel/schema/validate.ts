@@ -123,6 +123,7 @@ const LIMITS = new Set([
 ])
 
 interface UnionMember {
+  readonly anyOf?: readonly UnionMember[]
   readonly const?: unknown
   readonly type?: string
 }
@@ -130,7 +131,7 @@ interface UnionMember {
 /** Names of a union's members for a value that is none of them; null when a member is an object that may be meant. */
 function unionNames(error: ErrorObject): string[] | null {
   const schema = error.parentSchema as { anyOf?: UnionMember[]; oneOf?: UnionMember[] } | undefined
-  const members = schema?.anyOf ?? schema?.oneOf ?? []
+  const members = (schema?.anyOf ?? schema?.oneOf ?? []).flatMap((member) => member.anyOf ?? [member])
   const isObject = typeof error.data === 'object' && error.data !== null
   if (isObject && members.some((member) => member.type === 'object' || member.type === 'array')) return null
   // Null stands for absent: nobody who sent a wrong value looks for it.
@@ -178,8 +179,12 @@ function explainOne(error: ErrorObject): FieldProblem {
       return { field, text: countText('most', params.limit, 'items'), kind }
     case 'minLength':
       return { field, text: countText('least', params.limit, 'characters'), kind }
-    case 'maxLength':
-      return { field, text: countText('most', params.limit, 'characters'), kind }
+    case 'maxLength': {
+      const keys = error.propertyName === undefined ? '' : ' in each key'
+      return { field, text: countText('most', params.limit, `characters${keys}`), kind }
+    }
+    case 'maxProperties':
+      return { field, text: countText('most', params.limit, 'properties'), kind }
     default:
       return { field, text: error.message ?? 'is not valid', kind }
   }

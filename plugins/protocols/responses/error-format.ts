@@ -1,5 +1,12 @@
 /** How the routes of responses show what went wrong, also inside a stream and inside a response. @source OpenAI API reference, Responses */
-import { type ErrorFormat, type GatewayError, type RequestFacts, type TSchema, Type } from '#kernel'
+import {
+  type ErrorFormat,
+  type GatewayError,
+  type RequestFacts,
+  type RouteDefinition,
+  type TSchema,
+  Type,
+} from '#kernel'
 import { DONE, eventFrame } from './serve/output/event-encoder.ts'
 
 export interface ClientError {
@@ -114,4 +121,13 @@ export function socketErrorFormat(
     body,
     lastEvents: (error, request) => lastFrames(request, error) ?? `data: ${JSON.stringify(body(error))}\n\n`,
   }
+}
+
+/** Failures in the description of every route. */
+export const failures: RouteDefinition['docs']['responses'] = {
+  400: { description: 'A field is missing or wrong, or names something that is not there.' },
+  404: { description: 'No worker serves the model, or there is no such response or conversation.' },
+  429: { description: 'Too many requests.' },
+  500: { description: 'The worker, a tool or the store failed.' },
+  503: { description: 'No worker that serves the model is ready.' },
 }

@@ -13,7 +13,7 @@ export function shown(value: unknown): string {
 const client = { kind: 'bad_request', source: 'client' } as const
 
 export const responsesErrors = defineErrors('responses', {
-  invalid_type: { ...client, text: (path: string, expected: string) => `'${path}' must be ${expected}` },
+  invalid_type: { ...client, text: (path: string, problem: string) => `'${path}' ${problem}` },
   invalid_value: { ...client, text: (path: string, problem: string) => `'${path}' ${problem}` },
   missing_required_parameter: { ...client, text: (path: string) => `'${path}' is required` },
   unsupported_parameter: { ...client, text: (path: string) => `'${path}' is not supported here` },
@@ -115,7 +115,7 @@ export const responsesErrors = defineErrors('responses', {
     source: 'gateway',
     text: (limit: number) => `${limit} background responses wait already; try again later`,
   },
-  invalid_metadata: { ...client, text: (problem: string) => `'metadata' ${problem}` },
+  invalid_metadata: { ...client, text: (path: string, problem: string) => `'${path}' ${problem}` },
   invalid_server_label: {
     ...client,
     text: () => 'a server label begins with a letter, followed by letters, digits, hyphens and underscores',

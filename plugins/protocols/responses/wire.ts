@@ -168,13 +168,14 @@ export const CompactBody = Type.Object({ ...CreateMembers, input: nullable(Creat
 function toBodyError({ field, text, kind }: FieldProblem): GatewayError {
   const path = bracketPath(field)
   const param = { param: path }
-  if (path === '') return responsesErrors.invalid_type('the body', 'a JSON object')
+  if (path === '') return responsesErrors.invalid_type('body', 'must be a JSON object')
   if (kind === 'tag' && path.startsWith('input['))
     return responsesErrors.unknown_input_type.with({ ...param, code: 'json_parse_error' }, path, text)
   if (kind === 'missing' || (kind === 'empty' && !path.startsWith('stop')))
     return responsesErrors.missing_required_parameter.with(param, path)
   if (kind === 'type') return responsesErrors.invalid_type.with(param, path, text)
-  if (path.startsWith('metadata')) return responsesErrors.invalid_metadata.with({ param: 'metadata' }, text)
+  if (path.startsWith('metadata'))
+    return responsesErrors.invalid_metadata.with({ param: 'metadata' }, path, text)
   return responsesErrors.invalid_value.with(param, path, text)
 }
 

@@ -6,16 +6,16 @@ import {
   type RequestContext,
   type RouteDefinition,
 } from '#kernel'
+import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { isObject } from '../json.ts'
 import { CompactBody, CompactedReply } from '../wire.ts'
 import { newId, newItemId } from './item-ids.ts'
 import { toWireUsage } from './output/response-encoder.ts'
-import { toTask } from './prompt/summary-task.ts'
-import { failures } from './route-failures.ts'
-import { makePlan } from './run/plan.ts'
-import { nowSec, readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
-import { warningHeaders } from './run/warning-headers.ts'
+import type { ServeParts } from './parts.ts'
+import { toTask } from './prompt/compaction.ts'
+import { makePlan, warningHeaders } from './run/plan.ts'
+import { nowSec, readCreate, tenantOf } from './run/serve-create.ts'
 
 export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
   return {

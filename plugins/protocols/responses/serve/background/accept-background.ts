@@ -4,13 +4,12 @@ import { responsesErrors } from '../../errors.ts'
 import { isObject, type Json } from '../../json.ts'
 import { newId } from '../item-ids.ts'
 import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
+import type { RunParts } from '../parts.ts'
 import { requireOpened, type TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { checkTools } from '../run/open-turn.ts'
-import { makePlan } from '../run/plan.ts'
-import type { RunParts } from '../run/run-parts.ts'
+import { makePlan, warningHeaders } from '../run/plan.ts'
 import { nowSec, readCreate, tenantOf } from '../run/serve-create.ts'
-import { warningHeaders } from '../run/warning-headers.ts'
 
 /** @throws what is wrong with the request, and background_queue_full (429) */
 export async function acceptBackground(

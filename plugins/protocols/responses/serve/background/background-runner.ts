@@ -1,9 +1,9 @@
 /** Works on background responses: its own thread's as soon as they come, and those that others have left. */
 import type { HistoryService, Job } from '#kernel'
-import type { StoredParts } from '../stored/stored-routes.ts'
+import type { StoredParts } from '../parts.ts'
 import { JobEnds } from './job-ends.ts'
+import { retryUntilStopped } from './retry.ts'
 import { RunningResponse } from './running-response.ts'
-import { untilAnswered } from './until-answered.ts'
 
 /** Rounds between two looks for work whose gateway is gone. */
 const LOST_EVERY = 5
@@ -79,7 +79,7 @@ export class BackgroundRunner {
   async #takeLost(): Promise<void> {
     try {
       const jobs = await this.#history.queue.takeLost(this.#parts.config.background.maxRunning)
-      await untilAnswered(() => this.#leaveAll(jobs), this.#stopped.signal)
+      await retryUntilStopped(() => this.#leaveAll(jobs), this.#stopped.signal)
     } catch (err) {
       this.#parts.host.log.warn({ err }, 'lost background responses could not be read')
     }

@@ -1,6 +1,8 @@
 /** Cancels background responses, whoever works on them. */
 import type { HistoryService, ResponseRecord } from '#kernel'
 import { defineTopic, type Topic } from '#kernel'
+import { toWireUsage } from '../output/response-encoder.ts'
+import { isRunning } from '../run/response-record.ts'
 import { type LiveResponses, liveKey } from '../stored/follow-response.ts'
 
 export const CancelTopic = defineTopic<null>('responses-cancel')
@@ -24,11 +26,11 @@ export class Cancellation {
     const { responses } = this.#history as HistoryService
     await this.#askWorker(liveKey(tenant, record.id))
     const now = await responses.get(tenant, record.id)
-    if (now === undefined || (now.status !== 'queued' && now.status !== 'in_progress')) return now
+    if (now === undefined || !isRunning(now)) return now
     await responses.finish(tenant, {
       ...now,
       status: 'cancelled',
-      reply: { ...now.reply, status: 'cancelled', usage: now.reply.usage ?? noUsage },
+      reply: { ...now.reply, status: 'cancelled', usage: now.reply.usage ?? toWireUsage(null) },
     })
     return await responses.get(tenant, record.id)
   }
@@ -61,11 +63,3 @@ export class Cancellation {
 
 /** Where events were lost, the store says what became of it. */
 function nothing(): void {}
-
-const noUsage = {
-  input_tokens: 0,
-  input_tokens_details: { cached_tokens: 0 },
-  output_tokens: 0,
-  output_tokens_details: { reasoning_tokens: 0 },
-  total_tokens: 0,
-}

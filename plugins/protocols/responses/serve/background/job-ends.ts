@@ -1,11 +1,11 @@
 /** Ends of background work that no run of its response tells: it is left to somebody else, or failed before it began. */
-import type { HistoryService, Job, ResponseRecord } from '#kernel'
+import type { HistoryService, Job } from '#kernel'
 import { GatewayError } from '#kernel'
 import type { ResponsesConfig } from '../../config.ts'
 import { toResponseError } from '../../error-format.ts'
 import { responsesErrors } from '../../errors.ts'
 import { toWireUsage } from '../output/response-encoder.ts'
-import { runOf } from './run-facts.ts'
+import { isRunning, runOf } from '../run/response-record.ts'
 
 export class JobEnds {
   readonly #history: HistoryService
@@ -45,9 +45,4 @@ export class JobEnds {
     )
     if (result === 'gone') await this.#history.queue.drop(job)
   }
-}
-
-/** Has not ended. */
-export function isRunning({ status }: ResponseRecord): boolean {
-  return status === 'queued' || status === 'in_progress'
 }

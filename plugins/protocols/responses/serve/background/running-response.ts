@@ -6,15 +6,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { HistoryService, Job, ResponseRecord } from '#kernel'
 import { type DetachedOutcome, GatewayError, type Identity, type RequestContext } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
+import type { StoredParts } from '../parts.ts'
 import { compacted } from '../run/auto-compact.ts'
 import { makePlan, type Plan } from '../run/plan.ts'
+import { isRunning, runFacts } from '../run/response-record.ts'
 import { ResponseRun } from '../run/response-run.ts'
-import type { StoredParts } from '../stored/stored-routes.ts'
 import { acceptedRequest } from './accept-background.ts'
-import { isRunning, type JobEnds } from './job-ends.ts'
+import type { JobEnds } from './job-ends.ts'
 import { LiveLog } from './live-log.ts'
-import { runFacts } from './run-facts.ts'
-import { untilAnswered } from './until-answered.ts'
+import { retryUntilStopped } from './retry.ts'
 
 /** A conversation that is busy is tried again, so often and after such a pause. */
 const LOCK_TRIES = 4
@@ -57,10 +57,10 @@ export class RunningResponse {
   /** Works on it to its end, or until it is stopped. @throws errors of the store, once it is stopped */
   async work(): Promise<void> {
     const { tenant, responseId } = this.job
-    const record = await this.#untilAnswered(() => this.#history.responses.get(tenant, responseId))
+    const record = await this.#retry(() => this.#history.responses.get(tenant, responseId))
     // Somebody has ended it already.
     if (record === undefined || !isRunning(record)) {
-      await this.#untilAnswered(() => this.#history.queue.drop(this.job))
+      await this.#retry(() => this.#history.queue.drop(this.job))
       return
     }
     await this.#after(await this.#detach(record))
@@ -184,13 +184,13 @@ export class RunningResponse {
     if (this.#stopped.signal.aborted) await this.#ends.leave(this.job)
     else if (!this.#hasEnded && errorCode === BUSY) {
       const restMs = Math.min(FIRST_REST_MS * 2 ** this.job.attempts, LONGEST_REST_MS)
-      await this.#untilAnswered(() => this.#history.queue.giveBack(this.job, restMs))
+      await this.#retry(() => this.#history.queue.giveBack(this.job, restMs))
     } else if (!this.#hasEnded && FOR_NOW.has(status)) {
       await this.#pause(REFUSED_PAUSE_MS)
-      await this.#untilAnswered(() => this.#history.queue.giveBack(this.job))
+      await this.#retry(() => this.#history.queue.giveBack(this.job))
     } else {
       const failure = this.#failure ?? responsesErrors.storage_error()
-      await this.#untilAnswered(() => this.#ends.fail(this.job, failure))
+      await this.#retry(() => this.#ends.fail(this.job, failure))
     }
   }
 
@@ -207,8 +207,8 @@ export class RunningResponse {
     }
   }
 
-  #untilAnswered<R>(ask: () => Promise<R>): Promise<R> {
-    return untilAnswered(ask, this.#stopped.signal)
+  #retry<R>(ask: () => Promise<R>): Promise<R> {
+    return retryUntilStopped(ask, this.#stopped.signal)
   }
 
   /** Ends early when the gateway does. */

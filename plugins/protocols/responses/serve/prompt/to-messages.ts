@@ -4,7 +4,7 @@
 import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { AssistantTurn } from './assistant-turn.ts'
-import { summaryOf } from './compacted.ts'
+import { summaryOf } from './compaction.ts'
 import type { SealedText, Unsealer } from './sealed-text.ts'
 import { textOf, toChatContent } from './to-chat-content.ts'
 

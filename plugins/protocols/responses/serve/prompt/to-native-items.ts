@@ -4,7 +4,7 @@
  */
 import type { HistoryItem } from '#kernel'
 import type { Json } from '../../json.ts'
-import { summaryOf } from './compacted.ts'
+import { summaryOf } from './compaction.ts'
 import type { Unsealer } from './sealed-text.ts'
 
 const BUILT_IN = new Map([

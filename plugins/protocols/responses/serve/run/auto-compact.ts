@@ -10,17 +10,16 @@ import {
   type GenerationUsage,
   type HistoryItem,
   type RequestContext,
+  type ToolLoopEvent,
 } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { newItemId } from '../item-ids.ts'
-import { withoutCovered } from '../prompt/compacted.ts'
+import type { RunParts } from '../parts.ts'
+import { toTask, withoutCovered } from '../prompt/compaction.ts'
 import { countTokens, estimateTokens, messageTokens } from '../prompt/prompt-tokens.ts'
-import { toTask } from '../prompt/summary-task.ts'
 import { toMessages } from '../prompt/to-messages.ts'
-import { sumOf } from './behind-compaction.ts'
 import { toTurn, unsealerOf, workersOf } from './model-turn.ts'
-import type { Plan } from './plan.ts'
-import type { RunParts } from './run-parts.ts'
+import type { Compaction, Plan } from './plan.ts'
 
 /** Share of the context that is kept free for an answer without a limit of its own. */
 const ANSWER_SHARE = 0.125
@@ -141,4 +140,27 @@ async function summarise(
     usage = sumOf(usage, answer.usage)
   }
   return { text, usage }
+}
+
+/** Events of a turn whose output begins with a summary: the indexes and the usage count the summary in. */
+export function behindCompaction(
+  { usage }: Compaction,
+  onEvent: (event: ToolLoopEvent) => void,
+): (event: ToolLoopEvent) => void {
+  return (event) => {
+    if (event.type === 'finished' || event.type === 'failed')
+      onEvent({ ...event, usage: sumOf(event.usage, usage) })
+    else onEvent('index' in event ? { ...event, index: event.index + 1 } : event)
+  }
+}
+
+function sumOf(one: GenerationUsage | null, two: GenerationUsage | null): GenerationUsage | null {
+  if (one === null || two === null) return one ?? two
+  return {
+    inputTokens: one.inputTokens + two.inputTokens,
+    cachedTokens: one.cachedTokens + two.cachedTokens,
+    cacheWriteTokens: one.cacheWriteTokens + two.cacheWriteTokens,
+    outputTokens: one.outputTokens + two.outputTokens,
+    reasoningTokens: one.reasoningTokens + two.reasoningTokens,
+  }
 }

@@ -1,6 +1,7 @@
 /** The turn for the model: what it is asked, made of the request and its items. */
 import type { ChatMessage, GenerationRequest, HistoryItem, WorkerEntry } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
+import type { PlanParts } from '../parts.ts'
 import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
 import type { Unsealer } from '../prompt/sealed-text.ts'
 import { type PromptMessages, toMessages } from '../prompt/to-messages.ts'
@@ -8,7 +9,6 @@ import { toNativeItems } from '../prompt/to-native-items.ts'
 import { isNativeType } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { toPlainChoice } from '../read/tool-choice.ts'
-import type { PlanParts } from './run-parts.ts'
 
 /** What the model is asked. */
 export interface ModelTurn extends Omit<PromptMessages, 'messages'> {

@@ -4,9 +4,9 @@ import type { RequestContext } from '#kernel'
 import { Generations, type ToolLoopEvent } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { LoopAdapter } from '../output/loop-adapter.ts'
-import { behindCompaction } from './behind-compaction.ts'
+import type { RunParts } from '../parts.ts'
+import { behindCompaction } from './auto-compact.ts'
 import type { Plan } from './plan.ts'
-import type { RunParts } from './run-parts.ts'
 
 /** What the worker, or a loop over workers, can be told while it answers. */
 export interface Turn {

@@ -7,10 +7,12 @@ import type {
   GenerationUsage,
   HistoryItem,
   ListedServer,
+  ReplyHeaders,
   WorkerEntry,
 } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { withoutCovered } from '../prompt/compacted.ts'
+import type { PlanParts } from '../parts.ts'
+import { withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
 import { readInputItems, type WholeItem } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
@@ -23,7 +25,6 @@ import {
   unknownConversation,
 } from './load-past.ts'
 import { type ModelTurn, requireNativeWorkers, toTurn, unsealerOf } from './model-turn.ts'
-import type { PlanParts } from './run-parts.ts'
 
 export interface Plan extends ModelTurn {
   readonly tenant: string
@@ -141,4 +142,13 @@ function toPlan(
     accepts: needsNative ? speaksResponses : null,
     lock,
   }
+}
+
+const WARNING_HEADER = 'x-weir-warning'
+
+/** `encrypted_reasoning_dropped; items=<n>` where reasoning in the input could not be opened. */
+export function warningHeaders({ droppedReasoning }: Plan): ReplyHeaders {
+  return droppedReasoning === 0
+    ? []
+    : [WARNING_HEADER, `encrypted_reasoning_dropped; items=${droppedReasoning}`]
 }

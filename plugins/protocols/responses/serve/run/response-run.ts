@@ -17,9 +17,9 @@ import { responsesErrors } from '../../errors.ts'
 import { EventEncoder, type FrameSink } from '../output/event-encoder.ts'
 import { OutputItems, outputOptions } from '../output/output-items.ts'
 import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
+import type { RunParts } from '../parts.ts'
 import { openTurn, type Turn } from './open-turn.ts'
 import type { Plan } from './plan.ts'
-import type { RunParts } from './run-parts.ts'
 import { type LastingPlan, lastingPlan, storeEnd } from './store-end.ts'
 
 export interface RunOptions {

@@ -1,21 +1,14 @@
 /** POST /v1/responses: the reply as one object or as an event stream. */
-import type { RequestContext, RequestSlot, SseWriter } from '#kernel'
+import type { RequestContext, SseWriter } from '#kernel'
 import type { Json } from '../../json.ts'
 import { newId } from '../item-ids.ts'
 import { DONE } from '../output/event-encoder.ts'
+import type { RunParts, ServeParts } from '../parts.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
-import { EarlyStream } from './early-stream.ts'
 import type { RememberedTurn } from './load-past.ts'
-import { makePlan, type Plan } from './plan.ts'
+import { makePlan, type Plan, warningHeaders } from './plan.ts'
 import { ResponseRun, type RunEnd } from './response-run.ts'
-import type { RunParts } from './run-parts.ts'
-import { warningHeaders } from './warning-headers.ts'
-
-export interface ServeParts extends RunParts {
-  /** The run of a request, for its error format. */
-  readonly runs: RequestSlot<ResponseRun>
-}
 
 export interface ServeOptions {
   /** Of a socket: each event is a message, and no message says that it was the last. */
@@ -137,4 +130,33 @@ function streamResponse(
 
 export function nowSec(): number {
   return Math.floor(Date.now() / 1000)
+}
+
+/** A comment: clients and proxies see that the connection is alive. */
+const SIGN_OF_LIFE = ': preparing the response\n\n'
+
+/** Opens the stream of a request whose history takes long to load or to compact. */
+class EarlyStream {
+  readonly #ctx: RequestContext
+  readonly #timer: NodeJS.Timeout
+  #writer: SseWriter | null = null
+
+  /** @param afterMs what is ready sooner has a stream, or a failure with a status, of its own */
+  constructor(ctx: RequestContext, afterMs: number) {
+    this.#ctx = ctx
+    this.#timer = setTimeout(() => this.#open(), afterMs)
+  }
+
+  /** @returns the stream if it was opened */
+  stop(): SseWriter | null {
+    clearTimeout(this.#timer)
+    return this.#writer
+  }
+
+  #open(): void {
+    const { isDone, isAborted, isFailing } = this.#ctx
+    if (isDone || isAborted || isFailing) return
+    this.#writer = this.#ctx.sse()
+    this.#writer.write(SIGN_OF_LIFE)
+  }
 }

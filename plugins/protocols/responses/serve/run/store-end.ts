@@ -10,8 +10,8 @@ import {
   type ResponseStatus,
 } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { runFacts } from '../background/run-facts.ts'
 import type { Plan } from './plan.ts'
+import { runFacts } from './response-record.ts'
 
 /** What of a plan outlasts the beginning of its response. */
 export interface LastingPlan

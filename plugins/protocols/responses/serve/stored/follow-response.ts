@@ -4,10 +4,10 @@
 import type { ResponseRecord } from '#kernel'
 import { defineTopic, type RequestContext, type SseWriter, type Topic } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { runOf } from '../background/run-facts.ts'
 import { DONE } from '../output/event-encoder.ts'
 import { replayFrames, terminalFrame } from '../output/replay.ts'
-import type { RunParts } from '../run/run-parts.ts'
+import type { StoredParts } from '../parts.ts'
+import { isRunning, runOf } from '../run/response-record.ts'
 import { tenantOf } from '../run/serve-create.ts'
 
 /** Says that there is more to read of a response's log. */
@@ -27,13 +27,9 @@ const LOOK_AGAIN_MS = 500
 
 const TERMINAL = /^event: response\.(completed|incomplete|failed)\n/
 
-interface FollowParts extends RunParts {
-  readonly live: LiveResponses
-}
-
 /** @param after number of the last event that the client has; -1 for none */
 export async function followResponse(
-  parts: FollowParts,
+  parts: StoredParts,
   ctx: RequestContext,
   record: ResponseRecord,
   after: number,
@@ -44,7 +40,7 @@ export async function followResponse(
 }
 
 class Follower {
-  readonly #parts: FollowParts
+  readonly #parts: StoredParts
   readonly #ctx: RequestContext
   readonly #tenant: string
   readonly #id: string
@@ -59,7 +55,7 @@ class Follower {
   #writer: SseWriter | null = null
   #wake: () => void = () => {}
 
-  constructor(parts: FollowParts, ctx: RequestContext, tenant: string, id: string, after: number) {
+  constructor(parts: StoredParts, ctx: RequestContext, tenant: string, id: string, after: number) {
     this.#parts = parts
     this.#ctx = ctx
     this.#tenant = tenant
@@ -94,7 +90,7 @@ class Follower {
       if (!this.#isBroken) await this.#readLog()
       if (this.#isWhole) break
       if (record === undefined) throw responsesErrors.response_not_found(this.#id)
-      if (record.status !== 'queued' && record.status !== 'in_progress') {
+      if (!isRunning(record)) {
         await this.#endWithout(record)
         break
       }

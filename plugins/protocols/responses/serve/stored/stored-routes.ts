@@ -8,25 +8,20 @@ import {
   Type,
 } from '#kernel'
 import { toClientItems } from '#shared'
+import { failures } from '../../error-format.ts'
 import { responsesErrors, shown, wrongValue } from '../../errors.ts'
 import { DeletedReply, ItemList, ResponseReply } from '../../wire.ts'
-import type { Cancellation } from '../background/cancellation.ts'
 import { storedReply } from '../output/response-encoder.ts'
+import type { RunParts, StoredParts } from '../parts.ts'
 import { readInclude } from '../read/read-request.ts'
-import { failures } from '../route-failures.ts'
-import type { RunParts } from '../run/run-parts.ts'
+import { isRunning } from '../run/response-record.ts'
 import { tenantOf } from '../run/serve-create.ts'
-import { followResponse, type LiveResponses } from './follow-response.ts'
+import { followResponse } from './follow-response.ts'
 
 const PATH = '/v1/responses/:response_id'
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 const INCLUDE = Type.Optional(Type.Array(Type.String()))
-
-export interface StoredParts extends RunParts {
-  readonly live: LiveResponses
-  readonly cancellation: Cancellation
-}
 
 export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefinition[] {
   const shared = { access: 'api', errors, endpoint: 'responses' } as const
@@ -135,10 +130,6 @@ async function deleteResponse(parts: StoredParts, ctx: RequestContext): Promise<
   const isGone = await parts.history?.responses.delete(tenant, record.id)
   if (isGone !== true) throw responsesErrors.response_not_found(record.id)
   ctx.json(200, { id: record.id, object: 'response.deleted', deleted: true })
-}
-
-function isRunning({ status }: ResponseRecord): boolean {
-  return status === 'queued' || status === 'in_progress'
 }
 
 async function cancelResponse(parts: StoredParts, ctx: RequestContext): Promise<void> {
