@@ -36,7 +36,7 @@ const TYPE_OF_STATUS = new Map([
 
 const CONTEXT_WORDS = /context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long/i
 
-/** A worker's trouble with the gateway is never told as the client's. */
+/** Errors of the gateway's credentials at a worker are never shown as errors of the client's. */
 export function toClientError(error: GatewayError): ClientError {
   const { message, param } = error
   const status = statusOf(error)
@@ -88,7 +88,7 @@ function toBody(error: GatewayError): object {
   return { error: param === null ? { message, type, code } : { message, type, param, code } }
 }
 
-/** @param lastFrames what ends the stream of a request that somebody else has failed; undefined when it has none */
+/** @param lastFrames the frames that end the stream of a request that failed outside of its response; undefined without a response */
 export function responsesErrorFormat(
   lastFrames: (request: RequestFacts, error: GatewayError) => string | undefined,
 ): ErrorFormat {
@@ -106,7 +106,7 @@ function loneError(error: GatewayError): string {
   return eventFrame('error', 0, errorEventMembers(error))
 }
 
-/** Of a socket: errors are messages that say their status. @source OpenAI API reference, Responses */
+/** For WebSockets: errors are messages with a status. @source OpenAI API reference, Responses */
 export function socketErrorFormat(
   lastFrames: (request: RequestFacts, error: GatewayError) => string | undefined,
 ): ErrorFormat {

@@ -18,7 +18,7 @@ const LOGPROBS = 'message.output_text.logprobs'
 
 /**
  * @param toolTypes what the workers run beside functions; null for everything
- * @throws unsupported_by_worker (400) for what the format has no words for and what would change the answer
+ * @throws unsupported_by_worker (400) for options that the format lacks and that change the answer
  */
 export function toResponsesBody(
   { request, model, worker, stream }: EngineAttempt,
@@ -45,7 +45,7 @@ function toInput({ prompt }: GenerationRequest, native: NativeRequest | null): r
   return later.length === 0 ? native.prompt() : [...native.prompt(), ...toWireItems(later)]
 }
 
-/** A service takes back only thoughts that it has sealed; an engine wants to see its own. */
+/** External services accept only reasoning that they encrypted; engines need it in the clear. */
 function isWanted({ type, encrypted_content: sealed }: Json, isService: boolean): boolean {
   return type !== 'reasoning' || !isService || typeof sealed === 'string'
 }

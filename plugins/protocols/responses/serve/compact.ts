@@ -1,4 +1,4 @@
-/** POST /v1/responses/compact: a conversation as what the user said and a sealed summary of it. */
+/** POST /v1/responses/compact: replaces a conversation by its user messages and an encrypted summary. */
 import {
   type ErrorFormat,
   Generations,

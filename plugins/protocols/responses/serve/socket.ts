@@ -1,5 +1,5 @@
 /**
- * The same API over a WebSocket: one turn after the other, and a memory of the last one that was not stored.
+ * The same API over a WebSocket: one turn after another; the last one can be continued without being stored.
  */
 import {
   type ErrorFormat,
@@ -41,8 +41,8 @@ export function responsesSocket(parts: ServeParts, errors: ErrorFormat): SocketR
       const state = states.get(socket)
       if (state === undefined) throw responsesErrors.websocket_message_invalid('the socket is not open')
       if (performance.now() - state.openedAtMs > maxAgeMs) {
-        // What is said before the goodbye is heard.
-        setTimeout(() => socket.close(1000, 'open for too long'), CLOSE_GRACE_MS).unref()
+        // The error is delivered before the socket closes.
+        setTimeout(() => socket.close(1000, 'maximum age reached'), CLOSE_GRACE_MS).unref()
         throw responsesErrors.websocket_connection_limit_reached()
       }
       return serveMessage(parts, ctx, state)
@@ -59,8 +59,8 @@ async function serveMessage(parts: ServeParts, ctx: RequestContext, state: Socke
     }
     await serveCreate(parts, ctx, request, { isSocket: true, remembered, onEnd })
   } catch (error) {
-    // A turn that could not go on from the last one has forgotten it.
-    if (namesLast(ctx, remembered) && error instanceof GatewayError) state.last = null
+    // A turn that failed to continue the last one discards it.
+    if (continuesLast(ctx, remembered) && error instanceof GatewayError) state.last = null
     throw error
   }
 }
@@ -75,7 +75,7 @@ function nextMemory(
   return previousId !== null && previousId === remembered?.responseId ? null : remembered
 }
 
-function namesLast(ctx: RequestContext, remembered: RememberedTurn | null): boolean {
+function continuesLast(ctx: RequestContext, remembered: RememberedTurn | null): boolean {
   if (remembered === null) return false
   try {
     const body = ctx.bodyJson()

@@ -1,6 +1,6 @@
 /**
  * One background response at work. Thousands of them wait for their workers at once, so what was needed to begin (the
- * record, the request) is let go before the answer comes, and nothing waits that a call can do.
+ * record, the request) is released before the worker answers.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { HistoryService, Job, ResponseRecord } from '#kernel'
@@ -42,7 +42,7 @@ export class RunningResponse {
   #log: LiveLog | null = null
   #stopListening: (() => void) | null = null
   readonly #stopped = new AbortController()
-  /** Its run has told its end, or it could not begin: it is not begun anew. */
+  /** Its run has ended, or it could not begin: it is not run again. */
   #hasEnded = false
   /** What it failed with, where it did. */
   #failure: unknown = null
@@ -58,7 +58,7 @@ export class RunningResponse {
   async work(): Promise<void> {
     const { tenant, responseId } = this.job
     const record = await this.#retry(() => this.#history.responses.get(tenant, responseId))
-    // Somebody has ended it already.
+    // It was cancelled or deleted while it was queued.
     if (record === undefined || !isRunning(record)) {
       await this.#retry(() => this.#history.queue.drop(this.job))
       return
@@ -75,7 +75,7 @@ export class RunningResponse {
     this.#ctx?.send(204, null, '')
   }
 
-  /** Somebody has cancelled or deleted it where this gateway does not hear of it: then it ends here too. */
+  /** Ends it if it was cancelled or deleted through another gateway. */
   async endIfEnded(): Promise<void> {
     const { tenant, responseId } = this.job
     const record = await this.#history.responses.get(tenant, responseId)
@@ -116,7 +116,7 @@ export class RunningResponse {
     this.#generate(ctx, plan, record)
   }
 
-  /** Says that it is at work, and removes what an earlier run left of it. @returns undefined when somebody has ended it */
+  /** Marks it as in progress and removes the log of an earlier run. @returns undefined if it has ended meanwhile */
   async #begun(record: ResponseRecord): Promise<ResponseRecord | undefined> {
     const { tenant, responseId, attempts } = this.job
     const { responses, events } = this.#history
@@ -169,7 +169,10 @@ export class RunningResponse {
     try {
       if (!(await this.#history.responses.update(tenant, responseId, change))) this.#run?.cancel()
     } catch (err) {
-      this.#parts.host.log.warn({ err, response_id: responseId }, 'progress was not kept')
+      this.#parts.host.log.warn(
+        { err, response_id: responseId },
+        'progress of background response not stored',
+      )
     }
   }
 

@@ -20,7 +20,7 @@ const BUILT_IN = new Map<string, BuiltInType>([
 export interface DeclaredTools {
   readonly functions: readonly ChatTool[]
   readonly gateway: readonly GatewayTool[]
-  /** In the client's order and words, without secrets. */
+  /** As the client wrote them, without secrets. */
   readonly echo: readonly Json[]
   /** Types that were declared, for `tool_choice`. */
   readonly types: ReadonlySet<string>

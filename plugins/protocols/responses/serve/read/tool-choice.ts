@@ -7,7 +7,7 @@ import { builtInType, type DeclaredTools } from './read-tools.ts'
 export interface RequestedChoice {
   /** Null if the client did not set one, or named a tool that only workers know. */
   readonly choice: LoopToolChoice | null
-  /** In the client's words, in the flat form. */
+  /** As the client wrote it, in the flat form. */
   readonly echo: unknown
 }
 

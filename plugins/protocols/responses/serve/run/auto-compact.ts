@@ -40,14 +40,14 @@ export function compacted(parts: RunParts, ctx: RequestContext, plan: Plan): Pla
   })
 }
 
-/** Tokens; null when no worker tells. The smallest counts. */
+/** The smallest context length of the model's workers, in tokens; null if none reports it. */
 function contextLength(parts: RunParts, { request }: Plan): number | null {
   if (!request.truncates && request.compactThreshold === null) return null
   let length: number | null = null
   const name = parts.host.balance.canonicalModel(request.model)
   for (const { models } of workersOf(parts, request)) {
-    const told = models.find(({ id }) => id === name)?.context_length
-    if (told !== undefined && told > 0) length = Math.min(length ?? told, told)
+    const reported = models.find(({ id }) => id === name)?.context_length
+    if (reported !== undefined && reported > 0) length = Math.min(length ?? reported, reported)
   }
   return length
 }
@@ -73,7 +73,7 @@ async function compactAbove(
   const cut = items.findLastIndex(({ type, role }) => type === 'message' && role === 'user')
   const head = items.slice(0, Math.max(0, cut))
   const last = head.at(-1)
-  // Nothing is there that could be told shorter.
+  // Nothing is left to summarise.
   if (last === undefined || last.type === 'compaction') return plan
   const messages = headMessages(head, unsealer)
   const chunks =
@@ -105,7 +105,7 @@ function headMessages(
   }
 }
 
-/** Results stay with their calls. @param most tokens of each, as far as messages can be parted */
+/** Results stay with their calls. @param most tokens of each chunk; a message is never split */
 function toChunks(messages: readonly ChatMessage[], most: number): ChatMessage[][] {
   const chunks: ChatMessage[][] = []
   let tokens = Number.POSITIVE_INFINITY

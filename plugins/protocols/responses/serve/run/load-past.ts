@@ -1,10 +1,10 @@
-/** What was said before a turn, and the items that its input names, wherever the tenant has them. */
+/** Loads the history before a turn, and the stored items that its input names. */
 import type { HistoryItem, HistoryProblem, HistoryService, LoadedHistory } from '#kernel'
 import { responsesErrors, wrongValue } from '../../errors.ts'
 import type { WholeItem } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 
-/** What a socket remembers of its last response. */
+/** The last response of a WebSocket, which need not be stored. */
 export interface RememberedTurn {
   readonly responseId: string
   readonly items: readonly HistoryItem[]
@@ -79,7 +79,7 @@ export async function findItems(
   return found
 }
 
-/** What the history has already is not said twice. */
+/** References to items that the history has already are dropped. */
 export function replaceReferences(
   before: readonly HistoryItem[],
   input: readonly WholeItem[],

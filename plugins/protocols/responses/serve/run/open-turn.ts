@@ -8,7 +8,7 @@ import type { RunParts } from '../parts.ts'
 import { behindCompaction } from './auto-compact.ts'
 import type { Plan } from './plan.ts'
 
-/** What the worker, or a loop over workers, can be told while it answers. */
+/** Controls a generation, or a loop over several, while it runs. */
 export interface Turn {
   pause(): void
   resume(): void
@@ -54,7 +54,7 @@ export function checkTools({ toolLoop }: Pick<RunParts, 'toolLoop'>, plan: Plan)
   else toolLoop.check(tenant, { tools: request.tools.gateway, approvals })
 }
 
-/** Where nothing runs tools. Built-in tools are dropped; servers, and answers to calls of theirs, would be missed. */
+/** Without the mcp plugin built-in tools are dropped; tool servers and approvals are rejected. */
 function refuseTools({ request, approvals }: Plan): void {
   const mcp = request.tools.gateway.find(({ kind }) => kind === 'mcp')
   if (mcp === undefined && approvals.length === 0) return

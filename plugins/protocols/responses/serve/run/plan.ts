@@ -29,15 +29,15 @@ import { type ModelTurn, requireNativeWorkers, toTurn, unsealerOf } from './mode
 export interface Plan extends ModelTurn {
   readonly tenant: string
   readonly request: CreateRequest
-  /** New input, references put in place. */
+  /** New input, with items in place of references. */
   readonly input: readonly HistoryItem[]
-  /** Each item of it got its id here. */
+  /** Each item of it got its id from the gateway. */
   readonly hasOwnIds: boolean
   readonly approvals: readonly ApprovalAnswer[]
   readonly listed: readonly ListedServer[]
   /** History and new input. */
   readonly context: readonly HistoryItem[]
-  /** Of what was too long for the model, made for this turn. */
+  /** The summary that was made for this turn; null for none. */
   readonly compaction: Compaction | null
   /** Only these workers; null for all. */
   readonly accepts: ((worker: WorkerEntry) => boolean) | null
@@ -121,9 +121,9 @@ function toPlan(
   const pending = new Set(approvals.map(({ approvalId }) => approvalId))
   const isPending = ({ type, approval_request_id: id }: HistoryItem) =>
     type === 'mcp_approval_response' && pending.has(String(id))
-  const told = pending.size === 0 ? input : input.filter((item) => !isPending(item))
+  const settled = pending.size === 0 ? input : input.filter((item) => !isPending(item))
   const context = before.length === 0 ? input : [...before, ...input]
-  const whole = before.length === 0 ? told : [...before, ...told]
+  const whole = before.length === 0 ? settled : [...before, ...settled]
   const unsealer = unsealerOf(parts, tenant)
   const prompt = withoutCovered(whole, unsealer)
   const needsNative = requireNativeWorkers(parts, request, input)

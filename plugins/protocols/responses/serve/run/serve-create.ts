@@ -1,4 +1,4 @@
-/** POST /v1/responses: the reply as one object or as an event stream. */
+/** POST /v1/responses: the response as one object or as an event stream. */
 import type { RequestContext, SseWriter } from '#kernel'
 import type { Json } from '../../json.ts'
 import { newId } from '../item-ids.ts'
@@ -11,7 +11,7 @@ import { makePlan, type Plan, warningHeaders } from './plan.ts'
 import { ResponseRun, type RunEnd } from './response-run.ts'
 
 export interface ServeOptions {
-  /** Of a socket: each event is a message, and no message says that it was the last. */
+  /** On a WebSocket each event is a message, and no `[DONE]` follows the last one. */
   readonly isSocket?: boolean
   readonly remembered?: RememberedTurn | null
   readonly onEnd?: (end: RunEnd, id: string) => void
@@ -41,7 +41,7 @@ export function serveCreate(
       ? plan.then((loaded) => compacted(parts, ctx, loaded))
       : compacted(parts, ctx, plan)
   if (!(ready instanceof Promise)) return begin(ready)
-  // Sockets stay open by themselves.
+  // WebSockets need no early stream.
   if (request.stream && options.isSocket !== true)
     early = new EarlyStream(ctx, parts.config.streamOpensAfterMs)
   return ready.then(begin, (error: unknown) => {
@@ -58,7 +58,7 @@ export function readCreate(parts: RunParts, body: unknown, members: Json = {}): 
   return { ...request, store: false, echo: { ...request.echo, store: false } }
 }
 
-/** Servers that the operator keeps to itself are in no echo. */
+/** Internal tool servers are not echoed. */
 function withoutInternal({ toolLoop }: RunParts, request: CreateRequest): CreateRequest {
   const hidden = request.tools.gateway.some((tool) => tool.kind === 'mcp' && toolLoop?.isInternal(tool.label))
   if (!hidden) return request
@@ -121,9 +121,9 @@ function streamResponse(
   })
   parts.runs.set(ctx, run)
   opened?.onDrain(() => run.resume())
-  // A worker that takes its time must not leave the client without a sign of life.
+  // A slow worker must not leave the client without an open stream.
   const opening = setTimeout(() => run.begin(), parts.config.streamOpensAfterMs)
-  // What fails from now on has no status of its own any more.
+  // From now on a failure has no HTTP status of its own.
   if (opened !== null) run.begin()
   run.start()
 }
@@ -133,7 +133,7 @@ export function nowSec(): number {
 }
 
 /** A comment: clients and proxies see that the connection is alive. */
-const SIGN_OF_LIFE = ': preparing the response\n\n'
+const KEEP_ALIVE = ': preparing the response\n\n'
 
 /** Opens the stream of a request whose history takes long to load or to compact. */
 class EarlyStream {
@@ -157,6 +157,6 @@ class EarlyStream {
     const { isDone, isAborted, isFailing } = this.#ctx
     if (isDone || isAborted || isFailing) return
     this.#writer = this.#ctx.sse()
-    this.#writer.write(SIGN_OF_LIFE)
+    this.#writer.write(KEEP_ALIVE)
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The events of a stored response once more: from the log while there is one, live behind it, or made anew of its items.
+ * Sends the events of a stored response again: from its log while there is one, live behind it, or made of its items.
  */
 import type { ResponseRecord } from '#kernel'
 import { defineTopic, type RequestContext, type SseWriter, type Topic } from '#kernel'
@@ -10,7 +10,7 @@ import type { StoredParts } from '../parts.ts'
 import { isRunning, runOf } from '../run/response-record.ts'
 import { tenantOf } from '../run/serve-create.ts'
 
-/** Says that there is more to read of a response's log. */
+/** A response's log has grown. */
 export interface LogGrown {
   readonly isOver: boolean
 }
@@ -22,8 +22,8 @@ export function liveKey(tenant: string, id: string): string {
   return `${tenant}/${id}`
 }
 
-/** Where a log grows in another gateway, nobody says so. */
-const LOOK_AGAIN_MS = 500
+/** Poll interval: no event is published for a log that grows in another gateway. */
+const POLL_MS = 500
 
 const TERMINAL = /^event: response\.(completed|incomplete|failed)\n/
 
@@ -47,9 +47,9 @@ class Follower {
   #last: number
   /** Of the response, as it was seen first. */
   #run: number | null = null
-  /** It has told something of the log. */
-  #hasTold = false
-  /** What comes next in the log does not go on from what was told, or from the beginning. */
+  /** Frames of the log were sent. */
+  #hasSent = false
+  /** The log has a gap, or belongs to another run. */
   #isBroken = false
   #isWhole = false
   #writer: SseWriter | null = null
@@ -83,9 +83,9 @@ class Follower {
     const { history } = this.#parts
     if (history === undefined) return
     while (!this.#isGone) {
-      // Asked before the log is read: what has ended by now has all of its events there.
+      // Read before the log: a response that has ended by now has all of its events there.
       const record = await history.responses.get(this.#tenant, this.#id)
-      const grown = this.#nextSign()
+      const grown = this.#nextChange()
       if (record !== undefined) this.#checkRun(record)
       if (!this.#isBroken) await this.#readLog()
       if (this.#isWhole) break
@@ -121,7 +121,7 @@ class Follower {
           return
         }
         this.#last = number
-        this.#hasTold = true
+        this.#hasSent = true
         if (TERMINAL.test(frame)) this.#isWhole = true
         await this.#write(frame)
         if (this.#isGone) return
@@ -129,10 +129,10 @@ class Follower {
     }
   }
 
-  /** It has ended and its log does not say so: it was never written, is gone by now, or broke off. */
+  /** It has ended without a complete log: the log was never written, has expired, or has a gap. */
   async #endWithout(record: ResponseRecord): Promise<void> {
-    const isTold = this.#isBroken ? this.#hasTold : await this.#hasLog()
-    if (isTold) {
+    const hasSent = this.#isBroken ? this.#hasSent : await this.#hasLog()
+    if (hasSent) {
       await this.#write(terminalFrame(record, this.#last + 1))
       return
     }
@@ -156,9 +156,9 @@ class Follower {
   }
 
   /** Resolves when the log may have grown. */
-  #nextSign(): Promise<void> {
+  #nextChange(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, LOOK_AGAIN_MS)
+      const timer = setTimeout(resolve, POLL_MS)
       this.#wake = () => {
         clearTimeout(timer)
         resolve()
