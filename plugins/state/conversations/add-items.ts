@@ -18,9 +18,9 @@ export async function addItems<R extends object>(
     if (!isProblem(result)) return result
     if (result.problem !== 'item_exists') throw toError(result)
     const { id } = result
-    const taken = left.findLastIndex((entry) => 'item' in entry && entry.item.id === id)
-    if (taken < 0) throw conversationErrors.item_already_in_conversation.with({ param: 'items' }, id)
-    left = left.with(taken, withNewId(left[taken]))
+    const index = left.findLastIndex((entry) => 'item' in entry && entry.item.id === id)
+    if (index < 0) throw conversationErrors.item_already_in_conversation.with({ param: 'items' }, id)
+    left = left.with(index, withNewId(left[index]))
   }
   throw conversationErrors.item_already_in_conversation.with({ param: 'items' }, '')
 }

@@ -1,4 +1,4 @@
-/** What the conversation routes do, request by request. */
+/** Handlers of the conversation routes. */
 
 import type { Conversation, RequestContext } from '#kernel'
 import { isShown, uuidV7Hex, withItemTypes } from '#shared'
