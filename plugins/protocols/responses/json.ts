@@ -1,7 +1,7 @@
-/** JSON of a worker, and of requests to it. */
+/** JSON of clients, workers and the store. */
 import { parseBoundedText } from '#shared'
 
-export type Json = Record<string, unknown>
+export type Json = Readonly<Record<string, unknown>>
 
 export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

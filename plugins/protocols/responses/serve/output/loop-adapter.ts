@@ -1,6 +1,6 @@
 /**
- * A turn without tools of the gateway: the events of one generation as those of a tool loop, so that what renders the
- * one renders the other. Only the first choice counts.
+ * Adapts the events of one generation to those of a tool loop, for turns without tools of the gateway: both are encoded
+ * by the same code. Only the first choice counts.
  */
 import type {
   FinishReason,
@@ -19,16 +19,16 @@ interface OpenCall {
   arguments: string
 }
 
-export class PlainTurn implements GenerationListener {
+export class LoopAdapter implements GenerationListener {
   readonly #out: ToolLoopListener
   #nextIndex = 0
   /** The message or the reasoning under way. */
   #open: { readonly kind: 'message' | 'reasoning'; readonly index: number } | null = null
   readonly #calls = new Map<number, OpenCall>()
   readonly #callIds = new Set<string>()
-  /** A call that is whole, unless it turns out that the answer was cut inside of it. */
+  /** The last call, held back until it is known that the answer was not cut inside of it. */
   #ended: OpenCall | null = null
-  /** White space that may be nobody's answer: it is told only when something follows it. */
+  /** White space in front of a message: it is sent only if text follows it. */
   #space = ''
   #reason: FinishReason = 'stop'
   #matchedStop: string | number | null = null
