@@ -28,7 +28,7 @@ import { readWorkerUrl } from '../../plugins/workers/http/http1/worker-origin.ts
 import { modelEntries } from '../../plugins/workers/http/inquiry.ts'
 import { spokenError } from '../../plugins/workers/pairs/errors.ts'
 import { reportsOfRank, toEngineLoad } from '../../plugins/workers/registry/engine-load.ts'
-import { toLoadDetails, usedTokens } from '../../plugins/workers/registry/load-details.ts'
+import { toLoadDetails, usedTokens } from '../../plugins/workers/registry/get-loads.ts'
 import { checkWorkerUrl, workerKey } from '../../plugins/workers/registry/worker-url.ts'
 
 const MEGABYTE = 1_048_576

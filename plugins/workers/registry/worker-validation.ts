@@ -1,11 +1,35 @@
-/** Who looks after a worker, by the scheme of its URL; and what operators are told when nobody does. */
-import type { WorkerControl, WorkerControls } from '#kernel'
+/** Checks worker specifications against their schemas and against the plugins that are enabled. On control only. */
+import { defineValidator, type WorkerControl, type WorkerControls } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import { workerErrors } from './errors.ts'
-import type { WorkerSpec } from './spec.ts'
+import { WorkerPatchSchema, type WorkerPatchWire, WorkerSpecSchema, type WorkerSpecWire } from './wire.ts'
+import { toWorkerPatch, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './worker-spec.ts'
 import { schemeOf } from './worker-url.ts'
 
-/** Plugins that come with the gateway, by schemes and modes of their workers: only for telling which one to enable. */
+const specValidator = defineValidator(WorkerSpecSchema)
+const patchValidator = defineValidator(WorkerPatchSchema)
+
+/** @throws invalid_field, duplicate_field (400) */
+export function readSpec(body: unknown, controls: WorkerControls): WorkerSpec {
+  const wire = specValidator.parse(body) as WorkerSpecWire
+  checkConnectionMode(controls, wire.connection_mode)
+  return toWorkerSpec(wire)
+}
+
+/** @throws invalid_field (400) */
+export function readPatch(body: unknown, controls: WorkerControls): WorkerPatch {
+  const wire = patchValidator.parse(body) as WorkerPatchWire
+  checkConnectionMode(controls, wire.connection_mode)
+  return toWorkerPatch(wire)
+}
+
+/** Compiles the validators before the first request needs them. */
+export function prepareBodyChecks(): void {
+  specValidator.problem({})
+  patchValidator.problem({})
+}
+
+/** Built-in plugins by URL scheme and connection mode, for error messages that name the plugin to enable. */
 const PLUGIN_OF_SCHEME: ReadonlyMap<string, string> = new Map([
   ['http', 'http-workers'],
   ['https', 'http-workers'],
@@ -26,10 +50,10 @@ function transportMissing(url: string) {
 }
 
 /**
- * Checks what depends on the plugins that are enabled.
+ * Checks that an enabled plugin supports the URL scheme and the engine.
  * @throws invalid_worker_url, invalid_field (400), transport_missing (501) for a scheme that needs another plugin
  */
-export function checkReach(controls: WorkerControls, { url, runtimeType }: WorkerSpec): void {
+export function checkSupported(controls: WorkerControls, { url, runtimeType }: WorkerSpec): void {
   const control = controls.controlFor(url)
   if (control === null) {
     if (PLUGIN_OF_SCHEME.has(schemeOf(url))) throw transportMissing(url)
@@ -45,8 +69,8 @@ export function checkReach(controls: WorkerControls, { url, runtimeType }: Worke
   throw workerErrors.invalid_field.with({ param: 'runtime_type' }, 'runtime_type', `must be one of ${names}`)
 }
 
-/** @throws invalid_field (400) unless an enabled plugin has registered the mode, or none is named */
-export function checkConnectionMode(controls: WorkerControls, mode: string | null | undefined): void {
+/** @throws invalid_field (400) if the mode is given and no enabled plugin has registered it */
+function checkConnectionMode(controls: WorkerControls, mode: string | null | undefined): void {
   const problem = modeProblem(controls, mode)
   if (problem === null) return
   throw workerErrors.invalid_field.with({ param: 'connection_mode' }, 'connection_mode', problem)
@@ -61,7 +85,7 @@ function modeProblem(controls: WorkerControls, mode: string | null | undefined):
 }
 
 /**
- * Checks the configured workers once all plugins have said what they look after.
+ * Checks the configured workers after all plugins have registered their connection modes.
  * @throws invalid_workers_config, which stops the boot
  */
 export function checkConfiguredWorkers(controls: WorkerControls, config: WorkersConfig): void {
@@ -83,7 +107,7 @@ function checkConfigured(controls: WorkerControls, path: string, url: string): W
   const plugin = PLUGIN_OF_SCHEME.get(schemeOf(url))
   const cure =
     plugin === undefined
-      ? 'no enabled plugin looks after such workers'
-      : `enable plugin ${plugin}, which looks after such workers`
+      ? 'no enabled plugin supports its scheme'
+      : `enable plugin ${plugin}, which supports its scheme`
   throw workerErrors.invalid_workers_config(path, `is ${url}; ${cure}`)
 }
