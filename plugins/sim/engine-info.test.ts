@@ -2,8 +2,8 @@ import { describe, expect, test, vi } from 'vitest'
 import { defineValidator } from '#kernel'
 import { AnswerBook } from './answers.ts'
 import { type SimConfig, type SimRuntime, simConfig } from './config.ts'
+import { EngineStats } from './engine.ts'
 import { loadReport, metricsText, modelInfo, modelList, serverInfo } from './engine-info.ts'
-import { EngineStats } from './stats.ts'
 
 const config = (fields: Partial<SimConfig> = {}): SimConfig => defineValidator(simConfig).parse({ ...fields })
 

@@ -1,11 +1,10 @@
 /** One request to the engine from arrival to end: recorded, counted, delayed, spoilt by faults, answered. */
 import type { RequestContext } from '#kernel'
 import type { Batch, BatchTicket } from './batch.ts'
-import { blockHashes } from './block-hashes.ts'
 import type { Engine } from './engine.ts'
-import type { Fault } from './faults.ts'
-import { NO_FAULT } from './faults.ts'
+import { type Fault, NO_FAULT } from './faults.ts'
 import type { Generation } from './generation.ts'
+import { blockHashes } from './kv-cache.ts'
 import { DRIPPED_BYTES, type Pace, PacedStream, STEPPED } from './paced-stream.ts'
 import type { Outcome, RequestRecord } from './request-log.ts'
 

@@ -155,5 +155,5 @@ test('a configured worker that nobody looks after stops the boot, with the plugi
   const start = (workers: object) =>
     startGateway({ kernel: { auth: 'off' }, plugins: { 'http-workers': false, workers } })
   await expect(start({ urls: ['http://127.0.0.1:9'] })).rejects.toThrow('enable plugin http-workers')
-  await expect(start({ urls: ['words://127.0.0.1:9'] })).rejects.toThrow('no enabled plugin looks after')
+  await expect(start({ urls: ['words://127.0.0.1:9'] })).rejects.toThrow('no enabled plugin supports its scheme')
 })

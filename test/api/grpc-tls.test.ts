@@ -1,7 +1,7 @@
 /** Workers of grpcs:// URLs behind a private authority: the control plane and the generations. @source grpc facts 3.2 */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { UpstreamFailure } from '../../kernel/index.ts'
-import { EngineCalls } from '../../plugins/workers/grpc/wire/engine-calls.ts'
+import { EngineCalls } from '../../plugins/workers/grpc/wire/sent-requests.ts'
 import { GrpcTransport } from '../../plugins/workers/grpc/wire/grpc-transport.ts'
 import { H2Connections } from '../../plugins/workers/grpc/wire/h2-connections.ts'
 import { TestAuthority } from '../support/certificates.ts'

@@ -1,9 +1,8 @@
 /** The engine adapter of engines over gRPC, by each of the runtimes, against the contract of adapters. */
 import type { LoadedTokenizer, Logger, OutputParsersService, TokenDecoder } from '#kernel'
-import { GrpcEngine } from '../../plugins/workers/grpc/engine/grpc-engine.ts'
+import { GrpcEngine, SamplingDefaults } from '../../plugins/workers/grpc/engine/grpc-engine.ts'
 import { EnginePrompt, PromptMaker } from '../../plugins/workers/grpc/engine/prompt.ts'
-import { SamplingDefaults } from '../../plugins/workers/grpc/engine/sampling-defaults.ts'
-import { EngineCalls } from '../../plugins/workers/grpc/wire/engine-calls.ts'
+import { EngineCalls } from '../../plugins/workers/grpc/wire/sent-requests.ts'
 import * as mlx from '../../proto/gen/mlx-engine.ts'
 import * as sglang from '../../proto/gen/sglang-scheduler.ts'
 import * as tokenspeed from '../../proto/gen/tokenspeed-scheduler.ts'

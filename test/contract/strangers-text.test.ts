@@ -2,8 +2,6 @@
  * Readers of what strangers write (workers, clients, module authors): a megabyte of the worst for each is read or
  * refused in time that grows with its length, and nothing else is thrown than what the reader is known to throw.
  */
-import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
 import { parseBoundedJson, parsePrometheusText, readEvent, topLevelMembers, withMembers } from '#shared'
 import { EventCounter } from '../../kernel/wire/event-borders.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
@@ -19,17 +17,18 @@ import { parseInput } from '../../plugins/protocols/messages/serve/parse-input.t
 import { readObject as readResponseObject } from '../../plugins/protocols/responses/engine/wire.ts'
 import { parseArguments } from '../../plugins/tools/mcp/tools/parse-arguments.ts'
 import { mergeMetrics } from '../../plugins/workers/health/merge-metrics.ts'
-import { scrapeTargets } from '../../plugins/workers/health/scrape.ts'
-import { groupDated } from '../../plugins/workers/http/discover-external.ts'
-import { readReport } from '../../plugins/workers/http/engine-report.ts'
-import { readGauges } from '../../plugins/workers/http/gauges.ts'
+import { scrapeTargets } from '../../plugins/workers/health/engine-metrics.ts'
+import { groupDated } from '../../plugins/workers/http/discover-models.ts'
 import { headerName } from '../../plugins/workers/http/http1/header-bytes.ts'
 import { readWorkerUrl } from '../../plugins/workers/http/http1/worker-origin.ts'
 import { modelEntries } from '../../plugins/workers/http/inquiry.ts'
+import { readGauges, readReport } from '../../plugins/workers/http/load-reports.ts'
 import { spokenError } from '../../plugins/workers/pairs/errors.ts'
 import { reportsOfRank, toEngineLoad } from '../../plugins/workers/registry/engine-load.ts'
 import { toLoadDetails, usedTokens } from '../../plugins/workers/registry/get-loads.ts'
 import { checkWorkerUrl, workerKey } from '../../plugins/workers/registry/worker-url.ts'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
 
 const MEGABYTE = 1_048_576
 const WORST = [

@@ -3,17 +3,16 @@ import { definePlugin, Embeddings, Generations, KvEvents, OutputParsers, Tokeniz
 import { PairMetrics } from '#shared'
 import { grpcConfig } from './config.ts'
 import { GrpcControl } from './control/grpc-control.ts'
-import { GrpcKvFeed } from './control/kv-feed.ts'
+import { GrpcKvFeed } from './control/kv-events.ts'
 import { GrpcTokenizerBundles } from './control/tokenizer-bundles.ts'
-import { Embedder } from './embed/embedder.ts'
-import { GrpcEngine } from './engine/grpc-engine.ts'
+import { Embedder } from './engine/embedder.ts'
+import { GrpcEngine, SamplingDefaults } from './engine/grpc-engine.ts'
 import { PromptMaker } from './engine/prompt.ts'
-import { SamplingDefaults } from './engine/sampling-defaults.ts'
 import { GrpcPairs } from './pairs/grpc-pairs.ts'
 import { Channels } from './wire/channels.ts'
-import { EngineCalls } from './wire/engine-calls.ts'
 import { GrpcTransport } from './wire/grpc-transport.ts'
 import { H2Connections } from './wire/h2-connections.ts'
+import { EngineCalls } from './wire/sent-requests.ts'
 
 export default definePlugin({
   manifest: {

@@ -3,8 +3,7 @@
 import { definePlugin } from '#kernel'
 import { hostProblem } from '#shared'
 import { healthConfig } from './config.ts'
-import { openProbe } from './probe.ts'
-import { aliveRoute, engineMetricsRoute, healthGenerateRoute, readinessRoute } from './routes.ts'
+import { aliveRoute, engineMetricsRoute, healthGenerateRoute, openProbe, readinessRoute } from './routes.ts'
 
 export default definePlugin({
   manifest: {

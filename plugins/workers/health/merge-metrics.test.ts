@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parsePrometheusText, writePrometheusText } from '#shared'
-import { inTurns } from './in-turns.ts'
+import { inTurns } from './engine-metrics.ts'
 import { mergeMetrics } from './merge-metrics.ts'
 
 const merge = async (...texts: string[]) =>

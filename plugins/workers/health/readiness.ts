@@ -1,5 +1,24 @@
-/** Says whether the gateway can serve: what /readiness shows, from the state of the workers and of the plugins. */
-import type { Host } from '#kernel'
+/** GET /readiness: whether the gateway can serve requests. */
+import { type Host, Type } from '#kernel'
+
+/** @source API spec 4.8; routes facts 6.2 */
+export const ReadyReply = Type.Object({
+  status: Type.Literal('ready'),
+  healthy_workers: Type.Integer({ description: 'Workers in state ready.' }),
+  total_workers: Type.Integer({ description: 'All registered workers.' }),
+  open_breakers: Type.Optional(
+    Type.Integer({
+      description:
+        'Ready workers whose circuit breaker holds requests back; GET /workers names them. Absent where there is none.',
+    }),
+  ),
+})
+
+/** @source API spec 4.8; routes facts 6.2 */
+export const NotReadyReply = Type.Object({
+  status: Type.Literal('not ready'),
+  reason: Type.String({ description: 'Such as `insufficient healthy workers` or `draining`.' }),
+})
 
 export type Readiness = ReadyState | { readonly status: 'not ready'; readonly reason: string }
 

@@ -1,10 +1,9 @@
-/** The health routes: what comes in and goes out. All are public. */
+/** The health routes, which are public, and the probe port. */
 import { apiErrorFormat, type Host, type RequestContext, type RouteDefinition, workerControls } from '#kernel'
 import type { HealthConfig } from './config.ts'
-import { EngineMetricsPage } from './engine-metrics-page.ts'
+import { EngineMetricsPage } from './engine-metrics.ts'
 import { healthErrors } from './errors.ts'
-import { readReadiness } from './readiness.ts'
-import { NotReadyReply, ReadyReply } from './wire.ts'
+import { NotReadyReply, ReadyReply, readReadiness } from './readiness.ts'
 
 const TAG = 'Health'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
@@ -102,4 +101,13 @@ export function engineMetricsRoute(host: Host, config: HealthConfig): RouteDefin
       },
     },
   }
+}
+
+export async function openProbe(host: Host, at: NonNullable<HealthConfig['probe']>): Promise<void> {
+  const { port } = await host.listen({
+    ...at,
+    portSetting: 'plugins.health.probe.port',
+    routes: [aliveRoute('/health'), aliveRoute('/liveness'), readinessRoute(host)],
+  })
+  host.log.info({ host: at.host, port }, 'probes are answered here')
 }

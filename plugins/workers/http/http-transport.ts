@@ -1,20 +1,22 @@
 /** Sends requests to HTTP workers: finds the worker's connections, and hands over to an exchange. */
-
-import type { WorkerEntry } from '#kernel'
 import {
   type Exchange,
+  type HttpPeer,
+  type OutgoingHttp,
+  type PeerSettings,
   type Transport,
   UpstreamFailure,
   type UpstreamHandler,
   type UpstreamLimits,
   type UpstreamRequest,
+  type WorkerEntry,
 } from '#kernel'
+import { withMembers } from '#shared'
 import { ConnectionPool, type PoolOwner, type PoolSettings } from './http1/connection-pool.ts'
 import { Deadlines } from './http1/deadlines.ts'
 import { HttpExchange } from './http1/http-exchange.ts'
 import { type HeadTemplate, writeRequestHead } from './http1/request-head.ts'
 import { readWorkerUrl, type WorkerUrl } from './http1/worker-origin.ts'
-import { withRank } from './with-rank.ts'
 
 /** `maxResponseHeaderBytes`, `keepAliveMs` and `maxIdlePerWorker` of the `upstream` configuration. */
 export type HttpTransportOptions = PoolSettings
@@ -187,4 +189,33 @@ function failSoon(handler: UpstreamHandler, kind: 'connect' | 'protocol', messag
       isAborted = true
     },
   }
+}
+
+/** The same request where its body is no JSON object. */
+export function withRank(request: UpstreamRequest, rank: number): UpstreamRequest {
+  const { method, path, headers } = request
+  if (request.body === null) return request
+  const body = withMembers(request.body, new Map([['data_parallel_rank', String(rank)]]))
+  return body === null ? request : { method, path, headers, body }
+}
+
+const MAX_RESPONSE_HEADER_BYTES = 32_768
+
+/** No request is sent twice here: who asks for it may not want that it is done twice. */
+export const outgoingHttp: OutgoingHttp = {
+  connect({ origin, lookup, ca, keepAliveMs, maxIdle }: PeerSettings): HttpPeer {
+    const transport = new HttpTransport({
+      keepAliveMs,
+      maxIdlePerWorker: maxIdle,
+      maxResponseHeaderBytes: MAX_RESPONSE_HEADER_BYTES,
+      resends: false,
+      lookup,
+      tls: { ca, rejectUnauthorized: true },
+    })
+    const destination = { url: new URL(origin).origin }
+    return {
+      send: (request, limits, handler) => transport.open(destination, request, limits, handler),
+      close: () => transport.close(),
+    }
+  },
 }

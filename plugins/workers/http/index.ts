@@ -2,8 +2,7 @@
 import { definePlugin, OutgoingHttp, Type, WorkerTableReplica } from '#kernel'
 import { CONTROL_POOL } from './control-call.ts'
 import { httpControl } from './http-control.ts'
-import { HttpTransport } from './http-transport.ts'
-import { outgoingHttp } from './outgoing-http.ts'
+import { HttpTransport, outgoingHttp } from './http-transport.ts'
 
 export default definePlugin({
   manifest: {

@@ -1,8 +1,8 @@
 /** Questions to a worker during its registration: JSON routes asked at most once each, trouble tried again. */
 import type { DescribeTools, WorkerTarget } from '#kernel'
 import { parseBoundedJson } from '#shared'
+import { type CallWorker, describeFailure, isGoodStatus } from './control-call.ts'
 import { httpWorkerErrors } from './errors.ts'
-import { type CallWorker, describeFailure, isGoodStatus } from './probe.ts'
 
 /** @source routing facts 2.2, step 4 */
 const TRIES = 3

@@ -1,10 +1,9 @@
 /** Runs the comparison of pods and workers: soon after each change, and now and then without one. */
-import type { Host, WorkerRegistryService } from '#kernel'
+import type { Host, Metrics, WorkerRegistryService } from '#kernel'
 import type { KubernetesConfig } from './config.ts'
-import { discoveryMetrics } from './metrics.ts'
 import { commonSelector, wantedWorkers } from './pod.ts'
 import type { PodWatch } from './pod-watch.ts'
-import { Reconciler } from './reconcile.ts'
+import { type ReconcileListener, Reconciler } from './reconcile.ts'
 
 export class Discovery {
   readonly #host: Host
@@ -61,5 +60,44 @@ export class Discovery {
     const startedAtMs = performance.now()
     const count = this.#reconciler.run(watch.pods().flatMap((pod) => wantedWorkers(pod, this.#config)))
     this.#metrics.synced(count, (performance.now() - startedAtMs) / 1_000)
+  }
+}
+
+const SOURCE = 'kubernetes'
+
+export function discoveryMetrics(metrics: Metrics): ReconcileListener & {
+  synced(workers: number, seconds: number): void
+} {
+  const registrations = metrics.counter({
+    name: 'weir_discovery_registrations_total',
+    help: 'Workers handed to the registry.',
+    labels: ['source', 'result'],
+  })
+  const deregistrations = metrics.counter({
+    name: 'weir_discovery_deregistrations_total',
+    help: 'Workers taken back from the registry.',
+    labels: ['source', 'reason'],
+  })
+  const duration = metrics
+    .histogram({
+      name: 'weir_discovery_sync_duration_seconds',
+      help: 'Time of one comparison of pods and workers.',
+      labels: ['source'],
+    })
+    .labels(SOURCE)
+  const discovered = metrics
+    .gauge({
+      name: 'weir_discovery_workers_discovered',
+      help: 'Workers that discovery looks after.',
+      labels: ['source'],
+    })
+    .labels(SOURCE)
+  return {
+    registered: (result) => registrations.labels(SOURCE, result).inc(),
+    deregistered: (reason) => deregistrations.labels(SOURCE, reason).inc(),
+    synced: (workers, seconds) => {
+      discovered.value = workers
+      duration.observe(seconds)
+    },
   }
 }

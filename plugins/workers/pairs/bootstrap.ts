@@ -2,9 +2,10 @@
  * How the two workers of a prefill/decode pair find each other: both requests carry the same three members, which
  * name the prefill worker's meeting point and a room there for each engine request.
  */
+
 import { randomFillSync } from 'node:crypto'
-import type { WorkerEntry } from '#kernel'
-import { arrayShape, topLevelMembers } from '#shared'
+import type { PairCall, PairRequests, UpstreamRequest, WorkerEntry } from '#kernel'
+import { arrayShape, topLevelMembers, withMembers } from '#shared'
 import { pairErrors } from './errors.ts'
 
 /** Rooms of one request at most: a client decides how many there are, and each costs bytes in both bodies. */
@@ -105,4 +106,26 @@ const LARGEST_ROOM = 2n ** 63n - 1n
 function randomRoom(): bigint {
   randomFillSync(roomBytes)
   return roomBytes[0] & LARGEST_ROOM
+}
+
+const NO_BODY = Buffer.alloc(0)
+
+/** @throws request_preparation_failed (400), pd_batch_too_large (400) */
+export function meetingRequests(pair: PairCall, whole: PairRequests): PairRequests {
+  const members = bootstrapMembers(whole.prefill.body ?? NO_BODY, pair.prefill)
+  if (members === null) throw pairErrors.request_preparation_failed()
+  return { prefill: meeting(whole.prefill, members), decode: meeting(whole.decode, members) }
+}
+
+function meeting(request: UpstreamRequest, members: ReadonlyMap<string, string>): UpstreamRequest {
+  const body = withMembers(request.body ?? NO_BODY, members)
+  if (body === null) throw pairErrors.request_preparation_failed()
+  return { ...request, body }
+}
+
+/** True when the client wants the log probabilities of its prompt: `return_logprob` is a flag, or a list of flags. */
+export function wantsPromptLogprobs(body: Buffer | null): boolean {
+  if (body === null) return false
+  const member = topLevelMembers(body)?.findLast(({ name }) => name === 'return_logprob')
+  return member !== undefined && body.toString('latin1', member.valueStart, member.valueEnd).includes('true')
 }

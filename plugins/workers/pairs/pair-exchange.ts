@@ -17,10 +17,10 @@ import {
   type UpstreamHandler,
 } from '#kernel'
 import { BodyExcerpt, type PairTimes } from '#shared'
+import { wantsPromptLogprobs } from './bootstrap.ts'
 import { pairErrors, spokenError, toLegError } from './errors.ts'
 import { type LogprobMerge, openMerge } from './merge-logprobs.ts'
 import { isSuccess, MAX_REFUSAL_BYTES, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
-import { wantsPromptLogprobs } from './requests.ts'
 
 /** Most of a JSON answer that is held until more can be put into it. */
 const MAX_HELD_BYTES = 67_108_864

@@ -212,8 +212,5 @@ test('overload is told to the threads only while there is any, and to the log wh
   count = 7
   await seconds(10)
   expect(last()).toEqual([undefined, false, false])
-  expect(told).toEqual([
-    'engine overloaded',
-    'engine no longer overloaded',
-  ])
+  expect(told).toEqual(['engine overloaded', 'engine no longer overloaded'])
 })

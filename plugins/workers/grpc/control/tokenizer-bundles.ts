@@ -9,7 +9,7 @@ import { TokenSpeedScheduler } from '../../../../proto/gen/tokenspeed-scheduler.
 import { TrtllmService } from '../../../../proto/gen/trtllm-service.ts'
 import { VllmEngine } from '../../../../proto/gen/vllm-engine.ts'
 import type { Channels } from '../wire/channels.ts'
-import { GrpcFault } from '../wire/grpc-fault.ts'
+import { GrpcFault } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import { toMetadata } from '../wire/metadata.ts'
 

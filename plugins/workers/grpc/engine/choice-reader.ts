@@ -10,7 +10,6 @@ import type {
   TokenLogprob,
 } from '#kernel'
 import type { EngineReply, TopTokens } from '../runtimes/runtime.ts'
-import { tokenText } from './token-texts.ts'
 
 export interface ChoiceOptions {
   readonly tokenizer: LoadedTokenizer
@@ -201,3 +200,31 @@ function isOwnEnd(reason: string, engineStop: string | number | null): boolean {
 
 const CUTS = new Set(['length', 'abort', 'error', 'content_filter'])
 const NOTHING_HELD = Object.freeze({ logprobs: null, tokenIds: null })
+
+export interface TokenText {
+  readonly token: string
+  readonly bytes: readonly number[]
+}
+
+/** Of one tokenizer. */
+const MAX_KNOWN = 20_000
+
+const byTokenizer = new WeakMap<LoadedTokenizer, Map<number, TokenText>>()
+
+/** @source grpc facts 2.5 */
+export function tokenText(tokenizer: LoadedTokenizer, id: number): TokenText {
+  let known = byTokenizer.get(tokenizer)
+  if (known === undefined) {
+    known = new Map()
+    byTokenizer.set(tokenizer, known)
+  }
+  let text = known.get(id)
+  if (text === undefined) {
+    const decoder = tokenizer.openDecoder({ skipSpecialTokens: false, isContinuation: true })
+    const token = decoder.push(id) + decoder.end() || `<token_${id}>`
+    text = { token, bytes: [...Buffer.from(token)] }
+    if (known.size >= MAX_KNOWN) known.clear()
+    known.set(id, text)
+  }
+  return text
+}

@@ -2,20 +2,23 @@
  * The exchange with both engines of a pair, seen from outside as one with the decode engine: both at once where they meet
  * by themselves, one after the other where the gateway carries what is handed over. @source grpc facts 4.2, 4.3
  */
-
-import type {
-  Exchange,
-  HeaderList,
-  PairCall,
-  PairHandler,
-  UpstreamFailure,
-  UpstreamHandler,
-  UpstreamRequest,
+import {
+  defineErrors,
+  type Exchange,
+  type GatewayError,
+  type HeaderList,
+  type LegFault,
+  type PairCall,
+  type PairHandler,
+  type PairLeg,
+  type PromptLogprob,
+  toUpstreamError,
+  type UpstreamFailure,
+  type UpstreamHandler,
+  type UpstreamRequest,
 } from '#kernel'
 import type { PairTimes } from '#shared'
 import type { Ask, Runtime } from '../runtimes/runtime.ts'
-import { toLegFault } from './pair-faults.ts'
-import { type Prefilled, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
 
 export interface PairSteps {
   readonly runtime: Runtime
@@ -128,4 +131,84 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
     this.#prefill?.abort()
     this.#decode?.abort()
   }
+}
+
+/** What the prefill engine has said; null for what it has not. */
+export interface Prefilled {
+  transferJson: string | null
+  promptLogprobs: readonly PromptLogprob[] | null
+}
+
+export interface PrefillOwner {
+  onPrefillDone(prefilled: Prefilled): void
+  onPrefillBroken(failure: UpstreamFailure): void
+}
+
+export class PrefillLeg implements UpstreamHandler {
+  readonly #pair: PairCall
+  readonly #runtime: Runtime
+  readonly #owner: PrefillOwner
+  readonly #prefilled: Prefilled = { transferJson: null, promptLogprobs: null }
+
+  constructor(pair: PairCall, runtime: Runtime, owner: PrefillOwner) {
+    this.#pair = pair
+    this.#runtime = runtime
+    this.#owner = owner
+  }
+
+  onResponseStart(status: number): void {
+    this.#pair.prefillAnswered(status)
+  }
+
+  onResponseData(message: Buffer): void {
+    try {
+      const { transferJson, promptLogprobs } = this.#runtime.readReply(message)
+      if (transferJson !== null) this.#prefilled.transferJson = transferJson
+      if (promptLogprobs !== null) this.#prefilled.promptLogprobs = promptLogprobs
+    } catch {
+      // Without what it says the decode engine computes the prompt itself.
+    }
+  }
+
+  onResponseEnd(): void {
+    this.#pair.prefillSucceeded()
+    this.#owner.onPrefillDone(this.#prefilled)
+  }
+
+  onResponseError(failure: UpstreamFailure): void {
+    this.#owner.onPrefillBroken(failure)
+  }
+}
+
+const failed = (leg: PairLeg) => ({
+  kind: 'bad_gateway' as const,
+  source: 'worker' as const,
+  text: (why: string) => `the ${leg} worker did not do its part: ${why}`,
+})
+
+export const pairErrors = defineErrors('grpc pairs', {
+  prefill_worker_failed_to_start: failed('prefill'),
+  decode_worker_failed_to_start: failed('decode'),
+  runtime_pd_not_supported: {
+    kind: 'bad_request',
+    source: 'gateway',
+    text: (runtime: string) => `${runtime} engines cannot share a request`,
+  },
+  pd_runtimes_differ: {
+    kind: 'unavailable',
+    source: 'gateway',
+    retry: 'before-first-byte',
+    text: (prefill: string, decode: string) => `a ${prefill} engine cannot prefill for a ${decode} engine`,
+  },
+})
+
+/** The status is the one that the worker's own would be. */
+export function toLegFault(leg: PairLeg, failure: UpstreamFailure): LegFault {
+  const own: GatewayError = failure.error ?? toUpstreamError(failure, false)
+  const make =
+    leg === 'prefill' ? pairErrors.prefill_worker_failed_to_start : pairErrors.decode_worker_failed_to_start
+  const error = make.with({ status: own.status, cause: failure }, own.message)
+  // A status that the engine has told counts as such: not every one of them may be tried elsewhere.
+  if (failure.error === null) return { leg, error, status: 0, headers: null, failure }
+  return { leg, error, status: own.status, headers: null, failure: null }
 }

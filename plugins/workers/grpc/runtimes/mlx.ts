@@ -8,9 +8,8 @@ import {
   encodeGenerateRequest,
   MlxEngine as paths,
 } from '../../../../proto/gen/mlx-engine.ts'
-import { choiceOf, emptyReply, pieceOf } from './replies.ts'
+import { choiceOf, emptyReply, MAX_INT32, pieceOf, seedWithin, topKFromZero } from './common-messages.ts'
 import type { Ask, Runtime } from './runtime.ts'
-import { MAX_INT32, seedWithin, topKFromZero } from './sampling.ts'
 
 const MAX_TOP = { chat: 20, text: 5 }
 

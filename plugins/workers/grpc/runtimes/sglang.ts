@@ -14,10 +14,8 @@ import {
   type InputLogProbs,
   SglangScheduler as paths,
 } from '../../../../proto/gen/sglang-scheduler.ts'
-import { toReport } from './loads.ts'
-import { choiceOf, emptyReply, pieceOf } from './replies.ts'
+import { biasByText, choiceOf, emptyReply, pieceOf, toReport, under } from './common-messages.ts'
 import type { Ask, Runtime } from './runtime.ts'
-import { biasByText, under } from './sampling.ts'
 
 export const sglang: Runtime = {
   name: 'sglang',

@@ -9,10 +9,8 @@ import {
   encodeGenerateRequest,
   TokenSpeedScheduler as paths,
 } from '../../../../proto/gen/tokenspeed-scheduler.ts'
-import { toReport } from './loads.ts'
-import { choiceOf, emptyReply, pieceOf } from './replies.ts'
+import { biasByText, choiceOf, emptyReply, pieceOf, toReport, under } from './common-messages.ts'
 import type { Ask, Runtime } from './runtime.ts'
-import { biasByText, under } from './sampling.ts'
 
 export const tokenspeed: Runtime = {
   name: 'tokenspeed',

@@ -10,7 +10,7 @@ import {
   TrtllmService as paths,
   type TokenLogprob,
 } from '../../../../proto/gen/trtllm-service.ts'
-import { emptyReply } from './replies.ts'
+import { emptyReply } from './common-messages.ts'
 import type { Ask, EngineReply, Runtime } from './runtime.ts'
 
 /** The field must be set: what the client's silence becomes. */

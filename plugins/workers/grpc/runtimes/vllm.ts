@@ -11,10 +11,17 @@ import {
   encodeGenerateRequest,
   VllmEngine as paths,
 } from '../../../../proto/gen/vllm-engine.ts'
-import { toReport } from './loads.ts'
-import { choiceOf, emptyReply, pieceOf } from './replies.ts'
+import {
+  choiceOf,
+  emptyReply,
+  MAX_INT32,
+  pieceOf,
+  seedWithin,
+  topKFromZero,
+  toReport,
+  under,
+} from './common-messages.ts'
 import type { Ask, Runtime } from './runtime.ts'
-import { MAX_INT32, seedWithin, topKFromZero, under } from './sampling.ts'
 
 /** Alternatives a token at most, by kind of request. */
 const MAX_TOP = { chat: 20, text: 5 }

@@ -1,4 +1,5 @@
 /** One streamed call: messages in order, limits on silence, and an engine that is told when nobody listens any more. @hot */
+
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
 import {
   type Exchange,
@@ -9,13 +10,12 @@ import {
   type UpstreamLimits,
 } from '#kernel'
 import { toStatusError } from '../errors.ts'
-import type { TakeBack } from './engine-calls.ts'
 import { httpProblem, resetStatus, type Status, statusIn, UNAVAILABLE } from './grpc-status.ts'
-import type { H2Connection } from './h2-connection.ts'
+import type { H2Connection } from './h2-connections.ts'
 import { FramingError, framed, MessageFramer } from './message-framer.ts'
 import { toRequestHeaders } from './metadata.ts'
+import { type TakeBack, tellEngine } from './sent-requests.ts'
 import { type InboxOwner, StreamInbox } from './stream-inbox.ts'
-import { tellEngine } from './tell-engine.ts'
 
 const OK = 0
 const RESOURCE_EXHAUSTED = 8

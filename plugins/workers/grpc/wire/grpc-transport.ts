@@ -8,9 +8,9 @@ import {
   type UpstreamRequest,
   type WorkerEntry,
 } from '#kernel'
-import type { EngineCalls } from './engine-calls.ts'
 import { GrpcExchange } from './grpc-exchange.ts'
 import type { H2Connections } from './h2-connections.ts'
+import type { EngineCalls } from './sent-requests.ts'
 
 export const GRPC_MODE = 'grpc'
 

@@ -1,7 +1,7 @@
 /** One message to an engine, and one back. */
 import type { ChannelInterface } from '@grpc/grpc-js'
 import type { HeaderList } from '#kernel'
-import { GrpcFault } from './grpc-fault.ts'
+import { GrpcFault } from './grpc-status.ts'
 import { toMetadata } from './metadata.ts'
 
 const CANCELLED = 1

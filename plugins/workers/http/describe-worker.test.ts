@@ -1,16 +1,15 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type {
-  DescribeTools,
-  WorkerCall,
-  WorkerDescription,
-  WorkerReply,
-  WorkerTarget,
-  WorkerWish,
+import {
+  type DescribeTools,
+  UpstreamFailure,
+  type WorkerCall,
+  type WorkerDescription,
+  type WorkerReply,
+  type WorkerTarget,
+  type WorkerWish,
 } from '#kernel'
-import { UpstreamFailure } from '#kernel'
-import { describeWorker } from './describe.ts'
-import { cloudProvider, isExternalService, nextLookDelayMs } from './detect.ts'
-import { groupDated } from './discover-external.ts'
+import { cloudProvider, describeWorker, isExternalService, nextLookDelayMs } from './describe-worker.ts'
+import { groupDated } from './discover-models.ts'
 
 type Routes = Record<string, unknown>
 

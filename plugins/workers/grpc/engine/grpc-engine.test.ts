@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import type { Logger, WorkerEntry } from '#kernel'
-import { DEFAULTS_LABEL, SamplingDefaults } from './engine/sampling-defaults.ts'
+import { DEFAULTS_LABEL, SamplingDefaults } from './grpc-engine.ts'
 
 const worker = (text: string) =>
   ({ url: 'grpc://engine:1', labels: { [DEFAULTS_LABEL]: text } }) as unknown as WorkerEntry

@@ -1,7 +1,29 @@
-/** Reads what a local engine says about itself: labels, and a card for each model it serves. */
+/** Reads labels, model cards and data-parallel ranks from what engines and cloud services report. */
 import type { ModelCard, RuntimeType } from '#kernel'
-import { type Capability, DEFAULT_CAPABILITIES } from './capabilities.ts'
+import { httpWorkerErrors } from './errors.ts'
 import { type Info, type Inquiry, modelEntries } from './inquiry.ts'
+
+/** Words for what a model can do. @source routes facts 16.3 */
+export type Capability =
+  | 'chat'
+  | 'completions'
+  | 'responses'
+  | 'embeddings'
+  | 'rerank'
+  | 'vision'
+  | 'tools'
+  | 'reasoning'
+  | 'image_gen'
+  | 'audio'
+  | 'moderation'
+
+/** What a language model can do when nobody says otherwise. */
+export const DEFAULT_CAPABILITIES: readonly Capability[] = Object.freeze([
+  'chat',
+  'completions',
+  'responses',
+  'tools',
+])
 
 export interface Discovered {
   readonly labels: Readonly<Record<string, string>>
@@ -163,4 +185,71 @@ function capabilities(labels: Readonly<Record<string, string>>): readonly Capabi
 function tokens(value: unknown): number | undefined {
   const count = Number(value ?? Number.NaN)
   return Number.isSafeInteger(count) && count > 0 ? count : undefined
+}
+
+const DATE_SUFFIX = /[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/
+
+/** Words in a model's name that tell what it is for; first match wins. */
+const CAPABILITIES_OF_NAME: readonly (readonly [pattern: RegExp, capabilities: readonly Capability[]])[] = [
+  [/embed/, ['embeddings']],
+  [/rerank/, ['rerank']],
+  [/moderation/, ['moderation']],
+  [/dall-e|image|imagen/, ['image_gen']],
+  [/whisper|tts|transcribe|audio|realtime/, ['audio']],
+]
+
+/**
+ * @returns an empty list, which is a wildcard, when the service lists nothing
+ * @throws model_discovery_failed when it cannot be asked
+ */
+export async function discoverExternal(inquiry: Inquiry): Promise<readonly ModelCard[]> {
+  // Some services have the list beside /v1, or beside what they have in its place.
+  const list = (await inquiry.require('/v1/models')) ?? (await inquiry.find('/models'))
+  return groupDated(modelNames(list).map((name) => name.replace(/^models\//, '')))
+}
+
+/** Names in a list of the common form, or of gemini's own. */
+function modelNames(list: Info | null): readonly string[] {
+  if (!Array.isArray(list?.models)) return modelEntries(list).map((entry) => entry.id)
+  const names = list.models.map((entry: Info | null) => entry?.name)
+  return names.filter((name): name is string => typeof name === 'string' && name !== '')
+}
+
+/** One card per model: the shortest name is its id, the others are aliases. @source routing facts 2.3 */
+export function groupDated(ids: readonly string[]): readonly ModelCard[] {
+  const groups = Map.groupBy(new Set(ids), (id) => id.replace(DATE_SUFFIX, ''))
+  return [...groups.values()].map((names) => {
+    const [id, ...aliases] = names.toSorted((a, b) => a.length - b.length || (a < b ? -1 : 1))
+    const model_type = [...capabilitiesOf(id)]
+    return { id, model_type, ...(aliases.length > 0 && { aliases }) }
+  })
+}
+
+function capabilitiesOf(id: string): readonly Capability[] {
+  return CAPABILITIES_OF_NAME.find(([pattern]) => pattern.test(id))?.[1] ?? DEFAULT_CAPABILITIES
+}
+
+/** More than any engine has: a wrong number must not fill the table. */
+const MAX_RANKS = 1_024
+
+/**
+ * @returns 1 for an engine without data parallelism, which stays one worker
+ * @throws rank_discovery_failed, which fails the registration
+ * @source routing facts 2.4
+ */
+export async function discoverRankCount(
+  inquiry: Inquiry,
+  url: string,
+  runtime: RuntimeType,
+): Promise<number> {
+  if (runtime !== 'sglang') {
+    throw httpWorkerErrors.rank_discovery_failed(url, `${runtime} engines have no route for it`)
+  }
+  const info = await serverInfo(inquiry)
+  if (info === null) throw httpWorkerErrors.rank_discovery_failed(url, 'no answer of /server_info')
+  const count = Number(info.dp_size ?? Number.NaN)
+  if (!Number.isInteger(count) || count < 1 || count > MAX_RANKS) {
+    throw httpWorkerErrors.rank_discovery_failed(url, `dp_size of /server_info is not from 1 to ${MAX_RANKS}`)
+  }
+  return count
 }

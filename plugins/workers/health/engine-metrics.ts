@@ -1,9 +1,37 @@
-/** Asks workers for their metrics, some at a time; those that fail, speak gibberish or say too much are left out. */
+/** GET /engine_metrics: scrapes all workers and merges their metrics. Concurrent requests share one scrape. */
 
+import { performance } from 'node:perf_hooks'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { WorkerControl, WorkerControls, WorkerEntry } from '#kernel'
-import { readPrometheusText, trimSlashes } from '#shared'
-import { inTurns } from './in-turns.ts'
-import { hasTooManyLabels, type WorkerFamilies } from './merge-metrics.ts'
+import { printPrometheusText, readPrometheusText, trimSlashes } from '#shared'
+import { healthErrors } from './errors.ts'
+import { hasTooManyLabels, mergeMetrics, type WorkerFamilies } from './merge-metrics.ts'
+
+type Controls = Pick<WorkerControls, 'controlOf'>
+
+export class EngineMetricsPage {
+  readonly #options: ScrapeOptions
+  #reading: Promise<string> | null = null
+
+  constructor(options: ScrapeOptions) {
+    this.#options = options
+  }
+
+  /** @throws no_engine_metrics (503) */
+  read(controls: Controls, workers: readonly WorkerEntry[]): Promise<string> {
+    this.#reading ??= this.#read(controls, workers).finally(() => {
+      this.#reading = null
+    })
+    return this.#reading
+  }
+
+  async #read(controls: Controls, workers: readonly WorkerEntry[]): Promise<string> {
+    const targets = scrapeTargets(controls, workers)
+    const answers = await scrapeWorkers(targets, this.#options)
+    if (answers.length === 0) throw healthErrors.no_engine_metrics(targets.length)
+    return inTurns(printPrometheusText(await inTurns(mergeMetrics(answers))))
+  }
+}
 
 export interface ScrapeOptions {
   /** For each worker, in milliseconds. */
@@ -60,5 +88,20 @@ async function scrapeOne(
   } catch {
     // One broken worker must not hide the metrics of the others.
     return null
+  }
+}
+
+/** Others on the thread wait no longer than this and one step. */
+const TURN_MS = 5
+
+/** @param steps work that yields now and then, when it can be left for a while */
+export async function inTurns<T>(steps: Generator<void, T>): Promise<T> {
+  let until = performance.now() + TURN_MS
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+    if (performance.now() < until) continue
+    await nextTurn()
+    until = performance.now() + TURN_MS
   }
 }

@@ -5,7 +5,7 @@ import {
   KvCacheLocality,
   type KvEventBatchFields,
 } from '../../../../proto/gen/common.ts'
-import { KvBatches } from './kv-batches.ts'
+import { KvBatches } from './kv-events.ts'
 
 const { KV_CACHE_LOCALITY_LOCAL: LOCAL, KV_CACHE_LOCALITY_REMOTE: REMOTE } = KvCacheLocality
 

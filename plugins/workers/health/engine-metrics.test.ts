@@ -1,7 +1,36 @@
 import { expect, test } from 'vitest'
 import type { WorkerControl, WorkerControls } from '#kernel'
+import { readPrometheusText } from '#shared'
 import { workerEntry } from '../../../test/support/worker-entry.ts'
-import { scrapeTargets, scrapeWorkers } from './scrape.ts'
+import { EngineMetricsPage, inTurns, scrapeTargets, scrapeWorkers } from './engine-metrics.ts'
+import { mergeMetrics } from './merge-metrics.ts'
+
+const workers = [workerEntry({ slot: 0, url: 'http://a:1', connectionMode: 'http' })]
+
+test('A5: those who ask at the same time share one answer of the workers, later ones get a new one', async () => {
+  let asked = 0
+  const control: Pick<WorkerControl, 'metricsText'> = {
+    metricsText: async () => {
+      asked += 1
+      return `asked ${asked}\n`
+    },
+  }
+  const controls = { controlOf: () => control as WorkerControl }
+  const page = new EngineMetricsPage({ timeoutMs: 5_000, maxConcurrent: 2 })
+  const texts = await Promise.all(Array.from({ length: 20 }, () => page.read(controls, workers)))
+  expect(new Set(texts)).toEqual(new Set(['asked{worker_addr="http://a:1"} 1\n']))
+  expect(await page.read(controls, workers)).toContain('} 2')
+})
+
+test('§7.1 what failed for all of them is tried again for the next', async () => {
+  const answers = [null, 'up 1\n']
+  const control: Pick<WorkerControl, 'metricsText'> = { metricsText: async () => answers.shift() ?? null }
+  const controls = { controlOf: () => control as WorkerControl }
+  const page = new EngineMetricsPage({ timeoutMs: 5_000, maxConcurrent: 2 })
+  const both = [page.read(controls, workers), page.read(controls, workers)]
+  for (const reading of both) await expect(reading).rejects.toMatchObject({ code: 'no_engine_metrics' })
+  expect(await page.read(controls, workers)).toContain('up{')
+})
 
 const entry = (url: string, connectionMode = 'http') => workerEntry({ slot: 0, url, connectionMode })
 
@@ -82,4 +111,31 @@ test('§4.8 no more workers are asked at once than configured, each with its tim
   expect(answers).toHaveLength(20)
   expect(most).toBe(3)
   expect([...timeouts]).toEqual([5_000])
+})
+
+/** Turns that others on the thread have meanwhile. */
+async function turnsOf(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0
+  let isOver = false
+  const count = () => {
+    turns += 1
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  await work()
+  isOver = true
+  return turns
+}
+
+test('A5: a long page is read and merged in turns with whatever else the thread has to do', async () => {
+  const text = 'vllm:lat_bucket{le="0.1",model="m"} 1\n'.repeat(50_000)
+  const families = await inTurns(readPrometheusText(text))
+  expect(families[0].samples).toHaveLength(50_000)
+  expect(await turnsOf(() => inTurns(readPrometheusText(text)))).toBeGreaterThan(2)
+  expect(await turnsOf(() => inTurns(mergeMetrics([{ url: 'u', families }])))).toBeGreaterThan(2)
+})
+
+test('what fails in a later turn fails', async () => {
+  const work = inTurns(readPrometheusText(`${'a 1\n'.repeat(20_000)}<html>`))
+  await expect(work).rejects.toThrow(/line 20001/)
 })
