@@ -1,4 +1,4 @@
-/** Workers that are reached over gRPC: what they are found to be, and what operators ask of them. @source grpc facts 8.2 */
+/** Workers that are reached over gRPC: what they are found to be, and what operators ask of them. */
 import { expect, test } from 'vitest'
 import { trtllm } from '../../plugins/workers/grpc/runtimes/trtllm.ts'
 import { encodeHealthCheckResponse } from '../../proto/gen/trtllm-service.ts'
@@ -165,6 +165,6 @@ test('gRPC changes 1: caches are flushed and profiles taken by sglang, vllm and 
     }
     expect([path, reply.successful.toSorted()]).toEqual([path, urls(0, 3).toSorted()])
     expect(reply.failed.map(({ worker }) => worker).toSorted()).toEqual(urls(3, 5).toSorted())
-    for (const { error } of reply.failed) expect(error).toMatch(/(trtllm|mlx) engines do not take this/)
+    for (const { error } of reply.failed) expect(error).toMatch(/(trtllm|mlx) engines do not support this/)
   }
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { WorkerControl, WorkerControls } from '#kernel'
 import { readPrometheusText } from '#shared'
 import { workerEntry } from '../../../test/support/worker-entry.ts'
-import { EngineMetricsPage, inTurns, scrapeTargets, scrapeWorkers } from './engine-metrics.ts'
+import { EngineMetricsPage, runInSlices, scrapeTargets, scrapeWorkers } from './engine-metrics.ts'
 import { mergeMetrics } from './merge-metrics.ts'
 
 const workers = [workerEntry({ slot: 0, url: 'http://a:1', connectionMode: 'http' })]
@@ -129,13 +129,13 @@ async function turnsOf(work: () => Promise<unknown>): Promise<number> {
 
 test('A5: a long page is read and merged in turns with whatever else the thread has to do', async () => {
   const text = 'vllm:lat_bucket{le="0.1",model="m"} 1\n'.repeat(50_000)
-  const families = await inTurns(readPrometheusText(text))
+  const families = await runInSlices(readPrometheusText(text))
   expect(families[0].samples).toHaveLength(50_000)
-  expect(await turnsOf(() => inTurns(readPrometheusText(text)))).toBeGreaterThan(2)
-  expect(await turnsOf(() => inTurns(mergeMetrics([{ url: 'u', families }])))).toBeGreaterThan(2)
+  expect(await turnsOf(() => runInSlices(readPrometheusText(text)))).toBeGreaterThan(2)
+  expect(await turnsOf(() => runInSlices(mergeMetrics([{ url: 'u', families }])))).toBeGreaterThan(2)
 })
 
 test('what fails in a later turn fails', async () => {
-  const work = inTurns(readPrometheusText(`${'a 1\n'.repeat(20_000)}<html>`))
+  const work = runInSlices(readPrometheusText(`${'a 1\n'.repeat(20_000)}<html>`))
   await expect(work).rejects.toThrow(/line 20001/)
 })

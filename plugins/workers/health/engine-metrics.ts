@@ -29,12 +29,12 @@ export class EngineMetricsPage {
     const targets = scrapeTargets(controls, workers)
     const answers = await scrapeWorkers(targets, this.#options)
     if (answers.length === 0) throw healthErrors.no_engine_metrics(targets.length)
-    return inTurns(printPrometheusText(await inTurns(mergeMetrics(answers))))
+    return runInSlices(printPrometheusText(await runInSlices(mergeMetrics(answers))))
   }
 }
 
 export interface ScrapeOptions {
-  /** For each worker, in milliseconds. */
+  /** For each worker, milliseconds. */
   readonly timeoutMs: number
   readonly maxConcurrent: number
 }
@@ -46,7 +46,7 @@ export interface ScrapeTarget {
   readonly control: Pick<WorkerControl, 'metricsText'>
 }
 
-/** One target per engine that may have metrics, whatever its state, in order of registration. */
+/** One target per engine that may expose metrics, whatever its status, in order of registration. */
 export function scrapeTargets(
   controls: Pick<WorkerControls, 'controlOf'>,
   workers: readonly WorkerEntry[],
@@ -60,20 +60,20 @@ export function scrapeTargets(
   return [...targets.values()]
 }
 
-/** @returns what could be read, in the order of the targets */
+/** @returns the metrics of workers that returned valid ones, in order of the targets */
 export async function scrapeWorkers(
   targets: readonly ScrapeTarget[],
   options: ScrapeOptions,
 ): Promise<WorkerFamilies[]> {
   const results: (WorkerFamilies | null)[] = new Array(targets.length).fill(null)
   let next = 0
-  const takeTurns = async () => {
+  const scrapeNext = async () => {
     while (next < targets.length) {
       const index = next++
       results[index] = await scrapeOne(targets[index], options.timeoutMs)
     }
   }
-  await Promise.all(Array.from({ length: Math.min(options.maxConcurrent, targets.length) }, takeTurns))
+  await Promise.all(Array.from({ length: Math.min(options.maxConcurrent, targets.length) }, scrapeNext))
   return results.filter((result) => result !== null)
 }
 
@@ -83,25 +83,25 @@ async function scrapeOne(
 ): Promise<WorkerFamilies | null> {
   try {
     const text = await control.metricsText?.(worker, timeoutMs)
-    const families = await inTurns(readPrometheusText(text ?? ''))
-    return families.length === 0 || (await inTurns(hasTooManyLabels(families))) ? null : { url, families }
+    const families = await runInSlices(readPrometheusText(text ?? ''))
+    return families.length === 0 || (await runInSlices(hasTooManyLabels(families))) ? null : { url, families }
   } catch {
-    // One broken worker must not hide the metrics of the others.
+    // A broken worker must not hide the metrics of the others.
     return null
   }
 }
 
-/** Others on the thread wait no longer than this and one step. */
-const TURN_MS = 5
+/** Longest time that other work on the thread waits, plus one step. */
+const SLICE_MS = 5
 
-/** @param steps work that yields now and then, when it can be left for a while */
-export async function inTurns<T>(steps: Generator<void, T>): Promise<T> {
-  let until = performance.now() + TURN_MS
+/** Runs long work in slices, so that the thread can serve requests in between. @param steps yields where it may be interrupted */
+export async function runInSlices<T>(steps: Generator<void, T>): Promise<T> {
+  let until = performance.now() + SLICE_MS
   for (;;) {
     const step = steps.next()
     if (step.done === true) return step.value
     if (performance.now() < until) continue
     await nextTurn()
-    until = performance.now() + TURN_MS
+    until = performance.now() + SLICE_MS
   }
 }

@@ -1,7 +1,6 @@
 /** GET /readiness: whether the gateway can serve requests. */
 import { type Host, Type } from '#kernel'
 
-/** @source API spec 4.8; routes facts 6.2 */
 export const ReadyReply = Type.Object({
   status: Type.Literal('ready'),
   healthy_workers: Type.Integer({ description: 'Workers in state ready.' }),
@@ -9,12 +8,11 @@ export const ReadyReply = Type.Object({
   open_breakers: Type.Optional(
     Type.Integer({
       description:
-        'Ready workers whose circuit breaker holds requests back; GET /workers names them. Absent where there is none.',
+        'Ready workers whose circuit breaker is not closed; see GET /workers. Absent if there is none.',
     }),
   ),
 })
 
-/** @source API spec 4.8; routes facts 6.2 */
 export const NotReadyReply = Type.Object({
   status: Type.Literal('not ready'),
   reason: Type.String({ description: 'Such as `insufficient healthy workers` or `draining`.' }),
@@ -26,14 +24,12 @@ interface ReadyState {
   readonly status: 'ready'
   readonly healthy_workers: number
   readonly total_workers: number
-  /** Ready workers whose breaker holds requests back; absent where there is none. */
+  /** Ready workers whose circuit breaker is not closed; absent if there is none. */
   readonly open_breakers?: number
 }
 
 /**
- * Enough workers means one that serves alone, or one of each half where prefill and decode are split.
- *
- * @source routes facts 6.2
+ * Requires one ready regular worker, or one prefill and one decode worker.
  */
 export function readReadiness(host: Pick<Host, 'balance' | 'isDraining' | 'readinessReason'>): Readiness {
   if (host.isDraining) return { status: 'not ready', reason: 'draining' }

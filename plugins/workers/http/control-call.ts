@@ -15,7 +15,7 @@ import { keyHeaders } from './vendor-headers.ts'
 
 const DEFAULT_MAX_BODY_BYTES = 16 * 1024 * 1024
 
-/** How the transport of control calls keeps connections; short, so that a probe seldom meets one about to close. */
+/** Connection settings of control calls. Keep-alive is short, so that probes rarely use a connection about to close. */
 export const CONTROL_POOL = Object.freeze({
   keepAliveMs: 1_000,
   maxIdlePerWorker: 8,
@@ -23,11 +23,11 @@ export const CONTROL_POOL = Object.freeze({
 })
 
 /**
- * Makes one call to a worker, with the worker's key, and reads the whole answer. Any status resolves; redirects are
- * answers like others.
+ * Makes one call to a worker, with the worker's key, and reads the whole response. Resolves with any status and does not
+ * follow redirects.
  *
- * @throws UpstreamFailure: connect, reset, request_timeout (`timeoutMs` is over; 0 waits for ever),
- *   protocol (no HTTP, or a body over `maxBodyBytes`)
+ * @throws UpstreamFailure: connect, reset, request_timeout (after `timeoutMs`; 0 for no limit),
+ *   protocol (not HTTP, or a body over `maxBodyBytes`)
  */
 export function callWorker(
   transport: HttpTransport,
@@ -42,12 +42,12 @@ export function callWorker(
     body: call.body === undefined ? null : Buffer.from(call.body as string),
   }
   return new Promise((resolve, reject) => {
-    const answer = new WholeAnswer(call.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, resolve, reject)
-    answer.exchange = transport.open(worker, request, limits, answer)
+    const collector = new ResponseCollector(call.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, resolve, reject)
+    collector.exchange = transport.open(worker, request, limits, collector)
   })
 }
 
-class WholeAnswer implements UpstreamHandler {
+class ResponseCollector implements UpstreamHandler {
   exchange: Exchange | null = null
   readonly #maxBytes: number
   readonly #resolve: (reply: WorkerReply) => void
@@ -76,9 +76,7 @@ class WholeAnswer implements UpstreamHandler {
     this.#byteCount += chunk.length
     if (this.#byteCount > this.#maxBytes) {
       this.exchange?.abort()
-      this.#reject(
-        new UpstreamFailure('protocol', `the worker's answer is longer than ${this.#maxBytes} bytes`, true),
-      )
+      this.#reject(new UpstreamFailure('protocol', `the response body exceeds ${this.#maxBytes} bytes`, true))
       return
     }
     this.#chunks.push(Buffer.from(chunk))
@@ -95,7 +93,7 @@ class WholeAnswer implements UpstreamHandler {
 
 const KEY_HEADERS: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'x-goog-api-key'])
 
-/** The worker's key takes the place of any other. */
+/** Replaces any other key by the worker's. */
 function withKey(headers: readonly string[], { apiKey, provider = null }: WorkerTarget): string[] {
   if (apiKey === null) return [...headers]
   const list: string[] = []
@@ -107,10 +105,10 @@ function withKey(headers: readonly string[], { apiKey, provider = null }: Worker
 export type CallWorker = (worker: WorkerTarget, call: WorkerCall) => Promise<WorkerReply>
 
 /**
- * The way to call what stands beside a worker's API. A data-parallel rank is called at its engine, and a base URL that ends
- * in `/v1` without it: probes and reports are beside the API, and paths of the API name it themselves.
+ * Calls routes outside of a worker's `/v1`, such as probes and reports: drops `/v1` at the end of the base URL, and calls
+ * data-parallel ranks at their engine.
  */
-export function besideApi(call: CallWorker): CallWorker {
+export function outsideApi(call: CallWorker): CallWorker {
   return ({ url, apiKey, provider, dataParallel }, options) =>
     call({ url: withoutVersion(dataParallel?.baseUrl ?? url), apiKey, provider }, options)
 }
@@ -120,17 +118,16 @@ function withoutVersion(url: string): string {
   return base.endsWith('/v1') ? base.slice(0, -'/v1'.length) : url
 }
 
-/** Longest delay that timers take, milliseconds. */
+/** Longest delay of a timer, milliseconds. */
 const MAX_DELAY_MS = 2 ** 31 - 1
-/** Health bodies are not read; more than this is no health route. */
+/** Health bodies are ignored; longer ones fail the probe. */
 const MAX_HEALTH_BYTES = 1_048_576
 
 /**
  * @param path health route on the worker
  * @param timeoutMs for the whole probe
- * @returns null when the worker answered 2xx, else why it counts as bad; undefined when the gateway has no descriptor or
- *   port left to ask with; never throws
- * @source routes facts 16.6
+ * @returns null if the worker answered 2xx, else the reason of the failure; undefined if the gateway has no free file
+ *   descriptor or port for the probe. Never throws.
  */
 export async function probeWorker(
   call: CallWorker,
@@ -155,7 +152,7 @@ export function isGoodStatus(status: number): boolean {
   return status >= 200 && status < 300
 }
 
-/** What a failed call says of itself, for statuses and replies. */
+/** Error message of a failed call, for statuses and responses. */
 export function describeFailure(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

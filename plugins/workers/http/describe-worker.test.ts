@@ -8,7 +8,7 @@ import {
   type WorkerTarget,
   type WorkerWish,
 } from '#kernel'
-import { cloudProvider, describeWorker, isExternalService, nextLookDelayMs } from './describe-worker.ts'
+import { cloudProvider, describeWorker, isExternalService, nextProbeDelayMs } from './describe-worker.ts'
 import { groupDated } from './discover-models.ts'
 
 type Routes = Record<string, unknown>
@@ -286,15 +286,15 @@ describe('waiting for the worker', () => {
   test('a worker that never comes up is reported with its last answer', async () => {
     const worker = fakeWorker({ '/health': new UpstreamFailure('connect', 'connection refused', false) })
     await expect(run({}, worker, { startupTimeoutMs: 1 })).rejects.toThrow(
-      'http://w:1 did not become healthy within 0.001 s; last answer: connection refused',
+      'http://w:1 did not become healthy within 0.001 s; last probe: connection refused',
     )
   })
 
   test('looks follow each other fast at first and never slower than the interval', () => {
-    expect([0, 400, 2_000, 20_000, 600_000].map((elapsedMs) => nextLookDelayMs(elapsedMs, 30_000))).toEqual([
+    expect([0, 400, 2_000, 20_000, 600_000].map((elapsedMs) => nextProbeDelayMs(elapsedMs, 30_000))).toEqual([
       250, 250, 500, 5_000, 30_000,
     ])
-    expect(nextLookDelayMs(0, 100)).toBe(100)
+    expect(nextProbeDelayMs(0, 100)).toBe(100)
   })
 
   test('§2.11 a worker without health checks is not probed', async () => {

@@ -1,53 +1,52 @@
-/** Describes an HTTP worker at its registration: waits until it is healthy, then detects its engine, API formats, models and ranks. */
+/** Describes an HTTP worker at its registration: health, engine, API formats, models and ranks. */
 import type { DescribeTools, RuntimeType, WorkerDescription, WorkerWish } from '#kernel'
 import { isPrivateWay } from '#shared'
 import { type CallWorker, probeWorker } from './control-call.ts'
 import { discover, discoverExternal, discoverRankCount } from './discover-models.ts'
 import { httpWorkerErrors } from './errors.ts'
-import { type Info, Inquiry, modelEntries } from './inquiry.ts'
+import { type Info, listedModels, WorkerQueries } from './worker-queries.ts'
 
-/**
- * @throws worker_unreachable, model_discovery_failed, rank_discovery_failed
- * @source routing facts 2.2, routes facts 16.4
- */
+/** @throws worker_unreachable, model_discovery_failed, rank_discovery_failed */
 export function describeWorker(
   call: CallWorker,
-  wish: WorkerWish,
+  target: WorkerWish,
   tools: DescribeTools,
 ): Promise<WorkerDescription> {
-  return isExternalService(wish) ? describeService(call, wish, tools) : describeEngine(call, wish, tools)
+  return isExternalService(target)
+    ? describeService(call, target, tools)
+    : describeEngine(call, target, tools)
 }
 
 async function describeEngine(
   call: CallWorker,
-  wish: WorkerWish,
+  target: WorkerWish,
   tools: DescribeTools,
 ): Promise<WorkerDescription> {
   const { health, log } = tools
-  if (health !== null) await waitUntilHealthy(call, wish, health, tools)
-  // Without health checks a worker is ready at once, so one that does not answer is not asked again.
-  const inquiry = new Inquiry(call, wish, tools, { retryDelayMs: () => 1_000, hasRetries: health !== null })
-  const runtimeType = wish.runtimeType === 'unspecified' ? await detectRuntime(inquiry) : wish.runtimeType
-  const { labels, models } = await discover(inquiry, runtimeType, wish.labels, wish.models)
-  if (inquiry.refusal !== null && models.length === 0 && wish.models === null) {
-    const reason = inquiry.refusal
-    log.warn(
-      { worker: wish.url, reason },
-      'worker refuses to tell its models, so it serves any; check its api_key',
-    )
+  if (health !== null) await waitUntilHealthy(call, target, health, tools)
+  // Without health checks the worker is ready at once, so failed queries are not retried.
+  const queries = new WorkerQueries(call, target, tools, {
+    retryDelayMs: () => 1_000,
+    hasRetries: health !== null,
+  })
+  const runtimeType = target.runtimeType === 'unspecified' ? await detectRuntime(queries) : target.runtimeType
+  const { labels, models } = await discover(queries, runtimeType, target.labels, target.models)
+  if (queries.refusal !== null && models.length === 0 && target.models === null) {
+    const reason = queries.refusal
+    log.warn({ worker: target.url, reason }, 'model list refused, worker serves any model; check its api_key')
   }
-  const apis = await discoverApis(inquiry)
-  const rankCount = tools.expandsRanks ? await discoverRankCount(inquiry, wish.url, runtimeType) : 1
+  const apis = await discoverApis(queries)
+  const rankCount = tools.expandsRanks ? await discoverRankCount(queries, target.url, runtimeType) : 1
   return { runtimeType, labels, models, apis, isExternal: false, ...(rankCount > 1 && { rankCount }) }
 }
 
 async function describeService(
   call: CallWorker,
-  wish: WorkerWish,
+  target: WorkerWish,
   tools: DescribeTools,
 ): Promise<WorkerDescription> {
-  const owner = cloudProvider(wish.url)
-  const provider = wish.provider ?? owner
+  const owner = cloudProvider(target.url)
+  const provider = target.provider ?? owner
   const found = {
     runtimeType: 'external',
     labels: {},
@@ -55,19 +54,19 @@ async function describeService(
     isExternal: true,
     ...(owner !== null && { provider: owner }),
   } as const
-  const isNamed = wish.isConfigured || provider === owner
+  const isTrusted = target.isConfigured || provider === owner
   const key =
-    adminKeyOf(tools.serviceKeys, provider, isNamed && isPrivateWay(new URL(wish.url))) ?? wish.apiKey
-  // Without a key of its own the worker gets the caller's, whose models we cannot know beforehand.
-  if (wish.models !== null || key === null) return { ...found, models: wish.models ?? [] }
-  const inquiry = new Inquiry(call, { url: wish.url, apiKey: key, provider }, tools, {
+    adminKeyOf(tools.serviceKeys, provider, isTrusted && isPrivateWay(new URL(target.url))) ?? target.apiKey
+  // Without a key of its own the worker gets the client's key, so its models are unknown until a client sends one.
+  if (target.models !== null || key === null) return { ...found, models: target.models ?? [] }
+  const queries = new WorkerQueries(call, { url: target.url, apiKey: key, provider }, tools, {
     retryDelayMs: (tried) => Math.min(10_000, 1_000 * 2 ** (tried - 1)),
     hasRetries: true,
   })
-  return { ...found, models: await discoverExternal(inquiry) }
+  return { ...found, models: await discoverExternal(queries) }
 }
 
-/** Domains of cloud services and the name of each. @source routes facts 16.1, routing facts 2.2 step 1 */
+/** Cloud services by domain. */
 const CLOUD_PROVIDERS: ReadonlyMap<string, string> = new Map([
   ['openai.com', 'openai'],
   ['x.ai', 'xai'],
@@ -75,7 +74,7 @@ const CLOUD_PROVIDERS: ReadonlyMap<string, string> = new Map([
   ['googleapis.com', 'gemini'],
 ])
 
-/** `owned_by` in a model list → engine. The word is a stranger's. @source routing facts 2.2 step 3 */
+/** Engines by `owned_by` of their model list. */
 const ENGINE_OF_OWNER: ReadonlyMap<string, RuntimeType> = new Map([
   ['sglang', 'sglang'],
   ['nvidia', 'sglang'],
@@ -89,12 +88,12 @@ const ENGINE_OF_OWNER: ReadonlyMap<string, RuntimeType> = new Map([
   ['llamacpp', 'llamacpp'],
 ])
 
-const FIRST_LOOK_DELAY_MS = 250
-/** A look follows after this share of the time that the worker has taken so far, so it is found soon at any scale. */
-const LOOK_SHARE = 0.25
+const FIRST_PROBE_DELAY_MS = 250
+/** The next probe follows after this share of the time elapsed so far. */
+const PROBE_DELAY_SHARE = 0.25
 
-/** What the look at the very end of the start-up timeout still gets. */
-const LAST_LOOK_MS = 500
+/** Timeout of a probe at the very end of the start-up timeout. */
+const LAST_PROBE_MS = 500
 
 /** Name of the cloud service behind a URL; null for any other. */
 export function cloudProvider(url: string): string | null {
@@ -105,8 +104,7 @@ export function cloudProvider(url: string): string | null {
 }
 
 /**
- * An engine name in the specification settles it, then a provider does, then the host. Everything else is local: probes
- * could only confirm that, so none are sent.
+ * Decides by the engine name in the specification, then by the provider, then by the host; every other worker is local.
  */
 export function isExternalService({
   url,
@@ -118,13 +116,12 @@ export function isExternalService({
 }
 
 /**
- * Looks at the health route until it answers 2xx.
- * @throws worker_unreachable when the start-up timeout passes first
- * @source routing facts 2.2 step 2
+ * Probes the health route until it answers 2xx.
+ * @throws worker_unreachable if the start-up timeout passes first
  */
-export async function waitUntilHealthy(
+async function waitUntilHealthy(
   call: CallWorker,
-  wish: WorkerWish,
+  target: WorkerWish,
   health: NonNullable<DescribeTools['health']>,
   tools: DescribeTools,
 ): Promise<void> {
@@ -132,39 +129,39 @@ export async function waitUntilHealthy(
   const timeoutMs = tools.startupTimeoutMs
   for (;;) {
     const leftMs = timeoutMs - (performance.now() - startedAtMs)
-    const probeMs = Math.min(health.timeoutMs, Math.max(LAST_LOOK_MS, leftMs))
-    const result = await probeWorker(call, wish, health.path, probeMs)
+    const probeMs = Math.min(health.timeoutMs, Math.max(LAST_PROBE_MS, leftMs))
+    const result = await probeWorker(call, target, health.path, probeMs)
     tools.signal.throwIfAborted()
     if (result === null) return
-    const problem = result ?? 'the gateway has no descriptor or port left'
+    const problem = result ?? 'the gateway has no free file descriptor or port'
     tools.note(problem)
     const elapsedMs = performance.now() - startedAtMs
-    const delayMs = nextLookDelayMs(elapsedMs, tools.checkIntervalMs)
+    const delayMs = nextProbeDelayMs(elapsedMs, tools.checkIntervalMs)
     if (elapsedMs >= timeoutMs) {
-      throw httpWorkerErrors.worker_unreachable(wish.url, timeoutMs / 1000, problem)
+      throw httpWorkerErrors.worker_unreachable(target.url, timeoutMs / 1000, problem)
     }
     await tools.wait(Math.min(delayMs, timeoutMs - elapsedMs))
   }
 }
 
-/** @param elapsedMs since the first look @param maxMs longest wait */
-export function nextLookDelayMs(elapsedMs: number, maxMs: number): number {
-  return Math.min(maxMs, Math.max(FIRST_LOOK_DELAY_MS, elapsedMs * LOOK_SHARE))
+/** @param elapsedMs since the first probe @param maxMs longest delay */
+export function nextProbeDelayMs(elapsedMs: number, maxMs: number): number {
+  return Math.min(maxMs, Math.max(FIRST_PROBE_DELAY_MS, elapsedMs * PROBE_DELAY_SHARE))
 }
 
-/** The engine of a local worker; sglang when it does not tell. @source routing facts 2.2 step 3 */
-export async function detectRuntime(inquiry: Inquiry): Promise<RuntimeType> {
-  const [first] = modelEntries(await inquiry.find('/v1/models'))
+/** The engine of a local worker; sglang if it cannot be detected. */
+async function detectRuntime(queries: WorkerQueries): Promise<RuntimeType> {
+  const [first] = listedModels(await queries.find('/v1/models'))
   const owner = typeof first?.owned_by === 'string' ? first.owned_by.toLowerCase() : ''
   const known = ENGINE_OF_OWNER.get(owner)
   if (known !== undefined) return known
-  if ((await inquiry.find('/version')) !== null) return 'vllm'
-  // Only llama.cpp has slots, and says how many.
-  const slots = (await inquiry.find('/props'))?.total_slots
+  if ((await queries.find('/version')) !== null) return 'vllm'
+  // Only llama.cpp reports slots.
+  const slots = (await queries.find('/props'))?.total_slots
   return typeof slots === 'number' ? 'llamacpp' : 'sglang'
 }
 
-/** What every OpenAI-compatible engine is asked as it comes; what one lacks, it refuses itself. */
+/** Formats assumed for every OpenAI-compatible engine, which rejects those it does not support. */
 export const ENGINE_APIS: readonly string[] = [
   'chat',
   'completions',
@@ -174,30 +171,30 @@ export const ENGINE_APIS: readonly string[] = [
   'rerank',
 ]
 
-/** APIs that only some engines have: told by the paths in their own description. */
+/** APIs of only some engines, detected by the paths of their OpenAPI description. */
 const API_OF_PATH: readonly (readonly [path: string, api: string])[] = [
   ['/v1/messages', 'messages'],
   ['/v1/responses', 'responses'],
 ]
 
-/** Of services, by name; any other takes what engines do, but for `generate`, which is theirs alone. */
+/** Formats by cloud service; others get those of engines except `generate`. */
 const APIS_OF_SERVICE: ReadonlyMap<string, readonly string[]> = new Map([
   ['anthropic', ['messages']],
   ['openai', ['chat', 'completions', 'embeddings', 'responses']],
 ])
 const SERVICE_APIS = ENGINE_APIS.filter((api) => api !== 'generate')
 
-/** @param provider name of the service; null when nobody says */
-export function apisOfService(provider: string | null): readonly string[] {
+/** @param provider name of the service; null if unknown */
+function apisOfService(provider: string | null): readonly string[] {
   return (provider === null ? undefined : APIS_OF_SERVICE.get(provider)) ?? SERVICE_APIS
 }
 
-export async function discoverApis(inquiry: Inquiry): Promise<readonly string[]> {
-  const paths = pathsOf(await inquiry.find('/openapi.json'))
+async function discoverApis(queries: WorkerQueries): Promise<readonly string[]> {
+  const paths = pathsOf(await queries.find('/openapi.json'))
   return [...ENGINE_APIS, ...API_OF_PATH.filter(([path]) => paths.has(path)).map(([, api]) => api)]
 }
 
-/** Paths that take requests with a body. */
+/** Paths with a POST operation. */
 function pathsOf(description: Info | null): ReadonlySet<string> {
   const paths = description?.paths
   if (typeof paths !== 'object' || paths === null) return new Set()
@@ -211,13 +208,13 @@ function takesPost(paths: object, path: string): boolean {
 }
 
 /**
- * @param provider service that the worker stands for; null when nobody says
- * @param isTrusted the key may go to the worker's host: it is the service's own, which a name proves over TLS only, or the
- *   configuration names it; and nobody on the way reads along. Whoever may register workers could otherwise have the key
- *   sent anywhere.
- * @source routing facts 2.3
+ * The gateway's own key for the model list of a cloud service.
+ *
+ * @param provider service of the worker; null if unknown
+ * @param isTrusted the key may be sent to the worker's host: the host belongs to the service or the configuration names
+ *   it, and the connection is private. Otherwise registering a worker could send the key anywhere.
  */
-export function adminKeyOf(
+function adminKeyOf(
   keys: ReadonlyMap<string, string>,
   provider: string | null,
   isTrusted: boolean,

@@ -1,10 +1,10 @@
 /** Reads labels, model cards and data-parallel ranks from what engines and cloud services report. */
 import type { ModelCard, RuntimeType } from '#kernel'
 import { httpWorkerErrors } from './errors.ts'
-import { type Info, type Inquiry, modelEntries } from './inquiry.ts'
+import { type Info, listedModels, type WorkerQueries } from './worker-queries.ts'
 
-/** Words for what a model can do. @source routes facts 16.3 */
-export type Capability =
+/** Capabilities of a model. */
+type Capability =
   | 'chat'
   | 'completions'
   | 'responses'
@@ -17,8 +17,8 @@ export type Capability =
   | 'audio'
   | 'moderation'
 
-/** What a language model can do when nobody says otherwise. */
-export const DEFAULT_CAPABILITIES: readonly Capability[] = Object.freeze([
+/** Capabilities of a language model. */
+const DEFAULT_CAPABILITIES: readonly Capability[] = Object.freeze([
   'chat',
   'completions',
   'responses',
@@ -30,7 +30,7 @@ export interface Discovered {
   readonly models: readonly ModelCard[]
 }
 
-/** Members of the engine's answers that become labels. @source routing facts 2.2 step 4 */
+/** Members of engine responses that become labels. */
 const LABEL_KEYS = [
   'served_model_name',
   'model_id',
@@ -58,7 +58,7 @@ const LABEL_KEYS = [
 /** Every thread holds every label. */
 const MAX_LABEL_LENGTH = 1_024
 
-/** First that is set wins. @source routing facts 2.2 step 4 */
+/** The first one that is set wins. */
 const CONTEXT_KEYS = [
   'context_length',
   'max_context_length',
@@ -69,52 +69,52 @@ const CONTEXT_KEYS = [
 const MODEL_ID_KEYS = ['served_model_name', 'model_id', 'model_path']
 
 /**
- * Asks the engine and makes the worker's cards. What the engine does not answer is left out.
+ * Queries the engine for labels and model cards. Omits what the engine does not report.
  *
- * @param given labels of the specification; they win over discovered ones
- * @param configured cards of the specification; null asks for cards, an empty list stays a wildcard
+ * @param given labels of the specification, which have precedence over discovered ones
+ * @param configured cards of the specification; null discovers cards, an empty list is a wildcard
  */
 export async function discover(
-  inquiry: Inquiry,
+  queries: WorkerQueries,
   runtime: RuntimeType,
   given: Readonly<Record<string, string>>,
   configured: readonly ModelCard[] | null,
 ): Promise<Discovered> {
-  // One after the other over one connection: with thousands of workers, connecting is what costs.
-  const entries = modelEntries(await inquiry.find('/v1/models'))
+  // Sequentially over one connection, since connecting dominates the cost with thousands of workers.
+  const entries = listedModels(await queries.find('/v1/models'))
   const infos: (Info | null)[] = []
-  if (runtime === 'sglang') infos.push(await serverInfo(inquiry), await sglangInfo(inquiry, 'model_info'))
-  if (runtime === 'vllm') infos.push(await inquiry.find('/version'))
-  if (runtime === 'llamacpp') infos.push(asLabels(await inquiry.find('/props')))
+  if (runtime === 'sglang') infos.push(await serverInfo(queries), await sglangInfo(queries, 'model_info'))
+  if (runtime === 'vllm') infos.push(await queries.find('/version'))
+  if (runtime === 'llamacpp') infos.push(asLabels(await queries.find('/props')))
   const labels = toLabels([...infos, asInfo(entries[0])])
   const all = { ...labels, ...given }
   if (configured !== null) return { labels, models: configured.map((card) => complete(card, all)) }
   return { labels, models: toCards(entries, all) }
 }
 
-/** What an sglang engine says about how it runs; null when it does not. */
-export function serverInfo(inquiry: Inquiry): Promise<Info | null> {
-  return sglangInfo(inquiry, 'server_info')
+/** Server information of an sglang engine; null if it has none. */
+function serverInfo(queries: WorkerQueries): Promise<Info | null> {
+  return sglangInfo(queries, 'server_info')
 }
 
-/** Older releases have the route under another name. */
-async function sglangInfo(inquiry: Inquiry, name: string): Promise<Info | null> {
-  return (await inquiry.find(`/${name}`)) ?? (await inquiry.find(`/get_${name}`))
+/** Older releases use the prefix `get_`. */
+async function sglangInfo(queries: WorkerQueries, name: string): Promise<Info | null> {
+  return (await queries.find(`/${name}`)) ?? (await queries.find(`/get_${name}`))
 }
 
-/** What llama.cpp says of its one model, under the names that others use. The context is that of one slot. */
+/** Properties of llama.cpp under the common names. The context length is that of one slot. */
 function asLabels(props: Info | null): Info | null {
   const settings = props?.default_generation_settings as Info | null | undefined
   return { model_path: props?.model_path, version: props?.build_info, context_length: settings?.n_ctx }
 }
 
-/** A model list entry under the names that the information routes use. */
+/** A model list entry under the names of the information routes. */
 function asInfo(entry: Info | undefined): Info | null {
   if (entry === undefined) return null
   return { served_model_name: entry.id, model_path: entry.root, max_model_len: entry.max_model_len }
 }
 
-/** The first value of each label, in order of the answers. */
+/** The first value of each label, in order of the responses. */
 function toLabels(infos: readonly (Info | null)[]): Record<string, string> {
   const labels: Record<string, string> = {}
   for (const key of LABEL_KEYS) {
@@ -132,7 +132,7 @@ function isLabelValue(value: unknown): value is string | number | boolean {
   )
 }
 
-/** The main model by its labels; the rest of the list too, when the main one is on it. */
+/** The main model by its labels, and the rest of the list if it includes the main model. */
 function toCards(
   entries: readonly (Info & { id: string })[],
   labels: Readonly<Record<string, string>>,
@@ -153,7 +153,7 @@ function toCards(
   )
 }
 
-/** Fills in what the card does not say and the labels do. */
+/** Fills gaps of a card from the labels. */
 function complete(card: ModelCard, labels: Readonly<Record<string, string>>): ModelCard {
   const contextLength = CONTEXT_KEYS.map((key) => tokens(labels[key])).find((length) => length !== undefined)
   const found = {
@@ -189,7 +189,7 @@ function tokens(value: unknown): number | undefined {
 
 const DATE_SUFFIX = /[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/
 
-/** Words in a model's name that tell what it is for; first match wins. */
+/** Capabilities by model name; the first match wins. */
 const CAPABILITIES_OF_NAME: readonly (readonly [pattern: RegExp, capabilities: readonly Capability[]])[] = [
   [/embed/, ['embeddings']],
   [/rerank/, ['rerank']],
@@ -199,23 +199,25 @@ const CAPABILITIES_OF_NAME: readonly (readonly [pattern: RegExp, capabilities: r
 ]
 
 /**
- * @returns an empty list, which is a wildcard, when the service lists nothing
- * @throws model_discovery_failed when it cannot be asked
+ * The models of a cloud service, with dated names of one model grouped into one card.
+ *
+ * @returns an empty list, which is a wildcard, if the service lists nothing
+ * @throws model_discovery_failed if the query fails
  */
-export async function discoverExternal(inquiry: Inquiry): Promise<readonly ModelCard[]> {
-  // Some services have the list beside /v1, or beside what they have in its place.
-  const list = (await inquiry.require('/v1/models')) ?? (await inquiry.find('/models'))
+export async function discoverExternal(queries: WorkerQueries): Promise<readonly ModelCard[]> {
+  // Some services have the list outside of /v1.
+  const list = (await queries.require('/v1/models')) ?? (await queries.find('/models'))
   return groupDated(modelNames(list).map((name) => name.replace(/^models\//, '')))
 }
 
-/** Names in a list of the common form, or of gemini's own. */
+/** Names of a list in the OpenAI or the Gemini format. */
 function modelNames(list: Info | null): readonly string[] {
-  if (!Array.isArray(list?.models)) return modelEntries(list).map((entry) => entry.id)
+  if (!Array.isArray(list?.models)) return listedModels(list).map((entry) => entry.id)
   const names = list.models.map((entry: Info | null) => entry?.name)
   return names.filter((name): name is string => typeof name === 'string' && name !== '')
 }
 
-/** One card per model: the shortest name is its id, the others are aliases. @source routing facts 2.3 */
+/** One card per model: the shortest name is its id, the others are aliases. */
 export function groupDated(ids: readonly string[]): readonly ModelCard[] {
   const groups = Map.groupBy(new Set(ids), (id) => id.replace(DATE_SUFFIX, ''))
   return [...groups.values()].map((names) => {
@@ -229,27 +231,31 @@ function capabilitiesOf(id: string): readonly Capability[] {
   return CAPABILITIES_OF_NAME.find(([pattern]) => pattern.test(id))?.[1] ?? DEFAULT_CAPABILITIES
 }
 
-/** More than any engine has: a wrong number must not fill the table. */
+/** Bounds the number of workers that one engine can add. */
 const MAX_RANKS = 1_024
 
 /**
- * @returns 1 for an engine without data parallelism, which stays one worker
+ * The number of data-parallel ranks of an engine.
+ *
+ * @returns 1 without data parallelism
  * @throws rank_discovery_failed, which fails the registration
- * @source routing facts 2.4
  */
 export async function discoverRankCount(
-  inquiry: Inquiry,
+  queries: WorkerQueries,
   url: string,
   runtime: RuntimeType,
 ): Promise<number> {
   if (runtime !== 'sglang') {
-    throw httpWorkerErrors.rank_discovery_failed(url, `${runtime} engines have no route for it`)
+    throw httpWorkerErrors.rank_discovery_failed(url, `${runtime} engines do not report them`)
   }
-  const info = await serverInfo(inquiry)
-  if (info === null) throw httpWorkerErrors.rank_discovery_failed(url, 'no answer of /server_info')
+  const info = await serverInfo(queries)
+  if (info === null) throw httpWorkerErrors.rank_discovery_failed(url, 'no response of /server_info')
   const count = Number(info.dp_size ?? Number.NaN)
   if (!Number.isInteger(count) || count < 1 || count > MAX_RANKS) {
-    throw httpWorkerErrors.rank_discovery_failed(url, `dp_size of /server_info is not from 1 to ${MAX_RANKS}`)
+    throw httpWorkerErrors.rank_discovery_failed(
+      url,
+      `dp_size of /server_info must be an integer from 1 to ${MAX_RANKS} (got ${info.dp_size})`,
+    )
   }
   return count
 }

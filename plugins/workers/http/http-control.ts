@@ -2,11 +2,11 @@
 import type { EngineAction, EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
 import { parseBoundedJson, trimSlashes } from '#shared'
 import {
-  besideApi,
   type CallWorker,
   callWorker,
   describeFailure,
   isGoodStatus,
+  outsideApi,
   probeWorker,
 } from './control-call.ts'
 import { describeWorker, isExternalService } from './describe-worker.ts'
@@ -14,16 +14,16 @@ import type { HttpTransport } from './http-transport.ts'
 import { LoadSources } from './load-reports.ts'
 import { addVendorHeaders } from './vendor-headers.ts'
 
-/** Engines whose loads, labels and ranks are known; `external` is a service of somebody else. */
+/** Supported engines; `external` is a cloud service. */
 const RUNTIMES = ['sglang', 'vllm', 'trtllm', 'mlx', 'llamacpp', 'external']
 
-/** No engine has so many metrics; anybody may have them read. */
+/** The page is public, so its size is bounded. */
 const MAX_PAGE_BYTES = 4_194_304
 
-/** @param calls connections of their own: probes must not wait behind, or share connections with, the traffic */
+/** @param calls a transport of its own, so that probes do not share connections with client requests */
 export function httpControl(calls: HttpTransport): WorkerControl {
   const callAsGiven: CallWorker = (worker, call) => callWorker(calls, worker, call)
-  const call = besideApi(callAsGiven)
+  const call = outsideApi(callAsGiven)
   const sources = new WeakMap<WorkerEntry, LoadSources>()
   return {
     mode: 'http',
@@ -72,8 +72,8 @@ async function readMetricsPage(
 
 const MAX_REPLY_BYTES = 1_048_576
 
-/** @returns null when the engine took it, else why not; never rejects @source routes facts 17.1, 17.3 */
-export async function performAction(
+/** @returns null if the engine accepted the call, else why not; never rejects */
+async function performAction(
   call: CallWorker,
   target: WorkerTarget,
   action: EngineAction,
@@ -94,14 +94,14 @@ export async function performAction(
   }
 }
 
-/** What engines without the route answer. */
+/** Statuses of engines without the route. */
 const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 
 const PATH_OF = { model: '/get_model_info', server: '/get_server_info' } as const
 const MAX_INFO_BYTES = 4_194_304
 
-/** @throws UpstreamFailure @source routes facts 6.6 */
-export async function readEngineInfo(
+/** @throws UpstreamFailure */
+async function readEngineInfo(
   call: CallWorker,
   worker: WorkerEntry,
   about: 'model' | 'server',
@@ -112,7 +112,7 @@ export async function readEngineInfo(
   if (NO_SUCH_ROUTE.has(reply.status)) return { kind: 'none' }
   if (!isGoodStatus(reply.status)) return { kind: 'reply', reply }
   const members = readMembers(reply.body)
-  // What is no object tells nothing that may be shown: it can hold the same settings in another shape.
+  // Other JSON values are not shown: they could hold secret settings in a shape that is not filtered.
   return members === null ? { kind: 'none' } : { kind: 'members', members }
 }
 

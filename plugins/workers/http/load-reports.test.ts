@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { UpstreamFailure, type WorkerReply } from '#kernel'
 import { LoadSources, readGauges, readReport } from './load-reports.ts'
 
-const UNTOLD = {
+const UNKNOWN = {
   runningRequests: -1,
   waitingRequests: -1,
   maxRequests: -1,
@@ -22,8 +22,8 @@ test('§2.12 a report keeps its numbers and its time, and what an engine does no
   expect(readReport({ timestamp, dp_rank_count: 2, loads })).toEqual({
     timestamp,
     ranks: [
-      { ...UNTOLD, rank: 1, usedTokens: 300, maxTokens: 3_000, kvUsage: 0.1 },
-      { ...UNTOLD, rank: 1 },
+      { ...UNKNOWN, rank: 1, usedTokens: 300, maxTokens: 3_000, kvUsage: 0.1 },
+      { ...UNKNOWN, rank: 1 },
     ],
   })
 })

@@ -3,29 +3,29 @@ import type { EngineReport, RankLoad, RuntimeType, WorkerReply, WorkerTarget } f
 import { type DisaggregationReport, type PrometheusFamily, parsePrometheusText, toPairLoad } from '#shared'
 import { type CallWorker, isGoodStatus } from './control-call.ts'
 
-export const UNTOLD = -1
-/** More than any engine has: a wrong answer must not cost more than a right one. */
+/** Value of what an engine does not report. */
+const UNKNOWN = -1
+/** Bounds the cost of an invalid report. */
 const MAX_RANKS = 1_024
 const MAX_TIMESTAMP_LENGTH = 64
 
-export const UNTOLD_LOAD: RankLoad = Object.freeze({
+const UNKNOWN_LOAD: RankLoad = Object.freeze({
   rank: 0,
-  runningRequests: UNTOLD,
-  waitingRequests: UNTOLD,
-  maxRequests: UNTOLD,
-  queuedTokens: UNTOLD,
-  usedTokens: UNTOLD,
-  maxTokens: UNTOLD,
-  kvUsage: UNTOLD,
+  runningRequests: UNKNOWN,
+  waitingRequests: UNKNOWN,
+  maxRequests: UNKNOWN,
+  queuedTokens: UNKNOWN,
+  usedTokens: UNKNOWN,
+  maxTokens: UNKNOWN,
+  kvUsage: UNKNOWN,
   tokensPerSecond: 0,
-  cacheHitRate: UNTOLD,
-  utilization: UNTOLD,
+  cacheHitRate: UNKNOWN,
+  utilization: UNKNOWN,
 })
 
 /**
- * Reads a `/v1/loads` answer.
- * @returns null when it lists no rank
- * @source routing facts 1.9; routes facts 2, 17.2
+ * Reads a `/v1/loads` response.
+ * @returns null if it lists no rank
  */
 export function readReport(answer: unknown): EngineReport | null {
   const { loads, timestamp } = (answer ?? {}) as { loads?: unknown; timestamp?: unknown }
@@ -42,37 +42,37 @@ function toRankLoad(entry: Readonly<Record<string, unknown>>, place: number): Ra
   const pair = toPairLoad(entry.disaggregation as DisaggregationReport | null | undefined)
   return {
     rank: Number.isInteger(rank) && Number(rank) >= 0 && Number(rank) < MAX_RANKS ? Number(rank) : place,
-    runningRequests: told(entry.num_running_reqs),
-    waitingRequests: told(entry.num_waiting_reqs),
-    maxRequests: told(entry.max_running_requests),
-    queuedTokens: told(entry.num_waiting_uncached_tokens),
-    usedTokens: told(entry.num_used_tokens),
-    maxTokens: told(entry.max_total_num_tokens),
+    runningRequests: knownNumber(entry.num_running_reqs),
+    waitingRequests: knownNumber(entry.num_waiting_reqs),
+    maxRequests: knownNumber(entry.max_running_requests),
+    queuedTokens: knownNumber(entry.num_waiting_uncached_tokens),
+    usedTokens: knownNumber(entry.num_used_tokens),
+    maxTokens: knownNumber(entry.max_total_num_tokens),
     kvUsage: usageOf(entry),
-    tokensPerSecond: Math.max(0, told(entry.gen_throughput)),
-    cacheHitRate: told(entry.cache_hit_rate),
-    utilization: told(entry.utilization),
+    tokensPerSecond: Math.max(0, knownNumber(entry.gen_throughput)),
+    cacheHitRate: knownNumber(entry.cache_hit_rate),
+    utilization: knownNumber(entry.utilization),
     ...(pair !== undefined && { pair }),
   }
 }
 
-/** The ratio itself, or what the counts make of it. */
+/** The reported ratio, or the ratio of the reported counts. */
 function usageOf(entry: Readonly<Record<string, unknown>>): number {
-  const ratio = told(entry.token_usage)
-  if (ratio !== UNTOLD) return Math.min(1, ratio)
-  const [used, capacity] = [told(entry.num_used_tokens), told(entry.max_total_num_tokens)]
-  return used === UNTOLD || capacity <= 0 ? UNTOLD : Math.min(1, used / capacity)
+  const ratio = knownNumber(entry.token_usage)
+  if (ratio !== UNKNOWN) return Math.min(1, ratio)
+  const [used, capacity] = [knownNumber(entry.num_used_tokens), knownNumber(entry.max_total_num_tokens)]
+  return used === UNKNOWN || capacity <= 0 ? UNKNOWN : Math.min(1, used / capacity)
 }
 
-function told(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : UNTOLD
+function knownNumber(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : UNKNOWN
 }
 
-/** Values of all series of a metric, by the metric's name. */
-export type SeriesValues = ReadonlyMap<string, readonly number[]>
+/** Values of all series, by metric name. */
+type SeriesValues = ReadonlyMap<string, readonly number[]>
 
-/** NaN and infinities are left out. */
-export function toSeriesValues(families: readonly PrometheusFamily[]): SeriesValues {
+/** Drops NaN and infinities. */
+function toSeriesValues(families: readonly PrometheusFamily[]): SeriesValues {
   const byName = new Map<string, number[]>()
   for (const sample of families.flatMap((family) => family.samples)) {
     const value = Number(sample.value)
@@ -84,13 +84,13 @@ export function toSeriesValues(families: readonly PrometheusFamily[]): SeriesVal
   return byName
 }
 
-/** Sum over the series of the first of these metrics that there is; 0 when there is none. */
-export function sumOf(series: SeriesValues, names: readonly string[]): number {
+/** Sum over the series of the first metric that exists; 0 if none does. */
+function sumOf(series: SeriesValues, names: readonly string[]): number {
   return (valuesOf(series, names) ?? []).reduce((sum, value) => sum + value, 0)
 }
 
-/** Mean over the series of the first of these metrics that there is; null when there is none. */
-export function meanOf(series: SeriesValues, names: readonly string[]): number | null {
+/** Mean over the series of the first metric that exists; null if none does. */
+function meanOf(series: SeriesValues, names: readonly string[]): number | null {
   const values = valuesOf(series, names)
   return values === undefined ? null : sumOf(series, names) / values.length
 }
@@ -99,7 +99,7 @@ function valuesOf(series: SeriesValues, names: readonly string[]): readonly numb
   return names.map((name) => series.get(name)).find((values) => values !== undefined)
 }
 
-/** Gauge names by engine; the first that a page has is used. @source routing facts 1.9 */
+/** Gauge names by engine; the first one on the page is used. */
 const GAUGES = [
   {
     running: ['vllm:num_requests_running'],
@@ -125,16 +125,16 @@ const GAUGES = [
 ] as const
 
 /**
- * Reads a metrics page: counts are summed over its series, ratios averaged. It knows no token counts.
- * @returns null when it has none of the engines' gauges
- * @throws PrometheusSyntaxError when the page is not of the format
+ * Reads a metrics page: sums counts over all series and averages ratios. Token counts stay unknown.
+ * @returns null if it has no gauge of a supported engine
+ * @throws PrometheusSyntaxError if the page is invalid
  */
 export function readGauges(page: string): RankLoad | null {
   const series = toSeriesValues(parsePrometheusText(page))
   const names = GAUGES.find(({ running, usage }) => [...running, ...usage].some((name) => series.has(name)))
   if (names === undefined) return null
   return {
-    ...UNTOLD_LOAD,
+    ...UNKNOWN_LOAD,
     runningRequests: Math.round(sumOf(series, names.running)),
     waitingRequests: Math.round(sumOf(series, names.waiting)),
     kvUsage: ratio(meanOf(series, names.usage)),
@@ -143,23 +143,22 @@ export function readGauges(page: string): RankLoad | null {
   }
 }
 
-/** No gauge is not the same as an empty cache. */
+/** A missing gauge must not read as an empty cache. */
 function ratio(mean: number | null): number {
-  return mean === null ? UNTOLD : Math.min(1, mean)
+  return mean === null ? UNKNOWN : Math.min(1, mean)
 }
 
-/** @source routes facts 17.2, routing facts 1.9 */
 const LOADS_PATH = '/v1/loads?include=core,disagg,queues,memory'
 const CALL_TIMEOUT_MS = 5_000
 const MAX_REPLY_BYTES = 8_388_608
 
-/** A source that an engine lacks is tried again after this, each time after twice as long. */
+/** A missing source is tried again after this time, which doubles each time. */
 const FIRST_BACK_OFF_MS = 30_000
 const MAX_BACK_OFF_MS = 900_000
 
 type Source = 'loads' | 'metrics'
 
-/** In the order in which they are asked. @source routing facts 1.9 */
+/** In order of preference. */
 const SOURCES_OF: ReadonlyMap<string, readonly Source[]> = new Map([
   ['sglang', ['loads', 'metrics']],
   ['vllm', ['metrics', 'loads']],
@@ -183,7 +182,7 @@ interface Absence {
   readonly backOffMs: number
 }
 
-/** The sources of one engine, with a memory of those that it lacks. */
+/** Load sources of one engine; remembers missing ones, so that they are not queried each time. */
 export class LoadSources {
   readonly #call: CallWorker
   readonly #absences = new Map<Source, Absence>()
@@ -193,9 +192,9 @@ export class LoadSources {
   }
 
   /**
-   * Asks the first source that answers.
-   * @param nowMs of a clock that only goes forward
-   * @returns null when none does; never throws
+   * Reads the first source that answers.
+   * @param nowMs `performance.now()`
+   * @returns null if none does; never throws
    */
   async read(target: WorkerTarget, runtime: RuntimeType, nowMs: number): Promise<EngineReport | null> {
     for (const source of SOURCES_OF.get(runtime) ?? []) {
@@ -204,7 +203,7 @@ export class LoadSources {
       try {
         reply = await ask(this.#call, target, source)
       } catch {
-        // The engine is not to be reached: another route would not be either.
+        // The engine is unreachable, also by another route.
         return null
       }
       const report = isGoodStatus(reply.status) ? readReply(source, reply) : null
@@ -224,7 +223,7 @@ export class LoadSources {
   }
 }
 
-/** Null when it is no report. */
+/** Null if the response is no load report. */
 function readReply(source: Source, reply: WorkerReply): EngineReport | null {
   try {
     if (source === 'loads') return readReport(reply.json())

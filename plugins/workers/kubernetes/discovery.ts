@@ -1,4 +1,4 @@
-/** Runs the comparison of pods and workers: soon after each change, and now and then without one. */
+/** Reconciles pods and workers after each change of a pod, and at regular intervals. */
 import type { Host, Metrics, WorkerRegistryService } from '#kernel'
 import type { KubernetesConfig } from './config.ts'
 import { commonSelector, wantedWorkers } from './pod.ts'
@@ -11,8 +11,8 @@ export class Discovery {
   readonly #metrics: ReturnType<typeof discoveryMetrics>
   readonly #reconciler: Reconciler
   #watch: PodWatch | null = null
-  #soon: NodeJS.Timeout | null = null
-  #resync: NodeJS.Timeout | null = null
+  #changeTimer: NodeJS.Timeout | null = null
+  #resyncTimer: NodeJS.Timeout | null = null
 
   constructor(host: Host, config: KubernetesConfig, registry: WorkerRegistryService) {
     this.#host = host
@@ -21,9 +21,9 @@ export class Discovery {
     this.#reconciler = new Reconciler(registry, host.log, this.#metrics)
   }
 
-  /** @throws Error when the cluster's address cannot be found out */
+  /** @throws Error if the cluster is not configured */
   async start(): Promise<void> {
-    // The client is large: only a gateway that uses it loads it.
+    // Loaded on demand, since the client is large.
     const { PodWatch } = await import('./pod-watch.ts')
     const { kubeconfig, namespace, resyncSecs } = this.#config
     this.#watch = new PodWatch({
@@ -34,22 +34,22 @@ export class Discovery {
       onChange: () => this.#changed(),
     })
     this.#watch.start()
-    this.#resync = setInterval(() => this.#reconcile(), resyncSecs * 1_000)
-    this.#resync.unref()
+    this.#resyncTimer = setInterval(() => this.#reconcile(), resyncSecs * 1_000)
+    this.#resyncTimer.unref()
   }
 
   async stop(): Promise<void> {
-    if (this.#soon !== null) clearTimeout(this.#soon)
-    if (this.#resync !== null) clearInterval(this.#resync)
+    if (this.#changeTimer !== null) clearTimeout(this.#changeTimer)
+    if (this.#resyncTimer !== null) clearInterval(this.#resyncTimer)
     const watch = this.#watch
     this.#watch = null
     await watch?.stop()
   }
 
   #changed(): void {
-    if (this.#soon !== null || this.#watch === null) return
-    this.#soon = setTimeout(() => {
-      this.#soon = null
+    if (this.#changeTimer !== null || this.#watch === null) return
+    this.#changeTimer = setTimeout(() => {
+      this.#changeTimer = null
       this.#reconcile()
     }, this.#config.coalesceMs)
   }
@@ -70,25 +70,25 @@ export function discoveryMetrics(metrics: Metrics): ReconcileListener & {
 } {
   const registrations = metrics.counter({
     name: 'weir_discovery_registrations_total',
-    help: 'Workers handed to the registry.',
+    help: 'Workers registered by discovery.',
     labels: ['source', 'result'],
   })
   const deregistrations = metrics.counter({
     name: 'weir_discovery_deregistrations_total',
-    help: 'Workers taken back from the registry.',
+    help: 'Workers removed by discovery.',
     labels: ['source', 'reason'],
   })
   const duration = metrics
     .histogram({
       name: 'weir_discovery_sync_duration_seconds',
-      help: 'Time of one comparison of pods and workers.',
+      help: 'Duration of one comparison of pods and workers.',
       labels: ['source'],
     })
     .labels(SOURCE)
   const discovered = metrics
     .gauge({
       name: 'weir_discovery_workers_discovered',
-      help: 'Workers that discovery looks after.',
+      help: 'Workers managed by discovery.',
       labels: ['source'],
     })
     .labels(SOURCE)

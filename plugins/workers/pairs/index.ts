@@ -1,14 +1,14 @@
-/** Prefill/decode pairs of HTTP workers: both get the request at once, and meet where the prefill worker says. */
+/** Prefill/decode pairs of HTTP workers: both get the request at once and connect through the prefill worker's bootstrap server. */
 import { definePlugin, type PairStrategy, Type } from '#kernel'
 import { PairMetrics } from '#shared'
-import { meetingRequests } from './bootstrap.ts'
+import { withBootstrap } from './bootstrap.ts'
 import { PairExchange } from './pair-exchange.ts'
 
 export default definePlugin({
   manifest: {
     name: 'pairs',
     version: '0.1.0',
-    description: 'Prefill/decode pairs of HTTP workers',
+    description: 'Prefill/decode pairs of HTTP workers.',
     config: Type.Object({}, { additionalProperties: false }),
   },
   register(host) {
@@ -17,7 +17,7 @@ export default definePlugin({
       mode: 'http',
       requests(pair, whole) {
         try {
-          return meetingRequests(pair, whole)
+          return withBootstrap(pair, whole)
         } catch (error) {
           metrics.onBootstrapFailure()
           throw error

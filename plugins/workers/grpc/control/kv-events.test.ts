@@ -5,13 +5,13 @@ import {
   KvCacheLocality,
   type KvEventBatchFields,
 } from '../../../../proto/gen/common.ts'
-import { KvBatches } from './kv-events.ts'
+import { KvBatchReader } from './kv-events.ts'
 
 const { KV_CACHE_LOCALITY_LOCAL: LOCAL, KV_CACHE_LOCALITY_REMOTE: REMOTE } = KvCacheLocality
 
 /** What one subscription makes of batches, each as it comes from the wire. */
 function reader() {
-  const batches = new KvBatches()
+  const batches = new KvBatchReader()
   return (fields: KvEventBatchFields) => batches.read(decodeKvEventBatch(encodeKvEventBatch(fields)))
 }
 

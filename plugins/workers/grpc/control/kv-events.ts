@@ -22,16 +22,16 @@ import { UNIMPLEMENTED } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import { toMetadata } from '../wire/metadata.ts'
 
-/** Layers that see the whole prompt, and what engines say that do not know. */
+/** Cache kinds of layers that see the whole prompt, and unspecified kinds. */
 const WHOLE_PROMPT = new Set(['', 'unknown', 'full_attention', 'mla_attention', 'sink_full_attention'])
-/** Groups of layers that are told apart; no model has nearly as many. */
+/** Bounds the memory; models have far fewer groups. */
 const MAX_GROUPS = 1_024
 
-export class KvBatches {
-  /** Groups of layers whose blocks are no prefix of anything: what they drop, others may still hold. */
+export class KvBatchReader {
+  /** Groups of layers that do not see the whole prompt: other groups may still hold what they remove. */
   readonly #otherGroups = new Set<number>()
 
-  /** Null for a batch of loads alone, which repeats a number that was seen and has no events to tell. */
+  /** Null for a batch of loads only, which repeats a sequence number and has no events. */
   read({ sequenceNumber, events, snapshot, load }: WireBatch): KvEventBatch | null {
     if (load?.loadOnly === true) return null
     return {
@@ -84,7 +84,7 @@ function toStored({ blocks, parentBlockHash }: KvBlocksStored): KvEvent {
 
 const CANCELLED = 1
 
-export class GrpcKvFeed implements KvEventFeed {
+export class GrpcKvEvents implements KvEventFeed {
   readonly #channels: Channels
 
   constructor(channels: Channels) {
@@ -110,7 +110,7 @@ export class GrpcKvFeed implements KvEventFeed {
         },
       }
     }
-    const batches = new KvBatches()
+    const batches = new KvBatchReader()
     const call = this.#channels.of(worker).createCall(path, Number.POSITIVE_INFINITY, null, null, null)
     const end = (reason: 'closed' | 'failed' | 'unsupported') => {
       if (isClosed) return

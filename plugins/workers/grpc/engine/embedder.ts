@@ -14,21 +14,21 @@ import { grpcErrors } from '../errors.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import { findRuntime } from '../runtimes/runtime-table.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
-import type { EngineCalls } from '../wire/sent-requests.ts'
-import type { PromptMaker } from './prompt.ts'
+import type { SentRequests } from '../wire/sent-requests.ts'
+import type { PromptBuilder } from './prompt.ts'
 
-export interface EmbedAsk {
+export interface EmbedInput {
   readonly ctx: Call['ctx']
   readonly model: string
   readonly tokenIds: Uint32Array
   readonly text: string
-  /** A name for the engine; each attempt adds to it. */
+  /** Request id for the engine; each attempt gets a suffix. */
   readonly id: string
 }
 
 export interface EmbedParts {
   readonly upstream: Pick<Upstream, 'open' | 'headersFor'>
-  readonly calls: EngineCalls
+  readonly calls: SentRequests
 }
 
 export class EmbedCall implements Call {
@@ -40,18 +40,18 @@ export class EmbedCall implements Call {
   readonly promptBytes = null
   readonly accepts = (worker: WorkerEntry) => worker.connectionMode === GRPC_MODE
   readonly result: Promise<EmbeddingVector>
-  readonly #ask: EmbedAsk
+  readonly #input: EmbedInput
   readonly #parts: EmbedParts
   readonly #open: OpenCall
   #worker: WorkerEntry | null = null
   #message: Buffer | null = null
   readonly #settle: PromiseWithResolvers<EmbeddingVector>
 
-  constructor(ask: EmbedAsk, parts: EmbedParts) {
-    this.ctx = ask.ctx
-    this.model = ask.model
-    this.tokenIds = ask.tokenIds
-    this.#ask = ask
+  constructor(input: EmbedInput, parts: EmbedParts) {
+    this.ctx = input.ctx
+    this.model = input.model
+    this.tokenIds = input.tokenIds
+    this.#input = input
     this.#parts = parts
     this.#settle = Promise.withResolvers()
     this.result = this.#settle.promise
@@ -72,17 +72,16 @@ export class EmbedCall implements Call {
     if (runtime?.encodeEmbed === undefined || runtime.paths.embed === undefined)
       throw grpcErrors.unsupported_backend(worker.runtimeType)
     this.#worker = worker
-    const id = `${this.#ask.id}-${attempt}`
-    const body = runtime.encodeEmbed(id, this.#ask.tokenIds, this.#ask.text)
+    const id = `${this.#input.id}-${attempt}`
+    const body = runtime.encodeEmbed(id, this.#input.tokenIds, this.#input.text)
     this.#parts.calls.note(body, { path: runtime.paths.abort, body: runtime.encodeAbort(id) })
     const headers = this.#parts.upstream.headersFor(this.ctx, worker)
     return { method: 'POST', path: runtime.paths.embed, body, headers }
   }
 
-  /** Nobody waits for it any more. */
   abort(): void {
     this.#open.abort()
-    this.#settle.reject(new UpstreamFailure('reset', 'the request was over before the answer', false))
+    this.#settle.reject(new UpstreamFailure('reset', 'the request was cancelled', false))
   }
 
   #read(): void {
@@ -97,21 +96,21 @@ export class EmbedCall implements Call {
 
   #vector(worker: WorkerEntry): EmbeddingVector {
     const runtime = findRuntime(worker.runtimeType) as Runtime
-    if (this.#message === null) throw new Error('the engine answered nothing')
+    if (this.#message === null) throw new Error('the engine sent no message')
     const read = runtime.readEmbed?.(this.#message)
-    if (read === undefined) throw new Error('the engine has no vectors')
+    if (read === undefined) throw new Error('the engine does not support embeddings')
     return { values: read.values, promptTokens: read.promptTokens || this.tokenIds.length, worker }
   }
 }
 
-/** Inputs of one request that are with engines at one time. */
-const AT_ONCE = 32
+/** Concurrent inputs of one request. */
+const MAX_PARALLEL = 32
 
 export class Embedder implements EmbeddingService {
-  readonly #prompts: Pick<PromptMaker, 'tokenizerOf' | 'checkTakesText'>
+  readonly #prompts: Pick<PromptBuilder, 'tokenizerOf' | 'checkTakesText'>
   readonly #parts: EmbedParts
 
-  constructor(prompts: Pick<PromptMaker, 'tokenizerOf' | 'checkTakesText'>, parts: EmbedParts) {
+  constructor(prompts: Pick<PromptBuilder, 'tokenizerOf' | 'checkTakesText'>, parts: EmbedParts) {
     this.#prompts = prompts
     this.#parts = parts
   }
@@ -136,12 +135,18 @@ export class Embedder implements EmbeddingService {
         const at = next++
         const input = inputs[at]
         const text = typeof input === 'string' ? input : ''
-        // A vector is of the text with its borders: special tokens are part of it.
+        // Embedding models expect special tokens.
         const tokenIds =
           typeof input === 'string' ? await tokenizer.encode(input, { addSpecialTokens: true }) : input
         if (isOver) return
-        const ask = { ctx: ctx as Call['ctx'], model, tokenIds, text, id: `embed-${ctx.requestId}-${at}` }
-        const call = new EmbedCall(ask, this.#parts)
+        const embedInput = {
+          ctx: ctx as Call['ctx'],
+          model,
+          tokenIds,
+          text,
+          id: `embed-${ctx.requestId}-${at}`,
+        }
+        const call = new EmbedCall(embedInput, this.#parts)
         running.add(call)
         try {
           vectors[at] = await call.result
@@ -151,7 +156,7 @@ export class Embedder implements EmbeddingService {
       }
     }
     try {
-      await Promise.all(Array.from({ length: Math.min(AT_ONCE, inputs.length) }, work))
+      await Promise.all(Array.from({ length: Math.min(MAX_PARALLEL, inputs.length) }, work))
     } finally {
       stop()
     }

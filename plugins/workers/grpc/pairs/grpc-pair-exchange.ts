@@ -1,6 +1,6 @@
 /**
- * The exchange with both engines of a pair, seen from outside as one with the decode engine: both at once where they meet
- * by themselves, one after the other where the gateway carries what is handed over. @source grpc facts 4.2, 4.3
+ * The exchange with both engines of a pair, which appears as one with the decode engine. Sends both requests at once if the
+ * engines connect by a bootstrap address, or decode after prefill if the gateway relays the transfer parameters.
  */
 import {
   defineErrors,
@@ -18,15 +18,15 @@ import {
   type UpstreamRequest,
 } from '#kernel'
 import type { PairTimes } from '#shared'
-import type { Ask, Runtime } from '../runtimes/runtime.ts'
+import type { EngineRequest, Runtime } from '../runtimes/runtime.ts'
 
 export interface PairSteps {
   readonly runtime: Runtime
   readonly prefill: UpstreamRequest
-  /** Null: at once; otherwise the request is made of what the prefill engine has said. */
+  /** A request sent at once, or built from the transfer parameters of the prefill response. */
   readonly decode: UpstreamRequest | ((transferJson: string | null) => UpstreamRequest)
-  /** Where the prefill engine's words about the prompt go, for which decode's answer waits; null: nobody wants them. */
-  readonly awaited: Ask['prefilled']
+  /** Receives the prompt log probabilities of prefill, for which the decode response waits; null if not requested. */
+  readonly awaited: EngineRequest['prefilled']
 }
 
 export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner {
@@ -40,7 +40,7 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
   #isPrefillOver = false
   #hasStarted = false
   #isPaused = false
-  /** The decode engine works, but its answer is not read yet. */
+  /** The decode engine is running, but its response is not read yet. */
   #isHeld = false
   #isOver = false
   #hasFirstMessage = false
@@ -64,7 +64,7 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
     if (this.#isPaused || this.#isHeld) this.#decode.pause()
   }
 
-  onPrefillDone({ transferJson, promptLogprobs }: Prefilled): void {
+  onPrefillDone({ transferJson, promptLogprobs }: PrefillResult): void {
     this.#isPrefillOver = true
     const endedAtMs = performance.now()
     this.#times.prefill.observe((endedAtMs - this.#startedAtMs) / 1000)
@@ -82,7 +82,7 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
     if (!this.#isPaused) this.#decode?.resume()
   }
 
-  /** Once the decode engine speaks it has all that it needs. */
+  /** Ignored once the decode engine has started to respond. */
   onPrefillBroken(failure: UpstreamFailure): void {
     this.#isPrefillOver = true
     if (this.#isOver || this.#hasStarted) return
@@ -133,14 +133,14 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
   }
 }
 
-/** What the prefill engine has said; null for what it has not. */
-export interface Prefilled {
+/** Result of the prefill response; null for absent values. */
+export interface PrefillResult {
   transferJson: string | null
   promptLogprobs: readonly PromptLogprob[] | null
 }
 
 export interface PrefillOwner {
-  onPrefillDone(prefilled: Prefilled): void
+  onPrefillDone(prefilled: PrefillResult): void
   onPrefillBroken(failure: UpstreamFailure): void
 }
 
@@ -148,7 +148,7 @@ export class PrefillLeg implements UpstreamHandler {
   readonly #pair: PairCall
   readonly #runtime: Runtime
   readonly #owner: PrefillOwner
-  readonly #prefilled: Prefilled = { transferJson: null, promptLogprobs: null }
+  readonly #prefilled: PrefillResult = { transferJson: null, promptLogprobs: null }
 
   constructor(pair: PairCall, runtime: Runtime, owner: PrefillOwner) {
     this.#pair = pair
@@ -166,7 +166,7 @@ export class PrefillLeg implements UpstreamHandler {
       if (transferJson !== null) this.#prefilled.transferJson = transferJson
       if (promptLogprobs !== null) this.#prefilled.promptLogprobs = promptLogprobs
     } catch {
-      // Without what it says the decode engine computes the prompt itself.
+      // Without transfer parameters, the decode engine computes the prompt itself.
     }
   }
 
@@ -183,7 +183,7 @@ export class PrefillLeg implements UpstreamHandler {
 const failed = (leg: PairLeg) => ({
   kind: 'bad_gateway' as const,
   source: 'worker' as const,
-  text: (why: string) => `the ${leg} worker did not do its part: ${why}`,
+  text: (why: string) => `the ${leg} worker failed: ${why}`,
 })
 
 export const pairErrors = defineErrors('grpc pairs', {
@@ -192,7 +192,7 @@ export const pairErrors = defineErrors('grpc pairs', {
   runtime_pd_not_supported: {
     kind: 'bad_request',
     source: 'gateway',
-    text: (runtime: string) => `${runtime} engines cannot share a request`,
+    text: (runtime: string) => `${runtime} engines do not support prefill/decode pairs`,
   },
   pd_runtimes_differ: {
     kind: 'unavailable',
@@ -202,13 +202,13 @@ export const pairErrors = defineErrors('grpc pairs', {
   },
 })
 
-/** The status is the one that the worker's own would be. */
+/** Keeps the status that the failure would have without a pair. */
 export function toLegFault(leg: PairLeg, failure: UpstreamFailure): LegFault {
   const own: GatewayError = failure.error ?? toUpstreamError(failure, false)
   const make =
     leg === 'prefill' ? pairErrors.prefill_worker_failed_to_start : pairErrors.decode_worker_failed_to_start
   const error = make.with({ status: own.status, cause: failure }, own.message)
-  // A status that the engine has told counts as such: not every one of them may be tried elsewhere.
+  // An engine status decides itself whether the request may be retried.
   if (failure.error === null) return { leg, error, status: 0, headers: null, failure }
   return { leg, error, status: own.status, headers: null, failure: null }
 }

@@ -15,7 +15,7 @@ interface WireCounts {
 
 interface WireChunk extends WireCounts {
   readonly tokenIds: readonly number[]
-  /** Engines of one choice name none. */
+  /** Absent for engines with a single choice. */
   readonly index?: number
 }
 
@@ -27,8 +27,8 @@ interface WireComplete extends WireCounts {
   readonly index: number
 }
 
-/** Tokens on the way. */
-export function pieceOf(chunk: WireChunk): EngineReply {
+/** A chunk of a choice. */
+export function chunkReply(chunk: WireChunk): EngineReply {
   const { outputLogprobs } = chunk
   return {
     isComplete: false,
@@ -48,7 +48,7 @@ export function pieceOf(chunk: WireChunk): EngineReply {
   }
 }
 
-export function choiceOf(complete: WireComplete): EngineReply {
+export function completeReply(complete: WireComplete): EngineReply {
   const { outputLogprobs } = complete
   return {
     isComplete: true,
@@ -68,7 +68,7 @@ export function choiceOf(complete: WireComplete): EngineReply {
   }
 }
 
-/** A message of a kind that came later than this was written: it says nothing. */
+/** For unknown message types. */
 export function emptyReply(): EngineReply {
   return {
     isComplete: false,
@@ -154,7 +154,7 @@ export function toReport(answer: {
   return { timestamp: answer.timestamp || null, ranks: answer.loads.map(toRankLoad) }
 }
 
-/** Keys are ids in decimal digits, as some engines have them. */
+/** Logit bias by token ids as decimal strings. */
 export function biasByText(
   bias: ReadonlyMap<number, number> | undefined,
 ): ReadonlyMap<string, number> | undefined {
@@ -162,19 +162,19 @@ export function biasByText(
   return new Map([...bias].map(([id, value]) => [String(id), value]))
 }
 
-/** Engines that count from 0 know no other way to switch it off. */
+/** 0 disables top-k in these engines. */
 export function topKFromZero(topK: number | undefined): number {
   return topK === undefined || topK < 0 ? 0 : topK
 }
 
-/** A seed of any size, brought into what the field holds. */
+/** Clamps a seed to the range of the field. */
 export function seedWithin(seed: number | undefined, max: number): number | undefined {
   if (seed === undefined) return undefined
   return Math.min(max, Math.max(0, Math.trunc(seed)))
 }
 
-/** The text when the constraint goes by this name. */
-export function under(constraint: EngineConstraint | null, name: string): string | undefined {
+/** Text of the constraint if it has this name. */
+export function constraintText(constraint: EngineConstraint | null, name: string): string | undefined {
   return constraint?.name === name ? constraint.text : undefined
 }
 

@@ -6,7 +6,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { GrpcConfig } from '../config.ts'
 import { baseUrlOf, type Destination } from './channels.ts'
-import type { DataTaker } from './data-frames.ts'
+import type { DataConsumer } from './data-frames.ts'
 import { TappedSocket } from './tapped-socket.ts'
 
 const DEFAULT_PORTS = { plain: 80, secure: 443 }
@@ -14,7 +14,7 @@ const DEFAULT_PORTS = { plain: 80, secure: 443 }
 /** @throws TypeError when the URL cannot be read; what reading the authorities throws */
 export function openSocket(url: string, caFile: string | null, onReady: () => void): Socket {
   const { protocol, hostname, port } = new URL(url)
-  // Addresses of version 6 stand in brackets.
+  // IPv6 addresses are in brackets.
   const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
   if (protocol !== 'grpcs:') return connectTcp({ host, port: Number(port || DEFAULT_PORTS.plain) }, onReady)
   const options = {
@@ -27,34 +27,34 @@ export function openSocket(url: string, caFile: string | null, onReady: () => vo
   return connectTls(options, onReady)
 }
 
-/** What all streams of a connection may be behind together; it is given back at once when it was read. */
+/** Flow-control window of a connection, released as soon as data is read. */
 const CONNECTION_WINDOW_BYTES = 33_554_432
 
 export class H2Connection {
   readonly #socket: Socket
   readonly #tapped: TappedSocket
   readonly #config: GrpcConfig
-  /** Null until the socket stands. */
+  /** Null until the socket is connected. */
   #session: ClientHttp2Session | null = null
   #isLost = false
   #pinger: NodeJS.Timeout | null = null
   #deadline: NodeJS.Timeout | null = null
-  readonly #waiting = new Set<(stands: boolean) => void>()
-  /** Why it does not stand; null where nothing was said. */
+  readonly #waiting = new Set<(isOpen: boolean) => void>()
+  /** Why it failed; null if unknown. */
   problem: string | null = null
 
-  /** @throws TypeError when the URL cannot be read; what reading the authorities throws */
+  /** @throws TypeError for an invalid URL, and errors of reading `caFile` */
   constructor(url: string, config: GrpcConfig) {
     this.#config = config
     this.#socket = openSocket(url, config.caFile, () => this.#begin(url))
     this.#tapped = new TappedSocket(this.#socket, CONNECTION_WINDOW_BYTES)
-    // What goes wrong before there is a session; that one tells it itself.
+    // Errors before there is a session, which reports later ones.
     this.#tapped.on('error', (error) => {
       this.problem ??= error.message
     })
     this.#socket.once('close', () => {
       this.#isLost = true
-      this.#tell(false)
+      this.#notifyWaiting(false)
     })
   }
 
@@ -76,15 +76,15 @@ export class H2Connection {
       if (this.#pinger !== null) clearInterval(this.#pinger)
       if (this.#deadline !== null) clearTimeout(this.#deadline)
     })
-    this.#tell(true)
+    this.#notifyWaiting(true)
   }
 
-  #tell(stands: boolean): void {
-    for (const told of this.#waiting) told(stands)
+  #notifyWaiting(isOpen: boolean): void {
+    for (const callback of this.#waiting) callback(isOpen)
     this.#waiting.clear()
   }
 
-  /** New streams can be opened, now or when it stands; otherwise another connection is due. */
+  /** New streams can be opened, now or once connected; otherwise a new connection is needed. */
   get isOpen(): boolean {
     const session = this.#session
     return !this.#isLost && (session === null || !(session.closed || session.destroyed))
@@ -94,24 +94,23 @@ export class H2Connection {
     return this.#session === null && !this.#isLost
   }
 
-  /** What an engine may send ahead of the reader of a stream. */
   get streamWindowBytes(): number {
     return this.#config.streamWindowBytes
   }
 
-  /** @param told once it stands, or comes to nothing */
-  whenSettled(told: (stands: boolean) => void): void {
-    this.#waiting.add(told)
+  /** Calls back once the connection is open (true) or has failed (false). */
+  whenReady(callback: (isOpen: boolean) => void): void {
+    this.#waiting.add(callback)
   }
 
-  /** Only once it stands. @param headers with the pseudo ones @throws what http2 throws where it does not stand any more */
+  /** Only once connected. @param headers including pseudo headers @throws the error of http2 if the session is closed */
   open(headers: Record<string, string | string[]>): ClientHttp2Stream {
-    if (this.#session === null) throw new Error('the connection does not stand yet')
+    if (this.#session === null) throw new Error('the connection is not open yet')
     return this.#session.request(headers, { endStream: false })
   }
 
-  /** The stream's data goes to the taker, and no more to the stream's own readers. */
-  tap(stream: ClientHttp2Stream, taker: DataTaker): void {
+  /** Redirects the stream's data to the consumer. */
+  tap(stream: ClientHttp2Stream, taker: DataConsumer): void {
     const { id } = stream
     if (id === undefined) return
     this.#tapped.tap(id, taker)
@@ -122,12 +121,12 @@ export class H2Connection {
     if (id !== undefined) this.#tapped.untap(id)
   }
 
-  /** The engine may send so much more on the stream. */
-  giveBack({ id }: ClientHttp2Stream, bytes: number): void {
-    if (id !== undefined) this.#tapped.giveBack(id, bytes)
+  /** Lets the engine send this many more bytes on the stream. */
+  releaseWindow({ id }: ClientHttp2Stream, bytes: number): void {
+    if (id !== undefined) this.#tapped.releaseWindow(id, bytes)
   }
 
-  /** Streams under way go on. */
+  /** Running streams continue. */
   close(): void {
     if (this.#session === null) this.#tapped.destroy()
     else this.#session.close()
@@ -136,7 +135,7 @@ export class H2Connection {
   #ping(session: ClientHttp2Session): void {
     if (session.destroyed || this.#deadline !== null) return
     this.#deadline = setTimeout(() => {
-      this.problem = 'a ping was not answered'
+      this.problem = 'keep-alive ping timed out'
       session.destroy()
     }, this.#config.keepaliveTimeoutMs)
     session.ping(() => {
@@ -158,7 +157,7 @@ export class H2Connections {
     return this.#config.maxMessageBytes
   }
 
-  /** One that stands or is being made. @throws as `H2Connection` */
+  /** An open or connecting connection. @throws as `H2Connection` */
   of(destination: Destination): H2Connection {
     const url = baseUrlOf(destination)
     let connection = this.#byUrl.get(url)
@@ -169,7 +168,7 @@ export class H2Connections {
     return connection
   }
 
-  /** Closes those that lead to nobody of these; calls under way go on. */
+  /** Closes connections to other workers; running calls continue. */
   keepOnly(workers: readonly Destination[]): void {
     const wanted = new Set(workers.map(baseUrlOf))
     for (const [url, connection] of this.#byUrl) {

@@ -5,32 +5,32 @@
 
 import { constants } from 'node:http2'
 import type { HeaderList } from '#kernel'
-import type { Ask, Runtime } from '../runtimes/runtime.ts'
+import type { EngineRequest, Runtime } from '../runtimes/runtime.ts'
 import type { H2Connection } from './h2-connections.ts'
 import { framed } from './message-framer.ts'
 import { toRequestHeaders } from './metadata.ts'
 
-export interface TakeBack {
-  /** Of the method. */
+export interface AbortCall {
+  /** Path of the method. */
   readonly path: string
   readonly body: Buffer
 }
 
-/** What the bytes were made of, for who makes others of it. */
+/** What the bytes were encoded from. */
 export interface Origin {
   readonly runtime: Runtime
-  readonly ask: Ask
+  readonly engineRequest: EngineRequest
 }
 
-export class EngineCalls {
-  readonly #byBody = new WeakMap<Buffer, { takeBack: TakeBack; origin: Origin | null }>()
+export class SentRequests {
+  readonly #byBody = new WeakMap<Buffer, { abortCall: AbortCall; origin: Origin | null }>()
 
-  note(body: Buffer, takeBack: TakeBack, origin: Origin | null = null): void {
-    this.#byBody.set(body, { takeBack, origin })
+  note(body: Buffer, abortCall: AbortCall, origin: Origin | null = null): void {
+    this.#byBody.set(body, { abortCall, origin })
   }
 
-  takeBackOf(body: Buffer | null): TakeBack | null {
-    return body === null ? null : (this.#byBody.get(body)?.takeBack ?? null)
+  abortOf(body: Buffer | null): AbortCall | null {
+    return body === null ? null : (this.#byBody.get(body)?.abortCall ?? null)
   }
 
   originOf(body: Buffer | null): Origin | null {
@@ -38,14 +38,14 @@ export class EngineCalls {
   }
 }
 
-/** How long the engine has to answer, in milliseconds. */
-const LIMIT_MS = 5_000
+/** Timeout of an abort call. */
+const ABORT_TIMEOUT_MS = 5_000
 
-/** Nothing happens where the connection is gone: the engine knows that nobody listens. */
-export function tellEngine(connection: H2Connection, { path, body }: TakeBack, headers: HeaderList): void {
+/** Sends an abort and ignores its response. Does nothing if the connection is lost, which the engine notices itself. */
+export function sendAbort(connection: H2Connection, { path, body }: AbortCall, headers: HeaderList): void {
   if (!connection.isOpen || connection.isConnecting) return
   const stream = connection.open(toRequestHeaders(path, headers))
-  const limit = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), LIMIT_MS)
+  const limit = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), ABORT_TIMEOUT_MS)
   stream.on('error', () => {})
   stream.on('close', () => clearTimeout(limit))
   stream.resume()

@@ -1,70 +1,68 @@
-/** Questions to a worker during its registration: JSON routes asked at most once each, trouble tried again. */
+/** Queries JSON routes of a worker during its registration: each route at most once, with retries. */
 import type { DescribeTools, WorkerTarget } from '#kernel'
 import { parseBoundedJson } from '#shared'
 import { type CallWorker, describeFailure, isGoodStatus } from './control-call.ts'
 import { httpWorkerErrors } from './errors.ts'
 
-/** @source routing facts 2.2, step 4 */
-const TRIES = 3
+const MAX_ATTEMPTS = 3
 const CALL_TIMEOUT_MS = 5_000
 const MAX_INFO_BYTES = 4_194_304
 /** Every thread holds every name. */
 const MAX_MODELS = 16_384
 const MAX_ID_LENGTH = 1_024
 
-/** How long a registration may take. */
-type Patience = Pick<DescribeTools, 'signal' | 'wait'>
+type RegistrationJob = Pick<DescribeTools, 'signal' | 'wait'>
 
 export type Info = Readonly<Record<string, unknown>>
 
-export interface InquiryOptions {
-  /** Between tries, by number of the try, 1-based. Milliseconds. */
+export interface QueryOptions {
+  /** Delay before the next attempt, milliseconds. @param tried attempts so far */
   readonly retryDelayMs: (tried: number) => number
-  /** False asks once. */
+  /** False makes one attempt only. */
   readonly hasRetries: boolean
 }
 
 interface Outcome {
   readonly info: Info | null
-  /** Null for an answer, also one that says there is no such route. */
+  /** Null for a response, including one that says that the route does not exist. */
   readonly problem: string | null
-  /** There was no answer at all. */
+  /** There was no response at all. */
   readonly isOutage?: boolean
 }
 
-export class Inquiry {
+export class WorkerQueries {
   readonly #call: CallWorker
   readonly #target: WorkerTarget
-  readonly #job: Patience
-  readonly #options: InquiryOptions
-  readonly #asked = new Map<string, Promise<Info | null>>()
+  readonly #job: RegistrationJob
+  readonly #options: QueryOptions
+  readonly #results = new Map<string, Promise<Info | null>>()
   #refusal: string | null = null
-  /** Why the worker cannot be reached; from then on it is not asked any more. */
+  /** Why the worker is unreachable; it gets no further queries then. */
   #outage: string | null = null
 
-  constructor(call: CallWorker, target: WorkerTarget, job: Patience, options: InquiryOptions) {
+  constructor(call: CallWorker, target: WorkerTarget, job: RegistrationJob, options: QueryOptions) {
     this.#call = call
     this.#target = target
     this.#job = job
     this.#options = options
   }
 
-  /** The first answer that asked for a key, or another one; null when there was none. */
+  /** The first response with status 401 or 403; null if there was none. */
   get refusal(): string | null {
     return this.#refusal
   }
 
   /**
-   * The JSON object of a route, or null when the worker has no such route.
-   * @throws model_discovery_failed when the worker cannot be reached or answers 5xx, also on further tries
+   * The JSON object of a route, or null if the worker has no such route.
+   * @throws model_discovery_failed if all attempts fail or get a status 401, 403 or 5xx
    */
   require(path: string): Promise<Info | null> {
-    const asked = this.#asked.get(path) ?? this.#ask(path)
-    this.#asked.set(path, asked)
-    return asked
+    const result = this.#results.get(path) ?? this.#query(path)
+    this.#results.set(path, result)
+    return result
   }
 
-  /** Like `require`, null for trouble of any kind; for what a registration can do without. */
+  /** Like `require`, but null on any failure; for optional information. */
   async find(path: string): Promise<Info | null> {
     try {
       return await this.require(path)
@@ -74,12 +72,12 @@ export class Inquiry {
     }
   }
 
-  async #ask(path: string): Promise<Info | null> {
+  async #query(path: string): Promise<Info | null> {
     for (let tried = 1; ; tried++) {
-      const { info, problem, isOutage } = await this.#askOnce(path)
+      const { info, problem, isOutage } = await this.#queryOnce(path)
       this.#job.signal.throwIfAborted()
       if (problem === null) return info
-      if (tried >= TRIES || !this.#options.hasRetries || this.#outage !== null) {
+      if (tried >= MAX_ATTEMPTS || !this.#options.hasRetries || this.#outage !== null) {
         if (isOutage === true) this.#outage = problem
         throw httpWorkerErrors.model_discovery_failed(this.#target.url, problem)
       }
@@ -87,7 +85,7 @@ export class Inquiry {
     }
   }
 
-  async #askOnce(path: string): Promise<Outcome> {
+  async #queryOnce(path: string): Promise<Outcome> {
     if (this.#outage !== null) return { info: null, problem: this.#outage, isOutage: true }
     try {
       const limits = { timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_INFO_BYTES }
@@ -105,7 +103,7 @@ export class Inquiry {
   }
 }
 
-/** The members of a JSON object; null for anything else, which is not an answer to any of our questions. */
+/** The members of a JSON object; null for anything else. */
 function toInfo(body: Buffer): Info | null {
   try {
     const value = parseBoundedJson(body)
@@ -116,7 +114,7 @@ function toInfo(body: Buffer): Info | null {
 }
 
 /** The entries of a `/v1/models` answer that have an id. */
-export function modelEntries(models: Info | null): readonly (Info & { id: string })[] {
+export function listedModels(models: Info | null): readonly (Info & { id: string })[] {
   if (!Array.isArray(models?.data)) return []
   const named = models.data.filter(
     (entry) => typeof entry?.id === 'string' && entry.id !== '' && entry.id.length <= MAX_ID_LENGTH,
