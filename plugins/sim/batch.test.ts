@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { defineValidator } from '#kernel'
-import { Batch, type BatchClock, type BatchTicket } from './batch.ts'
+import { Batch, type BatchClock, type BatchHandle } from './batch.ts'
 import { type EngineConfig, simConfig } from './config.ts'
 import type { BatchJob } from './sequence.ts'
 
@@ -67,7 +67,7 @@ function job(promptTokens: number, steps: number, prefix = Math.random()): Batch
   return { promptTokens, blocks, outputTokens: steps, steps }
 }
 
-function submit(batch: Batch, clock: HandClock, wanted: BatchJob): Trace & BatchTicket {
+function submit(batch: Batch, clock: HandClock, wanted: BatchJob): Trace & BatchHandle {
   const trace: Trace = { tokensAtMs: [], admittedAtMs: null, cachedTokens: 0, endedAtMs: null }
   const ticket = batch.submit(wanted, {
     onAdmit: (cachedTokens) => Object.assign(trace, { admittedAtMs: clock.now, cachedTokens }),
@@ -187,7 +187,7 @@ describe('limits', () => {
     expect(() => submit(batch, clock, job(150, 20))).toThrow('need 170 tokens, but the cache holds 160')
     submit(batch, clock, job(10, 5))
     submit(batch, clock, job(10, 5))
-    expect(() => submit(batch, clock, job(10, 5))).toThrow('1 requests wait already')
+    expect(() => submit(batch, clock, job(10, 5))).toThrow('1 requests waiting')
   })
 
   test('who leaves the queue or the batch is told nothing more and holds nothing', () => {
@@ -220,7 +220,7 @@ type Arrival = typeof arrival extends fc.Arbitrary<infer T> ? T : never
 
 function play(arrivals: readonly Arrival[]) {
   const { batch, clock, config } = open({ maxRunning: 3, kvTokens: 256, prefillChunkTokens: 48 })
-  const left: { atMs: number; trace: Trace & BatchTicket }[] = []
+  const left: { atMs: number; trace: Trace & BatchHandle }[] = []
   const check = () => {
     const { running, usedTokens, cachedTokens } = batch.load()
     expect(running).toBeLessThanOrEqual(config.maxRunning)

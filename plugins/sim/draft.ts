@@ -1,4 +1,4 @@
-/** Makes the engine's prose: short sentences of short words, each word and each full stop exactly one token. */
+/** Plans an answer before its first byte: tokens, count and finish reason. */
 import type { Random } from './random.ts'
 import { splitTokens } from './tokens.ts'
 
@@ -11,7 +11,7 @@ const WORDS =
 const SHORTEST_SENTENCE = 4
 const LONGEST_SENTENCE = 11
 
-/** @returns `count` tokens; joined they are the text */
+/** Generates short sentences in which each word and full stop is one token. @returns `count` tokens; joined they are the text */
 export function writeProse(random: Random, count: number): string[] {
   const tokens: string[] = []
   let wordsLeft = sentenceLength(random)
@@ -36,12 +36,12 @@ function sentenceLength(random: Random): number {
   return SHORTEST_SENTENCE + random.below(LONGEST_SENTENCE - SHORTEST_SENTENCE + 1)
 }
 
-/** What a request says about the length of its answer. */
+/** Limits of a request on its answer. */
 export interface Limits {
-  /** Null: as long as the engine likes. */
+  /** Null: no limit. */
   readonly maxTokens: number | null
   readonly minTokens: number
-  /** Go on until the limit, as load tests ask. Without a limit it changes nothing. */
+  /** Generate up to `maxTokens`. */
   readonly ignoreEos: boolean
   readonly stop: readonly string[]
   /** Leave the stop string in the text. */
@@ -50,9 +50,9 @@ export interface Limits {
 
 export interface Draft {
   readonly text: string
-  /** The text in the pieces that a stream sends, one a token; the last one may be cut by a stop string. */
+  /** The text by tokens, as streamed; a stop string may truncate the last one. */
   readonly pieces: readonly string[]
-  /** Tokens produced, those that were cut away included. */
+  /** Tokens produced, including those removed by a stop string. */
   readonly completionTokens: number
   readonly finishReason: 'stop' | 'length'
   readonly matchedStop: string | null
@@ -68,8 +68,8 @@ export const NO_LIMITS: Limits = {
 
 /**
  * An answer in prose.
- * @param naturalTokens length when nobody limits it
- * @param roomTokens what the context still holds
+ * @param naturalTokens length without limits
+ * @param roomTokens room left in the context
  */
 export function draftProse(random: Random, naturalTokens: number, roomTokens: number, limits: Limits): Draft {
   const ceiling = Math.min(limits.maxTokens ?? Number.POSITIVE_INFINITY, roomTokens)
@@ -78,7 +78,7 @@ export function draftProse(random: Random, naturalTokens: number, roomTokens: nu
   return endDraft(writeProse(random, Math.min(wanted, ceiling)), wanted <= ceiling, limits)
 }
 
-/** A given text, cut where the limits say. */
+/** A given text, truncated by the limits. */
 export function draftGiven(text: string, roomTokens: number, limits: Limits): Draft {
   const tokens = splitTokens(text)
   const ceiling = Math.min(limits.maxTokens ?? Number.POSITIVE_INFINITY, roomTokens)

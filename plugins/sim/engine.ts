@@ -1,19 +1,19 @@
-/** What the engine counts about its work, and the load that it reports. */
+/** One simulated engine: its settings, counters, and scripted faults and answers. */
 import type { RequestContext } from '#kernel'
-import { AnswerBook } from './answers.ts'
+import { ScriptedAnswers } from './answers.ts'
 import { Batch, type BatchLoad } from './batch.ts'
 import type { SimConfig } from './config.ts'
 import { simErrors } from './errors.ts'
-import { type Fault, FaultBook, NO_FAULT, parseFault } from './faults.ts'
+import { type Fault, NO_FAULT, parseFault, ScriptedFaults } from './faults.ts'
 import type { Setting } from './generation.ts'
 import { Random } from './random.ts'
 import { RequestLog } from './request-log.ts'
 import type { ScriptedAnswer } from './wire.ts'
 
-/** Shorter spans give no steady rate. */
+/** Shortest interval for measuring a rate. */
 const RATE_SPAN_MS = 1000
 
-/** Limits that an engine reports which has none. */
+/** Limits reported by an engine without a batch. */
 const REPORTED = { maxRunning: 256, kvTokens: 524_288 }
 
 /** The load of an engine at one moment. */
@@ -25,14 +25,14 @@ export interface EngineLoad extends BatchLoad {
 }
 
 export class EngineStats {
-  /** Serving requests under way. */
+  /** Running serving requests. */
   running = 0
   total = 0
-  /** Serving requests whose client left, or whose connection a fault closed. */
+  /** Serving requests ended by the client or by a fault. */
   aborted = 0
   promptTokens = 0
   generatedTokens = 0
-  /** Tokens of prompts and answers under way. */
+  /** Tokens of running prompts and answers. */
   usedTokens = 0
   readonly #batch: Batch | null
   #tokensPerSec = 0
@@ -42,7 +42,7 @@ export class EngineStats {
     this.#batch = batch
   }
 
-  /** Without a batch nothing waits, nothing is kept, and every request under way counts as running. */
+  /** Without a batch, nothing waits or is cached, and every request counts as running. */
   load(): EngineLoad {
     const tokensPerSec = this.tokensPerSec()
     if (this.#batch !== null) {
@@ -54,7 +54,7 @@ export class EngineStats {
     return { ...REPORTED, ...nothing, running, usedTokens, tokensPerSec }
   }
 
-  /** Tokens generated per second, measured from one question to the next, at least a second apart. */
+  /** Tokens generated per second, measured between two calls at least one second apart. */
   tokensPerSec(): number {
     const elapsedMs = performance.now() - this.#rateSince.atMs
     if (elapsedMs < RATE_SPAN_MS) return this.#tokensPerSec
@@ -78,15 +78,15 @@ export class EngineStats {
 export class Engine {
   readonly config: SimConfig
   readonly stats: EngineStats
-  /** Null when the engine paces each request by itself. */
+  /** Null for engine model `paced`. */
   readonly batch: Batch | null
-  readonly faults: FaultBook
-  readonly answers = new AnswerBook()
-  /** Null when nothing is recorded. */
+  readonly faults: ScriptedFaults
+  readonly answers = new ScriptedAnswers()
+  /** Null if `record` is off. */
   readonly log: RequestLog | null
-  /** When the engine was made, Unix seconds. */
+  /** Start of the engine, Unix seconds. */
   readonly createdSec = Math.floor(Date.now() / 1000)
-  /** Tells the ids of one run from those of the next. */
+  /** Part of ids that distinguishes runs. */
   readonly #run = new Random(Date.now() >>> 0).hex(8)
   #answersGiven = 0
 
@@ -94,7 +94,7 @@ export class Engine {
     this.config = config
     this.batch = config.engine.model === 'batched' ? new Batch(config.engine) : null
     this.stats = new EngineStats(this.batch)
-    this.faults = new FaultBook(config.seed)
+    this.faults = new ScriptedFaults(config.seed)
     this.log = config.record ? new RequestLog() : null
   }
 
@@ -106,7 +106,7 @@ export class Engine {
   }
 
   /**
-   * The trouble that this request gets: its own header first, then what was laid out, then its body field.
+   * The fault of a request: from its header, else a scripted one, else from its body field.
    * @throws unknown_fault (400)
    */
   faultFor(ctx: RequestContext, isServing: boolean, inBody: string | null | undefined): Fault {
@@ -117,7 +117,7 @@ export class Engine {
     return parseFault(inBody)
   }
 
-  /** @throws sim_model_not_found (404) under vllm, which knows its models by name; others answer for any */
+  /** @throws sim_model_not_found (404) with runtime vllm; other runtimes accept any model */
   setting(
     model: string | null | undefined,
     idPrefix: string,

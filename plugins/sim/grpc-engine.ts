@@ -1,4 +1,4 @@
-/** The simulated engine over gRPC: prose as token ids of the sample tokenizer, at the pace of the settings. */
+/** The simulated engine over gRPC: generates prose as token ids of the sample tokenizer. */
 
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ import { Random } from './random.ts'
 
 const TOKENIZER = 'sim-sample'
 const SAMPLE_SOURCE = 'weir:sample'
-/** The tokenizer comes with the gateway: it is there within this, or something is wrong. */
+/** Timeout of loading the built-in tokenizer. */
 const LOAD_TIMEOUT_MS = 20_000
 const PROSE_TOKENS = 4_096
 
@@ -68,7 +68,7 @@ export class GrpcEngine {
       [paths.modelInfo, unary(() => this.#codec.modelInfo(this.#config.models[0], SAMPLE_SOURCE))],
       [paths.serverInfo, unary(() => Buffer.alloc(0))],
       [paths.abort, unary((body) => this.#abort(body))],
-      [paths.tokenizer, (call: ServerWritableStream<Raw, Raw>) => handOut(call)],
+      [paths.tokenizer, (call: ServerWritableStream<Raw, Raw>) => serveTokenizer(call)],
     ])
     const raw = (bytes: Raw) => bytes
     const definitions = [...handlers.keys()].map((path) => [
@@ -92,9 +92,9 @@ export class GrpcEngine {
   }
 
   #generate(call: ServerWritableStream<Raw, Raw>): void {
-    const { id, promptIds, maxTokens, isStream, ignoresEnd } = this.#codec.readGenerate(call.request)
+    const { id, promptIds, maxTokens, isStream, ignoresEos } = this.#codec.readGenerate(call.request)
     const { tokens, ttftMs, itlMs, role } = this.#config
-    const natural = role === 'prefill' ? 1 : ignoresEnd ? maxTokens : tokens
+    const natural = role === 'prefill' ? 1 : ignoresEos ? maxTokens : tokens
     const count = Math.max(1, Math.min(maxTokens || tokens, natural || tokens))
     const offset = promptIds.reduce((sum, one) => (sum * 31 + one) >>> 0, 7) % this.#prose.length
     const ids = Array.from({ length: count }, (_, at) => this.#prose[(offset + at) % this.#prose.length])
@@ -122,8 +122,8 @@ export class GrpcEngine {
   }
 }
 
-/** For gateways that the engine does not tell where its tokenizer lies. */
-function handOut(call: ServerWritableStream<Raw, Raw>): void {
+/** GetTokenizer, for runtimes that do not report the path of their tokenizer. */
+function serveTokenizer(call: ServerWritableStream<Raw, Raw>): void {
   for (const piece of sampleBundle()) call.write(piece)
   call.end()
 }
@@ -135,12 +135,12 @@ async function loadSample(tokenizers: TokenizerService): Promise<LoadedTokenizer
     if (found !== undefined) return found
     const state = (await tokenizers.status(TOKENIZER))?.state
     if (state === 'failed' || performance.now() > endsAtMs)
-      throw new Error('the sample tokenizer was not loaded')
+      throw new Error(`tokenizer ${SAMPLE_SOURCE} was not loaded within ${LOAD_TIMEOUT_MS} ms`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
 
-/** Data files are not compiled: both the sources and `dist` read these. */
+/** Data files are not compiled, so both the sources and `dist` read these. */
 const FOLDER = fileURLToPath(
   new URL(
     import.meta.url.endsWith('.ts')
@@ -151,8 +151,8 @@ const FOLDER = fileURLToPath(
 )
 const PIECE_BYTES = 65_536
 
-/** Messages of one answer. */
-export function sampleBundle(): readonly Buffer[] {
+/** The sample tokenizer as a zip archive in pieces; the last one has its SHA-256 digest. */
+function sampleBundle(): readonly Buffer[] {
   const names = readdirSync(FOLDER).filter((name) => /\.(?:json|jinja)$/.test(name))
   const archive = storedZip(names.map((name) => [name, readFileSync(FOLDER + name)]))
   const sha256 = createHash('sha256').update(archive).digest('hex')
@@ -165,7 +165,7 @@ export function sampleBundle(): readonly Buffer[] {
   return pieces
 }
 
-/** A few files, not compressed. */
+/** An uncompressed zip archive. */
 function storedZip(files: readonly (readonly [name: string, bytes: Buffer])[]): Buffer {
   const bodies: Buffer[] = []
   const directory: Buffer[] = []

@@ -83,7 +83,7 @@ describe('an engine of an authority that nobody knows', () => {
         told = record.job_status?.message ?? ''
         return record.job_status?.status === 'failed'
       })
-      expect(told).toContain(`${engine.url} is not up`)
+      expect(told).toContain(`${engine.url} is unreachable`)
       expect(told).toMatch(/certificate/)
       expect(engine.calls).toEqual([])
     } finally {

@@ -93,7 +93,7 @@ describe('the refusal of one worker', () => {
 
   test('keeps what the worker said', () => {
     expect(toLegError('prefill', { status: 400, headers: [], said: 'too long' }).message).toBe(
-      'the prefill worker answered with status 400: too long',
+      'the prefill worker returned status 400: too long',
     )
     const shapes = [{ error: { message: 'm' } }, { error: 'm' }, { message: 'm' }, { detail: 'm' }]
     expect(shapes.map((shape) => errorMessageIn(bytes(shape)))).toEqual(['m', 'm', 'm', 'm'])
