@@ -26,6 +26,44 @@ const PROSE_TOKENS = 4_096
 
 type Raw = Buffer
 
+/** A method of a gRPC service, in encoded messages. */
+export type RawMethod =
+  | { readonly unary: (request: Raw) => Raw }
+  | { readonly stream: (call: ServerWritableStream<Raw, Raw>) => void }
+
+/** @param methods by path */
+export function addRawService(server: Server, methods: ReadonlyMap<string, RawMethod>): void {
+  const raw = (bytes: Raw) => bytes
+  const definitions = [...methods].map(([path, method]) => [
+    path,
+    {
+      path,
+      requestStream: false,
+      responseStream: 'stream' in method,
+      requestSerialize: raw,
+      requestDeserialize: raw,
+      responseSerialize: raw,
+      responseDeserialize: raw,
+    },
+  ])
+  const handlers = [...methods].map(([path, method]) => [
+    path,
+    'stream' in method ? method.stream : unary(method.unary),
+  ])
+  server.addService(Object.fromEntries(definitions), Object.fromEntries(handlers))
+}
+
+/** Exceptions with a `code` become the status of the call. */
+function unary(answer: (request: Raw) => Raw) {
+  return (call: ServerUnaryCall<Raw, Raw>, reply: sendUnaryData<Raw>) => {
+    try {
+      reply(null, answer(call.request))
+    } catch (error) {
+      reply(error as Error)
+    }
+  }
+}
+
 export class GrpcEngine {
   readonly #config: SimConfig
   readonly #codec: GrpcCodec
@@ -59,31 +97,17 @@ export class GrpcEngine {
 
   #serve(): void {
     const { paths } = this.#codec
-    const unary =
-      (answer: (body: Raw) => Raw) => (call: ServerUnaryCall<Raw, Raw>, reply: sendUnaryData<Raw>) =>
-        reply(null, answer(call.request))
-    const handlers = new Map<string, unknown>([
-      [paths.generate, (call: ServerWritableStream<Raw, Raw>) => this.#generate(call)],
-      [paths.health, unary(() => this.#codec.health())],
-      [paths.modelInfo, unary(() => this.#codec.modelInfo(this.#config.models[0], SAMPLE_SOURCE))],
-      [paths.serverInfo, unary(() => Buffer.alloc(0))],
-      [paths.abort, unary((body) => this.#abort(body))],
-      [paths.tokenizer, (call: ServerWritableStream<Raw, Raw>) => serveTokenizer(call)],
-    ])
-    const raw = (bytes: Raw) => bytes
-    const definitions = [...handlers.keys()].map((path) => [
-      path,
-      {
-        path,
-        requestStream: false,
-        responseStream: path === paths.generate || path === paths.tokenizer,
-        requestSerialize: raw,
-        requestDeserialize: raw,
-        responseSerialize: raw,
-        responseDeserialize: raw,
-      },
-    ])
-    this.#server.addService(Object.fromEntries(definitions), Object.fromEntries(handlers) as never)
+    addRawService(
+      this.#server,
+      new Map<string, RawMethod>([
+        [paths.generate, { stream: (call) => this.#generate(call) }],
+        [paths.health, { unary: () => this.#codec.health() }],
+        [paths.modelInfo, { unary: () => this.#codec.modelInfo(this.#config.models[0], SAMPLE_SOURCE) }],
+        [paths.serverInfo, { unary: () => Buffer.alloc(0) }],
+        [paths.abort, { unary: (body) => this.#abort(body) }],
+        [paths.tokenizer, { stream: serveTokenizer }],
+      ]),
+    )
   }
 
   #abort(body: Raw): Raw {

@@ -10,7 +10,7 @@ test('8.2 #13: defaults that are no JSON are left aside, with one line in the lo
   const defaults = new SamplingDefaults({ warn } as unknown as Logger)
   const broken = worker('{"temperature": 0.7')
   for (let nth = 0; nth < 3; nth++) expect(defaults.fill({ topP: 0.5 }, broken)).toEqual({ topP: 0.5 })
-  expect(warn.mock.calls).toEqual([[{ worker: 'grpc://engine:1' }, expect.stringContaining('not JSON')]])
+  expect(warn.mock.calls).toEqual([[{ worker: 'grpc://engine:1' }, expect.stringContaining('invalid JSON')]])
 })
 
 test('8.2 #12: five settings of an engine fill what the client leaves out', () => {
