@@ -7,7 +7,7 @@ import { mergeMetrics } from './merge-metrics.ts'
 
 const workers = [workerEntry({ slot: 0, url: 'http://a:1', connectionMode: 'http' })]
 
-test('A5: those who ask at the same time share one answer of the workers, later ones get a new one', async () => {
+test('those who ask at the same time share one answer of the workers, later ones get a new one', async () => {
   let asked = 0
   const control: Pick<WorkerControl, 'metricsText'> = {
     metricsText: async () => {
@@ -41,7 +41,7 @@ function upstreamOf(
   return { controlOf: (mode) => (mode === 'http' ? ({ metricsText } as WorkerControl) : null) }
 }
 
-test('§4.8 each base URL of an HTTP worker is scraped once', () => {
+test('each base URL of an HTTP worker is scraped once', () => {
   const targets = scrapeTargets(upstreamOf(), [
     entry('http://a:1'),
     entry('http://a:1/'),
@@ -51,7 +51,7 @@ test('§4.8 each base URL of an HTTP worker is scraped once', () => {
   expect(targets.map(({ url }) => url)).toEqual(['http://a:1', 'http://c:1'])
 })
 
-test('§4.8 data-parallel ranks share their engine', () => {
+test('data-parallel ranks share their engine', () => {
   const ranks = [0, 1].map((rank) => ({
     ...entry(`http://a:1@${rank}`),
     dataParallel: { baseUrl: 'http://a:1', rank, size: 2 },
@@ -59,7 +59,7 @@ test('§4.8 data-parallel ranks share their engine', () => {
   expect(scrapeTargets(upstreamOf(), ranks).map(({ url }) => url)).toEqual(['http://a:1'])
 })
 
-test('§4.8 workers that fail, have no metrics or speak gibberish are left out', async () => {
+test('workers that fail, have no metrics or speak gibberish are left out', async () => {
   const upstream = upstreamOf(async ({ url }) => {
     if (url === 'http://dead:1') throw new Error('refused')
     if (url === 'http://none:1') return null
@@ -84,14 +84,14 @@ test.each([
   ['a label of its own for each sample', lines(65, (at) => `a{l${at}="1"} 1`)],
   ['more labels than engines have', [`a{${lines(65, (at) => `l${at}="1"`).join()}} 1`]],
   ['many samples that would all get many labels', lines(20_000, (at) => `a{l${at % 30}="1"} 1`)],
-])('A5: a worker that says %s is left out', async (_what, page) => {
+])('a worker that says %s is left out', async (_what, page) => {
   const upstream = upstreamOf(async ({ url }) => (url === 'http://wide:1' ? page.join('\n') : 'up 1\n'))
   const targets = scrapeTargets(upstream, [entry('http://wide:1'), entry('http://a:1')])
   const answers = await scrapeWorkers(targets, { timeoutMs: 5_000, maxConcurrent: 2 })
   expect(answers.map(({ url }) => url)).toEqual(['http://a:1'])
 })
 
-test('§4.8 no more workers are asked at once than configured, each with its time-out', async () => {
+test('no more workers are asked at once than configured, each with its time-out', async () => {
   let open = 0
   let most = 0
   const timeouts = new Set<number>()
@@ -127,7 +127,7 @@ async function turnsOf(work: () => Promise<unknown>): Promise<number> {
   return turns
 }
 
-test('A5: a long page is read and merged in turns with whatever else the thread has to do', async () => {
+test('a long page is read and merged in turns with whatever else the thread has to do', async () => {
   const text = 'vllm:lat_bucket{le="0.1",model="m"} 1\n'.repeat(50_000)
   const families = await runInSlices(readPrometheusText(text))
   expect(families[0].samples).toHaveLength(50_000)

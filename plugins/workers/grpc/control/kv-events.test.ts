@@ -20,7 +20,7 @@ const stored = (fields: object) => ({ stored: { blocks: [block], ...fields } })
 const removed = (fields: object) => ({ removed: { blockHashes: [7n], ...fields } })
 const kindsOf = (batch: ReturnType<ReturnType<typeof reader>>) => batch?.events.map(({ kind }) => kind)
 
-test('gRPC changes 4: only local blocks of layers that see the whole prompt are told', () => {
+test('only local blocks of layers that see the whole prompt are told', () => {
   const read = reader()
   const events = [
     stored({ groupIdx: 0, locality: LOCAL, kvCacheSpecKind: 'full_attention' }),
@@ -40,7 +40,7 @@ test('gRPC changes 4: only local blocks of layers that see the whole prompt are 
   })
 })
 
-test('gRPC changes 4: a copy that goes elsewhere, or from other layers, leaves the block where it is', () => {
+test('a copy that goes elsewhere, or from other layers, leaves the block where it is', () => {
   const read = reader()
   read({
     sequenceNumber: 1n,
@@ -62,7 +62,7 @@ test('gRPC changes 4: a copy that goes elsewhere, or from other layers, leaves t
   ])
 })
 
-test('gRPC changes 4: parts of a snapshot say so, and a batch of loads says nothing', () => {
+test('parts of a snapshot say so, and a batch of loads says nothing', () => {
   const read = reader()
   expect(read({ sequenceNumber: 4n, snapshot: { index: 0, count: 2 } })).toMatchObject({ snapshot: 'first' })
   expect(read({ sequenceNumber: 5n, snapshot: { index: 1, count: 2 } })).toMatchObject({ snapshot: 'next' })
