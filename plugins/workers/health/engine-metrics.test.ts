@@ -22,7 +22,7 @@ test('those who ask at the same time share one answer of the workers, later ones
   expect(await page.read(controls, workers)).toContain('} 2')
 })
 
-test('§7.1 what failed for all of them is tried again for the next', async () => {
+test('what failed for all of them is tried again for the next', async () => {
   const answers = [null, 'up 1\n']
   const control: Pick<WorkerControl, 'metricsText'> = { metricsText: async () => answers.shift() ?? null }
   const controls = { controlOf: () => control as WorkerControl }
