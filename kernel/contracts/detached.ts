@@ -1,6 +1,6 @@
 /**
- * Work without a client: a background response, a warm-up, a try-out. It runs as a request of its own (identity, hooks,
- * limits, counters, log line, traces), and its reply goes to whoever began it.
+ * Work without a client: a background response, a warm-up, a trial run. It runs as a request of its own (identity, hooks,
+ * limits, counters, log line, traces); its response is returned to the plugin that started it.
  */
 import type { Identity } from './auth.ts'
 import type { RequestContext } from './request.ts'
@@ -8,32 +8,32 @@ import type { Method } from './route-facts.ts'
 import type { HeaderList } from './transport.ts'
 
 export interface DetachedWork {
-  /** A declared route whose hooks, limits, endpoint and error format hold; its handler and access check do not run. */
+  /** A declared route whose hooks, limits, endpoint and error format apply; its handler and access check do not run. */
   readonly route: { readonly method: Method; readonly path: string }
-  /** On whose behalf; null where routes are open. */
+  /** Identity that the work runs as; null where routes need no key. */
   readonly identity: Identity | null
-  /** Default: made anew. */
+  /** Default: a new one. */
   readonly requestId?: string
-  /** [name, value, …], lower-case: what calls to workers may read and pass on. Default none. */
+  /** [name, value, …], names lower-case: headers that calls to workers may read and forward. Default none. */
   readonly headers?: HeaderList
   /** Default empty. */
   readonly body?: Buffer
-  /** In place of the route's handler, once the hooks have let it in. Must end the context with a reply, as a handler must. */
+  /** Runs in place of the route's handler, after the `onRequest` hooks. Must end the context with a response. */
   readonly run: (ctx: RequestContext) => void | Promise<void>
 }
 
 export interface DetachedOutcome {
-  /** Of the reply; 499 when it was cancelled before one. */
+  /** Of the response; 499 when it was cancelled before one. */
   readonly status: number
-  /** Of an error reply; null otherwise. */
+  /** Of an error response; null otherwise. */
   readonly errorCode: string | null
-  /** Of the reply, the first 1 MiB. */
+  /** The first 1 MiB of the response. */
   readonly body: Buffer
 }
 
 export interface Detached {
   /** Never rejects. */
   readonly done: Promise<DetachedOutcome>
-  /** As if its client had left: calls to workers stop. Safe at any time, also twice. */
+  /** Stops calls to workers, as if a client had disconnected. Safe at any time, also twice. */
   cancel(): void
 }

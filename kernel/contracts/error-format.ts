@@ -6,8 +6,11 @@ import type { TSchema } from 'typebox'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { RequestFacts } from './request-facts.ts'
 
+/** Encodes the error that ends a stream, in the format of the stream. */
+export type ErrorEncoder = (error: GatewayError) => string | Buffer
+
 /**
- * Both functions may be called for any error of any room, also before the access check and for a request that has no
+ * Both functions may be called for any error of any module, also before the access check and for a request that has no
  * body. What a format throws, or a reply that cannot be sent, is logged and shown in the `api` format instead.
  */
 export interface ErrorFormat {
